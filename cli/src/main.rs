@@ -1,0 +1,2 @@
+//! The `h5live` command.
+fn main() {}

@@ -1,0 +1,86 @@
+//! Chunks: the pieces in which a dataset's elements are stored.
+
+use smallvec::SmallVec;
+
+/// The position of a chunk in the grid of chunks (`[rank]`, chunks, slowest-varying first).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ChunkCoord(SmallVec<[u64; 4]>);
+
+impl ChunkCoord {
+    /// The coordinate at `scaled` (`[rank]`, chunks).
+    pub fn new(scaled: &[u64]) -> Self {
+        ChunkCoord(scaled.into())
+    }
+
+    /// The first chunk of a grid of `rank` dimensions.
+    pub fn origin(rank: usize) -> Self {
+        ChunkCoord(SmallVec::from_elem(0, rank))
+    }
+
+    /// The position along each dimension (`[rank]`, chunks).
+    pub fn scaled(&self) -> &[u64] {
+        &self.0
+    }
+
+    /// The number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// The grid that cuts a dataset into chunks.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ChunkGrid {
+    dims: SmallVec<[u64; 4]>,
+}
+
+impl ChunkGrid {
+    /// A grid of chunks of `dims` (`[rank]`, elements). `None` if a dimension is zero.
+    pub fn new(dims: &[u64]) -> Option<Self> {
+        (!dims.contains(&0)).then(|| ChunkGrid { dims: dims.into() })
+    }
+
+    /// The dimensions of a chunk (`[rank]`, elements).
+    pub fn dims(&self) -> &[u64] {
+        &self.dims
+    }
+
+    /// The number of elements of a chunk, or `None` if it does not fit 64 bits.
+    pub fn elements(&self) -> Option<u64> {
+        self.dims.iter().try_fold(1u64, |n, d| n.checked_mul(*d))
+    }
+
+    /// The chunk that holds the element at `at` (`[rank]`, elements).
+    pub fn chunk_of(&self, at: &[u64]) -> ChunkCoord {
+        ChunkCoord(at.iter().zip(&self.dims).map(|(a, d)| a / d).collect())
+    }
+
+    /// The first element of a chunk (`[rank]`, elements); saturates.
+    pub fn start_of(&self, coord: &ChunkCoord) -> SmallVec<[u64; 4]> {
+        coord.scaled().iter().zip(&self.dims).map(|(c, d)| c.saturating_mul(*d)).collect()
+    }
+
+    /// The number of chunks that cover `extent` (`[rank]`, elements) along each dimension (`[rank]`, chunks).
+    pub fn counts(&self, extent: &[u64]) -> SmallVec<[u64; 4]> {
+        extent.iter().zip(&self.dims).map(|(e, d)| e.div_ceil(*d)).collect()
+    }
+
+    /// Whether part of the chunk lies outside `extent` (`[rank]`, elements).
+    pub fn is_partial(&self, coord: &ChunkCoord, extent: &[u64]) -> bool {
+        let start = self.start_of(coord);
+        start.iter().zip(&self.dims).zip(extent).any(|((s, d), e)| s.saturating_add(*d) > *e)
+    }
+}
+
+/// Where a store keeps a chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredChunk {
+    /// The position in the grid.
+    pub coord: ChunkCoord,
+    /// Bytes from the start of the file, where the store has such a thing.
+    pub offset: Option<u64>,
+    /// Stored bytes, after the filters.
+    pub size: u64,
+    /// Bit `i` set: filter `i` of the pipeline was skipped.
+    pub filter_mask: u32,
+}

@@ -1,0 +1,117 @@
+//! Dataspaces: the shape of a dataset or attribute.
+
+use smallvec::SmallVec;
+
+/// The largest rank that the format allows (`H5S_MAX_RANK`).
+pub const MAX_RANK: usize = 32;
+
+/// A maximum dimension without a limit.
+pub const UNLIMITED: u64 = u64::MAX;
+
+/// The dimensions of a simple dataspace: current and maximum, in elements, slowest-varying first.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Shape {
+    dims: SmallVec<[u64; 4]>,
+    max: Option<SmallVec<[u64; 4]>>,
+}
+
+impl Shape {
+    /// A shape of fixed `dims` (`[rank]`, elements): the maximum is the current size.
+    pub fn fixed(dims: &[u64]) -> Self {
+        Shape { dims: dims.into(), max: None }
+    }
+
+    /// A shape of current `dims` and maximum `max` (both `[rank]`, elements; [`UNLIMITED`] for no limit).
+    /// `None` if the ranks differ or a dimension is above its maximum.
+    pub fn with_max(dims: &[u64], max: &[u64]) -> Option<Self> {
+        let fits = dims.len() == max.len() && dims.iter().zip(max).all(|(d, m)| d <= m);
+        fits.then(|| Shape { dims: dims.into(), max: Some(max.into()) })
+    }
+
+    /// The number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.dims.len()
+    }
+
+    /// The current dimensions (`[rank]`, elements).
+    pub fn dims(&self) -> &[u64] {
+        &self.dims
+    }
+
+    /// The maximum dimensions (`[rank]`, elements); the current ones if the shape is fixed.
+    pub fn max(&self) -> &[u64] {
+        self.max.as_deref().unwrap_or(&self.dims)
+    }
+
+    /// Whether maximum dimensions are stored apart from the current ones.
+    pub fn has_max(&self) -> bool {
+        self.max.is_some()
+    }
+
+    /// The indices of the unlimited dimensions.
+    pub fn unlimited(&self) -> impl Iterator<Item = usize> + '_ {
+        self.max().iter().enumerate().filter(|(_, m)| **m == UNLIMITED).map(|(i, _)| i)
+    }
+
+    /// Replaces the current dimensions (`[rank]`, elements). `false`, and nothing changed, if the rank
+    /// differs or a dimension would go above its maximum.
+    pub fn resize(&mut self, dims: &[u64]) -> bool {
+        let fits = dims.len() == self.rank() && dims.iter().zip(self.max()).all(|(d, m)| d <= m);
+        if fits {
+            if self.max.is_none() && *self.dims != *dims {
+                self.max = Some(self.dims.clone());
+            }
+            self.dims = dims.into();
+        }
+        fits
+    }
+
+    /// The number of elements, or `None` if it does not fit 64 bits.
+    pub fn elements(&self) -> Option<u64> {
+        self.dims.iter().try_fold(1u64, |n, d| n.checked_mul(*d))
+    }
+}
+
+/// The dataspace of a dataset or attribute.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum Dataspace {
+    /// No elements at all, and no shape.
+    Null,
+    /// One element.
+    #[default]
+    Scalar,
+    /// An array of elements.
+    Simple(Shape),
+}
+
+impl Dataspace {
+    /// The current dimensions (`[rank]`, elements); empty for null and scalar dataspaces.
+    pub fn dims(&self) -> &[u64] {
+        match self {
+            Dataspace::Simple(shape) => shape.dims(),
+            _ => &[],
+        }
+    }
+
+    /// The maximum dimensions (`[rank]`, elements); empty for null and scalar dataspaces.
+    pub fn max(&self) -> &[u64] {
+        match self {
+            Dataspace::Simple(shape) => shape.max(),
+            _ => &[],
+        }
+    }
+
+    /// The number of dimensions; 0 for null and scalar dataspaces.
+    pub fn rank(&self) -> usize {
+        self.dims().len()
+    }
+
+    /// The number of elements, or `None` if it does not fit 64 bits.
+    pub fn elements(&self) -> Option<u64> {
+        match self {
+            Dataspace::Null => Some(0),
+            Dataspace::Scalar => Some(1),
+            Dataspace::Simple(shape) => shape.elements(),
+        }
+    }
+}

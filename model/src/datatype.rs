@@ -1,0 +1,379 @@
+//! Datatypes: how the bytes of an element are to be understood.
+
+use crate::Name;
+
+/// The order of the bytes of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ByteOrder {
+    /// Least significant byte first.
+    #[default]
+    Little,
+    /// Most significant byte first.
+    Big,
+    /// VAX floats: 2-byte words little-endian, the words big-endian.
+    Vax,
+}
+
+impl ByteOrder {
+    /// The order of this machine.
+    pub const NATIVE: ByteOrder = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
+}
+
+/// What unused bits hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Padding {
+    /// Zeros.
+    #[default]
+    Zero,
+    /// Ones.
+    One,
+}
+
+/// Whether an integer has a sign (two's complement).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Sign {
+    /// No sign.
+    #[default]
+    Unsigned,
+    /// Two's complement.
+    Signed,
+}
+
+/// An integer of `precision` bits inside `size` bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Integer {
+    /// Bytes of an element.
+    pub size: u32,
+    /// Byte order.
+    pub order: ByteOrder,
+    /// Signed or not.
+    pub sign: Sign,
+    /// Bit position of the least significant bit.
+    pub offset: u16,
+    /// Significant bits.
+    pub precision: u16,
+    /// Bits below the significant ones.
+    pub low_padding: Padding,
+    /// Bits above the significant ones.
+    pub high_padding: Padding,
+}
+
+/// Bits without a numeric meaning; the same layout as an unsigned integer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Bitfield {
+    /// Bytes of an element.
+    pub size: u32,
+    /// Byte order.
+    pub order: ByteOrder,
+    /// Bit position of the least significant bit.
+    pub offset: u16,
+    /// Significant bits.
+    pub precision: u16,
+    /// Bits below the significant ones.
+    pub low_padding: Padding,
+    /// Bits above the significant ones.
+    pub high_padding: Padding,
+}
+
+/// How the leading bit of a mantissa is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Normalization {
+    /// The mantissa is not normalised.
+    None,
+    /// The most significant bit is always set, and stored.
+    MsbSet,
+    /// The most significant bit is always set, and not stored (IEEE 754).
+    #[default]
+    Implied,
+}
+
+/// A floating-point number of any layout.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Float {
+    /// Bytes of an element.
+    pub size: u32,
+    /// Byte order.
+    pub order: ByteOrder,
+    /// Bit position of the least significant bit.
+    pub offset: u16,
+    /// Significant bits.
+    pub precision: u16,
+    /// Bits below the significant ones.
+    pub low_padding: Padding,
+    /// Bits above the significant ones.
+    pub high_padding: Padding,
+    /// Unused bits between the fields.
+    pub internal_padding: Padding,
+    /// Normalisation of the mantissa.
+    pub normalization: Normalization,
+    /// Bit position of the sign.
+    pub sign_position: u8,
+    /// Bit position of the exponent.
+    pub exponent_position: u8,
+    /// Bits of the exponent.
+    pub exponent_size: u8,
+    /// Bit position of the mantissa.
+    pub mantissa_position: u8,
+    /// Bits of the mantissa.
+    pub mantissa_size: u8,
+    /// Bias of the exponent.
+    pub exponent_bias: u32,
+}
+
+/// A UNIX time of `precision` bits. Deprecated in HDF5, still read.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Time {
+    /// Bytes of an element.
+    pub size: u32,
+    /// Byte order.
+    pub order: ByteOrder,
+    /// Significant bits.
+    pub precision: u16,
+}
+
+/// How a string shorter than its space is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum StringPadding {
+    /// A NUL ends the string.
+    #[default]
+    NullTerminated,
+    /// NULs fill the rest.
+    NullPadded,
+    /// Spaces fill the rest.
+    SpacePadded,
+    /// A value that the format reserves.
+    Reserved(u8),
+}
+
+/// The encoding of a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum CharacterSet {
+    /// ASCII.
+    #[default]
+    Ascii,
+    /// UTF-8.
+    Utf8,
+    /// A value that the format reserves.
+    Reserved(u8),
+}
+
+/// A string of `size` bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct FixedString {
+    /// Bytes of an element.
+    pub size: u32,
+    /// How it is padded.
+    pub padding: StringPadding,
+    /// Its encoding.
+    pub character_set: CharacterSet,
+}
+
+/// Uninterpreted bytes with a tag that says what they are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Opaque {
+    /// Bytes of an element.
+    pub size: u32,
+    /// The tag.
+    pub tag: Name,
+}
+
+/// A member of a compound type.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Member {
+    /// The member's name.
+    pub name: Name,
+    /// Bytes from the start of the compound.
+    pub offset: u32,
+    /// The member's type.
+    pub datatype: Datatype,
+}
+
+/// A record of named members.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Compound {
+    /// Bytes of an element, gaps included.
+    pub size: u32,
+    /// The members, in the file's order.
+    pub members: Vec<Member>,
+}
+
+/// What a reference refers to, and how it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ReferenceKind {
+    /// An object, by its address (since HDF5 1.2).
+    #[default]
+    Object1,
+    /// A region of a dataset, by a global heap object (since HDF5 1.2).
+    Region1,
+    /// An object (since HDF5 1.12).
+    Object2,
+    /// A region of a dataset (since HDF5 1.12).
+    Region2,
+    /// An attribute (since HDF5 1.12).
+    Attribute,
+}
+
+/// A reference to an object, a region, or an attribute.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Reference {
+    /// What it refers to.
+    pub kind: ReferenceKind,
+    /// Bytes of an element in the file.
+    pub size: u32,
+}
+
+/// A named value of an enumeration.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct EnumMember {
+    /// The name.
+    pub name: Name,
+    /// The value, as bytes of the base type in its byte order.
+    pub value: Vec<u8>,
+}
+
+/// Named values of an integer type.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Enum {
+    /// The integer type of the values.
+    pub base: Box<Datatype>,
+    /// The names and values, in the file's order.
+    pub members: Vec<EnumMember>,
+}
+
+/// A sequence or a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum VarLenKind {
+    /// A sequence of elements of the base type.
+    #[default]
+    Sequence,
+    /// A string.
+    String {
+        /// How it is padded.
+        padding: StringPadding,
+        /// Its encoding.
+        character_set: CharacterSet,
+    },
+}
+
+/// A sequence or string whose length differs from element to element.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct VarLen {
+    /// Sequence or string.
+    pub kind: VarLenKind,
+    /// Bytes of an element in the file: the length and the place in the global heap.
+    pub size: u32,
+    /// The type of what it is made of (one byte for strings).
+    pub base: Box<Datatype>,
+}
+
+/// An array of fixed dimensions as one element.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Array {
+    /// Dimensions, slowest-varying first (elements).
+    pub dims: Vec<u32>,
+    /// The type of an element of the array.
+    pub base: Box<Datatype>,
+}
+
+/// A complex number: real part, imaginary part.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Complex {
+    /// The floating-point type of each part.
+    pub base: Box<Datatype>,
+}
+
+/// The type of an element (format specification 4.0, IV.A.2.d).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Datatype {
+    /// Class 0.
+    Integer(Integer),
+    /// Class 1.
+    Float(Float),
+    /// Class 2.
+    Time(Time),
+    /// Class 3.
+    String(FixedString),
+    /// Class 4.
+    Bitfield(Bitfield),
+    /// Class 5.
+    Opaque(Opaque),
+    /// Class 6.
+    Compound(Compound),
+    /// Class 7.
+    Reference(Reference),
+    /// Class 8.
+    Enum(Enum),
+    /// Class 9.
+    VarLen(VarLen),
+    /// Class 10.
+    Array(Array),
+    /// Class 11.
+    Complex(Complex),
+}
+
+impl Default for Datatype {
+    fn default() -> Self {
+        Datatype::integer(1, ByteOrder::Little, Sign::Unsigned)
+    }
+}
+
+impl Datatype {
+    /// An integer that uses all bits of its `size` bytes.
+    pub fn integer(size: u32, order: ByteOrder, sign: Sign) -> Self {
+        Datatype::Integer(Integer { size, order, sign, precision: (size * 8) as u16, ..Default::default() })
+    }
+
+    /// An IEEE 754 float of 2, 4 or 8 bytes; `None` for any other size.
+    pub fn float(size: u32, order: ByteOrder) -> Option<Self> {
+        let (exponent_size, mantissa_size, exponent_bias) = match size {
+            2 => (5, 10, 15),
+            4 => (8, 23, 127),
+            8 => (11, 52, 1023),
+            _ => return None,
+        };
+        Some(Datatype::Float(Float {
+            size,
+            order,
+            precision: (size * 8) as u16,
+            sign_position: (size * 8 - 1) as u8,
+            exponent_position: mantissa_size,
+            exponent_size,
+            mantissa_size,
+            exponent_bias,
+            ..Default::default()
+        }))
+    }
+
+    /// A string of `size` bytes, NUL-padded.
+    pub fn fixed_string(size: u32, character_set: CharacterSet) -> Self {
+        Datatype::String(FixedString { size, padding: StringPadding::NullPadded, character_set })
+    }
+
+    /// Bytes of an element in the file. Saturates for arrays beyond 4 GiB, which no decoder lets through.
+    pub fn size(&self) -> u32 {
+        match self {
+            Datatype::Integer(t) => t.size,
+            Datatype::Float(t) => t.size,
+            Datatype::Time(t) => t.size,
+            Datatype::String(t) => t.size,
+            Datatype::Bitfield(t) => t.size,
+            Datatype::Opaque(t) => t.size,
+            Datatype::Compound(t) => t.size,
+            Datatype::Reference(t) => t.size,
+            Datatype::Enum(t) => t.base.size(),
+            Datatype::VarLen(t) => t.size,
+            Datatype::Array(t) => t.dims.iter().fold(t.base.size(), |n, d| n.saturating_mul(*d)),
+            Datatype::Complex(t) => t.base.size().saturating_mul(2),
+        }
+    }
+
+    /// Whether elements hold places in a heap: variable-length data or references, at any depth.
+    pub fn is_indirect(&self) -> bool {
+        match self {
+            Datatype::VarLen(_) | Datatype::Reference(_) => true,
+            Datatype::Compound(t) => t.members.iter().any(|m| m.datatype.is_indirect()),
+            Datatype::Array(t) => t.base.is_indirect(),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The HDF5 data model, free of any storage format, and the two traits that a store implements.
+//!
+//! Everything above these traits (selections, conversion, filters, fill values, iteration) is written
+//! once; everything below them knows how one kind of store keeps groups, attributes and chunks.
+
+mod attribute;
+mod chunk;
+mod dataspace;
+mod datatype;
+mod error;
+mod link;
+pub mod memory;
+mod name;
+mod selection;
+mod spec;
+mod store;
+
+pub use attribute::Attribute;
+pub use chunk::{ChunkCoord, ChunkGrid, StoredChunk};
+pub use dataspace::{Dataspace, MAX_RANK, Shape, UNLIMITED};
+pub use datatype::{
+    Array, Bitfield, ByteOrder, CharacterSet, Complex, Compound, Datatype, Enum, EnumMember, FixedString, Float,
+    Integer, Member, Normalization, Opaque, Padding, Reference, ReferenceKind, Sign, StringPadding, Time, VarLen,
+    VarLenKind,
+};
+pub use error::{Error, Result};
+pub use link::{Link, LinkTarget};
+pub use name::Name;
+pub use selection::{Block, Hyperslab, Selection};
+pub use spec::{
+    AllocationTime, DatasetSpec, Fill, FillTime, FillValue, FilterSpec, Layout, ObjectKind, ObjectSpec, Pipeline,
+};
+pub use store::{Chunks, ObjectId, Objects};

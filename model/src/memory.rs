@@ -1,0 +1,1 @@
+//! The reference store: maps and vectors, with which every other store is compared.

@@ -1,0 +1,123 @@
+//! Descriptions of objects: what a store needs to make one, and what it says of one that is there.
+
+use crate::{Dataspace, Datatype, Name};
+
+/// What kind of object an identity stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ObjectKind {
+    /// A group of links.
+    Group,
+    /// An array of elements.
+    Dataset,
+    /// A committed datatype.
+    Datatype,
+    /// A map of keys to values (key-value stores).
+    Map,
+}
+
+/// One step of a filter pipeline.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct FilterSpec {
+    /// The registered number of the filter.
+    pub id: u16,
+    /// Whether a chunk on which the filter fails is stored without it.
+    pub optional: bool,
+    /// The name, as the file has it.
+    pub name: Option<Name>,
+    /// The filter's parameters ("client data").
+    pub params: Vec<u32>,
+}
+
+/// The filters of a dataset, in the order in which they are applied on writing.
+pub type Pipeline = Vec<FilterSpec>;
+
+/// When storage is allocated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum AllocationTime {
+    /// When the dataset is created.
+    Early,
+    /// When it is first written.
+    Late,
+    /// Chunk by chunk, when each is first written.
+    #[default]
+    Incremental,
+}
+
+/// When fill values are written into newly allocated storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum FillTime {
+    /// On allocation.
+    Allocation,
+    /// Never.
+    Never,
+    /// On allocation, if the user set a fill value.
+    #[default]
+    IfSet,
+}
+
+/// What elements hold that nobody wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum FillValue {
+    /// Zero bytes.
+    #[default]
+    Default,
+    /// Nothing in particular.
+    Undefined,
+    /// The bytes of an element in the file's datatype.
+    Value(Vec<u8>),
+}
+
+/// The fill value with its times.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Fill {
+    /// When storage is allocated.
+    pub allocation: AllocationTime,
+    /// When the value is written.
+    pub time: FillTime,
+    /// The value.
+    pub value: FillValue,
+}
+
+/// How the elements of a dataset are laid out, as far as the data model knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum Layout {
+    /// Inside the object's own description.
+    Compact,
+    /// One run of bytes.
+    #[default]
+    Contiguous,
+    /// In chunks of these dimensions (`[rank]`, elements).
+    Chunked(Vec<u64>),
+    /// In raw files beside the store.
+    External,
+    /// In other datasets.
+    Virtual,
+}
+
+/// A dataset: what a store needs to make one, and what it says of one that is there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DatasetSpec {
+    /// The type of an element.
+    pub datatype: Datatype,
+    /// The shape.
+    pub dataspace: Dataspace,
+    /// The layout.
+    pub layout: Layout,
+    /// The filters.
+    pub filters: Pipeline,
+    /// What elements hold that nobody wrote.
+    pub fill: Fill,
+    /// Whether chunks that reach over the extent are stored without filters.
+    pub unfiltered_edges: bool,
+}
+
+/// An object to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ObjectSpec {
+    /// A group without links.
+    Group,
+    /// A dataset without elements.
+    Dataset(Box<DatasetSpec>),
+    /// A committed datatype.
+    Datatype(Datatype),
+}

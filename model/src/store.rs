@@ -1,0 +1,199 @@
+//! The seam: the two traits that a store implements.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{Attribute, ChunkCoord, DatasetSpec, Link, LinkTarget, Name, ObjectKind, ObjectSpec, Result, StoredChunk};
+
+/// The identity of an object inside its store: an address, a key, or a UUID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId(pub u128);
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// The objects of a store: groups and their links, attributes, descriptions of datasets and committed types.
+///
+/// Methods take `&self`: a store is shared by threads, and keeps whatever locks it needs to itself.
+pub trait Objects: Send + Sync + fmt::Debug {
+    /// The group from which paths start.
+    fn root(&self) -> ObjectId;
+
+    /// The kind of an object.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoObject`] if nothing is there, [`crate::Error::Store`] if it cannot be read.
+    fn kind(&self, id: ObjectId) -> Result<ObjectKind>;
+
+    /// Makes an object and links it into `parent` under `name`. The object is complete before the link is there.
+    ///
+    /// # Errors
+    /// [`crate::Error::Exists`] if the name is taken, [`crate::Error::ReadOnly`], [`crate::Error::Invalid`] if
+    /// the description contradicts itself, [`crate::Error::Unsupported`] if the store cannot hold it.
+    fn create(&self, parent: ObjectId, name: &Name, spec: &ObjectSpec) -> Result<ObjectId>;
+
+    /// The link of a group with this name.
+    ///
+    /// # Errors
+    /// [`crate::Error::WrongKind`] if `group` is not a group.
+    fn link(&self, group: ObjectId, name: &Name) -> Result<Option<Link>>;
+
+    /// Calls `each` with every link of a group, in no particular order, until it returns `false`.
+    ///
+    /// # Errors
+    /// [`crate::Error::WrongKind`] if `group` is not a group.
+    fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> Result<()>;
+
+    /// Adds a link.
+    ///
+    /// # Errors
+    /// [`crate::Error::Exists`], [`crate::Error::ReadOnly`], [`crate::Error::WrongKind`].
+    fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()>;
+
+    /// Removes a link; an object to which no hard link leads any more is deleted.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotFound`], [`crate::Error::ReadOnly`], [`crate::Error::WrongKind`].
+    fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()>;
+
+    /// The attribute of an object with this name.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if it cannot be read.
+    fn attribute(&self, id: ObjectId, name: &Name) -> Result<Option<Attribute>>;
+
+    /// The names of the attributes of an object, in no particular order.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if they cannot be listed.
+    fn attribute_names(&self, id: ObjectId) -> Result<Vec<Name>>;
+
+    /// Adds an attribute, or replaces the one of the same name.
+    ///
+    /// # Errors
+    /// [`crate::Error::ReadOnly`], [`crate::Error::Invalid`] if the value does not fit type and shape.
+    fn set_attribute(&self, id: ObjectId, attribute: &Attribute) -> Result<()>;
+
+    /// Removes an attribute.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotFound`], [`crate::Error::ReadOnly`].
+    fn remove_attribute(&self, id: ObjectId, name: &Name) -> Result<()>;
+
+    /// The description of a dataset and the way to its chunks. Opening twice gives the same shared state.
+    ///
+    /// # Errors
+    /// [`crate::Error::WrongKind`] if it is not a dataset.
+    fn dataset(&self, id: ObjectId) -> Result<Arc<dyn Chunks>>;
+
+    /// The type that a committed datatype holds.
+    ///
+    /// # Errors
+    /// [`crate::Error::WrongKind`] if it is not a committed datatype.
+    fn datatype(&self, id: ObjectId) -> Result<crate::Datatype>;
+
+    /// Forgets what is known of an object, so that the next call sees what its writer has published since.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if the object cannot be read any more.
+    fn refresh(&self, id: ObjectId) -> Result<()>;
+
+    /// The bytes of a variable-length element, whose place in the heap the stored `element` says.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if the heap cannot be read.
+    fn read_heap(&self, element: &[u8]) -> Result<Vec<u8>>;
+
+    /// Makes everything written so far visible to other processes, in an order in which no reader meets
+    /// anything half-done.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if a write fails; what was flushed before stays readable.
+    fn flush(&self) -> Result<()>;
+
+    /// Flushes, and ends the session. A second call does nothing.
+    ///
+    /// # Errors
+    /// As [`Objects::flush`].
+    fn close(&self) -> Result<()>;
+
+    /// Lets readers in while this process goes on writing.
+    ///
+    /// # Errors
+    /// [`crate::Error::Unsupported`] if the store, or something in it, cannot be read while it is written.
+    fn start_swmr(&self) -> Result<()>;
+
+    /// Whether another process may be changing the store while it is read here.
+    fn is_live(&self) -> Result<bool>;
+}
+
+/// The chunks of one dataset. A contiguous or compact dataset is one chunk at the origin, of the size of the extent.
+pub trait Chunks: Send + Sync + fmt::Debug {
+    /// The identity of the dataset.
+    fn id(&self) -> ObjectId;
+
+    /// The description, with the extent as last refreshed or set.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if it cannot be read.
+    fn spec(&self) -> Result<Arc<DatasetSpec>>;
+
+    /// Changes the extent (`[rank]`, elements). Readers see it after the next flush, and after the data below it.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] above the maximum, [`crate::Error::ReadOnly`].
+    fn set_extent(&self, dims: &[u64]) -> Result<()>;
+
+    /// Where a chunk is stored; `None` if nobody wrote it.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if the index cannot be read.
+    fn chunk(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>>;
+
+    /// Calls `each` with every stored chunk, in the order of the index, until it returns `false`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if the index cannot be read.
+    fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()>;
+
+    /// Reads `into.len()` stored bytes of a chunk from `at` on (bytes). What lies past the end of the file is zero.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if it cannot be read.
+    fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()>;
+
+    /// Stores a whole chunk, as it came out of the filters.
+    ///
+    /// # Errors
+    /// [`crate::Error::ReadOnly`], [`crate::Error::Store`] if there is no room.
+    fn write(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()>;
+
+    /// Overwrites part of an unfiltered chunk from `at` on (bytes), and stores it first, full of fill values, if
+    /// it is not there.
+    ///
+    /// # Errors
+    /// As [`Chunks::write`].
+    fn write_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Publishes what was written to this dataset, as [`Objects::flush`] does for the whole store.
+    ///
+    /// # Errors
+    /// As [`Objects::flush`].
+    fn flush(&self) -> Result<()>;
+
+    /// Takes up what the writer has published since, and says whether the extent has changed.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if the dataset cannot be read any more.
+    fn refresh(&self) -> Result<bool>;
+
+    /// Waits until the writer may have published something, or `timeout` is over. May return early.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if the dataset cannot be watched.
+    fn wait(&self, timeout: Duration) -> Result<()>;
+}

@@ -1,0 +1,1 @@
+//! HDF5 files that stay readable while they are being written.
