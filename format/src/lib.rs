@@ -1,1 +1,27 @@
-//! h5live format.
+//! HDF5 bytes to structures and back: one description per structure drives decoder, encoder and describer.
+//!
+//! Nothing here reads or writes files. Every structure implements [`Record`]; [`decode`], [`encode`] and
+//! [`describe`] drive it. Bytes come from anywhere, so nothing here may panic, whatever they are.
+#![deny(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss
+)]
+
+mod addr;
+mod checksum;
+mod error;
+mod wire;
+
+pub use addr::{Addr, Width, Widths};
+pub use checksum::lookup3;
+pub use error::{DecodeError, EncodeError, Fault};
+pub use wire::{
+    Decoder, Describer, Encoder, Field, Record, Result, Wire, decode, decode_prefix, decode_prefix_with, decode_with,
+    describe, encode, encoded_len,
+};

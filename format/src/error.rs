@@ -1,0 +1,101 @@
+//! What can be wrong with bytes, and with values that are to become bytes.
+
+use std::ops::RangeInclusive;
+
+/// Why bytes are not the structure that they should be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{record}: {field} at byte {at}: {fault}")]
+pub struct DecodeError {
+    /// The structure.
+    pub record: &'static str,
+    /// The field of the structure.
+    pub field: &'static str,
+    /// Bytes from the start of the structure.
+    pub at: usize,
+    /// What is wrong with the field.
+    pub fault: Fault,
+}
+
+impl DecodeError {
+    /// Whether a writer that is at work in the same place could be the cause: reading again may help.
+    pub fn may_be_torn(&self) -> bool {
+        matches!(self.fault, Fault::Checksum { .. } | Fault::Signature { .. } | Fault::Truncated { .. })
+    }
+}
+
+/// What is wrong with a field.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The bytes end too soon.
+    #[error("needs {needed} bytes, {left} are left")]
+    Truncated {
+        /// Bytes that the field takes.
+        needed: u64,
+        /// Bytes that are there.
+        left: usize,
+    },
+    /// Bytes are left when all fields have been read.
+    #[error("{0} bytes are left over")]
+    Trailing(usize),
+    /// The structure does not begin with its signature.
+    #[error("signature is {found:02x?}, not {expected:?}")]
+    Signature {
+        /// The right one.
+        expected: &'static str,
+        /// The bytes that are there.
+        found: Vec<u8>,
+    },
+    /// A version that does not exist, or not here.
+    #[error("version {found} is not in {allowed:?}")]
+    Version {
+        /// The known versions.
+        allowed: RangeInclusive<u8>,
+        /// The one that is there.
+        found: u8,
+    },
+    /// The checksum does not match the bytes.
+    #[error("checksum is {stored:#010x}, the bytes give {computed:#010x}")]
+    Checksum {
+        /// The one that is there.
+        stored: u32,
+        /// The right one.
+        computed: u32,
+    },
+    /// A value that the format does not allow.
+    #[error("{found} is not allowed: {rule}")]
+    Value {
+        /// The value.
+        found: u64,
+        /// The rule that it breaks.
+        rule: &'static str,
+    },
+    /// A count or size that the bytes cannot hold, or that is above a limit.
+    #[error("{found} is above the limit of {limit}")]
+    TooLarge {
+        /// The value.
+        found: u64,
+        /// The largest that is possible here.
+        limit: u64,
+    },
+    /// Structures are nested deeper than is allowed.
+    #[error("nested deeper than {0} levels")]
+    TooDeep(u32),
+    /// A message of a type that this library does not know, marked so that the object must not be opened.
+    #[error("message type {0:#x} is unknown, and marked as one that must be known")]
+    UnknownMessage(u16),
+}
+
+/// Why a structure cannot be written as bytes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{record}: {field}: {value} does not fit {limit}")]
+pub struct EncodeError {
+    /// The structure.
+    pub record: &'static str,
+    /// The field of the structure.
+    pub field: &'static str,
+    /// The value.
+    pub value: u64,
+    /// The largest that the field can hold.
+    pub limit: u64,
+}

@@ -1,0 +1,281 @@
+//! The one description of a structure: [`Record::wire`], driven by a decoder, an encoder or a describer.
+
+mod decoder;
+mod describer;
+mod encoder;
+
+use std::ops::RangeInclusive;
+
+pub use decoder::Decoder;
+pub use describer::{Describer, Field};
+pub use encoder::Encoder;
+use h5live_model::Name;
+
+use crate::{Addr, DecodeError, EncodeError, Fault, Width, Widths};
+
+/// A result of decoding.
+pub type Result<T> = std::result::Result<T, DecodeError>;
+
+/// A structure of the format.
+///
+/// [`Record::wire`] names its fields in the order of the file. Fields that follow from others (a rank, flags) are
+/// computed there and not kept. Context that the bytes do not carry (record sizes of a node, the element size of a
+/// table) is put into the structure before decoding, by [`decode_with`].
+pub trait Record {
+    /// The name of the structure, as in the format specification.
+    const NAME: &'static str;
+
+    /// Reads the fields from, or writes them to, `w`.
+    ///
+    /// # Errors
+    /// A [`DecodeError`] when the bytes are not such a structure. Encoders fail only at the end, in [`encode`].
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()>;
+}
+
+/// Something that passes over the fields of a structure: it fills them in, writes them down, or lists them.
+///
+/// On decoding, each method replaces the value; on encoding it leaves it alone.
+pub trait Wire {
+    /// The widths of addresses and lengths.
+    fn widths(&self) -> Widths;
+
+    /// Whether fields are being filled in from bytes (as opposed to written).
+    fn decoding(&self) -> bool;
+
+    /// Bytes passed since the start of the structure.
+    fn position(&self) -> usize;
+
+    /// Bytes that are left to decode; `usize::MAX` on encoding.
+    fn remaining(&self) -> usize;
+
+    /// An error about `field` at this place, of the structure at hand.
+    fn fault(&self, field: &'static str, fault: Fault) -> DecodeError;
+
+    /// Exactly `bytes.len()` bytes.
+    fn fixed(&mut self, field: &'static str, bytes: &mut [u8]) -> Result<()>;
+
+    /// `len` bytes.
+    fn bytes(&mut self, field: &'static str, len: usize, bytes: &mut Vec<u8>) -> Result<()>;
+
+    /// An unsigned little-endian integer of `width`.
+    fn uint(&mut self, field: &'static str, width: Width, value: &mut u64) -> Result<()>;
+
+    /// The four bytes that begin the structure.
+    fn magic(&mut self, expected: &'static str) -> Result<()>;
+
+    /// The lookup3 checksum over everything since the start of the structure.
+    fn checksum(&mut self) -> Result<()>;
+
+    /// `len` bytes that mean nothing: written as zeros, skipped on decoding.
+    fn reserved(&mut self, len: usize) -> Result<()>;
+
+    /// Opens a nested structure, whose name errors will bear until [`Wire::leave`].
+    fn enter(&mut self, record: &'static str) -> &'static str;
+
+    /// Closes a nested structure; `outer` is what [`Wire::enter`] returned.
+    fn leave(&mut self, outer: &'static str);
+
+    /// One byte.
+    fn u8(&mut self, field: &'static str, value: &mut u8) -> Result<()> {
+        let mut wide = u64::from(*value);
+        self.uint(field, Width::ONE, &mut wide)?;
+        *value = u8::try_from(wide).unwrap_or(u8::MAX);
+        Ok(())
+    }
+
+    /// Two bytes.
+    fn u16(&mut self, field: &'static str, value: &mut u16) -> Result<()> {
+        let mut wide = u64::from(*value);
+        self.uint(field, Width::TWO, &mut wide)?;
+        *value = u16::try_from(wide).unwrap_or(u16::MAX);
+        Ok(())
+    }
+
+    /// Four bytes.
+    fn u32(&mut self, field: &'static str, value: &mut u32) -> Result<()> {
+        let mut wide = u64::from(*value);
+        self.uint(field, Width::FOUR, &mut wide)?;
+        *value = u32::try_from(wide).unwrap_or(u32::MAX);
+        Ok(())
+    }
+
+    /// Eight bytes.
+    fn u64(&mut self, field: &'static str, value: &mut u64) -> Result<()> {
+        self.uint(field, Width::EIGHT, value)
+    }
+
+    /// Eight bytes, two's complement.
+    fn i64(&mut self, field: &'static str, value: &mut i64) -> Result<()> {
+        let mut wide = value.cast_unsigned();
+        self.uint(field, Width::EIGHT, &mut wide)?;
+        *value = wide.cast_signed();
+        Ok(())
+    }
+
+    /// A length in the file's width of lengths.
+    fn length(&mut self, field: &'static str, value: &mut u64) -> Result<()> {
+        self.uint(field, self.widths().length, value)
+    }
+
+    /// An address in the file's width of offsets.
+    fn addr(&mut self, field: &'static str, value: &mut Addr) -> Result<()> {
+        let width = self.widths().offset;
+        let mut wide = value.get().unwrap_or(width.max());
+        self.uint(field, width, &mut wide)?;
+        *value = if wide == width.max() { Addr::UNDEFINED } else { Addr::new(wide) };
+        Ok(())
+    }
+
+    /// A version number, which must be one of `allowed`.
+    fn version(&mut self, allowed: RangeInclusive<u8>, value: &mut u8) -> Result<()> {
+        let at = self.fault("version", Fault::Version { allowed: allowed.clone(), found: 0 });
+        self.u8("version", value)?;
+        if allowed.contains(value) {
+            Ok(())
+        } else {
+            Err(DecodeError { fault: Fault::Version { allowed, found: *value }, ..at })
+        }
+    }
+
+    /// One byte whose value is fixed or follows from other fields: `value` is written, and what is read is returned.
+    fn derived_u8(&mut self, field: &'static str, value: u8) -> Result<u8> {
+        let mut read = value;
+        self.u8(field, &mut read)?;
+        Ok(read)
+    }
+
+    /// Two bytes whose value follows from other fields: `value` is written, and what is read is returned.
+    fn derived_u16(&mut self, field: &'static str, value: u16) -> Result<u16> {
+        let mut read = value;
+        self.u16(field, &mut read)?;
+        Ok(read)
+    }
+
+    /// An integer whose value follows from other fields: `value` is written, and what is read is returned.
+    fn derived(&mut self, field: &'static str, width: Width, value: u64) -> Result<u64> {
+        let mut read = value;
+        self.uint(field, width, &mut read)?;
+        Ok(read)
+    }
+
+    /// A name of `len` bytes, without a terminator.
+    fn name(&mut self, field: &'static str, len: usize, name: &mut Name) -> Result<()> {
+        let mut bytes = name.as_bytes().to_vec();
+        self.bytes(field, len, &mut bytes)?;
+        if self.decoding() {
+            *name = Name::from(bytes);
+        }
+        Ok(())
+    }
+
+    /// Refuses a value that breaks a rule of the format.
+    fn require(&self, field: &'static str, holds: bool, found: u64, rule: &'static str) -> Result<()> {
+        if holds { Ok(()) } else { Err(self.fault(field, Fault::Value { found, rule })) }
+    }
+
+    /// A count of things of at least `each` bytes, as a `usize` that the remaining bytes can hold.
+    fn bounded(&self, field: &'static str, count: u64, each: usize) -> Result<usize> {
+        let limit = self.remaining().checked_div(each).unwrap_or(usize::MAX);
+        usize::try_from(count)
+            .ok()
+            .filter(|count| *count <= limit)
+            .ok_or_else(|| self.fault(field, Fault::TooLarge { found: count, limit: limit as u64 }))
+    }
+
+    /// A nested structure.
+    fn record<R: Record>(&mut self, record: &mut R) -> Result<()>
+    where
+        Self: Sized,
+    {
+        let outer = self.enter(R::NAME);
+        let done = record.wire(self);
+        self.leave(outer);
+        done
+    }
+
+    /// `count` nested structures of at least `each` bytes. On encoding, `count` is the length of `list`.
+    fn list<R: Record + Default>(
+        &mut self,
+        field: &'static str,
+        count: u64,
+        each: usize,
+        list: &mut Vec<R>,
+    ) -> Result<()>
+    where
+        Self: Sized,
+    {
+        if self.decoding() {
+            let count = self.bounded(field, count, each)?;
+            list.clear();
+            list.resize_with(count, R::default);
+        }
+        list.iter_mut().try_for_each(|record| self.record(record))
+    }
+}
+
+/// Decodes a structure from exactly `bytes`.
+///
+/// # Errors
+/// [`DecodeError`] if the bytes are not such a structure, or more than one.
+pub fn decode<R: Record + Default>(bytes: &[u8], widths: Widths) -> Result<R> {
+    decode_with(R::default(), bytes, widths)
+}
+
+/// Decodes a structure from exactly `bytes` into `record`, which holds the context that the bytes do not carry.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_with<R: Record>(record: R, bytes: &[u8], widths: Widths) -> Result<R> {
+    let (record, used) = decode_prefix_with(record, bytes, widths)?;
+    match bytes.len().saturating_sub(used) {
+        0 => Ok(record),
+        left => Err(DecodeError { record: R::NAME, field: "end", at: used, fault: Fault::Trailing(left) }),
+    }
+}
+
+/// Decodes a structure from the beginning of `bytes`, and says how many bytes it took.
+///
+/// # Errors
+/// [`DecodeError`] if the bytes do not begin with such a structure.
+pub fn decode_prefix<R: Record + Default>(bytes: &[u8], widths: Widths) -> Result<(R, usize)> {
+    decode_prefix_with(R::default(), bytes, widths)
+}
+
+/// As [`decode_prefix`], into `record`, which holds the context that the bytes do not carry.
+///
+/// # Errors
+/// As [`decode_prefix`].
+pub fn decode_prefix_with<R: Record>(mut record: R, bytes: &[u8], widths: Widths) -> Result<(R, usize)> {
+    let mut decoder = Decoder::new(R::NAME, bytes, widths);
+    record.wire(&mut decoder)?;
+    Ok((record, decoder.position()))
+}
+
+/// Encodes a structure.
+///
+/// # Errors
+/// [`EncodeError`] if a value does not fit its field.
+pub fn encode<R: Record + Clone>(record: &R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
+    let mut encoder = Encoder::new(R::NAME, widths);
+    let described = record.clone().wire(&mut encoder);
+    let bytes = encoder.finish()?;
+    match described {
+        Ok(()) => Ok(bytes),
+        Err(e) => Err(EncodeError { record: e.record, field: e.field, value: 0, limit: 0 }),
+    }
+}
+
+/// The number of bytes that a structure takes when it is encoded.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encoded_len<R: Record + Clone>(record: &R, widths: Widths) -> std::result::Result<usize, EncodeError> {
+    encode(record, widths).map(|bytes| bytes.len())
+}
+
+/// Lists the fields of a structure that `bytes` begin with, as far as it can be decoded.
+pub fn describe<R: Record>(mut record: R, bytes: &[u8], widths: Widths) -> (Vec<Field>, Result<()>) {
+    let mut describer = Describer::new(R::NAME, bytes, widths);
+    let result = record.wire(&mut describer);
+    (describer.into_fields(), result)
+}

@@ -1,0 +1,107 @@
+//! Bytes to fields.
+
+use super::{Result, Wire};
+use crate::{DecodeError, Fault, Width, Widths, lookup3};
+
+/// Fills in the fields of a structure from bytes.
+#[derive(Debug)]
+pub struct Decoder<'a> {
+    record: &'static str,
+    bytes: &'a [u8],
+    at: usize,
+    widths: Widths,
+}
+
+impl<'a> Decoder<'a> {
+    /// A decoder at the start of `bytes`, for the structure named `record`.
+    pub fn new(record: &'static str, bytes: &'a [u8], widths: Widths) -> Self {
+        Decoder { record, bytes, at: 0, widths }
+    }
+
+    /// Passes over the next `len` bytes.
+    pub(super) fn take(&mut self, field: &'static str, len: usize) -> Result<&'a [u8]> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let taken = rest
+            .get(..len)
+            .ok_or_else(|| self.fault(field, Fault::Truncated { needed: len as u64, left: rest.len() }))?;
+        self.at = self.at.saturating_add(len);
+        Ok(taken)
+    }
+}
+
+impl Wire for Decoder<'_> {
+    fn widths(&self) -> Widths {
+        self.widths
+    }
+
+    fn decoding(&self) -> bool {
+        true
+    }
+
+    fn position(&self) -> usize {
+        self.at
+    }
+
+    fn remaining(&self) -> usize {
+        self.bytes.len().saturating_sub(self.at)
+    }
+
+    fn fault(&self, field: &'static str, fault: Fault) -> DecodeError {
+        DecodeError { record: self.record, field, at: self.at, fault }
+    }
+
+    fn fixed(&mut self, field: &'static str, bytes: &mut [u8]) -> Result<()> {
+        bytes.copy_from_slice(self.take(field, bytes.len())?);
+        Ok(())
+    }
+
+    fn bytes(&mut self, field: &'static str, len: usize, bytes: &mut Vec<u8>) -> Result<()> {
+        *bytes = self.take(field, len)?.to_vec();
+        Ok(())
+    }
+
+    fn uint(&mut self, field: &'static str, width: Width, value: &mut u64) -> Result<()> {
+        let taken = self.take(field, width.bytes())?;
+        *value = match taken {
+            [a] => u64::from(*a),
+            [a, b] => u64::from(u16::from_le_bytes([*a, *b])),
+            [a, b, c, d] => u64::from(u32::from_le_bytes([*a, *b, *c, *d])),
+            [a, b, c, d, e, f, g, h] => u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
+            odd => odd.iter().rev().fold(0, |value, byte| (value << 8) | u64::from(*byte)),
+        };
+        Ok(())
+    }
+
+    fn magic(&mut self, expected: &'static str) -> Result<()> {
+        let at = self.at;
+        let found = self.take("signature", expected.len())?;
+        if found == expected.as_bytes() {
+            return Ok(());
+        }
+        let fault = Fault::Signature { expected, found: found.to_vec() };
+        Err(DecodeError { record: self.record, field: "signature", at, fault })
+    }
+
+    fn checksum(&mut self) -> Result<()> {
+        let at = self.at;
+        let computed = lookup3(self.bytes.get(..at).unwrap_or_default(), 0);
+        let mut stored = 0;
+        self.u32("checksum", &mut stored)?;
+        if stored == computed {
+            return Ok(());
+        }
+        Err(DecodeError { record: self.record, field: "checksum", at, fault: Fault::Checksum { stored, computed } })
+    }
+
+    fn reserved(&mut self, len: usize) -> Result<()> {
+        self.take("reserved", len).map(drop)
+    }
+
+    fn enter(&mut self, record: &'static str) -> &'static str {
+        std::mem::replace(&mut self.record, record)
+    }
+
+    fn leave(&mut self, outer: &'static str) {
+        self.record = outer;
+    }
+}

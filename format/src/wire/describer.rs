@@ -1,0 +1,134 @@
+//! Fields with their places: for `dump --bytes`, the checker, and error messages.
+
+use super::{Decoder, Result, Wire};
+use crate::{DecodeError, Fault, Width, Widths};
+
+/// One field of a structure, where it lies, and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// The structure that it belongs to.
+    pub record: &'static str,
+    /// Its name.
+    pub field: &'static str,
+    /// Bytes from the start of the outermost structure.
+    pub at: usize,
+    /// Bytes.
+    pub size: usize,
+    /// The value, as text.
+    pub value: String,
+}
+
+/// Lists the fields of a structure while it decodes them.
+#[derive(Debug)]
+pub struct Describer<'a> {
+    inner: Decoder<'a>,
+    record: &'static str,
+    fields: Vec<Field>,
+}
+
+impl<'a> Describer<'a> {
+    /// A describer at the start of `bytes`, for the structure named `record`.
+    pub fn new(record: &'static str, bytes: &'a [u8], widths: Widths) -> Self {
+        Describer { inner: Decoder::new(record, bytes, widths), record, fields: Vec::new() }
+    }
+
+    /// What was found.
+    pub fn into_fields(self) -> Vec<Field> {
+        self.fields
+    }
+
+    fn note(&mut self, field: &'static str, start: usize, value: String) {
+        let size = self.inner.position().saturating_sub(start);
+        self.fields.push(Field { record: self.record, field, at: start, size, value });
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const SHOWN: usize = 32;
+    let mut text: String = bytes.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+    if bytes.len() > SHOWN {
+        text.push_str("...");
+    }
+    text
+}
+
+impl Wire for Describer<'_> {
+    fn widths(&self) -> Widths {
+        self.inner.widths()
+    }
+
+    fn decoding(&self) -> bool {
+        true
+    }
+
+    fn position(&self) -> usize {
+        self.inner.position()
+    }
+
+    fn remaining(&self) -> usize {
+        self.inner.remaining()
+    }
+
+    fn fault(&self, field: &'static str, fault: Fault) -> DecodeError {
+        self.inner.fault(field, fault)
+    }
+
+    fn fixed(&mut self, field: &'static str, bytes: &mut [u8]) -> Result<()> {
+        let start = self.position();
+        self.inner.fixed(field, bytes)?;
+        self.note(field, start, hex(bytes));
+        Ok(())
+    }
+
+    fn bytes(&mut self, field: &'static str, len: usize, bytes: &mut Vec<u8>) -> Result<()> {
+        let start = self.position();
+        self.inner.bytes(field, len, bytes)?;
+        self.note(field, start, hex(bytes));
+        Ok(())
+    }
+
+    fn uint(&mut self, field: &'static str, width: Width, value: &mut u64) -> Result<()> {
+        let start = self.position();
+        self.inner.uint(field, width, value)?;
+        let text = if *value == width.max() && width.bytes() >= 4 {
+            "undefined".to_owned()
+        } else if *value > 9 {
+            format!("{value} ({value:#x})")
+        } else {
+            value.to_string()
+        };
+        self.note(field, start, text);
+        Ok(())
+    }
+
+    fn magic(&mut self, expected: &'static str) -> Result<()> {
+        let start = self.position();
+        self.inner.magic(expected)?;
+        self.note("signature", start, expected.to_owned());
+        Ok(())
+    }
+
+    fn checksum(&mut self) -> Result<()> {
+        let start = self.position();
+        let checked = self.inner.checksum();
+        self.note("checksum", start, if checked.is_ok() { "valid".to_owned() } else { "does not match".to_owned() });
+        checked
+    }
+
+    fn reserved(&mut self, len: usize) -> Result<()> {
+        let start = self.position();
+        self.inner.reserved(len)?;
+        self.note("reserved", start, String::new());
+        Ok(())
+    }
+
+    fn enter(&mut self, record: &'static str) -> &'static str {
+        self.record = record;
+        self.inner.enter(record)
+    }
+
+    fn leave(&mut self, outer: &'static str) {
+        self.record = outer;
+        self.inner.leave(outer);
+    }
+}

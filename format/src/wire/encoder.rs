@@ -1,0 +1,103 @@
+//! Fields to bytes.
+
+use super::{Result, Wire};
+use crate::{DecodeError, EncodeError, Fault, Width, Widths, lookup3};
+
+/// Writes the fields of a structure down as bytes.
+#[derive(Debug)]
+pub struct Encoder {
+    record: &'static str,
+    bytes: Vec<u8>,
+    widths: Widths,
+    failed: Option<EncodeError>,
+}
+
+impl Encoder {
+    /// An encoder for the structure named `record`.
+    pub fn new(record: &'static str, widths: Widths) -> Self {
+        Encoder { record, bytes: Vec::new(), widths, failed: None }
+    }
+
+    /// The bytes.
+    ///
+    /// # Errors
+    /// The first value that did not fit its field.
+    pub fn finish(self) -> std::result::Result<Vec<u8>, EncodeError> {
+        match self.failed {
+            None => Ok(self.bytes),
+            Some(error) => Err(error),
+        }
+    }
+
+    fn fail(&mut self, field: &'static str, value: u64, limit: u64) {
+        let record = self.record;
+        self.failed.get_or_insert(EncodeError { record, field, value, limit });
+    }
+}
+
+impl Wire for Encoder {
+    fn widths(&self) -> Widths {
+        self.widths
+    }
+
+    fn decoding(&self) -> bool {
+        false
+    }
+
+    fn position(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn remaining(&self) -> usize {
+        usize::MAX
+    }
+
+    fn fault(&self, field: &'static str, fault: Fault) -> DecodeError {
+        DecodeError { record: self.record, field, at: self.bytes.len(), fault }
+    }
+
+    fn fixed(&mut self, _field: &'static str, bytes: &mut [u8]) -> Result<()> {
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn bytes(&mut self, field: &'static str, len: usize, bytes: &mut Vec<u8>) -> Result<()> {
+        if bytes.len() != len {
+            self.fail(field, bytes.len() as u64, len as u64);
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn uint(&mut self, field: &'static str, width: Width, value: &mut u64) -> Result<()> {
+        if *value > width.max() {
+            self.fail(field, *value, width.max());
+        }
+        self.bytes.extend(value.to_le_bytes().into_iter().take(width.bytes()));
+        Ok(())
+    }
+
+    fn magic(&mut self, expected: &'static str) -> Result<()> {
+        self.bytes.extend_from_slice(expected.as_bytes());
+        Ok(())
+    }
+
+    fn checksum(&mut self) -> Result<()> {
+        let sum = lookup3(&self.bytes, 0);
+        self.bytes.extend_from_slice(&sum.to_le_bytes());
+        Ok(())
+    }
+
+    fn reserved(&mut self, len: usize) -> Result<()> {
+        self.bytes.resize(self.bytes.len().saturating_add(len), 0);
+        Ok(())
+    }
+
+    fn enter(&mut self, record: &'static str) -> &'static str {
+        std::mem::replace(&mut self.record, record)
+    }
+
+    fn leave(&mut self, outer: &'static str) {
+        self.record = outer;
+    }
+}
