@@ -1,0 +1,105 @@
+# make help lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+# The shared test material (a corpus of HDF5 files with what a reference program says of each, and that program).
+# What needs it is skipped where it is not there.
+export H5LIVE_SHARED ?= $(abspath ..)/shared
+# Python with h5py, for the tests that let libhdf5 stand in for one side.
+export H5LIVE_PYTHON ?= $(CURDIR)/.venv/bin/python
+# The files that make_corpus.py makes.
+export H5LIVE_CORPUS ?= $(CURDIR)/target/corpus
+
+export PATH := $(CURDIR)/.deps/bin:$(CURDIR)/.venv/bin:$(PATH)
+
+CARGO_DENY_VERSION := 0.20.2
+# Crates with models of their concurrency in tests/loom*.rs.
+LOOM_CRATES ?= $(patsubst %/,%,$(sort $(dir $(patsubst %/tests/,%/,$(dir $(wildcard */tests/loom*.rs))))))
+LOOM_MAX_PREEMPTIONS ?= 3
+export LOOM_MAX_PREEMPTIONS
+STRESS_SECONDS ?= 5
+STRESS_READERS ?= 2
+
+##@ Use
+.PHONY: build demo install
+build: ## the program, as target/release/h5live
+	cargo build --release -p h5live-cli
+
+demo: ## ten seconds of this machine's metrics, written live and followed by two other processes
+	@cargo build --release --quiet -p h5live-cli
+	@target/release/h5live demo
+
+install: ## the program, into cargo's bin folder
+	cargo install --locked --path cli
+
+##@ Check
+.PHONY: test lint unit doc-test loom stress python-env h5tools corpus
+test: setup corpus doc-test loom stress unit ## every test; sets up what they need by itself
+
+lint: .deps/bin/cargo-deny python-env ## format, clippy, documentation, dependencies, spelling; no warning passes
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --quiet
+	cargo deny --log-level error check bans licenses sources
+	typos
+
+# The last of `test`, so that the runner's own summary closes it.
+unit: setup corpus ## unit and integration tests
+	@[ -d "$$H5LIVE_SHARED" ] || echo "skipped: what needs the shared corpus ($$H5LIVE_SHARED is not there)"
+	if cargo nextest --version >/dev/null 2>&1; then \
+	    cargo nextest run --workspace --no-fail-fast --status-level fail --final-status-level fail; \
+	else \
+	    cargo test --workspace --lib --bins --tests --no-fail-fast; \
+	fi
+
+doc-test: ## the examples in the documentation
+	cargo test --workspace --doc --quiet
+
+loom: ## every interleaving of the parts with interior concurrency
+	@[ -n "$(LOOM_CRATES)" ] || echo "skipped: no crate has tests/loom*.rs"
+	$(foreach crate,$(LOOM_CRATES),RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
+	    cargo test --release -p h5live-$(crate) --test 'loom*';)
+
+stress: ## a writer and its readers in processes of their own, every value checked, with and without kills
+	cargo build --quiet -p h5live-cli
+	target/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS)
+	target/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS) --kill
+
+corpus: target/corpus/.done ## a small corpus made by h5py, in target/corpus
+
+target/corpus/.done: tests/python/make_corpus.py .venv/.done
+	rm -rf $(@D)
+	$(H5LIVE_PYTHON) tests/python/make_corpus.py $(@D)
+	@touch $@
+
+##@ Set up
+.PHONY: setup clean
+setup: python-env h5tools ## what the tests need: h5py in .venv, h5dump
+
+python-env: .venv/.done
+
+.venv/.done: tests/requirements.txt
+	.ci/need python3 python3 python3-venv
+	python3 -c 'import ensurepip, venv' 2>/dev/null || .ci/need python3-venv-is-missing python3-venv
+	python3 -m venv .venv
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement tests/requirements.txt
+	@touch $@
+
+h5tools:
+	@.ci/need h5dump hdf5-tools
+
+# Unoptimised: it runs once, and builds in half a minute.
+.deps/bin/cargo-deny:
+	CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug --root .deps cargo-deny@$(CARGO_DENY_VERSION)
+
+clean: ## removes target, .venv and .deps
+	rm -rf target .venv .deps
+
+.PHONY: help
+help: ## this
+	@awk 'BEGIN { FS = ":.*## " } \
+	    /^##@/ { printf "\n%s\n", substr($$0, 5) } \
+	    /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
