@@ -16,6 +16,7 @@
 mod addr;
 mod checksum;
 mod error;
+pub mod messages;
 mod wire;
 
 pub use addr::{Addr, Width, Widths};
