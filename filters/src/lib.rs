@@ -1,1 +1,60 @@
-//! h5live filters.
+//! Chunk bytes to chunk bytes: the filter pipelines of HDF5 datasets.
+//!
+//! A [`Pipeline`] is made once per dataset from the filters that the dataset names and a [`Registry`]
+//! that knows how to apply them. [`Pipeline::encode`] takes a chunk to what is stored,
+//! [`Pipeline::decode`] takes it back. A filter of your own is a type that implements [`Filter`],
+//! given to [`Registry::register`].
+//!
+//! ```
+//! use h5live_filters::{FilterSpec, Pipeline, Registry};
+//!
+//! let registry = Registry::default();
+//! let shuffle = FilterSpec { id: 2, params: vec![4], ..Default::default() };
+//! let deflate = FilterSpec { id: 1, params: vec![6], optional: true, ..Default::default() };
+//! let pipeline = Pipeline::new(&[shuffle, deflate], &registry)?;
+//!
+//! let chunk: Vec<u8> = (0..1000u32).flat_map(u32::to_le_bytes).collect();
+//! let (stored, mask) = pipeline.encode(&chunk)?;
+//! assert!(stored.len() < chunk.len());
+//! assert_eq!(pipeline.decode(mask, &stored, chunk.len())?, chunk);
+//! # Ok::<(), h5live_filters::Error>(())
+//! ```
+//!
+//! # Bounds
+//!
+//! Stored bytes are not trusted. A filter writes into a space whose size is known before it starts, and
+//! nothing that a header inside the stored bytes says makes that space larger. The last step of decoding
+//! has room for exactly one chunk; a step before it has room for twice the chunk and 64 KiB, which is more
+//! than any built-in filter adds to data that it cannot make smaller.
+//!
+//! # Features
+//!
+//! `native` (default) uses libdeflate and zstd, which are built from C. `pure`, with the default features
+//! off, uses zlib-rs and ruzstd instead and needs no C compiler. Without either, the filters that
+//! need these codecs are not available.
+
+#![warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+#[cfg(any(feature = "native", feature = "pure"))]
+mod deflate;
+mod error;
+mod filter;
+mod fletcher32;
+mod params;
+mod pipeline;
+mod registry;
+mod scratch;
+mod shuffle;
+#[cfg(any(feature = "native", feature = "pure"))]
+mod zlib;
+
+pub use error::{Error, Fault, Result};
+pub use filter::{Decoded, Encoded, Filter, Target};
+pub use fletcher32::checksum as fletcher32;
+pub use h5live_model::FilterSpec;
+pub use pipeline::{MAX_FILTERS, Pipeline};
+pub use registry::Registry;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! One step of a pipeline.
+
+use std::ops::Range;
+
+use h5live_model::{Datatype, FillValue};
+
+use crate::Fault;
+
+/// A filter: stored bytes from chunk bytes, and back.
+///
+/// A filter has no state of its own between chunks; it is called from many threads at once.
+pub trait Filter: Send + Sync {
+    /// The registered number of the filter.
+    fn id(&self) -> u16;
+
+    /// The name of the filter, as it is written into files.
+    fn name(&self) -> &str;
+
+    /// Undoes the filter. `output` is all the room that the result may take; it holds leftovers.
+    ///
+    /// # Errors
+    ///
+    /// Any [`Fault`]; [`Fault::TooLarge`] if the result does not fit `output`.
+    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault>;
+
+    /// Applies the filter. `output` is empty; the filter appends its result.
+    ///
+    /// # Errors
+    ///
+    /// Any [`Fault`]. In an optional filter a fault counts as [`Encoded::Declined`].
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<Encoded, Fault>;
+
+    /// Completes the parameters that the user gave with those that follow from the dataset, as is done
+    /// once when the dataset is created. Returns all parameters.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::NotApplicable`] if the filter does not fit the dataset, [`Fault::Parameter`] or
+    /// [`Fault::MissingParameter`] if the parameters given make no sense.
+    fn complete(&self, params: &[u32], target: &Target<'_>) -> Result<Vec<u32>, Fault> {
+        let _ = target;
+        Ok(params.to_vec())
+    }
+}
+
+/// The dataset that a filter's parameters are completed for.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// The type of an element.
+    pub datatype: &'a Datatype,
+    /// The dimensions of a chunk (`[rank]`, elements).
+    pub chunk_dims: &'a [u64],
+    /// What elements hold that nobody wrote.
+    pub fill: &'a FillValue,
+}
+
+impl Target<'_> {
+    /// Elements of a chunk, if they can be counted in 32 bits.
+    pub fn elements(&self) -> Option<u32> {
+        let product = self.chunk_dims.iter().try_fold(1u64, |n, d| n.checked_mul(*d))?;
+        u32::try_from(product).ok()
+    }
+
+    /// Bytes of a chunk, if they can be counted in 32 bits.
+    pub fn chunk_bytes(&self) -> Option<u32> {
+        self.elements()?.checked_mul(self.datatype.size())
+    }
+}
+
+/// Where the result of decoding is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decoded {
+    /// In the first so many bytes of the output.
+    Output(usize),
+    /// In this part of the input, unchanged.
+    Input(Range<usize>),
+}
+
+/// Where the result of encoding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoded {
+    /// In the output.
+    Output,
+    /// The input as it is, and the filter counts as applied.
+    Input,
+    /// Nowhere: the filter gains nothing on this chunk. An optional filter is then left out and its mask bit
+    /// set; a mandatory one fails with [`Fault::Incompressible`].
+    Declined,
+}

@@ -1,0 +1,13 @@
+//! The parameters of a filter.
+
+use crate::Fault;
+
+/// Parameter number `index`.
+pub(crate) fn param(params: &[u32], index: usize) -> Result<u32, Fault> {
+    params.get(index).copied().ok_or(Fault::MissingParameter { index })
+}
+
+/// A count of bytes or elements: on every supported machine `usize` has at least 32 bits.
+pub(crate) const fn count(value: u32) -> usize {
+    value as usize
+}

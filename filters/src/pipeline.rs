@@ -1,0 +1,215 @@
+//! The filters of one dataset, in order.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use h5live_model::FilterSpec;
+
+use crate::registry::unavailable;
+use crate::scratch::{self, Scratch};
+use crate::{Decoded, Encoded, Error, Fault, Filter, Registry, Result};
+
+/// The most filters that a pipeline has: a chunk's mask has one bit for each.
+pub const MAX_FILTERS: usize = 32;
+
+/// Room for an intermediate result beyond twice the chunk (bytes).
+const SLACK: usize = 64 << 10;
+
+/// The filters of one dataset, looked up once. Applied in order on writing, undone in reverse order on
+/// reading; bit `i` of a chunk's mask says that filter `i` was left out.
+#[derive(Clone)]
+pub struct Pipeline {
+    steps: Vec<Step>,
+}
+
+#[derive(Clone)]
+struct Step {
+    spec: FilterSpec,
+    filter: Option<Arc<dyn Filter>>,
+}
+
+impl Step {
+    fn fault(&self, fault: Fault) -> Error {
+        let name = self.filter.as_ref().map_or("", |filter| filter.name()).to_owned();
+        Error::Filter { id: self.spec.id, name, fault }
+    }
+
+    fn filter(&self) -> Result<&dyn Filter> {
+        self.filter.as_deref().ok_or_else(|| unavailable(&self.spec))
+    }
+}
+
+impl Pipeline {
+    /// Looks the filters up. One that the registry does not have is an error only when a chunk needs it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooManyFilters`].
+    pub fn new(specs: &[FilterSpec], registry: &Registry) -> Result<Self> {
+        if specs.len() > MAX_FILTERS {
+            return Err(Error::TooManyFilters(specs.len()));
+        }
+        let step = |spec: &FilterSpec| Step { spec: spec.clone(), filter: registry.get(spec.id).cloned() };
+        Ok(Pipeline { steps: specs.iter().map(step).collect() })
+    }
+
+    /// Whether there are no filters: what is stored is the chunk itself.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Whether a chunk with this mask is stored as it is.
+    pub fn is_identity(&self, mask: u32) -> bool {
+        self.active(mask).next().is_none()
+    }
+
+    /// The filters that a chunk with this mask went through, in order.
+    fn active(&self, mask: u32) -> impl DoubleEndedIterator<Item = &Step> {
+        self.steps.iter().enumerate().filter(move |(i, _)| mask >> i & 1 == 0).map(|(_, step)| step)
+    }
+
+    /// The chunk of `chunk_bytes` bytes that is stored as `stored` with this mask.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] if a filter is missing, [`Error::Filter`] if one fails, [`Error::WrongSize`] if
+    /// the result is not a chunk, [`Error::OutOfMemory`].
+    pub fn decode(&self, mask: u32, stored: &[u8], chunk_bytes: usize) -> Result<Vec<u8>> {
+        if self.is_identity(mask) && stored.len() != chunk_bytes {
+            return Err(Error::WrongSize { expected: chunk_bytes, found: stored.len() });
+        }
+        let mut chunk = scratch::zeroed(chunk_bytes).ok_or(Error::OutOfMemory(chunk_bytes))?;
+        self.decode_into(mask, stored, &mut chunk)?;
+        Ok(chunk)
+    }
+
+    /// Decodes straight into `chunk`, which has the size of a chunk. After an error it holds anything.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](Self::decode).
+    pub fn decode_into(&self, mask: u32, stored: &[u8], chunk: &mut [u8]) -> Result<()> {
+        if let Some(step) = self.active(mask).find(|step| step.filter.is_none()) {
+            return Err(unavailable(&step.spec));
+        }
+        scratch::with(|scratch| self.undo(mask, stored, chunk, scratch))
+    }
+
+    fn undo(&self, mask: u32, stored: &[u8], chunk: &mut [u8], scratch: &mut Scratch) -> Result<()> {
+        let expected = chunk.len();
+        let limit = expected.saturating_mul(2).saturating_add(SLACK);
+        let Scratch { decoded, room, .. } = scratch;
+        let mut at = Place::Stored(0..stored.len());
+        let mut steps = self.active(mask).rev().peekable();
+        while let Some(step) = steps.next() {
+            let input = at.bytes(stored, decoded);
+            let last = steps.peek().is_none();
+            let output =
+                if last { &mut *chunk } else { scratch::room(room, limit).map_err(|fault| step.fault(fault))? };
+            match step.filter()?.decode(&step.spec.params, input, output).map_err(|fault| step.fault(fault))? {
+                Decoded::Input(range) => at = at.part(range),
+                Decoded::Output(found) if last => {
+                    return if found == expected { Ok(()) } else { Err(Error::WrongSize { expected, found }) };
+                }
+                Decoded::Output(found) => {
+                    std::mem::swap(decoded, room);
+                    at = Place::Decoded(0..found);
+                }
+            }
+        }
+        let result = at.bytes(stored, decoded);
+        if result.len() != expected {
+            return Err(Error::WrongSize { expected, found: result.len() });
+        }
+        chunk.copy_from_slice(result);
+        Ok(())
+    }
+
+    /// What is to be stored for a chunk, and its mask.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] or [`Error::Filter`] for a filter that is not optional.
+    pub fn encode(&self, chunk: &[u8]) -> Result<(Vec<u8>, u32)> {
+        scratch::with(|scratch| {
+            let (result, mask) = self.apply(chunk, scratch)?;
+            let stored = match result {
+                Applied::Chunk => chunk.to_vec(),
+                // A buffer with much unused room is kept for the next chunk, its content copied.
+                Applied::Scratch if scratch.encoded.capacity() / 2 > scratch.encoded.len() => scratch.encoded.clone(),
+                Applied::Scratch => std::mem::take(&mut scratch.encoded),
+            };
+            Ok((stored, mask))
+        })
+    }
+
+    fn apply(&self, chunk: &[u8], scratch: &mut Scratch) -> Result<(Applied, u32)> {
+        let Scratch { encoded, next, .. } = scratch;
+        let mut result = Applied::Chunk;
+        let mut mask = 0;
+        for (i, step) in self.steps.iter().enumerate() {
+            let input = match result {
+                Applied::Chunk => chunk,
+                Applied::Scratch => encoded,
+            };
+            next.clear();
+            let outcome = match &step.filter {
+                None => Err(unavailable(&step.spec)),
+                Some(filter) => match filter.encode(&step.spec.params, input, next) {
+                    Ok(Encoded::Declined) => Err(step.fault(Fault::Incompressible)),
+                    outcome => outcome.map_err(|fault| step.fault(fault)),
+                },
+            };
+            match outcome {
+                Ok(Encoded::Output) => {
+                    std::mem::swap(encoded, next);
+                    result = Applied::Scratch;
+                }
+                Ok(_) => {}
+                Err(_) if step.spec.optional => mask |= 1 << i,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((result, mask))
+    }
+}
+
+impl fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.steps.iter().map(|step| &step.spec)).finish()
+    }
+}
+
+/// Where the result of the decoding steps so far is.
+enum Place {
+    Stored(Range<usize>),
+    Decoded(Range<usize>),
+}
+
+impl Place {
+    fn bytes<'a>(&self, stored: &'a [u8], decoded: &'a [u8]) -> &'a [u8] {
+        match self {
+            Place::Stored(range) => stored.get(range.clone()).unwrap_or_default(),
+            Place::Decoded(range) => decoded.get(range.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// A part of what is here, counted from its start; nothing, if the part reaches beyond it.
+    fn part(self, part: Range<usize>) -> Self {
+        let within = |whole: Range<usize>| {
+            let start = whole.start.saturating_add(part.start).min(whole.end);
+            start..whole.start.saturating_add(part.end).clamp(start, whole.end)
+        };
+        match self {
+            Place::Stored(range) => Place::Stored(within(range)),
+            Place::Decoded(range) => Place::Decoded(within(range)),
+        }
+    }
+}
+
+/// Where the result of the encoding steps so far is.
+enum Applied {
+    Chunk,
+    Scratch,
+}

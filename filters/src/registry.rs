@@ -1,0 +1,81 @@
+//! The filters that are at hand.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use h5live_model::{FilterSpec, Name};
+
+use crate::{Error, Filter, Result, Target};
+
+/// Filters by their registered numbers. The default registry has every built-in one.
+#[derive(Clone)]
+pub struct Registry {
+    filters: BTreeMap<u16, Arc<dyn Filter>>,
+}
+
+impl Registry {
+    /// A registry without filters.
+    pub fn empty() -> Self {
+        Registry { filters: BTreeMap::new() }
+    }
+
+    /// Adds a filter, in place of the one that had its number, which is returned.
+    pub fn register(&mut self, filter: impl Filter + 'static) -> Option<Arc<dyn Filter>> {
+        self.filters.insert(filter.id(), Arc::new(filter))
+    }
+
+    /// The filter with this number.
+    pub fn get(&self, id: u16) -> Option<&Arc<dyn Filter>> {
+        self.filters.get(&id)
+    }
+
+    /// All filters, by ascending number.
+    pub fn iter(&self) -> impl Iterator<Item = &dyn Filter> {
+        self.filters.values().map(|filter| &**filter)
+    }
+
+    /// Completes a filter that the user asked for with the parameters that follow from the dataset, and with
+    /// the filter's name. What is written into the file is the result. An optional filter that is not at
+    /// hand stays as it is: chunks are then stored without it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] if the filter is not at hand and not optional, [`Error::Filter`] if it does
+    /// not fit the dataset.
+    pub fn complete(&self, spec: &FilterSpec, target: &Target<'_>) -> Result<FilterSpec> {
+        let Some(filter) = self.get(spec.id) else {
+            return if spec.optional { Ok(spec.clone()) } else { Err(unavailable(spec)) };
+        };
+        let params = filter.complete(&spec.params, target).map_err(|fault| Error::Filter {
+            id: spec.id,
+            name: filter.name().to_owned(),
+            fault,
+        })?;
+        let name = spec.name.clone().or_else(|| Some(Name::from(filter.name())));
+        Ok(FilterSpec { id: spec.id, optional: spec.optional, name, params })
+    }
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        let mut registry = Registry::empty();
+        #[cfg(any(feature = "native", feature = "pure"))]
+        registry.register(crate::deflate::Deflate);
+        registry.register(crate::shuffle::Shuffle);
+        registry.register(crate::fletcher32::Fletcher32);
+        registry
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter().map(|filter| (filter.id(), filter.name()))).finish()
+    }
+}
+
+/// The error for a filter that is not at hand.
+pub(crate) fn unavailable(spec: &FilterSpec) -> Error {
+    let name = spec.name.as_ref().filter(|name| !name.is_empty());
+    Error::Unavailable { id: spec.id, name: name.map_or_else(|| "unnamed".to_owned(), Name::to_string) }
+}

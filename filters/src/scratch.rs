@@ -1,0 +1,56 @@
+//! Intermediate results, in memory that each thread keeps.
+
+use std::cell::Cell;
+
+use crate::Fault;
+
+/// Bytes that a thread keeps between chunks, in each of its buffers.
+const KEPT: usize = 32 << 20;
+
+/// The buffers of a thread. Those for decoding stay initialised at their full length, so that a filter can
+/// be given any part of them as a slice without clearing it first.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    /// What the last decoding step wrote.
+    pub decoded: Vec<u8>,
+    /// Room for the next decoding step.
+    pub room: Vec<u8>,
+    /// What the last encoding step wrote.
+    pub encoded: Vec<u8>,
+    /// Room for the next encoding step.
+    pub next: Vec<u8>,
+}
+
+thread_local! {
+    static SCRATCH: Cell<Scratch> = Cell::default();
+}
+
+/// Runs `work` with the thread's buffers. If `work` itself comes here again, it gets fresh ones.
+pub(crate) fn with<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
+    let mut scratch = SCRATCH.take();
+    let result = work(&mut scratch);
+    for buffer in [&mut scratch.decoded, &mut scratch.room, &mut scratch.encoded, &mut scratch.next] {
+        if buffer.capacity() > KEPT {
+            *buffer = Vec::new();
+        }
+    }
+    SCRATCH.set(scratch);
+    result
+}
+
+/// The first `bytes` bytes of a buffer, which is made larger if need be.
+pub(crate) fn room(buffer: &mut Vec<u8>, bytes: usize) -> Result<&mut [u8], Fault> {
+    if buffer.len() < bytes {
+        *buffer = Vec::new();
+        *buffer = zeroed(bytes).ok_or(Fault::OutOfMemory(bytes))?;
+    }
+    buffer.get_mut(..bytes).ok_or(Fault::OutOfMemory(bytes))
+}
+
+/// So many zeros, or `None` if there is no memory for them.
+pub(crate) fn zeroed(bytes: usize) -> Option<Vec<u8>> {
+    // `vec!` gets pages that are zero already, which costs nothing until they are written, but ends the
+    // process when there are none. Asking first turns that into an error.
+    Vec::<u8>::new().try_reserve_exact(bytes).ok()?;
+    Some(vec![0; bytes])
+}
