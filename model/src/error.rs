@@ -27,6 +27,9 @@ pub enum Error {
     /// The store was opened for reading.
     #[error("the file is open for reading only")]
     ReadOnly,
+    /// The session was closed.
+    #[error("the file is closed")]
+    Closed,
     /// The argument does not fit the object.
     #[error("{0}")]
     Invalid(String),

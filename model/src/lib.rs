@@ -5,6 +5,8 @@
 
 mod attribute;
 mod chunk;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod dataspace;
 mod datatype;
 mod error;
@@ -29,5 +31,6 @@ pub use name::Name;
 pub use selection::{Block, Hyperslab, Selection};
 pub use spec::{
     AllocationTime, DatasetSpec, Fill, FillTime, FillValue, FilterSpec, Layout, ObjectKind, ObjectSpec, Pipeline,
+    VirtualSource,
 };
 pub use store::{Chunks, ObjectId, Objects};

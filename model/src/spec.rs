@@ -1,6 +1,6 @@
 //! Descriptions of objects: what a store needs to make one, and what it says of one that is there.
 
-use crate::{Dataspace, Datatype, Name};
+use crate::{ChunkGrid, Dataspace, Datatype, Name, Selection};
 
 /// What kind of object an identity stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,8 +90,21 @@ pub enum Layout {
     Chunked(Vec<u64>),
     /// In raw files beside the store.
     External,
-    /// In other datasets.
-    Virtual,
+    /// In other datasets, piece by piece; where pieces overlap, the later one counts.
+    Virtual(Vec<VirtualSource>),
+}
+
+/// A piece of a virtual dataset (format specification 4.0, III.J "Virtual Dataset").
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct VirtualSource {
+    /// The file that holds the source; `.` for the file of the virtual dataset itself.
+    pub file: Name,
+    /// The path of the source dataset; `%b` in it or in the file's name stands for the number of a block.
+    pub dataset: Name,
+    /// The elements of the source.
+    pub source: Selection,
+    /// The elements of the virtual dataset that they stand for.
+    pub target: Selection,
 }
 
 /// A dataset: what a store needs to make one, and what it says of one that is there.
@@ -109,6 +122,33 @@ pub struct DatasetSpec {
     pub fill: Fill,
     /// Whether chunks that reach over the extent are stored without filters.
     pub unfiltered_edges: bool,
+}
+
+impl DatasetSpec {
+    /// The grid of the chunks: one chunk of the size of the extent if the layout is not chunked. `None` if there
+    /// are no elements, or the layout is of another rank than the shape.
+    pub fn grid(&self) -> Option<ChunkGrid> {
+        match &self.layout {
+            Layout::Chunked(dims) => (dims.len() == self.dataspace.rank()).then(|| ChunkGrid::new(dims)).flatten(),
+            _ if self.dataspace == Dataspace::Null => None,
+            _ => ChunkGrid::new(self.dataspace.dims()),
+        }
+    }
+
+    /// The bytes of a decoded chunk, or `None` if there is no grid or they do not fit 64 bits.
+    pub fn chunk_bytes(&self) -> Option<u64> {
+        self.grid()?.elements()?.checked_mul(u64::from(self.datatype.size()))
+    }
+
+    /// The bytes of an element that nobody wrote (`[datatype.size()]`).
+    pub fn fill_element(&self) -> Vec<u8> {
+        let size = self.datatype.size() as usize;
+        match &self.fill {
+            Fill { time: FillTime::Never, .. } => vec![0; size],
+            Fill { value: FillValue::Value(bytes), .. } if bytes.len() == size => bytes.clone(),
+            _ => vec![0; size],
+        }
+    }
 }
 
 /// An object to be made.

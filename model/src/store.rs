@@ -4,7 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Attribute, ChunkCoord, DatasetSpec, Link, LinkTarget, Name, ObjectKind, ObjectSpec, Result, StoredChunk};
+use crate::{
+    Attribute, ChunkCoord, DatasetSpec, Error, Link, LinkTarget, Name, ObjectKind, ObjectSpec, ReferenceKind, Result,
+    StoredChunk,
+};
 
 /// The identity of an object inside its store: an address, a key, or a UUID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,11 +105,40 @@ pub trait Objects: Send + Sync + fmt::Debug {
     /// [`crate::Error::Store`] if the object cannot be read any more.
     fn refresh(&self, id: ObjectId) -> Result<()>;
 
-    /// The bytes of a variable-length element, whose place in the heap the stored `element` says.
+    /// The bytes of a variable-length element, whose place in the heap the stored `element` says: exactly its
+    /// count of base elements, and none for an element that nobody wrote.
     ///
     /// # Errors
     /// [`crate::Error::Store`] if the heap cannot be read.
     fn read_heap(&self, element: &[u8]) -> Result<Vec<u8>>;
+
+    /// Puts the `count` base elements of a variable-length element, `bytes` in all, into a heap, and returns the
+    /// stored form of the element, which [`Objects::read_heap`] takes.
+    ///
+    /// # Errors
+    /// [`crate::Error::ReadOnly`], [`crate::Error::Unsupported`], [`crate::Error::Store`] if there is no room.
+    fn write_heap(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
+        let _ = (bytes, count);
+        Err(Error::Unsupported("writing variable-length data"))
+    }
+
+    /// The object that a stored reference `element` refers to; `None` if it is null or refers to nothing any more.
+    ///
+    /// # Errors
+    /// [`crate::Error::Unsupported`] for a kind that the store does not know.
+    fn dereference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<ObjectId>> {
+        let _ = (kind, element);
+        Err(Error::Unsupported("following references"))
+    }
+
+    /// The stored form of a reference to an object, of the kind [`ReferenceKind::Object1`].
+    ///
+    /// # Errors
+    /// [`crate::Error::NoObject`], [`crate::Error::Unsupported`].
+    fn reference(&self, id: ObjectId) -> Result<Vec<u8>> {
+        let _ = id;
+        Err(Error::Unsupported("making references"))
+    }
 
     /// Makes everything written so far visible to other processes, in an order in which no reader meets
     /// anything half-done.
@@ -142,10 +174,12 @@ pub trait Chunks: Send + Sync + fmt::Debug {
     /// [`crate::Error::Store`] if it cannot be read.
     fn spec(&self) -> Result<Arc<DatasetSpec>>;
 
-    /// Changes the extent (`[rank]`, elements). Readers see it after the next flush, and after the data below it.
+    /// Changes the extent (`[rank]`, elements) of a chunked dataset. Readers see it after the next flush, and
+    /// after the data below it. Chunks that lie wholly outside are dropped; what other chunks hold outside is the
+    /// caller's to overwrite with fill values before.
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] above the maximum, [`crate::Error::ReadOnly`].
+    /// [`crate::Error::Invalid`] above the maximum or of a layout that cannot change, [`crate::Error::ReadOnly`].
     fn set_extent(&self, dims: &[u64]) -> Result<()>;
 
     /// Where a chunk is stored; `None` if nobody wrote it.
@@ -166,17 +200,19 @@ pub trait Chunks: Send + Sync + fmt::Debug {
     /// [`crate::Error::Store`] if it cannot be read.
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()>;
 
-    /// Stores a whole chunk, as it came out of the filters.
+    /// Stores a whole chunk, as it came out of the filters. It may lie outside the extent, but not outside the
+    /// maximum: data is written before the extent that covers it.
     ///
     /// # Errors
-    /// [`crate::Error::ReadOnly`], [`crate::Error::Store`] if there is no room.
+    /// [`crate::Error::ReadOnly`], [`crate::Error::Invalid`] for a chunk outside the maximum or an unfiltered one
+    /// of the wrong length, [`crate::Error::Store`] if there is no room.
     fn write(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()>;
 
-    /// Overwrites part of an unfiltered chunk from `at` on (bytes), and stores it first, full of fill values, if
-    /// it is not there.
+    /// Overwrites part of a chunk of a dataset without filters from `at` on (bytes), and stores it first, full of
+    /// fill values, if it is not there.
     ///
     /// # Errors
-    /// As [`Chunks::write`].
+    /// As [`Chunks::write`]; [`crate::Error::Invalid`] if the dataset has filters or the part reaches over the chunk.
     fn write_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()>;
 
     /// Publishes what was written to this dataset, as [`Objects::flush`] does for the whole store.

@@ -1,0 +1,445 @@
+//! What every store must do, as one suite that each runs in its own tests.
+//!
+//! A store implements [`Lab`] and calls [`all`], or the parts that it supports. Each part panics with the
+//! sentence that does not hold.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{
+    Attribute, ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Error, Fill, FillValue, FilterSpec,
+    Layout, LinkTarget, Name, ObjectId, ObjectKind, ObjectSpec, Objects, ReferenceKind, Shape, Sign, UNLIMITED,
+};
+
+/// Makes the stores that the suite tries.
+pub trait Lab {
+    /// The store.
+    type Store: Objects;
+
+    /// A new, empty file, open for writing.
+    fn create(&self) -> Self::Store;
+
+    /// The file of a session that was closed, open for writing again.
+    fn reopen(&self, closed: Self::Store) -> Self::Store;
+
+    /// A reading session beside the writing one, as another process would have it, after
+    /// [`Objects::start_swmr`]. `None` if the store cannot be read while it is written.
+    fn reader(&self, writer: &Self::Store) -> Option<Self::Store>;
+}
+
+/// Runs the whole suite.
+pub fn all<L: Lab>(lab: &L) {
+    groups(lab);
+    links(lab);
+    link_removal(lab);
+    attributes(lab);
+    committed_types(lab);
+    contiguous(lab);
+    chunks(lab);
+    filtered_chunks(lab);
+    extents(lab);
+    shrinking(lab);
+    heap(lab);
+    references(lab);
+    persistence(lab);
+    live(lab);
+}
+
+fn name(text: &str) -> Name {
+    Name::from(text)
+}
+
+fn u16le() -> Datatype {
+    Datatype::integer(2, ByteOrder::Little, Sign::Unsigned)
+}
+
+/// A dataset of `dims` elements of two bytes, growing without limit along the first dimension.
+fn growing(dims: &[u64], chunk: &[u64]) -> DatasetSpec {
+    let mut max = dims.to_vec();
+    max[0] = UNLIMITED;
+    DatasetSpec {
+        datatype: u16le(),
+        dataspace: Dataspace::Simple(Shape::with_max(dims, &max).unwrap()),
+        layout: Layout::Chunked(chunk.into()),
+        ..Default::default()
+    }
+}
+
+fn make(store: &impl Objects, at: &str, spec: DatasetSpec) -> Arc<dyn Chunks> {
+    let id = store.create(store.root(), &name(at), &ObjectSpec::Dataset(Box::new(spec))).unwrap();
+    store.dataset(id).unwrap()
+}
+
+fn link_names(store: &impl Objects, group: ObjectId) -> BTreeSet<Name> {
+    let mut names = BTreeSet::new();
+    store
+        .for_each_link(group, &mut |link| {
+            assert!(names.insert(link.name), "a link is listed once");
+            true
+        })
+        .unwrap();
+    names
+}
+
+fn stored(chunks: &dyn Chunks, at: &[u64]) -> Vec<u8> {
+    let chunk = chunks.chunk(&ChunkCoord::new(at)).unwrap().expect("the chunk is stored");
+    let mut bytes = vec![0xEE; chunk.size as usize];
+    chunks.read(&chunk, 0, &mut bytes).unwrap();
+    bytes
+}
+
+/// Groups are made, found and listed; a name is taken once.
+pub fn groups(lab: &impl Lab) {
+    let store = lab.create();
+    let root = store.root();
+    assert_eq!(store.kind(root).unwrap(), ObjectKind::Group);
+    assert_eq!(link_names(&store, root), BTreeSet::new());
+    let a = store.create(root, &name("a"), &ObjectSpec::Group).unwrap();
+    let b = store.create(a, &name("b"), &ObjectSpec::Group).unwrap();
+    assert_ne!(a, b);
+    assert_eq!(store.kind(b).unwrap(), ObjectKind::Group);
+    assert!(matches!(store.create(root, &name("a"), &ObjectSpec::Group), Err(Error::Exists(_))));
+    for bad in ["", ".", "x/y"] {
+        assert!(matches!(store.create(root, &name(bad), &ObjectSpec::Group), Err(Error::Invalid(_))), "{bad:?}");
+    }
+    assert_eq!(link_names(&store, root), [name("a")].into());
+    assert_eq!(link_names(&store, a), [name("b")].into());
+    let link = store.link(root, &name("a")).unwrap().expect("the link is there");
+    assert_eq!(link.target, LinkTarget::Hard(a));
+    assert_eq!(store.link(root, &name("b")).unwrap(), None);
+    for i in 0..100 {
+        store.create(b, &Name::from(format!("member {i}")), &ObjectSpec::Group).unwrap();
+    }
+    assert_eq!(link_names(&store, b).len(), 100);
+    let mut seen = 0;
+    store
+        .for_each_link(b, &mut |_| {
+            seen += 1;
+            seen < 3
+        })
+        .unwrap();
+    assert_eq!(seen, 3, "a listing stops when it is told to");
+    let data = make(&store, "data", growing(&[0], &[4]));
+    assert!(matches!(store.link(data.id(), &name("x")), Err(Error::WrongKind { .. })));
+    assert!(matches!(store.dataset(a), Err(Error::WrongKind { .. })));
+    assert!(store.kind(ObjectId(u128::MAX)).is_err());
+}
+
+/// Links of every class keep their targets.
+pub fn links(lab: &impl Lab) {
+    let store = lab.create();
+    let root = store.root();
+    let a = store.create(root, &name("a"), &ObjectSpec::Group).unwrap();
+    let targets = [
+        ("hard", LinkTarget::Hard(a)),
+        ("soft", LinkTarget::Soft(name("/a/nowhere"))),
+        ("external", LinkTarget::External { file: name("other.h5"), path: name("/x") }),
+    ];
+    for (at, target) in &targets {
+        store.add_link(a, &name(at), target).unwrap();
+        assert!(matches!(store.add_link(a, &name(at), target), Err(Error::Exists(_))));
+    }
+    for (at, target) in &targets {
+        assert_eq!(store.link(a, &name(at)).unwrap().map(|link| link.target).as_ref(), Some(target));
+    }
+    assert!(store.add_link(a, &name("dangling"), &LinkTarget::Hard(ObjectId(u128::MAX))).is_err());
+}
+
+/// An object lives as long as a hard link leads to it.
+pub fn link_removal(lab: &impl Lab) {
+    let store = lab.create();
+    let root = store.root();
+    let a = store.create(root, &name("a"), &ObjectSpec::Group).unwrap();
+    store.create(a, &name("below"), &ObjectSpec::Group).unwrap();
+    store.add_link(root, &name("again"), &LinkTarget::Hard(a)).unwrap();
+    store.remove_link(root, &name("a")).unwrap();
+    assert_eq!(link_names(&store, root), [name("again")].into());
+    assert_eq!(link_names(&store, a), [name("below")].into());
+    store.remove_link(root, &name("again")).unwrap();
+    assert_eq!(link_names(&store, root), BTreeSet::new());
+    assert!(matches!(store.remove_link(root, &name("a")), Err(Error::NotFound(_))));
+}
+
+/// Attributes are set, replaced, listed and removed.
+pub fn attributes(lab: &impl Lab) {
+    let store = lab.create();
+    let root = store.root();
+    let make = |at: &str, value: &[u8]| Attribute {
+        name: name(at),
+        datatype: u16le(),
+        dataspace: Dataspace::Simple(Shape::fixed(&[value.len() as u64 / 2])),
+        value: value.into(),
+        creation_order: None,
+    };
+    let check = |want: &Attribute| {
+        let got = store.attribute(root, &want.name).unwrap().expect("the attribute is there");
+        assert_eq!((&got.datatype, &got.dataspace, &got.value), (&want.datatype, &want.dataspace, &want.value));
+    };
+    assert_eq!(store.attribute(root, &name("x")).unwrap(), None);
+    let first = make("x", &[1, 0, 2, 0]);
+    store.set_attribute(root, &first).unwrap();
+    check(&first);
+    let second = make("x", &[9, 9, 9, 9, 9, 9]);
+    store.set_attribute(root, &second).unwrap();
+    check(&second);
+    let scalar = Attribute { dataspace: Dataspace::Scalar, value: vec![7, 7], ..make("s", &[]) };
+    store.set_attribute(root, &scalar).unwrap();
+    check(&scalar);
+    let null = Attribute { dataspace: Dataspace::Null, ..make("null", &[]) };
+    store.set_attribute(root, &null).unwrap();
+    check(&null);
+    let wrong = Attribute { value: vec![1, 2, 3], ..make("wrong", &[]) };
+    assert!(matches!(store.set_attribute(root, &wrong), Err(Error::Invalid(_))));
+    for i in 0..40u8 {
+        store.set_attribute(root, &make(&format!("many {i}"), &[i, 0])).unwrap();
+    }
+    let names: BTreeSet<_> = store.attribute_names(root).unwrap().into_iter().collect();
+    assert_eq!(names.len(), 43);
+    for i in 0..40u8 {
+        check(&make(&format!("many {i}"), &[i, 0]));
+    }
+    store.remove_attribute(root, &name("x")).unwrap();
+    assert_eq!(store.attribute(root, &name("x")).unwrap(), None);
+    assert!(matches!(store.remove_attribute(root, &name("x")), Err(Error::NotFound(_))));
+}
+
+/// A committed type comes back as it was.
+pub fn committed_types(lab: &impl Lab) {
+    let store = lab.create();
+    let datatype = Datatype::float(8, ByteOrder::Big).unwrap();
+    let id = store.create(store.root(), &name("t"), &ObjectSpec::Datatype(datatype.clone())).unwrap();
+    assert_eq!(store.kind(id).unwrap(), ObjectKind::Datatype);
+    assert_eq!(store.datatype(id).unwrap(), datatype);
+    assert!(matches!(store.datatype(store.root()), Err(Error::WrongKind { .. })));
+}
+
+/// A dataset that is not chunked is one chunk at the origin, and a part of it can be written.
+pub fn contiguous(lab: &impl Lab) {
+    let store = lab.create();
+    let fill = Fill { value: FillValue::Value(vec![5, 6]), ..Default::default() };
+    let fixed = |layout| DatasetSpec {
+        datatype: u16le(),
+        dataspace: Dataspace::Simple(Shape::fixed(&[2, 3])),
+        layout,
+        fill: fill.clone(),
+        ..Default::default()
+    };
+    for (at, layout) in [("contiguous", Layout::Contiguous), ("compact", Layout::Compact)] {
+        let spec = fixed(layout);
+        let data = make(&store, at, spec.clone());
+        assert_eq!(*data.spec().unwrap(), spec);
+        data.write_part(&ChunkCoord::new(&[0, 0]), 2, &[1, 2, 3, 4]).unwrap();
+        assert_eq!(stored(&*data, &[0, 0]), [5, 6, 1, 2, 3, 4, 5, 6, 5, 6, 5, 6]);
+        assert!(matches!(data.write_part(&ChunkCoord::new(&[0, 0]), 10, &[0; 4]), Err(Error::Invalid(_))));
+        assert!(data.write_part(&ChunkCoord::new(&[1, 0]), 0, &[0; 4]).is_err());
+        assert!(matches!(data.set_extent(&[3, 3]), Err(Error::Invalid(_))));
+        data.write(&ChunkCoord::new(&[0, 0]), 0, &[7; 12]).unwrap();
+        assert_eq!(stored(&*data, &[0, 0]), [7; 12]);
+    }
+    let scalar = make(&store, "scalar", DatasetSpec { datatype: u16le(), ..Default::default() });
+    scalar.write(&ChunkCoord::origin(0), 0, &[1, 2]).unwrap();
+    assert_eq!(stored(&*scalar, &[]), [1, 2]);
+    let null = DatasetSpec { datatype: u16le(), dataspace: Dataspace::Null, ..Default::default() };
+    let null = make(&store, "null", null);
+    assert_eq!(null.spec().unwrap().dataspace, Dataspace::Null);
+}
+
+/// Chunks are stored where they belong, and parts of them overwritten.
+pub fn chunks(lab: &impl Lab) {
+    let store = lab.create();
+    let data = make(&store, "data", growing(&[5, 3], &[2, 2]));
+    assert_eq!(data.chunk(&ChunkCoord::new(&[0, 0])).unwrap(), None);
+    data.write(&ChunkCoord::new(&[1, 0]), 0, &[1; 8]).unwrap();
+    data.write(&ChunkCoord::new(&[0, 1]), 0, &[2; 8]).unwrap();
+    data.write_part(&ChunkCoord::new(&[2, 1]), 4, &[3, 3]).unwrap();
+    assert_eq!(stored(&*data, &[1, 0]), [1; 8]);
+    assert_eq!(stored(&*data, &[0, 1]), [2; 8]);
+    assert_eq!(stored(&*data, &[2, 1]), [0, 0, 0, 0, 3, 3, 0, 0]);
+    assert_eq!(data.chunk(&ChunkCoord::new(&[0, 0])).unwrap(), None);
+    data.write_part(&ChunkCoord::new(&[1, 0]), 6, &[4, 4]).unwrap();
+    assert_eq!(stored(&*data, &[1, 0]), [1, 1, 1, 1, 1, 1, 4, 4]);
+    let mut seen = BTreeSet::new();
+    data.for_each_chunk(&mut |chunk| {
+        assert_eq!((chunk.size, chunk.filter_mask), (8, 0));
+        assert!(seen.insert(chunk.coord), "a chunk is listed once");
+        true
+    })
+    .unwrap();
+    assert_eq!(seen, [[0, 1], [1, 0], [2, 1]].iter().map(|at| ChunkCoord::new(at)).collect());
+    let chunk = data.chunk(&ChunkCoord::new(&[1, 0])).unwrap().unwrap();
+    let mut part = [0; 3];
+    data.read(&chunk, 5, &mut part).unwrap();
+    assert_eq!(part, [1, 4, 4]);
+    assert!(matches!(data.write(&ChunkCoord::new(&[0, 0]), 0, &[0; 7]), Err(Error::Invalid(_))));
+    assert!(data.write(&ChunkCoord::new(&[0, 2]), 0, &[0; 8]).is_err(), "outside the maximum");
+    assert!(matches!(data.write_part(&ChunkCoord::new(&[0, 0]), 4, &[0; 5]), Err(Error::Invalid(_))));
+    assert!(matches!(
+        store.create(store.root(), &name("bad"), &ObjectSpec::Dataset(Box::new(growing(&[1, 1], &[1])))),
+        Err(Error::Invalid(_))
+    ));
+    assert_eq!(link_names(&store, store.root()), [name("data")].into(), "what was refused is not there");
+}
+
+/// Filtered chunks are of any size, change it, and keep their mask.
+pub fn filtered_chunks(lab: &impl Lab) {
+    let store = lab.create();
+    let deflate = FilterSpec { id: 1, params: vec![6], ..Default::default() };
+    let spec = DatasetSpec { filters: vec![deflate], ..growing(&[100], &[10]) };
+    let data = make(&store, "data", spec.clone());
+    for i in 0..10u8 {
+        data.write(&ChunkCoord::new(&[i.into()]), u32::from(i % 2), &vec![i; usize::from(i) + 1]).unwrap();
+    }
+    data.write(&ChunkCoord::new(&[3]), 0, &[33; 19]).unwrap();
+    data.write(&ChunkCoord::new(&[8]), 1, &[88]).unwrap();
+    for i in 0..10u8 {
+        let chunk = data.chunk(&ChunkCoord::new(&[i.into()])).unwrap().unwrap();
+        let (mask, want) = match i {
+            3 => (0, vec![33; 19]),
+            8 => (1, vec![88]),
+            _ => (u32::from(i % 2), vec![i; usize::from(i) + 1]),
+        };
+        assert_eq!(chunk.filter_mask, mask);
+        assert_eq!(stored(&*data, &[i.into()]), want);
+    }
+    assert!(matches!(data.write_part(&ChunkCoord::new(&[0]), 0, &[1]), Err(Error::Invalid(_))));
+    assert_eq!(data.spec().unwrap().filters[0].id, 1);
+}
+
+/// An extent grows within its maximum, and data may come before it.
+pub fn extents(lab: &impl Lab) {
+    let store = lab.create();
+    let mut spec = growing(&[0, 2], &[4, 2]);
+    spec.dataspace = Dataspace::Simple(Shape::with_max(&[0, 2], &[10, 2]).unwrap());
+    let data = make(&store, "data", spec);
+    assert_eq!(data.spec().unwrap().dataspace.dims(), [0, 2]);
+    data.write(&ChunkCoord::new(&[1, 0]), 0, &[1; 16]).unwrap();
+    data.set_extent(&[7, 2]).unwrap();
+    assert_eq!(data.spec().unwrap().dataspace.dims(), [7, 2]);
+    assert_eq!(stored(&*data, &[1, 0]), [1; 16]);
+    assert!(matches!(data.set_extent(&[11, 2]), Err(Error::Invalid(_))));
+    assert!(matches!(data.set_extent(&[1]), Err(Error::Invalid(_))));
+    assert_eq!(data.spec().unwrap().dataspace.dims(), [7, 2]);
+    let again = store.dataset(data.id()).unwrap();
+    assert_eq!(again.spec().unwrap().dataspace.dims(), [7, 2], "two handles of a dataset share its state");
+    data.flush().unwrap();
+    assert_eq!(again.spec().unwrap().dataspace.dims(), [7, 2]);
+}
+
+/// Chunks outside a smaller extent are gone.
+pub fn shrinking(lab: &impl Lab) {
+    let store = lab.create();
+    let data = make(&store, "data", growing(&[10], &[2]));
+    for i in 0..5 {
+        data.write(&ChunkCoord::new(&[i]), 0, &[i as u8 + 1; 4]).unwrap();
+    }
+    data.set_extent(&[3]).unwrap();
+    assert_eq!(stored(&*data, &[1]), [2; 4]);
+    assert_eq!(data.chunk(&ChunkCoord::new(&[2])).unwrap(), None);
+    data.set_extent(&[10]).unwrap();
+    assert_eq!(data.chunk(&ChunkCoord::new(&[4])).unwrap(), None);
+}
+
+/// Variable-length elements come back from the heap.
+pub fn heap(lab: &impl Lab) {
+    let store = lab.create();
+    let elements: Vec<_> = (0..50u8)
+        .map(|i| {
+            let bytes = vec![i; usize::from(i) * 100];
+            (store.write_heap(&bytes, bytes.len() as u32).unwrap(), bytes)
+        })
+        .collect();
+    for (element, bytes) in &elements {
+        assert_eq!(&store.read_heap(element).unwrap(), bytes);
+    }
+    assert_eq!(store.read_heap(&[0; 16]).unwrap(), []);
+}
+
+/// References lead back to their objects, and null to nothing.
+pub fn references(lab: &impl Lab) {
+    let store = lab.create();
+    let a = store.create(store.root(), &name("a"), &ObjectSpec::Group).unwrap();
+    let reference = store.reference(a).unwrap();
+    assert_eq!(store.dereference(ReferenceKind::Object1, &reference).unwrap(), Some(a));
+    let null = vec![0; reference.len()];
+    assert_eq!(store.dereference(ReferenceKind::Object1, &null).unwrap(), None);
+    assert!(store.reference(ObjectId(u128::MAX)).is_err());
+}
+
+/// Everything is there after the file was closed and opened again; a closed session does nothing.
+pub fn persistence(lab: &impl Lab) {
+    let store = lab.create();
+    let group = store.create(store.root(), &name("g"), &ObjectSpec::Group).unwrap();
+    store.create(group, &name("below"), &ObjectSpec::Group).unwrap();
+    store.add_link(group, &name("soft"), &LinkTarget::Soft(name("/g"))).unwrap();
+    let attribute = Attribute {
+        name: name("a"),
+        datatype: u16le(),
+        dataspace: Dataspace::Scalar,
+        value: vec![1, 2],
+        creation_order: None,
+    };
+    store.set_attribute(group, &attribute).unwrap();
+    let spec = growing(&[3, 2], &[2, 2]);
+    let data = make(&store, "data", spec.clone());
+    data.write(&ChunkCoord::new(&[1, 0]), 0, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+    store.close().unwrap();
+    store.close().unwrap();
+    assert!(store.create(store.root(), &name("late"), &ObjectSpec::Group).is_err());
+    assert!(data.write(&ChunkCoord::new(&[0, 0]), 0, &[0; 8]).is_err());
+    drop(data);
+
+    let store = lab.reopen(store);
+    let root = store.root();
+    assert_eq!(link_names(&store, root), [name("data"), name("g")].into());
+    let id = |group, at: &str| match store.link(group, &name(at)).unwrap().unwrap().target {
+        LinkTarget::Hard(id) => id,
+        other => panic!("{other:?}"),
+    };
+    let group = id(root, "g");
+    assert_eq!(link_names(&store, group), [name("below"), name("soft")].into());
+    assert_eq!(store.attribute(group, &name("a")).unwrap().unwrap().value, [1, 2]);
+    let data = store.dataset(id(root, "data")).unwrap();
+    assert_eq!(*data.spec().unwrap(), spec);
+    assert_eq!(stored(&*data, &[1, 0]), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(data.chunk(&ChunkCoord::new(&[0, 0])).unwrap(), None);
+    data.set_extent(&[4, 2]).unwrap();
+    data.write(&ChunkCoord::new(&[0, 0]), 0, &[9; 8]).unwrap();
+    data.flush().unwrap();
+    assert_eq!(stored(&*data, &[0, 0]), [9; 8]);
+}
+
+/// A reader sees an extent after the writer's flush and its own refresh, whole, and cannot write.
+pub fn live(lab: &impl Lab) {
+    let writer = lab.create();
+    let data = make(&writer, "data", growing(&[0], &[2]));
+    writer.start_swmr().unwrap();
+    let Some(reader) = lab.reader(&writer) else { return };
+    assert!(reader.is_live().unwrap());
+    assert!(!writer.is_live().unwrap(), "nobody else changes the file of a writer");
+    let LinkTarget::Hard(id) = reader.link(reader.root(), &name("data")).unwrap().unwrap().target else {
+        panic!("a hard link");
+    };
+    let seen = reader.dataset(id).unwrap();
+    let extent = || seen.spec().unwrap().dataspace.dims()[0];
+    assert_eq!(extent(), 0);
+    for i in 0..20u64 {
+        data.write(&ChunkCoord::new(&[i]), 0, &[i as u8; 4]).unwrap();
+        data.set_extent(&[2 * i + 2]).unwrap();
+        seen.refresh().unwrap();
+        assert!(extent() <= 2 * i + 2);
+        data.flush().unwrap();
+        seen.wait(Duration::from_millis(1)).unwrap();
+        seen.refresh().unwrap();
+        assert_eq!(extent(), 2 * i + 2);
+        for k in 0..=i {
+            assert_eq!(stored(&*seen, &[k]), [k as u8; 4]);
+        }
+    }
+    assert!(!seen.refresh().unwrap(), "nothing has changed");
+    assert!(matches!(seen.write(&ChunkCoord::new(&[0]), 0, &[0; 4]), Err(Error::ReadOnly)));
+    assert!(matches!(seen.set_extent(&[0]), Err(Error::ReadOnly)));
+    assert!(matches!(reader.create(reader.root(), &name("x"), &ObjectSpec::Group), Err(Error::ReadOnly)));
+    writer.close().unwrap();
+    assert!(!reader.is_live().unwrap());
+}
