@@ -1,0 +1,119 @@
+//! Extensible array header.
+
+use crate::{Addr, ElementFormat, Fault, Record, Result, Wire};
+
+/// The numbers that fix the shape of an extensible array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ExtensibleArrayParameters {
+    /// Bits of the largest element index.
+    pub max_bits: u8,
+    /// Elements in the index block.
+    pub index_elements: u8,
+    /// Elements of the smallest data block: a power of two.
+    pub min_elements: u8,
+    /// Data blocks of the first super block that is a block of its own: a power of two.
+    pub min_pointers: u8,
+    /// Bits of the number of elements in a data block page.
+    pub page_bits: u8,
+}
+
+impl Default for ExtensibleArrayParameters {
+    /// What libhdf5 uses for chunk indexes.
+    fn default() -> Self {
+        ExtensibleArrayParameters { max_bits: 32, index_elements: 4, min_elements: 16, min_pointers: 4, page_bits: 10 }
+    }
+}
+
+impl ExtensibleArrayParameters {
+    /// The rule that the numbers break, if they break one.
+    pub fn fault(&self) -> Option<Fault> {
+        let broken = |found: u8, rule| Some(Fault::Value { found: u64::from(found), rule });
+        if self.max_bits == 0 || self.max_bits > 64 {
+            broken(self.max_bits, "1 to 64 bits of the largest index")
+        } else if self.index_elements == 0 {
+            broken(self.index_elements, "at least one element in the index block")
+        } else if !self.min_elements.is_power_of_two() {
+            broken(self.min_elements, "a power of two")
+        } else if !self.min_pointers.is_power_of_two() || self.min_pointers < 2 {
+            broken(self.min_pointers, "a power of two, at least 2")
+        } else if self.page_bits > self.max_bits || self.page_bits > 31 {
+            broken(self.page_bits, "not above the bits of the largest index, nor 31")
+        } else if u32::from(self.max_bits) <= self.min_elements.ilog2() {
+            broken(self.max_bits, "more bits than the smallest data block takes")
+        } else {
+            None
+        }
+    }
+}
+
+/// The header: shape, statistics, and the way to the index block (format specification 4.0, III.H).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtensibleArrayHeader {
+    /// What an element looks like.
+    pub format: ElementFormat,
+    /// The shape.
+    pub parameters: ExtensibleArrayParameters,
+    /// Number of super blocks.
+    pub super_blocks: u64,
+    /// Bytes of all super blocks.
+    pub super_block_bytes: u64,
+    /// Number of data blocks.
+    pub data_blocks: u64,
+    /// Bytes of all data blocks, pages included.
+    pub data_block_bytes: u64,
+    /// One more than the largest index that was ever set: readers look no further.
+    pub max_index_set: u64,
+    /// Elements for which there is space in blocks.
+    pub realized_elements: u64,
+    /// The index block; undefined before the first element is set.
+    pub index_block: Addr,
+}
+
+impl Default for ExtensibleArrayHeader {
+    fn default() -> Self {
+        ExtensibleArrayHeader {
+            format: ElementFormat::Unfiltered,
+            parameters: ExtensibleArrayParameters::default(),
+            super_blocks: 0,
+            super_block_bytes: 0,
+            data_blocks: 0,
+            data_block_bytes: 0,
+            max_index_set: 0,
+            realized_elements: 0,
+            index_block: Addr::UNDEFINED,
+        }
+    }
+}
+
+impl Record for ExtensibleArrayHeader {
+    const NAME: &'static str = "extensible array header";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        let offset = w.widths().offset;
+        w.magic("EAHD")?;
+        w.version(0..=0, &mut 0)?;
+        let client = w.derived_u8("client", self.format.client())?;
+        let size = u8::try_from(self.format.size(offset)).unwrap_or(u8::MAX);
+        let size = w.derived_u8("element size", size)?;
+        self.format = ElementFormat::from_header(client, size, offset).ok_or_else(|| {
+            let rule = "client 0 with the size of an address, or 1 with 5 to 12 bytes more";
+            w.fault("element size", Fault::Value { found: u64::from(size), rule })
+        })?;
+        w.u8("bits of largest index", &mut self.parameters.max_bits)?;
+        w.u8("elements in index block", &mut self.parameters.index_elements)?;
+        w.u8("elements of smallest data block", &mut self.parameters.min_elements)?;
+        w.u8("data blocks of first super block", &mut self.parameters.min_pointers)?;
+        w.u8("page bits", &mut self.parameters.page_bits)?;
+        if let Some(fault) = self.parameters.fault() {
+            return Err(w.fault("parameters", fault));
+        }
+        w.length("super blocks", &mut self.super_blocks)?;
+        w.length("super block bytes", &mut self.super_block_bytes)?;
+        w.length("data blocks", &mut self.data_blocks)?;
+        w.length("data block bytes", &mut self.data_block_bytes)?;
+        w.length("largest index set", &mut self.max_index_set)?;
+        w.length("elements realized", &mut self.realized_elements)?;
+        w.addr("index block", &mut self.index_block)?;
+        w.checksum()
+    }
+}

@@ -1,0 +1,51 @@
+//! Extensible array index block.
+
+use crate::{Addr, AddrTable, ElementFormat, ElementTable, Record, Result, Width, Wire};
+
+/// The index block: the first elements, and the way to all data blocks and super blocks (format specification 4.0, III.H).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtensibleArrayIndexBlock {
+    /// The header of the array.
+    pub header: Addr,
+    /// The first elements.
+    pub elements: ElementTable,
+    /// The data blocks that have no super block of their own.
+    pub data_blocks: AddrTable,
+    /// The super blocks.
+    pub super_blocks: AddrTable,
+}
+
+impl ExtensibleArrayIndexBlock {
+    /// An empty index block with room for so many elements, data blocks and super blocks.
+    pub fn new(
+        header: Addr,
+        format: ElementFormat,
+        offset: Width,
+        elements: usize,
+        data_blocks: usize,
+        super_blocks: usize,
+    ) -> Self {
+        ExtensibleArrayIndexBlock {
+            header,
+            elements: ElementTable::missing(elements, format, offset),
+            data_blocks: AddrTable::undefined(data_blocks, offset),
+            super_blocks: AddrTable::undefined(super_blocks, offset),
+        }
+    }
+}
+
+impl Record for ExtensibleArrayIndexBlock {
+    const NAME: &'static str = "extensible array index block";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.magic("EAIB")?;
+        w.version(0..=0, &mut 0)?;
+        let client = w.derived_u8("client", self.elements.format().client())?;
+        w.require("client", client == self.elements.format().client(), client.into(), "that of the header")?;
+        w.addr("header", &mut self.header)?;
+        w.record(&mut self.elements)?;
+        w.record(&mut self.data_blocks)?;
+        w.record(&mut self.super_blocks)?;
+        w.checksum()
+    }
+}

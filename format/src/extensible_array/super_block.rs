@@ -1,0 +1,36 @@
+//! Extensible array super block.
+
+use crate::{Addr, AddrTable, Bitmap, ElementFormat, Record, Result, Width, Wire};
+
+/// A super block: the way to a run of data blocks of one size (format specification 4.0, III.H).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtensibleArraySuperBlock {
+    /// What an element looks like.
+    pub format: ElementFormat,
+    /// The header of the array.
+    pub header: Addr,
+    /// Width of `offset`.
+    pub offset_width: Width,
+    /// The index of the first element below this block, less those of the index block.
+    pub offset: u64,
+    /// Which pages of paged data blocks were ever written.
+    pub pages: Bitmap,
+    /// The data blocks.
+    pub data_blocks: AddrTable,
+}
+
+impl Record for ExtensibleArraySuperBlock {
+    const NAME: &'static str = "extensible array super block";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.magic("EASB")?;
+        w.version(0..=0, &mut 0)?;
+        let client = w.derived_u8("client", self.format.client())?;
+        w.require("client", client == self.format.client(), client.into(), "that of the header")?;
+        w.addr("header", &mut self.header)?;
+        w.uint("block offset", self.offset_width, &mut self.offset)?;
+        w.record(&mut self.pages)?;
+        w.record(&mut self.data_blocks)?;
+        w.checksum()
+    }
+}

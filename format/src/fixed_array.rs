@@ -1,0 +1,87 @@
+//! The fixed array: the chunk index of datasets without an unlimited dimension (format specification 4.0, III.G).
+
+use crate::{Addr, Bitmap, ElementFormat, ElementTable, Fault, Record, Result, Wire};
+
+/// The header: shape, and the way to the data block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FixedArrayHeader {
+    /// What an element looks like.
+    pub format: ElementFormat,
+    /// Bits of the number of elements in a page.
+    pub page_bits: u8,
+    /// Number of elements.
+    pub elements: u64,
+    /// The data block.
+    pub data_block: Addr,
+}
+
+impl Default for FixedArrayHeader {
+    fn default() -> Self {
+        FixedArrayHeader { format: ElementFormat::Unfiltered, page_bits: 10, elements: 0, data_block: Addr::UNDEFINED }
+    }
+}
+
+impl Record for FixedArrayHeader {
+    const NAME: &'static str = "fixed array header";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        let offset = w.widths().offset;
+        w.magic("FAHD")?;
+        w.version(0..=0, &mut 0)?;
+        let client = w.derived_u8("client", self.format.client())?;
+        let size = u8::try_from(self.format.size(offset)).unwrap_or(u8::MAX);
+        let size = w.derived_u8("element size", size)?;
+        self.format = ElementFormat::from_header(client, size, offset).ok_or_else(|| {
+            let rule = "client 0 with the size of an address, or 1 with 5 to 12 bytes more";
+            w.fault("element size", Fault::Value { found: u64::from(size), rule })
+        })?;
+        w.u8("page bits", &mut self.page_bits)?;
+        w.require("page bits", self.page_bits > 0 && self.page_bits < 32, self.page_bits.into(), "1 to 31")?;
+        w.length("elements", &mut self.elements)?;
+        w.require("elements", self.elements > 0, self.elements, "at least one")?;
+        w.addr("data block", &mut self.data_block)?;
+        w.checksum()
+    }
+}
+
+/// The data block: elements, or, if it is paged, which of the pages behind it were ever written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FixedArrayDataBlock {
+    /// The header of the array.
+    pub header: Addr,
+    /// Which pages were ever written; no bytes if the block is not paged.
+    pub pages: Bitmap,
+    /// The elements; an empty table if the block is paged.
+    pub elements: ElementTable,
+}
+
+impl Record for FixedArrayDataBlock {
+    const NAME: &'static str = "fixed array data block";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.magic("FADB")?;
+        w.version(0..=0, &mut 0)?;
+        let client = w.derived_u8("client", self.elements.format().client())?;
+        w.require("client", client == self.elements.format().client(), client.into(), "that of the header")?;
+        w.addr("header", &mut self.header)?;
+        w.record(&mut self.pages)?;
+        w.record(&mut self.elements)?;
+        w.checksum()
+    }
+}
+
+/// A page of a paged data block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FixedArrayPage {
+    /// The elements.
+    pub elements: ElementTable,
+}
+
+impl Record for FixedArrayPage {
+    const NAME: &'static str = "fixed array data block page";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.record(&mut self.elements)?;
+        w.checksum()
+    }
+}
