@@ -22,6 +22,7 @@ mod error;
 mod extensible_array;
 mod fixed_array;
 pub mod messages;
+mod object_header;
 mod table;
 mod wire;
 
@@ -33,6 +34,9 @@ pub use extensible_array::{
     ExtensibleArrayParameters, ExtensibleArraySuperBlock,
 };
 pub use fixed_array::{FixedArrayDataBlock, FixedArrayHeader, FixedArrayPage};
+pub use object_header::{
+    AttributePhase, ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, ObjectTimes, RawMessage,
+};
 pub use table::{AddrTable, Bitmap, ChunkElement, ElementFormat, ElementTable};
 pub use wire::{
     Decoder, Describer, Encoder, Field, Record, Result, Wire, decode, decode_prefix, decode_prefix_with, decode_with,

@@ -48,6 +48,9 @@ pub trait Wire {
     /// Bytes that are left to decode; `usize::MAX` on encoding.
     fn remaining(&self) -> usize;
 
+    /// Whether the bytes to decode go on with `bytes`; `false` on encoding.
+    fn starts_with(&self, bytes: &[u8]) -> bool;
+
     /// An error about `field` at this place, of the structure at hand.
     fn fault(&self, field: &'static str, fault: Fault) -> DecodeError;
 

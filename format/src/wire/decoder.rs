@@ -46,6 +46,10 @@ impl Wire for Decoder<'_> {
         self.bytes.len().saturating_sub(self.at)
     }
 
+    fn starts_with(&self, bytes: &[u8]) -> bool {
+        self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(bytes))
+    }
+
     fn fault(&self, field: &'static str, fault: Fault) -> DecodeError {
         DecodeError { record: self.record, field, at: self.at, fault }
     }

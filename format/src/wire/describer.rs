@@ -69,6 +69,10 @@ impl Wire for Describer<'_> {
         self.inner.remaining()
     }
 
+    fn starts_with(&self, bytes: &[u8]) -> bool {
+        self.inner.starts_with(bytes)
+    }
+
     fn fault(&self, field: &'static str, fault: Fault) -> DecodeError {
         self.inner.fault(field, fault)
     }

@@ -52,6 +52,10 @@ impl Wire for Encoder {
         usize::MAX
     }
 
+    fn starts_with(&self, _bytes: &[u8]) -> bool {
+        false
+    }
+
     fn fault(&self, field: &'static str, fault: Fault) -> DecodeError {
         DecodeError { record: self.record, field, at: self.bytes.len(), fault }
     }

@@ -1,0 +1,60 @@
+//! The chunks of an object header: the first, with the prefix, and its continuations.
+
+use super::raw_message::messages;
+use super::{ObjectHeaderPrefix, RawMessage};
+use crate::{Record, Result, Wire};
+
+/// The first chunk of an object header.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ObjectHeader {
+    /// What precedes the messages.
+    pub prefix: ObjectHeaderPrefix,
+    /// The messages, unused space included.
+    pub messages: Vec<RawMessage>,
+}
+
+impl Record for ObjectHeader {
+    const NAME: &'static str = "object header";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.record(&mut self.prefix)?;
+        let prefix = self.prefix;
+        messages(w, prefix.version, prefix.attributes_tracked, prefix.size, &mut self.messages)?;
+        if prefix.version > 1 { w.checksum() } else { Ok(()) }
+    }
+}
+
+/// A continuation of an object header.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ContinuationChunk {
+    /// The version of the object header.
+    pub version: u8,
+    /// Whether messages bear the order of creation of attributes.
+    pub attributes_tracked: bool,
+    /// Bytes of the whole chunk, signature and checksum included, as the continuation message states it.
+    pub len: u64,
+    /// The messages, unused space included.
+    pub messages: Vec<RawMessage>,
+}
+
+impl ContinuationChunk {
+    /// Bytes of signature and checksum.
+    pub fn overhead(version: u8) -> u64 {
+        if version > 1 { 8 } else { 0 }
+    }
+}
+
+impl Record for ContinuationChunk {
+    const NAME: &'static str = "object header continuation";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        let area = self.len.checked_sub(Self::overhead(self.version));
+        w.require("length", area.is_some(), self.len, "room for signature and checksum")?;
+        let area = area.unwrap_or(0);
+        if self.version > 1 {
+            w.magic("OCHK")?;
+        }
+        messages(w, self.version, self.attributes_tracked, area, &mut self.messages)?;
+        if self.version > 1 { w.checksum() } else { Ok(()) }
+    }
+}

@@ -1,0 +1,177 @@
+//! What precedes the messages of an object header's first chunk.
+
+use crate::{Fault, Record, Result, Width, Wire};
+
+/// When an object was touched (seconds since 1970-01-01 UTC).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct ObjectTimes {
+    /// Last access.
+    pub access: u32,
+    /// Last modification of the raw data.
+    pub modification: u32,
+    /// Last change of the metadata.
+    pub change: u32,
+    /// Creation.
+    pub birth: u32,
+}
+
+/// When attributes move from the header to a heap, and back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AttributePhase {
+    /// Most attributes that are kept in the header.
+    pub max_compact: u16,
+    /// Fewest attributes that are kept in a heap.
+    pub min_dense: u16,
+}
+
+impl Default for AttributePhase {
+    fn default() -> Self {
+        AttributePhase { max_compact: 8, min_dense: 6 }
+    }
+}
+
+/// What precedes the messages: version, flags, and the size of the first chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObjectHeaderPrefix {
+    /// 1 or 2.
+    pub version: u8,
+    /// Messages in all chunks together (version 1).
+    pub message_count: u16,
+    /// Hard links to the object (version 1; version 2 keeps other counts than 1 in a message).
+    pub reference_count: u32,
+    /// Whether messages bear the order of creation of attributes (version 2).
+    pub attributes_tracked: bool,
+    /// Whether the order of creation of attributes is indexed (version 2).
+    pub attributes_indexed: bool,
+    /// When attributes move to a heap, if not by default (version 2).
+    pub attribute_phase: Option<AttributePhase>,
+    /// When the object was touched, if that is kept (version 2).
+    pub times: Option<ObjectTimes>,
+    /// The width of `size`: 1, 2, 4 or 8 bytes (version 2).
+    pub size_width: Width,
+    /// Bytes of messages in the first chunk.
+    pub size: u64,
+}
+
+impl Default for ObjectHeaderPrefix {
+    fn default() -> Self {
+        ObjectHeaderPrefix {
+            version: 2,
+            message_count: 0,
+            reference_count: 1,
+            attributes_tracked: false,
+            attributes_indexed: false,
+            attribute_phase: None,
+            times: None,
+            size_width: Width::FOUR,
+            size: 0,
+        }
+    }
+}
+
+const SIGNATURE: &str = "OHDR";
+
+impl ObjectHeaderPrefix {
+    /// Most bytes that a prefix takes.
+    pub const MAX_LEN: usize = 34;
+
+    /// The bytes that precede each message body.
+    pub fn message_header_len(&self) -> usize {
+        match (self.version, self.attributes_tracked) {
+            (1, _) => 8,
+            (_, false) => 4,
+            (_, true) => 6,
+        }
+    }
+
+    /// Bytes from the start of the prefix to the end of the first chunk, checksum included.
+    pub fn chunk_len(&self) -> u64 {
+        let prefix = match self.version {
+            1 => 16,
+            _ => {
+                let times = if self.times.is_some() { 16 } else { 0 };
+                let phase = if self.attribute_phase.is_some() { 4 } else { 0 };
+                10_u64.saturating_add(times).saturating_add(phase).saturating_add(self.size_width.bytes() as u64)
+            }
+        };
+        prefix.saturating_add(self.size)
+    }
+
+    fn flags(&self) -> u8 {
+        let width = match self.size_width.bytes() {
+            1 => 0,
+            2 => 1,
+            4 => 2,
+            _ => 3,
+        };
+        width
+            | (u8::from(self.attributes_tracked) << 2)
+            | (u8::from(self.attributes_indexed) << 3)
+            | (u8::from(self.attribute_phase.is_some()) << 4)
+            | (u8::from(self.times.is_some()) << 5)
+    }
+
+    fn set_flags(&mut self, flags: u8) {
+        self.size_width = match flags & 3 {
+            0 => Width::ONE,
+            1 => Width::TWO,
+            2 => Width::FOUR,
+            _ => Width::EIGHT,
+        };
+        self.attributes_tracked = flags & 0x04 != 0;
+        self.attributes_indexed = flags & 0x08 != 0;
+        self.attribute_phase = (flags & 0x10 != 0).then(AttributePhase::default);
+        self.times = (flags & 0x20 != 0).then(ObjectTimes::default);
+    }
+
+    fn version_1(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.version(1..=1, &mut self.version)?;
+        w.reserved(1)?;
+        w.u16("messages", &mut self.message_count)?;
+        w.u32("reference count", &mut self.reference_count)?;
+        self.size = w.derived("chunk 0 size", Width::FOUR, self.size)?;
+        w.reserved(4)
+    }
+
+    fn version_2(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.magic(SIGNATURE)?;
+        w.version(2..=2, &mut self.version)?;
+        let flags = w.derived_u8("flags", self.flags())?;
+        w.require("flags", flags & !0x3f == 0, flags.into(), "bits 6 and 7 are zero")?;
+        self.set_flags_keeping(flags);
+        if let Some(times) = &mut self.times {
+            w.u32("access time", &mut times.access)?;
+            w.u32("modification time", &mut times.modification)?;
+            w.u32("change time", &mut times.change)?;
+            w.u32("birth time", &mut times.birth)?;
+        }
+        if let Some(phase) = &mut self.attribute_phase {
+            w.u16("most compact attributes", &mut phase.max_compact)?;
+            w.u16("fewest dense attributes", &mut phase.min_dense)?;
+            let ordered = phase.max_compact >= phase.min_dense;
+            w.require("fewest dense attributes", ordered, phase.min_dense.into(), "not above the most compact ones")?;
+        }
+        w.uint("chunk 0 size", self.size_width, &mut self.size)
+    }
+
+    fn set_flags_keeping(&mut self, flags: u8) {
+        if flags != self.flags() {
+            self.set_flags(flags);
+        }
+    }
+}
+
+impl Record for ObjectHeaderPrefix {
+    const NAME: &'static str = "object header";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        if w.decoding() {
+            self.version = if w.starts_with(SIGNATURE.as_bytes()) { 2 } else { 1 };
+        }
+        match self.version {
+            1 => self.version_1(w),
+            2 => self.version_2(w),
+            found => Err(w.fault("version", Fault::Version { allowed: 1..=2, found })),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Messages as an object header frames them, before their bodies are understood.
+
+use crate::messages::{Message, MessageType};
+use crate::{DecodeError, EncodeError, Fault, Record, Result, Widths, Wire, decode_prefix, encode};
+
+/// The flags of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct MessageFlags(pub u8);
+
+impl MessageFlags {
+    /// The body never changes.
+    pub const CONSTANT: MessageFlags = MessageFlags(0x01);
+
+    /// Whether the body says where the message is, instead of being it.
+    pub fn is_shared(self) -> bool {
+        self.0 & 0x02 != 0
+    }
+
+    /// Whether a program that does not know the type must not open the object, or not for writing.
+    pub fn must_be_known(self, writing: bool) -> bool {
+        self.0 & 0x80 != 0 || (writing && self.0 & 0x08 != 0)
+    }
+
+    fn fault(self, kind: MessageType) -> Option<&'static str> {
+        let has = |mask| self.0 & mask == mask;
+        if has(0x06) {
+            Some("shared and not to be shared")
+        } else if has(0x28) {
+            Some("unknown to a writer, and refused by it")
+        } else if has(0x20) && !has(0x10) {
+            Some("marked as unknown without leave")
+        } else if kind.is_known() && !kind.is_shareable() && (has(0x02) || has(0x40)) {
+            Some("shared, of a type that is never shared")
+        } else {
+            None
+        }
+    }
+}
+
+/// A message of an object header: its type, flags and body.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RawMessage {
+    /// The type.
+    pub kind: MessageType,
+    /// The flags.
+    pub flags: MessageFlags,
+    /// The order of creation (of attributes), where the header tracks it.
+    pub creation_index: u16,
+    /// The body; zeros for unused space.
+    pub body: Vec<u8>,
+}
+
+impl RawMessage {
+    /// The message that holds `message`.
+    ///
+    /// # Errors
+    /// [`EncodeError`] if a value does not fit its field.
+    pub fn new<M: Message + Clone>(
+        message: &M,
+        flags: MessageFlags,
+        widths: Widths,
+    ) -> std::result::Result<Self, EncodeError> {
+        Ok(RawMessage { kind: M::TYPE, flags, creation_index: 0, body: encode(message, widths)? })
+    }
+
+    /// Unused space of `len` bytes of body.
+    pub fn unused(len: usize) -> Self {
+        RawMessage { body: vec![0; len], ..Default::default() }
+    }
+
+    /// Whether this is unused space.
+    pub fn is_unused(&self) -> bool {
+        self.kind == MessageType::NIL
+    }
+
+    /// The body as `M`. Bytes after it are padding, which version 1 headers have.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the body is not such a message.
+    pub fn decode<M: Message + Default>(&self, widths: Widths) -> Result<M> {
+        decode_prefix(&self.body, widths).map(|(message, _)| message)
+    }
+
+    /// The error of a message whose type is unknown, and which a program that opens the object (for writing or
+    /// not) must know.
+    ///
+    /// # Errors
+    /// [`Fault::UnknownMessage`].
+    pub fn refuse_unknown(&self, writing: bool) -> Result<()> {
+        if self.kind.is_known() || !self.flags.must_be_known(writing) {
+            return Ok(());
+        }
+        let fault = Fault::UnknownMessage(self.kind.number());
+        Err(DecodeError { record: "object header", field: "message type", at: 0, fault })
+    }
+}
+
+/// The messages of a chunk, in `len` bytes, framed as the header's version has it. What is left at the end and too
+/// small for a message is a gap.
+pub(super) fn messages(
+    w: &mut impl Wire,
+    version: u8,
+    tracked: bool,
+    len: u64,
+    messages: &mut Vec<RawMessage>,
+) -> Result<()> {
+    let len = w.bounded("messages", len, 1)?;
+    let end = w.position().saturating_add(len);
+    let mut framed = Framed { version, tracked, message: RawMessage::default() };
+    let header = framed.header_len();
+    if w.decoding() {
+        messages.clear();
+        while end.saturating_sub(w.position()) >= header {
+            framed.message = RawMessage::default();
+            w.record(&mut framed)?;
+            messages.push(std::mem::take(&mut framed.message));
+        }
+    } else {
+        for message in messages.iter_mut() {
+            framed.message = std::mem::take(message);
+            w.record(&mut framed)?;
+            *message = std::mem::take(&mut framed.message);
+        }
+    }
+    let gap = end.checked_sub(w.position());
+    let gap =
+        gap.ok_or_else(|| w.fault("messages", Fault::TooLarge { found: w.position() as u64, limit: end as u64 }))?;
+    w.require("gap", gap == 0 || (version > 1 && gap < header), gap as u64, "none, or less than a message header")?;
+    w.reserved(gap)
+}
+
+/// A message with what its framing depends on.
+struct Framed {
+    version: u8,
+    tracked: bool,
+    message: RawMessage,
+}
+
+impl Framed {
+    fn header_len(&self) -> usize {
+        match (self.version, self.tracked) {
+            (1, _) => 8,
+            (_, false) => 4,
+            (_, true) => 6,
+        }
+    }
+}
+
+impl Record for Framed {
+    const NAME: &'static str = "message";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        let message = &mut self.message;
+        let kind = if self.version == 1 {
+            w.derived_u16("type", message.kind.number())?
+        } else {
+            w.derived_u8("type", u8::try_from(message.kind.number()).unwrap_or(u8::MAX))?.into()
+        };
+        message.kind = MessageType::new(kind);
+        let size = u16::try_from(message.body.len());
+        if size.is_err() {
+            return Err(w.fault("size", Fault::TooLarge { found: message.body.len() as u64, limit: u16::MAX.into() }));
+        }
+        let size = w.derived_u16("size", size.unwrap_or(u16::MAX))?;
+        w.require("size", self.version > 1 || size % 8 == 0, size.into(), "a multiple of 8")?;
+        message.flags = MessageFlags(w.derived_u8("flags", message.flags.0)?);
+        if let Some(rule) = message.flags.fault(message.kind) {
+            return Err(w.fault("flags", Fault::Value { found: message.flags.0.into(), rule }));
+        }
+        if self.version == 1 {
+            w.reserved(3)?;
+        } else if self.tracked {
+            w.u16("creation index", &mut message.creation_index)?;
+        }
+        w.bytes("body", size.into(), &mut message.body)
+    }
+}
