@@ -13,6 +13,7 @@ mod error;
 mod link;
 pub mod memory;
 mod name;
+mod select;
 mod selection;
 mod spec;
 mod store;
@@ -28,6 +29,7 @@ pub use datatype::{
 pub use error::{Error, Result};
 pub use link::{Link, LinkTarget};
 pub use name::Name;
+pub use select::{Cut, Run, Selected, SelectionError};
 pub use selection::{Block, Hyperslab, Selection};
 pub use spec::{
     AllocationTime, DatasetSpec, Fill, FillTime, FillValue, FilterSpec, Layout, ObjectKind, ObjectSpec, Pipeline,

@@ -1,0 +1,247 @@
+//! Selections at work: checked against an extent, cut into chunks, and turned into runs of elements.
+
+mod points;
+mod regular;
+mod spans;
+#[cfg(test)]
+mod tests;
+
+use smallvec::SmallVec;
+
+use crate::{Block, ChunkCoord, ChunkGrid, Hyperslab, MAX_RANK, Selection};
+use regular::Regular;
+use spans::Spans;
+
+pub(crate) type Dims = SmallVec<[u64; 4]>;
+
+/// Why a selection does not fit an extent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SelectionError {
+    /// The selection and the extent are of different rank.
+    #[error("the selection has {selection} dimensions, the extent {extent}")]
+    Rank {
+        /// Dimensions of the selection.
+        selection: usize,
+        /// Dimensions of the extent.
+        extent: usize,
+    },
+    /// More dimensions than the format allows.
+    #[error("{0} dimensions are more than {MAX_RANK}")]
+    TooManyDimensions(usize),
+    /// The selection reaches over the extent.
+    #[error("the selection reaches to {end} in dimension {dim}, which has {extent} elements")]
+    OutOfBounds {
+        /// The dimension.
+        dim: usize,
+        /// One past the last element selected; the largest number if it is beyond that.
+        end: u64,
+        /// The elements of the dimension.
+        extent: u64,
+    },
+    /// The blocks of a hyperslab overlap, or its stride is zero.
+    #[error("the blocks of the hyperslab overlap in dimension {dim}: stride {stride}, block {block}")]
+    Overlap {
+        /// The dimension.
+        dim: usize,
+        /// From block to block (elements).
+        stride: u64,
+        /// Elements of a block.
+        block: u64,
+    },
+    /// The number of elements does not fit 64 bits.
+    #[error("the selection has more elements than can be counted")]
+    TooManyElements,
+    /// The union of blocks falls into too many pieces.
+    #[error("the union of blocks falls into more than {0} pieces")]
+    TooManyPieces(usize),
+}
+
+/// Elements that are next to each other in a chunk and in the destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// From the start of the chunk (elements, row-major).
+    pub at: u64,
+    /// From the start of the destination (elements).
+    pub place: u64,
+    /// Number of elements.
+    pub len: u64,
+}
+
+/// A selection that fits an extent. Its elements have an order, in which they fill a destination: row-major,
+/// except for points, which keep the order given.
+#[derive(Debug, Clone)]
+pub struct Selected {
+    extent: Dims,
+    elements: u64,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Regular(Regular),
+    Spans(Spans),
+    Points(Vec<Dims>),
+}
+
+impl Selection {
+    /// Checks the selection against an extent (`[rank]`, elements). Counts and blocks of
+    /// [`UNLIMITED`](crate::UNLIMITED) reach to the end of the extent.
+    ///
+    /// # Errors
+    /// [`SelectionError`].
+    pub fn on(&self, extent: &[u64]) -> Result<Selected, SelectionError> {
+        let rank = extent.len();
+        if rank > MAX_RANK {
+            return Err(SelectionError::TooManyDimensions(rank));
+        }
+        let kind = match self {
+            Selection::All => Kind::Regular(Regular::whole(extent)),
+            Selection::None => Kind::Points(Vec::new()),
+            Selection::Hyperslab(slab) => Kind::Regular(Regular::new(slab, extent)?),
+            Selection::Blocks(blocks) => {
+                blocks.iter().try_for_each(|block| check_block(block, extent))?;
+                Kind::Spans(Spans::new(blocks, rank)?)
+            }
+            Selection::Points(points) => {
+                points.iter().try_for_each(|point| check_point(point, extent))?;
+                Kind::Points(points.clone())
+            }
+        };
+        let elements = match &kind {
+            Kind::Regular(regular) => regular.elements()?,
+            Kind::Spans(spans) => spans.elements(),
+            Kind::Points(points) => points.len() as u64,
+        };
+        Ok(Selected { extent: extent.into(), elements, kind })
+    }
+}
+
+impl Hyperslab {
+    pub(crate) fn check_rank(&self, extent: &[u64]) -> Result<(), SelectionError> {
+        let ranks = [self.start.len(), self.stride.len(), self.count.len(), self.block.len()];
+        match ranks.into_iter().find(|rank| *rank != extent.len()) {
+            Some(selection) => Err(SelectionError::Rank { selection, extent: extent.len() }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn check_block(block: &Block, extent: &[u64]) -> Result<(), SelectionError> {
+    for rank in [block.start.len(), block.count.len()] {
+        if rank != extent.len() {
+            return Err(SelectionError::Rank { selection: rank, extent: extent.len() });
+        }
+    }
+    let bounds = block.start.iter().zip(&block.count).zip(extent).enumerate();
+    for (dim, ((start, count), extent)) in bounds {
+        let end = start.saturating_add(*count);
+        if end > *extent {
+            return Err(SelectionError::OutOfBounds { dim, end, extent: *extent });
+        }
+    }
+    Ok(())
+}
+
+fn check_point(point: &[u64], extent: &[u64]) -> Result<(), SelectionError> {
+    if point.len() != extent.len() {
+        return Err(SelectionError::Rank { selection: point.len(), extent: extent.len() });
+    }
+    match point.iter().zip(extent).position(|(at, extent)| at >= extent) {
+        Some(dim) => Err(SelectionError::OutOfBounds { dim, end: point[dim].saturating_add(1), extent: extent[dim] }),
+        None => Ok(()),
+    }
+}
+
+impl Selected {
+    /// The number of elements.
+    pub fn elements(&self) -> u64 {
+        self.elements
+    }
+
+    /// The extent that the selection was checked against (`[rank]`, elements).
+    pub fn extent(&self) -> &[u64] {
+        &self.extent
+    }
+
+    /// The shape that the elements fill (elements): that of the extent's rank for hyperslabs, one dimension for
+    /// points and unions.
+    pub fn dims(&self) -> SmallVec<[u64; 4]> {
+        match &self.kind {
+            Kind::Regular(regular) => regular.dims(),
+            _ => SmallVec::from_slice(&[self.elements]),
+        }
+    }
+
+    /// Whether the elements are the whole extent, in its order.
+    pub fn is_all(&self) -> bool {
+        let whole = self.extent.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
+        !matches!(self.kind, Kind::Points(_)) && whole == Some(self.elements)
+    }
+
+    /// Cuts the selection by the chunks of a grid of the same rank.
+    pub fn cut<'a>(&'a self, grid: &'a ChunkGrid) -> Cut<'a> {
+        let order = match &self.kind {
+            Kind::Points(points) => points::by_chunk(points, grid),
+            _ => Vec::new(),
+        };
+        Cut { selected: self, grid, order }
+    }
+
+    /// Calls `each` with the runs of elements in the whole extent, as if it were one chunk, in order.
+    pub fn for_each_run(&self, mut each: impl FnMut(Run)) {
+        if self.elements == 0 {
+            return;
+        }
+        let Some(grid) = ChunkGrid::new(&self.extent) else { return };
+        let origin = ChunkCoord::origin(self.extent.len());
+        match &self.kind {
+            Kind::Points(points) => (0..points.len()).for_each(|i| points::run(points, i, &grid, &mut each)),
+            Kind::Regular(regular) => regular.for_each_run(&grid, &origin, &mut each),
+            Kind::Spans(spans) => spans.for_each_run(&grid, &origin, &mut each),
+        }
+    }
+}
+
+/// A selection cut by a grid of chunks.
+#[derive(Debug)]
+pub struct Cut<'a> {
+    selected: &'a Selected,
+    grid: &'a ChunkGrid,
+    /// Positions of points, chunk by chunk.
+    order: Vec<usize>,
+}
+
+impl Cut<'_> {
+    /// The chunks that have elements of the selection, in row-major order of the grid.
+    pub fn chunks(&self) -> impl Iterator<Item = ChunkCoord> + '_ {
+        let chunks: Box<dyn Iterator<Item = ChunkCoord>> = match &self.selected.kind {
+            _ if self.selected.elements == 0 => Box::new(std::iter::empty()),
+            Kind::Regular(regular) => Box::new(regular.chunks(self.grid)),
+            Kind::Spans(spans) => Box::new(spans.chunks(self.grid)),
+            Kind::Points(points) => Box::new(points::chunks(points, &self.order, self.grid)),
+        };
+        chunks
+    }
+
+    /// Calls `each` with the runs of elements in a chunk: in row-major order, or in the order of the points.
+    pub fn for_each_run(&self, chunk: &ChunkCoord, mut each: impl FnMut(Run)) {
+        if self.selected.elements == 0 || chunk.rank() != self.grid.dims().len() {
+            return;
+        }
+        match &self.selected.kind {
+            Kind::Regular(regular) => regular.for_each_run(self.grid, chunk, &mut each),
+            Kind::Spans(spans) => spans.for_each_run(self.grid, chunk, &mut each),
+            Kind::Points(points) => points::for_each_run(points, &self.order, self.grid, chunk, &mut each),
+        }
+    }
+}
+
+/// How far apart neighbours along each dimension are (`[rank]`, elements), in a row-major array of `dims`.
+pub(crate) fn strides(dims: &[u64]) -> Dims {
+    let mut strides = Dims::from_elem(1, dims.len());
+    for dim in (1..dims.len()).rev() {
+        strides[dim - 1] = strides[dim].saturating_mul(dims[dim]);
+    }
+    strides
+}

@@ -1,0 +1,199 @@
+//! Regular hyperslabs: the same pattern in every row.
+
+use std::ops::Range;
+
+use super::{Dims, Run, SelectionError, strides};
+use crate::{ChunkCoord, ChunkGrid, Hyperslab, UNLIMITED};
+
+/// The indices selected along one dimension. The `p`-th of them is `start + p / block * stride + p % block`.
+#[derive(Debug, Clone)]
+struct Pattern {
+    start: u64,
+    stride: u64,
+    block: u64,
+    /// Number of indices; the last block may be cut short.
+    len: u64,
+}
+
+impl Pattern {
+    fn new(dim: usize, start: u64, stride: u64, count: u64, block: u64, extent: u64) -> Result<Self, SelectionError> {
+        if count == 0 || block == 0 {
+            return Ok(Pattern { start: 0, stride: 1, block: 1, len: 0 });
+        }
+        let out = |end| SelectionError::OutOfBounds { dim, end, extent };
+        if count > 1 && (stride < block || stride == 0) {
+            return Err(SelectionError::Overlap { dim, stride, block });
+        }
+        if count == UNLIMITED || block == UNLIMITED {
+            let pattern = Pattern { start, stride: stride.max(block), block, len: UNLIMITED };
+            return Ok(Pattern { len: pattern.before(extent), ..pattern });
+        }
+        if count == 1 || stride == block {
+            let len = count.checked_mul(block).ok_or(out(u64::MAX))?;
+            let end = start.saturating_add(len);
+            return if end > extent { Err(out(end)) } else { Ok(Pattern { start, stride: len, block: len, len }) };
+        }
+        let last = (count - 1).checked_mul(stride).and_then(|n| n.checked_add(start)).ok_or(out(u64::MAX))?;
+        let end = last.saturating_add(block);
+        if end > extent {
+            return Err(out(end));
+        }
+        Ok(Pattern { start, stride, block, len: count * block })
+    }
+
+    fn index(&self, p: u64) -> u64 {
+        self.start + p / self.block * self.stride + p % self.block
+    }
+
+    /// The number of selected indices below `index`.
+    fn before(&self, index: u64) -> u64 {
+        let Some(from_start) = index.checked_sub(self.start) else { return 0 };
+        let blocks = from_start / self.stride;
+        (blocks.saturating_mul(self.block)).saturating_add((from_start % self.stride).min(self.block)).min(self.len)
+    }
+
+    /// The positions of the selected indices in `lo..hi`.
+    fn within(&self, lo: u64, hi: u64) -> Range<u64> {
+        self.before(lo)..self.before(hi)
+    }
+
+    /// Whether the positions are of one block.
+    fn is_segment(&self, positions: &Range<u64>) -> bool {
+        positions.is_empty() || positions.start / self.block == (positions.end - 1) / self.block
+    }
+}
+
+/// One pattern for each dimension.
+#[derive(Debug, Clone)]
+pub(super) struct Regular {
+    patterns: Vec<Pattern>,
+}
+
+impl Regular {
+    pub(super) fn whole(extent: &[u64]) -> Self {
+        let pattern = |n: &u64| Pattern { start: 0, stride: (*n).max(1), block: (*n).max(1), len: *n };
+        Regular { patterns: extent.iter().map(pattern).collect() }
+    }
+
+    pub(super) fn new(slab: &Hyperslab, extent: &[u64]) -> Result<Self, SelectionError> {
+        slab.check_rank(extent)?;
+        let pattern = |dim: usize| {
+            Pattern::new(dim, slab.start[dim], slab.stride[dim], slab.count[dim], slab.block[dim], extent[dim])
+        };
+        Ok(Regular { patterns: (0..extent.len()).map(pattern).collect::<Result<_, _>>()? })
+    }
+
+    pub(super) fn dims(&self) -> Dims {
+        self.patterns.iter().map(|pattern| pattern.len).collect()
+    }
+
+    pub(super) fn elements(&self) -> Result<u64, SelectionError> {
+        if self.patterns.iter().any(|pattern| pattern.len == 0) {
+            return Ok(0);
+        }
+        let product = self.patterns.iter().try_fold(1u64, |n, pattern| n.checked_mul(pattern.len));
+        product.ok_or(SelectionError::TooManyElements)
+    }
+
+    pub(super) fn for_each_run(&self, grid: &ChunkGrid, chunk: &ChunkCoord, each: &mut dyn FnMut(Run)) {
+        let lo = grid.start_of(chunk);
+        let mut positions: Vec<Range<u64>> = Vec::with_capacity(self.patterns.len());
+        for ((pattern, lo), size) in self.patterns.iter().zip(&lo).zip(grid.dims()) {
+            let range = pattern.within(*lo, lo.saturating_add(*size));
+            if range.is_empty() {
+                return;
+            }
+            positions.push(range);
+        }
+        let chunk_strides = strides(grid.dims());
+        let place_strides = strides(&self.dims());
+
+        // Dimensions below `inner` are taken whole both from the chunk and by the destination: they only make
+        // the elements of dimension `inner` larger.
+        let Some(mut inner) = self.patterns.len().checked_sub(1) else {
+            return each(Run { at: 0, place: 0, len: 1 });
+        };
+        while inner > 0 {
+            let (pattern, range) = (&self.patterns[inner], &positions[inner]);
+            let len = range.end - range.start;
+            if len != grid.dims()[inner] || len != pattern.len || !pattern.is_segment(range) {
+                break;
+            }
+            inner -= 1;
+        }
+
+        let mut p: Dims = positions.iter().map(|range| range.start).collect();
+        let mut at = Dims::from_elem(0, inner + 1);
+        let mut place = Dims::from_elem(0, inner + 1);
+        let mut changed = 0;
+        loop {
+            for dim in changed..inner {
+                at[dim + 1] = at[dim] + (self.patterns[dim].index(p[dim]) - lo[dim]) * chunk_strides[dim];
+                place[dim + 1] = place[dim] + p[dim] * place_strides[dim];
+            }
+            let (pattern, range) = (&self.patterns[inner], &positions[inner]);
+            let mut from = range.start;
+            while from < range.end {
+                let len = (pattern.block - from % pattern.block).min(range.end - from);
+                each(Run {
+                    at: at[inner] + (pattern.index(from) - lo[inner]) * chunk_strides[inner],
+                    place: place[inner] + from * place_strides[inner],
+                    len: len * chunk_strides[inner],
+                });
+                from += len;
+            }
+            let mut dim = inner;
+            loop {
+                let Some(outer) = dim.checked_sub(1) else { return };
+                dim = outer;
+                p[dim] += 1;
+                if p[dim] < positions[dim].end {
+                    break;
+                }
+                p[dim] = positions[dim].start;
+            }
+            changed = dim;
+        }
+    }
+
+    pub(super) fn chunks<'a>(&'a self, grid: &'a ChunkGrid) -> Chunks<'a> {
+        let first = self.patterns.iter().zip(grid.dims()).map(|(pattern, size)| pattern.index(0) / size).collect();
+        Chunks { regular: self, grid, next: Some(first) }
+    }
+}
+
+/// The chunks that a hyperslab touches.
+pub(super) struct Chunks<'a> {
+    regular: &'a Regular,
+    grid: &'a ChunkGrid,
+    next: Option<Dims>,
+}
+
+impl Chunks<'_> {
+    /// The chunk with the next selected index along a dimension after those of chunk `at`.
+    fn after(&self, dim: usize, at: u64) -> Option<u64> {
+        let (pattern, size) = (&self.regular.patterns[dim], self.grid.dims()[dim]);
+        let p = pattern.before(at.saturating_add(1).saturating_mul(size));
+        (p < pattern.len).then(|| pattern.index(p) / size)
+    }
+}
+
+impl Iterator for Chunks<'_> {
+    type Item = ChunkCoord;
+
+    fn next(&mut self) -> Option<ChunkCoord> {
+        let current = self.next.take()?;
+        let mut next = current.clone();
+        for dim in (0..next.len()).rev() {
+            match self.after(dim, next[dim]) {
+                Some(at) => {
+                    next[dim] = at;
+                    self.next = Some(next);
+                    break;
+                }
+                None => next[dim] = self.regular.patterns[dim].index(0) / self.grid.dims()[dim],
+            }
+        }
+        Some(ChunkCoord::new(&current))
+    }
+}

@@ -1,0 +1,209 @@
+//! Unions of blocks, as a tree of spans: for each dimension the ranges of indices, and below each range what is
+//! selected in the dimensions after it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::{Dims, Run, SelectionError, strides};
+use crate::{Block, ChunkCoord, ChunkGrid};
+
+const MAX_PIECES: usize = 1 << 20;
+
+/// Disjoint ranges of one dimension, ascending.
+#[derive(Debug, PartialEq, Eq)]
+struct Node {
+    spans: Vec<Span>,
+    elements: u64,
+}
+
+/// Indices with the same selection below.
+#[derive(Debug, PartialEq, Eq)]
+struct Span {
+    lo: u64,
+    hi: u64,
+    /// `None` in the last dimension.
+    below: Option<Arc<Node>>,
+    /// Elements of the spans before this one.
+    before: u64,
+}
+
+impl Span {
+    /// Elements selected for each index.
+    fn weight(&self) -> u64 {
+        self.below.as_ref().map_or(1, |below| below.elements)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Spans {
+    root: Arc<Node>,
+    /// Whether this is the one element of an extent without dimensions.
+    scalar: bool,
+}
+
+struct Builder<'a> {
+    blocks: &'a [Block],
+    rank: usize,
+    pieces: usize,
+    known: HashMap<(usize, Vec<usize>), Arc<Node>>,
+}
+
+impl Builder<'_> {
+    /// The tree from dimension `dim` on of the blocks with these positions.
+    fn node(&mut self, dim: usize, members: Vec<usize>) -> Result<Arc<Node>, SelectionError> {
+        if let Some(node) = self.known.get(&(dim, members.clone())) {
+            return Ok(node.clone());
+        }
+        let bounds = |i: usize| (self.blocks[i].start[dim], self.blocks[i].start[dim] + self.blocks[i].count[dim]);
+        let mut cuts: Vec<u64> = members.iter().flat_map(|i| <[u64; 2]>::from(bounds(*i))).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        let mut spans: Vec<Span> = Vec::new();
+        let mut elements = 0u64;
+        for pair in cuts.windows(2) {
+            let (lo, hi) = (pair[0], pair[1]);
+            let inside = |i: &usize| {
+                let (start, count) = (self.blocks[*i].start[dim], self.blocks[*i].count[dim]);
+                start <= lo && hi <= start + count
+            };
+            let active: Vec<usize> = members.iter().copied().filter(inside).collect();
+            if active.is_empty() {
+                continue;
+            }
+            let below = if dim + 1 < self.rank { Some(self.node(dim + 1, active)?) } else { None };
+            let span = Span { lo, hi, below, before: elements };
+            elements = (hi - lo)
+                .checked_mul(span.weight())
+                .and_then(|n| n.checked_add(elements))
+                .ok_or(SelectionError::TooManyElements)?;
+            match spans.last_mut() {
+                Some(last) if last.hi == lo && last.below == span.below => last.hi = hi,
+                _ => {
+                    self.pieces += 1;
+                    spans.push(span);
+                }
+            }
+            if self.pieces > MAX_PIECES {
+                return Err(SelectionError::TooManyPieces(MAX_PIECES));
+            }
+        }
+        let node = Arc::new(Node { spans, elements });
+        self.known.insert((dim, members), node.clone());
+        Ok(node)
+    }
+}
+
+impl Spans {
+    /// The union of blocks that lie within an extent.
+    pub(super) fn new(blocks: &[Block], rank: usize) -> Result<Self, SelectionError> {
+        let some = |block: &Block| !block.count.contains(&0);
+        let members: Vec<usize> = (0..blocks.len()).filter(|i| some(&blocks[*i])).collect();
+        if rank == 0 {
+            let root = Arc::new(Node { spans: Vec::new(), elements: u64::from(!members.is_empty()) });
+            return Ok(Spans { scalar: !members.is_empty(), root });
+        }
+        let mut builder = Builder { blocks, rank, pieces: 0, known: HashMap::new() };
+        Ok(Spans { root: builder.node(0, members)?, scalar: false })
+    }
+
+    pub(super) fn elements(&self) -> u64 {
+        self.root.elements
+    }
+
+    pub(super) fn for_each_run(&self, grid: &ChunkGrid, chunk: &ChunkCoord, each: &mut dyn FnMut(Run)) {
+        if self.scalar {
+            return each(Run { at: 0, place: 0, len: 1 });
+        }
+        let lo = grid.start_of(chunk);
+        Descent { lo: &lo, sizes: grid.dims(), strides: &strides(grid.dims()), each }.runs(&self.root, 0, 0, 0);
+    }
+
+    pub(super) fn chunks<'a>(&'a self, grid: &'a ChunkGrid) -> Chunks<'a> {
+        let root = Level { nodes: SmallVec::from_slice(&[&*self.root]), next: 0 };
+        Chunks { sizes: grid.dims(), levels: vec![root], coord: Dims::new(), scalar: self.scalar }
+    }
+}
+
+struct Descent<'a> {
+    lo: &'a [u64],
+    sizes: &'a [u64],
+    strides: &'a [u64],
+    each: &'a mut dyn FnMut(Run),
+}
+
+impl Descent<'_> {
+    fn runs(&mut self, node: &Node, dim: usize, at: u64, place: u64) {
+        let (lo, stride) = (self.lo[dim], self.strides[dim]);
+        let hi = lo.saturating_add(self.sizes[dim]);
+        let first = node.spans.partition_point(|span| span.hi <= lo);
+        for span in node.spans[first..].iter().take_while(|span| span.lo < hi) {
+            let (from, to) = (span.lo.max(lo), span.hi.min(hi));
+            let place = |index: u64| place + span.before + (index - span.lo) * span.weight();
+            match &span.below {
+                None => (self.each)(Run { at: at + (from - lo), place: place(from), len: to - from }),
+                Some(below) => {
+                    for index in from..to {
+                        self.runs(below, dim + 1, at + (index - lo) * stride, place(index));
+                    }
+                }
+            }
+        }
+    }
+}
+
+struct Level<'a> {
+    /// What is selected from this dimension on, in the chunks chosen so far.
+    nodes: SmallVec<[&'a Node; 4]>,
+    /// The chunk to look at next.
+    next: u64,
+}
+
+/// The chunks that a union touches.
+pub(super) struct Chunks<'a> {
+    sizes: &'a [u64],
+    levels: Vec<Level<'a>>,
+    coord: Dims,
+    scalar: bool,
+}
+
+impl Iterator for Chunks<'_> {
+    type Item = ChunkCoord;
+
+    fn next(&mut self) -> Option<ChunkCoord> {
+        if std::mem::take(&mut self.scalar) {
+            return Some(ChunkCoord::origin(0));
+        }
+        loop {
+            let depth = self.levels.len();
+            let size = *self.sizes.get(depth.checked_sub(1)?)?;
+            let level = self.levels.last_mut()?;
+            self.coord.truncate(depth - 1);
+            let from = level.next.saturating_mul(size);
+            let touched = level.nodes.iter().filter_map(|node| {
+                let span = node.spans.get(node.spans.partition_point(|span| span.hi <= from))?;
+                Some(span.lo.max(from) / size)
+            });
+            let Some(chunk) = touched.min() else {
+                self.levels.pop();
+                continue;
+            };
+            level.next = chunk + 1;
+            self.coord.push(chunk);
+            if depth == self.sizes.len() {
+                return Some(ChunkCoord::new(&self.coord));
+            }
+            let (lo, hi) = (chunk.saturating_mul(size), (chunk + 1).saturating_mul(size));
+            let mut nodes: SmallVec<[&Node; 4]> = SmallVec::new();
+            for node in &level.nodes {
+                let first = node.spans.partition_point(|span| span.hi <= lo);
+                for span in node.spans[first..].iter().take_while(|span| span.lo < hi) {
+                    let below = span.below.as_deref();
+                    nodes.extend(below.filter(|below| !nodes.iter().any(|node| std::ptr::eq(*node, *below))));
+                }
+            }
+            self.levels.push(Level { nodes, next: 0 });
+        }
+    }
+}

@@ -1,0 +1,185 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use smallvec::{SmallVec, smallvec};
+
+use super::*;
+use crate::UNLIMITED;
+
+/// Every element of a selection, in order, the slow way.
+fn naive(selection: &Selection, extent: &[u64]) -> Vec<Dims> {
+    let mut all: Vec<Dims> = vec![Dims::new()];
+    for n in extent {
+        let longer = |at: &Dims| (0..*n).map(|i| at.iter().copied().chain([i]).collect::<Dims>()).collect::<Vec<_>>();
+        all = all.iter().flat_map(longer).collect();
+    }
+    match selection {
+        Selection::All => all,
+        Selection::None => Vec::new(),
+        Selection::Points(points) => points.clone(),
+        Selection::Blocks(blocks) => {
+            let inside = |at: &Dims, block: &Block| {
+                at.iter().zip(&block.start).zip(&block.count).all(|((at, start), n)| at >= start && at - start < *n)
+            };
+            all.into_iter().filter(|at| blocks.iter().any(|block| inside(at, block))).collect()
+        }
+        Selection::Hyperslab(s) => {
+            let hit = |at: u64, dim: usize| {
+                let (start, stride, count, block) = (s.start[dim], s.stride[dim], s.count[dim], s.block[dim]);
+                at >= start
+                    && if count == 1 {
+                        at - start < block
+                    } else {
+                        (at - start) / stride < count && (at - start) % stride < block
+                    }
+            };
+            all.into_iter().filter(|at| at.iter().enumerate().all(|(dim, at)| hit(*at, dim))).collect()
+        }
+    }
+}
+
+fn linear(at: &[u64], dims: &[u64]) -> u64 {
+    at.iter().zip(&strides(dims)).map(|(at, stride)| at * stride).sum()
+}
+
+fn check(selection: &Selection, extent: &[u64], chunk: &[u64]) {
+    let want = naive(selection, extent);
+    let selected = selection.on(extent).unwrap();
+    assert_eq!(selected.elements(), want.len() as u64);
+    assert_eq!(selected.dims().iter().product::<u64>(), want.len() as u64);
+
+    let mut got = Vec::new();
+    selected.for_each_run(|run| {
+        assert_eq!(run.place, got.len() as u64, "runs fill the destination in order");
+        got.extend(run.at..run.at + run.len);
+    });
+    assert_eq!(got, want.iter().map(|at| linear(at, extent)).collect::<Vec<_>>());
+
+    let grid = ChunkGrid::new(chunk).unwrap();
+    let cut = selected.cut(&grid);
+    let chunks: Vec<_> = cut.chunks().collect();
+    let touched: BTreeSet<_> = want.iter().map(|at| grid.chunk_of(at)).collect();
+    assert_eq!(chunks, touched.into_iter().collect::<Vec<_>>());
+    let mut filled = vec![None; want.len()];
+    for coord in &chunks {
+        cut.for_each_run(coord, |run| {
+            for i in 0..run.len {
+                let slot = &mut filled[(run.place + i) as usize];
+                assert!(slot.replace((coord.clone(), run.at + i)).is_none(), "a place is filled once");
+            }
+        });
+    }
+    for (at, filled) in want.iter().zip(filled) {
+        let coord = grid.chunk_of(at);
+        let within: Dims = at.iter().zip(chunk).map(|(at, size)| at % size).collect();
+        let offset = linear(&within, chunk);
+        assert_eq!(filled, Some((coord, offset)));
+    }
+}
+
+fn dims(rank: usize) -> impl Strategy<Value = (Vec<u64>, Vec<u64>)> {
+    (prop::collection::vec(0u64..9, rank), prop::collection::vec(1u64..6, rank))
+}
+
+fn hyperslab(extent: &[u64]) -> BoxedStrategy<Selection> {
+    let pattern = |n: u64| {
+        (0..=n, 1..5u64, 0..4u64, 0..4u64).prop_map(move |(start, gap, count, block)| {
+            let block = block.min(n - start);
+            let stride = block.max(1) + gap - 1;
+            let fits = if block == 0 { 0 } else { (n - start - block) / stride + 1 };
+            (start, stride, count.min(fits), block)
+        })
+    };
+    let all: Vec<_> = extent.iter().map(|n| pattern(*n)).collect();
+    all.prop_map(|dims| {
+        let slab = Hyperslab {
+            start: dims.iter().map(|d| d.0).collect(),
+            stride: dims.iter().map(|d| d.1).collect(),
+            count: dims.iter().map(|d| d.2).collect(),
+            block: dims.iter().map(|d| d.3).collect(),
+        };
+        Selection::Hyperslab(slab)
+    })
+    .boxed()
+}
+
+fn blocks(extent: &[u64]) -> BoxedStrategy<Selection> {
+    let side = |n: u64| (0..=n).prop_flat_map(move |start| (Just(start), 0..=n - start));
+    let one: Vec<_> = extent.iter().map(|n| side(*n)).collect();
+    let block = one.prop_map(|sides| Block {
+        start: sides.iter().map(|s| s.0).collect(),
+        count: sides.iter().map(|s| s.1).collect(),
+    });
+    prop::collection::vec(block, 0..5).prop_map(Selection::Blocks).boxed()
+}
+
+fn points(extent: &[u64]) -> BoxedStrategy<Selection> {
+    if extent.contains(&0) {
+        return Just(Selection::Points(Vec::new())).boxed();
+    }
+    let point: Vec<_> = extent.iter().map(|n| 0..*n).collect();
+    let point = point.prop_map(SmallVec::from_vec);
+    prop::collection::vec(point, 0..20).prop_map(Selection::Points).boxed()
+}
+
+fn cases() -> impl Strategy<Value = (Selection, Vec<u64>, Vec<u64>)> {
+    (0usize..4).prop_flat_map(dims).prop_flat_map(|(extent, chunk)| {
+        let any = prop_oneof![
+            Just(Selection::All),
+            Just(Selection::None),
+            hyperslab(&extent),
+            blocks(&extent),
+            points(&extent)
+        ];
+        (any, Just(extent), Just(chunk))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
+
+    #[test]
+    fn chunks_and_runs_are_those_of_the_slow_way((selection, extent, chunk) in cases()) {
+        check(&selection, &extent, &chunk);
+    }
+}
+
+#[test]
+fn takes_whole_rows_as_one_run() {
+    let selected = Selection::block(&[1, 0, 0], &[3, 4, 5]).on(&[10, 4, 5]).unwrap();
+    let mut runs = Vec::new();
+    selected.for_each_run(|run| runs.push(run));
+    assert_eq!(runs, [Run { at: 20, place: 0, len: 60 }]);
+}
+
+#[test]
+fn a_scalar_is_one_element() {
+    check(&Selection::All, &[], &[]);
+    check(&Selection::None, &[], &[]);
+}
+
+#[test]
+fn unlimited_counts_reach_to_the_end() {
+    let slab =
+        Hyperslab { start: smallvec![1], stride: smallvec![4], count: smallvec![UNLIMITED], block: smallvec![3] };
+    let mut got = Vec::new();
+    Selection::Hyperslab(slab).on(&[11]).unwrap().for_each_run(|run| got.extend(run.at..run.at + run.len));
+    assert_eq!(got, [1, 2, 3, 5, 6, 7, 9, 10]);
+    let slab =
+        Hyperslab { start: smallvec![2], stride: smallvec![1], count: smallvec![1], block: smallvec![UNLIMITED] };
+    assert_eq!(Selection::Hyperslab(slab).on(&[11]).unwrap().elements(), 9);
+}
+
+#[test]
+fn refuses_what_does_not_fit() {
+    use SelectionError as E;
+    let on = |selection: Selection, extent: &[u64]| selection.on(extent).unwrap_err();
+    assert_eq!(on(Selection::block(&[0], &[1]), &[2, 2]), E::Rank { selection: 1, extent: 2 });
+    assert_eq!(on(Selection::block(&[1, 1], &[1, 2]), &[2, 2]), E::OutOfBounds { dim: 1, end: 3, extent: 2 });
+    assert_eq!(on(Selection::block(&[u64::MAX], &[2]), &[2]), E::OutOfBounds { dim: 0, end: u64::MAX, extent: 2 });
+    let slab = Hyperslab { start: smallvec![0], stride: smallvec![1], count: smallvec![2], block: smallvec![2] };
+    assert_eq!(on(Selection::Hyperslab(slab), &[9]), E::Overlap { dim: 0, stride: 1, block: 2 });
+    assert_eq!(on(Selection::Points(vec![smallvec![3]]), &[3]), E::OutOfBounds { dim: 0, end: 4, extent: 3 });
+    assert_eq!(on(Selection::All, &[1 << 40, 1 << 40]), E::TooManyElements);
+    assert_eq!(on(Selection::All, &[1; 33]), E::TooManyDimensions(33));
+}
