@@ -1,0 +1,189 @@
+//! The value stream that the last column hashes: elements without byte order, gaps, or heap places.
+
+use std::borrow::Cow;
+
+use crate::model::{ByteOrder, Datatype, ReferenceKind, VarLenKind};
+
+/// What a value stream cannot be made of.
+#[derive(Debug, thiserror::Error)]
+pub enum CanonicalError {
+    /// The heap does not give what an element points to.
+    #[error("what an element points to cannot be read")]
+    Heap(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A sequence in the heap is shorter than its element says.
+    #[error("a sequence of {expected} bytes has only {found} in the heap")]
+    ShortSequence {
+        /// Bytes that the element says.
+        expected: u64,
+        /// Bytes in the heap.
+        found: u64,
+    },
+}
+
+/// What elements that are places resolve to.
+pub trait Places {
+    /// The bytes in the heap that a stored variable-length element points to.
+    fn heap(&self, element: &[u8]) -> Result<Vec<u8>, CanonicalError>;
+
+    /// The path under which the object that a stored reference points to was listed; empty if it was not.
+    fn path(&self, reference: &[u8]) -> Vec<u8>;
+}
+
+/// How the stored elements of a datatype become their value stream.
+#[derive(Debug, PartialEq)]
+pub struct Plan {
+    /// Bytes of a stored element.
+    size: usize,
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Step {
+    /// Bytes from the start of the element.
+    at: usize,
+    /// Stored bytes.
+    len: usize,
+    what: What,
+}
+
+#[derive(Debug, PartialEq)]
+enum What {
+    Verbatim,
+    Reversed,
+    /// 2-byte words in reverse order.
+    WordsReversed,
+    Elements(Plan),
+    Text,
+    Sequence(Plan),
+    Path,
+}
+
+impl Plan {
+    /// The plan for a datatype; `None` if it contains references that have no value stream.
+    pub fn of(datatype: &Datatype) -> Option<Plan> {
+        let size = datatype.size() as usize;
+        let single = |what| Some(Plan { size, steps: vec![Step { at: 0, len: size, what }] });
+        match datatype {
+            Datatype::Integer(t) => single(ordered(t.order, t.size)),
+            Datatype::Float(t) => single(ordered(t.order, t.size)),
+            Datatype::Time(t) => single(ordered(t.order, t.size)),
+            Datatype::Bitfield(t) => single(ordered(t.order, t.size)),
+            Datatype::String(_) | Datatype::Opaque(_) => single(What::Verbatim),
+            Datatype::Enum(t) => Plan::of(&t.base),
+            Datatype::Complex(t) => Some(Plan::elements(size, Plan::of(&t.base)?)),
+            Datatype::Array(t) => Some(Plan::elements(size, Plan::of(&t.base)?)),
+            Datatype::Reference(t) => match t.kind {
+                ReferenceKind::Object1 => single(What::Path),
+                _ => None,
+            },
+            Datatype::VarLen(t) => match t.kind {
+                VarLenKind::String { .. } => single(What::Text),
+                VarLenKind::Sequence => single(What::Sequence(Plan::of(&t.base)?)),
+            },
+            Datatype::Compound(t) => {
+                let mut members: Vec<_> = t.members.iter().collect();
+                members.sort_by_key(|m| m.offset);
+                let mut steps: Vec<Step> = Vec::new();
+                for member in members {
+                    for step in Plan::of(&member.datatype)?.steps {
+                        let step = Step { at: step.at + member.offset as usize, ..step };
+                        match steps.last_mut() {
+                            Some(last) if last.is_followed_by(&step) => last.len += step.len,
+                            _ => steps.push(step),
+                        }
+                    }
+                }
+                Some(Plan { size, steps })
+            }
+        }
+    }
+
+    fn elements(size: usize, base: Plan) -> Plan {
+        let what = if base.is_verbatim() { What::Verbatim } else { What::Elements(base) };
+        Plan { size, steps: vec![Step { at: 0, len: size, what }] }
+    }
+
+    fn is_verbatim(&self) -> bool {
+        matches!(self.steps.as_slice(), [Step { at: 0, len, what: What::Verbatim }] if *len == self.size)
+    }
+
+    /// The value stream of stored elements; a rest that is no whole element is left out.
+    ///
+    /// # Errors
+    /// [`CanonicalError`] if what an element points to cannot be read.
+    pub fn stream<'a>(&self, stored: &'a [u8], places: &dyn Places) -> Result<Cow<'a, [u8]>, CanonicalError> {
+        if self.is_verbatim() {
+            return Ok(Cow::Borrowed(stored));
+        }
+        let mut out = Vec::with_capacity(stored.len());
+        self.append(stored, places, &mut out)?;
+        Ok(Cow::Owned(out))
+    }
+
+    fn append(&self, stored: &[u8], places: &dyn Places, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
+        for element in stored.chunks_exact(self.size.max(1)) {
+            for step in &self.steps {
+                let bytes = element.get(step.at..step.at.saturating_add(step.len)).unwrap_or_default();
+                step.what.append(bytes, places, out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Step {
+    fn is_followed_by(&self, next: &Step) -> bool {
+        self.what == What::Verbatim && next.what == What::Verbatim && self.at + self.len == next.at
+    }
+}
+
+impl What {
+    fn append(&self, bytes: &[u8], places: &dyn Places, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
+        match self {
+            What::Verbatim => out.extend_from_slice(bytes),
+            What::Reversed => out.extend(bytes.iter().rev()),
+            What::WordsReversed => out.extend(bytes.chunks(2).rev().flatten()),
+            What::Elements(base) => base.append(bytes, places, out)?,
+            What::Text => {
+                let text = if element_count(bytes) == 0 { Vec::new() } else { places.heap(bytes)? };
+                append_text(text.split(|b| *b == 0).next().unwrap_or_default(), out);
+            }
+            What::Sequence(base) => {
+                let count = element_count(bytes);
+                let sequence = if count == 0 { Vec::new() } else { places.heap(bytes)? };
+                let expected = u64::from(count) * base.size as u64;
+                let short = CanonicalError::ShortSequence { expected, found: sequence.len() as u64 };
+                let stored = usize::try_from(expected).ok().and_then(|n| sequence.get(..n)).ok_or(short)?;
+                out.extend(u64::from(count).to_le_bytes());
+                base.append(stored, places, out)?;
+            }
+            What::Path => append_text(&places.path(bytes), out),
+        }
+        Ok(())
+    }
+}
+
+fn append_text(text: &[u8], out: &mut Vec<u8>) {
+    out.extend((text.len() as u64).to_le_bytes());
+    out.extend_from_slice(text);
+}
+
+/// The number of elements of a stored variable-length element; 0 for a null one (heap address 0).
+fn element_count(stored: &[u8]) -> u32 {
+    match stored.split_first_chunk() {
+        Some((count, [address @ .., _, _, _, _])) if address.iter().any(|b| *b != 0) => u32::from_le_bytes(*count),
+        _ => 0,
+    }
+}
+
+fn ordered(order: ByteOrder, size: u32) -> What {
+    match order {
+        ByteOrder::Big if size > 1 => What::Reversed,
+        ByteOrder::Vax if size.is_multiple_of(2) => What::WordsReversed,
+        _ => What::Verbatim,
+    }
+}
+
+#[cfg(test)]
+#[path = "canonical_tests.rs"]
+mod tests;

@@ -1,0 +1,259 @@
+//! The types that a recorded column or frame can have, and how a text becomes one.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::model::{ByteOrder, CharacterSet, Datatype, Enum, EnumMember, Sign};
+
+/// The type of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An integer of 1, 2, 4 or 8 bytes.
+    Integer {
+        /// Bytes.
+        size: u32,
+        /// Signed or not.
+        sign: Sign,
+        /// Byte order.
+        order: ByteOrder,
+    },
+    /// A float of 4 or 8 bytes.
+    Float {
+        /// Bytes.
+        size: u32,
+        /// Byte order.
+        order: ByteOrder,
+    },
+    /// A truth value: an enumeration of FALSE and TRUE in a byte, as h5py has it.
+    Bool,
+    /// UTF-8 text of at most so many bytes, NUL-padded.
+    Text(u32),
+}
+
+/// What cannot be stored under a column's type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CellError {
+    /// The text is not a value of the type.
+    #[error("{text:?} is no {kind}")]
+    NotA {
+        /// The text.
+        text: String,
+        /// The type.
+        kind: Kind,
+    },
+    /// The text is longer than the column is wide.
+    #[error("a text of {found} bytes is too long for {kind}")]
+    TooLong {
+        /// Bytes of the text.
+        found: usize,
+        /// The type.
+        kind: Kind,
+    },
+    /// An empty cell, and the type has no value for "nothing".
+    #[error("an empty cell is no {kind}")]
+    Empty {
+        /// The type.
+        kind: Kind,
+    },
+}
+
+/// A name that no type has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no type is called {0:?}: i8 to i64, u8 to u64, f32 and f64 (with `be` for big-endian), bool, str1 to str65535"
+)]
+pub struct UnknownKind(String);
+
+impl Kind {
+    /// A signed little-endian integer of 8 bytes.
+    pub const I64: Kind = Kind::Integer { size: 8, sign: Sign::Signed, order: ByteOrder::Little };
+    /// A little-endian float of 8 bytes.
+    pub const F64: Kind = Kind::Float { size: 8, order: ByteOrder::Little };
+
+    /// Bytes of a value.
+    pub fn size(self) -> u32 {
+        match self {
+            Kind::Integer { size, .. } | Kind::Float { size, .. } | Kind::Text(size) => size,
+            Kind::Bool => 1,
+        }
+    }
+
+    /// The datatype in the file.
+    pub fn datatype(self) -> Datatype {
+        match self {
+            Kind::Integer { size, sign, order } => Datatype::integer(size, order, sign),
+            Kind::Float { size, order } => Datatype::float(size, order).unwrap_or_default(),
+            Kind::Text(size) => Datatype::fixed_string(size, CharacterSet::Utf8),
+            Kind::Bool => {
+                let member = |name: &str, value| EnumMember { name: name.into(), value: vec![value] };
+                let base = Box::new(Datatype::integer(1, ByteOrder::Little, Sign::Signed));
+                Datatype::Enum(Enum { base, members: vec![member("FALSE", 0), member("TRUE", 1)] })
+            }
+        }
+    }
+
+    /// Appends the stored form of a text; `None` is an empty cell: NaN, or an empty text.
+    ///
+    /// # Errors
+    /// [`CellError`] if the text is no value of this type.
+    pub fn encode(self, text: Option<&str>, out: &mut Vec<u8>) -> Result<(), CellError> {
+        let Some(text) = text else {
+            return match self {
+                Kind::Float { .. } => self.encode(Some("nan"), out),
+                Kind::Text(_) => self.encode(Some(""), out),
+                Kind::Integer { .. } | Kind::Bool => Err(CellError::Empty { kind: self }),
+            };
+        };
+        let not_a = || CellError::NotA { text: text.to_owned(), kind: self };
+        match self {
+            Kind::Integer { size, sign, order } => {
+                let value: i128 = text.trim().parse().map_err(|_| not_a())?;
+                let bits = size * 8;
+                let (low, high) = match sign {
+                    Sign::Signed => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+                    Sign::Unsigned => (0, (1i128 << bits) - 1),
+                };
+                if value < low || value > high {
+                    return Err(not_a());
+                }
+                push(&value.to_le_bytes(), size, order, out);
+            }
+            Kind::Float { size: 4, order } => {
+                let value: f32 = text.trim().parse().map_err(|_| not_a())?;
+                push(&value.to_le_bytes(), 4, order, out);
+            }
+            Kind::Float { size, order } => {
+                let value: f64 = text.trim().parse().map_err(|_| not_a())?;
+                push(&value.to_le_bytes(), size, order, out);
+            }
+            Kind::Bool => out.push(u8::from(truth(text).ok_or_else(not_a)?)),
+            Kind::Text(size) => {
+                let missing = (size as usize)
+                    .checked_sub(text.len())
+                    .ok_or(CellError::TooLong { found: text.len(), kind: self })?;
+                out.extend_from_slice(text.as_bytes());
+                out.extend(std::iter::repeat_n(0, missing));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The truth value that a text names.
+pub fn truth(text: &str) -> Option<bool> {
+    match text.trim() {
+        "true" | "TRUE" | "True" => Some(true),
+        "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+/// Appends the `size` least significant bytes of a little-endian number in another order.
+fn push(little: &[u8], size: u32, order: ByteOrder, out: &mut Vec<u8>) {
+    let bytes = little.iter().take(size as usize);
+    match order {
+        ByteOrder::Big => out.extend(bytes.rev()),
+        _ => out.extend(bytes),
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let big = |order| if order == ByteOrder::Big { "be" } else { "" };
+        match *self {
+            Kind::Integer { size, sign: Sign::Signed, order } => write!(f, "i{}{}", size * 8, big(order)),
+            Kind::Integer { size, sign: Sign::Unsigned, order } => write!(f, "u{}{}", size * 8, big(order)),
+            Kind::Float { size, order } => write!(f, "f{}{}", size * 8, big(order)),
+            Kind::Bool => f.write_str("bool"),
+            Kind::Text(size) => write!(f, "str{size}"),
+        }
+    }
+}
+
+impl FromStr for Kind {
+    type Err = UnknownKind;
+
+    fn from_str(name: &str) -> Result<Self, UnknownKind> {
+        let unknown = || UnknownKind(name.to_owned());
+        if name == "bool" {
+            return Ok(Kind::Bool);
+        }
+        if let Some(size) = name.strip_prefix("str") {
+            let size: u16 = size.parse().map_err(|_| unknown())?;
+            return if size == 0 { Err(unknown()) } else { Ok(Kind::Text(u32::from(size))) };
+        }
+        let (body, order) = match (name.strip_suffix("be"), name.strip_suffix("le")) {
+            (Some(body), _) => (body, ByteOrder::Big),
+            (None, Some(body)) => (body, ByteOrder::Little),
+            (None, None) => (name, ByteOrder::Little),
+        };
+        let size = |bits: &str| match bits {
+            "8" => Ok(1),
+            "16" => Ok(2),
+            "32" => Ok(4),
+            "64" => Ok(8),
+            _ => Err(unknown()),
+        };
+        match body.split_at_checked(1) {
+            Some(("i", bits)) => Ok(Kind::Integer { size: size(bits)?, sign: Sign::Signed, order }),
+            Some(("u", bits)) => Ok(Kind::Integer { size: size(bits)?, sign: Sign::Unsigned, order }),
+            Some(("f", bits @ ("32" | "64"))) => Ok(Kind::Float { size: size(bits)?, order }),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(kind: &str, text: Option<&str>) -> Result<Vec<u8>, CellError> {
+        let mut out = Vec::new();
+        kind.parse::<Kind>().unwrap().encode(text, &mut out).map(|()| out)
+    }
+
+    #[test]
+    fn every_name_is_read_and_shown_alike() {
+        for name in ["i8", "i16", "i32be", "u64", "u16be", "f32", "f64be", "bool", "str1", "str300"] {
+            assert_eq!(name.parse::<Kind>().unwrap().to_string(), name);
+        }
+        assert_eq!("u16le".parse(), "u16".parse::<Kind>());
+    }
+
+    #[test]
+    fn refuses_names_of_no_type() {
+        for name in ["", "i", "i7", "f8", "f16", "x32", "str", "str0", "str70000", "bool8", "übe"] {
+            assert!(name.parse::<Kind>().is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_stored_in_their_size_and_order() {
+        assert_eq!(encoded("i16", Some("-2")).unwrap(), [0xFE, 0xFF]);
+        assert_eq!(encoded("u32be", Some(" 258 ")).unwrap(), [0, 0, 1, 2]);
+        assert_eq!(encoded("u64", Some("18446744073709551615")).unwrap(), [0xFF; 8]);
+        assert_eq!(encoded("f64", Some("0.5")).unwrap(), 0.5f64.to_le_bytes());
+        assert_eq!(encoded("f32be", Some("0.1")).unwrap(), 0.1f32.to_be_bytes());
+        assert_eq!(encoded("bool", Some("true")).unwrap(), [1]);
+    }
+
+    #[test]
+    fn refuses_what_does_not_fit() {
+        for (kind, text) in
+            [("i8", "128"), ("i8", "-129"), ("u8", "-1"), ("u64", "18446744073709551616"), ("i32", "1.5")]
+        {
+            assert!(matches!(encoded(kind, Some(text)), Err(CellError::NotA { .. })), "{kind} {text}");
+        }
+        assert!(matches!(encoded("bool", Some("1")), Err(CellError::NotA { .. })));
+        assert!(matches!(encoded("f64", Some("")), Err(CellError::NotA { .. })));
+        assert!(matches!(encoded("str2", Some("abc")), Err(CellError::TooLong { found: 3, .. })));
+    }
+
+    #[test]
+    fn empty_cells_are_nan_or_empty_text_and_nothing_else() {
+        assert!(f64::from_le_bytes(encoded("f64", None).unwrap().try_into().unwrap()).is_nan());
+        assert_eq!(encoded("str3", None).unwrap(), [0; 3]);
+        assert!(matches!(encoded("i32", None), Err(CellError::Empty { .. })));
+        assert!(matches!(encoded("bool", None), Err(CellError::Empty { .. })));
+    }
+}

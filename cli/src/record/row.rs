@@ -1,0 +1,190 @@
+//! Rows: what an input yields, and the compound type under which they are stored.
+
+use crate::model::{Compound, Datatype, Member};
+
+use super::kind::{CellError, Kind, truth};
+
+/// A cell of a row as the input had it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cell {
+    /// Nothing.
+    Empty,
+    /// A text that may be a number or a truth value.
+    Plain(String),
+    /// A text whatever it looks like.
+    Text(String),
+}
+
+impl Cell {
+    fn text(&self) -> Option<&str> {
+        match self {
+            Cell::Empty => None,
+            Cell::Plain(text) | Cell::Text(text) => Some(text),
+        }
+    }
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// The name.
+    pub name: String,
+    /// The type.
+    pub kind: Kind,
+}
+
+/// The columns of a table of rows, and their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowType {
+    columns: Vec<Column>,
+}
+
+/// Why a row cannot be stored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RowError {
+    /// The row has more or fewer cells than the table has columns.
+    #[error("{found} fields instead of {expected}")]
+    Fields {
+        /// Cells of the row.
+        found: usize,
+        /// Columns of the table.
+        expected: usize,
+    },
+    /// A cell does not fit its column.
+    #[error("column {column:?}: {source}")]
+    Cell {
+        /// The name of the column.
+        column: String,
+        /// What is wrong with the cell.
+        source: CellError,
+    },
+}
+
+impl RowType {
+    /// A table of these columns.
+    pub fn new(columns: Vec<Column>) -> Self {
+        RowType { columns }
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The types that hold every one of `rows` (each as long as `names`): integers and floats of 8 bytes, truth
+    /// values, or text twice as long as the longest.
+    pub fn inferred(names: &[String], rows: &[Vec<Cell>]) -> Self {
+        let column = |(i, name): (usize, &String)| {
+            let cells = rows.iter().filter_map(|row| row.get(i));
+            Column { name: name.clone(), kind: infer(cells) }
+        };
+        RowType { columns: names.iter().enumerate().map(column).collect() }
+    }
+
+    /// The stored type: the columns one after the other, without gaps.
+    pub fn datatype(&self) -> Datatype {
+        let mut offset = 0;
+        let members = self.columns.iter().map(|column| {
+            let member = Member { name: column.name.as_str().into(), offset, datatype: column.kind.datatype() };
+            offset += column.kind.size();
+            member
+        });
+        let members = members.collect();
+        Datatype::Compound(Compound { size: offset, members })
+    }
+
+    /// Appends the stored form of a row; nothing is appended if the row cannot be stored.
+    ///
+    /// # Errors
+    /// [`RowError`] that says what does not fit.
+    pub fn encode(&self, cells: &[Cell], out: &mut Vec<u8>) -> Result<(), RowError> {
+        if cells.len() != self.columns.len() {
+            return Err(RowError::Fields { found: cells.len(), expected: self.columns.len() });
+        }
+        let start = out.len();
+        for (column, cell) in self.columns.iter().zip(cells) {
+            if let Err(source) = column.kind.encode(cell.text(), out) {
+                out.truncate(start);
+                return Err(RowError::Cell { column: column.name.clone(), source });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn infer<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Kind {
+    let all = |fits: fn(&str) -> bool| {
+        cells.clone().all(|cell| match cell {
+            Cell::Empty => true,
+            Cell::Plain(text) => fits(text.trim()),
+            Cell::Text(_) => false,
+        })
+    };
+    let empty = cells.clone().any(|cell| *cell == Cell::Empty);
+    if !empty && all(|text| text.parse::<i64>().is_ok()) {
+        Kind::I64
+    } else if all(|text| text.parse::<f64>().is_ok()) {
+        Kind::F64
+    } else if !empty && all(|text| truth(text).is_some()) {
+        Kind::Bool
+    } else {
+        let longest = cells.filter_map(Cell::text).map(str::len).max().unwrap_or(0);
+        let size = longest.saturating_mul(2).max(8).checked_next_power_of_two().unwrap_or(longest);
+        Kind::Text(u16::try_from(size).map_or(u32::from(u16::MAX), u32::from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(cells: &[&str]) -> Vec<Cell> {
+        cells.iter().map(|c| if c.is_empty() { Cell::Empty } else { Cell::Plain((*c).to_owned()) }).collect()
+    }
+
+    fn inferred(rows: &[Vec<Cell>]) -> Vec<String> {
+        let names: Vec<_> = (0..rows[0].len()).map(|i| format!("c{i}")).collect();
+        RowType::inferred(&names, rows).columns().iter().map(|c| c.kind.to_string()).collect()
+    }
+
+    #[test]
+    fn a_column_is_of_the_narrowest_type_that_holds_all_its_cells() {
+        let rows = [plain(&["1", "1", "true", "a", "1"]), plain(&["-2", "1e3", "false", "twelve bytes", "true"])];
+        assert_eq!(inferred(&rows), ["i64", "f64", "bool", "str32", "str8"]);
+    }
+
+    #[test]
+    fn empty_cells_make_integers_floats_and_truth_values_text() {
+        let rows = [plain(&["1", "true", ""]), plain(&["", "", ""])];
+        assert_eq!(inferred(&rows), ["f64", "str8", "f64"]);
+    }
+
+    #[test]
+    fn text_that_looks_like_a_number_stays_text() {
+        assert_eq!(inferred(&[vec![Cell::Text("12".into())]]), ["str8"]);
+    }
+
+    #[test]
+    fn rows_are_packed_in_the_order_of_their_columns() {
+        let column = |name: &str, kind: &str| Column { name: name.into(), kind: kind.parse().unwrap() };
+        let table = RowType::new(vec![column("t", "u16"), column("v", "f32"), column("s", "str3")]);
+        let Datatype::Compound(t) = table.datatype() else { panic!("not a compound") };
+        assert_eq!(t.size, 9);
+        assert_eq!(t.members.iter().map(|m| m.offset).collect::<Vec<_>>(), [0, 2, 6]);
+        let mut out = Vec::new();
+        table.encode(&plain(&["258", "1", "ab"]), &mut out).unwrap();
+        assert_eq!(out, [2, 1, 0, 0, 0x80, 0x3F, b'a', b'b', 0]);
+    }
+
+    #[test]
+    fn a_row_that_does_not_fit_leaves_nothing_behind() {
+        let column = |name: &str| Column { name: name.into(), kind: Kind::I64 };
+        let table = RowType::new(vec![column("a"), column("b")]);
+        let mut out = vec![7];
+        let error = table.encode(&plain(&["1"]), &mut out).unwrap_err();
+        assert_eq!(error.to_string(), "1 fields instead of 2");
+        let error = table.encode(&plain(&["1", "x"]), &mut out).unwrap_err();
+        assert_eq!(error.to_string(), "column \"b\": \"x\" is no i64");
+        assert_eq!(out, [7]);
+    }
+}
