@@ -1,0 +1,179 @@
+//! Where the elements of an extensible array lie (format specification 4.0, III.H).
+
+use h5live_format::ExtensibleArrayParameters;
+
+/// The shape of the blocks of one array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    index_elements: u64,
+    min_elements: u64,
+    /// Super blocks whose data blocks the index block points to itself.
+    direct_super_blocks: u32,
+    super_blocks: u32,
+    page_elements: u64,
+    offset_bytes: u8,
+}
+
+/// Which of the data blocks of the array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Branch {
+    /// The index block points to it, in this slot.
+    Direct(usize),
+    /// A super block points to it.
+    SuperBlock {
+        /// The slot of the super block in the index block.
+        slot: usize,
+        /// The slot of the data block in the super block.
+        within: usize,
+    },
+}
+
+/// Where an element lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the index block, in this slot.
+    IndexBlock(usize),
+    /// In a data block.
+    DataBlock {
+        /// Which super block the data block belongs to, counted from 0.
+        super_block: u32,
+        /// How to get to the data block.
+        branch: Branch,
+        /// The element within the data block.
+        slot: u64,
+    },
+}
+
+impl Geometry {
+    /// The shape for parameters without a fault; `None` otherwise.
+    pub fn new(parameters: &ExtensibleArrayParameters) -> Option<Self> {
+        if parameters.fault().is_some() {
+            return None;
+        }
+        let super_blocks = 1 + u32::from(parameters.max_bits) - parameters.min_elements.ilog2();
+        let direct_super_blocks = 2 * parameters.min_pointers.ilog2();
+        (direct_super_blocks <= super_blocks).then_some(Geometry {
+            index_elements: parameters.index_elements.into(),
+            min_elements: parameters.min_elements.into(),
+            direct_super_blocks,
+            super_blocks,
+            page_elements: 1 << parameters.page_bits,
+            offset_bytes: parameters.max_bits.div_ceil(8),
+        })
+    }
+
+    /// Elements in the index block.
+    pub fn index_elements(&self) -> usize {
+        self.index_elements as usize
+    }
+
+    /// Data blocks that the index block points to itself.
+    pub fn direct_data_blocks(&self) -> usize {
+        2 * ((1 << (self.direct_super_blocks / 2)) - 1)
+    }
+
+    /// Super blocks that the index block points to.
+    pub fn super_block_slots(&self) -> usize {
+        (self.super_blocks - self.direct_super_blocks) as usize
+    }
+
+    /// Bytes of the block offsets that blocks store.
+    pub fn offset_bytes(&self) -> u8 {
+        self.offset_bytes
+    }
+
+    /// Data blocks below a super block.
+    pub fn data_blocks(&self, super_block: u32) -> u64 {
+        1u64.checked_shl(super_block / 2).unwrap_or(0)
+    }
+
+    /// Elements in each data block below a super block.
+    pub fn data_block_elements(&self, super_block: u32) -> u64 {
+        self.min_elements.saturating_mul(1u64.checked_shl(super_block.div_ceil(2)).unwrap_or(u64::MAX))
+    }
+
+    /// Pages in each data block below a super block; 0 if the elements lie in the data block itself.
+    pub fn pages(&self, super_block: u32) -> u64 {
+        match self.data_block_elements(super_block) {
+            elements if elements > self.page_elements => elements / self.page_elements,
+            _ => 0,
+        }
+    }
+
+    /// Elements in a page.
+    pub fn page_elements(&self) -> u64 {
+        self.page_elements
+    }
+
+    /// The index, less those of the index block, of the first element below a super block.
+    pub fn start(&self, super_block: u32) -> u64 {
+        self.min_elements.saturating_mul((1u64 << super_block.min(63)) - 1)
+    }
+
+    /// Where the element at `index` lies; `None` beyond the end of the array.
+    pub fn place(&self, index: u64) -> Option<Place> {
+        let Some(beyond) = index.checked_sub(self.index_elements) else {
+            return Some(Place::IndexBlock(index as usize));
+        };
+        let super_block = (beyond / self.min_elements + 1).ilog2();
+        if super_block >= self.super_blocks {
+            return None;
+        }
+        let within = beyond - self.start(super_block);
+        let elements = self.data_block_elements(super_block);
+        let (block, slot) = ((within / elements) as usize, within % elements);
+        let branch = match super_block.checked_sub(self.direct_super_blocks) {
+            None => Branch::Direct(self.direct_before(super_block) + block),
+            Some(slot) => Branch::SuperBlock { slot: slot as usize, within: block },
+        };
+        Some(Place::DataBlock { super_block, branch, slot })
+    }
+
+    /// Data blocks below the super blocks before `super_block`.
+    fn direct_before(&self, super_block: u32) -> usize {
+        (0..super_block).map(|before| self.data_blocks(before) as usize).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn geometry() -> Geometry {
+        Geometry::new(&ExtensibleArrayParameters::default()).unwrap()
+    }
+
+    #[test]
+    fn has_the_numbers_of_libhdf5() {
+        let g = geometry();
+        assert_eq!((g.direct_data_blocks(), g.super_block_slots(), g.offset_bytes()), (6, 25, 4));
+        let shape: Vec<_> = (0..6).map(|u| (g.data_blocks(u), g.data_block_elements(u), g.start(u))).collect();
+        assert_eq!(shape, [(1, 16, 0), (1, 32, 16), (2, 32, 48), (2, 64, 112), (4, 64, 240), (4, 128, 496)]);
+        assert_eq!((g.pages(12), g.pages(13)), (0, 2));
+    }
+
+    #[test]
+    fn every_element_has_a_place_of_its_own() {
+        let g = geometry();
+        let mut last = None;
+        for index in 0..200_000 {
+            let place = g.place(index).unwrap();
+            if let Place::DataBlock { super_block, branch, slot } = place {
+                assert!(slot < g.data_block_elements(super_block));
+                match branch {
+                    Branch::Direct(at) => assert!(at < g.direct_data_blocks()),
+                    Branch::SuperBlock { within, .. } => assert!((within as u64) < g.data_blocks(super_block)),
+                }
+            }
+            assert_ne!(Some(place), last);
+            last = Some(place);
+        }
+    }
+
+    #[test]
+    fn the_array_ends_at_its_largest_index() {
+        let g = geometry();
+        assert!(g.place(u64::from(u32::MAX)).is_some());
+        assert!(g.place(u64::MAX).is_none());
+    }
+}

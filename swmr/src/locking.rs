@@ -1,0 +1,325 @@
+//! Who may open a file that others have open: file locks as libhdf5 takes them, and how a dead writer is told from a
+//! live one.
+//!
+//! libhdf5 takes a `flock` when it opens a file (exclusive to write, shared to read), and a SWMR writer lets go of it
+//! as soon as the status flags in the superblock say that it is there. From then on only the flags keep a second
+//! writer out, and they outlive a writer that dies. What tells whether a process still has the file open for writing
+//! is the kernel: it grants a read lease on a file only while nobody does. Where there are no leases (network file
+//! systems, files of other users), a record lock of the open file description at a fixed offset far beyond any data
+//! stands for a live h5live writer, and a writer of another library cannot be told from a dead one.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::Path;
+
+use crate::lease::{self, Lease};
+
+/// Whether files are locked while they are open (`HDF5_USE_FILE_LOCKING`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Locking {
+    /// A file that cannot be locked is not opened.
+    #[default]
+    On,
+    /// Where the file system has no locks, files are opened without.
+    BestEffort,
+    /// Files are not locked. The status flags in the superblock are still heeded.
+    Off,
+}
+
+impl Locking {
+    /// What the environment asks for; it goes before what a program asks for.
+    pub fn from_environment() -> Option<Self> {
+        Self::from_setting(&std::env::var_os("HDF5_USE_FILE_LOCKING")?.to_string_lossy())
+    }
+
+    fn from_setting(setting: &str) -> Option<Self> {
+        match setting {
+            "FALSE" | "0" => Some(Locking::Off),
+            "TRUE" | "1" => Some(Locking::On),
+            "BEST_EFFORT" => Some(Locking::BestEffort),
+            _ => None,
+        }
+    }
+}
+
+/// A kind of `flock`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lock {
+    /// Others may hold it too.
+    Shared,
+    /// Nobody else holds any.
+    Exclusive,
+}
+
+/// A handle of a file through which it is locked, apart from the one through which it is read and written, so that
+/// the lock can be taken before anything is opened for writing.
+#[derive(Debug)]
+pub struct LockHandle {
+    file: File,
+    locking: Locking,
+}
+
+/// Whether a lock was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// It is held now, or locking is off.
+    Yes,
+    /// Another process holds one that excludes it.
+    Conflict,
+}
+
+/// What is known of a process that writes the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Writer {
+    /// No process on this machine has the file open for writing.
+    None,
+    /// One has. The processes, where the system names them.
+    Alive(Vec<Holder>),
+    /// The system does not tell.
+    Unknown,
+}
+
+/// A process that has a file open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// The process.
+    pub pid: u32,
+    /// The name of its program.
+    pub name: String,
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "process {} ({})", self.pid, self.name)
+    }
+}
+
+impl LockHandle {
+    /// A handle of the file at `path`.
+    ///
+    /// # Errors
+    /// If the file cannot be opened for reading.
+    pub fn open(path: &Path, locking: Locking) -> io::Result<Self> {
+        Ok(LockHandle { file: File::open(path)?, locking })
+    }
+
+    /// Takes or changes the lock, without waiting.
+    ///
+    /// # Errors
+    /// If the file system has no locks, and they are not optional.
+    pub fn take(&self, lock: Lock) -> io::Result<Taken> {
+        if self.locking == Locking::Off {
+            return Ok(Taken::Yes);
+        }
+        let taken = match lock {
+            Lock::Shared => self.file.try_lock_shared(),
+            Lock::Exclusive => self.file.try_lock(),
+        };
+        match taken {
+            Ok(()) => Ok(Taken::Yes),
+            Err(TryLockError::WouldBlock) => Ok(Taken::Conflict),
+            Err(TryLockError::Error(e)) if self.locking == Locking::BestEffort && has_no_locks(&e) => Ok(Taken::Yes),
+            Err(TryLockError::Error(e)) => Err(e),
+        }
+    }
+
+    /// Lets go of the lock.
+    ///
+    /// # Errors
+    /// As the system has it.
+    pub fn release(&self) -> io::Result<()> {
+        if self.locking == Locking::Off { Ok(()) } else { self.file.unlock() }
+    }
+
+    /// Whether any process has the file open for writing, this one included.
+    pub fn writer(&self) -> Writer {
+        match lease::probe(&self.file) {
+            Lease::Granted => Writer::None,
+            Lease::Refused => Writer::Alive(self.holders()),
+            Lease::Unavailable if self.is_beacon_lit() => Writer::Alive(self.holders()),
+            Lease::Unavailable => Writer::Unknown,
+        }
+    }
+
+    /// The processes that have the file open for writing, as far as the system lets this one see them.
+    pub fn holders(&self) -> Vec<Holder> {
+        holders::of(&self.file).unwrap_or_default()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn is_beacon_lit(&self) -> bool {
+        beacon::is_lit(&self.file)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn is_beacon_lit(&self) -> bool {
+        false
+    }
+}
+
+fn has_no_locks(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Unsupported)
+}
+
+/// Takes the record lock that stands for a live writer, for as long as `file`, open for writing, stays open.
+///
+/// # Errors
+/// If another process holds it.
+pub fn light_beacon(file: &File, locking: Locking) -> io::Result<()> {
+    match locking {
+        Locking::Off => Ok(()),
+        #[cfg(target_os = "linux")]
+        Locking::BestEffort => beacon::light(file).or(Ok(())),
+        #[cfg(target_os = "linux")]
+        Locking::On => match beacon::light(file) {
+            Err(e) if has_no_locks(&e) || e.raw_os_error() == Some(nix::libc::EINVAL) => Ok(()),
+            lit => lit,
+        },
+        #[cfg(not(target_os = "linux"))]
+        _ => {
+            let _ = file;
+            Ok(())
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod beacon {
+    use std::fs::File;
+    use std::io;
+
+    use nix::fcntl::{FcntlArg, fcntl};
+    use nix::libc;
+
+    /// Far beyond any data, below the largest signed offset.
+    const AT: i64 = i64::MAX - 0x4835;
+
+    fn record(kind: libc::c_int) -> libc::flock {
+        libc::flock {
+            l_type: kind as libc::c_short,
+            l_whence: libc::SEEK_SET as libc::c_short,
+            l_start: AT,
+            l_len: 1,
+            l_pid: 0,
+        }
+    }
+
+    pub fn light(file: &File) -> io::Result<()> {
+        fcntl(file, FcntlArg::F_OFD_SETLK(&record(libc::F_WRLCK))).map(drop).map_err(io::Error::from)
+    }
+
+    pub fn is_lit(file: &File) -> bool {
+        let mut found = record(libc::F_WRLCK);
+        let asked = fcntl(file, FcntlArg::F_OFD_GETLK(&mut found));
+        asked.is_ok() && libc::c_int::from(found.l_type) != libc::F_UNLCK
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod holders {
+    use std::fs::{self, File};
+    use std::io;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
+
+    use super::Holder;
+
+    /// The processes that have the same file open for writing.
+    pub fn of(file: &File) -> io::Result<Vec<Holder>> {
+        let wanted = file.metadata()?;
+        let mut found = Vec::new();
+        for process in fs::read_dir("/proc")?.flatten() {
+            let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            if writes(&process.path(), (wanted.dev(), wanted.ino())) {
+                let name = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+                found.push(Holder { pid, name: name.trim_end().to_owned() });
+            }
+        }
+        Ok(found)
+    }
+
+    fn writes(process: &Path, wanted: (u64, u64)) -> bool {
+        let Ok(handles) = fs::read_dir(process.join("fd")) else { return false };
+        handles.flatten().any(|handle| {
+            let same = fs::metadata(handle.path()).is_ok_and(|m| (m.dev(), m.ino()) == wanted);
+            same && is_open_for_writing(&process.join("fdinfo").join(handle.file_name()))
+        })
+    }
+
+    fn is_open_for_writing(info: &Path) -> bool {
+        let info = fs::read_to_string(info).unwrap_or_default();
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+        flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok()).is_some_and(|flags| flags & 3 != 0)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod holders {
+    use std::fs::File;
+    use std::io;
+
+    use super::Holder;
+
+    pub fn of(_file: &File) -> io::Result<Vec<Holder>> {
+        Ok(Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> tempfile::NamedTempFile {
+        tempfile::NamedTempFile::new().unwrap()
+    }
+
+    #[test]
+    fn an_exclusive_lock_keeps_out_every_other() {
+        let file = file();
+        let first = LockHandle::open(file.path(), Locking::On).unwrap();
+        let second = LockHandle::open(file.path(), Locking::On).unwrap();
+        assert_eq!(first.take(Lock::Exclusive).unwrap(), Taken::Yes);
+        assert_eq!(second.take(Lock::Shared).unwrap(), Taken::Conflict);
+        first.take(Lock::Shared).unwrap();
+        assert_eq!(second.take(Lock::Shared).unwrap(), Taken::Yes);
+        assert_eq!(second.take(Lock::Exclusive).unwrap(), Taken::Conflict);
+        first.release().unwrap();
+        assert_eq!(second.take(Lock::Exclusive).unwrap(), Taken::Yes);
+    }
+
+    #[test]
+    fn a_file_that_is_open_for_writing_has_a_writer() {
+        let file = tempfile::Builder::new().tempfile().unwrap().into_temp_path();
+        let lock = LockHandle::open(&file, Locking::On).unwrap();
+        let before = lock.writer();
+        assert!(matches!(before, Writer::None | Writer::Unknown), "{before:?}");
+        let writer = File::options().write(true).open(&file).unwrap();
+        light_beacon(&writer, Locking::On).unwrap();
+        let Writer::Alive(holders) = lock.writer() else { panic!("the writer is not seen") };
+        if cfg!(target_os = "linux") {
+            assert!(holders.iter().any(|holder| holder.pid == std::process::id()), "{holders:?}");
+        }
+        drop(writer);
+        assert_eq!(lock.writer(), before);
+    }
+
+    #[test]
+    fn a_second_beacon_is_refused() {
+        let file = file();
+        let open = || File::options().write(true).open(file.path()).unwrap();
+        let (first, second) = (open(), open());
+        light_beacon(&first, Locking::On).unwrap();
+        assert_eq!(light_beacon(&second, Locking::On).is_err(), cfg!(target_os = "linux"));
+        drop(first);
+        light_beacon(&second, Locking::On).unwrap();
+    }
+
+    #[test]
+    fn the_environment_speaks_libhdf5s_language() {
+        assert_eq!(Locking::from_setting("FALSE"), Some(Locking::Off));
+        assert_eq!(Locking::from_setting("0"), Some(Locking::Off));
+        assert_eq!(Locking::from_setting("1"), Some(Locking::On));
+        assert_eq!(Locking::from_setting("BEST_EFFORT"), Some(Locking::BestEffort));
+        assert_eq!(Locking::from_setting("perhaps"), None);
+    }
+}
