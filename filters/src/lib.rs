@@ -36,14 +36,17 @@
 #![warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod bits;
 #[cfg(any(feature = "native", feature = "pure"))]
 mod deflate;
 mod error;
 mod filter;
 mod fletcher32;
+mod nbit;
 mod params;
 mod pipeline;
 mod registry;
+mod scale_offset;
 mod scratch;
 mod shuffle;
 #[cfg(any(feature = "native", feature = "pure"))]

@@ -1,0 +1,193 @@
+//! Streams of bits, the most significant bit of a byte first.
+
+use crate::Fault;
+
+/// The low `bits` bits set; all of them from 64 on.
+pub(crate) const fn ones(bits: u32) -> u64 {
+    if bits < 64 { (1 << bits) - 1 } else { u64::MAX }
+}
+
+/// Takes bits from a slice.
+pub(crate) struct BitReader<'a> {
+    rest: &'a [u8],
+    /// The next bits, from the most significant one down; zeros after them.
+    next: u64,
+    /// How many bits of `next` count.
+    held: u32,
+}
+
+impl<'a> BitReader<'a> {
+    pub(crate) fn new(data: &'a [u8]) -> Self {
+        BitReader { rest: data, next: 0, held: 0 }
+    }
+
+    /// Holds at least 56 bits afterwards, if so many are left.
+    #[inline]
+    fn refill(&mut self) {
+        if let Some(word) = self.rest.first_chunk::<8>() {
+            let bytes = (63 - self.held) / 8;
+            let kept = self.held + bytes * 8;
+            self.next |= (u64::from_be_bytes(*word) >> self.held) & !ones(64 - kept);
+            self.held = kept;
+            self.rest = self.rest.get(bytes as usize..).unwrap_or_default();
+        } else {
+            while let (true, Some((byte, rest))) = (self.held <= 56, self.rest.split_first()) {
+                self.next |= u64::from(*byte) << (56 - self.held);
+                self.held += 8;
+                self.rest = rest;
+            }
+        }
+    }
+
+    /// Drops bits that are held.
+    #[inline]
+    fn skip(&mut self, bits: u32) {
+        self.next = if bits < 64 { self.next << bits } else { 0 };
+        self.held -= bits;
+    }
+
+    /// The next bits as a number, at most 64.
+    #[inline]
+    pub(crate) fn take(&mut self, bits: u32) -> Result<u64, Fault> {
+        if bits > 56 {
+            let high = self.take(bits - 32)?;
+            return Ok(high << 32 | self.take(32)?);
+        }
+        if self.held < bits {
+            self.refill();
+            if self.held < bits {
+                return Err(Fault::Truncated);
+            }
+        }
+        if bits == 0 {
+            return Ok(0);
+        }
+        let value = self.next >> (64 - bits);
+        self.skip(bits);
+        Ok(value)
+    }
+
+    #[cfg_attr(not(test), expect(dead_code))]
+    /// The number of zeros before the next one, which is taken too.
+    #[inline]
+    pub(crate) fn zeros(&mut self) -> Result<u32, Fault> {
+        let mut zeros = 0u32;
+        loop {
+            let run = self.next.leading_zeros();
+            if run < self.held {
+                self.skip(run + 1);
+                return Ok(zeros.saturating_add(run));
+            }
+            zeros = zeros.saturating_add(self.held);
+            self.skip(self.held);
+            self.refill();
+            if self.held == 0 {
+                return Err(Fault::Truncated);
+            }
+        }
+    }
+}
+
+/// Appends bits to bytes.
+pub(crate) struct BitWriter<'a> {
+    output: &'a mut Vec<u8>,
+    /// The last bits, in the low places.
+    last: u64,
+    /// How many bits of `last` count: fewer than 32 between calls.
+    held: u32,
+}
+
+impl<'a> BitWriter<'a> {
+    pub(crate) fn new(output: &'a mut Vec<u8>) -> Self {
+        BitWriter { output, last: 0, held: 0 }
+    }
+
+    /// Appends the low bits of a number, at most 64.
+    #[inline]
+    pub(crate) fn put(&mut self, value: u64, bits: u32) {
+        if bits > 32 {
+            self.put(value >> 32, bits - 32);
+            return self.put(value, 32);
+        }
+        self.last = self.last << bits | value & ones(bits);
+        self.held += bits;
+        if self.held >= 32 {
+            self.held -= 32;
+            self.output.extend_from_slice(&((self.last >> self.held) as u32).to_be_bytes());
+        }
+    }
+
+    #[cfg_attr(not(test), expect(dead_code))]
+    /// Appends zeros and a one.
+    pub(crate) fn put_zeros(&mut self, mut zeros: u32) {
+        while zeros >= 32 {
+            self.put(0, 32);
+            zeros -= 32;
+        }
+        self.put(1, zeros + 1);
+    }
+
+    /// Fills the last byte up with zeros. Returns whether there was anything to fill.
+    pub(crate) fn finish(mut self) -> bool {
+        let partial = !self.held.is_multiple_of(8);
+        if partial {
+            self.put(0, 8 - self.held % 8);
+        }
+        while self.held > 0 {
+            self.held -= 8;
+            self.output.push((self.last >> self.held) as u8);
+        }
+        partial
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn reads_what_was_written(numbers in prop::collection::vec((any::<u64>(), 0..=64u32, 0..100u32), 0..100)) {
+            let mut bytes = Vec::new();
+            let mut writer = BitWriter::new(&mut bytes);
+            for (value, bits, zeros) in &numbers {
+                writer.put(*value, *bits);
+                writer.put_zeros(*zeros);
+            }
+            writer.finish();
+            let mut reader = BitReader::new(&bytes);
+            for (value, bits, zeros) in &numbers {
+                prop_assert_eq!(reader.take(*bits).unwrap(), value & ones(*bits));
+                prop_assert_eq!(reader.zeros().unwrap(), *zeros);
+            }
+            prop_assert!(reader.take(8).is_err());
+        }
+    }
+
+    #[test]
+    fn the_first_bit_is_the_most_significant_one() {
+        let mut bytes = Vec::new();
+        let mut writer = BitWriter::new(&mut bytes);
+        writer.put(1, 1);
+        writer.put(0b1010, 4);
+        writer.put(0x1ff, 9);
+        assert!(writer.finish());
+        assert_eq!(bytes, [0b1101_0111, 0b1111_1100]);
+    }
+
+    #[test]
+    fn refuses_to_read_beyond_the_end() {
+        for len in 0..20 {
+            let bytes = vec![0; len];
+            assert!(BitReader::new(&bytes).zeros().is_err());
+            let mut reader = BitReader::new(&bytes);
+            for _ in 0..len {
+                reader.take(8).unwrap();
+            }
+            assert!(reader.take(1).is_err());
+            assert!(reader.take(64).is_err());
+        }
+    }
+}

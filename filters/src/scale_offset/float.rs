@@ -1,0 +1,155 @@
+//! Floats, scaled and rounded, less the smallest one. The arithmetic is that of the stored type, step by
+//! step as libhdf5 does it, so that both produce the same bytes.
+
+use std::ops::{Add, Div, Mul, Sub};
+
+use super::params::{Class, Params};
+use super::{Packing, bits_for};
+use crate::Fault;
+use crate::bits::{BitReader, BitWriter, ones};
+
+/// The two floating-point types.
+trait Real: Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> {
+    const BITS: u32;
+    const ZERO: Self;
+    fn from_bits(bits: u64) -> Self;
+    fn bits(self) -> u64;
+    fn power_of_ten(exponent: i32) -> Self;
+    fn abs(self) -> Self;
+    fn widened(self) -> f64;
+    fn finite(self) -> bool;
+    /// Rounds half away from zero.
+    fn rounded(self) -> i64;
+    fn from_integer(value: i64) -> Self;
+}
+
+macro_rules! real {
+    ($float:ty, $bits:ty, $integer:ty) => {
+        impl Real for $float {
+            const BITS: u32 = <$bits>::BITS;
+            const ZERO: Self = 0.0;
+            fn from_bits(bits: u64) -> Self {
+                <$float>::from_bits(bits as $bits)
+            }
+            fn bits(self) -> u64 {
+                u64::from(self.to_bits())
+            }
+            fn power_of_ten(exponent: i32) -> Self {
+                <$float>::powf(10.0, exponent as $float)
+            }
+            fn abs(self) -> Self {
+                self.abs()
+            }
+            fn widened(self) -> f64 {
+                f64::from(self)
+            }
+            fn finite(self) -> bool {
+                self.is_finite()
+            }
+            fn rounded(self) -> i64 {
+                self.round() as i64
+            }
+            fn from_integer(value: i64) -> Self {
+                value as $integer as $float
+            }
+        }
+    };
+}
+
+real!(f32, u32, i32);
+real!(f64, u64, i64);
+
+/// Decimal places that are kept.
+fn digits(params: &Params) -> i32 {
+    match params.class {
+        Class::Float { digits } => digits,
+        Class::Integer { .. } => 0,
+    }
+}
+
+/// Chooses bits and smallest value as libhdf5 does, except that a chunk with values that have no scaled
+/// integer (infinities, not-a-numbers, overflows) is stored as it is.
+pub(super) fn packing(params: &Params, input: &[u8]) -> Packing {
+    if params.size == 4 { packing_of::<f32>(params, input) } else { packing_of::<f64>(params, input) }
+}
+
+fn packing_of<R: Real>(params: &Params, input: &[u8]) -> Packing {
+    let unpacked = Packing { bits: R::BITS, minimum: 0 };
+    let scale = R::power_of_ten(digits(params));
+    let fill = params.fill.map(R::from_bits);
+    let near = 10f64.powf(-f64::from(digits(params)));
+    let mut range: Option<(R, R)> = None;
+    for value in params.values(input).map(R::from_bits) {
+        if !(value * scale).finite() {
+            return unpacked;
+        }
+        if fill.is_some_and(|fill| (value - fill).widened().abs() < near) {
+            continue;
+        }
+        range = Some(match range {
+            None => (value, value),
+            Some((min, max)) => (if value < min { value } else { min }, if value > max { value } else { max }),
+        });
+    }
+    let (min, max) = range.unwrap_or((R::ZERO, R::ZERO));
+    let span = max * scale - min * scale;
+    if !span.finite() || span.widened() >= ones(R::BITS - 1) as f64 {
+        return unpacked;
+    }
+    let values = span.rounded().cast_unsigned() + 1;
+    let bits = bits_for(values + u64::from(fill.is_some())).min(R::BITS);
+    Packing { bits, minimum: min.bits() }
+}
+
+/// Packs the values.
+pub(super) fn reduce(params: &Params, packing: &Packing, input: &[u8], writer: &mut BitWriter<'_>) {
+    if params.size == 4 {
+        reduce_of::<f32>(params, packing, input, writer)
+    } else {
+        reduce_of::<f64>(params, packing, input, writer)
+    }
+}
+
+fn reduce_of<R: Real>(params: &Params, packing: &Packing, input: &[u8], writer: &mut BitWriter<'_>) {
+    let scale = R::power_of_ten(digits(params));
+    let near = R::power_of_ten(-digits(params));
+    let fill = params.fill.map(R::from_bits);
+    let min = R::from_bits(packing.minimum);
+    for value in params.values(input).map(R::from_bits) {
+        let fill = fill.is_some_and(|fill| (value - fill).abs() < near);
+        let value = if fill { ones(packing.bits) } else { (value * scale - min * scale).rounded().cast_unsigned() };
+        writer.put(value, packing.bits);
+    }
+}
+
+/// Undoes [`reduce`], but for what rounding took away.
+pub(super) fn restore(
+    params: &Params,
+    packing: &Packing,
+    reader: &mut BitReader<'_>,
+    output: &mut [u8],
+) -> Result<(), Fault> {
+    if params.size == 4 {
+        restore_of::<f32>(params, packing, reader, output)
+    } else {
+        restore_of::<f64>(params, packing, reader, output)
+    }
+}
+
+fn restore_of<R: Real>(
+    params: &Params,
+    packing: &Packing,
+    reader: &mut BitReader<'_>,
+    output: &mut [u8],
+) -> Result<(), Fault> {
+    let scale = R::power_of_ten(digits(params));
+    let min = R::from_bits(packing.minimum);
+    let all_ones = ones(packing.bits);
+    params.fill_values(output, || {
+        let value = reader.take(packing.bits)?;
+        Ok(match params.fill {
+            Some(fill) if value == all_ones => fill,
+            _ => (R::from_integer(value.cast_signed()) / scale + min).bits(),
+        })
+    })
+}

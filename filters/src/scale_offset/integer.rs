@@ -1,0 +1,57 @@
+//! Integers less the smallest one.
+
+use super::params::{Class, Params};
+use super::{Packing, bits_for};
+use crate::Fault;
+use crate::bits::{BitReader, BitWriter, ones};
+
+/// Chooses bits and smallest value as libhdf5 does.
+pub(super) fn packing(params: &Params, signed: bool, input: &[u8]) -> Packing {
+    let width = params.width();
+    // Flipping the sign bit turns the order of signed integers into that of unsigned ones.
+    let bias = if signed { 1 << (width - 1) } else { 0 };
+    let values = params.values(input).filter(|value| Some(*value) != params.fill).map(|value| value ^ bias);
+    // If there is nothing but fill values, libhdf5 takes zero for the smallest one.
+    let smallest = values.clone().min().unwrap_or(bias);
+    let largest = values.max().unwrap_or(bias);
+    let minimum = (smallest ^ bias) << (64 - width);
+    let minimum =
+        if signed { (minimum.cast_signed() >> (64 - width)).cast_unsigned() } else { minimum >> (64 - width) };
+
+    let span = largest - smallest;
+    let bits = match params.class {
+        Class::Integer { bits, .. } if bits != 0 => bits,
+        _ if span > ones(width) - 2 => {
+            let kept = signed && width == 8 && params.fill.is_none();
+            return Packing { bits: width, minimum: if kept { minimum } else { 0 } };
+        }
+        _ => bits_for(span + 1 + u64::from(params.fill.is_some())),
+    };
+    Packing { bits, minimum }
+}
+
+/// Packs the values.
+pub(super) fn reduce(params: &Params, packing: &Packing, input: &[u8], writer: &mut BitWriter<'_>) {
+    for value in params.values(input) {
+        let fill = Some(value) == params.fill;
+        let value = if fill { ones(packing.bits) } else { value.wrapping_sub(packing.minimum) };
+        writer.put(value, packing.bits);
+    }
+}
+
+/// Undoes [`reduce`].
+pub(super) fn restore(
+    params: &Params,
+    packing: &Packing,
+    reader: &mut BitReader<'_>,
+    output: &mut [u8],
+) -> Result<(), Fault> {
+    let all_ones = ones(packing.bits);
+    params.fill_values(output, || {
+        let value = reader.take(packing.bits)?;
+        Ok(match params.fill {
+            Some(fill) if value == all_ones => fill,
+            _ => value.wrapping_add(packing.minimum),
+        })
+    })
+}

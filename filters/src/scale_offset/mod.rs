@@ -1,0 +1,115 @@
+//! Filter 6, scaleoffset: the differences of numbers from the smallest one, in as few bits as they need.
+//! Floats are first multiplied by a power of ten and rounded.
+//!
+//! A chunk is the number of bits (4 bytes), the size of the smallest value (1 byte, always 8), the smallest
+//! value (8 bytes), 8 unused bytes, all little-endian; then the differences, packed. All ones stand for the
+//! fill value. With as many bits as the type has, the values follow as they are, but little-endian.
+
+mod float;
+mod integer;
+mod params;
+
+use self::params::{Class, Params};
+use crate::bits::{BitReader, BitWriter};
+use crate::{Decoded, Encoded, Fault, Filter, Target};
+
+/// Filter 6.
+pub(crate) struct ScaleOffset;
+
+/// Bytes before the packed differences.
+const HEADER: usize = 21;
+
+/// How a chunk is packed.
+struct Packing {
+    /// Bits of a difference; those of the type if the values are stored as they are.
+    bits: u32,
+    /// The smallest value: a sign-extended integer, or the bits of a float.
+    minimum: u64,
+}
+
+impl Filter for ScaleOffset {
+    fn id(&self) -> u16 {
+        6
+    }
+
+    fn name(&self) -> &str {
+        "scaleoffset"
+    }
+
+    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault> {
+        let params = Params::parse(params)?;
+        if params.is_identity() {
+            return Ok(Decoded::Input(0..input.len()));
+        }
+        let limit = output.len();
+        let bytes = params.bytes().filter(|bytes| *bytes <= limit).ok_or(Fault::TooLarge { limit })?;
+        let output = output.get_mut(..bytes).unwrap_or_default();
+
+        let (bits, rest) = input.split_first_chunk::<4>().ok_or(Fault::Truncated)?;
+        let bits = u32::from_le_bytes(*bits);
+        let (width, rest) = rest.split_first().ok_or(Fault::Truncated)?;
+        let minimum = rest.get(..usize::from(*width).min(8)).ok_or(Fault::Truncated)?;
+        let minimum = minimum.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+        // A chunk whose values are all the smallest one has no packed bytes.
+        let packed = input.get(HEADER..).unwrap_or_default();
+
+        if bits == params.width() {
+            let values = packed.get(..bytes).ok_or(Fault::Truncated)?;
+            output.copy_from_slice(values);
+            params.swap_if_big_endian(output);
+            return Ok(Decoded::Output(bytes));
+        }
+        if bits > params.width() {
+            return Err(Fault::Corrupt("number of bits"));
+        }
+        let packing = Packing { bits, minimum };
+        let mut reader = BitReader::new(packed);
+        match params.class {
+            Class::Integer { .. } => integer::restore(&params, &packing, &mut reader, output)?,
+            Class::Float { .. } => float::restore(&params, &packing, &mut reader, output)?,
+        }
+        Ok(Decoded::Output(bytes))
+    }
+
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<Encoded, Fault> {
+        let params = Params::parse(params)?;
+        if params.is_identity() {
+            return Ok(Encoded::Input);
+        }
+        if params.bytes() != Some(input.len()) {
+            return Err(Fault::Corrupt("number of elements"));
+        }
+        let packing = match params.class {
+            Class::Integer { signed, .. } => integer::packing(&params, signed, input),
+            Class::Float { .. } => float::packing(&params, input),
+        };
+        output.extend_from_slice(&packing.bits.to_le_bytes());
+        output.push(8);
+        output.extend_from_slice(&packing.minimum.to_le_bytes());
+        output.resize(HEADER, 0);
+        if packing.bits == params.width() {
+            output.extend_from_slice(input);
+            params.swap_if_big_endian(output.get_mut(HEADER..).unwrap_or_default());
+            return Ok(Encoded::Output);
+        }
+        let mut writer = BitWriter::new(output);
+        match params.class {
+            Class::Integer { .. } => integer::reduce(&params, &packing, input, &mut writer),
+            Class::Float { .. } => float::reduce(&params, &packing, input, &mut writer),
+        }
+        // Where the last bit ends a byte, libhdf5 stores one byte more.
+        if !writer.finish() {
+            output.push(0);
+        }
+        Ok(Encoded::Output)
+    }
+
+    fn complete(&self, params: &[u32], target: &Target<'_>) -> Result<Vec<u32>, Fault> {
+        Params::complete(params, target)
+    }
+}
+
+/// The bits that hold a span of so many different values.
+fn bits_for(values: u64) -> u32 {
+    64 - values.saturating_sub(1).leading_zeros()
+}

@@ -1,0 +1,281 @@
+#!/usr/bin/env python3
+"""Writes tests/data/*.txt: chunks as libhdf5 and its plugins store them.
+
+Needs h5py and hdf5plugin. Usage: make_fixtures.py [FOLDER]
+
+A file holds cases, a case is lines of a key and a value:
+  case NAME      what it is
+  type T         the datatype (see `describe`)
+  dims N...      the dimensions of a chunk
+  fill F         default, undefined, or the bytes of the value
+  asked P...     the filters as the user asked for them, each id:flags:params
+  filters P...   the same after libhdf5 completed the parameters
+  mask N         the chunk's filter mask
+  chunk C        the chunk: hex, or `pattern NAME`
+  decoded HEX    what it decodes to, if that differs (lossy filters)
+  stored HEX     what libhdf5 stored
+  exact          our encoder has to produce the same bytes
+"""
+import os
+import sys
+
+import h5py
+import hdf5plugin
+import numpy as np
+from h5py import h5d, h5f, h5p, h5s, h5t, h5z
+
+OPTIONAL = h5z.FLAG_OPTIONAL
+
+
+def describe(t):
+    """A datatype as text: i4< u2>:12@3 f8< b2<:9@1 S5 V7 [2,3]T {16 0 T; 4 T} e(T) vlen t4< r8 c(T)."""
+    cls = t.get_class()
+    size = t.get_size()
+    order = {h5t.ORDER_LE: "<", h5t.ORDER_BE: ">"}
+    if cls in (h5t.INTEGER, h5t.FLOAT, h5t.BITFIELD):
+        letter = {h5t.FLOAT: "f", h5t.BITFIELD: "b"}.get(cls) or ("i" if t.get_sign() == h5t.SGN_2 else "u")
+        text = f"{letter}{size}{order[t.get_order()]}"
+        if (t.get_precision(), t.get_offset()) != (size * 8, 0):
+            text += f":{t.get_precision()}@{t.get_offset()}"
+        return text
+    if cls == h5t.STRING:
+        return "vlen" if t.is_variable_str() else f"S{size}"
+    if cls == h5t.OPAQUE:
+        return f"V{size}"
+    if cls == h5t.ARRAY:
+        return "[" + ",".join(map(str, t.get_array_dims())) + "]" + describe(t.get_super())
+    if cls == h5t.COMPOUND:
+        members = (f"{t.get_member_offset(i)} {describe(t.get_member_type(i))}" for i in range(t.get_nmembers()))
+        return f"{{{size} " + "; ".join(members) + "}"
+    if cls == h5t.ENUM:
+        return f"e({describe(t.get_super())})"
+    if cls == h5t.VLEN:
+        return "vlen"
+    if cls == h5t.REFERENCE:
+        return f"r{size}"
+    raise ValueError(cls)
+
+
+def pipeline(plist):
+    steps = (plist.get_filter(i) for i in range(plist.get_nfilters()))
+    return " ".join(f"{s[0]}:{s[1]}:" + ",".join(map(str, s[2])) for s in steps)
+
+
+def splitmix(state):
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
+        z = state
+        z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
+        z = ((z ^ z >> 27) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
+        yield (z ^ z >> 31) & 0xFF
+
+
+def pattern(name, count):
+    """Bytes that the tests can make themselves."""
+    i = np.arange(count, dtype=np.uint64)
+    if name == "zeros":
+        return bytes(count)
+    if name == "steps":
+        return (i // 100).astype(np.uint8).tobytes()
+    if name == "ints":
+        i = np.arange((count + 3) // 4, dtype=np.uint64)
+        return (i * i // 64 % 100003).astype("<u4").tobytes()[:count]
+    if name == "noise":
+        stream = splitmix(count)
+        return bytes(next(stream) for _ in range(count))
+    if name == "mixed":  # noise in every other run of 512 bytes, a ramp between them
+        stream = splitmix(count)
+        return bytes(next(stream) if k // 512 % 2 else k // 16 % 256 for k in range(count))
+    raise ValueError(name)
+
+
+class Cases:
+    def __init__(self, folder, name):
+        self.out = open(os.path.join(folder, name + ".txt"), "w")
+
+    def add(self, name, tid, dims, steps, chunk, fill=None, exact=False, lossy=False, pattern_name=None):
+        """Has libhdf5 store one chunk; `steps` are functions of the property list or (id, flags, params)."""
+        with h5py.File(f"{id(self)}.h5", "w", driver="core", backing_store=False, libver="v110") as f:
+            plist = h5p.create(h5p.DATASET_CREATE)
+            plist.set_chunk(dims)
+            if fill is not None:
+                plist.set_fill_value(fill)
+            for step in steps:
+                step(plist) if callable(step) else plist.set_filter(step[0], step[1], step[2])
+            asked = pipeline(plist)
+            dset = h5d.create(f.id, b"d", tid, h5s.create_simple(dims), plist)
+            assert len(chunk) == int(np.prod(dims)) * tid.get_size(), name
+            raw = np.frombuffer(chunk, dtype=np.uint8)
+            dset.write(h5s.ALL, h5s.ALL, raw, mtype=tid)
+            f.flush()
+            mask, stored = dset.read_direct_chunk((0,) * len(dims))
+            filters = pipeline(dset.get_create_plist())
+            # Read back from the stored bytes, not from the chunk cache.
+            again = h5d.create(f.id, b"e", tid, h5s.create_simple(dims), dset.get_create_plist())
+            again.write_direct_chunk((0,) * len(dims), stored, mask)
+            back = np.zeros_like(raw)
+            again.read(h5s.ALL, h5s.ALL, back, mtype=tid)
+        self.write(name, describe(tid), dims, fill, asked, filters, mask, chunk, back.tobytes(), stored, exact, lossy,
+                   pattern_name)
+
+    def write(self, name, kind, dims, fill, asked, filters, mask, chunk, back, stored, exact, lossy, pattern_name):
+        def line(*words):
+            print(*words, file=self.out)
+        line("case", name)
+        line("type", kind)
+        line("dims", *dims)
+        line("fill", "default" if fill is None else fill.tobytes().hex())
+        line("asked", asked)
+        line("filters", filters)
+        line("mask", mask)
+        line("chunk", f"pattern {pattern_name}" if pattern_name else chunk.hex())
+        if back != chunk:
+            assert lossy, name
+            line("decoded", back.hex())
+        line("stored", stored.hex())
+        if exact:
+            line("exact")
+        line()
+
+
+def native(code):
+    return h5t.py_create(np.dtype(code))
+
+
+def basic(folder):
+    cases = Cases(folder, "basic")
+    shuffle, fletcher = (lambda p: p.set_shuffle()), (lambda p: p.set_fletcher32())
+    for code in ["u1", "<i2", "<f4", ">u4", "<f8", "V3", "V12", "V16", "V33"]:
+        size = np.dtype(code).itemsize
+        chunk = pattern("noise", size * 21)
+        cases.add(f"shuffle_{size}", native(code), (3, 7), [shuffle], chunk, exact=True)
+        cases.add(f"shuffle_fletcher32_{size}", native(code), (21,), [shuffle, fletcher], chunk, exact=True)
+    for count in [1, 2, 3, 719, 720, 721, 4096]:
+        cases.add(f"fletcher32_{count}", native("u1"), (count,), [fletcher], pattern("noise", count), exact=True,
+                  pattern_name="noise")
+        cases.add(f"fletcher32_ff_{count}", native("u1"), (count,), [fletcher], b"\xff" * count, exact=True)
+    cases.add("fletcher32_zeros", native("u1"), (50,), [fletcher], bytes(50), exact=True)
+    for level in range(10):
+        cases.add(f"deflate_{level}", native("<u4"), (400,), [lambda p: p.set_deflate(level)], pattern("ints", 1600),
+                  pattern_name="ints")
+    cases.add("deflate_noise", native("u1"), (300,), [lambda p: p.set_deflate(9)], pattern("noise", 300))
+    cases.add("shuffle_deflate_fletcher32", native("<u4"), (20, 20),
+              [shuffle, lambda p: p.set_deflate(6), fletcher], pattern("ints", 1600), pattern_name="ints")
+
+
+def number(base, size, precision, offset, order):
+    t = base.copy()
+    if base.get_class() == h5t.FLOAT:
+        # Sign, exponent and mantissa directly below each other, as in the tests of libhdf5.
+        mantissa = precision - 1 - 6
+        t.set_size(8) if size > t.get_size() else None
+        t.set_fields(offset + precision - 1, offset + mantissa, 6, offset, mantissa)
+        t.set_offset(offset)
+        t.set_precision(precision)
+        t.set_ebias(31)
+        t.set_size(size)
+    else:
+        t.set_size(size)
+        t.set_precision(precision)
+        t.set_offset(offset)
+    t.set_order(order)
+    return t
+
+
+def masked(tid, count, seed):
+    """Values with nothing outside the significant bits."""
+    size, precision, offset = tid.get_size(), tid.get_precision(), tid.get_offset()
+    stream = splitmix(seed)
+    out = b""
+    for _ in range(count):
+        value = int.from_bytes(bytes(next(stream) for _ in range(size)), "little")
+        value = (value & ((1 << precision) - 1)) << offset
+        out += value.to_bytes(size, "little" if tid.get_order() == h5t.ORDER_LE else "big")
+    return out
+
+
+def nbit(folder):
+    cases = Cases(folder, "nbit")
+    step = [(5, OPTIONAL, ())]
+    orders = [("le", h5t.ORDER_LE), ("be", h5t.ORDER_BE)]
+    for tag, order in orders:
+        for size, precision, offset in [(1, 3, 2), (1, 8, 0), (1, 1, 7), (2, 9, 0), (2, 7, 9), (2, 8, 8), (2, 8, 4),
+                                        (2, 16, 0), (4, 17, 3), (4, 24, 8), (4, 31, 0), (4, 1, 15), (8, 40, 20),
+                                        (8, 63, 1), (8, 64, 0), (8, 32, 16)]:
+            tid = number(h5t.NATIVE_UINT64, size, precision, offset, order)
+            cases.add(f"u{size}_{precision}_{offset}_{tag}", tid, (5, 3), step, masked(tid, 15, size * precision),
+                      exact=True)
+        tid = number(h5t.IEEE_F64LE, 8, 20, 7, order)
+        cases.add(f"f8_20_7_{tag}", tid, (9,), step, masked(tid, 9, 5), exact=True)
+    odd = number(h5t.NATIVE_INT32, 4, 11, 5, h5t.ORDER_LE)
+    big = number(h5t.NATIVE_INT16, 2, 12, 2, h5t.ORDER_BE)
+    array = h5t.array_create(odd, (2, 3))
+    nested = h5t.array_create(array, (2,))
+    cases.add("array", array, (4,), step, masked(odd, 24, 1), exact=True)
+    cases.add("array_of_arrays", nested, (3,), step, masked(odd, 36, 2), exact=True)
+    inner = h5t.create(h5t.COMPOUND, 11)
+    inner.insert(b"x", 0, big)
+    inner.insert(b"s", 3, native("S3"))
+    inner.insert(b"y", 7, odd)
+    gap = lambda k: masked(big, 1, k) + b"\0" + b"abc" + b"\0" + masked(odd, 1, k + 1)
+    cases.add("compound", inner, (5,), step, b"".join(gap(k) for k in range(5)), exact=True)
+    outer = h5t.create(h5t.COMPOUND, 64)
+    outer.insert(b"i", 0, inner)
+    outer.insert(b"v", 12, native("V5"))
+    outer.insert(b"o", 20, h5t.array_create(native("V2"), (3,)))
+    outer.insert(b"f", 28, h5t.IEEE_F32LE)
+    # libhdf5 cannot read members that follow an array of compounds.
+    outer.insert(b"a", 32, h5t.array_create(inner, (2,)))
+    value = lambda k: (gap(k) + b"\0" + b"12345" + bytes(3) + b"opaque" + bytes(2) + np.float32(k).tobytes()
+                       + gap(k + 9) + gap(k + 5) + bytes(10))
+    cases.add("nested_compound", outer, (4,), step, b"".join(value(k) for k in range(4)), exact=True)
+    cases.add("enum_is_kept", h5t.py_create(h5py.enum_dtype({"a": 1, "b": 2}, "<i2"), logical=True), (4,), step,
+              pattern("noise", 8), exact=True)
+
+
+def scale_offset(folder):
+    cases = Cases(folder, "scaleoffset")
+    rng = np.random.default_rng(7)
+
+    def case(name, code, values, scale_type, factor, fill=None):
+        data = np.array(values).astype(code)
+        cases.add(name, native(code), data.shape, [(6, OPTIONAL, (scale_type, factor % 2**32))], data.tobytes(),
+                  fill=None if fill is None else np.array(fill, dtype=code), exact=True, lossy=True)
+
+    for code in ["i1", "u1", "<i2", ">i2", "<u2", "<i4", ">i4", "<u4", ">u4", "<i8", ">i8", "<u8", ">u8"]:
+        info = np.iinfo(code)
+        for name, low, high in [("narrow", 3, 60), ("edge", info.max - 40, info.max), ("low", info.min, info.min + 33),
+                                ("wide", info.min, info.max)]:
+            values = rng.integers(low, high, 17, dtype=np.dtype(code).newbyteorder("="), endpoint=True)
+            values[3], values[5] = low, high
+            tag = code.replace("<", "le").replace(">", "be")
+            case(f"{tag}_{name}", code, values, 2, 0)
+            case(f"{tag}_{name}_fill", code, values, 2, 0, fill=values[1])
+            bits = np.dtype(code).itemsize * 8
+            case(f"{tag}_{name}_bits", code, values, 2, bits - 2)
+            case(f"{tag}_{name}_full", code, values, 2, bits)
+        case(f"{tag}_same", code, [5] * 9, 2, 0)
+        case(f"{tag}_all_fill", code, [5] * 9, 2, 0, fill=5)
+        for span in [252, 253, 254, 255]:
+            low = info.min
+            values = [low, low + min(span, int(info.max) - int(info.min))]
+            case(f"{tag}_span_{span}", code, values, 2, 0, fill=low)
+    for code in ["<f4", ">f4", "<f8", ">f8"]:
+        tag = code.replace("<", "le").replace(">", "be")
+        for digits in [0, 2, 5, -2]:
+            values = rng.normal(100, 30, 19)
+            case(f"{tag}_d{digits}", code, values, 0, digits)
+            case(f"{tag}_d{digits}_fill", code, np.where(rng.random(19) < 0.3, -7.5, values), 0, digits, fill=-7.5)
+        case(f"{tag}_wide", code, [1e30, -1e30, 3.0], 0, 3)
+        case(f"{tag}_same", code, [2.5] * 6, 0, 1)
+        case(f"{tag}_all_fill", code, [2.5] * 6, 0, 1, fill=2.5)
+
+
+def main():
+    folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
+    os.makedirs(folder, exist_ok=True)
+    for make in [basic, nbit, scale_offset]:
+        make(folder)
+
+
+main()
