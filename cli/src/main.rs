@@ -6,5 +6,7 @@ use h5live_model as model;
 
 mod manifest;
 mod record;
+mod value;
+mod watch;
 
 fn main() {}

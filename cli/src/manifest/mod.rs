@@ -6,4 +6,5 @@ mod escape;
 mod type_text;
 
 pub use columns::{space_text, storage_text};
+pub use type_text::integer as integer_of;
 pub use type_text::type_text;

@@ -1,0 +1,4 @@
+//! `h5live watch`: follows a dataset that another process is writing.
+
+mod image;
+mod spark;
