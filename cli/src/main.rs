@@ -4,8 +4,10 @@
 
 use h5live_model as model;
 
+mod demo;
 mod manifest;
 mod record;
+mod stress;
 mod value;
 mod watch;
 
