@@ -23,6 +23,9 @@ mod extensible_array;
 mod fixed_array;
 pub mod messages;
 mod object_header;
+mod profile;
+mod superblock;
+mod symbol_table_entry;
 mod table;
 mod wire;
 
@@ -37,6 +40,9 @@ pub use fixed_array::{FixedArrayDataBlock, FixedArrayHeader, FixedArrayPage};
 pub use object_header::{
     AttributePhase, ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, ObjectTimes, RawMessage,
 };
+pub use profile::Profile;
+pub use superblock::{Root, StatusFlags, Superblock};
+pub use symbol_table_entry::{SymbolCache, SymbolTableEntry};
 pub use table::{AddrTable, Bitmap, ChunkElement, ElementFormat, ElementTable};
 pub use wire::{
     Decoder, Describer, Encoder, Field, Record, Result, Wire, decode, decode_prefix, decode_prefix_with, decode_with,

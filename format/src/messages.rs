@@ -1,8 +1,55 @@
 //! The messages that object headers are made of (format specification 4.0, IV.A.2), one file per message.
 
+mod attribute;
+mod attribute_info;
+mod btree_k;
+mod cache_image;
+mod comment;
+mod continuation;
+mod dataspace;
+mod datatype;
+mod driver_info;
+mod external_files;
+mod file_space_info;
+mod fill_value;
+mod filter_pipeline;
+mod group_info;
+mod layout;
+mod link;
+mod link_info;
+mod modification_time;
+mod reference_count;
+mod shared;
+mod shared_message_table;
+mod symbol_table;
+
 use std::fmt;
 
-use crate::Record;
+pub use attribute::AttributeMessage;
+pub use attribute_info::AttributeInfo;
+pub use btree_k::BtreeK;
+pub use cache_image::CacheImageInfo;
+pub use comment::Comment;
+pub use continuation::Continuation;
+pub use dataspace::DataspaceMessage;
+pub use datatype::DatatypeMessage;
+pub use driver_info::DriverInfo;
+pub use external_files::{ExternalFile, ExternalFiles};
+pub use file_space_info::{FileSpaceInfo, SpaceStrategy};
+pub use fill_value::{FillValueMessage, OldFillValueMessage};
+pub use filter_pipeline::{FilterPipelineMessage, registered_filter_name};
+pub use group_info::{GroupInfo, LinkEstimate, LinkPhase};
+use h5live_model::CharacterSet;
+pub use layout::{ChunkIndex, ChunkedStorage, FilteredChunk, LayoutMessage, Storage};
+pub use link::{LinkMessage, LinkValue};
+pub use link_info::LinkInfo;
+pub use modification_time::{ModificationTime, OldModificationTime};
+pub use reference_count::ReferenceCount;
+pub use shared::{Shareable, SharedMessage, SharedPlace};
+pub use shared_message_table::SharedMessageTableInfo;
+pub use symbol_table::SymbolTable;
+
+use crate::{Fault, Record, Result, Wire};
 
 /// The body of an object header message.
 pub trait Message: Record {
@@ -140,4 +187,53 @@ impl fmt::Debug for MessageType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
+}
+
+/// The next multiple of 8.
+fn padded(len: usize) -> usize {
+    len.checked_next_multiple_of(8).unwrap_or(usize::MAX)
+}
+
+/// A number of things that two bytes have to hold.
+fn count_u16(w: &impl Wire, field: &'static str, count: usize) -> Result<u16> {
+    let limit = u16::MAX.into();
+    u16::try_from(count).map_err(|_| w.fault(field, Fault::TooLarge { found: count as u64, limit }))
+}
+
+/// A value that is there if `present`.
+fn optional<W: Wire, T: Default>(
+    w: &mut W,
+    present: bool,
+    value: &mut Option<T>,
+    each: impl FnOnce(&mut W, &mut T) -> Result<()>,
+) -> Result<()> {
+    if present {
+        each(w, value.get_or_insert_default())
+    } else {
+        *value = None;
+        Ok(())
+    }
+}
+
+/// The flags that say whether the order of creation is tracked, and whether it is indexed.
+fn order_flags(w: &mut impl Wire, tracked: bool, indexed: bool) -> Result<(bool, bool)> {
+    let flags = w.derived_u8("flags", u8::from(tracked) | (u8::from(indexed) << 1))?;
+    w.require("flags", flags & !0x03 == 0, flags.into(), "only the flags 1 and 2 exist")?;
+    Ok((flags & 0x01 != 0, flags & 0x02 != 0))
+}
+
+/// The encoding of a string, in one byte.
+fn character_set(w: &mut impl Wire, field: &'static str, set: &mut CharacterSet) -> Result<()> {
+    let mut number = match *set {
+        CharacterSet::Ascii => 0,
+        CharacterSet::Utf8 => 1,
+        CharacterSet::Reserved(number) => number,
+    };
+    w.u8(field, &mut number)?;
+    *set = match number {
+        0 => CharacterSet::Ascii,
+        1 => CharacterSet::Utf8,
+        number => CharacterSet::Reserved(number),
+    };
+    Ok(())
 }

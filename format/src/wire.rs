@@ -39,6 +39,9 @@ pub trait Wire {
     /// The widths of addresses and lengths.
     fn widths(&self) -> Widths;
 
+    /// From here on, addresses and lengths have these widths: for the structure that states them.
+    fn set_widths(&mut self, widths: Widths);
+
     /// Whether fields are being filled in from bytes (as opposed to written).
     fn decoding(&self) -> bool;
 
@@ -59,6 +62,9 @@ pub trait Wire {
 
     /// `len` bytes.
     fn bytes(&mut self, field: &'static str, len: usize, bytes: &mut Vec<u8>) -> Result<()>;
+
+    /// A name that a NUL ends; the NUL is not part of `name`.
+    fn terminated(&mut self, field: &'static str, name: &mut Name) -> Result<()>;
 
     /// An unsigned little-endian integer of `width`.
     fn uint(&mut self, field: &'static str, width: Width, value: &mut u64) -> Result<()>;

@@ -1,5 +1,7 @@
 //! Bytes to fields.
 
+use h5live_model::Name;
+
 use super::{Result, Wire};
 use crate::{DecodeError, Fault, Width, Widths, lookup3};
 
@@ -34,6 +36,10 @@ impl Wire for Decoder<'_> {
         self.widths
     }
 
+    fn set_widths(&mut self, widths: Widths) {
+        self.widths = widths;
+    }
+
     fn decoding(&self) -> bool {
         true
     }
@@ -62,6 +68,16 @@ impl Wire for Decoder<'_> {
     fn bytes(&mut self, field: &'static str, len: usize, bytes: &mut Vec<u8>) -> Result<()> {
         *bytes = self.take(field, len)?.to_vec();
         Ok(())
+    }
+
+    fn terminated(&mut self, field: &'static str, name: &mut Name) -> Result<()> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let Some(len) = rest.iter().position(|byte| *byte == 0) else {
+            let needed = (rest.len() as u64).saturating_add(1);
+            return Err(self.fault(field, Fault::Truncated { needed, left: rest.len() }));
+        };
+        *name = Name::from(self.take(field, len)?);
+        self.take(field, 1).map(drop)
     }
 
     fn uint(&mut self, field: &'static str, width: Width, value: &mut u64) -> Result<()> {

@@ -1,5 +1,7 @@
 //! Fields with their places: for `dump --bytes`, the checker, and error messages.
 
+use h5live_model::Name;
+
 use super::{Decoder, Result, Wire};
 use crate::{DecodeError, Fault, Width, Widths};
 
@@ -57,6 +59,10 @@ impl Wire for Describer<'_> {
         self.inner.widths()
     }
 
+    fn set_widths(&mut self, widths: Widths) {
+        self.inner.set_widths(widths);
+    }
+
     fn decoding(&self) -> bool {
         true
     }
@@ -88,6 +94,13 @@ impl Wire for Describer<'_> {
         let start = self.position();
         self.inner.bytes(field, len, bytes)?;
         self.note(field, start, hex(bytes));
+        Ok(())
+    }
+
+    fn terminated(&mut self, field: &'static str, name: &mut Name) -> Result<()> {
+        let start = self.position();
+        self.inner.terminated(field, name)?;
+        self.note(field, start, format!("{name:?}"));
         Ok(())
     }
 

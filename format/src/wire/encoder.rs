@@ -1,5 +1,7 @@
 //! Fields to bytes.
 
+use h5live_model::Name;
+
 use super::{Result, Wire};
 use crate::{DecodeError, EncodeError, Fault, Width, Widths, lookup3};
 
@@ -40,6 +42,10 @@ impl Wire for Encoder {
         self.widths
     }
 
+    fn set_widths(&mut self, widths: Widths) {
+        self.widths = widths;
+    }
+
     fn decoding(&self) -> bool {
         false
     }
@@ -70,6 +76,16 @@ impl Wire for Encoder {
             self.fail(field, bytes.len() as u64, len as u64);
         }
         self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn terminated(&mut self, field: &'static str, name: &mut Name) -> Result<()> {
+        let len = name.as_bytes().len();
+        if let Some(nul) = name.as_bytes().iter().position(|byte| *byte == 0) {
+            self.fail(field, len as u64, nul as u64);
+        }
+        self.bytes.extend_from_slice(name.as_bytes());
+        self.bytes.push(0);
         Ok(())
     }
 

@@ -1,0 +1,192 @@
+//! An attribute (format specification 4.0, IV.A.2.m).
+
+use h5live_model::{CharacterSet, Name};
+
+use super::{DataspaceMessage, DatatypeMessage, Message, MessageType, Shareable, padded};
+use crate::{Fault, Profile, Record, Result, Wire, encoded_len};
+
+/// The attribute message, which is also what dense attributes keep in their heap.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AttributeMessage {
+    /// 1 to 3.
+    pub version: u8,
+    /// The name.
+    pub name: Name,
+    /// The encoding of the name (version 3).
+    pub character_set: CharacterSet,
+    /// The type of an element.
+    pub datatype: Shareable<DatatypeMessage>,
+    /// The shape.
+    pub dataspace: Shareable<DataspaceMessage>,
+    /// The elements, row-major. If type or shape are stored elsewhere, all bytes that follow in the message: padding
+    /// is then not told from data.
+    pub data: Vec<u8>,
+}
+
+const TYPE_SHARED: u8 = 0x01;
+const SPACE_SHARED: u8 = 0x02;
+
+impl AttributeMessage {
+    /// The message that a file of this profile holds.
+    pub fn new(
+        profile: Profile,
+        name: Name,
+        datatype: Shareable<DatatypeMessage>,
+        dataspace: Shareable<DataspaceMessage>,
+        data: Vec<u8>,
+    ) -> Self {
+        let character_set = if name.is_ascii() { CharacterSet::Ascii } else { CharacterSet::Utf8 };
+        let shared = datatype.shared().is_some() || dataspace.shared().is_some();
+        let version = Self::version_for(profile, character_set, shared);
+        AttributeMessage { version, name, character_set, datatype, dataspace, data }
+    }
+
+    /// The version in which a file of this profile holds an attribute whose name has this encoding, and whose type
+    /// or shape is stored elsewhere or not.
+    pub fn version_for(profile: Profile, name: CharacterSet, shared: bool) -> u8 {
+        match (profile, name, shared) {
+            (Profile::Earliest, CharacterSet::Ascii, false) => 1,
+            (Profile::Earliest, CharacterSet::Ascii, true) => 2,
+            _ => 3,
+        }
+    }
+
+    /// Bytes of the data, if type and shape are both here.
+    fn data_len(&self) -> Option<u64> {
+        let element = self.datatype.here()?.datatype.size();
+        let elements = self.dataspace.here()?.dataspace.elements();
+        Some(elements.and_then(|n| n.checked_mul(element.into())).unwrap_or(u64::MAX))
+    }
+
+    /// A part of stated size, padded in version 1.
+    fn part<R: Record>(w: &mut impl Wire, version: u8, field: &'static str, size: usize, part: &mut R) -> Result<()> {
+        let start = w.position();
+        w.record(part)?;
+        let taken = if version == 1 { padded(size) } else { size };
+        let used = w.position().saturating_sub(start);
+        if used > size {
+            return Err(w.fault(field, Fault::TooLarge { found: used as u64, limit: size as u64 }));
+        }
+        match taken.saturating_sub(used) {
+            0 => Ok(()),
+            rest => w.reserved(rest),
+        }
+    }
+}
+
+impl Record for AttributeMessage {
+    const NAME: &'static str = "attribute";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.version(1..=3, &mut self.version)?;
+        let version = self.version;
+        let type_shared = if self.datatype.shared().is_some() { TYPE_SHARED } else { 0 };
+        let space_shared = if self.dataspace.shared().is_some() { SPACE_SHARED } else { 0 };
+        if version == 1 {
+            let shared = type_shared | space_shared;
+            w.require("version", w.decoding() || shared == 0, 1, "shared parts need version 2")?;
+            w.reserved(1)?;
+        } else {
+            let flags = w.derived_u8("flags", type_shared | space_shared)?;
+            w.require("flags", flags & !0x03 == 0, flags.into(), "only the flags 1 and 2 exist")?;
+            if w.decoding() {
+                self.datatype =
+                    if flags & TYPE_SHARED == 0 { Shareable::default() } else { Shareable::Shared(Default::default()) };
+                self.dataspace = if flags & SPACE_SHARED == 0 {
+                    Shareable::default()
+                } else {
+                    Shareable::Shared(Default::default())
+                };
+            }
+        }
+        let (mut name_len, mut type_len, mut space_len) = (0, 0, 0);
+        if !w.decoding() {
+            name_len = super::count_u16(w, "name length", self.name.as_bytes().len().saturating_add(1))?;
+            let size = encoded_len(&self.datatype, w.widths()).unwrap_or_default();
+            type_len = super::count_u16(w, "datatype size", size)?;
+            let size = encoded_len(&self.dataspace, w.widths()).unwrap_or_default();
+            space_len = super::count_u16(w, "dataspace size", size)?;
+        }
+        w.u16("name length", &mut name_len)?;
+        w.require("name length", name_len > 1, name_len.into(), "a name has at least one byte, and a NUL")?;
+        w.u16("datatype size", &mut type_len)?;
+        w.u16("dataspace size", &mut space_len)?;
+        if version == 3 {
+            super::character_set(w, "name character set", &mut self.character_set)?;
+        }
+        let start = w.position();
+        w.terminated("name", &mut self.name)?;
+        let used = w.position().saturating_sub(start);
+        w.require("name", used == usize::from(name_len), used as u64, "the NUL is where the name length says")?;
+        if version == 1 && padded(used) > used {
+            w.reserved(padded(used).saturating_sub(used))?;
+        }
+        Self::part(w, version, "datatype size", type_len.into(), &mut self.datatype)?;
+        Self::part(w, version, "dataspace size", space_len.into(), &mut self.dataspace)?;
+        let len = match self.data_len() {
+            Some(len) => w.bounded("data", len, 1)?,
+            None if w.decoding() => w.remaining(),
+            None => self.data.len(),
+        };
+        w.bytes("data", len, &mut self.data)
+    }
+}
+
+impl Message for AttributeMessage {
+    const TYPE: MessageType = MessageType::ATTRIBUTE;
+}
+
+#[cfg(test)]
+mod tests {
+    use h5live_model::{ByteOrder, Dataspace, Datatype, Shape, Sign};
+
+    use super::*;
+    use crate::messages::{SharedMessage, SharedPlace};
+    use crate::{Addr, Widths, decode, encode};
+
+    fn sample(version: u8) -> AttributeMessage {
+        let datatype = Datatype::integer(4, ByteOrder::Little, Sign::Signed);
+        AttributeMessage {
+            version,
+            name: "units".into(),
+            character_set: if version == 3 { CharacterSet::Utf8 } else { CharacterSet::Ascii },
+            datatype: Shareable::Here(DatatypeMessage { version: 1, datatype }),
+            dataspace: Shareable::Here(DataspaceMessage {
+                version: 1,
+                dataspace: Dataspace::Simple(Shape::fixed(&[2])),
+            }),
+            data: vec![1, 0, 0, 0, 2, 0, 0, 0],
+        }
+    }
+
+    #[test]
+    fn comes_back_from_bytes_in_every_version() {
+        for version in 1..=3 {
+            let bytes = encode(&sample(version), Widths::default()).unwrap();
+            assert_eq!(decode::<AttributeMessage>(&bytes, Widths::default()).unwrap(), sample(version));
+        }
+    }
+
+    #[test]
+    fn says_where_a_shared_datatype_is() {
+        let shared = SharedMessage::new(SharedPlace::Committed(Addr::new(800)));
+        let message = AttributeMessage { datatype: Shareable::Shared(shared), ..sample(3) };
+        let bytes = encode(&message, Widths::default()).unwrap();
+        assert_eq!(decode::<AttributeMessage>(&bytes, Widths::default()).unwrap(), message);
+        assert!(encode(&AttributeMessage { version: 1, ..message }, Widths::default()).is_err());
+    }
+
+    #[test]
+    fn refuses_a_name_shorter_than_its_length() {
+        let mut bytes = encode(&sample(3), Widths::default()).unwrap();
+        let nul = bytes.windows(5).position(|w| w == b"units").unwrap() + 3;
+        bytes[nul] = 0;
+        assert_eq!(decode::<AttributeMessage>(&bytes, Widths::default()).unwrap_err().field, "name");
+    }
+
+    #[test]
+    fn cannot_write_fewer_data_than_type_and_shape_ask_for() {
+        let message = AttributeMessage { data: vec![1, 2, 3], ..sample(3) };
+        assert!(encode(&message, Widths::default()).is_err());
+    }
+}

@@ -1,0 +1,41 @@
+//! Where the attributes of an object are kept (format specification 4.0, IV.A.2.v).
+
+use super::{Message, MessageType};
+use crate::{Addr, Record, Result, Wire};
+
+/// The attribute info message.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AttributeInfo {
+    /// One more than the largest creation order value ever given, if the object tracks the order of creation.
+    pub max_creation_order: Option<u16>,
+    /// The fractal heap of dense attributes; undefined while attributes are compact.
+    pub heap: Addr,
+    /// The version 2 B-tree of names of dense attributes; undefined while attributes are compact.
+    pub names: Addr,
+    /// The version 2 B-tree of creation order values, if the order of creation is indexed.
+    pub order: Option<Addr>,
+}
+
+impl AttributeInfo {
+    /// Whether attributes are kept in a heap.
+    pub fn is_dense(&self) -> bool {
+        self.heap.is_defined()
+    }
+}
+
+impl Record for AttributeInfo {
+    const NAME: &'static str = "attribute info";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.version(0..=0, &mut 0)?;
+        let (tracked, indexed) = super::order_flags(w, self.max_creation_order.is_some(), self.order.is_some())?;
+        super::optional(w, tracked, &mut self.max_creation_order, |w, order| w.u16("maximum creation order", order))?;
+        w.addr("fractal heap", &mut self.heap)?;
+        w.addr("name index", &mut self.names)?;
+        super::optional(w, indexed, &mut self.order, |w, order| w.addr("creation order index", order))
+    }
+}
+
+impl Message for AttributeInfo {
+    const TYPE: MessageType = MessageType::ATTRIBUTE_INFO;
+}

@@ -1,0 +1,279 @@
+//! The type of an element (format specification 4.0, IV.A.2.d).
+
+mod bits;
+mod checks;
+
+use h5live_model::{
+    Array, ByteOrder, Complex, Compound, Datatype, Enum, EnumMember, Member, Name, ReferenceKind, VarLen,
+};
+
+use super::{Message, MessageType};
+use crate::{Fault, Profile, Record, Result, Width, Wire};
+
+/// The datatype message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatatypeMessage {
+    /// The version, 1 to 5, in which compound, array and enumeration types are written at least. Simple types are
+    /// always written in the first version that has them.
+    pub version: u8,
+    /// The type.
+    pub datatype: Datatype,
+}
+
+impl Default for DatatypeMessage {
+    fn default() -> Self {
+        DatatypeMessage { version: 1, datatype: Datatype::default() }
+    }
+}
+
+/// Most levels of types in types.
+const MAX_DEPTH: u32 = 64;
+
+/// Most dimensions of an array type.
+const MAX_RANK: usize = 32;
+
+impl DatatypeMessage {
+    /// The message that a file of this profile holds.
+    pub fn new(profile: Profile, datatype: Datatype) -> Self {
+        DatatypeMessage { version: Self::version_for(profile), datatype }
+    }
+
+    /// The version in which a file of this profile holds compound, array and enumeration types.
+    pub fn version_for(profile: Profile) -> u8 {
+        match profile {
+            Profile::Earliest => 1,
+            Profile::V18 | Profile::V110 => 3,
+            Profile::V112 | Profile::V114 => 4,
+            Profile::V200 => 5,
+        }
+    }
+
+    /// Whether some number in the type leaves more than half of its bits unused. libhdf5 takes that for damage when
+    /// it finds it in an object header without a checksum.
+    pub fn has_unusual_unused_bits(&self) -> bool {
+        checks::has_unusual_unused_bits(&self.datatype)
+    }
+}
+
+impl Record for DatatypeMessage {
+    const NAME: &'static str = "datatype";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        let mut lowest = None;
+        let version = datatype(w, &mut self.datatype, self.version, 0, &mut lowest)?;
+        if w.decoding() {
+            self.version = lowest.unwrap_or(version);
+        }
+        Ok(())
+    }
+}
+
+impl Message for DatatypeMessage {
+    const TYPE: MessageType = MessageType::DATATYPE;
+}
+
+/// The version in which `datatype` is written, if composite types are written in version `least` at least.
+fn version_of(datatype: &Datatype, least: u8) -> u8 {
+    match datatype {
+        Datatype::Float(float) if float.order == ByteOrder::Vax => 3,
+        Datatype::Reference(t) if !matches!(t.kind, ReferenceKind::Object1 | ReferenceKind::Region1) => 4,
+        Datatype::Compound(t) => t.members.iter().map(|m| version_of(&m.datatype, least)).fold(least, u8::max),
+        Datatype::Enum(t) => version_of(&t.base, least).max(least),
+        Datatype::Array(t) => version_of(&t.base, least).max(least).max(2),
+        Datatype::VarLen(t) => version_of(&t.base, least),
+        Datatype::Complex(t) => version_of(&t.base, least).max(5),
+        _ => 1,
+    }
+}
+
+/// One type, with the types in it. Returns its version; `lowest` collects the lowest version of a composite type that
+/// had the choice.
+fn datatype<W: Wire>(w: &mut W, t: &mut Datatype, least: u8, depth: u32, lowest: &mut Option<u8>) -> Result<u8> {
+    if depth > MAX_DEPTH {
+        return Err(w.fault("datatype", Fault::TooDeep(MAX_DEPTH)));
+    }
+    let version = if w.decoding() { 0 } else { version_of(t, least) };
+    let first = w.derived_u8("class and version", bits::class(t) | (version << 4))?;
+    let version = first >> 4;
+    if !(1..=5).contains(&version) {
+        return Err(w.fault("version", Fault::Version { allowed: 1..=5, found: version }));
+    }
+    let mut flags = bits::Bits::to_write();
+    let mut count = bits::class_bits(t, &mut flags, version);
+    let stored = w.derived("class bits", Width::new(3).unwrap_or(Width::FOUR), flags.value().into())?;
+    let size = w.derived("size", Width::FOUR, t.size().into())?;
+    let size = u32::try_from(size).unwrap_or(u32::MAX);
+    w.require("size", size != 0, 0, "must not be 0")?;
+    if w.decoding() {
+        flags = bits::Bits::read(u32::try_from(stored).unwrap_or(0));
+        let unknown = Fault::Value { found: u64::from(first & 0x0f), rule: "a datatype class is 0 to 11" };
+        *t = bits::blank(first & 0x0f, size).ok_or_else(|| w.fault("class", unknown))?;
+        count = bits::class_bits(t, &mut flags, version);
+    }
+    if let Some(rule) = flags.broken() {
+        return Err(w.fault("class bits", Fault::Value { found: stored, rule }));
+    }
+    let mut inner = Inner { version, least, depth: depth.saturating_add(1), lowest };
+    match t {
+        Datatype::Integer(t) => {
+            w.u16("bit offset", &mut t.offset)?;
+            w.u16("bit precision", &mut t.precision)?;
+            checks::bit_range(w, t.size, t.offset, t.precision)?;
+        }
+        Datatype::Bitfield(t) => {
+            w.u16("bit offset", &mut t.offset)?;
+            w.u16("bit precision", &mut t.precision)?;
+            checks::bit_range(w, t.size, t.offset, t.precision)?;
+        }
+        Datatype::Float(t) => {
+            w.u16("bit offset", &mut t.offset)?;
+            w.u16("bit precision", &mut t.precision)?;
+            w.u8("exponent position", &mut t.exponent_position)?;
+            w.u8("exponent size", &mut t.exponent_size)?;
+            w.u8("mantissa position", &mut t.mantissa_position)?;
+            w.u8("mantissa size", &mut t.mantissa_size)?;
+            w.u32("exponent bias", &mut t.exponent_bias)?;
+            checks::float(w, t)?;
+        }
+        Datatype::Time(t) => w.u16("bit precision", &mut t.precision)?,
+        Datatype::String(_) | Datatype::Reference(_) => {}
+        Datatype::Opaque(t) => tag(w, count, &mut t.tag)?,
+        Datatype::Compound(t) => inner.compound(w, count, t)?,
+        Datatype::Enum(t) => inner.enumeration(w, size, count, t)?,
+        Datatype::VarLen(VarLen { base, .. }) => inner.base(w, base)?,
+        Datatype::Array(t) => inner.array(w, size, t)?,
+        Datatype::Complex(Complex { base }) => {
+            inner.base(w, base)?;
+            w.require("size", u64::from(base.size()).saturating_mul(2) == size.into(), size.into(), "twice the base")?;
+        }
+    }
+    Ok(version)
+}
+
+/// The tag of an opaque type, in `len` bytes.
+fn tag(w: &mut impl Wire, len: u32, tag: &mut Name) -> Result<()> {
+    let len = w.bounded("tag", len.into(), 1)?;
+    let mut bytes = tag.as_bytes().to_vec();
+    let nul = bytes.iter().position(|byte| *byte == 0);
+    w.require("tag", w.decoding() || nul.is_none(), nul.unwrap_or(0) as u64, "a tag holds no NUL")?;
+    bytes.resize(len, 0);
+    w.bytes("tag", len, &mut bytes)?;
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    bytes.truncate(end);
+    *tag = Name::from(bytes);
+    Ok(())
+}
+
+/// The types in a type.
+struct Inner<'a> {
+    version: u8,
+    least: u8,
+    depth: u32,
+    lowest: &'a mut Option<u8>,
+}
+
+impl Inner<'_> {
+    /// Remembers that a type of this version is one that had the choice.
+    fn chose(&mut self) {
+        *self.lowest = Some(self.lowest.map_or(self.version, |lowest| lowest.min(self.version)));
+    }
+
+    fn base(&mut self, w: &mut impl Wire, base: &mut Datatype) -> Result<()> {
+        datatype(w, base, self.least, self.depth, self.lowest).map(drop)
+    }
+
+    /// A name, padded to a multiple of 8 bytes before version 3.
+    fn name(&self, w: &mut impl Wire, name: &mut Name) -> Result<()> {
+        w.terminated("member name", name)?;
+        let used = name.as_bytes().len().saturating_add(1);
+        match super::padded(used).saturating_sub(used) {
+            padding if padding > 0 && self.version < 3 => w.reserved(padding),
+            _ => Ok(()),
+        }
+    }
+
+    fn compound(&mut self, w: &mut impl Wire, count: u32, t: &mut Compound) -> Result<()> {
+        self.chose();
+        self.least = self.least.max(self.version);
+        w.require("members", count != 0, 0, "at least one")?;
+        let smallest = if self.version < 3 { 20 } else { 10 };
+        if w.decoding() {
+            let count = w.bounded("members", count.into(), smallest)?;
+            t.members.resize(count, Member::default());
+        }
+        let width = if self.version < 3 { Width::FOUR } else { Width::for_value(t.size.into()) };
+        for member in &mut t.members {
+            self.name(w, &mut member.name)?;
+            let offset = w.derived("member offset", width, member.offset.into())?;
+            member.offset = u32::try_from(offset).unwrap_or(u32::MAX);
+            if self.version == 1 {
+                self.member_with_dims(w, &mut member.datatype)?;
+            } else {
+                self.base(w, &mut member.datatype)?;
+            }
+        }
+        checks::members(w, t)
+    }
+
+    /// A member of version 1, which may be an array without an array type.
+    fn member_with_dims(&mut self, w: &mut impl Wire, t: &mut Datatype) -> Result<()> {
+        let rank = usize::from(w.derived_u8("dimensionality", 0)?);
+        w.require("dimensionality", rank <= 4, rank as u64, "at most 4")?;
+        w.reserved(3)?;
+        w.reserved(4)?;
+        w.reserved(4)?;
+        let mut dims = [0u32; 4];
+        for dim in &mut dims {
+            w.u32("dimension", dim)?;
+        }
+        self.base(w, t)?;
+        let dims = dims.get(..rank).unwrap_or_default();
+        if dims.is_empty() {
+            return Ok(());
+        }
+        w.require("dimension", !dims.contains(&0), 0, "must not be 0")?;
+        checks::array_size(w, dims, t)?;
+        let base = Box::new(std::mem::take(t));
+        *t = Datatype::Array(Array { dims: dims.to_vec(), base });
+        Ok(())
+    }
+
+    fn enumeration(&mut self, w: &mut impl Wire, size: u32, count: u32, t: &mut Enum) -> Result<()> {
+        self.chose();
+        self.base(w, &mut t.base)?;
+        w.require("size", t.base.size() == size, size.into(), "that of the base type")?;
+        if w.decoding() {
+            let smallest = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(2);
+            let count = w.bounded("members", count.into(), smallest)?;
+            t.members.resize(count, EnumMember::default());
+        }
+        for member in &mut t.members {
+            self.name(w, &mut member.name)?;
+            w.require("member name", !member.name.is_empty(), 0, "must not be empty")?;
+        }
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        t.members.iter_mut().try_for_each(|member| w.bytes("member value", size, &mut member.value))
+    }
+
+    fn array(&mut self, w: &mut impl Wire, size: u32, t: &mut Array) -> Result<()> {
+        if self.version != 2 {
+            self.chose();
+        }
+        let rank = usize::from(w.derived_u8("dimensionality", u8::try_from(t.dims.len()).unwrap_or(u8::MAX))?);
+        w.require("dimensionality", rank <= MAX_RANK, rank as u64, "at most 32")?;
+        if self.version < 3 {
+            w.reserved(3)?;
+        }
+        t.dims.resize(rank, 0);
+        t.dims.iter_mut().try_for_each(|dim| w.u32("dimension", dim))?;
+        if self.version < 3 {
+            w.reserved(rank.saturating_mul(4))?;
+        }
+        self.base(w, &mut t.base)?;
+        let expected = checks::array_size(w, &t.dims, &t.base)?;
+        w.require("size", expected == size, size.into(), "the number of elements times the size of the base type")
+    }
+}
+
+#[cfg(test)]
+mod tests;

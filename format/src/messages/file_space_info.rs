@@ -1,0 +1,140 @@
+//! How the file's space is managed (format specification 4.0, IV.A.2.x).
+
+use super::{Message, MessageType};
+use crate::{Addr, Fault, Record, Result, Wire};
+
+/// Who hands out space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum SpaceStrategy {
+    /// Free-space managers, aggregators, and the driver.
+    #[default]
+    FreeSpace,
+    /// Free-space managers with pages, aggregators, and the driver.
+    Paged,
+    /// Aggregators and the driver.
+    Aggregators,
+    /// The driver alone.
+    None,
+}
+
+impl SpaceStrategy {
+    fn from_number(number: u8) -> Option<Self> {
+        Some(match number {
+            0 => SpaceStrategy::FreeSpace,
+            1 => SpaceStrategy::Paged,
+            2 => SpaceStrategy::Aggregators,
+            3 => SpaceStrategy::None,
+            _ => return None,
+        })
+    }
+
+    fn number(self) -> u8 {
+        match self {
+            SpaceStrategy::FreeSpace => 0,
+            SpaceStrategy::Paged => 1,
+            SpaceStrategy::Aggregators => 2,
+            SpaceStrategy::None => 3,
+        }
+    }
+}
+
+/// The file space info message, in the superblock extension. Version 0, of HDF5 1.10.0 before its release, is read,
+/// and written as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSpaceInfo {
+    /// 0 or 1.
+    pub version: u8,
+    /// Who hands out space.
+    pub strategy: SpaceStrategy,
+    /// The free-space managers, if free space is kept when the file is closed: six (version 0), or twelve, first
+    /// those of small sections, then those of large ones.
+    pub managers: Option<Vec<Addr>>,
+    /// The smallest free section that is kept (bytes).
+    pub threshold: u64,
+    /// Bytes of a page.
+    pub page_size: u64,
+    /// Free space of a metadata page below which it is not kept (bytes).
+    pub page_end_threshold: u16,
+    /// The end of the space in use before the free-space managers were written.
+    pub end_before_managers: Addr,
+}
+
+impl Default for FileSpaceInfo {
+    fn default() -> Self {
+        FileSpaceInfo {
+            version: 1,
+            strategy: SpaceStrategy::FreeSpace,
+            managers: None,
+            threshold: 1,
+            page_size: 4096,
+            page_end_threshold: 0,
+            end_before_managers: Addr::UNDEFINED,
+        }
+    }
+}
+
+/// The largest page (bytes).
+const MAX_PAGE: u64 = 1 << 30;
+
+impl FileSpaceInfo {
+    fn managers(&mut self, w: &mut impl Wire, present: bool, count: usize) -> Result<()> {
+        if !present {
+            self.managers = None;
+            return Ok(());
+        }
+        let managers = self.managers.get_or_insert_default();
+        if w.decoding() {
+            managers.resize(count, Addr::UNDEFINED);
+        }
+        w.require("managers", managers.len() == count, managers.len() as u64, "6 in version 0, 12 in version 1")?;
+        managers.iter_mut().try_for_each(|manager| w.addr("manager", manager))
+    }
+
+    fn version_0(&mut self, w: &mut impl Wire) -> Result<()> {
+        let number = match (self.strategy, &self.managers) {
+            (SpaceStrategy::FreeSpace | SpaceStrategy::Paged, Some(_)) => 1,
+            (SpaceStrategy::FreeSpace | SpaceStrategy::Paged, None) => 2,
+            (SpaceStrategy::Aggregators, _) => 3,
+            (SpaceStrategy::None, _) => 4,
+        };
+        let number = w.derived_u8("strategy", number)?;
+        self.strategy = match number {
+            1 | 2 => SpaceStrategy::FreeSpace,
+            3 => SpaceStrategy::Aggregators,
+            4 => SpaceStrategy::None,
+            found => {
+                let rule = "a strategy is 1 to 4 in version 0";
+                return Err(w.fault("strategy", Fault::Value { found: found.into(), rule }));
+            }
+        };
+        w.length("threshold", &mut self.threshold)?;
+        self.managers(w, number == 1, 6)
+    }
+
+    fn version_1(&mut self, w: &mut impl Wire) -> Result<()> {
+        let number = w.derived_u8("strategy", self.strategy.number())?;
+        let fault = Fault::Value { found: number.into(), rule: "a strategy is 0 to 3" };
+        self.strategy = SpaceStrategy::from_number(number).ok_or_else(|| w.fault("strategy", fault))?;
+        let persists = w.derived_u8("persist", self.managers.is_some().into())?;
+        w.length("threshold", &mut self.threshold)?;
+        w.length("page size", &mut self.page_size)?;
+        let sound = self.page_size > 0 && self.page_size <= MAX_PAGE;
+        w.require("page size", sound, self.page_size, "1 byte to 1 GiB")?;
+        w.u16("page end threshold", &mut self.page_end_threshold)?;
+        w.addr("end before managers", &mut self.end_before_managers)?;
+        self.managers(w, persists != 0, 12)
+    }
+}
+
+impl Record for FileSpaceInfo {
+    const NAME: &'static str = "file space info";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.version(0..=1, &mut self.version)?;
+        if self.version == 0 { self.version_0(w) } else { self.version_1(w) }
+    }
+}
+
+impl Message for FileSpaceInfo {
+    const TYPE: MessageType = MessageType::FILE_SPACE_INFO;
+}

@@ -1,0 +1,417 @@
+//! How the elements of a dataset are laid out (format specification 4.0, IV.A.2.i).
+
+use super::{Message, MessageType};
+use crate::{Addr, ExtensibleArrayParameters, Fault, Profile, Record, Result, Width, Wire};
+
+/// The data layout message.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LayoutMessage {
+    /// 1 to 5.
+    pub version: u8,
+    /// Where the elements are.
+    pub storage: Storage,
+}
+
+/// Where the elements of a dataset are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Storage {
+    /// In the message.
+    Compact {
+        /// The elements.
+        data: Vec<u8>,
+        /// Versions 1 and 2: dimensions that repeat the dataspace, truncated to 32 bits, and are ignored.
+        dims: Vec<u32>,
+    },
+    /// In one run of bytes.
+    Contiguous {
+        /// The first byte; undefined if no space is allocated.
+        addr: Addr,
+        /// The number of bytes; in versions 1 and 2 it follows from datatype and dataspace, and is 0 here.
+        size: u64,
+        /// Versions 1 and 2: dimensions that repeat the dataspace, truncated to 32 bits, and are ignored.
+        dims: Vec<u32>,
+    },
+    /// In chunks.
+    Chunked(ChunkedStorage),
+    /// In other datasets (versions 4 and 5).
+    Virtual {
+        /// The global heap collection that holds the mappings; undefined if there are none.
+        heap: Addr,
+        /// The object of the collection.
+        index: u32,
+    },
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Storage::Contiguous { addr: Addr::UNDEFINED, size: 0, dims: Vec::new() }
+    }
+}
+
+/// Chunks, and where they are looked up.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ChunkedStorage {
+    /// The dimensions of a chunk (`[rank]`, elements).
+    pub dims: Vec<u64>,
+    /// Bytes of an element.
+    pub element_size: u64,
+    /// Whether chunks that reach over the extent are stored without filters (versions 4 and 5).
+    pub unfiltered_edges: bool,
+    /// The chunk index.
+    pub index: ChunkIndex,
+    /// The root of the index, or the chunks themselves where there is none; undefined before there are chunks.
+    pub addr: Addr,
+}
+
+impl ChunkedStorage {
+    /// Bytes of a chunk before the filters, or `None` if they do not fit 64 bits.
+    pub fn chunk_bytes(&self) -> Option<u64> {
+        self.dims.iter().try_fold(self.element_size, |n, d| n.checked_mul(*d))
+    }
+}
+
+/// What finds a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ChunkIndex {
+    /// A version 1 B-tree (versions 1 to 3).
+    #[default]
+    Btree1,
+    /// Nothing: the only chunk is at the address.
+    Single {
+        /// How the chunk is stored, if it went through filters.
+        filtered: Option<FilteredChunk>,
+    },
+    /// Nothing: all chunks lie behind one another.
+    Implicit,
+    /// A fixed array.
+    FixedArray {
+        /// Bits of the number of elements in a page.
+        page_bits: u8,
+    },
+    /// An extensible array.
+    ExtensibleArray(ExtensibleArrayParameters),
+    /// A version 2 B-tree.
+    Btree2 {
+        /// Bytes of a node.
+        node_size: u32,
+        /// How full a node is when it is split (percent).
+        split: u8,
+        /// How full a node is when it is merged (percent).
+        merge: u8,
+    },
+}
+
+/// How the only chunk is stored when it went through filters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FilteredChunk {
+    /// Stored bytes.
+    pub size: u64,
+    /// Bit `i` set: filter `i` was skipped.
+    pub filter_mask: u32,
+}
+
+/// Most dimensions of a chunk, that of the element size included.
+const MAX_DIMS: u8 = 33;
+
+const COMPACT: u8 = 0;
+const CONTIGUOUS: u8 = 1;
+const CHUNKED: u8 = 2;
+const VIRTUAL: u8 = 3;
+
+const UNFILTERED_EDGES: u8 = 0x01;
+const SINGLE_FILTERED: u8 = 0x02;
+
+impl LayoutMessage {
+    /// The message that a file of this profile holds. `filtered` says whether the dataset has filters.
+    pub fn new(profile: Profile, storage: Storage, filtered: bool) -> Self {
+        LayoutMessage { version: Self::version_for(profile, &storage, filtered), storage }
+    }
+
+    /// The version in which a file of this profile holds `storage`. `filtered` says whether the dataset has filters.
+    pub fn version_for(profile: Profile, storage: &Storage, filtered: bool) -> u8 {
+        match storage {
+            Storage::Compact { .. } | Storage::Contiguous { .. } => 3,
+            Storage::Virtual { .. } => 4,
+            Storage::Chunked(chunks) => match chunks.index {
+                ChunkIndex::Btree1 => 3,
+                _ if chunks.chunk_bytes().is_none_or(|bytes| bytes > u32::MAX.into()) => 5,
+                ChunkIndex::Implicit => 4,
+                _ if filtered && profile >= Profile::V200 => 5,
+                _ => 4,
+            },
+        }
+    }
+
+    fn class(&self) -> u8 {
+        match &self.storage {
+            Storage::Compact { .. } => COMPACT,
+            Storage::Contiguous { .. } => CONTIGUOUS,
+            Storage::Chunked(_) => CHUNKED,
+            Storage::Virtual { .. } => VIRTUAL,
+        }
+    }
+
+    fn set_class(&mut self, w: &impl Wire, class: u8) -> Result<()> {
+        if !w.decoding() || class == self.class() {
+            return Ok(());
+        }
+        self.storage = match class {
+            COMPACT => Storage::Compact { data: Vec::new(), dims: Vec::new() },
+            CONTIGUOUS => Storage::default(),
+            CHUNKED => Storage::Chunked(ChunkedStorage::default()),
+            VIRTUAL => Storage::Virtual { heap: Addr::UNDEFINED, index: 0 },
+            found => {
+                let rule = "a class is 0 (compact), 1 (contiguous), 2 (chunked) or 3 (virtual)";
+                return Err(w.fault("class", Fault::Value { found: found.into(), rule }));
+            }
+        };
+        Ok(())
+    }
+
+    /// Versions 1 and 2.
+    fn old(&mut self, w: &mut impl Wire) -> Result<()> {
+        let dims = match &self.storage {
+            Storage::Compact { dims, .. } | Storage::Contiguous { dims, .. } => dims.len(),
+            Storage::Chunked(chunks) => chunks.dims.len().saturating_add(1),
+            Storage::Virtual { .. } => 0,
+        };
+        let rank = w.derived_u8("dimensionality", u8::try_from(dims).unwrap_or(u8::MAX))?;
+        w.require("dimensionality", rank > 0 && rank <= MAX_DIMS, rank.into(), "1 to 33")?;
+        let class = w.derived_u8("class", self.class())?;
+        w.require("class", class <= CHUNKED, class.into(), "compact, contiguous or chunked before version 4")?;
+        self.set_class(w, class)?;
+        w.reserved(5)?;
+        match &mut self.storage {
+            Storage::Compact { data, dims } => {
+                ignored_dims(w, rank, dims)?;
+                let size = w.derived("size", Width::FOUR, data.len() as u64)?;
+                let size = w.bounded("size", size, 1)?;
+                w.bytes("data", size, data)
+            }
+            Storage::Contiguous { addr, dims, .. } => {
+                w.addr("address", addr)?;
+                ignored_dims(w, rank, dims)
+            }
+            Storage::Chunked(chunks) => {
+                w.addr("B-tree", &mut chunks.addr)?;
+                chunks.dims(w, rank, Width::FOUR)
+            }
+            Storage::Virtual { .. } => Ok(()),
+        }
+    }
+
+    /// Versions 3 to 5.
+    fn new_style(&mut self, w: &mut impl Wire) -> Result<()> {
+        let class = w.derived_u8("class", self.class())?;
+        let version = self.version;
+        w.require("class", class != VIRTUAL || version > 3, class.into(), "virtual storage needs version 4")?;
+        self.set_class(w, class)?;
+        match &mut self.storage {
+            Storage::Compact { data, .. } => {
+                let size = super::count_u16(w, "size", data.len())?;
+                let size = w.derived_u16("size", size)?;
+                w.bytes("data", size.into(), data)
+            }
+            Storage::Contiguous { addr, size, .. } => {
+                w.addr("address", addr)?;
+                w.length("size", size)
+            }
+            Storage::Chunked(chunks) if version == 3 => {
+                let rank = chunks.rank(w)?;
+                w.addr("B-tree", &mut chunks.addr)?;
+                chunks.dims(w, rank, Width::FOUR)
+            }
+            Storage::Chunked(chunks) => chunks.indexed(w),
+            Storage::Virtual { heap, index } => {
+                w.addr("global heap", heap)?;
+                w.u32("heap object", index)
+            }
+        }
+    }
+}
+
+fn ignored_dims(w: &mut impl Wire, rank: u8, dims: &mut Vec<u32>) -> Result<()> {
+    dims.resize(rank.into(), 0);
+    dims.iter_mut().try_for_each(|dim| w.u32("dimension", dim))
+}
+
+impl ChunkedStorage {
+    fn rank(&self, w: &mut impl Wire) -> Result<u8> {
+        let rank = u8::try_from(self.dims.len().saturating_add(1)).unwrap_or(u8::MAX);
+        let rank = w.derived_u8("dimensionality", rank)?;
+        w.require("dimensionality", rank > 1 && rank <= MAX_DIMS, rank.into(), "2 to 33")?;
+        Ok(rank)
+    }
+
+    /// `rank` dimensions, of which the last is the size of an element.
+    fn dims(&mut self, w: &mut impl Wire, rank: u8, width: Width) -> Result<()> {
+        w.require("dimensionality", rank > 1, rank.into(), "at least 2")?;
+        self.dims.resize(usize::from(rank).saturating_sub(1), 0);
+        for dim in self.dims.iter_mut().chain(std::iter::once(&mut self.element_size)) {
+            w.uint("chunk dimension", width, dim)?;
+            w.require("chunk dimension", *dim != 0, 0, "must not be 0")?;
+        }
+        Ok(())
+    }
+
+    fn flags(&self) -> u8 {
+        let single = matches!(self.index, ChunkIndex::Single { filtered: Some(_) });
+        (if self.unfiltered_edges { UNFILTERED_EDGES } else { 0 }) | (if single { SINGLE_FILTERED } else { 0 })
+    }
+
+    fn number(index: &ChunkIndex) -> u8 {
+        match index {
+            ChunkIndex::Btree1 => 0,
+            ChunkIndex::Single { .. } => 1,
+            ChunkIndex::Implicit => 2,
+            ChunkIndex::FixedArray { .. } => 3,
+            ChunkIndex::ExtensibleArray(_) => 4,
+            ChunkIndex::Btree2 { .. } => 5,
+        }
+    }
+
+    /// Versions 4 and 5.
+    fn indexed(&mut self, w: &mut impl Wire) -> Result<()> {
+        let flags = w.derived_u8("flags", self.flags())?;
+        w.require("flags", flags & !0x03 == 0, flags.into(), "only the flags 1 and 2 exist")?;
+        self.unfiltered_edges = flags & UNFILTERED_EDGES != 0;
+        let rank = self.rank(w)?;
+        let largest = self.dims.iter().copied().fold(self.element_size, u64::max);
+        let width = w.derived_u8("dimension width", u8::try_from(Width::for_value(largest).bytes()).unwrap_or(8))?;
+        let fault = Fault::Value { found: width.into(), rule: "1 to 8 bytes" };
+        let width = Width::new(width).ok_or_else(|| w.fault("dimension width", fault))?;
+        self.dims(w, rank, width)?;
+        let number = w.derived_u8("chunk index type", Self::number(&self.index))?;
+        if w.decoding() {
+            self.index = match number {
+                1 => ChunkIndex::Single { filtered: (flags & SINGLE_FILTERED != 0).then(FilteredChunk::default) },
+                2 => ChunkIndex::Implicit,
+                3 => ChunkIndex::FixedArray { page_bits: 0 },
+                4 => ChunkIndex::ExtensibleArray(ExtensibleArrayParameters::default()),
+                5 => ChunkIndex::Btree2 { node_size: 0, split: 0, merge: 0 },
+                found => {
+                    let rule = "a chunk index type is 1 to 5";
+                    return Err(w.fault("chunk index type", Fault::Value { found: found.into(), rule }));
+                }
+            };
+        }
+        self.index.wire(w)?;
+        w.addr("chunk index", &mut self.addr)
+    }
+}
+
+impl ChunkIndex {
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        match self {
+            ChunkIndex::Btree1 => {
+                let rule = "version 1 B-trees belong to layout versions 1 to 3";
+                Err(w.fault("chunk index type", Fault::Value { found: 0, rule }))
+            }
+            ChunkIndex::Single { filtered: None } | ChunkIndex::Implicit => Ok(()),
+            ChunkIndex::Single { filtered: Some(chunk) } => {
+                w.length("chunk size", &mut chunk.size)?;
+                w.u32("filter mask", &mut chunk.filter_mask)
+            }
+            ChunkIndex::FixedArray { page_bits } => {
+                w.u8("page bits", page_bits)?;
+                w.require("page bits", *page_bits != 0, 0, "must not be 0")
+            }
+            ChunkIndex::ExtensibleArray(parameters) => {
+                w.u8("bits of largest index", &mut parameters.max_bits)?;
+                w.u8("elements in index block", &mut parameters.index_elements)?;
+                w.u8("data blocks of first super block", &mut parameters.min_pointers)?;
+                w.u8("elements of smallest data block", &mut parameters.min_elements)?;
+                w.u8("page bits", &mut parameters.page_bits)?;
+                let smallest = parameters.max_bits.min(parameters.index_elements).min(parameters.min_pointers);
+                let smallest = smallest.min(parameters.min_elements).min(parameters.page_bits);
+                w.require("extensible array parameters", smallest != 0, 0, "none is 0")
+            }
+            ChunkIndex::Btree2 { node_size, split, merge } => {
+                w.u32("node size", node_size)?;
+                for (field, percent) in [("split percent", split), ("merge percent", merge)] {
+                    w.u8(field, percent)?;
+                    w.require(field, *percent > 0 && *percent <= 100, (*percent).into(), "1 to 100")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Record for LayoutMessage {
+    const NAME: &'static str = "data layout";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.version(1..=5, &mut self.version)?;
+        if self.version < 3 { self.old(w) } else { self.new_style(w) }
+    }
+}
+
+impl Message for LayoutMessage {
+    const TYPE: MessageType = MessageType::LAYOUT;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Widths, decode, encode};
+
+    fn chunked(index: ChunkIndex) -> Storage {
+        Storage::Chunked(ChunkedStorage {
+            dims: vec![10, 300],
+            element_size: 4,
+            unfiltered_edges: index != ChunkIndex::Btree1,
+            index,
+            addr: Addr::new(0x800),
+        })
+    }
+
+    #[test]
+    fn comes_back_from_bytes_in_every_version() {
+        let mut messages = Vec::new();
+        for version in 1..=5 {
+            let dims = if version < 3 { vec![3, 8] } else { Vec::new() };
+            let size = if version < 3 { 0 } else { 24 };
+            messages.push((version, Storage::Compact { data: vec![7; 5], dims: dims.clone() }));
+            messages.push((version, Storage::Contiguous { addr: Addr::new(9), size, dims }));
+        }
+        messages.extend((1..=3).map(|version| (version, chunked(ChunkIndex::Btree1))));
+        for index in [
+            ChunkIndex::Single { filtered: None },
+            ChunkIndex::Single { filtered: Some(FilteredChunk { size: 77, filter_mask: 1 }) },
+            ChunkIndex::Implicit,
+            ChunkIndex::FixedArray { page_bits: 10 },
+            ChunkIndex::ExtensibleArray(ExtensibleArrayParameters::default()),
+            ChunkIndex::Btree2 { node_size: 2048, split: 100, merge: 40 },
+        ] {
+            messages.extend((4..=5).map(|version| (version, chunked(index))));
+        }
+        messages.push((4, Storage::Virtual { heap: Addr::new(4096), index: 1 }));
+        for (version, storage) in messages {
+            let message = LayoutMessage { version, storage };
+            let bytes = encode(&message, Widths::default()).unwrap();
+            assert_eq!(decode::<LayoutMessage>(&bytes, Widths::default()).unwrap(), message);
+        }
+    }
+
+    #[test]
+    fn refuses_what_a_version_cannot_hold() {
+        let virtual_storage = Storage::Virtual { heap: Addr::new(1), index: 0 };
+        for (version, storage) in [(3, virtual_storage.clone()), (1, virtual_storage), (4, chunked(ChunkIndex::Btree1))]
+        {
+            assert!(encode(&LayoutMessage { version, storage }, Widths::default()).is_err());
+        }
+    }
+
+    #[test]
+    fn big_filtered_chunks_need_version_5() {
+        let mut storage = chunked(ChunkIndex::FixedArray { page_bits: 10 });
+        assert_eq!(LayoutMessage::version_for(Profile::V110, &storage, true), 4);
+        assert_eq!(LayoutMessage::version_for(Profile::V200, &storage, true), 5);
+        assert_eq!(LayoutMessage::version_for(Profile::V200, &storage, false), 4);
+        if let Storage::Chunked(chunks) = &mut storage {
+            chunks.dims = vec![1 << 20, 1 << 12];
+        }
+        assert_eq!(LayoutMessage::version_for(Profile::V110, &storage, false), 5);
+    }
+}

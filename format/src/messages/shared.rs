@@ -1,0 +1,155 @@
+//! Messages that are stored elsewhere (format specification 4.0, IV.A.2, "Shared Message").
+
+use super::Message;
+use crate::{Addr, Fault, Record, Result, Widths, Wire, decode_prefix};
+
+/// Where a shared message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SharedPlace {
+    /// In the header of a committed datatype, at this address.
+    Committed(Addr),
+    /// In the heap of shared messages, under this heap ID.
+    Heap([u8; 8]),
+}
+
+/// What an object header holds in place of a shared message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedMessage {
+    /// 1 to 3.
+    pub version: u8,
+    /// Where the message is.
+    pub place: SharedPlace,
+}
+
+impl Default for SharedMessage {
+    fn default() -> Self {
+        SharedMessage::new(SharedPlace::Committed(Addr::UNDEFINED))
+    }
+}
+
+const IN_HEAP: u8 = 1;
+const COMMITTED: u8 = 2;
+
+impl SharedMessage {
+    /// The reference to a message at `place`, in the version that libhdf5 writes.
+    pub fn new(place: SharedPlace) -> Self {
+        let version = match place {
+            SharedPlace::Committed(_) => 2,
+            SharedPlace::Heap(_) => 3,
+        };
+        SharedMessage { version, place }
+    }
+}
+
+impl Record for SharedMessage {
+    const NAME: &'static str = "shared message";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.version(1..=3, &mut self.version)?;
+        let kind = match (self.version, self.place) {
+            (1 | 2, SharedPlace::Committed(_)) => 0,
+            (_, SharedPlace::Committed(_)) => COMMITTED,
+            (_, SharedPlace::Heap(_)) => IN_HEAP,
+        };
+        let kind = w.derived_u8("type", kind)?;
+        if w.decoding() {
+            self.place = match (self.version, kind) {
+                (3, IN_HEAP) => SharedPlace::Heap([0; 8]),
+                _ => SharedPlace::Committed(Addr::UNDEFINED),
+            };
+        }
+        if self.version == 1 {
+            w.reserved(6)?;
+            w.reserved(w.widths().length.bytes())?;
+        }
+        match &mut self.place {
+            SharedPlace::Committed(addr) => w.addr("object header", addr),
+            SharedPlace::Heap(_) if self.version < 3 => {
+                Err(w.fault("version", Fault::Version { allowed: 3..=3, found: self.version }))
+            }
+            SharedPlace::Heap(id) => w.fixed("heap ID", id),
+        }
+    }
+}
+
+/// A message that is here, or says where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shareable<M> {
+    /// The message itself.
+    Here(M),
+    /// Where it is.
+    Shared(SharedMessage),
+}
+
+impl<M: Default> Default for Shareable<M> {
+    fn default() -> Self {
+        Shareable::Here(M::default())
+    }
+}
+
+impl<M> Shareable<M> {
+    /// The message, if it is here.
+    pub fn here(&self) -> Option<&M> {
+        match self {
+            Shareable::Here(message) => Some(message),
+            Shareable::Shared(_) => None,
+        }
+    }
+
+    /// Where the message is, if it is elsewhere.
+    pub fn shared(&self) -> Option<&SharedMessage> {
+        match self {
+            Shareable::Here(_) => None,
+            Shareable::Shared(shared) => Some(shared),
+        }
+    }
+}
+
+impl<M: Message + Default> Shareable<M> {
+    /// Decodes the body of a message whose flags say whether it is shared. Bytes after it are padding.
+    ///
+    /// # Errors
+    /// A [`crate::DecodeError`] if the body is not such a message, or not a reference to one.
+    pub fn decode(body: &[u8], shared: bool, widths: Widths) -> Result<Self> {
+        if shared {
+            decode_prefix(body, widths).map(|(shared, _)| Shareable::Shared(shared))
+        } else {
+            decode_prefix(body, widths).map(|(message, _)| Shareable::Here(message))
+        }
+    }
+}
+
+/// The context that the bytes do not carry, which of the two it is, is put into the value before decoding.
+impl<M: Record> Record for Shareable<M> {
+    const NAME: &'static str = M::NAME;
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        match self {
+            Shareable::Here(message) => message.wire(w),
+            Shareable::Shared(shared) => w.record(shared),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{decode, encode};
+
+    #[test]
+    fn comes_back_from_bytes() {
+        let committed = SharedPlace::Committed(Addr::new(800));
+        let heap = SharedPlace::Heap([1, 2, 3, 4, 5, 6, 7, 8]);
+        for (version, place) in [(1, committed), (2, committed), (3, committed), (3, heap)] {
+            let shared = SharedMessage { version, place };
+            let bytes = encode(&shared, Widths::default()).unwrap();
+            assert_eq!(decode::<SharedMessage>(&bytes, Widths::default()).unwrap(), shared);
+        }
+    }
+
+    #[test]
+    fn cannot_write_a_heap_id_before_version_3() {
+        let shared = SharedMessage { version: 2, place: SharedPlace::Heap([0; 8]) };
+        assert!(encode(&shared, Widths::default()).is_err());
+    }
+}

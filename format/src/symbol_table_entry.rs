@@ -1,0 +1,81 @@
+//! Entries of symbol tables (format specification 4.0, III.C).
+
+use crate::{Addr, Fault, Record, Result, Wire};
+
+/// An entry of a symbol table node, and the way a version 0 or 1 superblock leads to the root group.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SymbolTableEntry {
+    /// Where the name begins in the group's local heap (bytes).
+    pub name_offset: u64,
+    /// The object header; undefined for soft links.
+    pub header: Addr,
+    /// What is known about the object without reading its header.
+    pub cache: SymbolCache,
+}
+
+/// What a symbol table entry says about its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SymbolCache {
+    /// Nothing.
+    #[default]
+    None,
+    /// The object is a group with this symbol table.
+    Group {
+        /// The version 1 B-tree of the names.
+        btree: Addr,
+        /// The local heap of the names.
+        heap: Addr,
+    },
+    /// The entry is a soft link.
+    SoftLink {
+        /// Where its value begins in the group's local heap (bytes).
+        value_offset: u32,
+    },
+}
+
+/// Bytes of the scratch-pad.
+const SCRATCH: usize = 16;
+
+impl SymbolTableEntry {
+    /// Bytes of an entry in a file of these widths.
+    pub fn size(widths: crate::Widths) -> usize {
+        widths.offset.bytes().saturating_add(widths.length.bytes()).saturating_add(SCRATCH).saturating_add(8)
+    }
+}
+
+impl Record for SymbolTableEntry {
+    const NAME: &'static str = "symbol table entry";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.length("name offset", &mut self.name_offset)?;
+        w.addr("object header", &mut self.header)?;
+        let mut kind = match self.cache {
+            SymbolCache::None => 0,
+            SymbolCache::Group { .. } => 1,
+            SymbolCache::SoftLink { .. } => 2,
+        };
+        w.u32("cache type", &mut kind)?;
+        if w.decoding() {
+            self.cache = match kind {
+                0 => SymbolCache::None,
+                1 => SymbolCache::Group { btree: Addr::UNDEFINED, heap: Addr::UNDEFINED },
+                2 => SymbolCache::SoftLink { value_offset: 0 },
+                found => {
+                    let rule = "a cache type is 0, 1 or 2";
+                    return Err(w.fault("cache type", Fault::Value { found: found.into(), rule }));
+                }
+            };
+        }
+        w.reserved(4)?;
+        let start = w.position();
+        match &mut self.cache {
+            SymbolCache::None => {}
+            SymbolCache::Group { btree, heap } => {
+                w.addr("B-tree", btree)?;
+                w.addr("local heap", heap)?;
+            }
+            SymbolCache::SoftLink { value_offset } => w.u32("link value offset", value_offset)?,
+        }
+        w.reserved(SCRATCH.saturating_sub(w.position().saturating_sub(start)))
+    }
+}
