@@ -67,7 +67,6 @@ impl<'a> BitReader<'a> {
         Ok(value)
     }
 
-    #[cfg_attr(not(test), expect(dead_code))]
     /// The number of zeros before the next one, which is taken too.
     #[inline]
     pub(crate) fn zeros(&mut self) -> Result<u32, Fault> {
@@ -117,7 +116,6 @@ impl<'a> BitWriter<'a> {
         }
     }
 
-    #[cfg_attr(not(test), expect(dead_code))]
     /// Appends zeros and a one.
     pub(crate) fn put_zeros(&mut self, mut zeros: u32) {
         while zeros >= 32 {

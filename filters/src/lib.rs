@@ -49,6 +49,7 @@ mod registry;
 mod scale_offset;
 mod scratch;
 mod shuffle;
+mod szip;
 #[cfg(any(feature = "native", feature = "pure"))]
 mod zlib;
 

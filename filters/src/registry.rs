@@ -64,6 +64,7 @@ impl Default for Registry {
         registry.register(crate::deflate::Deflate);
         registry.register(crate::shuffle::Shuffle);
         registry.register(crate::fletcher32::Fletcher32);
+        registry.register(crate::szip::Szip);
         registry.register(crate::nbit::Nbit);
         registry.register(crate::scale_offset::ScaleOffset);
         registry

@@ -1,0 +1,146 @@
+//! Samples from a stream of coded blocks.
+
+use super::{Coding, REST_OF_SEGMENT, SEGMENT};
+use crate::Fault;
+use crate::bits::BitReader;
+
+/// The largest number that the second extension uses for a pair of samples.
+const MAX_PAIR: u32 = 90;
+
+/// Fills `output` with samples.
+pub(super) fn decode(coding: &Coding, stream: &[u8], output: &mut [u8]) -> Result<(), Fault> {
+    if !output.len().is_multiple_of(coding.sample()) {
+        return Err(Fault::Corrupt("number of bytes"));
+    }
+    let mut decoder = Decoder { coding, reader: BitReader::new(stream), line: Vec::new() };
+    for line in output.chunks_mut(coding.line * coding.sample()) {
+        decoder.line(line.len() / coding.sample())?;
+        if coding.differences {
+            decoder.sum_up();
+        }
+        for (bytes, sample) in line.chunks_exact_mut(coding.sample()).zip(&decoder.line) {
+            coding.store(*sample, bytes);
+        }
+    }
+    Ok(())
+}
+
+struct Decoder<'a> {
+    coding: &'a Coding,
+    reader: BitReader<'a>,
+    /// The samples of the scanline so far; the first one as it is if the others are differences.
+    line: Vec<u32>,
+}
+
+impl Decoder<'_> {
+    /// Reads the blocks of a scanline of which `wanted` samples count.
+    fn line(&mut self, wanted: usize) -> Result<(), Fault> {
+        let Coding { bits, block, .. } = *self.coding;
+        let id_bits = self.coding.id_bits();
+        let uncoded = (1 << id_bits) - 1;
+        self.line.clear();
+        while self.line.len() < wanted {
+            let first = self.line.is_empty() && self.coding.differences;
+            let end = self.line.len() + block;
+            match self.reader.take(id_bits)? as u32 {
+                0 => self.low_entropy(first)?,
+                id if id == uncoded => {
+                    for _ in 0..block {
+                        self.sample(bits)?;
+                    }
+                }
+                id => {
+                    if first {
+                        self.sample(bits)?;
+                    }
+                    self.split(id - 1, end - self.line.len())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self, bits: u32) -> Result<(), Fault> {
+        self.line.push(self.reader.take(bits)? as u32);
+        Ok(())
+    }
+
+    /// Samples of which the low `k` bits stand apart from the others.
+    fn split(&mut self, k: u32, count: usize) -> Result<(), Fault> {
+        let start = self.line.len();
+        for _ in 0..count {
+            let high = self.reader.zeros()?;
+            self.line.push(high.wrapping_shl(k));
+        }
+        if k > 0 {
+            for sample in self.line.iter_mut().skip(start) {
+                *sample |= self.reader.take(k)? as u32;
+            }
+        }
+        Ok(())
+    }
+
+    /// Zero blocks, or a block in pairs of samples.
+    fn low_entropy(&mut self, first: bool) -> Result<(), Fault> {
+        let Coding { bits, block, .. } = *self.coding;
+        let pairs = self.reader.take(1)? == 1;
+        let start = self.line.len();
+        if first {
+            self.sample(bits)?;
+        }
+        if pairs {
+            return self.pairs(start + block);
+        }
+        let run = self.reader.zeros()? as usize + 1;
+        let at = start / block;
+        let left = self.coding.line_blocks() - at;
+        let run = match run {
+            REST_OF_SEGMENT => left.min(SEGMENT - at % SEGMENT),
+            run if run > REST_OF_SEGMENT => run - 1,
+            run => run,
+        };
+        if run > left {
+            return Err(Fault::Corrupt("run of zero blocks"));
+        }
+        self.line.resize(start + run * block, 0);
+        Ok(())
+    }
+
+    /// Pairs up to `end` samples; the first one of the scanline takes part in its pair as a zero.
+    fn pairs(&mut self, end: usize) -> Result<(), Fault> {
+        while self.line.len() < end {
+            let number = self.reader.zeros()?;
+            if number > MAX_PAIR {
+                return Err(Fault::Corrupt("pair of samples"));
+            }
+            let sum = (0..).find(|sum| (sum + 1) * (sum + 2) / 2 > number).unwrap_or_default();
+            let second = number - sum * (sum + 1) / 2;
+            if self.line.len().is_multiple_of(2) {
+                self.line.push(sum - second);
+            }
+            self.line.push(second);
+        }
+        Ok(())
+    }
+
+    /// Turns differences into samples: even ones count up and odd ones down, until one of the ends of the
+    /// range is reached, and from there on only to the other one.
+    fn sum_up(&mut self) {
+        let largest = self.coding.largest();
+        let mut samples = self.line.iter_mut();
+        let Some(mut last) = samples.next().map(|first| *first & largest) else { return };
+        for sample in samples {
+            let mapped = *sample;
+            let upper = last > largest / 2;
+            let room = if upper { largest - last } else { last };
+            last = if mapped.div_ceil(2) > room {
+                if upper { largest.wrapping_sub(mapped) } else { mapped }
+            } else if mapped % 2 == 0 {
+                last + mapped / 2
+            } else {
+                last - mapped.div_ceil(2)
+            } & largest;
+            *sample = last;
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Coded blocks from samples, with the choices that libaec makes.
+
+use super::{Coding, REST_OF_SEGMENT, SEGMENT};
+use crate::bits::BitWriter;
+
+/// Appends the stream for samples.
+pub(super) fn encode(coding: &Coding, input: &[u8], output: &mut Vec<u8>) {
+    let padded = coding.line_blocks() * coding.block;
+    let mut encoder = Encoder { coding, writer: BitWriter::new(output), k: 0 };
+    let mut line = Vec::with_capacity(padded);
+    for bytes in input.chunks(coding.line * coding.sample()) {
+        line.clear();
+        line.extend(bytes.chunks_exact(coding.sample()).map(|bytes| coding.load(bytes)));
+        let padding = if coding.differences { line.last().copied().unwrap_or_default() } else { 0 };
+        line.resize(padded, padding);
+        let mut reference = None;
+        if coding.differences {
+            reference = line.first().copied();
+            differences(coding.largest(), &mut line);
+        }
+        encoder.line(&line, reference);
+    }
+    encoder.writer.finish();
+}
+
+/// Replaces all samples but the first, which becomes zero, by differences; see `Decoder::sum_up`.
+fn differences(largest: u32, line: &mut [u32]) {
+    let Some((first, rest)) = line.split_first_mut() else { return };
+    let mut last = std::mem::take(first);
+    for sample in rest {
+        let value = *sample;
+        let room = last.min(largest - last);
+        *sample = match (value >= last, value.abs_diff(last)) {
+            (true, up) if up <= room => up * 2,
+            (false, down) if down <= room => down * 2 - 1,
+            (true, up) => last.min(room) + up,
+            (false, down) => (largest - last).min(room) + down,
+        };
+        last = value;
+    }
+}
+
+struct Encoder<'a> {
+    coding: &'a Coding,
+    writer: BitWriter<'a>,
+    /// The split of the block before.
+    k: u32,
+}
+
+/// Zero blocks that are not written yet.
+#[derive(Default)]
+struct Run {
+    blocks: usize,
+    reference: Option<u32>,
+}
+
+impl Encoder<'_> {
+    /// Appends the blocks of a scanline; `reference` is its first sample if the others are differences.
+    fn line(&mut self, line: &[u32], reference: Option<u32>) {
+        let mut run = Run::default();
+        let blocks = self.coding.line_blocks();
+        for (i, block) in line.chunks_exact(self.coding.block).enumerate() {
+            let reference = reference.filter(|_| i == 0);
+            if block.iter().any(|sample| *sample != 0) {
+                self.zeros(std::mem::take(&mut run), false);
+                self.block(block, reference);
+                continue;
+            }
+            run.blocks += 1;
+            run.reference = run.reference.or(reference);
+            if i + 1 == blocks || (i + 1) % SEGMENT == 0 {
+                self.zeros(std::mem::take(&mut run), true);
+            }
+        }
+    }
+
+    fn reference(&mut self, reference: Option<u32>) {
+        if let Some(sample) = reference {
+            self.writer.put(u64::from(sample), self.coding.bits);
+        }
+    }
+
+    fn zeros(&mut self, run: Run, ends_segment: bool) {
+        if run.blocks == 0 {
+            return;
+        }
+        self.writer.put(0, self.coding.id_bits() + 1);
+        self.reference(run.reference);
+        let number = match run.blocks {
+            blocks if blocks < REST_OF_SEGMENT => blocks - 1,
+            _ if ends_segment => REST_OF_SEGMENT - 1,
+            blocks => blocks,
+        };
+        self.writer.put_zeros(number as u32);
+    }
+
+    fn block(&mut self, block: &[u32], reference: Option<u32>) {
+        let coded = block.get(usize::from(reference.is_some())..).unwrap_or_default();
+        let id_bits = self.coding.id_bits();
+        let uncoded = coded.len() as u64 * u64::from(self.coding.bits);
+        let (k, split) = self.best_split(coded);
+        self.k = k;
+        let pairs = 1 + block.chunks_exact(2).map(|pair| pair_number(pair) + 1).sum::<u64>();
+        if split < uncoded && split < pairs {
+            self.writer.put(u64::from(k + 1), id_bits);
+            self.reference(reference);
+            coded.iter().for_each(|sample| self.writer.put_zeros(sample >> k));
+            if k > 0 {
+                coded.iter().for_each(|sample| self.writer.put(u64::from(*sample), k));
+            }
+        } else if uncoded <= pairs {
+            self.writer.put(u64::MAX, id_bits);
+            self.reference(reference);
+            coded.iter().for_each(|sample| self.writer.put(u64::from(*sample), self.coding.bits));
+        } else {
+            self.writer.put(1, id_bits + 1);
+            self.reference(reference);
+            block.chunks_exact(2).for_each(|pair| self.writer.put_zeros(pair_number(pair) as u32));
+        }
+    }
+
+    /// The split that takes the fewest bits, and how many it takes. There is one minimum, and it is seldom
+    /// far from that of the block before.
+    fn best_split(&self, coded: &[u32]) -> (u32, u64) {
+        let most = (1 << self.coding.id_bits()) - 3;
+        let bits = |k: u32| coded.iter().map(|sample| u64::from(sample >> k) + u64::from(k + 1)).sum::<u64>();
+        let mut best = (self.k, bits(self.k));
+        while best.0 < most {
+            match bits(best.0 + 1) {
+                fewer if fewer < best.1 => best = (best.0 + 1, fewer),
+                _ => break,
+            }
+        }
+        while best.0 > 0 {
+            match bits(best.0 - 1) {
+                fewer if fewer < best.1 => best = (best.0 - 1, fewer),
+                _ => break,
+            }
+        }
+        best
+    }
+}
+
+/// The number of a pair of samples: pairs are counted by their sum, then by the second sample.
+fn pair_number(pair: &[u32]) -> u64 {
+    let sum = pair.iter().map(|sample| u64::from(*sample)).sum::<u64>();
+    sum * (sum + 1) / 2 + u64::from(pair.last().copied().unwrap_or_default())
+}
