@@ -3,8 +3,10 @@
 mod canonical;
 mod columns;
 mod escape;
+mod render;
 mod type_text;
+mod walk;
 
 pub use columns::{space_text, storage_text};
-pub use type_text::integer as integer_of;
-pub use type_text::type_text;
+pub use escape::escape;
+pub use type_text::{integer as integer_of, type_text};

@@ -1,0 +1,155 @@
+//! The lines of the manifest: the listing with its values hashed.
+
+use sha2::{Digest, Sha256};
+
+use crate::model::{DatasetSpec, Dataspace, Datatype, FillValue, ObjectId, Objects, ReferenceKind, Selection};
+use crate::value::hex;
+
+use super::canonical::{CanonicalError, Places, Plan};
+use super::columns::{space_text, storage_text};
+use super::type_text::type_text;
+use super::walk::{Entry, Listing};
+
+/// Values above this many bytes are not hashed.
+const SKIP_BYTES: u64 = 4 << 30;
+/// Values are read in blocks of about this many bytes.
+const BLOCK_BYTES: u64 = 16 << 20;
+
+/// Reads the stored elements of a dataset under a selection; `None` if they cannot be read.
+pub type ReadValues<'a> = &'a dyn Fn(ObjectId, &Selection) -> Option<Vec<u8>>;
+
+/// What turns a listing into lines.
+pub struct Renderer<'a> {
+    store: &'a dyn Objects,
+    listing: &'a Listing,
+    read: ReadValues<'a>,
+}
+
+impl<'a> Renderer<'a> {
+    /// A renderer of a listing of `store`, whose datasets `read` reads.
+    pub fn new(store: &'a dyn Objects, listing: &'a Listing, read: ReadValues<'a>) -> Self {
+        Renderer { store, listing, read }
+    }
+
+    /// The lines in order, without their ends.
+    pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
+        self.listing.lines.iter().map(|line| {
+            let path = &line.path;
+            match &line.entry {
+                Entry::Plain(kind, text) => format!("{path}\t{kind}\t{text}\t-\t-\t-"),
+                Entry::Dataset(id, spec) => {
+                    let fill = self.fill_text(spec);
+                    let columns = [type_text(&spec.datatype), space_text(&spec.dataspace), storage_text(spec) + &fill];
+                    format!("{path}\tdataset\t{}\t{}", columns.join("\t"), self.hash_dataset(*id, spec))
+                }
+                Entry::Attribute(attribute) => {
+                    let (datatype, space) = (&attribute.datatype, &attribute.dataspace);
+                    let hash = hash(datatype, space, |plan, sha| {
+                        let stream = plan.stream(&attribute.value, self).ok()?;
+                        sha.update(&stream);
+                        Some(())
+                    });
+                    format!("{path}\tattribute\t{}\t{}\t-\t{hash}", type_text(datatype), space_text(space))
+                }
+            }
+        })
+    }
+
+    fn fill_text(&self, spec: &DatasetSpec) -> String {
+        let FillValue::Value(bytes) = &spec.fill.value else {
+            return String::new();
+        };
+        let text = match Plan::of(&spec.datatype) {
+            None => "unsupported".to_owned(),
+            Some(plan) if spec.datatype.is_indirect() => {
+                plan.stream(bytes, self).map_or("unreadable".to_owned(), |stream| hex(&stream))
+            }
+            Some(_) => hex(bytes),
+        };
+        format!(" fill={text}")
+    }
+
+    fn hash_dataset(&self, id: ObjectId, spec: &DatasetSpec) -> String {
+        hash(&spec.datatype, &spec.dataspace, |plan, sha| {
+            for selection in blocks(spec.dataspace.dims(), u64::from(spec.datatype.size()), BLOCK_BYTES) {
+                let stored = (self.read)(id, &selection)?;
+                sha.update(&plan.stream(&stored, self).ok()?);
+            }
+            Some(())
+        })
+    }
+}
+
+impl Places for Renderer<'_> {
+    fn heap(&self, element: &[u8]) -> Result<Vec<u8>, CanonicalError> {
+        self.store.read_heap(element).map_err(|error| CanonicalError::Heap(Box::new(error)))
+    }
+
+    fn path(&self, reference: &[u8]) -> Vec<u8> {
+        let object = self.store.dereference(ReferenceKind::Object1, reference).ok().flatten();
+        object.and_then(|id| self.listing.paths.get(&id)).cloned().unwrap_or_default()
+    }
+}
+
+/// The last column: the hash of what `feed` feeds, or the word for why there is none.
+fn hash(datatype: &Datatype, space: &Dataspace, feed: impl FnOnce(&Plan, &mut Sha256) -> Option<()>) -> String {
+    let Some(plan) = Plan::of(datatype) else {
+        return "unsupported".to_owned();
+    };
+    let mut sha = Sha256::new();
+    let elements = space.elements();
+    if elements != Some(0) {
+        let bytes = elements.and_then(|n| n.checked_mul(u64::from(datatype.size())));
+        if bytes.is_none_or(|bytes| bytes > SKIP_BYTES) {
+            return "skipped".to_owned();
+        }
+        if feed(&plan, &mut sha).is_none() {
+            return "unreadable".to_owned();
+        }
+    }
+    hex(&sha.finalize())
+}
+
+/// Selections that cover `dims` (`[rank]`, elements) in row-major order, each of about `block` bytes.
+fn blocks(dims: &[u64], element: u64, block: u64) -> Vec<Selection> {
+    // The dimension to cut: what lies behind it is small enough to be taken whole.
+    let mut inner = element.max(1);
+    let mut cut = dims.len().saturating_sub(1);
+    while let Some(bytes) =
+        dims.get(cut).and_then(|dim| inner.checked_mul(*dim)).filter(|bytes| cut > 0 && *bytes <= block)
+    {
+        inner = bytes;
+        cut -= 1;
+    }
+    let Some((outer, [length, rest @ ..])) = dims.split_at_checked(cut) else {
+        return vec![Selection::All];
+    };
+    let step = (block / inner).max(1).min(*length);
+    if outer.is_empty() && step == *length {
+        return vec![Selection::All];
+    }
+    let mut at = vec![0; outer.len()];
+    let mut selections = Vec::new();
+    loop {
+        for first in (0..*length).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
+            let start: Vec<_> = at.iter().copied().chain([first]).chain(rest.iter().map(|_| 0)).collect();
+            let count: Vec<_> =
+                at.iter().map(|_| 1).chain([step.min(length - first)]).chain(rest.iter().copied()).collect();
+            selections.push(Selection::block(&start, &count));
+        }
+        // The next index of the outer dimensions, the last one first.
+        let Some(next) =
+            (0..outer.len()).rev().find(|d| at.get(*d).zip(outer.get(*d)).is_some_and(|(a, o)| a + 1 < *o))
+        else {
+            return selections;
+        };
+        at.iter_mut().skip(next + 1).for_each(|a| *a = 0);
+        if let Some(a) = at.get_mut(next) {
+            *a += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "render_tests.rs"]
+mod tests;

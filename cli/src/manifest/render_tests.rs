@@ -1,0 +1,161 @@
+use super::*;
+use crate::model::memory::MemoryStore;
+use crate::model::{
+    Attribute, ByteOrder, Chunks, Fill, Layout, LinkTarget, Name, ObjectKind, ObjectSpec, Reference, Shape, Sign,
+    VarLen,
+};
+
+fn u16be() -> Datatype {
+    Datatype::integer(2, ByteOrder::Big, Sign::Unsigned)
+}
+
+fn dataset(datatype: Datatype, dims: &[u64]) -> DatasetSpec {
+    DatasetSpec { datatype, dataspace: Dataspace::Simple(Shape::fixed(dims)), ..Default::default() }
+}
+
+fn create(store: &MemoryStore, parent: ObjectId, name: &str, spec: DatasetSpec, bytes: &[u8]) -> ObjectId {
+    let id = store.create(parent, &name.into(), &ObjectSpec::Dataset(Box::new(spec))).unwrap();
+    let chunks = store.dataset(id).unwrap();
+    let origin = crate::model::ChunkCoord::origin(chunks.spec().unwrap().dataspace.rank());
+    chunks.write(&origin, 0, bytes).unwrap();
+    id
+}
+
+/// The manifest of a store whose datasets are all of one chunk and small.
+fn manifest(store: &MemoryStore) -> Vec<String> {
+    let listing = Listing::of(store);
+    let read = |id, selection: &Selection| {
+        assert_eq!(*selection, Selection::All);
+        let chunks = store.dataset(id).ok()?;
+        let rank = chunks.spec().ok()?.dataspace.rank();
+        let chunk = chunks.chunk(&crate::model::ChunkCoord::origin(rank)).ok()??;
+        let mut bytes = vec![0; chunk.size as usize];
+        chunks.read(&chunk, 0, &mut bytes).ok()?;
+        Some(bytes)
+    };
+    Renderer::new(store, &listing, &read).lines().collect()
+}
+
+fn sha(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+#[test]
+fn an_empty_file_is_its_root() {
+    assert_eq!(manifest(&MemoryStore::new()), ["/\tgroup\t-\t-\t-\t-"]);
+}
+
+#[test]
+fn lines_come_depth_first_and_sorted_bytewise() {
+    let store = MemoryStore::new();
+    let group = |parent, name: &str| store.create(parent, &name.into(), &ObjectSpec::Group).unwrap();
+    let b = group(store.root(), "b");
+    group(b, "z");
+    group(store.root(), "a\n");
+    group(store.root(), "B");
+    store.add_link(store.root(), &"c".into(), &LinkTarget::Hard(b)).unwrap();
+    store.add_link(store.root(), &"d".into(), &LinkTarget::Soft("/b\t".into())).unwrap();
+    let external = LinkTarget::External { file: "f.h5".into(), path: "/x".into() };
+    store.add_link(b, &"e".into(), &external).unwrap();
+    store.add_link(b, &"u".into(), &LinkTarget::UserDefined { class: 187, data: vec![] }).unwrap();
+    let invalid = Name::from(&b"\xFF"[..]);
+    store.create(store.root(), &invalid, &ObjectSpec::Datatype(u16be())).unwrap();
+    let lines = manifest(&store);
+    let short: Vec<_> = lines.iter().map(|line| line.strip_suffix("\t-\t-\t-").unwrap()).collect();
+    assert_eq!(
+        short,
+        [
+            "/\tgroup\t-",
+            "/B\tgroup\t-",
+            "/a\\n\tgroup\t-",
+            "/b\tgroup\t-",
+            "/b/e\texternal\tf.h5:/x",
+            "/b/u\tunknown-link\t187",
+            "/b/z\tgroup\t-",
+            "/c\thard\t/b",
+            "/d\tsoft\t/b\\t",
+            "/\\xFF\tdatatype\tu16be",
+        ]
+    );
+}
+
+#[test]
+fn datasets_show_type_space_storage_and_hash() {
+    let store = MemoryStore::new();
+    let fill = Fill { value: FillValue::Value(vec![0, 7]), ..Default::default() };
+    let spec = DatasetSpec { fill, layout: Layout::Chunked(vec![2]), ..dataset(u16be(), &[2]) };
+    create(&store, store.root(), "d", spec, &[1, 2, 3, 4]);
+    let line = format!("/d\tdataset\tu16be\t[2]/[2]\tchunked[2] fill=0007\t{}", sha(&[2, 1, 4, 3]));
+    assert_eq!(manifest(&store).last(), Some(&line));
+}
+
+#[test]
+fn attributes_follow_their_object_before_its_links() {
+    let store = MemoryStore::new();
+    let group = store.create(store.root(), &"g".into(), &ObjectSpec::Group).unwrap();
+    for (object, name) in [(store.root(), "b"), (store.root(), "a"), (group, "c")] {
+        let value = Attribute {
+            name: name.into(),
+            datatype: u16be(),
+            dataspace: Dataspace::Scalar,
+            value: vec![1, 2],
+            creation_order: None,
+        };
+        store.set_attribute(object, &value).unwrap();
+    }
+    let lines = manifest(&store);
+    let paths: Vec<_> = lines.iter().map(|line| line.split('\t').next().unwrap()).collect();
+    assert_eq!(paths, ["/", "/@a", "/@b", "/g", "/g@c"]);
+    assert_eq!(lines[1], format!("/@a\tattribute\tu16be\tscalar\t-\t{}", sha(&[2, 1])));
+}
+
+#[test]
+fn references_show_the_path_under_which_their_object_was_listed() {
+    let store = MemoryStore::new();
+    let target = store.create(store.root(), &"target".into(), &ObjectSpec::Group).unwrap();
+    let stored = store.reference(target).unwrap();
+    let datatype = Datatype::Reference(Reference { kind: ReferenceKind::Object1, size: stored.len() as u32 });
+    create(&store, store.root(), "r", dataset(datatype, &[1]), &stored);
+    let line = &manifest(&store)[1];
+    assert!(line.ends_with(&sha(b"\x07\0\0\0\0\0\0\0/target")), "{line}");
+}
+
+#[test]
+fn what_has_no_hash_says_why() {
+    let region = Datatype::Reference(Reference { kind: ReferenceKind::Region1, size: 12 });
+    let null = Dataspace::Null;
+    let feed = |_: &Plan, _: &mut Sha256| -> Option<()> { panic!("there is nothing to feed") };
+    assert_eq!(hash(&region, &null, feed), "unsupported");
+    assert_eq!(hash(&u16be(), &null, feed), sha(b""));
+    let space = |n| Dataspace::Simple(Shape::fixed(&[n]));
+    assert_eq!(hash(&u16be(), &space((2 << 30) + 1), feed), "skipped");
+    assert_eq!(hash(&u16be(), &space(2 << 30), |_, _| None), "unreadable");
+    assert_eq!(hash(&u16be(), &Dataspace::Simple(Shape::fixed(&[u64::MAX, 3])), feed), "skipped");
+}
+
+#[test]
+fn a_string_that_the_heap_does_not_have_is_unreadable() {
+    let kind = crate::model::VarLenKind::String { padding: Default::default(), character_set: Default::default() };
+    let datatype = Datatype::VarLen(VarLen { kind, size: 16, base: Box::default() });
+    let store = MemoryStore::new();
+    create(&store, store.root(), "s", dataset(datatype, &[1]), &[1, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9]);
+    assert!(manifest(&store)[1].ends_with("\tunreadable"));
+    assert_eq!(store.kind(store.root()).unwrap(), ObjectKind::Group);
+}
+
+#[test]
+fn blocks_cover_everything_once_and_in_order() {
+    let covered = |dims: &[u64], block| -> Vec<(Vec<u64>, Vec<u64>)> {
+        let slab = |selection| match selection {
+            Selection::Hyperslab(slab) => (slab.start.to_vec(), slab.block.to_vec()),
+            _ => (vec![], vec![]),
+        };
+        blocks(dims, 2, block).into_iter().map(slab).collect()
+    };
+    assert_eq!(covered(&[], 100), [(vec![], vec![])]);
+    assert_eq!(covered(&[3, 4], 24), [(vec![], vec![])]);
+    assert_eq!(covered(&[3, 4], 16), [(vec![0, 0], vec![2, 4]), (vec![2, 0], vec![1, 4])]);
+    let rows = [(vec![0, 0], vec![1, 3]), (vec![0, 3], vec![1, 1]), (vec![1, 0], vec![1, 3]), (vec![1, 3], vec![1, 1])];
+    assert_eq!(covered(&[2, 4], 6), rows);
+    assert_eq!(covered(&[2], 1), [(vec![0], vec![1]), (vec![1], vec![1])]);
+}

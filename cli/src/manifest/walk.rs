@@ -1,0 +1,162 @@
+//! The walk over a file: which lines there are, and in which order.
+
+use std::collections::HashMap;
+
+use crate::model::{Attribute, DatasetSpec, Link, LinkTarget, Name, ObjectId, ObjectKind, Objects};
+
+use super::escape::escape;
+use super::type_text::type_text;
+
+/// A line: the escaped path, and what is there.
+#[derive(Debug)]
+pub struct Line {
+    /// The path, escaped.
+    pub path: String,
+    /// What is there.
+    pub entry: Entry,
+}
+
+/// What a line is about.
+#[derive(Debug)]
+pub enum Entry {
+    /// A kind with nothing but a type column (`-` where it is empty).
+    Plain(&'static str, String),
+    /// A dataset, to be described and hashed.
+    Dataset(ObjectId, Box<DatasetSpec>),
+    /// An attribute, to be hashed.
+    Attribute(Box<Attribute>),
+}
+
+/// The lines of a file, and under which path each object was listed first.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The lines in order.
+    pub lines: Vec<Line>,
+    /// Unescaped paths.
+    pub paths: HashMap<ObjectId, Vec<u8>>,
+}
+
+impl Listing {
+    /// Lists everything that can be reached from the root.
+    pub fn of(store: &dyn Objects) -> Self {
+        let mut listing = Listing::default();
+        // An explicit stack: a chain of a million groups must not exhaust the thread's.
+        let mut stack = Vec::new();
+        stack.extend(listing.object(store, store.root(), b"/"));
+        while let Some(level) = stack.last_mut() {
+            let Some(link) = level.links.pop() else {
+                stack.pop();
+                continue;
+            };
+            let path = level.path_of(&link.name);
+            let opened = match link.target {
+                LinkTarget::Hard(id) => listing.object(store, id, &path),
+                LinkTarget::Soft(target) => listing.plain(&path, "soft", escape(target.as_bytes())),
+                LinkTarget::External { file, path: target } => listing.plain(
+                    &path,
+                    "external",
+                    format!("{}:{}", escape(file.as_bytes()), escape(target.as_bytes())),
+                ),
+                LinkTarget::UserDefined { class, .. } => listing.plain(&path, "unknown-link", class.to_string()),
+            };
+            stack.extend(opened);
+        }
+        listing
+    }
+
+    /// Lists the object behind a hard link with its attributes; the links that follow, if it is a group.
+    fn object(&mut self, store: &dyn Objects, id: ObjectId, path: &[u8]) -> Option<Level> {
+        let Ok(kind) = store.kind(id) else {
+            return self.error(path);
+        };
+        if let Some(first) = self.paths.get(&id) {
+            let first = escape(first);
+            return self.plain(path, "hard", first);
+        }
+        match kind {
+            ObjectKind::Group => {
+                self.paths.insert(id, path.to_vec());
+                self.plain(path, "group", "-".to_owned());
+                self.attributes(store, id, path);
+                return self.links(store, id, path);
+            }
+            ObjectKind::Dataset => {
+                let Ok(spec) = store.dataset(id).and_then(|chunks| chunks.spec()) else {
+                    return self.error(path);
+                };
+                self.paths.insert(id, path.to_vec());
+                self.push(path, Entry::Dataset(id, Box::new((*spec).clone())));
+            }
+            ObjectKind::Datatype => {
+                let Ok(datatype) = store.datatype(id) else {
+                    return self.error(path);
+                };
+                self.paths.insert(id, path.to_vec());
+                self.plain(path, "datatype", type_text(&datatype));
+            }
+            ObjectKind::Map => {
+                self.paths.insert(id, path.to_vec());
+                self.plain(path, "map", "-".to_owned());
+            }
+        }
+        self.attributes(store, id, path);
+        None
+    }
+
+    fn attributes(&mut self, store: &dyn Objects, id: ObjectId, path: &[u8]) {
+        let Ok(mut names) = store.attribute_names(id) else {
+            self.error(&[path, b"@"].concat());
+            return;
+        };
+        names.sort();
+        for name in names {
+            let path = [path, b"@", name.as_bytes()].concat();
+            match store.attribute(id, &name) {
+                Ok(Some(attribute)) => self.push(&path, Entry::Attribute(Box::new(attribute))),
+                _ => {
+                    self.error(&path);
+                }
+            }
+        }
+    }
+
+    fn links(&mut self, store: &dyn Objects, id: ObjectId, path: &[u8]) -> Option<Level> {
+        let mut links = Vec::new();
+        let listed = store.for_each_link(id, &mut |link| {
+            links.push(link);
+            true
+        });
+        if listed.is_err() {
+            return self.error(&[path, b"/"].concat());
+        }
+        links.sort_by(|a, b| b.name.cmp(&a.name));
+        let prefix = if path == b"/" { path.to_vec() } else { [path, b"/"].concat() };
+        Some(Level { prefix, links })
+    }
+
+    fn push(&mut self, path: &[u8], entry: Entry) {
+        self.lines.push(Line { path: escape(path), entry });
+    }
+
+    fn plain(&mut self, path: &[u8], kind: &'static str, text: String) -> Option<Level> {
+        self.push(path, Entry::Plain(kind, text));
+        None
+    }
+
+    fn error(&mut self, path: &[u8]) -> Option<Level> {
+        self.plain(path, "error", "-".to_owned())
+    }
+}
+
+/// The links of a group that are still to be listed, the next one last.
+struct Level {
+    /// The group's path, up to and with its last slash.
+    prefix: Vec<u8>,
+    links: Vec<Link>,
+}
+
+impl Level {
+    fn path_of(&self, name: &Name) -> Vec<u8> {
+        [self.prefix.as_slice(), name.as_bytes()].concat()
+    }
+}
