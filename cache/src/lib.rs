@@ -1,1 +1,33 @@
-//! h5live cache.
+//! Between a file's bytes and its structures: storage, the metadata cache with flush dependencies, raw data that
+//! is not yet written, and the allocation of space.
+//!
+//! [`Cache`] is one open file. It keeps decoded structures ([`Entry`]) by their address; a change makes an entry
+//! dirty, and [`Cache::flush`] writes what is dirty so that a parent is never written before its dirty children
+//! ([`Cache::depend`]). Raw data waits too ([`Cache::write_raw`]), and each waiting chunk is represented among the entries by a
+//! [`Proxy`], so that no index entry reaches the file before the chunk that it points to. [`Space`] hands out
+//! addresses at the end of the file.
+//!
+//! Locks, outermost first: flush, gate, an entry's value, ledger. Shards of the maps, the space and pending chunks
+//! are leaves. None of them is held while bytes are read or metadata is written.
+
+mod cache;
+mod chunks;
+mod edge;
+mod entry;
+mod error;
+mod metadata;
+mod primitive;
+mod space;
+mod stats;
+mod storage;
+
+pub use cache::{Cache, Operation, Settings, Superblock};
+pub use chunks::RawFlight;
+pub use edge::{EdgeKind, EdgeKinds};
+pub use entry::{Entry, EntryId, Handle, Node, Owner, Proxy, Read};
+pub use error::{Action, Cycle, Error, Result};
+pub use metadata::{FlushPlan, Scope, Step};
+pub use space::{Kind, Reuse, Space};
+pub use stats::{Stats, Totals};
+pub use storage::{Based, Failure, FaultyStorage, FileStorage, MemoryStorage, Operation as StorageOperation};
+pub use storage::{RecordingStorage, Storage, replay};

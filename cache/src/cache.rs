@@ -1,0 +1,255 @@
+//! One open file: its entries, its raw data under way, its space.
+
+use std::{fmt, sync::Arc};
+
+use h5live_format::{Addr, EncodeError, Widths};
+
+use crate::{
+    chunks::Chunks,
+    edge::EdgeKinds,
+    error::{Action, Error, Result},
+    metadata::{Ledger, Shard},
+    primitive::{Mutex, RwLock, RwLockReadGuard},
+    space::Space,
+    stats::{Stats, count},
+    storage::Storage,
+};
+
+#[cfg(not(loom))]
+const SHARDS: usize = 64;
+#[cfg(loom)]
+const SHARDS: usize = 1;
+
+/// A block that is claimed to be larger than this is first compared with the length of the file.
+const TRUSTED: usize = 1 << 20;
+
+/// Sizes and other choices of a cache.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The widths that the superblock states.
+    pub widths: Widths,
+    /// Bytes in memory of cached entries, beyond which unused ones are evicted.
+    pub metadata_budget: usize,
+    /// Bytes in memory of dirty entries, beyond which [`Cache::trim`] writes some.
+    pub dirty_budget: usize,
+    /// Bytes of raw data not yet written, beyond which [`Cache::trim`] writes them.
+    pub raw_budget: usize,
+    /// For tests that prove that flush dependencies matter: dependencies of these kinds have no effect.
+    pub disabled_edges: EdgeKinds,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            widths: Widths::default(),
+            metadata_budget: 64 << 20,
+            dirty_budget: 16 << 20,
+            raw_budget: 64 << 20,
+            disabled_edges: EdgeKinds::NONE,
+        }
+    }
+}
+
+/// The superblock, which the store knows and the cache has to announce new ends of file with.
+pub trait Superblock: Send + Sync + fmt::Debug {
+    /// The superblock as it is to be from now on, but with the end of file at `end` (bytes from the base
+    /// address): where it is, and its bytes. Must not call the cache.
+    ///
+    /// # Errors
+    /// When a value does not fit its field.
+    fn announce(&self, end: u64) -> std::result::Result<(Addr, Vec<u8>), EncodeError>;
+}
+
+/// One open file. All methods may be called by any number of threads at once.
+pub struct Cache {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) settings: Settings,
+    pub(crate) shards: Box<[Shard]>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) chunks: Chunks,
+    pub(crate) space: Space,
+    pub(crate) stats: Stats,
+    superblock: Option<Arc<dyn Superblock>>,
+    /// Held by the one flush that is under way.
+    pub(crate) flushing: Mutex<()>,
+    /// Shared by operations; taken alone by a flush for its snapshot.
+    pub(crate) gate: RwLock<()>,
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("storage", &self.storage)
+            .field("settings", &self.settings)
+            .field("stats", &self.stats.totals())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Changes that a flush writes all or none of. A flush waits for it to be dropped, so it must be short, and must
+/// neither contain another operation of the same thread, nor a flush.
+#[must_use = "the operation ends when this is dropped"]
+#[derive(Debug)]
+pub struct Operation<'a> {
+    _gate: RwLockReadGuard<'a, ()>,
+}
+
+impl Cache {
+    /// A cache for a file that is only read. `storage` begins at the base address (see
+    /// [`Based`](crate::Based)).
+    pub fn reading(storage: Arc<dyn Storage>, settings: Settings) -> Self {
+        Cache::build(storage, settings, 0, None)
+    }
+
+    /// A cache for a file that is also written. Its superblock announces the end of file at `end` (bytes from the
+    /// base address); space is allocated from there on.
+    pub fn writing(storage: Arc<dyn Storage>, settings: Settings, end: u64, superblock: Arc<dyn Superblock>) -> Self {
+        Cache::build(storage, settings, end, Some(superblock))
+    }
+
+    fn build(storage: Arc<dyn Storage>, settings: Settings, end: u64, superblock: Option<Arc<dyn Superblock>>) -> Self {
+        Cache {
+            storage,
+            shards: (0..SHARDS).map(|_| Shard::new()).collect(),
+            ledger: Arc::new(Ledger::new(settings.disabled_edges)),
+            chunks: Chunks::new(SHARDS),
+            space: Space::new(end, settings.widths.offset),
+            stats: Stats::default(),
+            superblock,
+            flushing: Mutex::new(()),
+            gate: RwLock::new(()),
+            settings,
+        }
+    }
+
+    /// Begins changes that belong together.
+    pub fn operation(&self) -> Operation<'_> {
+        Operation { _gate: self.gate.read() }
+    }
+
+    /// Whether this cache was made by [`Cache::reading`].
+    pub fn is_read_only(&self) -> bool {
+        self.superblock.is_none()
+    }
+
+    /// The storage, which begins at the base address.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
+    /// The widths of addresses and lengths.
+    pub fn widths(&self) -> Widths {
+        self.settings.widths
+    }
+
+    /// The file's space.
+    pub fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// The counters.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// The `len` bytes at `at`, as they are on the storage: for the `read` of [`Cache::load`].
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::PastEnd`] if the file ends within them; [`Error::Undefined`].
+    pub fn read_block(&self, at: Addr, len: usize) -> Result<Vec<u8>> {
+        let bytes = self.read_prefix(at, len)?;
+        if bytes.len() < len {
+            return Err(Error::PastEnd { at, wanted: len as u64, found: bytes.len() as u64 });
+        }
+        Ok(bytes)
+    }
+
+    /// The bytes at `at` as they are on the storage: `len` of them, or fewer if the file ends before.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Undefined`].
+    pub fn read_prefix(&self, at: Addr, len: usize) -> Result<Vec<u8>> {
+        let start = at.get().ok_or(Error::Undefined)?;
+        let len = if len <= TRUSTED {
+            len
+        } else {
+            let end = self.storage.len().map_err(Error::io(Action::Length, 0, 0))?;
+            usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX).min(len)
+        };
+        let mut bytes = vec![0; len];
+        let found = self.storage.read_at(&mut bytes, start).map_err(Error::io(Action::Read, start, len as u64))?;
+        count(&self.stats.bytes_read, found as u64);
+        bytes.truncate(found);
+        Ok(bytes)
+    }
+
+    pub(crate) fn read_exact(&self, at: Addr, into: &mut [u8]) -> Result<()> {
+        let start = at.get().ok_or(Error::Undefined)?;
+        let wanted = into.len() as u64;
+        let found = self.storage.read_at(into, start).map_err(Error::io(Action::Read, start, wanted))? as u64;
+        count(&self.stats.bytes_read, found);
+        if found < wanted { Err(Error::PastEnd { at, wanted, found }) } else { Ok(()) }
+    }
+
+    /// Writes the superblock now, as the store wants it to be: its status flags have changed. Never announces an
+    /// end beyond the length of the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Encode`], [`Error::ReadOnly`].
+    pub fn write_superblock(&self) -> Result<()> {
+        let _only = self.flushing.lock();
+        let end = self.space.announced();
+        self.space.reach(end, &*self.storage)?;
+        self.announce_at(end)
+    }
+
+    /// Makes everything that was flushed durable.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn sync(&self) -> Result<()> {
+        self.storage.sync().map_err(Error::io(Action::Sync, 0, 0))
+    }
+
+    /// Announces the true end of the file and cuts the storage there: the last thing that is done to a file. If
+    /// `durable`, everything outlasts a power failure, the file being valid at each moment.
+    ///
+    /// # Errors
+    /// [`Error::Dirty`] if not everything has been flushed; [`Error::Io`], [`Error::Encode`], [`Error::ReadOnly`].
+    pub fn finish(&self, durable: bool) -> Result<()> {
+        let _only = self.flushing.lock();
+        let dirty = self.ledger.graph.lock().dirty_count();
+        if dirty > 0 {
+            return Err(Error::Dirty(dirty));
+        }
+        let end = self.space.end();
+        self.space.reach(end, &*self.storage)?;
+        if durable {
+            self.sync()?;
+        }
+        self.announce_at(end)?;
+        if durable {
+            self.sync()?;
+        }
+        self.space.cut(end, &*self.storage)?;
+        if durable { self.sync() } else { Ok(()) }
+    }
+
+    fn announce_at(&self, end: u64) -> Result<()> {
+        let superblock = self.superblock.as_ref().ok_or(Error::ReadOnly)?;
+        let (at, bytes) = superblock.announce(end).map_err(|source| Error::Encode { at: Addr::UNDEFINED, source })?;
+        self.write_at(Action::WriteSuperblock, at, &bytes)?;
+        self.space.set_announced(end);
+        Ok(())
+    }
+
+    /// The superblock to be written before what is allocated now becomes reachable, and the end that it states.
+    pub(crate) fn announcement(&self) -> Result<Option<(Addr, Vec<u8>, u64)>> {
+        let (Some(end), Some(superblock)) = (self.space.to_announce(), &self.superblock) else { return Ok(None) };
+        match superblock.announce(end) {
+            Ok((at, bytes)) => Ok(Some((at, bytes, end))),
+            Err(source) => Err(Error::Encode { at: Addr::UNDEFINED, source }),
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Raw data that is not yet written: kept by chunk, written in few large calls, and seen by every read before it
+//! is on the storage.
+//!
+//! A chunk here is any block of raw data that is allocated as one: a chunk of a dataset as the filters left it, or
+//! the whole block of a contiguous dataset.
+
+mod pieces;
+
+use std::sync::Arc;
+
+use h5live_format::Addr;
+
+use self::pieces::Pieces;
+use crate::{
+    cache::Cache,
+    entry::{Owner, Proxy},
+    error::{Action, Error, Result},
+    metadata::{ByAddr, Ledger},
+    primitive::{
+        Condvar, Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst},
+    },
+};
+
+/// Adjacent pieces are written in one call of at most this many bytes...
+const CALL: usize = 4 << 20;
+
+/// ...if each is smaller than this; copying a larger one costs more than a call.
+const COPIED: usize = 256 << 10;
+
+/// The raw data of a file that is not yet written.
+#[derive(Debug)]
+pub(crate) struct Chunks {
+    shards: Box<[Shard]>,
+    /// Chunks in the shards. While it is zero, reads go straight to the storage.
+    present: AtomicUsize,
+    /// Bytes that wait, those in flight not counted.
+    waiting: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Shard {
+    chunks: Mutex<ByAddr<Chunk>>,
+    /// A chunk's write-through has ended.
+    through: Condvar,
+}
+
+/// What is to be read of a chunk is on the storage, but for what is in flight, and that but for what waits.
+#[derive(Debug, Default)]
+struct Chunk {
+    waiting: Option<(Pieces, Proxy)>,
+    in_flight: Option<Arc<Pieces>>,
+    /// Bytes of this chunk are being written by the thread that brought them.
+    through: bool,
+}
+
+impl Chunk {
+    fn is_over(&self) -> bool {
+        self.waiting.is_none() && self.in_flight.is_none() && !self.through
+    }
+}
+
+/// Raw data of a chunk that a flush has taken.
+#[derive(Debug)]
+pub struct RawFlight {
+    proxy: Proxy,
+    pieces: Arc<Pieces>,
+}
+
+impl RawFlight {
+    /// The address of the chunk.
+    pub fn chunk(&self) -> Addr {
+        self.proxy.chunk
+    }
+}
+
+impl Chunks {
+    pub(crate) fn new(shards: usize) -> Self {
+        let shard = || Shard { chunks: Mutex::new(ByAddr::default()), through: Condvar::new() };
+        Chunks {
+            shards: (0..shards).map(|_| shard()).collect(),
+            present: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    /// Bytes that wait to be written.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Relaxed)
+    }
+
+    fn shard(&self, chunk: Addr) -> &Shard {
+        crate::metadata::pick(&self.shards, chunk)
+    }
+
+    /// Changes a chunk's state, which comes into being with it and is dropped when nothing is left of it.
+    fn with<R>(&self, addr: Addr, change: impl FnOnce(&mut Chunk) -> R) -> R {
+        let mut chunks = self.shard(addr).chunks.lock();
+        let mut came = false;
+        let chunk = chunks.entry(addr).or_insert_with(|| {
+            came = true;
+            Chunk::default()
+        });
+        if came {
+            self.present.fetch_add(1, SeqCst);
+        }
+        let result = change(chunk);
+        if chunk.is_over() {
+            chunks.remove(&addr);
+            self.present.fetch_sub(1, SeqCst);
+        }
+        result
+    }
+
+    fn wait(&self, chunk: &mut Chunk, proxy: impl FnOnce() -> Proxy, offset: u64, bytes: Vec<u8>) -> Proxy {
+        let (pieces, proxy) = chunk.waiting.get_or_insert_with(|| (Pieces::default(), proxy()));
+        let before = pieces.weight();
+        pieces.put(offset, bytes);
+        self.waiting.fetch_add(pieces.weight() - before, Relaxed);
+        *proxy
+    }
+
+    /// Takes what waits of a chunk into flight. At most one flight of a chunk is under way.
+    pub(crate) fn take(&self, addr: Addr) -> Option<RawFlight> {
+        self.with(addr, |chunk| {
+            let (pieces, proxy) = chunk.waiting.take()?;
+            self.waiting.fetch_sub(pieces.weight(), Relaxed);
+            let pieces = Arc::new(pieces);
+            chunk.in_flight = Some(Arc::clone(&pieces));
+            Some(RawFlight { proxy, pieces })
+        })
+    }
+
+    /// Ends a flight. If its bytes were not `written`, they wait again, beneath what has come meanwhile.
+    pub(crate) fn land(&self, flight: RawFlight, written: bool, ledger: &Ledger) {
+        let RawFlight { proxy, pieces } = flight;
+        self.with(proxy.chunk, |chunk| {
+            chunk.in_flight = None;
+            if written {
+                ledger.graph.lock().forget(proxy.id);
+                return;
+            }
+            let mut merged = Arc::unwrap_or_clone(pieces);
+            let mut before = 0;
+            let mut latest = proxy;
+            match chunk.waiting.take() {
+                None => ledger.graph.lock().failed(proxy.id),
+                Some((newer, newer_proxy)) => {
+                    before = newer.weight();
+                    newer.into_iter().for_each(|(offset, bytes)| merged.put(offset, bytes));
+                    latest = newer_proxy;
+                    ledger.graph.lock().merge_proxy(proxy.id, newer_proxy.id);
+                }
+            }
+            self.waiting.fetch_add(merged.weight() - before, Relaxed);
+            chunk.waiting = Some((merged, latest));
+        });
+    }
+
+    fn await_through(&self, addr: Addr) {
+        let shard = self.shard(addr);
+        let mut chunks = shard.chunks.lock();
+        while chunks.get(&addr).is_some_and(|chunk| chunk.through) {
+            shard.through.wait(&mut chunks);
+        }
+    }
+}
+
+/// Ends a write-through, also when it fails.
+struct Through<'a>(&'a Chunks, Addr);
+
+impl Drop for Through<'_> {
+    fn drop(&mut self) {
+        self.0.with(self.1, |chunk| chunk.through = false);
+        self.0.shard(self.1).through.notify_all();
+    }
+}
+
+impl Cache {
+    /// Takes `bytes` for the chunk at `chunk`, from `offset` (bytes from the chunk's beginning) on, to be written
+    /// by a later flush. Returns the chunk's proxy: whatever points to the chunk must be made to wait for it, by
+    /// [`Cache::depend`], in the same operation.
+    pub fn write_raw(&self, owner: Owner, chunk: Addr, offset: u64, bytes: Vec<u8>) -> Proxy {
+        self.chunks.with(chunk, |state| self.chunks.wait(state, || self.new_proxy(owner, chunk), offset, bytes))
+    }
+
+    /// Writes `bytes` to the chunk at once, if nothing of the chunk waits to be written: then nothing has to wait
+    /// for it, and `None` is returned. Otherwise as [`Cache::write_raw`].
+    ///
+    /// Best for whole chunks in new space, before the operation that makes them reachable.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; any part of the bytes may have been written then.
+    pub fn write_raw_through(&self, owner: Owner, chunk: Addr, offset: u64, bytes: Vec<u8>) -> Result<Option<Proxy>> {
+        let start = chunk.get().and_then(|at| at.checked_add(offset)).ok_or(Error::Undefined)?;
+        let left = self.chunks.with(chunk, |state| {
+            if state.is_over() {
+                state.through = true;
+                return Err(bytes);
+            }
+            Ok(self.chunks.wait(state, || self.new_proxy(owner, chunk), offset, bytes))
+        });
+        match left {
+            Ok(proxy) => Ok(Some(proxy)),
+            Err(bytes) => {
+                let _ends = Through(&self.chunks, chunk);
+                self.space.reach_ahead(start.saturating_add(bytes.len() as u64), &*self.storage)?;
+                self.write_at(Action::WriteRaw, Addr::new(start), &bytes)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Fills `into` with bytes of the chunk at `chunk`, from `offset` (bytes from the chunk's beginning) on, as
+    /// they are after all writes so far.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::PastEnd`] if the file ends within the bytes.
+    pub fn read_raw(&self, chunk: Addr, offset: u64, into: &mut [u8]) -> Result<()> {
+        let gaps = match self.chunks.present.load(SeqCst) {
+            0 => None,
+            _ => self.chunks.shard(chunk).chunks.lock().get(&chunk).map(|state| {
+                let waiting = state.waiting.iter().map(|(pieces, _)| pieces);
+                pieces::overlay(waiting.chain(state.in_flight.as_deref()), offset, into)
+            }),
+        };
+        let start = chunk.get().and_then(|at| at.checked_add(offset)).ok_or(Error::Undefined)?;
+        let Some(gaps) = gaps else { return self.read_exact(Addr::new(start), into) };
+        gaps.into_iter().try_for_each(|gap| self.read_exact(Addr::new(start + gap.start as u64), &mut into[gap]))
+    }
+
+    /// Forgets what waits to be written of a chunk that is no longer wanted.
+    pub fn discard_raw(&self, chunk: Addr) {
+        self.chunks.with(chunk, |state| {
+            if let Some((pieces, proxy)) = state.waiting.take() {
+                self.chunks.waiting.fetch_sub(pieces.weight(), Relaxed);
+                self.ledger.graph.lock().forget(proxy.id);
+            }
+        });
+    }
+
+    fn new_proxy(&self, owner: Owner, chunk: Addr) -> Proxy {
+        let proxy = Proxy { id: self.ledger.next_id(), owner, chunk };
+        self.ledger.graph.lock().add_proxy(proxy);
+        proxy
+    }
+
+    /// Writes taken raw data, in order of addresses, adjacent pieces together.
+    pub(crate) fn write_flights(&self, flights: &[RawFlight]) -> Result<()> {
+        let mut pieces: Vec<(u64, &[u8])> = Vec::with_capacity(flights.len());
+        for flight in flights {
+            self.chunks.await_through(flight.chunk());
+            let chunk = flight.chunk().get().ok_or(Error::Undefined)?;
+            pieces.extend(flight.pieces.iter().map(|(offset, bytes)| (chunk.saturating_add(offset), bytes)));
+        }
+        pieces.sort_unstable_by_key(|(at, _)| *at);
+        if let Some((at, last)) = pieces.last() {
+            self.space.reach_ahead(at.saturating_add(last.len() as u64), &*self.storage)?;
+        }
+        let mut joined: Vec<u8> = Vec::new();
+        let mut rest = pieces.as_slice();
+        while let [(at, first), ..] = rest {
+            let n = 1 + run(first.len(), *at, &rest[1..]);
+            let (now, later) = rest.split_at(n);
+            rest = later;
+            if n == 1 {
+                self.write_at(Action::WriteRaw, Addr::new(*at), first)?;
+            } else {
+                joined.clear();
+                now.iter().for_each(|(_, bytes)| joined.extend_from_slice(bytes));
+                self.write_at(Action::WriteRaw, Addr::new(*at), &joined)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many of `next` are to be written in one call with the `first` bytes at `at` before them.
+fn run(first: usize, at: u64, next: &[(u64, &[u8])]) -> usize {
+    let mut len = first;
+    let mut n = 0;
+    for (start, bytes) in next {
+        let joins = at.checked_add(len as u64) == Some(*start) && len + bytes.len() <= CALL;
+        if !joins || first > COPIED || bytes.len() > COPIED {
+            break;
+        }
+        len += bytes.len();
+        n += 1;
+    }
+    n
+}

@@ -1,0 +1,103 @@
+//! Parts of a chunk's bytes.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use smallvec::{SmallVec, smallvec};
+
+/// Bytes at offsets, neither overlapping nor touching.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pieces {
+    by_offset: BTreeMap<u64, Vec<u8>>,
+    weight: usize,
+}
+
+fn end(offset: u64, bytes: &[u8]) -> u64 {
+    offset.saturating_add(bytes.len() as u64)
+}
+
+impl Pieces {
+    /// Bytes in all pieces.
+    pub(crate) fn weight(&self) -> usize {
+        self.weight
+    }
+
+    /// Puts `bytes` over what is there.
+    pub(crate) fn put(&mut self, offset: u64, mut bytes: Vec<u8>) {
+        if bytes.is_empty() {
+            return;
+        }
+        let mut start = offset;
+        let last = end(offset, &bytes);
+        while let Some((&near, _)) = self.by_offset.range(..=last).next_back() {
+            let Some(there) = self.by_offset.get_mut(&near) else { break };
+            if end(near, there) < start {
+                break;
+            }
+            let mut older = self.by_offset.remove(&near).unwrap_or_default();
+            self.weight -= older.len();
+            if near <= start {
+                // The new bytes go into or behind the older ones, which keep their allocation.
+                let from = (start - near) as usize;
+                let to = from + bytes.len();
+                if older.len() < to {
+                    older.truncate(from);
+                    older.append(&mut bytes);
+                } else {
+                    older[from..to].copy_from_slice(&bytes);
+                }
+                (start, bytes) = (near, older);
+            } else {
+                let covered = (end(start, &bytes) - near) as usize;
+                bytes.extend_from_slice(older.get(covered..).unwrap_or_default());
+            }
+        }
+        self.weight += bytes.len();
+        self.by_offset.insert(start, bytes);
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.by_offset.iter().map(|(offset, bytes)| (*offset, bytes.as_slice()))
+    }
+
+    pub(crate) fn into_iter(self) -> impl Iterator<Item = (u64, Vec<u8>)> {
+        self.by_offset.into_iter()
+    }
+
+    /// The pieces that have bytes in `range`, from the last.
+    fn within(&self, range: Range<u64>) -> impl Iterator<Item = (u64, &[u8])> {
+        self.by_offset
+            .range(..range.end)
+            .rev()
+            .map(|(offset, bytes)| (*offset, bytes.as_slice()))
+            .take_while(move |(offset, bytes)| end(*offset, bytes) > range.start)
+    }
+}
+
+/// Ranges of a buffer.
+pub(super) type Gaps = SmallVec<[Range<usize>; 4]>;
+
+/// Fills `into`, which begins at `offset`, from `layers`, the newest first; returns what none of them covers.
+pub(super) fn overlay<'a>(layers: impl Iterator<Item = &'a Pieces>, offset: u64, into: &mut [u8]) -> Gaps {
+    let mut gaps: Gaps = smallvec![0..into.len()];
+    for layer in layers {
+        let mut left = Gaps::new();
+        for gap in gaps {
+            let mut open = gap.end;
+            for (at, bytes) in layer.within(offset + gap.start as u64..offset + gap.end as u64) {
+                let from = (at.max(offset + gap.start as u64) - offset) as usize;
+                let to = ((end(at, bytes) - offset) as usize).min(open);
+                let skip = (offset + from as u64 - at) as usize;
+                into[from..to].copy_from_slice(&bytes[skip..skip + to - from]);
+                if to < open {
+                    left.push(to..open);
+                }
+                open = from;
+            }
+            if gap.start < open {
+                left.push(gap.start..open);
+            }
+        }
+        gaps = left;
+    }
+    gaps
+}

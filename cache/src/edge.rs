@@ -1,0 +1,115 @@
+//! The kinds of flush dependencies: the rows of the table of flush dependencies.
+
+/// Why a parent must not be written before its child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum EdgeKind {
+    /// An object header states the extent and the address of the chunk index, whose root is the child.
+    ObjectHeaderIndex,
+    /// An object header (chunk) points to a continuation chunk.
+    Continuation,
+    /// An object header points to the fractal heap or v2 B-tree of dense links or attributes.
+    Dense,
+    /// A group's link points to the header of a new object.
+    Link,
+    /// A v1 B-tree node points to a child node.
+    BTree1Node,
+    /// A v1 B-tree leaf points to a symbol table node.
+    BTree1Symbols,
+    /// A v1 B-tree leaf points to a chunk, whose proxy is the child.
+    BTree1Chunk,
+    /// A v2 B-tree header points to its root node.
+    BTree2Root,
+    /// A v2 B-tree internal node points to a child node.
+    BTree2Node,
+    /// A v2 B-tree node's record points to a chunk, whose proxy is the child.
+    BTree2Chunk,
+    /// An extensible array's header points to its index block.
+    ExtensibleArrayIndexBlock,
+    /// An extensible array's index block points to a super block.
+    ExtensibleArraySuperBlock,
+    /// An extensible array's index block or super block points to a data block.
+    ExtensibleArrayDataBlock,
+    /// An extensible array's super block says that a page of a data block is in use.
+    ExtensibleArrayPage,
+    /// An element of an extensible array points to a chunk, whose proxy is the child.
+    ExtensibleArrayChunk,
+    /// A fixed array's header points to its data block.
+    FixedArrayDataBlock,
+    /// A fixed array's data block says that a page is in use.
+    FixedArrayPage,
+    /// An element of a fixed array points to a chunk, whose proxy is the child.
+    FixedArrayChunk,
+    /// An object header's layout message points to raw data (single chunk, contiguous, implicit), whose proxy is
+    /// the child.
+    LayoutRaw,
+    /// Elements of a chunk (the parent is its proxy) point into a global heap collection.
+    ChunkHeap,
+    /// A message or an element in metadata points into a global heap collection.
+    MetadataHeap,
+    /// A fractal heap's header or indirect block points to a block.
+    FractalHeapBlock,
+    /// A free-space manager's header points to its sections.
+    FreeSpaceSections,
+    /// A group's symbol table message points to its B-tree or local heap.
+    SymbolTable,
+    /// The user wants what the parent says to appear only after what the child says (`publish_after`).
+    PublishAfter,
+}
+
+impl EdgeKind {
+    /// All kinds, in declared order.
+    pub const ALL: [EdgeKind; 25] = [
+        EdgeKind::ObjectHeaderIndex,
+        EdgeKind::Continuation,
+        EdgeKind::Dense,
+        EdgeKind::Link,
+        EdgeKind::BTree1Node,
+        EdgeKind::BTree1Symbols,
+        EdgeKind::BTree1Chunk,
+        EdgeKind::BTree2Root,
+        EdgeKind::BTree2Node,
+        EdgeKind::BTree2Chunk,
+        EdgeKind::ExtensibleArrayIndexBlock,
+        EdgeKind::ExtensibleArraySuperBlock,
+        EdgeKind::ExtensibleArrayDataBlock,
+        EdgeKind::ExtensibleArrayPage,
+        EdgeKind::ExtensibleArrayChunk,
+        EdgeKind::FixedArrayDataBlock,
+        EdgeKind::FixedArrayPage,
+        EdgeKind::FixedArrayChunk,
+        EdgeKind::LayoutRaw,
+        EdgeKind::ChunkHeap,
+        EdgeKind::MetadataHeap,
+        EdgeKind::FractalHeapBlock,
+        EdgeKind::FreeSpaceSections,
+        EdgeKind::SymbolTable,
+        EdgeKind::PublishAfter,
+    ];
+}
+
+/// A set of edge kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EdgeKinds(u32);
+
+impl EdgeKinds {
+    /// No kind.
+    pub const NONE: EdgeKinds = EdgeKinds(0);
+
+    /// Just `kind`.
+    pub const fn only(kind: EdgeKind) -> Self {
+        EdgeKinds(1 << kind as u8)
+    }
+
+    /// The set with `kind` added.
+    #[must_use]
+    pub const fn with(self, kind: EdgeKind) -> Self {
+        EdgeKinds(self.0 | 1 << kind as u8)
+    }
+
+    /// Whether `kind` is in the set.
+    pub const fn contains(self, kind: EdgeKind) -> bool {
+        self.0 & (1 << kind as u8) != 0
+    }
+}

@@ -1,0 +1,292 @@
+//! Cached structures, and the handles by which they are read and changed.
+
+use std::{
+    any::{Any, type_name},
+    fmt,
+    ops::Deref,
+    sync::Arc,
+};
+
+use h5live_format::{Addr, EncodeError, Widths};
+
+use crate::{
+    metadata::Ledger,
+    primitive::{
+        RwLock, RwLockReadGuard,
+        atomic::{
+            AtomicBool, AtomicUsize,
+            Ordering::{Acquire, Relaxed, Release},
+        },
+    },
+};
+
+/// A structure that a cache can keep and write.
+pub trait Entry: Any + Send + Sync + fmt::Debug {
+    /// The bytes to be written at the entry's address, checksum included.
+    ///
+    /// # Errors
+    /// When a value does not fit its field.
+    fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
+
+    /// The memory that the structure takes, in bytes; an estimate, cheap to compute.
+    fn weight(&self) -> usize;
+}
+
+/// The identity of an entry or proxy among those of one cache. Never used again, also when the address is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryId(pub(crate) u64);
+
+/// The object to which an entry belongs: the address of its object header. Objects are flushed and refreshed as
+/// a whole by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner(Addr);
+
+impl Owner {
+    /// What belongs to the file rather than to one object (superblock extension, shared heaps).
+    pub const FILE: Owner = Owner(Addr::UNDEFINED);
+
+    /// The object whose header is at `header`.
+    pub const fn new(header: Addr) -> Self {
+        Owner(header)
+    }
+
+    /// The address of the object header; undefined for [`Owner::FILE`].
+    pub const fn header(self) -> Addr {
+        self.0
+    }
+}
+
+/// What of a cached entry does not depend on its type.
+pub(crate) struct Head {
+    pub(crate) id: EntryId,
+    pub(crate) addr: Addr,
+    pub(crate) owner: Owner,
+    pub(crate) ledger: Arc<Ledger>,
+    /// Bytes in memory, as last asked for.
+    pub(crate) weight: AtomicUsize,
+    /// True only while the ledger has the entry as dirty, for those who hold the value's lock. Changed under it.
+    dirty: AtomicBool,
+    /// No longer what the cache has at this address: changes are not written.
+    pub(crate) gone: AtomicBool,
+    /// Used since the clock hand last passed.
+    pub(crate) used: AtomicBool,
+}
+
+pub(crate) struct Slot<T> {
+    head: Head,
+    value: RwLock<T>,
+}
+
+/// A slot of any type.
+pub(crate) trait AnySlot: Any + Send + Sync {
+    fn head(&self) -> &Head;
+    fn type_name(&self) -> &'static str;
+    /// The image of the value; later changes make the entry dirty anew.
+    fn take_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
+}
+
+impl<T: Entry> AnySlot for Slot<T> {
+    fn head(&self) -> &Head {
+        &self.head
+    }
+
+    fn type_name(&self) -> &'static str {
+        type_name::<T>()
+    }
+
+    fn take_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+        let value = self.value.read();
+        let image = value.image(widths)?;
+        self.head.dirty.store(false, Release);
+        Ok(image)
+    }
+}
+
+/// A cached entry of type `T`. Clones lead to the same entry; while there is one, the entry is not evicted.
+pub struct Handle<T> {
+    slot: Arc<Slot<T>>,
+}
+
+impl<T> Clone for Handle<T> {
+    fn clone(&self) -> Self {
+        Handle { slot: Arc::clone(&self.slot) }
+    }
+}
+
+impl<T: Entry> fmt::Debug for Handle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("addr", &self.addr()).field("value", &*self.read()).finish()
+    }
+}
+
+impl<T: Entry> Handle<T> {
+    pub(crate) fn new(id: EntryId, addr: Addr, owner: Owner, ledger: Arc<Ledger>, value: T) -> Self {
+        let head = Head {
+            id,
+            addr,
+            owner,
+            ledger,
+            weight: AtomicUsize::new(value.weight()),
+            dirty: AtomicBool::new(false),
+            gone: AtomicBool::new(false),
+            used: AtomicBool::new(true),
+        };
+        Handle { slot: Arc::new(Slot { head, value: RwLock::new(value) }) }
+    }
+
+    pub(crate) fn downcast(slot: Arc<dyn AnySlot>) -> Option<Self> {
+        let slot: Arc<dyn Any + Send + Sync> = slot;
+        slot.downcast::<Slot<T>>().ok().map(|slot| Handle { slot })
+    }
+
+    pub(crate) fn erased(&self) -> Arc<dyn AnySlot> {
+        Arc::clone(&self.slot) as Arc<dyn AnySlot>
+    }
+
+    pub(crate) fn slot_head(&self) -> &Head {
+        &self.slot.head
+    }
+
+    /// Makes the entry dirty without a change, so that it is written by the next flush.
+    pub fn touch(&self) {
+        self.update(|_| ());
+    }
+
+    /// The entry's identity.
+    pub fn id(&self) -> EntryId {
+        self.slot.head.id
+    }
+
+    /// Where the entry is, in bytes from the base address.
+    pub fn addr(&self) -> Addr {
+        self.slot.head.addr
+    }
+
+    /// The object to which the entry belongs.
+    pub fn owner(&self) -> Owner {
+        self.slot.head.owner
+    }
+
+    /// Whether the cache has given up this entry: removed, replaced, or forgotten by a refresh.
+    pub fn is_gone(&self) -> bool {
+        self.slot.head.gone.load(Acquire)
+    }
+
+    /// The value, which does not change as long as the guard lives. Do not call the cache while holding it.
+    pub fn read(&self) -> Read<'_, T> {
+        Read(self.slot.value.read())
+    }
+
+    /// Changes the value and makes the entry dirty. `change` must not use other entries of the cache. Changes
+    /// that belong together are made inside one [`Cache::operation`](crate::Cache::operation).
+    ///
+    /// An entry that [is gone](Handle::is_gone) changes in memory only.
+    pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        let head = &self.slot.head;
+        let mut value = self.slot.value.write();
+        let result = change(&mut value);
+        head.weight.store(value.weight(), Relaxed);
+        if !head.dirty.load(Acquire) && head.ledger.graph.lock().soil(&self.slot, T::weight(&value)) {
+            head.dirty.store(true, Release);
+        }
+        result
+    }
+}
+
+impl<T> Slot<T> {
+    pub(crate) fn as_head(&self) -> &Head {
+        &self.head
+    }
+}
+
+/// A view of an entry's value.
+pub struct Read<'a, T>(RwLockReadGuard<'a, T>);
+
+impl<T> Deref for Read<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Read<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+/// A chunk proxy: stands among the entries for raw data that is not yet written. It is dirty until the data has
+/// been written, and then ceases to exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Proxy {
+    pub(crate) id: EntryId,
+    pub(crate) owner: Owner,
+    pub(crate) chunk: Addr,
+}
+
+impl Proxy {
+    /// The proxy's identity.
+    pub fn id(&self) -> EntryId {
+        self.id
+    }
+
+    /// The address of the raw data, in bytes from the base address.
+    pub fn chunk(&self) -> Addr {
+        self.chunk
+    }
+}
+
+/// Something that flush dependencies can join: a [`Handle`] or a [`Proxy`].
+pub trait Node: sealed::Sealed {
+    /// Its identity.
+    fn id(&self) -> EntryId;
+}
+
+pub(crate) enum Link {
+    Slot(Arc<dyn AnySlot>),
+    Proxy(EntryId),
+}
+
+impl Link {
+    pub(crate) fn id(&self) -> EntryId {
+        match self {
+            Link::Slot(slot) => slot.head().id,
+            Link::Proxy(id) => *id,
+        }
+    }
+}
+
+mod sealed {
+    pub trait Sealed {
+        #[doc(hidden)]
+        #[allow(private_interfaces)]
+        fn link(&self) -> super::Link;
+    }
+}
+
+impl<T: Entry> sealed::Sealed for Handle<T> {
+    #[allow(private_interfaces)]
+    fn link(&self) -> Link {
+        Link::Slot(self.erased())
+    }
+}
+
+impl<T: Entry> Node for Handle<T> {
+    fn id(&self) -> EntryId {
+        self.slot.head.id
+    }
+}
+
+impl sealed::Sealed for Proxy {
+    #[allow(private_interfaces)]
+    fn link(&self) -> Link {
+        Link::Proxy(self.id)
+    }
+}
+
+impl Node for Proxy {
+    fn id(&self) -> EntryId {
+        self.id
+    }
+}

@@ -1,0 +1,141 @@
+//! What can go wrong between a file and its cached structures.
+
+use std::{fmt, io};
+
+use h5live_format::{Addr, DecodeError, EncodeError};
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why the cache could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The storage failed.
+    #[error("{action} failed at {at:#x}, {len} bytes")]
+    Io {
+        /// What was being done.
+        action: Action,
+        /// Bytes from the base address.
+        at: u64,
+        /// Bytes to be read or written; the new length for [`Action::Extend`] and [`Action::Truncate`].
+        len: u64,
+        /// The storage's error.
+        source: io::Error,
+    },
+    /// A block reaches beyond the end of the file.
+    #[error("{wanted} bytes at {at} are needed, the file ends after {found} of them")]
+    PastEnd {
+        /// Where the block begins.
+        at: Addr,
+        /// Its size in bytes.
+        wanted: u64,
+        /// The bytes of it that are there.
+        found: u64,
+    },
+    /// The bytes at an address are not the structure that should be there.
+    #[error("no valid structure at {at}")]
+    Decode {
+        /// Where the structure should be.
+        at: Addr,
+        /// What is wrong with it.
+        source: DecodeError,
+    },
+    /// A structure cannot be written.
+    #[error("the structure for {at} cannot be encoded")]
+    Encode {
+        /// Where it was to be written.
+        at: Addr,
+        /// The value that does not fit.
+        source: EncodeError,
+    },
+    /// Two places in the file claim the same address for structures of different types.
+    #[error("{at} is already known as a {cached}, and cannot be a {wanted} too")]
+    WrongType {
+        /// The address.
+        at: Addr,
+        /// The type of the cached entry.
+        cached: &'static str,
+        /// The type that was asked for.
+        wanted: &'static str,
+    },
+    /// A flush dependency would close a circle.
+    #[error(transparent)]
+    Cycle(#[from] Cycle),
+    /// An undefined address was used to read or write.
+    #[error("the address is undefined")]
+    Undefined,
+    /// Addresses of the file's width do not reach far enough for an allocation.
+    #[error("{wanted} bytes do not fit behind {end:#x}: addresses end at {limit:#x}")]
+    Full {
+        /// Bytes to be allocated.
+        wanted: u64,
+        /// The end of the allocated space, in bytes from the base address.
+        end: u64,
+        /// The largest address.
+        limit: u64,
+    },
+    /// The file's end cannot be settled while entries or raw data are dirty.
+    #[error("{0} entries are not flushed")]
+    Dirty(usize),
+    /// The cache was opened for reading.
+    #[error("the cache is open for reading only")]
+    ReadOnly,
+}
+
+impl Error {
+    /// Whether a writer that is at work in the same place could be the cause: reading again may help.
+    pub fn may_be_torn(&self) -> bool {
+        match self {
+            Error::PastEnd { .. } => true,
+            Error::Decode { source, .. } => source.may_be_torn(),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn io(action: Action, at: u64, len: u64) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Io { action, at, len, source }
+    }
+}
+
+/// What the storage was asked to do when it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Action {
+    /// Reading bytes.
+    Read,
+    /// Asking for the length of the file.
+    Length,
+    /// Writing a metadata entry of this type.
+    WriteEntry(&'static str),
+    /// Writing raw data.
+    WriteRaw,
+    /// Writing the superblock.
+    WriteSuperblock,
+    /// Making the file longer.
+    Extend,
+    /// Cutting the file at its end.
+    Truncate,
+    /// Making everything durable.
+    Sync,
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Read => f.write_str("reading"),
+            Action::Length => f.write_str("asking for the length"),
+            Action::WriteEntry(name) => write!(f, "writing a {name}"),
+            Action::WriteRaw => f.write_str("writing raw data"),
+            Action::WriteSuperblock => f.write_str("writing the superblock"),
+            Action::Extend => f.write_str("extending the file"),
+            Action::Truncate => f.write_str("cutting the file"),
+            Action::Sync => f.write_str("making the file durable"),
+        }
+    }
+}
+
+/// A flush dependency that would close a circle: the child is written before the parent already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the entry cannot be a flush-dependency parent: it is itself written before the child")]
+pub struct Cycle;

@@ -1,0 +1,179 @@
+//! Entries by address: loading, adding, removing, evicting; and the joints between them.
+
+mod flush;
+mod graph;
+mod shard;
+
+use std::sync::Arc;
+
+use h5live_format::Addr;
+
+use self::shard::Found;
+pub use self::{
+    flush::{FlushPlan, Step},
+    graph::Scope,
+};
+pub(crate) use self::{
+    graph::Ledger,
+    shard::{ByAddr, Shard, pick},
+};
+use crate::{
+    cache::Cache,
+    edge::EdgeKind,
+    entry::{AnySlot, Entry, EntryId, Handle, Node, Owner},
+    error::{Cycle, Error},
+    primitive::atomic::Ordering::{Relaxed, Release},
+    stats::count,
+};
+
+impl Cache {
+    /// The entry at `addr`, which belongs to `owner`. If it is not cached, `read` reads and decodes it. Of
+    /// several threads that miss the same entry one reads, the others wait for it. No lock is held while `read`
+    /// runs; it must not load the entry at the same address.
+    ///
+    /// # Errors
+    /// The error of `read`, after which the entry is not cached; [`Error::WrongType`] if the address is cached as
+    /// another type.
+    pub fn load<T: Entry, E: From<Error>>(
+        &self,
+        addr: Addr,
+        owner: Owner,
+        read: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Handle<T>, E> {
+        let shard = self.shard(addr);
+        loop {
+            match shard.find(addr, owner) {
+                Found::Ready(slot) => {
+                    count(&self.stats.hits, 1);
+                    return Ok(typed(slot)?);
+                }
+                Found::Awaited => {}
+                Found::Missing(ticket) => {
+                    count(&self.stats.misses, 1);
+                    let value = read()?;
+                    let handle = self.new_handle(addr, owner, value);
+                    if !ticket.deliver(handle.erased()) {
+                        handle.slot_head().gone.store(true, Release);
+                    }
+                    self.evict_from(shard);
+                    return Ok(handle);
+                }
+            }
+        }
+    }
+
+    /// The entry at `addr`, if it is cached.
+    ///
+    /// # Errors
+    /// [`Error::WrongType`] if it is of another type.
+    pub fn peek<T: Entry>(&self, addr: Addr) -> Result<Option<Handle<T>>, Error> {
+        self.shard(addr).get(addr).map(typed).transpose()
+    }
+
+    /// Adds a new structure, dirty. What was cached at this address is forgotten, written or not.
+    pub fn insert<T: Entry>(&self, addr: Addr, owner: Owner, value: T) -> Handle<T> {
+        let handle = self.new_handle(addr, owner, value);
+        let shard = self.shard(addr);
+        if let Some(old) = shard.put(handle.erased()) {
+            self.give_up(&old);
+        }
+        handle.touch();
+        self.evict_from(shard);
+        handle
+    }
+
+    /// Forgets the entry at `addr`, written or not, with its flush dependencies: the structure is no more.
+    pub fn remove(&self, addr: Addr) {
+        if let Some(old) = self.shard(addr).remove(addr) {
+            self.give_up(&old);
+        }
+    }
+
+    /// Forgets all clean entries of `owner`, also those that loads under way will bring: what is loaded from now
+    /// on is read from the file. Handles to them stay valid, with their old values.
+    ///
+    /// When the cache is open for writing, entries with handles are kept.
+    pub fn evict_owner(&self, owner: Owner) {
+        let held_too = self.is_read_only();
+        self.evict_where(|slot| slot.head().owner == owner, held_too, Some(owner));
+    }
+
+    /// As [`Cache::evict_owner`], for the entries of all objects.
+    pub fn evict_all(&self) {
+        self.evict_where(|_| true, self.is_read_only(), None);
+    }
+
+    fn evict_where(&self, chosen: impl Fn(&dyn AnySlot) -> bool, held_too: bool, owner: Option<Owner>) {
+        for shard in self.shards.iter() {
+            let evicted = shard.evict_where(
+                |slot| chosen(&**slot) && (Arc::strong_count(slot) == 1 || held_too && self.is_idle(slot)),
+                owner,
+            );
+            evicted.iter().for_each(|slot| self.give_up(slot));
+        }
+    }
+
+    fn is_idle(&self, slot: &Arc<dyn AnySlot>) -> bool {
+        self.ledger.graph.lock().is_idle(slot.head().id)
+    }
+
+    /// Makes `parent` wait for `child`: as long as the child, or anything below it, is dirty, the parent is not
+    /// written. A parent stays in memory. The edge lasts until [`Cache::undepend`], or until the child is removed
+    /// or evicted; whoever changes a child declares its edges in the same operation, and declaring one again costs
+    /// little.
+    ///
+    /// # Errors
+    /// [`Cycle`] if the child already waits for the parent, or is the parent.
+    pub fn depend(&self, parent: &impl Node, child: &impl Node, kind: EdgeKind) -> Result<(), Cycle> {
+        self.ledger.graph.lock().depend(&parent.link(), &child.link(), kind)
+    }
+
+    /// Removes the flush dependencies between `parent` and `child`, if there are any.
+    pub fn undepend(&self, parent: &impl Node, child: &impl Node) {
+        self.ledger.graph.lock().undepend(parent.id(), child.id());
+    }
+
+    /// Keeps an entry in memory until as many calls of [`Cache::unpin`].
+    pub fn pin<T: Entry>(&self, entry: &Handle<T>) {
+        self.ledger.graph.lock().pin(&entry.erased());
+    }
+
+    /// Undoes one [`Cache::pin`].
+    pub fn unpin(&self, entry: EntryId) {
+        self.ledger.graph.lock().unpin(entry);
+    }
+
+    /// Bytes in memory of all cached entries.
+    pub fn weight(&self) -> usize {
+        self.shards.iter().map(Shard::weight).sum()
+    }
+
+    fn new_handle<T: Entry>(&self, addr: Addr, owner: Owner, value: T) -> Handle<T> {
+        Handle::new(self.ledger.next_id(), addr, owner, Arc::clone(&self.ledger), value)
+    }
+
+    fn shard(&self, addr: Addr) -> &Shard {
+        pick(&self.shards, addr)
+    }
+
+    fn give_up(&self, slot: &Arc<dyn AnySlot>) {
+        let mut graph = self.ledger.graph.lock();
+        slot.head().gone.store(true, Release);
+        graph.forget(slot.head().id);
+    }
+
+    fn evict_from(&self, shard: &Shard) {
+        let evicted = shard.sweep(self.settings.metadata_budget / self.shards.len());
+        count(&self.stats.evictions, evicted.len() as u64);
+        evicted.iter().for_each(|slot| self.give_up(slot));
+    }
+}
+
+fn typed<T: Entry>(slot: Arc<dyn AnySlot>) -> Result<Handle<T>, Error> {
+    slot.head().used.store(true, Relaxed);
+    let (at, cached) = (slot.head().addr, slot.type_name());
+    Handle::downcast(slot).ok_or(Error::WrongType { at, cached, wanted: std::any::type_name::<T>() })
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

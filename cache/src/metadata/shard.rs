@@ -1,0 +1,243 @@
+//! A part of the map from addresses to entries, with its own lock and its own clock hand.
+
+use std::{
+    collections::{HashMap, hash_map},
+    hash::{BuildHasherDefault, Hasher},
+    sync::Arc,
+};
+
+use h5live_format::Addr;
+
+use crate::{
+    entry::{AnySlot, Owner},
+    primitive::{Condvar, Mutex, RwLock, atomic::Ordering::Relaxed},
+};
+
+/// Addresses are multiples of small powers of two: the multiplication moves what differs to the upper bits.
+#[derive(Default)]
+pub(crate) struct AddrHasher(u64);
+
+impl Hasher for AddrHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+}
+
+pub(crate) type ByAddr<V> = HashMap<Addr, V, BuildHasherDefault<AddrHasher>>;
+
+/// The one of several shards that is responsible for `addr`.
+pub(crate) fn pick<S>(shards: &[S], addr: Addr) -> &S {
+    let mut hasher = AddrHasher::default();
+    std::hash::Hash::hash(&addr, &mut hasher);
+    &shards[(hasher.finish() >> 48) as usize % shards.len()]
+}
+
+pub(crate) struct Shard {
+    state: RwLock<State>,
+}
+
+#[derive(Default)]
+struct State {
+    entries: ByAddr<Resident>,
+    /// The addresses of the entries that are ready.
+    clock: Vec<Addr>,
+    hand: usize,
+    weight: usize,
+}
+
+enum Resident {
+    Ready(Ready),
+    Loading(Arc<Flight>),
+}
+
+struct Ready {
+    slot: Arc<dyn AnySlot>,
+    /// What it contributes to the shard's weight.
+    weight: usize,
+    /// Its place in the clock.
+    place: usize,
+}
+
+/// A load under way. What it brings is cached only if it is still in the map then.
+struct Flight {
+    owner: Owner,
+    landed: Mutex<bool>,
+    changed: Condvar,
+}
+
+pub(super) enum Found<'a> {
+    /// The entry is cached.
+    Ready(Arc<dyn AnySlot>),
+    /// Another thread's load has ended just now: look again.
+    Awaited,
+    /// This thread is to load it.
+    Missing(Ticket<'a>),
+}
+
+/// The right, and the duty, to load an entry. Dropped undelivered, it lets others try.
+pub(super) struct Ticket<'a> {
+    shard: &'a Shard,
+    addr: Addr,
+    flight: Arc<Flight>,
+}
+
+impl Ticket<'_> {
+    /// Puts the entry into the map; returns whether the load still counts: meanwhile, the entry may have been
+    /// replaced, removed or refreshed.
+    pub(super) fn deliver(self, slot: Arc<dyn AnySlot>) -> bool {
+        self.shard.land(self.addr, &self.flight, Some(slot))
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        self.shard.land(self.addr, &self.flight, None);
+        *self.flight.landed.lock() = true;
+        self.flight.changed.notify_all();
+    }
+}
+
+fn weight_of(slot: &Arc<dyn AnySlot>) -> usize {
+    slot.head().weight.load(Relaxed)
+}
+
+impl Shard {
+    pub(crate) fn new() -> Self {
+        Shard { state: RwLock::new(State::default()) }
+    }
+
+    pub(super) fn get(&self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
+        match self.state.read().entries.get(&addr) {
+            Some(Resident::Ready(ready)) => Some(Arc::clone(&ready.slot)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn find(&self, addr: Addr, owner: Owner) -> Found<'_> {
+        if let Some(slot) = self.get(addr) {
+            return Found::Ready(slot);
+        }
+        let flight = match self.state.write().entries.entry(addr) {
+            hash_map::Entry::Occupied(there) => match there.get() {
+                Resident::Ready(ready) => return Found::Ready(Arc::clone(&ready.slot)),
+                Resident::Loading(flight) => Arc::clone(flight),
+            },
+            hash_map::Entry::Vacant(free) => {
+                let flight = Arc::new(Flight { owner, landed: Mutex::new(false), changed: Condvar::new() });
+                free.insert(Resident::Loading(Arc::clone(&flight)));
+                return Found::Missing(Ticket { shard: self, addr, flight });
+            }
+        };
+        let mut landed = flight.landed.lock();
+        while !*landed {
+            flight.changed.wait(&mut landed);
+        }
+        Found::Awaited
+    }
+
+    fn land(&self, addr: Addr, flight: &Arc<Flight>, slot: Option<Arc<dyn AnySlot>>) -> bool {
+        let mut state = self.state.write();
+        let expected = matches!(state.entries.get(&addr), Some(Resident::Loading(f)) if Arc::ptr_eq(f, flight));
+        match slot {
+            _ if !expected => {}
+            Some(slot) => state.put(slot),
+            None => drop(state.entries.remove(&addr)),
+        }
+        expected
+    }
+
+    /// Puts an entry in; returns the one that was there.
+    pub(super) fn put(&self, slot: Arc<dyn AnySlot>) -> Option<Arc<dyn AnySlot>> {
+        let mut state = self.state.write();
+        let old = state.take(slot.head().addr);
+        state.put(slot);
+        old
+    }
+
+    pub(super) fn remove(&self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
+        self.state.write().take(addr)
+    }
+
+    /// Takes out the entries that `chosen` chooses, and all loads under way, or those for `owner`.
+    pub(super) fn evict_where(
+        &self,
+        chosen: impl Fn(&Arc<dyn AnySlot>) -> bool,
+        owner: Option<Owner>,
+    ) -> Vec<Arc<dyn AnySlot>> {
+        let mut state = self.state.write();
+        let addrs: Vec<Addr> = state
+            .entries
+            .iter()
+            .filter(|(_, resident)| match resident {
+                Resident::Ready(ready) => chosen(&ready.slot),
+                Resident::Loading(flight) => owner.is_none_or(|owner| flight.owner == owner),
+            })
+            .map(|(addr, _)| *addr)
+            .collect();
+        addrs.into_iter().filter_map(|addr| state.take(addr)).collect()
+    }
+
+    /// Takes out entries that nobody holds and that have not been used lately, until the rest fits `budget` bytes.
+    pub(super) fn sweep(&self, budget: usize) -> Vec<Arc<dyn AnySlot>> {
+        if self.state.read().weight <= budget {
+            return Vec::new();
+        }
+        let mut state = self.state.write();
+        let mut evicted = Vec::new();
+        let mut steps = state.clock.len() * 2;
+        while state.weight > budget && steps > 0 && !state.clock.is_empty() {
+            steps -= 1;
+            let hand = if state.hand < state.clock.len() { state.hand } else { 0 };
+            state.hand = hand + 1;
+            let addr = state.clock[hand];
+            if state.recount(addr) {
+                evicted.extend(state.take(addr));
+                state.hand = hand;
+            }
+        }
+        evicted
+    }
+
+    pub(super) fn weight(&self) -> usize {
+        self.state.read().weight
+    }
+}
+
+impl State {
+    fn put(&mut self, slot: Arc<dyn AnySlot>) {
+        let (addr, weight, place) = (slot.head().addr, weight_of(&slot), self.clock.len());
+        self.weight += weight;
+        self.clock.push(addr);
+        self.entries.insert(addr, Resident::Ready(Ready { slot, weight, place }));
+    }
+
+    fn take(&mut self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
+        let Some(Resident::Ready(ready)) = self.entries.remove(&addr) else { return None };
+        self.weight -= ready.weight;
+        self.clock.swap_remove(ready.place);
+        if let Some(moved) = self.clock.get(ready.place)
+            && let Some(Resident::Ready(moved)) = self.entries.get_mut(moved)
+        {
+            moved.place = ready.place;
+        }
+        Some(ready.slot)
+    }
+
+    /// The hand passes an entry: its weight is counted anew, and it is marked as not used lately. Returns whether
+    /// it was so already, and nobody holds it.
+    fn recount(&mut self, addr: Addr) -> bool {
+        let Some(Resident::Ready(ready)) = self.entries.get_mut(&addr) else { return false };
+        let weight = weight_of(&ready.slot);
+        self.weight = self.weight - ready.weight + weight;
+        ready.weight = weight;
+        !ready.slot.head().used.swap(false, Relaxed) && Arc::strong_count(&ready.slot) == 1
+    }
+}

@@ -1,0 +1,66 @@
+//! Free space, by size and by address; neighbours are merged.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// At most this many sections that are large enough are tried for one that also fits by its alignment.
+const TRIES: usize = 16;
+
+#[derive(Debug, Default)]
+pub(super) struct FreeList {
+    by_addr: BTreeMap<u64, u64>,
+    by_size: BTreeSet<(u64, u64)>,
+}
+
+impl FreeList {
+    /// Adds `len` bytes at `at`. What overlaps free space already is not added twice.
+    pub(super) fn give(&mut self, at: u64, len: u64) {
+        let (mut start, mut end) = (at, at.saturating_add(len));
+        if start == end {
+            return;
+        }
+        while let Some((&near, &size)) = self.by_addr.range(..=end).next_back() {
+            let near_end = near + size;
+            if near_end < start {
+                break;
+            }
+            self.drop(near, size);
+            start = start.min(near);
+            end = end.max(near_end);
+        }
+        self.add(start, end - start);
+    }
+
+    /// Takes `len` bytes from the smallest section in which `place` (from the section's beginning to the first
+    /// fitting address) puts them.
+    pub(super) fn take(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        let (start, size, at) = self.by_size.range((len, 0)..).take(TRIES).find_map(|&(size, start)| {
+            let at = place(start)?;
+            (at.checked_add(len)? <= start + size).then_some((start, size, at))
+        })?;
+        self.drop(start, size);
+        self.add(start, at - start);
+        self.add(at + len, start + size - (at + len));
+        Some(at)
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        self.by_addr.values().sum()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.by_addr.clear();
+        self.by_size.clear();
+    }
+
+    fn add(&mut self, at: u64, len: u64) {
+        if len > 0 {
+            self.by_addr.insert(at, len);
+            self.by_size.insert((len, at));
+        }
+    }
+
+    fn drop(&mut self, at: u64, len: u64) {
+        self.by_addr.remove(&at);
+        self.by_size.remove(&(len, at));
+    }
+}

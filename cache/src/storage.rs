@@ -1,0 +1,127 @@
+//! Where the bytes of a file are.
+
+mod faulty;
+mod file;
+mod memory;
+mod recording;
+
+use std::{fmt, io, sync::Arc};
+
+pub use faulty::{Failure, FaultyStorage};
+pub use file::FileStorage;
+pub use memory::MemoryStorage;
+pub use recording::{Operation, RecordingStorage, replay};
+
+/// A sequence of bytes with a length, read and written at any place, by any number of threads.
+///
+/// A read that runs while a write is under way may see any part of that write.
+pub trait Storage: Send + Sync + fmt::Debug {
+    /// Fills `into` with the bytes from `at` on; returns how many there are, fewer than asked only at the end.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize>;
+
+    /// Writes all of `bytes` from `at` on, in one call to the medium where possible. Makes the storage longer
+    /// when needed.
+    ///
+    /// # Errors
+    /// Those of the medium; any part of `bytes` may have been written then.
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()>;
+
+    /// The length in bytes.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether there are no bytes.
+    ///
+    /// # Errors
+    /// As [`Storage::len`].
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Cuts or extends (with zeros) to `len` bytes.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// A barrier: returns when every write and length before it will outlast a power failure.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    fn sync(&self) -> io::Result<()>;
+}
+
+impl<S: Storage + ?Sized> Storage for Arc<S> {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        (**self).read_at(into, at)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        (**self).write_at(bytes, at)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        (**self).len()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        (**self).set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        (**self).sync()
+    }
+}
+
+/// The part of a storage from a base address on: all addresses in a file count from there, behind its user block.
+#[derive(Debug, Clone)]
+pub struct Based<S> {
+    storage: S,
+    base: u64,
+}
+
+impl<S: Storage> Based<S> {
+    /// What of `storage` lies at and beyond `base` (bytes).
+    pub fn new(storage: S, base: u64) -> Self {
+        Based { storage, base }
+    }
+
+    /// The base address, in bytes from the start of the storage.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    fn absolute(&self, at: u64) -> io::Result<u64> {
+        self.base.checked_add(at).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
+    }
+}
+
+impl<S: Storage> Storage for Based<S> {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        self.storage.read_at(into, self.absolute(at)?)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.storage.write_at(bytes, self.absolute(at)?)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.storage.len()?.saturating_sub(self.base))
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.storage.set_len(self.absolute(len)?)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.storage.sync()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! A storage that fails when a test wants it to.
+
+use std::{io, sync::Arc};
+
+use super::Storage;
+use crate::primitive::Mutex;
+
+/// How a write fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// Nothing is written: the medium is full.
+    Full,
+    /// Nothing is written: the medium is broken.
+    Broken,
+    /// The first bytes, this many at most, are written; then the medium is full.
+    Short(usize),
+}
+
+impl Failure {
+    fn error(self) -> io::Error {
+        match self {
+            Failure::Full | Failure::Short(_) => io::ErrorKind::StorageFull.into(),
+            Failure::Broken => io::Error::other("injected failure"),
+        }
+    }
+}
+
+/// Passes everything on to another storage, but lets chosen changes (writes, length changes, barriers) fail.
+/// Clones share the choice.
+#[derive(Debug, Clone)]
+pub struct FaultyStorage<S> {
+    inner: S,
+    fault: Arc<Mutex<Fault>>,
+}
+
+#[derive(Debug, Default)]
+struct Fault {
+    done: u64,
+    at: Option<(u64, Failure)>,
+    lasting: bool,
+}
+
+impl<S: Storage> FaultyStorage<S> {
+    /// A storage that works until [`FaultyStorage::fail_after`] is called.
+    pub fn new(inner: S) -> Self {
+        FaultyStorage { inner, fault: Arc::default() }
+    }
+
+    /// The storage beneath.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    /// Lets `changes` more changes succeed and the next one fail. Later ones succeed again, unless `lasting`.
+    pub fn fail_after(&self, changes: u64, failure: Failure, lasting: bool) {
+        let mut fault = self.fault.lock();
+        fault.at = Some((fault.done.saturating_add(changes), failure));
+        fault.lasting = lasting;
+    }
+
+    /// Lets everything succeed again.
+    pub fn mend(&self) {
+        self.fault.lock().at = None;
+    }
+
+    /// The number of changes that were asked for so far, failed ones included.
+    pub fn changes(&self) -> u64 {
+        self.fault.lock().done
+    }
+
+    fn next(&self) -> Option<Failure> {
+        let mut fault = self.fault.lock();
+        let now = fault.done;
+        fault.done += 1;
+        let (at, failure) = fault.at?;
+        (now == at || fault.lasting && now > at).then_some(failure)
+    }
+}
+
+impl<S: Storage> Storage for FaultyStorage<S> {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        self.inner.read_at(into, at)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        let Some(failure) = self.next() else { return self.inner.write_at(bytes, at) };
+        if let Failure::Short(n) = failure {
+            self.inner.write_at(&bytes[..n.min(bytes.len())], at)?;
+        }
+        Err(failure.error())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.next().map_or_else(|| self.inner.set_len(len), |failure| Err(failure.error()))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.next().map_or_else(|| self.inner.sync(), |failure| Err(failure.error()))
+    }
+}

@@ -1,0 +1,99 @@
+//! A file of the operating system.
+
+use std::{fs::File, io, sync::Arc};
+
+use super::Storage;
+
+/// A file, read and written at offsets without moving a cursor.
+#[derive(Debug, Clone)]
+pub struct FileStorage {
+    file: Arc<File>,
+}
+
+impl FileStorage {
+    /// The bytes of `file`, which must be open for what is asked of it later.
+    pub fn new(file: File) -> Self {
+        FileStorage { file: Arc::new(file) }
+    }
+
+    /// The open file.
+    pub fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+}
+
+impl From<Arc<File>> for FileStorage {
+    fn from(file: Arc<File>) -> Self {
+        FileStorage { file }
+    }
+}
+
+#[cfg(unix)]
+mod at {
+    use std::{fs::File, io, os::unix::fs::FileExt};
+
+    pub(super) fn read(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
+        file.read_at(into, at)
+    }
+
+    pub(super) fn write(file: &File, bytes: &[u8], at: u64) -> io::Result<usize> {
+        file.write_at(bytes, at)
+    }
+}
+
+#[cfg(windows)]
+mod at {
+    use std::{fs::File, io, os::windows::fs::FileExt};
+
+    pub(super) fn read(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
+        file.seek_read(into, at)
+    }
+
+    pub(super) fn write(file: &File, bytes: &[u8], at: u64) -> io::Result<usize> {
+        file.seek_write(bytes, at)
+    }
+}
+
+fn beyond() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "the offset does not fit 64 bits")
+}
+
+impl Storage for FileStorage {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        let mut done = 0;
+        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match at::read(&self.file, rest, at.checked_add(done as u64).ok_or_else(beyond)?) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        let mut done = 0;
+        while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
+            match at::write(&self.file, rest, at.checked_add(done as u64).ok_or_else(beyond)?) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}

@@ -1,0 +1,103 @@
+//! A storage that remembers, in order, everything that was done to it: the trace that the model checker explores.
+
+use std::{io, sync::Arc};
+
+use super::{Storage, memory};
+use crate::primitive::Mutex;
+
+/// One thing that was done to a storage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operation {
+    /// Bytes were written.
+    Write {
+        /// Bytes from the start of the storage.
+        at: u64,
+        /// What was written.
+        bytes: Vec<u8>,
+    },
+    /// The length was set, in bytes.
+    SetLen(u64),
+    /// A barrier: what came before is durable.
+    Sync,
+    /// A remark of the workload; it changes nothing.
+    Mark(String),
+}
+
+/// Passes everything on to another storage, and keeps a log of what succeeded, in the order in which it took
+/// effect. Clones share the log.
+#[derive(Debug, Clone)]
+pub struct RecordingStorage<S> {
+    inner: S,
+    log: Arc<Mutex<Vec<Operation>>>,
+}
+
+impl<S: Storage> RecordingStorage<S> {
+    /// Records what is done to `inner` from now on.
+    pub fn new(inner: S) -> Self {
+        RecordingStorage { inner, log: Arc::new(Mutex::new(Vec::new())) }
+    }
+
+    /// The storage beneath.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    /// Adds a remark to the log.
+    pub fn mark(&self, remark: impl Into<String>) {
+        self.log.lock().push(Operation::Mark(remark.into()));
+    }
+
+    /// A copy of the log so far.
+    pub fn log(&self) -> Vec<Operation> {
+        self.log.lock().clone()
+    }
+
+    /// The log so far, which begins anew.
+    pub fn take_log(&self) -> Vec<Operation> {
+        std::mem::take(&mut *self.log.lock())
+    }
+
+    fn record(&self, operation: Operation, apply: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let mut log = self.log.lock();
+        apply()?;
+        log.push(operation);
+        Ok(())
+    }
+}
+
+impl<S: Storage> Storage for RecordingStorage<S> {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        self.inner.read_at(into, at)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.record(Operation::Write { at, bytes: bytes.to_vec() }, || self.inner.write_at(bytes, at))
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.record(Operation::SetLen(len), || self.inner.set_len(len))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.record(Operation::Sync, || self.inner.sync())
+    }
+}
+
+/// Does again to `image` what `operations` did: the bytes of the file after that prefix of a log.
+///
+/// # Errors
+/// When the image would not fit in memory.
+pub fn replay<'a>(image: &mut Vec<u8>, operations: impl IntoIterator<Item = &'a Operation>) -> io::Result<()> {
+    for operation in operations {
+        match operation {
+            Operation::Write { at, bytes } => memory::write(image, bytes, *at)?,
+            Operation::SetLen(len) => memory::resize(image, *len)?,
+            Operation::Sync | Operation::Mark(_) => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+use super::*;
+
+#[test]
+fn a_base_address_moves_every_access() {
+    let whole = MemoryStorage::from(vec![7; 512]);
+    let based = Based::new(whole.clone(), 512);
+    based.set_len(4).unwrap();
+    based.write_at(b"ab", 1).unwrap();
+    let mut read = [9; 8];
+    assert_eq!(based.read_at(&mut read, 0).unwrap(), 4);
+    assert_eq!(read[..4], *b"\0ab\0");
+    assert_eq!(based.len().unwrap(), 4);
+    assert_eq!(whole.to_vec()[..512], [7; 512]);
+    assert_eq!(whole.to_vec().len(), 516);
+}
+
+#[test]
+fn a_file_is_read_and_written_at_any_place() {
+    let file = FileStorage::new(tempfile::tempfile().unwrap());
+    file.write_at(b"tail", 10).unwrap();
+    let mut read = [1; 20];
+    assert_eq!(file.read_at(&mut read, 8).unwrap(), 6);
+    assert_eq!(read[..6], *b"\0\0tail");
+    assert_eq!(file.read_at(&mut read, 100).unwrap(), 0);
+    file.set_len(3).unwrap();
+    assert_eq!(file.len().unwrap(), 3);
+    file.sync().unwrap();
+}
+
+#[test]
+fn a_recorded_log_gives_the_same_bytes_again() {
+    let storage = RecordingStorage::new(MemoryStorage::new());
+    storage.write_at(b"hello", 3).unwrap();
+    storage.mark("greeted");
+    storage.set_len(6).unwrap();
+    storage.sync().unwrap();
+    let log = storage.log();
+    assert_eq!(log.len(), 4);
+    let mut image = Vec::new();
+    replay(&mut image, &log[..1]).unwrap();
+    assert_eq!(image, b"\0\0\0hello");
+    replay(&mut image, &log[1..]).unwrap();
+    assert_eq!(image, storage.inner().to_vec());
+}
+
+#[test]
+fn an_injected_failure_hits_the_chosen_change() {
+    let storage = FaultyStorage::new(MemoryStorage::new());
+    storage.fail_after(1, Failure::Short(2), true);
+    storage.write_at(b"abc", 0).unwrap();
+    assert_eq!(storage.write_at(b"xyz", 0).unwrap_err().kind(), io::ErrorKind::StorageFull);
+    assert_eq!(storage.inner().to_vec(), b"xyc");
+    assert!(storage.set_len(0).is_err());
+    storage.mend();
+    storage.set_len(0).unwrap();
+}
+
+#[test]
+fn a_write_that_ends_beyond_memory_is_refused() {
+    let storage = MemoryStorage::new();
+    assert!(storage.write_at(b"a", u64::MAX).is_err());
+    assert!(storage.set_len(u64::MAX).is_err());
+}
