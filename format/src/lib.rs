@@ -17,19 +17,24 @@
 )]
 
 mod addr;
+mod btree1;
 mod checksum;
 mod error;
 mod extensible_array;
 mod fixed_array;
+mod global_heap;
+mod local_heap;
 pub mod messages;
 mod object_header;
 mod profile;
 mod superblock;
 mod symbol_table_entry;
+mod symbol_table_node;
 mod table;
 mod wire;
 
 pub use addr::{Addr, Width, Widths};
+pub use btree1::{Btree1Key, Btree1Node, ChunkKey, ChunkRank, GroupKey};
 pub use checksum::lookup3;
 pub use error::{DecodeError, EncodeError, Fault};
 pub use extensible_array::{
@@ -37,12 +42,15 @@ pub use extensible_array::{
     ExtensibleArrayParameters, ExtensibleArraySuperBlock,
 };
 pub use fixed_array::{FixedArrayDataBlock, FixedArrayHeader, FixedArrayPage};
+pub use global_heap::{GlobalHeapCollection, GlobalHeapId, GlobalHeapObject};
+pub use local_heap::{FreeBlock, LocalHeap, LocalHeapData};
 pub use object_header::{
     AttributePhase, ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, ObjectTimes, RawMessage,
 };
 pub use profile::Profile;
 pub use superblock::{Root, StatusFlags, Superblock};
 pub use symbol_table_entry::{SymbolCache, SymbolTableEntry};
+pub use symbol_table_node::SymbolTableNode;
 pub use table::{AddrTable, Bitmap, ChunkElement, ElementFormat, ElementTable};
 pub use wire::{
     Decoder, Describer, Encoder, Field, Record, Result, Wire, decode, decode_prefix, decode_prefix_with, decode_with,

@@ -3,20 +3,20 @@
 
 use crate::{Addr, Record, Result, Width, Wire};
 
-fn read_uint(bytes: &[u8]) -> u64 {
+pub(crate) fn read_uint(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>().filter(|_| bytes.len() == 8) {
         Some(eight) => u64::from_le_bytes(*eight),
         None => bytes.iter().rev().fold(0, |value, byte| (value << 8) | u64::from(*byte)),
     }
 }
 
-fn write_uint(bytes: &mut [u8], value: u64) {
+pub(crate) fn write_uint(bytes: &mut [u8], value: u64) {
     for (byte, stored) in bytes.iter_mut().zip(value.to_le_bytes()) {
         *byte = stored;
     }
 }
 
-fn read_addr(bytes: &[u8]) -> Addr {
+pub(crate) fn read_addr(bytes: &[u8]) -> Addr {
     match Width::new(u8::try_from(bytes.len()).unwrap_or(0)) {
         Some(width) => match read_uint(bytes) {
             ones if ones == width.max() => Addr::UNDEFINED,
@@ -26,7 +26,7 @@ fn read_addr(bytes: &[u8]) -> Addr {
     }
 }
 
-fn write_addr(bytes: &mut [u8], addr: Addr) {
+pub(crate) fn write_addr(bytes: &mut [u8], addr: Addr) {
     match addr.get() {
         Some(at) => write_uint(bytes, at),
         None => bytes.fill(0xff),

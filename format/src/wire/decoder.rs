@@ -66,7 +66,9 @@ impl Wire for Decoder<'_> {
     }
 
     fn bytes(&mut self, field: &'static str, len: usize, bytes: &mut Vec<u8>) -> Result<()> {
-        *bytes = self.take(field, len)?.to_vec();
+        let taken = self.take(field, len)?;
+        bytes.clear();
+        bytes.extend_from_slice(taken);
         Ok(())
     }
 
