@@ -86,6 +86,20 @@ fn version_of(datatype: &Datatype, least: u8) -> u8 {
     }
 }
 
+/// The number of members of a compound type that are raised to its version. libhdf5 raises the version of a compound
+/// type, and of all members so far, when a member of a later version is added; members after that keep theirs.
+fn raised(t: &Compound, least: u8) -> usize {
+    let mut version = least;
+    let mut raised = 0;
+    for (i, member) in t.members.iter().enumerate() {
+        let own = version_of(&member.datatype, least);
+        if own > version {
+            (version, raised) = (own, i.saturating_add(1));
+        }
+    }
+    raised
+}
+
 /// One type, with the types in it. Returns its version; `lowest` collects the lowest version of a composite type that
 /// had the choice.
 fn datatype<W: Wire>(w: &mut W, t: &mut Datatype, least: u8, depth: u32, lowest: &mut Option<u8>) -> Result<u8> {
@@ -194,7 +208,6 @@ impl Inner<'_> {
 
     fn compound(&mut self, w: &mut impl Wire, count: u32, t: &mut Compound) -> Result<()> {
         self.chose();
-        self.least = self.least.max(self.version);
         w.require("members", count != 0, 0, "at least one")?;
         let smallest = if self.version < 3 { 20 } else { 10 };
         if w.decoding() {
@@ -202,7 +215,10 @@ impl Inner<'_> {
             t.members.resize(count, Member::default());
         }
         let width = if self.version < 3 { Width::FOUR } else { Width::for_value(t.size.into()) };
-        for member in &mut t.members {
+        let least = self.least;
+        let raised = if w.decoding() { 0 } else { raised(t, least) };
+        for (i, member) in t.members.iter_mut().enumerate() {
+            self.least = if i < raised { self.version } else { least };
             self.name(w, &mut member.name)?;
             let offset = w.derived("member offset", width, member.offset.into())?;
             member.offset = u32::try_from(offset).unwrap_or(u32::MAX);
@@ -267,7 +283,9 @@ impl Inner<'_> {
         t.dims.resize(rank, 0);
         t.dims.iter_mut().try_for_each(|dim| w.u32("dimension", dim))?;
         if self.version < 3 {
-            w.reserved(rank.saturating_mul(4))?;
+            for axis in 0..u32::try_from(rank).unwrap_or(0) {
+                w.u32("permutation", &mut { axis })?;
+            }
         }
         self.base(w, &mut t.base)?;
         let expected = checks::array_size(w, &t.dims, &t.base)?;

@@ -47,7 +47,7 @@ impl Record for SharedMessage {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.version(1..=3, &mut self.version)?;
         let kind = match (self.version, self.place) {
-            (1 | 2, SharedPlace::Committed(_)) => 0,
+            (1, _) => 0,
             (_, SharedPlace::Committed(_)) => COMMITTED,
             (_, SharedPlace::Heap(_)) => IN_HEAP,
         };

@@ -1,0 +1,83 @@
+//! Real files, where there are some: `H5LIVE_SHARED`, or `shared` beside the repository or in it, with a folder
+//! `corpus`.
+#![allow(missing_docs)]
+
+mod walk;
+
+use std::path::{Path, PathBuf};
+
+use walk::{Findings, Walk};
+
+/// The folder of real files, or `None` with a line that says so.
+fn corpus() -> Option<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let shared = std::env::var_os("H5LIVE_SHARED").map(PathBuf::from);
+    let places = shared.into_iter().chain([here.join("../shared"), here.join("../../shared")]);
+    let found = places.map(|place| place.join("corpus")).find(|corpus| corpus.is_dir());
+    if found.is_none() {
+        println!("skipped: there is no corpus of files (see H5LIVE_SHARED)");
+    }
+    found
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut entries: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            files.extend(self::files(&path));
+        } else if !["manifest", "error", "md"].iter().any(|ext| path.extension().is_some_and(|e| e == *ext)) {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// Walks over all files of some folders of the corpus.
+fn walk(corpus: &Path, folders: &[&str]) -> Findings {
+    let mut all = Findings::default();
+    for path in folders.iter().flat_map(|folder| files(&corpus.join(folder))) {
+        let bytes = std::fs::read(&path).unwrap();
+        let name = path.strip_prefix(corpus).unwrap().display().to_string();
+        all.add(Walk::over(&name, &bytes));
+    }
+    all
+}
+
+/// What is written otherwise on purpose: files of libraries before HDF5 1.8, and why.
+const OTHERWISE: [(&str, &str); 4] = [
+    ("libhdf5/test/tarrold.h5", "members with dimensions are written with array types"),
+    ("libhdf5/tools/tstr.h5", "members with dimensions are written with array types"),
+    ("libhdf5/tools/tenum.h5", "shared messages of version 2 state their type"),
+    ("libhdf5/tools/tnullspace.h5", "the dataspace of an attribute has no padding of its own"),
+];
+
+#[test]
+fn what_libhdf5_wrote_is_written_back_byte_for_byte() {
+    let Some(corpus) = corpus() else { return };
+    let found = walk(&corpus, &["libhdf5", "generated", "h5py", "realworld"]);
+    println!("{:#?}", found.same);
+    assert!(found.refused.is_empty(), "{}", found.refused.join("\n"));
+    let known = |note: &&String| !OTHERWISE.iter().any(|(file, _)| note.starts_with(file));
+    let different: Vec<_> = found.different.iter().filter(known).cloned().collect();
+    assert!(different.is_empty(), "{}", different.join("\n"));
+    assert_eq!(found.different.len(), OTHERWISE.len());
+}
+
+#[test]
+fn what_other_programs_wrote_is_understood() {
+    let Some(corpus) = corpus() else { return };
+    let found = walk(&corpus, &["jhdf", "pyfive", "purehdf", "hdf5-pure"]);
+    println!("{:#?}\nwritten otherwise:\n{}", found.same, found.different.join("\n"));
+    assert!(found.refused.is_empty(), "{}", found.refused.join("\n"));
+}
+
+#[test]
+fn damaged_files_are_walked_without_a_panic() {
+    let Some(corpus) = corpus() else { return };
+    let found = walk(&corpus, &["malformed"]);
+    println!("refused:\n{}", found.refused.join("\n"));
+    assert!(!found.refused.is_empty());
+}

@@ -1,0 +1,284 @@
+//! Walks over a file from its superblock, without a store: decodes every structure that it can reach, and writes each
+//! back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+use h5live_format::messages::*;
+use h5live_format::*;
+
+/// What a walk found.
+#[derive(Default)]
+pub struct Findings {
+    /// Structures decoded and written back to the same bytes, by name.
+    pub same: BTreeMap<&'static str, usize>,
+    /// Structures that came back as other bytes.
+    pub different: Vec<String>,
+    /// Structures that could not be decoded.
+    pub refused: Vec<String>,
+}
+
+impl Findings {
+    /// Adds what another walk found.
+    pub fn add(&mut self, other: Findings) {
+        for (name, count) in other.same {
+            *self.same.entry(name).or_default() += count;
+        }
+        self.different.extend(other.different);
+        self.refused.extend(other.refused);
+    }
+}
+
+/// A file that is being walked over.
+pub struct Walk<'a> {
+    pub name: String,
+    pub bytes: &'a [u8],
+    pub widths: Widths,
+    pub k: BtreeK,
+    pub seen: BTreeSet<u64>,
+    pub found: Findings,
+}
+
+impl<'a> Walk<'a> {
+    /// Finds the superblock, and follows the root group.
+    pub fn over(name: &str, file: &'a [u8]) -> Findings {
+        let mut places = Superblock::locations(file.len() as u64);
+        let at = places.find(|at| file[*at as usize..].starts_with(&Superblock::SIGNATURE));
+        let bytes = &file[at.map_or(file.len(), |at| at as usize)..];
+        let mut walk = Walk {
+            name: name.to_owned(),
+            bytes,
+            widths: Widths::default(),
+            k: BtreeK::default(),
+            seen: BTreeSet::new(),
+            found: Findings::default(),
+        };
+        if !bytes.is_empty() {
+            walk.superblock();
+        }
+        walk.found
+    }
+
+    fn superblock(&mut self) {
+        let Some(superblock) = self.compare(Superblock::default(), 0, self.bytes) else { return };
+        self.widths = superblock.widths;
+        self.k = superblock.btree_k;
+        if superblock.version > 1 {
+            let refused = self.found.refused.len();
+            self.header(superblock.extension);
+            let in_cache_image = self.found.same.contains_key("metadata cache image info");
+            if in_cache_image {
+                self.found.refused.truncate(refused);
+                return;
+            }
+        }
+        if let Some((btree, heap)) = superblock.root.symbol_table() {
+            self.symbol_table(btree, heap);
+        }
+        self.header(superblock.root.header());
+    }
+
+    /// The bytes from an address to the end of the file.
+    pub fn at(&self, addr: Addr) -> Option<(usize, &'a [u8])> {
+        let at = usize::try_from(addr.get()?).ok()?;
+        Some((at, self.bytes.get(at..).filter(|rest| !rest.is_empty())?))
+    }
+
+    /// Whether this is the first visit to an address.
+    pub fn first_visit(&mut self, addr: Addr) -> bool {
+        addr.get().is_some_and(|at| self.seen.insert(at))
+    }
+
+    /// Decodes a structure from the beginning of `bytes`, which lie at `at`, and writes it back.
+    pub fn compare<R: Record + Clone + Debug>(&mut self, context: R, at: usize, bytes: &[u8]) -> Option<R> {
+        let (fields, _) = describe(context.clone(), bytes, self.widths);
+        let (record, used) = match decode_prefix_with(context, bytes, self.widths) {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                self.found.refused.push(format!("{} at {at:#x}: {error}", self.name));
+                return None;
+            }
+        };
+        let mut meant = bytes[..used].to_vec();
+        for unused in fields.iter().filter(|field| field.field == "reserved") {
+            meant[unused.at..unused.at + unused.size].fill(0);
+        }
+        match encode(&record, self.widths) {
+            Ok(again) if again == meant => *self.found.same.entry(R::NAME).or_default() += 1,
+            Ok(again) => {
+                let place = again.iter().zip(&meant).position(|(a, b)| a != b).unwrap_or(used);
+                let near = |bytes: &[u8]| format!("{:02x?}", &bytes[place..(place + 24).min(bytes.len())]);
+                let note = format!(
+                    "{} at {at:#x}: {}, {used} bytes, now {}: byte {place} was {}, now {}",
+                    self.name,
+                    R::NAME,
+                    again.len(),
+                    near(&meant),
+                    near(&again)
+                );
+                self.found.different.push(note);
+            }
+            Err(error) => self.found.different.push(format!("{} at {at:#x}: {error}", self.name)),
+        }
+        Some(record)
+    }
+
+    /// As [`Walk::compare`], at an address.
+    pub fn compare_at<R: Record + Clone + Debug>(&mut self, context: R, addr: Addr) -> Option<R> {
+        let (at, bytes) = self.at(addr)?;
+        self.compare(context, at, bytes)
+    }
+
+    /// An object header, and all that it leads to.
+    pub fn header(&mut self, addr: Addr) {
+        if !self.first_visit(addr) {
+            return;
+        }
+        let Some(header) = self.compare_at(ObjectHeader::default(), addr) else { return };
+        let mut messages = header.messages;
+        let mut next = 0;
+        while let Some(message) = messages.get(next) {
+            if message.kind == MessageType::CONTINUATION {
+                let continuation: Continuation = message.decode(self.widths).unwrap_or_default();
+                let chunk = ContinuationChunk {
+                    version: header.prefix.version,
+                    attributes_tracked: header.prefix.attributes_tracked,
+                    len: continuation.length,
+                    messages: Vec::new(),
+                };
+                if let Some(chunk) =
+                    self.first_visit(continuation.addr).then(|| self.compare_at(chunk, continuation.addr)).flatten()
+                {
+                    messages.extend(chunk.messages);
+                }
+            }
+            next += 1;
+        }
+        let at = addr.get().unwrap_or(0) as usize;
+        for message in &messages {
+            self.message(message, at);
+        }
+    }
+
+    /// A message whose body is a structure of its own.
+    fn body<M: Message + Clone + Default + Debug>(&mut self, message: &RawMessage, at: usize) -> Option<M> {
+        self.compare(M::default(), at, &message.body)
+    }
+
+    fn message(&mut self, message: &RawMessage, at: usize) {
+        let unknown_to_its_writer = message.flags.0 & 0x20 != 0;
+        if unknown_to_its_writer {
+            return;
+        }
+        if message.flags.is_shared() {
+            self.compare(SharedMessage::default(), at, &message.body);
+            return;
+        }
+        match message.kind {
+            MessageType::DATASPACE => drop(self.body::<DataspaceMessage>(message, at)),
+            MessageType::DATATYPE => drop(self.body::<DatatypeMessage>(message, at)),
+            MessageType::FILL_VALUE_OLD => drop(self.body::<OldFillValueMessage>(message, at)),
+            MessageType::FILL_VALUE => drop(self.body::<FillValueMessage>(message, at)),
+            MessageType::EXTERNAL_FILES => {
+                if let Some(files) = self.body::<ExternalFiles>(message, at) {
+                    self.local_heap(files.heap);
+                }
+            }
+            MessageType::GROUP_INFO => drop(self.body::<GroupInfo>(message, at)),
+            MessageType::FILTER_PIPELINE => drop(self.body::<FilterPipelineMessage>(message, at)),
+            MessageType::ATTRIBUTE => drop(self.body::<AttributeMessage>(message, at)),
+            MessageType::COMMENT => drop(self.body::<Comment>(message, at)),
+            MessageType::MODIFICATION_TIME_OLD => drop(self.body::<OldModificationTime>(message, at)),
+            MessageType::CONTINUATION => drop(self.body::<Continuation>(message, at)),
+            MessageType::MODIFICATION_TIME => drop(self.body::<ModificationTime>(message, at)),
+            MessageType::DRIVER_INFO => drop(self.body::<DriverInfo>(message, at)),
+            MessageType::REFERENCE_COUNT => drop(self.body::<ReferenceCount>(message, at)),
+            MessageType::FILE_SPACE_INFO => drop(self.body::<FileSpaceInfo>(message, at)),
+            MessageType::CACHE_IMAGE => drop(self.body::<CacheImageInfo>(message, at)),
+            MessageType::SHARED_MESSAGE_TABLE => drop(self.body::<SharedMessageTableInfo>(message, at)),
+            MessageType::ATTRIBUTE_INFO => drop(self.body::<AttributeInfo>(message, at)),
+            MessageType::LINK_INFO => drop(self.body::<LinkInfo>(message, at)),
+            MessageType::BTREE_K => {
+                if let Some(k) = self.body::<BtreeK>(message, at) {
+                    self.k = k;
+                }
+            }
+            MessageType::LINK => {
+                if let Some(LinkMessage { value: LinkValue::Hard(addr), .. }) = self.body(message, at) {
+                    self.header(addr);
+                }
+            }
+            MessageType::SYMBOL_TABLE => {
+                if let Some(table) = self.body::<SymbolTable>(message, at) {
+                    self.symbol_table(table.btree, table.heap);
+                }
+            }
+            MessageType::LAYOUT => {
+                if let Some(layout) = self.body::<LayoutMessage>(message, at) {
+                    self.layout(&layout);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn layout(&mut self, layout: &LayoutMessage) {
+        match &layout.storage {
+            Storage::Chunked(chunks) if chunks.index == ChunkIndex::Btree1 => {
+                let rank = ChunkRank(chunks.dims.len() as u8);
+                self.btree1::<ChunkKey>(chunks.addr, self.k.chunk, rank);
+            }
+            _ => {}
+        }
+    }
+
+    fn symbol_table(&mut self, btree: Addr, heap: Addr) {
+        for leaf in self.btree1::<GroupKey>(btree, self.k.group_internal, ()) {
+            if let Some(node) = self.compare_at(SymbolTableNode::for_k(self.k), leaf) {
+                for entry in node.entries {
+                    self.header(entry.header);
+                }
+            }
+        }
+        self.local_heap(heap);
+    }
+
+    fn local_heap(&mut self, addr: Addr) {
+        if !self.first_visit(addr) {
+            return;
+        }
+        let Some(heap) = self.compare_at(LocalHeap::default(), addr) else { return };
+        let Some((_, bytes)) = self.at(heap.data) else { return };
+        let Some(bytes) = bytes.get(..usize::try_from(heap.size).unwrap()) else { return };
+        let mut data = LocalHeapData { bytes: bytes.to_vec() };
+        match data.free_blocks(heap.free, self.widths.length) {
+            Ok(blocks) => {
+                let head = data.set_free_blocks(&blocks, self.widths.length);
+                assert_eq!((head, &data.bytes[..]), (heap.free, bytes), "{}: free blocks of a local heap", self.name);
+                *self.found.same.entry("free blocks").or_default() += blocks.len();
+            }
+            Err(error) => self.found.refused.push(format!("{}: {error}", self.name)),
+        }
+    }
+
+    /// The children of all leaves of a B-tree.
+    fn btree1<K: Btree1Key>(&mut self, root: Addr, k: u16, shape: K::Shape) -> Vec<Addr> {
+        let mut leaves = Vec::new();
+        if !self.first_visit(root) {
+            return leaves;
+        }
+        let Some(node) = self.compare_at(Btree1Node::<K>::empty(k, shape, self.widths), root) else { return leaves };
+        let children: Vec<_> = (0..node.len()).map(|i| node.child(i).unwrap()).collect();
+        let keys: Vec<_> = (0..=node.len()).filter_map(|i| node.key(i)).collect();
+        let mut again = node.clone();
+        assert!(again.set(&keys, &children));
+        assert_eq!(again, node);
+        if node.level == 0 {
+            return children;
+        }
+        for child in children {
+            leaves.extend(self.btree1::<K>(child, k, shape));
+        }
+        leaves
+    }
+}
