@@ -1,5 +1,5 @@
 //! `h5live record`: appends what comes in on standard input to a live file.
 
-mod input;
-mod kind;
-mod row;
+pub mod input;
+pub mod kind;
+pub mod row;

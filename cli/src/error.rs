@@ -1,0 +1,112 @@
+//! What ends a command.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::record::input::InputError;
+use crate::record::row::RowError;
+
+/// A result of a command.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// How a command ended that ran to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// All is well.
+    Clean,
+    /// There are violations, differences, or other findings.
+    Findings,
+}
+
+/// Why a command did not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The library refused something; it names the file and the object.
+    #[error(transparent)]
+    File(#[from] std::convert::Infallible),
+    /// A file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Path {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A file is not what it is taken for.
+    #[error("{}: {problem}", path.display())]
+    Unfit {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: Problem,
+    },
+    /// Standard output cannot be written.
+    #[error("standard output: {0}")]
+    Output(#[source] io::Error),
+    /// Standard input is not what it should be.
+    #[error("standard input: {0}")]
+    Input(#[from] InputError),
+    /// A row of standard input cannot be stored.
+    #[error("standard input: row {row}: {source}")]
+    Row {
+        /// Rows before it, and one.
+        row: u64,
+        /// Why.
+        source: RowError,
+    },
+    /// Standard input ends within a frame.
+    #[error("standard input: frame {frame}: {found} bytes instead of {expected}")]
+    Frame {
+        /// Frames before it, and one.
+        frame: u64,
+        /// Bytes that are there.
+        found: usize,
+        /// Bytes of a frame.
+        expected: usize,
+    },
+    /// A process of a run cannot be started or ended.
+    #[error("a process of this run: {0}")]
+    Process(#[source] io::Error),
+    /// This machine does not say what it does.
+    #[error("/proc: {0}")]
+    Machine(#[source] io::Error),
+}
+
+/// What is wrong with a file, beyond what the library says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// There is no superblock.
+    #[error("not an HDF5 file: no signature at 0, 512, 1024, ...")]
+    NoSignature,
+    /// The superblock cannot be decoded.
+    #[error("{0}")]
+    Superblock(h5live_format::DecodeError),
+    /// An offset lies outside the file.
+    #[error("offset {offset:#x} lies beyond the end ({len} bytes)")]
+    BeyondEnd {
+        /// The offset (bytes).
+        offset: u64,
+        /// Bytes of the file.
+        len: u64,
+    },
+    /// Nothing known begins at an offset.
+    #[error("no structure that could be known begins at {0:#x}")]
+    NoStructure(u64),
+    /// The recorded rows are of another type than the dataset.
+    #[error("{path} holds {found}, the input {given}")]
+    OtherType {
+        /// The dataset.
+        path: String,
+        /// Its type.
+        found: String,
+        /// The type of the rows.
+        given: String,
+    },
+}
+
+impl Error {
+    /// Whether whoever read our output has gone away: no error at all.
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Error::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}

@@ -1,0 +1,40 @@
+//! Standard output: buffered, and with errors that say so.
+
+use std::fmt::Display;
+use std::io::{self, BufWriter, StdoutLock, Write};
+
+use crate::error::{Error, Result};
+
+/// Standard output. What is not flushed when it is dropped is lost.
+pub struct Output(BufWriter<StdoutLock<'static>>);
+
+impl Output {
+    /// Standard output, locked.
+    pub fn stdout() -> Self {
+        Output(BufWriter::with_capacity(64 << 10, io::stdout().lock()))
+    }
+
+    /// Writes a line.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn line(&mut self, line: impl Display) -> Result<()> {
+        writeln!(self.0, "{line}").map_err(Error::Output)
+    }
+
+    /// Writes text as it is.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn text(&mut self, text: impl Display) -> Result<()> {
+        write!(self.0, "{text}").map_err(Error::Output)
+    }
+
+    /// Hands on what was written.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn flush(&mut self) -> Result<()> {
+        self.0.flush().map_err(Error::Output)
+    }
+}
