@@ -1,7 +1,8 @@
 //! Filter 1, deflate: a zlib stream. Parameter 0 is the level, 0 to 9.
 
+use crate::codec::zlib;
 use crate::params::param;
-use crate::{Decoded, Encoded, Fault, Filter, Target, zlib};
+use crate::{Decoded, Encoded, Fault, Filter, Target};
 
 /// Filter 1.
 pub(crate) struct Deflate;

@@ -37,21 +37,28 @@
 #![cfg_attr(test, allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod bits;
+mod bitshuffle;
+mod bzip2;
+mod codec;
 #[cfg(any(feature = "native", feature = "pure"))]
 mod deflate;
 mod error;
 mod filter;
 mod fletcher32;
+mod lz4;
+mod lzf;
 mod nbit;
 mod params;
 mod pipeline;
+mod read;
 mod registry;
 mod scale_offset;
 mod scratch;
 mod shuffle;
 mod szip;
+mod transpose;
 #[cfg(any(feature = "native", feature = "pure"))]
-mod zlib;
+mod zstd;
 
 pub use error::{Error, Fault, Result};
 pub use filter::{Decoded, Encoded, Filter, Target};

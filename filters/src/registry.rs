@@ -61,12 +61,19 @@ impl Default for Registry {
     fn default() -> Self {
         let mut registry = Registry::empty();
         #[cfg(any(feature = "native", feature = "pure"))]
-        registry.register(crate::deflate::Deflate);
+        {
+            registry.register(crate::deflate::Deflate);
+            registry.register(crate::zstd::Zstd);
+        }
         registry.register(crate::shuffle::Shuffle);
         registry.register(crate::fletcher32::Fletcher32);
         registry.register(crate::szip::Szip);
         registry.register(crate::nbit::Nbit);
         registry.register(crate::scale_offset::ScaleOffset);
+        registry.register(crate::bzip2::Bzip2);
+        registry.register(crate::lzf::Lzf);
+        registry.register(crate::lz4::Lz4);
+        registry.register(crate::bitshuffle::Bitshuffle);
         registry
     }
 }

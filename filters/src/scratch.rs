@@ -1,6 +1,6 @@
 //! Intermediate results, in memory that each thread keeps.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 
 use crate::Fault;
 
@@ -22,19 +22,19 @@ pub(crate) struct Scratch {
 }
 
 thread_local! {
-    static SCRATCH: Cell<Scratch> = Cell::default();
+    static FREE: RefCell<Vec<Scratch>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `work` with the thread's buffers. If `work` itself comes here again, it gets fresh ones.
+/// Runs `work` with buffers of this thread. If `work` itself comes here again, it gets others.
 pub(crate) fn with<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
-    let mut scratch = SCRATCH.take();
+    let mut scratch = FREE.with_borrow_mut(Vec::pop).unwrap_or_default();
     let result = work(&mut scratch);
     for buffer in [&mut scratch.decoded, &mut scratch.room, &mut scratch.encoded, &mut scratch.next] {
         if buffer.capacity() > KEPT {
             *buffer = Vec::new();
         }
     }
-    SCRATCH.set(scratch);
+    FREE.with_borrow_mut(|free| free.push(scratch));
     result
 }
 

@@ -75,6 +75,8 @@ def pattern(name, count):
     i = np.arange(count, dtype=np.uint64)
     if name == "zeros":
         return bytes(count)
+    if name == "ones":
+        return b"\xff" * count
     if name == "steps":
         return (i // 100).astype(np.uint8).tobytes()
     if name == "ints":
@@ -154,7 +156,8 @@ def basic(folder):
     for count in [1, 2, 3, 719, 720, 721, 4096]:
         cases.add(f"fletcher32_{count}", native("u1"), (count,), [fletcher], pattern("noise", count), exact=True,
                   pattern_name="noise")
-        cases.add(f"fletcher32_ff_{count}", native("u1"), (count,), [fletcher], b"\xff" * count, exact=True)
+        cases.add(f"fletcher32_ff_{count}", native("u1"), (count,), [fletcher], b"\xff" * count, exact=True,
+                  pattern_name="ones")
     cases.add("fletcher32_zeros", native("u1"), (50,), [fletcher], bytes(50), exact=True)
     for level in range(10):
         cases.add(f"deflate_{level}", native("<u4"), (400,), [lambda p: p.set_deflate(level)], pattern("ints", 1600),
@@ -287,11 +290,11 @@ def szip(folder):
             case(f"{name}_{tag}", native(code), (6, 15), coding, 8, walk.astype(code).tobytes())
             case(f"{name}_{tag}_line", native(code), (90,), coding, 10, (walk * 37).astype(code).tobytes())
         for block in [2, 4, 6, 16, 32]:
-            steps = np.where(rng.random(1000) < 0.02, rng.integers(0, 200, 1000), 0).cumsum() % 60000
-            case(f"steps_{tag}_{block}", native("<u2"), (1000,), coding, block, steps.astype("<u2").tobytes())
-            case(f"rows_{tag}_{block}", native("<u2"), (8, 125), coding, block, steps.astype("<u2").tobytes())
-            sparse = np.where(rng.random(5000) < 0.003, 1, 0)
-            case(f"sparse_{tag}_{block}", native("u1"), (5000,), coding, block, sparse.astype("u1").tobytes())
+            steps = np.where(rng.random(600) < 0.02, rng.integers(0, 200, 600), 0).cumsum() % 60000
+            case(f"steps_{tag}_{block}", native("<u2"), (600,), coding, block, steps.astype("<u2").tobytes())
+            case(f"rows_{tag}_{block}", native("<u2"), (8, 75), coding, block, steps.astype("<u2").tobytes())
+            sparse = np.where(rng.random(1300) < 0.003, 1, 0)
+            case(f"sparse_{tag}_{block}", native("u1"), (1300,), coding, block, sparse.astype("u1").tobytes())
         for scale in range(0, 15, 2):
             noise = rng.integers(0, 2 << scale, 200)
             case(f"noise_{tag}_{scale}", native("<u2"), (200,), coding, 8, noise.astype("<u2").tobytes())
@@ -305,10 +308,34 @@ def szip(folder):
         case(f"offset_{tag}", tid, (50,), coding, 8, masked(tid, 50, 12))
 
 
+def plugins(folder):
+    cases = Cases(folder, "plugins")
+    kinds = [("<i2", "ints"), ("<f4", "mixed"), ("<u8", "ints"), ("V12", "steps"), ("u1", "noise")]
+    simple = [("lzf", 32000, [()]), ("lz4", 32004, [(), (0,), (64,), (1000,)]), ("zstd", 32015, [(), (1,), (9,)]),
+              ("bzip2", 307, [(), (1,)])]
+    for name, number, options in simple:
+        for params in options:
+            for code, chunk in kinds + [("u1", "zeros")]:
+                tag = "_".join([name, *map(str, params), code.strip("<"), chunk])
+                size = np.dtype(code).itemsize
+                for count in [1, 120]:
+                    cases.add(f"{tag}_{count}", native(code), (count,), [(number, OPTIONAL, params)],
+                              pattern(chunk, size * count), pattern_name=chunk)
+    for block, codec, level in [(0, 0, None), (8, 0, None), (24, 0, None), (0, 2, None), (16, 2, None), (0, 3, 5),
+                                (64, 3, 1)]:
+        for code, chunk in kinds:
+            size = np.dtype(code).itemsize
+            for count in [3, 16, 100, 503]:
+                params = (block, codec) if level is None else (block, codec, level)
+                tag = "_".join(["bitshuffle", *map(str, params), code.strip("<"), chunk, str(count)])
+                cases.add(tag, native(code), (count,), [(32008, OPTIONAL, params)], pattern(chunk, size * count),
+                          pattern_name=chunk, exact=codec == 0)
+
+
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
     os.makedirs(folder, exist_ok=True)
-    for make in [basic, nbit, scale_offset, szip]:
+    for make in [basic, nbit, scale_offset, szip, plugins]:
         make(folder)
 
 

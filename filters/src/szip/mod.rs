@@ -11,7 +11,7 @@ mod encode;
 use h5live_model::{ByteOrder, Datatype};
 
 use crate::params::{count, param};
-use crate::shuffle::{shuffle, unshuffle};
+use crate::transpose::{shuffle, unshuffle};
 use crate::{Decoded, Encoded, Fault, Filter, Target, scratch};
 
 /// Filter 4.

@@ -1,0 +1,59 @@
+//! The LZF codec. A run of new bytes is its length less one (below 32), then the bytes. A match is three
+//! bits of length less two, thirteen bits of distance less one; if the three bits are all ones, a byte with
+//! the rest of the length stands between the two bytes.
+
+use crate::Fault;
+use crate::codec::matches::{Bounds, copy_match, matches};
+
+const RUN: usize = 32;
+const BOUNDS: Bounds = Bounds { distance: 1 << 13, length: 264, tail: 0 };
+
+/// Decompresses; returns the bytes written.
+pub(crate) fn decompress(mut input: &[u8], output: &mut [u8]) -> Result<usize, Fault> {
+    let limit = output.len();
+    let mut at = 0;
+    while let Some((control, rest)) = input.split_first() {
+        let control = usize::from(*control);
+        if control < RUN {
+            let (bytes, rest) = rest.split_at_checked(control + 1).ok_or(Fault::Truncated)?;
+            let end = at + bytes.len();
+            output.get_mut(at..end).ok_or(Fault::TooLarge { limit })?.copy_from_slice(bytes);
+            (at, input) = (end, rest);
+            continue;
+        }
+        let mut length = control >> 5;
+        let mut rest = rest.iter();
+        let mut next = || rest.next().copied().map(usize::from).ok_or(Fault::Truncated);
+        if length == 7 {
+            length += next()?;
+        }
+        let distance = ((control & 31) << 8 | next()?) + 1;
+        input = rest.as_slice();
+        if distance > at {
+            return Err(Fault::Corrupt("distance of a match"));
+        }
+        at = copy_match(output, at, distance, length + 2).ok_or(Fault::TooLarge { limit })?;
+    }
+    Ok(at)
+}
+
+/// Appends the compressed form if that is smaller than the data; says whether it is.
+pub(crate) fn compress(input: &[u8], output: &mut Vec<u8>) -> bool {
+    let end = output.len() + input.len();
+    matches(input, &BOUNDS, |new, distance, length| {
+        for run in new.chunks(RUN) {
+            output.push((run.len() - 1) as u8);
+            output.extend_from_slice(run);
+        }
+        if length > 0 {
+            let (length, distance) = (length - 2, distance - 1);
+            output.push((length.min(7) << 5 | distance >> 8) as u8);
+            if length >= 7 {
+                output.push((length - 7) as u8);
+            }
+            output.push(distance as u8);
+        }
+        output.len() < end
+    });
+    output.len() < end
+}

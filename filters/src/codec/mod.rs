@@ -1,0 +1,9 @@
+//! General compressors, which several filters use.
+
+pub(crate) mod lz4;
+pub(crate) mod lzf;
+pub(crate) mod matches;
+#[cfg(any(feature = "native", feature = "pure"))]
+pub(crate) mod zlib;
+#[cfg(any(feature = "native", feature = "pure"))]
+pub(crate) mod zstd;
