@@ -18,6 +18,7 @@
 
 mod addr;
 mod btree1;
+mod btree2;
 mod checksum;
 mod error;
 mod extensible_array;
@@ -35,6 +36,11 @@ mod wire;
 
 pub use addr::{Addr, Width, Widths};
 pub use btree1::{Btree1Key, Btree1Node, ChunkKey, ChunkRank, GroupKey};
+pub use btree2::{
+    AttributeNameRecord, AttributeOrderRecord, Btree2Child, Btree2Geometry, Btree2Header, Btree2Internal, Btree2Leaf,
+    Btree2Record, Btree2Records, ChunkRecord, FilteredChunkRecord, HugeDirectRecord, HugeFilteredRecord,
+    HugeIndirectFilteredRecord, HugeIndirectRecord, LinkNameRecord, LinkOrderRecord,
+};
 pub use checksum::lookup3;
 pub use error::{DecodeError, EncodeError, Fault};
 pub use extensible_array::{

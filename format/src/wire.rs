@@ -75,6 +75,10 @@ pub trait Wire {
     /// The lookup3 checksum over everything since the start of the structure.
     fn checksum(&mut self) -> Result<()>;
 
+    /// The lookup3 checksum over the `len` bytes since the start of the structure, of which its own four count as
+    /// zeros: for structures that hold it before their end.
+    fn checksum_of(&mut self, len: usize) -> Result<()>;
+
     /// `len` bytes that mean nothing: written as zeros, skipped on decoding.
     fn reserved(&mut self, len: usize) -> Result<()>;
 

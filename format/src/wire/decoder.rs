@@ -115,6 +115,24 @@ impl Wire for Decoder<'_> {
         Err(DecodeError { record: self.record, field: "checksum", at, fault: Fault::Checksum { stored, computed } })
     }
 
+    fn checksum_of(&mut self, len: usize) -> Result<()> {
+        let at = self.at;
+        let mut stored = 0;
+        self.u32("checksum", &mut stored)?;
+        let whole = self.bytes.get(..len).filter(|_| self.at <= len).ok_or_else(|| {
+            let fault =
+                Fault::Truncated { needed: len.saturating_sub(at) as u64, left: self.bytes.len().saturating_sub(at) };
+            DecodeError { record: self.record, field: "checksum", at, fault }
+        })?;
+        let mut bytes = whole.to_vec();
+        bytes.iter_mut().skip(at).take(4).for_each(|byte| *byte = 0);
+        let computed = lookup3(&bytes, 0);
+        if stored == computed {
+            return Ok(());
+        }
+        Err(DecodeError { record: self.record, field: "checksum", at, fault: Fault::Checksum { stored, computed } })
+    }
+
     fn reserved(&mut self, len: usize) -> Result<()> {
         self.take("reserved", len).map(drop)
     }

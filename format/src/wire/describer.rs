@@ -132,6 +132,13 @@ impl Wire for Describer<'_> {
         checked
     }
 
+    fn checksum_of(&mut self, len: usize) -> Result<()> {
+        let start = self.position();
+        let checked = self.inner.checksum_of(len);
+        self.note("checksum", start, if checked.is_ok() { "valid".to_owned() } else { "does not match".to_owned() });
+        checked
+    }
+
     fn reserved(&mut self, len: usize) -> Result<()> {
         let start = self.position();
         self.inner.reserved(len)?;

@@ -12,19 +12,30 @@ pub struct Encoder {
     bytes: Vec<u8>,
     widths: Widths,
     failed: Option<EncodeError>,
+    /// Places of checksums that cover bytes after them, and how many bytes they cover.
+    pending: Vec<(usize, usize)>,
 }
 
 impl Encoder {
     /// An encoder for the structure named `record`.
     pub fn new(record: &'static str, widths: Widths) -> Self {
-        Encoder { record, bytes: Vec::new(), widths, failed: None }
+        Encoder { record, bytes: Vec::new(), widths, failed: None, pending: Vec::new() }
     }
 
     /// The bytes.
     ///
     /// # Errors
     /// The first value that did not fit its field.
-    pub fn finish(self) -> std::result::Result<Vec<u8>, EncodeError> {
+    pub fn finish(mut self) -> std::result::Result<Vec<u8>, EncodeError> {
+        for (at, len) in std::mem::take(&mut self.pending) {
+            match self.bytes.get(..len) {
+                Some(covered) => {
+                    let sum = lookup3(covered, 0).to_le_bytes();
+                    self.bytes.iter_mut().skip(at).zip(sum).for_each(|(byte, stored)| *byte = stored);
+                }
+                None => self.fail("checksum", self.bytes.len() as u64, len as u64),
+            }
+        }
         match self.failed {
             None => Ok(self.bytes),
             Some(error) => Err(error),
@@ -106,6 +117,11 @@ impl Wire for Encoder {
         let sum = lookup3(&self.bytes, 0);
         self.bytes.extend_from_slice(&sum.to_le_bytes());
         Ok(())
+    }
+
+    fn checksum_of(&mut self, len: usize) -> Result<()> {
+        self.pending.push((self.bytes.len(), len));
+        self.reserved(4)
     }
 
     fn reserved(&mut self, len: usize) -> Result<()> {

@@ -1,0 +1,231 @@
+//! Version 2 B-tree nodes.
+
+use super::Btree2Record;
+use crate::{Addr, Fault, Record, Result, Width, Widths, Wire, decode_with, encode};
+
+/// The records of a node, kept as the bytes of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Btree2Records {
+    size: usize,
+    bytes: Vec<u8>,
+}
+
+impl Btree2Records {
+    fn empty(size: u16) -> Self {
+        Btree2Records { size: size.into(), bytes: Vec::new() }
+    }
+
+    pub(super) fn set_blank(&mut self, records: u16) {
+        self.bytes = vec![0; self.size.saturating_mul(records.into())];
+    }
+
+    /// The number of records.
+    pub fn len(&self) -> usize {
+        self.bytes.len().checked_div(self.size).unwrap_or(0)
+    }
+
+    /// Whether there are no records.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The bytes of record `index`; `None` past the end.
+    pub fn bytes(&self, index: usize) -> Option<&[u8]> {
+        let start = index.checked_mul(self.size)?;
+        self.bytes.get(start..).and_then(|rest| rest.get(..self.size))
+    }
+
+    /// The bytes of all records, in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[u8]> + ExactSizeIterator {
+        self.bytes.chunks_exact(self.size.max(1))
+    }
+
+    /// Record `index`, into `blank`, which holds the context that the bytes do not carry; `None` past the end.
+    ///
+    /// # Errors
+    /// A [`crate::DecodeError`] if the bytes are not such a record.
+    pub fn get<R: Btree2Record>(&self, index: usize, blank: R, widths: Widths) -> Option<Result<R>> {
+        self.bytes(index).map(|bytes| decode_with(blank, bytes, widths))
+    }
+
+    fn record<R: Btree2Record>(&self, record: &R, widths: Widths) -> Option<Vec<u8>> {
+        encode(record, widths).ok().filter(|bytes| bytes.len() == self.size)
+    }
+
+    /// Puts a record before record `index`. `false`, and nothing changed, if it does not have the size of this
+    /// tree's records, or `index` is past the end.
+    #[must_use]
+    pub fn insert<R: Btree2Record>(&mut self, index: usize, record: &R, widths: Widths) -> bool {
+        match self.record(record, widths) {
+            Some(bytes) => self.insert_bytes(index, &bytes),
+            None => false,
+        }
+    }
+
+    /// As [`Btree2Records::insert`], with the bytes of a record.
+    #[must_use]
+    pub fn insert_bytes(&mut self, index: usize, bytes: &[u8]) -> bool {
+        let at = index.saturating_mul(self.size);
+        let fits = bytes.len() == self.size && at <= self.bytes.len();
+        if fits {
+            self.bytes.splice(at..at, bytes.iter().copied());
+        }
+        fits
+    }
+
+    /// Replaces record `index`. `false`, and nothing changed, if there is none or the sizes differ.
+    #[must_use]
+    pub fn set<R: Btree2Record>(&mut self, index: usize, record: &R, widths: Widths) -> bool {
+        self.record(record, widths).is_some_and(|bytes| self.set_bytes(index, &bytes))
+    }
+
+    /// As [`Btree2Records::set`], with the bytes of a record.
+    #[must_use]
+    pub fn set_bytes(&mut self, index: usize, bytes: &[u8]) -> bool {
+        let start = index.saturating_mul(self.size);
+        let slot = self.bytes.get_mut(start..).and_then(|rest| rest.get_mut(..self.size));
+        match slot.filter(|slot| slot.len() == bytes.len()) {
+            Some(slot) => {
+                slot.copy_from_slice(bytes);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Takes out record `index`, and returns its bytes; `None` past the end.
+    pub fn remove(&mut self, index: usize) -> Option<Vec<u8>> {
+        let removed = self.bytes(index)?.to_vec();
+        let start = index.saturating_mul(self.size);
+        self.bytes.drain(start..start.saturating_add(self.size));
+        Some(removed)
+    }
+
+    /// Takes out all records from `index` on.
+    pub fn split_off(&mut self, index: usize) -> Btree2Records {
+        let at = index.saturating_mul(self.size).min(self.bytes.len());
+        Btree2Records { size: self.size, bytes: self.bytes.split_off(at) }
+    }
+
+    /// Puts all records of `other`, which has records of the same size, behind these.
+    pub fn append(&mut self, other: &mut Btree2Records) {
+        if self.size == other.size {
+            self.bytes.append(&mut other.bytes);
+        }
+    }
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        let len = self.bytes.len();
+        w.bytes("records", len, &mut self.bytes)
+    }
+}
+
+/// The prefix of a node, whose type must be that of the tree.
+fn prefix(w: &mut impl Wire, signature: &'static str, kind: u8) -> Result<()> {
+    w.magic(signature)?;
+    w.version(0..=0, &mut 0)?;
+    let found = w.derived_u8("record type", kind)?;
+    w.require("record type", found == kind, found.into(), "that of the header")
+}
+
+/// The checksum, and what is left of the node.
+fn suffix(w: &mut impl Wire, start: usize, node_size: u32) -> Result<()> {
+    w.checksum()?;
+    let used = w.position().saturating_sub(start);
+    let size = usize::try_from(node_size).unwrap_or(usize::MAX);
+    let fault = Fault::TooLarge { found: used as u64, limit: node_size.into() };
+    match size.checked_sub(used).ok_or_else(|| w.fault("records", fault))?.min(w.remaining()) {
+        0 => Ok(()),
+        rest => w.reserved(rest),
+    }
+}
+
+/// A leaf. How many records it has is not stored in it, but with the pointer to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Btree2Leaf {
+    kind: u8,
+    node_size: u32,
+    /// The records, sorted.
+    pub records: Btree2Records,
+}
+
+impl Btree2Leaf {
+    pub(super) fn blank(kind: u8, node_size: u32, record_size: u16) -> Self {
+        Btree2Leaf { kind, node_size, records: Btree2Records::empty(record_size) }
+    }
+}
+
+impl Record for Btree2Leaf {
+    const NAME: &'static str = "version 2 B-tree leaf";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        let start = w.position();
+        prefix(w, "BTLF", self.kind)?;
+        self.records.wire(w)?;
+        suffix(w, start, self.node_size)
+    }
+}
+
+/// The way to a child of an internal node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Btree2Child {
+    /// The node.
+    pub addr: Addr,
+    /// Records in the node.
+    pub records: u16,
+    /// Records in the node and all nodes below it. If the node is a leaf, this is not stored.
+    pub total: u64,
+}
+
+/// An internal node: `n` records between `n + 1` children. How many records it has is not stored in it, but with the
+/// pointer to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Btree2Internal {
+    kind: u8,
+    node_size: u32,
+    count: Width,
+    total: Option<Width>,
+    /// The records, sorted.
+    pub records: Btree2Records,
+    /// The children: those of child `i` are before record `i`.
+    pub children: Vec<Btree2Child>,
+}
+
+impl Btree2Internal {
+    pub(super) fn blank(kind: u8, node_size: u32, record_size: u16, count: Width, total: Option<Width>) -> Self {
+        let records = Btree2Records::empty(record_size);
+        Btree2Internal { kind, node_size, count, total, records, children: Vec::new() }
+    }
+
+    /// Whether the children are leaves.
+    pub fn is_above_leaves(&self) -> bool {
+        self.total.is_none()
+    }
+}
+
+impl Record for Btree2Internal {
+    const NAME: &'static str = "version 2 B-tree internal node";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        let start = w.position();
+        prefix(w, "BTIN", self.kind)?;
+        self.records.wire(w)?;
+        let children = self.records.len().saturating_add(1);
+        if w.decoding() {
+            self.children.resize(children, Btree2Child::default());
+        }
+        let counted = self.children.len();
+        w.require("children", counted == children, counted as u64, "one more than records")?;
+        for child in &mut self.children {
+            w.addr("child", &mut child.addr)?;
+            let records = w.derived("records of child", self.count, child.records.into())?;
+            let fault = Fault::TooLarge { found: records, limit: u16::MAX.into() };
+            child.records = u16::try_from(records).map_err(|_| w.fault("records of child", fault))?;
+            match self.total {
+                Some(width) => w.uint("records below child", width, &mut child.total)?,
+                None => child.total = records,
+            }
+        }
+        suffix(w, start, self.node_size)
+    }
+}
