@@ -23,6 +23,7 @@ mod checksum;
 mod error;
 mod extensible_array;
 mod fixed_array;
+mod fractal_heap;
 mod global_heap;
 mod local_heap;
 pub mod messages;
@@ -48,6 +49,10 @@ pub use extensible_array::{
     ExtensibleArrayParameters, ExtensibleArraySuperBlock,
 };
 pub use fixed_array::{FixedArrayDataBlock, FixedArrayHeader, FixedArrayPage};
+pub use fractal_heap::{
+    DoublingTable, FilteredRoot, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapId, FractalHeapIdShape,
+    FractalHeapIndirectBlock, HeapPlace,
+};
 pub use global_heap::{GlobalHeapCollection, GlobalHeapId, GlobalHeapObject};
 pub use local_heap::{FreeBlock, LocalHeap, LocalHeapData};
 pub use object_header::{

@@ -195,7 +195,7 @@ fn padded(len: usize) -> usize {
 }
 
 /// A number of things that two bytes have to hold.
-fn count_u16(w: &impl Wire, field: &'static str, count: usize) -> Result<u16> {
+pub(crate) fn count_u16(w: &impl Wire, field: &'static str, count: usize) -> Result<u16> {
     let limit = u16::MAX.into();
     u16::try_from(count).map_err(|_| w.fault(field, Fault::TooLarge { found: count as u64, limit }))
 }

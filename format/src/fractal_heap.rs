@@ -1,0 +1,14 @@
+//! Fractal heaps: dense links and attributes, and shared messages (format specification 4.0, III.G).
+
+mod blocks;
+mod doubling_table;
+mod header;
+mod id;
+
+pub use blocks::{FractalHeapDirectBlock, FractalHeapIndirectBlock};
+pub use doubling_table::DoublingTable;
+pub use header::{FilteredRoot, FractalHeapHeader};
+pub use id::{FractalHeapId, FractalHeapIdShape, HeapPlace};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! The blocks of a fractal heap.
+
+use super::DoublingTable;
+use crate::{Addr, AddrTable, ElementFormat, ElementTable, Record, Result, Width, Widths, Wire};
+
+/// A direct block, which holds objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FractalHeapDirectBlock {
+    /// The header of the heap.
+    pub heap: Addr,
+    /// Where the block begins in heap space (bytes).
+    pub offset: u64,
+    /// The bytes after the block's own fields.
+    pub data: Vec<u8>,
+    offset_width: Width,
+    checksum: bool,
+    size: u64,
+}
+
+impl FractalHeapDirectBlock {
+    pub(super) fn blank(offset_width: Width, checksum: bool, size: u64) -> Self {
+        FractalHeapDirectBlock { heap: Addr::UNDEFINED, offset: 0, data: Vec::new(), offset_width, checksum, size }
+    }
+
+    /// Bytes of the block.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The bytes of an object, of which the offset counts from the start of heap space; `None` if they are not all
+    /// inside the block's data.
+    pub fn object(&self, offset: u64, len: u64) -> Option<&[u8]> {
+        let before = self.size.checked_sub(self.data.len() as u64)?;
+        let start = offset.checked_sub(self.offset)?.checked_sub(before)?;
+        let rest = self.data.get(usize::try_from(start).ok()?..)?;
+        rest.get(..usize::try_from(len).ok()?)
+    }
+
+    /// As [`FractalHeapDirectBlock::object`], to be written.
+    pub fn object_mut(&mut self, offset: u64, len: u64) -> Option<&mut [u8]> {
+        let before = self.size.checked_sub(self.data.len() as u64)?;
+        let start = offset.checked_sub(self.offset)?.checked_sub(before)?;
+        let rest = self.data.get_mut(usize::try_from(start).ok()?..)?;
+        rest.get_mut(..usize::try_from(len).ok()?)
+    }
+}
+
+impl Record for FractalHeapDirectBlock {
+    const NAME: &'static str = "fractal heap direct block";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        let start = w.position();
+        let size = w.bounded("data", self.size, 1)?;
+        w.magic("FHDB")?;
+        w.version(0..=0, &mut 0)?;
+        w.addr("heap", &mut self.heap)?;
+        w.uint("offset in heap", self.offset_width, &mut self.offset)?;
+        if self.checksum {
+            w.checksum_of(size)?;
+        }
+        let used = w.position().saturating_sub(start);
+        let len = size.checked_sub(used);
+        w.require("data", len.is_some(), self.size, "a block holds its own fields")?;
+        w.bytes("data", len.unwrap_or(0), &mut self.data)
+    }
+}
+
+/// An indirect block, which holds the addresses of blocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FractalHeapIndirectBlock {
+    /// The header of the heap.
+    pub heap: Addr,
+    /// Where the block begins in heap space (bytes).
+    pub offset: u64,
+    /// The direct blocks, row after row. In heaps with filters each has its stored size and filter mask.
+    pub direct: ElementTable,
+    /// The indirect blocks, row after row.
+    pub indirect: AddrTable,
+    offset_width: Width,
+    format: ElementFormat,
+    direct_entries: usize,
+    indirect_entries: usize,
+}
+
+impl FractalHeapIndirectBlock {
+    pub(super) fn blank(table: &DoublingTable, rows: u16, filtered: bool, widths: Widths) -> Self {
+        let format = if filtered { ElementFormat::Filtered(widths.length) } else { ElementFormat::Unfiltered };
+        let direct_rows = rows.min(table.direct_rows());
+        let entries = |rows: u16| usize::from(rows).saturating_mul(table.width.into());
+        FractalHeapIndirectBlock {
+            heap: Addr::UNDEFINED,
+            offset: 0,
+            direct: ElementTable::missing(0, format, widths.offset),
+            indirect: AddrTable::undefined(0, widths.offset),
+            offset_width: table.offset_width(),
+            format,
+            direct_entries: entries(direct_rows),
+            indirect_entries: entries(rows.saturating_sub(direct_rows)),
+        }
+    }
+
+    /// Makes all entries undefined: for a block that is to be written.
+    pub fn undefined(mut self, widths: Widths) -> Self {
+        self.direct = ElementTable::missing(self.direct_entries, self.format, widths.offset);
+        self.indirect = AddrTable::undefined(self.indirect_entries, widths.offset);
+        self
+    }
+
+    /// Bytes of the block.
+    pub fn size(&self, widths: Widths) -> usize {
+        let direct = self.direct_entries.saturating_mul(self.format.size(widths.offset));
+        let indirect = self.indirect_entries.saturating_mul(widths.offset.bytes());
+        let fixed = widths.offset.bytes().saturating_add(self.offset_width.bytes()).saturating_add(9);
+        fixed.saturating_add(direct).saturating_add(indirect)
+    }
+}
+
+impl Record for FractalHeapIndirectBlock {
+    const NAME: &'static str = "fractal heap indirect block";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.magic("FHIB")?;
+        w.version(0..=0, &mut 0)?;
+        w.addr("heap", &mut self.heap)?;
+        w.uint("offset in heap", self.offset_width, &mut self.offset)?;
+        let offset = w.widths().offset;
+        if w.decoding() {
+            let direct = w.bounded("direct blocks", self.direct_entries as u64, self.format.size(offset))?;
+            self.direct = ElementTable::missing(direct, self.format, offset);
+        }
+        let counts = (self.direct.len(), self.indirect.len());
+        let whole = w.decoding() || counts == (self.direct_entries, self.indirect_entries);
+        w.require("direct blocks", whole, counts.0 as u64, "as many entries as the rows have")?;
+        w.record(&mut self.direct)?;
+        if w.decoding() {
+            let indirect = w.bounded("indirect blocks", self.indirect_entries as u64, offset.bytes())?;
+            self.indirect = AddrTable::undefined(indirect, offset);
+        }
+        w.record(&mut self.indirect)?;
+        w.checksum()
+    }
+}

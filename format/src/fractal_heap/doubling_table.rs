@@ -1,0 +1,137 @@
+//! The doubling table: how a fractal heap's space is cut into rows of blocks, each row's blocks twice as large as those
+//! of the row before.
+
+use crate::{Fault, Record, Result, Width, Wire};
+
+/// The shape of a fractal heap's space. All numbers are powers of two, but for the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DoublingTable {
+    /// Blocks of a row.
+    pub width: u16,
+    /// Bytes of a block of the first two rows.
+    pub start_size: u64,
+    /// Bytes of the largest direct block; larger blocks of the table are indirect.
+    pub max_direct: u64,
+    /// Bits of the largest offset in the heap.
+    pub max_bits: u16,
+    /// Rows of the root indirect block when it is made; 0 for as many as there can be.
+    pub start_rows: u16,
+}
+
+impl DoublingTable {
+    /// What libhdf5 uses for dense links.
+    pub const LINKS: DoublingTable =
+        DoublingTable { width: 4, start_size: 512, max_direct: 65_536, max_bits: 32, start_rows: 1 };
+
+    /// What libhdf5 uses for dense attributes and shared messages.
+    pub const ATTRIBUTES: DoublingTable =
+        DoublingTable { width: 4, start_size: 1024, max_direct: 65_536, max_bits: 40, start_rows: 1 };
+
+    /// The rule that the numbers break, if they break one.
+    pub fn fault(&self) -> Option<Fault> {
+        let broken = |found: u64, rule| Some(Fault::Value { found, rule });
+        if !self.width.is_power_of_two() {
+            broken(self.width.into(), "the width of the table is a power of two")
+        } else if !self.start_size.is_power_of_two() {
+            broken(self.start_size, "the size of the first blocks is a power of two")
+        } else if !self.max_direct.is_power_of_two() || self.max_direct < self.start_size {
+            broken(self.max_direct, "the largest direct block is a power of two, not below the first blocks")
+        } else if self.max_bits > 64 || u32::from(self.max_bits) < self.first_row_bits() {
+            broken(self.max_bits.into(), "the largest offset has at most 64 bits, and lies behind the first row")
+        } else if self.max_direct.ilog2().saturating_add(1) < self.first_row_bits() {
+            broken(self.max_direct, "the smallest indirect block holds at least one row")
+        } else if self.start_rows > self.max_rows() {
+            broken(self.start_rows.into(), "the root begins with no more rows than it can have")
+        } else {
+            None
+        }
+    }
+
+    fn log2(value: u64) -> u32 {
+        value.checked_ilog2().unwrap_or(0)
+    }
+
+    /// Bits of the bytes of the first row.
+    fn first_row_bits(&self) -> u32 {
+        Self::log2(self.start_size).saturating_add(Self::log2(self.width.into()))
+    }
+
+    /// The width of offsets in the heap; 8 at most.
+    pub fn offset_width(&self) -> Width {
+        u8::try_from(self.max_bits.div_ceil(8)).ok().and_then(Width::new).unwrap_or(Width::EIGHT)
+    }
+
+    /// Rows of direct blocks.
+    pub fn direct_rows(&self) -> u16 {
+        let rows = Self::log2(self.max_direct).saturating_sub(Self::log2(self.start_size)).saturating_add(2);
+        u16::try_from(rows).unwrap_or(u16::MAX)
+    }
+
+    /// Most rows of the root indirect block.
+    pub fn max_rows(&self) -> u16 {
+        let rows = u32::from(self.max_bits).saturating_sub(self.first_row_bits()).saturating_add(1);
+        u16::try_from(rows).unwrap_or(u16::MAX)
+    }
+
+    /// Bytes of heap space that a block of a row stands for; `None` past 64 bits.
+    pub fn row_size(&self, row: u16) -> Option<u64> {
+        let doublings = u32::from(row.saturating_sub(1));
+        self.start_size.checked_mul(1u64.checked_shl(doublings)?)
+    }
+
+    /// Bytes of heap space before a row, from the start of its indirect block; `None` past 64 bits.
+    pub fn row_offset(&self, row: u16) -> Option<u64> {
+        if row == 0 { Some(0) } else { self.row_size(row)?.checked_mul(self.width.into()) }
+    }
+
+    /// Rows of an indirect block that is a child in a row; `None` if blocks of that row are direct.
+    pub fn child_rows(&self, row: u16) -> Option<u16> {
+        if row < self.direct_rows() {
+            return None;
+        }
+        let rows = Self::log2(self.row_size(row)?).checked_sub(self.first_row_bits())?.checked_add(1)?;
+        u16::try_from(rows).ok()
+    }
+
+    /// The row and column of the block that holds an offset, counted from the start of its indirect block; and the
+    /// offset inside that block.
+    pub fn locate(&self, offset: u64) -> Option<(u16, u16, u64)> {
+        let row = match offset.checked_ilog2() {
+            Some(bit) if bit >= self.first_row_bits() => {
+                u16::try_from(bit.saturating_sub(self.first_row_bits()).saturating_add(1)).ok()?
+            }
+            _ => 0,
+        };
+        let (size, start) = (self.row_size(row)?, self.row_offset(row)?);
+        let in_row = offset.checked_sub(start)?;
+        let column = u16::try_from(in_row.checked_div(size)?).ok()?;
+        Some((row, column, in_row.checked_rem(size)?))
+    }
+
+    /// Where the block of a row and column begins, from the start of its indirect block; `None` past 64 bits.
+    pub fn offset_of(&self, row: u16, column: u16) -> Option<u64> {
+        self.row_offset(row)?.checked_add(self.row_size(row)?.checked_mul(column.into())?)
+    }
+}
+
+impl Default for DoublingTable {
+    fn default() -> Self {
+        DoublingTable::LINKS
+    }
+}
+
+impl Record for DoublingTable {
+    const NAME: &'static str = "doubling table";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.u16("table width", &mut self.width)?;
+        w.length("size of first blocks", &mut self.start_size)?;
+        w.length("size of largest direct block", &mut self.max_direct)?;
+        w.u16("bits of largest offset", &mut self.max_bits)?;
+        w.u16("rows of first root", &mut self.start_rows)?;
+        match self.fault() {
+            Some(fault) => Err(w.fault("doubling table", fault)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Fractal heap IDs: where an object of a heap is (format specification 4.0, III.G, "Fractal Heap ID").
+
+use crate::{Addr, Fault, Record, Result, Width, Widths, Wire};
+
+/// What the IDs of a heap look like, which follows from its header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FractalHeapIdShape {
+    /// Bytes of an ID.
+    pub id_len: u16,
+    /// The width of offsets in heap space.
+    pub offset: Width,
+    /// The width of lengths of managed objects.
+    pub length: Width,
+    /// Whether the heap has filters.
+    pub filtered: bool,
+    /// The widths of the file.
+    pub widths: Widths,
+}
+
+/// Longest tiny object whose length fits the first byte of an ID.
+const SHORT: usize = 16;
+
+impl FractalHeapIdShape {
+    /// Bytes of an ID after the first.
+    fn body(&self) -> usize {
+        usize::from(self.id_len).saturating_sub(1)
+    }
+
+    /// Whether IDs of huge objects hold their address, and not a number.
+    pub fn huge_is_direct(&self) -> bool {
+        let plain = self.widths.offset.bytes().saturating_add(self.widths.length.bytes());
+        let filtered = if self.filtered { self.widths.length.bytes().saturating_add(4) } else { 0 };
+        plain.saturating_add(filtered) <= self.body()
+    }
+
+    /// The width of numbers of huge objects.
+    pub fn huge_number(&self) -> Width {
+        u8::try_from(self.body()).ok().and_then(Width::new).unwrap_or(Width::EIGHT)
+    }
+
+    /// Whether lengths of tiny objects take a second byte.
+    fn is_extended(&self) -> bool {
+        self.body() > SHORT.saturating_add(1)
+    }
+
+    /// Bytes of the largest tiny object.
+    pub fn max_tiny(&self) -> usize {
+        if self.is_extended() { self.body().saturating_sub(1).min(0x1000) } else { self.body().min(SHORT) }
+    }
+
+    /// An ID of this shape: context for decoding.
+    pub fn id(self, place: HeapPlace) -> FractalHeapId {
+        FractalHeapId { shape: self, place }
+    }
+}
+
+/// Where an object of a heap is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum HeapPlace {
+    /// In a direct block.
+    Managed {
+        /// From the start of heap space (bytes).
+        offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// Outside the heap, under a number in the B-tree of huge objects.
+    HugeNumber(u64),
+    /// Outside the heap, at an address.
+    Huge {
+        /// The object.
+        addr: Addr,
+        /// Stored bytes, after the filters.
+        length: u64,
+        /// Bit `i` set: filter `i` was skipped. 0 in heaps without filters.
+        filter_mask: u32,
+        /// Bytes of the object; the same as `length` in heaps without filters.
+        size: u64,
+    },
+    /// In the ID itself.
+    Tiny(Vec<u8>),
+}
+
+impl Default for HeapPlace {
+    fn default() -> Self {
+        HeapPlace::Managed { offset: 0, length: 0 }
+    }
+}
+
+/// The ID of an object of a heap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FractalHeapId {
+    shape: FractalHeapIdShape,
+    /// Where the object is.
+    pub place: HeapPlace,
+}
+
+const MANAGED: u8 = 0;
+const HUGE: u8 = 1;
+const TINY: u8 = 2;
+
+impl FractalHeapId {
+    fn kind(&self) -> u8 {
+        match self.place {
+            HeapPlace::Managed { .. } => MANAGED,
+            HeapPlace::HugeNumber(_) | HeapPlace::Huge { .. } => HUGE,
+            HeapPlace::Tiny(_) => TINY,
+        }
+    }
+
+    /// A tiny object. `low` holds the low bits of the ID's first byte.
+    fn tiny(shape: FractalHeapIdShape, w: &mut impl Wire, low: u8, data: &mut Vec<u8>) -> Result<()> {
+        let mut len = usize::from(low);
+        if shape.is_extended() {
+            let written = data.len().saturating_sub(1) & 0xff;
+            let second = w.derived_u8("length", u8::try_from(written).unwrap_or(u8::MAX))?;
+            len = (len << 8) | usize::from(second);
+        }
+        let len = len.saturating_add(1);
+        if len > shape.max_tiny() {
+            return Err(w.fault("length", Fault::TooLarge { found: len as u64, limit: shape.max_tiny() as u64 }));
+        }
+        w.bytes("data", len, data)
+    }
+
+    /// The low four bits of the first byte, which tiny objects have for their length.
+    fn low_bits(&self) -> u8 {
+        let len = match &self.place {
+            HeapPlace::Tiny(data) => data.len().saturating_sub(1),
+            _ => 0,
+        };
+        let low = if self.shape.is_extended() { (len >> 8) & 0x0f } else { len & 0x0f };
+        u8::try_from(low).unwrap_or(0)
+    }
+}
+
+impl Record for FractalHeapId {
+    const NAME: &'static str = "heap ID";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        let start = w.position();
+        let shape = self.shape;
+        let first = w.derived_u8("version and type", (self.kind() << 4) | self.low_bits())?;
+        if first >> 6 != 0 {
+            return Err(w.fault("version", Fault::Version { allowed: 0..=0, found: first >> 6 }));
+        }
+        if w.decoding() {
+            self.place = match (first >> 4) & 0x03 {
+                MANAGED => HeapPlace::default(),
+                HUGE if shape.huge_is_direct() => {
+                    HeapPlace::Huge { addr: Addr::UNDEFINED, length: 0, filter_mask: 0, size: 0 }
+                }
+                HUGE => HeapPlace::HugeNumber(0),
+                TINY => HeapPlace::Tiny(Vec::new()),
+                found => {
+                    let rule = "a type is 0 (managed), 1 (huge) or 2 (tiny)";
+                    return Err(w.fault("type", Fault::Value { found: found.into(), rule }));
+                }
+            };
+        }
+        match &mut self.place {
+            HeapPlace::Managed { offset, length } => {
+                w.uint("offset", shape.offset, offset)?;
+                w.uint("length", shape.length, length)?;
+            }
+            HeapPlace::HugeNumber(number) => w.uint("number", shape.huge_number(), number)?,
+            HeapPlace::Huge { addr, length, filter_mask, size } => {
+                w.addr("address", addr)?;
+                w.length("length", length)?;
+                if shape.filtered {
+                    w.u32("filter mask", filter_mask)?;
+                    w.length("object size", size)?;
+                } else {
+                    *size = *length;
+                }
+            }
+            HeapPlace::Tiny(data) => Self::tiny(shape, w, first & 0x0f, data)?,
+        }
+        let used = w.position().saturating_sub(start);
+        let fault = Fault::TooLarge { found: used as u64, limit: shape.id_len.into() };
+        match usize::from(shape.id_len).checked_sub(used).ok_or_else(|| w.fault("heap ID", fault))? {
+            0 => Ok(()),
+            rest => w.reserved(rest),
+        }
+    }
+}
