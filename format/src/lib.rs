@@ -19,16 +19,20 @@
 mod addr;
 mod btree1;
 mod btree2;
+mod cache_image;
 mod checksum;
+mod driver_info_block;
 mod error;
 mod extensible_array;
 mod fixed_array;
 mod fractal_heap;
+mod free_space;
 mod global_heap;
 mod local_heap;
 pub mod messages;
 mod object_header;
 mod profile;
+mod shared_messages;
 mod superblock;
 mod symbol_table_entry;
 mod symbol_table_node;
@@ -42,7 +46,9 @@ pub use btree2::{
     Btree2Record, Btree2Records, ChunkRecord, FilteredChunkRecord, HugeDirectRecord, HugeFilteredRecord,
     HugeIndirectFilteredRecord, HugeIndirectRecord, LinkNameRecord, LinkOrderRecord,
 };
+pub use cache_image::{CacheImage, CacheImageEntry};
 pub use checksum::lookup3;
+pub use driver_info_block::DriverInfoBlock;
 pub use error::{DecodeError, EncodeError, Fault};
 pub use extensible_array::{
     ExtensibleArrayDataBlock, ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArrayPage,
@@ -53,12 +59,17 @@ pub use fractal_heap::{
     DoublingTable, FilteredRoot, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapId, FractalHeapIdShape,
     FractalHeapIndirectBlock, HeapPlace,
 };
+pub use free_space::{FreeBlocks, FreeSection, FreeSections, FreeSpaceClient, FreeSpaceHeader, FreeSpaceSections};
 pub use global_heap::{GlobalHeapCollection, GlobalHeapId, GlobalHeapObject};
 pub use local_heap::{FreeBlock, LocalHeap, LocalHeapData};
 pub use object_header::{
     AttributePhase, ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, ObjectTimes, RawMessage,
 };
 pub use profile::Profile;
+pub use shared_messages::{
+    SharedMessageIndex, SharedMessageIndexKind, SharedMessageList, SharedMessagePlace, SharedMessageRecord,
+    SharedMessageTable,
+};
 pub use superblock::{Root, StatusFlags, Superblock};
 pub use symbol_table_entry::{SymbolCache, SymbolTableEntry};
 pub use symbol_table_node::SymbolTableNode;

@@ -1,0 +1,296 @@
+//! Free-space managers: the free sections of a file or of a fractal heap (format specification 4.0, III.H).
+
+use crate::{Addr, Fault, Record, Result, Width, Widths, Wire};
+
+/// Whose free space it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum FreeSpaceClient {
+    /// A fractal heap's.
+    FractalHeap,
+    /// The file's.
+    #[default]
+    File,
+}
+
+/// The header of a free-space manager.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FreeSpaceHeader {
+    /// Whose free space it is.
+    pub client: FreeSpaceClient,
+    /// Free bytes.
+    pub space: u64,
+    /// Sections, those that are not stored included.
+    pub sections: u64,
+    /// Sections that are stored.
+    pub stored_sections: u64,
+    /// Sections that are not stored.
+    pub ghost_sections: u64,
+    /// Kinds of sections.
+    pub classes: u16,
+    /// When the space for the sections shrinks (percent).
+    pub shrink: u16,
+    /// How much the space for the sections grows (percent).
+    pub expand: u16,
+    /// Bits of an address in the managed space.
+    pub address_bits: u16,
+    /// Bytes of the largest section that there can be.
+    pub max_section: u64,
+    /// The stored sections; undefined if there are none.
+    pub section_list: Addr,
+    /// Bytes of the stored sections that are in use.
+    pub used: u64,
+    /// Bytes for which the stored sections have space.
+    pub allocated: u64,
+}
+
+impl Default for FreeSpaceHeader {
+    fn default() -> Self {
+        FreeSpaceHeader {
+            client: FreeSpaceClient::File,
+            space: 0,
+            sections: 0,
+            stored_sections: 0,
+            ghost_sections: 0,
+            classes: 3,
+            shrink: 80,
+            expand: 120,
+            address_bits: 64,
+            max_section: u64::MAX >> 1,
+            section_list: Addr::UNDEFINED,
+            used: 0,
+            allocated: 0,
+        }
+    }
+}
+
+impl FreeSpaceHeader {
+    /// The list of stored sections: context for decoding.
+    pub fn section_list(&self) -> FreeSpaceSections {
+        FreeSpaceSections {
+            header: Addr::UNDEFINED,
+            groups: Vec::new(),
+            client: self.client,
+            count: self.stored_sections,
+            address: u8::try_from(self.address_bits.div_ceil(8)).ok().and_then(Width::new).unwrap_or(Width::EIGHT),
+            size: Width::for_value(self.max_section),
+            used: self.used,
+        }
+    }
+
+    /// Bytes of a header.
+    pub fn size(widths: Widths) -> usize {
+        widths.length.bytes().saturating_mul(7).saturating_add(widths.offset.bytes()).saturating_add(18)
+    }
+}
+
+impl Record for FreeSpaceHeader {
+    const NAME: &'static str = "free space header";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.magic("FSHD")?;
+        w.version(0..=0, &mut 0)?;
+        self.client = match w.derived_u8("client", u8::from(self.client == FreeSpaceClient::File))? {
+            0 => FreeSpaceClient::FractalHeap,
+            1 => FreeSpaceClient::File,
+            found => {
+                let rule = "a client is a fractal heap (0) or the file (1)";
+                return Err(w.fault("client", Fault::Value { found: found.into(), rule }));
+            }
+        };
+        w.length("free space", &mut self.space)?;
+        w.length("sections", &mut self.sections)?;
+        w.length("stored sections", &mut self.stored_sections)?;
+        w.length("ghost sections", &mut self.ghost_sections)?;
+        w.u16("classes", &mut self.classes)?;
+        w.u16("shrink percent", &mut self.shrink)?;
+        w.u16("expand percent", &mut self.expand)?;
+        w.u16("address bits", &mut self.address_bits)?;
+        w.require("address bits", self.address_bits <= 64, self.address_bits.into(), "at most 64")?;
+        w.length("largest section", &mut self.max_section)?;
+        w.addr("section list", &mut self.section_list)?;
+        w.length("bytes of section list in use", &mut self.used)?;
+        w.length("bytes of section list", &mut self.allocated)?;
+        w.checksum()
+    }
+}
+
+/// A free section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FreeSection {
+    /// The first byte of the section, in the managed space.
+    pub addr: u64,
+    /// The kind of section. For a file: 0 simple, 1 small, 2 large. For a fractal heap: 0 in a direct block, 1 a row of
+    /// the first indirect block of a run, 2 another row, 3 a run of blocks.
+    pub class: u8,
+    /// Sections of class 1 and 3 in a fractal heap: which blocks they stand for.
+    pub blocks: Option<FreeBlocks>,
+}
+
+/// The blocks of a fractal heap that a free section stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FreeBlocks {
+    /// Where their indirect block begins in heap space (bytes).
+    pub indirect_offset: u64,
+    /// The row of the first block.
+    pub row: u16,
+    /// The column of the first block.
+    pub column: u16,
+    /// The number of blocks.
+    pub count: u16,
+}
+
+/// Free sections of the same size.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FreeSections {
+    /// Bytes of each section.
+    pub size: u64,
+    /// The sections, by address.
+    pub sections: Vec<FreeSection>,
+}
+
+/// The stored sections of a free-space manager.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FreeSpaceSections {
+    /// The header of the manager.
+    pub header: Addr,
+    /// The sections, by size.
+    pub groups: Vec<FreeSections>,
+    client: FreeSpaceClient,
+    count: u64,
+    address: Width,
+    size: Width,
+    used: u64,
+}
+
+/// Bytes of the data of sections that stand for blocks of a fractal heap, after the offset.
+const BLOCKS: usize = 6;
+
+impl FreeSpaceSections {
+    fn section(&self, w: &mut impl Wire, section: &mut FreeSection) -> Result<()> {
+        w.uint("section", self.address, &mut section.addr)?;
+        w.u8("class", &mut section.class)?;
+        let largest = if self.client == FreeSpaceClient::File { 2 } else { 3 };
+        w.require("class", section.class <= largest, section.class.into(), "0 to 2 for a file, 0 to 3 for a heap")?;
+        let stands_for_blocks = self.client == FreeSpaceClient::FractalHeap && matches!(section.class, 1 | 3);
+        if !stands_for_blocks {
+            section.blocks = None;
+            return Ok(());
+        }
+        let blocks = section.blocks.get_or_insert_default();
+        w.uint("indirect block", self.address, &mut blocks.indirect_offset)?;
+        w.u16("row", &mut blocks.row)?;
+        w.u16("column", &mut blocks.column)?;
+        w.u16("blocks", &mut blocks.count)
+    }
+
+    fn group(&self, w: &mut impl Wire, group: &mut FreeSections, left: u64) -> Result<()> {
+        let count = w.derived("sections", Width::for_value(self.count), group.sections.len() as u64)?;
+        w.require("sections", count > 0 && count <= left, count, "at least one, and not more than the header states")?;
+        w.uint("section size", self.size, &mut group.size)?;
+        if w.decoding() {
+            let count = w.bounded("sections", count, self.address.bytes().saturating_add(1))?;
+            group.sections.resize(count, FreeSection::default());
+        }
+        group.sections.iter_mut().try_for_each(|section| self.section(w, section))
+    }
+
+    /// Bytes that the sections take, which the header states as the bytes in use.
+    pub fn len(&self, widths: Widths) -> usize {
+        let group = Width::for_value(self.count).bytes().saturating_add(self.size.bytes());
+        let section = |section: &FreeSection| {
+            let blocks = if section.blocks.is_some() { self.address.bytes().saturating_add(BLOCKS) } else { 0 };
+            self.address.bytes().saturating_add(1).saturating_add(blocks)
+        };
+        let sections = self.groups.iter().flat_map(|group| &group.sections).map(section);
+        let sections = sections.fold(self.groups.len().saturating_mul(group), usize::saturating_add);
+        sections.saturating_add(widths.offset.bytes()).saturating_add(9)
+    }
+
+    /// Whether there are no sections.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+}
+
+impl Record for FreeSpaceSections {
+    const NAME: &'static str = "free space sections";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        let start = w.position();
+        w.magic("FSSE")?;
+        w.version(0..=0, &mut 0)?;
+        w.addr("header", &mut self.header)?;
+        let mut groups = std::mem::take(&mut self.groups);
+        let mut left = self.count;
+        if w.decoding() {
+            groups.clear();
+            while left > 0 {
+                let mut group = FreeSections::default();
+                self.group(w, &mut group, left)?;
+                left = left.saturating_sub(group.sections.len() as u64);
+                groups.push(group);
+            }
+        } else {
+            for group in &mut groups {
+                self.group(w, group, left)?;
+                left = left.saturating_sub(group.sections.len() as u64);
+            }
+            w.require("sections", left == 0, left, "as many as the header states")?;
+        }
+        self.groups = groups;
+        let used = w.position().saturating_sub(start).saturating_add(4) as u64;
+        let fault = Fault::TooLarge { found: used, limit: self.used };
+        let gap = self.used.checked_sub(used).ok_or_else(|| w.fault("sections", fault))?;
+        match w.bounded("sections", gap, 1)? {
+            0 => {}
+            gap => w.reserved(gap)?,
+        }
+        w.checksum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{decode, decode_with, encode};
+
+    fn manager(client: FreeSpaceClient, class: u8, blocks: Option<FreeBlocks>) -> (FreeSpaceHeader, FreeSpaceSections) {
+        let section = |addr, class, blocks| FreeSection { addr, class, blocks };
+        let groups = vec![
+            FreeSections { size: 24, sections: vec![section(800, 0, None), section(900, class, blocks)] },
+            FreeSections { size: 700, sections: vec![section(2000, 0, None)] },
+        ];
+        let mut header = FreeSpaceHeader { client, stored_sections: 3, sections: 3, ..Default::default() };
+        let sections = FreeSpaceSections { header: Addr::new(7), groups, ..header.section_list() };
+        header.used = sections.len(Widths::default()) as u64 + 5;
+        let sections = FreeSpaceSections { header: sections.header, groups: sections.groups, ..header.section_list() };
+        (header, sections)
+    }
+
+    #[test]
+    fn comes_back_from_bytes() {
+        let widths = Widths::default();
+        let blocks = FreeBlocks { indirect_offset: 4096, row: 3, column: 1, count: 2 };
+        for (client, class, blocks) in
+            [(FreeSpaceClient::File, 2, None), (FreeSpaceClient::FractalHeap, 1, Some(blocks))]
+        {
+            let (header, sections) = manager(client, class, blocks);
+            let bytes = encode(&header, widths).unwrap();
+            assert_eq!(bytes.len(), FreeSpaceHeader::size(widths));
+            assert_eq!(decode::<FreeSpaceHeader>(&bytes, widths).unwrap(), header);
+            let bytes = encode(&sections, widths).unwrap();
+            assert_eq!(bytes.len() as u64, header.used);
+            assert_eq!(decode_with(header.section_list(), &bytes, widths).unwrap(), sections);
+        }
+    }
+
+    #[test]
+    fn refuses_another_number_of_sections_than_the_header_states() {
+        let (header, sections) = manager(FreeSpaceClient::File, 0, None);
+        let bytes = encode(&sections, Widths::default()).unwrap();
+        for stored_sections in [1, 4] {
+            let header = FreeSpaceHeader { stored_sections, ..header.clone() };
+            assert!(decode_with(header.section_list(), &bytes, Widths::default()).is_err());
+        }
+    }
+}
