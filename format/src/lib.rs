@@ -32,11 +32,14 @@ mod local_heap;
 pub mod messages;
 mod object_header;
 mod profile;
+mod references;
+mod selection;
 mod shared_messages;
 mod superblock;
 mod symbol_table_entry;
 mod symbol_table_node;
 mod table;
+mod virtual_layout;
 mod wire;
 
 pub use addr::{Addr, Width, Widths};
@@ -66,6 +69,8 @@ pub use object_header::{
     AttributePhase, ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, ObjectTimes, RawMessage,
 };
 pub use profile::Profile;
+pub use references::{OldRegion, ReferenceBlob, ReferenceElement, ReferencePart, ReferenceValue, VarLenElement};
+pub use selection::StoredSelection;
 pub use shared_messages::{
     SharedMessageIndex, SharedMessageIndexKind, SharedMessageList, SharedMessagePlace, SharedMessageRecord,
     SharedMessageTable,
@@ -74,6 +79,7 @@ pub use superblock::{Root, StatusFlags, Superblock};
 pub use symbol_table_entry::{SymbolCache, SymbolTableEntry};
 pub use symbol_table_node::SymbolTableNode;
 pub use table::{AddrTable, Bitmap, ChunkElement, ElementFormat, ElementTable};
+pub use virtual_layout::{VirtualLayout, VirtualMapping};
 pub use wire::{
     Decoder, Describer, Encoder, Field, Record, Result, Wire, decode, decode_prefix, decode_prefix_with, decode_with,
     describe, encode, encoded_len,
