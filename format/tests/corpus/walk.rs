@@ -37,6 +37,8 @@ pub struct Walk<'a> {
     pub k: BtreeK,
     pub seen: BTreeSet<u64>,
     pub found: Findings,
+    pub collections: BTreeMap<Addr, GlobalHeapCollection>,
+    image: Option<CacheImageInfo>,
 }
 
 impl<'a> Walk<'a> {
@@ -45,6 +47,18 @@ impl<'a> Walk<'a> {
         let mut places = Superblock::locations(file.len() as u64);
         let at = places.find(|at| file[*at as usize..].starts_with(&Superblock::SIGNATURE));
         let bytes = &file[at.map_or(file.len(), |at| at as usize)..];
+        let mut bytes = bytes.to_vec();
+        let (found, image) = Walk::once(name, &bytes);
+        let Some(image) = image else { return found };
+        for entry in image.entries.iter().filter(|entry| entry.dirty) {
+            let at = entry.addr.get().unwrap() as usize;
+            bytes.resize(bytes.len().max(at + entry.image.len()), 0);
+            bytes[at..at + entry.image.len()].copy_from_slice(&entry.image);
+        }
+        Walk::once(name, &bytes).0
+    }
+
+    fn once(name: &str, bytes: &[u8]) -> (Findings, Option<CacheImage>) {
         let mut walk = Walk {
             name: name.to_owned(),
             bytes,
@@ -52,11 +66,14 @@ impl<'a> Walk<'a> {
             k: BtreeK::default(),
             seen: BTreeSet::new(),
             found: Findings::default(),
+            collections: BTreeMap::new(),
+            image: None,
         };
         if !bytes.is_empty() {
             walk.superblock();
         }
-        walk.found
+        let image = walk.image.and_then(|info| walk.compare_at(CacheImage::default(), info.addr));
+        (walk.found, image)
     }
 
     fn superblock(&mut self) {
@@ -64,13 +81,7 @@ impl<'a> Walk<'a> {
         self.widths = superblock.widths;
         self.k = superblock.btree_k;
         if superblock.version > 1 {
-            let refused = self.found.refused.len();
             self.header(superblock.extension);
-            let in_cache_image = self.found.same.contains_key("metadata cache image info");
-            if in_cache_image {
-                self.found.refused.truncate(refused);
-                return;
-            }
         }
         if let Some((btree, heap)) = superblock.root.symbol_table() {
             self.symbol_table(btree, heap);
@@ -123,6 +134,13 @@ impl<'a> Walk<'a> {
         Some(record)
     }
 
+    /// Notes what does not agree with what other structures say.
+    pub fn agree(&mut self, agrees: bool, what: &str) {
+        if !agrees {
+            self.found.refused.push(format!("{}: {what}", self.name));
+        }
+    }
+
     /// As [`Walk::compare`], at an address.
     pub fn compare_at<R: Record + Clone + Debug>(&mut self, context: R, addr: Addr) -> Option<R> {
         let (at, bytes) = self.at(addr)?;
@@ -156,7 +174,7 @@ impl<'a> Walk<'a> {
         }
         let at = addr.get().unwrap_or(0) as usize;
         for message in &messages {
-            self.message(message, at);
+            self.message(message, at, &messages);
         }
     }
 
@@ -165,7 +183,7 @@ impl<'a> Walk<'a> {
         self.compare(M::default(), at, &message.body)
     }
 
-    fn message(&mut self, message: &RawMessage, at: usize) {
+    fn message(&mut self, message: &RawMessage, at: usize, messages: &[RawMessage]) {
         let unknown_to_its_writer = message.flags.0 & 0x20 != 0;
         if unknown_to_its_writer {
             return;
@@ -186,18 +204,44 @@ impl<'a> Walk<'a> {
             }
             MessageType::GROUP_INFO => drop(self.body::<GroupInfo>(message, at)),
             MessageType::FILTER_PIPELINE => drop(self.body::<FilterPipelineMessage>(message, at)),
-            MessageType::ATTRIBUTE => drop(self.body::<AttributeMessage>(message, at)),
+            MessageType::ATTRIBUTE => {
+                if let Some(info) = self.body::<AttributeMessage>(message, at) {
+                    self.attribute(&info);
+                }
+            }
             MessageType::COMMENT => drop(self.body::<Comment>(message, at)),
             MessageType::MODIFICATION_TIME_OLD => drop(self.body::<OldModificationTime>(message, at)),
             MessageType::CONTINUATION => drop(self.body::<Continuation>(message, at)),
             MessageType::MODIFICATION_TIME => drop(self.body::<ModificationTime>(message, at)),
             MessageType::DRIVER_INFO => drop(self.body::<DriverInfo>(message, at)),
             MessageType::REFERENCE_COUNT => drop(self.body::<ReferenceCount>(message, at)),
-            MessageType::FILE_SPACE_INFO => drop(self.body::<FileSpaceInfo>(message, at)),
-            MessageType::CACHE_IMAGE => drop(self.body::<CacheImageInfo>(message, at)),
-            MessageType::SHARED_MESSAGE_TABLE => drop(self.body::<SharedMessageTableInfo>(message, at)),
-            MessageType::ATTRIBUTE_INFO => drop(self.body::<AttributeInfo>(message, at)),
-            MessageType::LINK_INFO => drop(self.body::<LinkInfo>(message, at)),
+            MessageType::FILE_SPACE_INFO => {
+                if let Some(info) = self.body::<FileSpaceInfo>(message, at) {
+                    for manager in info.managers.iter().flatten() {
+                        self.free_space(*manager);
+                    }
+                }
+            }
+            MessageType::CACHE_IMAGE => {
+                if let Some(info) = self.body::<CacheImageInfo>(message, at) {
+                    self.image = Some(info);
+                }
+            }
+            MessageType::SHARED_MESSAGE_TABLE => {
+                if let Some(info) = self.body::<SharedMessageTableInfo>(message, at) {
+                    self.shared_messages(&info);
+                }
+            }
+            MessageType::ATTRIBUTE_INFO => {
+                if let Some(info) = self.body::<AttributeInfo>(message, at) {
+                    self.dense_attributes(&info);
+                }
+            }
+            MessageType::LINK_INFO => {
+                if let Some(info) = self.body::<LinkInfo>(message, at) {
+                    self.dense_links(&info);
+                }
+            }
             MessageType::BTREE_K => {
                 if let Some(k) = self.body::<BtreeK>(message, at) {
                     self.k = k;
@@ -215,19 +259,51 @@ impl<'a> Walk<'a> {
             }
             MessageType::LAYOUT => {
                 if let Some(layout) = self.body::<LayoutMessage>(message, at) {
-                    self.layout(&layout);
+                    self.layout(&layout, messages);
                 }
             }
             _ => {}
         }
     }
 
-    fn layout(&mut self, layout: &LayoutMessage) {
+    fn layout(&mut self, layout: &LayoutMessage, messages: &[RawMessage]) {
+        let unshared = |kind| messages.iter().find(move |m| m.kind == kind && !m.flags.is_shared());
+        let datatype = unshared(MessageType::DATATYPE).and_then(|m| m.decode::<DatatypeMessage>(self.widths).ok());
+        let filtered = messages.iter().any(|message| message.kind == MessageType::FILTER_PIPELINE);
         match &layout.storage {
-            Storage::Chunked(chunks) if chunks.index == ChunkIndex::Btree1 => {
-                let rank = ChunkRank(chunks.dims.len() as u8);
-                self.btree1::<ChunkKey>(chunks.addr, self.k.chunk, rank);
+            Storage::Chunked(chunks) => self.chunks(chunks, layout.version, filtered),
+            Storage::Virtual { heap, index } => {
+                let place = GlobalHeapId { collection: *heap, index: *index };
+                if let Some(object) = self.heap_object(place) {
+                    self.compare(VirtualLayout::default(), 0, &object);
+                }
             }
+            Storage::Compact { data, .. } => {
+                if let Some(message) = datatype {
+                    self.elements(&message.datatype, data);
+                }
+            }
+            Storage::Contiguous { addr, size, .. } => {
+                let data = self.at(*addr).and_then(|(_, bytes)| bytes.get(..usize::try_from(*size).ok()?));
+                if let (Some(message), Some(data)) = (datatype, data) {
+                    self.elements(&message.datatype, data);
+                }
+            }
+        }
+    }
+
+    fn chunks(&mut self, chunks: &ChunkedStorage, version: u8, filtered: bool) {
+        let rank = chunks.dims.len();
+        match chunks.index {
+            ChunkIndex::Btree1 => drop(self.btree1::<ChunkKey>(chunks.addr, self.k.chunk, ChunkRank(rank as u8))),
+            ChunkIndex::FixedArray { .. } => drop(self.compare_at(FixedArrayHeader::default(), chunks.addr)),
+            ChunkIndex::ExtensibleArray(_) => drop(self.compare_at(ExtensibleArrayHeader::default(), chunks.addr)),
+            ChunkIndex::Btree2 { .. } if filtered => {
+                let format = ElementFormat::filtered(chunks.chunk_bytes().unwrap(), version);
+                let ElementFormat::Filtered(width) = format else { return };
+                self.btree2(chunks.addr, FilteredChunkRecord::blank(rank, width));
+            }
+            ChunkIndex::Btree2 { .. } => drop(self.btree2(chunks.addr, ChunkRecord::blank(rank))),
             _ => {}
         }
     }
