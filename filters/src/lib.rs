@@ -38,6 +38,7 @@
 
 mod bits;
 mod bitshuffle;
+mod blosc;
 mod bzip2;
 mod codec;
 #[cfg(any(feature = "native", feature = "pure"))]

@@ -29,4 +29,14 @@ impl<'a> Reader<'a> {
     pub fn be64(&mut self) -> Result<u64, Fault> {
         self.array().map(u64::from_be_bytes)
     }
+
+    /// A little-endian number of 4 bytes.
+    pub fn le32(&mut self) -> Result<u32, Fault> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// A byte.
+    pub fn byte(&mut self) -> Result<u8, Fault> {
+        self.array().map(|[byte]| byte)
+    }
 }

@@ -74,6 +74,8 @@ impl Default for Registry {
         registry.register(crate::lzf::Lzf);
         registry.register(crate::lz4::Lz4);
         registry.register(crate::bitshuffle::Bitshuffle);
+        registry.register(crate::blosc::Blosc);
+        registry.register(crate::blosc::Blosc2);
         registry
     }
 }

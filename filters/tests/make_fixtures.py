@@ -332,10 +332,67 @@ def plugins(folder):
                           pattern_name=chunk, exact=codec == 0)
 
 
+def blosc(folder):
+    kinds = [("<i2", "ints", 400), ("<f8", "ints", 136), ("V12", "steps", 150), ("u1", "mixed", 1300),
+             ("<u4", "noise", 50), ("V300", "steps", 12), ("<i4", "zeros", 500)]
+    cases = Cases(folder, "blosc")
+    for code, chunk, count in kinds:
+        size = np.dtype(code).itemsize
+        for shuffle in [0, 1, 2]:
+            for codec in range(6):
+                if (codec + shuffle) % 2 and chunk == "mixed":
+                    continue
+                tag = f"{code.strip('<')}_{chunk}_{shuffle}_{codec}"
+                cases.add(tag, native(code), (count,), [(32001, OPTIONAL, (0, 0, 0, 0, 5, shuffle, codec))],
+                          pattern(chunk, size * count), pattern_name=chunk)
+    array = h5t.array_create(h5t.STD_I16LE, (3,))
+    cases.add("array", array, (100,), [(32001, OPTIONAL, ())], pattern("ints", 600), pattern_name="ints")
+    cases.add("odd_count", native("<i4"), (303,), [(32001, OPTIONAL, (0, 0, 0, 0, 9, 2, 1))], pattern("ints", 1212),
+              pattern_name="ints")
+    for codec in [0, 1, 5]:
+        for shuffle in [1, 2]:
+            cases.add(f"blocks_{codec}_{shuffle}", native("<u4"), (60001,),
+                      [(32001, OPTIONAL, (0, 0, 0, 0, 1, shuffle, codec))], pattern("steps", 240004),
+                      pattern_name="steps")
+
+    cases = Cases(folder, "blosc2")
+    for code, chunk, count in kinds:
+        size = np.dtype(code).itemsize
+        for shuffle in [0, 1, 2, 3]:
+            for codec in [0, 1, 2, 4, 5]:
+                if (codec + shuffle) % 2 and chunk in ["mixed", "noise", "zeros"] or shuffle == 3 and codec != 1:
+                    continue
+                tag = f"{code.strip('<')}_{chunk}_{shuffle}_{codec}"
+                cases.add(tag, native(code), (count,), [(32026, OPTIONAL, (0, 0, 0, 0, 5, shuffle, codec))],
+                          pattern(chunk, size * count), pattern_name=chunk)
+    for dims in [(20, 30), (7, 5), (3, 1, 50), (9, 8, 7), (2, 3, 4, 5), (1, 1), (65, 130), (2,) * 9, (1,) * 14 + (3, 4)]:
+        for shuffle, codec, block in [(1, 1, 0), (2, 5, 256), (0, 0, 64)]:
+            if dims == (65, 130) and block == 64:
+                continue
+            if block and len(dims) > 4:
+                continue
+            size = 4 * int(np.prod(dims))
+            chunk = "steps" if size > 8000 else "ints"
+            tag = "grid_" + "_".join(map(str, dims)) + f"_{shuffle}_{codec}_{block}"
+            params = (0, block, 0, 0, 5, shuffle, codec)
+            cases.add(tag, native("<u4"), dims, [(32026, OPTIONAL, params)], pattern(chunk, size), pattern_name=chunk)
+    cases.add("grid_defaults", native("<u4"), (30, 20), [(32026, OPTIONAL, ())], pattern("ints", 2400),
+              pattern_name="ints")
+    cases.add("grid_zeros", native("<u4"), (30, 20), [(32026, OPTIONAL, ())], bytes(2400), pattern_name="zeros")
+    ones = np.full(600, np.nan, dtype="<f4").tobytes()
+    cases.add("not_a_number", native("<f4"), (30, 20), [(32026, OPTIONAL, (0, 0, 0, 0, 5, 1, 1))], ones)
+    cases.add("same", native("<u4"), (600,), [(32026, OPTIONAL, (0, 0, 0, 0, 5, 0, 1))], b"\1\2\3\4" * 600)
+    cases.add("after_fletcher32", native("<u4"), (20, 20),
+              [lambda p: p.set_fletcher32(), (32026, OPTIONAL, (0, 0, 0, 0, 5, 1, 1))], pattern("ints", 1600),
+              pattern_name="ints")
+    cases.add("blocks", native("<u4"), (120001,), [(32026, OPTIONAL, (0, 16384, 0, 0, 5, 2, 1))],
+              pattern("steps", 480004), pattern_name="steps")
+
+
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
     os.makedirs(folder, exist_ok=True)
-    for make in [basic, nbit, scale_offset, szip, plugins]:
+    for make in [basic, nbit, scale_offset, szip, plugins, blosc]:
         make(folder)
 
 

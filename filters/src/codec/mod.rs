@@ -1,5 +1,6 @@
 //! General compressors, which several filters use.
 
+pub(crate) mod fastlz;
 pub(crate) mod lz4;
 pub(crate) mod lzf;
 pub(crate) mod matches;

@@ -1,0 +1,296 @@
+//! A Blosc chunk: a header, where its blocks start, the blocks.
+//!
+//! The header is: version, version of the codec, flags, size of an element (a byte each); bytes, bytes of a
+//! block, bytes of the chunk with its header (4 bytes each, little-endian). If the flags say shuffled by bytes
+//! and by bits at once, 16 bytes more follow: six filters, two bytes for codecs that are not
+//! built in, parameters of the six filters, two bytes of flags.
+
+use super::codec::Codec;
+use super::{BIT_SHUFFLE, DELTA, NO_FILTER, SHUFFLE, TRUNCATE};
+use crate::Fault;
+use crate::params::count;
+use crate::read::Reader;
+use crate::scratch::room;
+use crate::transpose::{bit_unshuffle, unshuffle};
+
+/// The version of Blosc 1 chunks, and the first and the last of Blosc 2 that have blocks of equal sizes.
+pub(super) const VERSION_1: u8 = 2;
+pub(super) const VERSION_2: u8 = 5;
+
+/// Flags.
+pub(super) const SHUFFLED: u8 = 0x01;
+pub(super) const COPIED: u8 = 0x02;
+pub(super) const BIT_SHUFFLED: u8 = 0x04;
+const DELTAS: u8 = 0x08;
+pub(super) const NOT_SPLIT: u8 = 0x10;
+/// Where in the flags the codec begins.
+pub(super) const FORMAT_SHIFT: u32 = 5;
+
+/// Bytes of the header, short and long.
+pub(super) const SHORT_HEADER: usize = 16;
+pub(super) const LONG_HEADER: usize = 32;
+
+/// Filters of a long header.
+pub(super) const FILTERS: usize = 6;
+/// Where in the second flags the special values are, and the flags that are not supported.
+const SPECIAL_SHIFT: u32 = 4;
+const SPECIAL_MASK: u8 = 7;
+const UNSUPPORTED: u8 = 0x89;
+
+/// Streams of a block in Blosc 1, and the fewest bytes that one of them has.
+pub(super) const MAX_STREAMS: usize = 16;
+pub(super) const MIN_STREAM: usize = 128;
+
+/// A chunk whose header has been read.
+pub(super) struct Chunk<'a> {
+    /// Bytes of the data.
+    pub bytes: usize,
+    /// Bytes of a block; the last one may have fewer.
+    pub block: usize,
+    /// Header and blocks.
+    stored: &'a [u8],
+    /// Bytes of an element.
+    size: usize,
+    version: u8,
+    split: bool,
+    content: Content<'a>,
+}
+
+/// Where the data is.
+enum Content<'a> {
+    /// In compressed blocks. The filters are in the order of decoding, each with its parameter.
+    Blocks { codec: Codec, filters: Vec<(u8, u8)>, delta: bool },
+    /// Here.
+    Copy(&'a [u8]),
+    /// In these bytes, which repeat.
+    Repeat(Vec<u8>),
+}
+
+/// Memory for decoding.
+#[derive(Default)]
+pub(super) struct Work {
+    streams: Vec<u8>,
+    filtered: Vec<u8>,
+    spare: Vec<u8>,
+    /// The first block, if the others are kept as differences from it.
+    reference: Vec<u8>,
+}
+
+/// The bytes of an element that is not a number.
+pub(super) fn not_a_number(size: usize) -> Result<Vec<u8>, Fault> {
+    match size {
+        4 => Ok(f32::NAN.to_le_bytes().to_vec()),
+        8 => Ok(f64::NAN.to_le_bytes().to_vec()),
+        _ => Err(Fault::Corrupt("special value")),
+    }
+}
+
+impl<'a> Chunk<'a> {
+    /// Reads the header. What follows the chunk is ignored.
+    pub fn parse(input: &'a [u8]) -> Result<Self, Fault> {
+        let mut reader = Reader(input);
+        let (version, _, flags, size) = (reader.byte()?, reader.byte()?, reader.byte()?, reader.byte()?);
+        let (bytes, block, stored) = (count(reader.le32()?), count(reader.le32()?), count(reader.le32()?));
+        if !(VERSION_1..=VERSION_2).contains(&version) {
+            return Err(Fault::Unsupported("this version"));
+        }
+        let input = input.get(..stored).ok_or(Fault::Truncated)?;
+        let long = version > VERSION_1 && flags & SHUFFLED != 0 && flags & BIT_SHUFFLED != 0;
+        let header = if long { LONG_HEADER } else { SHORT_HEADER };
+        let body = input.get(header..).ok_or(Fault::Truncated)?;
+        if size == 0 || (block == 0 && bytes > 0) {
+            return Err(Fault::Corrupt("header"));
+        }
+        let mut filters = [(NO_FILTER, 0); FILTERS];
+        let mut special = 0;
+        if long {
+            let (ids, _, metas) = (reader.bytes(FILTERS)?, reader.bytes(2)?, reader.bytes(FILTERS)?);
+            let (_, more) = (reader.byte()?, reader.byte()?);
+            for (filter, (id, meta)) in filters.iter_mut().zip(ids.iter().zip(metas)) {
+                *filter = (*id, *meta);
+            }
+            if more & UNSUPPORTED != 0 {
+                return Err(Fault::Unsupported("a chunk with a dictionary or instruments"));
+            }
+            special = more >> SPECIAL_SHIFT & SPECIAL_MASK;
+        } else {
+            let [.., delta, last] = &mut filters;
+            if flags & BIT_SHUFFLED != 0 {
+                last.0 = BIT_SHUFFLE;
+            } else if flags & SHUFFLED != 0 {
+                last.0 = SHUFFLE;
+            }
+            if flags & DELTAS != 0 {
+                delta.0 = DELTA;
+            }
+        }
+        let size = usize::from(size);
+        let content = match special {
+            0 if flags & COPIED != 0 => Content::Copy(body.get(..bytes).ok_or(Fault::Truncated)?),
+            0 => {
+                let mut filters: Vec<_> =
+                    filters.into_iter().rev().filter(|(id, _)| !matches!(*id, NO_FILTER | TRUNCATE)).collect();
+                // Differences from the first block can be told only where the data is to go.
+                let delta = filters.pop_if(|(id, _)| *id == DELTA).is_some();
+                if filters.iter().any(|(id, _)| !matches!(*id, SHUFFLE | BIT_SHUFFLE)) {
+                    return Err(Fault::Unsupported("this filter"));
+                }
+                Content::Blocks { codec: Codec::of_format(flags >> FORMAT_SHIFT)?, filters, delta }
+            }
+            // Values that nobody set are zeros too.
+            1 | 4 => Content::Repeat(vec![0]),
+            2 => Content::Repeat(not_a_number(size)?),
+            3 if !body.is_empty() => Content::Repeat(body.to_vec()),
+            _ => return Err(Fault::Corrupt("special value")),
+        };
+        let split =
+            flags & NOT_SPLIT == 0 && (version > VERSION_1 || (size <= MAX_STREAMS && block / size >= MIN_STREAM));
+        Ok(Chunk { bytes, block: block.min(bytes), stored: input, size, version, split, content })
+    }
+
+    /// Bytes of the header and of the table of blocks.
+    fn table(&self) -> usize {
+        if self.version == VERSION_1 || !self.is_long() { SHORT_HEADER } else { LONG_HEADER }
+    }
+
+    fn is_long(&self) -> bool {
+        self.stored.get(2).is_some_and(|flags| flags & SHUFFLED != 0 && flags & BIT_SHUFFLED != 0)
+    }
+
+    /// All data.
+    pub fn decode(&self, output: &mut [u8], work: &mut Work) -> Result<usize, Fault> {
+        let limit = output.len();
+        let output = output.get_mut(..self.bytes).ok_or(Fault::TooLarge { limit })?;
+        for (index, block) in output.chunks_mut(self.block.max(1)).enumerate() {
+            self.block(index, block, work)?;
+        }
+        Ok(self.bytes)
+    }
+
+    /// One block, which has to be as long as it is; blocks are decoded in order.
+    pub fn block(&self, index: usize, output: &mut [u8], work: &mut Work) -> Result<(), Fault> {
+        match &self.content {
+            Content::Copy(data) => {
+                let start = index.checked_mul(self.block).ok_or(Fault::Truncated)?;
+                let data = data.get(start..).and_then(|data| data.get(..output.len())).ok_or(Fault::Truncated)?;
+                output.copy_from_slice(data);
+            }
+            Content::Repeat(value) => {
+                // A block begins anywhere within a value.
+                let skip = index.checked_mul(self.block).ok_or(Fault::Truncated)? % value.len();
+                for (byte, value) in output.iter_mut().zip(value.iter().cycle().skip(skip)) {
+                    *byte = *value;
+                }
+            }
+            Content::Blocks { codec, filters, delta } => {
+                self.unfilter(index, *codec, filters, output, work)?;
+                if *delta {
+                    self.add_reference(index, output, work);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn unfilter(
+        &self,
+        index: usize,
+        codec: Codec,
+        filters: &[(u8, u8)],
+        output: &mut [u8],
+        work: &mut Work,
+    ) -> Result<(), Fault> {
+        let Some((last, others)) = filters.split_last() else {
+            return self.streams(index, codec, output);
+        };
+        let len = output.len();
+        self.streams(index, codec, room(&mut work.streams, len)?)?;
+        for filter in others {
+            let spare = room(&mut work.spare, len)?;
+            self.undo(*filter, room(&mut work.streams, len)?, room(&mut work.filtered, len)?, spare);
+            std::mem::swap(&mut work.streams, &mut work.filtered);
+        }
+        self.undo(*last, room(&mut work.streams, len)?, output, room(&mut work.spare, len)?);
+        Ok(())
+    }
+
+    fn undo(&self, (filter, meta): (u8, u8), input: &[u8], output: &mut [u8], spare: &mut [u8]) {
+        if filter == SHUFFLE {
+            return unshuffle(if meta == 0 { self.size } else { usize::from(meta) }, input, output);
+        }
+        let elements = input.len() / self.size;
+        // Up to version 2, only whole groups of eight elements are shuffled, or nothing.
+        let whole = if self.version > VERSION_1 || elements.is_multiple_of(8) { elements / 8 * 8 } else { 0 };
+        let (bits, rest) = input.split_at(whole * self.size);
+        let (output, output_rest) = output.split_at_mut(whole * self.size);
+        output_rest.copy_from_slice(rest);
+        let spare = spare.get_mut(..bits.len()).unwrap_or_default();
+        bit_unshuffle(self.size, bits, output, spare);
+    }
+
+    /// Decompresses the streams of a block.
+    fn streams(&self, index: usize, codec: Codec, output: &mut [u8]) -> Result<(), Fault> {
+        let start = index.checked_mul(4).and_then(|at| self.stored.get(self.table() + at..));
+        let start = count(Reader(start.ok_or(Fault::Truncated)?).le32()?);
+        let mut reader = Reader(self.stored.get(start..).ok_or(Fault::Corrupt("start of a block"))?);
+        let streams = if self.split && output.len() == self.block { self.size } else { 1 };
+        let length = output.len() / streams;
+        if length == 0 || !output.len().is_multiple_of(streams) {
+            return Err(Fault::Corrupt("size of a block"));
+        }
+        for stream in output.chunks_exact_mut(length) {
+            match reader.le32()?.cast_signed() {
+                0 => stream.fill(0),
+                // A byte that repeats, its value negated.
+                value @ -255..0 if reader.byte()? & 1 == 1 => stream.fill(value.unsigned_abs() as u8),
+                ..0 => return Err(Fault::Corrupt("stream")),
+                stored => {
+                    let stored = reader.bytes(count(stored.unsigned_abs()))?;
+                    if stored.len() == stream.len() {
+                        stream.copy_from_slice(stored);
+                    } else {
+                        codec.decompress(stored, stream)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns differences from the first block into values; in the first block, from the element before.
+    fn add_reference(&self, index: usize, output: &mut [u8], work: &mut Work) {
+        if index > 0 {
+            return exclude(self.size, output, &work.reference);
+        }
+        let unit = delta_unit(self.size);
+        let whole = output.len() / unit * unit;
+        let data = output.get_mut(..whole).unwrap_or_default();
+        for lane in 0..unit {
+            let mut last = 0;
+            for byte in data.iter_mut().skip(lane).step_by(unit) {
+                *byte ^= last;
+                last = *byte;
+            }
+        }
+        work.reference.clear();
+        work.reference.extend_from_slice(output);
+    }
+}
+
+/// Bytes of a number whose differences are kept, for elements of so many bytes.
+pub(super) fn delta_unit(size: usize) -> usize {
+    match size {
+        1 | 2 | 4 | 8 => size,
+        size if size.is_multiple_of(8) => 8,
+        _ => 1,
+    }
+}
+
+/// Turns whole numbers into their differences from others, or back.
+pub(super) fn exclude(size: usize, data: &mut [u8], others: &[u8]) {
+    let unit = delta_unit(size);
+    let whole = data.len() / unit * unit;
+    for (byte, other) in data.iter_mut().take(whole).zip(others) {
+        *byte ^= other;
+    }
+}

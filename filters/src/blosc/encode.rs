@@ -1,0 +1,194 @@
+//! Chunks made from data.
+
+use super::chunk::{
+    BIT_SHUFFLED, COPIED, FILTERS, FORMAT_SHIFT, LONG_HEADER, MAX_STREAMS, MIN_STREAM, NOT_SPLIT, SHORT_HEADER,
+    SHUFFLED, VERSION_1, VERSION_2, delta_unit, exclude,
+};
+use super::codec::Codec;
+use super::{BIT_SHUFFLE, DELTA, NO_FILTER, SHUFFLE};
+use crate::Fault;
+use crate::scratch::room;
+use crate::transpose::{bit_shuffle, shuffle};
+
+/// Bytes of a block, about.
+const BLOCK: usize = 128 << 10;
+/// The largest element that a header can name; larger ones count as bytes.
+const MAX_SIZE: usize = 255;
+/// The most bytes of data in a chunk.
+const MAX_BYTES: usize = i32::MAX as usize - LONG_HEADER;
+
+/// How to make a chunk.
+pub(super) struct Encoder {
+    pub codec: Codec,
+    /// 0 to 9; 0 is not compressed.
+    pub level: u32,
+    pub filter: u8,
+    /// Bytes of an element.
+    size: usize,
+    /// Whether the chunk is one of Blosc 2.
+    second: bool,
+}
+
+impl Encoder {
+    /// From the level, the filter and the codec, which are parameters 4 to 6 in both filters.
+    pub fn parse(params: &[u32], second: bool) -> Result<Self, Fault> {
+        let given = |index: usize, default| params.get(index).copied().unwrap_or(default);
+        let size = crate::params::param(params, 2)?;
+        let level = given(4, super::DEFAULT_LEVEL);
+        if size == 0 || level > 9 {
+            let (index, value) = if size == 0 { (2, size) } else { (4, level) };
+            return Err(Fault::Parameter { index, value });
+        }
+        let filter = match given(5, super::DEFAULT_FILTER) {
+            value @ 0..=2 => value as u8,
+            3 if second => DELTA,
+            value => return Err(Fault::Parameter { index: 5, value }),
+        };
+        let codec = Codec::of_param(given(6, super::DEFAULT_CODEC))?;
+        if second && codec == Codec::Snappy {
+            return Err(Fault::Parameter { index: 6, value: given(6, 0) });
+        }
+        let size = crate::params::count(size);
+        Ok(Encoder { codec, level, filter, size: if size > MAX_SIZE { 1 } else { size }, second })
+    }
+
+    fn header(&self) -> usize {
+        if self.second { LONG_HEADER } else { SHORT_HEADER }
+    }
+
+    /// Bytes of a block for so much data.
+    fn block(&self, bytes: usize) -> usize {
+        // Eight elements make a group for shuffling bits.
+        let group = self.size * 8;
+        (BLOCK / group * group).clamp(1, bytes.max(1))
+    }
+
+    /// Appends the chunk. If compressing does not make it smaller, the data follows the header as it is.
+    pub fn encode(&self, input: &[u8], output: &mut Vec<u8>) -> Result<(), Fault> {
+        if input.len() > MAX_BYTES {
+            return Err(Fault::TooLarge { limit: MAX_BYTES });
+        }
+        let start = output.len();
+        let block = self.block(input.len());
+        let split = self.codec.is_split() && self.size <= MAX_STREAMS && block / self.size >= MIN_STREAM;
+        let flags = match (self.second, self.filter) {
+            (true, _) => SHUFFLED | BIT_SHUFFLED,
+            (false, SHUFFLE) => SHUFFLED,
+            (false, BIT_SHUFFLE) => BIT_SHUFFLED,
+            (false, _) => 0,
+        };
+        let flags = flags | self.codec.format() << FORMAT_SHIFT | if split { 0 } else { NOT_SPLIT };
+        let version = if self.second { VERSION_2 } else { VERSION_1 };
+        output.extend_from_slice(&[version, 1, flags, self.size as u8]);
+        output.extend_from_slice(&(input.len() as u32).to_le_bytes());
+        output.extend_from_slice(&(block as u32).to_le_bytes());
+        output.extend_from_slice(&[0; 4]);
+        if self.second {
+            let mut filters = [NO_FILTER; FILTERS];
+            if let Some(last) = filters.last_mut() {
+                *last = self.filter;
+            }
+            output.extend_from_slice(&filters);
+            output.extend_from_slice(&[0; LONG_HEADER - SHORT_HEADER - FILTERS]);
+        }
+        if self.level == 0 || !self.blocks(input, block, split, start, output)? {
+            output.truncate(start + self.header());
+            output.extend_from_slice(input);
+            if let Some(flags) = output.get_mut(start + 2) {
+                *flags |= COPIED;
+            }
+        }
+        let stored = (output.len() - start) as u32;
+        set(output, start + 12, stored);
+        Ok(())
+    }
+
+    /// Appends the blocks; says whether that takes fewer bytes than the data.
+    fn blocks(
+        &self,
+        input: &[u8],
+        block: usize,
+        split: bool,
+        start: usize,
+        output: &mut Vec<u8>,
+    ) -> Result<bool, Fault> {
+        let table = output.len();
+        output.resize(table + input.len().div_ceil(block) * 4, 0);
+        let (mut filtered, mut spare) = (Vec::new(), Vec::new());
+        for (index, data) in input.chunks(block).enumerate() {
+            let at = (output.len() - start) as u32;
+            set(output, table + index * 4, at);
+            let filtered = self.filtered(index, data, input, &mut filtered, &mut spare)?;
+            let streams = if split && data.len() == block { self.size } else { 1 };
+            for stream in filtered.chunks(data.len() / streams) {
+                let at = output.len();
+                output.extend_from_slice(&[0; 4]);
+                self.codec.compress(self.level, stream, output)?;
+                if output.len() - at - 4 >= stream.len() {
+                    output.truncate(at + 4);
+                    output.extend_from_slice(stream);
+                }
+                let stored = (output.len() - at - 4) as u32;
+                set(output, at, stored);
+            }
+            if output.len() - start >= input.len() + self.header() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A block of all the data, after the filter.
+    fn filtered<'a>(
+        &self,
+        index: usize,
+        data: &'a [u8],
+        all: &[u8],
+        output: &'a mut Vec<u8>,
+        spare: &mut Vec<u8>,
+    ) -> Result<&'a [u8], Fault> {
+        if self.filter == NO_FILTER || (self.filter == SHUFFLE && self.size == 1) {
+            return Ok(data);
+        }
+        let output = room(output, data.len())?;
+        if self.filter == SHUFFLE {
+            shuffle(self.size, data, output);
+            return Ok(output);
+        }
+        if self.filter == DELTA {
+            output.copy_from_slice(data);
+            if index == 0 {
+                let after = output.get_mut(delta_unit(self.size)..).unwrap_or_default();
+                exclude(self.size, after, all);
+            } else {
+                exclude(self.size, output, all);
+            }
+            return Ok(output);
+        }
+        let elements = data.len() / self.size;
+        let whole = if self.second || elements.is_multiple_of(8) { elements / 8 * 8 * self.size } else { 0 };
+        let (bits, rest) = data.split_at(whole);
+        let (bits_to, rest_to) = output.split_at_mut(whole);
+        rest_to.copy_from_slice(rest);
+        bit_shuffle(self.size, bits, bits_to, room(spare, whole)?);
+        Ok(output)
+    }
+}
+
+impl Codec {
+    /// Whether the bytes of a block that have the same position in their elements are compressed apart.
+    fn is_split(self) -> bool {
+        match self {
+            #[cfg(any(feature = "native", feature = "pure"))]
+            Codec::Zstd => false,
+            _ => true,
+        }
+    }
+}
+
+/// Writes a number at a position that exists.
+fn set(output: &mut [u8], at: usize, value: u32) {
+    if let Some(bytes) = output.get_mut(at..at + 4) {
+        bytes.copy_from_slice(&value.to_le_bytes());
+    }
+}

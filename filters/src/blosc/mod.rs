@@ -1,0 +1,34 @@
+//! Filters 32001 and 32026, Blosc and Blosc2: blocks of shuffled and compressed bytes.
+
+mod blosc1;
+mod blosc2;
+mod chunk;
+mod codec;
+mod encode;
+mod frame;
+mod grid;
+
+pub(crate) use blosc1::Blosc;
+pub(crate) use blosc2::Blosc2;
+
+use h5live_model::Datatype;
+
+/// What is done to a block before it is compressed, by its number.
+const NO_FILTER: u8 = 0;
+const SHUFFLE: u8 = 1;
+const BIT_SHUFFLE: u8 = 2;
+const DELTA: u8 = 3;
+const TRUNCATE: u8 = 4;
+
+/// The level, the filter and the codec, when the parameters do not say.
+const DEFAULT_LEVEL: u32 = 5;
+const DEFAULT_FILTER: u32 = SHUFFLE as u32;
+const DEFAULT_CODEC: u32 = 0;
+
+/// The size that elements are shuffled by: that of the elements of an array, not of the array.
+fn base_size(datatype: &Datatype) -> u32 {
+    match datatype {
+        Datatype::Array(array) => array.base.size(),
+        other => other.size(),
+    }
+}
