@@ -22,6 +22,7 @@ mod btree2;
 mod cache_image;
 mod checksum;
 mod driver_info_block;
+pub mod dump;
 mod error;
 mod extensible_array;
 mod fixed_array;

@@ -108,6 +108,24 @@ impl DoublingTable {
         Some((row, column, in_row.checked_rem(size)?))
     }
 
+    /// Bytes of the direct block that begins at an offset in heap space, in a heap whose root has `root_rows` rows.
+    pub fn direct_block_at(&self, offset: u64, root_rows: u16) -> Option<u64> {
+        if root_rows == 0 {
+            return Some(self.start_size);
+        }
+        let (row, _, inside) = self.locate(offset)?;
+        if row < self.direct_rows() { self.row_size(row) } else { self.direct_block_at(inside, self.child_rows(row)?) }
+    }
+
+    /// Rows of the indirect block that begins at an offset in heap space, in a heap whose root has `root_rows` rows.
+    pub fn indirect_block_at(&self, offset: u64, root_rows: u16) -> Option<u16> {
+        if offset == 0 {
+            return Some(root_rows);
+        }
+        let (row, _, inside) = self.locate(offset)?;
+        self.indirect_block_at(inside, self.child_rows(row)?)
+    }
+
     /// Where the block of a row and column begins, from the start of its indirect block; `None` past 64 bits.
     pub fn offset_of(&self, row: u16, column: u16) -> Option<u64> {
         self.row_offset(row)?.checked_add(self.row_size(row)?.checked_mul(column.into())?)

@@ -47,6 +47,18 @@ fn every_offset_is_in_the_block_that_begins_before_it() {
 }
 
 #[test]
+fn blocks_are_known_by_their_offset() {
+    let table = DoublingTable::LINKS;
+    assert_eq!(table.direct_block_at(0, 0), Some(512));
+    assert_eq!(table.direct_block_at(4096, 4), Some(1024));
+    let child = table.offset_of(9, 2).unwrap();
+    assert_eq!((table.indirect_block_at(0, 12), table.indirect_block_at(child, 12)), (Some(12), Some(7)));
+    assert_eq!(table.direct_block_at(child + 2048, 12), Some(512));
+    let deeper = child + table.offset_of(3, 1).unwrap();
+    assert_eq!((table.direct_block_at(deeper, 12), table.indirect_block_at(deeper, 12)), (Some(2048), None));
+}
+
+#[test]
 fn refuses_tables_that_are_not_powers_of_two() {
     let good = DoublingTable::LINKS;
     for bad in [
