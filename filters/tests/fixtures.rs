@@ -2,6 +2,9 @@
 
 mod fixture;
 
+use std::path::Path;
+use std::process::Command;
+
 use fixture::{Case, cases};
 use h5live_filters::{Pipeline, Registry};
 
@@ -12,7 +15,7 @@ fn check(what: &str, cases: &[Case], holds: impl Fn(&Case, &Pipeline) -> Result<
     for case in cases {
         let pipeline = Pipeline::new(&case.filters, &registry).unwrap();
         if let Err(why) = holds(case, &pipeline) {
-            println!("{}: {why}", case.name);
+            println!("{} {}: {why}", case.file, case.name);
             failed += 1;
         }
     }
@@ -87,4 +90,23 @@ fn survives_damage() {
         }
         Ok(())
     });
+}
+
+/// Needs a Python with h5py and hdf5plugin, which the variable `PYTHON` may name.
+#[test]
+#[ignore = "needs h5py and hdf5plugin"]
+fn libhdf5_reads_what_it_stored() {
+    let registry = Registry::default();
+    let mut lines = String::new();
+    for case in cases() {
+        let (stored, mask) = Pipeline::new(&case.filters, &registry).unwrap().encode(&case.chunk).unwrap();
+        let hex: String = stored.iter().map(|byte| format!("{byte:02x}")).collect();
+        lines += &format!("{}\t{}\t{mask}\t{hex}\n", case.file, case.name);
+    }
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("encoded.txt");
+    std::fs::write(&file, lines).unwrap();
+    let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/make_fixtures.py");
+    let status = Command::new(python).arg(script).arg("--check").arg(file).status().unwrap();
+    assert!(status.success());
 }

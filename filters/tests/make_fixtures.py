@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes tests/data/*.txt: chunks as libhdf5 and its plugins store them.
 
-Needs h5py and hdf5plugin. Usage: make_fixtures.py [FOLDER]
+Needs h5py and hdf5plugin. Usage: make_fixtures.py [FOLDER], or make_fixtures.py --check FILE to have libhdf5
+read chunks that were encoded elsewhere (lines of file, case, mask and hex, separated by tabs).
 
 A file holds cases, a case is lines of a key and a value:
   case NAME      what it is
@@ -92,8 +93,11 @@ def pattern(name, count):
 
 
 class Cases:
+    encoded = None  # chunks to check, by file and case
+
     def __init__(self, folder, name):
-        self.out = open(os.path.join(folder, name + ".txt"), "w")
+        self.name = name
+        self.out = open(os.devnull if self.encoded is not None else os.path.join(folder, name + ".txt"), "w")
 
     def add(self, name, tid, dims, steps, chunk, fill=None, exact=False, lossy=False, pattern_name=None):
         """Has libhdf5 store one chunk; `steps` are functions of the property list or (id, flags, params)."""
@@ -115,11 +119,21 @@ class Cases:
             # Read back from the stored bytes: the chunk cache has the chunk as it was, and after a direct write
             # libhdf5 2.0 forgets the mask until the dataset is opened again.
             del dset
-            again = h5d.open(f.id, b"d")
-            back = np.zeros_like(raw)
-            again.read(h5s.ALL, h5s.ALL, back, mtype=tid)
+            back = self.read(f, b"d", tid, raw)
+            if self.encoded is not None:
+                mask, stored = self.encoded[self.name, name]
+                other = h5d.create(f.id, b"e", tid, h5s.create_simple(dims), plist)
+                other.write_direct_chunk((0,) * len(dims), stored, mask)
+                del other
+                assert (self.read(f, b"e", tid, raw) == back).all(), f"{self.name} {name}"
         self.write(name, describe(tid), dims, fill, asked, filters, mask, chunk, back.tobytes(), stored, exact, lossy,
                    pattern_name)
+
+    @staticmethod
+    def read(f, name, tid, like):
+        back = np.zeros_like(like)
+        h5d.open(f.id, name).read(h5s.ALL, h5s.ALL, back, mtype=tid)
+        return back
 
     def write(self, name, kind, dims, fill, asked, filters, mask, chunk, back, stored, exact, lossy, pattern_name):
         def line(*words):
@@ -389,11 +403,24 @@ def blosc(folder):
               pattern("steps", 480004), pattern_name="steps")
 
 
+MAKERS = [basic, nbit, scale_offset, szip, plugins, blosc]
+
+
 def main():
-    folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
-    os.makedirs(folder, exist_ok=True)
-    for make in [basic, nbit, scale_offset, szip, plugins, blosc]:
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--check"]:
+        Cases.encoded = {}
+        for line in open(arguments[1]):
+            file, name, mask, stored = line.rstrip("\n").split("\t")
+            Cases.encoded[file, name] = int(mask), bytes.fromhex(stored)
+        folder = None
+    else:
+        folder = arguments[0] if arguments else os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
+        os.makedirs(folder, exist_ok=True)
+    for make in MAKERS:
         make(folder)
+    if Cases.encoded is not None:
+        print(f"libhdf5 read {len(Cases.encoded)} chunks")
 
 
 main()
