@@ -60,7 +60,10 @@ impl Encoder {
     fn block(&self, bytes: usize) -> usize {
         // Eight elements make a group for shuffling bits.
         let group = self.size * 8;
-        (BLOCK / group * group).clamp(1, bytes.max(1))
+        match (BLOCK / group * group).min(bytes) {
+            block if block >= self.size => block / self.size * self.size,
+            block => block.max(1),
+        }
     }
 
     /// Appends the chunk. If compressing does not make it smaller, the data follows the header as it is.

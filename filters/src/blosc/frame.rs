@@ -109,7 +109,10 @@ enum Place<'a> {
 
 impl<'a> Header<'a> {
     fn chunk(&self, work: &mut Work) -> Result<Place<'a>, Fault> {
-        if self.chunk == 0 || self.bytes > self.chunk {
+        if self.bytes == 0 {
+            return Ok(Place::Repeat(vec![0]));
+        }
+        if self.bytes > self.chunk {
             return Err(Fault::Unsupported("a frame of several chunks"));
         }
         let index = Chunk::parse(self.rest.get(self.stored..).ok_or(Fault::Truncated)?)?;

@@ -75,7 +75,22 @@ mod pure {
 
     /// Appends a frame with the data. The level is not used: there is only a fast one.
     pub(crate) fn compress(_: u32, input: &[u8], output: &mut Vec<u8>) -> Result<(), Fault> {
-        compress_stream(input, output, CompressionLevel::Fastest);
+        let start = output.len();
+        compress_stream(input, &mut *output, CompressionLevel::Fastest);
+        state_size(output, start, input.len() as u64);
         Ok(())
+    }
+
+    /// Adds the size of the data to the header of a frame, without which some filters cannot decode it.
+    fn state_size(output: &mut Vec<u8>, frame: usize, size: u64) {
+        // Magic number, descriptor, window; the descriptor's top bits say that there is no size.
+        const DESCRIPTOR: usize = 4;
+        const SIZE: usize = 6;
+        const EIGHT_BYTES: u8 = 0xc0;
+        let has_window = |descriptor: u8| descriptor & 0b1110_0011 == 0;
+        if let Some(descriptor) = output.get_mut(frame + DESCRIPTOR).filter(|descriptor| has_window(**descriptor)) {
+            *descriptor |= EIGHT_BYTES;
+            output.splice(frame + SIZE..frame + SIZE, size.to_le_bytes());
+        }
     }
 }
