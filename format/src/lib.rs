@@ -28,6 +28,9 @@ mod extensible_array;
 mod fixed_array;
 mod fractal_heap;
 mod free_space;
+#[cfg(any(test, feature = "fuzz"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod global_heap;
 mod local_heap;
 pub mod messages;

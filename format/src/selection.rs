@@ -124,7 +124,6 @@ impl StoredSelection {
     fn hyperslab(&mut self, w: &mut impl Wire) -> Result<()> {
         let is_regular = matches!(self.selection, Selection::Hyperslab(_));
         w.require("version", w.decoding() || self.version != 1 || !is_regular, 1, "version 1 has blocks only")?;
-        w.require("version", w.decoding() || self.version != 2 || is_regular, 2, "version 2 has no blocks")?;
         let mut flags = 0;
         if self.version == 1 {
             w.reserved(4)?;
@@ -151,13 +150,16 @@ impl StoredSelection {
 
     /// The length of versions 1 and 2, whose width is fixed.
     fn fixed_width(&self, w: &mut impl Wire) -> Result<Width> {
-        let rank = u64::try_from(self.rank).unwrap_or(u64::MAX);
-        let len = match &self.selection {
-            Selection::Blocks(blocks) => rank.saturating_mul(8).saturating_mul(blocks.len() as u64).saturating_add(8),
-            _ => rank.saturating_mul(32).saturating_add(4),
+        let width = if self.version == 1 { Width::FOUR } else { Width::EIGHT };
+        let bytes = width.bytes() as u64;
+        let numbers = match &self.selection {
+            Selection::Blocks(blocks) => (blocks.len() as u64).saturating_mul(2),
+            _ => 4,
         };
-        w.derived("length", Width::FOUR, len)?;
-        Ok(if self.version == 1 { Width::FOUR } else { Width::EIGHT })
+        let numbers = numbers.saturating_mul(u64::try_from(self.rank).unwrap_or(u64::MAX));
+        let count = if matches!(self.selection, Selection::Blocks(_)) { bytes } else { 0 };
+        w.derived("length", Width::FOUR, numbers.saturating_mul(bytes).saturating_add(count).saturating_add(4))?;
+        Ok(width)
     }
 
     /// The largest number that version 3 has to hold.

@@ -40,7 +40,7 @@ impl Record for ExternalFiles {
         w.version(1..=1, &mut 1)?;
         w.reserved(3)?;
         let count = super::count_u16(w, "files", self.files.len())?;
-        let allocated = w.derived_u16("allocated slots", count)?;
+        let allocated = w.derived_u16("allocated slots", count.max(1))?;
         w.require("allocated slots", allocated != 0, 0, "at least one")?;
         let used = w.derived_u16("used slots", count)?;
         w.require("used slots", used <= allocated, used.into(), "at most the allocated slots")?;

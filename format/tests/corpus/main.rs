@@ -8,6 +8,8 @@ mod walk;
 
 use std::path::{Path, PathBuf};
 
+use h5live_format::dump;
+use h5live_format::fuzz::{self, Seed, damage};
 use walk::{Findings, Walk};
 
 /// The folder of real files, or `None` with a line that says so.
@@ -87,4 +89,29 @@ fn damaged_files_are_walked_without_a_panic() {
     let found = walk(&corpus, &["malformed"]);
     println!("refused:\n{}", found.refused.join("\n"));
     assert!(!found.refused.is_empty());
+}
+
+#[test]
+fn bytes_of_real_files_survive_damage() {
+    let Some(corpus) = corpus() else { return };
+    let found = walk(&corpus, &["libhdf5", "generated", "h5py", "realworld"]);
+    let mut kept = std::collections::BTreeMap::<_, usize>::new();
+    for (kind, widths, bytes) in found.bytes {
+        let size = bytes.len() / 40;
+        let signature = if kind == 0xff { bytes[..4].to_vec() } else { Vec::new() };
+        let known = kept.entry((kind, widths, size, signature)).or_default();
+        *known += 1;
+        if *known > 1 {
+            continue;
+        }
+        let (target, head) = if kind == 0xff { ("dump", vec![widths, 1, 0]) } else { ("message", vec![widths, kind]) };
+        let sound = kind != 0xff || {
+            let context = dump::Context { widths: fuzz::widths(widths), chunk_rank: Some(1), ..Default::default() };
+            dump::any(&bytes, &context).is_some_and(|dump| dump.result.is_ok())
+        };
+        if sound {
+            let seed = Seed { target, data: [&head[..], &bytes].concat(), start: head.len(), covered: 0 };
+            damage(&seed, |_, run| run());
+        }
+    }
 }

@@ -16,6 +16,8 @@ pub struct Findings {
     pub different: Vec<String>,
     /// Structures that could not be decoded.
     pub refused: Vec<String>,
+    /// Message bodies by type and widths, and structures with a signature (type 0xff).
+    pub bytes: BTreeSet<(u8, u8, Vec<u8>)>,
 }
 
 impl Findings {
@@ -26,6 +28,7 @@ impl Findings {
         }
         self.different.extend(other.different);
         self.refused.extend(other.refused);
+        self.bytes.extend(other.bytes);
     }
 }
 
@@ -115,7 +118,10 @@ impl<'a> Walk<'a> {
             meant[unused.at..unused.at + unused.size].fill(0);
         }
         match encode(&record, self.widths) {
-            Ok(again) if again == meant => *self.found.same.entry(R::NAME).or_default() += 1,
+            Ok(again) if again == meant => {
+                *self.found.same.entry(R::NAME).or_default() += 1;
+                self.keep(0xff, &bytes[..used]);
+            }
             Ok(again) => {
                 let place = again.iter().zip(&meant).position(|(a, b)| a != b).unwrap_or(used);
                 let near = |bytes: &[u8]| format!("{:02x?}", &bytes[place..(place + 24).min(bytes.len())]);
@@ -178,8 +184,18 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Keeps the bytes of a structure to be damaged.
+    fn keep(&mut self, kind: u8, bytes: &[u8]) {
+        let widths = (0..9).find(|byte| fuzz::widths(*byte) == self.widths);
+        let signed = bytes.first_chunk::<4>().is_some_and(|start| start.iter().all(u8::is_ascii_uppercase));
+        if let Some(widths) = widths.filter(|_| bytes.len() < 300 && (kind != 0xff || signed)) {
+            self.found.bytes.insert((kind, widths, bytes.to_vec()));
+        }
+    }
+
     /// A message whose body is a structure of its own.
     fn body<M: Message + Clone + Default + Debug>(&mut self, message: &RawMessage, at: usize) -> Option<M> {
+        self.keep(u8::try_from(M::TYPE.number()).unwrap(), &message.body);
         self.compare(M::default(), at, &message.body)
     }
 

@@ -1,0 +1,141 @@
+//! What must hold for any bytes at all: bodies of fuzz targets, and the damage that tests do to sound structures.
+//!
+//! Not part of the interface; behind the feature `fuzz`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+#![allow(clippy::arithmetic_side_effects, clippy::cast_possible_truncation)]
+
+mod seeds;
+mod targets;
+
+use std::fmt::Debug;
+
+pub use seeds::{Seed, seeds};
+pub use targets::{TARGETS, Target};
+
+use crate::{Record, Width, Widths, decode_prefix_with, describe, encode, lookup3};
+
+/// The widths that a byte stands for.
+pub fn widths(byte: u8) -> Widths {
+    const ALL: [Width; 3] = [Width::EIGHT, Width::FOUR, Width::TWO];
+    Widths { offset: ALL[usize::from(byte % 3)], length: ALL[usize::from(byte / 3 % 3)] }
+}
+
+/// Decodes, describes and encodes. Whether `bytes` begin with such a structure.
+///
+/// # Panics
+/// If the three do not agree with each other.
+pub fn check<R: Record + Clone + Debug>(blank: &R, bytes: &[u8], widths: Widths) -> bool {
+    let decoded = decode_prefix_with(blank.clone(), bytes, widths);
+    let (fields, described) = describe(blank.clone(), bytes, widths);
+    assert_eq!(decoded.as_ref().err(), described.as_ref().err(), "the describer disagrees with the decoder");
+    let mut at = 0;
+    for field in &fields {
+        assert_eq!(field.at, at, "{} {} is not where the field before it ends", field.record, field.field);
+        at += field.size;
+    }
+    let Ok((record, used)) = decoded else { return false };
+    assert_eq!(at, used, "fields do not cover {}", R::NAME);
+    let Ok(once) = encode(&record, widths) else { panic!("{record:?} was decoded, and cannot be encoded") };
+    let (again, len) = decode_prefix_with(blank.clone(), &once, widths)
+        .unwrap_or_else(|error| panic!("{record:?} cannot be decoded from its own bytes: {error}"));
+    assert_eq!(len, once.len(), "{} encodes more than it decodes", R::NAME);
+    assert_eq!(encode(&again, widths).as_deref(), Ok(&once[..]), "{} does not settle", R::NAME);
+    true
+}
+
+/// Runs a target on a seed that has been damaged in every way, and calls `each` before and after each run.
+///
+/// # Panics
+/// If the target does, or if it takes damage that the checksum covers for sound.
+pub fn damage(seed: &Seed, mut each: impl FnMut(&[u8], &mut dyn FnMut())) {
+    let target = TARGETS.iter().find(|target| target.name == seed.target).expect("a target of this name");
+    let mut run = |data: &[u8]| {
+        let mut sound = false;
+        each(data, &mut || sound = (target.run)(data));
+        sound
+    };
+    assert!(run(&seed.data), "{} refuses its own seed {:02x?}", seed.target, seed.data);
+    let whole = seed.data.len();
+    for len in 0..whole {
+        let sound = run(&seed.data[..len]);
+        let covered = len >= seed.start && len < seed.start + seed.covered;
+        assert!(!sound || !covered, "{} takes the first {len} bytes of {whole} for sound", seed.target);
+    }
+    let step = (whole / 700).max(1);
+    let mut data = seed.data.clone();
+    for place in (0..whole).step_by(step) {
+        let covered = place >= seed.start && place < seed.start + seed.covered;
+        let original = data[place];
+        for bit in 0..8 {
+            data[place] = original ^ (1 << bit);
+            let sound = run(&data);
+            assert!(!sound || !covered, "{} takes bit {bit} of byte {place} flipped for sound", seed.target);
+        }
+        if whole <= 64 {
+            for value in 0..=255 {
+                data[place] = value;
+                run(&data);
+            }
+        } else if !covered {
+            for value in [0, 1, 0x7f, 0x80, 0xff, original.wrapping_add(1), original.wrapping_sub(1)] {
+                data[place] = value;
+                run(&data);
+            }
+        }
+        data[place] = original;
+    }
+}
+
+/// Runs a target on a seed of which a few bytes are changed at random, `rounds` times, and calls `each` before and
+/// after each run. `random` begins the random numbers.
+///
+/// # Panics
+/// If the target does.
+pub fn scramble(seed: &Seed, rounds: u32, random: u64, mut each: impl FnMut(&[u8], &mut dyn FnMut())) {
+    let target = TARGETS.iter().find(|target| target.name == seed.target).expect("a target of this name");
+    let mut state = random | 1;
+    let mut next = move |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state >> 33).unwrap() % below.max(1)
+    };
+    for _ in 0..rounds {
+        let mut data = seed.data.clone();
+        for _ in 0..=next(6) {
+            let (at, from, len) = (next(data.len()), next(data.len()), next(9));
+            match next(5) {
+                0 => data[at] = next(256) as u8,
+                1 => data[at] = [0, 1, 0x7f, 0x80, 0xff][next(5)],
+                2 => data.truncate(at.max(1)),
+                3 => {
+                    let end = (at + len).min(data.len());
+                    data[at..end].fill([0, 0xff][next(2)]);
+                }
+                _ => {
+                    let piece = data[from..(from + len).min(data.len())].to_vec();
+                    data.splice(at..at, piece);
+                }
+            }
+        }
+        if seed.covered > 0 {
+            mend(seed, &mut data);
+        }
+        each(&data, &mut || {
+            (target.run)(&data);
+        });
+    }
+}
+
+/// Makes the checksum at the end of a changed structure right, so that the change is not refused because of it.
+fn mend(seed: &Seed, data: &mut [u8]) {
+    let after = seed.data.len() - seed.start - seed.covered;
+    let end = data.len().saturating_sub(after);
+    if let Some(sum_at) = end.checked_sub(4).filter(|at| *at >= seed.start) {
+        let sum = lookup3(&data[seed.start..sum_at], 0);
+        data[sum_at..end].copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+//! The targets: what the bytes after the first few are taken for, which those first few say.
+
+use std::fmt::Debug;
+
+use h5live_model::ReferenceKind;
+
+use super::{check, widths};
+use crate::messages::*;
+use crate::*;
+
+/// A body of a fuzz target.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its name.
+    pub name: &'static str,
+    /// Takes bytes for structures. Whether they were sound.
+    pub run: fn(&[u8]) -> bool,
+}
+
+/// All targets.
+pub const TARGETS: [Target; 12] = [
+    Target { name: "superblock", run: superblock },
+    Target { name: "object_header", run: object_header },
+    Target { name: "message", run: message },
+    Target { name: "datatype", run: datatype },
+    Target { name: "btree1", run: btree1 },
+    Target { name: "btree2", run: btree2 },
+    Target { name: "heap", run: heap },
+    Target { name: "fractal_heap", run: fractal_heap },
+    Target { name: "array", run: array },
+    Target { name: "space", run: space },
+    Target { name: "indirect", run: indirect },
+    Target { name: "dump", run: dump },
+];
+
+/// Takes the first `N` bytes, which say what the rest is.
+fn head<const N: usize>(data: &[u8]) -> Option<([u8; N], &[u8])> {
+    data.split_first_chunk().map(|(head, rest)| (*head, rest))
+}
+
+fn superblock(data: &[u8]) -> bool {
+    let sound = check(&Superblock::default(), data, Widths::default());
+    assert_eq!(Superblock::decode(data).is_ok(), sound);
+    sound
+}
+
+fn object_header(data: &[u8]) -> bool {
+    let Some(([w, kind], rest)) = head(data) else { return false };
+    let continuation = |version, attributes_tracked| ContinuationChunk {
+        version,
+        attributes_tracked,
+        len: rest.len() as u64,
+        messages: Vec::new(),
+    };
+    match kind % 4 {
+        0 => check(&ObjectHeader::default(), rest, widths(w)),
+        1 => check(&continuation(1, false), rest, widths(w)),
+        2 => check(&continuation(2, false), rest, widths(w)),
+        _ => check(&continuation(2, true), rest, widths(w)),
+    }
+}
+
+fn message(data: &[u8]) -> bool {
+    let Some(([w, kind], rest)) = head(data) else { return false };
+    fn body<M: Message + Default + Clone + Debug>(bytes: &[u8], w: Widths) -> bool {
+        check(&M::default(), bytes, w)
+    }
+    let w = widths(w);
+    match MessageType::new((kind & 0x1f).into()) {
+        MessageType::DATASPACE => body::<DataspaceMessage>(rest, w),
+        MessageType::LINK_INFO => body::<LinkInfo>(rest, w),
+        MessageType::DATATYPE => body::<DatatypeMessage>(rest, w),
+        MessageType::FILL_VALUE_OLD => body::<OldFillValueMessage>(rest, w),
+        MessageType::FILL_VALUE => body::<FillValueMessage>(rest, w),
+        MessageType::LINK => body::<LinkMessage>(rest, w),
+        MessageType::EXTERNAL_FILES => body::<ExternalFiles>(rest, w),
+        MessageType::LAYOUT => body::<LayoutMessage>(rest, w),
+        MessageType::GROUP_INFO => body::<GroupInfo>(rest, w),
+        MessageType::FILTER_PIPELINE => body::<FilterPipelineMessage>(rest, w),
+        MessageType::ATTRIBUTE => body::<AttributeMessage>(rest, w),
+        MessageType::COMMENT => body::<Comment>(rest, w),
+        MessageType::MODIFICATION_TIME_OLD => body::<OldModificationTime>(rest, w),
+        MessageType::SHARED_MESSAGE_TABLE => body::<SharedMessageTableInfo>(rest, w),
+        MessageType::CONTINUATION => body::<Continuation>(rest, w),
+        MessageType::SYMBOL_TABLE => body::<SymbolTable>(rest, w),
+        MessageType::MODIFICATION_TIME => body::<ModificationTime>(rest, w),
+        MessageType::BTREE_K => body::<BtreeK>(rest, w),
+        MessageType::DRIVER_INFO => body::<DriverInfo>(rest, w),
+        MessageType::ATTRIBUTE_INFO => body::<AttributeInfo>(rest, w),
+        MessageType::REFERENCE_COUNT => body::<ReferenceCount>(rest, w),
+        MessageType::FILE_SPACE_INFO => body::<FileSpaceInfo>(rest, w),
+        MessageType::CACHE_IMAGE => body::<CacheImageInfo>(rest, w),
+        _ => check(&SharedMessage::default(), rest, w),
+    }
+}
+
+fn datatype(data: &[u8]) -> bool {
+    let sound = check(&DatatypeMessage::default(), data, Widths::default());
+    if let Ok((message, _)) = decode_prefix::<DatatypeMessage>(data, Widths::default()) {
+        message.has_unusual_unused_bits();
+        message.datatype.is_indirect();
+        for profile in Profile::ALL {
+            let message = DatatypeMessage::new(profile, message.datatype.clone());
+            let bytes = encode(&message, Widths::default()).expect("a datatype fits every profile");
+            let again: DatatypeMessage = decode(&bytes, Widths::default()).expect("its own bytes");
+            assert_eq!(again.datatype, message.datatype);
+        }
+    }
+    sound
+}
+
+fn btree1(data: &[u8]) -> bool {
+    let Some(([w, kind, k], rest)) = head(data) else { return false };
+    let w = widths(w);
+    match kind % 34 {
+        0 => check(&Btree1Node::<GroupKey>::empty(k.into(), (), w), rest, w),
+        rank => check(&Btree1Node::<ChunkKey>::empty(k.into(), ChunkRank(rank - 1), w), rest, w),
+    }
+}
+
+fn btree2(data: &[u8]) -> bool {
+    let Some(([w, kind, node, depth, records], rest)) = head(data) else { return false };
+    let w = widths(w);
+    let header =
+        Btree2Header { node_size: u32::from(node) * 16, depth: u16::from(depth % 5), ..Btree2Header::default() };
+    let geometry = Btree2Geometry::of(&header, w);
+    let size = w.offset;
+    match (kind % 14, geometry) {
+        (0, _) => check(&Btree2Header::default(), rest, w),
+        (1, _) => check(&HugeIndirectRecord::default(), rest, w),
+        (2, _) => check(&HugeIndirectFilteredRecord::default(), rest, w),
+        (3, _) => check(&HugeDirectRecord::default(), rest, w),
+        (4, _) => check(&HugeFilteredRecord::default(), rest, w),
+        (5, _) => check(&LinkNameRecord::default(), rest, w),
+        (6, _) => check(&LinkOrderRecord::default(), rest, w),
+        (7, _) => check(&SharedMessageRecord::default(), rest, w),
+        (8, _) => check(&AttributeNameRecord::default(), rest, w),
+        (9, _) => check(&AttributeOrderRecord::default(), rest, w),
+        (10, _) => check(&ChunkRecord::blank(depth.into()), rest, w),
+        (11, _) => check(&FilteredChunkRecord::blank(depth.into(), size), rest, w),
+        (12, Ok(geometry)) => check(&geometry.leaf(records.into()), rest, w),
+        (_, Ok(geometry)) => check(&geometry.internal(header.depth, records.into()), rest, w),
+        (_, Err(_)) => false,
+    }
+}
+
+fn heap(data: &[u8]) -> bool {
+    let Some(([w, kind, k], rest)) = head(data) else { return false };
+    let w = widths(w);
+    match kind % 5 {
+        0 => check(&SymbolTableNode { capacity: k.into(), entries: Vec::new() }, rest, w),
+        1 => check(&LocalHeap::default(), rest, w),
+        2 => {
+            let heap = LocalHeapData { bytes: rest.to_vec() };
+            heap.string(k.into()).is_ok() && heap.free_blocks(Some(k.into()), w.length).is_ok()
+        }
+        3 => check(&GlobalHeapId::default(), rest, w),
+        _ => {
+            let sound = check(&GlobalHeapCollection::default(), rest, w);
+            if let Ok((mut heap, _)) = decode_prefix::<GlobalHeapCollection>(rest, w) {
+                assert!(heap.free(w) <= heap.size());
+                let numbers = heap.objects().map(|object| u32::from(object.index));
+                assert!(numbers.collect::<Vec<_>>().iter().all(|number| heap.get(*number).is_some()));
+                if let Some(index) = heap.insert(b"object", w) {
+                    let bytes = encode(&heap, w).expect("an object that fits");
+                    let again: GlobalHeapCollection = decode(&bytes, w).expect("its own bytes");
+                    assert_eq!(again.get(index.into()), Some(&b"object"[..]));
+                }
+            }
+            sound
+        }
+    }
+}
+
+fn fractal_heap(data: &[u8]) -> bool {
+    let Some(([w, kind, a, b], rest)) = head(data) else { return false };
+    let w = widths(w);
+    let mut header = FractalHeapHeader { id_len: u16::from(a).max(2), checksums: b & 1 == 0, ..Default::default() };
+    header.filtered = (b & 2 != 0).then(FilteredRoot::default);
+    match kind % 5 {
+        0 => {
+            let sound = check(&FractalHeapHeader::default(), rest, w);
+            if let Ok((header, _)) = decode_prefix::<FractalHeapHeader>(rest, w) {
+                geometry(&header.table, u64::from_le_bytes([a, b, a, b, a, b, a, b]));
+            }
+            sound
+        }
+        1 => check(&header.direct_block(u64::from(a) * 4), rest, w),
+        2 => check(&header.indirect_block(u16::from(a % 16), w), rest, w),
+        3 => check(&header.id_shape(w).id(HeapPlace::default()), rest, w),
+        _ => check(&DoublingTable::default(), rest, w),
+    }
+}
+
+/// What the doubling table says of an offset agrees with itself.
+fn geometry(table: &DoublingTable, offset: u64) {
+    if let Some((row, column, inside)) = table.locate(offset) {
+        assert_eq!(table.offset_of(row, column).and_then(|at| at.checked_add(inside)), Some(offset));
+        table.direct_block_at(offset, table.max_rows());
+        table.indirect_block_at(offset, table.max_rows());
+    }
+}
+
+fn array(data: &[u8]) -> bool {
+    let Some(([w, kind, a, b], rest)) = head(data) else { return false };
+    let w = widths(w);
+    let format = Width::new(b).map_or(ElementFormat::Unfiltered, ElementFormat::Filtered);
+    let elements = |len: u8| ElementTable::missing(len.into(), format, w.offset);
+    let (header, offset_width, offset) = (Addr::UNDEFINED, Width::FOUR, 0);
+    match kind % 8 {
+        0 => check(&ExtensibleArrayHeader::default(), rest, w),
+        1 => check(&ExtensibleArrayIndexBlock::new(header, format, w.offset, a.into(), 6, 25), rest, w),
+        2 => {
+            let (pages, data_blocks) = (Bitmap::clear(b.into()), AddrTable::undefined(a.into(), w.offset));
+            let block = ExtensibleArraySuperBlock { format, header, offset_width, offset, pages, data_blocks };
+            check(&block, rest, w)
+        }
+        3 => check(&ExtensibleArrayDataBlock { header, offset_width, offset, elements: elements(a) }, rest, w),
+        4 => check(&ExtensibleArrayPage { elements: elements(a) }, rest, w),
+        5 => check(&FixedArrayHeader::default(), rest, w),
+        6 => {
+            let block = FixedArrayDataBlock { header, pages: Bitmap::clear(b.into()), elements: elements(a) };
+            check(&block, rest, w)
+        }
+        _ => check(&FixedArrayPage { elements: elements(a) }, rest, w),
+    }
+}
+
+fn space(data: &[u8]) -> bool {
+    let Some(([w, kind, a, b], rest)) = head(data) else { return false };
+    let w = widths(w);
+    match kind % 7 {
+        0 => check(&SharedMessageTable::blank(a), rest, w),
+        1 => check(&SharedMessageList { capacity: a.into(), count: b.into(), messages: Vec::new() }, rest, w),
+        2 => check(&FreeSpaceHeader::default(), rest, w),
+        3 | 4 => {
+            let client = if kind % 7 == 3 { FreeSpaceClient::File } else { FreeSpaceClient::FractalHeap };
+            let header = FreeSpaceHeader { client, stored_sections: a.into(), used: b.into(), ..Default::default() };
+            check(&header.section_list(), rest, w)
+        }
+        5 => check(&CacheImage::default(), rest, w),
+        _ => check(&DriverInfoBlock::default(), rest, w),
+    }
+}
+
+fn indirect(data: &[u8]) -> bool {
+    let Some(([w, kind], rest)) = head(data) else { return false };
+    let w = widths(w);
+    match kind % 10 {
+        0 => check(&StoredSelection::default(), rest, w),
+        1 => check(&VirtualLayout::default(), rest, w),
+        2 => check(&VarLenElement::default(), rest, w),
+        3 => check(&OldRegion::default(), rest, w),
+        4 => check(&ReferenceElement::blank(18), rest, w),
+        5 => check(&ReferenceBlob::blank(ReferenceKind::Object2, true), rest, w),
+        6 => check(&ReferenceBlob::blank(ReferenceKind::Region2, false), rest, w),
+        7 => check(&ReferenceBlob::blank(ReferenceKind::Region2, true), rest, w),
+        8 => check(&ReferenceBlob::blank(ReferenceKind::Attribute, false), rest, w),
+        _ => check(&SymbolTableEntry::default(), rest, w),
+    }
+}
+
+/// Any structure, by its signature, below a header that is also any bytes.
+fn dump(data: &[u8]) -> bool {
+    let Some(([w, rank, len], rest)) = head(data) else { return false };
+    let (header, bytes) = rest.split_at(rest.len().min(len.into()));
+    let context = dump::Context {
+        widths: widths(w),
+        chunk_rank: (rank < 33).then_some(rank),
+        header: Some(header).filter(|header| !header.is_empty()),
+        ..Default::default()
+    };
+    let dump = dump::any(bytes, &context);
+    if let Some(dump) = &dump {
+        let inside = |field: &Field| field.at.checked_add(field.size).is_some_and(|end| end <= bytes.len());
+        assert!(dump.fields.iter().all(inside), "{} has fields outside its bytes", dump.name);
+    }
+    dump.is_some_and(|dump| dump.result.is_ok())
+}

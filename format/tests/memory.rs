@@ -1,0 +1,34 @@
+//! Bytes never make a decoder take more memory than there are bytes, but for a factor and a constant.
+#![allow(missing_docs)]
+
+use h5live_format::fuzz::{damage, scramble, seeds};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+/// Memory for each byte: a field of one byte takes this much when it is listed with its name, place and value.
+const EACH: usize = 512;
+
+/// Memory that any structure may take.
+const CONSTANT: usize = 64 << 10;
+
+#[test]
+fn damaged_bytes_take_no_more_memory_than_they_are_worth() {
+    let mut most = 0;
+    let mut measure = |data: &[u8], run: &mut dyn FnMut()| {
+        let before = MEMORY.current_usage();
+        MEMORY.reset_peak_usage();
+        run();
+        let taken = MEMORY.peak_usage().saturating_sub(before);
+        assert!(taken <= data.len() * EACH + CONSTANT, "{taken} bytes for {} bytes {data:02x?}", data.len());
+        most = most.max(taken);
+    };
+    for (i, seed) in seeds().iter().enumerate() {
+        if seed.data.len() < 200 {
+            damage(seed, &mut measure);
+        }
+        scramble(seed, 100, 0xfeed + i as u64, &mut measure);
+    }
+    println!("at most {most} bytes");
+}
