@@ -43,15 +43,23 @@ pub fn check<R: Record + Clone + Debug>(blank: &R, bytes: &[u8], widths: Widths)
     true
 }
 
+/// Runs the target of this name.
+///
+/// # Panics
+/// If the target does, or if there is none of this name.
+pub fn run(name: &str, data: &[u8]) -> bool {
+    let target = TARGETS.iter().find(|target| target.name == name).expect("a target of this name");
+    (target.run)(data)
+}
+
 /// Runs a target on a seed that has been damaged in every way, and calls `each` before and after each run.
 ///
 /// # Panics
 /// If the target does, or if it takes damage that the checksum covers for sound.
 pub fn damage(seed: &Seed, mut each: impl FnMut(&[u8], &mut dyn FnMut())) {
-    let target = TARGETS.iter().find(|target| target.name == seed.target).expect("a target of this name");
     let mut run = |data: &[u8]| {
         let mut sound = false;
-        each(data, &mut || sound = (target.run)(data));
+        each(data, &mut || sound = run(seed.target, data));
         sound
     };
     assert!(run(&seed.data), "{} refuses its own seed {:02x?}", seed.target, seed.data);
@@ -92,7 +100,6 @@ pub fn damage(seed: &Seed, mut each: impl FnMut(&[u8], &mut dyn FnMut())) {
 /// # Panics
 /// If the target does.
 pub fn scramble(seed: &Seed, rounds: u32, random: u64, mut each: impl FnMut(&[u8], &mut dyn FnMut())) {
-    let target = TARGETS.iter().find(|target| target.name == seed.target).expect("a target of this name");
     let mut state = random | 1;
     let mut next = move |below: usize| {
         state ^= state << 13;
@@ -122,7 +129,7 @@ pub fn scramble(seed: &Seed, rounds: u32, random: u64, mut each: impl FnMut(&[u8
             mend(seed, &mut data);
         }
         each(&data, &mut || {
-            (target.run)(&data);
+            run(seed.target, &data);
         });
     }
 }

@@ -8,10 +8,10 @@ use peak_alloc::PeakAlloc;
 static MEMORY: PeakAlloc = PeakAlloc;
 
 /// Memory for each byte: a field of one byte takes this much when it is listed with its name, place and value.
-const EACH: usize = 512;
+const EACH: usize = 128;
 
 /// Memory that any structure may take.
-const CONSTANT: usize = 64 << 10;
+const CONSTANT: usize = 8 << 10;
 
 #[test]
 fn damaged_bytes_take_no_more_memory_than_they_are_worth() {
