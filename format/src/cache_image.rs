@@ -1,5 +1,5 @@
-//! The metadata cache image: metadata that a program left in one block when it closed the file (format specification
-//! 4.0, III.J). Dirty entries replace what is at their addresses.
+//! The metadata cache image: metadata that a program left in one block when it closed the file (the format
+//! specification 4.0 leaves it out). Dirty entries replace what is at their addresses.
 
 use crate::{Addr, Fault, Record, Result, Wire};
 

@@ -1,4 +1,4 @@
-//! The extensible array: the chunk index of datasets with one unlimited dimension (format specification 4.0, III.H).
+//! The extensible array: the chunk index of datasets with one unlimited dimension (format specification 4.0, VII.D).
 
 mod data_block;
 mod header;

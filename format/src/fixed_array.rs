@@ -1,4 +1,4 @@
-//! The fixed array: the chunk index of datasets without an unlimited dimension (format specification 4.0, III.G).
+//! The fixed array: the chunk index of datasets without an unlimited dimension (format specification 4.0, VII.C).
 
 use crate::{Addr, Bitmap, ElementFormat, ElementTable, Fault, Record, Result, Wire};
 

@@ -1,5 +1,4 @@
-//! Elements that lead elsewhere: variable-length data, and references (format specification 4.0, VIII.C, "Reference
-//! Encoding").
+//! Elements that lead elsewhere: variable-length data, and references (format specification 4.0, VIII.B and C).
 
 use h5live_model::{Name, ReferenceKind};
 

@@ -1,5 +1,4 @@
-//! Selections as bytes: in mappings of virtual datasets and in region references (format specification 4.0, VIII.A,
-//! "Dataspace Selection").
+//! Selections as bytes: in mappings of virtual datasets and in region references (format specification 4.0, VIII.A).
 
 use h5live_model::{Block, Hyperslab, Selection, UNLIMITED};
 use smallvec::SmallVec;

@@ -1,5 +1,4 @@
-//! The mappings of a virtual dataset, which lie in a global heap (format specification 4.0, VIII.B, "Virtual Dataset
-//! Global Heap Block").
+//! The mappings of a virtual dataset, which lie in a global heap (format specification 4.0, III.F).
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use crate::{Addr, ElementTable, Record, Result, Width, Wire};
 
-/// A data block: elements, or, if it is paged, what precedes its pages (format specification 4.0, III.H).
+/// A data block: elements, or, if it is paged, what precedes its pages (format specification 4.0, VII.D).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtensibleArrayDataBlock {
     /// The header of the array.
@@ -30,7 +30,7 @@ impl Record for ExtensibleArrayDataBlock {
     }
 }
 
-/// A page of a paged data block (format specification 4.0, III.H).
+/// A page of a paged data block (format specification 4.0, VII.D).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtensibleArrayPage {
     /// The elements.

@@ -46,7 +46,7 @@ impl ExtensibleArrayParameters {
     }
 }
 
-/// The header: shape, statistics, and the way to the index block (format specification 4.0, III.H).
+/// The header: shape, statistics, and the way to the index block (format specification 4.0, VII.D).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtensibleArrayHeader {
     /// What an element looks like.

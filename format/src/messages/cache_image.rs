@@ -1,4 +1,4 @@
-//! Where an image of the metadata cache lies (format specification 4.0, IV.A.2.y).
+//! Where an image of the metadata cache lies (type 0x18, which the format specification 4.0 leaves out).
 
 use super::{Message, MessageType};
 use crate::{Addr, Record, Result, Wire};
