@@ -5,31 +5,54 @@ use crate::{Decoded, Encoded, Fault, Filter};
 /// Filter 3.
 pub(crate) struct Fletcher32;
 
-/// Words summed before the sums are taken into 64 bits: the weighted sum of so many words fits 32 bits.
-const BLOCK: u32 = 256;
+/// Words that are summed side by side, and how many rows of them before the sums could overflow 32 bits.
+const LANES: usize = 16;
+const ROWS: usize = 256;
 
 /// The Fletcher checksum of 16-bit big-endian words; an odd last byte counts as the high byte of a word.
 /// The sums are kept modulo 65535 with 65535 standing for zero, except that no data but zeros has sum 0.
 pub fn checksum(data: &[u8]) -> u32 {
-    let (mut low, mut high) = (0u64, 0u64);
-    for block in data.chunks(BLOCK as usize * 2) {
-        let (mut sum, mut weighted) = (0u32, 0u32);
-        let words = block.chunks_exact(2);
-        let odd = words.remainder();
-        let count = (words.len() + odd.len()) as u32;
-        for (weight, word) in (1..=count).rev().zip(words) {
-            let word = word.iter().fold(0, |word, byte| word << 8 | u32::from(*byte));
-            sum += word;
-            weighted += weight * word;
-        }
-        if let [byte] = odd {
-            sum += u32::from(*byte) << 8;
-            weighted += u32::from(*byte) << 8;
-        }
-        high = fold(high + low * u64::from(count) + u64::from(weighted));
-        low = fold(low + u64::from(sum));
+    let mut sums = Sums::default();
+    for block in data.chunks(ROWS * LANES * 2) {
+        let (words, odd) = block.as_chunks::<2>();
+        let (rows, rest) = words.as_chunks::<LANES>();
+        sums.add_rows(rows);
+        rest.iter().for_each(|word| sums.add(u16::from_be_bytes(*word)));
+        odd.iter().for_each(|byte| sums.add(u16::from(*byte) << 8));
+        sums = Sums { low: fold(sums.low), high: fold(sums.high) };
     }
-    (high << 16 | low) as u32
+    (sums.high << 16 | sums.low) as u32
+}
+
+/// The sum of the words, and the sum of that sum after each word.
+#[derive(Default)]
+struct Sums {
+    low: u64,
+    high: u64,
+}
+
+impl Sums {
+    fn add(&mut self, word: u16) {
+        self.low += u64::from(word);
+        self.high += self.low;
+    }
+
+    /// Adds at most [`ROWS`] rows. In a row, word `l` counts `l` times less than the first one.
+    fn add_rows(&mut self, rows: &[[[u8; 2]; LANES]]) {
+        let (mut sums, mut weighted) = ([0u32; LANES], [0u32; LANES]);
+        for row in rows {
+            for ((sum, weighted), word) in sums.iter_mut().zip(&mut weighted).zip(row) {
+                *sum += u32::from(u16::from_be_bytes(*word));
+                *weighted += *sum;
+            }
+        }
+        let words = (rows.len() * LANES) as u64;
+        self.high += words * self.low;
+        for (lane, (sum, weighted)) in (0..).zip(sums.into_iter().zip(weighted)) {
+            self.low += u64::from(sum);
+            self.high += LANES as u64 * u64::from(weighted) - lane * u64::from(sum);
+        }
+    }
 }
 
 /// The sum modulo 65535, but 65535 in place of 0 unless the sum is 0.

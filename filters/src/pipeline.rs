@@ -132,15 +132,29 @@ impl Pipeline {
     ///
     /// [`Error::Unavailable`] or [`Error::Filter`] for a filter that is not optional.
     pub fn encode(&self, chunk: &[u8]) -> Result<(Vec<u8>, u32)> {
+        let mut stored = Vec::new();
+        let mask = self.encode_into(chunk, &mut stored)?;
+        stored.shrink_to_fit();
+        Ok((stored, mask))
+    }
+
+    /// Encodes into `stored`, in place of what it holds; returns the mask. The vector is exchanged with one
+    /// of the thread's own, so that encoding chunk after chunk allocates nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`](Self::encode).
+    pub fn encode_into(&self, chunk: &[u8], stored: &mut Vec<u8>) -> Result<u32> {
         scratch::with(|scratch| {
             let (result, mask) = self.apply(chunk, scratch)?;
-            let stored = match result {
-                Applied::Chunk => chunk.to_vec(),
-                // A buffer with much unused room is kept for the next chunk, its content copied.
-                Applied::Scratch if scratch.encoded.capacity() / 2 > scratch.encoded.len() => scratch.encoded.clone(),
-                Applied::Scratch => std::mem::take(&mut scratch.encoded),
-            };
-            Ok((stored, mask))
+            match result {
+                Applied::Scratch => std::mem::swap(stored, &mut scratch.encoded),
+                Applied::Chunk => {
+                    stored.clear();
+                    stored.extend_from_slice(chunk);
+                }
+            }
+            Ok(mask)
         })
     }
 

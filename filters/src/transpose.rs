@@ -1,90 +1,167 @@
 //! Bytes and bits of elements, gathered by their position in the element.
 
-/// Elements that are moved together when their size has no path of its own, so that they stay in the cache.
-const TILE: usize = 256;
+use std::array;
+
+use wide::u8x16;
+
+/// Elements that are moved together.
+const GROUP: usize = 16;
+/// Bytes of the elements that are moved before going on to the next ones, so that they stay in the cache.
+const TILE: usize = 16 << 10;
 
 /// Gathers byte `i` of every element into run `i`. Both slices have the same length.
 pub(crate) fn shuffle(size: usize, input: &[u8], output: &mut [u8]) {
-    let elements = input.len().checked_div(size).unwrap_or(0);
-    if size < 2 || elements < 2 || input.len() != output.len() {
+    let Some(elements) = several(size, input, output) else {
         return output.copy_from_slice(input);
-    }
+    };
     let (input, input_rest) = input.split_at(elements * size);
     let (output, output_rest) = output.split_at_mut(elements * size);
     output_rest.copy_from_slice(input_rest);
-    match size {
-        2 => gather::<2>(elements, input, output),
-        4 => gather::<4>(elements, input, output),
-        8 => gather::<8>(elements, input, output),
-        16 => gather::<16>(elements, input, output),
-        _ => gather_any(size, elements, input, output),
+    let tile = tile(size);
+    for (i, input) in input.chunks(tile * size).enumerate() {
+        let runs = Runs { size, elements, start: i * tile };
+        let groups = input.len() / size / GROUP * GROUP;
+        let (whole, rest) = input.split_at(groups * size);
+        for (offset, width) in words(size) {
+            match width {
+                8 => runs.gather::<8>(offset, whole, output),
+                4 => runs.gather::<4>(offset, whole, output),
+                2 => runs.gather::<2>(offset, whole, output),
+                _ => runs.gather::<1>(offset, whole, output),
+            }
+        }
+        for (run, output) in output.chunks_exact_mut(elements).enumerate() {
+            let to = output.iter_mut().skip(runs.start + groups);
+            to.zip(rest.iter().skip(run).step_by(size)).for_each(|(to, byte)| *to = *byte);
+        }
     }
 }
 
 /// Undoes [`shuffle`].
 pub(crate) fn unshuffle(size: usize, input: &[u8], output: &mut [u8]) {
-    let elements = input.len().checked_div(size).unwrap_or(0);
-    if size < 2 || elements < 2 || input.len() != output.len() {
+    let Some(elements) = several(size, input, output) else {
         return output.copy_from_slice(input);
-    }
+    };
     let (input, input_rest) = input.split_at(elements * size);
     let (output, output_rest) = output.split_at_mut(elements * size);
     output_rest.copy_from_slice(input_rest);
-    match size {
-        2 => scatter::<2>(elements, input, output),
-        4 => scatter::<4>(elements, input, output),
-        8 => scatter::<8>(elements, input, output),
-        16 => scatter::<16>(elements, input, output),
-        _ => scatter_any(size, elements, input, output),
-    }
-}
-
-fn gather<const SIZE: usize>(elements: usize, input: &[u8], output: &mut [u8]) {
-    let (input, _) = input.as_chunks::<SIZE>();
-    for (tile, input) in input.chunks(TILE).enumerate() {
-        for (i, run) in output.chunks_exact_mut(elements).enumerate().take(SIZE) {
-            let run = run.get_mut(tile * TILE..).unwrap_or_default();
-            for (byte, element) in run.iter_mut().zip(input) {
-                *byte = element.get(i).copied().unwrap_or_default();
+    let tile = tile(size);
+    for (i, output) in output.chunks_mut(tile * size).enumerate() {
+        let runs = Runs { size, elements, start: i * tile };
+        let groups = output.len() / size / GROUP * GROUP;
+        let (whole, rest) = output.split_at_mut(groups * size);
+        for (offset, width) in words(size) {
+            match width {
+                8 => runs.scatter::<8>(offset, input, whole),
+                4 => runs.scatter::<4>(offset, input, whole),
+                2 => runs.scatter::<2>(offset, input, whole),
+                _ => runs.scatter::<1>(offset, input, whole),
             }
+        }
+        for (run, input) in input.chunks_exact(elements).enumerate() {
+            let from = input.iter().skip(runs.start + groups);
+            rest.iter_mut().skip(run).step_by(size).zip(from).for_each(|(to, byte)| *to = *byte);
         }
     }
 }
 
-fn scatter<const SIZE: usize>(elements: usize, input: &[u8], output: &mut [u8]) {
-    let (output, _) = output.as_chunks_mut::<SIZE>();
-    for (tile, output) in output.chunks_mut(TILE).enumerate() {
-        for (i, run) in input.chunks_exact(elements).enumerate().take(SIZE) {
-            let run = run.get(tile * TILE..).unwrap_or_default();
-            for (element, byte) in output.iter_mut().zip(run) {
-                if let Some(to) = element.get_mut(i) {
-                    *to = *byte;
+/// The number of elements, if there is anything to move.
+fn several(size: usize, input: &[u8], output: &[u8]) -> Option<usize> {
+    let elements = input.len().checked_div(size)?;
+    (size > 1 && elements > 1 && input.len() == output.len()).then_some(elements)
+}
+
+/// Elements of a tile: whole groups.
+fn tile(size: usize) -> usize {
+    (TILE / size / GROUP * GROUP).max(GROUP)
+}
+
+/// An element as words of 8, 4, 2 and 1 bytes: where each begins, and its width.
+fn words(size: usize) -> impl Iterator<Item = (usize, usize)> {
+    let mut offset = 0;
+    std::iter::from_fn(move || {
+        let width = [8, 4, 2, 1].into_iter().find(|width| *width <= size - offset)?;
+        offset += width;
+        Some((offset - width, width))
+    })
+}
+
+/// One run for each byte of an element; a tile begins at element `start`.
+struct Runs {
+    size: usize,
+    elements: usize,
+    start: usize,
+}
+
+impl Runs {
+    /// Where the bytes of a group are in a run.
+    fn place(&self, run: usize, group: usize) -> std::ops::Range<usize> {
+        let at = run * self.elements + self.start + group * GROUP;
+        at..at + GROUP
+    }
+
+    /// Moves the words of `WIDTH` bytes at an offset of whole groups of elements into their runs.
+    fn gather<const WIDTH: usize>(&self, offset: usize, elements: &[u8], runs: &mut [u8]) {
+        for (group, elements) in elements.chunks_exact(GROUP * self.size).enumerate() {
+            let mut words = [[0; WIDTH]; GROUP];
+            if self.size == WIDTH {
+                words.as_flattened_mut().copy_from_slice(elements);
+            } else {
+                for (word, element) in words.iter_mut().zip(elements.chunks_exact(self.size)) {
+                    if let Some(bytes) = element.get(offset..).and_then(|bytes| bytes.first_chunk()) {
+                        *word = *bytes;
+                    }
+                }
+            }
+            let mut vectors = [u8x16::default(); WIDTH];
+            for (vector, bytes) in vectors.iter_mut().zip(words.as_flattened().as_chunks::<GROUP>().0) {
+                *vector = u8x16::new(*bytes);
+            }
+            // Positions are (element, byte), four bits the element: four rotations make them (byte, element).
+            for _ in 0..GROUP.ilog2() {
+                vectors = rotate(vectors);
+            }
+            for (i, vector) in vectors.into_iter().enumerate() {
+                if let Some(to) = runs.get_mut(self.place(offset + i, group)) {
+                    to.copy_from_slice(&vector.to_array());
+                }
+            }
+        }
+    }
+
+    /// Undoes [`gather`](Self::gather).
+    fn scatter<const WIDTH: usize>(&self, offset: usize, runs: &[u8], elements: &mut [u8]) {
+        for (group, elements) in elements.chunks_exact_mut(GROUP * self.size).enumerate() {
+            let mut vectors = [u8x16::default(); WIDTH];
+            for (i, vector) in vectors.iter_mut().enumerate() {
+                if let Some(bytes) = runs.get(self.place(offset + i, group)).and_then(|bytes| bytes.first_chunk()) {
+                    *vector = u8x16::new(*bytes);
+                }
+            }
+            for _ in 0..WIDTH.ilog2() {
+                vectors = rotate(vectors);
+            }
+            let bytes = vectors.map(u8x16::to_array);
+            let (words, _) = bytes.as_flattened().as_chunks::<WIDTH>();
+            for (word, element) in words.iter().zip(elements.chunks_exact_mut(self.size)) {
+                if let Some(bytes) = element.get_mut(offset..).and_then(|bytes| bytes.first_chunk_mut()) {
+                    *bytes = *word;
                 }
             }
         }
     }
 }
 
-fn gather_any(size: usize, elements: usize, input: &[u8], output: &mut [u8]) {
-    for (tile, input) in input.chunks(TILE * size).enumerate() {
-        for (i, run) in output.chunks_exact_mut(elements).enumerate() {
-            let run = run.get_mut(tile * TILE..).unwrap_or_default();
-            for (byte, from) in run.iter_mut().zip(input.iter().skip(i).step_by(size)) {
-                *byte = *from;
-            }
-        }
-    }
-}
-
-fn scatter_any(size: usize, elements: usize, input: &[u8], output: &mut [u8]) {
-    for (tile, output) in output.chunks_mut(TILE * size).enumerate() {
-        for (i, run) in input.chunks_exact(elements).enumerate() {
-            let run = run.get(tile * TILE..).unwrap_or_default();
-            for (to, byte) in output.iter_mut().skip(i).step_by(size).zip(run) {
-                *to = *byte;
-            }
-        }
-    }
+/// Interleaves the bytes of the first half with those of the second: the highest bit of the position of each
+/// byte becomes the lowest.
+#[expect(clippy::indexing_slicing, reason = "the positions are below N")]
+#[inline(always)]
+fn rotate<const N: usize>(vectors: [u8x16; N]) -> [u8x16; N] {
+    array::from_fn(|i| match (i % 2, N) {
+        (_, 1) => vectors[0],
+        (0, _) => u8x16::unpack_low(vectors[i / 2], vectors[i / 2 + N / 2]),
+        _ => u8x16::unpack_high(vectors[i / 2], vectors[i / 2 + N / 2]),
+    })
 }
 
 /// Gathers bit `i` of every element into run `i`, the lowest bit of the lowest byte first and the bits of a
@@ -124,45 +201,54 @@ fn transpose_runs(
     output: &mut [u8],
     to: impl Fn(usize) -> usize,
 ) {
-    let mut at = 0;
-    while at < run {
-        let width = (run - at).min(LANES);
-        let mut lanes = [[0u8; LANES]; 8];
+    for at in (0..run).step_by(LANES * 8) {
+        let width = (run - at).min(LANES * 8);
+        let mut lanes = [[0u64; LANES]; 8];
         for (i, lane) in lanes.iter_mut().enumerate() {
             let start = from(i) * run + at;
-            if let (Some(lane), Some(bytes)) = (lane.get_mut(..width), input.get(start..start + width)) {
-                lane.copy_from_slice(bytes);
+            let bytes = input.get(start..start + width).unwrap_or_default();
+            let (words, rest) = bytes.as_chunks::<8>();
+            for (lane, word) in lane.iter_mut().zip(words) {
+                *lane = u64::from_le_bytes(*word);
+            }
+            if let Some(lane) = lane.get_mut(words.len()) {
+                *lane = rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
             }
         }
         transpose_lanes(&mut lanes);
         for (i, lane) in lanes.iter().enumerate() {
             let start = to(i) * run + at;
-            if let (Some(lane), Some(bytes)) = (lane.get(..width), output.get_mut(start..start + width)) {
-                bytes.copy_from_slice(lane);
+            let bytes = output.get_mut(start..start + width).unwrap_or_default();
+            let (words, rest) = bytes.as_chunks_mut::<8>();
+            let mut lane = lane.iter();
+            for (word, lane) in words.iter_mut().zip(&mut lane) {
+                *word = lane.to_le_bytes();
+            }
+            for (byte, last) in rest.iter_mut().zip(lane.next().copied().unwrap_or_default().to_le_bytes()) {
+                *byte = last;
             }
         }
-        at += width;
     }
 }
 
-/// Bytes of a run that are taken at once.
-const LANES: usize = 64;
+/// Words of a run that are taken at once.
+const LANES: usize = 8;
 
-/// Transposes the 8 by 8 bits that each position of the lanes holds.
-fn transpose_lanes([a, b, c, d, e, f, g, h]: &mut [[u8; LANES]; 8]) {
+/// Transposes the 8 by 8 bits that each byte of the lanes holds.
+fn transpose_lanes([a, b, c, d, e, f, g, h]: &mut [[u64; LANES]; 8]) {
     for (low, high) in [(&mut *a, &mut *e), (&mut *b, &mut *f), (&mut *c, &mut *g), (&mut *d, &mut *h)] {
-        exchange::<4>(0x0f, low, high);
+        exchange::<4>(0x0f0f_0f0f_0f0f_0f0f, low, high);
     }
     for (low, high) in [(&mut *a, &mut *c), (&mut *b, &mut *d), (&mut *e, &mut *g), (&mut *f, &mut *h)] {
-        exchange::<2>(0x33, low, high);
+        exchange::<2>(0x3333_3333_3333_3333, low, high);
     }
     for (low, high) in [(a, b), (c, d), (e, f), (g, h)] {
-        exchange::<1>(0x55, low, high);
+        exchange::<1>(0x5555_5555_5555_5555, low, high);
     }
 }
 
-/// Exchanges the high bits of one lane with the low bits of the other.
-fn exchange<const SHIFT: u32>(mask: u8, low: &mut [u8; LANES], high: &mut [u8; LANES]) {
+/// Exchanges the high bits of each byte of one lane with the low bits of the other.
+fn exchange<const SHIFT: u32>(mask: u64, low: &mut [u64; LANES], high: &mut [u64; LANES]) {
     for (low, high) in low.iter_mut().zip(high) {
         let bits = (*low >> SHIFT ^ *high) & mask;
         *high ^= bits;

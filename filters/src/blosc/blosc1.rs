@@ -22,7 +22,8 @@ impl Filter for Blosc {
     }
 
     fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault> {
-        Chunk::parse(input)?.decode(output, &mut Work::default()).map(Decoded::Output)
+        let chunk = Chunk::parse(input)?;
+        Work::with(|work| chunk.decode(output, work)).map(Decoded::Output)
     }
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<Encoded, Fault> {

@@ -10,7 +10,7 @@ use super::{BIT_SHUFFLE, DELTA, NO_FILTER, SHUFFLE, TRUNCATE};
 use crate::Fault;
 use crate::params::count;
 use crate::read::Reader;
-use crate::scratch::room;
+use crate::scratch::{self, Scratch, room};
 use crate::transpose::{bit_unshuffle, unshuffle};
 
 /// The version of Blosc 1 chunks, and the first and the last of Blosc 2 that have blocks of equal sizes.
@@ -66,14 +66,22 @@ enum Content<'a> {
     Repeat(Vec<u8>),
 }
 
-/// Memory for decoding.
-#[derive(Default)]
-pub(super) struct Work {
-    streams: Vec<u8>,
-    filtered: Vec<u8>,
-    spare: Vec<u8>,
+/// Memory for blocks.
+pub(super) struct Work<'a> {
+    streams: &'a mut Vec<u8>,
+    pub filtered: &'a mut Vec<u8>,
+    pub spare: &'a mut Vec<u8>,
     /// The first block, if the others are kept as differences from it.
-    reference: Vec<u8>,
+    reference: &'a mut Vec<u8>,
+}
+
+impl Work<'_> {
+    /// Runs `work` with memory of this thread.
+    pub fn with<T>(work: impl FnOnce(&mut Work<'_>) -> T) -> T {
+        scratch::with(|Scratch { decoded: streams, room: filtered, encoded: spare, next: reference }| {
+            work(&mut Work { streams, filtered, spare, reference })
+        })
+    }
 }
 
 /// The bytes of an element that is not a number.
@@ -158,7 +166,7 @@ impl<'a> Chunk<'a> {
     }
 
     /// All data.
-    pub fn decode(&self, output: &mut [u8], work: &mut Work) -> Result<usize, Fault> {
+    pub fn decode(&self, output: &mut [u8], work: &mut Work<'_>) -> Result<usize, Fault> {
         let limit = output.len();
         let output = output.get_mut(..self.bytes).ok_or(Fault::TooLarge { limit })?;
         for (index, block) in output.chunks_mut(self.block.max(1)).enumerate() {
@@ -168,7 +176,7 @@ impl<'a> Chunk<'a> {
     }
 
     /// One block, which has to be as long as it is; blocks are decoded in order.
-    pub fn block(&self, index: usize, output: &mut [u8], work: &mut Work) -> Result<(), Fault> {
+    pub fn block(&self, index: usize, output: &mut [u8], work: &mut Work<'_>) -> Result<(), Fault> {
         match &self.content {
             Content::Copy(data) => {
                 let start = index.checked_mul(self.block).ok_or(Fault::Truncated)?;
@@ -198,19 +206,19 @@ impl<'a> Chunk<'a> {
         codec: Codec,
         filters: &[(u8, u8)],
         output: &mut [u8],
-        work: &mut Work,
+        work: &mut Work<'_>,
     ) -> Result<(), Fault> {
         let Some((last, others)) = filters.split_last() else {
             return self.streams(index, codec, output);
         };
         let len = output.len();
-        self.streams(index, codec, room(&mut work.streams, len)?)?;
+        self.streams(index, codec, room(work.streams, len)?)?;
         for filter in others {
-            let spare = room(&mut work.spare, len)?;
-            self.undo(*filter, room(&mut work.streams, len)?, room(&mut work.filtered, len)?, spare);
-            std::mem::swap(&mut work.streams, &mut work.filtered);
+            let spare = room(work.spare, len)?;
+            self.undo(*filter, room(work.streams, len)?, room(work.filtered, len)?, spare);
+            std::mem::swap(work.streams, work.filtered);
         }
-        self.undo(*last, room(&mut work.streams, len)?, output, room(&mut work.spare, len)?);
+        self.undo(*last, room(work.streams, len)?, output, room(work.spare, len)?);
         Ok(())
     }
 
@@ -258,9 +266,9 @@ impl<'a> Chunk<'a> {
     }
 
     /// Turns differences from the first block into values; in the first block, from the element before.
-    fn add_reference(&self, index: usize, output: &mut [u8], work: &mut Work) {
+    fn add_reference(&self, index: usize, output: &mut [u8], work: &mut Work<'_>) {
         if index > 0 {
-            return exclude(self.size, output, &work.reference);
+            return exclude(self.size, output, work.reference);
         }
         let unit = delta_unit(self.size);
         let whole = output.len() / unit * unit;

@@ -2,7 +2,7 @@
 
 use super::chunk::{
     BIT_SHUFFLED, COPIED, FILTERS, FORMAT_SHIFT, LONG_HEADER, MAX_STREAMS, MIN_STREAM, NOT_SPLIT, SHORT_HEADER,
-    SHUFFLED, VERSION_1, VERSION_2, delta_unit, exclude,
+    SHUFFLED, VERSION_1, VERSION_2, Work, delta_unit, exclude,
 };
 use super::codec::Codec;
 use super::{BIT_SHUFFLE, DELTA, NO_FILTER, SHUFFLE};
@@ -117,28 +117,35 @@ impl Encoder {
     ) -> Result<bool, Fault> {
         let table = output.len();
         output.resize(table + input.len().div_ceil(block) * 4, 0);
-        let (mut filtered, mut spare) = (Vec::new(), Vec::new());
-        for (index, data) in input.chunks(block).enumerate() {
-            let at = (output.len() - start) as u32;
-            set(output, table + index * 4, at);
-            let filtered = self.filtered(index, data, input, &mut filtered, &mut spare)?;
-            let streams = if split && data.len() == block { self.size } else { 1 };
-            for stream in filtered.chunks(data.len() / streams) {
-                let at = output.len();
-                output.extend_from_slice(&[0; 4]);
-                self.codec.compress(self.level, stream, output)?;
-                if output.len() - at - 4 >= stream.len() {
-                    output.truncate(at + 4);
-                    output.extend_from_slice(stream);
+        Work::with(|work| {
+            for (index, data) in input.chunks(block).enumerate() {
+                let at = (output.len() - start) as u32;
+                set(output, table + index * 4, at);
+                let filtered = self.filtered(index, data, input, work)?;
+                let streams = if split && data.len() == block { self.size } else { 1 };
+                for stream in filtered.chunks(data.len() / streams) {
+                    self.stream(stream, output)?;
                 }
-                let stored = (output.len() - at - 4) as u32;
-                set(output, at, stored);
+                if output.len() - start >= input.len() + self.header() {
+                    return Ok(false);
+                }
             }
-            if output.len() - start >= input.len() + self.header() {
-                return Ok(false);
-            }
+            Ok(true)
+        })
+    }
+
+    /// Appends a stream: its bytes, then these bytes, compressed if that makes them fewer.
+    fn stream(&self, stream: &[u8], output: &mut Vec<u8>) -> Result<(), Fault> {
+        let at = output.len();
+        output.extend_from_slice(&[0; 4]);
+        self.codec.compress(self.level, stream, output)?;
+        if output.len() - at - 4 >= stream.len() {
+            output.truncate(at + 4);
+            output.extend_from_slice(stream);
         }
-        Ok(true)
+        let stored = (output.len() - at - 4) as u32;
+        set(output, at, stored);
+        Ok(())
     }
 
     /// A block of all the data, after the filter.
@@ -147,13 +154,12 @@ impl Encoder {
         index: usize,
         data: &'a [u8],
         all: &[u8],
-        output: &'a mut Vec<u8>,
-        spare: &mut Vec<u8>,
+        work: &'a mut Work<'_>,
     ) -> Result<&'a [u8], Fault> {
         if self.filter == NO_FILTER || (self.filter == SHUFFLE && self.size == 1) {
             return Ok(data);
         }
-        let output = room(output, data.len())?;
+        let output = room(work.filtered, data.len())?;
         if self.filter == SHUFFLE {
             shuffle(self.size, data, output);
             return Ok(output);
@@ -173,7 +179,7 @@ impl Encoder {
         let (bits, rest) = data.split_at(whole);
         let (bits_to, rest_to) = output.split_at_mut(whole);
         rest_to.copy_from_slice(rest);
-        bit_shuffle(self.size, bits, bits_to, room(spare, whole)?);
+        bit_shuffle(self.size, bits, bits_to, room(work.spare, whole)?);
         Ok(output)
     }
 }

@@ -108,7 +108,7 @@ enum Place<'a> {
 }
 
 impl<'a> Header<'a> {
-    fn chunk(&self, work: &mut Work) -> Result<Place<'a>, Fault> {
+    fn chunk(&self, work: &mut Work<'_>) -> Result<Place<'a>, Fault> {
         if self.bytes == 0 {
             return Ok(Place::Repeat(vec![0]));
         }
@@ -131,36 +131,39 @@ impl<'a> Header<'a> {
             _ => Err(Fault::Corrupt("index of chunks")),
         }
     }
+
+    fn decode(&self, output: &mut [u8], work: &mut Work<'_>) -> Result<usize, Fault> {
+        let limit = output.len();
+        let bytes = match &self.grid {
+            None => self.bytes,
+            Some(grid) => grid.bytes(self.size).ok_or(Fault::TooLarge { limit })?,
+        };
+        let output = output.get_mut(..bytes).ok_or(Fault::TooLarge { limit })?;
+        match self.chunk(work)? {
+            Place::Repeat(value) => {
+                for (byte, value) in output.iter_mut().zip(value.iter().cycle()) {
+                    *byte = *value;
+                }
+            }
+            Place::Stored(stored) => {
+                let chunk = Chunk::parse(stored)?;
+                match &self.grid {
+                    Some(grid) => grid.decode(&chunk, self.size, output, work)?,
+                    None if chunk.bytes != bytes => return Err(Fault::Corrupt("size of a chunk")),
+                    None => {
+                        chunk.decode(output, work)?;
+                    }
+                }
+            }
+        }
+        Ok(bytes)
+    }
 }
 
 /// Decodes a frame; returns the bytes written.
 pub(super) fn decode(input: &[u8], output: &mut [u8]) -> Result<usize, Fault> {
     let header = Header::parse(input)?;
-    let mut work = Work::default();
-    let limit = output.len();
-    let bytes = match &header.grid {
-        None => header.bytes,
-        Some(grid) => grid.bytes(header.size).ok_or(Fault::TooLarge { limit })?,
-    };
-    let output = output.get_mut(..bytes).ok_or(Fault::TooLarge { limit })?;
-    match header.chunk(&mut work)? {
-        Place::Repeat(value) => {
-            for (byte, value) in output.iter_mut().zip(value.iter().cycle()) {
-                *byte = *value;
-            }
-        }
-        Place::Stored(stored) => {
-            let chunk = Chunk::parse(stored)?;
-            match &header.grid {
-                Some(grid) => grid.decode(&chunk, header.size, output, &mut work)?,
-                None if chunk.bytes != bytes => return Err(Fault::Corrupt("size of a chunk")),
-                None => {
-                    chunk.decode(output, &mut work)?;
-                }
-            }
-        }
-    }
-    Ok(bytes)
+    Work::with(|work| header.decode(output, work))
 }
 
 /// Appends a frame with one chunk that is not a grid.

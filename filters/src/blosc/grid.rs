@@ -64,7 +64,7 @@ impl Grid {
     }
 
     /// Puts the blocks of a chunk into their places. The output has the size of the array.
-    pub fn decode(&self, chunk: &Chunk<'_>, size: usize, output: &mut [u8], work: &mut Work) -> Result<(), Fault> {
+    pub fn decode(&self, chunk: &Chunk<'_>, size: usize, output: &mut [u8], work: &mut Work<'_>) -> Result<(), Fault> {
         let grid: Vec<usize> = self.shape.iter().zip(&self.block).map(|(dim, block)| dim.div_ceil(*block)).collect();
         // No block is larger than the array, so that this is no more than the output.
         let bytes = product(&self.block).and_then(|elements| elements.checked_mul(size));

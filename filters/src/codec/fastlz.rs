@@ -4,12 +4,12 @@
 //! by two bytes of distance beyond them, high byte first. Data begins and ends with new bytes.
 
 use crate::Fault;
-use crate::codec::matches::{Bounds, copy_match, matches};
+use crate::codec::matches::{Bounds, Shortest, copy_match, copy_new, matches};
 
 const RUN: usize = 32;
 /// Distances less one from here on take two bytes more.
 const FAR: usize = (1 << 13) - 1;
-const BOUNDS: Bounds = Bounds { distance: FAR + (1 << 16) - 1, length: usize::MAX, tail: 4 };
+const BOUNDS: Bounds = Bounds { shortest: Shortest::Four, distance: FAR + (1 << 16) - 1, length: usize::MAX, tail: 4 };
 
 /// Decompresses; returns the bytes written.
 pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Fault> {
@@ -22,10 +22,8 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Fault
         let control = usize::from(*control) & mask;
         mask = 255;
         if control < RUN {
-            let (bytes, rest) = rest.split_at_checked(control + 1).ok_or(Fault::Truncated)?;
-            let end = at + bytes.len();
-            output.get_mut(at..end).ok_or(Fault::TooLarge { limit })?.copy_from_slice(bytes);
-            (at, input) = (end, rest);
+            input = rest;
+            at = copy_new(&mut input, output, at, control + 1)?;
             continue;
         }
         let mut length = (control >> 5) + 2;

@@ -1,17 +1,56 @@
-//! The LZ4 block codec.
+//! The LZ4 block codec. A step is a byte with two lengths of four bits, that of new bytes and that of a match
+//! less four; each goes on in further bytes if all its bits are set. Then come the new bytes and two bytes of
+//! distance, little-endian. The last step has no match.
 
-use lz4_flex::block::{DecompressError, compress_into, decompress_into, get_maximum_output_size};
+use lz4_flex::block::{compress_into, get_maximum_output_size};
 
 use crate::Fault;
+use crate::codec::matches::{copy_match, copy_new};
+
+/// A length of four bits that goes on.
+const MORE: usize = 15;
+const SHORTEST: usize = 4;
 
 /// Decompresses a block; returns the bytes written.
 pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Fault> {
     let limit = output.len();
-    decompress_into(input, output).map_err(|error| match error {
-        DecompressError::OutputTooSmall { .. } => Fault::TooLarge { limit },
-        DecompressError::ExpectedAnotherByte => Fault::Truncated,
-        _ => Fault::Corrupt("LZ4 block"),
-    })
+    let mut at = 0;
+    let mut rest = input;
+    loop {
+        let (token, after) = rest.split_first().ok_or(Fault::Truncated)?;
+        let (new, matched) = (usize::from(token >> 4), usize::from(token & 15));
+        rest = after;
+        let new = length(new, &mut rest)?;
+        at = copy_new(&mut rest, output, at, new)?;
+        if rest.is_empty() {
+            return Ok(at);
+        }
+        let (distance, after) = rest.split_first_chunk().ok_or(Fault::Truncated)?;
+        let distance = usize::from(u16::from_le_bytes(*distance));
+        rest = after;
+        let matched = length(matched, &mut rest)? + SHORTEST;
+        if distance == 0 || distance > at {
+            return Err(Fault::Corrupt("distance of a match"));
+        }
+        at = copy_match(output, at, distance, matched).ok_or(Fault::TooLarge { limit })?;
+    }
+}
+
+/// A length whose first four bits are known.
+#[inline]
+fn length(first: usize, rest: &mut &[u8]) -> Result<usize, Fault> {
+    let mut length = first;
+    if first == MORE {
+        loop {
+            let (byte, after) = rest.split_first().ok_or(Fault::Truncated)?;
+            length += usize::from(*byte);
+            *rest = after;
+            if *byte != 255 {
+                break;
+            }
+        }
+    }
+    Ok(length)
 }
 
 /// Appends the block for the data.

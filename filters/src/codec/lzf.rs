@@ -3,10 +3,10 @@
 //! the rest of the length stands between the two bytes.
 
 use crate::Fault;
-use crate::codec::matches::{Bounds, copy_match, matches};
+use crate::codec::matches::{Bounds, Shortest, copy_match, copy_new, matches};
 
 const RUN: usize = 32;
-const BOUNDS: Bounds = Bounds { distance: 1 << 13, length: 264, tail: 0 };
+const BOUNDS: Bounds = Bounds { shortest: Shortest::Three, distance: 1 << 13, length: 264, tail: 0 };
 
 /// Decompresses; returns the bytes written.
 pub(crate) fn decompress(mut input: &[u8], output: &mut [u8]) -> Result<usize, Fault> {
@@ -15,10 +15,8 @@ pub(crate) fn decompress(mut input: &[u8], output: &mut [u8]) -> Result<usize, F
     while let Some((control, rest)) = input.split_first() {
         let control = usize::from(*control);
         if control < RUN {
-            let (bytes, rest) = rest.split_at_checked(control + 1).ok_or(Fault::Truncated)?;
-            let end = at + bytes.len();
-            output.get_mut(at..end).ok_or(Fault::TooLarge { limit })?.copy_from_slice(bytes);
-            (at, input) = (end, rest);
+            input = rest;
+            at = copy_new(&mut input, output, at, control + 1)?;
             continue;
         }
         let mut length = control >> 5;

@@ -2,8 +2,12 @@
 
 use std::cell::RefCell;
 
+use crate::{Fault, bits};
+
 /// What a format allows a match to be (bytes).
 pub(crate) struct Bounds {
+    /// The fewest bytes of a match.
+    pub shortest: Shortest,
     /// The farthest back that a match may begin.
     pub distance: usize,
     /// The most bytes that it may have.
@@ -12,8 +16,13 @@ pub(crate) struct Bounds {
     pub tail: usize,
 }
 
-/// Bytes that are hashed, and so the shortest match.
-const SHORTEST: usize = 4;
+/// The fewest bytes of a match, which are what is hashed.
+#[derive(Clone, Copy)]
+pub(crate) enum Shortest {
+    Three,
+    Four,
+}
+
 const HASH_BITS: u32 = 13;
 
 thread_local! {
@@ -27,10 +36,14 @@ pub(crate) fn matches(data: &[u8], bounds: &Bounds, mut step: impl FnMut(&[u8], 
     POSITIONS.with_borrow_mut(|positions| {
         positions.clear();
         positions.resize(1 << HASH_BITS, u32::MAX);
+        let (shortest, mask) = match bounds.shortest {
+            Shortest::Three => (3, 0x00ff_ffff),
+            Shortest::Four => (4, u32::MAX),
+        };
         let end = data.len().saturating_sub(bounds.tail).min(u32::MAX as usize);
         let (mut at, mut new) = (0, 0);
-        while let Some(word) = data.get(at..end).and_then(<[u8]>::first_chunk::<SHORTEST>) {
-            let hash = u32::from_le_bytes(*word).wrapping_mul(0x9E37_79B1) >> (32 - HASH_BITS);
+        while let Some(word) = data.get(at..end).and_then(<[u8]>::first_chunk::<4>) {
+            let hash = (u32::from_le_bytes(*word) & mask).wrapping_mul(0x9E37_79B1) >> (32 - HASH_BITS);
             let Some(slot) = positions.get_mut(hash as usize) else { break };
             let before = std::mem::replace(slot, at as u32) as usize;
             let length = if before < at && at - before <= bounds.distance {
@@ -38,7 +51,7 @@ pub(crate) fn matches(data: &[u8], bounds: &Bounds, mut step: impl FnMut(&[u8], 
             } else {
                 0
             };
-            if length < SHORTEST {
+            if length < shortest {
                 // The longer nothing is found, the fewer positions are tried.
                 at += 1 + ((at - new) >> 6);
                 continue;
@@ -61,17 +74,134 @@ fn common(a: &[u8], b: &[u8]) -> usize {
     words + rest
 }
 
+/// Moves `count` bytes from the input to the output at `at`; returns the position after them.
+#[inline]
+pub(crate) fn copy_new(input: &mut &[u8], output: &mut [u8], at: usize, count: usize) -> Result<usize, Fault> {
+    let limit = output.len();
+    let room = output.get_mut(at..).unwrap_or_default();
+    // A copy of fixed size is much cheaper than one of exact size, and what is too much is written over.
+    if let (..=NEW, Some(from), Some(to)) = (count, input.first_chunk::<NEW>(), room.first_chunk_mut::<NEW>()) {
+        *to = *from;
+        *input = input.get(count..).unwrap_or_default();
+    } else {
+        let (from, rest) = input.split_at_checked(count).ok_or(Fault::Truncated)?;
+        room.get_mut(..count).ok_or(Fault::TooLarge { limit })?.copy_from_slice(from);
+        *input = rest;
+    }
+    Ok(at + count)
+}
+
+/// New bytes that are copied without regard for their exact number.
+const NEW: usize = 32;
+
+/// Bytes of a match that is copied without regard for its exact length, and bytes that this may write.
+const SHORT: usize = 18;
+const SLACK: usize = 32;
+
 /// Appends `length` bytes that begin `distance` bytes before `at`, which may overlap what they make.
 /// Returns the position after them, or `None` if they begin before the data or do not fit.
+#[inline]
 pub(crate) fn copy_match(output: &mut [u8], at: usize, distance: usize, length: usize) -> Option<usize> {
     let start = at.checked_sub(distance).filter(|_| distance > 0)?;
+    if length > SHORT {
+        return copy_long(output, start, at, length);
+    }
+    let Some(window) = output.get_mut(start..at + SLACK) else {
+        return copy_long(output, start, at, length);
+    };
+    match distance {
+        ..8 => {
+            // A few bytes that repeat: as many periods as fit a word, written often enough.
+            let (ones, stride) = *PERIODS.get(distance)?;
+            let word = u64::from_le_bytes(*window.first_chunk()?) & bits::ones(8 * distance as u32);
+            let word = word.wrapping_mul(ones).to_le_bytes();
+            for i in 0..4 {
+                *window.get_mut(distance + i * stride..)?.first_chunk_mut()? = word;
+            }
+        }
+        8..16 => {
+            window.copy_within(0..8, distance);
+            window.copy_within(8..16, distance + 8);
+            window.copy_within(16..20, distance + 16);
+        }
+        _ => {
+            window.copy_within(0..16, distance);
+            window.copy_within(16..20, distance + 16);
+        }
+    }
+    Some(at + length)
+}
+
+/// For periods of up to seven bytes: what to multiply one by to repeat it over a word, and the bytes of the
+/// whole periods in a word.
+const PERIODS: [(u64, usize); 8] = [
+    (0, 0),
+    (0x0101_0101_0101_0101, 8),
+    (0x0001_0001_0001_0001, 8),
+    (0x0001_0000_0100_0001, 6),
+    (0x0000_0001_0000_0001, 8),
+    (0x0000_0100_0000_0001, 5),
+    (0x0001_0000_0000_0001, 6),
+    (0x0100_0000_0000_0001, 7),
+];
+
+fn copy_long(output: &mut [u8], start: usize, at: usize, length: usize) -> Option<usize> {
     let end = at.checked_add(length).filter(|end| *end <= output.len())?;
     let mut copied = 0;
     while copied < length {
         // What has been copied so far repeats, so that each round may copy twice as much.
-        let step = (distance + copied).min(length - copied);
+        let step = (at - start + copied).min(length - copied);
         output.copy_within(start..start + step, at + copied);
         copied += step;
     }
     Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_match_repeats_what_lies_before_it() {
+        for distance in 1..40 {
+            for length in 0..80 {
+                for room in [0, 1, 31, 32, 100] {
+                    let at = 40;
+                    let mut output: Vec<u8> = (0..at + length + room).map(|i| i as u8).collect();
+                    let mut expected = output.clone();
+                    for i in at..at + length {
+                        expected[i] = expected[i - distance];
+                    }
+                    assert_eq!(copy_match(&mut output, at, distance, length), Some(at + length));
+                    assert_eq!(output[..at + length], expected[..at + length], "{distance} {length} {room}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn refuses_a_match_beyond_the_data() {
+        let mut output = [0; 50];
+        assert_eq!(copy_match(&mut output, 10, 0, 1), None);
+        assert_eq!(copy_match(&mut output, 10, 11, 1), None);
+        assert_eq!(copy_match(&mut output, 10, 10, 41), None);
+        assert_eq!(copy_match(&mut output, 48, 1, 3), None);
+        assert_eq!(copy_match(&mut output, 48, 1, usize::MAX), None);
+    }
+
+    #[test]
+    fn short_repetitions_are_found_when_three_bytes_suffice() {
+        let data = b"abcXabcYabcZabcW";
+        let bounds = |shortest| Bounds { shortest, distance: 100, length: 100, tail: 0 };
+        let mut lengths = Vec::new();
+        matches(data, &bounds(Shortest::Three), |_, _, length| {
+            lengths.push(length);
+            true
+        });
+        assert_eq!(lengths, [3, 3, 3, 0]);
+        matches(data, &bounds(Shortest::Four), |new, distance, length| {
+            assert_eq!((new, distance, length), (&data[..], 0, 0));
+            true
+        });
+    }
 }
