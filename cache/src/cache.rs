@@ -10,6 +10,7 @@ use crate::{
     error::{Action, Error, Result},
     metadata::{Ledger, Shard},
     primitive::{Mutex, RwLock, RwLockReadGuard},
+    reentry::{Inside, Mark, enter},
     space::Space,
     stats::{Stats, count},
     storage::Storage,
@@ -35,7 +36,10 @@ pub struct Settings {
     pub dirty_budget: usize,
     /// Bytes of raw data not yet written, beyond which [`Cache::trim`] writes them.
     pub raw_budget: usize,
-    /// For tests that prove that flush dependencies matter: dependencies of these kinds have no effect.
+    /// Whether a barrier comes between the file's new length and the superblock that announces it, so that also
+    /// after a power failure no file is shorter than announced.
+    pub barriers: bool,
+    /// For tests that prove that flush dependencies matter: what these kinds protect is violated.
     pub disabled_edges: EdgeKinds,
 }
 
@@ -46,6 +50,7 @@ impl Default for Settings {
             metadata_budget: 64 << 20,
             dirty_budget: 16 << 20,
             raw_budget: 64 << 20,
+            barriers: false,
             disabled_edges: EdgeKinds::NONE,
         }
     }
@@ -82,7 +87,7 @@ impl fmt::Debug for Cache {
         f.debug_struct("Cache")
             .field("storage", &self.storage)
             .field("settings", &self.settings)
-            .field("stats", &self.stats.totals())
+            .field("totals", &self.totals())
             .finish_non_exhaustive()
     }
 }
@@ -93,6 +98,7 @@ impl fmt::Debug for Cache {
 #[derive(Debug)]
 pub struct Operation<'a> {
     _gate: RwLockReadGuard<'a, ()>,
+    _inside: Mark,
 }
 
 impl Cache {
@@ -125,7 +131,8 @@ impl Cache {
 
     /// Begins changes that belong together.
     pub fn operation(&self) -> Operation<'_> {
-        Operation { _gate: self.gate.read() }
+        let _inside = enter(self, Inside::Operation, &[Inside::Operation]);
+        Operation { _gate: self.gate.read(), _inside }
     }
 
     /// Whether this cache was made by [`Cache::reading`].
@@ -146,11 +153,6 @@ impl Cache {
     /// The file's space.
     pub fn space(&self) -> &Space {
         &self.space
-    }
-
-    /// The counters.
-    pub fn stats(&self) -> &Stats {
-        &self.stats
     }
 
     /// The `len` bytes at `at`, as they are on the storage: for the `read` of [`Cache::load`].
@@ -198,8 +200,22 @@ impl Cache {
     /// # Errors
     /// [`Error::Io`], [`Error::Encode`], [`Error::ReadOnly`].
     pub fn write_superblock(&self) -> Result<()> {
+        let _inside = enter(self, Inside::Flush, &[Inside::Operation, Inside::Flush]);
         let _only = self.flushing.lock();
         let end = self.space.announced();
+        self.space.reach(end, &*self.storage)?;
+        self.announce_at(end)
+    }
+
+    /// Announces an end of file `ahead` bytes beyond the allocated space, and makes the file that long: readers
+    /// that open it now can follow what will be allocated there, also those that never look at the end again.
+    ///
+    /// # Errors
+    /// As [`Cache::write_superblock`].
+    pub fn announce_ahead(&self, ahead: u64) -> Result<()> {
+        let _inside = enter(self, Inside::Flush, &[Inside::Operation, Inside::Flush]);
+        let _only = self.flushing.lock();
+        let end = self.space.end().saturating_add(ahead).max(self.space.announced());
         self.space.reach(end, &*self.storage)?;
         self.announce_at(end)
     }
@@ -218,6 +234,7 @@ impl Cache {
     /// # Errors
     /// [`Error::Dirty`] if not everything has been flushed; [`Error::Io`], [`Error::Encode`], [`Error::ReadOnly`].
     pub fn finish(&self, durable: bool) -> Result<()> {
+        let _inside = enter(self, Inside::Flush, &[Inside::Operation, Inside::Flush]);
         let _only = self.flushing.lock();
         let dirty = self.ledger.graph.lock().dirty_count();
         if dirty > 0 {

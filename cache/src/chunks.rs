@@ -6,7 +6,10 @@
 
 mod pieces;
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize as Counter, Ordering::Relaxed},
+};
 
 use h5live_format::Addr;
 
@@ -18,7 +21,7 @@ use crate::{
     metadata::{ByAddr, Ledger},
     primitive::{
         Condvar, Mutex,
-        atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst},
+        atomic::{AtomicUsize, Ordering::SeqCst},
     },
 };
 
@@ -35,7 +38,7 @@ pub(crate) struct Chunks {
     /// Chunks in the shards. While it is zero, reads go straight to the storage.
     present: AtomicUsize,
     /// Bytes that wait, those in flight not counted.
-    waiting: AtomicUsize,
+    waiting: Counter,
 }
 
 #[derive(Debug)]
@@ -80,7 +83,7 @@ impl Chunks {
         Chunks {
             shards: (0..shards).map(|_| shard()).collect(),
             present: AtomicUsize::new(0),
-            waiting: AtomicUsize::new(0),
+            waiting: Counter::new(0),
         }
     }
 

@@ -54,13 +54,18 @@ pub enum EdgeKind {
     FreeSpaceSections,
     /// A group's symbol table message points to its B-tree or local heap.
     SymbolTable,
+    /// The superblock announces the end of file before anything beyond the former one becomes reachable. No
+    /// entries are joined by this; every flush observes it.
+    EndOfFile,
+    /// The file is as long as the superblock announces. No entries are joined by this; every flush observes it.
+    FileLength,
     /// The user wants what the parent says to appear only after what the child says (`publish_after`).
     PublishAfter,
 }
 
 impl EdgeKind {
     /// All kinds, in declared order.
-    pub const ALL: [EdgeKind; 25] = [
+    pub const ALL: [EdgeKind; 27] = [
         EdgeKind::ObjectHeaderIndex,
         EdgeKind::Continuation,
         EdgeKind::Dense,
@@ -85,6 +90,8 @@ impl EdgeKind {
         EdgeKind::FractalHeapBlock,
         EdgeKind::FreeSpaceSections,
         EdgeKind::SymbolTable,
+        EdgeKind::EndOfFile,
+        EdgeKind::FileLength,
         EdgeKind::PublishAfter,
     ];
 }

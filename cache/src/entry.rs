@@ -4,7 +4,10 @@ use std::{
     any::{Any, type_name},
     fmt,
     ops::Deref,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 
 use h5live_format::{Addr, EncodeError, Widths};
@@ -14,8 +17,8 @@ use crate::{
     primitive::{
         RwLock, RwLockReadGuard,
         atomic::{
-            AtomicBool, AtomicUsize,
-            Ordering::{Acquire, Relaxed, Release},
+            AtomicBool,
+            Ordering::{Acquire, Release},
         },
     },
 };
@@ -68,8 +71,21 @@ pub(crate) struct Head {
     dirty: AtomicBool,
     /// No longer what the cache has at this address: changes are not written.
     pub(crate) gone: AtomicBool,
-    /// Used since the clock hand last passed.
-    pub(crate) used: AtomicBool,
+    /// Used since the clock hand last passed. A hint, as is `weight`: not for loom to explore.
+    used: std::sync::atomic::AtomicBool,
+}
+
+impl Head {
+    pub(crate) fn mark_used(&self) {
+        if !self.used.load(Relaxed) {
+            self.used.store(true, Relaxed);
+        }
+    }
+
+    /// Whether the entry was used since the last call.
+    pub(crate) fn take_used(&self) -> bool {
+        self.used.swap(false, Relaxed)
+    }
 }
 
 pub(crate) struct Slot<T> {
@@ -129,7 +145,7 @@ impl<T: Entry> Handle<T> {
             weight: AtomicUsize::new(value.weight()),
             dirty: AtomicBool::new(false),
             gone: AtomicBool::new(false),
-            used: AtomicBool::new(true),
+            used: true.into(),
         };
         Handle { slot: Arc::new(Slot { head, value: RwLock::new(value) }) }
     }

@@ -2,6 +2,7 @@
 
 mod flush;
 mod graph;
+mod order;
 mod shard;
 
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use h5live_format::Addr;
 use self::shard::Found;
 pub use self::{
     flush::{FlushPlan, Step},
-    graph::Scope,
+    order::Scope,
 };
 pub(crate) use self::{
     graph::Ledger,
@@ -22,14 +23,15 @@ use crate::{
     edge::EdgeKind,
     entry::{AnySlot, Entry, EntryId, Handle, Node, Owner},
     error::{Cycle, Error},
-    primitive::atomic::Ordering::{Relaxed, Release},
+    primitive::atomic::Ordering::Release,
+    reentry::{Inside, enter},
     stats::count,
 };
 
 impl Cache {
     /// The entry at `addr`, which belongs to `owner`. If it is not cached, `read` reads and decodes it. Of
     /// several threads that miss the same entry one reads, the others wait for it. No lock is held while `read`
-    /// runs; it must not load the entry at the same address.
+    /// runs; it must not load other entries (two that load each other would wait for ever).
     ///
     /// # Errors
     /// The error of `read`, after which the entry is not cached; [`Error::WrongType`] if the address is cached as
@@ -41,16 +43,19 @@ impl Cache {
         read: impl FnOnce() -> Result<T, E>,
     ) -> Result<Handle<T>, E> {
         let shard = self.shard(addr);
+        drop(enter(self, Inside::Load, &[Inside::Load]));
         loop {
             match shard.find(addr, owner) {
                 Found::Ready(slot) => {
-                    count(&self.stats.hits, 1);
+                    count(&shard.hits, 1);
                     return Ok(typed(slot)?);
                 }
                 Found::Awaited => {}
                 Found::Missing(ticket) => {
-                    count(&self.stats.misses, 1);
+                    count(&shard.misses, 1);
+                    let inside = enter(self, Inside::Load, &[]);
                     let value = read()?;
+                    drop(inside);
                     let handle = self.new_handle(addr, owner, value);
                     if !ticket.deliver(handle.erased()) {
                         handle.slot_head().gone.store(true, Release);
@@ -94,21 +99,18 @@ impl Cache {
     ///
     /// When the cache is open for writing, entries with handles are kept.
     pub fn evict_owner(&self, owner: Owner) {
-        let held_too = self.is_read_only();
-        self.evict_where(|slot| slot.head().owner == owner, held_too, Some(owner));
+        self.evict(Some(owner));
     }
 
     /// As [`Cache::evict_owner`], for the entries of all objects.
     pub fn evict_all(&self) {
-        self.evict_where(|_| true, self.is_read_only(), None);
+        self.evict(None);
     }
 
-    fn evict_where(&self, chosen: impl Fn(&dyn AnySlot) -> bool, held_too: bool, owner: Option<Owner>) {
+    fn evict(&self, owner: Option<Owner>) {
+        let held_too = self.is_read_only();
         for shard in self.shards.iter() {
-            let evicted = shard.evict_where(
-                |slot| chosen(&**slot) && (Arc::strong_count(slot) == 1 || held_too && self.is_idle(slot)),
-                owner,
-            );
+            let evicted = shard.evict(owner, |slot| Arc::strong_count(slot) == 1 || held_too && self.is_idle(slot));
             evicted.iter().for_each(|slot| self.give_up(slot));
         }
     }
@@ -170,7 +172,7 @@ impl Cache {
 }
 
 fn typed<T: Entry>(slot: Arc<dyn AnySlot>) -> Result<Handle<T>, Error> {
-    slot.head().used.store(true, Relaxed);
+    slot.head().mark_used();
     let (at, cached) = (slot.head().addr, slot.type_name());
     Handle::downcast(slot).ok_or(Error::WrongType { at, cached, wanted: std::any::type_name::<T>() })
 }

@@ -1,12 +1,12 @@
-//! Counters.
+//! Counters. Nothing depends on them, so they are not among what loom explores.
 
-use crate::primitive::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a cache has done so far.
-#[derive(Debug)]
-pub struct Stats {
-    pub(crate) hits: AtomicU64,
-    pub(crate) misses: AtomicU64,
+use crate::{cache::Cache, metadata::Shard};
+
+/// What a cache has done so far. Hits and misses are counted by each shard.
+#[derive(Debug, Default)]
+pub(crate) struct Stats {
     pub(crate) evictions: AtomicU64,
     pub(crate) bytes_read: AtomicU64,
     pub(crate) bytes_written: AtomicU64,
@@ -15,48 +15,34 @@ pub struct Stats {
     pub(crate) torn_retries: AtomicU64,
 }
 
-impl Default for Stats {
-    fn default() -> Self {
-        let zero = || AtomicU64::new(0);
-        Stats {
-            hits: zero(),
-            misses: zero(),
-            evictions: zero(),
-            bytes_read: zero(),
-            bytes_written: zero(),
-            writes: zero(),
-            flushes: zero(),
-            torn_retries: zero(),
-        }
-    }
-}
-
 pub(crate) fn count(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Relaxed);
 }
 
-impl Stats {
+impl Cache {
     /// Notes that a torn block was read again.
     pub fn count_torn_retry(&self) {
-        count(&self.torn_retries, 1);
+        count(&self.stats.torn_retries, 1);
     }
 
-    /// The counts at this moment.
+    /// What the cache has done so far.
     pub fn totals(&self) -> Totals {
+        let (hits, misses) = self.shards.iter().map(Shard::counts).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        let Stats { evictions, bytes_read, bytes_written, writes, flushes, torn_retries } = &self.stats;
         Totals {
-            hits: self.hits.load(Relaxed),
-            misses: self.misses.load(Relaxed),
-            evictions: self.evictions.load(Relaxed),
-            bytes_read: self.bytes_read.load(Relaxed),
-            bytes_written: self.bytes_written.load(Relaxed),
-            writes: self.writes.load(Relaxed),
-            flushes: self.flushes.load(Relaxed),
-            torn_retries: self.torn_retries.load(Relaxed),
+            hits,
+            misses,
+            evictions: evictions.load(Relaxed),
+            bytes_read: bytes_read.load(Relaxed),
+            bytes_written: bytes_written.load(Relaxed),
+            writes: writes.load(Relaxed),
+            flushes: flushes.load(Relaxed),
+            torn_retries: torn_retries.load(Relaxed),
         }
     }
 }
 
-/// The counts of [`Stats`] at one moment.
+/// What a cache has done up to one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
     /// Loads that found the entry.

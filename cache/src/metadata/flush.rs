@@ -3,17 +3,19 @@
 //! The snapshot is taken while no operation is under way: it orders what is dirty, encodes it, and takes the raw
 //! data that waits. The writes go on beside new operations; what they make dirty is for the next flush.
 
-use std::{fmt, mem};
+use std::fmt;
 
 use h5live_format::Addr;
 
-use super::graph::{Picked, Scope, Take, What};
+use super::order::{Picked, Scope, Take, What};
 use crate::{
     cache::Cache,
     chunks::RawFlight,
+    edge::EdgeKind,
     entry::EntryId,
     error::{Action, Error, Result},
     primitive::MutexGuard,
+    reentry::{Inside, Mark, enter},
     stats::count,
 };
 
@@ -22,6 +24,8 @@ use crate::{
 pub enum Step {
     /// The file is made at least this long, in bytes from the base address.
     Extend(u64),
+    /// Everything before becomes durable.
+    Barrier,
     /// Raw data is written, in any order.
     Raw(Vec<RawFlight>),
     /// The superblock is written.
@@ -50,6 +54,7 @@ impl fmt::Debug for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Step::Extend(len) => write!(f, "extend to {len:#x}"),
+            Step::Barrier => f.write_str("barrier"),
             Step::Raw(flights) => f.debug_list().entries(flights.iter().map(|flight| flight.chunk())).finish(),
             Step::Superblock { end, .. } => write!(f, "announce {end:#x}"),
             Step::Entry { id, at, name, image } => write!(f, "{name} {id:?} at {at}, {} bytes", image.len()),
@@ -63,8 +68,11 @@ pub struct FlushPlan<'a> {
     cache: &'a Cache,
     steps: Vec<Step>,
     done: usize,
+    /// Everything that was dirty is in the steps.
     whole: bool,
+    succeeded: bool,
     _only: MutexGuard<'a, ()>,
+    _inside: Mark,
 }
 
 impl fmt::Debug for FlushPlan<'_> {
@@ -81,7 +89,7 @@ impl Cache {
     /// Must not be called inside an operation.
     ///
     /// # Errors
-    /// [`Error::Io`] or [`Error::Encode`]; what was not written is still dirty.
+    /// [`Error::Io`] or [`Error::Encode`]; what was not written is still dirty. [`Error::ReadOnly`].
     pub fn flush(&self, scope: Scope) -> Result<()> {
         self.plan(scope)?.write()
     }
@@ -113,14 +121,26 @@ impl Cache {
     }
 
     fn snapshot(&self, take: Take) -> Result<FlushPlan<'_>> {
+        let inside = enter(self, Inside::Flush, &[Inside::Operation, Inside::Flush]);
         let only = self.flushing.lock();
         let _gate = self.gate.write();
         let whole = take == Take::Scope(Scope::All);
+        if self.is_read_only() {
+            return Err(Error::ReadOnly);
+        }
         let picked = self.ledger.graph.lock().take(take);
         if whole {
             self.space.begin_flush();
         }
-        let mut plan = FlushPlan { cache: self, steps: Vec::new(), done: 0, whole, _only: only };
+        let mut plan = FlushPlan {
+            cache: self,
+            steps: Vec::new(),
+            done: 0,
+            whole,
+            succeeded: false,
+            _only: only,
+            _inside: inside,
+        };
         if !picked.is_empty() || whole {
             plan.fill(picked)?;
         }
@@ -131,6 +151,7 @@ impl Cache {
     fn write_step(&self, step: &Step) -> Result<()> {
         match step {
             Step::Extend(len) => self.space.reach(*len, &*self.storage),
+            Step::Barrier => self.sync(),
             Step::Raw(flights) => self.write_flights(flights),
             Step::Superblock { at, bytes, end } => {
                 self.write_at(Action::WriteSuperblock, *at, bytes)?;
@@ -169,37 +190,27 @@ impl FlushPlan<'_> {
             self.cache.write_step(step)?;
             self.done += 1;
         }
+        self.succeeded = true;
         Ok(())
     }
 
     fn fill(&mut self, picked: Vec<Picked>) -> Result<()> {
         let cache = self.cache;
-        let fly = |chunk: &Addr| cache.chunks.take(*chunk);
-        let early = picked.iter().filter(|pick| !pick.waits).filter_map(|pick| match &pick.what {
-            What::Raw { chunk } => fly(chunk),
-            What::Entry(_) => None,
+        let raw = picked.iter().filter_map(|pick| match &pick.what {
+            What::Raw { chunk } if !pick.waits => cache.chunks.take(*chunk),
+            _ => None,
         });
-        let early: Vec<RawFlight> = early.collect();
-        let announcement = cache.announcement();
-        if let Ok(Some((_, _, end))) = &announcement {
-            self.steps.push(Step::Extend(*end));
+        let raw: Vec<RawFlight> = raw.collect();
+        if !raw.is_empty() {
+            self.steps.push(Step::Raw(raw));
         }
-        if !early.is_empty() {
-            self.steps.push(Step::Raw(early));
-        }
-        let mut failure = match announcement {
-            Ok(None) => None,
-            Ok(Some((at, bytes, end))) => {
-                self.steps.push(Step::Superblock { at, bytes, end });
-                None
-            }
-            Err(error) => Some(error),
-        };
+        let before = self.steps.len();
+        let mut failure = None;
         // Each picked entry becomes a step even after a failure: dropping the plan makes them dirty again.
         for Picked { id, what, waits } in picked {
             match what {
                 What::Raw { .. } if !waits => {}
-                What::Raw { chunk } => match (fly(&chunk), self.steps.last_mut()) {
+                What::Raw { chunk } => match (cache.chunks.take(chunk), self.steps.last_mut()) {
                     (None, _) => {}
                     (Some(flight), Some(Step::Raw(flights))) => flights.push(flight),
                     (Some(flight), _) => self.steps.push(Step::Raw(vec![flight])),
@@ -217,25 +228,48 @@ impl FlushPlan<'_> {
                 }
             }
         }
+        if failure.is_none() {
+            failure = self.announce(before).err();
+        }
         failure.map_or(Ok(()), Err)
+    }
+
+    /// Adds the steps that announce a new end of file, if there must be one: the length before all, the superblock
+    /// before the step `before`, with which entries begin.
+    fn announce(&mut self, before: usize) -> Result<()> {
+        let Some((at, bytes, end)) = self.cache.announcement()? else { return Ok(()) };
+        let disabled = self.cache.settings.disabled_edges;
+        let superblock = Step::Superblock { at, bytes, end };
+        let place = if disabled.contains(EdgeKind::EndOfFile) { self.steps.len() } else { before };
+        self.steps.insert(place, superblock);
+        if self.cache.settings.barriers {
+            self.steps.insert(place, Step::Barrier);
+        }
+        let place = if disabled.contains(EdgeKind::FileLength) { self.steps.len() } else { 0 };
+        self.steps.insert(place, Step::Extend(end));
+        Ok(())
     }
 }
 
 impl Drop for FlushPlan<'_> {
     fn drop(&mut self) {
         let Cache { ledger, chunks, space, .. } = self.cache;
-        let succeeded = self.done == self.steps.len();
-        for (n, step) in mem::take(&mut self.steps).into_iter().enumerate() {
-            let written = n < self.done;
-            match step {
-                Step::Raw(flights) => flights.into_iter().for_each(|flight| chunks.land(flight, written, ledger)),
-                Step::Entry { id, .. } if written => ledger.graph.lock().written(id),
-                Step::Entry { id, .. } => ledger.graph.lock().failed(id),
-                Step::Extend(_) | Step::Superblock { .. } => {}
+        for (n, step) in self.steps.iter_mut().enumerate() {
+            if let Step::Raw(flights) = step {
+                flights.drain(..).for_each(|flight| chunks.land(flight, n < self.done, ledger));
             }
         }
+        let mut graph = ledger.graph.lock();
+        for (n, step) in self.steps.iter().enumerate() {
+            match step {
+                Step::Entry { id, .. } if n < self.done => graph.written(*id),
+                Step::Entry { id, .. } => graph.failed(*id),
+                _ => {}
+            }
+        }
+        drop(graph);
         if self.whole {
-            space.end_flush(succeeded);
+            space.end_flush(self.succeeded);
         }
     }
 }

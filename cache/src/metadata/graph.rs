@@ -6,7 +6,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     hash::{BuildHasherDefault, Hasher},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use h5live_format::Addr;
@@ -16,7 +19,7 @@ use crate::{
     edge::{EdgeKind, EdgeKinds},
     entry::{AnySlot, EntryId, Link, Owner, Proxy, Slot},
     error::Cycle,
-    primitive::{Mutex, atomic::AtomicU64, atomic::Ordering::Relaxed},
+    primitive::{Mutex, atomic::Ordering::Acquire},
 };
 
 /// The graph, shared by a cache and its handles.
@@ -35,28 +38,9 @@ impl Ledger {
     }
 }
 
-/// Which dirty entries to write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// All of them.
-    All,
-    /// Those of one object, and whatever of other objects must be written before them.
-    Owner(Owner),
-}
-
-/// What a flush is to take.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Take {
-    Scope(Scope),
-    /// Raw data that waits for nothing, and entries until those left weigh no more than this many bytes.
-    Excess {
-        leave: usize,
-    },
-}
-
 /// Ids are counted up, so their bits need little mixing.
 #[derive(Default)]
-pub(super) struct IdHasher(u64);
+pub(crate) struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     fn finish(&self) -> u64 {
@@ -72,57 +56,46 @@ impl Hasher for IdHasher {
     }
 }
 
-type ById<V> = HashMap<EntryId, V, BuildHasherDefault<IdHasher>>;
+pub(super) type ById<V> = HashMap<EntryId, V, BuildHasherDefault<IdHasher>>;
 
 #[derive(Default)]
 pub(crate) struct Graph {
-    nodes: ById<Node>,
+    pub(super) nodes: ById<Node>,
     /// The dirty entries of each owner, in the order in which they became dirty; may name some that are gone.
-    dirty: BTreeMap<Owner, Vec<EntryId>>,
+    pub(super) dirty: BTreeMap<Owner, Vec<EntryId>>,
     /// Which owners' entries have been children of each owner's.
-    across: BTreeMap<Owner, BTreeSet<Owner>>,
-    dirty_weight: usize,
-    pass: u64,
-    disabled: EdgeKinds,
+    pub(super) across: BTreeMap<Owner, BTreeSet<Owner>>,
+    pub(super) dirty_weight: usize,
+    pub(super) pass: u64,
+    pub(super) disabled: EdgeKinds,
+    /// The edges of disabled kinds, at the parent: a test wants them broken, not just unsure.
+    pub(super) broken: ById<Vec<EntryId>>,
 }
 
-struct Node {
-    owner: Owner,
-    body: Body,
-    parents: SmallVec<[(EntryId, EdgeKind); 2]>,
+pub(super) struct Node {
+    pub(super) owner: Owner,
+    pub(super) body: Body,
+    pub(super) parents: SmallVec<[(EntryId, EdgeKind); 2]>,
     children: u32,
     pins: u32,
-    dirty: bool,
-    in_flight: bool,
+    pub(super) dirty: bool,
+    pub(super) in_flight: bool,
     /// Bytes in memory, counted while dirty.
-    weight: usize,
+    pub(super) weight: usize,
     /// The pass in which this was last visited.
-    visited: u64,
+    pub(super) visited: u64,
     /// The pass in which something below was found to be written.
-    above: u64,
+    pub(super) above: u64,
     /// The pass in which this was found to be in scope.
-    needed: u64,
+    pub(super) needed: u64,
 }
 
-enum Body {
+pub(super) enum Body {
     /// Held as long as there is a reason to keep the entry in memory: the reference prevents eviction.
     Entry(Option<Arc<dyn AnySlot>>),
     Proxy {
         chunk: Addr,
     },
-}
-
-/// Something to be written by a flush.
-pub(super) struct Picked {
-    pub(super) id: EntryId,
-    pub(super) what: What,
-    /// Something else that is written must be written before.
-    pub(super) waits: bool,
-}
-
-pub(super) enum What {
-    Entry(Arc<dyn AnySlot>),
-    Raw { chunk: Addr },
 }
 
 impl Node {
@@ -159,7 +132,7 @@ impl Graph {
 
     /// Makes an entry dirty, unless it is gone; returns whether it is dirty now.
     pub(crate) fn soil<T: crate::Entry>(&mut self, slot: &Arc<Slot<T>>, weight: usize) -> bool {
-        if slot.as_head().gone.load(Relaxed) {
+        if slot.as_head().gone.load(Acquire) {
             return false;
         }
         let erased = Arc::clone(slot) as Arc<dyn AnySlot>;
@@ -189,6 +162,13 @@ impl Graph {
     /// nothing to wait for, and nothing waits for it.
     pub(super) fn depend(&mut self, parent: &Link, child: &Link, kind: EdgeKind) -> Result<(), Cycle> {
         let (up, down) = (parent.id(), child.id());
+        if self.disabled.contains(kind) {
+            let broken = self.broken.entry(up).or_default();
+            if !broken.contains(&down) {
+                broken.push(down);
+            }
+            return Ok(());
+        }
         if self.nodes.get(&down).is_some_and(|node| node.parents.contains(&(up, kind))) {
             return Ok(());
         }
@@ -196,7 +176,7 @@ impl Graph {
             return Err(Cycle);
         }
         let live = |link: &Link, graph: &Graph| match link {
-            Link::Slot(slot) => !slot.head().gone.load(Relaxed),
+            Link::Slot(slot) => !slot.head().gone.load(Acquire),
             Link::Proxy(id) => graph.nodes.contains_key(id),
         };
         if !live(parent, self) || !live(child, self) {
@@ -265,7 +245,7 @@ impl Graph {
     }
 
     pub(super) fn pin(&mut self, slot: &Arc<dyn AnySlot>) {
-        if !slot.head().gone.load(Relaxed) {
+        if !slot.head().gone.load(Acquire) {
             self.of_slot(slot).pins += 1;
         }
     }
@@ -280,6 +260,7 @@ impl Graph {
     /// Removes a node with all its edges: the entry was removed or evicted, or the proxy's data was written.
     pub(crate) fn forget(&mut self, id: EntryId) {
         let Some(node) = self.nodes.remove(&id) else { return };
+        self.broken.remove(&id);
         if node.dirty {
             self.dirty_weight -= node.weight;
         }
@@ -318,132 +299,6 @@ impl Graph {
     /// The number of dirty entries and proxies.
     pub(crate) fn dirty_count(&self) -> usize {
         self.nodes.values().filter(|node| node.dirty).count()
-    }
-
-    /// Takes dirty entries and proxies, children first; they are then in flight.
-    pub(super) fn take(&mut self, take: Take) -> Vec<Picked> {
-        self.pass += 1;
-        let pass = self.pass;
-        let scope = match take {
-            Take::Scope(scope) => scope,
-            Take::Excess { .. } => Scope::All,
-        };
-        let order = self.ancestors_first(scope);
-        if let Scope::Owner(owner) = scope {
-            self.find_needed(&order, owner);
-        }
-        let mut picked = Vec::with_capacity(order.len());
-        for id in order.into_iter().rev() {
-            let Some(node) = self.nodes.get_mut(&id).filter(|node| node.dirty) else { continue };
-            let waits = node.above == pass;
-            let wanted = match take {
-                Take::Scope(Scope::All) => true,
-                Take::Scope(Scope::Owner(_)) => node.needed == pass,
-                Take::Excess { leave } => {
-                    self.dirty_weight > leave || !waits && matches!(node.body, Body::Proxy { .. })
-                }
-            };
-            let what = match &node.body {
-                Body::Entry(Some(slot)) => What::Entry(Arc::clone(slot)),
-                Body::Entry(None) => continue,
-                Body::Proxy { chunk } => What::Raw { chunk: *chunk },
-            };
-            if wanted {
-                node.dirty = false;
-                node.in_flight = true;
-                self.dirty_weight -= node.weight;
-                picked.push(Picked { id, what, waits });
-            }
-        }
-        match scope {
-            Scope::All => self.dirty.retain(|_, list| Self::keep_dirty(&self.nodes, list)),
-            Scope::Owner(owner) => {
-                for owner in self.owners_below(owner) {
-                    if let Some(list) = self.dirty.get_mut(&owner) {
-                        Self::keep_dirty(&self.nodes, list);
-                    }
-                }
-            }
-        }
-        picked
-    }
-
-    fn keep_dirty(nodes: &ById<Node>, list: &mut Vec<EntryId>) -> bool {
-        list.retain(|id| nodes.get(id).is_some_and(|node| node.dirty));
-        !list.is_empty()
-    }
-
-    /// The dirty nodes that a scope may concern and everything above them, each before what is below it.
-    fn ancestors_first(&mut self, scope: Scope) -> Vec<EntryId> {
-        let pass = self.pass;
-        let candidates: Vec<EntryId> = match scope {
-            Scope::All => self.dirty.values().flatten().copied().collect(),
-            Scope::Owner(owner) => {
-                let owners = self.owners_below(owner);
-                owners.iter().filter_map(|owner| self.dirty.get(owner)).flatten().copied().collect()
-            }
-        };
-        let mut order = Vec::with_capacity(candidates.len());
-        let mut path: Vec<(EntryId, usize)> = Vec::new();
-        for start in candidates.into_iter().rev() {
-            if self.visit(start) {
-                path.push((start, 0));
-            }
-            while let Some((id, next)) = path.last_mut() {
-                let id = *id;
-                let parent = self.nodes.get(&id).and_then(|node| node.parents.get(*next)).copied();
-                *next += 1;
-                let Some((parent, kind)) = parent else {
-                    order.push(id);
-                    path.pop();
-                    continue;
-                };
-                if self.disabled.contains(kind) {
-                    continue;
-                }
-                if let Some(node) = self.nodes.get_mut(&parent) {
-                    node.above = pass;
-                }
-                if self.visit(parent) {
-                    path.push((parent, 0));
-                }
-            }
-        }
-        order
-    }
-
-    fn visit(&mut self, id: EntryId) -> bool {
-        let pass = self.pass;
-        self.nodes.get_mut(&id).is_some_and(|node| std::mem::replace(&mut node.visited, pass) != pass)
-    }
-
-    fn owners_below(&self, owner: Owner) -> SmallVec<[Owner; 4]> {
-        let mut owners: SmallVec<[Owner; 4]> = SmallVec::from_slice(&[owner]);
-        let mut next = 0;
-        while let Some(owner) = owners.get(next).copied() {
-            next += 1;
-            for below in self.across.get(&owner).into_iter().flatten() {
-                if !owners.contains(below) {
-                    owners.push(*below);
-                }
-            }
-        }
-        owners
-    }
-
-    /// Marks the dirty nodes of `owner`, and everything below them.
-    fn find_needed(&mut self, ancestors_first: &[EntryId], owner: Owner) {
-        let pass = self.pass;
-        for id in ancestors_first {
-            let Some(node) = self.nodes.get(id) else { continue };
-            let needed = node.dirty && node.owner == owner
-                || node.parents.iter().any(|(parent, kind)| {
-                    !self.disabled.contains(*kind) && self.nodes.get(parent).is_some_and(|node| node.needed == pass)
-                });
-            if needed && let Some(node) = self.nodes.get_mut(id) {
-                node.needed = pass;
-            }
-        }
     }
 
     /// What the proxy `old` stood for now waits with what `new` stands for.

@@ -3,14 +3,17 @@
 use std::{
     collections::{HashMap, hash_map},
     hash::{BuildHasherDefault, Hasher},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use h5live_format::Addr;
 
 use crate::{
     entry::{AnySlot, Owner},
-    primitive::{Condvar, Mutex, RwLock, atomic::Ordering::Relaxed},
+    primitive::{Condvar, Mutex, RwLock},
 };
 
 /// Addresses are multiples of small powers of two: the multiplication moves what differs to the upper bits.
@@ -42,6 +45,8 @@ pub(crate) fn pick<S>(shards: &[S], addr: Addr) -> &S {
 
 pub(crate) struct Shard {
     state: RwLock<State>,
+    pub(super) hits: AtomicU64,
+    pub(super) misses: AtomicU64,
 }
 
 #[derive(Default)]
@@ -50,6 +55,10 @@ struct State {
     /// The addresses of the entries that are ready.
     clock: Vec<Addr>,
     hand: usize,
+    /// The same addresses by owner.
+    owned: HashMap<Owner, Vec<Addr>, BuildHasherDefault<AddrHasher>>,
+    /// The addresses of loads under way, few at any time.
+    loading: Vec<(Addr, Owner)>,
     weight: usize,
 }
 
@@ -64,11 +73,12 @@ struct Ready {
     weight: usize,
     /// Its place in the clock.
     place: usize,
+    /// Its place among those of its owner.
+    place_owned: usize,
 }
 
 /// A load under way. What it brings is cached only if it is still in the map then.
 struct Flight {
-    owner: Owner,
     landed: Mutex<bool>,
     changed: Condvar,
 }
@@ -111,7 +121,7 @@ fn weight_of(slot: &Arc<dyn AnySlot>) -> usize {
 
 impl Shard {
     pub(crate) fn new() -> Self {
-        Shard { state: RwLock::new(State::default()) }
+        Shard { state: RwLock::new(State::default()), hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
     }
 
     pub(super) fn get(&self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
@@ -125,17 +135,21 @@ impl Shard {
         if let Some(slot) = self.get(addr) {
             return Found::Ready(slot);
         }
-        let flight = match self.state.write().entries.entry(addr) {
+        let mut state = self.state.write();
+        let State { entries, loading, .. } = &mut *state;
+        let flight = match entries.entry(addr) {
             hash_map::Entry::Occupied(there) => match there.get() {
                 Resident::Ready(ready) => return Found::Ready(Arc::clone(&ready.slot)),
                 Resident::Loading(flight) => Arc::clone(flight),
             },
             hash_map::Entry::Vacant(free) => {
-                let flight = Arc::new(Flight { owner, landed: Mutex::new(false), changed: Condvar::new() });
+                let flight = Arc::new(Flight { landed: Mutex::new(false), changed: Condvar::new() });
                 free.insert(Resident::Loading(Arc::clone(&flight)));
+                loading.push((addr, owner));
                 return Found::Missing(Ticket { shard: self, addr, flight });
             }
         };
+        drop(state);
         let mut landed = flight.landed.lock();
         while !*landed {
             flight.changed.wait(&mut landed);
@@ -146,10 +160,9 @@ impl Shard {
     fn land(&self, addr: Addr, flight: &Arc<Flight>, slot: Option<Arc<dyn AnySlot>>) -> bool {
         let mut state = self.state.write();
         let expected = matches!(state.entries.get(&addr), Some(Resident::Loading(f)) if Arc::ptr_eq(f, flight));
-        match slot {
-            _ if !expected => {}
-            Some(slot) => state.put(slot),
-            None => drop(state.entries.remove(&addr)),
+        if expected {
+            state.take(addr);
+            slot.into_iter().for_each(|slot| state.put(slot));
         }
         expected
     }
@@ -166,23 +179,25 @@ impl Shard {
         self.state.write().take(addr)
     }
 
-    /// Takes out the entries that `chosen` chooses, and all loads under way, or those for `owner`.
-    pub(super) fn evict_where(
+    /// Takes out the entries of `owner`, or of all, that `may_go`, and ends what loads under way for them count.
+    pub(super) fn evict(
         &self,
-        chosen: impl Fn(&Arc<dyn AnySlot>) -> bool,
         owner: Option<Owner>,
+        may_go: impl Fn(&Arc<dyn AnySlot>) -> bool,
     ) -> Vec<Arc<dyn AnySlot>> {
         let mut state = self.state.write();
-        let addrs: Vec<Addr> = state
-            .entries
-            .iter()
-            .filter(|(_, resident)| match resident {
-                Resident::Ready(ready) => chosen(&ready.slot),
-                Resident::Loading(flight) => owner.is_none_or(|owner| flight.owner == owner),
-            })
-            .map(|(addr, _)| *addr)
-            .collect();
-        addrs.into_iter().filter_map(|addr| state.take(addr)).collect()
+        let loading: Vec<Addr> =
+            state.loading.iter().filter(|(_, of)| owner.is_none_or(|owner| *of == owner)).map(|(at, _)| *at).collect();
+        loading.into_iter().for_each(|addr| drop(state.take(addr)));
+        let chosen = match owner {
+            None => state.clock.clone(),
+            Some(owner) => state.owned.get(&owner).cloned().unwrap_or_default(),
+        };
+        let goes = |state: &State, addr: &Addr| match state.entries.get(addr) {
+            Some(Resident::Ready(ready)) => may_go(&ready.slot),
+            _ => false,
+        };
+        chosen.into_iter().filter_map(|addr| goes(&state, &addr).then(|| state.take(addr)).flatten()).collect()
     }
 
     /// Takes out entries that nobody holds and that have not been used lately, until the rest fits `budget` bytes.
@@ -206,6 +221,11 @@ impl Shard {
         evicted
     }
 
+    /// Loads that found the entry, and loads that had to read.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.hits.load(Relaxed), self.misses.load(Relaxed))
+    }
+
     pub(super) fn weight(&self) -> usize {
         self.state.read().weight
     }
@@ -216,17 +236,35 @@ impl State {
         let (addr, weight, place) = (slot.head().addr, weight_of(&slot), self.clock.len());
         self.weight += weight;
         self.clock.push(addr);
-        self.entries.insert(addr, Resident::Ready(Ready { slot, weight, place }));
+        let owned = self.owned.entry(slot.head().owner).or_default();
+        let place_owned = owned.len();
+        owned.push(addr);
+        self.entries.insert(addr, Resident::Ready(Ready { slot, weight, place, place_owned }));
     }
 
+    /// Empties an address; returns the entry that was ready there.
     fn take(&mut self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
-        let Some(Resident::Ready(ready)) = self.entries.remove(&addr) else { return None };
+        let ready = match self.entries.remove(&addr)? {
+            Resident::Ready(ready) => ready,
+            Resident::Loading(_) => {
+                self.loading.retain(|(at, _)| *at != addr);
+                return None;
+            }
+        };
         self.weight -= ready.weight;
         self.clock.swap_remove(ready.place);
-        if let Some(moved) = self.clock.get(ready.place)
-            && let Some(Resident::Ready(moved)) = self.entries.get_mut(moved)
-        {
+        if let Some(Resident::Ready(moved)) = self.clock.get(ready.place).and_then(|at| self.entries.get_mut(at)) {
             moved.place = ready.place;
+        }
+        if let hash_map::Entry::Occupied(mut owned) = self.owned.entry(ready.slot.head().owner) {
+            owned.get_mut().swap_remove(ready.place_owned);
+            let moved = owned.get().get(ready.place_owned).and_then(|at| self.entries.get_mut(at));
+            if let Some(Resident::Ready(moved)) = moved {
+                moved.place_owned = ready.place_owned;
+            }
+            if owned.get().is_empty() {
+                owned.remove();
+            }
         }
         Some(ready.slot)
     }
@@ -238,6 +276,6 @@ impl State {
         let weight = weight_of(&ready.slot);
         self.weight = self.weight - ready.weight + weight;
         ready.weight = weight;
-        !ready.slot.head().used.swap(false, Relaxed) && Arc::strong_count(&ready.slot) == 1
+        !ready.slot.head().take_used() && Arc::strong_count(&ready.slot) == 1
     }
 }

@@ -1,0 +1,178 @@
+//! What a flush takes, and in which order.
+
+use std::sync::Arc;
+
+use h5live_format::Addr;
+use smallvec::SmallVec;
+
+use super::graph::{Body, ById, Graph, Node};
+use crate::entry::{AnySlot, EntryId, Owner};
+
+/// Which dirty entries to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// All of them.
+    All,
+    /// Those of one object, and whatever of other objects must be written before them.
+    Owner(Owner),
+}
+
+/// What a flush is to take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Take {
+    Scope(Scope),
+    /// Raw data that waits for nothing, and entries until those left weigh no more than this many bytes.
+    Excess {
+        leave: usize,
+    },
+}
+
+/// Empty lists of dirty entries are kept for later if there are no more than these.
+const KEPT_LISTS: usize = 64;
+
+/// Something to be written by a flush.
+pub(super) struct Picked {
+    pub(super) id: EntryId,
+    pub(super) what: What,
+    /// Something else that is written must be written before.
+    pub(super) waits: bool,
+}
+
+pub(super) enum What {
+    Entry(Arc<dyn AnySlot>),
+    Raw { chunk: Addr },
+}
+
+impl Graph {
+    /// Takes dirty entries and proxies, children first; they are then in flight.
+    pub(super) fn take(&mut self, take: Take) -> Vec<Picked> {
+        self.pass += 1;
+        let pass = self.pass;
+        let scope = match take {
+            Take::Scope(scope) => scope,
+            Take::Excess { .. } => Scope::All,
+        };
+        let order = self.ancestors_first(scope);
+        if let Scope::Owner(owner) = scope {
+            self.find_needed(&order, owner);
+        }
+        let mut picked = Vec::with_capacity(order.len());
+        for id in order.into_iter().rev() {
+            let Some(node) = self.nodes.get_mut(&id).filter(|node| node.dirty) else { continue };
+            let waits = node.above == pass;
+            let wanted = match take {
+                Take::Scope(Scope::All) => true,
+                Take::Scope(Scope::Owner(_)) => node.needed == pass,
+                Take::Excess { leave } => {
+                    self.dirty_weight > leave || !waits && matches!(node.body, Body::Proxy { .. })
+                }
+            };
+            let what = match &node.body {
+                Body::Entry(Some(slot)) => What::Entry(Arc::clone(slot)),
+                Body::Entry(None) => continue,
+                Body::Proxy { chunk } => What::Raw { chunk: *chunk },
+            };
+            if wanted {
+                node.dirty = false;
+                node.in_flight = true;
+                self.dirty_weight -= node.weight;
+                picked.push(Picked { id, what, waits });
+            }
+        }
+        match scope {
+            Scope::All => {
+                let few = self.dirty.len() <= KEPT_LISTS;
+                self.dirty.retain(|_, list| Self::keep_dirty(&self.nodes, list) || few);
+            }
+            Scope::Owner(owner) => {
+                for owner in self.owners_below(owner) {
+                    if let Some(list) = self.dirty.get_mut(&owner) {
+                        Self::keep_dirty(&self.nodes, list);
+                    }
+                }
+            }
+        }
+        picked
+    }
+
+    fn keep_dirty(nodes: &ById<Node>, list: &mut Vec<EntryId>) -> bool {
+        list.retain(|id| nodes.get(id).is_some_and(|node| node.dirty));
+        !list.is_empty()
+    }
+
+    /// The dirty nodes that a scope may concern and everything above them, each before what is below it.
+    fn ancestors_first(&mut self, scope: Scope) -> Vec<EntryId> {
+        let pass = self.pass;
+        let candidates: Vec<EntryId> = match scope {
+            Scope::All => self.dirty.values().flatten().copied().collect(),
+            Scope::Owner(owner) => {
+                let owners = self.owners_below(owner);
+                owners.iter().filter_map(|owner| self.dirty.get(owner)).flatten().copied().collect()
+            }
+        };
+        let mut order = Vec::with_capacity(candidates.len());
+        let mut path: Vec<(EntryId, usize)> = Vec::new();
+        for start in candidates.into_iter().rev() {
+            if self.visit(start) {
+                path.push((start, 0));
+            }
+            while let Some((id, next)) = path.last_mut() {
+                let id = *id;
+                let parents = self.nodes.get(&id).map_or(&[][..], |node| &node.parents);
+                let later = match parents.get(*next) {
+                    Some((parent, _)) => Some(*parent),
+                    // A broken edge turns the order around, as nothing else would be sure to violate it.
+                    None => self.broken.get(&id).and_then(|down| down.get(*next - parents.len())).copied(),
+                };
+                *next += 1;
+                let Some(later) = later else {
+                    order.push(id);
+                    path.pop();
+                    continue;
+                };
+                if let Some(node) = self.nodes.get_mut(&later) {
+                    node.above = pass;
+                }
+                if self.visit(later) {
+                    path.push((later, 0));
+                }
+            }
+        }
+        order
+    }
+
+    fn visit(&mut self, id: EntryId) -> bool {
+        let pass = self.pass;
+        self.nodes.get_mut(&id).is_some_and(|node| std::mem::replace(&mut node.visited, pass) != pass)
+    }
+
+    fn owners_below(&self, owner: Owner) -> SmallVec<[Owner; 4]> {
+        let mut owners: SmallVec<[Owner; 4]> = SmallVec::from_slice(&[owner]);
+        let mut next = 0;
+        while let Some(owner) = owners.get(next).copied() {
+            next += 1;
+            for below in self.across.get(&owner).into_iter().flatten() {
+                if !owners.contains(below) {
+                    owners.push(*below);
+                }
+            }
+        }
+        owners
+    }
+
+    /// Marks the dirty nodes of `owner`, and everything below them.
+    fn find_needed(&mut self, ancestors_first: &[EntryId], owner: Owner) {
+        let pass = self.pass;
+        for id in ancestors_first {
+            let Some(node) = self.nodes.get(id) else { continue };
+            let needed = node.dirty && node.owner == owner
+                || node
+                    .parents
+                    .iter()
+                    .any(|(parent, _)| self.nodes.get(parent).is_some_and(|node| node.needed == pass));
+            if needed && let Some(node) = self.nodes.get_mut(id) {
+                node.needed = pass;
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What a thread must not do within something else. It would deadlock once in a while; debug builds panic always.
+
+#[cfg(all(debug_assertions, not(loom)))]
+pub(crate) use debug::{Mark, enter};
+#[cfg(any(not(debug_assertions), loom))]
+pub(crate) use release::{Mark, enter};
+
+/// What a thread is inside of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Inside {
+    /// [`Cache::operation`](crate::Cache::operation).
+    Operation,
+    /// A flush, or an unwritten plan of one.
+    Flush,
+    /// The `read` of [`Cache::load`](crate::Cache::load).
+    Load,
+}
+
+#[cfg(any(not(debug_assertions), loom))]
+mod release {
+    use super::Inside;
+
+    #[derive(Debug)]
+    pub(crate) struct Mark;
+
+    pub(crate) fn enter<T>(_: &T, _: Inside, _: &[Inside]) -> Mark {
+        Mark
+    }
+}
+
+#[cfg(all(debug_assertions, not(loom)))]
+mod debug {
+    use std::{cell::RefCell, marker::PhantomData, ptr::from_ref};
+
+    use super::Inside;
+
+    thread_local! {
+        static INSIDE: RefCell<Vec<(usize, Inside)>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// The thread is inside until this is dropped.
+    #[derive(Debug)]
+    pub(crate) struct Mark {
+        what: (usize, Inside),
+        _same_thread: PhantomData<*const ()>,
+    }
+
+    pub(crate) fn enter<T>(cache: &T, inside: Inside, forbidden: &[Inside]) -> Mark {
+        let cache = from_ref(cache).addr();
+        let what = (cache, inside);
+        INSIDE.with_borrow_mut(|all| {
+            let outer = all.iter().find(|(of, outer)| *of == cache && forbidden.contains(outer));
+            if let Some((_, outer)) = outer {
+                panic!("{inside:?} within {outer:?} of the same cache and thread: this would deadlock");
+            }
+            all.push(what);
+        });
+        Mark { what, _same_thread: PhantomData }
+    }
+
+    impl Drop for Mark {
+        fn drop(&mut self) {
+            INSIDE.with_borrow_mut(|all| {
+                if let Some(at) = all.iter().rposition(|one| *one == self.what) {
+                    all.remove(at);
+                }
+            });
+        }
+    }
+}
