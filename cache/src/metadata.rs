@@ -97,7 +97,8 @@ impl Cache {
     /// Forgets all clean entries of `owner`, also those that loads under way will bring: what is loaded from now
     /// on is read from the file. Handles to them stay valid, with their old values.
     ///
-    /// When the cache is open for writing, entries with handles are kept.
+    /// When the cache is open for writing, entries with handles and loads under way are kept: they may be about to
+    /// change, and nobody else writes the file.
     pub fn evict_owner(&self, owner: Owner) {
         self.evict(Some(owner));
     }
@@ -110,7 +111,8 @@ impl Cache {
     fn evict(&self, owner: Option<Owner>) {
         let held_too = self.is_read_only();
         for shard in self.shards.iter() {
-            let evicted = shard.evict(owner, |slot| Arc::strong_count(slot) == 1 || held_too && self.is_idle(slot));
+            let evicted =
+                shard.evict(owner, held_too, |slot| Arc::strong_count(slot) == 1 || held_too && self.is_idle(slot));
             evicted.iter().for_each(|slot| self.give_up(slot));
         }
     }

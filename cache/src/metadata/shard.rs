@@ -179,15 +179,18 @@ impl Shard {
         self.state.write().take(addr)
     }
 
-    /// Takes out the entries of `owner`, or of all, that `may_go`, and ends what loads under way for them count.
+    /// Takes out the entries of `owner`, or of all, that `may_go`. If `loads_too`, what loads under way will bring
+    /// does not count either.
     pub(super) fn evict(
         &self,
         owner: Option<Owner>,
+        loads_too: bool,
         may_go: impl Fn(&Arc<dyn AnySlot>) -> bool,
     ) -> Vec<Arc<dyn AnySlot>> {
         let mut state = self.state.write();
+        let of_owner = |of: &Owner| owner.is_none_or(|owner| *of == owner);
         let loading: Vec<Addr> =
-            state.loading.iter().filter(|(_, of)| owner.is_none_or(|owner| *of == owner)).map(|(at, _)| *at).collect();
+            state.loading.iter().filter(|(_, of)| loads_too && of_owner(of)).map(|(at, _)| *at).collect();
         loading.into_iter().for_each(|addr| drop(state.take(addr)));
         let chosen = match owner {
             None => state.clock.clone(),

@@ -1,0 +1,300 @@
+//! Every schedule of small programs that use a cache from several threads, explored by loom:
+//! `RUSTFLAGS="--cfg loom" cargo test -p h5live-cache --release --test loom -- --nocapture`
+#![cfg(loom)]
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use h5live_cache::{
+    Cache, EdgeKind, Entry, Error, Failure, FaultyStorage, Handle, Kind, MemoryStorage, Owner, Scope, Settings,
+    Storage, Superblock,
+};
+use h5live_format::{Addr, EncodeError, Widths};
+use loom::thread;
+
+/// One byte: a version number.
+#[derive(Debug)]
+struct Version(u8);
+
+impl Entry for Version {
+    fn image(&self, _: Widths) -> Result<Vec<u8>, EncodeError> {
+        Ok(vec![self.0])
+    }
+
+    fn weight(&self) -> usize {
+        1
+    }
+}
+
+/// A version, and the version of the child that is pointed to.
+#[derive(Debug)]
+struct Pointer {
+    child: u8,
+}
+
+impl Entry for Pointer {
+    fn image(&self, _: Widths) -> Result<Vec<u8>, EncodeError> {
+        Ok(vec![self.child])
+    }
+
+    fn weight(&self) -> usize {
+        1
+    }
+}
+
+#[derive(Debug)]
+struct Announcer;
+
+impl Superblock for Announcer {
+    fn announce(&self, end: u64) -> Result<(Addr, Vec<u8>), EncodeError> {
+        Ok((Addr::new(0), end.to_le_bytes().to_vec()))
+    }
+}
+
+const OWNER: Owner = Owner::new(Addr::new(8));
+const PARENT: u64 = 8;
+const CHILD: u64 = 16;
+const CHUNK: Addr = Addr::new(24);
+
+/// A cache whose whole space is announced, so that a flush writes just what is dirty.
+fn cache(storage: &(impl Storage + Clone + 'static)) -> Arc<Cache> {
+    Arc::new(Cache::writing(Arc::new(storage.clone()), Settings::default(), 64, Arc::new(Announcer)))
+}
+
+fn load(cache: &Cache, at: u64) -> Handle<Version> {
+    let at = Addr::new(at);
+    cache.load(at, OWNER, || cache.read_block(at, 1).map(|bytes| Version(bytes[0]))).unwrap()
+}
+
+fn byte(storage: &impl Storage, at: u64) -> u8 {
+    let mut byte = [0];
+    storage.read_at(&mut byte, at).unwrap();
+    byte[0]
+}
+
+/// Explores all schedules; or, if `preemptions` is given, those with at most so many switches that a thread did not
+/// ask for.
+fn explore(name: &str, preemptions: impl Into<Option<usize>>, program: impl Fn() + Send + Sync + 'static) {
+    let runs = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&runs);
+    let mut model = loom::model::Builder::new();
+    let bound = preemptions.into();
+    model.preemption_bound = bound;
+    model.max_branches = 100_000;
+    model.check(move || {
+        counted.fetch_add(1, Relaxed);
+        program();
+    });
+    let runs = runs.load(Relaxed);
+    match bound {
+        None => println!("{name}: {runs} executions, all there are"),
+        Some(bound) => println!("{name}: {runs} executions, all with at most {bound} preemptions"),
+    }
+    assert!(runs > 1, "there was nothing to explore");
+}
+
+#[test]
+fn threads_that_miss_the_same_entry_get_one() {
+    explore("load against load", None, || {
+        let cache = cache(&MemoryStorage::from(vec![7; 64]));
+        let other = Arc::clone(&cache);
+        let thread = thread::spawn(move || load(&other, CHILD));
+        let mine = load(&cache, CHILD);
+        let theirs = thread.join().unwrap();
+        assert_eq!(mine.id(), theirs.id());
+        assert_eq!(cache.totals().bytes_read, 1);
+    });
+}
+
+#[test]
+fn a_failed_load_lets_the_waiting_thread_load() {
+    explore("failing load against load", None, || {
+        let cache = cache(&MemoryStorage::from(vec![7; 64]));
+        let other = Arc::clone(&cache);
+        let thread = thread::spawn(move || {
+            let failed = other.load::<Version, _>(Addr::new(CHILD), OWNER, || Err(Error::Undefined));
+            failed.map(|entry| entry.read().0)
+        });
+        assert_eq!(load(&cache, CHILD).read().0, 7);
+        assert!(matches!(thread.join().unwrap(), Ok(7) | Err(Error::Undefined)));
+        assert_eq!(load(&cache, CHILD).read().0, 7);
+    });
+}
+
+#[test]
+fn a_change_during_a_flush_is_written_by_it_or_by_the_next() {
+    explore("update against flush", None, || {
+        let storage = MemoryStorage::from(vec![0; 64]);
+        let cache = cache(&storage);
+        let entry = cache.insert(Addr::new(CHILD), OWNER, Version(1));
+        let (other, changed) = (Arc::clone(&cache), entry.clone());
+        let thread = thread::spawn(move || {
+            // Outside an operation: the dirty bit must not depend on the gate.
+            changed.update(|version| version.0 = 2);
+            drop(other);
+        });
+        cache.flush(Scope::All).unwrap();
+        assert!(matches!(byte(&storage, CHILD), 1 | 2));
+        thread.join().unwrap();
+        cache.flush(Scope::All).unwrap();
+        assert_eq!(byte(&storage, CHILD), 2);
+        assert!(cache.plan(Scope::All).unwrap().steps().is_empty());
+    });
+}
+
+#[test]
+fn a_pointer_never_reaches_the_storage_before_what_it_points_to() {
+    explore("operation against flush", None, || {
+        let storage = MemoryStorage::from(vec![0; 64]);
+        let cache = cache(&storage);
+        let parent = cache.insert(Addr::new(PARENT), OWNER, Pointer { child: 0 });
+        let writer = Arc::clone(&cache);
+        let thread = thread::spawn(move || {
+            let _operation = writer.operation();
+            let child = writer.insert(Addr::new(CHILD), OWNER, Version(1));
+            parent.update(|pointer| pointer.child = 1);
+            writer.depend(&parent, &child, EdgeKind::ExtensibleArrayDataBlock).unwrap();
+        });
+        let flusher = Arc::clone(&cache);
+        let flush = thread::spawn(move || flusher.flush(Scope::All).unwrap());
+        // Like a reader in another process: the pointer first, then what it points to.
+        let pointer = byte(&storage, PARENT);
+        assert!(byte(&storage, CHILD) >= pointer);
+        thread.join().unwrap();
+        flush.join().unwrap();
+        cache.flush(Scope::All).unwrap();
+        assert_eq!((byte(&storage, PARENT), byte(&storage, CHILD)), (1, 1));
+    });
+}
+
+#[test]
+fn an_index_never_reaches_the_storage_before_the_chunk() {
+    explore("raw data against flush", None, || {
+        let storage = MemoryStorage::from(vec![0; 64]);
+        let cache = cache(&storage);
+        let parent = cache.insert(Addr::new(PARENT), OWNER, Pointer { child: 0 });
+        let writer = Arc::clone(&cache);
+        let thread = thread::spawn(move || {
+            for version in 1..=2 {
+                let _operation = writer.operation();
+                let proxy = writer.write_raw(OWNER, CHUNK, 0, vec![version]);
+                parent.update(|pointer| pointer.child = version);
+                writer.depend(&parent, &proxy, EdgeKind::ExtensibleArrayChunk).unwrap();
+            }
+        });
+        cache.flush(Scope::All).unwrap();
+        let pointer = byte(&storage, PARENT);
+        assert!(byte(&storage, CHUNK.get().unwrap()) >= pointer);
+        thread.join().unwrap();
+        cache.flush(Scope::Owner(OWNER)).unwrap();
+        assert_eq!((byte(&storage, PARENT), byte(&storage, 24)), (2, 2));
+    });
+}
+
+#[test]
+fn an_evicted_entry_comes_back_with_its_last_value() {
+    explore("eviction against update", None, || {
+        let storage = MemoryStorage::from(vec![1; 64]);
+        let cache = cache(&storage);
+        drop(load(&cache, CHILD));
+        let other = Arc::clone(&cache);
+        let thread = thread::spawn(move || load(&other, CHILD).update(|version| version.0 = 2));
+        cache.evict_all();
+        cache.flush(Scope::All).unwrap();
+        cache.evict_all();
+        assert!(matches!(load(&cache, CHILD).read().0, 1 | 2));
+        thread.join().unwrap();
+        assert_eq!(load(&cache, CHILD).read().0, 2);
+        cache.flush(Scope::All).unwrap();
+        assert_eq!(byte(&storage, CHILD), 2);
+    });
+}
+
+#[test]
+fn what_is_loaded_after_a_refresh_is_new() {
+    explore("refresh against load", None, || {
+        let storage = MemoryStorage::from(vec![1; 64]);
+        let cache = Arc::new(Cache::reading(Arc::new(storage.clone()), Settings::default()));
+        let other = Arc::clone(&cache);
+        let thread = thread::spawn(move || assert!(matches!(load(&other, CHILD).read().0, 1 | 2)));
+        storage.write_at(&[2], CHILD).unwrap();
+        cache.evict_owner(OWNER);
+        assert_eq!(load(&cache, CHILD).read().0, 2);
+        thread.join().unwrap();
+        assert_eq!(load(&cache, CHILD).read().0, 2);
+    });
+}
+
+#[test]
+fn raw_data_is_read_as_written_also_while_it_is_flushed() {
+    explore("read of raw data against flush", None, || {
+        let storage = MemoryStorage::from(vec![0; 64]);
+        let cache = cache(&storage);
+        cache.write_raw(OWNER, CHUNK, 0, vec![1, 1]);
+        let flusher = Arc::clone(&cache);
+        let thread = thread::spawn(move || flusher.flush(Scope::All).unwrap());
+        let mut read = [0; 3];
+        cache.read_raw(CHUNK, 0, &mut read).unwrap();
+        assert_eq!(read, [1, 1, 0]);
+        cache.write_raw(OWNER, CHUNK, 1, vec![2, 2]);
+        cache.read_raw(CHUNK, 0, &mut read).unwrap();
+        assert_eq!(read, [1, 2, 2]);
+        thread.join().unwrap();
+        cache.read_raw(CHUNK, 0, &mut read).unwrap();
+        assert_eq!(read, [1, 2, 2]);
+    });
+}
+
+#[test]
+fn a_write_through_is_not_overtaken_by_an_older_flush() {
+    explore("write-through against write and flush", None, || {
+        let storage = MemoryStorage::from(vec![0; 64]);
+        let cache = cache(&storage);
+        let writer = Arc::clone(&cache);
+        let thread = thread::spawn(move || {
+            writer.write_raw_through(OWNER, CHUNK, 0, vec![1]).unwrap();
+            writer.write_raw_through(OWNER, CHUNK, 0, vec![2]).unwrap();
+        });
+        cache.write_raw(OWNER, Addr::new(40), 0, vec![9]);
+        cache.flush(Scope::All).unwrap();
+        thread.join().unwrap();
+        cache.flush(Scope::All).unwrap();
+        assert_eq!(byte(&storage, 24), 2);
+    });
+}
+
+#[test]
+fn a_failed_flush_loses_nothing_that_came_meanwhile() {
+    explore("failing flush against writes", None, || {
+        let storage = FaultyStorage::new(MemoryStorage::from(vec![0; 64]));
+        let cache = cache(&storage);
+        cache.write_raw(OWNER, CHUNK, 0, vec![1, 1]);
+        let entry = cache.insert(Addr::new(CHILD), OWNER, Version(1));
+        storage.fail_after(0, Failure::Short(1), false);
+        let writer = Arc::clone(&cache);
+        let thread = thread::spawn(move || {
+            let _operation = writer.operation();
+            let proxy = writer.write_raw(OWNER, CHUNK, 1, vec![2]);
+            entry.update(|version| version.0 = 2);
+            writer.depend(&entry, &proxy, EdgeKind::LayoutRaw).unwrap();
+        });
+        cache.flush(Scope::All).unwrap_err();
+        thread.join().unwrap();
+        cache.flush(Scope::All).unwrap();
+        assert_eq!((byte(&storage, 24), byte(&storage, 25), byte(&storage, CHILD)), (1, 2, 2));
+        assert!(cache.plan(Scope::All).unwrap().steps().is_empty());
+    });
+}
+
+#[test]
+fn space_is_given_out_once() {
+    explore("allocation against allocation", None, || {
+        let cache = cache(&MemoryStorage::from(vec![0; 64]));
+        let other = Arc::clone(&cache);
+        let thread = thread::spawn(move || other.space().alloc(8, Kind::Metadata).unwrap());
+        let mine = cache.space().alloc(8, Kind::Metadata).unwrap();
+        assert_ne!(mine, thread.join().unwrap());
+    });
+}
