@@ -58,6 +58,7 @@ mod scratch;
 mod shuffle;
 mod szip;
 mod transpose;
+mod zfp;
 #[cfg(any(feature = "native", feature = "pure"))]
 mod zstd;
 

@@ -75,6 +75,7 @@ impl Default for Registry {
         registry.register(crate::lz4::Lz4);
         registry.register(crate::bitshuffle::Bitshuffle);
         registry.register(crate::blosc::Blosc);
+        registry.register(crate::zfp::Zfp);
         registry.register(crate::blosc::Blosc2);
         registry
     }

@@ -22,6 +22,12 @@ fn check(what: &str, cases: &[Case], holds: impl Fn(&Case, &Pipeline) -> Result<
     assert_eq!(failed, 0, "of {} cases {what}", cases.len());
 }
 
+fn encodable() -> Vec<Case> {
+    let mut cases = cases();
+    cases.retain(|case| !case.read_only);
+    cases
+}
+
 fn same(found: &[u8], expected: &[u8]) -> Result<(), String> {
     match found.iter().zip(expected).position(|(a, b)| a != b) {
         _ if found == expected => Ok(()),
@@ -39,7 +45,7 @@ fn decodes_what_libhdf5_stored() {
 
 #[test]
 fn decodes_what_it_stored() {
-    check("survive a round trip", &cases(), |case, pipeline| {
+    check("survive a round trip", &encodable(), |case, pipeline| {
         let (stored, mask) = pipeline.encode(&case.chunk).map_err(|e| e.to_string())?;
         let decoded = pipeline.decode(mask, &stored, case.decoded.len()).map_err(|e| e.to_string())?;
         same(&decoded, &case.decoded)
@@ -62,7 +68,7 @@ fn stores_the_bytes_that_libhdf5_stores() {
 #[test]
 fn completes_parameters_as_libhdf5_does() {
     let registry = Registry::default();
-    check("have the right parameters", &cases(), |case, _| {
+    check("have the right parameters", &encodable(), |case, _| {
         for (asked, expected) in case.asked.iter().zip(&case.filters) {
             let complete = registry.complete(asked, &case.target()).map_err(|e| e.to_string())?;
             if complete.params != expected.params {
@@ -98,7 +104,7 @@ fn survives_damage() {
 fn libhdf5_reads_what_it_stored() {
     let registry = Registry::default();
     let mut lines = String::new();
-    for case in cases() {
+    for case in encodable() {
         let (stored, mask) = Pipeline::new(&case.filters, &registry).unwrap().encode(&case.chunk).unwrap();
         let hex: String = stored.iter().map(|byte| format!("{byte:02x}")).collect();
         lines += &format!("{}\t{}\t{mask}\t{hex}\n", case.file, case.name);

@@ -16,6 +16,7 @@ A file holds cases, a case is lines of a key and a value:
   decoded HEX    what it decodes to, if that differs (lossy filters)
   stored HEX     what libhdf5 stored
   exact          our encoder has to produce the same bytes
+  read_only      there is no encoder
 """
 import os
 import sys
@@ -99,7 +100,8 @@ class Cases:
         self.name = name
         self.out = open(os.devnull if self.encoded is not None else os.path.join(folder, name + ".txt"), "w")
 
-    def add(self, name, tid, dims, steps, chunk, fill=None, exact=False, lossy=False, pattern_name=None):
+    def add(self, name, tid, dims, steps, chunk, fill=None, exact=False, lossy=False, pattern_name=None,
+            read_only=False):
         """Has libhdf5 store one chunk; `steps` are functions of the property list or (id, flags, params)."""
         with h5py.File(f"{id(self)}.h5", "w", driver="core", backing_store=False, libver="v110") as f:
             plist = h5p.create(h5p.DATASET_CREATE)
@@ -120,14 +122,14 @@ class Cases:
             # libhdf5 2.0 forgets the mask until the dataset is opened again.
             del dset
             back = self.read(f, b"d", tid, raw)
-            if self.encoded is not None:
+            if self.encoded is not None and not read_only:
                 mask, stored = self.encoded[self.name, name]
                 other = h5d.create(f.id, b"e", tid, h5s.create_simple(dims), plist)
                 other.write_direct_chunk((0,) * len(dims), stored, mask)
                 del other
                 assert (self.read(f, b"e", tid, raw) == back).all(), f"{self.name} {name}"
         self.write(name, describe(tid), dims, fill, asked, filters, mask, chunk, back.tobytes(), stored, exact, lossy,
-                   pattern_name)
+                   pattern_name, read_only)
 
     @staticmethod
     def read(f, name, tid, like):
@@ -135,7 +137,8 @@ class Cases:
         h5d.open(f.id, name).read(h5s.ALL, h5s.ALL, back, mtype=tid)
         return back
 
-    def write(self, name, kind, dims, fill, asked, filters, mask, chunk, back, stored, exact, lossy, pattern_name):
+    def write(self, name, kind, dims, fill, asked, filters, mask, chunk, back, stored, exact, lossy, pattern_name,
+              read_only):
         def line(*words):
             print(*words, file=self.out)
         line("case", name)
@@ -152,6 +155,8 @@ class Cases:
         line("stored", stored.hex())
         if exact:
             line("exact")
+        if read_only:
+            line("read_only")
         line()
 
 
@@ -403,7 +408,31 @@ def blosc(folder):
               pattern("steps", 480004), pattern_name="steps")
 
 
-MAKERS = [basic, nbit, scale_offset, szip, plugins, blosc]
+def zfp(folder):
+    cases = Cases(folder, "zfp")
+    rng = np.random.default_rng(11)
+    modes = [("rate", dict(rate=6)), ("rate", dict(rate=17.5)), ("precision", dict(precision=13)),
+             ("accuracy", dict(accuracy=0.01)), ("reversible", dict(reversible=True)), ("expert",
+             dict(minbits=20, maxbits=300, maxprec=24, minexp=-9))]
+    for code in ["<f4", "<f8", "<i4", "<i8"]:
+        for dims in [(13,), (6, 7), (1, 5, 9), (3, 5, 2), (2, 3, 5, 4)]:
+            if code in ["<f8", "<i4"] and len(dims) < 3:
+                continue
+            for name, options in modes:
+                if "accuracy" in options and code[1] == "i":
+                    continue
+                count = int(np.prod(dims))
+                walk = rng.normal(0, 1, count).cumsum() * 100
+                walk[count // 3:count // 2] = 0
+                if code == "<f4" and len(dims) == 2:
+                    walk[5] = np.inf if "reversible" in options else 1e-30
+                chunk = walk.astype(code).tobytes()
+                step = (32013, OPTIONAL, hdf5plugin.Zfp(**options).filter_options)
+                tag = f"{code.strip('<')}_{'_'.join(map(str, dims))}_{name}_{options.get('rate', '')}"
+                cases.add(tag, native(code), dims, [step], chunk, lossy=True, read_only=True)
+
+
+MAKERS = [basic, nbit, scale_offset, szip, plugins, blosc, zfp]
 
 
 def main():

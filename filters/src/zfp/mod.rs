@@ -1,0 +1,86 @@
+//! Filter 32013, ZFP: blocks of four values along each dimension, transformed and coded bit plane by bit plane.
+//! Decoding only.
+//!
+//! Parameters: versions, then the header of a ZFP stream in words of 32 bits. The chunk is the stream
+//! without a header. Its bits are taken from the lowest of each byte up.
+
+mod block;
+mod header;
+mod order;
+
+use self::block::{Coder, Real, Whole};
+use self::header::{Header, Kind};
+use crate::{Decoded, Encoded, Fault, Filter, Target};
+
+/// Filter 32013.
+pub(crate) struct Zfp;
+
+impl Filter for Zfp {
+    fn id(&self) -> u16 {
+        32013
+    }
+
+    fn name(&self) -> &str {
+        "H5Z-ZFP"
+    }
+
+    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault> {
+        let header = Header::parse(params)?;
+        let limit = output.len();
+        let bytes = header.bytes().filter(|bytes| *bytes <= limit).ok_or(Fault::TooLarge { limit })?;
+        let output = output.get_mut(..bytes).unwrap_or_default();
+        match header.kind {
+            Kind::Int32 => blocks(&header, output, Coder::<i32, Whole>::new(&header, input))?,
+            Kind::Int64 => blocks(&header, output, Coder::<i64, Whole>::new(&header, input))?,
+            Kind::Float32 => blocks(&header, output, Coder::<i32, Real>::new(&header, input))?,
+            Kind::Float64 => blocks(&header, output, Coder::<i64, Real>::new(&header, input))?,
+        }
+        if header.swapped {
+            output.chunks_exact_mut(header.kind.size()).for_each(<[u8]>::reverse);
+        }
+        Ok(Decoded::Output(bytes))
+    }
+
+    fn encode(&self, _: &[u32], _: &[u8], _: &mut Vec<u8>) -> Result<Encoded, Fault> {
+        Err(Fault::Unsupported("encoding"))
+    }
+
+    fn complete(&self, _: &[u32], _: &Target<'_>) -> Result<Vec<u32>, Fault> {
+        Err(Fault::Unsupported("encoding"))
+    }
+}
+
+/// A source of blocks: the bits of their values, four along each dimension, the fastest-varying one first.
+trait Blocks {
+    fn next(&mut self) -> Result<&[u64], Fault>;
+}
+
+/// Puts blocks into their places; those at the edges reach beyond the array.
+fn blocks(header: &Header, output: &mut [u8], mut source: impl Blocks) -> Result<(), Fault> {
+    let size = header.kind.size();
+    // The fastest-varying dimension first; those that are not there have one element.
+    let [nx, ny, nz, nw] = header.dims;
+    for w in (0..nw).step_by(4) {
+        for z in (0..nz).step_by(4) {
+            for y in (0..ny).step_by(4) {
+                for x in (0..nx).step_by(4) {
+                    let values = source.next()?;
+                    for (i, row) in values.chunks(4).enumerate() {
+                        let (y, z, w) = (y + i % 4, z + i / 4 % 4, w + i / 16);
+                        if y >= ny || z >= nz || w >= nw {
+                            continue;
+                        }
+                        let at = (((w * nz + z) * ny + y) * nx + x) * size;
+                        let row_bytes = output.get_mut(at..at + (nx - x).min(4) * size).unwrap_or_default();
+                        for (to, value) in row_bytes.chunks_exact_mut(size).zip(row) {
+                            for (to, byte) in to.iter_mut().zip(value.to_le_bytes()) {
+                                *to = byte;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
