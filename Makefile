@@ -17,7 +17,8 @@ export PATH := $(CURDIR)/.deps/bin:$(CURDIR)/.venv/bin:$(PATH)
 
 CARGO_DENY_VERSION := 0.20.2
 # Crates with models of their concurrency in tests/loom*.rs.
-LOOM_CRATES ?= $(patsubst %/,%,$(sort $(dir $(patsubst %/tests/,%/,$(dir $(wildcard */tests/loom*.rs))))))
+LOOM_CRATES ?= $(sort $(patsubst %/,%,$(dir $(patsubst %/,%,$(dir $(wildcard */tests/loom*.rs))))))
+LOOM_TARGETS ?= --test 'loom*'
 LOOM_MAX_PREEMPTIONS ?= 3
 export LOOM_MAX_PREEMPTIONS
 STRESS_SECONDS ?= 5
@@ -61,7 +62,7 @@ doc-test: ## the examples in the documentation
 loom: ## every interleaving of the parts with interior concurrency
 	@[ -n "$(LOOM_CRATES)" ] || echo "skipped: no crate has tests/loom*.rs"
 	$(foreach crate,$(LOOM_CRATES),RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
-	    cargo test --release -p h5live-$(crate) --test 'loom*';)
+	    cargo test --release -p h5live-$(crate) $(LOOM_TARGETS);)
 
 stress: ## a writer and its readers in processes of their own, every value checked, with and without kills
 	cargo build --quiet -p h5live-cli
