@@ -131,15 +131,12 @@ impl Decoder<'_> {
         let Some(mut last) = samples.next().map(|first| *first & largest) else { return };
         for sample in samples {
             let mapped = *sample;
-            let upper = last > largest / 2;
-            let room = if upper { largest - last } else { last };
-            last = if mapped.div_ceil(2) > room {
-                if upper { largest.wrapping_sub(mapped) } else { mapped }
-            } else if mapped % 2 == 0 {
-                last + mapped / 2
-            } else {
-                last - mapped.div_ceil(2)
-            } & largest;
+            // Without branches, as there is no telling which way they would go.
+            let upper = (last >> (self.coding.bits - 1)).wrapping_neg() & largest;
+            let room = last ^ upper;
+            let step = mapped >> 1 ^ (mapped & 1).wrapping_neg();
+            let within = mapped.div_ceil(2) <= room;
+            last = if within { last.wrapping_add(step) } else { mapped ^ upper } & largest;
             *sample = last;
         }
     }
