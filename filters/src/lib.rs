@@ -20,6 +20,20 @@
 //! # Ok::<(), h5live_filters::Error>(())
 //! ```
 //!
+//! # Filters
+//!
+//! | number | filter | writes |
+//! |---|---|---|
+//! | 1, 2, 3 | deflate, shuffle, fletcher32 | yes |
+//! | 4 | szip, both coding methods | yes, the same bytes as libhdf5 with libaec |
+//! | 5, 6 | nbit, scaleoffset | yes, the same bytes as libhdf5; not-a-number in scaleoffset is kept, libhdf5 loses it |
+//! | 307 | bzip2 | yes |
+//! | 32000, 32004, 32015 | LZF, LZ4, Zstandard | yes |
+//! | 32001 | Blosc with BloscLZ, LZ4, Snappy, zlib, Zstandard | yes |
+//! | 32008 | bitshuffle alone, with LZ4, with Zstandard | yes |
+//! | 32013 | ZFP in every mode | no |
+//! | 32026 | Blosc2 with shuffle, bitshuffle, delta; grids of blocks are read | yes, without a grid |
+//!
 //! # Bounds
 //!
 //! Stored bytes are not trusted. A filter writes into a space whose size is known before it starts, and
