@@ -147,6 +147,16 @@ fn bounds_what_a_small_stream_expands_to() {
 }
 
 #[test]
+fn ignores_what_follows_a_compressed_stream() {
+    for filter in [spec(1, &[6]), spec(307, &[9]), spec(32004, &[]), spec(32001, &[2, 2, 4, 0, 5, 1, 1])] {
+        let pipeline = pipeline(&[filter]);
+        let (mut stored, mask) = pipeline.encode(&ramp(2000)).unwrap();
+        stored.extend_from_slice(b"garbage");
+        assert_eq!(pipeline.decode(mask, &stored, 2000).unwrap(), ramp(2000), "{pipeline:?}");
+    }
+}
+
+#[test]
 fn an_impossible_chunk_size_is_an_error() {
     let error = pipeline(&[spec(1, &[6])]).decode(0, &[0; 8], usize::MAX / 4).unwrap_err();
     assert!(matches!(error, Error::OutOfMemory(_)), "{error}");
@@ -203,4 +213,46 @@ fn a_users_filter_takes_its_place() {
     let mandatory = Pipeline::new(&[spec(300, &[7])], &registry).unwrap();
     let error = mandatory.encode(&[]).unwrap_err();
     assert!(matches!(error, Error::Filter { id: 300, fault: Fault::Incompressible, .. }), "{error}");
+}
+
+/// Runs a pipeline of its own on the chunk.
+struct Nested;
+
+impl Filter for Nested {
+    fn id(&self) -> u16 {
+        301
+    }
+
+    fn name(&self) -> &str {
+        "nested"
+    }
+
+    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault> {
+        let chunk = pipeline(&[spec(2, &[4]), spec(1, &[6])]).decode(0, input, 400).map_err(Fault::external)?;
+        output[..400].copy_from_slice(&chunk);
+        Ok(Decoded::Output(400))
+    }
+
+    fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<Encoded, Fault> {
+        let (stored, _) = pipeline(&[spec(2, &[4]), spec(1, &[6])]).encode(input).map_err(Fault::external)?;
+        output.extend(stored);
+        Ok(Encoded::Output)
+    }
+}
+
+#[test]
+fn a_filter_may_run_a_pipeline_and_threads_share_one() {
+    let mut registry = Registry::default();
+    registry.register(Nested);
+    let pipeline = Pipeline::new(&[spec(2, &[2]), spec(301, &[]), spec(3, &[])], &registry).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    let (stored, mask) = pipeline.encode(&ramp(400)).unwrap();
+                    assert_eq!(pipeline.decode(mask, &stored, 400).unwrap(), ramp(400));
+                }
+            });
+        }
+    });
 }
