@@ -24,7 +24,7 @@ use crate::{
     entry::{AnySlot, Entry, EntryId, Handle, Node, Owner},
     error::{Cycle, Error},
     primitive::atomic::Ordering::Release,
-    reentry::{Inside, enter},
+    reentry::{Inside, enter, refuse},
     stats::count,
 };
 
@@ -43,7 +43,7 @@ impl Cache {
         read: impl FnOnce() -> Result<T, E>,
     ) -> Result<Handle<T>, E> {
         let shard = self.shard(addr);
-        drop(enter(self, Inside::Load, &[Inside::Load]));
+        refuse(self, Inside::Load, &[Inside::Load]);
         loop {
             match shard.find(addr, owner) {
                 Found::Ready(slot) => {
@@ -53,9 +53,10 @@ impl Cache {
                 Found::Awaited => {}
                 Found::Missing(ticket) => {
                     count(&shard.misses, 1);
-                    let inside = enter(self, Inside::Load, &[]);
-                    let value = read()?;
-                    drop(inside);
+                    let value = {
+                        let _inside = enter(self, Inside::Load, &[]);
+                        read()?
+                    };
                     let handle = self.new_handle(addr, owner, value);
                     if !ticket.deliver(handle.erased()) {
                         handle.slot_head().gone.store(true, Release);
@@ -110,10 +111,16 @@ impl Cache {
 
     fn evict(&self, owner: Option<Owner>) {
         let held_too = self.is_read_only();
-        for shard in self.shards.iter() {
-            let evicted =
-                shard.evict(owner, held_too, |slot| Arc::strong_count(slot) == 1 || held_too && self.is_idle(slot));
-            evicted.iter().for_each(|slot| self.give_up(slot));
+        // Evicting a child lets go of its parent, so there may be more to evict then.
+        let mut found = true;
+        while found {
+            found = false;
+            for shard in self.shards.iter() {
+                let evicted =
+                    shard.evict(owner, held_too, |slot| Arc::strong_count(slot) == 1 || held_too && self.is_idle(slot));
+                found |= !evicted.is_empty() && !held_too;
+                evicted.iter().for_each(|slot| self.give_up(slot));
+            }
         }
     }
 
@@ -122,18 +129,24 @@ impl Cache {
     }
 
     /// Makes `parent` wait for `child`: as long as the child, or anything below it, is dirty, the parent is not
-    /// written. A parent stays in memory. The edge lasts until [`Cache::undepend`], or until the child is removed
-    /// or evicted; whoever changes a child declares its edges in the same operation, and declaring one again costs
-    /// little.
+    /// written. A parent stays in memory.
+    ///
+    /// The edge lasts until [`Cache::undepend`], or until the child is removed or evicted (which a clean one may be
+    /// at any time). So whoever changes an entry declares, in the same operation, all edges on the way from it to
+    /// the topmost entry that must wait; declaring one again costs little.
     ///
     /// # Errors
     /// [`Cycle`] if the child already waits for the parent, or is the parent.
-    pub fn depend(&self, parent: &impl Node, child: &impl Node, kind: EdgeKind) -> Result<(), Cycle> {
+    pub fn depend<P, C>(&self, parent: &P, child: &C, kind: EdgeKind) -> Result<(), Cycle>
+    where
+        P: Node + ?Sized,
+        C: Node + ?Sized,
+    {
         self.ledger.graph.lock().depend(&parent.link(), &child.link(), kind)
     }
 
     /// Removes the flush dependencies between `parent` and `child`, if there are any.
-    pub fn undepend(&self, parent: &impl Node, child: &impl Node) {
+    pub fn undepend<P: Node + ?Sized, C: Node + ?Sized>(&self, parent: &P, child: &C) {
         self.ledger.graph.lock().undepend(parent.id(), child.id());
     }
 

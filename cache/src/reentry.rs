@@ -1,9 +1,9 @@
 //! What a thread must not do within something else. It would deadlock once in a while; debug builds panic always.
 
 #[cfg(all(debug_assertions, not(loom)))]
-pub(crate) use debug::{Mark, enter};
+pub(crate) use debug::{Mark, enter, refuse};
 #[cfg(any(not(debug_assertions), loom))]
-pub(crate) use release::{Mark, enter};
+pub(crate) use release::{Mark, enter, refuse};
 
 /// What a thread is inside of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,8 @@ mod release {
     pub(crate) fn enter<T>(_: &T, _: Inside, _: &[Inside]) -> Mark {
         Mark
     }
+
+    pub(crate) fn refuse<T>(_: &T, _: Inside, _: &[Inside]) {}
 }
 
 #[cfg(all(debug_assertions, not(loom)))]
@@ -45,17 +47,21 @@ mod debug {
         _same_thread: PhantomData<*const ()>,
     }
 
+    /// The thread goes inside, which it must not within what is `forbidden`.
     pub(crate) fn enter<T>(cache: &T, inside: Inside, forbidden: &[Inside]) -> Mark {
-        let cache = from_ref(cache).addr();
-        let what = (cache, inside);
-        INSIDE.with_borrow_mut(|all| {
-            let outer = all.iter().find(|(of, outer)| *of == cache && forbidden.contains(outer));
-            if let Some((_, outer)) = outer {
-                panic!("{inside:?} within {outer:?} of the same cache and thread: this would deadlock");
-            }
-            all.push(what);
-        });
+        refuse(cache, inside, forbidden);
+        let what = (from_ref(cache).addr(), inside);
+        INSIDE.with_borrow_mut(|all| all.push(what));
         Mark { what, _same_thread: PhantomData }
+    }
+
+    pub(crate) fn refuse<T>(cache: &T, inside: Inside, forbidden: &[Inside]) {
+        let cache = from_ref(cache).addr();
+        let outer =
+            INSIDE.with_borrow(|all| all.iter().copied().find(|(of, outer)| *of == cache && forbidden.contains(outer)));
+        if let Some((_, outer)) = outer {
+            panic!("{inside:?} within {outer:?} of the same cache and thread: this would deadlock");
+        }
     }
 
     impl Drop for Mark {
