@@ -23,7 +23,7 @@ pub enum Outcome {
 pub enum Error {
     /// The library refused something; it names the file and the object.
     #[error(transparent)]
-    File(#[from] std::convert::Infallible),
+    File(#[from] h5live::Error),
     /// A file cannot be read.
     #[error("{}: {source}", path.display())]
     Path {
@@ -64,6 +64,15 @@ pub enum Error {
         /// Bytes of a frame.
         expected: usize,
     },
+    /// A frame is larger than a chunk can be.
+    #[error("frames of shape {shape:?} have more than 4 GiB")]
+    FrameTooLarge {
+        /// The shape (elements).
+        shape: Vec<u64>,
+    },
+    /// A type was given for a column that does not come in.
+    #[error("standard input: there is no column {0:?}")]
+    NoColumn(String),
     /// A process of a run cannot be started or ended.
     #[error("a process of this run: {0}")]
     Process(#[source] io::Error),

@@ -1,7 +1,5 @@
 //! The `h5live` command.
 
-#![allow(dead_code, unused_imports)]
-
 use std::process::ExitCode;
 
 use h5live_model as model;
@@ -10,8 +8,12 @@ mod args;
 mod demo;
 mod dump;
 mod error;
+mod live;
+mod ls;
 mod manifest;
+mod open;
 mod output;
+mod progress;
 mod record;
 mod stress;
 mod value;

@@ -22,12 +22,12 @@ impl Output {
         writeln!(self.0, "{line}").map_err(Error::Output)
     }
 
-    /// Writes text as it is.
+    /// Writes bytes as they are.
     ///
     /// # Errors
     /// [`Error::Output`].
-    pub fn text(&mut self, text: impl Display) -> Result<()> {
-        write!(self.0, "{text}").map_err(Error::Output)
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.0.write_all(bytes).map_err(Error::Output)
     }
 
     /// Hands on what was written.

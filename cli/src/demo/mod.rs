@@ -1,3 +1,199 @@
 //! `h5live demo`: this machine's own metrics in a live file, followed by two other processes.
 
 mod machine;
+mod picture;
+mod row;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use h5live::{Dataset, File, FixedStr};
+
+use crate::error::{Error, Outcome, Result};
+use crate::live::latency::{Latencies, duration_text};
+use crate::live::message::{Extents, Message, now};
+use crate::live::processes::{end_of_input, interruption};
+use crate::live::reader::Reader;
+use crate::live::troupe::Troupe;
+use crate::open;
+use crate::output::Output;
+use crate::watch::screen::Screen;
+use crate::watch::{length, newest, seconds};
+
+use machine::{METRICS, Machine};
+
+/// The dataset of the demo.
+const DATASET: &str = "machine/samples";
+/// Rows of a chunk.
+const CHUNK_ROWS: u64 = 512;
+/// Processes that follow.
+const READERS: usize = 2;
+
+/// Writes this machine's metrics into a live file for some seconds, with two processes that follow and check it
+#[derive(Debug, clap::Args)]
+pub struct Demo {
+    /// The file, which is replaced; by default one in the folder for temporary files
+    file: Option<PathBuf>,
+    /// How long it goes on
+    #[arg(long, default_value_t = 10.0, value_parser = seconds)]
+    seconds: f64,
+    /// Samples in a second, each flushed at once
+    #[arg(long, default_value_t = 1000.0, value_parser = seconds)]
+    rate: f64,
+    /// For programs: the summary as JSON
+    #[arg(long)]
+    json: bool,
+    /// What this process does in a demo that another one has started
+    #[arg(long, hide = true, value_enum)]
+    role: Option<Role>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Role {
+    Writer,
+    Reader,
+}
+
+impl Demo {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// As [`crate::error::Error`] says.
+    pub fn run(self) -> Result<Outcome> {
+        let path = self.file.clone().unwrap_or_else(|| std::env::temp_dir().join("h5live-demo.h5"));
+        match self.role {
+            Some(Role::Writer) => write(&path, self.rate, &end_of_input()).map(|()| Outcome::Clean),
+            Some(Role::Reader) => {
+                let check = |_: usize, first: u64, rows: &[u8]| row::fault(first, rows);
+                Reader::new(&path, &[DATASET], &check).run(&end_of_input()).map(|()| Outcome::Clean)
+            }
+            None => self.direct(&path),
+        }
+    }
+
+    fn direct(&self, path: &Path) -> Result<Outcome> {
+        create(path)?;
+        let interrupted = interruption();
+        let rate = self.rate.to_string();
+        let mut troupe = Troupe::new(path, &["demo", "--role=writer", "--rate", &rate]);
+        if troupe.start_writer().map_err(Error::Process)? {
+            for _ in 0..READERS {
+                troupe.start_reader(&["demo", "--role=reader"]).map_err(Error::Process)?;
+            }
+            self.show(path, &mut troupe, &interrupted)?;
+        }
+        troupe.finish().map_err(Error::Process)?;
+        self.sum_up(path, &troupe)?;
+        Ok(if troupe.violations.is_empty() { Outcome::Clean } else { Outcome::Findings })
+    }
+
+    /// Follows the file like any other reader, and draws what it sees.
+    fn show(&self, path: &Path, troupe: &mut Troupe, interrupted: &AtomicBool) -> Result<()> {
+        let file = open::for_reading(path)?;
+        let dataset = file.dataset(DATASET)?;
+        let mut screen = Screen::of_terminal();
+        let interval = Duration::from_millis(if screen.is_some() { 100 } else { 1000 });
+        let until = Instant::now() + Duration::from_secs_f64(self.seconds);
+        while Instant::now() < until && !troupe.writer_is_gone() && !interrupted.load(Ordering::Acquire) {
+            troupe.listen(interval.min(until.saturating_duration_since(Instant::now())));
+            dataset.refresh()?;
+            let rows = length(&dataset)?;
+            let seen: Vec<_> =
+                troupe.stories.iter().map(|s| s.seen.last().and_then(|s| s.rows.first()).unwrap_or(&0)).collect();
+            let state =
+                format!("{rows} rows written, seen by the readers: {seen:?}, {} violations", troupe.violations.len());
+            match &mut screen {
+                Some(screen) => {
+                    let width = Screen::width();
+                    let wanted = (width * picture::ROWS_PER_CHARACTER) as u64;
+                    let (_, stored) = newest(&dataset, &*dataset.spec()?, rows.saturating_sub(wanted), rows)?;
+                    let mut lines = vec![format!("{}:/{DATASET}", path.display())];
+                    lines.extend(picture::lines(&stored, width));
+                    lines.push(state);
+                    screen.draw(&lines)?;
+                }
+                // The answer of a program for programs has no lines in between.
+                None if self.json => {}
+                None => {
+                    let mut out = Output::stdout();
+                    out.line(state)?;
+                    out.flush()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sum_up(&self, path: &Path, troupe: &Troupe) -> Result<()> {
+        let written = troupe.flushed_rows().first().copied().unwrap_or(0);
+        let readers = troupe.readers(0);
+        let all = Latencies::merged(readers.iter().map(|(_, latencies)| latencies.clone()));
+        let (median, worst) = (all.quantile(0.5), all.quantile(1.0));
+        let violations: Vec<_> =
+            troupe.violations.iter().map(|v| format!("{}: {}", v.invariant.name(), v.detail)).collect();
+        let mut out = Output::stdout();
+        if self.json {
+            out.line(serde_json::json!({
+                "file": path,
+                "rows": written,
+                "seen": readers.iter().map(|(work, _)| work.rows).collect::<Vec<_>>(),
+                "flush_to_visible_us": { "median": median.map(|n| n as f64 / 1e3), "worst": worst.map(|n| n as f64 / 1e3) },
+                "violations": violations,
+            }))?;
+            return out.flush();
+        }
+        out.line(format_args!("rows written      {written}"))?;
+        for (i, (work, _)) in readers.iter().enumerate() {
+            out.line(format_args!("seen by reader {}  {}, and {} of them twice", i + 1, work.rows, work.rereads))?;
+        }
+        if let (Some(median), Some(worst)) = (median, worst) {
+            let (median, worst) = (duration_text(median), duration_text(worst));
+            out.line(format_args!("flush to visible  median {median}, worst {worst}"))?;
+        }
+        for violation in &violations {
+            out.line(format_args!("violation of {violation}"))?;
+        }
+        out.line(format_args!("violations        {}", violations.len()))?;
+        out.line(format_args!("try               h5live ls {}", path.display()))?;
+        out.flush()
+    }
+}
+
+/// Makes the file, with its dataset still empty.
+fn create(path: &Path) -> Result<()> {
+    let file = File::create(path)?;
+    let samples = file.root().new_dataset_of(row::datatype()).growing(&[]).chunk(&[CHUNK_ROWS]).create(DATASET)?;
+    let units = METRICS.iter().filter(|(_, unit)| !unit.is_empty());
+    for (name, unit) in units.filter_map(|(name, unit)| Some((name, FixedStr::<8>::new(unit)?))) {
+        samples.set_attribute(&format!("unit of {name}"), &unit)?;
+    }
+    Ok(file.close()?)
+}
+
+/// Appends a sample of the machine `rate` times in a second, each flushed at once, until `stop` is set.
+fn write(path: &Path, rate: f64, stop: &AtomicBool) -> Result<()> {
+    let mut machine = Machine::open().map_err(Error::Machine)?;
+    let file = File::options().swmr_write().open(path)?;
+    let samples: Dataset = file.dataset(DATASET)?;
+    let mut out = Output::stdout();
+    let pause = Duration::from_secs_f64(1.0 / rate);
+    let mut next = Instant::now();
+    for index in length(&samples)?.. {
+        if stop.load(Ordering::Acquire) {
+            break;
+        }
+        let sample = machine.sample().map_err(Error::Machine)?;
+        samples.append_raw(&row::encode(index, now(), &sample))?;
+        let at = now();
+        samples.flush()?;
+        out.line(Message::Flushed(Extents { at, rows: vec![index + 1] }))?;
+        out.flush()?;
+        next += pause;
+        thread::sleep(next.saturating_duration_since(Instant::now()));
+        // Time that was lost is not made up for.
+        next = next.max(Instant::now());
+    }
+    Ok(file.close()?)
+}

@@ -1,25 +1,39 @@
 //! `h5live dump`: values, or the bytes of a structure.
 
 mod bytes;
+mod values;
 
 use std::path::PathBuf;
 
+use h5live_format::dump::Dump as Structure;
+
 use crate::error::{Outcome, Result};
+use crate::open;
 use crate::output::Output;
 
-use bytes::{Bytes, Structure};
+use bytes::Bytes;
+use values::{Rows, Style};
 
 /// Prints values, or the structure at an offset field by field
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["path", "bytes"]))]
 pub struct Dump {
     /// The file
     file: PathBuf,
+    /// A dataset, or an attribute as OBJECT@NAME
+    path: Option<String>,
+    /// Only these rows: A..B, A.., ..B, A, or -N for the last N
+    #[arg(long, default_value = "0..", allow_hyphen_values = true)]
+    rows: Rows,
     /// The structure that begins here (bytes from the start of the file; 0x... for hexadecimal)
     #[arg(long, value_name = "OFFSET", value_parser = offset)]
-    bytes: u64,
-    /// For programs: JSON
-    #[arg(long)]
+    bytes: Option<u64>,
+    /// For programs: JSON, a row per line
+    #[arg(long, conflicts_with = "raw")]
     json: bool,
+    /// For programs: the elements as the file has them, and nothing else
+    #[arg(long)]
+    raw: bool,
 }
 
 fn offset(text: &str) -> Result<u64, std::num::ParseIntError> {
@@ -35,15 +49,46 @@ impl Dump {
     /// # Errors
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
-        let structure = Bytes::open(&self.file)?.structure_at(self.bytes)?;
         let mut out = Output::stdout();
-        if self.json {
-            out.line(json(&structure, self.bytes))?;
-        } else {
-            print(&structure, self.bytes, &mut out)?;
-        }
+        let outcome = match (self.bytes, &self.path) {
+            (Some(offset), _) => self.structure(offset, &mut out)?,
+            (None, path) => self.values(path.as_deref().unwrap_or("/"), &mut out)?,
+        };
         out.flush()?;
-        Ok(if structure.fault.is_some() { Outcome::Findings } else { Outcome::Clean })
+        Ok(outcome)
+    }
+
+    fn structure(&self, offset: u64, out: &mut Output) -> Result<Outcome> {
+        let structure = Bytes::open(&self.file)?.structure_at(offset)?;
+        if self.json {
+            out.line(json(&structure, offset))?;
+        } else {
+            print(&structure, offset, out)?;
+        }
+        Ok(if structure.result.is_err() { Outcome::Findings } else { Outcome::Clean })
+    }
+
+    fn values(&self, path: &str, out: &mut Output) -> Result<Outcome> {
+        let file = open::for_reading(&self.file)?;
+        let style = match (self.raw, self.json) {
+            (true, _) => Style::Raw,
+            (_, true) => Style::Json,
+            _ => Style::Text,
+        };
+        // A dataset may well have an @ in its name; only where there is none, an attribute is meant.
+        match (file.dataset(path), path.rsplit_once('@')) {
+            (Err(error), Some((object, name))) if error.is_not_found() => {
+                let attribute = match file.object(if object.is_empty() { "/" } else { object })? {
+                    h5live::Object::Group(group) => group.attribute(name)?,
+                    h5live::Object::Dataset(dataset) => dataset.attribute(name)?,
+                    h5live::Object::Datatype(datatype) => datatype.attribute(name)?,
+                    _ => return Err(error.into()),
+                };
+                values::attribute(&file, &attribute, style, out)?;
+            }
+            (dataset, _) => values::dataset(&dataset?, self.rows, style, out)?,
+        }
+        Ok(Outcome::Clean)
     }
 }
 
@@ -58,9 +103,9 @@ fn print(structure: &Structure, offset: u64, out: &mut Output) -> Result<()> {
         let at = offset.saturating_add(field.at as u64);
         out.line(format_args!("    {at:#010x} {:>6}  {:<30} {}", field.size, field.field, field.value))?;
     }
-    match &structure.fault {
-        Some(fault) => out.line(format_args!("  broken: {fault}")),
-        None => Ok(()),
+    match &structure.result {
+        Err(fault) => out.line(format_args!("  broken: {fault}")),
+        Ok(()) => Ok(()),
     }
 }
 
@@ -78,6 +123,6 @@ fn json(structure: &Structure, offset: u64) -> serde_json::Value {
         "structure": structure.name,
         "offset": offset,
         "fields": structure.fields.iter().map(field).collect::<Vec<_>>(),
-        "fault": structure.fault.as_ref().map(ToString::to_string),
+        "fault": structure.result.as_ref().err().map(ToString::to_string),
     })
 }

@@ -5,8 +5,53 @@ mod columns;
 mod escape;
 mod render;
 mod type_text;
-mod walk;
+pub mod walk;
+
+use std::path::PathBuf;
+
+use h5live::Object;
+
+use crate::error::{Outcome, Result};
+use crate::model::{ObjectId, Selection};
+use crate::output::Output;
+use crate::{open, progress};
 
 pub use columns::{space_text, storage_text};
-pub use escape::escape;
 pub use type_text::{integer as integer_of, type_text};
+
+use render::Renderer;
+use walk::Listing;
+
+/// Prints everything in a file as text that does not depend on how it is stored
+#[derive(Debug, clap::Args)]
+pub struct Manifest {
+    /// The file
+    file: PathBuf,
+}
+
+impl Manifest {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// As [`crate::error::Error`] says.
+    pub fn run(self) -> Result<Outcome> {
+        let file = open::for_reading(&self.file)?;
+        let root = file.root();
+        // Damage below the root ends nothing, but without the root there is nothing to list.
+        root.links()?;
+        let listing = Listing::of(file.store(), root.id(), b"/");
+        let read = |id: ObjectId, selection: &Selection| match root.object_by_id(id, "") {
+            Ok(Object::Dataset(dataset)) => dataset.read_raw(selection).ok(),
+            _ => None,
+        };
+        let mut out = Output::stdout();
+        let bar = progress::bar(listing.lines.len(), "objects");
+        for line in Renderer::new(file.store(), &listing, &read).lines() {
+            out.line(line)?;
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        out.flush()?;
+        Ok(Outcome::Clean)
+    }
+}

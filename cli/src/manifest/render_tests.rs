@@ -1,8 +1,7 @@
 use super::*;
 use crate::model::memory::MemoryStore;
 use crate::model::{
-    Attribute, ByteOrder, Chunks, Fill, Layout, LinkTarget, Name, ObjectKind, ObjectSpec, Reference, Shape, Sign,
-    VarLen,
+    Attribute, ByteOrder, Fill, Layout, LinkTarget, Name, ObjectKind, ObjectSpec, Reference, Shape, Sign, VarLen,
 };
 
 fn u16be() -> Datatype {
@@ -23,7 +22,7 @@ fn create(store: &MemoryStore, parent: ObjectId, name: &str, spec: DatasetSpec, 
 
 /// The manifest of a store whose datasets are all of one chunk and small.
 fn manifest(store: &MemoryStore) -> Vec<String> {
-    let listing = Listing::of(store);
+    let listing = Listing::of(store, store.root(), b"/");
     let read = |id, selection: &Selection| {
         assert_eq!(*selection, Selection::All);
         let chunks = store.dataset(id).ok()?;

@@ -37,12 +37,12 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Lists everything that can be reached from the root.
-    pub fn of(store: &dyn Objects) -> Self {
+    /// Lists everything that can be reached from an object, which is called `path`.
+    pub fn of(store: &dyn Objects, start: ObjectId, path: &[u8]) -> Self {
         let mut listing = Listing::default();
         // An explicit stack: a chain of a million groups must not exhaust the thread's.
         let mut stack = Vec::new();
-        stack.extend(listing.object(store, store.root(), b"/"));
+        stack.extend(listing.object(store, start, path));
         while let Some(level) = stack.last_mut() {
             let Some(link) = level.links.pop() else {
                 stack.pop();

@@ -1,5 +1,251 @@
 //! `h5live record`: appends what comes in on standard input to a live file.
 
 pub mod input;
-pub mod kind;
+mod kind;
+mod reader;
 pub mod row;
+mod sink;
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+
+use crate::error::{Error, Outcome, Result};
+use crate::live::processes::interruption;
+use crate::progress;
+
+use kind::Kind;
+use reader::{Event, Format};
+use row::{Cell, Column, RowType};
+use sink::{Sink, Storage};
+
+/// Rows from which the types of columns are inferred, if so many come soon enough.
+const SAMPLE_ROWS: usize = 100;
+/// How long the types of columns may stay open after the first row.
+const SAMPLE_TIME: Duration = Duration::from_secs(1);
+/// After this long without input, what there is is flushed.
+const IDLE: Duration = Duration::from_millis(50);
+
+/// Appends rows from standard input to a dataset that other processes can follow meanwhile
+#[derive(Debug, clap::Args)]
+pub struct Record {
+    /// The file; made if it is not there
+    file: PathBuf,
+    /// The dataset; made if it is not there
+    path: String,
+    /// What comes in
+    #[arg(long, value_enum, default_value_t = InputFormat::Csv)]
+    format: InputFormat,
+    /// What separates the fields of CSV
+    #[arg(long, default_value = ",", value_parser = delimiter)]
+    delimiter: u8,
+    /// Types of columns as NAME=TYPE,...: i8 to i64, u8 to u64, f32, f64 (with `be` for big-endian), bool, str1 to
+    /// str65535; those of other columns are inferred from what comes in first
+    #[arg(long, value_delimiter = ',', value_parser = named_kind)]
+    types: Vec<Column>,
+    /// The type of an element of a raw frame
+    #[arg(long, required_if_eq("format", "raw"))]
+    dtype: Option<Kind>,
+    /// The shape of a raw frame, as ROWS,COLUMNS,...
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
+    shape: Vec<u64>,
+    /// Flush after so many rows, and whenever the input rests
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    every: u64,
+    /// Rows of a chunk of a new dataset
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    chunk: Option<u64>,
+    /// Shuffle and deflate the chunks of a new dataset, from 1 (fast) to 9 (small)
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=9))]
+    deflate: Option<u32>,
+    /// For programs: at the end, the number of rows as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum InputFormat {
+    /// Rows of CSV after a header line
+    Csv,
+    /// A JSON object per line
+    Ndjson,
+    /// Frames of numbers of one type, one after the other
+    Raw,
+}
+
+fn delimiter(text: &str) -> Result<u8, &'static str> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [byte] => Ok(*byte),
+        _ => Err("a delimiter is one character, or \\t"),
+    }
+}
+
+fn named_kind(text: &str) -> Result<Column, Box<dyn std::error::Error + Send + Sync>> {
+    let (name, kind) = text.rsplit_once('=').ok_or("a type of a column is NAME=TYPE")?;
+    Ok(Column { name: name.to_owned(), kind: kind.parse()? })
+}
+
+impl Record {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// As [`crate::error::Error`] says; all rows before the error are in the file.
+    pub fn run(self) -> Result<Outcome> {
+        let interrupted = interruption();
+        let format = match (self.format, self.dtype) {
+            (InputFormat::Raw, Some(kind)) => Format::Raw(self.frame_bytes(kind)?),
+            (InputFormat::Ndjson, _) => Format::Ndjson,
+            (InputFormat::Csv | InputFormat::Raw, _) => Format::Csv(self.delimiter),
+        };
+        let mut recording = Recording::new(&self);
+        let events = reader::start(format, std::io::stdin());
+        let ended = loop {
+            if interrupted.load(Ordering::Acquire) {
+                break Ok(());
+            }
+            match events.recv_timeout(IDLE) {
+                Ok(Event::Failed(error)) => break Err(error),
+                Ok(event) => {
+                    if let Err(error) = recording.take(event) {
+                        break Err(error);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Err(error) = recording.rest() {
+                        break Err(error);
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => break Ok(()),
+            }
+        };
+        // Whatever ended the input, what came before it is kept.
+        let closed = recording.close();
+        ended?;
+        let rows = closed?;
+        if self.json {
+            let mut out = crate::output::Output::stdout();
+            out.line(serde_json::json!({ "file": self.file, "path": self.path, "rows": rows }))?;
+            out.flush()?;
+        }
+        Ok(Outcome::Clean)
+    }
+
+    fn frame_bytes(&self, kind: Kind) -> Result<usize> {
+        let bytes = self.shape.iter().try_fold(u64::from(kind.size()), |n, d| n.checked_mul(*d));
+        let fits = bytes.filter(|n| *n <= u64::from(u32::MAX)).and_then(|n| usize::try_from(n).ok());
+        fits.ok_or_else(|| Error::FrameTooLarge { shape: self.shape.clone() })
+    }
+
+    fn storage(&self) -> Storage {
+        Storage { chunk_rows: self.chunk, deflate: self.deflate }
+    }
+
+    fn open(&self, datatype: &crate::model::Datatype, row: &[u64]) -> Result<Sink> {
+        Sink::open(&self.file, &self.path, datatype, row, self.storage(), self.every)
+    }
+}
+
+/// Where a recording stands.
+struct Recording<'a> {
+    options: &'a Record,
+    names: Vec<String>,
+    /// Rows that wait for the types of their columns.
+    sample: Vec<Vec<Cell>>,
+    since: Option<Instant>,
+    table: Option<RowType>,
+    sink: Option<Sink>,
+    bar: ProgressBar,
+}
+
+impl<'a> Recording<'a> {
+    fn new(options: &'a Record) -> Self {
+        Recording {
+            options,
+            names: Vec::new(),
+            sample: Vec::new(),
+            since: None,
+            table: None,
+            sink: None,
+            bar: progress::counter("rows"),
+        }
+    }
+
+    fn take(&mut self, event: Event) -> Result<()> {
+        match event {
+            Event::Columns(names) => {
+                self.names = names;
+                let unknown = |column: &&Column| !self.names.contains(&column.name);
+                match self.options.types.iter().find(unknown) {
+                    Some(column) => Err(Error::NoColumn(column.name.clone())),
+                    None => Ok(()),
+                }
+            }
+            Event::Row(cells) if self.table.is_none() => {
+                self.sample.push(cells);
+                let since = *self.since.get_or_insert_with(Instant::now);
+                if self.sample.len() >= SAMPLE_ROWS || since.elapsed() >= SAMPLE_TIME { self.begin() } else { Ok(()) }
+            }
+            Event::Row(cells) => self.store(&cells),
+            Event::Frame(bytes) => {
+                if self.sink.is_none() {
+                    let kind = self.options.dtype.unwrap_or(Kind::F64);
+                    self.sink = Some(self.options.open(&kind.datatype(), &self.options.shape)?);
+                }
+                self.push(|out| {
+                    out.extend_from_slice(&bytes);
+                    Ok(())
+                })
+            }
+            Event::Failed(error) => Err(error),
+        }
+    }
+
+    /// The input rests.
+    fn rest(&mut self) -> Result<()> {
+        if self.table.is_none() && self.since.is_some_and(|since| since.elapsed() >= SAMPLE_TIME) {
+            self.begin()?;
+        }
+        self.sink.as_mut().map_or(Ok(()), Sink::flush)
+    }
+
+    /// Decides on the types of the columns, and stores the rows that waited for it.
+    fn begin(&mut self) -> Result<()> {
+        let inferred = RowType::inferred(&self.names, &self.sample);
+        let given =
+            |column: &Column| self.options.types.iter().find(|c| c.name == column.name).unwrap_or(column).clone();
+        let table = RowType::new(inferred.columns().iter().map(given).collect());
+        self.sink = Some(self.options.open(&table.datatype(), &[])?);
+        self.table = Some(table);
+        std::mem::take(&mut self.sample).iter().try_for_each(|cells| self.store(cells))
+    }
+
+    fn store(&mut self, cells: &[Cell]) -> Result<()> {
+        let (Some(table), Some(sink)) = (&self.table, &mut self.sink) else {
+            return Ok(());
+        };
+        let row = sink.rows() + 1;
+        sink.push(|out| table.encode(cells, out).map_err(|source| Error::Row { row, source }))?;
+        self.bar.inc(1);
+        Ok(())
+    }
+
+    fn push(&mut self, encode: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+        if let Some(sink) = &mut self.sink {
+            sink.push(encode)?;
+            self.bar.inc(1);
+        }
+        Ok(())
+    }
+
+    /// Stores what still waits and closes the file; the number of rows recorded.
+    fn close(mut self) -> Result<u64> {
+        let begun = if self.table.is_none() && !self.names.is_empty() { self.begin() } else { Ok(()) };
+        let closed = self.sink.take().map_or(Ok(0), Sink::close);
+        self.bar.finish_and_clear();
+        begun.and(closed)
+    }
+}

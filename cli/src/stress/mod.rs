@@ -1,6 +1,172 @@
 //! `h5live stress`: a writer and readers in processes of their own, every value checked against a rule.
 
-mod latency;
-mod message;
 mod report;
 mod rule;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Outcome, Result};
+use crate::live::message::Invariant;
+use crate::live::processes::{end_of_input, interruption};
+use crate::live::reader::Reader;
+use crate::live::troupe::Troupe;
+use crate::output::Output;
+use crate::watch::{length, newest, seconds};
+use crate::{open, progress};
+
+use report::{Report, Written};
+use rule::all_series;
+
+/// How long a writer lives before it is killed.
+const LIFE: Duration = Duration::from_secs(1);
+/// Rows at the end of each dataset that are checked after each kill.
+const TAIL: u64 = 200;
+
+/// Lets processes write and read one file at once, and checks every value that is seen
+#[derive(Debug, clap::Args)]
+pub struct Stress {
+    /// The file; a temporary one if it is not said. It is replaced
+    file: Option<PathBuf>,
+    /// Processes that read
+    #[arg(long, default_value_t = 2)]
+    readers: usize,
+    /// How long it goes on
+    #[arg(long, default_value_t = 10.0, value_parser = seconds)]
+    seconds: f64,
+    /// Kill the writer every second, and see that nothing flushed is lost
+    #[arg(long)]
+    kill: bool,
+    /// The seed from which all values follow
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Flushes that the writer attempts in a second
+    #[arg(long, default_value_t = 1000.0, value_parser = seconds)]
+    rate: f64,
+    /// For programs: the report as JSON
+    #[arg(long)]
+    json: bool,
+    /// What this process does in a run that another one has started
+    #[arg(long, hide = true, value_enum)]
+    role: Option<Role>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Role {
+    Writer,
+    Reader,
+}
+
+impl Stress {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// As [`crate::error::Error`] says.
+    pub fn run(self) -> Result<Outcome> {
+        let temporary = std::env::temp_dir().join(format!("h5live-stress-{}.h5", std::process::id()));
+        let path = self.file.clone().unwrap_or_else(|| temporary.clone());
+        match self.role {
+            Some(Role::Writer) => writer::run(&path, self.seed, self.rate, &end_of_input()).map(|()| Outcome::Clean),
+            Some(Role::Reader) => self.read(&path).map(|()| Outcome::Clean),
+            None => {
+                let report = self.direct(&path)?;
+                let mut out = Output::stdout();
+                if self.json {
+                    out.line(report.json())?
+                } else {
+                    out.line(&report)?
+                }
+                out.flush()?;
+                if !report.violations.is_empty() {
+                    eprintln!("h5live: {}: kept, for there are violations", path.display());
+                    return Ok(Outcome::Findings);
+                }
+                // Nobody needs it any more; if it stays, no harm is done.
+                let _ = if self.file.is_none() { std::fs::remove_file(&path) } else { Ok(()) };
+                Ok(Outcome::Clean)
+            }
+        }
+    }
+
+    fn read(&self, path: &Path) -> Result<()> {
+        let all = all_series();
+        let names: Vec<_> = all.iter().map(|series| series.name).collect();
+        let check = |i: usize, first: u64, stored: &[u8]| {
+            let difference = all.get(i)?.first_difference(self.seed, first, stored)?;
+            Some(difference.to_string())
+        };
+        Reader::new(path, &names, &check).run(&end_of_input())
+    }
+
+    /// Starts the processes, kills the writer now and then if asked to, and gathers what they say.
+    fn direct(&self, path: &Path) -> Result<Report> {
+        writer::create(path)?;
+        let interrupted = interruption();
+        let (seed, rate) = (self.seed.to_string(), self.rate.to_string());
+        let mut troupe = Troupe::new(path, &["stress", "--role=writer", "--seed", &seed, "--rate", &rate]);
+        let begin = Instant::now();
+        let length = Duration::from_secs_f64(self.seconds);
+        let mut kills = 0;
+        let mut going = troupe.start_writer().map_err(Error::Process)?;
+        for _ in 0..self.readers {
+            troupe.start_reader(&["stress", "--role=reader", "--seed", &seed]).map_err(Error::Process)?;
+        }
+        let bar = progress::bar(self.seconds.ceil() as usize, "seconds");
+        let mut next_kill = Instant::now() + LIFE;
+        while going && begin.elapsed() < length && !interrupted.load(std::sync::atomic::Ordering::Acquire) {
+            troupe.listen(Duration::from_millis(20).min(length.saturating_sub(begin.elapsed())));
+            bar.set_position(begin.elapsed().as_secs());
+            if troupe.writer_is_gone() {
+                troupe.violation(Invariant::Progress, "the writer has ended too early");
+                break;
+            }
+            if self.kill && Instant::now() >= next_kill {
+                troupe.kill_writer().map_err(Error::Process)?;
+                kills += 1;
+                self.after_death(path, &mut troupe);
+                going = troupe.start_writer().map_err(Error::Process)?;
+                next_kill = Instant::now() + LIFE;
+            }
+        }
+        troupe.finish().map_err(Error::Process)?;
+        bar.finish_and_clear();
+        self.after_death(path, &mut troupe);
+        let all = all_series();
+        let rows = troupe.flushed_rows();
+        Ok(Report {
+            seed: self.seed,
+            seconds: begin.elapsed().as_secs_f64(),
+            written: Written {
+                rows: rows.iter().sum(),
+                bytes: rows.iter().zip(&all).map(|(rows, series)| rows * series.row_bytes() as u64).sum(),
+                flushes: troupe.flushes.len() as u64,
+                kills,
+            },
+            readers: troupe.readers(0),
+            violations: troupe.violations,
+        })
+    }
+
+    /// The file of a writer that is gone must open at once, with everything flushed.
+    fn after_death(&self, path: &Path, troupe: &mut Troupe) {
+        let flushed = troupe.flushed_rows().to_vec();
+        for (series, flushed) in all_series().iter().zip(flushed) {
+            let look = || -> Result<Option<String>> {
+                let file = open::for_reading(path)?;
+                let dataset = file.dataset(series.name)?;
+                let rows = length(&dataset)?;
+                if rows < flushed {
+                    return Ok(Some(format!("{rows} of {flushed} flushed rows")));
+                }
+                let (first, stored) = newest(&dataset, &*dataset.spec()?, rows.saturating_sub(TAIL), rows)?;
+                Ok(series.first_difference(self.seed, first, &stored).map(|difference| difference.to_string()))
+            };
+            match look() {
+                Ok(None) => {}
+                Ok(Some(detail)) => troupe.violation(Invariant::ProcessDeath, &format!("/{}: {detail}", series.name)),
+                Err(error) => troupe.violation(Invariant::ProcessDeath, &error.to_string()),
+            }
+        }
+    }
+}

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde_json::json;
 
-use super::latency::{Latencies, duration_text};
-use super::message::{Violation, Work};
+use crate::live::latency::{Latencies, duration_text};
+use crate::live::message::{Violation, Work};
 
 /// What the writer did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -111,8 +111,8 @@ impl fmt::Display for Report {
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::Invariant;
     use super::*;
+    use crate::live::message::Invariant;
 
     fn sample() -> Report {
         Report {

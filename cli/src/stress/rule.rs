@@ -1,5 +1,7 @@
 //! The rule that says which value every element of a stress file has.
 
+use std::fmt;
+
 use crate::model::{ByteOrder, CharacterSet, Compound, Datatype, Member, Sign};
 
 /// A dataset of the stress file.
@@ -60,7 +62,8 @@ impl Series {
         while out.len() < end {
             state = mix(state);
             let bytes = (state | 0x0101_0101_0101_0101).to_le_bytes();
-            out.extend(bytes.iter().take(end - out.len()));
+            // Four times the same, so that compression has something to do.
+            out.extend(bytes.iter().cycle().take(32.min(end - out.len())));
         }
     }
 
@@ -90,8 +93,16 @@ pub struct Difference {
     pub fill: bool,
 }
 
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference { row, at, fill } = self;
+        let what = if *fill { "a fill value or nothing" } else { "another value" };
+        write!(f, "row {row} has {what} at byte {at}")
+    }
+}
+
 /// A permutation of the 64-bit numbers that looks random (the finaliser of SplitMix64).
-fn mix(number: u64) -> u64 {
+pub fn mix(number: u64) -> u64 {
     let n = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let n = (n ^ (n >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let n = (n ^ (n >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

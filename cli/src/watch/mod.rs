@@ -1,4 +1,196 @@
 //! `h5live watch`: follows a dataset that another process is writing.
 
 mod image;
+pub mod screen;
+pub mod series;
 mod spark;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use h5live::Dataset;
+
+use crate::error::{Outcome, Result};
+use crate::live::processes::interruption;
+use crate::model::{DatasetSpec, Selection};
+use crate::open::{self, Heaps};
+use crate::output::Output;
+use crate::value::Value;
+
+use screen::Screen;
+use series::Picture;
+
+/// A pause between two looks at the file while nothing is to be shown.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Rows that are read at a time.
+const BLOCK_ROWS: u64 = 1024;
+
+/// Follows a dataset that another process is writing
+#[derive(Debug, clap::Args)]
+pub struct Watch {
+    /// The file
+    file: PathBuf,
+    /// The dataset
+    path: String,
+    /// Seconds between two pictures or lines
+    #[arg(long, default_value_t = 0.5, value_parser = seconds)]
+    interval: f64,
+    /// Newest rows that are shown as text
+    #[arg(long, default_value_t = 3)]
+    rows: u64,
+    /// End after so many seconds; otherwise when the writer ends, or at Ctrl-C
+    #[arg(long, value_parser = seconds)]
+    seconds: Option<f64>,
+    /// For programs: every new row as a line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A number of seconds.
+pub fn seconds(text: &str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|s: &f64| *s > 0.0 && *s <= 1e9).ok_or("a number of seconds above 0")
+}
+
+impl Watch {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// As [`crate::error::Error`] says.
+    pub fn run(self) -> Result<Outcome> {
+        let interrupted = interruption();
+        let file = open::for_reading(&self.file)?;
+        let dataset = file.dataset(&self.path)?;
+        let until = self.seconds.map(|s| Instant::now() + Duration::from_secs_f64(s));
+        if self.json {
+            self.rows_as_json(&dataset, until, &interrupted)
+        } else {
+            self.pictures(&dataset, until, &interrupted)
+        }?;
+        Ok(Outcome::Clean)
+    }
+
+    fn rows_as_json(&self, dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<()> {
+        let mut out = Output::stdout();
+        let mut next = 0;
+        loop {
+            let last = is_last(dataset, until, interrupted)?;
+            dataset.refresh()?;
+            let rows = length(dataset)?;
+            let spec = dataset.spec()?;
+            let places = Heaps(dataset.file().store());
+            while next < rows {
+                let end = rows.min(next + BLOCK_ROWS);
+                let (_, bytes) = newest(dataset, &spec, next, end)?;
+                for row in bytes.chunks_exact(row_bytes(&spec)) {
+                    out.line(shown(&spec, row, &places).json())?;
+                }
+                next = end;
+            }
+            out.flush()?;
+            if last {
+                return Ok(());
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    fn pictures(&self, dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<()> {
+        let mut screen = Screen::of_terminal();
+        let mut before: Option<(Instant, u64)> = None;
+        loop {
+            let last = is_last(dataset, until, interrupted)?;
+            dataset.refresh()?;
+            let now = (Instant::now(), length(dataset)?);
+            let rate = before.map(|(then, rows)| now.1.saturating_sub(rows) as f64 / (now.0 - then).as_secs_f64());
+            before = Some(now);
+            match &mut screen {
+                Some(screen) => screen.draw(&self.picture(dataset, now.1, rate)?)?,
+                None => {
+                    let mut out = Output::stdout();
+                    out.line(self.line(dataset, now.1, rate)?)?;
+                    out.flush()?;
+                }
+            }
+            if last {
+                return Ok(());
+            }
+            let next = now.0 + Duration::from_secs_f64(self.interval);
+            // In small steps, so that the end is seen soon.
+            while Instant::now() < next && !is_last(dataset, until, interrupted)? {
+                thread::sleep(PAUSE.min(next.saturating_duration_since(Instant::now())));
+            }
+        }
+    }
+
+    fn line(&self, dataset: &Dataset, rows: u64, rate: Option<f64>) -> Result<String> {
+        let spec = dataset.spec()?;
+        let (_, newest) = newest(dataset, &spec, rows.saturating_sub(1), rows)?;
+        let rate = rate.map_or(String::new(), |rate| format!("  {rate:.0} rows/s"));
+        let value =
+            if rows == 0 { String::new() } else { shown(&spec, &newest, &Heaps(dataset.file().store())).to_string() };
+        let value: String = value.chars().take(120).collect();
+        Ok(format!("{rows} rows{rate}  {value}"))
+    }
+
+    fn picture(&self, dataset: &Dataset, rows: u64, rate: Option<f64>) -> Result<Vec<String>> {
+        let spec = dataset.spec()?;
+        let width = Screen::width();
+        let picture = Picture::of(&spec);
+        let (_, bytes) = newest(dataset, &spec, rows.saturating_sub(picture.rows(width)), rows)?;
+        let live = if dataset.file().is_live()? { "live" } else { "closed" };
+        let rate = rate.map_or(String::new(), |rate| format!(", {rate:.0} rows/s"));
+        let mut lines = vec![format!("{}:{}  {live}  {rows} rows{rate}", self.file.display(), self.path)];
+        lines.extend(picture.draw(&spec.datatype, row_elements(&spec), &bytes, width));
+        if picture == Picture::Lines {
+            let (first, bytes) = newest(dataset, &spec, rows.saturating_sub(self.rows), rows)?;
+            let places = Heaps(dataset.file().store());
+            let row = |(i, bytes)| format!("{}: {}", first + i, shown(&spec, bytes, &places));
+            lines.extend((0u64..).zip(bytes.chunks_exact(row_bytes(&spec))).map(row));
+        }
+        Ok(lines)
+    }
+}
+
+/// Whether this look at the file is the last: the writer has closed it, the time is over, or somebody wants to end.
+fn is_last(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<bool> {
+    let over = interrupted.load(Ordering::Acquire) || until.is_some_and(|until| Instant::now() >= until);
+    Ok(over || !dataset.file().is_live()?)
+}
+
+/// The number of rows.
+pub fn length(dataset: &Dataset) -> Result<u64> {
+    Ok(dataset.shape()?.first().copied().unwrap_or(1))
+}
+
+/// The number of elements of a row.
+pub fn row_elements(spec: &DatasetSpec) -> usize {
+    let elements = spec.dataspace.dims().iter().skip(1).fold(1u64, |n, d| n.saturating_mul(*d));
+    usize::try_from(elements).unwrap_or(usize::MAX)
+}
+
+/// Bytes of a stored row; at least 1.
+fn row_bytes(spec: &DatasetSpec) -> usize {
+    (spec.datatype.size() as usize).saturating_mul(row_elements(spec)).max(1)
+}
+
+/// The rows from `first` to before `end`, as stored, and the first of them.
+pub fn newest(dataset: &Dataset, spec: &DatasetSpec, first: u64, end: u64) -> Result<(u64, Vec<u8>)> {
+    let [_, row @ ..] = spec.dataspace.dims() else {
+        return Ok((0, dataset.read_raw(Selection::All)?));
+    };
+    let start: Vec<_> = std::iter::once(first).chain(row.iter().map(|_| 0)).collect();
+    let count: Vec<_> = std::iter::once(end - first).chain(row.iter().copied()).collect();
+    Ok((first, dataset.read_raw(Selection::block(&start, &count))?))
+}
+
+/// A row as a value.
+fn shown(spec: &DatasetSpec, row: &[u8], places: &Heaps<'_>) -> Value {
+    let element = |bytes| Value::decode(&spec.datatype, bytes, places);
+    if row_elements(spec) == 1 && spec.dataspace.rank() <= 1 {
+        return element(row);
+    }
+    Value::List(row.chunks_exact((spec.datatype.size() as usize).max(1)).map(element).collect())
+}

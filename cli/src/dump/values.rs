@@ -1,0 +1,180 @@
+//! `h5live dump FILE PATH`: the values of a dataset or an attribute.
+
+use std::ops::Range;
+use std::str::FromStr;
+
+use h5live::{Dataset, File};
+
+use crate::error::Result;
+use crate::model::{Dataspace, Datatype, Selection};
+use crate::open::Heaps;
+use crate::output::Output;
+use crate::progress;
+use crate::value::Value;
+
+/// Values are read in blocks of about this many bytes.
+const BLOCK_BYTES: u64 = 4 << 20;
+
+/// Which rows are meant: `A..B`, `A..`, `..B`, `A`, or `-N` for the last N.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// From the first to the one before the second, if there is one.
+    Range(u64, Option<u64>),
+    /// The last ones.
+    Last(u64),
+}
+
+/// A text that names no rows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("rows are A..B, A.., ..B, A, or -N for the last N")]
+pub struct NoRows;
+
+impl FromStr for Rows {
+    type Err = NoRows;
+
+    fn from_str(text: &str) -> Result<Self, NoRows> {
+        let number = |text: &str| text.parse().map_err(|_| NoRows);
+        if let Some(last) = text.strip_prefix('-') {
+            return Ok(Rows::Last(number(last)?));
+        }
+        match text.split_once("..") {
+            None => number(text).map(|row| Rows::Range(row, Some(row.saturating_add(1)))),
+            Some((first, end)) => {
+                let first = if first.is_empty() { 0 } else { number(first)? };
+                let end = if end.is_empty() { None } else { Some(number(end)?) };
+                Ok(Rows::Range(first, end))
+            }
+        }
+    }
+}
+
+impl Rows {
+    /// The rows that a dataset of `len` rows has of these.
+    pub fn within(self, len: u64) -> Range<u64> {
+        match self {
+            Rows::Range(first, end) => first.min(len)..end.unwrap_or(len).clamp(first.min(len), len),
+            Rows::Last(count) => len.saturating_sub(count)..len,
+        }
+    }
+}
+
+/// How values are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Text, behind the index of the row.
+    Text,
+    /// A JSON value per line.
+    Json,
+    /// The elements as stored, without lines.
+    Raw,
+}
+
+impl Style {
+    fn line(self, row: Option<u64>, value: &Value, out: &mut Output) -> Result<()> {
+        match (self, row) {
+            (Style::Json, _) => out.line(value.json()),
+            (_, Some(row)) => out.line(format_args!("{row}: {value}")),
+            (_, None) => out.line(value),
+        }
+    }
+}
+
+/// Writes the rows of a dataset, each on a line.
+///
+/// # Errors
+/// As [`crate::error::Error`] says.
+pub fn dataset(dataset: &Dataset, rows: Rows, style: Style, out: &mut Output) -> Result<()> {
+    let spec = dataset.spec()?;
+    let places = Heaps(dataset.file().store());
+    let [length, row @ ..] = spec.dataspace.dims() else {
+        let bytes = dataset.read_raw(Selection::All)?;
+        return lines(&spec.datatype, &[], &bytes, None, &places, style, out);
+    };
+    let rows = rows.within(*length);
+    let row_bytes = row.iter().fold(u64::from(spec.datatype.size()), |n, d| n.saturating_mul(*d));
+    let step = (BLOCK_BYTES / row_bytes.max(1)).max(1);
+    let bar = progress::bar(usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX), "rows");
+    let mut first = rows.start;
+    while first < rows.end {
+        let count = step.min(rows.end - first);
+        let start: Vec<_> = std::iter::once(first).chain(row.iter().map(|_| 0)).collect();
+        let counts: Vec<_> = std::iter::once(count).chain(row.iter().copied()).collect();
+        let bytes = dataset.read_raw(Selection::block(&start, &counts))?;
+        lines(&spec.datatype, row, &bytes, Some(first), &places, style, out)?;
+        first += count;
+        bar.inc(count);
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// Writes the value of an attribute.
+///
+/// # Errors
+/// As [`crate::error::Error`] says.
+pub fn attribute(file: &File, attribute: &h5live::Attribute, style: Style, out: &mut Output) -> Result<()> {
+    let places = Heaps(file.store());
+    match attribute.dataspace() {
+        Dataspace::Simple(shape) => {
+            let row = shape.dims().get(1..).unwrap_or_default();
+            lines(attribute.datatype(), row, attribute.raw(), Some(0), &places, style, out)
+        }
+        _ => lines(attribute.datatype(), &[], attribute.raw(), None, &places, style, out),
+    }
+}
+
+/// Writes elements, `row` (`[rank - 1]`, elements) of them on a line.
+fn lines(
+    datatype: &Datatype,
+    row: &[u64],
+    bytes: &[u8],
+    first: Option<u64>,
+    places: &Heaps<'_>,
+    style: Style,
+    out: &mut Output,
+) -> Result<()> {
+    if style == Style::Raw {
+        return out.bytes(bytes);
+    }
+    let row_bytes = row.iter().fold(datatype.size() as usize, |n, d| n.saturating_mul(*d as usize));
+    for (i, bytes) in bytes.chunks_exact(row_bytes.max(1)).enumerate() {
+        let value = nested(datatype, row, bytes, places);
+        style.line(first.map(|first| first.saturating_add(i as u64)), &value, out)?;
+    }
+    Ok(())
+}
+
+/// The elements of a row as lists within lists.
+fn nested(datatype: &Datatype, dims: &[u64], bytes: &[u8], places: &Heaps<'_>) -> Value {
+    let [length, inner @ ..] = dims else {
+        return Value::decode(datatype, bytes, places);
+    };
+    let part = bytes.len() / (*length as usize).max(1);
+    Value::List(bytes.chunks_exact(part.max(1)).map(|bytes| nested(datatype, inner, bytes, places)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_cut_to_those_that_are_there() {
+        let within = |text: &str| text.parse::<Rows>().unwrap().within(10);
+        assert_eq!(within("2..5"), 2..5);
+        assert_eq!(within("2.."), 2..10);
+        assert_eq!(within("..3"), 0..3);
+        assert_eq!(within("9"), 9..10);
+        assert_eq!(within("-3"), 7..10);
+        assert_eq!(within("-30"), 0..10);
+        assert_eq!(within("8..20"), 8..10);
+        assert_eq!(within("15..20"), 10..10);
+        assert_eq!(within("5..2"), 5..5);
+    }
+
+    #[test]
+    fn refuses_other_texts() {
+        for text in ["", "a", "1..b", "--1", "-"] {
+            assert!(text.parse::<Rows>().is_err(), "{text}");
+        }
+    }
+}

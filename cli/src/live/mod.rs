@@ -1,0 +1,7 @@
+//! What the commands share that start several processes on one live file.
+
+pub mod latency;
+pub mod message;
+pub mod processes;
+pub mod reader;
+pub mod troupe;

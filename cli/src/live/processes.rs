@@ -1,0 +1,142 @@
+//! Processes of this same program that work on one file, and what they say.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::message::Message;
+
+/// What comes from a process.
+#[derive(Debug)]
+pub enum Event {
+    /// A line that it wrote.
+    Message(Message),
+    /// A line that is no message.
+    Noise(String),
+    /// Its output has ended: it is gone, or about to be.
+    End,
+}
+
+/// A process. When its standard input ends it is to come to its own end.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    stdin: Option<ChildStdin>,
+}
+
+/// Starts processes and collects what they say, each under its name.
+#[derive(Debug)]
+pub struct Stage<Name> {
+    sender: Sender<(Name, Event)>,
+    /// What all processes say.
+    pub events: Receiver<(Name, Event)>,
+}
+
+impl<Name: Copy + Send + 'static> Stage<Name> {
+    /// A stage without processes.
+    pub fn new() -> Self {
+        let (sender, events) = channel();
+        Stage { sender, events }
+    }
+
+    /// Starts this program with other arguments.
+    ///
+    /// # Errors
+    /// An I/O error if it cannot be started.
+    pub fn start(&self, name: Name, arguments: &[&str], file: &Path) -> io::Result<Process> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(arguments).arg("--").arg(file).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn()?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let sender = self.sender.clone();
+        thread::spawn(move || {
+            let lines = stdout.into_iter().flat_map(|out| BufReader::new(out).lines());
+            for line in lines.map_while(Result::ok) {
+                let event = line.parse().map_or_else(|_| Event::Noise(line), Event::Message);
+                if sender.send((name, event)).is_err() {
+                    return;
+                }
+            }
+            let _ = sender.send((name, Event::End));
+        });
+        Ok(Process { child, stdin })
+    }
+}
+
+impl Process {
+    /// Tells the process to come to its end.
+    pub fn finish(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Kills the process (SIGKILL) and waits until it is gone.
+    ///
+    /// # Errors
+    /// An I/O error if there is no such process.
+    pub fn kill(&mut self) -> io::Result<()> {
+        self.child.kill()?;
+        self.child.wait().map(drop)
+    }
+
+    /// Waits for the end of the process, at most so long; whether it ended, and well.
+    ///
+    /// # Errors
+    /// An I/O error if there is no such process.
+    pub fn wait(&mut self, limit: Duration) -> io::Result<Ended> {
+        let until = Instant::now() + limit;
+        loop {
+            match self.child.try_wait()? {
+                Some(status) if status.success() => return Ok(Ended::Well),
+                Some(status) => return Ok(Ended::Badly(status.to_string())),
+                None if Instant::now() >= until => return Ok(Ended::Not),
+                None => thread::sleep(Duration::from_millis(2)),
+            }
+        }
+    }
+}
+
+impl Drop for Process {
+    /// No process outlives the one that started it.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// With exit code 0.
+    Well,
+    /// Otherwise.
+    Badly(String),
+    /// Not at all.
+    Not,
+}
+
+/// In such a process: a flag that is set when it is to come to its end, because standard input has ended.
+pub fn end_of_input() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let set = flag.clone();
+    thread::spawn(move || {
+        let mut rest = Vec::new();
+        let _ = io::stdin().lock().read_to_end(&mut rest);
+        set.store(true, Ordering::Release);
+    });
+    flag
+}
+
+/// A flag that is set by Ctrl-C or a polite request to end.
+pub fn interruption() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // Without it the signal ends the process at once, which no live file suffers from.
+        let _ = signal_hook::flag::register(signal, flag.clone());
+    }
+    flag
+}

@@ -1,0 +1,171 @@
+//! A process that follows datasets of a live file and checks every row that it sees.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use h5live::{Dataset, File};
+
+use crate::error::Result;
+use crate::open;
+use crate::output::Output;
+use crate::watch::{length, newest};
+
+use super::message::{Extents, Invariant, Message, Violation, Work};
+
+/// A pause when there was nothing new.
+const PAUSE: Duration = Duration::from_micros(200);
+/// After this long the file is opened anew: what a late reader sees must be right too.
+const REOPEN: Duration = Duration::from_secs(1);
+/// Rows that are read at a time.
+const BLOCK_ROWS: u64 = 1024;
+/// After so many violations it is enough.
+const MAX_VIOLATIONS: u32 = 100;
+
+/// What is wrong with rows: given the number of the dataset, the first row, and the rows as stored.
+pub type Check<'a> = &'a dyn Fn(usize, u64, &[u8]) -> Option<String>;
+
+/// A reader of some datasets of a file.
+pub struct Reader<'a> {
+    path: PathBuf,
+    names: Vec<String>,
+    check: Check<'a>,
+    /// Rows of each dataset that were seen and right.
+    known: Vec<u64>,
+    work: Work,
+    violations: u32,
+    out: Output,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader of the datasets `names` of the file at `path`.
+    pub fn new(path: &Path, names: &[&str], check: Check<'a>) -> Self {
+        Reader {
+            path: path.to_owned(),
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            check,
+            known: vec![0; names.len()],
+            work: Work::default(),
+            violations: 0,
+            out: Output::stdout(),
+        }
+    }
+
+    /// Follows the file until `stop` is set, and once more after that.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Output`]; whatever the file does is reported as a violation instead.
+    pub fn run(mut self, stop: &AtomicBool) -> Result<()> {
+        let mut ended = false;
+        while !ended && self.violations < MAX_VIOLATIONS {
+            match self.session(stop) {
+                Ok(last) => ended = last,
+                Err(Failure::Output(error)) => return Err(error),
+                Err(Failure::File(error)) => {
+                    self.violation(Invariant::NoDanglingAddress, error.to_string())?;
+                    ended = stop.load(Ordering::Acquire);
+                    thread::sleep(Duration::from_millis(10));
+                }
+            }
+        }
+        self.say(&Message::Done(self.work))
+    }
+
+    /// Opens the file and follows it for a while; whether that was to the end.
+    fn session(&mut self, stop: &AtomicBool) -> Result<bool, Failure> {
+        let file = open::for_reading(&self.path).map_err(Failure::File)?;
+        self.work.opens += 1;
+        let datasets = self.datasets(&file)?;
+        let reopen = Instant::now() + REOPEN;
+        let mut first = true;
+        while Instant::now() < reopen {
+            // In this order: what was written before the end is still seen.
+            let last = stop.load(Ordering::Acquire);
+            let new = self.look(&datasets)?;
+            if new || first {
+                self.say(&Message::Seen(Extents::now(self.known.clone()))).map_err(Failure::Output)?;
+            }
+            first = false;
+            if last {
+                return Ok(true);
+            }
+            if !new {
+                self.look_back(&datasets)?;
+                thread::sleep(PAUSE);
+            }
+        }
+        Ok(false)
+    }
+
+    fn datasets(&mut self, file: &File) -> Result<Vec<Dataset>, Failure> {
+        let open = |name: &String| file.dataset(name).map_err(|error| Failure::File(error.into()));
+        self.names.iter().map(open).collect()
+    }
+
+    /// Reads and checks what is new; whether there was anything.
+    fn look(&mut self, datasets: &[Dataset]) -> Result<bool, Failure> {
+        let mut new = false;
+        self.work.refreshes += 1;
+        for (i, dataset) in datasets.iter().enumerate() {
+            dataset.refresh().map_err(|error| Failure::File(error.into()))?;
+            let rows = length(dataset).map_err(Failure::File)?;
+            let known = self.known.get(i).copied().unwrap_or(0);
+            if rows < known {
+                let detail = format!("{}: {rows} rows after {known}", dataset.path());
+                self.violation(Invariant::NoWayBack, detail).map_err(Failure::Output)?;
+            }
+            for first in (known..rows).step_by(BLOCK_ROWS as usize) {
+                let end = rows.min(first + BLOCK_ROWS);
+                self.rows(dataset, i, first, end, Invariant::WholeAppends)?;
+                self.work.rows += end - first;
+                new = true;
+            }
+            if let Some(known) = self.known.get_mut(i) {
+                *known = rows.max(*known);
+            }
+        }
+        Ok(new)
+    }
+
+    /// Reads and checks a block that was right before.
+    fn look_back(&mut self, datasets: &[Dataset]) -> Result<(), Failure> {
+        // Spread over everything, and the same in every run.
+        let turn = self.work.refreshes.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let i = (self.work.refreshes % datasets.len().max(1) as u64) as usize;
+        let (Some(dataset), Some(known)) = (datasets.get(i), self.known.get(i).copied()) else {
+            return Ok(());
+        };
+        if known > 0 {
+            let first = (turn >> 32) % known;
+            let end = known.min(first + 16);
+            self.rows(dataset, i, first, end, Invariant::NoWayBack)?;
+            self.work.rereads += end - first;
+        }
+        Ok(())
+    }
+
+    fn rows(&mut self, dataset: &Dataset, i: usize, first: u64, end: u64, broken: Invariant) -> Result<(), Failure> {
+        let spec = dataset.spec().map_err(|error| Failure::File(error.into()))?;
+        let (_, stored) = newest(dataset, &spec, first, end).map_err(Failure::File)?;
+        match (self.check)(i, first, &stored) {
+            Some(detail) => self.violation(broken, format!("{}: {detail}", dataset.path())).map_err(Failure::Output),
+            None => Ok(()),
+        }
+    }
+
+    fn violation(&mut self, invariant: Invariant, detail: String) -> Result<()> {
+        self.violations += 1;
+        self.say(&Message::Violation(Violation { invariant, detail }))
+    }
+
+    fn say(&mut self, message: &Message) -> Result<()> {
+        self.out.line(message)?;
+        self.out.flush()
+    }
+}
+
+enum Failure {
+    File(crate::error::Error),
+    Output(crate::error::Error),
+}

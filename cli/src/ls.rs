@@ -1,0 +1,191 @@
+//! `h5live ls`: what is in a file.
+
+use std::path::PathBuf;
+
+use h5live::{File, Object};
+use serde_json::json;
+
+use crate::error::{Outcome, Result};
+use crate::manifest::walk::{Entry, Line, Listing};
+use crate::manifest::{space_text, storage_text, type_text};
+use crate::model::{Attribute, DatasetSpec, ObjectId};
+use crate::open::{self, Heaps};
+use crate::output::Output;
+use crate::value::Value;
+
+/// Longer values of attributes are cut (characters).
+const VALUE_WIDTH: usize = 60;
+/// Longer paths do not push the columns to the right (characters).
+const PATH_WIDTH: usize = 40;
+
+/// Lists what is in a file: types, shapes, storage
+#[derive(Debug, clap::Args)]
+pub struct Ls {
+    /// The file
+    file: PathBuf,
+    /// The group or object to start from
+    #[arg(default_value = "/")]
+    path: String,
+    /// Count the stored chunks and bytes of chunked datasets
+    #[arg(short, long)]
+    long: bool,
+    /// For programs: a JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+/// The chunks of a dataset that are stored.
+struct Stored {
+    chunks: usize,
+    bytes: u64,
+}
+
+impl Ls {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// As [`crate::error::Error`] says.
+    pub fn run(self) -> Result<Outcome> {
+        let file = open::for_reading(&self.file)?;
+        let start = file.object(&self.path)?;
+        if let Object::Group(group) = &start {
+            group.links()?;
+        }
+        let listing = Listing::of(file.store(), start.id(), start.path().as_bytes());
+        let width = listing.lines.iter().map(|line| line.path.chars().count()).filter(|w| *w <= PATH_WIDTH).max();
+        let mut out = Output::stdout();
+        for line in &listing.lines {
+            let stored = match &line.entry {
+                Entry::Dataset(id, _) if self.long => stored(&file, *id),
+                _ => None,
+            };
+            if self.json {
+                out.line(json_line(&file, line, stored.as_ref()))?;
+            } else {
+                let text = text(&file, line, stored.as_ref());
+                out.line(format_args!("{:width$}  {text}", line.path, width = width.unwrap_or(0)))?;
+            }
+        }
+        out.flush()?;
+        Ok(Outcome::Clean)
+    }
+}
+
+/// `None` if the dataset is not chunked or its index cannot be read.
+fn stored(file: &File, id: ObjectId) -> Option<Stored> {
+    let Ok(Object::Dataset(dataset)) = file.root().object_by_id(id, "") else {
+        return None;
+    };
+    let chunks = dataset.chunks().ok()?;
+    let bytes = chunks.iter().map(|chunk| chunk.size).sum();
+    Some(Stored { chunks: chunks.len(), bytes })
+}
+
+fn text(file: &File, line: &Line, stored: Option<&Stored>) -> String {
+    match &line.entry {
+        Entry::Plain("soft" | "external", target) => format!("-> {target}"),
+        Entry::Plain("hard", first) => format!("= {first}"),
+        Entry::Plain(kind, text) if text == "-" => (*kind).to_owned(),
+        Entry::Plain(kind, text) => format!("{kind} {text}"),
+        Entry::Dataset(_, spec) => {
+            let stored = stored.map_or(String::new(), |s| {
+                let whole = spec.dataspace.elements().unwrap_or(0).saturating_mul(u64::from(spec.datatype.size()));
+                format!("  {} chunks, {} of {}", s.chunks, bytes_text(s.bytes), bytes_text(whole))
+            });
+            let DatasetSpec { datatype, dataspace, .. } = &**spec;
+            format!("{}  {}  {}{stored}", type_text(datatype), shape_text(dataspace), storage_text(spec))
+        }
+        Entry::Attribute(attribute) => {
+            let value = value_of(file, attribute).map_or("?".to_owned(), |v| v.to_string());
+            format!("{}  {}  {}", type_text(&attribute.datatype), shape_text(&attribute.dataspace), shortened(&value))
+        }
+    }
+}
+
+/// The shape, and the maximum where it is another.
+fn shape_text(space: &crate::model::Dataspace) -> String {
+    let text = space_text(space);
+    match text.split_once('/') {
+        Some((dims, max)) if dims == max => dims.to_owned(),
+        _ => text,
+    }
+}
+
+fn shortened(text: &str) -> String {
+    if text.chars().count() <= VALUE_WIDTH {
+        return text.to_owned();
+    }
+    text.chars().take(VALUE_WIDTH - 3).chain("...".chars()).collect()
+}
+
+/// Bytes in a unit that suits them.
+fn bytes_text(bytes: u64) -> String {
+    let units = ["B", "KB", "MB", "GB", "TB"];
+    let step = units.len().min(1 + (bytes.max(1).ilog10() / 3) as usize) - 1;
+    let unit = units.get(step).copied().unwrap_or("B");
+    if step == 0 {
+        format!("{bytes} {unit}")
+    } else {
+        format!("{:.1} {unit}", bytes as f64 / 1000f64.powi(step as i32))
+    }
+}
+
+/// The value of an attribute: of its one element, or a list.
+fn value_of(file: &File, attribute: &Attribute) -> Option<Value> {
+    let places = Heaps(file.store());
+    let size = (attribute.datatype.size() as usize).max(1);
+    let mut elements = attribute.value.chunks_exact(size).map(|b| Value::decode(&attribute.datatype, b, &places));
+    match attribute.dataspace {
+        crate::model::Dataspace::Scalar => elements.next(),
+        _ => Some(Value::List(elements.collect())),
+    }
+}
+
+fn json_line(file: &File, line: &Line, stored: Option<&Stored>) -> serde_json::Value {
+    match &line.entry {
+        Entry::Plain(kind @ ("soft" | "external" | "hard"), target) => {
+            json!({ "path": line.path, "kind": kind, "target": target })
+        }
+        Entry::Plain(kind, text) if text == "-" => json!({ "path": line.path, "kind": kind }),
+        Entry::Plain(kind, text) => json!({ "path": line.path, "kind": kind, "type": text }),
+        Entry::Dataset(_, spec) => {
+            let max = |m: &u64| if *m == crate::model::UNLIMITED { None } else { Some(*m) };
+            json!({
+                "path": line.path,
+                "kind": "dataset",
+                "type": type_text(&spec.datatype),
+                "space": space_text(&spec.dataspace),
+                "shape": spec.dataspace.dims(),
+                "max_shape": spec.dataspace.max().iter().map(max).collect::<Vec<_>>(),
+                "storage": storage_text(spec),
+                "chunks": stored.map(|s| s.chunks),
+                "stored_bytes": stored.map(|s| s.bytes),
+            })
+        }
+        Entry::Attribute(attribute) => json!({
+            "path": line.path,
+            "kind": "attribute",
+            "type": type_text(&attribute.datatype),
+            "space": space_text(&attribute.dataspace),
+            "value": value_of(file, attribute).map(|v| v.json()),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_a_unit_that_suits_them() {
+        let text = [0, 999, 1_000, 31_400_000, u64::MAX].map(bytes_text);
+        assert_eq!(text, ["0 B", "999 B", "1.0 KB", "31.4 MB", "18446744.1 TB"]);
+    }
+
+    #[test]
+    fn long_values_are_cut() {
+        assert_eq!(shortened("abc"), "abc");
+        let cut = shortened(&"ü".repeat(100));
+        assert_eq!((cut.chars().count(), cut.ends_with("ü...")), (60, true));
+    }
+}

@@ -1,0 +1,17 @@
+//! Progress bars on standard error, where that is a terminal.
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A bar for `total` things of a kind.
+pub fn bar(total: usize, things: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}, {eta} left");
+    ProgressBar::new(total as u64)
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        .with_message(things)
+}
+
+/// A count of things of a kind, of which nobody knows how many will come.
+pub fn counter(things: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {human_pos} {msg}, {per_sec}");
+    ProgressBar::no_length().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner())).with_message(things)
+}

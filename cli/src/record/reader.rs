@@ -1,0 +1,130 @@
+//! The thread that reads standard input, so that the one that writes the file never waits for it for long.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use crate::error::Error;
+
+use super::input::{CsvRows, InputError, NdjsonRows, Rows};
+use super::row::Cell;
+
+/// Rows that may be read ahead of the file.
+const AHEAD: usize = 4096;
+
+/// What comes in.
+#[derive(Debug)]
+pub enum Event {
+    /// The names of the columns; comes first.
+    Columns(Vec<String>),
+    /// A row.
+    Row(Vec<Cell>),
+    /// A frame.
+    Frame(Vec<u8>),
+    /// The input cannot be understood from here on.
+    Failed(Error),
+}
+
+/// What the input looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// CSV with a header line; the fields are separated by this byte.
+    Csv(u8),
+    /// A JSON object per line.
+    Ndjson,
+    /// Frames of this many bytes.
+    Raw(usize),
+}
+
+/// Starts to read. The channel ends with the input.
+pub fn start(format: Format, input: impl Read + Send + 'static) -> Receiver<Event> {
+    let (sender, receiver) = sync_channel(AHEAD);
+    thread::spawn(move || {
+        let read = match format {
+            Format::Csv(delimiter) => rows(CsvRows::new(input, delimiter), &sender),
+            Format::Ndjson => rows(NdjsonRows::new(BufReader::new(input)), &sender),
+            Format::Raw(size) => frames(size, BufReader::with_capacity(1 << 20, input), &sender),
+        };
+        if let Err(error) = read {
+            // Nobody listens any more if the file has failed.
+            let _ = sender.send(Event::Failed(error));
+        }
+    });
+    receiver
+}
+
+fn rows(rows: Result<impl Rows, InputError>, sender: &SyncSender<Event>) -> Result<(), Error> {
+    let mut rows = rows?;
+    let mut listening = sender.send(Event::Columns(rows.names().to_vec())).is_ok();
+    while listening {
+        match rows.next_row() {
+            None => return Ok(()),
+            Some(row) => listening = sender.send(Event::Row(row?)).is_ok(),
+        }
+    }
+    Ok(())
+}
+
+fn frames(size: usize, mut input: impl BufRead, sender: &SyncSender<Event>) -> Result<(), Error> {
+    for frame in 1.. {
+        let mut bytes = vec![0; size];
+        let found = fill(&mut input, &mut bytes).map_err(InputError::Read)?;
+        if found == 0 {
+            break;
+        }
+        if found < size {
+            return Err(Error::Frame { frame, found, expected: size });
+        }
+        if sender.send(Event::Frame(bytes)).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Reads until the buffer is full or the input ends; how many bytes there were.
+fn fill(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match input.read(rest) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(format: Format, input: &'static [u8]) -> Vec<String> {
+        start(format, input).into_iter().map(|event| format!("{event:?}")).collect()
+    }
+
+    #[test]
+    fn rows_come_after_their_columns() {
+        assert_eq!(
+            all(Format::Csv(b';'), b"a;b\n1;2\n"),
+            ["Columns([\"a\", \"b\"])", "Row([Plain(\"1\"), Plain(\"2\")])"]
+        );
+        assert_eq!(all(Format::Ndjson, b"{\"a\": 1}\n"), ["Columns([\"a\"])", "Row([Plain(\"1\")])"]);
+    }
+
+    #[test]
+    fn frames_are_whole_or_refused_by_number() {
+        let events = all(Format::Raw(2), &[1, 2, 3, 4, 5]);
+        assert_eq!(events[..2], ["Frame([1, 2])", "Frame([3, 4])"]);
+        assert_eq!(events[2], "Failed(Frame { frame: 3, found: 1, expected: 2 })");
+    }
+
+    #[test]
+    fn an_input_that_fails_says_so_after_what_was_good() {
+        let events = all(Format::Ndjson, b"{\"a\": 1}\n{\n");
+        assert_eq!(events.len(), 3);
+        assert!(events[2].starts_with("Failed(Input(Json { row: 2"), "{}", events[2]);
+        assert_eq!(all(Format::Csv(b','), b""), ["Failed(Input(NoHeader))"]);
+    }
+}

@@ -1,0 +1,149 @@
+//! The dataset that rows or frames are appended to, in a file that other processes may follow.
+
+use std::path::Path;
+
+use h5live::{Dataset, File};
+
+use crate::error::{Error, Problem, Result};
+use crate::manifest::type_text;
+use crate::model::Datatype;
+
+/// A chunk of small rows has about this many bytes.
+const CHUNK_BYTES: u64 = 64 << 10;
+/// Rows are handed to the dataset in batches of about this many bytes.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// How a new dataset is stored.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Storage {
+    /// Rows of a chunk; as many as suit their size if it is not said.
+    pub chunk_rows: Option<u64>,
+    /// The level of deflate, with shuffle before it.
+    pub deflate: Option<u32>,
+}
+
+/// A dataset that is being recorded.
+#[derive(Debug)]
+pub struct Sink {
+    file: File,
+    dataset: Dataset,
+    row_bytes: usize,
+    /// Rows that are not in the dataset yet.
+    batch: Vec<u8>,
+    /// Rows since the last flush.
+    unflushed: u64,
+    /// Rows after which to flush.
+    every: u64,
+    rows: u64,
+}
+
+impl Sink {
+    /// Opens the dataset for appending, and makes file and dataset if they are not there. Its rows are `row`
+    /// (`[rank - 1]`, elements) of `datatype`. From here on other processes may read.
+    ///
+    /// # Errors
+    /// [`Error::File`]; [`Error::Unfit`] if the dataset has rows of another type or shape.
+    pub fn open(
+        path: &Path,
+        dataset: &str,
+        datatype: &Datatype,
+        row: &[u64],
+        storage: Storage,
+        every: u64,
+    ) -> Result<Self> {
+        let (file, dataset) = if path.exists() {
+            let file = File::options().swmr_write().open(path)?;
+            let found = match file.dataset(dataset) {
+                Err(error) if error.is_not_found() => create(&file, dataset, datatype, row, storage)?,
+                found => check(path, found?, datatype, row)?,
+            };
+            (file, found)
+        } else {
+            let file = File::options().create_new().open(path)?;
+            let created = create(&file, dataset, datatype, row, storage)?;
+            file.start_swmr()?;
+            (file, created)
+        };
+        let row_bytes = row.iter().product::<u64>() as usize * datatype.size() as usize;
+        Ok(Sink { file, dataset, row_bytes, batch: Vec::new(), unflushed: 0, every, rows: 0 })
+    }
+
+    /// Appends rows that `encode` appends to a buffer.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the file cannot take them, or what `encode` returns; then no row was added.
+    pub fn push<E>(&mut self, encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E>
+    where
+        E: From<Error>,
+    {
+        encode(&mut self.batch)?;
+        self.rows += 1;
+        self.unflushed += 1;
+        if self.unflushed >= self.every {
+            self.flush()?;
+        } else if self.batch.len() + self.row_bytes > BATCH_BYTES {
+            self.append()?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self) -> Result<()> {
+        if !self.batch.is_empty() {
+            self.dataset.append_raw(&self.batch)?;
+            self.batch.clear();
+        }
+        Ok(())
+    }
+
+    /// Makes all rows visible to other processes.
+    ///
+    /// # Errors
+    /// [`Error::File`]; what was flushed before stays readable.
+    pub fn flush(&mut self) -> Result<()> {
+        if self.unflushed > 0 {
+            self.append()?;
+            self.dataset.flush()?;
+            self.unflushed = 0;
+        }
+        Ok(())
+    }
+
+    /// Rows recorded.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Flushes and closes the file; the number of rows recorded.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn close(mut self) -> Result<u64> {
+        self.flush()?;
+        self.file.close()?;
+        Ok(self.rows)
+    }
+}
+
+fn create(file: &File, path: &str, datatype: &Datatype, row: &[u64], storage: Storage) -> Result<Dataset> {
+    let row_bytes = row.iter().product::<u64>().saturating_mul(u64::from(datatype.size()));
+    let chunk_rows = storage.chunk_rows.unwrap_or((CHUNK_BYTES / row_bytes.max(1)).clamp(1, 4096));
+    let chunk: Vec<_> = std::iter::once(chunk_rows).chain(row.iter().copied()).collect();
+    let mut builder = file.root().new_dataset_of(datatype.clone()).growing(row).chunk(&chunk);
+    if let Some(level) = storage.deflate {
+        builder = builder.shuffle().deflate(level);
+    }
+    Ok(builder.create(path)?)
+}
+
+fn check(path: &Path, dataset: Dataset, datatype: &Datatype, row: &[u64]) -> Result<Dataset> {
+    let spec = dataset.spec()?;
+    let text = |datatype: &Datatype, row: &[u64]| format!("rows {row:?} of {}", type_text(datatype));
+    let found = spec.dataspace.dims().get(1..).unwrap_or_default();
+    // By what they say: the padding of unused bits, of which there are none, may differ.
+    let (found, given) = (text(&spec.datatype, found), text(datatype, row));
+    if found == given && spec.dataspace.rank() > 0 {
+        return Ok(dataset);
+    }
+    let problem = Problem::OtherType { path: dataset.path().to_owned(), found, given };
+    Err(Error::Unfit { path: path.to_owned(), problem })
+}

@@ -1,0 +1,77 @@
+//! The writer of a stress run.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use h5live::{Dataset, File};
+
+use crate::error::Result;
+use crate::live::message::{Extents, Message, now};
+use crate::output::Output;
+use crate::watch::length;
+
+use super::rule::{Series, all_series, mix};
+
+/// Makes the file, with its datasets still empty.
+///
+/// # Errors
+/// [`crate::error::Error::File`].
+pub fn create(path: &Path) -> Result<()> {
+    let file = File::create(path)?;
+    for series in all_series() {
+        let chunk: Vec<_> = std::iter::once(series.chunk_rows).chain(series.row.iter().copied()).collect();
+        let mut builder = file.root().new_dataset_of(series.datatype.clone()).growing(&series.row).chunk(&chunk);
+        if series.compressed {
+            builder = builder.shuffle().deflate(1);
+        }
+        builder.create(series.name)?;
+    }
+    Ok(file.close()?)
+}
+
+/// Appends rows from where the datasets end, and says after each flush what was flushed, until `stop` is set.
+///
+/// # Errors
+/// As [`crate::error::Error`] says.
+pub fn run(path: &Path, seed: u64, flushes_per_second: f64, stop: &AtomicBool) -> Result<()> {
+    let file = File::options().swmr_write().open(path)?;
+    let all = all_series();
+    let datasets: Vec<Dataset> = all.iter().map(|series| file.dataset(series.name)).collect::<Result<_, _>>()?;
+    let mut rows: Vec<u64> = datasets.iter().map(length).collect::<Result<_>>()?;
+    let mut out = Output::stdout();
+    let pause = Duration::from_secs_f64(1.0 / flushes_per_second);
+    let mut next = Instant::now();
+    let mut bytes = Vec::new();
+    while !stop.load(Ordering::Acquire) {
+        let step = rows.first().copied().unwrap_or(0);
+        for ((series, dataset), rows) in all.iter().zip(&datasets).zip(&mut rows) {
+            let count = batch(series, seed, step);
+            bytes.clear();
+            (*rows..*rows + count).for_each(|row| series.write_row(seed, row, &mut bytes));
+            dataset.append_raw(&bytes)?;
+            *rows += count;
+        }
+        let at = now();
+        // Both ways to publish, by turns.
+        if step.is_multiple_of(2) {
+            file.flush()?
+        } else {
+            datasets.iter().try_for_each(Dataset::flush)?
+        }
+        out.line(Message::Flushed(Extents { at, rows: rows.clone() }))?;
+        out.flush()?;
+        next += pause;
+        thread::sleep(next.saturating_duration_since(Instant::now()));
+        // Time that was lost is not made up for.
+        next = next.max(Instant::now());
+    }
+    Ok(file.close()?)
+}
+
+/// Rows to append at a step: few at a time for frames, now and then more than a chunk of anything else.
+fn batch(series: &Series, seed: u64, step: u64) -> u64 {
+    let random = mix(seed ^ mix(step ^ series.row_bytes() as u64));
+    if series.row.len() > 1 || !random.is_multiple_of(16) { 1 + random % 3 } else { 1 + series.chunk_rows * 2 }
+}

@@ -1,0 +1,200 @@
+//! `manifest` on files that libhdf5 and others wrote, against what a reference program says of each.
+//!
+//! `agreeing.txt` names the files of the shared corpus on which both agree in every line. None may ever leave it;
+//! `H5LIVE_BLESS=1 cargo test -p h5live-cli --test corpus` adds those that have come to agree.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{corpus, h5live, shared};
+use sha2::{Digest, Sha256};
+
+/// Longer than any file may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn agreeing_list() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agreeing.txt")
+}
+
+/// The files below a folder with this extension.
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|e| e == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Runs `each` on all items, on as many threads as there are processors.
+fn in_parallel<T: Send>(items: Vec<T>, each: impl Fn(T) + Sync) {
+    let items = Mutex::new(items);
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some(item) = { items.lock().unwrap().pop() } {
+                    each(item);
+                }
+            });
+        }
+    });
+}
+
+/// The manifest of a file, or `None` if the program does not end in time.
+fn manifest(file: &Path) -> Option<Output> {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let mut command = h5live();
+    command.arg("manifest").arg(file).stdin(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.stdout(fs::File::create(&out).unwrap()).spawn().unwrap();
+    let until = Instant::now() + LIMIT;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > until {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            return None;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    let output = child.wait_with_output().unwrap();
+    Some(Output { stdout: fs::read(out).unwrap(), ..output })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Whether the lines agree. What the reference program cannot read, it says nothing about.
+fn agree(wanted: &str, found: &str) -> bool {
+    let errors: Vec<&str> = wanted
+        .lines()
+        .filter(|line| line.split('\t').nth(1) == Some("error"))
+        .filter_map(|l| l.split('\t').next())
+        .collect();
+    let said = |line: &&str| {
+        let path = line.split('\t').next().unwrap_or_default();
+        !errors.iter().any(|e| {
+            path == *e
+                || path.strip_prefix(*e).is_some_and(|rest| e.ends_with(['/', '@']) || rest.starts_with(['/', '@']))
+        })
+    };
+    let (wanted, found) = (wanted.lines().filter(said), found.lines().filter(said));
+    let (wanted, found): (Vec<_>, Vec<_>) = (wanted.collect(), found.collect());
+    wanted.len() == found.len() && wanted.iter().zip(&found).all(|(wanted, found)| line_agrees(wanted, found))
+}
+
+fn line_agrees(wanted: &str, found: &str) -> bool {
+    let (wanted, found): (Vec<_>, Vec<_>) = (wanted.split('\t').collect(), found.split('\t').collect());
+    let free =
+        |column: usize, text: &str| text == "unreadable" || (column == 5 && matches!(text, "unsupported" | "skipped"));
+    wanted.len() == found.len() && wanted.iter().zip(&found).enumerate().all(|(i, (w, f))| w == f || free(i, w))
+}
+
+#[test]
+fn manifests_that_agreed_with_the_reference_still_do() {
+    let Some(corpus) = shared().map(|shared| shared.join("corpus")) else { return };
+    let listed: BTreeSet<String> = fs::read_to_string(agreeing_list()).unwrap().lines().map(str::to_owned).collect();
+    let agreeing = Mutex::new(BTreeSet::new());
+    let references: Vec<_> =
+        files(&corpus, "manifest").into_iter().filter(|path| !path.starts_with(corpus.join("malformed"))).collect();
+    let total = references.len();
+    in_parallel(references, |reference| {
+        let file = reference.with_extension("");
+        let Some(output) = manifest(&file).filter(|output| output.status.success()) else { return };
+        let wanted = fs::read_to_string(&reference).unwrap();
+        if String::from_utf8(output.stdout).is_ok_and(|found| agree(&wanted, &found)) {
+            agreeing.lock().unwrap().insert(file.strip_prefix(&corpus).unwrap().display().to_string());
+        }
+    });
+    let agreeing = agreeing.into_inner().unwrap();
+    let lost: Vec<_> = listed.difference(&agreeing).collect();
+    let new: Vec<_> = agreeing.difference(&listed).collect();
+    println!("{} of {total} manifests agree; not listed yet: {new:?}", agreeing.len());
+    assert!(lost.is_empty(), "these agreed once: {lost:?}");
+    if std::env::var_os("H5LIVE_BLESS").is_some() {
+        fs::write(agreeing_list(), agreeing.iter().map(|name| name.clone() + "\n").collect::<String>()).unwrap();
+    }
+}
+
+#[test]
+fn no_file_makes_the_program_panic_or_hang() {
+    let Some(corpus) = shared().map(|shared| shared.join("corpus")) else { return };
+    let references = [files(&corpus, "manifest"), files(&corpus, "error")].concat();
+    let bad = Mutex::new(Vec::new());
+    in_parallel(references, |reference| {
+        let file = reference.with_extension("");
+        let fate = match manifest(&file) {
+            None => "hangs".to_owned(),
+            Some(output) if matches!(output.status.code(), Some(0 | 2)) => return,
+            Some(output) => format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr)),
+        };
+        bad.lock().unwrap().push((file, fate));
+    });
+    let bad = bad.into_inner().unwrap();
+    assert!(bad.is_empty(), "{bad:#?}");
+}
+
+/// Features of the corpus of `make corpus` that cannot be read yet.
+const NOT_YET: [&str; 0] = [];
+
+#[test]
+fn values_are_those_that_h5py_wrote() {
+    let Some(corpus) = corpus() else { return };
+    let bad = Mutex::new(BTreeSet::new());
+    let is_due = |path: &PathBuf| {
+        !NOT_YET.iter().any(|feature| path.file_name().unwrap().to_str().unwrap().starts_with(feature))
+    };
+    in_parallel(files(&corpus, "values").into_iter().filter(is_due).collect(), |reference| {
+        let file = reference.with_extension("h5");
+        let name = file.to_str().unwrap();
+        for line in fs::read_to_string(&reference).unwrap().lines() {
+            let [path, shape, hash] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
+            let listed = common::run(&["ls", "--json", name, path]);
+            let spec = serde_json::from_slice::<serde_json::Value>(&listed.stdout).unwrap_or_default();
+            let found = spec["shape"].as_array().map(|dims| {
+                if spec["space"] == "null" {
+                    "null".to_owned()
+                } else {
+                    dims.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+                }
+            });
+            if found.as_deref() != Some(shape) {
+                let said = String::from_utf8_lossy(&listed.stderr).into_owned();
+                bad.lock().unwrap().insert(format!("{name} {path}: shape {found:?} instead of {shape} {said}"));
+            } else if hash != "-" {
+                let raw = common::run(&["dump", "--raw", name, path]);
+                if hex(&Sha256::digest(&raw.stdout)) != hash {
+                    let said = String::from_utf8_lossy(&raw.stderr).into_owned();
+                    bad.lock().unwrap().insert(format!("{name} {path}: other values {said}"));
+                }
+            }
+        }
+    });
+    let bad = bad.into_inner().unwrap();
+    assert!(bad.is_empty(), "{bad:#?}");
+}
+
+#[test]
+fn agreement_forgives_only_what_the_reference_cannot_read() {
+    let line = |path: &str, sha: &str| format!("{path}\tdataset\tu8\tscalar\tcompact\t{sha}");
+    assert!(agree(&line("/a", "x"), &line("/a", "x")));
+    assert!(!agree(&line("/a", "x"), &line("/a", "y")));
+    assert!(agree(&line("/a", "unreadable"), &line("/a", "y")));
+    assert!(!agree(&line("/a", "x"), &line("/a", "unreadable")));
+    assert!(!agree(&line("/a", "x"), ""));
+    let error = "/b\terror\t-\t-\t-\t-";
+    assert!(agree(&format!("{}\n{error}", line("/a", "x")), &format!("{}\n{}", line("/a", "x"), line("/b/c", "y"))));
+    assert!(!agree(error, &line("/bb", "y")));
+}
