@@ -1,4 +1,5 @@
 //! What is no HDF5 file, or not the whole of one.
+#![cfg(feature = "files")]
 
 mod common;
 

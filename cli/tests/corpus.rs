@@ -2,6 +2,7 @@
 //!
 //! `agreeing.txt` names the files of the shared corpus on which both agree in every line. None may ever leave it;
 //! `H5LIVE_BLESS=1 cargo test -p h5live-cli --test corpus` adds those that have come to agree.
+#![cfg(feature = "files")]
 
 mod common;
 

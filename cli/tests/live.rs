@@ -1,4 +1,5 @@
 //! `stress` and `demo`, for a short time.
+#![cfg(feature = "files")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! `record`, and what the other commands and h5py say of what it wrote.
+#![cfg(feature = "files")]
 
 mod common;
 
