@@ -292,3 +292,6 @@ fn run(first: usize, at: u64, next: &[(u64, &[u8])]) -> usize {
     }
     n
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -71,7 +71,7 @@ pub(crate) struct Head {
     dirty: AtomicBool,
     /// No longer what the cache has at this address: changes are not written.
     pub(crate) gone: AtomicBool,
-    /// Used since the clock hand last passed. A hint, as is `weight`: not for loom to explore.
+    /// Found again since the clock hand last passed. A hint, as is `weight`: not for loom to explore.
     used: std::sync::atomic::AtomicBool,
 }
 
@@ -145,7 +145,7 @@ impl<T: Entry> Handle<T> {
             weight: AtomicUsize::new(value.weight()),
             dirty: AtomicBool::new(false),
             gone: AtomicBool::new(false),
-            used: true.into(),
+            used: false.into(),
         };
         Handle { slot: Arc::new(Slot { head, value: RwLock::new(value) }) }
     }

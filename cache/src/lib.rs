@@ -7,8 +7,9 @@
 //! [`Proxy`], so that no index entry reaches the file before the chunk that it points to. [`Space`] hands out
 //! addresses at the end of the file.
 //!
-//! Locks, outermost first: flush, gate, an entry's value, ledger. Shards of the maps, the space and pending chunks
-//! are leaves. None of them is held while bytes are read or metadata is written.
+//! Locks, outermost first: flush, gate, an entry's value, ledger. Those of shards, of space and of waiting raw data
+//! are taken and released within one step (the last may take the ledger's). While bytes are read or written, only
+//! the flush lock is held, which just other flushes wait for; and, while the file's length is changed, the length's.
 
 mod cache;
 mod chunks;

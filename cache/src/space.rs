@@ -202,3 +202,6 @@ impl Space {
         Ok(())
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

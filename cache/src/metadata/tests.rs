@@ -84,3 +84,166 @@ fn an_address_has_one_type() {
     let wrong = cache.load(block.addr(), OWNER, || Ok::<_, Error>(Other));
     assert!(matches!(wrong, Err(Error::WrongType { .. })));
 }
+
+#[test]
+fn an_object_is_flushed_with_what_it_waits_for_in_other_objects() {
+    let storage = MemoryStorage::new();
+    let cache = cache(&storage);
+    let [first, second, third] = [8, 16, 24].map(|header| Owner::new(Addr::new(header)));
+    let top = add(&cache, first, b"top");
+    let middle = add(&cache, second, b"middle");
+    let low = add(&cache, third, b"low");
+    let beside = add(&cache, second, b"beside");
+    cache.depend(&top, &middle, EdgeKind::PublishAfter).unwrap();
+    cache.depend(&middle, &low, EdgeKind::PublishAfter).unwrap();
+    let written = |plan: &crate::FlushPlan<'_>| -> Vec<crate::EntryId> {
+        let entries = plan.steps().iter().filter_map(|step| match step {
+            Step::Entry { id, .. } => Some(*id),
+            _ => None,
+        });
+        entries.collect()
+    };
+    let plan = cache.plan(Scope::Owner(first)).unwrap();
+    assert_eq!(written(&plan), [low.id(), middle.id(), top.id()]);
+    drop(plan);
+    // What lies between is clean, but the order holds across it.
+    cache.flush(Scope::All).unwrap();
+    low.touch();
+    beside.touch();
+    top.touch();
+    let plan = cache.plan(Scope::Owner(first)).unwrap();
+    assert_eq!(written(&plan), [low.id(), top.id()]);
+    plan.write().unwrap();
+    assert_eq!(written(&cache.plan(Scope::All).unwrap()), [beside.id()]);
+}
+
+#[test]
+fn unused_entries_are_evicted_to_stay_in_the_budget() {
+    let storage = MemoryStorage::from(vec![1; 1 << 20]);
+    let settings = Settings { metadata_budget: 64 * 1000, ..Settings::default() };
+    let cache = Cache::reading(Arc::new(storage), settings);
+    let load = |n: u64| {
+        let at = Addr::new(n * 100);
+        cache.load(at, OWNER, || cache.read_block(at, 100).map(Block)).unwrap()
+    };
+    let held = load(0);
+    for n in 1..5000 {
+        load(n);
+        load(1);
+    }
+    assert!(cache.weight() <= 64 * 1000, "{}", cache.weight());
+    assert_eq!(load(0).id(), held.id(), "what is held stays");
+    let totals = cache.totals();
+    assert_eq!(totals.misses, 5000, "what is used often stays");
+    assert_eq!(totals.evictions + cache.weight() as u64 / 100, totals.misses);
+}
+
+#[test]
+fn what_is_dirty_or_pinned_or_a_parent_is_not_evicted() {
+    let storage = MemoryStorage::new();
+    let cache = cache(&storage);
+    let [parent, child, pinned, free] = [(); 4].map(|()| add(&cache, OWNER, b"block"));
+    cache.depend(&parent, &child, EdgeKind::Dense).unwrap();
+    cache.pin(&pinned);
+    let ids = [&parent, &pinned, &free].map(|handle| (handle.addr(), handle.id()));
+    cache.flush(Scope::All).unwrap();
+    child.touch();
+    drop((parent, child, pinned, free));
+    cache.evict_owner(OWNER);
+    let there = ids.map(|(addr, _)| cache.peek::<Block>(addr).unwrap().is_some());
+    assert_eq!(there, [true, true, false]);
+    cache.unpin(ids[1].1);
+    cache.flush(Scope::All).unwrap();
+    cache.evict_owner(OWNER);
+    assert_eq!(cache.weight(), 0);
+}
+
+#[test]
+fn a_refreshed_reader_reads_again_and_old_handles_stay_as_they_are() {
+    let storage = MemoryStorage::from(b"old".to_vec());
+    let cache = Cache::reading(Arc::new(storage.clone()), Settings::default());
+    let load = || cache.load(Addr::new(0), OWNER, || cache.read_block(Addr::new(0), 3).map(Block)).unwrap();
+    let old = load();
+    crate::Storage::write_at(&storage, b"new", 0).unwrap();
+    assert_eq!(load().read().0, b"old");
+    cache.evict_owner(Owner::FILE);
+    assert_eq!(load().read().0, b"old");
+    cache.evict_owner(OWNER);
+    assert_eq!(load().read().0, b"new");
+    assert!(old.is_gone() && old.read().0 == b"old");
+}
+
+#[test]
+fn an_entry_that_cannot_be_encoded_stays_dirty_and_is_named() {
+    #[derive(Debug)]
+    struct Unfit;
+
+    impl Entry for Unfit {
+        fn image(&self, _: Widths) -> Result<Vec<u8>, EncodeError> {
+            Err(EncodeError { record: "unfit", field: "size", value: 300, limit: 255 })
+        }
+
+        fn weight(&self) -> usize {
+            1
+        }
+    }
+
+    let storage = MemoryStorage::new();
+    let cache = cache(&storage);
+    add(&cache, OWNER, b"sound");
+    let at = cache.space().alloc(1, Kind::Metadata).unwrap();
+    cache.insert(at, OWNER, Unfit);
+    let chunk = cache.space().alloc(1, Kind::Raw).unwrap();
+    cache.write_raw(OWNER, chunk, 0, vec![1]);
+    for _ in 0..2 {
+        assert!(matches!(cache.flush(Scope::All), Err(Error::Encode { at: where_, .. }) if where_ == at));
+    }
+    assert!(matches!(cache.finish(false), Err(Error::Dirty(3))));
+    assert!(storage.to_vec().is_empty());
+    cache.remove(at);
+    cache.flush(Scope::All).unwrap();
+    cache.finish(false).unwrap();
+}
+
+#[test]
+fn a_claimed_size_is_not_trusted() {
+    let cache = Cache::reading(Arc::new(MemoryStorage::from(vec![0; 10])), Settings::default());
+    let huge = cache.read_block(Addr::new(4), usize::MAX);
+    assert!(matches!(huge, Err(Error::PastEnd { found: 6, .. })));
+    assert!(matches!(cache.read_block(Addr::new(u64::MAX - 1), 1), Err(Error::PastEnd { found: 0, .. })));
+    assert!(matches!(cache.read_block(Addr::UNDEFINED, 1), Err(Error::Undefined)));
+    assert!(matches!(cache.flush(Scope::All), Err(Error::ReadOnly)));
+}
+
+#[test]
+fn an_end_may_be_announced_far_ahead() {
+    let storage = MemoryStorage::new();
+    let cache = cache(&storage);
+    cache.announce_ahead(1 << 20).unwrap();
+    assert_eq!(storage.to_vec().len(), 8 + (1 << 20));
+    add(&cache, OWNER, b"block");
+    let plan = cache.plan(Scope::All).unwrap();
+    assert!(matches!(plan.steps(), [Step::Entry { .. }]));
+    plan.write().unwrap();
+    cache.finish(false).unwrap();
+    assert_eq!(storage.to_vec().len() as u64, cache.space().end());
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_flush_within_an_operation_is_refused() {
+    let cache = cache(&MemoryStorage::new());
+    let flush = std::panic::AssertUnwindSafe(|| {
+        let _operation = cache.operation();
+        let _ = cache.flush(Scope::All);
+    });
+    assert!(std::panic::catch_unwind(flush).is_err());
+    cache.flush(Scope::All).unwrap();
+}
+
+#[test]
+fn a_cache_is_shared_by_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Cache>();
+    shared::<crate::Handle<Block>>();
+}

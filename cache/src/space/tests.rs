@@ -1,0 +1,122 @@
+use std::collections::BTreeMap;
+
+use h5live_format::Width;
+use proptest::{prelude::*, test_runner::RngSeed};
+
+use super::*;
+use crate::{FaultyStorage, MemoryStorage};
+
+fn space(end: u64) -> Space {
+    Space::new(end, Width::EIGHT)
+}
+
+#[test]
+fn small_metadata_does_not_cross_a_page() {
+    let space = space(4000);
+    assert_eq!(space.alloc(100, Kind::Metadata).unwrap(), Addr::new(4096));
+    assert_eq!(space.alloc(96, Kind::Metadata).unwrap(), Addr::new(4000), "the gap is used");
+    assert_eq!(space.alloc(5000, Kind::Metadata).unwrap(), Addr::new(4200), "larger blocks cross anyway");
+    assert_eq!(space.alloc(1, Kind::Raw).unwrap(), Addr::new(4196), "raw data fills what alignment left");
+}
+
+#[test]
+fn raw_data_is_aligned_only_if_that_costs_nothing_in_the_long_run() {
+    let space = space(100);
+    assert_eq!(space.alloc(4097, Kind::Raw).unwrap(), Addr::new(100));
+    assert_eq!(space.alloc(8192, Kind::Raw).unwrap(), Addr::new(8192));
+    assert_eq!(space.alloc(4096, Kind::Raw).unwrap(), Addr::new(16384));
+    assert_eq!(space.end(), 20480);
+}
+
+#[test]
+fn an_address_must_fit_the_width_of_the_file() {
+    let space = Space::new(60_000, Width::TWO);
+    assert!(space.alloc(5000, Kind::Raw).is_ok());
+    assert!(matches!(space.alloc(1000, Kind::Raw), Err(Error::Full { wanted: 1000, .. })));
+    assert!(space.alloc(u64::MAX, Kind::Metadata).is_err());
+    assert!(space.alloc(500, Kind::Raw).is_ok());
+    assert_eq!(space.to_announce(), Some(0xfffe));
+}
+
+#[test]
+fn a_new_end_is_announced_in_steps() {
+    let space = space(48);
+    assert_eq!(space.to_announce(), None);
+    space.alloc(1000, Kind::Raw).unwrap();
+    let end = space.to_announce().unwrap();
+    assert_eq!(end, 1048 + (64 << 10));
+    space.set_announced(end);
+    space.alloc(60_000, Kind::Raw).unwrap();
+    assert_eq!(space.to_announce(), None);
+    space.alloc(1 << 30, Kind::Raw).unwrap();
+    assert_eq!(space.to_announce(), Some(space.end() + (16 << 20)));
+}
+
+#[test]
+fn reaching_never_cuts() {
+    let storage = FaultyStorage::new(MemoryStorage::from(vec![1; 100]));
+    let space = space(0);
+    space.reach(50, &storage).unwrap();
+    assert_eq!(storage.changes(), 0);
+    space.reach_ahead(101, &storage).unwrap();
+    let len = storage.len().unwrap();
+    assert!(len >= 101 + (64 << 10));
+    space.reach_ahead(len, &storage).unwrap();
+    assert_eq!(storage.changes(), 1);
+}
+
+#[test]
+fn freed_space_waits_for_a_flush_that_began_later_and_succeeded() {
+    let space = space(0);
+    let at = space.alloc(64, Kind::Metadata).unwrap();
+    space.begin_flush();
+    space.free(at, 64);
+    space.end_flush(true);
+    assert_eq!(space.reusable(), 0);
+    space.begin_flush();
+    space.end_flush(false);
+    assert_eq!(space.reusable(), 0);
+    space.begin_flush();
+    space.end_flush(true);
+    assert_eq!(space.reusable(), 64);
+    assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), at);
+}
+
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(0x5eed),
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn what_is_given_out_never_overlaps_and_is_never_lost(
+        acts in prop::collection::vec((any::<bool>(), 1u64..9000, 0usize..50), 1..200)
+    ) {
+        let space = space(48);
+        let mut held: BTreeMap<u64, u64> = BTreeMap::new();
+        for (allocate, len, n) in acts {
+            if allocate || held.is_empty() {
+                let kind = if n % 2 == 0 { Kind::Raw } else { Kind::Metadata };
+                let at = space.alloc(len, kind).unwrap().get().unwrap();
+                let before = held.range(..at + len).next_back();
+                prop_assert!(at >= 48 && before.is_none_or(|(other, size)| other + size <= at));
+                prop_assert!(kind == Kind::Raw || len > PAGE || at / PAGE == (at + len - 1) / PAGE);
+                prop_assert!(at + len <= space.end());
+                held.insert(at, len);
+            } else {
+                let (&at, &len) = held.iter().nth(n % held.len()).unwrap();
+                held.remove(&at);
+                space.free(Addr::new(at), len);
+                space.begin_flush();
+                space.end_flush(true);
+            }
+            prop_assert_eq!(space.reusable() + held.values().sum::<u64>(), space.end() - 48);
+        }
+    }
+}
