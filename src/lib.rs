@@ -1,1 +1,65 @@
 //! HDF5 files that stay readable while they are being written.
+//!
+//! One process appends to a file, and others follow it, without talking to each other. The files are standard HDF5.
+//!
+//! ```
+//! use h5live::File;
+//!
+//! let file = File::in_memory();
+//! let log = file.new_dataset::<f64>().growing(&[3]).create("log")?;
+//! log.append(&[0.1, 0.2, 0.3])?;
+//! log.append(&[1.1, 1.2, 1.3])?;
+//! file.flush()?;
+//! assert_eq!(log.shape()?, [2, 3]);
+//! assert_eq!(log.read_slice::<f32>((.., 0))?, [0.1, 1.1]);
+//! # Ok::<(), h5live::Error>(())
+//! ```
+
+#[cfg(test)]
+extern crate self as h5live;
+
+mod attribute;
+mod builder;
+mod convert;
+mod dataset;
+mod error;
+mod file;
+mod group;
+mod open;
+mod options;
+mod path;
+mod select;
+mod types;
+
+pub use h5live_derive::H5Type;
+pub use h5live_filters as filters;
+pub use h5live_model as model;
+pub use h5live_model::{ByteOrder, Datatype, Selection, UNLIMITED};
+
+pub use attribute::Attribute;
+pub use builder::DatasetBuilder;
+pub use convert::ConvertError;
+pub use dataset::{Dataset, Follow};
+pub use error::{Error, ErrorKind, OpenError, Result};
+pub use file::File;
+pub use group::{Group, NamedType, Object};
+pub use options::{Locking, Mode, Options};
+pub use path::MAX_LINKS;
+pub use select::{Select, SelectDim};
+pub use types::{FixedStr, H5Type, Heap};
+
+/// What `derive(H5Type)` writes code with.
+#[doc(hidden)]
+pub mod derived {
+    pub use crate::convert::derived::*;
+    pub use crate::types::{part, part_mut};
+}
+
+const _: () = {
+    const fn shared_by_threads<T: Send + Sync>() {}
+    shared_by_threads::<File>();
+    shared_by_threads::<Group>();
+    shared_by_threads::<Dataset>();
+    shared_by_threads::<Attribute>();
+    shared_by_threads::<Error>();
+};

@@ -224,6 +224,26 @@ impl Cut<'_> {
         chunks
     }
 
+    /// The selected elements of a chunk, if they are one run.
+    pub fn single_run(&self, chunk: &ChunkCoord) -> Option<Run> {
+        if let (Kind::Regular(regular), true) = (&self.selected.kind, self.selected.elements > 0) {
+            return regular.single_run(self.grid, chunk);
+        }
+        let (mut first, mut runs) = (None, 0u64);
+        self.for_each_run(chunk, |run| {
+            first.get_or_insert(run);
+            runs += 1;
+        });
+        first.filter(|_| runs == 1)
+    }
+
+    /// The number of selected elements of a chunk.
+    pub fn elements_in(&self, chunk: &ChunkCoord) -> u64 {
+        let mut elements = 0;
+        self.for_each_run(chunk, |run| elements += run.len);
+        elements
+    }
+
     /// Calls `each` with the runs of elements in a chunk: in row-major order, or in the order of the points.
     pub fn for_each_run(&self, chunk: &ChunkCoord, mut each: impl FnMut(Run)) {
         if self.selected.elements == 0 || chunk.rank() != self.grid.dims().len() {

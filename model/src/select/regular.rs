@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::{Dims, Run, SelectionError, strides};
 use crate::{ChunkCoord, ChunkGrid, Hyperslab, UNLIMITED};
 
@@ -63,6 +65,17 @@ impl Pattern {
     }
 }
 
+/// How the selected elements lie in a chunk.
+struct Within {
+    /// The first element of the chunk (`[rank]`).
+    lo: Dims,
+    /// The positions of the selected indices, for each dimension.
+    positions: SmallVec<[Range<u64>; 4]>,
+    /// Dimensions below this one are taken whole both from the chunk and by the destination: they only make its
+    /// elements larger.
+    inner: usize,
+}
+
 /// One pattern for each dimension.
 #[derive(Debug, Clone)]
 pub(super) struct Regular {
@@ -95,24 +108,18 @@ impl Regular {
         product.ok_or(SelectionError::TooManyElements)
     }
 
-    pub(super) fn for_each_run(&self, grid: &ChunkGrid, chunk: &ChunkCoord, each: &mut dyn FnMut(Run)) {
+    /// How the selected elements lie in a chunk; `None` if there are none.
+    fn within(&self, grid: &ChunkGrid, chunk: &ChunkCoord) -> Option<Within> {
         let lo = grid.start_of(chunk);
-        let mut positions: Vec<Range<u64>> = Vec::with_capacity(self.patterns.len());
+        let mut positions: SmallVec<[Range<u64>; 4]> = SmallVec::with_capacity(self.patterns.len());
         for ((pattern, lo), size) in self.patterns.iter().zip(&lo).zip(grid.dims()) {
             let range = pattern.within(*lo, lo.saturating_add(*size));
             if range.is_empty() {
-                return;
+                return None;
             }
             positions.push(range);
         }
-        let chunk_strides = strides(grid.dims());
-        let place_strides = strides(&self.dims());
-
-        // Dimensions below `inner` are taken whole both from the chunk and by the destination: they only make
-        // the elements of dimension `inner` larger.
-        let Some(mut inner) = self.patterns.len().checked_sub(1) else {
-            return each(Run { at: 0, place: 0, len: 1 });
-        };
+        let mut inner = self.patterns.len().saturating_sub(1);
         while inner > 0 {
             let (pattern, range) = (&self.patterns[inner], &positions[inner]);
             let len = range.end - range.start;
@@ -121,6 +128,38 @@ impl Regular {
             }
             inner -= 1;
         }
+        Some(Within { lo, positions, inner })
+    }
+
+    /// The selected elements of a chunk, if they are one run.
+    pub(super) fn single_run(&self, grid: &ChunkGrid, chunk: &ChunkCoord) -> Option<Run> {
+        let Within { lo, positions, inner } = self.within(grid, chunk)?;
+        let single = match positions.get(inner) {
+            Some(range) => {
+                self.patterns[inner].is_segment(range) && positions[..inner].iter().all(|r| r.end - r.start == 1)
+            }
+            None => true,
+        };
+        if !single {
+            return None;
+        }
+        let (chunk_strides, place_strides) = (strides(grid.dims()), strides(&self.dims()));
+        let mut run = Run { at: 0, place: 0, len: 1 };
+        for (dim, range) in positions.iter().enumerate() {
+            run.at += (self.patterns[dim].index(range.start) - lo[dim]) * chunk_strides[dim];
+            run.place += range.start * place_strides[dim];
+            run.len *= range.end - range.start;
+        }
+        Some(run)
+    }
+
+    pub(super) fn for_each_run(&self, grid: &ChunkGrid, chunk: &ChunkCoord, each: &mut dyn FnMut(Run)) {
+        let Some(Within { lo, positions, inner }) = self.within(grid, chunk) else { return };
+        if self.patterns.is_empty() {
+            return each(Run { at: 0, place: 0, len: 1 });
+        }
+        let chunk_strides = strides(grid.dims());
+        let place_strides = strides(&self.dims());
 
         let mut p: Dims = positions.iter().map(|range| range.start).collect();
         let mut at = Dims::from_elem(0, inner + 1);

@@ -62,6 +62,13 @@ fn check(selection: &Selection, extent: &[u64], chunk: &[u64]) {
     assert_eq!(chunks, touched.into_iter().collect::<Vec<_>>());
     let mut filled = vec![None; want.len()];
     for coord in &chunks {
+        let mut runs = Vec::new();
+        cut.for_each_run(coord, |run| runs.push(run));
+        assert_eq!(cut.elements_in(coord), runs.iter().map(|run| run.len).sum::<u64>());
+        match cut.single_run(coord) {
+            Some(run) => assert_eq!(runs, [run]),
+            None => assert_ne!(runs.len(), 1),
+        }
         cut.for_each_run(coord, |run| {
             for i in 0..run.len {
                 let slot = &mut filled[(run.place + i) as usize];

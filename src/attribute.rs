@@ -1,0 +1,185 @@
+//! Attributes: small named values on an object.
+
+use h5live_model::{self as model, Dataspace, Datatype, Name, ObjectId, Shape};
+
+use crate::convert::{ConvertError, class};
+use crate::error::ErrorKind;
+use crate::{File, H5Type, Result};
+
+/// An attribute, as it was when it was opened.
+#[derive(Debug, Clone)]
+pub struct Attribute {
+    file: File,
+    object: String,
+    value: model::Attribute,
+}
+
+/// Methods for the attributes of an object that has `file`, `id` and `path`.
+macro_rules! attributes {
+    ($object:ident) => {
+        impl $object {
+            /// The attribute of this name.
+            ///
+            /// # Errors
+            /// [`model::Error::NotFound`](h5live_model::Error::NotFound) if there is none.
+            pub fn attribute(&self, name: &str) -> $crate::Result<$crate::Attribute> {
+                $crate::Attribute::open(&self.file, self.id, &self.path, &name.into())
+            }
+
+            /// The attributes, sorted bytewise by name.
+            ///
+            /// # Errors
+            /// [`ErrorKind::Store`](crate::ErrorKind::Store) if they cannot be read.
+            pub fn attributes(&self) -> $crate::Result<Vec<$crate::Attribute>> {
+                let open = |name| $crate::Attribute::open(&self.file, self.id, &self.path, name);
+                self.attribute_names()?.iter().map(open).collect()
+            }
+
+            /// The names of the attributes, sorted bytewise.
+            ///
+            /// # Errors
+            /// [`ErrorKind::Store`](crate::ErrorKind::Store) if they cannot be listed.
+            pub fn attribute_names(&self) -> $crate::Result<Vec<h5live_model::Name>> {
+                let names = self.file.store().attribute_names(self.id);
+                let mut names = names.map_err(|error| self.file.error(Some(&self.path), error))?;
+                names.sort();
+                Ok(names)
+            }
+
+            /// Sets an attribute of one value, in place of one of the same name.
+            ///
+            /// # Errors
+            /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly).
+            pub fn set_attribute<T: $crate::H5Type>(&self, name: &str, value: &T) -> $crate::Result<()> {
+                let value = std::slice::from_ref(value);
+                $crate::attribute::set(&self.file, self.id, &self.path, name, value, None)
+            }
+
+            /// Sets an attribute of several values, in an array of `dims` (`[rank]`, elements).
+            ///
+            /// # Errors
+            /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly), or
+            /// [`ErrorKind::Length`](crate::ErrorKind::Length) if there are more or fewer values.
+            pub fn set_attribute_array<T: $crate::H5Type>(
+                &self,
+                name: &str,
+                values: &[T],
+                dims: &[u64],
+            ) -> $crate::Result<()> {
+                $crate::attribute::set(&self.file, self.id, &self.path, name, values, Some(dims))
+            }
+
+            /// Removes an attribute.
+            ///
+            /// # Errors
+            /// [`model::Error::NotFound`](h5live_model::Error::NotFound),
+            /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly).
+            pub fn remove_attribute(&self, name: &str) -> $crate::Result<()> {
+                let removed = self.file.store().remove_attribute(self.id, &name.into());
+                removed.map_err(|error| self.file.error(Some(&self.path), error))
+            }
+        }
+    };
+}
+
+pub(crate) use attributes;
+
+/// Sets an attribute: a scalar if there are no dimensions.
+pub(crate) fn set<T: H5Type>(
+    file: &File,
+    id: ObjectId,
+    object: &str,
+    name: &str,
+    values: &[T],
+    dims: Option<&[u64]>,
+) -> Result<()> {
+    let set = || -> Result<(), ErrorKind> {
+        let dataspace = dims.map_or(Dataspace::Scalar, |dims| Dataspace::Simple(Shape::fixed(dims)));
+        let expected = dataspace.elements().unwrap_or(u64::MAX);
+        if expected != values.len() as u64 {
+            return Err(ErrorKind::Length { expected, found: values.len() as u64 });
+        }
+        let datatype = T::datatype();
+        let size = datatype.size() as usize;
+        let mut value = vec![0; values.len() * size];
+        T::encode_slice(&T::encoder(&datatype)?, values, &mut value, size, file.heap())?;
+        let attribute = model::Attribute { name: name.into(), datatype, dataspace, value, creation_order: None };
+        Ok(file.store().set_attribute(id, &attribute)?)
+    };
+    set().map_err(|kind| file.error(Some(&shown(object, name)), kind))
+}
+
+fn shown(object: &str, name: &str) -> String {
+    format!("{object}@{name}")
+}
+
+impl Attribute {
+    pub(crate) fn open(file: &File, id: ObjectId, object: &str, name: &Name) -> Result<Attribute> {
+        let value = match file.store().attribute(id, name) {
+            Ok(Some(value)) => Ok(value),
+            Ok(None) => Err(model::Error::NotFound(name.clone())),
+            Err(error) => Err(error),
+        };
+        let value = value.map_err(|error| file.error(Some(&shown(object, &name.to_string())), error))?;
+        Ok(Attribute { file: file.clone(), object: object.into(), value })
+    }
+
+    /// The name.
+    pub fn name(&self) -> &Name {
+        &self.value.name
+    }
+
+    /// The type of its elements in the file.
+    pub fn datatype(&self) -> &Datatype {
+        &self.value.datatype
+    }
+
+    /// Its dataspace.
+    pub fn dataspace(&self) -> &Dataspace {
+        &self.value.dataspace
+    }
+
+    /// Its elements, as the file has them.
+    pub fn raw(&self) -> &[u8] {
+        &self.value.value
+    }
+
+    /// Its only element.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Length`] if it has more or none, [`ErrorKind::Convert`] if it cannot be a `T`.
+    pub fn read_scalar<T: H5Type>(&self) -> Result<T> {
+        let mut values = self.read()?;
+        match (values.len(), values.pop()) {
+            (1, Some(value)) => Ok(value),
+            (n, _) => Err(self.error(ErrorKind::Length { expected: n as u64, found: 1 })),
+        }
+    }
+
+    /// Its elements, in row-major order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Convert`] if they cannot be of type `T`.
+    pub fn read<T: H5Type>(&self) -> Result<Vec<T>> {
+        let read = || {
+            let decoder = T::decoder(&self.value.datatype)?;
+            let size = self.value.datatype.size().max(1) as usize;
+            if self.value.value.len() % size != 0 {
+                return Err(ConvertError::Truncated { expected: size, found: self.value.value.len() % size });
+            }
+            let mut values = vec![T::placeholder(); self.value.value.len() / size];
+            T::decode_slice(&decoder, &self.value.value, size, &mut values, self.file.heap())?;
+            Ok(values)
+        };
+        read().map_err(|error| self.error(error))
+    }
+
+    /// The class of its type, for messages: "integer", "compound", ...
+    pub fn class(&self) -> &'static str {
+        class(&self.value.datatype)
+    }
+
+    fn error(&self, kind: impl Into<ErrorKind>) -> crate::Error {
+        self.file.error(Some(&shown(&self.object, &self.value.name.to_string())), kind)
+    }
+}

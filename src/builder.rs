@@ -1,0 +1,284 @@
+//! Descriptions of datasets to be made.
+
+use h5live_filters::Target;
+use h5live_model::{
+    AllocationTime, DatasetSpec, Dataspace, Datatype, Fill, FillTime, FillValue, FilterSpec, Layout, ObjectSpec, Shape,
+    UNLIMITED,
+};
+
+use crate::error::ErrorKind;
+use crate::{ConvertError, Dataset, Group, H5Type, Result, path};
+
+/// Registered numbers of the filters that have methods of their own.
+mod filter {
+    pub(super) const DEFLATE: u16 = 1;
+    pub(super) const SHUFFLE: u16 = 2;
+    pub(super) const FLETCHER32: u16 = 3;
+}
+
+/// Bytes that a chunk picked by [`DatasetBuilder::create`] has: at least, at most, and for a dataset of 1 MiB.
+const CHUNK_MIN: u64 = 8 << 10;
+const CHUNK_MAX: u64 = 1 << 20;
+const CHUNK_BASE: f64 = 16_384.0;
+
+/// A dataset to be made, by [`Group::new_dataset`].
+///
+/// ```
+/// use h5live::File;
+///
+/// let file = File::in_memory();
+/// let spectra = file
+///     .new_dataset::<f32>()
+///     .shape(&[100, 1024])
+///     .chunk(&[10, 1024])
+///     .shuffle()
+///     .deflate(6)
+///     .fill(f32::NAN)
+///     .create("run/spectra")?;
+/// assert!(spectra.read::<f32>()?.iter().all(|x| x.is_nan()));
+/// # Ok::<(), h5live::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a dataset is made by `create`"]
+pub struct DatasetBuilder {
+    group: Group,
+    datatype: Datatype,
+    dims: Option<Vec<u64>>,
+    max: Option<Vec<u64>>,
+    null: bool,
+    layout: LayoutChoice,
+    filters: Vec<FilterSpec>,
+    fill: Result<Fill, ConvertError>,
+    unfiltered_edges: bool,
+}
+
+#[derive(Debug, Clone)]
+enum LayoutChoice {
+    Automatic,
+    Compact,
+    Contiguous,
+    Chunked(Vec<u64>),
+}
+
+impl DatasetBuilder {
+    pub(crate) fn new(group: Group, datatype: Datatype) -> Self {
+        DatasetBuilder {
+            group,
+            datatype,
+            dims: None,
+            max: None,
+            null: false,
+            layout: LayoutChoice::Automatic,
+            filters: Vec::new(),
+            fill: Ok(Fill::default()),
+            unfiltered_edges: false,
+        }
+    }
+
+    /// The dimensions (`[rank]`, elements). Without any, and without data, the dataset is one element.
+    pub fn shape(mut self, dims: &[u64]) -> Self {
+        self.dims = Some(dims.into());
+        self
+    }
+
+    /// The maximum dimensions (`[rank]`, elements; [`UNLIMITED`] for no limit). Without any, the dataset cannot grow.
+    pub fn max_shape(mut self, max: &[u64]) -> Self {
+        self.max = Some(max.into());
+        self
+    }
+
+    /// Every dimension grows without limit.
+    pub fn resizable(mut self) -> Self {
+        self.max = Some(vec![UNLIMITED; self.dims.as_ref().map_or(0, Vec::len)]);
+        self
+    }
+
+    /// No rows yet, and any number of them later, each of these dimensions (`[rank - 1]`, elements).
+    pub fn growing(mut self, row: &[u64]) -> Self {
+        self.dims = Some([&[0], row].concat());
+        self.max = Some([&[UNLIMITED], row].concat());
+        self
+    }
+
+    /// No elements and no dimensions at all.
+    pub fn null(mut self) -> Self {
+        self.null = true;
+        self
+    }
+
+    /// Elements are stored in chunks of these dimensions (`[rank]`, elements).
+    pub fn chunk(mut self, dims: &[u64]) -> Self {
+        self.layout = LayoutChoice::Chunked(dims.into());
+        self
+    }
+
+    /// Elements are stored with the description of the dataset (at most 64 KiB).
+    pub fn compact(mut self) -> Self {
+        self.layout = LayoutChoice::Compact;
+        self
+    }
+
+    /// Elements are stored in one run.
+    pub fn contiguous(mut self) -> Self {
+        self.layout = LayoutChoice::Contiguous;
+        self
+    }
+
+    /// Chunks are compressed: from 0, not at all, to 9, as much as can be.
+    pub fn deflate(self, level: u32) -> Self {
+        self.filter(FilterSpec { id: filter::DEFLATE, optional: true, name: None, params: vec![level] })
+    }
+
+    /// Bytes of the same weight are put together, which makes numbers compress better. Comes before compression.
+    pub fn shuffle(self) -> Self {
+        self.filter(FilterSpec { id: filter::SHUFFLE, optional: true, name: None, params: Vec::new() })
+    }
+
+    /// Chunks have a checksum, which is verified on reading.
+    pub fn fletcher32(self) -> Self {
+        self.filter(FilterSpec { id: filter::FLETCHER32, optional: false, name: None, params: Vec::new() })
+    }
+
+    /// A filter, after those there are. Its parameters are completed with what follows from the dataset.
+    pub fn filter(mut self, filter: FilterSpec) -> Self {
+        self.filters.push(filter);
+        self
+    }
+
+    /// Chunks that reach over the extent are stored without filters.
+    pub fn unfiltered_edges(mut self) -> Self {
+        self.unfiltered_edges = true;
+        self
+    }
+
+    /// What elements hold that nobody wrote; without it, zeros.
+    pub fn fill<T: H5Type>(mut self, value: T) -> Self {
+        let mut bytes = vec![0; self.datatype.size() as usize];
+        let mut encode = || value.encode(&T::encoder(&self.datatype)?, &mut bytes, self.group.file().heap());
+        self.fill = match (encode(), self.fill) {
+            (Ok(()), Ok(fill)) => Ok(Fill { value: FillValue::Value(bytes), ..fill }),
+            (Err(error), _) => Err(error),
+            (_, earlier) => earlier,
+        };
+        self
+    }
+
+    /// When storage is allocated.
+    pub fn allocation(mut self, allocation: AllocationTime) -> Self {
+        self.fill = self.fill.map(|fill| Fill { allocation, ..fill });
+        self
+    }
+
+    /// When fill values are written.
+    pub fn fill_time(mut self, time: FillTime) -> Self {
+        self.fill = self.fill.map(|fill| Fill { time, ..fill });
+        self
+    }
+
+    /// Makes the dataset, and the groups above it that are not there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the name is taken or the store cannot hold such a dataset, [`ErrorKind::Description`]
+    /// if the description contradicts itself, [`ErrorKind::Filter`] if a filter does not fit it.
+    pub fn create(self, path: &str) -> Result<Dataset> {
+        let group = self.group.clone();
+        let shown = path::join(group.path(), path);
+        let make = || -> Result<_, ErrorKind> {
+            let (file, parent, name) = path::parent(group.file(), group.id(), path)?;
+            let spec = self.spec()?;
+            let id = file.store().create(parent, &name, &ObjectSpec::Dataset(Box::new(spec)))?;
+            Ok((file, id))
+        };
+        match make() {
+            Ok((file, id)) => Dataset::open(file, id, shown),
+            Err(kind) => Err(group.file().error(Some(&shown), kind)),
+        }
+    }
+
+    /// Makes the dataset and writes its elements. Without a shape it has one dimension, as long as there are values.
+    ///
+    /// # Errors
+    /// As [`DatasetBuilder::create`] and [`Dataset::write`].
+    pub fn create_with<T: H5Type>(mut self, path: &str, values: &[T]) -> Result<Dataset> {
+        self.dims.get_or_insert_with(|| vec![values.len() as u64]);
+        let dataset = self.create(path)?;
+        dataset.write(values)?;
+        Ok(dataset)
+    }
+
+    fn dataspace(&self) -> Result<Dataspace, ErrorKind> {
+        Ok(match (&self.dims, &self.max) {
+            _ if self.null => Dataspace::Null,
+            (None, None) => Dataspace::Scalar,
+            (Some(dims), None) if dims.is_empty() => Dataspace::Scalar,
+            (Some(dims), None) => Dataspace::Simple(Shape::fixed(dims)),
+            (Some(dims), Some(max)) => {
+                let shape = Shape::with_max(dims, max);
+                Dataspace::Simple(shape.ok_or_else(|| ErrorKind::Extent { dims: dims.clone(), max: max.clone() })?)
+            }
+            (None, Some(_)) => return Err(ErrorKind::Description("there is a maximum, and no shape")),
+        })
+    }
+
+    fn spec(self) -> Result<DatasetSpec, ErrorKind> {
+        let dataspace = self.dataspace()?;
+        let DatasetBuilder { group, datatype, layout, mut filters, fill, unfiltered_edges, .. } = self;
+        let fill = fill?;
+        let chunked = !filters.is_empty() || dataspace.max() != dataspace.dims();
+        let layout = match layout {
+            LayoutChoice::Chunked(dims) => Layout::Chunked(dims),
+            LayoutChoice::Compact => Layout::Compact,
+            LayoutChoice::Automatic if chunked && dataspace.rank() > 0 => {
+                Layout::Chunked(guess_chunk(dataspace.dims(), dataspace.max(), datatype.size().into()))
+            }
+            LayoutChoice::Automatic | LayoutChoice::Contiguous => Layout::Contiguous,
+        };
+        if let Layout::Chunked(chunk_dims) = &layout {
+            let registry = &group.file().shared().options.filters;
+            let target = Target { datatype: &datatype, chunk_dims, fill: &fill.value };
+            for filter in &mut filters {
+                *filter = registry.complete(filter, &target)?;
+            }
+        } else if !filters.is_empty() {
+            return Err(ErrorKind::Description("only a dataset with dimensions, in chunks, has filters"));
+        }
+        Ok(DatasetSpec { datatype, dataspace, layout, filters, fill, unfiltered_edges })
+    }
+}
+
+/// Chunk dimensions for a dataset: the shape, halved along one dimension after the other, until a chunk has a size
+/// that grows with the logarithm of the dataset's. Dimensions of zero count as 1024, as they are to grow.
+fn guess_chunk(dims: &[u64], max: &[u64], size: u64) -> Vec<u64> {
+    let mut chunk: Vec<u64> = dims.iter().map(|n| if *n == 0 { 1024 } else { *n }).collect();
+    let bytes = |chunk: &[u64]| chunk.iter().fold(size.max(1), |n, d| n.saturating_mul(*d));
+    let mebibytes = (bytes(&chunk) as f64 / 1_048_576.0).max(1e-9);
+    let target = CHUNK_BASE * mebibytes.log10().exp2();
+    let target = target.clamp(CHUNK_MIN as f64, CHUNK_MAX as f64);
+    let mut dim = 0;
+    loop {
+        let now = bytes(&chunk);
+        let near = (now as f64) < target || (now as f64 - target).abs() / target < 0.5;
+        if (near && now < CHUNK_MAX) || chunk.iter().all(|n| *n == 1) {
+            break;
+        }
+        let rank = chunk.len();
+        chunk[dim % rank] = chunk[dim % rank].div_ceil(2);
+        dim += 1;
+    }
+    chunk.iter().zip(max).map(|(n, max)| (*n).min(*max).max(1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_guessed_as_h5py_does() {
+        // From h5py._hl.filters.guess_chunk, version 3.16.
+        assert_eq!(guess_chunk(&[100, 1024], &[100, 1024], 4), [13, 256]);
+        assert_eq!(guess_chunk(&[1_000_000], &[1_000_000], 8), [7813]);
+        assert_eq!(guess_chunk(&[0], &[UNLIMITED], 8), [1024]);
+        assert_eq!(guess_chunk(&[0, 512, 512], &[UNLIMITED, 512, 512], 2), [32, 16, 32]);
+        assert_eq!(guess_chunk(&[3], &[3], 1 << 20), [1]);
+    }
+}

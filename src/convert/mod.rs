@@ -1,0 +1,103 @@
+//! From the datatype of a file to the types of this program, and back.
+
+pub mod derived;
+mod layout;
+mod number;
+
+pub(crate) use number::{Number, NumberPlan};
+
+use h5live_model::{Datatype, Name};
+
+/// Why a value cannot be converted.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConvertError {
+    /// There is no conversion between a type in the file and one in memory.
+    #[error("a {file} in the file cannot be converted to or from {memory}")]
+    Class {
+        /// The class of the type in the file.
+        file: &'static str,
+        /// The type in memory.
+        memory: &'static str,
+    },
+    /// The layout of a number in the file makes no sense, or is larger than 128 bits.
+    #[error("numbers of {size} bytes with {precision} bits at bit {offset} are not supported")]
+    Layout {
+        /// Bytes of an element.
+        size: u32,
+        /// Significant bits.
+        precision: u16,
+        /// Position of the lowest of them.
+        offset: u16,
+    },
+    /// The compound in the file lacks a member.
+    #[error("the compound in the file has no member {0:?}")]
+    NoMember(Name),
+    /// A member cannot be converted.
+    #[error("member {name:?}: {source}")]
+    Member {
+        /// The member.
+        name: Name,
+        /// Why not.
+        source: Box<ConvertError>,
+    },
+    /// The array type in the file has another number of elements.
+    #[error("the array in the file has dimensions {file:?}, the one in memory has {memory} elements")]
+    ArrayLength {
+        /// Dimensions in the file.
+        file: Vec<u32>,
+        /// Elements in memory.
+        memory: usize,
+    },
+    /// A value in the file is none of those that the enum in memory has.
+    #[error("the file has {value}, which is no value of {memory}")]
+    NoVariant {
+        /// The value in the file.
+        value: String,
+        /// The enum in memory.
+        memory: &'static str,
+    },
+    /// The enum in the file lacks a value that the one in memory has.
+    #[error("the enum in the file has no value named {0:?}")]
+    NoSuchName(Name),
+    /// A string does not fit the space that the file has for it.
+    #[error("a string of {length} bytes does not fit {space}")]
+    StringTooLong {
+        /// Bytes of the string.
+        length: usize,
+        /// Bytes in the file.
+        space: usize,
+    },
+    /// A string in the file is not valid UTF-8.
+    #[error("a string is not valid UTF-8: {0}")]
+    Utf8(#[from] std::str::Utf8Error),
+    /// The file ends inside an element.
+    #[error("an element of {expected} bytes has {found}")]
+    Truncated {
+        /// Bytes that an element has.
+        expected: usize,
+        /// Bytes that are there.
+        found: usize,
+    },
+    /// The heap that keeps variable-length data failed.
+    #[error("variable-length data: {0}")]
+    Heap(#[source] std::sync::Arc<h5live_model::Error>),
+}
+
+/// The name of a datatype's class, for messages.
+pub(crate) fn class(datatype: &Datatype) -> &'static str {
+    match datatype {
+        Datatype::Integer(_) => "integer",
+        Datatype::Float(_) => "float",
+        Datatype::Time(_) => "time",
+        Datatype::String(_) => "string",
+        Datatype::Bitfield(_) => "bit field",
+        Datatype::Opaque(_) => "opaque value",
+        Datatype::Compound(_) => "compound",
+        Datatype::Reference(_) => "reference",
+        Datatype::Enum(_) => "enum",
+        Datatype::VarLen(_) => "variable-length value",
+        Datatype::Array(_) => "array",
+        Datatype::Complex(_) => "complex number",
+    }
+}

@@ -1,0 +1,401 @@
+//! Numbers: any integer or float to any other.
+
+use bytemuck::Pod;
+use h5live_model::{ByteOrder, Datatype, Integer, Sign};
+
+use super::ConvertError;
+use super::layout::Layout;
+
+/// Elements that are swapped and converted at a time: few enough to stay in the nearest cache.
+const BLOCK: usize = 512;
+
+/// A number of this machine. Sealed: what implements it is known here.
+pub trait Number: Pod + Default + PartialOrd + Send + Sync {
+    #[doc(hidden)]
+    const NATIVE: Native;
+    #[doc(hidden)]
+    const NAME: &'static str;
+}
+
+/// The numbers that this machine has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[doc(hidden)]
+pub enum Native {
+    U8,
+    I8,
+    U16,
+    I16,
+    U32,
+    I32,
+    U64,
+    I64,
+    F32,
+    F64,
+}
+
+/// Calls `$macro` with the native number type that a [`Native`] stands for.
+macro_rules! with_native {
+    ($native:expr, $t:ident => $body:expr) => {
+        match $native {
+            Native::U8 => {
+                type $t = u8;
+                $body
+            }
+            Native::I8 => {
+                type $t = i8;
+                $body
+            }
+            Native::U16 => {
+                type $t = u16;
+                $body
+            }
+            Native::I16 => {
+                type $t = i16;
+                $body
+            }
+            Native::U32 => {
+                type $t = u32;
+                $body
+            }
+            Native::I32 => {
+                type $t = i32;
+                $body
+            }
+            Native::U64 => {
+                type $t = u64;
+                $body
+            }
+            Native::I64 => {
+                type $t = i64;
+                $body
+            }
+            Native::F32 => {
+                type $t = f32;
+                $body
+            }
+            Native::F64 => {
+                type $t = f64;
+                $body
+            }
+        }
+    };
+}
+
+macro_rules! number {
+    ($($t:ident $native:ident)*) => {$(
+        impl Number for $t {
+            const NATIVE: Native = Native::$native;
+            const NAME: &'static str = stringify!($t);
+        }
+    )*};
+}
+
+number! { u8 U8 i8 I8 u16 U16 i16 I16 u32 U32 i32 I32 u64 U64 i64 I64 f32 F32 f64 F64 }
+
+impl Native {
+    fn size(self) -> usize {
+        with_native!(self, T => size_of::<T>())
+    }
+
+    pub(crate) fn datatype(self, order: ByteOrder) -> Datatype {
+        let size = self.size() as u32;
+        match self {
+            Native::F32 | Native::F64 => Datatype::float(size, order).unwrap_or_default(),
+            Native::U8 | Native::U16 | Native::U32 | Native::U64 => Datatype::integer(size, order, Sign::Unsigned),
+            _ => Datatype::integer(size, order, Sign::Signed),
+        }
+    }
+
+    /// The native number that a datatype is, and whether its bytes are in the other order.
+    fn of(datatype: &Datatype) -> Option<(Native, bool)> {
+        const ALL: [Native; 10] = [
+            Native::U8,
+            Native::I8,
+            Native::U16,
+            Native::I16,
+            Native::U32,
+            Native::I32,
+            Native::U64,
+            Native::I64,
+            Native::F32,
+            Native::F64,
+        ];
+        let order = match datatype {
+            Datatype::Integer(integer) => integer.order,
+            Datatype::Float(float) => float.order,
+            _ => return None,
+        };
+        let native = ALL.into_iter().find(|native| native.datatype(order) == *datatype)?;
+        Some((native, order != ByteOrder::NATIVE && native.size() > 1))
+    }
+}
+
+/// Conversion from one number to another of this machine, as libhdf5 does it: what is out of range becomes the
+/// nearest value in range (infinity for floats), fractions are cut towards zero, and what is not a number becomes
+/// zero in an integer.
+trait Cast<D> {
+    fn cast(self) -> D;
+}
+
+macro_rules! cast_integer {
+    ($($s:ident)*) => {$( cast_integer!(@to $s: u8 i8 u16 i16 u32 i32 u64 i64); )*};
+    (@to $s:ident: $($d:ident)*) => {
+        $(impl Cast<$d> for $s {
+            #[inline(always)]
+            fn cast(self) -> $d {
+                $d::try_from(self).unwrap_or(if self > 0 { $d::MAX } else { $d::MIN })
+            }
+        })*
+        impl Cast<f32> for $s {
+            #[inline(always)]
+            fn cast(self) -> f32 {
+                self as f32
+            }
+        }
+        impl Cast<f64> for $s {
+            #[inline(always)]
+            fn cast(self) -> f64 {
+                self as f64
+            }
+        }
+        impl Cast<$s> for f32 {
+            #[inline(always)]
+            fn cast(self) -> $s {
+                self as $s
+            }
+        }
+        impl Cast<$s> for f64 {
+            #[inline(always)]
+            fn cast(self) -> $s {
+                self as $s
+            }
+        }
+    };
+}
+
+cast_integer! { u8 i8 u16 i16 u32 i32 u64 i64 }
+
+impl Cast<f32> for f32 {
+    #[inline(always)]
+    fn cast(self) -> f32 {
+        self
+    }
+}
+
+impl Cast<f64> for f64 {
+    #[inline(always)]
+    fn cast(self) -> f64 {
+        self
+    }
+}
+
+impl Cast<f64> for f32 {
+    #[inline(always)]
+    fn cast(self) -> f64 {
+        self.into()
+    }
+}
+
+impl Cast<f32> for f64 {
+    #[inline(always)]
+    fn cast(self) -> f32 {
+        const MAX: f64 = f32::MAX as f64;
+        if self > MAX {
+            f32::INFINITY
+        } else if self < -MAX {
+            f32::NEG_INFINITY
+        } else {
+            self as f32
+        }
+    }
+}
+
+/// How a number in the file becomes one in memory, or the other way round.
+#[derive(Debug, Clone)]
+pub(crate) struct NumberPlan {
+    from: Side,
+    to: Side,
+    kind: PlanKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PlanKind {
+    Copy,
+    Swap,
+    Cast,
+    Slow,
+}
+
+#[derive(Debug, Clone)]
+struct Side {
+    layout: Layout,
+    native: Option<(Native, bool)>,
+}
+
+impl Side {
+    fn new(datatype: &Datatype) -> Option<Result<Self, ConvertError>> {
+        let layout = match datatype {
+            Datatype::Integer(integer) => Layout::integer(integer),
+            Datatype::Float(float) => Layout::float(float),
+            Datatype::Bitfield(bits) => Layout::bits(bits),
+            Datatype::Enum(enumeration) => return Side::new(&enumeration.base),
+            Datatype::Time(time) => Layout::integer(&Integer {
+                size: time.size,
+                order: time.order,
+                precision: time.precision,
+                sign: Sign::Signed,
+                ..Integer::default()
+            }),
+            _ => return None,
+        };
+        Some(layout.map(|layout| Side { layout, native: Native::of(datatype) }))
+    }
+}
+
+impl NumberPlan {
+    /// The way from one datatype to another; `None` if one of them is not a number, an enum or bits.
+    pub(crate) fn new(from: &Datatype, to: &Datatype) -> Option<Result<Self, ConvertError>> {
+        let (from, to) = match (Side::new(from)?, Side::new(to)?) {
+            (Ok(from), Ok(to)) => (from, to),
+            (Err(error), _) | (_, Err(error)) => return Some(Err(error)),
+        };
+        let kind = match (from.native, to.native) {
+            (Some((a, swap_a)), Some((b, swap_b))) if a == b => {
+                if swap_a == swap_b {
+                    PlanKind::Copy
+                } else {
+                    PlanKind::Swap
+                }
+            }
+            (Some(_), Some(_)) => PlanKind::Cast,
+            _ if from.layout == to.layout => PlanKind::Copy,
+            _ => PlanKind::Slow,
+        };
+        Some(Ok(NumberPlan { from, to, kind }))
+    }
+
+    /// Whether the bytes stay as they are.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.kind == PlanKind::Copy
+    }
+
+    /// Bytes of an element to convert.
+    pub(crate) fn from_size(&self) -> usize {
+        self.from.layout.size()
+    }
+
+    /// Bytes of a converted element.
+    pub(crate) fn to_size(&self) -> usize {
+        self.to.layout.size()
+    }
+
+    /// Converts as many elements as both sides have.
+    pub(crate) fn run(&self, from: &[u8], to: &mut [u8]) {
+        match (self.kind, self.from.native, self.to.native) {
+            (PlanKind::Copy, ..) => {
+                let n = from.len().min(to.len());
+                to[..n].copy_from_slice(&from[..n]);
+            }
+            (PlanKind::Swap, Some((native, _)), _) => {
+                let n = from.len().min(to.len());
+                to[..n].copy_from_slice(&from[..n]);
+                swap(&mut to[..n], native.size());
+            }
+            (PlanKind::Cast, Some((a, swap_a)), Some((b, swap_b))) => {
+                let mut scratch = [0; BLOCK * 8];
+                let blocks = from.chunks(BLOCK * a.size()).zip(to.chunks_mut(BLOCK * b.size()));
+                for (from, to) in blocks {
+                    let from = if swap_a {
+                        let scratch = &mut scratch[..from.len()];
+                        scratch.copy_from_slice(from);
+                        swap(scratch, a.size());
+                        scratch
+                    } else {
+                        from
+                    };
+                    with_native!(a, A => with_native!(b, B => cast_slice::<A, B>(from, to)));
+                    if swap_b {
+                        swap(to, b.size());
+                    }
+                }
+            }
+            _ => {
+                let elements = from.chunks_exact(self.from_size()).zip(to.chunks_exact_mut(self.to_size()));
+                elements.for_each(|(from, to)| self.to.layout.store(self.from.layout.load(from), to));
+            }
+        }
+    }
+}
+
+fn cast_slice<S: Number + Cast<D>, D: Number>(from: &[u8], to: &mut [u8]) {
+    let elements = from.chunks_exact(size_of::<S>()).zip(to.chunks_exact_mut(size_of::<D>()));
+    for (from, to) in elements {
+        let value: D = bytemuck::pod_read_unaligned::<S>(from).cast();
+        to.copy_from_slice(bytemuck::bytes_of(&value));
+    }
+}
+
+/// Reverses the bytes of every element.
+fn swap(bytes: &mut [u8], size: usize) {
+    fn by<const N: usize>(bytes: &mut [u8]) {
+        bytes.as_chunks_mut::<N>().0.iter_mut().for_each(|element| element.reverse());
+    }
+    match size {
+        2 => by::<2>(bytes),
+        4 => by::<4>(bytes),
+        8 => by::<8>(bytes),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn convert<S: Number, D: Number>(values: &[S], from_order: ByteOrder, to_order: ByteOrder) -> Vec<D> {
+        let plan = |from, to| NumberPlan::new(from, to).unwrap().unwrap();
+        let (native, other) = (S::NATIVE.datatype(ByteOrder::NATIVE), S::NATIVE.datatype(from_order));
+        let mut stored = vec![0; size_of_val(values)];
+        plan(&native, &other).run(bytemuck::cast_slice(values), &mut stored);
+        let (native, target) = (D::NATIVE.datatype(ByteOrder::NATIVE), D::NATIVE.datatype(to_order));
+        let mut middle = vec![0; values.len() * size_of::<D>()];
+        plan(&other, &target).run(&stored, &mut middle);
+        let mut out = vec![D::default(); values.len()];
+        plan(&target, &native).run(&middle, bytemuck::cast_slice_mut(&mut out));
+        out
+    }
+
+    #[test]
+    fn integers_saturate() {
+        use ByteOrder::{Big, Little};
+        for (a, b) in [(Little, Little), (Big, Little), (Little, Big), (Big, Big)] {
+            assert_eq!(convert::<i32, u8>(&[-1, 0, 255, 256, i32::MAX], a, b), [0, 0, 255, 255, 255]);
+            assert_eq!(convert::<u64, i32>(&[0, u64::MAX, 7], a, b), [0, i32::MAX, 7]);
+            assert_eq!(convert::<i64, i16>(&[i64::MIN, i64::MAX, -7], a, b), [i16::MIN, i16::MAX, -7]);
+        }
+    }
+
+    #[test]
+    fn floats_are_cut_towards_zero_and_saturate() {
+        let values = [1.9, -1.9, 300.0, -300.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+        assert_eq!(convert::<f64, i8>(&values, ByteOrder::Big, ByteOrder::Little), [1, -1, 127, -128, 127, -128, 0]);
+        let narrow = convert::<f64, f32>(&[1e300, -1e300, 0.1], ByteOrder::Little, ByteOrder::Little);
+        assert_eq!(narrow, [f32::INFINITY, f32::NEG_INFINITY, 0.1]);
+    }
+
+    #[test]
+    fn the_slow_way_agrees_with_the_fast_one() {
+        let values = [0.0, -0.0, 1.5, -2.5, 1e10, -1e10, 1e-310, 3.5e38, f64::INFINITY, 0.3, 255.99, 65535.5];
+        let bytes: &[u8] = bytemuck::cast_slice(&values);
+        let from = Native::F64.datatype(ByteOrder::NATIVE);
+        for to in [Native::U8, Native::I16, Native::U32, Native::I64, Native::F64] {
+            let to = to.datatype(ByteOrder::NATIVE);
+            let fast = NumberPlan::new(&from, &to).unwrap().unwrap();
+            let slow = NumberPlan { kind: PlanKind::Slow, ..fast.clone() };
+            let (mut a, mut b) = (vec![0; values.len() * fast.to_size()], vec![0; values.len() * fast.to_size()]);
+            fast.run(bytes, &mut a);
+            slow.run(bytes, &mut b);
+            assert_eq!(a, b, "{to:?}");
+        }
+    }
+}

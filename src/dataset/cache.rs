@@ -1,0 +1,123 @@
+//! Decoded chunks, kept for reads of their other parts.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use h5live_model::{ChunkCoord, ObjectId};
+use parking_lot::Mutex;
+
+type Key = (ObjectId, ChunkCoord);
+
+/// Decoded chunks within a budget of bytes; the one not used for longest goes first.
+#[derive(Debug)]
+pub(crate) struct ChunkCache {
+    budget: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    chunks: HashMap<Key, Entry>,
+    /// Keys by the time of their last use.
+    ages: BTreeMap<u64, Key>,
+    bytes: usize,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    bytes: Arc<Vec<u8>>,
+    age: u64,
+}
+
+impl ChunkCache {
+    pub(crate) fn new(budget: usize) -> Self {
+        ChunkCache { budget, state: Mutex::default() }
+    }
+
+    /// Whether a chunk of this many bytes may be kept.
+    pub(crate) fn takes(&self, bytes: usize) -> bool {
+        bytes <= self.budget / 2
+    }
+
+    pub(crate) fn get(&self, id: ObjectId, coord: &ChunkCoord) -> Option<Arc<Vec<u8>>> {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        if state.chunks.is_empty() {
+            return None;
+        }
+        let key = (id, coord.clone());
+        let entry = state.chunks.get_mut(&key)?;
+        state.ages.remove(&entry.age);
+        state.clock += 1;
+        entry.age = state.clock;
+        state.ages.insert(entry.age, key);
+        Some(entry.bytes.clone())
+    }
+
+    pub(crate) fn insert(&self, id: ObjectId, coord: &ChunkCoord, bytes: Arc<Vec<u8>>) {
+        if !self.takes(bytes.len()) {
+            return;
+        }
+        let mut state = self.state.lock();
+        state.remove(&(id, coord.clone()));
+        state.clock += 1;
+        let age = state.clock;
+        state.bytes += bytes.len();
+        state.ages.insert(age, (id, coord.clone()));
+        state.chunks.insert((id, coord.clone()), Entry { bytes, age });
+        while state.bytes > self.budget {
+            let Some((_, oldest)) = state.ages.pop_first() else { break };
+            if let Some(entry) = state.chunks.remove(&oldest) {
+                state.bytes -= entry.bytes.len();
+            }
+        }
+    }
+
+    pub(crate) fn remove(&self, id: ObjectId, coord: &ChunkCoord) {
+        let mut state = self.state.lock();
+        if !state.chunks.is_empty() {
+            state.remove(&(id, coord.clone()));
+        }
+    }
+
+    /// Forgets every chunk of a dataset.
+    pub(crate) fn forget(&self, id: ObjectId) {
+        let mut state = self.state.lock();
+        let keys: Vec<Key> = state.chunks.keys().filter(|(of, _)| *of == id).cloned().collect();
+        keys.iter().for_each(|key| state.remove(key));
+    }
+}
+
+impl State {
+    fn remove(&mut self, key: &Key) {
+        if let Some(entry) = self.chunks.remove(key) {
+            self.ages.remove(&entry.age);
+            self.bytes -= entry.bytes.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_goes_first_and_the_budget_holds() {
+        let cache = ChunkCache::new(30);
+        let at = |i: u64| ChunkCoord::new(&[i]);
+        let id = ObjectId(1);
+        for i in 0..3 {
+            cache.insert(id, &at(i), Arc::new(vec![i as u8; 10]));
+        }
+        assert!(cache.get(id, &at(0)).is_some());
+        cache.insert(id, &at(3), Arc::new(vec![3; 10]));
+        assert!(cache.get(id, &at(1)).is_none(), "used before the others");
+        assert_eq!(*cache.get(id, &at(0)).unwrap(), [0; 10]);
+        cache.insert(id, &at(4), Arc::new(vec![4; 16]));
+        assert!(cache.get(id, &at(4)).is_none(), "larger than half the budget");
+        cache.forget(id);
+        assert!(cache.get(id, &at(0)).is_none());
+        assert_eq!(cache.state.lock().bytes, 0);
+    }
+}

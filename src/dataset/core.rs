@@ -1,0 +1,151 @@
+//! The state of a dataset that all its handles share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use h5live_filters::Pipeline;
+use h5live_model::{ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Layout, ObjectId};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::stage::Stage;
+use crate::error::ErrorKind;
+use crate::{Error, File, Options};
+
+pub(crate) type Dims = SmallVec<[u64; 4]>;
+
+/// A dataset of a file, shared by every handle.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(super) chunks: Arc<dyn Chunks>,
+    pub(super) filters: Pipeline,
+    /// Bytes that may be staged.
+    pub(super) staging: usize,
+    /// Held by the one that changes elements or the extent.
+    pub(super) writer: Mutex<()>,
+    pub(super) stage: Mutex<Stage>,
+    /// Counts what may make a decoded chunk outdated.
+    pub(super) changes: AtomicU64,
+}
+
+/// A dataset as one operation sees it, from its start to its end.
+#[derive(Debug, Clone)]
+pub(crate) struct View {
+    pub(super) spec: Arc<DatasetSpec>,
+    /// The extent, with rows that the store has not been told of (`[rank]`, elements).
+    pub(super) extent: Dims,
+    /// Bytes of an element.
+    pub(super) size: usize,
+}
+
+impl View {
+    /// The grid of chunks, and the bytes of a decoded chunk; `None` if there are no elements.
+    pub(super) fn grid(&self) -> Result<Option<(ChunkGrid, usize)>, ErrorKind> {
+        let grid = match &self.spec.layout {
+            Layout::Chunked(dims) if dims.len() == self.extent.len() => ChunkGrid::new(dims),
+            Layout::Chunked(_) => return Err(ErrorKind::Description("the chunks are of another rank than the shape")),
+            Layout::Virtual(_) => return Err(ErrorKind::Unsupported("a virtual dataset")),
+            _ if self.spec.dataspace == Dataspace::Null => None,
+            _ => ChunkGrid::new(&self.extent),
+        };
+        let Some(grid) = grid else { return Ok(None) };
+        let bytes = grid.elements().and_then(|n| n.checked_mul(self.size as u64)).unwrap_or(u64::MAX);
+        let bytes = usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?;
+        Ok(Some((grid, bytes)))
+    }
+
+    /// Whether a chunk is stored without its filters because it reaches over the extent.
+    pub(super) fn is_bare(&self, grid: &ChunkGrid, coord: &ChunkCoord) -> bool {
+        self.spec.unfiltered_edges && grid.is_partial(coord, &self.extent)
+    }
+
+    /// Elements that nobody wrote.
+    pub(super) fn fill_bytes(&self, bytes: usize) -> Vec<u8> {
+        let element = self.spec.fill_element();
+        if element.iter().all(|byte| *byte == 0) {
+            return vec![0; bytes];
+        }
+        let mut filled = Vec::with_capacity(bytes);
+        while filled.len() < bytes {
+            filled.extend_from_slice(&element);
+        }
+        filled.truncate(bytes);
+        filled
+    }
+}
+
+impl Core {
+    pub(crate) fn open(chunks: Arc<dyn Chunks>, options: &Options) -> Result<Self, ErrorKind> {
+        let filters = Pipeline::new(&chunks.spec()?.filters, &options.filters)?;
+        Ok(Core {
+            chunks,
+            filters,
+            staging: options.staging,
+            writer: Mutex::new(()),
+            stage: Mutex::default(),
+            changes: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn id(&self) -> ObjectId {
+        self.chunks.id()
+    }
+
+    pub(crate) fn view(&self) -> Result<View, ErrorKind> {
+        // In this order: an extent that is not staged any more is already in the store.
+        let extent = self.stage.lock().extent.clone();
+        let spec = self.chunks.spec()?;
+        let size = spec.datatype.size() as usize;
+        if size == 0 {
+            return Err(ErrorKind::Description("elements have no bytes"));
+        }
+        let extent = extent.unwrap_or_else(|| spec.dataspace.dims().into());
+        Ok(View { spec, extent, size })
+    }
+
+    /// Whether something is staged that the store does not have.
+    pub(crate) fn has_staged(&self) -> bool {
+        self.stage.lock().is_dirty()
+    }
+
+    pub(super) fn changed(&self) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// An error inside a dataset, before it is known by which path the dataset was opened.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    chunk: Option<ChunkCoord>,
+    kind: ErrorKind,
+}
+
+impl<E: Into<ErrorKind>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Failure { chunk: None, kind: error.into() }
+    }
+}
+
+impl Failure {
+    pub(crate) fn in_chunk(coord: &ChunkCoord, error: impl Into<ErrorKind>) -> Self {
+        Failure { chunk: Some(coord.clone()), kind: error.into() }
+    }
+
+    /// Says of which chunk the failure is, if it does not yet.
+    pub(crate) fn of(mut self, coord: &ChunkCoord) -> Self {
+        self.chunk.get_or_insert_with(|| coord.clone());
+        self
+    }
+
+    pub(crate) fn at(self, file: &File, path: Option<&str>) -> Error {
+        self.named(file.name(), path)
+    }
+
+    pub(crate) fn named(self, file: &str, path: Option<&str>) -> Error {
+        let error = Error::new(file, path, self.kind);
+        match self.chunk {
+            Some(chunk) => error.in_chunk(&chunk),
+            None => error,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! New rows of a dataset, as they are published.
+
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::time::{Duration, Instant};
+
+use h5live_model::Selection;
+
+use super::Dataset;
+use crate::{H5Type, Result};
+
+/// Elements of one batch (bytes in memory), unless a row is larger.
+const BATCH_BYTES: usize = 8 << 20;
+/// The longest wait for the writer at a time.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// Batches of rows that a writer publishes, made by [`Dataset::follow`].
+///
+/// Each item has whole rows, in order, and no row twice. The iterator waits for new rows; it ends when the writer
+/// has closed the file and everything was delivered, or when the timeout is over without a new row.
+#[derive(Debug)]
+pub struct Follow<T> {
+    dataset: Dataset,
+    /// The dimension along which the dataset grows.
+    axis: usize,
+    /// The first row that was not delivered.
+    next: u64,
+    timeout: Option<Duration>,
+    batch_rows: Option<u64>,
+    failed: bool,
+    values: PhantomData<fn() -> T>,
+}
+
+impl Dataset {
+    /// Follows the dataset: an iterator over the rows that are there, and those that a writer publishes from now on.
+    /// Rows run along the first dimension, or along the unlimited one if the first cannot grow.
+    ///
+    /// ```
+    /// use h5live::File;
+    /// # use h5live::model::memory::MemoryStore;
+    /// # let store = MemoryStore::new();
+    /// # let writer = File::with_store(std::sync::Arc::new(store.clone()), "run.h5", File::options());
+    /// # let log = writer.new_dataset::<f64>().growing(&[]).create("log")?;
+    /// # writer.start_swmr()?;
+    /// # let reader = File::with_store(std::sync::Arc::new(store.reader()), "run.h5", File::options());
+    /// # log.append(&[1.0, 2.0, 3.0])?;
+    /// # writer.close()?;
+    /// for batch in reader.dataset("log")?.follow::<f64>() {
+    ///     println!("{:?}", batch?);
+    /// }
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    pub fn follow<T: H5Type>(&self) -> Follow<T> {
+        Follow {
+            dataset: self.clone(),
+            axis: self.growing_axis().unwrap_or(0),
+            next: 0,
+            timeout: None,
+            batch_rows: None,
+            failed: false,
+            values: PhantomData,
+        }
+    }
+
+    fn growing_axis(&self) -> Option<usize> {
+        let (shape, max) = (self.shape().ok()?, self.max_shape().ok()?);
+        if shape.first().zip(max.first()).is_some_and(|(now, max)| max > now) {
+            return Some(0);
+        }
+        max.iter().position(|max| *max == h5live_model::UNLIMITED)
+    }
+}
+
+impl<T: H5Type> Follow<T> {
+    /// Starts with row `row` instead of the first.
+    pub fn from(mut self, row: u64) -> Self {
+        self.next = row;
+        self
+    }
+
+    /// Starts with the rows that come after those that are there now.
+    ///
+    /// # Errors
+    /// As [`Dataset::refresh`].
+    pub fn from_now(mut self) -> Result<Self> {
+        self.dataset.refresh()?;
+        self.next = self.rows()?;
+        Ok(self)
+    }
+
+    /// Ends when no new row has come for this long. Without a timeout only the writer's end ends it.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// At most this many rows in a batch.
+    pub fn batch(mut self, rows: u64) -> Self {
+        self.batch_rows = Some(rows.max(1));
+        self
+    }
+
+    /// One row at a time instead of batches.
+    pub fn rows_one_by_one(self) -> Rows<T> {
+        Rows { follow: self, ready: VecDeque::new() }
+    }
+
+    /// The first row that was not delivered.
+    pub fn position(&self) -> u64 {
+        self.next
+    }
+
+    fn rows(&self) -> Result<u64> {
+        Ok(self.dataset.shape()?.get(self.axis).copied().unwrap_or(0))
+    }
+
+    fn row_elements(&self) -> Result<u64> {
+        let shape = self.dataset.shape()?;
+        let others = shape.iter().enumerate().filter(|(dim, _)| *dim != self.axis);
+        Ok(others.map(|(_, n)| *n).fold(1, u64::saturating_mul))
+    }
+
+    /// Waits for rows; `None` at the end.
+    fn wait(&self) -> Result<Option<u64>> {
+        let until = self.timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            // In this order: what is published before the end is still seen.
+            let live = self.dataset.file().is_live()?;
+            self.dataset.refresh()?;
+            let rows = self.rows()?;
+            if rows > self.next {
+                return Ok(Some(rows));
+            }
+            let left = until.map_or(WAIT, |until| until.saturating_duration_since(Instant::now()).min(WAIT));
+            if !live || left.is_zero() {
+                return Ok(None);
+            }
+            self.dataset.run(|| Ok(self.dataset.core.chunks.wait(left)?))?;
+        }
+    }
+
+    fn batch_of(&mut self, rows: u64) -> Result<Vec<T>> {
+        let shape = self.dataset.shape()?;
+        let row = usize::try_from(self.row_elements()?).unwrap_or(usize::MAX);
+        let fit = (BATCH_BYTES / row.saturating_mul(size_of::<T>()).max(1)).max(1) as u64;
+        let count = (rows - self.next).min(self.batch_rows.unwrap_or(fit));
+        let (mut start, mut counts) = (vec![0; shape.len()], shape);
+        start[self.axis] = self.next;
+        counts[self.axis] = count;
+        let values = self.dataset.read_slice(Selection::block(&start, &counts))?;
+        self.next += count;
+        Ok(values)
+    }
+}
+
+impl<T: H5Type> Iterator for Follow<T> {
+    type Item = Result<Vec<T>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let known = self.rows().ok().filter(|rows| *rows > self.next);
+        let rows = known.map_or_else(|| self.wait(), |rows| Ok(Some(rows)));
+        let batch = rows.and_then(|rows| rows.map(|rows| self.batch_of(rows)).transpose());
+        self.failed = batch.is_err();
+        batch.transpose()
+    }
+}
+
+/// Single rows that a writer publishes, made by [`Follow::rows_one_by_one`].
+#[derive(Debug)]
+pub struct Rows<T> {
+    follow: Follow<T>,
+    ready: VecDeque<Vec<T>>,
+}
+
+impl<T: H5Type> Iterator for Rows<T> {
+    type Item = Result<Vec<T>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ready.is_empty() {
+            let batch = match self.follow.next()? {
+                Ok(batch) => batch,
+                Err(error) => return Some(Err(error)),
+            };
+            let row = match self.follow.row_elements() {
+                Ok(row) => usize::try_from(row).unwrap_or(usize::MAX).max(1),
+                Err(error) => return Some(Err(error)),
+            };
+            self.ready.extend(batch.chunks(row).map(<[T]>::to_vec));
+        }
+        self.ready.pop_front().map(Ok)
+    }
+}

@@ -1,0 +1,385 @@
+//! Datasets: arrays of elements.
+
+mod cache;
+mod core;
+mod follow;
+mod read;
+mod sides;
+mod stage;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::fmt;
+use std::sync::Arc;
+
+use h5live_model::{DatasetSpec, Datatype, ObjectId, Selected, StoredChunk};
+
+pub(crate) use self::cache::ChunkCache;
+use self::core::View;
+pub(crate) use self::core::{Core, Failure};
+pub use self::follow::Follow;
+use self::read::{Reader, buffer};
+use self::sides::{Input, Raw, RawMut, Values};
+use crate::error::ErrorKind;
+use crate::{File, H5Type, Result, Select, attribute};
+
+/// An array of elements in a file. Clones, and other handles on the same dataset, share what is staged.
+///
+/// Elements are converted between their type in the file and the type asked for, as libhdf5 does it. What is
+/// appended or written is seen at once by this session, and by other processes after a flush.
+#[derive(Clone)]
+pub struct Dataset {
+    file: File,
+    core: Arc<Core>,
+    id: ObjectId,
+    path: String,
+}
+
+impl Core {
+    /// Stores everything staged, and tells the store the extent.
+    pub(crate) fn write_out(&self, shared: &crate::file::Shared) -> Result<(), Failure> {
+        if !self.has_staged() {
+            return Ok(());
+        }
+        self.writer(&*shared.store, &shared.cache)?.write_out()
+    }
+}
+
+impl Dataset {
+    pub(crate) fn open(file: File, id: ObjectId, path: String) -> Result<Dataset> {
+        match file.core(id) {
+            Ok(core) => Ok(Dataset { file, core, id, path }),
+            Err(kind) => Err(file.error(Some(&path), kind)),
+        }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The identity of the dataset in its file.
+    pub fn id(&self) -> ObjectId {
+        self.id
+    }
+
+    /// The path by which the dataset was opened.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn run<T>(&self, action: impl FnOnce() -> Result<T, Failure>) -> Result<T> {
+        action().map_err(|failure| failure.at(&self.file, Some(&self.path)))
+    }
+
+    /// Type, shape, layout, filters and fill value. The shape is as of the last refresh.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the description cannot be read.
+    pub fn spec(&self) -> Result<Arc<DatasetSpec>> {
+        self.run(|| {
+            let view = self.core.view()?;
+            let mut spec = view.spec;
+            if *spec.dataspace.dims() != *view.extent {
+                let mut grown = DatasetSpec::clone(&spec);
+                if let h5live_model::Dataspace::Simple(shape) = &mut grown.dataspace {
+                    shape.resize(&view.extent);
+                }
+                spec = grown.into();
+            }
+            Ok(spec)
+        })
+    }
+
+    /// The type of an element in the file.
+    ///
+    /// # Errors
+    /// As [`Dataset::spec`].
+    pub fn datatype(&self) -> Result<Datatype> {
+        Ok(self.spec()?.datatype.clone())
+    }
+
+    /// The current dimensions (`[rank]`, elements), with what was appended and not flushed yet.
+    ///
+    /// # Errors
+    /// As [`Dataset::spec`].
+    pub fn shape(&self) -> Result<Vec<u64>> {
+        self.run(|| Ok(self.core.view()?.extent.to_vec()))
+    }
+
+    /// The maximum dimensions (`[rank]`, elements; [`UNLIMITED`](crate::UNLIMITED) for no limit).
+    ///
+    /// # Errors
+    /// As [`Dataset::spec`].
+    pub fn max_shape(&self) -> Result<Vec<u64>> {
+        Ok(self.spec()?.dataspace.max().to_vec())
+    }
+
+    /// The number of elements.
+    ///
+    /// # Errors
+    /// As [`Dataset::spec`].
+    pub fn elements(&self) -> Result<u64> {
+        Ok(self.spec()?.dataspace.elements().unwrap_or(u64::MAX))
+    }
+
+    fn reader<'a>(&'a self, view: &'a View) -> Reader<'a> {
+        Reader { core: &self.core, view, store: self.file.store(), cache: &self.file.shared().cache }
+    }
+
+    fn select(&self, view: &View, selection: &impl Select) -> Result<Selected, Failure> {
+        let selected = selection.selection(view.extent.len()).on(&view.extent)?;
+        // A null dataspace has no elements, unlike a scalar one, and the same rank.
+        let none = view.spec.dataspace == h5live_model::Dataspace::Null;
+        Ok(if none { h5live_model::Selection::None.on(&[])? } else { selected })
+    }
+
+    /// All elements, in row-major order.
+    ///
+    /// # Errors
+    /// As [`Dataset::read_into`].
+    pub fn read<T: H5Type>(&self) -> Result<Vec<T>> {
+        self.read_slice(h5live_model::Selection::All)
+    }
+
+    /// The element of a dataset that has just one.
+    ///
+    /// # Errors
+    /// As [`Dataset::read_into`].
+    pub fn read_scalar<T: H5Type>(&self) -> Result<T> {
+        let mut value = [T::placeholder()];
+        self.read_into(h5live_model::Selection::All, &mut value)?;
+        let [value] = value;
+        Ok(value)
+    }
+
+    /// The elements of a selection: in row-major order, or in the order of its points.
+    ///
+    /// # Errors
+    /// As [`Dataset::read_into`].
+    pub fn read_slice<T: H5Type>(&self, selection: impl Select) -> Result<Vec<T>> {
+        self.run(|| {
+            let view = self.core.view()?;
+            let selected = self.select(&view, &selection)?;
+            let elements = selected.elements();
+            let values = usize::try_from(elements).ok().and_then(T::buffer);
+            let mut values = values.ok_or(ErrorKind::TooLarge(elements.saturating_mul(size_of::<T>() as u64)))?;
+            self.read_values(&view, &selected, &mut values)?;
+            Ok(values)
+        })
+    }
+
+    /// Reads the elements of a selection into a buffer that has a place for each.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Selection`] if the selection does not fit, [`ErrorKind::Length`] if the buffer does not,
+    /// [`ErrorKind::Convert`] if elements cannot be of type `T`, [`ErrorKind::Filter`] or [`ErrorKind::Store`] if
+    /// they cannot be read.
+    pub fn read_into<T: H5Type>(&self, selection: impl Select, values: &mut [T]) -> Result<()> {
+        self.run(|| {
+            let view = self.core.view()?;
+            let selected = self.select(&view, &selection)?;
+            check_length(&selected, values.len())?;
+            self.read_values(&view, &selected, values)
+        })
+    }
+
+    fn read_values<T: H5Type>(&self, view: &View, selected: &Selected, values: &mut [T]) -> Result<(), Failure> {
+        let decoder = T::decoder(&view.spec.datatype)?;
+        let sink = Values { values, decoder: &decoder, size: view.size, heap: self.file.heap() };
+        self.reader(view).read(selected, sink)
+    }
+
+    /// The elements of a selection as the file has them, without conversion.
+    ///
+    /// # Errors
+    /// As [`Dataset::read_into`].
+    pub fn read_raw(&self, selection: impl Select) -> Result<Vec<u8>> {
+        self.run(|| {
+            let view = self.core.view()?;
+            let selected = self.select(&view, &selection)?;
+            let bytes = selected.elements().saturating_mul(view.size as u64);
+            let mut bytes = buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
+            self.reader(&view).read(&selected, RawMut { bytes: &mut bytes, size: view.size })?;
+            Ok(bytes)
+        })
+    }
+
+    /// Reads the elements of a selection as the file has them into a buffer of just their size.
+    ///
+    /// # Errors
+    /// As [`Dataset::read_into`].
+    pub fn read_raw_into(&self, selection: impl Select, bytes: &mut [u8]) -> Result<()> {
+        self.run(|| {
+            let view = self.core.view()?;
+            let selected = self.select(&view, &selection)?;
+            check_length(&selected, raw_elements(bytes, view.size)?)?;
+            self.reader(&view).read(&selected, RawMut { bytes, size: view.size })
+        })
+    }
+
+    /// Writes all elements, in row-major order.
+    ///
+    /// # Errors
+    /// As [`Dataset::write_slice`].
+    pub fn write<T: H5Type>(&self, values: &[T]) -> Result<()> {
+        self.write_slice(h5live_model::Selection::All, values)
+    }
+
+    /// Writes the elements of a selection: in row-major order, or in the order of its points.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Selection`] if the selection does not fit, [`ErrorKind::Length`] if there are more or fewer
+    /// values, [`ErrorKind::Convert`] if the file's type cannot hold them, [`ErrorKind::Filter`] or
+    /// [`ErrorKind::Store`] if they cannot be written.
+    pub fn write_slice<T: H5Type>(&self, selection: impl Select, values: &[T]) -> Result<()> {
+        self.run(|| {
+            let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            let view = writer.view();
+            let selected = self.select(view, &selection)?;
+            check_length(&selected, values.len())?;
+            let encoder = T::encoder(&view.spec.datatype)?;
+            let input = Input { values, encoder: &encoder, size: view.size, heap: self.file.heap() };
+            if !T::is_partial(&encoder) {
+                return writer.write(&selected, &input);
+            }
+            let mut bytes = buffer(values.len().saturating_mul(view.size))?;
+            self.reader(view).read(&selected, RawMut { bytes: &mut bytes, size: view.size })?;
+            T::encode_slice(&encoder, values, &mut bytes, view.size, self.file.heap())?;
+            writer.write(&selected, &Raw { bytes: &bytes, size: view.size })
+        })
+    }
+
+    /// Writes the elements of a selection as they are, in the file's type.
+    ///
+    /// # Errors
+    /// As [`Dataset::write_slice`].
+    pub fn write_raw(&self, selection: impl Select, bytes: &[u8]) -> Result<()> {
+        self.run(|| {
+            let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            let size = writer.view().size;
+            let selected = self.select(writer.view(), &selection)?;
+            check_length(&selected, raw_elements(bytes, size)?)?;
+            writer.write(&selected, &Raw { bytes, size })
+        })
+    }
+
+    /// Appends rows along the first dimension, or along the unlimited one if the first cannot grow. The values are
+    /// whole rows, in row-major order.
+    ///
+    /// Other processes see them after the next flush, and never only in part.
+    ///
+    /// # Errors
+    /// [`ErrorKind::CannotGrow`], [`ErrorKind::Rows`], [`ErrorKind::Extent`] if the maximum is reached, or as
+    /// [`Dataset::write_slice`]. After an error the extent is as it was.
+    pub fn append<T: H5Type>(&self, values: &[T]) -> Result<()> {
+        self.run(|| {
+            let mut writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            let (selected, extent) = writer.rows(values.len())?;
+            let encoder = T::encoder(&writer.view().spec.datatype)?;
+            let size = writer.view().size;
+            if !T::is_partial(&encoder) {
+                let input = Input { values, encoder: &encoder, size, heap: self.file.heap() };
+                return writer.append(&selected, extent, &input);
+            }
+            let mut bytes = writer.view().fill_bytes(values.len().saturating_mul(size));
+            T::encode_slice(&encoder, values, &mut bytes, size, self.file.heap())?;
+            writer.append(&selected, extent, &Raw { bytes: &bytes, size })
+        })
+    }
+
+    /// Appends rows of elements as they are, in the file's type.
+    ///
+    /// # Errors
+    /// As [`Dataset::append`].
+    pub fn append_raw(&self, bytes: &[u8]) -> Result<()> {
+        self.run(|| {
+            let mut writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            let size = writer.view().size;
+            let (selected, extent) = writer.rows(raw_elements(bytes, size)?)?;
+            writer.append(&selected, extent, &Raw { bytes, size })
+        })
+    }
+
+    /// Changes the dimensions (`[rank]`, elements). New elements have the fill value; those outside are gone.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Extent`] above the maximum or of another rank, [`ErrorKind::Store`] if the layout cannot change.
+    pub fn resize(&self, dims: &[u64]) -> Result<()> {
+        self.run(|| self.core.writer(self.file.store(), &self.file.shared().cache)?.resize(dims))
+    }
+
+    /// Writes out what was appended and written to this dataset, and makes it visible to other processes: elements
+    /// first, then what leads to them, then the extent.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] or [`ErrorKind::Filter`] if a write fails; what was flushed before stays readable.
+    pub fn flush(&self) -> Result<()> {
+        self.run(|| {
+            self.core.write_out(self.file.shared())?;
+            Ok(self.core.chunks.flush()?)
+        })
+    }
+
+    /// Takes up what the writer of a live file has published since, and says whether the extent has changed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the dataset cannot be read any more.
+    pub fn refresh(&self) -> Result<bool> {
+        self.run(|| {
+            let changed = self.core.chunks.refresh()?;
+            self.core.changed();
+            self.file.shared().cache.forget(self.id);
+            Ok(changed)
+        })
+    }
+
+    /// The stored chunks, in the order of the index. What is staged is written out first.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the index cannot be read.
+    pub fn chunks(&self) -> Result<Vec<StoredChunk>> {
+        self.run(|| {
+            self.core.write_out(self.file.shared())?;
+            let mut chunks = Vec::new();
+            self.core.chunks.for_each_chunk(&mut |chunk| {
+                chunks.push(chunk);
+                true
+            })?;
+            Ok(chunks)
+        })
+    }
+
+    /// The stored bytes of a chunk, as they came out of the filters.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if they cannot be read.
+    pub fn read_chunk(&self, chunk: &StoredChunk) -> Result<Vec<u8>> {
+        self.run(|| {
+            let mut bytes = buffer(usize::try_from(chunk.size).map_err(|_| ErrorKind::TooLarge(chunk.size))?)?;
+            self.core.chunks.read(chunk, 0, &mut bytes).map_err(|error| Failure::in_chunk(&chunk.coord, error))?;
+            Ok(bytes)
+        })
+    }
+}
+
+fn raw_elements(bytes: &[u8], size: usize) -> Result<usize, ErrorKind> {
+    match bytes.len() % size {
+        0 => Ok(bytes.len() / size),
+        found => Err(crate::convert::ConvertError::Truncated { expected: size, found }.into()),
+    }
+}
+
+fn check_length(selected: &Selected, found: usize) -> Result<(), ErrorKind> {
+    let (expected, found) = (selected.elements(), found as u64);
+    if expected == found { Ok(()) } else { Err(ErrorKind::Length { expected, found }) }
+}
+
+attribute::attributes!(Dataset);
+
+impl fmt::Debug for Dataset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Dataset({}:{})", self.file.name(), self.path)
+    }
+}

@@ -1,0 +1,380 @@
+//! From chunks to the caller's buffer.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use h5live_model::{ChunkCoord, ChunkGrid, Cut, Objects, Run, Selected, StoredChunk};
+use rayon::prelude::*;
+
+use super::cache::ChunkCache;
+use super::core::{Core, Failure, View};
+use super::sides::Sink;
+use super::stage::Staged;
+use crate::error::ErrorKind;
+
+/// Times that a chunk of a live file is read again when it does not decode.
+const RETRIES: u32 = 8;
+/// Decoded chunks at a time (bytes).
+const BATCH_BYTES: usize = 32 << 20;
+/// What is worth another thread (bytes).
+const PARALLEL_BYTES: usize = 64 << 10;
+/// Runs of an unfiltered chunk that are closer together than this are read as one (bytes).
+const GAP: usize = 4 << 10;
+/// The longest such read (bytes).
+const SPAN: usize = 1 << 20;
+/// Room for a stored chunk beyond twice its decoded size (bytes).
+const SLACK: usize = 64 << 10;
+
+/// One read of a dataset.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) view: &'a View,
+    pub(crate) store: &'a dyn Objects,
+    pub(crate) cache: &'a ChunkCache,
+}
+
+/// The elements of a chunk.
+enum Content {
+    /// Nobody wrote them.
+    Fill,
+    Decoded(Arc<Vec<u8>>),
+    /// As they are in the store, or fill values, and over them what is staged.
+    Parts(Option<StoredChunk>, Option<Staged>),
+}
+
+/// A chunk of a read.
+struct Piece<'a> {
+    coord: &'a ChunkCoord,
+    /// All its elements, if they are one run.
+    single: Option<Run>,
+    /// Elements selected.
+    elements: usize,
+}
+
+impl Reader<'_> {
+    /// Reads the elements of a selection into a sink that has a place for each.
+    pub(crate) fn read<S: Sink>(&self, selected: &Selected, mut sink: S) -> Result<(), Failure> {
+        if selected.elements() == 0 {
+            return Ok(());
+        }
+        let Some((grid, chunk_bytes)) = self.view.grid()? else { return Ok(()) };
+        let chunk = Chunk { reader: *self, cut: &selected.cut(&grid), grid: &grid, bytes: chunk_bytes };
+        let mut coords = chunk.cut.chunks().peekable();
+        let batch = (BATCH_BYTES / chunk_bytes.max(1)).clamp(1, 4 * rayon::current_num_threads());
+        // Places before `base` are done with, and no longer in the sink.
+        let mut base = 0;
+        while coords.peek().is_some() {
+            let batch: Vec<ChunkCoord> = coords.by_ref().take(batch).collect();
+            let parallel = batch.len() > 1 && (batch.len() - 1).saturating_mul(chunk_bytes) >= PARALLEL_BYTES;
+            match chunk.pieces(&batch, base) {
+                Some(pieces) => {
+                    let mut parts = Vec::with_capacity(pieces.len());
+                    for piece in pieces {
+                        let (part, rest) = sink.split(piece.elements);
+                        sink = rest;
+                        parts.push((base, part, piece));
+                        base += parts.last().map_or(0, |(_, _, piece)| piece.elements);
+                    }
+                    let read = |(base, mut part, piece): (usize, S, Piece<'_>)| {
+                        chunk.read(&piece, base, &mut part).map_err(|failure| failure.of(piece.coord))
+                    };
+                    if parallel {
+                        parts.into_par_iter().try_for_each(read)?;
+                    } else {
+                        parts.into_iter().try_for_each(read)?;
+                    }
+                }
+                None => {
+                    let content = |coord: &ChunkCoord| chunk.content(coord, true).map_err(|f| f.of(coord));
+                    let contents: Vec<_> = if parallel {
+                        batch.par_iter().map(content).collect::<Result<_, _>>()?
+                    } else {
+                        batch.iter().map(content).collect::<Result<_, _>>()?
+                    };
+                    for (coord, content) in batch.iter().zip(contents) {
+                        chunk.scatter(coord, content, base, &mut sink).map_err(|failure| failure.of(coord))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The decoded bytes of a chunk, fill values if nobody wrote it.
+    pub(super) fn whole(&self, grid: &ChunkGrid, bytes: usize, coord: &ChunkCoord) -> Result<Vec<u8>, Failure> {
+        let all = h5live_model::Selection::All.on(&self.view.extent)?;
+        let chunk = Chunk { reader: *self, cut: &all.cut(grid), grid, bytes };
+        match chunk.content(coord, false)? {
+            Content::Fill => Ok(self.view.fill_bytes(bytes)),
+            Content::Decoded(decoded) => Ok(Arc::unwrap_or_clone(decoded)),
+            Content::Parts(stored, staged) => {
+                let mut whole = self.view.fill_bytes(bytes);
+                chunk.span(stored.as_ref(), staged.as_ref(), 0, &mut whole)?;
+                Ok(whole)
+            }
+        }
+    }
+}
+
+/// The chunks of one read.
+struct Chunk<'a> {
+    reader: Reader<'a>,
+    cut: &'a Cut<'a>,
+    grid: &'a ChunkGrid,
+    /// Bytes of a decoded chunk.
+    bytes: usize,
+}
+
+impl Chunk<'_> {
+    /// The chunks with their numbers of elements, if each fills the places right after those of the one before.
+    fn pieces<'b>(&self, batch: &'b [ChunkCoord], base: usize) -> Option<Vec<Piece<'b>>> {
+        let mut next = base as u64;
+        let mut pieces = Vec::with_capacity(batch.len());
+        for coord in batch {
+            let single = self.cut.single_run(coord);
+            let start = next;
+            match single {
+                Some(run) if run.place == next => next += run.len,
+                Some(_) => return None,
+                None => {
+                    let mut in_order = true;
+                    self.cut.for_each_run(coord, |run| {
+                        in_order &= run.place == next;
+                        next += run.len;
+                    });
+                    if !in_order {
+                        return None;
+                    }
+                }
+            }
+            pieces.push(Piece { coord, single, elements: usize::try_from(next - start).ok()? });
+        }
+        Some(pieces)
+    }
+
+    /// Reads a chunk into a sink of its own, whose first place is `base`.
+    fn read<S: Sink>(&self, piece: &Piece<'_>, base: usize, sink: &mut S) -> Result<(), Failure> {
+        let whole = piece.single.filter(|run| run.at == 0 && run.len == self.elements());
+        if let (Some(run), false) = (whole, self.reader.core.filters.is_empty()) {
+            // A whole chunk is decoded right where it is wanted.
+            if let Some(direct) = sink.direct(self.places(run, base)) {
+                match self.decode(piece.coord, Some(direct))? {
+                    Some(content) => return self.scatter(piece.coord, content, base, sink),
+                    None => return Ok(()),
+                }
+            }
+        }
+        let content = self.content(piece.coord, whole.is_none())?;
+        self.scatter(piece.coord, content, base, sink)
+    }
+
+    fn elements(&self) -> u64 {
+        (self.bytes / self.reader.view.size) as u64
+    }
+
+    fn places(&self, run: Run, base: usize) -> Range<usize> {
+        let start = run.place as usize - base;
+        start..start + run.len as usize
+    }
+
+    /// What the elements of a chunk are. A decoded chunk is kept for later reads if `keep` says so.
+    fn content(&self, coord: &ChunkCoord, keep: bool) -> Result<Content, Failure> {
+        let Reader { core, cache, .. } = self.reader;
+        let changes = core.changes.load(Ordering::Acquire);
+        let content = self.decode(coord, None)?.unwrap_or(Content::Fill);
+        if let (Content::Decoded(bytes), true, None) = (&content, keep, core.stage.lock().get(coord)) {
+            cache.insert(core.id(), coord, bytes.clone());
+            // Who changed the chunk in the meantime may have looked into the cache before it was there.
+            if core.changes.load(Ordering::Acquire) != changes {
+                cache.remove(core.id(), coord);
+            }
+        }
+        Ok(content)
+    }
+
+    /// Finds out what a chunk holds, and decodes it: into `direct`, if that is given, and then there is nothing left
+    /// to scatter.
+    fn decode(&self, coord: &ChunkCoord, mut direct: Option<&mut [u8]>) -> Result<Option<Content>, Failure> {
+        let Reader { core, view, cache, store } = self.reader;
+        let staged = core.stage.lock().get(coord).cloned();
+        let staged = match staged {
+            Some(staged) if staged.bytes.len() == self.bytes => return Ok(Some(Content::Decoded(staged.bytes))),
+            staged => staged,
+        };
+        if !core.filters.is_empty()
+            && let Some(bytes) = cache.get(core.id(), coord)
+        {
+            return Ok(Some(Content::Decoded(bytes)));
+        }
+        let mut attempt = 0;
+        loop {
+            let Some(stored) = core.chunks.chunk(coord)? else {
+                let content = if staged.is_some() { Content::Parts(None, staged) } else { Content::Fill };
+                return Ok(Some(content));
+            };
+            if core.filters.is_identity(stored.filter_mask) || view.is_bare(self.grid, coord) {
+                let expected = self.bytes as u64;
+                if stored.size < expected {
+                    return Err(ErrorKind::ChunkLength { expected, found: stored.size }.into());
+                }
+                return Ok(Some(Content::Parts(Some(stored), staged)));
+            }
+            let decoded = match &mut direct {
+                Some(direct) => self.undo(&stored, direct).map(|()| None),
+                None => {
+                    let mut bytes = buffer(self.bytes)?;
+                    self.undo(&stored, &mut bytes).map(|()| Some(Content::Decoded(Arc::new(bytes))))
+                }
+            };
+            match decoded {
+                Ok(content) => return Ok(content),
+                Err(failure) if attempt == RETRIES || !store.is_live()? => return Err(failure),
+                Err(_) => {
+                    std::thread::sleep(Duration::from_micros(200 << attempt));
+                    attempt += 1;
+                    core.chunks.refresh()?;
+                }
+            }
+        }
+    }
+
+    /// Reads a stored chunk and undoes its filters.
+    fn undo(&self, stored: &StoredChunk, into: &mut [u8]) -> Result<(), Failure> {
+        let core = self.reader.core;
+        let most = self.bytes.saturating_mul(2).saturating_add(SLACK);
+        let size = usize::try_from(stored.size).ok().filter(|size| *size <= most);
+        let size = size.ok_or(ErrorKind::ChunkLength { expected: self.bytes as u64, found: stored.size })?;
+        let mut bytes = buffer(size)?;
+        core.chunks.read(stored, 0, &mut bytes)?;
+        Ok(core.filters.decode_into(stored.filter_mask, &bytes, into)?)
+    }
+
+    /// Puts the selected elements of a chunk into their places, the first of which is `base`.
+    fn scatter<S: Sink>(&self, coord: &ChunkCoord, content: Content, base: usize, sink: &mut S) -> Result<(), Failure> {
+        let size = self.reader.view.size;
+        let mut result = Ok(());
+        match content {
+            Content::Fill => {
+                let fill = self.reader.view.spec.fill_element();
+                self.each_run(coord, &mut result, |run| Ok(sink.fill(self.places(run, base), &fill)?));
+            }
+            Content::Decoded(bytes) => self.each_run(coord, &mut result, |run| {
+                let at = run.at as usize * size;
+                Ok(sink.put(self.places(run, base), &bytes[at..at + run.len as usize * size])?)
+            }),
+            Content::Parts(stored, staged) => {
+                let mut group = Group { runs: Vec::new(), bytes: 0..0 };
+                let mut scratch = Vec::new();
+                self.each_run(coord, &mut result, |run| {
+                    let at = run.at as usize * size;
+                    let bytes = at..at + run.len as usize * size;
+                    if !group.takes(&bytes) {
+                        self.gather(&mut group, stored.as_ref(), staged.as_ref(), base, sink, &mut scratch)?;
+                        group.bytes = bytes.start..bytes.start;
+                    }
+                    group.bytes.end = bytes.end;
+                    group.runs.push(run);
+                    Ok(())
+                });
+                result?;
+                return self.gather(&mut group, stored.as_ref(), staged.as_ref(), base, sink, &mut scratch);
+            }
+        }
+        result
+    }
+
+    fn each_run(
+        &self,
+        coord: &ChunkCoord,
+        result: &mut Result<(), Failure>,
+        mut each: impl FnMut(Run) -> Result<(), Failure>,
+    ) {
+        self.cut.for_each_run(coord, |run| {
+            if result.is_ok() {
+                *result = each(run);
+            }
+        });
+    }
+
+    /// Reads the runs of a group, and forgets them.
+    fn gather<S: Sink>(
+        &self,
+        group: &mut Group,
+        stored: Option<&StoredChunk>,
+        staged: Option<&Staged>,
+        base: usize,
+        sink: &mut S,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let size = self.reader.view.size;
+        let runs = std::mem::take(&mut group.runs);
+        if let [run] = runs[..] {
+            let places = self.places(run, base);
+            if let Some(direct) = sink.direct(places.clone()) {
+                return self.span(stored, staged, group.bytes.start, direct);
+            }
+            let step = (SPAN / size).max(1);
+            for from in (0..run.len as usize).step_by(step) {
+                let n = step.min(run.len as usize - from);
+                scratch.resize(n * size, 0);
+                self.span(stored, staged, group.bytes.start + from * size, scratch)?;
+                sink.put(places.start + from..places.start + from + n, scratch)?;
+            }
+            return Ok(());
+        }
+        scratch.resize(group.bytes.len(), 0);
+        self.span(stored, staged, group.bytes.start, scratch)?;
+        for run in runs {
+            let at = run.at as usize * size - group.bytes.start;
+            sink.put(self.places(run, base), &scratch[at..at + run.len as usize * size])?;
+        }
+        Ok(())
+    }
+
+    /// The bytes of an unfiltered chunk from `at` on: from the store or fill values, and over them what is staged.
+    fn span(
+        &self,
+        stored: Option<&StoredChunk>,
+        staged: Option<&Staged>,
+        at: usize,
+        into: &mut [u8],
+    ) -> Result<(), Failure> {
+        let Reader { core, view, .. } = self.reader;
+        match stored {
+            Some(stored) => core.chunks.read(stored, at as u64, into)?,
+            None => into.copy_from_slice(&view.fill_bytes(into.len())),
+        }
+        if let Some(staged) = staged {
+            let from = staged.at.max(at);
+            let to = (staged.at + staged.bytes.len()).min(at + into.len());
+            if from < to {
+                into[from - at..to - at].copy_from_slice(&staged.bytes[from - staged.at..to - staged.at]);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs that are read together.
+struct Group {
+    runs: Vec<Run>,
+    /// From the first to the last (bytes from the start of the chunk).
+    bytes: Range<usize>,
+}
+
+impl Group {
+    fn takes(&self, run: &Range<usize>) -> bool {
+        !self.runs.is_empty()
+            && run.start >= self.bytes.end
+            && run.start - self.bytes.end <= GAP
+            && run.end - self.bytes.start <= SPAN
+    }
+}
+
+/// A buffer of zeros, if there is memory for it.
+pub(super) fn buffer(bytes: usize) -> Result<Vec<u8>, ErrorKind> {
+    bytemuck::allocation::try_zeroed_vec(bytes).map_err(|()| ErrorKind::TooLarge(bytes as u64))
+}

@@ -1,0 +1,130 @@
+//! The caller's side of a transfer: buffers of values, or of elements as the file has them.
+
+use std::ops::Range;
+
+use crate::convert::ConvertError;
+use crate::types::{H5Type, Heap};
+
+/// What elements are read into.
+pub(crate) trait Sink: Send + Sized {
+    /// Converts elements into a range of places.
+    fn put(&mut self, places: Range<usize>, elements: &[u8]) -> Result<(), ConvertError>;
+
+    /// Converts one element into every place of a range.
+    fn fill(&mut self, places: Range<usize>, element: &[u8]) -> Result<(), ConvertError>;
+
+    /// The memory of a range of places, if elements go there as they are.
+    fn direct(&mut self, places: Range<usize>) -> Option<&mut [u8]>;
+
+    /// Two sinks: for the first `n` places, and for the rest.
+    fn split(self, n: usize) -> (Self, Self);
+}
+
+/// What elements are written from.
+pub(crate) trait Source: Sync {
+    /// Converts a range of values into elements.
+    fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError>;
+
+    /// The memory of a range of values, if they are elements as they are.
+    fn direct(&self, places: Range<usize>) -> Option<&[u8]>;
+}
+
+/// Values of a type.
+pub(crate) struct Values<'a, T: H5Type> {
+    pub(crate) values: &'a mut [T],
+    pub(crate) decoder: &'a T::Decoder,
+    pub(crate) size: usize,
+    pub(crate) heap: Heap<'a>,
+}
+
+impl<T: H5Type> Sink for Values<'_, T> {
+    fn put(&mut self, places: Range<usize>, elements: &[u8]) -> Result<(), ConvertError> {
+        T::decode_slice(self.decoder, elements, self.size, &mut self.values[places], self.heap)
+    }
+
+    fn fill(&mut self, places: Range<usize>, element: &[u8]) -> Result<(), ConvertError> {
+        let mut value = T::placeholder();
+        T::decode(self.decoder, element, &mut value, self.heap)?;
+        self.values[places].fill(value);
+        Ok(())
+    }
+
+    fn direct(&mut self, places: Range<usize>) -> Option<&mut [u8]> {
+        T::decode_in_place(self.decoder, &mut self.values[places])
+    }
+
+    fn split(self, n: usize) -> (Self, Self) {
+        let Values { values, decoder, size, heap } = self;
+        let (first, rest) = values.split_at_mut(n);
+        (Values { values: first, decoder, size, heap }, Values { values: rest, decoder, size, heap })
+    }
+}
+
+/// Elements as the file has them.
+pub(crate) struct RawMut<'a> {
+    pub(crate) bytes: &'a mut [u8],
+    pub(crate) size: usize,
+}
+
+impl RawMut<'_> {
+    fn at(&mut self, places: Range<usize>) -> &mut [u8] {
+        &mut self.bytes[places.start * self.size..places.end * self.size]
+    }
+}
+
+impl Sink for RawMut<'_> {
+    fn put(&mut self, places: Range<usize>, elements: &[u8]) -> Result<(), ConvertError> {
+        self.at(places).copy_from_slice(elements);
+        Ok(())
+    }
+
+    fn fill(&mut self, places: Range<usize>, element: &[u8]) -> Result<(), ConvertError> {
+        let size = self.size;
+        self.at(places).chunks_exact_mut(size).for_each(|place| place.copy_from_slice(element));
+        Ok(())
+    }
+
+    fn direct(&mut self, places: Range<usize>) -> Option<&mut [u8]> {
+        Some(self.at(places))
+    }
+
+    fn split(self, n: usize) -> (Self, Self) {
+        let (first, rest) = self.bytes.split_at_mut(n * self.size);
+        (RawMut { bytes: first, size: self.size }, RawMut { bytes: rest, size: self.size })
+    }
+}
+
+/// Values of a type to be written.
+pub(crate) struct Input<'a, T: H5Type> {
+    pub(crate) values: &'a [T],
+    pub(crate) encoder: &'a T::Encoder,
+    pub(crate) size: usize,
+    pub(crate) heap: Heap<'a>,
+}
+
+impl<T: H5Type> Source for Input<'_, T> {
+    fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
+        T::encode_slice(self.encoder, &self.values[places], elements, self.size, self.heap)
+    }
+
+    fn direct(&self, places: Range<usize>) -> Option<&[u8]> {
+        T::encode_in_place(self.encoder, &self.values[places])
+    }
+}
+
+/// Elements to be written as they are.
+pub(crate) struct Raw<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) size: usize,
+}
+
+impl Source for Raw<'_> {
+    fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
+        elements.copy_from_slice(&self.bytes[places.start * self.size..places.end * self.size]);
+        Ok(())
+    }
+
+    fn direct(&self, places: Range<usize>) -> Option<&[u8]> {
+        Some(&self.bytes[places.start * self.size..places.end * self.size])
+    }
+}

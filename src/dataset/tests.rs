@@ -1,0 +1,102 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use h5live_model::memory::MemoryStore;
+
+use crate::{File, H5Type, Selection};
+
+#[derive(H5Type, Debug, Clone, PartialEq)]
+struct Sample {
+    time: f64,
+    #[h5(rename = "raw counts")]
+    counts: [u16; 3],
+    state: State,
+    valid: bool,
+}
+
+#[derive(H5Type, Debug, Clone, Copy, PartialEq)]
+#[repr(u8)]
+enum State {
+    Idle = 3,
+    Running = 7,
+}
+
+fn sample(i: u16) -> Sample {
+    let state = if i % 2 == 0 { State::Idle } else { State::Running };
+    Sample { time: f64::from(i) / 4.0, counts: [i, i + 1, i * 3], state, valid: i % 3 == 0 }
+}
+
+#[test]
+fn structs_come_back() {
+    let file = File::in_memory();
+    let data = file.new_dataset::<Sample>().growing(&[]).deflate(3).create("samples").unwrap();
+    let samples: Vec<_> = (0..3000).map(sample).collect();
+    for some in samples.chunks(7) {
+        data.append(some).unwrap();
+    }
+    assert_eq!(data.read::<Sample>().unwrap(), samples);
+    file.flush().unwrap();
+    assert_eq!(data.read::<Sample>().unwrap(), samples);
+    assert!(data.chunks().unwrap().len() > 1);
+
+    #[derive(H5Type, Debug, Clone, PartialEq)]
+    struct Times {
+        time: f32,
+    }
+    let times = data.read_slice::<Times>(4..6).unwrap();
+    assert_eq!(times, [Times { time: 1.0 }, Times { time: 1.25 }]);
+    data.write_slice(4..5, &[Times { time: 99.0 }]).unwrap();
+    assert_eq!(data.read_slice::<Sample>(4).unwrap(), [Sample { time: 99.0, ..sample(4) }]);
+}
+
+#[test]
+fn strings_and_sequences_come_back() {
+    let file = File::in_memory();
+    let texts = ["", "a", "größer", "many words"].map(String::from);
+    let data = file.new_dataset::<String>().create_with("texts", &texts).unwrap();
+    assert_eq!(data.read::<String>().unwrap(), texts);
+    let lists = [vec![], vec![1u16, 2, 3], vec![9]];
+    let data = file.new_dataset::<Vec<u16>>().create_with("lists", &lists).unwrap();
+    assert_eq!(data.read::<Vec<f64>>().unwrap(), [vec![], vec![1.0, 2.0, 3.0], vec![9.0]]);
+    file.root().set_attribute("title", &"a run".to_string()).unwrap();
+    assert_eq!(file.attribute("title").unwrap().read_scalar::<String>().unwrap(), "a run");
+}
+
+#[test]
+fn a_follower_sees_every_row_once_and_ends_with_the_writer() {
+    let store = MemoryStore::new();
+    let writer = File::with_store(Arc::new(store.clone()), "run.h5", File::options());
+    let data = writer.new_dataset::<u32>().growing(&[2]).chunk(&[8, 2]).deflate(1).create("data").unwrap();
+    writer.start_swmr().unwrap();
+    let reader = File::with_store(Arc::new(store.reader()), "run.h5", File::options());
+    let followed = reader.dataset("data").unwrap();
+    let follower = std::thread::spawn(move || {
+        let rows: Vec<Vec<u32>> = followed.follow::<u32>().rows_one_by_one().map(Result::unwrap).collect();
+        rows
+    });
+    for i in 0..200u32 {
+        data.append(&[i, 2 * i]).unwrap();
+        if i % 7 == 0 {
+            data.flush().unwrap();
+        }
+        if i % 50 == 0 {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+    writer.close().unwrap();
+    let rows = follower.join().unwrap();
+    assert_eq!(rows, (0..200).map(|i| vec![i, 2 * i]).collect::<Vec<_>>());
+}
+
+#[test]
+fn errors_name_the_file_the_object_and_the_cause() {
+    let file = File::in_memory();
+    assert_eq!(file.dataset("a/b").unwrap_err().to_string(), "memory: /a/b: there is no \"a\" here");
+    let data = file.new_dataset::<u8>().shape(&[4]).create("data").unwrap();
+    let error = data.read_slice::<u8>(2..7).unwrap_err();
+    assert_eq!(error.to_string(), "memory: /data: the selection reaches to 7 in dimension 0, which has 4 elements");
+    assert!(data.append(&[1u8]).unwrap_err().to_string().ends_with("no dimension along which it can grow"));
+    file.root().link_soft("round", "/round").unwrap();
+    assert!(file.dataset("round").unwrap_err().to_string().contains("more than 16 soft and external links"));
+    assert_eq!(data.read_slice::<u8>(Selection::None).unwrap(), []);
+}

@@ -1,0 +1,453 @@
+//! From the caller's values to chunks.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use h5live_model::{ChunkCoord, ChunkGrid, Cut, Objects, Run, Selected, Selection, Shape};
+use parking_lot::MutexGuard;
+use rayon::prelude::*;
+
+use super::cache::ChunkCache;
+use super::core::{Core, Dims, Failure, View};
+use super::read::Reader;
+use super::sides::Source;
+use super::stage::Staged;
+use crate::error::ErrorKind;
+
+/// Chunks that are filtered at a time (bytes).
+const BATCH_BYTES: usize = 32 << 20;
+/// Unfiltered chunks up to this size are put together before they are stored (bytes).
+const WHOLE_BYTES: usize = 4 << 20;
+/// Runs of unfiltered chunks up to this length are staged (bytes).
+const STAGED_RUN: usize = 64 << 10;
+/// A staged run that has grown to this length is stored (bytes).
+const STAGED_PART: usize = 1 << 20;
+
+/// The one that changes elements or the extent of a dataset.
+pub(crate) struct Writer<'a> {
+    core: &'a Core,
+    store: &'a dyn Objects,
+    cache: &'a ChunkCache,
+    view: View,
+    _alone: MutexGuard<'a, ()>,
+}
+
+impl Core {
+    pub(crate) fn writer<'a>(&'a self, store: &'a dyn Objects, cache: &'a ChunkCache) -> Result<Writer<'a>, Failure> {
+        let alone = self.writer.lock();
+        Ok(Writer { core: self, store, cache, view: self.view()?, _alone: alone })
+    }
+}
+
+impl<'a> Writer<'a> {
+    pub(crate) fn view(&self) -> &View {
+        &self.view
+    }
+
+    fn reader(&self) -> Reader<'_> {
+        Reader { core: self.core, view: &self.view, store: self.store, cache: self.cache }
+    }
+
+    /// Overwrites the elements of a selection.
+    pub(crate) fn write(&self, selected: &Selected, source: &impl Source) -> Result<(), Failure> {
+        if selected.elements() == 0 {
+            return Ok(());
+        }
+        let Some((grid, bytes)) = self.view.grid()? else { return Ok(()) };
+        let chunk = Chunk { writer: self, cut: &selected.cut(&grid), grid: &grid, bytes, source };
+        let most = (BATCH_BYTES / bytes.max(1)).clamp(1, 4 * rayon::current_num_threads());
+        let mut batch = Vec::new();
+        for coord in chunk.cut.chunks() {
+            if chunk.is_covered(&coord) {
+                batch.push(coord);
+                if batch.len() == most {
+                    chunk.store(&batch)?;
+                    batch.clear();
+                }
+            } else if self.core.filters.is_empty() {
+                chunk.stage_parts(&coord).map_err(|failure| failure.of(&coord))?;
+            } else {
+                chunk.stage_whole(&coord).map_err(|failure| failure.of(&coord))?;
+            }
+        }
+        chunk.store(&batch)?;
+        if self.core.stage.lock().bytes() > self.core.staging {
+            self.store_staged(&grid, bytes, |_| true)?;
+        }
+        Ok(())
+    }
+
+    /// The dimension along which rows are appended: the first one if it can grow, or else the unlimited one.
+    pub(crate) fn axis(&self) -> Result<usize, ErrorKind> {
+        let max = self.view.spec.dataspace.max();
+        let first = max.first().zip(self.view.extent.first()).is_some_and(|(max, now)| max > now);
+        let unlimited = max.iter().position(|max| *max == h5live_model::UNLIMITED);
+        if first { Ok(0) } else { unlimited.ok_or(ErrorKind::CannotGrow) }
+    }
+
+    /// The selection that rows of `values` elements in all will have, and the extent with them.
+    pub(crate) fn rows(&self, values: usize) -> Result<(Selected, Dims), Failure> {
+        let axis = self.axis()?;
+        let old = &self.view.extent;
+        let others = old.iter().enumerate().filter(|(dim, _)| *dim != axis);
+        let row = others.map(|(_, n)| *n).try_fold(1u64, u64::checked_mul).unwrap_or(0);
+        let values = values as u64;
+        if row == 0 || values % row != 0 {
+            return Err(ErrorKind::Rows { row, values }.into());
+        }
+        let mut new = old.clone();
+        new[axis] = old[axis].saturating_add(values / row);
+        self.check_extent(&new)?;
+        let (mut start, mut count) = (Dims::from_elem(0, old.len()), old.clone());
+        start[axis] = old[axis];
+        count[axis] = values / row;
+        Ok((Selection::block(&start, &count).on(&new)?, new))
+    }
+
+    /// Appends rows that [`Writer::rows`] has made room for.
+    pub(crate) fn append(&mut self, selected: &Selected, extent: Dims, source: &impl Source) -> Result<(), Failure> {
+        let axis = self.axis()?;
+        self.promote_edges(&extent)?;
+        let before = std::mem::replace(&mut self.view.extent, extent);
+        self.write(selected, source)?;
+        self.core.stage.lock().extent = Some(self.view.extent.clone());
+        if let Some((grid, bytes)) = self.view.grid()? {
+            let (first, full) = (before[axis] / grid.dims()[axis], self.view.extent[axis] / grid.dims()[axis]);
+            if first < full {
+                self.store_staged(&grid, bytes, |coord| (first..full).contains(&coord.scaled()[axis]))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_extent(&self, dims: &[u64]) -> Result<(), ErrorKind> {
+        let max = self.view.spec.dataspace.max();
+        match Shape::with_max(dims, max) {
+            Some(_) => Ok(()),
+            None => Err(ErrorKind::Extent { dims: dims.into(), max: max.into() }),
+        }
+    }
+
+    /// Changes the extent. Elements that come to be are fill values; those outside are gone.
+    pub(crate) fn resize(&mut self, dims: &[u64]) -> Result<(), Failure> {
+        self.check_extent(dims)?;
+        let Some((grid, bytes)) = self.view.grid()? else { return Ok(self.core.chunks.set_extent(dims)?) };
+        if self.view.extent.iter().zip(dims).all(|(old, new)| old <= new) {
+            self.promote_edges(dims)?;
+            self.core.stage.lock().extent = Some(dims.into());
+            return Ok(());
+        }
+        self.write_out()?;
+        let counts = grid.counts(dims);
+        let mut cut_off = Vec::new();
+        self.core.chunks.for_each_chunk(&mut |stored| {
+            let inside = stored.coord.scaled().iter().zip(&counts).all(|(at, n)| at < n);
+            if inside && grid.is_partial(&stored.coord, dims) {
+                cut_off.push(stored.coord);
+            }
+            true
+        })?;
+        let smaller = View { extent: dims.into(), ..self.view.clone() };
+        for coord in cut_off {
+            let clear = || -> Result<(), Failure> {
+                let old = self.reader().whole(&grid, bytes, &coord)?;
+                let cleared = clear_outside(&smaller, &grid, &coord, &old);
+                self.put(&smaller, &grid, &coord, &cleared)
+            };
+            clear().map_err(|failure| failure.of(&coord))?;
+        }
+        self.core.chunks.set_extent(dims)?;
+        let mut stage = self.core.stage.lock();
+        stage.retain(|_, _| false);
+        stage.extent = None;
+        drop(stage);
+        self.core.changed();
+        self.cache.forget(self.core.id());
+        self.view.extent = dims.into();
+        Ok(())
+    }
+
+    /// Stages the chunks that were stored without filters because they reached over the extent, and will no more.
+    fn promote_edges(&self, dims: &[u64]) -> Result<(), Failure> {
+        if !self.view.spec.unfiltered_edges || self.core.filters.is_empty() {
+            return Ok(());
+        }
+        let Some((grid, bytes)) = self.view.grid()? else { return Ok(()) };
+        let mut promoted = Vec::new();
+        self.core.chunks.for_each_chunk(&mut |stored| {
+            if self.view.is_bare(&grid, &stored.coord) && !grid.is_partial(&stored.coord, dims) {
+                promoted.push(stored.coord);
+            }
+            true
+        })?;
+        for coord in promoted {
+            let whole = self.reader().whole(&grid, bytes, &coord).map_err(|failure| failure.of(&coord))?;
+            self.core.stage.lock().put(&coord, Staged { at: 0, bytes: Arc::new(whole), dirty: true });
+        }
+        Ok(())
+    }
+
+    /// Stores everything staged, and tells the store the extent.
+    pub(crate) fn write_out(&self) -> Result<(), Failure> {
+        if let Some((grid, bytes)) = self.view.grid()? {
+            self.store_staged(&grid, bytes, |_| true)?;
+            // What will be appended to is kept, so that it need not be decoded again.
+            let mut stage = self.core.stage.lock();
+            stage.retain(|coord, _| grid.is_partial(coord, &self.view.extent));
+            if stage.bytes() > self.core.staging / 2 {
+                stage.retain(|_, _| false);
+            }
+        }
+        let extent = self.core.stage.lock().extent.clone();
+        if let Some(extent) = extent {
+            self.core.chunks.set_extent(&extent)?;
+            self.core.stage.lock().extent = None;
+        }
+        Ok(())
+    }
+
+    /// Stores the staged chunks that `which` picks.
+    fn store_staged(
+        &self,
+        grid: &ChunkGrid,
+        chunk_bytes: usize,
+        which: impl Fn(&ChunkCoord) -> bool,
+    ) -> Result<(), Failure> {
+        let mut dirty = self.core.stage.lock().dirty();
+        dirty.retain(|(coord, _)| which(coord));
+        if self.core.filters.is_empty() {
+            for (coord, staged) in dirty {
+                self.put_part(&coord, staged.at, &staged.bytes)?;
+                self.core.stage.lock().stored(&coord, false);
+            }
+            return Ok(());
+        }
+        let most = (BATCH_BYTES / chunk_bytes.max(1)).clamp(1, 4 * rayon::current_num_threads());
+        for batch in dirty.chunks(most) {
+            let encode = |(coord, staged): &(ChunkCoord, Staged)| {
+                let (bytes, mask) = self.encode(&self.view, grid, coord, &staged.bytes)?;
+                Ok((bytes.into_owned(), mask))
+            };
+            let encoded: Vec<_> = map(batch, encode)?;
+            for ((coord, _), (bytes, mask)) in batch.iter().zip(encoded) {
+                self.put_encoded(coord, mask, &bytes)?;
+                self.core.stage.lock().stored(coord, true);
+            }
+        }
+        Ok(())
+    }
+
+    /// A chunk as it is stored.
+    fn encode<'b>(
+        &self,
+        view: &View,
+        grid: &ChunkGrid,
+        coord: &ChunkCoord,
+        bytes: &'b [u8],
+    ) -> Result<(Cow<'b, [u8]>, u32), Failure> {
+        if self.core.filters.is_empty() || view.is_bare(grid, coord) {
+            return Ok((Cow::Borrowed(bytes), 0));
+        }
+        let (encoded, mask) = self.core.filters.encode(bytes).map_err(|error| Failure::in_chunk(coord, error))?;
+        Ok((Cow::Owned(encoded), mask))
+    }
+
+    fn put(&self, view: &View, grid: &ChunkGrid, coord: &ChunkCoord, bytes: &[u8]) -> Result<(), Failure> {
+        let (bytes, mask) = self.encode(view, grid, coord, bytes)?;
+        self.put_encoded(coord, mask, &bytes)
+    }
+
+    fn put_encoded(&self, coord: &ChunkCoord, mask: u32, bytes: &[u8]) -> Result<(), Failure> {
+        self.core.chunks.write(coord, mask, bytes).map_err(|error| Failure::in_chunk(coord, error))?;
+        self.core.changed();
+        self.cache.remove(self.core.id(), coord);
+        Ok(())
+    }
+
+    fn put_part(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), Failure> {
+        self.core.chunks.write_part(coord, at as u64, bytes).map_err(|error| Failure::in_chunk(coord, error))
+    }
+}
+
+/// A chunk with fill values outside the extent.
+fn clear_outside(view: &View, grid: &ChunkGrid, coord: &ChunkCoord, bytes: &[u8]) -> Vec<u8> {
+    let mut cleared = view.fill_bytes(bytes.len());
+    if let Ok(inside) = Selection::All.on(&view.extent) {
+        inside.cut(grid).for_each_run(coord, |run| {
+            let range = run.at as usize * view.size..(run.at + run.len) as usize * view.size;
+            cleared[range.clone()].copy_from_slice(&bytes[range]);
+        });
+    }
+    cleared
+}
+
+/// Calls `each` for every one of several, in parallel if there is more than one.
+fn map<T: Sync, U: Send>(
+    items: &[T],
+    each: impl Fn(&T) -> Result<U, Failure> + Sync + Send,
+) -> Result<Vec<U>, Failure> {
+    match items {
+        [] => Ok(Vec::new()),
+        [one] => Ok(vec![each(one)?]),
+        many => many.par_iter().map(each).collect(),
+    }
+}
+
+/// The chunks of one write.
+struct Chunk<'a, S> {
+    writer: &'a Writer<'a>,
+    cut: &'a Cut<'a>,
+    grid: &'a ChunkGrid,
+    /// Bytes of a decoded chunk.
+    bytes: usize,
+    source: &'a S,
+}
+
+impl<S: Source> Chunk<'_, S> {
+    /// Whether a chunk is to be stored as a whole: every element of it that lies in the extent is written.
+    fn is_covered(&self, coord: &ChunkCoord) -> bool {
+        let view = &self.writer.view;
+        let start = self.grid.start_of(coord);
+        let sides = start.iter().zip(self.grid.dims()).zip(&view.extent);
+        let inside: u64 = sides.map(|((start, size), extent)| (*size).min(extent.saturating_sub(*start))).product();
+        let single = self.cut.single_run(coord);
+        let selected = single.map_or_else(|| self.cut.elements_in(coord), |run| run.len);
+        let direct = single.is_some_and(|run| run.len as usize * view.size == self.bytes);
+        if direct {
+            return true;
+        }
+        // A chunk into which the extent may still grow is staged.
+        let ends = start.iter().zip(self.grid.dims()).map(|(start, size)| start.saturating_add(*size));
+        let grows = ends
+            .zip(view.extent.iter().zip(view.spec.dataspace.max()))
+            .any(|(end, (extent, max))| end > *extent && max > extent);
+        let small = !self.writer.core.filters.is_empty() || self.bytes <= WHOLE_BYTES;
+        selected == inside && small && !grows
+    }
+
+    /// Stores chunks whose elements are all written.
+    fn store(&self, batch: &[ChunkCoord]) -> Result<(), Failure> {
+        let writer = self.writer;
+        if writer.core.filters.is_empty() {
+            for coord in batch {
+                let bytes = self.collect(coord).map_err(|failure| failure.of(coord))?;
+                writer.put_encoded(coord, 0, &bytes)?;
+                writer.core.stage.lock().take(coord);
+            }
+            return Ok(());
+        }
+        let encode = |coord: &ChunkCoord| {
+            let bytes = self.collect(coord).map_err(|failure| failure.of(coord))?;
+            let (encoded, mask) = writer.encode(&writer.view, self.grid, coord, &bytes)?;
+            Ok((encoded.into_owned(), mask))
+        };
+        for (coord, (bytes, mask)) in batch.iter().zip(map(batch, encode)?) {
+            writer.put_encoded(coord, mask, &bytes)?;
+            writer.core.stage.lock().take(coord);
+        }
+        Ok(())
+    }
+
+    /// The bytes of a chunk whose elements are all written.
+    fn collect(&self, coord: &ChunkCoord) -> Result<Cow<'_, [u8]>, Failure> {
+        if let Some(run) = self.cut.single_run(coord)
+            && run.len as usize * self.writer.view.size == self.bytes
+            && let Some(direct) = self.source.direct(places(run))
+        {
+            return Ok(Cow::Borrowed(direct));
+        }
+        let mut bytes = self.writer.view.fill_bytes(self.bytes);
+        self.overlay(coord, &mut bytes)?;
+        Ok(Cow::Owned(bytes))
+    }
+
+    /// Writes the selected elements of a chunk over its bytes.
+    fn overlay(&self, coord: &ChunkCoord, bytes: &mut [u8]) -> Result<(), Failure> {
+        let size = self.writer.view.size;
+        let mut result = Ok(());
+        self.cut.for_each_run(coord, |run| {
+            if result.is_ok() {
+                let range = run.at as usize * size..(run.at + run.len) as usize * size;
+                result = self.source.get(places(run), &mut bytes[range]);
+            }
+        });
+        Ok(result?)
+    }
+
+    /// Writes over the staged bytes of a filtered chunk.
+    fn stage_whole(&self, coord: &ChunkCoord) -> Result<(), Failure> {
+        let writer = self.writer;
+        {
+            let mut stage = writer.core.stage.lock();
+            if let Some(staged) = stage.get_mut(coord).filter(|staged| staged.bytes.len() == self.bytes) {
+                staged.dirty = true;
+                return self.overlay(coord, Arc::make_mut(&mut staged.bytes).as_mut_slice());
+            }
+        }
+        let mut bytes = writer.reader().whole(self.grid, self.bytes, coord)?;
+        self.overlay(coord, &mut bytes)?;
+        writer.core.stage.lock().put(coord, Staged { at: 0, bytes: Arc::new(bytes), dirty: true });
+        Ok(())
+    }
+
+    /// Stages short runs of an unfiltered chunk, and stores long ones.
+    fn stage_parts(&self, coord: &ChunkCoord) -> Result<(), Failure> {
+        let size = self.writer.view.size;
+        let mut result = Ok(());
+        let mut scratch = Vec::new();
+        self.cut.for_each_run(coord, |run| {
+            if result.is_err() {
+                return;
+            }
+            let mut part = || -> Result<(), Failure> {
+                let step = (STAGED_PART / size).max(1) as u64;
+                let mut from = 0;
+                while from < run.len {
+                    let n = step.min(run.len - from);
+                    let piece = Run { at: run.at + from, place: run.place + from, len: n };
+                    match self.source.direct(places(piece)) {
+                        Some(direct) => self.stage_part(coord, piece.at as usize * size, direct)?,
+                        None => {
+                            scratch.resize(n as usize * size, 0);
+                            self.source.get(places(piece), &mut scratch)?;
+                            self.stage_part(coord, piece.at as usize * size, &scratch)?;
+                        }
+                    }
+                    from += n;
+                }
+                Ok(())
+            };
+            result = part();
+        });
+        result
+    }
+
+    fn stage_part(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), Failure> {
+        let writer = self.writer;
+        let stage = &writer.core.stage;
+        let mut locked = stage.lock();
+        if let Some(staged) = locked.get(coord) {
+            let end = staged.at + staged.bytes.len();
+            let touches = at >= staged.at && at <= end && at + bytes.len() - staged.at <= STAGED_PART;
+            if touches {
+                locked.extend(coord, at, bytes);
+                return Ok(());
+            }
+            let staged = staged.clone();
+            drop(locked);
+            writer.put_part(coord, staged.at, &staged.bytes)?;
+            locked = stage.lock();
+            locked.take(coord);
+        }
+        if bytes.len() <= STAGED_RUN {
+            locked.put(coord, Staged { at, bytes: Arc::new(bytes.into()), dirty: true });
+            return Ok(());
+        }
+        drop(locked);
+        writer.put_part(coord, at, bytes)
+    }
+}
+
+fn places(run: Run) -> std::ops::Range<usize> {
+    run.place as usize..(run.place + run.len) as usize
+}

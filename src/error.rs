@@ -1,0 +1,178 @@
+//! What can go wrong, and where.
+
+use std::fmt;
+
+use h5live_filters as filters;
+use h5live_model::{self as model, ChunkCoord, SelectionError};
+
+use crate::convert::ConvertError;
+
+/// A result of this library.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error: the file, the object and the chunk that it is about, and the cause.
+///
+/// Shown as `run.h5: /detector/frames: chunk [3, 0, 0]: filter 1 (deflate): the data ends too early`.
+pub struct Error(Box<Place>);
+
+struct Place {
+    file: String,
+    object: Option<String>,
+    chunk: Option<ChunkCoord>,
+    kind: ErrorKind,
+}
+
+/// The cause of an [`Error`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] model::Error),
+    /// The file could not be opened or created.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A selection does not fit the dataset.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    /// A value cannot be converted.
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
+    /// A chunk could not be taken through its filters.
+    #[error(transparent)]
+    Filter(#[from] filters::Error),
+    /// A soft link leads through more than [`MAX_LINKS`](crate::MAX_LINKS) others: a loop.
+    #[error("more than {} soft and external links in one path", crate::MAX_LINKS)]
+    TooManyLinks,
+    /// A link of a class that cannot be followed.
+    #[error("a link of user-defined class {0} cannot be followed")]
+    UserDefinedLink(u8),
+    /// A buffer has another number of elements than the selection.
+    #[error("the selection has {expected} elements, the buffer {found}")]
+    Length {
+        /// Elements of the selection.
+        expected: u64,
+        /// Elements of the buffer.
+        found: u64,
+    },
+    /// Appended values are no whole number of rows.
+    #[error("{values} values are no whole rows of {row} values each")]
+    Rows {
+        /// Values of a row.
+        row: u64,
+        /// Values given.
+        values: u64,
+    },
+    /// The dataset has no dimension along which it could grow.
+    #[error("the dataset has no dimension along which it can grow")]
+    CannotGrow,
+    /// The new dimensions do not fit the dataset.
+    #[error("dimensions {dims:?} do not fit the maximum {max:?}")]
+    Extent {
+        /// What was asked for.
+        dims: Vec<u64>,
+        /// The maximum.
+        max: Vec<u64>,
+    },
+    /// A dataset was described in a way that contradicts itself.
+    #[error("{0}")]
+    Description(&'static str),
+    /// There is no memory for this many bytes.
+    #[error("{0} bytes are more than this machine's memory")]
+    TooLarge(u64),
+    /// A chunk in the file is of the wrong length.
+    #[error("the chunk has {found} bytes instead of {expected}")]
+    ChunkLength {
+        /// Bytes of a chunk.
+        expected: u64,
+        /// Bytes stored.
+        found: u64,
+    },
+    /// There is no virtual dataset, external file or similar here yet.
+    #[error("{0} cannot be read or written yet")]
+    Unsupported(&'static str),
+}
+
+/// Why a location could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// No store goes by this name.
+    #[error("there is no store {0:?}")]
+    Scheme(String),
+    /// The store failed; the source says how.
+    #[error("{0}")]
+    Store(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The store cannot be used in this mode.
+    #[error("{0} is not possible with this store")]
+    Mode(&'static str),
+}
+
+impl Error {
+    pub(crate) fn new(file: &str, object: Option<&str>, kind: impl Into<ErrorKind>) -> Self {
+        Error(Box::new(Place { file: file.into(), object: object.map(Into::into), chunk: None, kind: kind.into() }))
+    }
+
+    pub(crate) fn in_chunk(mut self, chunk: &ChunkCoord) -> Self {
+        self.0.chunk.get_or_insert_with(|| chunk.clone());
+        self
+    }
+
+    /// The file, as it was opened.
+    pub fn file(&self) -> &str {
+        &self.0.file
+    }
+
+    /// The path of the object, as it was opened.
+    pub fn object(&self) -> Option<&str> {
+        self.0.object.as_deref()
+    }
+
+    /// The chunk.
+    pub fn chunk(&self) -> Option<&ChunkCoord> {
+        self.0.chunk.as_ref()
+    }
+
+    /// The cause.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0.kind
+    }
+
+    /// Whether a link, an attribute or an object is not there.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Store(model::Error::NotFound(_) | model::Error::NoObject(_)))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.0.file)?;
+        if let Some(object) = &self.0.object {
+            write!(f, "{object}: ")?;
+        }
+        if let Some(chunk) = &self.0.chunk {
+            write!(f, "chunk {:?}: ", chunk.scaled())?;
+        }
+        self.0.kind.fmt(f)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place { file, object, chunk, kind } = &*self.0;
+        let mut out = f.debug_struct("Error");
+        out.field("file", file).field("object", object).field("chunk", chunk).field("kind", kind).finish()
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.kind.source()
+    }
+}
+
+impl ErrorKind {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(self)
+    }
+}

@@ -1,0 +1,232 @@
+//! Files: sessions on a store.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use h5live_model::memory::MemoryStore;
+use h5live_model::{ObjectId, Objects};
+use parking_lot::Mutex;
+
+use crate::dataset::{ChunkCache, Core};
+use crate::error::ErrorKind;
+use crate::types::Heap;
+use crate::{Attribute, Dataset, DatasetBuilder, Error, Group, H5Type, Object, Options, Result};
+
+/// Datasets that were opened and are looked through for ones that nobody has any more.
+const MANY: usize = 256;
+
+/// An open file. Clones share one session; the last one that is dropped closes it.
+///
+/// ```
+/// use h5live::File;
+///
+/// let file = File::in_memory();
+/// let frames = file.new_dataset::<u16>().growing(&[2, 3]).deflate(4).create("detector/frames")?;
+/// frames.append(&[1, 2, 3, 4, 5, 6])?;
+/// frames.append(&[7, 8, 9, 10, 11, 12])?;
+/// file.flush()?;
+/// assert_eq!(frames.shape()?, [2, 2, 3]);
+/// assert_eq!(frames.read_slice::<f64>((1, .., 0..2))?, [7.0, 8.0, 10.0, 11.0]);
+/// # Ok::<(), h5live::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct File {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Objects>,
+    pub(crate) name: String,
+    pub(crate) options: Options,
+    pub(crate) cache: ChunkCache,
+    datasets: Mutex<HashMap<ObjectId, Arc<Core>>>,
+}
+
+impl File {
+    /// Makes a new file in place of what is there, open for writing.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn create(location: impl AsRef<Path>) -> Result<File> {
+        File::options().create().open(location)
+    }
+
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn open(location: impl AsRef<Path>) -> Result<File> {
+        File::options().open(location)
+    }
+
+    /// Options for opening a file.
+    pub fn options() -> Options {
+        Options::default()
+    }
+
+    /// A new file in memory.
+    pub fn in_memory() -> File {
+        File::with_store(Arc::new(MemoryStore::new()), "memory", Options::default())
+    }
+
+    /// A file in a store of one's own, called `name` in messages. The mode of the options is the store's affair.
+    pub fn with_store(store: Arc<dyn Objects>, name: &str, options: Options) -> File {
+        File::new(store, name.into(), options)
+    }
+
+    pub(crate) fn new(store: Arc<dyn Objects>, name: String, options: Options) -> File {
+        let cache = ChunkCache::new(options.chunk_cache);
+        File { shared: Arc::new(Shared { store, name, options, cache, datasets: Mutex::default() }) }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn store(&self) -> &dyn Objects {
+        &*self.shared.store
+    }
+
+    pub(crate) fn heap(&self) -> Heap<'_> {
+        Heap(self.store())
+    }
+
+    pub(crate) fn error(&self, object: Option<&str>, kind: impl Into<ErrorKind>) -> Error {
+        Error::new(&self.shared.name, object, kind)
+    }
+
+    /// The shared state of a dataset.
+    pub(crate) fn core(&self, id: ObjectId) -> Result<Arc<Core>, ErrorKind> {
+        let mut datasets = self.shared.datasets.lock();
+        if let Some(core) = datasets.get(&id) {
+            return Ok(core.clone());
+        }
+        if datasets.len() >= MANY && datasets.len().is_power_of_two() {
+            datasets.retain(|_, core| Arc::strong_count(core) > 1 || core.has_staged());
+        }
+        let core = Arc::new(Core::open(self.shared.store.dataset(id)?, &self.shared.options)?);
+        datasets.insert(id, core.clone());
+        Ok(core)
+    }
+
+    /// The name of the file, as it was opened.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// The root group.
+    pub fn root(&self) -> Group {
+        Group::new(self.clone(), self.store().root(), "/".into())
+    }
+
+    /// The object at a path.
+    ///
+    /// # Errors
+    /// As [`Group::object`].
+    pub fn object(&self, path: &str) -> Result<Object> {
+        self.root().object(path)
+    }
+
+    /// The group at a path.
+    ///
+    /// # Errors
+    /// As [`Group::group`].
+    pub fn group(&self, path: &str) -> Result<Group> {
+        self.root().group(path)
+    }
+
+    /// The dataset at a path.
+    ///
+    /// # Errors
+    /// As [`Group::dataset`].
+    pub fn dataset(&self, path: &str) -> Result<Dataset> {
+        self.root().dataset(path)
+    }
+
+    /// An attribute of the root group.
+    ///
+    /// # Errors
+    /// As [`Group::attribute`].
+    pub fn attribute(&self, name: &str) -> Result<Attribute> {
+        self.root().attribute(name)
+    }
+
+    /// Makes a group, and the groups above it that are not there.
+    ///
+    /// # Errors
+    /// As [`Group::create_group`].
+    pub fn create_group(&self, path: &str) -> Result<Group> {
+        self.root().create_group(path)
+    }
+
+    /// A description of a new dataset of elements of type `T`.
+    pub fn new_dataset<T: H5Type>(&self) -> DatasetBuilder {
+        self.root().new_dataset::<T>()
+    }
+
+    /// Writes out everything, and makes it visible to other processes, data before what leads to it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if a write fails; what was flushed before stays readable.
+    pub fn flush(&self) -> Result<()> {
+        self.write_out()?;
+        self.store().flush().map_err(|error| self.error(None, error))
+    }
+
+    /// Writes out what is staged, and tells the store the extents.
+    fn write_out(&self) -> Result<()> {
+        let cores: Vec<_> = self.shared.datasets.lock().values().cloned().collect();
+        let write_out = |core: Arc<Core>| core.write_out(&self.shared).map_err(|failure| failure.at(self, None));
+        cores.into_iter().try_for_each(write_out)
+    }
+
+    /// Lets other processes read while this one goes on writing. What was written so far is flushed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the file, or something in it, cannot be read while it is written.
+    pub fn start_swmr(&self) -> Result<()> {
+        self.write_out()?;
+        self.store().start_swmr().map_err(|error| self.error(None, error))
+    }
+
+    /// Whether another process may be changing the file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if that cannot be found out.
+    pub fn is_live(&self) -> Result<bool> {
+        self.store().is_live().map_err(|error| self.error(None, error))
+    }
+
+    /// Flushes, and ends the session for every clone. A second call does nothing.
+    ///
+    /// # Errors
+    /// As [`File::flush`].
+    pub fn close(&self) -> Result<()> {
+        self.shared.close()
+    }
+}
+
+impl Shared {
+    fn close(&self) -> Result<()> {
+        let cores: Vec<_> = std::mem::take(&mut *self.datasets.lock()).into_values().collect();
+        let written = cores.iter().try_for_each(|core| core.write_out(self));
+        let closed = self.store.close();
+        written.map_err(|failure| failure.named(&self.name, None))?;
+        closed.map_err(|error| Error::new(&self.name, None, error))
+    }
+}
+
+impl Drop for Shared {
+    /// Nobody hears of an error here; who wants to, calls [`File::close`].
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("File").field(&self.shared.name).finish()
+    }
+}

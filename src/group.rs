@@ -1,0 +1,274 @@
+//! Groups, and what they link to.
+
+use std::fmt;
+
+use h5live_model::{self as model, Datatype, Link, LinkTarget, Name, ObjectId, ObjectKind, ObjectSpec};
+
+use crate::error::ErrorKind;
+use crate::path::{self, Found};
+use crate::{Dataset, DatasetBuilder, File, H5Type, Result, attribute};
+
+/// A group: names that link to objects.
+#[derive(Clone)]
+pub struct Group {
+    file: File,
+    id: ObjectId,
+    path: String,
+}
+
+/// A committed datatype: a type with a name of its own.
+#[derive(Debug, Clone)]
+pub struct NamedType {
+    file: File,
+    id: ObjectId,
+    path: String,
+    datatype: Datatype,
+}
+
+/// An object that a path leads to.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Object {
+    /// A group.
+    Group(Group),
+    /// A dataset.
+    Dataset(Dataset),
+    /// A committed datatype.
+    Datatype(NamedType),
+}
+
+impl Object {
+    fn open(found: Found) -> Result<Object> {
+        let Found { file, id, path } = found;
+        let error = |error| file.error(Some(&path), error);
+        Ok(match file.store().kind(id).map_err(error)? {
+            ObjectKind::Group => Object::Group(Group::new(file, id, path)),
+            ObjectKind::Dataset => Object::Dataset(Dataset::open(file, id, path)?),
+            ObjectKind::Datatype => {
+                let datatype = file.store().datatype(id).map_err(error)?;
+                Object::Datatype(NamedType { file, id, path, datatype })
+            }
+            ObjectKind::Map => return Err(file.error(Some(&path), model::Error::Unsupported("a map"))),
+        })
+    }
+
+    /// The identity of the object in its file: the same for every path that leads to it.
+    pub fn id(&self) -> ObjectId {
+        match self {
+            Object::Group(group) => group.id(),
+            Object::Dataset(dataset) => dataset.id(),
+            Object::Datatype(datatype) => datatype.id,
+        }
+    }
+
+    /// The path by which the object was opened.
+    pub fn path(&self) -> &str {
+        match self {
+            Object::Group(group) => group.path(),
+            Object::Dataset(dataset) => dataset.path(),
+            Object::Datatype(datatype) => &datatype.path,
+        }
+    }
+}
+
+impl NamedType {
+    /// The type.
+    pub fn datatype(&self) -> &Datatype {
+        &self.datatype
+    }
+
+    /// The path by which it was opened.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The identity of the object in its file.
+    pub fn id(&self) -> ObjectId {
+        self.id
+    }
+}
+
+impl Group {
+    pub(crate) fn new(file: File, id: ObjectId, path: String) -> Self {
+        Group { file, id, path }
+    }
+
+    fn find(&self, path: &str) -> Result<Found> {
+        path::find(&self.file, self.id, &self.path, path)
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The identity of the group in its file.
+    pub fn id(&self) -> ObjectId {
+        self.id
+    }
+
+    /// The path by which the group was opened.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The object at a path, which starts here, or at the root if it begins with a slash. Soft links are followed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if a name on the path is not there or cannot be read,
+    /// [`ErrorKind::TooManyLinks`](crate::ErrorKind::TooManyLinks) for a loop of soft links.
+    pub fn object(&self, path: &str) -> Result<Object> {
+        Object::open(self.find(path)?)
+    }
+
+    /// The object with an identity, such as the target of a hard link; it is called by the name of the link.
+    ///
+    /// # Errors
+    /// As [`Group::object`].
+    pub fn object_by_id(&self, id: ObjectId, name: &str) -> Result<Object> {
+        Object::open(Found { file: self.file.clone(), id, path: path::join(&self.path, name) })
+    }
+
+    /// The group at a path.
+    ///
+    /// # Errors
+    /// As [`Group::object`]; another kind of object is [`model::Error::WrongKind`].
+    pub fn group(&self, path: &str) -> Result<Group> {
+        let found = self.find(path)?;
+        path::expect(&found, ObjectKind::Group, "group")?;
+        Ok(Group::new(found.file, found.id, found.path))
+    }
+
+    /// The dataset at a path.
+    ///
+    /// # Errors
+    /// As [`Group::group`].
+    pub fn dataset(&self, path: &str) -> Result<Dataset> {
+        let found = self.find(path)?;
+        path::expect(&found, ObjectKind::Dataset, "dataset")?;
+        Dataset::open(found.file, found.id, found.path)
+    }
+
+    /// Whether there is a link of this name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the group cannot be read.
+    pub fn contains(&self, name: &str) -> Result<bool> {
+        Ok(self.link(name)?.is_some())
+    }
+
+    /// The link of this name, not followed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the group cannot be read.
+    pub fn link(&self, name: &str) -> Result<Option<Link>> {
+        self.file.store().link(self.id, &name.into()).map_err(|error| self.error(error))
+    }
+
+    /// The links, sorted bytewise by name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the group cannot be read.
+    pub fn links(&self) -> Result<Vec<Link>> {
+        let mut links = Vec::new();
+        let mut each = |link| {
+            links.push(link);
+            true
+        };
+        self.file.store().for_each_link(self.id, &mut each).map_err(|error| self.error(error))?;
+        links.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(links)
+    }
+
+    /// The names of the links, sorted bytewise.
+    ///
+    /// # Errors
+    /// As [`Group::links`].
+    pub fn names(&self) -> Result<Vec<Name>> {
+        Ok(self.links()?.into_iter().map(|link| link.name).collect())
+    }
+
+    /// Makes a group, and the groups above it that are not there.
+    ///
+    /// # Errors
+    /// [`model::Error::Exists`] if the name is taken, [`model::Error::ReadOnly`].
+    pub fn create_group(&self, path: &str) -> Result<Group> {
+        let shown = path::join(&self.path, path);
+        let make = || -> Result<_, ErrorKind> {
+            let (file, parent, name) = path::parent(&self.file, self.id, path)?;
+            let id = file.store().create(parent, &name, &ObjectSpec::Group)?;
+            Ok((file, id))
+        };
+        match make() {
+            Ok((file, id)) => Ok(Group::new(file, id, shown)),
+            Err(kind) => Err(self.file.error(Some(&shown), kind)),
+        }
+    }
+
+    /// A description of a new dataset of elements of type `T`.
+    pub fn new_dataset<T: H5Type>(&self) -> DatasetBuilder {
+        self.new_dataset_of(T::datatype())
+    }
+
+    /// A description of a new dataset of elements of this type.
+    pub fn new_dataset_of(&self, datatype: Datatype) -> DatasetBuilder {
+        DatasetBuilder::new(self.clone(), datatype)
+    }
+
+    /// Adds a soft link: a path that is resolved when it is followed.
+    ///
+    /// # Errors
+    /// As [`Group::create_group`].
+    pub fn link_soft(&self, name: &str, target: &str) -> Result<()> {
+        self.add_link(name, &LinkTarget::Soft(target.into()))
+    }
+
+    /// Adds an external link: a path in another file.
+    ///
+    /// # Errors
+    /// As [`Group::create_group`].
+    pub fn link_external(&self, name: &str, file: &str, path: &str) -> Result<()> {
+        self.add_link(name, &LinkTarget::External { file: file.into(), path: path.into() })
+    }
+
+    /// Adds a further name for an object.
+    ///
+    /// # Errors
+    /// As [`Group::create_group`].
+    pub fn link_hard(&self, name: &str, target: ObjectId) -> Result<()> {
+        self.add_link(name, &LinkTarget::Hard(target))
+    }
+
+    fn add_link(&self, name: &str, target: &LinkTarget) -> Result<()> {
+        self.file.store().add_link(self.id, &name.into(), target).map_err(|error| self.error(error))
+    }
+
+    /// Removes a link; an object to which none leads any more is deleted.
+    ///
+    /// # Errors
+    /// [`model::Error::NotFound`], [`model::Error::ReadOnly`].
+    pub fn remove(&self, name: &str) -> Result<()> {
+        self.file.store().remove_link(self.id, &name.into()).map_err(|error| self.error(error))
+    }
+
+    /// Takes up what the writer of a live file has published since.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the group cannot be read any more.
+    pub fn refresh(&self) -> Result<()> {
+        self.file.store().refresh(self.id).map_err(|error| self.error(error))
+    }
+
+    fn error(&self, error: model::Error) -> crate::Error {
+        self.file.error(Some(&self.path), error)
+    }
+}
+
+attribute::attributes!(Group);
+attribute::attributes!(NamedType);
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Group({}:{})", self.file.name(), self.path)
+    }
+}

@@ -1,0 +1,163 @@
+//! How a file is opened.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use h5live_filters::Registry;
+
+use crate::{File, Result, open};
+
+/// What a session may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Mode {
+    /// Read; nobody may write.
+    #[default]
+    Read,
+    /// Read a file while another process writes it.
+    SwmrRead,
+    /// Read and write a file that exists; nobody else may have it open.
+    Write,
+    /// Read and write a file that exists, while other processes read it.
+    SwmrWrite,
+    /// Make a new file in place of what is there.
+    Create,
+    /// Make a new file; one that exists is an error.
+    CreateNew,
+}
+
+/// Whether files are locked against use by other processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Locking {
+    /// As the variable `HDF5_USE_FILE_LOCKING` says, which is `TRUE` if it is not set.
+    #[default]
+    Environment,
+    /// Locked; a file system without locks is an error.
+    Always,
+    /// Locked if the file system can.
+    BestEffort,
+    /// Not locked.
+    Never,
+}
+
+/// Options for opening a file. Made by [`File::options`].
+///
+/// ```no_run
+/// use h5live::{File, Locking};
+///
+/// let file = File::options().swmr_read().locking(Locking::BestEffort).open("run.h5")?;
+/// # Ok::<(), h5live::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Options {
+    pub(crate) mode: Mode,
+    pub(crate) locking: Locking,
+    pub(crate) chunk_cache: usize,
+    pub(crate) staging: usize,
+    pub(crate) filters: Arc<Registry>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            mode: Mode::Read,
+            locking: Locking::Environment,
+            chunk_cache: 32 << 20,
+            staging: 64 << 20,
+            filters: Arc::default(),
+        }
+    }
+}
+
+impl Options {
+    /// Reads: [`Mode::Read`].
+    pub fn read(self) -> Self {
+        self.mode(Mode::Read)
+    }
+
+    /// Reads and writes a file that exists: [`Mode::Write`].
+    pub fn write(self) -> Self {
+        self.mode(Mode::Write)
+    }
+
+    /// Makes a new file in place of what is there: [`Mode::Create`].
+    pub fn create(self) -> Self {
+        self.mode(Mode::Create)
+    }
+
+    /// Makes a new file: [`Mode::CreateNew`].
+    pub fn create_new(self) -> Self {
+        self.mode(Mode::CreateNew)
+    }
+
+    /// Reads while another process writes: [`Mode::SwmrRead`].
+    pub fn swmr_read(self) -> Self {
+        self.mode(Mode::SwmrRead)
+    }
+
+    /// Writes while other processes read: [`Mode::SwmrWrite`].
+    pub fn swmr_write(self) -> Self {
+        self.mode(Mode::SwmrWrite)
+    }
+
+    /// What the session may do; the default is to read.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Whether the file is locked.
+    pub fn locking(mut self, locking: Locking) -> Self {
+        self.locking = locking;
+        self
+    }
+
+    /// Bytes of decoded chunks that are kept for further reads of their other parts (default: 32 MiB).
+    pub fn chunk_cache(mut self, bytes: usize) -> Self {
+        self.chunk_cache = bytes;
+        self
+    }
+
+    /// Bytes of a dataset that are kept until the next flush or until their chunk is full (default: 64 MiB).
+    pub fn staging(mut self, bytes: usize) -> Self {
+        self.staging = bytes;
+        self
+    }
+
+    /// The filters at hand; the default is every built-in one.
+    pub fn filters(mut self, filters: Registry) -> Self {
+        self.filters = filters.into();
+        self
+    }
+
+    /// The mode.
+    pub fn get_mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The use of locks.
+    pub fn get_locking(&self) -> Locking {
+        self.locking
+    }
+
+    /// Opens the file at a location.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Open`](crate::ErrorKind::Open) that names the file and the reason.
+    pub fn open(&self, location: impl AsRef<Path>) -> Result<File> {
+        let location = location.as_ref();
+        let name = location.display().to_string();
+        let store = open::open(location, self).map_err(|error| crate::Error::new(&name, None, error))?;
+        Ok(File::new(store, name, self.clone()))
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Options");
+        out.field("mode", &self.mode).field("locking", &self.locking).field("chunk_cache", &self.chunk_cache);
+        out.field("staging", &self.staging).field("filters", &self.filters).finish()
+    }
+}

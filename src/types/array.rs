@@ -1,0 +1,95 @@
+//! Arrays of fixed length as elements.
+
+use h5live_model::{Array, Datatype};
+
+use super::{H5Type, Heap};
+use crate::convert::{ConvertError, class};
+
+/// How an array is converted: its elements, one by one, or as one run.
+#[derive(Debug, Clone)]
+pub struct ArrayCode<C> {
+    element: C,
+    /// Bytes of an element in the file.
+    size: usize,
+}
+
+/// The type of what an array of `len` elements is made of: without its first dimension.
+fn inner<const N: usize>(file: &Datatype) -> Result<Datatype, ConvertError> {
+    let Datatype::Array(Array { dims, base }) = file else {
+        return Err(ConvertError::Class { file: class(file), memory: "an array" });
+    };
+    match dims.split_first() {
+        Some((first, [])) if *first as usize == N => Ok((**base).clone()),
+        Some((first, rest)) if *first as usize == N => {
+            Ok(Datatype::Array(Array { dims: rest.into(), base: base.clone() }))
+        }
+        _ => Err(ConvertError::ArrayLength { file: dims.clone(), memory: N }),
+    }
+}
+
+impl<T: H5Type, const N: usize> H5Type for [T; N] {
+    type Decoder = ArrayCode<T::Decoder>;
+    type Encoder = ArrayCode<T::Encoder>;
+
+    fn datatype() -> Datatype {
+        let n = u32::try_from(N).unwrap_or(u32::MAX);
+        Datatype::Array(match T::datatype() {
+            Datatype::Array(Array { dims, base }) => Array { dims: [vec![n], dims].concat(), base },
+            base => Array { dims: vec![n], base: Box::new(base) },
+        })
+    }
+
+    fn placeholder() -> Self {
+        std::array::from_fn(|_| T::placeholder())
+    }
+
+    fn decoder(file: &Datatype) -> Result<Self::Decoder, ConvertError> {
+        let file = inner::<N>(file)?;
+        Ok(ArrayCode { element: T::decoder(&file)?, size: file.size() as usize })
+    }
+
+    fn decode(decoder: &Self::Decoder, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
+        T::decode_slice(&decoder.element, element, decoder.size, into, heap)
+    }
+
+    fn decode_slice(
+        decoder: &Self::Decoder,
+        elements: &[u8],
+        _size: usize,
+        into: &mut [Self],
+        heap: Heap<'_>,
+    ) -> Result<(), ConvertError> {
+        T::decode_slice(&decoder.element, elements, decoder.size, into.as_flattened_mut(), heap)
+    }
+
+    fn decode_in_place<'a>(decoder: &Self::Decoder, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
+        T::decode_in_place(&decoder.element, into.as_flattened_mut())
+    }
+
+    fn encoder(file: &Datatype) -> Result<Self::Encoder, ConvertError> {
+        let file = inner::<N>(file)?;
+        Ok(ArrayCode { element: T::encoder(&file)?, size: file.size() as usize })
+    }
+
+    fn encode(&self, encoder: &Self::Encoder, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        T::encode_slice(&encoder.element, self, element, encoder.size, heap)
+    }
+
+    fn encode_slice(
+        encoder: &Self::Encoder,
+        values: &[Self],
+        elements: &mut [u8],
+        _size: usize,
+        heap: Heap<'_>,
+    ) -> Result<(), ConvertError> {
+        T::encode_slice(&encoder.element, values.as_flattened(), elements, encoder.size, heap)
+    }
+
+    fn encode_in_place<'a>(encoder: &Self::Encoder, values: &'a [Self]) -> Option<&'a [u8]> {
+        T::encode_in_place(&encoder.element, values.as_flattened())
+    }
+
+    fn is_partial(encoder: &Self::Encoder) -> bool {
+        T::is_partial(&encoder.element)
+    }
+}

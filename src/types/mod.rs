@@ -1,0 +1,166 @@
+//! Types of elements in memory.
+
+mod array;
+mod boolean;
+mod number;
+mod strings;
+mod varlen;
+
+use std::sync::Arc;
+
+use h5live_model::{Datatype, Objects};
+
+pub use strings::FixedStr;
+
+use crate::convert::ConvertError;
+
+/// A type whose values are elements of datasets and attributes.
+///
+/// Implemented for integers, floats, `bool`, [`String`], [`FixedStr`], arrays `[T; N]`, and `Vec<T>` (sequences of
+/// variable length); [`derive`](macro@crate::H5Type) implements it for structs (compound types) and for enums without
+/// data (enum types).
+///
+/// A plan is made once for a type in the file and run over many elements: [`H5Type::decoder`] and
+/// [`H5Type::encoder`] make it, and fail if there is no conversion between the two types.
+pub trait H5Type: Clone + Send + Sync + 'static {
+    /// The way from a type in the file to this one.
+    type Decoder: Send + Sync;
+    /// The way from this type to one in the file.
+    type Encoder: Send + Sync;
+
+    /// The type that a file gets for this one.
+    fn datatype() -> Datatype;
+
+    /// Any value: what a buffer holds before it is read into.
+    fn placeholder() -> Self;
+
+    /// A buffer of `n` values; `None` if there is no memory for it.
+    fn buffer(n: usize) -> Option<Vec<Self>> {
+        let mut buffer = Vec::new();
+        buffer.try_reserve_exact(n).ok()?;
+        buffer.resize(n, Self::placeholder());
+        Some(buffer)
+    }
+
+    /// The way from a type in the file to this one.
+    ///
+    /// # Errors
+    /// [`ConvertError`] if there is none.
+    fn decoder(file: &Datatype) -> Result<Self::Decoder, ConvertError>;
+
+    /// Replaces `into` by the value of an element.
+    ///
+    /// # Errors
+    /// [`ConvertError`] if the element has no value of this type.
+    fn decode(decoder: &Self::Decoder, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError>;
+
+    /// Replaces `into` by the values of elements of `size` bytes, one after another.
+    ///
+    /// # Errors
+    /// As [`H5Type::decode`].
+    fn decode_slice(
+        decoder: &Self::Decoder,
+        elements: &[u8],
+        size: usize,
+        into: &mut [Self],
+        heap: Heap<'_>,
+    ) -> Result<(), ConvertError> {
+        let elements = elements.chunks_exact(size.max(1));
+        elements.zip(into).try_for_each(|(element, into)| Self::decode(decoder, element, into, heap))
+    }
+
+    /// The bytes of values whose memory is just what the file holds.
+    fn decode_in_place<'a>(decoder: &Self::Decoder, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
+        let _ = (decoder, into);
+        None
+    }
+
+    /// The way from this type to one in the file.
+    ///
+    /// # Errors
+    /// [`ConvertError`] if there is none.
+    fn encoder(file: &Datatype) -> Result<Self::Encoder, ConvertError>;
+
+    /// Overwrites an element by this value. Members of a compound that this type does not have stay.
+    ///
+    /// # Errors
+    /// [`ConvertError`] if the element cannot hold the value.
+    fn encode(&self, encoder: &Self::Encoder, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError>;
+
+    /// Overwrites elements of `size` bytes, one after another.
+    ///
+    /// # Errors
+    /// As [`H5Type::encode`].
+    fn encode_slice(
+        encoder: &Self::Encoder,
+        values: &[Self],
+        elements: &mut [u8],
+        size: usize,
+        heap: Heap<'_>,
+    ) -> Result<(), ConvertError> {
+        let elements = elements.chunks_exact_mut(size.max(1));
+        values.iter().zip(elements).try_for_each(|(value, element)| value.encode(encoder, element, heap))
+    }
+
+    /// The bytes of values whose memory is just what the file is to hold.
+    fn encode_in_place<'a>(encoder: &Self::Encoder, values: &'a [Self]) -> Option<&'a [u8]> {
+        let _ = (encoder, values);
+        None
+    }
+
+    /// Whether encoding leaves parts of an element as they were.
+    fn is_partial(encoder: &Self::Encoder) -> bool {
+        let _ = encoder;
+        false
+    }
+}
+
+/// Where variable-length data is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Heap<'a>(pub(crate) &'a dyn Objects);
+
+impl Heap<'_> {
+    /// The bytes of a variable-length element.
+    ///
+    /// # Errors
+    /// [`ConvertError::Heap`].
+    pub fn read(&self, element: &[u8]) -> Result<Vec<u8>, ConvertError> {
+        self.0.read_heap(element).map_err(|error| ConvertError::Heap(Arc::new(error)))
+    }
+
+    /// Stores `bytes`, which are `count` elements of the base type, and writes their place into `element`.
+    ///
+    /// # Errors
+    /// [`ConvertError::Heap`].
+    pub fn write(&self, bytes: &[u8], count: usize, element: &mut [u8]) -> Result<(), ConvertError> {
+        let count = u32::try_from(count).map_err(|_| ConvertError::StringTooLong { length: count, space: 1 << 32 })?;
+        let place = self.0.write_heap(bytes, count).map_err(|error| ConvertError::Heap(Arc::new(error)))?;
+        if place.len() != element.len() {
+            return Err(ConvertError::Truncated { expected: place.len(), found: element.len() });
+        }
+        element.copy_from_slice(&place);
+        Ok(())
+    }
+}
+
+/// Part of an element.
+///
+/// # Errors
+/// [`ConvertError::Truncated`].
+#[doc(hidden)]
+pub fn part(element: &[u8], at: usize, size: usize) -> Result<&[u8], ConvertError> {
+    let found = element.len().saturating_sub(at);
+    let end = at.saturating_add(size);
+    element.get(at..end).ok_or(ConvertError::Truncated { expected: size, found })
+}
+
+/// Part of an element, to be overwritten.
+///
+/// # Errors
+/// [`ConvertError::Truncated`].
+#[doc(hidden)]
+pub fn part_mut(element: &mut [u8], at: usize, size: usize) -> Result<&mut [u8], ConvertError> {
+    let found = element.len().saturating_sub(at);
+    let end = at.saturating_add(size);
+    element.get_mut(at..end).ok_or(ConvertError::Truncated { expected: size, found })
+}

@@ -1,0 +1,131 @@
+//! Integers and floats.
+
+use h5live_model::{ByteOrder, Datatype};
+
+use super::{H5Type, Heap};
+use crate::convert::{ConvertError, Number, NumberPlan, class};
+
+/// How a number is converted.
+#[derive(Debug, Clone)]
+pub struct NumberCode(NumberPlan);
+
+fn decoder<T: Number>(file: &Datatype) -> Result<NumberCode, ConvertError> {
+    let memory = T::NATIVE.datatype(ByteOrder::NATIVE);
+    let plan = NumberPlan::new(file, &memory);
+    plan.ok_or(ConvertError::Class { file: class(file), memory: T::NAME })?.map(NumberCode)
+}
+
+fn encoder<T: Number>(file: &Datatype) -> Result<NumberCode, ConvertError> {
+    let memory = T::NATIVE.datatype(ByteOrder::NATIVE);
+    let plan = NumberPlan::new(&memory, file);
+    plan.ok_or(ConvertError::Class { file: class(file), memory: T::NAME })?.map(NumberCode)
+}
+
+fn short(expected: usize, found: usize) -> ConvertError {
+    ConvertError::Truncated { expected, found }
+}
+
+macro_rules! number {
+    ($($t:ident)*) => {$(
+        impl H5Type for $t {
+            type Decoder = NumberCode;
+            type Encoder = NumberCode;
+
+            fn datatype() -> Datatype {
+                $t::NATIVE.datatype(ByteOrder::Little)
+            }
+
+            fn placeholder() -> Self {
+                $t::default()
+            }
+
+            fn buffer(n: usize) -> Option<Vec<Self>> {
+                bytemuck::allocation::try_zeroed_vec(n).ok()
+            }
+
+            fn decoder(file: &Datatype) -> Result<NumberCode, ConvertError> {
+                decoder::<$t>(file)
+            }
+
+            #[inline]
+            fn decode(
+                decoder: &NumberCode,
+                element: &[u8],
+                into: &mut Self,
+                _heap: Heap<'_>,
+            ) -> Result<(), ConvertError> {
+                if decoder.0.is_copy() {
+                    let bytes = element.try_into().map_err(|_| short(size_of::<$t>(), element.len()))?;
+                    *into = $t::from_ne_bytes(bytes);
+                } else if element.len() == decoder.0.from_size() {
+                    decoder.0.run(element, bytemuck::bytes_of_mut(into));
+                } else {
+                    return Err(short(decoder.0.from_size(), element.len()));
+                }
+                Ok(())
+            }
+
+            fn decode_slice(
+                decoder: &NumberCode,
+                elements: &[u8],
+                _size: usize,
+                into: &mut [Self],
+                _heap: Heap<'_>,
+            ) -> Result<(), ConvertError> {
+                let expected = into.len().saturating_mul(decoder.0.from_size());
+                if elements.len() != expected {
+                    return Err(short(expected, elements.len()));
+                }
+                decoder.0.run(elements, bytemuck::cast_slice_mut(into));
+                Ok(())
+            }
+
+            fn decode_in_place<'a>(decoder: &NumberCode, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
+                decoder.0.is_copy().then(|| bytemuck::cast_slice_mut(into))
+            }
+
+            fn encoder(file: &Datatype) -> Result<NumberCode, ConvertError> {
+                encoder::<$t>(file)
+            }
+
+            #[inline]
+            fn encode(
+                &self,
+                encoder: &NumberCode,
+                element: &mut [u8],
+                _heap: Heap<'_>,
+            ) -> Result<(), ConvertError> {
+                if element.len() != encoder.0.to_size() {
+                    return Err(short(encoder.0.to_size(), element.len()));
+                }
+                if encoder.0.is_copy() {
+                    element.copy_from_slice(&self.to_ne_bytes());
+                } else {
+                    encoder.0.run(bytemuck::bytes_of(self), element);
+                }
+                Ok(())
+            }
+
+            fn encode_slice(
+                encoder: &NumberCode,
+                values: &[Self],
+                elements: &mut [u8],
+                _size: usize,
+                _heap: Heap<'_>,
+            ) -> Result<(), ConvertError> {
+                let expected = values.len().saturating_mul(encoder.0.to_size());
+                if elements.len() != expected {
+                    return Err(short(expected, elements.len()));
+                }
+                encoder.0.run(bytemuck::cast_slice(values), elements);
+                Ok(())
+            }
+
+            fn encode_in_place<'a>(encoder: &NumberCode, values: &'a [Self]) -> Option<&'a [u8]> {
+                encoder.0.is_copy().then(|| bytemuck::cast_slice(values))
+            }
+        }
+    )*};
+}
+
+number! { u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 }

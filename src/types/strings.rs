@@ -1,0 +1,179 @@
+//! Strings, of fixed and of variable length.
+
+use std::fmt;
+
+use h5live_model::{CharacterSet, Datatype, FixedString, StringPadding, VarLen, VarLenKind};
+
+use super::{H5Type, Heap};
+use crate::convert::{ConvertError, class};
+
+/// Where the text of an element is.
+#[derive(Debug, Clone)]
+pub enum StringCode {
+    /// In the element, padded.
+    Fixed(StringPadding),
+    /// In the heap.
+    Heap,
+}
+
+fn code(file: &Datatype, memory: &'static str) -> Result<StringCode, ConvertError> {
+    match file {
+        Datatype::String(FixedString { padding, .. }) => Ok(StringCode::Fixed(*padding)),
+        Datatype::VarLen(VarLen { kind: VarLenKind::String { .. }, .. }) => Ok(StringCode::Heap),
+        _ => Err(ConvertError::Class { file: class(file), memory }),
+    }
+}
+
+/// The text of a padded element.
+fn trim(element: &[u8], padding: StringPadding) -> &[u8] {
+    let end = match padding {
+        StringPadding::NullTerminated => element.iter().position(|byte| *byte == 0),
+        StringPadding::SpacePadded => Some(element.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1)),
+        _ => Some(element.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)),
+    };
+    &element[..end.unwrap_or(element.len())]
+}
+
+/// Writes a text into an element, padded.
+fn pad(text: &[u8], element: &mut [u8], padding: StringPadding) -> Result<(), ConvertError> {
+    let space = match padding {
+        StringPadding::NullTerminated => element.len().saturating_sub(1),
+        _ => element.len(),
+    };
+    if text.len() > space {
+        return Err(ConvertError::StringTooLong { length: text.len(), space });
+    }
+    let (start, rest) = element.split_at_mut(text.len());
+    start.copy_from_slice(text);
+    rest.fill(if padding == StringPadding::SpacePadded { b' ' } else { 0 });
+    Ok(())
+}
+
+fn decode(
+    code: &StringCode,
+    element: &[u8],
+    heap: Heap<'_>,
+    text: impl FnOnce(&[u8]) -> Result<(), ConvertError>,
+) -> Result<(), ConvertError> {
+    match code {
+        StringCode::Fixed(padding) => text(trim(element, *padding)),
+        StringCode::Heap => text(trim(&heap.read(element)?, StringPadding::NullTerminated)),
+    }
+}
+
+fn encode(code: &StringCode, text: &[u8], element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    match code {
+        StringCode::Fixed(padding) => pad(text, element, *padding),
+        StringCode::Heap => heap.write(text, text.len(), element),
+    }
+}
+
+impl H5Type for String {
+    type Decoder = StringCode;
+    type Encoder = StringCode;
+
+    fn datatype() -> Datatype {
+        let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
+        Datatype::VarLen(VarLen { kind, size: 16, base: Box::default() })
+    }
+
+    fn placeholder() -> Self {
+        String::new()
+    }
+
+    fn decoder(file: &Datatype) -> Result<StringCode, ConvertError> {
+        code(file, "a String")
+    }
+
+    fn decode(decoder: &StringCode, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
+        into.clear();
+        decode(decoder, element, heap, |text| {
+            into.push_str(std::str::from_utf8(text)?);
+            Ok(())
+        })
+    }
+
+    fn encoder(file: &Datatype) -> Result<StringCode, ConvertError> {
+        code(file, "a String")
+    }
+
+    fn encode(&self, encoder: &StringCode, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        encode(encoder, self.as_bytes(), element, heap)
+    }
+}
+
+/// A string of at most `N` bytes, kept inside the element: a fixed string, padded with NULs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FixedStr<const N: usize>([u8; N]);
+
+impl<const N: usize> FixedStr<N> {
+    /// A string, if it has at most `N` bytes.
+    pub fn new(text: &str) -> Option<Self> {
+        let mut bytes = [0; N];
+        bytes.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
+        Some(FixedStr(bytes))
+    }
+
+    /// The bytes, without the padding.
+    pub fn as_bytes(&self) -> &[u8] {
+        trim(&self.0, StringPadding::NullPadded)
+    }
+
+    /// The text, if it is valid UTF-8.
+    pub fn as_str(&self) -> Option<&str> {
+        std::str::from_utf8(self.as_bytes()).ok()
+    }
+}
+
+impl<const N: usize> Default for FixedStr<N> {
+    fn default() -> Self {
+        FixedStr([0; N])
+    }
+}
+
+impl<const N: usize> fmt::Debug for FixedStr<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", String::from_utf8_lossy(self.as_bytes()))
+    }
+}
+
+impl<const N: usize> fmt::Display for FixedStr<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&String::from_utf8_lossy(self.as_bytes()))
+    }
+}
+
+impl<const N: usize> H5Type for FixedStr<N> {
+    type Decoder = StringCode;
+    type Encoder = StringCode;
+
+    fn datatype() -> Datatype {
+        Datatype::fixed_string(u32::try_from(N).unwrap_or(u32::MAX), CharacterSet::Utf8)
+    }
+
+    fn placeholder() -> Self {
+        FixedStr::default()
+    }
+
+    fn decoder(file: &Datatype) -> Result<StringCode, ConvertError> {
+        code(file, "a FixedStr")
+    }
+
+    /// What does not fit is cut off, as libhdf5 does.
+    fn decode(decoder: &StringCode, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
+        decode(decoder, element, heap, |text| {
+            let n = text.len().min(N);
+            into.0.fill(0);
+            into.0[..n].copy_from_slice(&text[..n]);
+            Ok(())
+        })
+    }
+
+    fn encoder(file: &Datatype) -> Result<StringCode, ConvertError> {
+        code(file, "a FixedStr")
+    }
+
+    fn encode(&self, encoder: &StringCode, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        encode(encoder, self.as_bytes(), element, heap)
+    }
+}

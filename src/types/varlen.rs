@@ -1,0 +1,60 @@
+//! Sequences of variable length as elements.
+
+use h5live_model::{Datatype, VarLen, VarLenKind};
+
+use super::{H5Type, Heap};
+use crate::convert::{ConvertError, class};
+
+/// How a sequence is converted, element by element.
+#[derive(Debug, Clone)]
+pub struct SequenceCode<C> {
+    element: C,
+    /// Bytes of an element of the sequence in the file.
+    size: usize,
+}
+
+fn base(file: &Datatype) -> Result<&Datatype, ConvertError> {
+    match file {
+        Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, base, .. }) => Ok(base),
+        _ => Err(ConvertError::Class { file: class(file), memory: "a Vec" }),
+    }
+}
+
+impl<T: H5Type> H5Type for Vec<T> {
+    type Decoder = SequenceCode<T::Decoder>;
+    type Encoder = SequenceCode<T::Encoder>;
+
+    fn datatype() -> Datatype {
+        Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 16, base: Box::new(T::datatype()) })
+    }
+
+    fn placeholder() -> Self {
+        Vec::new()
+    }
+
+    fn decoder(file: &Datatype) -> Result<Self::Decoder, ConvertError> {
+        let base = base(file)?;
+        Ok(SequenceCode { element: T::decoder(base)?, size: base.size().max(1) as usize })
+    }
+
+    fn decode(decoder: &Self::Decoder, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
+        let bytes = heap.read(element)?;
+        if bytes.len() % decoder.size != 0 {
+            return Err(ConvertError::Truncated { expected: decoder.size, found: bytes.len() % decoder.size });
+        }
+        into.clear();
+        into.resize(bytes.len() / decoder.size, T::placeholder());
+        T::decode_slice(&decoder.element, &bytes, decoder.size, into, heap)
+    }
+
+    fn encoder(file: &Datatype) -> Result<Self::Encoder, ConvertError> {
+        let base = base(file)?;
+        Ok(SequenceCode { element: T::encoder(base)?, size: base.size().max(1) as usize })
+    }
+
+    fn encode(&self, encoder: &Self::Encoder, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        let mut bytes = vec![0; self.len() * encoder.size];
+        T::encode_slice(&encoder.element, self, &mut bytes, encoder.size, heap)?;
+        heap.write(&bytes, self.len(), element)
+    }
+}
