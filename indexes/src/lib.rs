@@ -1,1 +1,18 @@
-//! h5live indexes.
+//! Chunk indexes and group indexes of HDF5 files.
+//!
+//! Each index is written against a [`Cache`](h5live_cache::Cache): it changes structures and states in which order
+//! they must reach the file; when they do is not its concern.
+
+mod error;
+mod extensible_array;
+mod fixed_array;
+mod index;
+mod linear;
+mod metadata;
+
+pub use error::{Error, Result};
+pub use extensible_array::ExtensibleArray;
+pub use fixed_array::FixedArray;
+pub use index::{ChunkIndex, IndexRoot};
+pub use linear::ChunkLine;
+pub use metadata::ObjectMetadata;

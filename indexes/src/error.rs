@@ -1,0 +1,48 @@
+//! What can go wrong in an index.
+
+use h5live_format::Addr;
+use h5live_model::ChunkCoord;
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why an index could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A structure could not be read, written or ordered.
+    #[error(transparent)]
+    Cache(#[from] h5live_cache::Error),
+    /// A chunk lies outside the largest extent, or beyond what the index can count.
+    #[error("chunk {:?} is outside of the index", .0.scaled())]
+    Outside(ChunkCoord),
+    /// The stored size of a chunk does not fit the elements of the index.
+    #[error("a stored size of {size} bytes does not fit the elements of the index")]
+    ChunkTooLarge {
+        /// Stored bytes.
+        size: u64,
+    },
+    /// Structures of the file contradict each other.
+    #[error("the {record} at {at} contradicts the {other}: {rule}")]
+    Contradiction {
+        /// The structure.
+        record: &'static str,
+        /// Where it is.
+        at: Addr,
+        /// What it contradicts.
+        other: &'static str,
+        /// What should hold.
+        rule: &'static str,
+    },
+}
+
+impl Error {
+    /// Whether a writer that is at work in the same place could be the cause: reading again may help.
+    pub fn may_be_torn(&self) -> bool {
+        match self {
+            Error::Cache(error) => error.may_be_torn(),
+            Error::Contradiction { .. } => true,
+            _ => false,
+        }
+    }
+}

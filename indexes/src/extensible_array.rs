@@ -1,0 +1,499 @@
+//! The extensible array: the index of datasets with one unlimited dimension.
+
+mod geometry;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use h5live_cache::{EdgeKind, Handle, Proxy};
+use h5live_format::{
+    Addr, AddrTable, Bitmap, ChunkElement, ElementFormat, ElementTable, ExtensibleArrayDataBlock,
+    ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArrayPage, ExtensibleArrayParameters,
+    ExtensibleArraySuperBlock, Width,
+};
+use h5live_model::ChunkCoord;
+use parking_lot::Mutex;
+
+use self::geometry::{Branch, Geometry, Place};
+use crate::{ChunkIndex, ChunkLine, Error, IndexRoot, ObjectMetadata, Result};
+
+/// The way to a data block: what leads there, and what its elements look like.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    super_block: u32,
+    addr: Addr,
+}
+
+/// The extensible array of one dataset (format specification 4.0, III.H).
+#[derive(Debug)]
+pub struct ExtensibleArray {
+    metadata: ObjectMetadata,
+    root: Arc<dyn IndexRoot>,
+    line: ChunkLine,
+    format: ElementFormat,
+    parameters: ExtensibleArrayParameters,
+    geometry: Geometry,
+    /// The creation of the header, which two writers must not do at once.
+    creation: Mutex<()>,
+}
+
+/// A block that holds elements.
+enum Table {
+    IndexBlock(IndexBlock),
+    DataBlock(Handle<ExtensibleArrayDataBlock>),
+    Page(Handle<ExtensibleArrayPage>),
+}
+
+impl Table {
+    fn get(&self, slot: usize) -> Option<ChunkElement> {
+        match self {
+            Table::IndexBlock(block) => block.read().elements.get(slot),
+            Table::DataBlock(block) => block.read().elements.get(slot),
+            Table::Page(page) => page.read().elements.get(slot),
+        }
+    }
+}
+
+/// What is found at an index.
+enum Found {
+    /// The element is in this slot of a block.
+    Table(Table, usize),
+    /// So many elements from here on were never set.
+    Nothing(u64),
+}
+
+type Header = Handle<ExtensibleArrayHeader>;
+type IndexBlock = Handle<ExtensibleArrayIndexBlock>;
+type SuperBlock = Handle<ExtensibleArraySuperBlock>;
+
+/// Signature, version, client.
+const PREFIX: u64 = 6;
+const CHECKSUM: u64 = 4;
+
+impl ExtensibleArray {
+    /// The array to which `root` leads, or will lead once a chunk is stored; `parameters` as the layout message has
+    /// them.
+    ///
+    /// # Errors
+    /// [`Error::Contradiction`] if the parameters describe no array.
+    pub fn new(
+        metadata: ObjectMetadata,
+        root: Arc<dyn IndexRoot>,
+        line: ChunkLine,
+        format: ElementFormat,
+        parameters: ExtensibleArrayParameters,
+    ) -> Result<Self> {
+        let geometry = Geometry::new(&parameters).ok_or(Error::Contradiction {
+            record: "data layout message",
+            at: metadata.owner().header(),
+            other: "format",
+            rule: "parameters of an extensible array",
+        })?;
+        Ok(ExtensibleArray { metadata, root, line, format, parameters, geometry, creation: Mutex::new(()) })
+    }
+
+    fn element_size(&self) -> u64 {
+        self.format.size(self.metadata.offset()) as u64
+    }
+
+    fn addr_size(&self) -> u64 {
+        self.metadata.offset().bytes() as u64
+    }
+
+    fn offset_width(&self) -> Width {
+        Width::new(self.geometry.offset_bytes()).unwrap_or(Width::EIGHT)
+    }
+
+    fn header_len(&self) -> u64 {
+        12 + 6 * self.metadata.widths().length.bytes() as u64 + self.addr_size() + CHECKSUM
+    }
+
+    fn index_block_len(&self) -> u64 {
+        let addrs = (self.geometry.direct_data_blocks() + self.geometry.super_block_slots()) as u64;
+        let elements = self.geometry.index_elements() as u64 * self.element_size();
+        PREFIX + self.addr_size() + elements + addrs * self.addr_size() + CHECKSUM
+    }
+
+    fn bitmap_len(&self, super_block: u32) -> u64 {
+        self.geometry.data_blocks(super_block) * self.geometry.pages(super_block).div_ceil(8)
+    }
+
+    fn super_block_len(&self, super_block: u32) -> u64 {
+        let addrs = self.geometry.data_blocks(super_block) * self.addr_size();
+        PREFIX + self.addr_size() + u64::from(self.geometry.offset_bytes()) + self.bitmap_len(super_block) + addrs + CHECKSUM
+    }
+
+    /// Bytes of a data block without its pages.
+    fn data_block_len(&self, super_block: u32) -> u64 {
+        let elements = match self.geometry.pages(super_block) {
+            0 => self.geometry.data_block_elements(super_block) * self.element_size(),
+            _ => 0,
+        };
+        PREFIX + self.addr_size() + u64::from(self.geometry.offset_bytes()) + elements + CHECKSUM
+    }
+
+    fn page_len(&self) -> u64 {
+        self.geometry.page_elements() * self.element_size() + CHECKSUM
+    }
+
+    /// Bytes of a data block with its pages.
+    fn data_block_space(&self, super_block: u32) -> u64 {
+        self.data_block_len(super_block) + self.geometry.pages(super_block) * self.page_len()
+    }
+
+    fn missing(&self, len: u64) -> ElementTable {
+        ElementTable::missing(len as usize, self.format, self.metadata.offset())
+    }
+
+    fn header(&self) -> Result<Option<Header>> {
+        let addr = self.root.addr();
+        if !addr.is_defined() {
+            return Ok(None);
+        }
+        let header = self.metadata.load(addr, self.header_len(), ExtensibleArrayHeader::default)?;
+        let agrees = {
+            let header = header.read();
+            header.format == self.format && header.parameters == self.parameters
+        };
+        if agrees { Ok(Some(header)) } else { Err(self.contradiction(addr, "extensible array header", "element format")) }
+    }
+
+    fn contradiction(&self, at: Addr, record: &'static str, rule: &'static str) -> Error {
+        Error::Contradiction { record, at, other: "data layout message", rule }
+    }
+
+    fn checked_owner(&self, at: Addr, record: &'static str, stated: Addr) -> Result<()> {
+        if stated == self.root.addr() { Ok(()) } else { Err(self.contradiction(at, record, "it names the header")) }
+    }
+
+    fn index_block(&self, addr: Addr) -> Result<IndexBlock> {
+        let block = self.metadata.load(addr, self.index_block_len(), || self.empty_index_block(Addr::UNDEFINED))?;
+        let header = block.read().header;
+        self.checked_owner(addr, "extensible array index block", header)?;
+        Ok(block)
+    }
+
+    fn empty_index_block(&self, header: Addr) -> ExtensibleArrayIndexBlock {
+        let g = &self.geometry;
+        let (elements, data_blocks, super_blocks) = (g.index_elements(), g.direct_data_blocks(), g.super_block_slots());
+        ExtensibleArrayIndexBlock::new(header, self.format, self.metadata.offset(), elements, data_blocks, super_blocks)
+    }
+
+    fn empty_super_block(&self, super_block: u32, header: Addr) -> ExtensibleArraySuperBlock {
+        ExtensibleArraySuperBlock {
+            format: self.format,
+            header,
+            offset_width: self.offset_width(),
+            offset: self.geometry.start(super_block),
+            pages: Bitmap::clear(self.bitmap_len(super_block) as usize),
+            data_blocks: AddrTable::undefined(self.geometry.data_blocks(super_block) as usize, self.metadata.offset()),
+        }
+    }
+
+    fn super_block(&self, super_block: u32, addr: Addr) -> Result<SuperBlock> {
+        let empty = || self.empty_super_block(super_block, Addr::UNDEFINED);
+        let block = self.metadata.load(addr, self.super_block_len(super_block), empty)?;
+        let header = block.read().header;
+        self.checked_owner(addr, "extensible array super block", header)?;
+        Ok(block)
+    }
+
+    fn empty_data_block(&self, super_block: u32, offset: u64, header: Addr) -> ExtensibleArrayDataBlock {
+        let elements = match self.geometry.pages(super_block) {
+            0 => self.geometry.data_block_elements(super_block),
+            _ => 0,
+        };
+        let elements = self.missing(elements);
+        ExtensibleArrayDataBlock { header, offset_width: self.offset_width(), offset, elements }
+    }
+
+    fn data_block(&self, block: Block) -> Result<Handle<ExtensibleArrayDataBlock>> {
+        let empty = || self.empty_data_block(block.super_block, 0, Addr::UNDEFINED);
+        let loaded = self.metadata.load(block.addr, self.data_block_len(block.super_block), empty)?;
+        let header = loaded.read().header;
+        self.checked_owner(block.addr, "extensible array data block", header)?;
+        Ok(loaded)
+    }
+
+    fn page_addr(&self, block: Block, page: u64) -> Result<Addr> {
+        let before = self.data_block_len(block.super_block) + page * self.page_len();
+        let addr = block.addr.checked_add(before);
+        addr.ok_or_else(|| self.contradiction(block.addr, "extensible array data block", "its pages lie in the file"))
+    }
+
+    fn page(&self, addr: Addr) -> Result<Handle<ExtensibleArrayPage>> {
+        let empty = || ExtensibleArrayPage { elements: self.missing(self.geometry.page_elements()) };
+        self.metadata.load(addr, self.page_len(), empty)
+    }
+
+    /// The number of the bit that says whether a page is in use.
+    fn page_bit(&self, super_block: u32, within: usize, page: u64) -> usize {
+        within * self.geometry.pages(super_block) as usize + page as usize
+    }
+
+    /// Where the element at `index` is to be found; `None` if the array cannot have one.
+    fn find(&self, index_block: &IndexBlock, index: u64) -> Result<Option<Found>> {
+        let Some(place) = self.geometry.place(index) else { return Ok(None) };
+        match place {
+            Place::IndexBlock(slot) => Ok(Some(Found::Table(Table::IndexBlock(index_block.clone()), slot))),
+            Place::DataBlock { super_block, branch, slot } => self.find_below(index_block, super_block, branch, slot).map(Some),
+        }
+    }
+
+    fn find_below(&self, index_block: &IndexBlock, super_block: u32, branch: Branch, slot: u64) -> Result<Found> {
+        let elements = self.geometry.data_block_elements(super_block);
+        let pages = self.geometry.pages(super_block);
+        let page = slot / self.geometry.page_elements();
+        let in_page = slot % self.geometry.page_elements();
+        let addr = match branch {
+            Branch::Direct(at) => index_block.read().data_blocks.get(at),
+            Branch::SuperBlock { slot: at, within } => {
+                let addr = index_block.read().super_blocks.get(at).unwrap_or_default();
+                if !addr.is_defined() {
+                    let before = within as u64 * elements + slot;
+                    return Ok(Found::Nothing(self.geometry.data_blocks(super_block) * elements - before));
+                }
+                let block = self.super_block(super_block, addr)?;
+                let block = block.read();
+                if pages > 0 && !block.pages.get(self.page_bit(super_block, within, page)) {
+                    return Ok(Found::Nothing(self.geometry.page_elements() - in_page));
+                }
+                block.data_blocks.get(within)
+            }
+        };
+        let addr = addr.unwrap_or_default();
+        if !addr.is_defined() {
+            return Ok(Found::Nothing(elements - slot));
+        }
+        let block = Block { super_block, addr };
+        if pages == 0 {
+            return Ok(Found::Table(Table::DataBlock(self.data_block(block)?), slot as usize));
+        }
+        Ok(Found::Table(Table::Page(self.page(self.page_addr(block, page)?)?), in_page as usize))
+    }
+
+    /// The index block, and one more than the largest index that was ever set.
+    fn contents(&self) -> Result<Option<(IndexBlock, u64)>> {
+        let Some(header) = self.header()? else { return Ok(None) };
+        let (end, index_block) = {
+            let header = header.read();
+            (header.max_index_set, header.index_block)
+        };
+        if end == 0 || !index_block.is_defined() {
+            return Ok(None);
+        }
+        Ok(Some((self.index_block(index_block)?, end)))
+    }
+
+    fn header_for_writing(&self) -> Result<Header> {
+        let _creation = self.creation.lock();
+        let header = match self.header()? {
+            Some(header) => header,
+            None => {
+                let (format, parameters) = (self.format, self.parameters);
+                let header = ExtensibleArrayHeader { format, parameters, ..Default::default() };
+                let header = self.metadata.create(self.header_len(), header)?;
+                self.root.set_addr(header.addr())?;
+                header
+            }
+        };
+        self.root.depend(&header)?;
+        Ok(header)
+    }
+
+    fn index_block_for_writing(&self, header: &Header) -> Result<IndexBlock> {
+        let addr = header.read().index_block;
+        let block = if addr.is_defined() {
+            self.index_block(addr)?
+        } else {
+            let block = self.metadata.create(self.index_block_len(), self.empty_index_block(header.addr()))?;
+            header.update(|header| {
+                header.index_block = block.addr();
+                header.realized_elements += self.geometry.index_elements() as u64;
+            });
+            block
+        };
+        self.metadata.depend(header, &block, EdgeKind::ExtensibleArrayIndexBlock)?;
+        self.root.depend(&block)?;
+        Ok(block)
+    }
+
+    fn super_block_for_writing(&self, header: &Header, index_block: &IndexBlock, number: u32, slot: usize) -> Result<SuperBlock> {
+        let addr = index_block.read().super_blocks.get(slot).unwrap_or_default();
+        let block = if addr.is_defined() {
+            self.super_block(number, addr)?
+        } else {
+            let len = self.super_block_len(number);
+            let block = self.metadata.create(len, self.empty_super_block(number, header.addr()))?;
+            index_block.update(|index_block| index_block.super_blocks.set(slot, block.addr()));
+            header.update(|header| {
+                header.super_blocks += 1;
+                header.super_block_bytes += len;
+            });
+            block
+        };
+        self.metadata.depend(index_block, &block, EdgeKind::ExtensibleArraySuperBlock)?;
+        self.metadata.depend(header, &block, EdgeKind::ExtensibleArraySuperBlock)?;
+        self.root.depend(&block)?;
+        Ok(block)
+    }
+
+    fn create_data_block(&self, header: &Header, number: u32, in_line: u64) -> Result<Handle<ExtensibleArrayDataBlock>> {
+        let elements = self.geometry.data_block_elements(number);
+        let offset = self.geometry.start(number) + in_line * elements;
+        let space = self.data_block_space(number);
+        let block = self.metadata.create(space, self.empty_data_block(number, offset, header.addr()))?;
+        header.update(|header| {
+            header.data_blocks += 1;
+            header.data_block_bytes += space;
+            header.realized_elements += elements;
+        });
+        Ok(block)
+    }
+
+    fn set_below(
+        &self,
+        header: &Header,
+        index_block: &IndexBlock,
+        number: u32,
+        branch: Branch,
+        slot: u64,
+        put: &mut dyn FnMut(&mut ElementTable, usize) -> bool,
+        proxy: Option<&Proxy>,
+    ) -> Result<bool> {
+        match branch {
+            Branch::Direct(at) => {
+                let addr = index_block.read().data_blocks.get(at).unwrap_or_default();
+                let block = if addr.is_defined() {
+                    self.data_block(Block { super_block: number, addr })?
+                } else {
+                    let block = self.create_data_block(header, number, at as u64)?;
+                    index_block.update(|index_block| index_block.data_blocks.set(at, block.addr()));
+                    block
+                };
+                self.metadata.depend(index_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
+                self.put_in_block(header, &block, slot, put, proxy)
+            }
+            Branch::SuperBlock { slot: at, within } => {
+                let super_block = self.super_block_for_writing(header, index_block, number, at)?;
+                let addr = super_block.read().data_blocks.get(within).unwrap_or_default();
+                let block = if addr.is_defined() {
+                    self.data_block(Block { super_block: number, addr })?
+                } else {
+                    let block = self.create_data_block(header, number, within as u64)?;
+                    super_block.update(|super_block| super_block.data_blocks.set(within, block.addr()));
+                    block
+                };
+                self.metadata.depend(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
+                if self.geometry.pages(number) == 0 {
+                    return self.put_in_block(header, &block, slot, put, proxy);
+                }
+                let page = slot / self.geometry.page_elements();
+                let addr = self.page_addr(Block { super_block: number, addr: block.addr() }, page)?;
+                let bit = self.page_bit(number, within, page);
+                let in_use = super_block.read().pages.get(bit);
+                let page = if in_use {
+                    self.page(addr)?
+                } else {
+                    let empty = ExtensibleArrayPage { elements: self.missing(self.geometry.page_elements()) };
+                    let page = self.metadata.cache().insert(addr, self.metadata.owner(), empty)?;
+                    super_block.update(|super_block| super_block.pages.set(bit));
+                    page
+                };
+                self.metadata.depend(&super_block, &page, EdgeKind::ExtensibleArrayPage)?;
+                self.metadata.depend(header, &page, EdgeKind::ExtensibleArrayPage)?;
+                self.metadata.depend(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
+                self.root.depend(&page)?;
+                if let Some(proxy) = proxy {
+                    self.metadata.depend(&page, proxy, EdgeKind::ExtensibleArrayChunk)?;
+                }
+                let slot = (slot % self.geometry.page_elements()) as usize;
+                Ok(page.update(|page| put(&mut page.elements, slot)))
+            }
+        }
+    }
+
+    fn put_in_block(
+        &self,
+        header: &Header,
+        block: &Handle<ExtensibleArrayDataBlock>,
+        slot: u64,
+        put: &mut dyn FnMut(&mut ElementTable, usize) -> bool,
+        proxy: Option<&Proxy>,
+    ) -> Result<bool> {
+        self.metadata.depend(header, block, EdgeKind::ExtensibleArrayDataBlock)?;
+        self.root.depend(block)?;
+        if let Some(proxy) = proxy {
+            self.metadata.depend(block, proxy, EdgeKind::ExtensibleArrayChunk)?;
+        }
+        Ok(block.update(|block| put(&mut block.elements, slot as usize)))
+    }
+}
+
+impl ChunkIndex for ExtensibleArray {
+    fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        let Some(index) = self.line.index(coord) else { return Ok(None) };
+        let Some((index_block, end)) = self.contents()? else { return Ok(None) };
+        if index >= end {
+            return Ok(None);
+        }
+        let element = match self.find(&index_block, index)? {
+            Some(Found::Table(table, slot)) => table.get(slot),
+            _ => None,
+        };
+        Ok(element.filter(|element| element.addr.is_defined()))
+    }
+
+    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
+        let outside = || Error::Outside(coord.clone());
+        let index = self.line.index(coord).ok_or_else(outside)?;
+        let place = self.geometry.place(index).ok_or_else(outside)?;
+        if let ElementFormat::Filtered(width) = self.format
+            && element.size > width.max()
+        {
+            return Err(Error::ChunkTooLarge { size: element.size });
+        }
+        let header = self.header_for_writing()?;
+        let index_block = self.index_block_for_writing(&header)?;
+        let mut put = |table: &mut ElementTable, slot: usize| table.set(slot, element);
+        let done = match place {
+            Place::IndexBlock(slot) => {
+                if let Some(proxy) = proxy {
+                    self.metadata.depend(&index_block, proxy, EdgeKind::ExtensibleArrayChunk)?;
+                }
+                index_block.update(|block| put(&mut block.elements, slot))
+            }
+            Place::DataBlock { super_block, branch, slot } => {
+                self.set_below(&header, &index_block, super_block, branch, slot, &mut put, proxy)?
+            }
+        };
+        debug_assert!(done, "every place of the geometry is in its block");
+        if header.read().max_index_set <= index {
+            header.update(|header| header.max_index_set = index + 1);
+        }
+        Ok(())
+    }
+
+    fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+        let Some((index_block, end)) = self.contents()? else { return Ok(()) };
+        let mut index = 0;
+        while index < end {
+            let (table, first) = match self.find(&index_block, index)? {
+                None => break,
+                Some(Found::Nothing(len)) => {
+                    index = index.saturating_add(len);
+                    continue;
+                }
+                Some(Found::Table(table, slot)) => (table, slot),
+            };
+            for element in (first..).map_while(|slot| table.get(slot)) {
+                if index < end && element.addr.is_defined() && !each(self.line.coord(index), element) {
+                    return Ok(());
+                }
+                index += 1;
+            }
+        }
+        Ok(())
+    }
+}

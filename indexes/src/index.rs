@@ -1,0 +1,49 @@
+//! What every chunk index does, and what it needs of the dataset that it belongs to.
+
+use std::fmt;
+
+use h5live_cache::{Node, Proxy};
+use h5live_format::{Addr, ChunkElement};
+use h5live_model::ChunkCoord;
+
+use crate::Result;
+
+/// The chunk index of one dataset.
+pub trait ChunkIndex: Send + Sync + fmt::Debug {
+    /// Where a chunk is stored; `None` if nobody wrote it.
+    ///
+    /// # Errors
+    /// If a structure of the index cannot be read.
+    fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>>;
+
+    /// Says where a chunk is stored. What points to the chunk is written after `proxy` is clean.
+    ///
+    /// # Errors
+    /// If a structure of the index cannot be read, or there is no room for a new one. The chunk is then where it was.
+    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()>;
+
+    /// Calls `each` with every stored chunk, in the order of the index, until it returns `false`.
+    ///
+    /// # Errors
+    /// If a structure of the index cannot be read.
+    fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()>;
+}
+
+/// Where a dataset's layout message keeps the way to the index: seen from the index.
+pub trait IndexRoot: Send + Sync + fmt::Debug {
+    /// The first structure of the index; undefined before the first chunk is stored.
+    fn addr(&self) -> Addr;
+
+    /// Replaces the address of the first structure.
+    ///
+    /// # Errors
+    /// If the object header cannot be changed.
+    fn set_addr(&self, addr: Addr) -> Result<()>;
+
+    /// Has the object header written only after `child`, a structure of the index or a chunk: the extent in the
+    /// header must never be ahead of what the index answers, also when structures between the two are unchanged.
+    ///
+    /// # Errors
+    /// If the dependency would close a circle.
+    fn depend(&self, child: &dyn Node) -> Result<()>;
+}

@@ -1,0 +1,73 @@
+//! The metadata of one object: where its structures are read, cached, allocated and ordered.
+
+use std::sync::Arc;
+
+use h5live_cache::{Cache, EdgeKind, Entry, Handle, Kind, Node, Owner};
+use h5live_format::{Addr, Record, Width, Widths, decode_with};
+
+use crate::Result;
+
+/// The way from one object to its structures.
+#[derive(Debug, Clone)]
+pub struct ObjectMetadata {
+    cache: Arc<Cache>,
+    owner: Owner,
+}
+
+impl ObjectMetadata {
+    /// The structures of `owner` in the file of `cache`.
+    pub fn new(cache: Arc<Cache>, owner: Owner) -> Self {
+        ObjectMetadata { cache, owner }
+    }
+
+    /// The file.
+    pub fn cache(&self) -> &Arc<Cache> {
+        &self.cache
+    }
+
+    /// The object.
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// The widths of the file.
+    pub fn widths(&self) -> Widths {
+        self.cache.widths()
+    }
+
+    /// The width of addresses.
+    pub fn offset(&self) -> Width {
+        self.widths().offset
+    }
+
+    /// The structure of `len` bytes at `addr`, from the cache or the file; `shape` holds the context that its bytes
+    /// do not carry.
+    ///
+    /// # Errors
+    /// If the bytes cannot be read or are not such a structure.
+    pub fn load<R: Record + Entry>(&self, addr: Addr, len: u64, shape: impl FnOnce() -> R) -> Result<Handle<R>> {
+        let widths = self.widths();
+        let load = || {
+            let bytes = self.cache.read_block(addr, len)?;
+            decode_with(shape(), &bytes, widths).map_err(|source| h5live_cache::Error::Decode { at: addr, source })
+        };
+        Ok(self.cache.load(addr, self.owner, load)?)
+    }
+
+    /// A new structure of `len` bytes in newly allocated space.
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub fn create<R: Entry>(&self, len: u64, value: R) -> Result<Handle<R>> {
+        let addr = self.cache.space().alloc(len, Kind::Metadata)?;
+        Ok(self.cache.insert(addr, self.owner, value)?)
+    }
+
+    /// Orders two structures: `parent` is never written while `child` is dirty.
+    ///
+    /// # Errors
+    /// If the dependency would close a circle.
+    pub fn depend(&self, parent: &impl Node, child: &impl Node, kind: EdgeKind) -> Result<()> {
+        Ok(self.cache.depend(parent, child, kind).map_err(h5live_cache::Error::from)?)
+    }
+}

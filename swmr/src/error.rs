@@ -1,0 +1,175 @@
+//! What can go wrong with a native file.
+
+use std::io;
+use std::path::PathBuf;
+
+use h5live_format::{Addr, DecodeError, EncodeError};
+use h5live_model as model;
+
+use crate::locking::Holder;
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a native file could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file could not be opened, created or locked.
+    #[error("cannot {action}")]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// There is no superblock in the file.
+    #[error("this is not an HDF5 file")]
+    NotHdf5,
+    /// A directory was given instead of a file.
+    #[error("this is a directory")]
+    Directory,
+    /// The superblock is damaged.
+    #[error("the superblock is damaged")]
+    Superblock(#[source] DecodeError),
+    /// The file is shorter than its superblock says.
+    #[error("the file is truncated: {len} bytes of {stated} are there")]
+    Truncated {
+        /// Bytes that are there.
+        len: u64,
+        /// Bytes that the superblock states.
+        stated: u64,
+    },
+    /// Another process has the file open in a way that excludes this one.
+    #[error("{}", in_use(.holders, .reason))]
+    InUse {
+        /// Why it excludes this one.
+        reason: Conflict,
+        /// The processes that have the file open for writing, where the system names them.
+        holders: Vec<Holder>,
+    },
+    /// The file exists, and was not to be replaced.
+    #[error("the file exists")]
+    Exists(PathBuf),
+    /// The file cannot be read while it is written.
+    #[error("the file cannot be read while it is written: {0}")]
+    NotLive(NotLive),
+    /// The superblock is being written, and did not settle.
+    #[error("a structure did not become whole in {attempts} attempts: its writer died or stalled in the middle of it")]
+    Torn {
+        /// How often it was read.
+        attempts: u32,
+        /// What was wrong the last time.
+        source: Box<Error>,
+    },
+    /// A structure could not be read, written or ordered.
+    #[error(transparent)]
+    Cache(#[from] h5live_cache::Error),
+    /// The chunk index failed.
+    #[error(transparent)]
+    Index(#[from] h5live_indexes::Error),
+    /// A message of an object header is damaged.
+    #[error("the object header at {header} is damaged")]
+    Message {
+        /// The object header.
+        header: Addr,
+        /// What is wrong with the message.
+        source: DecodeError,
+    },
+    /// A structure cannot be written.
+    #[error("a value does not fit the format")]
+    Encode(#[from] EncodeError),
+    /// Structures of an object contradict each other, or lead nowhere.
+    #[error("the object at {header} is damaged: {rule}")]
+    Object {
+        /// The object header.
+        header: Addr,
+        /// What should hold.
+        rule: &'static str,
+    },
+    /// What was asked for contradicts the data model, or needs what this store cannot do.
+    #[error(transparent)]
+    Model(#[from] model::Error),
+    /// An earlier write failed, and with it the order in which readers may see things: nothing more is written.
+    #[error("the file was closed")]
+    Closed,
+}
+
+/// What excludes a process from a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Conflict {
+    /// Another process writes, and lets no reader in.
+    Writer,
+    /// Another process writes, and lets readers follow it.
+    SwmrWriter,
+    /// Other processes read the file.
+    Readers,
+    /// Another process holds a lock: a writer, or (for writers) a reader.
+    Lock,
+    /// The superblock says that the file is being written, and the system cannot tell whether it is.
+    UnknownWriter,
+}
+
+/// Why a file cannot be read while it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotLive {
+    /// The superblock is too old to say so.
+    #[error("its superblock is of version {0}, not 3")]
+    Superblock(u8),
+    /// The handle is open for reading.
+    #[error("it is open for reading only")]
+    ReadOnly,
+}
+
+fn in_use(holders: &[Holder], reason: &Conflict) -> String {
+    let mut text = match reason {
+        Conflict::Writer => "another process has the file open for writing",
+        Conflict::SwmrWriter => "another process is writing the file, and can be followed only by SWMR readers",
+        Conflict::Readers => "other processes have the file open for reading",
+        Conflict::Lock => "another process has the file locked",
+        Conflict::UnknownWriter => {
+            "the superblock says that the file is open for writing, and whether its writer still lives cannot be told"
+        }
+    }
+    .to_owned();
+    if !holders.is_empty() {
+        let names: Vec<_> = holders.iter().map(ToString::to_string).collect();
+        text.push_str(": ");
+        text.push_str(&names.join(", "));
+    }
+    text
+}
+
+impl Error {
+    /// Whether a writer that is at work in the same place could be the cause: reading again may help.
+    pub fn may_be_torn(&self) -> bool {
+        match self {
+            Error::Cache(h5live_cache::Error::Decode { .. } | h5live_cache::Error::PastEnd { .. })
+            | Error::Index(
+                h5live_indexes::Error::Cache(h5live_cache::Error::Decode { .. } | h5live_cache::Error::PastEnd { .. })
+                | h5live_indexes::Error::Contradiction { .. },
+            )
+            | Error::Superblock(_)
+            | Error::Message { .. }
+            | Error::Object { .. } => true,
+            Error::Cache(error) => error.may_be_torn(),
+            Error::Index(error) => error.may_be_torn(),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn io(action: &'static str) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Io { action, source }
+    }
+}
+
+impl From<Error> for model::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Model(error) => error,
+            other => model::Error::store(other),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The object header of one object: its chunks, and the messages in them.
+
+mod edit;
+mod layout;
+
+use std::collections::HashSet;
+
+use h5live_cache::{Handle, Node};
+use h5live_format::messages::{Continuation, Message, MessageType};
+use h5live_format::{
+    Addr, ContinuationChunk, ObjectHeader, ObjectHeaderPrefix, RawMessage, Widths, decode, decode_prefix_with,
+    decode_with,
+};
+use h5live_indexes::ObjectMetadata;
+
+pub use edit::Room;
+
+use crate::{Error, Result};
+
+/// Bytes that are read at once in the hope that they hold a whole first chunk.
+const FIRST_READ: usize = 512;
+
+/// Most chunks of one header: more are taken for a circle or an attack.
+const MAX_CHUNKS: usize = 4096;
+
+/// One chunk of a header.
+#[derive(Debug, Clone)]
+pub(crate) enum Chunk {
+    /// The first, in the cache.
+    First(Handle<ObjectHeader>),
+    /// A continuation, in the cache.
+    Next(Handle<ContinuationChunk>),
+}
+
+impl Chunk {
+    pub fn with<R>(&self, look: impl FnOnce(&[RawMessage]) -> R) -> R {
+        match self {
+            Chunk::First(chunk) => look(&chunk.read().messages),
+            Chunk::Next(chunk) => look(&chunk.read().messages),
+        }
+    }
+
+    pub fn change<R>(&self, change: impl FnOnce(&mut Vec<RawMessage>) -> R) -> R {
+        match self {
+            Chunk::First(chunk) => chunk.update(|chunk| change(&mut chunk.messages)),
+            Chunk::Next(chunk) => chunk.update(|chunk| change(&mut chunk.messages)),
+        }
+    }
+
+    pub fn node(&self) -> &dyn Node {
+        match self {
+            Chunk::First(chunk) => chunk,
+            Chunk::Next(chunk) => chunk,
+        }
+    }
+}
+
+/// Where a message is: its chunk, and its position there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spot {
+    chunk: usize,
+    message: usize,
+}
+
+/// The object header of one object, in the cache.
+#[derive(Debug, Clone)]
+pub struct Header {
+    metadata: ObjectMetadata,
+    prefix: ObjectHeaderPrefix,
+    chunks: Vec<Chunk>,
+}
+
+impl Header {
+    /// The header at the address that `metadata` names as its owner, with all its continuations. `writing` says
+    /// whether the object is to be changed.
+    ///
+    /// # Errors
+    /// If a chunk cannot be read, or a message is unknown and must not be.
+    pub fn load(metadata: &ObjectMetadata, writing: bool) -> Result<Self> {
+        let at = metadata.owner().header();
+        let first = metadata.cache().load(at, metadata.owner(), || read_first(metadata, at))?;
+        let prefix = first.read().prefix;
+        let mut header = Header { metadata: metadata.clone(), prefix, chunks: vec![Chunk::First(first)] };
+        let mut seen = HashSet::from([at]);
+        let mut next = 0;
+        while let Some(chunk) = header.chunks.get(next) {
+            for continuation in header.decode_all::<Continuation>(chunk)? {
+                if !seen.insert(continuation.addr) || seen.len() > MAX_CHUNKS {
+                    return Err(header.damaged("its continuations do not form a circle"));
+                }
+                let chunk = metadata.load(continuation.addr, continuation.length, || ContinuationChunk {
+                    version: prefix.version,
+                    attributes_tracked: prefix.attributes_tracked,
+                    len: continuation.length,
+                    messages: Vec::new(),
+                })?;
+                header.chunks.push(Chunk::Next(chunk));
+            }
+            next += 1;
+        }
+        header.each(|_, message| message.refuse_unknown(writing).map_err(|source| header.message_error(source)))?;
+        Ok(header)
+    }
+
+    fn decode_all<M: Message + Default>(&self, chunk: &Chunk) -> Result<Vec<M>> {
+        chunk.with(|messages| {
+            let of_type = messages.iter().filter(|message| message.kind == M::TYPE);
+            of_type.map(|message| message.decode(self.widths()).map_err(|e| self.message_error(e))).collect()
+        })
+    }
+
+    /// Where the header is.
+    pub fn addr(&self) -> Addr {
+        self.metadata.owner().header()
+    }
+
+    /// What precedes the messages.
+    pub fn prefix(&self) -> &ObjectHeaderPrefix {
+        &self.prefix
+    }
+
+    /// The way to the object's structures.
+    pub fn metadata(&self) -> &ObjectMetadata {
+        &self.metadata
+    }
+
+    /// The widths of the file.
+    pub fn widths(&self) -> Widths {
+        self.metadata.widths()
+    }
+
+    /// The first chunk, which stands for the header in flush dependencies.
+    pub fn node(&self) -> &dyn Node {
+        // A header without a chunk is never made.
+        self.chunks[0].node()
+    }
+
+    /// Calls `look` with every message but unused space and continuations, until it fails.
+    ///
+    /// # Errors
+    /// The error of `look`.
+    pub fn each(&self, mut look: impl FnMut(Spot, &RawMessage) -> Result<()>) -> Result<()> {
+        for (number, chunk) in self.chunks.iter().enumerate() {
+            chunk.with(|messages| {
+                let used = messages.iter().enumerate();
+                let mut used = used.filter(|(_, m)| !m.is_unused() && m.kind != MessageType::CONTINUATION);
+                used.try_for_each(|(message, raw)| look(Spot { chunk: number, message }, raw))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The first message that `wanted` accepts, and where it is.
+    pub fn find(&self, mut wanted: impl FnMut(&RawMessage) -> bool) -> Option<(Spot, RawMessage)> {
+        self.chunks.iter().enumerate().find_map(|(chunk, held)| {
+            held.with(|messages| {
+                let message = messages.iter().position(&mut wanted)?;
+                Some((Spot { chunk, message }, messages.get(message)?.clone()))
+            })
+        })
+    }
+
+    /// Whether there is a message of a type.
+    pub fn has(&self, kind: MessageType) -> bool {
+        self.find(|message| message.kind == kind).is_some()
+    }
+
+    /// The message `M`, if the header has one.
+    ///
+    /// # Errors
+    /// If it cannot be decoded.
+    pub fn get<M: Message + Default>(&self) -> Result<Option<M>> {
+        match self.find(|message| message.kind == M::TYPE) {
+            None => Ok(None),
+            Some((_, message)) => self.decode(&message).map(Some),
+        }
+    }
+
+    /// The message `M`, which the object cannot do without.
+    ///
+    /// # Errors
+    /// If it is not there, or cannot be decoded.
+    pub fn require<M: Message + Default>(&self, rule: &'static str) -> Result<M> {
+        self.get()?.ok_or_else(|| self.damaged(rule))
+    }
+
+    /// The body of `message` as `M`.
+    ///
+    /// # Errors
+    /// If it cannot be decoded.
+    pub fn decode<M: Message + Default>(&self, message: &RawMessage) -> Result<M> {
+        message.decode(self.widths()).map_err(|source| self.message_error(source))
+    }
+
+    /// The error of an object that breaks `rule`.
+    pub fn damaged(&self, rule: &'static str) -> Error {
+        Error::Object { header: self.addr(), rule }
+    }
+
+    fn message_error(&self, source: h5live_format::DecodeError) -> Error {
+        Error::Message { header: self.addr(), source }
+    }
+}
+
+/// Reads the first chunk: its size is known only when its beginning has been read.
+fn read_first(metadata: &ObjectMetadata, at: Addr) -> h5live_cache::Result<ObjectHeader> {
+    let cache = metadata.cache();
+    let widths = metadata.widths();
+    let wrong = |source| h5live_cache::Error::Decode { at, source };
+    let mut bytes = cache.read_up_to(at, FIRST_READ as u64)?;
+    let (prefix, _) = decode_prefix_with(ObjectHeaderPrefix::default(), &bytes, widths).map_err(wrong)?;
+    let len = prefix.chunk_len();
+    match usize::try_from(len).ok().filter(|len| *len <= bytes.len()) {
+        Some(len) => bytes.truncate(len),
+        None => bytes = cache.read_block(at, len)?,
+    }
+    decode(&bytes, widths).map_err(wrong)
+}
+

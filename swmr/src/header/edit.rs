@@ -1,0 +1,248 @@
+//! Changes of an object header: messages are replaced where they are, put into unused space, or into a new chunk.
+//!
+//! Each change of a chunk is one write of that chunk. A message is never first removed and then added elsewhere where
+//! a reader could see the object without it: what is new is in place before what is old goes.
+
+use h5live_cache::{EdgeKind, Kind, Owner};
+use h5live_format::messages::{Continuation, Message, MessageType};
+use h5live_format::{
+    ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, RawMessage, Width, encode,
+};
+use h5live_indexes::ObjectMetadata;
+
+use super::layout::Sizes;
+use super::{Chunk, Header, Spot};
+use crate::{Error, Result};
+
+/// Bytes of unused space that a new object header gets, for what is added later.
+///
+/// Readers of other programs follow what is added inside the first chunk, so there must be room for a continuation
+/// message at least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room(pub usize);
+
+/// Bytes of messages in a new continuation chunk, if nothing larger is to go in.
+const CONTINUATION_ROOM: usize = 480;
+
+/// Most bytes of a message body.
+const MAX_BODY: usize = u16::MAX as usize;
+
+impl Header {
+    /// A new header of version 2 with `messages` and unused space for later ones, in newly allocated space.
+    ///
+    /// # Errors
+    /// If a message is too large, or there is no space.
+    pub fn create(
+        cache: &std::sync::Arc<h5live_cache::Cache>,
+        mut prefix: ObjectHeaderPrefix,
+        mut messages: Vec<RawMessage>,
+        room: Room,
+    ) -> Result<Self> {
+        let sizes = Sizes::of(&prefix, cache.widths());
+        if let Some(message) = messages.iter().find(|message| message.body.len() > MAX_BODY) {
+            return Err(too_large(message));
+        }
+        messages.push(RawMessage::unused(room.0.max(sizes.continuation)));
+        let used: usize = messages.iter().map(|message| sizes.of_message(message)).sum();
+        prefix.version = 2;
+        prefix.size = used as u64;
+        prefix.size_width = match used {
+            0..=0xff => Width::ONE,
+            0x100..=0xffff => Width::TWO,
+            _ => Width::FOUR,
+        };
+        let addr = cache.space().alloc(prefix.chunk_len(), Kind::Metadata)?;
+        let metadata = ObjectMetadata::new(cache.clone(), Owner::new(addr));
+        let first = cache.insert(addr, metadata.owner(), ObjectHeader { prefix, messages })?;
+        Ok(Header { metadata, prefix, chunks: vec![Chunk::First(first)] })
+    }
+
+    fn sizes(&self) -> Sizes {
+        Sizes::of(&self.prefix, self.widths())
+    }
+
+    /// The message that holds `message`.
+    ///
+    /// # Errors
+    /// If a value does not fit the format.
+    pub fn raw<M: Message + Clone>(&self, message: &M, flags: MessageFlags) -> Result<RawMessage> {
+        let mut body = encode(message, self.widths())?;
+        body.resize(body.len().next_multiple_of(self.sizes().unit), 0);
+        Ok(RawMessage { kind: M::TYPE, flags, creation_index: 0, body })
+    }
+
+    /// Replaces the message `M` by `message`, or adds it.
+    ///
+    /// # Errors
+    /// As [`Header::replace`] and [`Header::add`].
+    pub fn put<M: Message + Clone>(&mut self, message: &M) -> Result<()> {
+        match self.find(|held| held.kind == M::TYPE) {
+            Some((spot, old)) => {
+                let new = RawMessage { creation_index: old.creation_index, ..self.raw(message, old.flags)? };
+                self.replace(spot, new)
+            }
+            None => self.add(self.raw(message, MessageFlags::default())?),
+        }
+    }
+
+    /// Replaces the message at `spot`.
+    ///
+    /// # Errors
+    /// If the message is too large, or there is no space for a new chunk. The header is then as it was.
+    pub fn replace(&mut self, spot: Spot, new: RawMessage) -> Result<()> {
+        let sizes = self.sizes();
+        let chunk = self.chunk(spot)?.clone();
+        let old = chunk.with(|messages| messages.get(spot.message).map(|message| sizes.of_message(message)));
+        let room = old.ok_or_else(|| self.damaged("the message is still there"))?;
+        let taken = sizes.of_message(&new);
+        if sizes.fits(room, taken) {
+            chunk.change(|messages| {
+                messages.splice(spot.message..=spot.message, [new].into_iter().chain(sizes.unused(room - taken)));
+            });
+            return Ok(());
+        }
+        self.add(new)?;
+        self.remove(spot)
+    }
+
+    /// Turns the message at `spot` into unused space.
+    ///
+    /// # Errors
+    /// If there is no such message.
+    pub fn remove(&mut self, spot: Spot) -> Result<()> {
+        let frame = self.sizes().frame;
+        self.chunk(spot)?.change(|messages| {
+            if let Some(message) = messages.get_mut(spot.message) {
+                *message = RawMessage::unused(message.body.len());
+            }
+            merge_unused(messages, frame);
+        });
+        Ok(())
+    }
+
+    /// Adds a message where there is unused space for it, or in a new chunk.
+    ///
+    /// # Errors
+    /// If the message is too large, or there is no space for a new chunk. The header is then as it was.
+    pub fn add(&mut self, message: RawMessage) -> Result<()> {
+        if message.body.len() > MAX_BODY {
+            return Err(too_large(&message));
+        }
+        let sizes = self.sizes();
+        let taken = sizes.of_message(&message);
+        let last = self.chunks.len() - 1;
+        for (number, chunk) in self.chunks.iter().enumerate() {
+            let must_continue = number == last;
+            if let Some(at) = chunk.with(|messages| room_for(messages, taken, sizes, must_continue)) {
+                chunk.change(|messages| put_in_unused(messages, at, message, sizes));
+                return Ok(());
+            }
+        }
+        self.add_chunk(message, sizes)
+    }
+
+    /// Puts a message into a new chunk, to which the last one leads.
+    fn add_chunk(&mut self, message: RawMessage, sizes: Sizes) -> Result<()> {
+        let last = self.chunks[self.chunks.len() - 1].clone();
+        let link = sizes.frame + sizes.continuation;
+        let place = last.with(|messages| place_for_continuation(messages, link, sizes));
+        let place = place.ok_or_else(|| self.damaged("a chunk has a message that can make way for a continuation"))?;
+        let moved = match place {
+            Place::Unused(_) => None,
+            Place::Message(at) => last.with(|messages| messages.get(at).cloned()),
+        };
+        let mut messages: Vec<_> = moved.into_iter().chain([message]).collect();
+        let used: usize = messages.iter().map(|message| sizes.of_message(message)).sum();
+        let room = CONTINUATION_ROOM.saturating_sub(used).max(link).next_multiple_of(8);
+        messages.extend(sizes.unused(room));
+        let version = self.prefix.version;
+        let length = ContinuationChunk::overhead(version) + (used + room) as u64;
+        let chunk =
+            ContinuationChunk { version, attributes_tracked: self.prefix.attributes_tracked, len: length, messages };
+        let chunk = self.metadata.create(length, chunk)?;
+        let continuation = self.raw(&Continuation { addr: chunk.addr(), length }, MessageFlags::default())?;
+        self.metadata.cache().depend(last.node(), &chunk, EdgeKind::Continuation).map_err(h5live_cache::Error::from)?;
+        last.change(|messages| match place {
+            Place::Unused(at) => put_in_unused(messages, at, continuation, sizes),
+            Place::Message(at) => {
+                let room = messages.get(at).map_or(0, |message| sizes.of_message(message));
+                messages.splice(at..=at, [continuation].into_iter().chain(sizes.unused(room - link)));
+            }
+        });
+        self.chunks.push(Chunk::Next(chunk));
+        self.count_messages();
+        Ok(())
+    }
+
+    /// Version 1 headers state the number of their messages.
+    fn count_messages(&mut self) {
+        if self.prefix.version > 1 {
+            return;
+        }
+        let count: usize = self.chunks.iter().map(|chunk| chunk.with(<[RawMessage]>::len)).sum();
+        self.prefix.message_count = u16::try_from(count).unwrap_or(u16::MAX);
+        if let Chunk::First(first) = &self.chunks[0] {
+            first.update(|first| first.prefix.message_count = self.prefix.message_count);
+        }
+    }
+
+    fn chunk(&self, spot: Spot) -> Result<&Chunk> {
+        self.chunks.get(spot.chunk).ok_or_else(|| self.damaged("the message is still there"))
+    }
+}
+
+fn too_large(message: &RawMessage) -> Error {
+    Error::Model(h5live_model::Error::Invalid(format!(
+        "{} bytes are too many for a {} message, which holds {MAX_BODY}",
+        message.body.len(),
+        message.kind
+    )))
+}
+
+/// The unused space to put a message of `taken` bytes in. If the chunk is the last, room for a continuation must be
+/// left in it.
+fn room_for(messages: &[RawMessage], taken: usize, sizes: Sizes, must_continue: bool) -> Option<usize> {
+    let link = sizes.frame + sizes.continuation;
+    let unused = || messages.iter().enumerate().filter(|(_, message)| message.is_unused());
+    let continued = messages.iter().any(|message| message.kind == MessageType::CONTINUATION);
+    let must_keep = must_continue && !continued;
+    let found = unused().find(|(at, message)| {
+        let room = sizes.of_message(message);
+        let elsewhere = || unused().any(|(other, message)| other != *at && sizes.fits(sizes.of_message(message), link));
+        sizes.fits(room, taken) && (!must_keep || sizes.fits(room - taken, link) || elsewhere())
+    });
+    found.map(|(at, _)| at)
+}
+
+/// Where a continuation message can go.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// Into unused space.
+    Unused(usize),
+    /// In the place of a message, which moves to the new chunk.
+    Message(usize),
+}
+
+fn place_for_continuation(messages: &[RawMessage], link: usize, sizes: Sizes) -> Option<Place> {
+    let fits = |message: &RawMessage| sizes.fits(sizes.of_message(message), link);
+    let unused = messages.iter().position(|message| message.is_unused() && fits(message)).map(Place::Unused);
+    let movable = |message: &RawMessage| message.kind != MessageType::CONTINUATION && !message.is_unused();
+    unused.or_else(|| messages.iter().rposition(|message| movable(message) && fits(message)).map(Place::Message))
+}
+
+fn put_in_unused(messages: &mut Vec<RawMessage>, at: usize, message: RawMessage, sizes: Sizes) {
+    let room = messages.get(at).map_or(0, |unused| sizes.of_message(unused));
+    let rest = sizes.unused(room - sizes.of_message(&message));
+    messages.splice(at..=at, [message].into_iter().chain(rest));
+}
+
+fn merge_unused(messages: &mut Vec<RawMessage>, frame: usize) {
+    messages.dedup_by(|next, kept| {
+        let merged = kept.body.len() + next.body.len() + frame;
+        let both = kept.is_unused() && next.is_unused() && merged <= MAX_BODY;
+        if both {
+            kept.body.resize(merged, 0);
+        }
+        both
+    });
+}

@@ -1,0 +1,114 @@
+//! The reader's patience: what is torn is read again, a bounded number of times.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{Error, Result};
+
+/// How often, and how far apart, a reader tries again when it meets a structure in the middle of being written.
+///
+/// The waits double from 10 microseconds to 20 milliseconds, after a few attempts without any; 60 attempts take about
+/// a second, so that an operation on a structure that its writer left half-written ends in an error after that.
+#[derive(Clone)]
+pub struct Patience {
+    attempts: u32,
+    sleep: Arc<dyn Fn(Duration) + Send + Sync>,
+}
+
+impl fmt::Debug for Patience {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Patience").field("attempts", &self.attempts).finish_non_exhaustive()
+    }
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience::new(60, std::thread::sleep)
+    }
+}
+
+impl Patience {
+    /// Patience for so many attempts, with `sleep` to wait between them.
+    pub fn new(attempts: u32, sleep: impl Fn(Duration) + Send + Sync + 'static) -> Self {
+        Patience { attempts: attempts.max(1), sleep: Arc::new(sleep) }
+    }
+
+    /// No patience: the first error counts. For files that nobody writes.
+    pub fn none() -> Self {
+        Patience::new(1, |_| ())
+    }
+
+    /// Does `operation`, from its start, until it meets nothing torn.
+    ///
+    /// # Errors
+    /// Errors of the operation that reading again cannot mend, and [`Error::Torn`] when patience is at its end.
+    pub fn retry<T>(&self, mut operation: impl FnMut() -> Result<T>) -> Result<T> {
+        for attempt in 1.. {
+            match operation() {
+                Err(error) if error.may_be_torn() && attempt < self.attempts => (self.sleep)(Self::wait(attempt)),
+                Err(error) if error.may_be_torn() && self.attempts > 1 => {
+                    return Err(Error::Torn { attempts: attempt, source: Box::new(error) });
+                }
+                done => return done,
+            }
+        }
+        unreachable!("attempts are counted")
+    }
+
+    fn wait(attempt: u32) -> Duration {
+        match attempt.checked_sub(4) {
+            None => Duration::ZERO,
+            Some(doublings) => Duration::from_micros(10 << doublings.min(11)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::NotLive;
+
+    fn torn() -> Error {
+        Error::Object { header: h5live_format::Addr::new(1), rule: "whole" }
+    }
+
+    #[test]
+    fn goes_on_until_the_tear_is_mended() {
+        let mut left = 5;
+        let patience = Patience::new(10, |_| ());
+        let done = patience.retry(|| {
+            left -= 1;
+            if left > 0 { Err(torn()) } else { Ok(7) }
+        });
+        assert_eq!(done.unwrap(), 7);
+    }
+
+    #[test]
+    fn ends_after_its_attempts() {
+        let mut tries = 0;
+        let done: Result<()> = Patience::new(10, |_| ()).retry(|| {
+            tries += 1;
+            Err(torn())
+        });
+        assert!(matches!(done, Err(Error::Torn { attempts: 10, .. })));
+        assert_eq!(tries, 10);
+    }
+
+    #[test]
+    fn does_not_repeat_what_cannot_be_mended() {
+        let mut tries = 0;
+        let done: Result<()> = Patience::default().retry(|| {
+            tries += 1;
+            Err(Error::NotLive(NotLive::ReadOnly))
+        });
+        assert!(done.is_err());
+        assert_eq!(tries, 1);
+    }
+
+    #[test]
+    fn waits_about_a_second_in_all() {
+        let total: Duration = (1..60).map(Patience::wait).sum();
+        assert!(total > Duration::from_millis(500) && total < Duration::from_secs(2), "{total:?}");
+    }
+}
