@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use h5live_format::{Addr, EncodeError, Widths};
+use h5live_format::{Addr, EncodeError, Record, Widths, encode};
 
 use crate::{
     metadata::Ledger,
@@ -33,6 +33,16 @@ pub trait Entry: Any + Send + Sync + fmt::Debug {
 
     /// The memory that the structure takes, in bytes; an estimate, cheap to compute.
     fn weight(&self) -> usize;
+}
+
+impl<R: Record + Clone + Any + Send + Sync + fmt::Debug> Entry for R {
+    fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+        encode(self, widths)
+    }
+
+    fn weight(&self) -> usize {
+        Record::weight(self)
+    }
 }
 
 /// The identity of an entry or proxy among those of one cache. Never used again, also when the address is.

@@ -68,6 +68,10 @@ impl Record for FixedArrayDataBlock {
         w.record(&mut self.elements)?;
         w.checksum()
     }
+
+    fn weight(&self) -> usize {
+        size_of_val(self).saturating_add(self.pages.weight()).saturating_add(self.elements.weight())
+    }
 }
 
 /// A page of a paged data block.
@@ -83,5 +87,9 @@ impl Record for FixedArrayPage {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.record(&mut self.elements)?;
         w.checksum()
+    }
+
+    fn weight(&self) -> usize {
+        size_of_val(self).saturating_add(self.elements.weight())
     }
 }

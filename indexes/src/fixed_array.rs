@@ -140,7 +140,11 @@ impl FixedArray {
             let header = header.read();
             header.format == self.format && header.elements == self.elements && header.page_bits == self.page_bits
         };
-        if agrees { Ok(Some(header)) } else { Err(self.contradiction(addr, "fixed array header", "shape of the array")) }
+        if agrees {
+            Ok(Some(header))
+        } else {
+            Err(self.contradiction(addr, "fixed array header", "shape of the array"))
+        }
     }
 
     fn data_block(&self, addr: Addr) -> Result<DataBlock> {
@@ -220,7 +224,7 @@ impl FixedArray {
             self.page(data_block.addr(), number)?
         } else {
             let empty = FixedArrayPage { elements: self.missing(self.elements_in_page(number)) };
-            let page = self.metadata.cache().insert(addr, self.metadata.owner(), empty)?;
+            let page = self.metadata.cache().insert(addr, self.metadata.owner(), empty);
             data_block.update(|block| block.pages.set(number as usize));
             page
         };

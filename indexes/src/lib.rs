@@ -9,6 +9,8 @@ mod fixed_array;
 mod index;
 mod linear;
 mod metadata;
+#[cfg(test)]
+mod tests;
 
 pub use error::{Error, Result};
 pub use extensible_array::ExtensibleArray;

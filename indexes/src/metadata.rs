@@ -48,7 +48,7 @@ impl ObjectMetadata {
     pub fn load<R: Record + Entry>(&self, addr: Addr, len: u64, shape: impl FnOnce() -> R) -> Result<Handle<R>> {
         let widths = self.widths();
         let load = || {
-            let bytes = self.cache.read_block(addr, len)?;
+            let bytes = self.cache.read_block(addr, usize::try_from(len).unwrap_or(usize::MAX))?;
             decode_with(shape(), &bytes, widths).map_err(|source| h5live_cache::Error::Decode { at: addr, source })
         };
         Ok(self.cache.load(addr, self.owner, load)?)
@@ -60,7 +60,7 @@ impl ObjectMetadata {
     /// If there is no room.
     pub fn create<R: Entry>(&self, len: u64, value: R) -> Result<Handle<R>> {
         let addr = self.cache.space().alloc(len, Kind::Metadata)?;
-        Ok(self.cache.insert(addr, self.owner, value)?)
+        Ok(self.cache.insert(addr, self.owner, value))
     }
 
     /// Orders two structures: `parent` is never written while `child` is dirty.

@@ -28,6 +28,10 @@ impl Record for ExtensibleArrayDataBlock {
         w.record(&mut self.elements)?;
         w.checksum()
     }
+
+    fn weight(&self) -> usize {
+        size_of_val(self).saturating_add(self.elements.weight())
+    }
 }
 
 /// A page of a paged data block (format specification 4.0, VII.D).
@@ -43,5 +47,9 @@ impl Record for ExtensibleArrayPage {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.record(&mut self.elements)?;
         w.checksum()
+    }
+
+    fn weight(&self) -> usize {
+        size_of_val(self).saturating_add(self.elements.weight())
     }
 }

@@ -48,4 +48,11 @@ impl Record for ExtensibleArrayIndexBlock {
         w.record(&mut self.super_blocks)?;
         w.checksum()
     }
+
+    fn weight(&self) -> usize {
+        size_of_val(self)
+            .saturating_add(self.elements.weight())
+            .saturating_add(self.data_blocks.weight())
+            .saturating_add(self.super_blocks.weight())
+    }
 }

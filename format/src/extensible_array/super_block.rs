@@ -33,4 +33,8 @@ impl Record for ExtensibleArraySuperBlock {
         w.record(&mut self.data_blocks)?;
         w.checksum()
     }
+
+    fn weight(&self) -> usize {
+        size_of_val(self).saturating_add(self.pages.weight()).saturating_add(self.data_blocks.weight())
+    }
 }

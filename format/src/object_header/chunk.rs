@@ -4,6 +4,11 @@ use super::raw_message::messages;
 use super::{ObjectHeaderPrefix, RawMessage};
 use crate::{Record, Result, Wire};
 
+/// The memory that messages take, in bytes.
+fn messages_weight(messages: &[RawMessage]) -> usize {
+    messages.iter().map(|message| size_of_val(message).saturating_add(message.body.len())).sum()
+}
+
 /// The first chunk of an object header.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectHeader {
@@ -21,6 +26,10 @@ impl Record for ObjectHeader {
         let prefix = self.prefix;
         messages(w, prefix.version, prefix.attributes_tracked, prefix.size, &mut self.messages)?;
         if prefix.version > 1 { w.checksum() } else { Ok(()) }
+    }
+
+    fn weight(&self) -> usize {
+        size_of_val(self).saturating_add(messages_weight(&self.messages))
     }
 }
 
@@ -56,5 +65,9 @@ impl Record for ContinuationChunk {
         }
         messages(w, self.version, self.attributes_tracked, area, &mut self.messages)?;
         if self.version > 1 { w.checksum() } else { Ok(()) }
+    }
+
+    fn weight(&self) -> usize {
+        size_of_val(self).saturating_add(messages_weight(&self.messages))
     }
 }

@@ -1,0 +1,184 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use h5live_cache::{Cache, MemoryStorage, Node, Owner, RecordingStorage, Scope, Settings, Superblock};
+use h5live_format::{Addr, ChunkElement, ElementFormat, EncodeError, ExtensibleArrayParameters, Width};
+use h5live_model::{ChunkCoord, ChunkGrid, UNLIMITED};
+use proptest::prelude::*;
+
+use crate::{ChunkIndex, ChunkLine, ExtensibleArray, FixedArray, IndexRoot, ObjectMetadata, Result};
+
+#[derive(Debug)]
+struct NoSuperblock;
+
+impl Superblock for NoSuperblock {
+    fn announce(&self, _end: u64) -> std::result::Result<(Addr, Vec<u8>), EncodeError> {
+        Ok((Addr::new(0), vec![0; 8]))
+    }
+}
+
+#[derive(Debug)]
+struct Root(AtomicU64);
+
+impl IndexRoot for Root {
+    fn addr(&self) -> Addr {
+        Addr::new(self.0.load(Ordering::Acquire))
+    }
+
+    fn set_addr(&self, addr: Addr) -> Result<()> {
+        self.0.store(addr.get().unwrap_or(u64::MAX), Ordering::Release);
+        Ok(())
+    }
+
+    fn depend(&self, _child: &dyn Node) -> Result<()> {
+        Ok(())
+    }
+}
+
+const OWNER: Owner = Owner::new(Addr::new(48));
+
+fn cache(storage: &MemoryStorage) -> Arc<Cache> {
+    let storage = Arc::new(storage.clone());
+    Arc::new(Cache::writing(storage, Settings::default(), 4096, Arc::new(NoSuperblock)))
+}
+
+fn root(addr: Addr) -> Arc<Root> {
+    Arc::new(Root(AtomicU64::new(addr.get().unwrap_or(u64::MAX))))
+}
+
+fn extensible(cache: &Arc<Cache>, root: Arc<Root>, format: ElementFormat) -> ExtensibleArray {
+    let grid = ChunkGrid::new(&[10, 5]).unwrap();
+    let line = ChunkLine::new(&grid, &[UNLIMITED, 10]).unwrap();
+    let metadata = ObjectMetadata::new(cache.clone(), OWNER);
+    ExtensibleArray::new(metadata, root, line, format, ExtensibleArrayParameters::default()).unwrap()
+}
+
+fn fixed(cache: &Arc<Cache>, root: Arc<Root>, format: ElementFormat, rows: u64) -> FixedArray {
+    let grid = ChunkGrid::new(&[10, 5]).unwrap();
+    let line = ChunkLine::new(&grid, &[rows * 10, 10]).unwrap();
+    FixedArray::new(ObjectMetadata::new(cache.clone(), OWNER), root, line, format, 10).unwrap()
+}
+
+fn element(seed: u64, format: ElementFormat) -> ChunkElement {
+    let (size, filter_mask) =
+        if format == ElementFormat::Unfiltered { (0, 0) } else { (seed % 999 + 1, seed as u32 % 4) };
+    ChunkElement { addr: Addr::new(seed * 8 + 8), size, filter_mask }
+}
+
+type Make<'a> = &'a dyn Fn(&Arc<Cache>, Arc<Root>) -> Box<dyn ChunkIndex>;
+
+/// Sets chunks, flushes, and finds each of them, and only them, in a second cache over the same bytes.
+fn check(rows: &[u64], format: ElementFormat, make: Make<'_>) {
+    let storage = MemoryStorage::default();
+    let first = cache(&storage);
+    let place = root(Addr::UNDEFINED);
+    let index = make(&first, place.clone());
+    let mut model = BTreeMap::new();
+    for (n, row) in rows.iter().enumerate() {
+        let coord = ChunkCoord::new(&[row / 2, row % 2]);
+        let value = element(n as u64, format);
+        let operation = first.operation();
+        index.set(&coord, value, None).unwrap();
+        drop(operation);
+        model.insert(coord, value);
+    }
+    first.flush(Scope::All).unwrap();
+    let second = Arc::new(Cache::reading(Arc::new(storage.clone()), Settings::default()));
+    let index = make(&second, place);
+    for (coord, value) in &model {
+        assert_eq!(index.get(coord).unwrap(), Some(*value), "{coord:?}");
+        let next = ChunkCoord::new(&[coord.scaled()[0] + 1, coord.scaled()[1]]);
+        assert_eq!(index.get(&next).unwrap(), model.get(&next).copied());
+    }
+    let mut found = BTreeMap::new();
+    index
+        .for_each(&mut |coord, value| {
+            assert!(found.insert(coord, value).is_none());
+            true
+        })
+        .unwrap();
+    assert_eq!(found, model);
+}
+
+fn check_extensible(rows: &[u64], format: ElementFormat) {
+    check(rows, format, &|cache, root| Box::new(extensible(cache, root, format)));
+}
+
+fn check_fixed(rows: &[u64], format: ElementFormat, limit: u64) {
+    check(rows, format, &|cache, root| Box::new(fixed(cache, root, format, limit)));
+}
+
+const FILTERED: ElementFormat = ElementFormat::Filtered(match Width::new(3) {
+    Some(width) => width,
+    None => Width::EIGHT,
+});
+
+#[test]
+fn extensible_arrays_hold_elements_in_every_kind_of_block() {
+    // the index block, direct data blocks, super blocks, paged data blocks
+    let rows = [0, 3, 4, 19, 20, 51, 52, 114, 115, 240, 500, 1000, 70_000, 140_000, 140_001, 300_000, 2_000_000];
+    check_extensible(&rows, ElementFormat::Unfiltered);
+    check_extensible(&rows, FILTERED);
+}
+
+#[test]
+fn extensible_arrays_grow_one_by_one() {
+    check_extensible(&(0..3000).collect::<Vec<_>>(), FILTERED);
+}
+
+#[test]
+fn fixed_arrays_hold_elements_with_and_without_pages() {
+    check_fixed(&[0, 1, 5, 19], FILTERED, 10);
+    check_fixed(&[0, 1023, 1024, 2047, 4999], ElementFormat::Unfiltered, 2500);
+    check_fixed(&(0..2200).collect::<Vec<_>>(), FILTERED, 1100);
+}
+
+#[test]
+fn what_lies_outside_is_refused() {
+    let cache = cache(&MemoryStorage::default());
+    let array = fixed(&cache, root(Addr::UNDEFINED), FILTERED, 3);
+    let value = element(1, FILTERED);
+    assert!(array.set(&ChunkCoord::new(&[3, 0]), value, None).is_err());
+    assert!(array.set(&ChunkCoord::new(&[0]), value, None).is_err());
+    let large = ChunkElement { size: 1 << 24, ..value };
+    assert!(array.set(&ChunkCoord::new(&[0, 0]), large, None).is_err());
+    assert_eq!(array.get(&ChunkCoord::new(&[9, 0])).unwrap(), None);
+}
+
+#[test]
+fn children_reach_the_file_before_what_points_to_them() {
+    let recording = RecordingStorage::new(Arc::new(MemoryStorage::default()));
+    let cache = Cache::writing(Arc::new(recording.clone()), Settings::default(), 4096, Arc::new(NoSuperblock));
+    let cache = Arc::new(cache);
+    let array = extensible(&cache, root(Addr::UNDEFINED), ElementFormat::Unfiltered);
+    array.set(&ChunkCoord::new(&[150_000, 1]), element(1, ElementFormat::Unfiltered), None).unwrap();
+    let plan = cache.plan(Scope::All).unwrap();
+    let order: Vec<_> = plan
+        .steps()
+        .iter()
+        .filter_map(|step| match step {
+            h5live_cache::Step::Entry { name, .. } => name.rsplit("::").next(),
+            _ => None,
+        })
+        .collect();
+    let place = |name| order.iter().position(|found| *found == name).unwrap();
+    assert!(place("ExtensibleArrayPage") < place("ExtensibleArraySuperBlock"));
+    assert!(place("ExtensibleArrayDataBlock") < place("ExtensibleArraySuperBlock"));
+    assert!(place("ExtensibleArraySuperBlock") < place("ExtensibleArrayIndexBlock"));
+    assert!(place("ExtensibleArrayIndexBlock") < place("ExtensibleArrayHeader"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn extensible_arrays_agree_with_a_map(rows in prop::collection::vec(0u64..200_000, 1..60), filtered: bool) {
+        check_extensible(&rows, if filtered { FILTERED } else { ElementFormat::Unfiltered });
+    }
+
+    #[test]
+    fn fixed_arrays_agree_with_a_map(rows in prop::collection::vec(0u64..4000, 1..60), filtered: bool) {
+        check_fixed(&rows, if filtered { FILTERED } else { ElementFormat::Unfiltered }, 2000);
+    }
+}
