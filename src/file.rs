@@ -85,7 +85,8 @@ impl File {
         &self.shared
     }
 
-    pub(crate) fn store(&self) -> &dyn Objects {
+    /// The store under the file, for what the other methods do not say: names that are no text, objects by identity.
+    pub fn store(&self) -> &dyn Objects {
         &*self.shared.store
     }
 
