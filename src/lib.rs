@@ -63,3 +63,8 @@ const _: () = {
     shared_by_threads::<Attribute>();
     shared_by_threads::<Error>();
 };
+
+/// The examples of the README are tested with the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
