@@ -164,7 +164,7 @@ impl Attribute {
         let read = || {
             let decoder = T::decoder(&self.value.datatype)?;
             let size = self.value.datatype.size().max(1) as usize;
-            if self.value.value.len() % size != 0 {
+            if !self.value.value.len().is_multiple_of(size) {
                 return Err(ConvertError::Truncated { expected: size, found: self.value.value.len() % size });
             }
             let mut values = vec![T::placeholder(); self.value.value.len() / size];

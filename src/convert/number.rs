@@ -280,12 +280,12 @@ impl NumberPlan {
     }
 
     /// Bytes of an element to convert.
-    pub(crate) fn from_size(&self) -> usize {
+    pub(crate) fn input_size(&self) -> usize {
         self.from.layout.size()
     }
 
     /// Bytes of a converted element.
-    pub(crate) fn to_size(&self) -> usize {
+    pub(crate) fn output_size(&self) -> usize {
         self.to.layout.size()
     }
 
@@ -320,7 +320,7 @@ impl NumberPlan {
                 }
             }
             _ => {
-                let elements = from.chunks_exact(self.from_size()).zip(to.chunks_exact_mut(self.to_size()));
+                let elements = from.chunks_exact(self.input_size()).zip(to.chunks_exact_mut(self.output_size()));
                 elements.for_each(|(from, to)| self.to.layout.store(self.from.layout.load(from), to));
             }
         }
@@ -392,7 +392,8 @@ mod tests {
             let to = to.datatype(ByteOrder::NATIVE);
             let fast = NumberPlan::new(&from, &to).unwrap().unwrap();
             let slow = NumberPlan { kind: PlanKind::Slow, ..fast.clone() };
-            let (mut a, mut b) = (vec![0; values.len() * fast.to_size()], vec![0; values.len() * fast.to_size()]);
+            let (mut a, mut b) =
+                (vec![0; values.len() * fast.output_size()], vec![0; values.len() * fast.output_size()]);
             fast.run(bytes, &mut a);
             slow.run(bytes, &mut b);
             assert_eq!(a, b, "{to:?}");

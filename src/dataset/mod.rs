@@ -3,6 +3,8 @@
 mod cache;
 mod core;
 mod follow;
+#[cfg(test)]
+mod model_tests;
 mod read;
 mod sides;
 mod stage;

@@ -22,8 +22,8 @@ enum State {
 }
 
 fn sample(i: u16) -> Sample {
-    let state = if i % 2 == 0 { State::Idle } else { State::Running };
-    Sample { time: f64::from(i) / 4.0, counts: [i, i + 1, i * 3], state, valid: i % 3 == 0 }
+    let state = if i.is_multiple_of(2) { State::Idle } else { State::Running };
+    Sample { time: f64::from(i) / 4.0, counts: [i, i + 1, i * 3], state, valid: i.is_multiple_of(3) }
 }
 
 #[test]

@@ -92,7 +92,7 @@ impl<'a> Writer<'a> {
         let others = old.iter().enumerate().filter(|(dim, _)| *dim != axis);
         let row = others.map(|(_, n)| *n).try_fold(1u64, u64::checked_mul).unwrap_or(0);
         let values = values as u64;
-        if row == 0 || values % row != 0 {
+        if row == 0 || !values.is_multiple_of(row) {
             return Err(ErrorKind::Rows { row, values }.into());
         }
         let mut new = old.clone();
@@ -139,16 +139,16 @@ impl<'a> Writer<'a> {
         }
         self.write_out()?;
         let counts = grid.counts(dims);
-        let mut cut_off = Vec::new();
+        let mut changed = Vec::new();
         self.core.chunks.for_each_chunk(&mut |stored| {
             let inside = stored.coord.scaled().iter().zip(&counts).all(|(at, n)| at < n);
-            if inside && grid.is_partial(&stored.coord, dims) {
-                cut_off.push(stored.coord);
+            if inside && (grid.is_partial(&stored.coord, dims) || self.view.is_bare(&grid, &stored.coord)) {
+                changed.push(stored.coord);
             }
             true
         })?;
         let smaller = View { extent: dims.into(), ..self.view.clone() };
-        for coord in cut_off {
+        for coord in changed {
             let clear = || -> Result<(), Failure> {
                 let old = self.reader().whole(&grid, bytes, &coord)?;
                 let cleared = clear_outside(&smaller, &grid, &coord, &old);
@@ -392,34 +392,34 @@ impl<S: Source> Chunk<'_, S> {
 
     /// Stages short runs of an unfiltered chunk, and stores long ones.
     fn stage_parts(&self, coord: &ChunkCoord) -> Result<(), Failure> {
-        let size = self.writer.view.size;
         let mut result = Ok(());
         let mut scratch = Vec::new();
         self.cut.for_each_run(coord, |run| {
-            if result.is_err() {
-                return;
+            if result.is_ok() {
+                result = self.stage_run(coord, run, &mut scratch);
             }
-            let mut part = || -> Result<(), Failure> {
-                let step = (STAGED_PART / size).max(1) as u64;
-                let mut from = 0;
-                while from < run.len {
-                    let n = step.min(run.len - from);
-                    let piece = Run { at: run.at + from, place: run.place + from, len: n };
-                    match self.source.direct(places(piece)) {
-                        Some(direct) => self.stage_part(coord, piece.at as usize * size, direct)?,
-                        None => {
-                            scratch.resize(n as usize * size, 0);
-                            self.source.get(places(piece), &mut scratch)?;
-                            self.stage_part(coord, piece.at as usize * size, &scratch)?;
-                        }
-                    }
-                    from += n;
-                }
-                Ok(())
-            };
-            result = part();
         });
         result
+    }
+
+    fn stage_run(&self, coord: &ChunkCoord, run: Run, scratch: &mut Vec<u8>) -> Result<(), Failure> {
+        let size = self.writer.view.size;
+        let step = (STAGED_PART / size).max(1) as u64;
+        let mut from = 0;
+        while from < run.len {
+            let n = step.min(run.len - from);
+            let piece = Run { at: run.at + from, place: run.place + from, len: n };
+            match self.source.direct(places(piece)) {
+                Some(direct) => self.stage_part(coord, piece.at as usize * size, direct)?,
+                None => {
+                    scratch.resize(n as usize * size, 0);
+                    self.source.get(places(piece), scratch)?;
+                    self.stage_part(coord, piece.at as usize * size, scratch)?;
+                }
+            }
+            from += n;
+        }
+        Ok(())
     }
 
     fn stage_part(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), Failure> {

@@ -57,10 +57,10 @@ macro_rules! number {
                 if decoder.0.is_copy() {
                     let bytes = element.try_into().map_err(|_| short(size_of::<$t>(), element.len()))?;
                     *into = $t::from_ne_bytes(bytes);
-                } else if element.len() == decoder.0.from_size() {
+                } else if element.len() == decoder.0.input_size() {
                     decoder.0.run(element, bytemuck::bytes_of_mut(into));
                 } else {
-                    return Err(short(decoder.0.from_size(), element.len()));
+                    return Err(short(decoder.0.input_size(), element.len()));
                 }
                 Ok(())
             }
@@ -72,7 +72,7 @@ macro_rules! number {
                 into: &mut [Self],
                 _heap: Heap<'_>,
             ) -> Result<(), ConvertError> {
-                let expected = into.len().saturating_mul(decoder.0.from_size());
+                let expected = into.len().saturating_mul(decoder.0.input_size());
                 if elements.len() != expected {
                     return Err(short(expected, elements.len()));
                 }
@@ -95,8 +95,8 @@ macro_rules! number {
                 element: &mut [u8],
                 _heap: Heap<'_>,
             ) -> Result<(), ConvertError> {
-                if element.len() != encoder.0.to_size() {
-                    return Err(short(encoder.0.to_size(), element.len()));
+                if element.len() != encoder.0.output_size() {
+                    return Err(short(encoder.0.output_size(), element.len()));
                 }
                 if encoder.0.is_copy() {
                     element.copy_from_slice(&self.to_ne_bytes());
@@ -113,7 +113,7 @@ macro_rules! number {
                 _size: usize,
                 _heap: Heap<'_>,
             ) -> Result<(), ConvertError> {
-                let expected = values.len().saturating_mul(encoder.0.to_size());
+                let expected = values.len().saturating_mul(encoder.0.output_size());
                 if elements.len() != expected {
                     return Err(short(expected, elements.len()));
                 }

@@ -39,7 +39,7 @@ impl<T: H5Type> H5Type for Vec<T> {
 
     fn decode(decoder: &Self::Decoder, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
         let bytes = heap.read(element)?;
-        if bytes.len() % decoder.size != 0 {
+        if !bytes.len().is_multiple_of(decoder.size) {
             return Err(ConvertError::Truncated { expected: decoder.size, found: bytes.len() % decoder.size });
         }
         into.clear();
