@@ -4,11 +4,32 @@ use std::path::Path;
 use std::sync::Arc;
 
 use h5live_model::Objects;
+use h5live_swmr::{self as swmr, NativeFile, OpenOptions};
 
-use crate::{OpenError, Options};
+use crate::{Locking, Mode, OpenError, Options};
 
 /// Opens the store at a location.
 pub(crate) fn open(location: &Path, options: &Options) -> Result<Arc<dyn Objects>, OpenError> {
-    let _ = (location, options);
-    Err(OpenError::Mode("opening a native file"))
+    let native = OpenOptions { mode: mode(options.mode), locking: locking(options.locking), ..OpenOptions::default() };
+    let file = NativeFile::open(location, &native).map_err(|error| OpenError::Store(Box::new(error)))?;
+    Ok(Arc::new(file))
+}
+
+fn mode(mode: Mode) -> swmr::Mode {
+    match mode {
+        Mode::Read => swmr::Mode::Read,
+        Mode::SwmrRead => swmr::Mode::SwmrRead,
+        Mode::Write => swmr::Mode::Write,
+        Mode::SwmrWrite => swmr::Mode::SwmrWrite,
+        Mode::Create => swmr::Mode::Create,
+        Mode::CreateNew => swmr::Mode::CreateNew,
+    }
+}
+
+fn locking(locking: Locking) -> swmr::Locking {
+    match locking {
+        Locking::Environment | Locking::Always => swmr::Locking::On,
+        Locking::BestEffort => swmr::Locking::BestEffort,
+        Locking::Never => swmr::Locking::Off,
+    }
 }

@@ -36,6 +36,13 @@ pub struct ExtensibleArray {
     creation: Mutex<()>,
 }
 
+/// An element to be set, and the chunk that it waits for.
+#[derive(Debug, Clone, Copy)]
+struct New<'a> {
+    element: ChunkElement,
+    proxy: Option<&'a Proxy>,
+}
+
 /// A block that holds elements.
 enum Table {
     IndexBlock(IndexBlock),
@@ -379,8 +386,7 @@ impl ExtensibleArray {
         number: u32,
         branch: Branch,
         slot: u64,
-        put: &mut dyn FnMut(&mut ElementTable, usize) -> bool,
-        proxy: Option<&Proxy>,
+        new: New<'_>,
     ) -> Result<bool> {
         match branch {
             Branch::Direct(at) => {
@@ -393,7 +399,7 @@ impl ExtensibleArray {
                     block
                 };
                 self.metadata.depend(index_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
-                self.put_in_block(header, &block, slot, put, proxy)
+                self.put_in_block(header, &block, slot, new)
             }
             Branch::SuperBlock { slot: at, within } => {
                 let super_block = self.super_block_for_writing(header, index_block, number, at)?;
@@ -407,7 +413,7 @@ impl ExtensibleArray {
                 };
                 self.metadata.depend(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
                 if self.geometry.pages(number) == 0 {
-                    return self.put_in_block(header, &block, slot, put, proxy);
+                    return self.put_in_block(header, &block, slot, new);
                 }
                 let page = slot / self.geometry.page_elements();
                 let addr = self.page_addr(Block { super_block: number, addr: block.addr() }, page)?;
@@ -425,11 +431,11 @@ impl ExtensibleArray {
                 self.metadata.depend(header, &page, EdgeKind::ExtensibleArrayPage)?;
                 self.metadata.depend(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
                 self.root.depend(&page)?;
-                if let Some(proxy) = proxy {
+                if let Some(proxy) = new.proxy {
                     self.metadata.depend(&page, proxy, EdgeKind::ExtensibleArrayChunk)?;
                 }
                 let slot = (slot % self.geometry.page_elements()) as usize;
-                Ok(page.update(|page| put(&mut page.elements, slot)))
+                Ok(page.update(|page| page.elements.set(slot, new.element)))
             }
         }
     }
@@ -439,15 +445,14 @@ impl ExtensibleArray {
         header: &Header,
         block: &Handle<ExtensibleArrayDataBlock>,
         slot: u64,
-        put: &mut dyn FnMut(&mut ElementTable, usize) -> bool,
-        proxy: Option<&Proxy>,
+        new: New<'_>,
     ) -> Result<bool> {
         self.metadata.depend(header, block, EdgeKind::ExtensibleArrayDataBlock)?;
         self.root.depend(block)?;
-        if let Some(proxy) = proxy {
+        if let Some(proxy) = new.proxy {
             self.metadata.depend(block, proxy, EdgeKind::ExtensibleArrayChunk)?;
         }
-        Ok(block.update(|block| put(&mut block.elements, slot as usize)))
+        Ok(block.update(|block| block.elements.set(slot as usize, new.element)))
     }
 }
 
@@ -476,16 +481,15 @@ impl ChunkIndex for ExtensibleArray {
         }
         let header = self.header_for_writing()?;
         let index_block = self.index_block_for_writing(&header)?;
-        let mut put = |table: &mut ElementTable, slot: usize| table.set(slot, element);
         let done = match place {
             Place::IndexBlock(slot) => {
                 if let Some(proxy) = proxy {
                     self.metadata.depend(&index_block, proxy, EdgeKind::ExtensibleArrayChunk)?;
                 }
-                index_block.update(|block| put(&mut block.elements, slot))
+                index_block.update(|block| block.elements.set(slot, element))
             }
             Place::DataBlock { super_block, branch, slot } => {
-                self.set_below(&header, &index_block, super_block, branch, slot, &mut put, proxy)?
+                self.set_below(&header, &index_block, super_block, branch, slot, New { element, proxy })?
             }
         };
         debug_assert!(done, "every place of the geometry is in its block");

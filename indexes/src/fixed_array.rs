@@ -62,7 +62,7 @@ impl FixedArray {
     ) -> Result<Self> {
         let at = metadata.owner().header();
         let contradiction = |rule| Error::Contradiction { record: "data layout message", at, other: "dataspace", rule };
-        let elements = line.len().ok_or_else(|| contradiction("a fixed array has no unlimited dimension"))?;
+        let elements = line.chunks().ok_or_else(|| contradiction("a fixed array has no unlimited dimension"))?;
         let fits = elements.checked_mul(32).is_some() && (1..32).contains(&page_bits);
         if !fits {
             return Err(contradiction("a fixed array can hold an element for each chunk"));

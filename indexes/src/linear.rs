@@ -22,7 +22,7 @@ impl ChunkLine {
     }
 
     /// The number of chunks on the line; `None` if it has no end, or does not fit 64 bits.
-    pub fn len(&self) -> Option<u64> {
+    pub fn chunks(&self) -> Option<u64> {
         match self.unlimited {
             Some(_) => None,
             None => self.counts.iter().try_fold(1u64, |n, count| n.checked_mul(*count)),
@@ -75,7 +75,7 @@ mod tests {
     fn the_unlimited_dimension_is_the_slowest_wherever_it_is() {
         let grid = ChunkGrid::new(&[2, 5, 10]).unwrap();
         let line = ChunkLine::new(&grid, &[4, UNLIMITED, 25]).unwrap();
-        assert_eq!(line.len(), None);
+        assert_eq!(line.chunks(), None);
         assert_eq!(line.index(&ChunkCoord::new(&[1, 0, 2])), Some(5));
         assert_eq!(line.index(&ChunkCoord::new(&[0, 1, 0])), Some(6));
         assert_eq!(line.index(&ChunkCoord::new(&[2, 1, 0])), None);
@@ -88,7 +88,7 @@ mod tests {
     fn a_fixed_grid_is_row_major() {
         let grid = ChunkGrid::new(&[2, 5]).unwrap();
         let line = ChunkLine::new(&grid, &[5, 20]).unwrap();
-        assert_eq!(line.len(), Some(12));
+        assert_eq!(line.chunks(), Some(12));
         assert_eq!(line.index(&ChunkCoord::new(&[2, 3])), Some(11));
         for index in 0..12 {
             assert_eq!(line.index(&line.coord(index)), Some(index));

@@ -5,11 +5,10 @@ mod layout;
 
 use std::collections::HashSet;
 
-use h5live_cache::{Handle, Node};
+use h5live_cache::{EdgeKind, Handle, Node};
 use h5live_format::messages::{Continuation, Message, MessageType};
 use h5live_format::{
     Addr, ContinuationChunk, ObjectHeader, ObjectHeaderPrefix, RawMessage, Widths, decode, decode_prefix_with,
-    decode_with,
 };
 use h5live_indexes::ObjectMetadata;
 
@@ -129,10 +128,32 @@ impl Header {
         self.metadata.widths()
     }
 
-    /// The first chunk, which stands for the header in flush dependencies.
-    pub fn node(&self) -> &dyn Node {
-        // A header without a chunk is never made.
-        self.chunks[0].node()
+    /// Whether the first chunk is all of the header.
+    pub fn is_whole(&self) -> bool {
+        self.chunks.len() == 1
+    }
+
+    /// Has the chunk that holds the message of type `kind` written only after `child`.
+    ///
+    /// # Errors
+    /// If the dependency would close a circle.
+    pub fn depend_at(&self, kind: MessageType, child: &dyn Node, edge: EdgeKind) -> Result<()> {
+        let holds = |chunk: &&Chunk| chunk.with(|messages| messages.iter().any(|message| message.kind == kind));
+        if let Some(chunk) = self.chunks.iter().find(holds) {
+            let done = self.metadata.cache().depend(chunk.node(), child, edge);
+            done.map_err(h5live_cache::Error::from)?;
+        }
+        Ok(())
+    }
+
+    /// Has every chunk of this header written only after every chunk of `other`. Where that would close a circle, as
+    /// between groups that link to each other, `other` has been linked to before and is in the file already.
+    pub fn depend_on(&self, other: &Header, edge: EdgeKind) {
+        for parent in &self.chunks {
+            for child in &other.chunks {
+                let _circle = self.metadata.cache().depend(parent.node(), child.node(), edge);
+            }
+        }
     }
 
     /// Calls `look` with every message but unused space and continuations, until it fails.
@@ -207,13 +228,12 @@ fn read_first(metadata: &ObjectMetadata, at: Addr) -> h5live_cache::Result<Objec
     let cache = metadata.cache();
     let widths = metadata.widths();
     let wrong = |source| h5live_cache::Error::Decode { at, source };
-    let mut bytes = cache.read_up_to(at, FIRST_READ as u64)?;
+    let mut bytes = cache.read_prefix(at, FIRST_READ)?;
     let (prefix, _) = decode_prefix_with(ObjectHeaderPrefix::default(), &bytes, widths).map_err(wrong)?;
     let len = prefix.chunk_len();
     match usize::try_from(len).ok().filter(|len| *len <= bytes.len()) {
         Some(len) => bytes.truncate(len),
-        None => bytes = cache.read_block(at, len)?,
+        None => bytes = cache.read_block(at, usize::try_from(len).unwrap_or(usize::MAX))?,
     }
     decode(&bytes, widths).map_err(wrong)
 }
-

@@ -1,6 +1,24 @@
 //! The native HDF5 store: open modes and locks, the writer's publish protocol, the reader's retry protocol, recovery.
+//!
+//! [`NativeFile`] implements the two traits of the data model's seam on an HDF5 file. A writer changes structures in
+//! the cache and states in which order they must reach the file (data, index, extent); a flush writes them in that
+//! order. A reader takes what it finds, and reads again what it finds half-written, from the object header on, a
+//! bounded number of times ([`Patience`]).
 
+mod dataset;
+mod error;
+mod file;
+mod header;
 mod lease;
 mod locking;
+mod open;
+mod retry;
+mod session;
+mod status;
 
+pub use dataset::NativeDataset;
+pub use error::{Conflict, Error, NotLive, Result};
+pub use file::NativeFile;
 pub use locking::{Holder, Locking, Writer};
+pub use open::{Mode, OpenOptions};
+pub use retry::Patience;

@@ -4,10 +4,8 @@
 //! a reader could see the object without it: what is new is in place before what is old goes.
 
 use h5live_cache::{EdgeKind, Kind, Owner};
-use h5live_format::messages::{Continuation, Message, MessageType};
-use h5live_format::{
-    ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, RawMessage, Width, encode,
-};
+use h5live_format::messages::{Continuation, Message, MessageType, ReferenceCount};
+use h5live_format::{ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, RawMessage, Width, encode};
 use h5live_indexes::ObjectMetadata;
 
 use super::layout::Sizes;
@@ -53,7 +51,7 @@ impl Header {
         };
         let addr = cache.space().alloc(prefix.chunk_len(), Kind::Metadata)?;
         let metadata = ObjectMetadata::new(cache.clone(), Owner::new(addr));
-        let first = cache.insert(addr, metadata.owner(), ObjectHeader { prefix, messages })?;
+        let first = cache.insert(addr, metadata.owner(), ObjectHeader { prefix, messages });
         Ok(Header { metadata, prefix, chunks: vec![Chunk::First(first)] })
     }
 
@@ -172,6 +170,27 @@ impl Header {
         self.chunks.push(Chunk::Next(chunk));
         self.count_messages();
         Ok(())
+    }
+
+    /// Changes the number of hard links to the object by `change`.
+    ///
+    /// # Errors
+    /// As [`Header::add`].
+    pub fn count_link(&mut self, change: i32) -> Result<()> {
+        let count = match (self.get::<ReferenceCount>()?, self.prefix.version) {
+            (Some(message), _) => message.links,
+            (None, 1) => self.prefix.reference_count,
+            (None, _) => 1,
+        };
+        let count = count.saturating_add_signed(change);
+        if self.prefix.version == 1 {
+            self.prefix.reference_count = count;
+            if let Chunk::First(first) = &self.chunks[0] {
+                first.update(|first| first.prefix.reference_count = count);
+            }
+            return Ok(());
+        }
+        self.put(&ReferenceCount { links: count })
     }
 
     /// Version 1 headers state the number of their messages.

@@ -1,0 +1,478 @@
+//! One dataset of an HDF5 file: its description, its chunks, and following its writer.
+
+mod place;
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use h5live_cache::{Kind, Owner, Scope};
+use h5live_format::messages::{
+    ChunkIndex as IndexKind, ChunkedStorage, DataspaceMessage, DatatypeMessage, FillValueMessage,
+    FilterPipelineMessage, LayoutMessage, MessageType, OldFillValueMessage, Shareable, Storage,
+};
+use h5live_format::{
+    Addr, ChunkElement, ElementFormat, ExtensibleArrayParameters, MessageFlags, ObjectHeaderPrefix, RawMessage,
+};
+use h5live_model::{
+    ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Error as ModelError, Fill, Layout, ObjectId, ObjectKind,
+    Result as ModelResult, StoredChunk,
+};
+use parking_lot::{Mutex, RwLock};
+
+use self::place::Place;
+use crate::file::kind_of;
+use crate::header::{Header, Room};
+use crate::session::Session;
+use crate::{Error, Result};
+
+/// Bytes of unused space in the header of a new dataset, for attributes.
+const DATASET_ROOM: Room = Room(160);
+
+/// Most bytes of a compact dataset: its layout message must fit its size field.
+const MAX_COMPACT: u64 = 65_520;
+
+/// Bytes at the start of a header that a waiting reader watches.
+const WATCHED: usize = 512;
+
+/// A dataset of an HDF5 file.
+#[derive(Debug)]
+pub struct NativeDataset {
+    session: Arc<Session>,
+    addr: Addr,
+    state: RwLock<Arc<State>>,
+    /// The start of the header when the state was read; held while it is read anew.
+    watched: Mutex<Vec<u8>>,
+}
+
+/// What one reading of the header says.
+#[derive(Debug)]
+struct State {
+    spec: Arc<DatasetSpec>,
+    place: Arc<Place>,
+}
+
+fn invalid(text: impl Into<String>) -> Error {
+    Error::Model(ModelError::Invalid(text.into()))
+}
+
+/// Makes the header of a new dataset. No storage is allocated.
+pub(crate) fn create_dataset(session: &Arc<Session>, spec: &DatasetSpec) -> Result<Header> {
+    let profile = session.profile;
+    let storage = new_storage(spec)?;
+    let widths = session.cache.widths();
+    let constant = MessageFlags::CONSTANT;
+    let dataspace = DataspaceMessage::new(profile, spec.dataspace.clone());
+    let datatype = DatatypeMessage::new(profile, spec.datatype.clone());
+    let mut messages = vec![
+        RawMessage::new(&dataspace, MessageFlags::default(), widths)?,
+        RawMessage::new(&datatype, constant, widths)?,
+        RawMessage::new(&FillValueMessage::new(profile, spec.fill.clone()), constant, widths)?,
+    ];
+    let filtered = !spec.filters.is_empty();
+    if filtered {
+        let filters = FilterPipelineMessage::new(profile, spec.filters.clone());
+        messages.push(RawMessage::new(&filters, constant, widths)?);
+    }
+    let layout = LayoutMessage::new(profile, storage, filtered);
+    messages.push(RawMessage::new(&layout, MessageFlags::default(), widths)?);
+    Header::create(&session.cache, ObjectHeaderPrefix::default(), messages, DATASET_ROOM)
+}
+
+fn new_storage(spec: &DatasetSpec) -> Result<Storage> {
+    let bytes = spec.dataspace.elements().and_then(|n| n.checked_mul(spec.datatype.size().into()));
+    let fixed = spec.dataspace.dims() == spec.dataspace.max();
+    match &spec.layout {
+        Layout::Chunked(_) => {}
+        _ if !fixed => return Err(invalid("a dataset that can grow is stored in chunks")),
+        _ if !spec.filters.is_empty() => return Err(invalid("a dataset with filters is stored in chunks")),
+        _ => {}
+    }
+    match &spec.layout {
+        Layout::Compact => {
+            let bytes = bytes.filter(|bytes| *bytes <= MAX_COMPACT);
+            let bytes = bytes.ok_or_else(|| invalid(format!("a compact dataset has at most {MAX_COMPACT} bytes")))?;
+            let element = spec.fill_element();
+            let data = element.iter().copied().cycle().take(if element.is_empty() { 0 } else { bytes as usize });
+            Ok(Storage::Compact { data: data.collect(), dims: Vec::new() })
+        }
+        Layout::Contiguous => {
+            let size = bytes.ok_or_else(|| invalid("a dataset has less than 2^64 bytes"))?;
+            Ok(Storage::Contiguous { addr: Addr::UNDEFINED, size, dims: Vec::new() })
+        }
+        Layout::Chunked(dims) => new_chunked(spec, dims),
+        Layout::External => Err(Error::Model(ModelError::Unsupported("making a dataset in external files"))),
+        Layout::Virtual(_) => Err(Error::Model(ModelError::Unsupported("making a virtual dataset"))),
+    }
+}
+
+fn new_chunked(spec: &DatasetSpec, dims: &[u64]) -> Result<Storage> {
+    let Dataspace::Simple(shape) = &spec.dataspace else {
+        return Err(invalid("only a dataset with dimensions is stored in chunks"));
+    };
+    let fits = dims.len() == shape.rank() && !dims.is_empty() && !dims.contains(&0);
+    let below_max = dims.iter().zip(shape.max()).all(|(dim, max)| dim <= max || shape.dims().contains(&0));
+    if !fits || !below_max {
+        return Err(invalid(format!("chunks of {dims:?} do not fit a dataset of {:?}", shape.max())));
+    }
+    let index = match shape.unlimited().count() {
+        0 if shape.dims() == shape.max() && shape.dims() == dims => {
+            IndexKind::Single { filtered: (!spec.filters.is_empty()).then(Default::default) }
+        }
+        0 => IndexKind::FixedArray { page_bits: 10 },
+        1 => IndexKind::ExtensibleArray(ExtensibleArrayParameters::default()),
+        _ => return Err(Error::Model(ModelError::Unsupported("more than one unlimited dimension"))),
+    };
+    let chunks = ChunkedStorage {
+        dims: dims.to_vec(),
+        element_size: spec.datatype.size().into(),
+        unfiltered_edges: spec.unfiltered_edges,
+        index,
+        addr: Addr::UNDEFINED,
+    };
+    match chunks.chunk_bytes() {
+        Some(bytes) if bytes <= u32::MAX.into() => Ok(Storage::Chunked(chunks)),
+        _ => Err(invalid("a chunk has less than 2^32 bytes in this profile")),
+    }
+}
+
+/// The description that a header holds, and its layout.
+fn describe(session: &Session, header: &Header) -> Result<(DatasetSpec, LayoutMessage)> {
+    let dataspace = header.require::<DataspaceMessage>("a dataset has a dataspace")?.dataspace;
+    let found = header.find(|message| message.kind == MessageType::DATATYPE);
+    let (_, message) = found.ok_or_else(|| header.damaged("a dataset has a datatype"))?;
+    let datatype = Shareable::decode(&message.body, message.flags.is_shared(), header.widths());
+    let datatype = datatype.map_err(|source| Error::Message { header: header.addr(), source })?;
+    let datatype = session.resolve_datatype(&datatype)?;
+    let fill = match header.get::<FillValueMessage>()? {
+        Some(message) => message.fill,
+        None => match header.get::<OldFillValueMessage>()? {
+            Some(message) => message.fill(),
+            None => Fill::default(),
+        },
+    };
+    let filters = header.get::<FilterPipelineMessage>()?.map(|message| message.filters).unwrap_or_default();
+    let message = header.require::<LayoutMessage>("a dataset has a layout")?;
+    let external = header.has(MessageType::EXTERNAL_FILES);
+    let (layout, unfiltered_edges) = match &message.storage {
+        Storage::Compact { .. } => (Layout::Compact, false),
+        Storage::Contiguous { .. } if external => (Layout::External, false),
+        Storage::Contiguous { .. } => (Layout::Contiguous, false),
+        Storage::Chunked(chunks) => (Layout::Chunked(chunks.dims.clone()), chunks.unfiltered_edges),
+        Storage::Virtual { .. } => (Layout::Virtual(Vec::new()), false),
+    };
+    Ok((DatasetSpec { datatype, dataspace, layout, filters, fill, unfiltered_edges }, message))
+}
+
+impl NativeDataset {
+    pub(crate) fn open(session: &Arc<Session>, addr: Addr) -> Result<Arc<Self>> {
+        let mut open = session.datasets.lock();
+        if let Some(dataset) = open.get(&addr).and_then(Weak::upgrade) {
+            return Ok(dataset);
+        }
+        let watched = session.cache.read_prefix(addr, WATCHED).unwrap_or_default();
+        let state = session.patience.retry(|| {
+            let header = session.header(addr)?;
+            if kind_of(&header)? != ObjectKind::Dataset {
+                return Err(Error::Model(ModelError::WrongKind { expected: "dataset" }));
+            }
+            State::new(session, &header)
+        })?;
+        let state = RwLock::new(Arc::new(state));
+        let dataset = NativeDataset { session: session.clone(), addr, state, watched: Mutex::new(watched) };
+        let dataset = Arc::new(dataset);
+        open.retain(|_, dataset| dataset.strong_count() > 0);
+        open.insert(addr, Arc::downgrade(&dataset));
+        Ok(dataset)
+    }
+
+    fn state(&self) -> Arc<State> {
+        self.state.read().clone()
+    }
+
+    /// Reads the header anew, and forgets the index as it was. The header comes first: what is then read of the
+    /// index is at least as new.
+    fn reload(&self) -> Result<bool> {
+        let owner = Owner::new(self.addr);
+        let new = self.session.patience.retry(|| {
+            let header = self.session.header(self.addr)?;
+            let state = State::new(&self.session, &header)?;
+            self.session.cache.evict_owner(owner);
+            Ok(state)
+        })?;
+        let mut state = self.state.write();
+        let changed = new.spec.dataspace != state.spec.dataspace;
+        *state = Arc::new(new);
+        Ok(changed)
+    }
+
+    /// Does `operation` on the chunks; for a reader that follows a writer, again from the header on where it meets
+    /// something torn.
+    fn with_place<T>(&self, mut operation: impl FnMut(&State) -> Result<T>) -> Result<T> {
+        self.session.check_open()?;
+        let mut again = false;
+        self.session.patience.retry(|| {
+            if std::mem::replace(&mut again, true) {
+                self.reload()?;
+            }
+            operation(&self.state())
+        })
+    }
+
+    fn stored(&self, state: &State, coord: &ChunkCoord, element: ChunkElement) -> StoredChunk {
+        let size = match state.place.format() {
+            Some(ElementFormat::Filtered(_)) => element.size,
+            _ => state.spec.chunk_bytes().unwrap_or(0),
+        };
+        StoredChunk { coord: coord.clone(), offset: element.addr.get(), size, filter_mask: element.filter_mask }
+    }
+
+    /// Refuses a chunk that the dataset cannot have, or bytes that an unfiltered chunk does not have.
+    fn check_chunk(&self, state: &State, coord: &ChunkCoord, bytes: Option<usize>) -> Result<()> {
+        let single = matches!(*state.place, Place::Compact | Place::Single(..));
+        let rank = state.spec.dataspace.rank();
+        if coord.rank() != rank || (single && coord.scaled().iter().any(|at| *at != 0)) {
+            return Err(invalid(format!("the dataset has no chunk {:?}", coord.scaled())));
+        }
+        let size = state.spec.chunk_bytes().unwrap_or(0);
+        match bytes {
+            Some(bytes) if state.spec.filters.is_empty() && bytes as u64 != size => {
+                Err(invalid(format!("{bytes} bytes are not a chunk of {size} bytes")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Space for a new chunk, and whether it is known to hold zeros.
+    fn allocate(&self, bytes: u64) -> Result<(Addr, bool)> {
+        let space = self.session.cache.space();
+        let end = space.end();
+        let addr = space.alloc(bytes, Kind::Raw)?;
+        Ok((addr, addr.get().is_some_and(|at| at >= end)))
+    }
+
+    fn write_chunk(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
+        self.session.check_writable()?;
+        let state = self.state();
+        self.check_chunk(&state, coord, Some(bytes.len()))?;
+        let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
+        if let Place::Compact = *state.place {
+            return self.write_compact(0, bytes);
+        }
+        let old = state.place.get(coord)?;
+        let filtered = matches!(state.place.format(), Some(ElementFormat::Filtered(_)));
+        if let Some(old) = old.filter(|_| !filtered) {
+            let operation = cache.operation();
+            let proxy = cache.write_raw(owner, old.addr, 0, bytes.to_vec());
+            state.place.depend(&proxy)?;
+            drop(operation);
+            return Ok(cache.trim()?);
+        }
+        let (addr, _) = self.allocate(bytes.len() as u64)?;
+        let proxy = cache.write_raw_through(owner, addr, 0, bytes.to_vec())?;
+        let operation = cache.operation();
+        let size = if filtered { bytes.len() as u64 } else { 0 };
+        state.place.set(coord, ChunkElement { addr, size, filter_mask }, proxy.as_ref())?;
+        if let Some(old) = old {
+            cache.discard_raw(old.addr);
+            cache.space().free(old.addr, old.size);
+        }
+        drop(operation);
+        Ok(cache.trim()?)
+    }
+
+    fn write_chunk_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()> {
+        self.session.check_writable()?;
+        let state = self.state();
+        self.check_chunk(&state, coord, None)?;
+        if !state.spec.filters.is_empty() {
+            return Err(invalid("part of a filtered chunk cannot be overwritten"));
+        }
+        let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
+        if let Place::Compact = *state.place {
+            return self.write_compact(at as usize, bytes);
+        }
+        let size = state.spec.chunk_bytes().unwrap_or(0);
+        if at.checked_add(bytes.len() as u64).is_none_or(|end| end > size) {
+            return Err(invalid(format!("{} bytes at {at} do not fit a chunk of {size} bytes", bytes.len())));
+        }
+        let old = state.place.get(coord)?;
+        let operation = cache.operation();
+        if let Some(old) = old {
+            let proxy = cache.write_raw(owner, old.addr, at, bytes.to_vec());
+            state.place.depend(&proxy)?;
+        } else {
+            let (addr, zeros) = self.allocate(size)?;
+            let element = state.spec.fill_element();
+            let plain = zeros && element.iter().all(|byte| *byte == 0);
+            let (offset, raw) = if plain {
+                (at, bytes.to_vec())
+            } else {
+                let mut chunk: Vec<u8> = element.iter().copied().cycle().take(size as usize).collect();
+                let (start, end) = (at as usize, at as usize + bytes.len());
+                chunk[start..end].copy_from_slice(bytes);
+                (0, chunk)
+            };
+            let proxy = cache.write_raw(owner, addr, offset, raw);
+            state.place.set(coord, ChunkElement { addr, size: 0, filter_mask: 0 }, Some(&proxy))?;
+        }
+        drop(operation);
+        Ok(cache.trim()?)
+    }
+
+    fn write_compact(&self, at: usize, bytes: &[u8]) -> Result<()> {
+        let _operation = self.session.cache.operation();
+        let _lock = self.session.header_lock(self.addr);
+        let mut header = self.session.header(self.addr)?;
+        let mut layout = header.require::<LayoutMessage>("a dataset has a layout")?;
+        if let Storage::Compact { data, .. } = &mut layout.storage {
+            let end = at.checked_add(bytes.len());
+            let part = end.and_then(|end| data.get_mut(at..end));
+            part.ok_or_else(|| invalid("the bytes do not fit the dataset"))?.copy_from_slice(bytes);
+        }
+        header.put(&layout)
+    }
+
+    fn image(&self) -> Vec<u8> {
+        self.session.cache.read_prefix(self.addr, WATCHED).unwrap_or_default()
+    }
+}
+
+impl State {
+    fn new(session: &Arc<Session>, header: &Header) -> Result<Self> {
+        let (spec, layout) = describe(session, header)?;
+        let place = Place::new(session, header, &spec, &layout)?;
+        Ok(State { spec: Arc::new(spec), place: Arc::new(place) })
+    }
+}
+
+impl Chunks for NativeDataset {
+    fn id(&self) -> ObjectId {
+        ObjectId(self.addr.get().unwrap_or(u64::MAX).into())
+    }
+
+    fn spec(&self) -> ModelResult<Arc<DatasetSpec>> {
+        self.session.check_open()?;
+        Ok(self.state().spec.clone())
+    }
+
+    fn set_extent(&self, dims: &[u64]) -> ModelResult<()> {
+        self.session.check_writable()?;
+        let _operation = self.session.cache.operation();
+        let _lock = self.session.header_lock(self.addr);
+        let mut state = self.state.write();
+        let mut spec = DatasetSpec::clone(&state.spec);
+        let resized = match &mut spec.dataspace {
+            Dataspace::Simple(shape) => matches!(spec.layout, Layout::Chunked(_)) && shape.resize(dims),
+            _ => false,
+        };
+        if !resized && dims != spec.dataspace.dims() {
+            let text = format!("{dims:?} is not within the maximum {:?}", spec.dataspace.max());
+            return Err(ModelError::Invalid(text));
+        }
+        let mut header = self.session.header(self.addr)?;
+        let old = header.require::<DataspaceMessage>("a dataset has a dataspace")?;
+        header.put(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old })?;
+        *state = Arc::new(State { spec: Arc::new(spec), place: state.place.clone() });
+        Ok(())
+    }
+
+    fn chunk(&self, coord: &ChunkCoord) -> ModelResult<Option<StoredChunk>> {
+        let found = self.with_place(|state| {
+            if let Place::Compact = *state.place {
+                let size = state.spec.chunk_bytes().unwrap_or(0);
+                return Ok(Some(StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 }));
+            }
+            Ok(state.place.get(coord)?.map(|element| self.stored(state, coord, element)))
+        })?;
+        Ok(found)
+    }
+
+    fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> ModelResult<()> {
+        let chunks = self.with_place(|state| {
+            let mut chunks = Vec::new();
+            let grid = state.spec.grid();
+            if let (Place::Compact, Some(grid)) = (&*state.place, grid) {
+                let size = state.spec.chunk_bytes().unwrap_or(0);
+                let coord = ChunkCoord::origin(ChunkGrid::dims(&grid).len());
+                chunks.push(StoredChunk { coord, offset: None, size, filter_mask: 0 });
+                return Ok(chunks);
+            }
+            state.place.for_each(state.spec.dataspace.rank(), &mut |coord, element| {
+                chunks.push(self.stored(state, &coord, element));
+                true
+            })?;
+            Ok(chunks)
+        })?;
+        for chunk in chunks {
+            if !each(chunk) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> ModelResult<()> {
+        self.session.check_open()?;
+        let Some(offset) = chunk.offset else {
+            let header = self.session.header(self.addr)?;
+            let layout = header.require::<LayoutMessage>("a dataset has a layout")?;
+            if let Storage::Compact { data, .. } = layout.storage {
+                let start = usize::try_from(at).unwrap_or(usize::MAX);
+                let part = data.get(start..).and_then(|rest| rest.get(..into.len()));
+                into.copy_from_slice(part.ok_or_else(|| invalid("the bytes are not in the dataset"))?);
+            }
+            return Ok(());
+        };
+        match self.session.cache.read_raw(Addr::new(offset), at, into) {
+            Err(h5live_cache::Error::PastEnd { .. }) => {
+                into.fill(0);
+                let start = offset.saturating_add(at);
+                self.session.cache.storage().read_at(into, start).map_err(Error::io("read a chunk"))?;
+                Ok(())
+            }
+            done => Ok(done.map_err(Error::from)?),
+        }
+    }
+
+    fn write(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> ModelResult<()> {
+        Ok(self.write_chunk(coord, filter_mask, bytes)?)
+    }
+
+    fn write_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> ModelResult<()> {
+        Ok(self.write_chunk_part(coord, at, bytes)?)
+    }
+
+    fn flush(&self) -> ModelResult<()> {
+        Ok(self.session.flush(Scope::Owner(Owner::new(self.addr)))?)
+    }
+
+    fn refresh(&self) -> ModelResult<bool> {
+        self.session.check_open()?;
+        if !self.session.follows() {
+            return Ok(false);
+        }
+        let mut watched = self.watched.lock();
+        let image = self.image();
+        if *watched == image && !image.is_empty() && self.state().place.is_whole() {
+            return Ok(false);
+        }
+        let changed = self.reload()?;
+        *watched = image;
+        Ok(changed)
+    }
+
+    fn wait(&self, timeout: Duration) -> ModelResult<()> {
+        let deadline = Instant::now() + timeout;
+        let before = self.watched.lock().clone();
+        let mut pause = Duration::from_micros(20);
+        while self.image() == before {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 5 / 4).min(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+}

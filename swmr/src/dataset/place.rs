@@ -1,0 +1,232 @@
+//! Where the elements of one dataset are: in its header, in one run, or in chunks behind an index.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use h5live_cache::{EdgeKind, Node, Proxy};
+use h5live_format::messages::{ChunkIndex as IndexKind, FilteredChunk, LayoutMessage, MessageType, Storage};
+use h5live_format::{Addr, ChunkElement, ElementFormat};
+use h5live_indexes::{ChunkIndex, ChunkLine, ExtensibleArray, FixedArray, IndexRoot};
+use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Error as ModelError};
+
+use crate::header::Header;
+use crate::session::Session;
+use crate::{Error, Result};
+
+/// Where the elements are.
+#[derive(Debug)]
+pub(super) enum Place {
+    /// In the header.
+    Compact,
+    /// In one run of bytes, to which the layout message leads: contiguous storage, or a single chunk.
+    Single(Arc<Root>, ElementFormat),
+    /// In chunks.
+    Chunked(Box<dyn ChunkIndex>, Arc<Root>, ElementFormat),
+    /// Where this store cannot read yet.
+    Unsupported(&'static str),
+}
+
+/// The layout message, as the way to chunks.
+#[derive(Debug)]
+pub(super) struct Root {
+    session: std::sync::Weak<Session>,
+    header: Addr,
+    addr: AtomicU64,
+    filtered: parking_lot::Mutex<FilteredChunk>,
+    /// Whether all of the header is in its first chunk.
+    whole: bool,
+    /// What must wait for chunks and index: the parts of the header that state the extent and the layout.
+    parents: Header,
+}
+
+impl Root {
+    fn update(&self, change: impl FnOnce(&mut Storage)) -> Result<()> {
+        let session = self.session.upgrade().ok_or(Error::Model(ModelError::Closed))?;
+        let _lock = session.header_lock(self.header);
+        let mut header = session.header(self.header)?;
+        let mut layout = header.require::<LayoutMessage>("a dataset has a layout")?;
+        change(&mut layout.storage);
+        header.put(&layout)
+    }
+
+    fn current(&self) -> Addr {
+        Addr::new(self.addr.load(Ordering::Acquire))
+    }
+
+    fn wait_for(&self, child: &dyn Node, kind: EdgeKind) -> Result<()> {
+        for kept in [MessageType::DATASPACE, MessageType::LAYOUT] {
+            self.parents.depend_at(kept, child, kind)?;
+        }
+        Ok(())
+    }
+}
+
+impl IndexRoot for Root {
+    fn addr(&self) -> Addr {
+        self.current()
+    }
+
+    fn set_addr(&self, addr: Addr) -> h5live_indexes::Result<()> {
+        let put = |storage: &mut Storage| {
+            if let Storage::Chunked(chunks) = storage {
+                chunks.addr = addr;
+            }
+        };
+        match self.update(put) {
+            Ok(()) => {
+                self.addr.store(addr.get().unwrap_or(u64::MAX), Ordering::Release);
+                Ok(())
+            }
+            Err(Error::Cache(error)) => Err(h5live_indexes::Error::Cache(error)),
+            Err(Error::Index(error)) => Err(error),
+            Err(_) => Err(h5live_indexes::Error::Contradiction {
+                record: "object header",
+                at: self.header,
+                other: "data layout message",
+                rule: "a dataset has a layout",
+            }),
+        }
+    }
+
+    fn depend(&self, child: &dyn Node) -> h5live_indexes::Result<()> {
+        match self.wait_for(child, EdgeKind::ObjectHeaderIndex) {
+            Err(Error::Cache(error)) => Err(h5live_indexes::Error::Cache(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Place {
+    pub fn new(session: &Arc<Session>, header: &Header, spec: &DatasetSpec, layout: &LayoutMessage) -> Result<Self> {
+        let root = |addr: Addr, filtered| {
+            Arc::new(Root {
+                session: Arc::downgrade(session),
+                header: header.addr(),
+                addr: AtomicU64::new(addr.get().unwrap_or(u64::MAX)),
+                filtered: parking_lot::Mutex::new(filtered),
+                whole: header.is_whole(),
+                parents: header.clone(),
+            })
+        };
+        let chunks = match &layout.storage {
+            Storage::Compact { .. } => return Ok(Place::Compact),
+            Storage::Contiguous { .. } if header.has(MessageType::EXTERNAL_FILES) => {
+                return Ok(Place::Unsupported("reading external files"));
+            }
+            Storage::Contiguous { addr, .. } => {
+                return Ok(Place::Single(root(*addr, FilteredChunk::default()), ElementFormat::Unfiltered));
+            }
+            Storage::Virtual { .. } => return Ok(Place::Unsupported("reading virtual datasets")),
+            Storage::Chunked(chunks) => chunks,
+        };
+        let bytes = chunks.chunk_bytes().ok_or_else(|| header.damaged("a chunk has less than 2^64 bytes"))?;
+        let format = match spec.filters.is_empty() {
+            true => ElementFormat::Unfiltered,
+            false => ElementFormat::filtered(bytes, layout.version),
+        };
+        let grid = ChunkGrid::new(&chunks.dims).ok_or_else(|| header.damaged("chunks have no dimension of 0"))?;
+        let line = || {
+            ChunkLine::new(&grid, spec.dataspace.max())
+                .ok_or_else(|| header.damaged("chunks are of the dataset's rank"))
+        };
+        let metadata = header.metadata().clone();
+        let filtered = match chunks.index {
+            IndexKind::Single { filtered } => filtered.unwrap_or_default(),
+            _ => FilteredChunk::default(),
+        };
+        let root = root(chunks.addr, filtered);
+        let index: Box<dyn ChunkIndex> = match chunks.index {
+            IndexKind::Single { .. } => return Ok(Place::Single(root, format)),
+            IndexKind::FixedArray { page_bits } => {
+                Box::new(FixedArray::new(metadata, root.clone(), line()?, format, page_bits)?)
+            }
+            IndexKind::ExtensibleArray(parameters) => {
+                Box::new(ExtensibleArray::new(metadata, root.clone(), line()?, format, parameters)?)
+            }
+            IndexKind::Btree1 => return Ok(Place::Unsupported("a version 1 B-tree of chunks")),
+            IndexKind::Implicit => return Ok(Place::Unsupported("an implicit index of chunks")),
+            IndexKind::Btree2 { .. } => return Ok(Place::Unsupported("a version 2 B-tree of chunks")),
+        };
+        Ok(Place::Chunked(index, root, format))
+    }
+
+    /// What is stated of a stored chunk; `None` if it is in the header.
+    pub fn format(&self) -> Option<ElementFormat> {
+        match self {
+            Place::Single(_, format) | Place::Chunked(_, _, format) => Some(*format),
+            _ => None,
+        }
+    }
+
+    /// Whether the first chunk of the header is all of it.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            Place::Single(root, _) | Place::Chunked(_, root, _) => root.whole,
+            _ => false,
+        }
+    }
+
+    fn unsupported<T>(what: &'static str) -> Result<T> {
+        Err(Error::Model(ModelError::Unsupported(what)))
+    }
+
+    pub fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        match self {
+            Place::Compact => Ok(None),
+            Place::Unsupported(what) => Self::unsupported(what),
+            Place::Single(root, _) => {
+                let addr = root.current();
+                let filtered = *root.filtered.lock();
+                let here = addr.is_defined() && coord.scaled().iter().all(|at| *at == 0);
+                Ok(here.then_some(ChunkElement { addr, size: filtered.size, filter_mask: filtered.filter_mask }))
+            }
+            Place::Chunked(index, ..) => Ok(index.get(coord)?),
+        }
+    }
+
+    pub fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
+        match self {
+            Place::Compact => Ok(()),
+            Place::Unsupported(what) => Self::unsupported(what),
+            Place::Single(root, _) => {
+                root.update(|storage| match storage {
+                    Storage::Contiguous { addr, .. } => *addr = element.addr,
+                    Storage::Chunked(chunks) => {
+                        chunks.addr = element.addr;
+                        if let IndexKind::Single { filtered: Some(chunk) } = &mut chunks.index {
+                            *chunk = FilteredChunk { size: element.size, filter_mask: element.filter_mask };
+                        }
+                    }
+                    _ => {}
+                })?;
+                *root.filtered.lock() = FilteredChunk { size: element.size, filter_mask: element.filter_mask };
+                root.addr.store(element.addr.get().unwrap_or(u64::MAX), Ordering::Release);
+                proxy.map_or(Ok(()), |proxy| root.wait_for(proxy, EdgeKind::LayoutRaw))
+            }
+            Place::Chunked(index, ..) => Ok(index.set(coord, element, proxy)?),
+        }
+    }
+
+    /// Has the extent wait for raw data that is written where chunks are already.
+    pub fn depend(&self, proxy: &Proxy) -> Result<()> {
+        match self {
+            Place::Single(root, _) | Place::Chunked(_, root, _) => root.wait_for(proxy, EdgeKind::LayoutRaw),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn for_each(&self, rank: usize, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+        match self {
+            Place::Compact => Ok(()),
+            Place::Unsupported(what) => Self::unsupported(what),
+            Place::Single(..) => {
+                let coord = ChunkCoord::origin(rank);
+                if let Some(element) = self.get(&coord)? {
+                    each(coord, element);
+                }
+                Ok(())
+            }
+            Place::Chunked(index, ..) => Ok(index.for_each(each)?),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! One open file.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use h5live_cache::{Cache, Owner, Reuse, Scope};
+use h5live_format::{Addr, Profile, StatusFlags, Superblock};
+use h5live_indexes::ObjectMetadata;
+use h5live_model::{self as model, ObjectId};
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::dataset::NativeDataset;
+use crate::error::NotLive;
+use crate::header::Header;
+use crate::locking::{Lock, LockHandle, Writer};
+use crate::open::{Mode, read_superblock};
+use crate::status::Status;
+use crate::{Error, Patience, Result};
+
+const LOCKS: usize = 64;
+
+/// What all handles of one open file share.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub cache: Arc<Cache>,
+    pub status: Arc<Status>,
+    pub superblock: Superblock,
+    pub lock: LockHandle,
+    pub mode: Mode,
+    pub patience: Patience,
+    pub profile: Profile,
+    /// Whether other processes may read what this one writes.
+    swmr: AtomicBool,
+    closed: Mutex<bool>,
+    is_closed: AtomicBool,
+    /// Taken to change an object header; which one is a matter of its address.
+    headers: Vec<Mutex<()>>,
+    pub datasets: Mutex<HashMap<Addr, Weak<NativeDataset>>>,
+}
+
+impl Session {
+    pub fn new(
+        cache: Arc<Cache>,
+        status: Arc<Status>,
+        superblock: Superblock,
+        lock: LockHandle,
+        mode: Mode,
+        patience: Patience,
+        profile: Profile,
+    ) -> Self {
+        Session {
+            cache,
+            status,
+            superblock,
+            lock,
+            mode,
+            patience,
+            profile,
+            swmr: AtomicBool::new(mode == Mode::SwmrWrite),
+            closed: Mutex::new(false),
+            is_closed: AtomicBool::new(false),
+            headers: (0..LOCKS).map(|_| Mutex::new(())).collect(),
+            datasets: Mutex::default(),
+        }
+    }
+
+    /// Whether another process may be changing the file.
+    pub fn follows(&self) -> bool {
+        self.mode == Mode::SwmrRead
+    }
+
+    pub fn check_open(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) { Err(Error::Model(model::Error::Closed)) } else { Ok(()) }
+    }
+
+    pub fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        if self.mode.writes() { Ok(()) } else { Err(Error::Model(model::Error::ReadOnly)) }
+    }
+
+    /// Keeps others from changing the header at `addr`.
+    pub fn header_lock(&self, addr: Addr) -> MutexGuard<'_, ()> {
+        let number = addr.get().unwrap_or(0) / 8 % LOCKS as u64;
+        self.headers[number as usize].lock()
+    }
+
+    pub fn metadata(&self, addr: Addr) -> ObjectMetadata {
+        ObjectMetadata::new(self.cache.clone(), Owner::new(addr))
+    }
+
+    /// The header of an object, as it is now.
+    pub fn header(&self, addr: Addr) -> Result<Header> {
+        self.check_open()?;
+        if !addr.is_defined() {
+            return Err(Error::Object { header: addr, rule: "its address is defined" });
+        }
+        self.patience.retry(|| {
+            if self.follows() {
+                self.cache.evict_owner(Owner::new(addr));
+            }
+            Header::load(&self.metadata(addr), self.mode.writes())
+        })
+    }
+
+    pub fn object(&self, id: ObjectId) -> Result<Addr> {
+        let addr = u64::try_from(id.0).map(Addr::new).ok().filter(|addr| addr.is_defined());
+        addr.ok_or(Error::Model(model::Error::NoObject(id)))
+    }
+
+    pub fn flush(&self, scope: Scope) -> Result<()> {
+        self.check_open()?;
+        if self.mode.writes() { Ok(self.cache.flush(scope)?) } else { Ok(()) }
+    }
+
+    pub fn start_swmr(&self) -> Result<()> {
+        self.check_open()?;
+        if !self.mode.writes() {
+            return Err(Error::NotLive(NotLive::ReadOnly));
+        }
+        if self.superblock.version < 3 {
+            return Err(Error::NotLive(NotLive::Superblock(self.superblock.version)));
+        }
+        if self.swmr.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.cache.flush(Scope::All)?;
+        self.cache.space().set_reuse(Reuse::Never);
+        self.status.set_flags(StatusFlags::WRITE | StatusFlags::SWMR);
+        self.cache.write_superblock()?;
+        self.swmr.store(true, Ordering::Release);
+        self.lock.release().map_err(Error::io("unlock the file"))
+    }
+
+    /// Whether a writer may still be at work. Once it is gone, plain writers are kept out again.
+    pub fn is_live(&self) -> Result<bool> {
+        self.check_open()?;
+        if !self.follows() {
+            return Ok(false);
+        }
+        let superblock = self.patience.retry(|| read_superblock(&**self.cache.storage(), 0))?;
+        if superblock.status.contains(StatusFlags::SWMR) {
+            return Ok(self.lock.writer() != Writer::None);
+        }
+        self.lock.take(Lock::Shared).map_err(Error::io("lock the file"))?;
+        Ok(false)
+    }
+
+    /// Flushes, says in the superblock that nobody writes any more, and lets go of the file.
+    ///
+    /// The true end is announced, and the file cut there, before the flags are cleared: as soon as they are, another
+    /// writer may come and allocate space behind the end.
+    pub fn close(&self) -> Result<()> {
+        let mut closed = self.closed.lock();
+        if *closed {
+            return Ok(());
+        }
+        if self.mode.writes() {
+            self.cache.flush(Scope::All)?;
+            self.cache.finish(false)?;
+            self.status.set_flags(StatusFlags::CLEAR);
+            self.cache.write_superblock()?;
+        }
+        *closed = true;
+        self.is_closed.store(true, Ordering::Release);
+        self.lock.release().map_err(Error::io("unlock the file"))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // Who wants to know whether the last flush succeeded closes the file.
+        let _ = self.close();
+    }
+}

@@ -1,0 +1,57 @@
+//! The suite that every store runs, on HDF5 files.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use h5live_model::Objects;
+use h5live_model::conformance::{self, Lab};
+use h5live_swmr::{Mode, NativeFile, OpenOptions};
+
+struct Files {
+    folder: tempfile::TempDir,
+    made: AtomicU64,
+}
+
+impl Files {
+    fn new() -> Self {
+        Files { folder: tempfile::tempdir().unwrap(), made: AtomicU64::new(0) }
+    }
+
+    fn last(&self) -> PathBuf {
+        self.folder.path().join(format!("{}.h5", self.made.load(Ordering::Relaxed)))
+    }
+
+    fn open(&self, mode: Mode) -> NativeFile {
+        NativeFile::open(&self.last(), &OpenOptions { mode, ..Default::default() }).unwrap()
+    }
+}
+
+impl Lab for Files {
+    type Store = NativeFile;
+
+    fn create(&self) -> NativeFile {
+        self.made.fetch_add(1, Ordering::Relaxed);
+        self.open(Mode::CreateNew)
+    }
+
+    fn reopen(&self, closed: NativeFile) -> NativeFile {
+        closed.close().unwrap();
+        drop(closed);
+        self.open(Mode::Write)
+    }
+
+    fn reader(&self, _writer: &NativeFile) -> Option<NativeFile> {
+        Some(self.open(Mode::SwmrRead))
+    }
+}
+
+macro_rules! parts {
+    ($($part:ident),*) => {
+        $(#[test]
+        fn $part() {
+            conformance::$part(&Files::new());
+        })*
+    };
+}
+
+parts!(groups, links, attributes, committed_types, contiguous, chunks, filtered_chunks, extents, persistence, live);
