@@ -7,7 +7,9 @@ use super::ConvertError;
 /// The exact value of a number of any layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Real {
-    NotANumber,
+    NotANumber {
+        negative: bool,
+    },
     Infinite {
         negative: bool,
     },
@@ -17,6 +19,18 @@ pub(super) enum Real {
         mantissa: u128,
         exponent: i32,
     },
+}
+
+/// What becomes of the bits for which a float has no room. libhdf5 leaves conversions between the types of C to the
+/// compiler, and does all others itself, in another way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rounding {
+    /// To the nearest float, and of two to the even one.
+    Even,
+    /// So too, but what is larger than the largest float becomes infinite even if that one is the nearest.
+    EvenOrInfinite,
+    /// To the nearest float, and of two to the one further from zero; nothing is rounded up to infinity.
+    Away,
 }
 
 /// Where the bits of a number are.
@@ -59,6 +73,17 @@ impl Layout {
         }
     }
 
+    /// Whether C has a type for it, beside those that are native here: half and extended floats.
+    pub(super) fn is_of_c(&self) -> bool {
+        match self {
+            Layout::Integer(_) => false,
+            Layout::Float(float) => {
+                let float = (float.size, float.precision, float.exponent_size, float.mantissa_size, float.order);
+                [(2, 16, 5, 10, ByteOrder::NATIVE), (16, 80, 15, 64, ByteOrder::NATIVE)].contains(&float)
+            }
+        }
+    }
+
     fn order(&self) -> ByteOrder {
         match self {
             Layout::Integer(integer) => integer.order,
@@ -76,10 +101,10 @@ impl Layout {
     }
 
     /// Stores a value as near as the layout has one.
-    pub(super) fn store(&self, value: Real, element: &mut [u8]) {
+    pub(super) fn store(&self, value: Real, rounding: Rounding, element: &mut [u8]) {
         let bits = match self {
             Layout::Integer(integer) => store_integer(integer, value),
-            Layout::Float(float) => store_float(float, value),
+            Layout::Float(float) => store_float(float, value, rounding),
         };
         store_bits(bits, element, self.order());
     }
@@ -137,7 +162,7 @@ fn store_integer(integer: &Integer, value: Real) -> u128 {
     let signed = integer.sign == Sign::Signed;
     let (highest, lowest) = if signed { (mask(precision - 1), mask(precision - 1) + 1) } else { (mask(precision), 0) };
     let (negative, magnitude) = match value {
-        Real::NotANumber => (false, 0),
+        Real::NotANumber { .. } => (false, 0),
         Real::Infinite { negative } => (negative, u128::MAX),
         Real::Finite { negative, mantissa, exponent } => (negative, shift(mantissa, exponent)),
     };
@@ -168,11 +193,11 @@ fn load_float(float: &Float, bits: u128) -> Real {
     let vax = float.order == ByteOrder::Vax;
     if exponent == exponent_max && !vax {
         let fraction = if implied { stored } else { stored & mask(mantissa_size.saturating_sub(1)) };
-        return if fraction == 0 { Real::Infinite { negative } } else { Real::NotANumber };
+        return if fraction == 0 { Real::Infinite { negative } } else { Real::NotANumber { negative } };
     }
     if vax && exponent == 0 {
         let zero = Real::Finite { negative: false, mantissa: 0, exponent: 0 };
-        return if negative { Real::NotANumber } else { zero };
+        return if negative { Real::NotANumber { negative } } else { zero };
     }
     let bias = float.exponent_bias as i32;
     let (mantissa, biased) = match (implied, exponent) {
@@ -185,16 +210,16 @@ fn load_float(float: &Float, bits: u128) -> Real {
     Real::Finite { negative, mantissa, exponent: biased - bias - fraction_bits as i32 }
 }
 
-fn store_float(float: &Float, value: Real) -> u128 {
+fn store_float(float: &Float, value: Real, rounding: Rounding) -> u128 {
     let mantissa_size = u32::from(float.mantissa_size);
     let exponent_max = mask(u32::from(float.exponent_size));
     let implied = float.normalization == Normalization::Implied;
     let leading = if implied { 0 } else { 1u128 << mantissa_size.saturating_sub(1) };
     let (negative, exponent, stored) = match value {
-        Real::NotANumber => (false, exponent_max, mask(mantissa_size)),
+        Real::NotANumber { negative } => (negative, exponent_max, mask(mantissa_size)),
         Real::Infinite { negative } => (negative, exponent_max, leading),
         Real::Finite { negative, mantissa, exponent } => {
-            let (exponent, stored) = round(float, mantissa, exponent);
+            let (exponent, stored) = round(float, mantissa, exponent, rounding);
             if exponent >= exponent_max { (negative, exponent_max, leading) } else { (negative, exponent, stored) }
         }
     };
@@ -205,8 +230,8 @@ fn store_float(float: &Float, value: Real) -> u128 {
         | padding(size, precision, offset, low_padding, high_padding)
 }
 
-/// The biased exponent and the stored mantissa nearest to a value, ties to even.
-fn round(float: &Float, mantissa: u128, exponent: i32) -> (u128, u128) {
+/// The biased exponent and the stored mantissa nearest to a value.
+fn round(float: &Float, mantissa: u128, exponent: i32, rounding: Rounding) -> (u128, u128) {
     if mantissa == 0 {
         return (0, 0);
     }
@@ -218,12 +243,22 @@ fn round(float: &Float, mantissa: u128, exponent: i32) -> (u128, u128) {
     let leading = exponent.saturating_add(width - 1);
     let lowest = 1 - bias;
     let unit = leading.max(lowest) - fraction_bits;
+    let mut biased = leading.max(lowest).saturating_add(bias);
+    let largest = biased as i64 + 2 == 1 << float.exponent_size;
     let mut stored = match unit - exponent {
         shift if shift <= 0 => mantissa << -shift,
         shift if shift > 128 => 0,
-        shift => round_shift(mantissa, shift as u32),
+        shift => {
+            let (down, rest) = (mantissa.checked_shr(shift as u32).unwrap_or(0), mantissa & mask(shift as u32));
+            let half = 1u128 << (shift - 1);
+            let at_the_top = largest && down == mask(fraction_bits as u32 + 1) && rest > 0;
+            down + u128::from(match rounding {
+                Rounding::EvenOrInfinite if at_the_top => true,
+                Rounding::Even | Rounding::EvenOrInfinite => rest > half || (rest == half && down & 1 == 1),
+                Rounding::Away => rest >= half && !at_the_top,
+            })
+        }
     };
-    let mut biased = leading.max(lowest).saturating_add(bias);
     if stored >> (fraction_bits + 1) != 0 {
         stored >>= 1;
         biased = biased.saturating_add(1);
@@ -231,15 +266,6 @@ fn round(float: &Float, mantissa: u128, exponent: i32) -> (u128, u128) {
     let normal = stored >> fraction_bits & 1 == 1;
     let exponent = if normal { u128::try_from(biased).unwrap_or(0) } else { 0 };
     (exponent, if implied { stored & mask(fraction_bits as u32) } else { stored })
-}
-
-/// `mantissa / 2^shift` to the nearest integer, ties to even.
-fn round_shift(mantissa: u128, shift: u32) -> u128 {
-    let cut = mantissa.checked_shr(shift).unwrap_or(0);
-    let rest = mantissa & mask(shift);
-    let half = 1u128 << (shift - 1);
-    let up = rest > half || (rest == half && cut & 1 == 1);
-    cut + u128::from(up)
 }
 
 #[cfg(test)]
@@ -258,14 +284,14 @@ mod tests {
         let samples = [0.0, 1.0, -1.5, 1e300, -1e-300, 5e-324, 1e-40, 3.4028235e38, 3.4028236e38, f64::INFINITY, 0.1];
         for x in samples.into_iter().flat_map(|x: f64| [x, -x]) {
             let mut bytes = [0; 8];
-            wide.store(wide.load(&x.to_le_bytes()), &mut bytes);
+            wide.store(wide.load(&x.to_le_bytes()), Rounding::Even, &mut bytes);
             assert_eq!(f64::from_le_bytes(bytes), x);
             let mut bytes = [0; 4];
-            narrow.store(wide.load(&x.to_le_bytes()), &mut bytes);
+            narrow.store(wide.load(&x.to_le_bytes()), Rounding::Even, &mut bytes);
             assert_eq!(f32::from_be_bytes(bytes), x as f32, "{x}");
         }
         let mut bytes = [0; 4];
-        narrow.store(wide.load(&f64::NAN.to_le_bytes()), &mut bytes);
+        narrow.store(wide.load(&f64::NAN.to_le_bytes()), Rounding::Even, &mut bytes);
         assert!(f32::from_be_bytes(bytes).is_nan());
     }
 
@@ -277,8 +303,8 @@ mod tests {
         let long = Layout::integer(&long).unwrap();
         for (x, want) in [(0, 0), (-1, -1), (511, 511), (512, 511), (-512, -512), (-9999, -512), (i64::MIN, -512)] {
             let (mut bytes, mut back) = ([0; 2], [0; 8]);
-            odd.store(long.load(&i64::to_le_bytes(x)), &mut bytes);
-            long.store(odd.load(&bytes), &mut back);
+            odd.store(long.load(&i64::to_le_bytes(x)), Rounding::Even, &mut bytes);
+            long.store(odd.load(&bytes), Rounding::Even, &mut back);
             assert_eq!(i64::from_le_bytes(back), want);
         }
     }

@@ -3,6 +3,8 @@
 pub mod derived;
 mod layout;
 mod number;
+#[cfg(test)]
+mod vectors_tests;
 
 pub(crate) use number::{Number, NumberPlan};
 

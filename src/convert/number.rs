@@ -4,7 +4,7 @@ use bytemuck::Pod;
 use h5live_model::{ByteOrder, Datatype, Integer, Sign};
 
 use super::ConvertError;
-use super::layout::Layout;
+use super::layout::{Layout, Rounding};
 
 /// Elements that are swapped and converted at a time: few enough to stay in the nearest cache.
 const BLOCK: usize = 512;
@@ -216,6 +216,7 @@ pub(crate) struct NumberPlan {
     from: Side,
     to: Side,
     kind: PlanKind,
+    rounding: Rounding,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -271,7 +272,14 @@ impl NumberPlan {
             _ if from.layout == to.layout => PlanKind::Copy,
             _ => PlanKind::Slow,
         };
-        Some(Ok(NumberPlan { from, to, kind }))
+        let kind = if swaps(&from.layout, &to.layout) { PlanKind::Swap } else { kind };
+        let of_c = |side: &Side| side.native.map_or(side.layout.is_of_c(), |(_, swapped)| !swapped);
+        let rounding = match (&from.layout, of_c(&from) && of_c(&to)) {
+            (Layout::Integer(_), _) => Rounding::Even,
+            (Layout::Float(_), true) => Rounding::EvenOrInfinite,
+            (Layout::Float(_), false) => Rounding::Away,
+        };
+        Some(Ok(NumberPlan { from, to, kind, rounding }))
     }
 
     /// Whether the bytes stay as they are.
@@ -296,10 +304,10 @@ impl NumberPlan {
                 let n = from.len().min(to.len());
                 to[..n].copy_from_slice(&from[..n]);
             }
-            (PlanKind::Swap, Some((native, _)), _) => {
+            (PlanKind::Swap, ..) => {
                 let n = from.len().min(to.len());
                 to[..n].copy_from_slice(&from[..n]);
-                swap(&mut to[..n], native.size());
+                swap(&mut to[..n], self.input_size());
             }
             (PlanKind::Cast, Some((a, swap_a)), Some((b, swap_b))) => {
                 let mut scratch = [0; BLOCK * 8];
@@ -313,7 +321,11 @@ impl NumberPlan {
                     } else {
                         from
                     };
-                    with_native!(a, A => with_native!(b, B => cast_slice::<A, B>(from, to)));
+                    if (a, b, self.rounding) == (Native::F64, Native::F32, Rounding::Away) {
+                        narrow_slice(from, to);
+                    } else {
+                        with_native!(a, A => with_native!(b, B => cast_slice::<A, B>(from, to)));
+                    }
                     if swap_b {
                         swap(to, b.size());
                     }
@@ -321,7 +333,7 @@ impl NumberPlan {
             }
             _ => {
                 let elements = from.chunks_exact(self.input_size()).zip(to.chunks_exact_mut(self.output_size()));
-                elements.for_each(|(from, to)| self.to.layout.store(self.from.layout.load(from), to));
+                elements.for_each(|(from, to)| self.to.layout.store(self.from.layout.load(from), self.rounding, to));
             }
         }
     }
@@ -335,6 +347,41 @@ fn cast_slice<S: Number + Cast<D>, D: Number>(from: &[u8], to: &mut [u8]) {
     }
 }
 
+/// Whether libhdf5 merely reverses the bytes: for integers that have no offset and are of one size, in two orders. It
+/// does so even if their signs differ, and saturates nothing then.
+fn swaps(from: &Layout, to: &Layout) -> bool {
+    let (Layout::Integer(from), Layout::Integer(to)) = (from, to) else { return false };
+    let orders = (from.order, to.order);
+    let opposite = [(ByteOrder::Little, ByteOrder::Big), (ByteOrder::Big, ByteOrder::Little)].contains(&orders);
+    opposite && from.size == to.size && from.size.is_power_of_two() && from.offset == 0 && to.offset == 0
+}
+
+fn narrow_slice(from: &[u8], to: &mut [u8]) {
+    for (from, to) in from.as_chunks::<8>().0.iter().zip(to.as_chunks_mut::<4>().0) {
+        *to = narrow(f64::from_ne_bytes(*from)).to_ne_bytes();
+    }
+}
+
+/// The nearest `f32` as [`Rounding::Away`] has it.
+fn narrow(value: f64) -> f32 {
+    const LOW_BITS: u64 = (1 << 29) - 1;
+    const TWO_TO_128: f64 = f64::from_bits((1023 + 128) << 52);
+    let magnitude = value.abs();
+    if magnitude >= TWO_TO_128 {
+        return if value > 0.0 { f32::INFINITY } else { f32::NEG_INFINITY };
+    }
+    if magnitude >= f32::MAX.into() {
+        return f32::MAX.copysign(value as f32);
+    }
+    if magnitude >= f32::MIN_POSITIVE.into() {
+        // The bits that an f32 lacks: half of their weight is added, and they are cut off.
+        return f64::from_bits((value.to_bits() + (LOW_BITS + 1) / 2) & !LOW_BITS) as f32;
+    }
+    // In units of the smallest f32, which is exact.
+    let units = value * f64::from_bits((1023 + 149) << 52);
+    (units.round() * f64::from_bits((1023 - 149) << 52)) as f32
+}
+
 /// Reverses the bytes of every element.
 fn swap(bytes: &mut [u8], size: usize) {
     fn by<const N: usize>(bytes: &mut [u8]) {
@@ -344,6 +391,7 @@ fn swap(bytes: &mut [u8], size: usize) {
         2 => by::<2>(bytes),
         4 => by::<4>(bytes),
         8 => by::<8>(bytes),
+        16 => by::<16>(bytes),
         _ => {}
     }
 }
