@@ -54,6 +54,9 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// # Errors
     /// Those of the medium.
     fn sync(&self) -> io::Result<()>;
+
+    /// Lets go of the medium; what is asked for later fails. A medium that nobody else could want may do nothing.
+    fn close(&self) {}
 }
 
 impl<S: Storage + ?Sized> Storage for Arc<S> {
@@ -75,6 +78,10 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn sync(&self) -> io::Result<()> {
         (**self).sync()
+    }
+
+    fn close(&self) {
+        (**self).close();
     }
 }
 
@@ -120,6 +127,10 @@ impl<S: Storage> Storage for Based<S> {
 
     fn sync(&self) -> io::Result<()> {
         self.storage.sync()
+    }
+
+    fn close(&self) {
+        self.storage.close();
     }
 }
 

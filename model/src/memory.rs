@@ -226,6 +226,9 @@ fn check_dataset(spec: &DatasetSpec) -> Result<()> {
         (Layout::Chunked(_), _) if spec.grid().is_none() => {
             return invalid("chunks must have the rank of the dataset, and no dimension of zero");
         }
+        (Layout::Chunked(chunk), space) if chunk.iter().zip(space.max()).any(|(chunk, max)| chunk > max) => {
+            return invalid("chunks must not be larger than the dataset can become");
+        }
         (Layout::Chunked(_) | Layout::Virtual(_), _) => {}
         (_, Dataspace::Simple(shape)) if shape.max() != shape.dims() => {
             return invalid("a dataset that can grow must be chunked");

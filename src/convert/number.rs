@@ -364,7 +364,8 @@ fn narrow_slice(from: &[u8], to: &mut [u8]) {
 
 /// The nearest `f32` as [`Rounding::Away`] has it.
 fn narrow(value: f64) -> f32 {
-    const LOW_BITS: u64 = (1 << 29) - 1;
+    const HALF: u64 = 1 << 28;
+    const LOW_BITS: u64 = 2 * HALF - 1;
     const TWO_TO_128: f64 = f64::from_bits((1023 + 128) << 52);
     let magnitude = value.abs();
     if magnitude >= TWO_TO_128 {
@@ -375,7 +376,7 @@ fn narrow(value: f64) -> f32 {
     }
     if magnitude >= f32::MIN_POSITIVE.into() {
         // The bits that an f32 lacks: half of their weight is added, and they are cut off.
-        return f64::from_bits((value.to_bits() + (LOW_BITS + 1) / 2) & !LOW_BITS) as f32;
+        return f64::from_bits((value.to_bits() + HALF) & !LOW_BITS) as f32;
     }
     // In units of the smallest f32, which is exact.
     let units = value * f64::from_bits((1023 + 149) << 52);

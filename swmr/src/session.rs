@@ -163,6 +163,8 @@ impl Session {
         }
         *closed = true;
         self.is_closed.store(true, Ordering::Release);
+        // Others tell a live writer by whether the file is open for writing, whatever handles are left here.
+        self.cache.storage().close();
         self.lock.release().map_err(Error::io("unlock the file"))
     }
 }

@@ -101,4 +101,8 @@ impl<S: Storage> Storage for FaultyStorage<S> {
     fn sync(&self) -> io::Result<()> {
         self.next().map_or_else(|| self.inner.sync(), |failure| Err(failure.error()))
     }
+
+    fn close(&self) {
+        self.inner.close();
+    }
 }

@@ -2,29 +2,34 @@
 
 use std::{fs::File, io, sync::Arc};
 
+use parking_lot::RwLock;
+
 use super::Storage;
 
 /// A file, read and written at offsets without moving a cursor.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct FileStorage {
-    file: Arc<File>,
+    /// `None` once it was closed.
+    file: RwLock<Option<Arc<File>>>,
 }
 
 impl FileStorage {
     /// The bytes of `file`, which must be open for what is asked of it later.
     pub fn new(file: File) -> Self {
-        FileStorage { file: Arc::new(file) }
+        Arc::new(file).into()
     }
 
-    /// The open file.
-    pub fn file(&self) -> &Arc<File> {
-        &self.file
+    fn with<T>(&self, action: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+        match &*self.file.read() {
+            Some(file) => action(file),
+            None => Err(io::Error::other("the file was closed")),
+        }
     }
 }
 
 impl From<Arc<File>> for FileStorage {
     fn from(file: Arc<File>) -> Self {
-        FileStorage { file }
+        FileStorage { file: RwLock::new(Some(file)) }
     }
 }
 
@@ -60,40 +65,48 @@ fn beyond() -> io::Error {
 
 impl Storage for FileStorage {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
-        let mut done = 0;
-        while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            match at::read(&self.file, rest, at.checked_add(done as u64).ok_or_else(beyond)?) {
-                Ok(0) => break,
-                Ok(n) => done += n,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
+        self.with(|file| {
+            let mut done = 0;
+            while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+                match at::read(file, rest, at.checked_add(done as u64).ok_or_else(beyond)?) {
+                    Ok(0) => break,
+                    Ok(n) => done += n,
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    Err(e) => return Err(e),
+                }
             }
-        }
-        Ok(done)
+            Ok(done)
+        })
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
-        let mut done = 0;
-        while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
-            match at::write(&self.file, rest, at.checked_add(done as u64).ok_or_else(beyond)?) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(n) => done += n,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
+        self.with(|file| {
+            let mut done = 0;
+            while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
+                match at::write(file, rest, at.checked_add(done as u64).ok_or_else(beyond)?) {
+                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                    Ok(n) => done += n,
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    Err(e) => return Err(e),
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        self.with(|file| Ok(file.metadata()?.len()))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
+        self.with(|file| file.set_len(len))
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.with(File::sync_data)
+    }
+
+    fn close(&self) {
+        *self.file.write() = None;
     }
 }

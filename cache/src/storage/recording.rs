@@ -85,6 +85,10 @@ impl<S: Storage> Storage for RecordingStorage<S> {
     fn sync(&self) -> io::Result<()> {
         self.record(Operation::Sync, || self.inner.sync())
     }
+
+    fn close(&self) {
+        self.inner.close();
+    }
 }
 
 /// Does again to `image` what `operations` did: the bytes of the file after that prefix of a log.
