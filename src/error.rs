@@ -138,6 +138,12 @@ impl Error {
         &self.0.kind
     }
 
+    /// Whether another process has the file open in a way that excludes this one.
+    pub fn is_in_use(&self) -> bool {
+        let ErrorKind::Open(OpenError::Store(error)) = self.kind() else { return false };
+        matches!(error.downcast_ref(), Some(h5live_swmr::Error::InUse { .. }))
+    }
+
     /// Whether a link, an attribute or an object is not there.
     pub fn is_not_found(&self) -> bool {
         matches!(self.kind(), ErrorKind::Store(model::Error::NotFound(_) | model::Error::NoObject(_)))

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -42,8 +43,48 @@ pub fn run() -> ExitCode {
         Ok(Outcome::Findings) => ExitCode::from(1),
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("h5live: {error}");
+            eprintln!("h5live: {}", whole_text(&error));
             ExitCode::from(2)
         }
+    }
+}
+
+/// An error with its causes, on one line. A cause that the error has shown already is not shown again.
+fn whole_text(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let detail = error.to_string();
+        if !text.ends_with(&detail) {
+            text = format!("{text}: {detail}");
+        }
+        cause = error.source();
+    }
+    text.replace(['\n', '\r'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot read")]
+    struct Outer(#[source] std::num::ParseIntError);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("file.h5: {0}")]
+    struct Shown(#[source] Outer);
+
+    #[test]
+    fn causes_are_shown_once() {
+        let cause = "x".parse::<u8>().unwrap_err();
+        let text = whole_text(&Shown(Outer(cause)));
+        assert_eq!(text, "file.h5: cannot read: invalid digit found in string");
+    }
+
+    #[test]
+    fn the_command_line_contradicts_itself_nowhere() {
+        use clap::CommandFactory;
+        Args::command().debug_assert();
     }
 }

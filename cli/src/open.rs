@@ -8,11 +8,22 @@ use crate::error::Result;
 use crate::model::Objects;
 use crate::value::Resolve;
 
-/// Opens a file for reading, whether another process is writing it or not.
+/// Opens a file for a look at what it holds now, whether another process is writing it or not.
 ///
 /// # Errors
 /// [`crate::error::Error::File`] that names the file and the reason.
 pub fn for_reading(path: &Path) -> Result<File> {
+    match File::open(path) {
+        Err(error) if error.is_in_use() => for_following(path),
+        opened => Ok(opened?),
+    }
+}
+
+/// Opens a file that another process may be writing, to follow it.
+///
+/// # Errors
+/// [`crate::error::Error::File`] that names the file and the reason.
+pub fn for_following(path: &Path) -> Result<File> {
     Ok(File::options().swmr_read().open(path)?)
 }
 

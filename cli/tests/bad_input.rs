@@ -1,5 +1,4 @@
 //! What is no HDF5 file, or not the whole of one.
-#![cfg(feature = "files")]
 
 mod common;
 

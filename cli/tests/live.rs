@@ -1,5 +1,4 @@
 //! `stress` and `demo`, for a short time.
-#![cfg(feature = "files")]
 
 mod common;
 

@@ -1,5 +1,4 @@
 //! `record`, and what the other commands and h5py say of what it wrote.
-#![cfg(feature = "files")]
 
 mod common;
 
@@ -23,7 +22,7 @@ fn csv_becomes_rows_of_inferred_types() {
     let csv = b"t,value,ok,label\n1,0.5,true,a\n2,,false,\"b,c\"\n3,-1e9,true,\n";
     text(&run_with(&["record", &name, "log/rows"], csv));
     let listed = text(&run(&["ls", &name]));
-    assert_eq!(listed.lines().nth(1).unwrap().trim_end(), "/log          group");
+    assert_eq!(listed.lines().nth(1).unwrap().trim_end(), "/log       group");
     assert!(
         listed.contains("compound(25){t@0:i64le,value@8:f64le,ok@16:enum<i8>{FALSE=0,TRUE=1},label@17:str(8,nullpad,utf8)}  [3]/[inf]  chunked["),
         "{listed}"

@@ -91,7 +91,7 @@ impl Demo {
 
     /// Follows the file like any other reader, and draws what it sees.
     fn show(&self, path: &Path, troupe: &mut Troupe, interrupted: &AtomicBool) -> Result<()> {
-        let file = open::for_reading(path)?;
+        let file = open::for_following(path)?;
         let dataset = file.dataset(DATASET)?;
         let mut screen = Screen::of_terminal();
         let interval = Duration::from_millis(if screen.is_some() { 100 } else { 1000 });
@@ -146,7 +146,12 @@ impl Demo {
         }
         out.line(format_args!("rows written      {written}"))?;
         for (i, (work, _)) in readers.iter().enumerate() {
-            out.line(format_args!("seen by reader {}  {}, and {} of them twice", i + 1, work.rows, work.rereads))?;
+            out.line(format_args!(
+                "seen by reader {}  {}, and {} times one of them again",
+                i + 1,
+                work.rows,
+                work.rereads
+            ))?;
         }
         if let (Some(median), Some(worst)) = (median, worst) {
             let (median, worst) = (duration_text(median), duration_text(worst));

@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
 
     /// Opens the file and follows it for a while; whether that was to the end.
     fn session(&mut self, stop: &AtomicBool) -> Result<bool, Failure> {
-        let file = open::for_reading(&self.path).map_err(Failure::File)?;
+        let file = open::for_following(&self.path).map_err(Failure::File)?;
         self.work.opens += 1;
         let datasets = self.datasets(&file)?;
         let reopen = Instant::now() + REOPEN;

@@ -61,7 +61,7 @@ impl Watch {
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
         let interrupted = interruption();
-        let file = open::for_reading(&self.file)?;
+        let file = open::for_following(&self.file)?;
         let dataset = file.dataset(&self.path)?;
         let until = self.seconds.map(|s| Instant::now() + Duration::from_secs_f64(s));
         if self.json {
