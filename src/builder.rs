@@ -206,6 +206,12 @@ impl DatasetBuilder {
         Ok(dataset)
     }
 
+    #[cfg(feature = "ndarray")]
+    pub(crate) fn shape_or(mut self, dims: &[u64]) -> Self {
+        self.dims.get_or_insert_with(|| dims.into());
+        self
+    }
+
     fn dataspace(&self) -> Result<Dataspace, ErrorKind> {
         Ok(match (&self.dims, &self.max) {
             _ if self.null => Dataspace::Null,

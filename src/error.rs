@@ -63,6 +63,14 @@ pub enum ErrorKind {
         /// Values given.
         values: u64,
     },
+    /// An array has a shape that does not fit.
+    #[error("an array of shape {array:?} does not fit {dataset:?}")]
+    Array {
+        /// The shape of the array; zeros if only its rank is known.
+        array: Vec<usize>,
+        /// The shape of the dataset or the selection.
+        dataset: Vec<usize>,
+    },
     /// The dataset has no dimension along which it could grow.
     #[error("the dataset has no dimension along which it can grow")]
     CannotGrow,

@@ -18,6 +18,8 @@
 #[cfg(test)]
 extern crate self as h5live;
 
+#[cfg(feature = "ndarray")]
+mod array;
 mod attribute;
 mod builder;
 mod convert;

@@ -62,7 +62,7 @@ impl Dataset {
         }
     }
 
-    fn growing_axis(&self) -> Option<usize> {
+    pub(crate) fn growing_axis(&self) -> Option<usize> {
         let (shape, max) = (self.shape().ok()?, self.max_shape().ok()?);
         if shape.first().zip(max.first()).is_some_and(|(now, max)| max > now) {
             return Some(0);

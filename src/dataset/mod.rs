@@ -18,8 +18,8 @@ use std::sync::Arc;
 use h5live_model::{DatasetSpec, Datatype, ObjectId, Selected, StoredChunk};
 
 pub(crate) use self::cache::ChunkCache;
-use self::core::View;
 pub(crate) use self::core::{Core, Failure};
+use self::core::{Dims, View};
 pub use self::follow::Follow;
 use self::read::{Reader, buffer};
 use self::sides::{Input, Raw, RawMut, Values};
@@ -161,15 +161,25 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::read_into`].
     pub fn read_slice<T: H5Type>(&self, selection: impl Select) -> Result<Vec<T>> {
+        Ok(self.read_with_dims(&selection)?.0)
+    }
+
+    /// The elements of a selection, and its shape.
+    pub(crate) fn read_with_dims<T: H5Type>(&self, selection: &impl Select) -> Result<(Vec<T>, Dims)> {
         self.run(|| {
             let view = self.core.view()?;
-            let selected = self.select(&view, &selection)?;
+            let selected = self.select(&view, selection)?;
             let elements = selected.elements();
             let values = usize::try_from(elements).ok().and_then(T::buffer);
             let mut values = values.ok_or(ErrorKind::TooLarge(elements.saturating_mul(size_of::<T>() as u64)))?;
             self.read_values(&view, &selected, &mut values)?;
-            Ok(values)
+            Ok((values, selected.dims()))
         })
+    }
+
+    #[cfg(feature = "ndarray")]
+    pub(crate) fn selected_dims(&self, selection: &impl Select) -> Result<Dims> {
+        self.run(|| Ok(self.select(&self.core.view()?, selection)?.dims()))
     }
 
     /// Reads the elements of a selection into a buffer that has a place for each.

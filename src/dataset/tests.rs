@@ -100,3 +100,43 @@ fn errors_name_the_file_the_object_and_the_cause() {
     assert!(file.dataset("round").unwrap_err().to_string().contains("more than 16 soft and external links"));
     assert_eq!(data.read_slice::<u8>(Selection::None).unwrap(), []);
 }
+
+#[test]
+fn a_live_file_is_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.h5");
+    let writer = File::create(&path).unwrap();
+    let frames =
+        writer.new_dataset::<u16>().growing(&[4, 5]).chunk(&[3, 4, 5]).shuffle().deflate(2).create("frames").unwrap();
+    let times = writer.new_dataset::<f64>().growing(&[]).chunk(&[16]).create("log/times").unwrap();
+    writer.start_swmr().unwrap();
+    let followers: Vec<_> = (0..2)
+        .map(|_| {
+            let reader = File::options().swmr_read().open(&path).unwrap();
+            std::thread::spawn(move || {
+                let frames = reader.dataset("frames").unwrap();
+                let times = reader.dataset("log/times").unwrap();
+                let mut rows = 0;
+                for frame in frames.follow::<u16>().rows_one_by_one() {
+                    assert_eq!(frame.unwrap(), vec![rows as u16; 20]);
+                    rows += 1;
+                }
+                let last: Vec<f64> = times.follow::<f64>().flat_map(Result::unwrap).collect();
+                (rows, last)
+            })
+        })
+        .collect();
+    for i in 0..400u16 {
+        frames.append(&[i; 20]).unwrap();
+        times.append(&[f64::from(i)]).unwrap();
+        if i % 3 == 0 {
+            writer.flush().unwrap();
+        }
+    }
+    writer.close().unwrap();
+    for follower in followers {
+        let (rows, times) = follower.join().unwrap();
+        assert_eq!(rows, 400);
+        assert_eq!(times, (0..400).map(f64::from).collect::<Vec<_>>());
+    }
+}

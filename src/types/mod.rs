@@ -2,6 +2,8 @@
 
 mod array;
 mod boolean;
+#[cfg(feature = "half")]
+mod half;
 mod number;
 mod strings;
 mod varlen;

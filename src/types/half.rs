@@ -1,0 +1,127 @@
+//! Floats of 16 bits (feature `half`).
+
+use h5live_model::{ByteOrder, Datatype, Float};
+use half::{bf16, f16};
+
+use super::{H5Type, Heap};
+use crate::convert::{ConvertError, NumberPlan, class};
+
+/// How a float of 16 bits is converted.
+#[derive(Debug, Clone)]
+pub struct HalfCode(NumberPlan);
+
+fn brain_float(order: ByteOrder) -> Datatype {
+    Datatype::Float(Float {
+        size: 2,
+        order,
+        precision: 16,
+        sign_position: 15,
+        exponent_position: 7,
+        exponent_size: 8,
+        mantissa_size: 7,
+        exponent_bias: 127,
+        ..Float::default()
+    })
+}
+
+fn half_float(order: ByteOrder) -> Datatype {
+    Datatype::float(2, order).unwrap_or_default()
+}
+
+macro_rules! half {
+    ($($t:ident $datatype:ident)*) => {$(
+        impl H5Type for $t {
+            type Decoder = HalfCode;
+            type Encoder = HalfCode;
+
+            fn datatype() -> Datatype {
+                $datatype(ByteOrder::Little)
+            }
+
+            fn placeholder() -> Self {
+                $t::ZERO
+            }
+
+            fn decoder(file: &Datatype) -> Result<HalfCode, ConvertError> {
+                let plan = NumberPlan::new(file, &$datatype(ByteOrder::NATIVE));
+                plan.ok_or(ConvertError::Class { file: class(file), memory: stringify!($t) })?.map(HalfCode)
+            }
+
+            fn decode(
+                decoder: &HalfCode,
+                element: &[u8],
+                into: &mut Self,
+                heap: Heap<'_>,
+            ) -> Result<(), ConvertError> {
+                Self::decode_slice(decoder, element, 0, std::slice::from_mut(into), heap)
+            }
+
+            fn decode_slice(
+                decoder: &HalfCode,
+                elements: &[u8],
+                _size: usize,
+                into: &mut [Self],
+                _heap: Heap<'_>,
+            ) -> Result<(), ConvertError> {
+                let expected = into.len().saturating_mul(decoder.0.input_size());
+                if elements.len() != expected {
+                    return Err(ConvertError::Truncated { expected, found: elements.len() });
+                }
+                decoder.0.run(elements, bytemuck::cast_slice_mut(into));
+                Ok(())
+            }
+
+            fn decode_in_place<'a>(decoder: &HalfCode, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
+                decoder.0.is_copy().then(|| bytemuck::cast_slice_mut(into))
+            }
+
+            fn encoder(file: &Datatype) -> Result<HalfCode, ConvertError> {
+                let plan = NumberPlan::new(&$datatype(ByteOrder::NATIVE), file);
+                plan.ok_or(ConvertError::Class { file: class(file), memory: stringify!($t) })?.map(HalfCode)
+            }
+
+            fn encode(&self, encoder: &HalfCode, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+                Self::encode_slice(encoder, std::slice::from_ref(self), element, 0, heap)
+            }
+
+            fn encode_slice(
+                encoder: &HalfCode,
+                values: &[Self],
+                elements: &mut [u8],
+                _size: usize,
+                _heap: Heap<'_>,
+            ) -> Result<(), ConvertError> {
+                let expected = values.len().saturating_mul(encoder.0.output_size());
+                if elements.len() != expected {
+                    return Err(ConvertError::Truncated { expected, found: elements.len() });
+                }
+                encoder.0.run(bytemuck::cast_slice(values), elements);
+                Ok(())
+            }
+
+            fn encode_in_place<'a>(encoder: &HalfCode, values: &'a [Self]) -> Option<&'a [u8]> {
+                encoder.0.is_copy().then(|| bytemuck::cast_slice(values))
+            }
+        }
+    )*};
+}
+
+half! { f16 half_float bf16 brain_float }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::File;
+
+    #[test]
+    fn halves_come_back_and_convert() {
+        let file = File::in_memory();
+        let values: Vec<f16> = [0.0, 1.5, -2.25, 65504.0, 1e-7].map(f16::from_f64).into();
+        let data = file.new_dataset::<f16>().create_with("f16", &values).unwrap();
+        assert_eq!(data.read::<f16>().unwrap(), values);
+        let wide: Vec<f32> = values.iter().map(|x| x.to_f32()).collect();
+        assert_eq!(data.read::<f32>().unwrap(), wide);
+        let brain = file.new_dataset::<bf16>().create_with("bf16", &wide).unwrap();
+        assert_eq!(brain.read::<bf16>().unwrap()[..3], [0.0, 1.5, -2.25].map(bf16::from_f64));
+    }
+}
