@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::model::{DatasetSpec, Dataspace, Datatype, FillValue, ObjectId, Objects, ReferenceKind, Selection};
+use crate::model::{DatasetSpec, Dataspace, Datatype, FillValue, Layout, ObjectId, Objects, ReferenceKind, Selection};
 use crate::value::hex;
 
 use super::canonical::{CanonicalError, Places, Plan};
@@ -13,7 +13,7 @@ use super::walk::{Entry, Listing};
 /// Values above this many bytes are not hashed.
 const SKIP_BYTES: u64 = 4 << 30;
 /// Values are read in blocks of about this many bytes.
-const BLOCK_BYTES: u64 = 16 << 20;
+const BLOCK_BYTES: u64 = 64 << 20;
 
 /// Reads the stored elements of a dataset under a selection; `None` if they cannot be read.
 pub type ReadValues<'a> = &'a dyn Fn(ObjectId, &Selection) -> Option<Vec<u8>>;
@@ -71,7 +71,11 @@ impl<'a> Renderer<'a> {
 
     fn hash_dataset(&self, id: ObjectId, spec: &DatasetSpec) -> String {
         hash(&spec.datatype, &spec.dataspace, |plan, sha| {
-            for selection in blocks(spec.dataspace.dims(), u64::from(spec.datatype.size()), BLOCK_BYTES) {
+            let chunk = match &spec.layout {
+                Layout::Chunked(dims) => dims.as_slice(),
+                _ => &[],
+            };
+            for selection in blocks(spec.dataspace.dims(), chunk, u64::from(spec.datatype.size()), BLOCK_BYTES) {
                 let stored = (self.read)(id, &selection)?;
                 sha.update(&plan.stream(&stored, self).ok()?);
             }
@@ -110,8 +114,9 @@ fn hash(datatype: &Datatype, space: &Dataspace, feed: impl FnOnce(&Plan, &mut Sh
     hex(&sha.finalize())
 }
 
-/// Selections that cover `dims` (`[rank]`, elements) in row-major order, each of about `block` bytes.
-fn blocks(dims: &[u64], element: u64, block: u64) -> Vec<Selection> {
+/// Selections that cover `dims` (`[rank]`, elements) in row-major order, each of about `block` bytes, and of whole
+/// chunks of the dimensions `chunk` where that is possible.
+fn blocks(dims: &[u64], chunk: &[u64], element: u64, block: u64) -> Vec<Selection> {
     // The dimension to cut: what lies behind it is small enough to be taken whole.
     let mut inner = element.max(1);
     let mut cut = dims.len().saturating_sub(1);
@@ -125,6 +130,10 @@ fn blocks(dims: &[u64], element: u64, block: u64) -> Vec<Selection> {
         return vec![Selection::All];
     };
     let step = (block / inner).max(1).min(*length);
+    let step = match chunk.get(cut) {
+        Some(rows) if *rows > 0 && step > *rows && step < *length => step - step % rows,
+        _ => step,
+    };
     if outer.is_empty() && step == *length {
         return vec![Selection::All];
     }

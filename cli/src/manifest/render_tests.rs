@@ -149,7 +149,7 @@ fn blocks_cover_everything_once_and_in_order() {
             Selection::Hyperslab(slab) => (slab.start.to_vec(), slab.block.to_vec()),
             _ => (vec![], vec![]),
         };
-        blocks(dims, 2, block).into_iter().map(slab).collect()
+        blocks(dims, &[], 2, block).into_iter().map(slab).collect()
     };
     assert_eq!(covered(&[], 100), [(vec![], vec![])]);
     assert_eq!(covered(&[3, 4], 24), [(vec![], vec![])]);
@@ -157,4 +157,17 @@ fn blocks_cover_everything_once_and_in_order() {
     let rows = [(vec![0, 0], vec![1, 3]), (vec![0, 3], vec![1, 1]), (vec![1, 0], vec![1, 3]), (vec![1, 3], vec![1, 1])];
     assert_eq!(covered(&[2, 4], 6), rows);
     assert_eq!(covered(&[2], 1), [(vec![0], vec![1]), (vec![1], vec![1])]);
+}
+
+#[test]
+fn blocks_are_of_whole_chunks_where_that_is_possible() {
+    let lengths = |dims: &[u64], chunk: &[u64], block| -> Vec<u64> {
+        let length = |selection| match selection {
+            Selection::Hyperslab(slab) => slab.block[0],
+            _ => 0,
+        };
+        blocks(dims, chunk, 1, block).into_iter().map(length).collect()
+    };
+    assert_eq!(lengths(&[10, 4], &[3, 4], 28), [6, 4]);
+    assert_eq!(lengths(&[10, 4], &[9, 4], 28), [7, 3], "a chunk is larger than a block");
 }
