@@ -179,6 +179,59 @@ impl Selected {
         !matches!(self.kind, Kind::Points(_)) && whole == Some(self.elements)
     }
 
+    /// The smallest box that has all elements: its first indices, and one past its last ones (`[rank]`). `None` if
+    /// there are no elements.
+    pub fn bounds(&self) -> Option<(SmallVec<[u64; 4]>, SmallVec<[u64; 4]>)> {
+        if self.elements == 0 {
+            return None;
+        }
+        if let Kind::Regular(regular) = &self.kind {
+            return Some(regular.bounds());
+        }
+        let strides = strides(&self.extent);
+        let (mut lo, mut hi) = (self.extent.clone(), Dims::from_elem(0, self.extent.len()));
+        self.for_each_run(|run| {
+            // A run of a union stays in one row.
+            for (dim, stride) in strides.iter().enumerate() {
+                let size = self.extent[dim];
+                let (first, last) = (run.at / stride % size, (run.at + run.len - 1) / stride % size);
+                lo[dim] = lo[dim].min(first);
+                hi[dim] = hi[dim].max(last + 1);
+            }
+        });
+        Some((lo, hi))
+    }
+
+    /// Of two selections whose elements stand for each other in their order: those of the first one that lie in a box
+    /// (from `lo` to before `hi`, both `[rank]`), and those of the second one that they stand for.
+    ///
+    /// `None` if both are not hyperslabs of the same shape. Dimensions of one element do not count, and where one of
+    /// the two has more at its end, that is left out.
+    pub fn restrict(&self, other: &Selected, lo: &[u64], hi: &[u64]) -> Option<(Selected, Selected)> {
+        let (Kind::Regular(ours), Kind::Regular(theirs)) = (&self.kind, &other.kind) else { return None };
+        let (ours, theirs) = ours.restrict(theirs, lo, hi)?;
+        let (our_elements, their_elements) = (ours.elements().ok()?, theirs.elements().ok()?);
+        let ours = Selected { extent: self.extent.clone(), elements: our_elements, kind: Kind::Regular(ours) };
+        let theirs = Selected { extent: other.extent.clone(), elements: their_elements, kind: Kind::Regular(theirs) };
+        (our_elements == their_elements).then_some((ours, theirs))
+    }
+
+    /// Calls `each` with the places here and there of the elements that two selections of one extent share: runs of
+    /// `(place here, place there, elements)`. The other one has no element twice.
+    pub fn for_each_shared(&self, other: &Selected, mut each: impl FnMut(u64, u64, u64)) {
+        let mut theirs = Vec::new();
+        other.for_each_run(|run| theirs.push(run));
+        theirs.sort_unstable_by_key(|run| run.at);
+        self.for_each_run(|run| {
+            let end = run.at + run.len;
+            let first = theirs.partition_point(|other| other.at + other.len <= run.at);
+            for other in theirs[first..].iter().take_while(|other| other.at < end) {
+                let (from, to) = (run.at.max(other.at), end.min(other.at + other.len));
+                each(run.place + (from - run.at), other.place + (from - other.at), to - from);
+            }
+        });
+    }
+
     /// Cuts the selection by the chunks of a grid of the same rank.
     pub fn cut<'a>(&'a self, grid: &'a ChunkGrid) -> Cut<'a> {
         let order = match &self.kind {

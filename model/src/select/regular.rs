@@ -7,12 +7,15 @@ use smallvec::SmallVec;
 use super::{Dims, Run, SelectionError, strides};
 use crate::{ChunkCoord, ChunkGrid, Hyperslab, UNLIMITED};
 
-/// The indices selected along one dimension. The `p`-th of them is `start + p / block * stride + p % block`.
+/// The indices selected along one dimension. The `p`-th of them is `start + q / block * stride + q % block`, where `q`
+/// is `p + skip`.
 #[derive(Debug, Clone)]
 struct Pattern {
     start: u64,
     stride: u64,
     block: u64,
+    /// Indices of the pattern that come before the first selected one.
+    skip: u64,
     /// Number of indices; the last block may be cut short.
     len: u64,
 }
@@ -20,30 +23,35 @@ struct Pattern {
 impl Pattern {
     fn new(dim: usize, start: u64, stride: u64, count: u64, block: u64, extent: u64) -> Result<Self, SelectionError> {
         if count == 0 || block == 0 {
-            return Ok(Pattern { start: 0, stride: 1, block: 1, len: 0 });
+            return Ok(Pattern { start: 0, stride: 1, block: 1, skip: 0, len: 0 });
         }
         let out = |end| SelectionError::OutOfBounds { dim, end, extent };
         if count > 1 && (stride < block || stride == 0) {
             return Err(SelectionError::Overlap { dim, stride, block });
         }
         if count == UNLIMITED || block == UNLIMITED {
-            let pattern = Pattern { start, stride: stride.max(block), block, len: UNLIMITED };
+            let pattern = Pattern { start, stride: stride.max(block), block, skip: 0, len: UNLIMITED };
             return Ok(Pattern { len: pattern.before(extent), ..pattern });
         }
         if count == 1 || stride == block {
             let len = count.checked_mul(block).ok_or(out(u64::MAX))?;
             let end = start.saturating_add(len);
-            return if end > extent { Err(out(end)) } else { Ok(Pattern { start, stride: len, block: len, len }) };
+            return if end > extent {
+                Err(out(end))
+            } else {
+                Ok(Pattern { start, stride: len, block: len, skip: 0, len })
+            };
         }
         let last = (count - 1).checked_mul(stride).and_then(|n| n.checked_add(start)).ok_or(out(u64::MAX))?;
         let end = last.saturating_add(block);
         if end > extent {
             return Err(out(end));
         }
-        Ok(Pattern { start, stride, block, len: count * block })
+        Ok(Pattern { start, stride, block, skip: 0, len: count * block })
     }
 
     fn index(&self, p: u64) -> u64 {
+        let p = p + self.skip;
         self.start + p / self.block * self.stride + p % self.block
     }
 
@@ -51,7 +59,8 @@ impl Pattern {
     fn before(&self, index: u64) -> u64 {
         let Some(from_start) = index.checked_sub(self.start) else { return 0 };
         let blocks = from_start / self.stride;
-        (blocks.saturating_mul(self.block)).saturating_add((from_start % self.stride).min(self.block)).min(self.len)
+        let before = blocks.saturating_mul(self.block).saturating_add((from_start % self.stride).min(self.block));
+        before.saturating_sub(self.skip).min(self.len)
     }
 
     /// The positions of the selected indices in `lo..hi`.
@@ -61,7 +70,17 @@ impl Pattern {
 
     /// Whether the positions are of one block.
     fn is_segment(&self, positions: &Range<u64>) -> bool {
-        positions.is_empty() || positions.start / self.block == (positions.end - 1) / self.block
+        let block = |p: u64| (p + self.skip) / self.block;
+        positions.is_empty() || block(positions.start) == block(positions.end - 1)
+    }
+
+    /// The pattern of some of the indices.
+    fn part(&self, positions: Range<u64>) -> Pattern {
+        Pattern {
+            skip: self.skip + positions.start,
+            len: positions.end.saturating_sub(positions.start),
+            ..self.clone()
+        }
     }
 }
 
@@ -84,7 +103,7 @@ pub(super) struct Regular {
 
 impl Regular {
     pub(super) fn whole(extent: &[u64]) -> Self {
-        let pattern = |n: &u64| Pattern { start: 0, stride: (*n).max(1), block: (*n).max(1), len: *n };
+        let pattern = |n: &u64| Pattern { start: 0, stride: (*n).max(1), block: (*n).max(1), skip: 0, len: *n };
         Regular { patterns: extent.iter().map(pattern).collect() }
     }
 
@@ -173,7 +192,7 @@ impl Regular {
             let (pattern, range) = (&self.patterns[inner], &positions[inner]);
             let mut from = range.start;
             while from < range.end {
-                let len = (pattern.block - from % pattern.block).min(range.end - from);
+                let len = (pattern.block - (from + pattern.skip) % pattern.block).min(range.end - from);
                 each(Run {
                     at: at[inner] + (pattern.index(from) - lo[inner]) * chunk_strides[inner],
                     place: place[inner] + from * place_strides[inner],
@@ -193,6 +212,41 @@ impl Regular {
             }
             changed = dim;
         }
+    }
+
+    /// The first and one past the last index of each dimension.
+    pub(super) fn bounds(&self) -> (Dims, Dims) {
+        let ends = |pattern: &Pattern| (pattern.index(0), pattern.index(pattern.len - 1) + 1);
+        self.patterns.iter().map(ends).unzip()
+    }
+
+    /// Of two selections whose elements stand for each other, those that lie in a box in the first one, and what they
+    /// stand for. `None` if the two do not have the same shape, but for dimensions of one element and what one of them
+    /// has more at the end.
+    pub(super) fn restrict(&self, other: &Regular, lo: &[u64], hi: &[u64]) -> Option<(Regular, Regular)> {
+        let long = |regular: &Regular| {
+            (0..regular.patterns.len()).filter(|i| regular.patterns[*i].len != 1).collect::<Vec<_>>()
+        };
+        let pairs: Vec<(usize, usize)> = if self.patterns.len() == other.patterns.len() {
+            (0..self.patterns.len()).map(|dim| (dim, dim)).collect()
+        } else {
+            let (ours, theirs) = (long(self), long(other));
+            if ours.len() != theirs.len() {
+                return None;
+            }
+            ours.into_iter().zip(theirs).collect()
+        };
+        let (mut ours, mut theirs) = (self.clone(), other.clone());
+        for (dim, pattern) in self.patterns.iter().enumerate() {
+            let mut positions = pattern.within(lo[dim], hi[dim]);
+            if let Some((_, there)) = pairs.iter().find(|(here, _)| *here == dim) {
+                positions.end = positions.end.min(other.patterns[*there].len);
+                positions.start = positions.start.min(positions.end);
+                theirs.patterns[*there] = other.patterns[*there].part(positions.clone());
+            }
+            ours.patterns[dim] = pattern.part(positions);
+        }
+        Some((ours, theirs))
     }
 
     pub(super) fn chunks<'a>(&'a self, grid: &'a ChunkGrid) -> Chunks<'a> {

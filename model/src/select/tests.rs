@@ -151,6 +151,60 @@ proptest! {
     }
 }
 
+fn pairs() -> impl Strategy<Value = (Selection, Selection, Vec<u64>)> {
+    (1usize..4).prop_flat_map(dims).prop_flat_map(|(extent, _)| {
+        let any = || prop_oneof![Just(Selection::All), hyperslab(&extent), blocks(&extent), points(&extent)];
+        (any(), prop_oneof![Just(Selection::All), hyperslab(&extent), blocks(&extent)], Just(extent.clone()))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    #[test]
+    fn shared_elements_are_those_of_the_slow_way((a, b, extent) in pairs()) {
+        let (all_a, all_b) = (naive(&a, &extent), naive(&b, &extent));
+        let mut want = Vec::new();
+        for (here, at) in all_a.iter().enumerate() {
+            want.extend(all_b.iter().position(|other| other == at).map(|there| (here as u64, there as u64)));
+        }
+        let (a, b) = (a.on(&extent).unwrap(), b.on(&extent).unwrap());
+        let mut got = Vec::new();
+        a.for_each_shared(&b, |here, there, len| got.extend((0..len).map(|i| (here + i, there + i))));
+        got.sort_unstable();
+        prop_assert_eq!(got, want);
+        let bounds = |dim: usize| Some((all_a.iter().map(|at| at[dim]).min()?, all_a.iter().map(|at| at[dim]).max()? + 1));
+        let want: Option<Vec<_>> = (0..extent.len()).map(bounds).collect();
+        let got = a.bounds().map(|(lo, hi)| lo.into_iter().zip(hi).collect::<Vec<_>>());
+        prop_assert_eq!(got, want);
+    }
+
+    #[test]
+    fn a_part_of_a_pair_stays_paired((a, extent, lo, hi) in (1usize..4).prop_flat_map(dims).prop_flat_map(|(extent, _)| {
+        let corner = prop::collection::vec(0u64..9, extent.len());
+        (hyperslab(&extent), Just(extent), corner.clone(), corner)
+    })) {
+        let source_dims = naive_shape(&a, &extent);
+        let target = a.on(&extent).unwrap();
+        let source = Selection::All.on(&source_dims).unwrap();
+        let (ours, theirs) = target.restrict(&source, &lo, &hi).unwrap();
+        let (all, mut want) = (naive(&a, &extent), Vec::new());
+        for (i, at) in all.iter().enumerate() {
+            if at.iter().zip(&lo).zip(&hi).all(|((at, lo), hi)| at >= lo && at < hi) {
+                want.push((linear(at, &extent), i as u64));
+            }
+        }
+        let (mut here, mut there) = (Vec::new(), Vec::new());
+        ours.for_each_run(|run| here.extend(run.at..run.at + run.len));
+        theirs.for_each_run(|run| there.extend(run.at..run.at + run.len));
+        prop_assert_eq!(here.into_iter().zip(there).collect::<Vec<_>>(), want);
+    }
+}
+
+fn naive_shape(selection: &Selection, extent: &[u64]) -> Vec<u64> {
+    selection.on(extent).unwrap().dims().to_vec()
+}
+
 #[test]
 fn takes_whole_rows_as_one_run() {
     let selected = Selection::block(&[1, 0, 0], &[3, 4, 5]).on(&[10, 4, 5]).unwrap();
