@@ -3,7 +3,7 @@
 use h5live_filters::Target;
 use h5live_model::{
     AllocationTime, DatasetSpec, Dataspace, Datatype, Fill, FillTime, FillValue, FilterSpec, Layout, ObjectSpec, Shape,
-    UNLIMITED,
+    UNLIMITED, VirtualSource,
 };
 
 use crate::error::ErrorKind;
@@ -58,6 +58,7 @@ enum LayoutChoice {
     Compact,
     Contiguous,
     Chunked(Vec<u64>),
+    Virtual(Vec<VirtualSource>),
 }
 
 impl DatasetBuilder {
@@ -121,6 +122,12 @@ impl DatasetBuilder {
     /// Elements are stored in one run.
     pub fn contiguous(mut self) -> Self {
         self.layout = LayoutChoice::Contiguous;
+        self
+    }
+
+    /// Elements stand in other datasets, piece by piece; where pieces overlap, the later one counts.
+    pub fn sources(mut self, sources: Vec<VirtualSource>) -> Self {
+        self.layout = LayoutChoice::Virtual(sources);
         self
     }
 
@@ -234,6 +241,7 @@ impl DatasetBuilder {
         let layout = match layout {
             LayoutChoice::Chunked(dims) => Layout::Chunked(dims),
             LayoutChoice::Compact => Layout::Compact,
+            LayoutChoice::Virtual(sources) => Layout::Virtual(sources),
             LayoutChoice::Automatic if chunked && dataspace.rank() > 0 => {
                 Layout::Chunked(guess_chunk(dataspace.dims(), dataspace.max(), datatype.size().into()))
             }

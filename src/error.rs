@@ -3,7 +3,7 @@
 use std::fmt;
 
 use h5live_filters as filters;
-use h5live_model::{self as model, ChunkCoord, SelectionError};
+use h5live_model::{self as model, ChunkCoord, Name, SelectionError};
 
 use crate::convert::ConvertError;
 
@@ -47,6 +47,15 @@ pub enum ErrorKind {
     /// A link of a class that cannot be followed.
     #[error("a link of user-defined class {0} cannot be followed")]
     UserDefinedLink(u8),
+    /// The file that an external link leads to is not there.
+    #[error("there is no file {0:?}, to which a link leads")]
+    NoExternalFile(Name),
+    /// Another file, to which a link or a virtual dataset leads, failed.
+    #[error(transparent)]
+    OtherFile(Box<Error>),
+    /// A virtual dataset is made of itself, or of more than [`MAX_LINKS`](crate::MAX_LINKS) layers.
+    #[error("a virtual dataset of more than {} layers of virtual datasets", crate::MAX_LINKS)]
+    TooManyLayers,
     /// A buffer has another number of elements than the selection.
     #[error("the selection has {expected} elements, the buffer {found}")]
     Length {

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::memory::MemoryStore;
 use h5live_model::{ObjectId, Objects};
 use parking_lot::Mutex;
 
+use crate::beside::Family;
 use crate::dataset::{ChunkCache, Core};
 use crate::error::ErrorKind;
 use crate::types::Heap;
@@ -41,6 +42,11 @@ pub(crate) struct Shared {
     pub(crate) name: String,
     pub(crate) options: Options,
     pub(crate) cache: ChunkCache,
+    /// Where the file is, if it was opened at a location.
+    pub(crate) location: Option<PathBuf>,
+    pub(crate) family: Arc<Family>,
+    /// Files that this one led to: open as long as it is.
+    pub(crate) others: Mutex<Vec<File>>,
     datasets: Mutex<HashMap<ObjectId, Arc<Core>>>,
 }
 
@@ -77,8 +83,27 @@ impl File {
     }
 
     pub(crate) fn new(store: Arc<dyn Objects>, name: String, options: Options) -> File {
+        File::opened(store, name, options, None, Arc::default())
+    }
+
+    pub(crate) fn opened(
+        store: Arc<dyn Objects>,
+        name: String,
+        options: Options,
+        location: Option<PathBuf>,
+        family: Arc<Family>,
+    ) -> File {
         let cache = ChunkCache::new(options.chunk_cache);
-        File { shared: Arc::new(Shared { store, name, options, cache, datasets: Mutex::default() }) }
+        let (others, datasets) = (Mutex::default(), Mutex::default());
+        let shared = Arc::new(Shared { store, name, options, cache, location, family, others, datasets });
+        if let Some(location) = &shared.location {
+            shared.family.join(location, &shared);
+        }
+        File { shared }
+    }
+
+    pub(crate) fn from_shared(shared: Arc<Shared>) -> File {
+        File { shared }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -213,6 +238,7 @@ impl Shared {
     fn close(&self) -> Result<()> {
         let cores: Vec<_> = std::mem::take(&mut *self.datasets.lock()).into_values().collect();
         let written = cores.iter().try_for_each(|core| core.write_out(self));
+        self.others.lock().clear();
         let closed = self.store.close();
         written.map_err(|failure| failure.named(&self.name, None))?;
         closed.map_err(|error| Error::new(&self.name, None, error))

@@ -21,6 +21,7 @@ extern crate self as h5live;
 #[cfg(feature = "ndarray")]
 mod array;
 mod attribute;
+mod beside;
 mod builder;
 mod convert;
 mod dataset;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use h5live_filters::Registry;
 
+use crate::beside::Family;
 use crate::{File, Result, open};
 
 /// What a session may do.
@@ -147,10 +148,13 @@ impl Options {
     /// # Errors
     /// [`ErrorKind::Open`](crate::ErrorKind::Open) that names the file and the reason.
     pub fn open(&self, location: impl AsRef<Path>) -> Result<File> {
-        let location = location.as_ref();
+        self.open_in(location.as_ref(), Arc::default())
+    }
+
+    pub(crate) fn open_in(&self, location: &Path, family: Arc<Family>) -> Result<File> {
         let name = location.display().to_string();
         let store = open::open(location, self).map_err(|error| crate::Error::new(&name, None, error))?;
-        Ok(File::new(store, name, self.clone()))
+        Ok(File::opened(store, name, self.clone(), Some(location.to_owned()), family))
     }
 }
 

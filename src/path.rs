@@ -2,6 +2,7 @@
 
 use h5live_model::{self as model, LinkTarget, Name, ObjectId, ObjectKind};
 
+use crate::beside::{self, Prefix};
 use crate::error::ErrorKind;
 use crate::{Error, File};
 
@@ -56,7 +57,12 @@ fn walk(file: &File, group: ObjectId, path: &[u8], links: &mut usize) -> Result<
         (file, id) = match target {
             LinkTarget::Soft(path) => walk(&file, id, path.as_bytes(), links)?,
             LinkTarget::UserDefined { class, .. } => return Err(ErrorKind::UserDefinedLink(class)),
-            LinkTarget::External { .. } => return Err(ErrorKind::Unsupported("an external link")),
+            LinkTarget::External { file: name, path } => {
+                let other = beside::open(&file, &name, Prefix::ExternalLink);
+                let other = other.map_err(|error| ErrorKind::OtherFile(Box::new(error)))?;
+                let other = other.ok_or(ErrorKind::NoExternalFile(name))?;
+                walk(&other, other.store().root(), path.as_bytes(), links)?
+            }
             LinkTarget::Hard(target) => (file, target),
         };
     }

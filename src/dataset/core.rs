@@ -24,6 +24,8 @@ pub(crate) struct Core {
     /// Held by the one that changes elements or the extent.
     pub(super) writer: Mutex<()>,
     pub(super) stage: Mutex<Stage>,
+    /// The extent of a virtual dataset, which follows from its sources.
+    pub(super) virtual_extent: Mutex<Option<Dims>>,
     /// Counts what may make a decoded chunk outdated.
     pub(super) changes: AtomicU64,
 }
@@ -44,7 +46,7 @@ impl View {
         let grid = match &self.spec.layout {
             Layout::Chunked(dims) if dims.len() == self.extent.len() => ChunkGrid::new(dims),
             Layout::Chunked(_) => return Err(ErrorKind::Description("the chunks are of another rank than the shape")),
-            Layout::Virtual(_) => return Err(ErrorKind::Unsupported("a virtual dataset")),
+            Layout::Virtual(_) => return Err(ErrorKind::Unsupported("writing a virtual dataset")),
             _ if self.spec.dataspace == Dataspace::Null => None,
             _ => ChunkGrid::new(&self.extent),
         };
@@ -83,6 +85,7 @@ impl Core {
             staging: options.staging,
             writer: Mutex::new(()),
             stage: Mutex::default(),
+            virtual_extent: Mutex::default(),
             changes: AtomicU64::new(0),
         })
     }
@@ -93,7 +96,7 @@ impl Core {
 
     pub(crate) fn view(&self) -> Result<View, ErrorKind> {
         // In this order: an extent that is not staged any more is already in the store.
-        let extent = self.stage.lock().extent.clone();
+        let extent = self.stage.lock().extent.clone().or_else(|| self.virtual_extent.lock().clone());
         let spec = self.chunks.spec()?;
         let size = spec.datatype.size() as usize;
         if size == 0 {

@@ -7,6 +7,9 @@ mod follow;
 mod model_tests;
 mod read;
 mod sides;
+mod sources;
+#[cfg(test)]
+mod sources_tests;
 mod stage;
 #[cfg(test)]
 mod tests;
@@ -15,14 +18,14 @@ mod write;
 use std::fmt;
 use std::sync::Arc;
 
-use h5live_model::{DatasetSpec, Datatype, ObjectId, Selected, StoredChunk};
+use h5live_model::{DatasetSpec, Datatype, Layout, ObjectId, Selected, StoredChunk};
 
 pub(crate) use self::cache::ChunkCache;
 pub(crate) use self::core::{Core, Failure};
 use self::core::{Dims, View};
 pub use self::follow::Follow;
 use self::read::{Reader, buffer};
-use self::sides::{Input, Raw, RawMut, Values};
+use self::sides::{Input, Raw, RawMut, Sink, Values};
 use crate::error::ErrorKind;
 use crate::{File, H5Type, Result, Select, attribute};
 
@@ -51,7 +54,12 @@ impl Core {
 impl Dataset {
     pub(crate) fn open(file: File, id: ObjectId, path: String) -> Result<Dataset> {
         match file.core(id) {
-            Ok(core) => Ok(Dataset { file, core, id, path }),
+            Ok(core) => {
+                let dataset = Dataset { file, core, id, path };
+                // Sources that cannot be read are an error when they are read.
+                let _ = dataset.update_virtual_extent();
+                Ok(dataset)
+            }
             Err(kind) => Err(file.error(Some(&path), kind)),
         }
     }
@@ -200,7 +208,14 @@ impl Dataset {
     fn read_values<T: H5Type>(&self, view: &View, selected: &Selected, values: &mut [T]) -> Result<(), Failure> {
         let decoder = T::decoder(&view.spec.datatype)?;
         let sink = Values { values, decoder: &decoder, size: view.size, heap: self.file.heap() };
-        self.reader(view).read(selected, sink)
+        self.read_to(view, selected, sink)
+    }
+
+    fn read_to<S: Sink>(&self, view: &View, selected: &Selected, sink: S) -> Result<(), Failure> {
+        match &view.spec.layout {
+            Layout::Virtual(sources) => self.read_sources(sources, view, selected, sink),
+            _ => self.reader(view).read(selected, sink),
+        }
     }
 
     /// The elements of a selection as the file has them, without conversion.
@@ -213,7 +228,7 @@ impl Dataset {
             let selected = self.select(&view, &selection)?;
             let bytes = selected.elements().saturating_mul(view.size as u64);
             let mut bytes = buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
-            self.reader(&view).read(&selected, RawMut { bytes: &mut bytes, size: view.size })?;
+            self.read_to(&view, &selected, RawMut { bytes: &mut bytes, size: view.size })?;
             Ok(bytes)
         })
     }
@@ -227,7 +242,7 @@ impl Dataset {
             let view = self.core.view()?;
             let selected = self.select(&view, &selection)?;
             check_length(&selected, raw_elements(bytes, view.size)?)?;
-            self.reader(&view).read(&selected, RawMut { bytes, size: view.size })
+            self.read_to(&view, &selected, RawMut { bytes, size: view.size })
         })
     }
 
@@ -343,7 +358,9 @@ impl Dataset {
             let changed = self.core.chunks.refresh()?;
             self.core.changed();
             self.file.shared().cache.forget(self.id);
-            Ok(changed)
+            let extent = self.core.virtual_extent.lock().clone();
+            let _ = self.update_virtual_extent();
+            Ok(changed || *self.core.virtual_extent.lock() != extent)
         })
     }
 

@@ -1,0 +1,94 @@
+//! Other files that a file names: in external links and in virtual datasets.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use h5live_model::Name;
+use parking_lot::Mutex;
+
+use crate::file::Shared;
+use crate::{Error, File, Mode};
+
+/// Every file that was opened on the way from one file to others, so that none is opened twice.
+#[derive(Debug, Default)]
+pub(crate) struct Family {
+    files: Mutex<HashMap<PathBuf, Weak<Shared>>>,
+}
+
+/// Where files are looked for first: the variables of libhdf5.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Prefix {
+    ExternalLink,
+    VirtualSource,
+}
+
+impl Prefix {
+    fn folders(self, origin: Option<&Path>) -> Vec<PathBuf> {
+        let variable = match self {
+            Prefix::ExternalLink => "HDF5_EXT_PREFIX",
+            Prefix::VirtualSource => "HDF5_VDS_PREFIX",
+        };
+        let value = std::env::var_os(variable).unwrap_or_else(OsString::new);
+        let at_origin = |folder: PathBuf| match (folder.strip_prefix("${ORIGIN}"), origin) {
+            (Ok(below), Some(origin)) => origin.join(below),
+            _ => folder,
+        };
+        std::env::split_paths(&value).filter(|folder| !folder.as_os_str().is_empty()).map(at_origin).collect()
+    }
+}
+
+impl Family {
+    /// Takes a file in.
+    pub(crate) fn join(&self, location: &Path, shared: &Arc<Shared>) {
+        if let Ok(location) = location.canonicalize() {
+            self.files.lock().insert(location, Arc::downgrade(shared));
+        }
+    }
+}
+
+/// Where a file called `name` may be: as it is called, if that is a whole path; in the folders of the variable; in the
+/// folder of the file that names it; and in the current folder.
+fn candidates(from: &File, name: &Path, prefix: Prefix) -> Vec<PathBuf> {
+    let origin = from.shared().location.as_deref().and_then(Path::parent);
+    let mut candidates = Vec::new();
+    let mut below = name;
+    if name.is_absolute() {
+        candidates.push(name.to_owned());
+        below = Path::new(name.file_name().unwrap_or_default());
+    }
+    candidates.extend(prefix.folders(origin).iter().map(|folder| folder.join(below)));
+    candidates.extend(origin.map(|origin| origin.join(below)));
+    candidates.push(below.to_owned());
+    candidates
+}
+
+/// The file that another one calls `name`; `None` if there is none.
+///
+/// # Errors
+/// As [`Options::open`](crate::Options::open), for a file that is there.
+pub(crate) fn open(from: &File, name: &Name, prefix: Prefix) -> Result<Option<File>, Error> {
+    let Some(text) = name.as_str().filter(|text| !text.is_empty()) else { return Ok(None) };
+    let mut failure = None;
+    for candidate in candidates(from, Path::new(text), prefix) {
+        let Ok(location) = candidate.canonicalize() else { continue };
+        let shared = from.shared();
+        if let Some(known) = shared.family.files.lock().get(&location).and_then(Weak::upgrade) {
+            return Ok(Some(File::from_shared(known)));
+        }
+        let mode = match shared.options.mode {
+            Mode::Read => Mode::Read,
+            Mode::SwmrRead => Mode::SwmrRead,
+            _ => Mode::Write,
+        };
+        match shared.options.clone().mode(mode).open_in(&candidate, shared.family.clone()) {
+            Ok(file) => {
+                shared.others.lock().push(file.clone());
+                return Ok(Some(file));
+            }
+            Err(error) => failure = Some(error),
+        }
+    }
+    failure.map_or(Ok(None), Err)
+}

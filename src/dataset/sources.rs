@@ -1,0 +1,319 @@
+//! Virtual datasets: elements that stand in other datasets (format specification 4.0, III.J "Virtual Dataset").
+
+use std::cell::Cell;
+
+use h5live_model::{Datatype, Hyperslab, Layout, Name, Selected, Selection, UNLIMITED, VirtualSource};
+
+use super::Dataset;
+use super::core::{Dims, Failure, View};
+use super::read::buffer;
+use super::sides::Sink;
+use crate::beside::{self, Prefix};
+use crate::convert::{ConvertError, NumberPlan, class};
+use crate::error::ErrorKind;
+use crate::{File, MAX_LINKS};
+
+/// Elements of a source that are read at a time (bytes).
+const BATCH_BYTES: u64 = 16 << 20;
+/// Blocks of one source name with a number in it that are looked for.
+const MAX_BLOCKS: u64 = 1 << 20;
+
+thread_local! {
+    /// Virtual datasets that this thread is reading, one inside the other.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts a layer of virtual datasets as long as it lives.
+struct Layer;
+
+impl Layer {
+    fn enter() -> Result<Layer, ErrorKind> {
+        let depth = DEPTH.get();
+        if depth == MAX_LINKS {
+            return Err(ErrorKind::TooManyLayers);
+        }
+        DEPTH.set(depth + 1);
+        Ok(Layer)
+    }
+}
+
+impl Drop for Layer {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// A name in which `%b` stands for the number of a block, and `%%` for a percent sign.
+fn numbered(name: &Name, block: u64) -> Name {
+    let mut out = Vec::new();
+    let mut bytes = name.as_bytes().iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match (byte, bytes.peek()) {
+            (b'%', Some(b'b')) => {
+                bytes.next();
+                out.extend(block.to_string().into_bytes());
+            }
+            (b'%', Some(b'%')) => {
+                bytes.next();
+                out.push(b'%');
+            }
+            _ => out.push(byte),
+        }
+    }
+    out.into()
+}
+
+/// Whether a name has a number of a block in it.
+fn is_numbered(name: &Name) -> bool {
+    numbered(name, 0) != numbered(name, 1)
+}
+
+/// The dimension along which a selection has no limit.
+fn unlimited(selection: &Selection) -> Option<usize> {
+    let Selection::Hyperslab(slab) = selection else { return None };
+    slab.count.iter().zip(&slab.block).position(|(count, block)| *count == UNLIMITED || *block == UNLIMITED)
+}
+
+/// One block of a pattern that repeats along a dimension.
+fn nth_block(slab: &Hyperslab, dim: usize, block: u64) -> Option<Hyperslab> {
+    let mut one = slab.clone();
+    one.start[dim] = slab.stride.get(dim)?.checked_mul(block)?.checked_add(*slab.start.get(dim)?)?;
+    one.count[dim] = 1;
+    Some(one)
+}
+
+/// One past the last index of the first `elements` indices that a pattern selects along a dimension.
+fn end_of(slab: &Hyperslab, dim: usize, elements: u64) -> Option<u64> {
+    let (start, stride, block) = (*slab.start.get(dim)?, *slab.stride.get(dim)?, *slab.block.get(dim)?);
+    let last = elements.checked_sub(1)?;
+    if block == UNLIMITED {
+        return start.checked_add(elements);
+    }
+    let blocks = last.checked_div(block)?.checked_mul(stride)?;
+    start.checked_add(blocks)?.checked_add(last % block)?.checked_add(1)
+}
+
+impl Dataset {
+    /// The source of a piece; `None` if its file or the dataset is not there.
+    fn source(&self, file: &Name, path: &Name) -> Result<Option<Dataset>, Failure> {
+        let other = match file.as_bytes() {
+            b"." => Some(self.file.clone()),
+            _ => beside::open(&self.file, file, Prefix::VirtualSource).unwrap_or(None),
+        };
+        let (Some(other), Some(path)) = (other, path.as_str()) else { return Ok(None) };
+        match other.dataset(path) {
+            Ok(dataset) => Ok(Some(dataset)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(ErrorKind::OtherFile(Box::new(error)).into()),
+        }
+    }
+
+    /// Finds out how far a virtual dataset without limit reaches: as far as its sources do.
+    pub(super) fn update_virtual_extent(&self) -> Result<(), Failure> {
+        let spec = self.core.chunks.spec()?;
+        let Layout::Virtual(sources) = &spec.layout else { return Ok(()) };
+        if !sources.iter().any(|source| unlimited(&source.target).is_some()) {
+            return Ok(());
+        }
+        let _layer = Layer::enter()?;
+        let mut extent: Dims = spec.dataspace.dims().into();
+        let open = |dim: usize| sources.iter().any(|source| unlimited(&source.target) == Some(dim));
+        for dim in (0..extent.len()).filter(|dim| open(*dim)) {
+            extent[dim] = 0;
+        }
+        for source in sources {
+            let Selection::Hyperslab(slab) = &source.target else { continue };
+            match unlimited(&source.target) {
+                Some(dim) if dim < extent.len() => {
+                    extent[dim] = extent[dim].max(self.reach(source, slab, dim)?.unwrap_or(0));
+                }
+                Some(_) => {}
+                None => {
+                    for dim in (0..extent.len()).filter(|dim| open(*dim)) {
+                        let blocks = slab.count.get(dim).zip(slab.block.get(dim));
+                        let elements = blocks.and_then(|(count, block)| count.checked_mul(*block));
+                        let end = elements.and_then(|elements| end_of(slab, dim, elements));
+                        extent[dim] = extent[dim].max(end.unwrap_or(0));
+                    }
+                }
+            }
+        }
+        for (n, max) in extent.iter_mut().zip(spec.dataspace.max()) {
+            *n = (*n).min(*max);
+        }
+        *self.core.virtual_extent.lock() = Some(extent);
+        Ok(())
+    }
+
+    /// How far the elements of a source reach along the dimension without limit.
+    fn reach(&self, source: &VirtualSource, slab: &Hyperslab, dim: usize) -> Result<Option<u64>, Failure> {
+        if is_numbered(&source.file) || is_numbered(&source.dataset) {
+            let mut blocks = 0;
+            while blocks < MAX_BLOCKS
+                && self.source(&numbered(&source.file, blocks), &numbered(&source.dataset, blocks))?.is_some()
+            {
+                blocks += 1;
+            }
+            let last = blocks.checked_sub(1).and_then(|last| nth_block(slab, dim, last));
+            return Ok(last.and_then(|last| end_of(&last, dim, *last.block.get(dim)?)));
+        }
+        let found = self.source(&numbered(&source.file, 0), &numbered(&source.dataset, 0))?;
+        let (Some(found), Some(along)) = (found, unlimited(&source.source)) else { return Ok(None) };
+        let there = source.source.on(&found.core.view()?.extent)?;
+        Ok(there.dims().get(along).and_then(|elements| end_of(slab, dim, *elements)))
+    }
+
+    /// Reads the elements of a selection from the sources; the fill value where there is none.
+    pub(super) fn read_sources<S: Sink>(
+        &self,
+        sources: &[VirtualSource],
+        view: &View,
+        selected: &Selected,
+        mut sink: S,
+    ) -> Result<(), Failure> {
+        let Some((lo, hi)) = selected.bounds() else { return Ok(()) };
+        let _layer = Layer::enter()?;
+        let elements = usize::try_from(selected.elements()).map_err(|_| ErrorKind::TooLarge(selected.elements()))?;
+        sink.fill(0..elements, &view.spec.fill_element())?;
+        for source in sources {
+            let numbers = is_numbered(&source.file) || is_numbered(&source.dataset);
+            let piece = match (&source.target, unlimited(&source.target)) {
+                (Selection::Hyperslab(slab), Some(dim)) if numbers && dim < lo.len() => {
+                    let stride = slab.stride[dim].max(1);
+                    let block = |index: u64| index.saturating_sub(slab.start[dim]) / stride;
+                    for n in block(lo[dim])..=block(hi[dim].saturating_sub(1)) {
+                        let Some(target) = nth_block(slab, dim, n) else { break };
+                        let piece = VirtualSource {
+                            file: numbered(&source.file, n),
+                            dataset: numbered(&source.dataset, n),
+                            source: source.source.clone(),
+                            target: Selection::Hyperslab(target),
+                        };
+                        self.read_source(&piece, view, selected, (&lo, &hi), &mut sink)?;
+                    }
+                    continue;
+                }
+                _ => VirtualSource {
+                    file: numbered(&source.file, 0),
+                    dataset: numbered(&source.dataset, 0),
+                    ..source.clone()
+                },
+            };
+            self.read_source(&piece, view, selected, (&lo, &hi), &mut sink)?;
+        }
+        Ok(())
+    }
+
+    /// Reads those elements of a selection that stand in one source. The selection lies in the box from `lo` to `hi`.
+    fn read_source<S: Sink>(
+        &self,
+        piece: &VirtualSource,
+        view: &View,
+        selected: &Selected,
+        (lo, hi): (&[u64], &[u64]),
+        sink: &mut S,
+    ) -> Result<(), Failure> {
+        // What the extent has cut off is not there.
+        let Ok(target) = clipped(&piece.target, &view.extent).on(&view.extent) else { return Ok(()) };
+        let Some((from, to)) = target.bounds() else { return Ok(()) };
+        if from.iter().zip(hi).any(|(from, hi)| from >= hi) || to.iter().zip(lo).any(|(to, lo)| to <= lo) {
+            return Ok(());
+        }
+        let Some(source) = self.source(&piece.file, &piece.dataset)? else { return Ok(()) };
+        let there = source.core.view()?;
+        let Ok(stands_for) = clipped(&piece.source, &there.extent).on(&there.extent) else { return Ok(()) };
+        let plan = Bridge::new(&there.spec.datatype, &view.spec.datatype, source.file.same(&self.file))?;
+        let mut boxes: Vec<(Dims, Dims)> = vec![(lo.into(), hi.into())];
+        while let Some((lo, hi)) = boxes.pop() {
+            let pair = target.restrict(&stands_for, &lo, &hi);
+            let (here, there_elements) = match pair {
+                Some(pair) => pair,
+                None if target.elements() == stands_for.elements() => (target.clone(), stands_for.clone()),
+                None => return Ok(()),
+            };
+            let bytes = here.elements().saturating_mul(there.size.max(view.size) as u64);
+            let split = (0..lo.len()).find(|dim| hi[*dim] - lo[*dim] > 1 && here.dims().get(*dim) > Some(&1));
+            if let (Some(dim), true) = (split, bytes > BATCH_BYTES) {
+                let middle = lo[dim] + (hi[dim] - lo[dim]) / 2;
+                let (mut below, mut above) = (hi.clone(), lo.clone());
+                (below[dim], above[dim]) = (middle, middle);
+                boxes.extend([(above, hi), (lo, below)]);
+                continue;
+            }
+            if here.elements() == 0 {
+                continue;
+            }
+            let bytes = there_elements.elements().saturating_mul(there.size as u64);
+            let mut elements = buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
+            let raw = super::sides::RawMut { bytes: &mut elements, size: there.size };
+            source
+                .read_to(&there, &there_elements, raw)
+                .map_err(|failure| ErrorKind::OtherFile(Box::new(failure.at(&source.file, Some(&source.path)))))?;
+            let elements = plan.convert(elements, view.size)?;
+            let mut result = Ok(());
+            selected.for_each_shared(&here, |place, at, len| {
+                if result.is_ok() {
+                    let bytes = at as usize * view.size..(at + len) as usize * view.size;
+                    result = sink.put(place as usize..(place + len) as usize, &elements[bytes]);
+                }
+            });
+            result?;
+            if target.restrict(&stands_for, &lo, &hi).is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A hyperslab without what lies outside an extent, as its counts and blocks allow.
+fn clipped(selection: &Selection, extent: &[u64]) -> Selection {
+    let Selection::Hyperslab(slab) = selection else { return selection.clone() };
+    let mut slab = slab.clone();
+    if slab.start.len() != extent.len() {
+        return selection.clone();
+    }
+    for (dim, extent) in extent.iter().enumerate() {
+        let single = slab.count[dim] == 1 && slab.block[dim] != UNLIMITED;
+        if slab.start[dim] >= *extent {
+            slab.count[dim] = 0;
+        } else if single && slab.start[dim].saturating_add(slab.block[dim]) > *extent {
+            slab.block[dim] = extent - slab.start[dim];
+        }
+    }
+    Selection::Hyperslab(slab)
+}
+
+/// How elements of a source become elements of a virtual dataset.
+enum Bridge {
+    Same,
+    Number(NumberPlan),
+}
+
+impl Bridge {
+    fn new(from: &Datatype, to: &Datatype, same_file: bool) -> Result<Bridge, ErrorKind> {
+        if from == to && (same_file || !from.is_indirect()) {
+            return Ok(Bridge::Same);
+        }
+        if from == to {
+            return Err(ErrorKind::Unsupported("variable-length data of a virtual dataset's other file"));
+        }
+        let plan = NumberPlan::new(from, to);
+        let error = ConvertError::Class { file: class(from), memory: class(to) };
+        Ok(Bridge::Number(plan.ok_or(error)??))
+    }
+
+    fn convert(&self, elements: Vec<u8>, size: usize) -> Result<Vec<u8>, ErrorKind> {
+        let Bridge::Number(plan) = self else { return Ok(elements) };
+        let n = elements.len() / plan.input_size().max(1);
+        let mut converted = buffer(n.saturating_mul(size))?;
+        plan.run(&elements, &mut converted);
+        Ok(converted)
+    }
+}
+
+impl File {
+    fn same(&self, other: &File) -> bool {
+        std::sync::Arc::ptr_eq(self.shared(), other.shared())
+    }
+}
