@@ -181,7 +181,7 @@ impl Selected {
 
     /// The smallest box that has all elements: its first indices, and one past its last ones (`[rank]`). `None` if
     /// there are no elements.
-    pub fn bounds(&self) -> Option<(SmallVec<[u64; 4]>, SmallVec<[u64; 4]>)> {
+    pub fn bounds(&self) -> Option<(Dims, Dims)> {
         if self.elements == 0 {
             return None;
         }
