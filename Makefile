@@ -37,7 +37,7 @@ install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
 
 ##@ Check
-.PHONY: test lint unit doc-test loom stress python-env h5tools corpus
+.PHONY: test lint unit doc-test loom stress live python-env h5tools corpus
 test: setup corpus doc-test loom stress unit ## every test; sets up what they need by itself
 
 lint: .deps/bin/cargo-deny python-env ## format, clippy, documentation, dependencies, spelling; no warning passes
@@ -68,6 +68,18 @@ stress: ## a writer and its readers in processes of their own, every value check
 	cargo build --quiet -p h5live-cli
 	target/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS)
 	target/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS) --kill
+
+# Rows of five datasets that one side writes, each flushed, and the other side follows; and their rate.
+LIVE_ROWS ?= 60000
+LIVE_RATE ?= 1000
+LIVE_SECONDS ?= 60
+live: setup ## minutes of libhdf5 following us, of us following libhdf5, and of killed writers (some 5 minutes)
+	H5LIVE_ROWS=$(LIVE_ROWS) H5LIVE_RATE=$(LIVE_RATE) \
+	    cargo test --release --test interop follow -- --nocapture --test-threads 1
+	cargo build --release --quiet -p h5live-cli
+	target/release/h5live stress --readers 4 --seconds $(LIVE_SECONDS)
+	target/release/h5live stress --readers 4 --seconds $(LIVE_SECONDS) --kill \
+	    --check "$(H5LIVE_PYTHON) tests/python/after_kill.py"
 
 corpus: target/corpus/.done ## a small corpus made by h5py, in target/corpus
 

@@ -3,10 +3,13 @@
 //! Needs the Python that `H5LIVE_PYTHON` names, with h5py; without it each test says that it is skipped.
 
 use std::io::{BufRead, BufReader, Write};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use h5live::{File, H5Type, Mode};
+use h5live::model::{ByteOrder, Datatype, Sign};
+use h5live::{Dataset, File, FixedStr, H5Type, Mode};
 
 /// A Python script of this folder that runs beside the test.
 struct Script {
@@ -55,43 +58,99 @@ impl Drop for Script {
     }
 }
 
+/// What the tests of the two roles append: row `number`, from 1 on, to each dataset, so that 0 is never right.
 #[derive(Debug, Clone, Copy, PartialEq, H5Type)]
 struct Row {
     number: u64,
     time: f64,
 }
 
-const ROWS: u64 = 3000;
+const DATASETS: [&str; 5] = ["frames", "times", "rows", "counts", "labels"];
+
+/// How many rows, and how many of them in a second (0: as fast as it goes). `make live` asks for a minute of them.
+fn rows_and_rate() -> (u64, f64) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<f64>().ok());
+    (number("H5LIVE_ROWS").unwrap_or(3000.0) as u64, number("H5LIVE_RATE").unwrap_or(0.0))
+}
+
+fn time(number: u64) -> f64 {
+    number as f64 / 1000.0
+}
+
+fn label(number: u64) -> FixedStr<12> {
+    FixedStr::new(&format!("row {number}")).unwrap()
+}
 
 fn create(path: &Path) -> File {
     let file = File::create(path).unwrap();
     file.new_dataset::<u16>().growing(&[8, 16]).chunk(&[4, 8, 16]).deflate(4).shuffle().create("frames").unwrap();
     file.new_dataset::<f64>().growing(&[]).chunk(&[64]).create("times").unwrap();
     file.new_dataset::<Row>().growing(&[]).chunk(&[32]).create("rows").unwrap();
+    let big_endian = Datatype::integer(4, ByteOrder::Big, Sign::Signed);
+    file.root().new_dataset_of(big_endian).growing(&[3]).chunk(&[16, 3]).deflate(1).create("counts").unwrap();
+    file.new_dataset::<FixedStr<12>>().growing(&[]).chunk(&[10]).create("labels").unwrap();
     file
 }
 
-fn append(file: &File, number: u64) {
-    let time = number as f64 / 1000.0;
-    file.dataset("/frames").unwrap().append(&[number as u16; 8 * 16]).unwrap();
-    file.dataset("/times").unwrap().append(&[time]).unwrap();
-    file.dataset("/rows").unwrap().append(&[Row { number, time }]).unwrap();
-    file.flush().unwrap();
+fn append(datasets: &[Dataset; 5], number: u64) {
+    let [frames, times, rows, counts, labels] = datasets;
+    frames.append(&[number as u16; 8 * 16]).unwrap();
+    times.append(&[time(number)]).unwrap();
+    rows.append(&[Row { number, time: time(number) }]).unwrap();
+    counts.append(&[number as i32; 3]).unwrap();
+    labels.append(&[label(number)]).unwrap();
+}
+
+/// Compares the rows `first..end` of dataset `which` with the rule.
+fn check(dataset: &Dataset, which: usize, first: u64, end: u64) {
+    let numbers = first + 1..=end;
+    let right = match which {
+        0 => {
+            let values: Vec<u16> = dataset.read_slice((first..end, .., ..)).unwrap();
+            numbers.flat_map(|number| [number as u16; 8 * 16]).eq(values)
+        }
+        1 => numbers.map(time).eq(dataset.read_slice::<f64>((first..end,)).unwrap()),
+        2 => {
+            let values: Vec<Row> = dataset.read_slice((first..end,)).unwrap();
+            numbers.map(|number| Row { number, time: time(number) }).eq(values)
+        }
+        3 => {
+            let values: Vec<i32> = dataset.read_slice((first..end, ..)).unwrap();
+            numbers.flat_map(|number| [number as i32; 3]).eq(values)
+        }
+        _ => numbers.map(label).eq(dataset.read_slice::<FixedStr<12>>((first..end,)).unwrap()),
+    };
+    assert!(right, "{}: rows {first} to {end} are not those that were written", dataset.path());
 }
 
 #[test]
 fn h5py_follows_our_writer() {
+    let (rows, rate) = rows_and_rate();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("live.h5");
     let file = create(&path);
     file.start_swmr().unwrap();
-    let args = [path.to_str().unwrap(), &ROWS.to_string()];
+    let args = [path.to_str().unwrap(), &rows.to_string()];
     let Some(mut early) = Script::start("follow.py", &args) else { return };
     assert_eq!(early.line(), "following");
-    (1..=ROWS / 2).for_each(|number| append(&file, number));
+    let datasets = DATASETS.map(|name| file.dataset(name).unwrap());
+    let write = |numbers: RangeInclusive<u64>| {
+        let begin = Instant::now();
+        for (done, number) in (1..).zip(numbers) {
+            append(&datasets, number);
+            file.flush().unwrap();
+            if rate > 0.0 {
+                let due = begin + Duration::from_secs_f64(f64::from(done) / rate);
+                std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            }
+        }
+        begin.elapsed()
+    };
+    let mut taken = write(1..=rows / 2);
     let mut late = Script::start("follow.py", &args).unwrap();
     assert_eq!(late.line(), "following");
-    (ROWS / 2 + 1..=ROWS).for_each(|number| append(&file, number));
+    taken += write(rows / 2 + 1..=rows);
+    println!("{rows} rows, each flushed, in {:.1} s", taken.as_secs_f64());
     for mut reader in [early, late] {
         println!("h5py: {}", reader.line());
         reader.end();
@@ -101,38 +160,28 @@ fn h5py_follows_our_writer() {
 
 #[test]
 fn our_reader_follows_h5py() {
+    let (rows, rate) = rows_and_rate();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("live.h5");
-    let Some(mut writer) = Script::start("write.py", &[path.to_str().unwrap(), &ROWS.to_string()]) else { return };
+    let args = [path.to_str().unwrap(), &rows.to_string(), &rate.to_string()];
+    let Some(mut writer) = Script::start("write.py", &args) else { return };
     assert_eq!(writer.line(), "writing");
     let file = File::options().swmr_read().open(&path).unwrap();
-    let frames = file.dataset("/frames").unwrap();
-    let times = file.dataset("/times").unwrap();
-    let rows = file.dataset("/rows").unwrap();
+    let datasets = DATASETS.map(|name| file.dataset(name).unwrap());
     writer.say("go");
-    let mut seen = [0; 3];
-    while seen.iter().any(|seen| *seen < ROWS) {
-        for (dataset, seen) in [&frames, &times, &rows].into_iter().zip(&mut seen) {
+    let (mut seen, mut rounds) = ([0; 5], 0u64);
+    while seen.iter().any(|seen| *seen < rows) {
+        for (which, (dataset, seen)) in datasets.iter().zip(&mut seen).enumerate() {
             dataset.refresh().unwrap();
             let extent = dataset.shape().unwrap()[0];
             assert!(extent >= *seen, "{}: from {seen} back to {extent}", dataset.path());
+            check(dataset, which, seen.saturating_sub(5), extent);
             *seen = extent;
         }
-        let extent = seen[0];
-        let first = extent.saturating_sub(5);
-        let values: Vec<u16> = frames.read_slice((first..extent, .., ..)).unwrap();
-        for (number, frame) in (first + 1..).zip(values.chunks(8 * 16)) {
-            assert!(frame.iter().all(|value| u64::from(*value) == number), "frame {number}: {frame:?}");
-        }
-        let extent = seen[1];
-        let first = extent.saturating_sub(50);
-        let values: Vec<f64> = times.read_slice((first..extent,)).unwrap();
-        assert!((first + 1..).zip(&values).all(|(number, time)| *time == number as f64 / 1000.0));
-        let extent = seen[2];
-        let first = extent.saturating_sub(50);
-        let values: Vec<Row> = rows.read_slice((first..extent,)).unwrap();
-        assert!((first + 1..).zip(&values).all(|(number, row)| row.number == number));
+        rounds += 1;
     }
+    datasets.iter().enumerate().for_each(|(which, dataset)| check(dataset, which, 0, rows));
+    println!("h5live: {rounds} rounds; h5py: {}", writer.line());
     writer.end();
 }
 

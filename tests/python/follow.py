@@ -1,51 +1,44 @@
-"""Follows the datasets that tests/interop.rs writes, with h5py, until all rows are there.
+"""Follows with h5py the datasets that tests/interop.rs writes, until all rows are there.
 
-Every value is compared with the rule that made it; an element that is fill below the extent is an error.
+Every value is compared with the rule that made it when it is first seen, and once more at the end; an element that
+is fill below the extent is an error.
 
 usage: follow.py FILE ROWS
 """
 import sys
 
 import h5py
-import numpy as np
 
-# The last rows of each dataset that are read after every refresh.
-WINDOW = 40
+import rule
 
-
-def expected(name, first, last):
-    rows = np.arange(first + 1, last + 1)
-    if name == "frames":
-        return np.broadcast_to(rows.astype("u2")[:, None, None], (len(rows), 8, 16))
-    return rows / 1000
+# Rows before the new ones that are read again with them.
+AGAIN = 40
 
 
-def check(name, dataset, first, last):
-    values = dataset[first:last]
-    if name == "rows":
-        assert (values["number"] == np.arange(first + 1, last + 1)).all(), (name, first, last)
-        values = values["time"]
-    assert (values == expected(name, first, last)).all(), (name, first, last, values)
+def check(dataset, series, first, last):
+    name, shape, dtype, *_ = series
+    values, expected = dataset[first:last], rule.rows(name, shape, dtype, first, last)
+    assert (values == expected).all(), (name, first, last, values, expected)
 
 
 def main():
     path, rows = sys.argv[1], int(sys.argv[2])
     file = h5py.File(path, "r", swmr=True)
-    datasets = {name: file[name] for name in ("frames", "times", "rows")}
+    datasets = [(file[series[0]], series) for series in rule.DATASETS]
     print("following", flush=True)
-    seen = dict.fromkeys(datasets, 0)
-    reads = 0
-    while min(seen.values()) < rows:
-        for name, dataset in datasets.items():
+    seen = [0] * len(datasets)
+    refreshes = 0
+    while min(seen) < rows:
+        for i, (dataset, series) in enumerate(datasets):
             dataset.refresh()
             extent = dataset.shape[0]
-            assert extent >= seen[name], f"{name}: from {seen[name]} back to {extent}"
-            check(name, dataset, max(0, extent - WINDOW), extent)
-            seen[name] = extent
-            reads += 1
-    for name, dataset in datasets.items():
-        check(name, dataset, 0, rows)
-    print(f"{reads} reads", flush=True)
+            assert extent >= seen[i], f"{series[0]}: from {seen[i]} back to {extent}"
+            check(dataset, series, max(0, seen[i] - AGAIN), extent)
+            seen[i] = extent
+            refreshes += 1
+    for dataset, series in datasets:
+        check(dataset, series, 0, rows)
+    print(f"{refreshes} refreshes", flush=True)
 
 
 main()

@@ -1,28 +1,35 @@
-"""Writes live with h5py what follow.py checks; goes on when a line comes in.
+"""Writes live with h5py what tests/interop.rs follows; goes on when a line comes in.
 
-usage: write.py FILE ROWS
+usage: write.py FILE ROWS RATE     (rows per second; 0 is as fast as it goes)
 """
 import sys
+import time
 
 import h5py
-import numpy as np
+
+import rule
 
 
 def main():
-    path, rows = sys.argv[1], int(sys.argv[2])
+    path, rows, rate = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
     file = h5py.File(path, "w", libver="latest")
-    frames = file.create_dataset("frames", (0, 8, 16), "u2", maxshape=(None, 8, 16), chunks=(4, 8, 16), compression=4)
-    times = file.create_dataset("times", (0,), "f8", maxshape=(None,), chunks=(64,))
-    row = np.dtype([("number", "u8"), ("time", "f8")])
-    table = file.create_dataset("rows", (0,), row, maxshape=(None,), chunks=(32,))
+    datasets = []
+    for name, shape, dtype, chunk, choices in rule.DATASETS:
+        growing = {"maxshape": (None, *shape), "chunks": (chunk, *shape)}
+        values = rule.rows(name, shape, dtype, 0, rows)
+        datasets.append((file.create_dataset(name, (0, *shape), dtype, **growing, **choices), values))
     file.swmr_mode = True
     print("writing", flush=True)
     sys.stdin.readline()
+    begin = time.monotonic()
     for number in range(1, rows + 1):
-        for dataset, value in ((frames, number), (times, number / 1000), (table, (number, number / 1000))):
+        for dataset, values in datasets:
             dataset.resize(number, axis=0)
-            dataset[number - 1] = np.array(value, row) if dataset is table else value
+            dataset[number - 1] = values[number - 1]
             dataset.flush()
+        if rate:
+            time.sleep(max(0, begin + number / rate - time.monotonic()))
+    print(f"{rows} rows, each flushed, in {time.monotonic() - begin:.1f} s", flush=True)
     file.close()
 
 

@@ -28,6 +28,8 @@ use machine::{METRICS, Machine};
 const DATASET: &str = "machine/samples";
 /// Rows of a chunk.
 const CHUNK_ROWS: u64 = 512;
+/// How far the writer may be behind its rate and still catch up.
+const LATE: Duration = Duration::from_millis(250);
 /// Processes that follow.
 const READERS: usize = 2;
 
@@ -197,8 +199,8 @@ fn write(path: &Path, rate: f64, stop: &AtomicBool) -> Result<()> {
         out.flush()?;
         next += pause;
         thread::sleep(next.saturating_duration_since(Instant::now()));
-        // Time that was lost is not made up for.
-        next = next.max(Instant::now());
+        // Samples that are late are made up for; those of a long standstill are not.
+        next = next.max(Instant::now().checked_sub(LATE).unwrap_or(next));
     }
     Ok(file.close()?)
 }

@@ -5,6 +5,7 @@ mod rule;
 mod writer;
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Outcome, Result};
@@ -38,6 +39,10 @@ pub struct Stress {
     /// Kill the writer every second, and see that nothing flushed is lost
     #[arg(long)]
     kill: bool,
+    /// A command that checks the file too after each kill and at the end: it gets the file's name, the seed and the
+    /// number of flushed rows of each dataset, and fails if something is wrong
+    #[arg(long, value_name = "COMMAND")]
+    check: Option<String>,
     /// The seed from which all values follow
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -151,7 +156,7 @@ impl Stress {
     /// The file of a writer that is gone must open at once, with everything flushed.
     fn after_death(&self, path: &Path, troupe: &mut Troupe) {
         let flushed = troupe.flushed_rows().to_vec();
-        for (series, flushed) in all_series().iter().zip(flushed) {
+        for (series, &flushed) in all_series().iter().zip(&flushed) {
             let look = || -> Result<Option<String>> {
                 let file = open::for_reading(path)?;
                 let dataset = file.dataset(series.name)?;
@@ -168,5 +173,22 @@ impl Stress {
                 Err(error) => troupe.violation(Invariant::ProcessDeath, &error.to_string()),
             }
         }
+        if let Some(fault) = self.check.as_deref().and_then(|command| self.checked_by(command, path, &flushed)) {
+            troupe.violation(Invariant::ProcessDeath, &fault);
+        }
+    }
+
+    /// What is wrong with the file in the eyes of another program.
+    fn checked_by(&self, command: &str, path: &Path, flushed: &[u64]) -> Option<String> {
+        let mut shell = Command::new("sh");
+        // The command's own words, and behind them the words of this run, whatever is in them.
+        shell.arg("-c").arg(format!("{command} \"$@\"")).arg("sh").arg(path).arg(self.seed.to_string());
+        let output = match shell.args(flushed.iter().map(u64::to_string)).stdin(Stdio::null()).output() {
+            Ok(output) if output.status.success() => return None,
+            Ok(output) => output,
+            Err(error) => return Some(format!("{command}: {error}")),
+        };
+        let said = String::from_utf8_lossy(&output.stderr);
+        Some(format!("{command}: {}: {}", output.status, said.trim_end().lines().last().unwrap_or_default()))
     }
 }

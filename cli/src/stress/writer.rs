@@ -14,6 +14,9 @@ use crate::watch::length;
 
 use super::rule::{Series, all_series, mix};
 
+/// How far the writer may be behind its rate and still catch up.
+const LATE: Duration = Duration::from_millis(250);
+
 /// Makes the file, with its datasets still empty.
 ///
 /// # Errors
@@ -64,8 +67,8 @@ pub fn run(path: &Path, seed: u64, flushes_per_second: f64, stop: &AtomicBool) -
         out.flush()?;
         next += pause;
         thread::sleep(next.saturating_duration_since(Instant::now()));
-        // Time that was lost is not made up for.
-        next = next.max(Instant::now());
+        // Flushes that are late are made up for; those of a long standstill are not.
+        next = next.max(Instant::now().checked_sub(LATE).unwrap_or(next));
     }
     Ok(file.close()?)
 }
