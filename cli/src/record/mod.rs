@@ -36,9 +36,9 @@ pub struct Record {
     file: PathBuf,
     /// The dataset; made if it is not there
     path: String,
-    /// What comes in
-    #[arg(long, value_enum, default_value_t = InputFormat::Csv)]
-    format: InputFormat,
+    /// What comes in; otherwise raw if `--dtype` is there, and what the first character looks like if not
+    #[arg(long, value_enum)]
+    format: Option<InputFormat>,
     /// What separates the fields of CSV
     #[arg(long, default_value = ",", value_parser = delimiter)]
     delimiter: u8,
@@ -50,7 +50,7 @@ pub struct Record {
     #[arg(long, required_if_eq("format", "raw"))]
     dtype: Option<Kind>,
     /// The shape of a raw frame, as ROWS,COLUMNS,...
-    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, requires = "dtype", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
     shape: Vec<u64>,
     /// Flush after so many rows, and whenever the input rests
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
@@ -97,9 +97,10 @@ impl Record {
     pub fn run(self) -> Result<Outcome> {
         let interrupted = interruption();
         let format = match (self.format, self.dtype) {
-            (InputFormat::Raw, Some(kind)) => Format::Raw(self.frame_bytes(kind)?),
-            (InputFormat::Ndjson, _) => Format::Ndjson,
-            (InputFormat::Csv | InputFormat::Raw, _) => Format::Csv(self.delimiter),
+            (Some(InputFormat::Ndjson), _) => Format::Ndjson,
+            (Some(InputFormat::Csv), _) => Format::Csv(self.delimiter),
+            (Some(InputFormat::Raw) | None, Some(kind)) => Format::Raw(self.frame_bytes(kind)?),
+            (Some(InputFormat::Raw) | None, None) => Format::Text(self.delimiter),
         };
         let mut recording = Recording::new(&self);
         let events = reader::start(format, std::io::stdin());

@@ -32,6 +32,8 @@ pub enum Format {
     Csv(u8),
     /// A JSON object per line.
     Ndjson,
+    /// NDJSON if the first character is a brace, and otherwise CSV with this byte between fields.
+    Text(u8),
     /// Frames of this many bytes.
     Raw(usize),
 }
@@ -40,17 +42,26 @@ pub enum Format {
 pub fn start(format: Format, input: impl Read + Send + 'static) -> Receiver<Event> {
     let (sender, receiver) = sync_channel(AHEAD);
     thread::spawn(move || {
-        let read = match format {
-            Format::Csv(delimiter) => rows(CsvRows::new(input, delimiter), &sender),
-            Format::Ndjson => rows(NdjsonRows::new(BufReader::new(input)), &sender),
-            Format::Raw(size) => frames(size, BufReader::with_capacity(1 << 20, input), &sender),
-        };
-        if let Err(error) = read {
+        let input = BufReader::with_capacity(1 << 20, input);
+        if let Err(error) = read(format, input, &sender) {
             // Nobody listens any more if the file has failed.
             let _ = sender.send(Event::Failed(error));
         }
     });
     receiver
+}
+
+fn read(format: Format, mut input: impl BufRead + Send, sender: &SyncSender<Event>) -> Result<(), Error> {
+    match format {
+        Format::Csv(delimiter) => rows(CsvRows::new(input, delimiter), sender),
+        Format::Ndjson => rows(NdjsonRows::new(input), sender),
+        Format::Text(delimiter) => {
+            let start = input.fill_buf().map_err(InputError::Read)?.trim_ascii_start();
+            let format = if start.starts_with(b"{") { Format::Ndjson } else { Format::Csv(delimiter) };
+            read(format, input, sender)
+        }
+        Format::Raw(size) => frames(size, input, sender),
+    }
 }
 
 fn rows(rows: Result<impl Rows, InputError>, sender: &SyncSender<Event>) -> Result<(), Error> {
@@ -111,6 +122,13 @@ mod tests {
             ["Columns([\"a\", \"b\"])", "Row([Plain(\"1\"), Plain(\"2\")])"]
         );
         assert_eq!(all(Format::Ndjson, b"{\"a\": 1}\n"), ["Columns([\"a\"])", "Row([Plain(\"1\")])"]);
+    }
+
+    #[test]
+    fn what_rows_look_like_is_told_by_their_first_character() {
+        assert_eq!(all(Format::Text(b','), b"a\n1\n"), all(Format::Csv(b','), b"a\n1\n"));
+        assert_eq!(all(Format::Text(b','), b"\n {\"a\": 1}\n"), all(Format::Ndjson, b"{\"a\": 1}\n"));
+        assert_eq!(all(Format::Text(b','), b""), ["Failed(Input(NoHeader))"]);
     }
 
     #[test]
