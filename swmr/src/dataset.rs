@@ -11,11 +11,12 @@ use h5live_format::messages::{
     FilterPipelineMessage, LayoutMessage, MessageType, OldFillValueMessage, Shareable, Storage,
 };
 use h5live_format::{
-    Addr, ChunkElement, ElementFormat, ExtensibleArrayParameters, MessageFlags, ObjectHeaderPrefix, RawMessage,
+    Addr, ChunkElement, ElementFormat, ExtensibleArrayParameters, GlobalHeapId, MessageFlags, ObjectHeaderPrefix,
+    RawMessage, VirtualLayout, VirtualMapping, decode,
 };
 use h5live_model::{
-    ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Error as ModelError, Fill, Layout, ObjectId, ObjectKind,
-    Result as ModelResult, StoredChunk,
+    ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Error as ModelError, Fill, Layout, Name, ObjectId,
+    ObjectKind, Result as ModelResult, StoredChunk, VirtualSource,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -158,9 +159,27 @@ fn describe(session: &Session, header: &Header) -> Result<(DatasetSpec, LayoutMe
         Storage::Contiguous { .. } if external => (Layout::External, false),
         Storage::Contiguous { .. } => (Layout::Contiguous, false),
         Storage::Chunked(chunks) => (Layout::Chunked(chunks.dims.clone()), chunks.unfiltered_edges),
-        Storage::Virtual { .. } => (Layout::Virtual(Vec::new()), false),
+        Storage::Virtual { heap, index } => (Layout::Virtual(sources(session, header, *heap, *index)?), false),
     };
     Ok((DatasetSpec { datatype, dataspace, layout, filters, fill, unfiltered_edges }, message))
+}
+
+/// The pieces of a virtual dataset.
+fn sources(session: &Session, header: &Header, heap: Addr, index: u32) -> Result<Vec<VirtualSource>> {
+    let place = GlobalHeapId { collection: heap, index };
+    if !place.is_defined() {
+        return Ok(Vec::new());
+    }
+    let bytes = session.heap_object(place)?;
+    let layout: VirtualLayout = decode(&bytes, header.widths())
+        .map_err(|source| Error::Cache(h5live_cache::Error::Decode { at: heap, source }))?;
+    let source = |mapping: VirtualMapping| VirtualSource {
+        file: Name::clone(&mapping.file),
+        dataset: Name::clone(&mapping.dataset),
+        source: mapping.source.selection,
+        target: mapping.target.selection,
+    };
+    Ok(layout.mappings.into_iter().map(source).collect())
 }
 
 impl NativeDataset {

@@ -8,7 +8,7 @@ use h5live_format::messages::LinkInfo;
 use h5live_format::messages::{
     AttributeMessage, DataspaceMessage, DatatypeMessage, LinkMessage, LinkValue, MessageType, Shareable, SharedPlace,
 };
-use h5live_format::{Addr, GlobalHeapCollection, MessageFlags, ObjectHeaderPrefix, RawMessage, VarLenElement, decode};
+use h5live_format::{Addr, MessageFlags, ObjectHeaderPrefix, RawMessage, VarLenElement, decode};
 use h5live_model::{
     Attribute, CharacterSet, Chunks, Datatype, Error as ModelError, Link, LinkTarget, Name, ObjectId, ObjectKind,
     ObjectSpec, Objects, ReferenceKind, Result as ModelResult,
@@ -23,9 +23,6 @@ use crate::{Error, Result};
 /// An HDF5 file that is open in this process. Clones are the same session.
 #[derive(Debug, Clone)]
 pub struct NativeFile(Arc<Session>);
-
-/// Most bytes of one global heap collection.
-const MAX_COLLECTION: u64 = 1 << 32;
 
 impl NativeFile {
     /// Opens or creates the file at `path`.
@@ -126,21 +123,6 @@ impl NativeFile {
             value.truncate(bytes);
         }
         Ok(Attribute { name: message.name, datatype, dataspace: dataspace.dataspace, value, creation_order })
-    }
-
-    fn collection(&self, at: Addr) -> Result<GlobalHeapCollection> {
-        let cache = &self.0.cache;
-        let widths = cache.widths();
-        let wrong = |source| Error::Cache(h5live_cache::Error::Decode { at, source });
-        self.0.patience.retry(|| {
-            let start = cache.read_block(at, GlobalHeapCollection::PREFIX)?;
-            let size = GlobalHeapCollection::stated_size(&start, widths).map_err(wrong)?;
-            if size > MAX_COLLECTION {
-                return Err(Error::Object { header: at, rule: "a global heap collection takes at most 4 GiB" });
-            }
-            let bytes = cache.read_block(at, usize::try_from(size).unwrap_or(usize::MAX))?;
-            decode(&bytes, widths).map_err(wrong)
-        })
     }
 }
 
@@ -357,13 +339,10 @@ impl Objects for NativeFile {
         let widths = self.0.cache.widths();
         let element: VarLenElement =
             decode(element, widths).map_err(|source| Error::Message { header: Addr::UNDEFINED, source })?;
-        if element.length == 0 || !element.place.is_defined() || element.place.collection == Addr::new(0) {
+        if element.length == 0 || !element.place.is_defined() {
             return Ok(Vec::new());
         }
-        let collection = self.collection(element.place.collection)?;
-        let rule = "a variable-length element leads to an object of the global heap";
-        let found = collection.get(element.place.index);
-        Ok(found.ok_or(Error::Object { header: element.place.collection, rule })?.to_vec())
+        Ok(self.0.heap_object(element.place)?)
     }
 
     fn dereference(&self, kind: ReferenceKind, element: &[u8]) -> ModelResult<Option<ObjectId>> {

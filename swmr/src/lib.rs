@@ -9,6 +9,7 @@ mod dataset;
 mod error;
 mod file;
 mod header;
+mod heap;
 mod lease;
 mod locking;
 mod open;
