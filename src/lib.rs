@@ -33,6 +33,7 @@ mod options;
 mod path;
 mod select;
 mod types;
+mod unfilter;
 
 pub use h5live_derive::H5Type;
 pub use h5live_filters as filters;

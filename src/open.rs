@@ -6,11 +6,17 @@ use std::sync::Arc;
 use h5live_model::Objects;
 use h5live_swmr::{self as swmr, NativeFile, OpenOptions};
 
+use crate::unfilter::Known;
 use crate::{Locking, Mode, OpenError, Options};
 
 /// Opens the store at a location.
 pub(crate) fn open(location: &Path, options: &Options) -> Result<Arc<dyn Objects>, OpenError> {
-    let native = OpenOptions { mode: mode(options.mode), locking: locking(options.locking), ..OpenOptions::default() };
+    let native = OpenOptions {
+        mode: mode(options.mode),
+        locking: locking(options.locking),
+        unfilter: Arc::new(Known(options.filters.clone())),
+        ..OpenOptions::default()
+    };
     let file = NativeFile::open(location, &native).map_err(|error| OpenError::Store(Box::new(error)))?;
     Ok(Arc::new(file))
 }

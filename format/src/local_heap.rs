@@ -72,12 +72,20 @@ impl LocalHeapData {
     /// # Errors
     /// [`Fault::TooLarge`] if it begins outside the segment, [`Fault::Truncated`] if no NUL ends it.
     pub fn string(&self, offset: u64) -> Result<Name> {
+        self.text(offset).map(Name::from)
+    }
+
+    /// The bytes of the string that begins at `offset`.
+    ///
+    /// # Errors
+    /// As [`LocalHeapData::string`].
+    pub fn text(&self, offset: u64) -> Result<&[u8]> {
         let error = |fault| DecodeError { record: "local heap data", field: "string", at: self.place(offset), fault };
         let outside = Fault::TooLarge { found: offset, limit: self.bytes.len() as u64 };
         let rest = usize::try_from(offset).ok().and_then(|at| self.bytes.get(at..)).ok_or_else(|| error(outside))?;
         let unended = Fault::Truncated { needed: (rest.len() as u64).saturating_add(1), left: rest.len() };
         let len = rest.iter().position(|byte| *byte == 0).ok_or_else(|| error(unended))?;
-        Ok(Name::from(rest.get(..len).unwrap_or_default()))
+        Ok(rest.get(..len).unwrap_or_default())
     }
 
     /// The free blocks, in the order of the list that begins at `head`.
@@ -156,6 +164,15 @@ impl LocalHeapData {
 
     fn place(&self, offset: u64) -> usize {
         usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len())
+    }
+}
+
+impl Record for LocalHeapData {
+    const NAME: &'static str = "local heap data";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        let len = if w.decoding() { w.remaining() } else { self.bytes.len() };
+        w.bytes("data", len, &mut self.bytes)
     }
 }
 

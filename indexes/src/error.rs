@@ -4,7 +4,7 @@ use h5live_format::Addr;
 use h5live_model::ChunkCoord;
 
 /// A result of this crate.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why an index could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +21,14 @@ pub enum Error {
     ChunkTooLarge {
         /// Stored bytes.
         size: u64,
+    },
+    /// Filters of a structure could not be undone.
+    #[error("the filters of the structure at {at} cannot be undone")]
+    Filters {
+        /// The structure.
+        at: Addr,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Structures of the file contradict each other.
     #[error("the {record} at {at} contradicts the {other}: {rule}")]
@@ -41,7 +49,7 @@ impl Error {
     pub fn may_be_torn(&self) -> bool {
         match self {
             Error::Cache(error) => error.may_be_torn(),
-            Error::Contradiction { .. } => true,
+            Error::Contradiction { .. } | Error::Filters { .. } => true,
             _ => false,
         }
     }

@@ -3,18 +3,26 @@
 //! Each index is written against a [`Cache`](h5live_cache::Cache): it changes structures and states in which order
 //! they must reach the file; when they do is not its concern.
 
+mod btree1;
+mod btree2;
 mod error;
 mod extensible_array;
 mod fixed_array;
+mod fractal_heap;
 mod index;
 mod linear;
 mod metadata;
+mod symbol_table;
 #[cfg(test)]
 mod tests;
 
+pub use btree1::Btree1;
+pub use btree2::Btree2;
 pub use error::{Error, Result};
 pub use extensible_array::ExtensibleArray;
 pub use fixed_array::FixedArray;
+pub use fractal_heap::FractalHeap;
 pub use index::{ChunkIndex, IndexRoot};
 pub use linear::ChunkLine;
 pub use metadata::ObjectMetadata;
+pub use symbol_table::{SymbolTable, SymbolTarget};

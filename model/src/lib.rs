@@ -17,6 +17,7 @@ mod select;
 mod selection;
 mod spec;
 mod store;
+mod unfilter;
 
 pub use attribute::Attribute;
 pub use chunk::{ChunkCoord, ChunkGrid, StoredChunk};
@@ -36,3 +37,4 @@ pub use spec::{
     VirtualSource,
 };
 pub use store::{Chunks, ObjectId, Objects};
+pub use unfilter::{NoFilters, Unfilter};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use h5live_cache::{Kind, Owner, Scope};
 use h5live_format::messages::{
     ChunkIndex as IndexKind, ChunkedStorage, DataspaceMessage, DatatypeMessage, FillValueMessage,
-    FilterPipelineMessage, LayoutMessage, MessageType, OldFillValueMessage, Shareable, Storage,
+    FilterPipelineMessage, LayoutMessage, MessageType, OldFillValueMessage, Storage,
 };
 use h5live_format::{
     Addr, ChunkElement, ElementFormat, ExtensibleArrayParameters, GlobalHeapId, MessageFlags, ObjectHeaderPrefix,
@@ -138,20 +138,16 @@ fn new_chunked(spec: &DatasetSpec, dims: &[u64]) -> Result<Storage> {
 
 /// The description that a header holds, and its layout.
 fn describe(session: &Session, header: &Header) -> Result<(DatasetSpec, LayoutMessage)> {
-    let dataspace = header.require::<DataspaceMessage>("a dataset has a dataspace")?.dataspace;
-    let found = header.find(|message| message.kind == MessageType::DATATYPE);
-    let (_, message) = found.ok_or_else(|| header.damaged("a dataset has a datatype"))?;
-    let datatype = Shareable::decode(&message.body, message.flags.is_shared(), header.widths());
-    let datatype = datatype.map_err(|source| Error::Message { header: header.addr(), source })?;
-    let datatype = session.resolve_datatype(&datatype)?;
-    let fill = match header.get::<FillValueMessage>()? {
+    let dataspace = session.required::<DataspaceMessage>(header, "a dataset has a dataspace")?.dataspace;
+    let datatype = session.required::<DatatypeMessage>(header, "a dataset has a datatype")?.datatype;
+    let fill = match session.message::<FillValueMessage>(header)? {
         Some(message) => message.fill,
-        None => match header.get::<OldFillValueMessage>()? {
+        None => match session.message::<OldFillValueMessage>(header)? {
             Some(message) => message.fill(),
             None => Fill::default(),
         },
     };
-    let filters = header.get::<FilterPipelineMessage>()?.map(|message| message.filters).unwrap_or_default();
+    let filters = session.message::<FilterPipelineMessage>(header)?.map(|message| message.filters).unwrap_or_default();
     let message = header.require::<LayoutMessage>("a dataset has a layout")?;
     let external = header.has(MessageType::EXTERNAL_FILES);
     let (layout, unfiltered_edges) = match &message.storage {

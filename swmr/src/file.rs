@@ -6,7 +6,7 @@ use std::sync::Arc;
 use h5live_cache::{EdgeKind, Scope};
 use h5live_format::messages::LinkInfo;
 use h5live_format::messages::{
-    AttributeMessage, DataspaceMessage, DatatypeMessage, LinkMessage, LinkValue, MessageType, Shareable, SharedPlace,
+    AttributeMessage, DataspaceMessage, DatatypeMessage, LinkMessage, LinkValue, MessageType, Shareable,
 };
 use h5live_format::{Addr, MessageFlags, ObjectHeaderPrefix, RawMessage, VarLenElement, decode};
 use h5live_model::{
@@ -14,8 +14,10 @@ use h5live_model::{
     ObjectSpec, Objects, ReferenceKind, Result as ModelResult,
 };
 
+use crate::attributes::Attributes;
 use crate::dataset::{NativeDataset, create_dataset};
-use crate::header::{Header, Room, Spot};
+use crate::header::{Header, Room};
+use crate::links::Links;
 use crate::open::{OpenOptions, new_group};
 use crate::session::Session;
 use crate::{Error, Result};
@@ -41,38 +43,14 @@ impl NativeFile {
         }
     }
 
-    fn check_compact(header: &Header) -> Result<()> {
-        if header.has(MessageType::SYMBOL_TABLE) {
-            return Err(Error::Model(ModelError::Unsupported("a group of the old style")));
-        }
-        match header.get::<LinkInfo>()? {
-            Some(info) if info.is_dense() => Err(Error::Model(ModelError::Unsupported("a group with dense links"))),
-            _ => Ok(()),
-        }
-    }
-
-    fn links(&self, group: ObjectId) -> Result<Vec<(Spot, LinkMessage)>> {
-        self.0.patience.retry(|| {
-            let header = self.group(group)?;
-            Self::check_compact(&header)?;
-            let mut links = Vec::new();
-            header.each(|spot, message| {
-                if message.kind == MessageType::LINK {
-                    links.push((spot, header.decode::<LinkMessage>(message)?));
-                }
-                Ok(())
-            })?;
-            Ok(links)
-        })
-    }
-
     fn insert_link(&self, group: ObjectId, name: &Name, value: LinkValue, target: Option<&Header>) -> Result<()> {
         check_name(name)?;
         let addr = self.0.object(group)?;
         let _lock = self.0.header_lock(addr);
         let mut header = self.group(group)?;
-        Self::check_compact(&header)?;
-        if self.links(group)?.iter().any(|(_, link)| link.name == *name) {
+        let links = Links::of(&self.0, &header)?;
+        links.check_compact()?;
+        if links.find(&header, name)?.is_some() {
             return Err(Error::Model(ModelError::Exists(name.clone())));
         }
         let mut creation_order = None;
@@ -91,38 +69,6 @@ impl NativeFile {
             header.depend_on(target, EdgeKind::Link);
         }
         Ok(())
-    }
-
-    fn attributes(&self, header: &Header) -> Result<Vec<(Spot, AttributeMessage, u16)>> {
-        if let Some(info) = header.get::<h5live_format::messages::AttributeInfo>()?
-            && info.is_dense()
-        {
-            return Err(Error::Model(ModelError::Unsupported("an object with dense attributes")));
-        }
-        let mut found = Vec::new();
-        header.each(|spot, message| {
-            if message.kind == MessageType::ATTRIBUTE {
-                if message.flags.is_shared() {
-                    return Err(Error::Model(ModelError::Unsupported("an attribute in the heap of shared messages")));
-                }
-                found.push((spot, header.decode::<AttributeMessage>(message)?, message.creation_index));
-            }
-            Ok(())
-        })?;
-        Ok(found)
-    }
-
-    fn value(&self, message: AttributeMessage, creation_order: Option<u16>) -> Result<Attribute> {
-        let datatype = self.0.resolve_datatype(&message.datatype)?;
-        let Shareable::Here(dataspace) = message.dataspace else {
-            return Err(Error::Model(ModelError::Unsupported("a shared dataspace")));
-        };
-        let mut value = message.data;
-        let bytes = dataspace.dataspace.elements().and_then(|n| n.checked_mul(datatype.size().into()));
-        if let Some(bytes) = bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|bytes| *bytes < value.len()) {
-            value.truncate(bytes);
-        }
-        Ok(Attribute { name: message.name, datatype, dataspace: dataspace.dataspace, value, creation_order })
     }
 }
 
@@ -146,29 +92,6 @@ pub(crate) fn kind_of(header: &Header) -> Result<ObjectKind> {
     } else {
         Err(header.damaged("it is a group, a dataset or a datatype"))
     }
-}
-
-impl Session {
-    /// The type that a message holds, or to which it leads.
-    pub(crate) fn resolve_datatype(&self, message: &Shareable<DatatypeMessage>) -> Result<Datatype> {
-        match message {
-            Shareable::Here(message) => Ok(message.datatype.clone()),
-            Shareable::Shared(shared) => match shared.place {
-                SharedPlace::Committed(addr) => {
-                    let header = self.header(addr)?;
-                    let message = header.require::<DatatypeMessage>("a committed datatype has a datatype")?;
-                    Ok(message.datatype)
-                }
-                SharedPlace::Heap(_) => {
-                    Err(Error::Model(ModelError::Unsupported("a datatype in the heap of shared messages")))
-                }
-            },
-        }
-    }
-}
-
-fn hard_target(link: &LinkMessage) -> LinkTarget {
-    link.value.clone().into()
 }
 
 impl Objects for NativeFile {
@@ -203,21 +126,18 @@ impl Objects for NativeFile {
     }
 
     fn link(&self, group: ObjectId, name: &Name) -> ModelResult<Option<Link>> {
-        let found = self.links(group)?.into_iter().find(|(_, link)| link.name == *name);
-        Ok(found.map(|(_, link)| Link {
-            target: hard_target(&link),
-            name: link.name,
-            creation_order: link.creation_order,
-        }))
+        let found = self.0.patience.retry(|| {
+            let header = self.group(group)?;
+            Links::of(&self.0, &header)?.find(&header, name)
+        })?;
+        Ok(found)
     }
 
     fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> ModelResult<()> {
-        for (_, link) in self.links(group)? {
-            let target = hard_target(&link);
-            if !each(Link { target, name: link.name, creation_order: link.creation_order }) {
-                break;
-            }
-        }
+        self.0.listed(each, |each| {
+            let header = self.group(group)?;
+            Links::of(&self.0, &header)?.for_each(&header, each)
+        })?;
         Ok(())
     }
 
@@ -252,7 +172,8 @@ impl Objects for NativeFile {
         let found = {
             let _lock = self.0.header_lock(addr);
             let mut header = self.group(group)?;
-            let found = self.links(group)?.into_iter().find(|(_, link)| link.name == *name);
+            Links::of(&self.0, &header)?.check_compact()?;
+            let found = Links::compact(&header)?.into_iter().find(|(_, link)| link.name == *name);
             let Some((spot, link)) = found else { return Err(ModelError::NotFound(name.clone())) };
             header.remove(spot)?;
             link
@@ -269,16 +190,24 @@ impl Objects for NativeFile {
         let found = self.0.patience.retry(|| {
             let header = self.0.header(addr)?;
             let tracked = header.prefix().attributes_tracked;
-            let found = self.attributes(&header)?.into_iter().find(|(_, attribute, _)| attribute.name == *name);
-            found.map(|(_, message, order)| self.value(message, tracked.then_some(order))).transpose()
+            let found = Attributes::of(&self.0, &header)?.find(&self.0, &header, name)?;
+            found.map(|stored| self.0.attribute_value(stored, tracked)).transpose()
         })?;
         Ok(found)
     }
 
     fn attribute_names(&self, id: ObjectId) -> ModelResult<Vec<Name>> {
         let addr = self.0.object(id)?;
-        let found = self.0.patience.retry(|| self.attributes(&self.0.header(addr)?))?;
-        Ok(found.into_iter().map(|(_, attribute, _)| attribute.name).collect())
+        let names = self.0.patience.retry(|| {
+            let header = self.0.header(addr)?;
+            let mut names = Vec::new();
+            Attributes::of(&self.0, &header)?.for_each(&self.0, &header, &mut |stored| {
+                names.push(stored.message.name);
+                Ok(true)
+            })?;
+            Ok(names)
+        })?;
+        Ok(names)
     }
 
     fn set_attribute(&self, id: ObjectId, attribute: &Attribute) -> ModelResult<()> {
@@ -300,9 +229,11 @@ impl Objects for NativeFile {
             attribute.value.clone(),
         );
         let new = header.raw(&message, MessageFlags::default())?;
-        let old = self.attributes(&header)?.into_iter().find(|(_, held, _)| held.name == attribute.name);
+        Attributes::of(&self.0, &header)?.check_compact()?;
+        let held = Attributes::compact(&self.0, &header)?;
+        let old = held.into_iter().find(|(_, held)| held.message.name == attribute.name);
         Ok(match old {
-            Some((spot, _, creation_index)) => header.replace(spot, RawMessage { creation_index, ..new }),
+            Some((spot, held)) => header.replace(spot, RawMessage { creation_index: held.creation_order, ..new }),
             None => header.add(new),
         }?)
     }
@@ -313,8 +244,11 @@ impl Objects for NativeFile {
         let addr = self.0.object(id)?;
         let _lock = self.0.header_lock(addr);
         let mut header = self.0.header(addr)?;
-        let found = self.attributes(&header)?.into_iter().find(|(_, held, _)| held.name == *name);
-        let Some((spot, ..)) = found else { return Err(ModelError::NotFound(name.clone())) };
+        Attributes::of(&self.0, &header)?.check_compact()?;
+        let held = Attributes::compact(&self.0, &header)?;
+        let Some((spot, _)) = held.into_iter().find(|(_, held)| held.message.name == *name) else {
+            return Err(ModelError::NotFound(name.clone()));
+        };
         Ok(header.remove(spot)?)
     }
 

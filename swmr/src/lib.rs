@@ -5,16 +5,20 @@
 //! order. A reader takes what it finds, and reads again what it finds half-written, from the object header on, a
 //! bounded number of times ([`Patience`]).
 
+mod attributes;
 mod dataset;
 mod error;
+mod extension;
 mod file;
 mod header;
 mod heap;
 mod lease;
+mod links;
 mod locking;
 mod open;
 mod retry;
 mod session;
+mod shared;
 mod status;
 
 pub use dataset::NativeDataset;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use h5live_cache::{Based, Cache, FileStorage, Reuse, Scope, Settings, Storage};
 use h5live_format::messages::{GroupInfo, LinkInfo};
 use h5live_format::{Addr, MessageFlags, ObjectHeaderPrefix, Profile, RawMessage, Root, StatusFlags, Superblock};
-use h5live_model as model;
+use h5live_model::{self as model, NoFilters, Unfilter};
 
 use crate::error::{Conflict, NotLive};
 use crate::header::{Header, Room};
@@ -42,7 +42,7 @@ impl Mode {
 }
 
 /// How a file is opened.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct OpenOptions {
     /// What the session may do.
     pub mode: Mode,
@@ -54,6 +54,21 @@ pub struct OpenOptions {
     pub profile: Profile,
     /// Write a file that its superblock says is being written, when the system cannot tell whether its writer lives.
     pub take_over: bool,
+    /// What undoes the filters of groups that keep their links behind some.
+    pub unfilter: Arc<dyn Unfilter>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions {
+            mode: Mode::default(),
+            locking: Locking::default(),
+            patience: Patience::default(),
+            profile: Profile::default(),
+            take_over: false,
+            unfilter: Arc::new(NoFilters),
+        }
+    }
 }
 
 /// Bytes of unused space in the header of a new group, for links.
@@ -113,7 +128,7 @@ impl OpenOptions {
         let storage: Arc<dyn Storage> = Arc::new(Based::new(Arc::new(storage), at));
         let cache = Arc::new(Cache::reading(storage, self.settings(&superblock)));
         let status = Arc::new(Status::new(superblock.clone()));
-        Ok(Session::new(cache, status, superblock, lock, self.mode, patience, self.profile))
+        Session::new(cache, status, superblock, lock, patience, self)
     }
 
     fn open_for_writing(&self, path: &Path) -> Result<Session> {
@@ -193,7 +208,7 @@ impl OpenOptions {
         if self.mode == Mode::SwmrWrite {
             lock.release().map_err(Error::io("unlock the file"))?;
         }
-        Ok(Session::new(cache, status, superblock, lock, self.mode, Patience::none(), self.profile))
+        Session::new(cache, status, superblock, lock, Patience::none(), self)
     }
 
     fn create(&self, path: &Path) -> Result<Session> {

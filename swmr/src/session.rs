@@ -7,14 +7,15 @@ use std::sync::{Arc, Weak};
 use h5live_cache::{Cache, Owner, Reuse, Scope};
 use h5live_format::{Addr, Profile, StatusFlags, Superblock};
 use h5live_indexes::ObjectMetadata;
-use h5live_model::{self as model, ObjectId};
+use h5live_model::{self as model, ObjectId, Unfilter};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::dataset::NativeDataset;
 use crate::error::NotLive;
+use crate::extension::Extension;
 use crate::header::Header;
 use crate::locking::{Lock, LockHandle, Writer};
-use crate::open::{Mode, read_superblock};
+use crate::open::{Mode, OpenOptions, read_superblock};
 use crate::status::Status;
 use crate::{Error, Patience, Result};
 
@@ -30,6 +31,8 @@ pub(crate) struct Session {
     pub mode: Mode,
     pub patience: Patience,
     pub profile: Profile,
+    pub unfilter: Arc<dyn Unfilter>,
+    pub extension: Extension,
     /// Whether other processes may read what this one writes.
     swmr: AtomicBool,
     closed: Mutex<bool>,
@@ -40,29 +43,33 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// # Errors
+    /// If the superblock extension cannot be read.
     pub fn new(
         cache: Arc<Cache>,
         status: Arc<Status>,
         superblock: Superblock,
         lock: LockHandle,
-        mode: Mode,
         patience: Patience,
-        profile: Profile,
-    ) -> Self {
-        Session {
+        options: &OpenOptions,
+    ) -> Result<Self> {
+        let extension = patience.retry(|| Extension::load(&cache, &superblock))?;
+        Ok(Session {
             cache,
             status,
             superblock,
             lock,
-            mode,
+            mode: options.mode,
             patience,
-            profile,
-            swmr: AtomicBool::new(mode == Mode::SwmrWrite),
+            profile: options.profile,
+            unfilter: options.unfilter.clone(),
+            extension,
+            swmr: AtomicBool::new(options.mode == Mode::SwmrWrite),
             closed: Mutex::new(false),
             is_closed: AtomicBool::new(false),
             headers: (0..LOCKS).map(|_| Mutex::new(())).collect(),
             datasets: Mutex::default(),
-        }
+        })
     }
 
     /// Whether another process may be changing the file.
@@ -101,6 +108,28 @@ impl Session {
             }
             Header::load(&self.metadata(addr), self.mode.writes())
         })
+    }
+
+    /// Calls `each` with everything that `list` lists. Who follows a writer may have to begin anew, and so gathers all
+    /// of it first.
+    pub fn listed<T>(
+        &self,
+        each: &mut dyn FnMut(T) -> bool,
+        mut list: impl FnMut(&mut dyn FnMut(T) -> bool) -> Result<()>,
+    ) -> Result<()> {
+        if !self.follows() {
+            return list(each);
+        }
+        let all = self.patience.retry(|| {
+            let mut all = Vec::new();
+            list(&mut |item| {
+                all.push(item);
+                true
+            })?;
+            Ok(all)
+        })?;
+        all.into_iter().all(each);
+        Ok(())
     }
 
     pub fn object(&self, id: ObjectId) -> Result<Addr> {

@@ -1,0 +1,136 @@
+//! The links of a group, in each of the three ways in which a file keeps them.
+
+use std::cmp::Ordering;
+
+use h5live_format::messages::{LinkInfo, LinkMessage, MessageType, SymbolTable as SymbolTableMessage};
+use h5live_format::{LinkNameRecord, decode_prefix, lookup3};
+use h5live_indexes::{Btree2, FractalHeap, SymbolTable, SymbolTarget};
+use h5live_model::{Link, LinkTarget, Name, ObjectId};
+
+use crate::header::{Header, Spot};
+use crate::session::Session;
+use crate::{Error, Result};
+
+/// Where the links of a group are.
+pub(crate) enum Links {
+    /// In the header.
+    Compact,
+    /// In a fractal heap, with an index of names.
+    Dense { heap: FractalHeap, names: Btree2<LinkNameRecord> },
+    /// In a symbol table.
+    Old(SymbolTable),
+}
+
+fn link(message: LinkMessage) -> Link {
+    Link { target: message.value.into(), name: message.name, creation_order: message.creation_order }
+}
+
+fn old_link(name: Name, target: SymbolTarget) -> Link {
+    let target = match target {
+        SymbolTarget::Object(header) => LinkTarget::Hard(ObjectId(header.get().unwrap_or(u64::MAX).into())),
+        SymbolTarget::Path(path) => LinkTarget::Soft(path),
+    };
+    Link { name, target, creation_order: None }
+}
+
+impl Links {
+    /// Where the links of the group with this header are.
+    ///
+    /// # Errors
+    /// If a message of the header is damaged.
+    pub fn of(session: &Session, header: &Header) -> Result<Self> {
+        if let Some(SymbolTableMessage { btree, heap }) = header.get()? {
+            let k = session.extension.btree_k;
+            return Ok(Links::Old(SymbolTable::new(header.metadata().clone(), btree, heap, k)));
+        }
+        match header.get::<LinkInfo>()? {
+            Some(info) if info.is_dense() => Ok(Links::Dense {
+                heap: session.fractal_heap(header.metadata(), info.heap),
+                names: Btree2::new(header.metadata().clone(), info.names, LinkNameRecord::default()),
+            }),
+            _ => Ok(Links::Compact),
+        }
+    }
+
+    /// The links in the header of a group that keeps them there, and where each is.
+    ///
+    /// # Errors
+    /// If a link is damaged.
+    pub fn compact(header: &Header) -> Result<Vec<(Spot, LinkMessage)>> {
+        let mut links = Vec::new();
+        header.each(|spot, message| {
+            if message.kind == MessageType::LINK {
+                links.push((spot, header.decode::<LinkMessage>(message)?));
+            }
+            Ok(())
+        })?;
+        Ok(links)
+    }
+
+    fn dense(header: &Header, heap: &FractalHeap, record: &LinkNameRecord) -> Result<LinkMessage> {
+        let bytes = heap.get(&record.heap_id)?;
+        let decoded = decode_prefix::<LinkMessage>(&bytes, header.widths());
+        Ok(decoded.map_err(|source| Error::Message { header: header.addr(), source })?.0)
+    }
+
+    /// The link of this name.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn find(&self, header: &Header, name: &Name) -> Result<Option<Link>> {
+        match self {
+            Links::Compact => {
+                let found = Links::compact(header)?.into_iter().find(|(_, stored)| stored.name == *name);
+                Ok(found.map(|(_, stored)| link(stored)))
+            }
+            Links::Old(table) => Ok(table.find(name)?.map(|target| old_link(name.clone(), target))),
+            Links::Dense { heap, names } => {
+                let hash = lookup3(name.as_bytes(), 0);
+                let mut found = None;
+                names.find(|record| {
+                    Ok::<_, Error>(match record.hash.cmp(&hash) {
+                        Ordering::Equal => {
+                            let stored = Links::dense(header, heap, record)?;
+                            let order = stored.name.cmp(name);
+                            found = (order == Ordering::Equal).then_some(stored);
+                            order
+                        }
+                        different => different,
+                    })
+                })?;
+                Ok(found.map(link))
+            }
+        }
+    }
+
+    /// Calls `each` with every link, until it returns `false`.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn for_each(&self, header: &Header, each: &mut dyn FnMut(Link) -> bool) -> Result<()> {
+        match self {
+            Links::Compact => {
+                let links = Links::compact(header)?;
+                links.into_iter().map(|(_, stored)| link(stored)).all(each);
+                Ok(())
+            }
+            Links::Old(table) => table.for_each(&mut |name, target| Ok(each(old_link(name, target)))),
+            Links::Dense { heap, names } => {
+                names.for_each(&mut |record| Ok(each(link(Links::dense(header, heap, &record)?))))
+            }
+        }
+    }
+
+    /// Refuses to change links that are not in the header.
+    ///
+    /// # Errors
+    /// [`h5live_model::Error::Unsupported`].
+    pub fn check_compact(&self) -> Result<()> {
+        let what = match self {
+            Links::Compact => return Ok(()),
+            Links::Old(_) => "changing a group of the old style",
+            Links::Dense { .. } => "changing a group with dense links",
+        };
+        Err(Error::Model(h5live_model::Error::Unsupported(what)))
+    }
+}
