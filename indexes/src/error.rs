@@ -22,6 +22,9 @@ pub enum Error {
         /// Stored bytes.
         size: u64,
     },
+    /// This index cannot do this.
+    #[error("{0} is not supported")]
+    Unsupported(&'static str),
     /// Filters of a structure could not be undone.
     #[error("the filters of the structure at {at} cannot be undone")]
     Filters {

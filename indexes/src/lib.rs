@@ -5,10 +5,13 @@
 
 mod btree1;
 mod btree2;
+mod chunk_btree1;
+mod chunk_btree2;
 mod error;
 mod extensible_array;
 mod fixed_array;
 mod fractal_heap;
+mod implicit;
 mod index;
 mod linear;
 mod metadata;
@@ -18,10 +21,13 @@ mod tests;
 
 pub use btree1::Btree1;
 pub use btree2::Btree2;
+pub use chunk_btree1::ChunkBtree1;
+pub use chunk_btree2::ChunkBtree2;
 pub use error::{Error, Result};
 pub use extensible_array::ExtensibleArray;
 pub use fixed_array::FixedArray;
 pub use fractal_heap::FractalHeap;
+pub use implicit::Implicit;
 pub use index::{ChunkIndex, IndexRoot};
 pub use linear::ChunkLine;
 pub use metadata::ObjectMetadata;

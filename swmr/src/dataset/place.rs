@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use h5live_cache::{EdgeKind, Node, Proxy};
 use h5live_format::messages::{ChunkIndex as IndexKind, FilteredChunk, LayoutMessage, MessageType, Storage};
 use h5live_format::{Addr, ChunkElement, ElementFormat};
-use h5live_indexes::{ChunkIndex, ChunkLine, ExtensibleArray, FixedArray, IndexRoot};
+use h5live_indexes::{
+    ChunkBtree1, ChunkBtree2, ChunkIndex, ChunkLine, ExtensibleArray, FixedArray, Implicit, IndexRoot,
+};
 use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Error as ModelError};
 
 use crate::header::Header;
@@ -143,9 +145,14 @@ impl Place {
             IndexKind::ExtensibleArray(parameters) => {
                 Box::new(ExtensibleArray::new(metadata, root.clone(), line()?, format, parameters)?)
             }
-            IndexKind::Btree1 => return Ok(Place::Unsupported("a version 1 B-tree of chunks")),
-            IndexKind::Implicit => return Ok(Place::Unsupported("an implicit index of chunks")),
-            IndexKind::Btree2 { .. } => return Ok(Place::Unsupported("a version 2 B-tree of chunks")),
+            IndexKind::Btree1 => {
+                let k = session.extension.btree_k.chunk;
+                Box::new(ChunkBtree1::new(metadata, root.clone(), grid, k))
+            }
+            IndexKind::Implicit => Box::new(Implicit::new(header.addr(), root.clone(), line()?, bytes)?),
+            IndexKind::Btree2 { .. } => {
+                Box::new(ChunkBtree2::new(metadata, root.clone(), spec.dataspace.rank(), format))
+            }
         };
         Ok(Place::Chunked(index, root, format))
     }

@@ -1,0 +1,60 @@
+//! The implicit index: all chunks lie behind one another, and nothing needs to be looked up.
+
+use std::sync::Arc;
+
+use h5live_cache::Proxy;
+use h5live_format::{Addr, ChunkElement};
+use h5live_model::ChunkCoord;
+
+use crate::{ChunkIndex, ChunkLine, Error, IndexRoot, Result};
+
+/// The chunks of one dataset, behind one another (format specification 4.0, IV.A.2.i, "Implicit").
+#[derive(Debug)]
+pub struct Implicit {
+    root: Arc<dyn IndexRoot>,
+    line: ChunkLine,
+    chunks: u64,
+    chunk_bytes: u64,
+}
+
+impl Implicit {
+    /// The chunks of `chunk_bytes` bytes that begin where `root` leads.
+    ///
+    /// # Errors
+    /// [`Error::Contradiction`] if the dataset cannot have such an index.
+    pub fn new(at: Addr, root: Arc<dyn IndexRoot>, line: ChunkLine, chunk_bytes: u64) -> Result<Self> {
+        let chunks = line.chunks().filter(|chunks| chunks.checked_mul(chunk_bytes).is_some());
+        let chunks = chunks.ok_or(Error::Contradiction {
+            record: "data layout message",
+            at,
+            other: "dataspace",
+            rule: "chunks behind one another have an end",
+        })?;
+        Ok(Implicit { root, line, chunks, chunk_bytes })
+    }
+
+    fn element(&self, index: u64) -> Option<ChunkElement> {
+        let addr = self.root.addr().checked_add(index.checked_mul(self.chunk_bytes)?)?;
+        Some(ChunkElement { addr, ..ChunkElement::default() })
+    }
+}
+
+impl ChunkIndex for Implicit {
+    fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        Ok(self.line.index(coord).and_then(|index| self.element(index)))
+    }
+
+    fn set(&self, _: &ChunkCoord, _: ChunkElement, _: Option<&Proxy>) -> Result<()> {
+        Err(Error::Unsupported("moving a chunk of an implicit index"))
+    }
+
+    fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+        for index in 0..self.chunks {
+            match self.element(index) {
+                Some(element) if each(self.line.coord(index), element) => {}
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+}
