@@ -126,13 +126,15 @@ impl ElementFormat {
     }
 
     /// The format of filtered chunks of `chunk_bytes` bytes before the filters: in layout version 4 the stored size
-    /// takes one byte more than the chunk's own size needs, in version 5 eight bytes.
-    pub fn filtered(chunk_bytes: u64, layout_version: u8) -> Self {
+    /// takes one byte more than the chunk's own size needs, from version 5 on it is a `length` of the file.
+    pub fn filtered(chunk_bytes: u64, layout_version: u8, length: Width) -> Self {
         let width = match (layout_version, chunk_bytes.checked_ilog2()) {
-            (..=4, Some(log)) => Width::new(u8::try_from(log.saturating_add(16) / 8).unwrap_or(8)),
-            _ => None,
+            (..=4, Some(log)) => {
+                Width::new(u8::try_from(log.saturating_add(16) / 8).unwrap_or(8)).unwrap_or(Width::EIGHT)
+            }
+            _ => length,
         };
-        ElementFormat::Filtered(width.unwrap_or(Width::EIGHT))
+        ElementFormat::Filtered(width)
     }
 }
 
@@ -276,7 +278,11 @@ mod tests {
 
     #[test]
     fn elements_survive_the_way_through_their_bytes() {
-        for format in [ElementFormat::Unfiltered, ElementFormat::filtered(4096, 4), ElementFormat::filtered(4096, 5)] {
+        for format in [
+            ElementFormat::Unfiltered,
+            ElementFormat::filtered(4096, 4, Width::EIGHT),
+            ElementFormat::filtered(4096, 5, Width::FOUR),
+        ] {
             let mut table = ElementTable::missing(3, format, Width::EIGHT);
             assert!(table.iter().all(|e| !e.addr.is_defined()));
             let size = if format == ElementFormat::Unfiltered { 0 } else { 4000 };
@@ -290,7 +296,7 @@ mod tests {
 
     #[test]
     fn stored_sizes_take_one_byte_more_than_the_chunk_in_version_4() {
-        let width = |bytes| match ElementFormat::filtered(bytes, 4) {
+        let width = |bytes| match ElementFormat::filtered(bytes, 4, Width::EIGHT) {
             ElementFormat::Filtered(width) => width.bytes(),
             ElementFormat::Unfiltered => 0,
         };

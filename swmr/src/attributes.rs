@@ -84,16 +84,27 @@ impl Attributes {
             Attributes::Dense { heap, names } => (heap, names),
         };
         let hash = lookup3(name.as_bytes(), 0);
-        let mut found = None;
+        let (mut found, mut collides) = (None, false);
         names.find(|record| {
             if record.hash != hash {
                 return Ok(record.hash.cmp(&hash));
             }
             let stored = Attributes::dense(session, header, heap, record)?;
             let order = stored.message.name.cmp(name);
+            collides |= order != Ordering::Equal;
             found = (order == Ordering::Equal).then_some(stored);
             Ok::<_, Error>(order)
         })?;
+        if found.is_none() && collides {
+            // Some programs do not sort names of the same hash.
+            names.for_each(&mut |record| {
+                if record.hash == hash && found.is_none() {
+                    let stored = Attributes::dense(session, header, heap, &record)?;
+                    found = (stored.message.name == *name).then_some(stored);
+                }
+                Ok::<_, Error>(record.hash <= hash && found.is_none())
+            })?;
+        }
         Ok(found)
     }
 

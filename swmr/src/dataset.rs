@@ -1,5 +1,6 @@
 //! One dataset of an HDF5 file: its description, its chunks, and following its writer.
 
+mod external;
 mod place;
 
 use std::sync::{Arc, Weak};
@@ -243,6 +244,7 @@ impl NativeDataset {
 
     /// Refuses a chunk that the dataset cannot have, or bytes that an unfiltered chunk does not have.
     fn check_chunk(&self, state: &State, coord: &ChunkCoord, bytes: Option<usize>) -> Result<()> {
+        state.place.check_writable()?;
         let single = matches!(*state.place, Place::Compact | Place::Single(..));
         let rank = state.spec.dataspace.rank();
         if coord.rank() != rank || (single && coord.scaled().iter().any(|at| *at != 0)) {
@@ -393,7 +395,7 @@ impl Chunks for NativeDataset {
 
     fn chunk(&self, coord: &ChunkCoord) -> ModelResult<Option<StoredChunk>> {
         let found = self.with_place(|state| {
-            if let Place::Compact = *state.place {
+            if let Place::Compact | Place::External(_) = *state.place {
                 let size = state.spec.chunk_bytes().unwrap_or(0);
                 return Ok(Some(StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 }));
             }
@@ -406,7 +408,7 @@ impl Chunks for NativeDataset {
         let chunks = self.with_place(|state| {
             let mut chunks = Vec::new();
             let grid = state.spec.grid();
-            if let (Place::Compact, Some(grid)) = (&*state.place, grid) {
+            if let (Place::Compact | Place::External(_), Some(grid)) = (&*state.place, grid) {
                 let size = state.spec.chunk_bytes().unwrap_or(0);
                 let coord = ChunkCoord::origin(ChunkGrid::dims(&grid).len());
                 chunks.push(StoredChunk { coord, offset: None, size, filter_mask: 0 });
@@ -429,6 +431,9 @@ impl Chunks for NativeDataset {
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> ModelResult<()> {
         self.session.check_open()?;
         let Some(offset) = chunk.offset else {
+            if let Place::External(files) = &*self.state().place {
+                return Ok(files.read(at, into)?);
+            }
             let header = self.session.header(self.addr)?;
             let layout = header.require::<LayoutMessage>("a dataset has a layout")?;
             if let Storage::Compact { data, .. } = layout.storage {

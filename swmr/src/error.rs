@@ -76,6 +76,14 @@ pub enum Error {
         /// What is wrong with the message.
         source: DecodeError,
     },
+    /// A raw file that holds elements could not be read.
+    #[error("cannot read the raw file {}", .file.display())]
+    External {
+        /// The file, as the dataset names it.
+        file: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
     /// A structure cannot be written.
     #[error("a value does not fit the format")]
     Encode(#[from] EncodeError),

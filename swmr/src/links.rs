@@ -86,18 +86,29 @@ impl Links {
             Links::Old(table) => Ok(table.find(name)?.map(|target| old_link(name.clone(), target))),
             Links::Dense { heap, names } => {
                 let hash = lookup3(name.as_bytes(), 0);
-                let mut found = None;
+                let (mut found, mut collides) = (None, false);
                 names.find(|record| {
                     Ok::<_, Error>(match record.hash.cmp(&hash) {
                         Ordering::Equal => {
                             let stored = Links::dense(header, heap, record)?;
                             let order = stored.name.cmp(name);
+                            collides |= order != Ordering::Equal;
                             found = (order == Ordering::Equal).then_some(stored);
                             order
                         }
                         different => different,
                     })
                 })?;
+                if found.is_none() && collides {
+                    // Some programs do not sort names of the same hash.
+                    names.for_each(&mut |record| {
+                        if record.hash == hash && found.is_none() {
+                            let stored = Links::dense(header, heap, &record)?;
+                            found = (stored.name == *name).then_some(stored);
+                        }
+                        Ok::<_, Error>(record.hash <= hash && found.is_none())
+                    })?;
+                }
                 Ok(found.map(link))
             }
         }

@@ -128,7 +128,7 @@ impl OpenOptions {
         let storage: Arc<dyn Storage> = Arc::new(Based::new(Arc::new(storage), at));
         let cache = Arc::new(Cache::reading(storage, self.settings(&superblock)));
         let status = Arc::new(Status::new(superblock.clone()));
-        Session::new(cache, status, superblock, lock, patience, self)
+        Session::new(cache, status, superblock, lock, patience, self, path)
     }
 
     fn open_for_writing(&self, path: &Path) -> Result<Session> {
@@ -170,12 +170,13 @@ impl OpenOptions {
             return Err(Error::NotLive(NotLive::Superblock(superblock.version)));
         }
         let file = File::options().read(true).write(true).open(path).map_err(Error::io("open the file for writing"))?;
-        self.begin_writing(file, at, superblock, lock, marked)
+        self.begin_writing(path, file, at, superblock, lock, marked)
     }
 
     /// Takes a file for writing: from here on the superblock says so.
     fn begin_writing(
         &self,
+        path: &Path,
         file: File,
         at: u64,
         mut superblock: Superblock,
@@ -208,7 +209,7 @@ impl OpenOptions {
         if self.mode == Mode::SwmrWrite {
             lock.release().map_err(Error::io("unlock the file"))?;
         }
-        Session::new(cache, status, superblock, lock, Patience::none(), self)
+        Session::new(cache, status, superblock, lock, Patience::none(), self, path)
     }
 
     fn create(&self, path: &Path) -> Result<Session> {
@@ -236,7 +237,7 @@ impl OpenOptions {
         let superblock = Superblock { version: 3, end_of_file: Addr::new(1), ..Superblock::default() };
         let len = h5live_format::encoded_len(&superblock, superblock.widths)? as u64;
         let superblock = Superblock { end_of_file: Addr::new(len), ..superblock };
-        let session = self.begin_writing(file, 0, superblock, lock, false)?;
+        let session = self.begin_writing(path, file, 0, superblock, lock, false)?;
         let widths = session.cache.widths();
         let messages = vec![
             RawMessage::new(&LinkInfo::default(), MessageFlags::default(), widths)?,

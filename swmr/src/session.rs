@@ -1,6 +1,7 @@
 //! One open file.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -29,6 +30,8 @@ pub(crate) struct Session {
     pub superblock: Superblock,
     pub lock: LockHandle,
     pub mode: Mode,
+    /// The file, as it was opened.
+    pub path: PathBuf,
     pub patience: Patience,
     pub profile: Profile,
     pub unfilter: Arc<dyn Unfilter>,
@@ -52,6 +55,7 @@ impl Session {
         lock: LockHandle,
         patience: Patience,
         options: &OpenOptions,
+        path: &Path,
     ) -> Result<Self> {
         let extension = patience.retry(|| Extension::load(&cache, &superblock))?;
         Ok(Session {
@@ -60,6 +64,7 @@ impl Session {
             superblock,
             lock,
             mode: options.mode,
+            path: path.to_owned(),
             patience,
             profile: options.profile,
             unfilter: options.unfilter.clone(),

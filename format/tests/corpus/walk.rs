@@ -315,7 +315,7 @@ impl<'a> Walk<'a> {
             ChunkIndex::FixedArray { .. } => drop(self.compare_at(FixedArrayHeader::default(), chunks.addr)),
             ChunkIndex::ExtensibleArray(_) => drop(self.compare_at(ExtensibleArrayHeader::default(), chunks.addr)),
             ChunkIndex::Btree2 { .. } if filtered => {
-                let format = ElementFormat::filtered(chunks.chunk_bytes().unwrap(), version);
+                let format = ElementFormat::filtered(chunks.chunk_bytes().unwrap(), version, self.widths.length);
                 let ElementFormat::Filtered(width) = format else { return };
                 self.btree2(chunks.addr, FilteredChunkRecord::blank(rank, width));
             }

@@ -11,6 +11,7 @@ use h5live_indexes::{
 };
 use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Error as ModelError};
 
+use super::external::External;
 use crate::header::Header;
 use crate::session::Session;
 use crate::{Error, Result};
@@ -24,8 +25,10 @@ pub(super) enum Place {
     Single(Arc<Root>, ElementFormat),
     /// In chunks.
     Chunked(Box<dyn ChunkIndex>, Arc<Root>, ElementFormat),
-    /// Where this store cannot read yet.
-    Unsupported(&'static str),
+    /// In raw files.
+    External(External),
+    /// In other datasets, which are read above the seam.
+    Virtual,
 }
 
 /// The layout message, as the way to chunks.
@@ -98,6 +101,10 @@ impl IndexRoot for Root {
     }
 }
 
+fn unsupported(what: &'static str) -> Error {
+    Error::Model(ModelError::Unsupported(what))
+}
+
 impl Place {
     pub fn new(session: &Arc<Session>, header: &Header, spec: &DatasetSpec, layout: &LayoutMessage) -> Result<Self> {
         let root = |addr: Addr, filtered| {
@@ -113,18 +120,18 @@ impl Place {
         let chunks = match &layout.storage {
             Storage::Compact { .. } => return Ok(Place::Compact),
             Storage::Contiguous { .. } if header.has(MessageType::EXTERNAL_FILES) => {
-                return Ok(Place::Unsupported("reading external files"));
+                return Ok(Place::External(External::of(header, &session.path)?));
             }
             Storage::Contiguous { addr, .. } => {
                 return Ok(Place::Single(root(*addr, FilteredChunk::default()), ElementFormat::Unfiltered));
             }
-            Storage::Virtual { .. } => return Ok(Place::Unsupported("reading virtual datasets")),
+            Storage::Virtual { .. } => return Ok(Place::Virtual),
             Storage::Chunked(chunks) => chunks,
         };
         let bytes = chunks.chunk_bytes().ok_or_else(|| header.damaged("a chunk has less than 2^64 bytes"))?;
         let format = match spec.filters.is_empty() {
             true => ElementFormat::Unfiltered,
-            false => ElementFormat::filtered(bytes, layout.version),
+            false => ElementFormat::filtered(bytes, layout.version, header.widths().length),
         };
         let grid = ChunkGrid::new(&chunks.dims).ok_or_else(|| header.damaged("chunks have no dimension of 0"))?;
         let line = || {
@@ -173,14 +180,19 @@ impl Place {
         }
     }
 
-    fn unsupported<T>(what: &'static str) -> Result<T> {
-        Err(Error::Model(ModelError::Unsupported(what)))
+    /// Refuses to write where elements are not in this file.
+    pub fn check_writable(&self) -> Result<()> {
+        match self {
+            Place::External(_) => Err(unsupported("writing to raw files")),
+            Place::Virtual => Err(unsupported("writing to virtual datasets")),
+            _ => Ok(()),
+        }
     }
 
     pub fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         match self {
             Place::Compact => Ok(None),
-            Place::Unsupported(what) => Self::unsupported(what),
+            Place::External(_) | Place::Virtual => Ok(None),
             Place::Single(root, _) => {
                 let addr = root.current();
                 let filtered = *root.filtered.lock();
@@ -194,7 +206,7 @@ impl Place {
     pub fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
         match self {
             Place::Compact => Ok(()),
-            Place::Unsupported(what) => Self::unsupported(what),
+            Place::External(_) | Place::Virtual => self.check_writable(),
             Place::Single(root, _) => {
                 root.update(|storage| match storage {
                     Storage::Contiguous { addr, .. } => *addr = element.addr,
@@ -224,8 +236,7 @@ impl Place {
 
     pub fn for_each(&self, rank: usize, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
         match self {
-            Place::Compact => Ok(()),
-            Place::Unsupported(what) => Self::unsupported(what),
+            Place::Compact | Place::External(_) | Place::Virtual => Ok(()),
             Place::Single(..) => {
                 let coord = ChunkCoord::origin(rank);
                 if let Some(element) = self.get(&coord)? {
