@@ -3,6 +3,7 @@
 mod faulty;
 mod file;
 mod memory;
+mod overlay;
 mod recording;
 
 use std::{fmt, io, sync::Arc};
@@ -10,6 +11,7 @@ use std::{fmt, io, sync::Arc};
 pub use faulty::{Failure, FaultyStorage};
 pub use file::FileStorage;
 pub use memory::MemoryStorage;
+pub use overlay::Overlay;
 pub use recording::{Operation, RecordingStorage, replay};
 
 /// A sequence of bytes with a length, read and written at any place, by any number of threads.

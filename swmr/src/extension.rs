@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use h5live_cache::{Cache, Owner};
-use h5live_format::messages::{BtreeK, SharedMessageTableInfo};
-use h5live_format::{SharedMessageTable, Superblock, Widths};
+use h5live_format::messages::{BtreeK, CacheImageInfo, SharedMessageTableInfo};
+use h5live_format::{CacheImage, SharedMessageTable, Superblock, Widths, decode_with};
 use h5live_indexes::ObjectMetadata;
 
 use crate::Result;
@@ -19,6 +19,34 @@ pub(crate) struct Extension {
     pub shared: Option<SharedMessageTable>,
 }
 
+/// Most bytes of a metadata cache image.
+const MAX_IMAGE: u64 = 1 << 30;
+
+/// The structures that the program that closed a file left in one block, and not in their places.
+///
+/// # Errors
+/// If the image cannot be read.
+pub(crate) fn cache_image(cache: &Arc<Cache>, superblock: &Superblock) -> Result<Vec<(u64, Vec<u8>)>> {
+    let Some(header) = header(cache, superblock)? else { return Ok(Vec::new()) };
+    let Some(info) = header.get::<CacheImageInfo>()?.filter(|info| info.addr.is_defined()) else {
+        return Ok(Vec::new());
+    };
+    let len = usize::try_from(info.size.min(MAX_IMAGE)).unwrap_or(usize::MAX);
+    let bytes = cache.read_block(info.addr, len)?;
+    let blank = CacheImage { size: info.size, ..CacheImage::default() };
+    let image = decode_with(blank, &bytes, cache.widths());
+    let image = image.map_err(|source| h5live_cache::Error::Decode { at: info.addr, source })?;
+    Ok(image.entries.into_iter().filter_map(|entry| Some((entry.addr.get()?, entry.image))).collect())
+}
+
+/// The object header of the superblock extension, if there is one.
+fn header(cache: &Arc<Cache>, superblock: &Superblock) -> Result<Option<Header>> {
+    if superblock.version < 2 || !superblock.extension.is_defined() {
+        return Ok(None);
+    }
+    Header::load(&ObjectMetadata::new(cache.clone(), Owner::new(superblock.extension)), false).map(Some)
+}
+
 impl Extension {
     /// Reads the extension to which the superblock leads.
     ///
@@ -26,10 +54,7 @@ impl Extension {
     /// If it cannot be read.
     pub fn load(cache: &Arc<Cache>, superblock: &Superblock) -> Result<Self> {
         let none = Extension { btree_k: superblock.btree_k, shared: None };
-        if superblock.version < 2 || !superblock.extension.is_defined() {
-            return Ok(none);
-        }
-        let header = Header::load(&ObjectMetadata::new(cache.clone(), Owner::new(superblock.extension)), false)?;
+        let Some(header) = header(cache, superblock)? else { return Ok(none) };
         let btree_k = header.get::<BtreeK>()?.unwrap_or(none.btree_k);
         let shared = match header.get::<SharedMessageTableInfo>()? {
             Some(info) if info.table.is_defined() => {

@@ -5,12 +5,13 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use h5live_cache::{Based, Cache, FileStorage, Reuse, Scope, Settings, Storage};
+use h5live_cache::{Based, Cache, FileStorage, Overlay, Reuse, Scope, Settings, Storage};
 use h5live_format::messages::{GroupInfo, LinkInfo};
 use h5live_format::{Addr, MessageFlags, ObjectHeaderPrefix, Profile, RawMessage, Root, StatusFlags, Superblock};
 use h5live_model::{self as model, NoFilters, Unfilter};
 
 use crate::error::{Conflict, NotLive};
+use crate::extension::cache_image;
 use crate::header::{Header, Room};
 use crate::locking::{Lock, LockHandle, Locking, Taken, Writer, light_beacon};
 use crate::session::Session;
@@ -126,7 +127,14 @@ impl OpenOptions {
             lock.release().map_err(Error::io("unlock the file"))?;
         }
         let storage: Arc<dyn Storage> = Arc::new(Based::new(Arc::new(storage), at));
-        let cache = Arc::new(Cache::reading(storage, self.settings(&superblock)));
+        let mut cache = Arc::new(Cache::reading(storage.clone(), self.settings(&superblock)));
+        let image = patience.retry(|| cache_image(&cache, &superblock))?;
+        if !image.is_empty() {
+            let rule = "the structures of a metadata cache image do not overlap";
+            let header = superblock.extension;
+            let storage = Overlay::new(storage, image).ok_or(Error::Object { header, rule })?;
+            cache = Arc::new(Cache::reading(Arc::new(storage), self.settings(&superblock)));
+        }
         let status = Arc::new(Status::new(superblock.clone()));
         Session::new(cache, status, superblock, lock, patience, self, path)
     }

@@ -64,6 +64,15 @@ impl Listing {
         listing
     }
 
+    /// Has `change` change the descriptions of datasets.
+    pub fn change_datasets(&mut self, change: impl Fn(ObjectId, &mut DatasetSpec)) {
+        for line in &mut self.lines {
+            if let Entry::Dataset(id, spec) = &mut line.entry {
+                change(*id, spec);
+            }
+        }
+    }
+
     /// Lists the object behind a hard link with its attributes; the links that follow, if it is a group.
     fn object(&mut self, store: &dyn Objects, id: ObjectId, path: &[u8]) -> Option<Level> {
         let Ok(kind) = store.kind(id) else {
