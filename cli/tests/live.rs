@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{run, text};
+use common::{run, start, text};
 
 fn json(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_str(&text(&run(arguments))).unwrap()
@@ -35,4 +35,33 @@ fn the_demo_sums_up_what_it_saw() {
     let rows = summary["rows"].as_u64().unwrap();
     assert!(rows > 10 && summary["seen"] == serde_json::json!([rows, rows]), "{summary:#}");
     assert!(text(&run(&["ls", file])).contains("/machine/samples"));
+}
+
+#[test]
+fn a_reader_that_expects_other_values_reports_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("stress.h5");
+    let file = file.to_str().unwrap();
+    text(&run(&["stress", "--readers=1", "--seconds=1", "--seed=7", file]));
+    let said = text(&run(&["stress", "--role=reader", "--seed=7", file]));
+    assert!(!said.contains("violation"), "{said}");
+    let said = text(&run(&["stress", "--role=reader", "--seed=8", file]));
+    for series in ["scalars", "big_endian", "floats", "rows", "frames"] {
+        assert!(said.contains(&format!("violation I2 /{series}: row 0 has another value at byte ")), "{said}");
+    }
+}
+
+#[test]
+fn a_writer_that_dies_by_itself_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("stress.h5");
+    let run = start(&["stress", "--readers=1", "--seconds=20", "--json", file.to_str().unwrap()]);
+    let writer = common::child_with(run.id(), "--role=writer");
+    assert!(std::process::Command::new("kill").args(["-KILL", &writer.to_string()]).status().unwrap().success());
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let details = report["violations"].to_string();
+    assert!(details.contains("the writer has ended too early"), "{details}");
+    assert!(!details.contains("I1") && !details.contains("I5"), "{details}");
 }

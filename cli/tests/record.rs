@@ -4,7 +4,7 @@ mod common;
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use common::{error, h5py, python, run, run_with, start, text, until};
 use tempfile::TempDir;
@@ -153,4 +153,32 @@ fn an_interrupted_recording_is_closed() {
     // Closed: open for an ordinary writer again.
     text(&run_with(&["record", &name, "x"], b"v\n3\n"));
     assert_eq!(text(&run(&["dump", &name, "x", "--rows=-1"])), "2: {v: 3}\n");
+}
+
+#[test]
+fn what_was_flushed_before_the_disk_was_full_stays_readable() {
+    let (_folder, path, name) = file();
+    let mut csv = b"v,w\n".to_vec();
+    for i in 0..200_000 {
+        writeln!(csv, "{i},{i}").unwrap();
+    }
+    // A file of at most 1 MiB fails in the same way as a full disk.
+    let limited = "trap '' XFSZ; ulimit -f 1024; exec \"$@\"";
+    let mut command = Command::new("bash");
+    command.args(["-c", limited, "bash", env!("CARGO_BIN_EXE_h5live"), "record", "--every=100", &name, "x"]);
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _ = child.stdin.take().unwrap().write_all(&csv);
+    let said = error(&child.wait_with_output().unwrap());
+    assert!(said.starts_with(&format!("h5live: {name}: ")), "{said}");
+    let rows = text(&run(&["dump", "--json", &name, "x"]));
+    let kept = rows.lines().count();
+    assert!(kept >= 10_000 && kept % 100 == 0, "{kept}");
+    for (i, row) in rows.lines().enumerate() {
+        assert_eq!(row, format!("{{\"v\":{i},\"w\":{i}}}"));
+    }
+    if let Some(python) = python() {
+        let program =
+            "f = h5py.File(path, swmr=True); d = f['x']; print(d.shape[0], (d['v'] == np.arange(d.shape[0])).all())";
+        assert_eq!(h5py(&python, program, &path), format!("{kept} True\n"));
+    }
 }

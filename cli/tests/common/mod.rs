@@ -59,6 +59,21 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// The child of a process that has an argument, as soon as there is one.
+pub fn child_with(parent: u32, argument: &str) -> u32 {
+    let mut found = None;
+    until("the process has such a child", || {
+        let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+        let has = |id: &&str| {
+            let arguments = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            arguments.split(|b| *b == 0).any(|a| a == argument.as_bytes())
+        };
+        found = children.split_whitespace().find(has).and_then(|id| id.parse().ok());
+        found.is_some()
+    });
+    found.unwrap()
+}
+
 /// The folder of the workspace.
 pub fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
