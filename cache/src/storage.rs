@@ -2,6 +2,7 @@
 
 mod faulty;
 mod file;
+mod members;
 mod memory;
 mod overlay;
 mod recording;
@@ -10,6 +11,7 @@ use std::{fmt, io, sync::Arc};
 
 pub use faulty::{Failure, FaultyStorage};
 pub use file::FileStorage;
+pub use members::Members;
 pub use memory::MemoryStorage;
 pub use overlay::Overlay;
 pub use recording::{Operation, RecordingStorage, replay};

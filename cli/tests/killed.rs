@@ -4,7 +4,7 @@
 mod common;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command};
 
 use common::{run, start, text, until};
@@ -80,18 +80,11 @@ fn a_second_writer_is_refused_while_the_first_lives() {
 
 /// Has libhdf5 count the rows, and add up what is in them.
 fn h5py(path: &Path, open: &str) -> Option<String> {
-    let python = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists());
-    let Some(python) = python else {
-        println!("skipped: H5LIVE_PYTHON names no Python with h5py");
-        return None;
-    };
-    let script = format!(
-        "import h5py, sys\nrows = h5py.File(sys.argv[1], {open})['rows'][...]\n\
+    let program = format!(
+        "rows = h5py.File(path, {open})['rows'][...]\n\
          assert (rows['square'] == rows['number'] ** 2).all()\nprint(len(rows), int(rows['number'].sum()))"
     );
-    let output = Command::new(python).args(["-c", &script]).arg(path).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(String::from_utf8(output.stdout).unwrap().trim().to_owned())
+    Some(common::h5py(&common::python()?, &program, path).trim().to_owned())
 }
 
 #[test]

@@ -76,6 +76,14 @@ pub enum Error {
         /// What is wrong with the message.
         source: DecodeError,
     },
+    /// One of the files into which a file was cut could not be opened.
+    #[error("cannot open the member {}", .file.display())]
+    Member {
+        /// The member.
+        file: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
     /// A raw file that holds elements could not be read.
     #[error("cannot read the raw file {}", .file.display())]
     External {

@@ -40,7 +40,7 @@ pub(crate) fn cache_image(cache: &Arc<Cache>, superblock: &Superblock) -> Result
 }
 
 /// The object header of the superblock extension, if there is one.
-fn header(cache: &Arc<Cache>, superblock: &Superblock) -> Result<Option<Header>> {
+pub(crate) fn header(cache: &Arc<Cache>, superblock: &Superblock) -> Result<Option<Header>> {
     if superblock.version < 2 || !superblock.extension.is_defined() {
         return Ok(None);
     }

@@ -15,6 +15,7 @@ mod heap;
 mod lease;
 mod links;
 mod locking;
+mod members;
 mod open;
 mod retry;
 mod session;

@@ -16,7 +16,7 @@ use crate::header::{Header, Room};
 use crate::locking::{Lock, LockHandle, Locking, Taken, Writer, light_beacon};
 use crate::session::Session;
 use crate::status::Status;
-use crate::{Error, Patience, Result};
+use crate::{Error, Patience, Result, members};
 
 /// What a session may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -101,12 +101,13 @@ impl OpenOptions {
     }
 
     fn open_for_reading(&self, path: &Path) -> Result<Session> {
+        let path = &*members::first_of(path);
         let lock = self.lock_handle(path)?;
         if lock.take(Lock::Shared).map_err(Error::io("lock the file"))? == Taken::Conflict {
             return Err(Error::InUse { reason: Conflict::Writer, holders: lock.holders() });
         }
         let file = File::open(path).map_err(Error::io("open the file"))?;
-        let storage = FileStorage::new(file);
+        let storage: Arc<dyn Storage> = Arc::new(FileStorage::new(file));
         let live = self.mode == Mode::SwmrRead;
         let patience = if live { self.patience.clone() } else { Patience::none() };
         let (at, superblock) = patience.retry(|| locate_superblock(&storage))?;
@@ -120,13 +121,15 @@ impl OpenOptions {
                 Writer::Unknown => return Err(Error::InUse { reason: Conflict::UnknownWriter, holders: Vec::new() }),
             }
         }
+        let storage =
+            patience.retry(|| members::join(path, storage.clone(), at, &superblock, self.settings(&superblock)))?;
         if !(live && superblock.version >= 3) {
             check_length(&storage, &superblock)?;
         }
         if live && write && swmr {
             lock.release().map_err(Error::io("unlock the file"))?;
         }
-        let storage: Arc<dyn Storage> = Arc::new(Based::new(Arc::new(storage), at));
+        let storage: Arc<dyn Storage> = Arc::new(Based::new(storage, at));
         let mut cache = Arc::new(Cache::reading(storage.clone(), self.settings(&superblock)));
         let image = patience.retry(|| cache_image(&cache, &superblock))?;
         if !image.is_empty() {
@@ -167,6 +170,9 @@ impl OpenOptions {
             }
         } else {
             check_length(&probe, &superblock)?;
+        }
+        if superblock.driver_info.is_defined() {
+            return Err(Error::Model(model::Error::Unsupported("changing a file that is cut into several")));
         }
         if superblock.version < 2 {
             return Err(Error::Model(model::Error::Unsupported("changing a file with a superblock before version 2")));
