@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use h5live_cache::{EdgeKind, Scope};
+use h5live_cache::{EdgeKind, Scope, Storage};
 use h5live_format::messages::LinkInfo;
 use h5live_format::messages::{
     AttributeMessage, DataspaceMessage, DatatypeMessage, LinkMessage, LinkValue, MessageType, Shareable,
@@ -15,10 +15,11 @@ use h5live_model::{
 };
 
 use crate::attributes::Attributes;
+use crate::begin::new_group;
 use crate::dataset::{NativeDataset, create_dataset};
 use crate::header::{Header, Room};
 use crate::links::Links;
-use crate::open::{OpenOptions, new_group};
+use crate::open::OpenOptions;
 use crate::session::Session;
 use crate::{Error, Result};
 
@@ -33,6 +34,14 @@ impl NativeFile {
     /// If the file cannot be opened, is no HDF5 file, or is open elsewhere in a way that excludes this session.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         Ok(NativeFile(Arc::new(options.open(path)?)))
+    }
+
+    /// Opens or creates a file on a storage that nobody else has, as [`NativeFile::open`] does on a path.
+    ///
+    /// # Errors
+    /// As [`NativeFile::open`].
+    pub fn on(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Self> {
+        Ok(NativeFile(Arc::new(options.on(storage)?)))
     }
 
     fn group(&self, id: ObjectId) -> Result<Header> {

@@ -6,6 +6,7 @@
 //! bounded number of times ([`Patience`]).
 
 mod attributes;
+mod begin;
 mod dataset;
 mod error;
 mod extension;

@@ -55,7 +55,8 @@ pub enum Lock {
 /// the lock can be taken before anything is opened for writing.
 #[derive(Debug)]
 pub struct LockHandle {
-    file: File,
+    /// `None` for a storage that is no file: nobody else has it.
+    file: Option<File>,
     locking: Locking,
 }
 
@@ -100,7 +101,17 @@ impl LockHandle {
     /// # Errors
     /// If the file cannot be opened for reading.
     pub fn open(path: &Path, locking: Locking) -> io::Result<Self> {
-        Ok(LockHandle { file: File::open(path)?, locking })
+        Ok(LockHandle { file: Some(File::open(path)?), locking })
+    }
+
+    /// A handle for a storage that is no file, and that nobody else has.
+    pub fn of_no_file() -> Self {
+        LockHandle { file: None, locking: Locking::Off }
+    }
+
+    /// The file, if it is to be locked.
+    fn lockable(&self) -> Option<&File> {
+        self.file.as_ref().filter(|_| self.locking != Locking::Off)
     }
 
     /// Takes or changes the lock, without waiting.
@@ -108,12 +119,10 @@ impl LockHandle {
     /// # Errors
     /// If the file system has no locks, and they are not optional.
     pub fn take(&self, lock: Lock) -> io::Result<Taken> {
-        if self.locking == Locking::Off {
-            return Ok(Taken::Yes);
-        }
+        let Some(file) = self.lockable() else { return Ok(Taken::Yes) };
         let taken = match lock {
-            Lock::Shared => self.file.try_lock_shared(),
-            Lock::Exclusive => self.file.try_lock(),
+            Lock::Shared => file.try_lock_shared(),
+            Lock::Exclusive => file.try_lock(),
         };
         match taken {
             Ok(()) => Ok(Taken::Yes),
@@ -128,33 +137,34 @@ impl LockHandle {
     /// # Errors
     /// As the system has it.
     pub fn release(&self) -> io::Result<()> {
-        if self.locking == Locking::Off { Ok(()) } else { self.file.unlock() }
+        self.lockable().map_or(Ok(()), File::unlock)
     }
 
     /// Whether any process has the file open for writing, this one included.
     pub fn writer(&self) -> Writer {
-        match lease::probe(&self.file) {
+        let Some(file) = &self.file else { return Writer::None };
+        match lease::probe(file) {
             Lease::Granted => Writer::None,
             Lease::Refused => Writer::Alive(self.holders()),
-            Lease::Unavailable if self.is_beacon_lit() => Writer::Alive(self.holders()),
+            Lease::Unavailable if is_beacon_lit(file) => Writer::Alive(self.holders()),
             Lease::Unavailable => Writer::Unknown,
         }
     }
 
     /// The processes that have the file open for writing, as far as the system lets this one see them.
     pub fn holders(&self) -> Vec<Holder> {
-        holders::of(&self.file).unwrap_or_default()
+        self.file.as_ref().and_then(|file| holders::of(file).ok()).unwrap_or_default()
     }
+}
 
-    #[cfg(target_os = "linux")]
-    fn is_beacon_lit(&self) -> bool {
-        beacon::is_lit(&self.file)
-    }
+#[cfg(target_os = "linux")]
+fn is_beacon_lit(file: &File) -> bool {
+    beacon::is_lit(file)
+}
 
-    #[cfg(not(target_os = "linux"))]
-    fn is_beacon_lit(&self) -> bool {
-        false
-    }
+#[cfg(not(target_os = "linux"))]
+fn is_beacon_lit(_: &File) -> bool {
+    false
 }
 
 fn has_no_locks(error: &io::Error) -> bool {

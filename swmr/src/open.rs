@@ -1,21 +1,18 @@
-//! Opening and creating files: modes, locks, the superblock, and taking over from a writer that died.
+//! Opening and creating files: modes and locks.
 
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use h5live_cache::{Based, Cache, FileStorage, Overlay, Reuse, Scope, Settings, Storage};
-use h5live_format::messages::{GroupInfo, LinkInfo};
-use h5live_format::{Addr, MessageFlags, ObjectHeaderPrefix, Profile, RawMessage, Root, StatusFlags, Superblock};
-use h5live_model::{self as model, NoFilters, Unfilter};
+use h5live_cache::{FileStorage, Storage};
+use h5live_format::Profile;
+use h5live_model::{NoFilters, Unfilter};
 
-use crate::error::{Conflict, NotLive};
-use crate::extension::cache_image;
-use crate::header::{Header, Room};
+use crate::begin::Medium;
+use crate::error::Conflict;
 use crate::locking::{Lock, LockHandle, Locking, Taken, Writer, light_beacon};
 use crate::session::Session;
-use crate::status::Status;
 use crate::{Error, Patience, Result, members};
 
 /// What a session may do.
@@ -72,10 +69,20 @@ impl Default for OpenOptions {
     }
 }
 
-/// Bytes of unused space in the header of a new group, for links.
-const GROUP_ROOM: Room = Room(320);
-
 impl OpenOptions {
+    /// A session on a storage that is no file, and that nobody else has.
+    pub(crate) fn on(&self, storage: Arc<dyn Storage>) -> Result<Session> {
+        let medium = Medium { path: PathBuf::new(), storage, lock: LockHandle::of_no_file() };
+        match self.mode {
+            Mode::Read | Mode::SwmrRead => self.read(medium),
+            Mode::Write | Mode::SwmrWrite => {
+                let found = self.check_writable(&medium.storage, &medium.lock, true)?;
+                self.write(medium, found)
+            }
+            Mode::Create | Mode::CreateNew => self.make(medium),
+        }
+    }
+
     pub(crate) fn open(&self, path: &Path) -> Result<Session> {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => return Err(Error::Directory),
@@ -94,12 +101,6 @@ impl OpenOptions {
         LockHandle::open(path, locking).map_err(Error::io("open the file"))
     }
 
-    fn settings(&self, superblock: &Superblock) -> Settings {
-        let mut settings = Settings::default();
-        settings.widths = superblock.widths;
-        settings
-    }
-
     fn open_for_reading(&self, path: &Path) -> Result<Session> {
         let path = &*members::first_of(path);
         let lock = self.lock_handle(path)?;
@@ -107,131 +108,21 @@ impl OpenOptions {
             return Err(Error::InUse { reason: Conflict::Writer, holders: lock.holders() });
         }
         let file = File::open(path).map_err(Error::io("open the file"))?;
-        let storage: Arc<dyn Storage> = Arc::new(FileStorage::new(file));
-        let live = self.mode == Mode::SwmrRead;
-        let patience = if live { self.patience.clone() } else { Patience::none() };
-        let (at, superblock) = patience.retry(|| locate_superblock(&storage))?;
-        let flags = superblock.status;
-        let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.contains(StatusFlags::SWMR));
-        if superblock.version >= 3 && ((write || swmr) && !live || write != swmr) {
-            let reason = if swmr { Conflict::SwmrWriter } else { Conflict::Writer };
-            match lock.writer() {
-                Writer::None => {}
-                Writer::Alive(holders) => return Err(Error::InUse { reason, holders }),
-                Writer::Unknown => return Err(Error::InUse { reason: Conflict::UnknownWriter, holders: Vec::new() }),
-            }
-        }
-        let storage =
-            patience.retry(|| members::join(path, storage.clone(), at, &superblock, self.settings(&superblock)))?;
-        if !(live && superblock.version >= 3) {
-            check_length(&storage, &superblock)?;
-        }
-        if live && write && swmr {
-            lock.release().map_err(Error::io("unlock the file"))?;
-        }
-        let storage: Arc<dyn Storage> = Arc::new(Based::new(storage, at));
-        let mut cache = Arc::new(Cache::reading(storage.clone(), self.settings(&superblock)));
-        let image = patience.retry(|| cache_image(&cache, &superblock))?;
-        if !image.is_empty() {
-            let rule = "the structures of a metadata cache image do not overlap";
-            let header = superblock.extension;
-            let storage = Overlay::new(storage, image).ok_or(Error::Object { header, rule })?;
-            cache = Arc::new(Cache::reading(Arc::new(storage), self.settings(&superblock)));
-        }
-        let status = Arc::new(Status::new(superblock.clone()));
-        Session::new(cache, status, superblock, lock, patience, self, path)
+        self.read(Medium { path: path.to_owned(), storage: Arc::new(FileStorage::new(file)), lock })
     }
 
     fn open_for_writing(&self, path: &Path) -> Result<Session> {
         let lock = self.lock_handle(path)?;
         let locked = lock.take(Lock::Exclusive).map_err(Error::io("lock the file"))? == Taken::Yes;
         let probe = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
-        let (at, superblock) = locate_superblock(&probe)?;
-        let marked = superblock.status.contains(StatusFlags::WRITE) || superblock.status.contains(StatusFlags::SWMR);
-        let marked = superblock.version >= 3 && marked;
-        let swmr = superblock.status.contains(StatusFlags::SWMR);
-        // Whoever holds a lock on a file with the SWMR flag can only be a SWMR reader, for whom a SWMR writer is no
-        // harm.
-        let among_swmr_readers = marked && swmr && self.mode == Mode::SwmrWrite;
-        if !locked && !among_swmr_readers {
-            return Err(match lock.writer() {
-                Writer::Alive(holders) => Error::InUse { reason: Conflict::Writer, holders },
-                Writer::None => Error::InUse { reason: Conflict::Readers, holders: Vec::new() },
-                Writer::Unknown => Error::InUse { reason: Conflict::Lock, holders: Vec::new() },
-            });
-        }
-        if marked {
-            let reason = if swmr { Conflict::SwmrWriter } else { Conflict::Writer };
-            match lock.writer() {
-                Writer::None => {}
-                Writer::Unknown if self.take_over => {}
-                Writer::Alive(holders) => return Err(Error::InUse { reason, holders }),
-                Writer::Unknown => return Err(Error::InUse { reason: Conflict::UnknownWriter, holders: Vec::new() }),
-            }
-        } else {
-            check_length(&probe, &superblock)?;
-        }
-        if superblock.driver_info.is_defined() {
-            return Err(Error::Model(model::Error::Unsupported("changing a file that is cut into several")));
-        }
-        if superblock.version < 2 {
-            return Err(Error::Model(model::Error::Unsupported("changing a file with a superblock before version 2")));
-        }
-        if superblock.extension.is_defined() {
-            return Err(Error::Model(model::Error::Unsupported("changing a file with a superblock extension")));
-        }
-        if self.mode == Mode::SwmrWrite && superblock.version < 3 {
-            return Err(Error::NotLive(NotLive::Superblock(superblock.version)));
-        }
+        let found = self.check_writable(&probe, &lock, locked)?;
         let file = File::options().read(true).write(true).open(path).map_err(Error::io("open the file for writing"))?;
-        self.begin_writing(path, file, at, superblock, lock, marked)
-    }
-
-    /// Takes a file for writing: from here on the superblock says so.
-    fn begin_writing(
-        &self,
-        path: &Path,
-        file: File,
-        at: u64,
-        mut superblock: Superblock,
-        lock: LockHandle,
-        taken_over: bool,
-    ) -> Result<Session> {
-        light_beacon(&file, Locking::from_environment().unwrap_or(self.locking)).map_err(|source| {
-            match source.kind() {
-                io::ErrorKind::WouldBlock => Error::InUse { reason: Conflict::SwmrWriter, holders: lock.holders() },
-                _ => Error::Io { action: "mark the file as written by this process", source },
-            }
-        })?;
-        let len = file.metadata().map_err(Error::io("ask for the length of the file"))?.len();
-        let stated = superblock.end_of_file.get().unwrap_or(0);
-        // A writer that died may have left structures beyond the end that it announced.
-        let end = if taken_over { stated.max(len) } else { stated };
-        superblock.base = Addr::new(at);
-        superblock.status = match self.mode {
-            Mode::SwmrWrite => StatusFlags::WRITE | StatusFlags::SWMR,
-            _ => StatusFlags::WRITE,
-        };
-        let storage: Arc<dyn Storage> = Arc::new(Based::new(Arc::new(FileStorage::new(file)), at));
-        let status = Arc::new(Status::new(superblock.clone()));
-        let settings = self.settings(&superblock);
-        let cache = Arc::new(Cache::writing(storage, settings, end.saturating_sub(at), status.clone()));
-        if self.mode == Mode::SwmrWrite {
-            cache.space().set_reuse(Reuse::Never);
-        }
-        cache.write_superblock()?;
-        if self.mode == Mode::SwmrWrite {
-            lock.release().map_err(Error::io("unlock the file"))?;
-        }
-        Session::new(cache, status, superblock, lock, Patience::none(), self, path)
+        self.light_beacon(&file, &lock)?;
+        self.write(Medium { path: path.to_owned(), storage: Arc::new(FileStorage::new(file)), lock }, found)
     }
 
     fn create(&self, path: &Path) -> Result<Session> {
-        if self.profile < Profile::V110 {
-            return Err(Error::Model(model::Error::Unsupported("making a file of a profile before v110")));
-        }
-        let existed = path.exists();
-        if existed {
+        if path.exists() {
             let lock = self.lock_handle(path)?;
             if let Writer::Alive(holders) = lock.writer() {
                 return Err(Error::InUse { reason: Conflict::Writer, holders });
@@ -246,75 +137,16 @@ impl OpenOptions {
         if lock.take(Lock::Exclusive).map_err(Error::io("lock the file"))? == Taken::Conflict {
             return Err(Error::InUse { reason: Conflict::Lock, holders: Vec::new() });
         }
-        file.set_len(0).map_err(Error::io("empty the file"))?;
-        // The end is not known before the size, and must not be undefined.
-        let superblock = Superblock { version: 3, end_of_file: Addr::new(1), ..Superblock::default() };
-        let len = h5live_format::encoded_len(&superblock, superblock.widths)? as u64;
-        let superblock = Superblock { end_of_file: Addr::new(len), ..superblock };
-        let session = self.begin_writing(path, file, 0, superblock, lock, false)?;
-        let widths = session.cache.widths();
-        let messages = vec![
-            RawMessage::new(&LinkInfo::default(), MessageFlags::default(), widths)?,
-            RawMessage::new(&GroupInfo::default(), MessageFlags::CONSTANT, widths)?,
-        ];
-        let root = Header::create(&session.cache, ObjectHeaderPrefix::default(), messages, GROUP_ROOM)?.addr();
-        session.cache.flush(Scope::All)?;
-        session.status.change(|superblock| superblock.root = Root::Header(root));
-        session.cache.write_superblock()?;
-        Ok(session.with_root(root))
+        self.light_beacon(&file, &lock)?;
+        self.make(Medium { path: path.to_owned(), storage: Arc::new(FileStorage::new(file)), lock })
     }
-}
 
-impl Session {
-    fn with_root(mut self, root: Addr) -> Self {
-        self.superblock.root = Root::Header(root);
-        self
+    /// Shows that this process writes the file, where nothing else does.
+    fn light_beacon(&self, file: &File, lock: &LockHandle) -> Result<()> {
+        let locking = Locking::from_environment().unwrap_or(self.locking);
+        light_beacon(file, locking).map_err(|source| match source.kind() {
+            io::ErrorKind::WouldBlock => Error::InUse { reason: Conflict::SwmrWriter, holders: lock.holders() },
+            _ => Error::Io { action: "mark the file as written by this process", source },
+        })
     }
-}
-
-/// The messages of a new group, with room for links.
-pub(crate) fn new_group(session: &Session) -> Result<Header> {
-    let widths = session.cache.widths();
-    let messages = vec![
-        RawMessage::new(&LinkInfo::default(), MessageFlags::default(), widths)?,
-        RawMessage::new(&GroupInfo::default(), MessageFlags::CONSTANT, widths)?,
-    ];
-    Header::create(&session.cache, ObjectHeaderPrefix::default(), messages, GROUP_ROOM)
-}
-
-/// The superblock at `at` (bytes from the start of `storage`).
-pub(crate) fn read_superblock(storage: &dyn Storage, at: u64) -> Result<Superblock> {
-    let mut bytes = vec![0; Superblock::MAX_SIZE];
-    let len = storage.read_at(&mut bytes, at).map_err(Error::io("read the superblock"))?;
-    bytes.truncate(len);
-    if !bytes.starts_with(&Superblock::SIGNATURE) {
-        return Err(Error::NotHdf5);
-    }
-    Superblock::decode(&bytes).map_err(Error::Superblock)
-}
-
-/// Where the superblock is (bytes from the start of the file), and what it says.
-fn locate_superblock(storage: &dyn Storage) -> Result<(u64, Superblock)> {
-    let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
-    for at in Superblock::locations(len) {
-        match read_superblock(storage, at) {
-            Err(Error::NotHdf5) => {}
-            found => {
-                let mut superblock = found?;
-                // Who moved the superblock, by adding or removing a user block, moved everything.
-                let stated = superblock.base.get().unwrap_or(at);
-                let end = superblock.end_of_file.get().unwrap_or(0);
-                superblock.end_of_file = Addr::new(end.saturating_sub(stated).saturating_add(at));
-                superblock.base = Addr::new(at);
-                return Ok((at, superblock));
-            }
-        }
-    }
-    Err(Error::NotHdf5)
-}
-
-fn check_length(storage: &dyn Storage, superblock: &Superblock) -> Result<()> {
-    let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
-    let stated = superblock.end_of_file.get().unwrap_or(0);
-    if len < stated { Err(Error::Truncated { len, stated }) } else { Ok(()) }
 }

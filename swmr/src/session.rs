@@ -11,12 +11,13 @@ use h5live_indexes::ObjectMetadata;
 use h5live_model::{self as model, ObjectId, Unfilter};
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::begin::read_superblock;
 use crate::dataset::NativeDataset;
 use crate::error::NotLive;
 use crate::extension::Extension;
 use crate::header::Header;
 use crate::locking::{Lock, LockHandle, Writer};
-use crate::open::{Mode, OpenOptions, read_superblock};
+use crate::open::{Mode, OpenOptions};
 use crate::status::Status;
 use crate::{Error, Patience, Result};
 

@@ -1,0 +1,225 @@
+//! The beginning of a session: the superblock, and taking over from a writer that died.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use h5live_cache::{Based, Cache, Overlay, Reuse, Scope, Settings, Storage};
+use h5live_format::messages::{GroupInfo, LinkInfo};
+use h5live_format::{Addr, MessageFlags, ObjectHeaderPrefix, Profile, RawMessage, Root, StatusFlags, Superblock};
+use h5live_model as model;
+
+use crate::error::{Conflict, NotLive};
+use crate::extension::cache_image;
+use crate::header::{Header, Room};
+use crate::locking::{LockHandle, Writer};
+use crate::session::Session;
+use crate::status::Status;
+use crate::{Error, Mode, OpenOptions, Patience, Result, members};
+
+/// Bytes of unused space in the header of a new group, for links.
+const GROUP_ROOM: Room = Room(320);
+
+/// Where a file is, and the handle through which it is locked.
+pub(crate) struct Medium {
+    /// The file, as it was opened; empty for a storage that is none.
+    pub path: PathBuf,
+    pub storage: Arc<dyn Storage>,
+    pub lock: LockHandle,
+}
+
+/// What a file that is to be written says of itself.
+pub(crate) struct Found {
+    /// Where the superblock is (bytes from the start of the file).
+    at: u64,
+    superblock: Superblock,
+    /// Whether its last writer has not closed it.
+    marked: bool,
+}
+
+impl OpenOptions {
+    fn settings(&self, superblock: &Superblock) -> Settings {
+        let mut settings = Settings::default();
+        settings.widths = superblock.widths;
+        settings
+    }
+
+    /// Begins to read.
+    pub(crate) fn read(&self, medium: Medium) -> Result<Session> {
+        let Medium { path, storage, lock } = medium;
+        let live = self.mode == Mode::SwmrRead;
+        let patience = if live { self.patience.clone() } else { Patience::none() };
+        let (at, superblock) = patience.retry(|| locate_superblock(&storage))?;
+        let flags = superblock.status;
+        let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.contains(StatusFlags::SWMR));
+        if superblock.version >= 3 && ((write || swmr) && !live || write != swmr) {
+            let reason = if swmr { Conflict::SwmrWriter } else { Conflict::Writer };
+            match lock.writer() {
+                Writer::None => {}
+                Writer::Alive(holders) => return Err(Error::InUse { reason, holders }),
+                Writer::Unknown => return Err(Error::InUse { reason: Conflict::UnknownWriter, holders: Vec::new() }),
+            }
+        }
+        let storage =
+            patience.retry(|| members::join(&path, storage.clone(), at, &superblock, self.settings(&superblock)))?;
+        if !(live && superblock.version >= 3) {
+            check_length(&storage, &superblock)?;
+        }
+        if live && write && swmr {
+            lock.release().map_err(Error::io("unlock the file"))?;
+        }
+        let storage: Arc<dyn Storage> = Arc::new(Based::new(storage, at));
+        let mut cache = Arc::new(Cache::reading(storage.clone(), self.settings(&superblock)));
+        let image = patience.retry(|| cache_image(&cache, &superblock))?;
+        if !image.is_empty() {
+            let rule = "the structures of a metadata cache image do not overlap";
+            let header = superblock.extension;
+            let storage = Overlay::new(storage, image).ok_or(Error::Object { header, rule })?;
+            cache = Arc::new(Cache::reading(Arc::new(storage), self.settings(&superblock)));
+        }
+        let status = Arc::new(Status::new(superblock.clone()));
+        Session::new(cache, status, superblock, lock, patience, self, &path)
+    }
+
+    /// Finds out whether a file may be written, and what it says of itself. `locked` says whether the lock was to be
+    /// had.
+    pub(crate) fn check_writable(&self, storage: &dyn Storage, lock: &LockHandle, locked: bool) -> Result<Found> {
+        let (at, superblock) = locate_superblock(storage)?;
+        let marked = superblock.status.contains(StatusFlags::WRITE) || superblock.status.contains(StatusFlags::SWMR);
+        let marked = superblock.version >= 3 && marked;
+        let swmr = superblock.status.contains(StatusFlags::SWMR);
+        // Whoever holds a lock on a file with the SWMR flag can only be a SWMR reader, for whom a SWMR writer is no
+        // harm.
+        let among_swmr_readers = marked && swmr && self.mode == Mode::SwmrWrite;
+        if !locked && !among_swmr_readers {
+            return Err(match lock.writer() {
+                Writer::Alive(holders) => Error::InUse { reason: Conflict::Writer, holders },
+                Writer::None => Error::InUse { reason: Conflict::Readers, holders: Vec::new() },
+                Writer::Unknown => Error::InUse { reason: Conflict::Lock, holders: Vec::new() },
+            });
+        }
+        if marked {
+            let reason = if swmr { Conflict::SwmrWriter } else { Conflict::Writer };
+            match lock.writer() {
+                Writer::None => {}
+                Writer::Unknown if self.take_over => {}
+                Writer::Alive(holders) => return Err(Error::InUse { reason, holders }),
+                Writer::Unknown => return Err(Error::InUse { reason: Conflict::UnknownWriter, holders: Vec::new() }),
+            }
+        } else {
+            check_length(storage, &superblock)?;
+        }
+        let unsupported = |what| Err(Error::Model(model::Error::Unsupported(what)));
+        if superblock.driver_info.is_defined() {
+            return unsupported("changing a file that is cut into several");
+        }
+        if superblock.version < 2 {
+            return unsupported("changing a file with a superblock before version 2");
+        }
+        if superblock.extension.is_defined() {
+            return unsupported("changing a file with a superblock extension");
+        }
+        if self.mode == Mode::SwmrWrite && superblock.version < 3 {
+            return Err(Error::NotLive(NotLive::Superblock(superblock.version)));
+        }
+        Ok(Found { at, superblock, marked })
+    }
+
+    /// Begins to write: from here on the superblock says so.
+    pub(crate) fn write(&self, medium: Medium, found: Found) -> Result<Session> {
+        let Medium { path, storage, lock } = medium;
+        let Found { at, mut superblock, marked } = found;
+        let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
+        let stated = superblock.end_of_file.get().unwrap_or(0);
+        // A writer that died may have left structures beyond the end that it announced.
+        let end = if marked { stated.max(len) } else { stated };
+        superblock.base = Addr::new(at);
+        superblock.status = match self.mode {
+            Mode::SwmrWrite => StatusFlags::WRITE | StatusFlags::SWMR,
+            _ => StatusFlags::WRITE,
+        };
+        let storage: Arc<dyn Storage> = Arc::new(Based::new(storage, at));
+        let status = Arc::new(Status::new(superblock.clone()));
+        let settings = self.settings(&superblock);
+        let cache = Arc::new(Cache::writing(storage, settings, end.saturating_sub(at), status.clone()));
+        if self.mode == Mode::SwmrWrite {
+            cache.space().set_reuse(Reuse::Never);
+        }
+        cache.write_superblock()?;
+        if self.mode == Mode::SwmrWrite {
+            lock.release().map_err(Error::io("unlock the file"))?;
+        }
+        Session::new(cache, status, superblock, lock, Patience::none(), self, &path)
+    }
+
+    /// Makes a new file of a storage, whatever it holds.
+    pub(crate) fn make(&self, medium: Medium) -> Result<Session> {
+        if self.profile < Profile::V110 {
+            return Err(Error::Model(model::Error::Unsupported("making a file of a profile before v110")));
+        }
+        medium.storage.set_len(0).map_err(Error::io("empty the file"))?;
+        // The end is not known before the size, and must not be undefined.
+        let superblock = Superblock { version: 3, end_of_file: Addr::new(1), ..Superblock::default() };
+        let len = h5live_format::encoded_len(&superblock, superblock.widths)? as u64;
+        let superblock = Superblock { end_of_file: Addr::new(len), ..superblock };
+        let session = self.write(medium, Found { at: 0, superblock, marked: false })?;
+        let root = new_group(&session)?.addr();
+        session.cache.flush(Scope::All)?;
+        session.status.change(|superblock| superblock.root = Root::Header(root));
+        session.cache.write_superblock()?;
+        Ok(session.with_root(root))
+    }
+}
+
+impl Session {
+    fn with_root(mut self, root: Addr) -> Self {
+        self.superblock.root = Root::Header(root);
+        self
+    }
+}
+
+/// The messages of a new group, with room for links.
+pub(crate) fn new_group(session: &Session) -> Result<Header> {
+    let widths = session.cache.widths();
+    let messages = vec![
+        RawMessage::new(&LinkInfo::default(), MessageFlags::default(), widths)?,
+        RawMessage::new(&GroupInfo::default(), MessageFlags::CONSTANT, widths)?,
+    ];
+    Header::create(&session.cache, ObjectHeaderPrefix::default(), messages, GROUP_ROOM)
+}
+
+/// The superblock at `at` (bytes from the start of `storage`).
+pub(crate) fn read_superblock(storage: &dyn Storage, at: u64) -> Result<Superblock> {
+    let mut bytes = vec![0; Superblock::MAX_SIZE];
+    let len = storage.read_at(&mut bytes, at).map_err(Error::io("read the superblock"))?;
+    bytes.truncate(len);
+    if !bytes.starts_with(&Superblock::SIGNATURE) {
+        return Err(Error::NotHdf5);
+    }
+    Superblock::decode(&bytes).map_err(Error::Superblock)
+}
+
+/// Where the superblock is (bytes from the start of the file), and what it says.
+fn locate_superblock(storage: &dyn Storage) -> Result<(u64, Superblock)> {
+    let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
+    for at in Superblock::locations(len) {
+        match read_superblock(storage, at) {
+            Err(Error::NotHdf5) => {}
+            found => {
+                let mut superblock = found?;
+                // Who moved the superblock, by adding or removing a user block, moved everything.
+                let stated = superblock.base.get().unwrap_or(at);
+                let end = superblock.end_of_file.get().unwrap_or(0);
+                superblock.end_of_file = Addr::new(end.saturating_sub(stated).saturating_add(at));
+                superblock.base = Addr::new(at);
+                return Ok((at, superblock));
+            }
+        }
+    }
+    Err(Error::NotHdf5)
+}
+
+fn check_length(storage: &dyn Storage, superblock: &Superblock) -> Result<()> {
+    let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
+    let stated = superblock.end_of_file.get().unwrap_or(0);
+    if len < stated { Err(Error::Truncated { len, stated }) } else { Ok(()) }
+}
