@@ -27,6 +27,9 @@ mod convert;
 mod dataset;
 mod error;
 mod file;
+#[cfg(any(test, feature = "fuzz"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod group;
 mod open;
 mod options;

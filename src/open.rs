@@ -4,21 +4,31 @@ use std::path::Path;
 use std::sync::Arc;
 
 use h5live_model::Objects;
-use h5live_swmr::{self as swmr, NativeFile, OpenOptions};
+use h5live_swmr::{self as swmr, MemoryStorage, NativeFile, OpenOptions};
 
 use crate::unfilter::Known;
 use crate::{Locking, Mode, OpenError, Options};
 
 /// Opens the store at a location.
 pub(crate) fn open(location: &Path, options: &Options) -> Result<Arc<dyn Objects>, OpenError> {
-    let native = OpenOptions {
+    let file = NativeFile::open(location, &native(options)).map_err(|error| OpenError::Store(Box::new(error)))?;
+    Ok(Arc::new(file))
+}
+
+/// Opens a file whose bytes are in memory.
+pub(crate) fn image(bytes: Vec<u8>, options: &Options) -> Result<Arc<dyn Objects>, OpenError> {
+    let storage = Arc::new(MemoryStorage::from(bytes));
+    let file = NativeFile::on(storage, &native(options)).map_err(|error| OpenError::Store(Box::new(error)))?;
+    Ok(Arc::new(file))
+}
+
+fn native(options: &Options) -> OpenOptions {
+    OpenOptions {
         mode: mode(options.mode),
         locking: locking(options.locking),
         unfilter: Arc::new(Known(options.filters.clone())),
         ..OpenOptions::default()
-    };
-    let file = NativeFile::open(location, &native).map_err(|error| OpenError::Store(Box::new(error)))?;
-    Ok(Arc::new(file))
+    }
 }
 
 fn mode(mode: Mode) -> swmr::Mode {

@@ -151,6 +151,16 @@ impl Options {
         self.open_in(location.as_ref(), Arc::default())
     }
 
+    /// Opens a file whose bytes are in memory. What is written to it stays there.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn open_image(&self, bytes: Vec<u8>) -> Result<File> {
+        let name = "memory";
+        let store = open::image(bytes, self).map_err(|error| crate::Error::new(name, None, error))?;
+        Ok(File::new(store, name.into(), self.clone()))
+    }
+
     pub(crate) fn open_in(&self, location: &Path, family: Arc<Family>) -> Result<File> {
         let name = location.display().to_string();
         let store = open::open(location, self).map_err(|error| crate::Error::new(&name, None, error))?;

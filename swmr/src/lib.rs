@@ -26,6 +26,7 @@ mod status;
 pub use dataset::NativeDataset;
 pub use error::{Conflict, Error, NotLive, Result};
 pub use file::NativeFile;
+pub use h5live_cache::{FileStorage, MemoryStorage, Storage};
 pub use locking::{Holder, Locking, Writer};
 pub use open::{Mode, OpenOptions};
 pub use retry::Patience;

@@ -1,0 +1,86 @@
+//! What must hold for a file of any bytes at all: the body of a fuzz target, and of the tests that damage files.
+//!
+//! Not part of the interface; behind the feature `fuzz`.
+
+use std::collections::HashSet;
+
+use h5live_model::{LinkTarget, Name, ObjectId, ObjectKind, Selection};
+
+use crate::{File, Object};
+
+/// Objects that are looked at.
+const OBJECTS: usize = 256;
+/// Links, attributes and chunks of one object that are looked at.
+const PARTS: usize = 256;
+/// Bytes of a dataset that are read.
+const VALUES: u64 = 1 << 20;
+
+/// Takes bytes for a file, and reads what is in it, up to limits. How many objects could be opened.
+///
+/// # Panics
+/// If reading does.
+pub fn file(bytes: Vec<u8>) -> usize {
+    let Ok(file) = File::options().read().open_image(bytes) else { return 0 };
+    let mut opened = 0;
+    let mut seen = HashSet::new();
+    let mut waiting = vec![file.root().id()];
+    while let Some(id) = waiting.pop().filter(|_| seen.len() < OBJECTS) {
+        if seen.insert(id) && look_at(&file, id, &mut waiting) {
+            opened += 1;
+        }
+    }
+    opened
+}
+
+/// Reads one object; the objects that it links to have to wait. Whether there is one.
+fn look_at(file: &File, id: ObjectId, waiting: &mut Vec<ObjectId>) -> bool {
+    let store = file.store();
+    let Ok(kind) = store.kind(id) else { return false };
+    for name in store.attribute_names(id).unwrap_or_default().iter().take(PARTS) {
+        // What it says is of no interest.
+        let _ = store.attribute(id, name);
+    }
+    match kind {
+        ObjectKind::Group => {
+            let mut names: Vec<Name> = Vec::new();
+            let _ = store.for_each_link(id, &mut |link| {
+                if let LinkTarget::Hard(target) = link.target {
+                    waiting.push(target);
+                }
+                names.push(link.name);
+                names.len() < PARTS
+            });
+            names.iter().for_each(|name| drop(store.link(id, name)));
+        }
+        ObjectKind::Dataset => drop(dataset(file, id)),
+        _ => drop(store.datatype(id)),
+    }
+    true
+}
+
+fn dataset(file: &File, id: ObjectId) -> crate::Result<()> {
+    let Object::Dataset(dataset) = file.root().object_by_id(id, "")? else { return Ok(()) };
+    let spec = dataset.spec()?;
+    let mut chunks = 0;
+    let _ = file.store().dataset(id).and_then(|stored| {
+        stored.for_each_chunk(&mut |_| {
+            chunks += 1;
+            chunks < PARTS
+        })
+    });
+    let bytes = spec.dataspace.elements().and_then(|n| n.checked_mul(spec.datatype.size().into()));
+    let selection = match bytes {
+        Some(bytes) if bytes <= VALUES => Selection::All,
+        _ => Selection::Points(vec![spec.dataspace.dims().iter().map(|n| n / 2).collect()]),
+    };
+    let values = dataset.read_raw(&selection)?;
+    if spec.datatype.is_indirect() {
+        for element in values.chunks(spec.datatype.size() as usize).take(PARTS) {
+            let _ = file.store().read_heap(element);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

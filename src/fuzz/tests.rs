@@ -1,0 +1,68 @@
+use std::path::PathBuf;
+
+use super::*;
+
+/// Larger files are left out.
+const LARGEST: u64 = 24 << 10;
+/// Damaged copies of one file.
+const COPIES: usize = 120;
+
+/// Small files that h5py made, of every feature and version bound; none, with a line that says so, where they are not.
+fn files() -> Vec<PathBuf> {
+    let default = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/corpus");
+    let folder = std::env::var_os("H5LIVE_CORPUS").map_or(default, PathBuf::from);
+    let Ok(entries) = std::fs::read_dir(&folder) else {
+        println!("skipped: what needs `make corpus` ({} is not there)", folder.display());
+        return Vec::new();
+    };
+    let small = |path: &PathBuf| path.metadata().is_ok_and(|found| found.len() <= LARGEST);
+    let h5 = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "h5");
+    let mut files: Vec<_> =
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|p| h5(p) && small(p)).collect();
+    files.sort();
+    files
+}
+
+/// A permutation of numbers that looks random (the finaliser of SplitMix64).
+fn mix(number: u64) -> u64 {
+    let n = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let n = (n ^ (n >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let n = (n ^ (n >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    n ^ (n >> 31)
+}
+
+#[test]
+fn no_truncated_file_panics() {
+    for path in files() {
+        let bytes = std::fs::read(&path).unwrap();
+        let whole = file(bytes.clone());
+        assert!(whole > 0, "{}", path.display());
+        for at in 0..COPIES {
+            file(bytes[..bytes.len() * at / COPIES].to_vec());
+        }
+    }
+}
+
+#[test]
+fn no_file_with_other_bits_panics() {
+    let seed = std::env::var("H5LIVE_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1u64);
+    println!("H5LIVE_SEED={seed}");
+    for (number, path) in (0u64..).zip(files()) {
+        let bytes = std::fs::read(&path).unwrap();
+        for copy in 0..COPIES as u64 {
+            let mut damaged = bytes.clone();
+            for change in 0..1 + copy % 3 {
+                let random = mix(seed ^ mix(number ^ mix(copy ^ mix(change))));
+                // Most of what steers a reader is at the beginning.
+                let end = if random & 1 == 0 { damaged.len().min(2048) } else { damaged.len() };
+                let at = (random >> 32) as usize % end;
+                damaged[at] = match random >> 1 & 3 {
+                    0 => 0xff,
+                    1 => damaged[at].wrapping_add(1),
+                    _ => damaged[at] ^ 1 << (random >> 8 & 7),
+                };
+            }
+            file(damaged);
+        }
+    }
+}
