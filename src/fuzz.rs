@@ -71,6 +71,7 @@ fn dataset(file: &File, id: ObjectId) -> crate::Result<()> {
     let bytes = spec.dataspace.elements().and_then(|n| n.checked_mul(spec.datatype.size().into()));
     let selection = match bytes {
         Some(bytes) if bytes <= VALUES => Selection::All,
+        _ if u64::from(spec.datatype.size()) > VALUES => return Ok(()),
         _ => Selection::Points(vec![spec.dataspace.dims().iter().map(|n| n / 2).collect()]),
     };
     let values = dataset.read_raw(&selection)?;

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use h5live_cache::Proxy;
-use h5live_format::{Addr, ChunkElement};
+use h5live_format::ChunkElement;
 use h5live_model::ChunkCoord;
 
-use crate::{ChunkIndex, ChunkLine, Error, IndexRoot, Result};
+use crate::{ChunkIndex, ChunkLine, Error, IndexRoot, ObjectMetadata, Result};
 
 /// The chunks of one dataset, behind one another (format specification 4.0, IV.A.2.i, "Implicit").
 #[derive(Debug)]
 pub struct Implicit {
+    metadata: ObjectMetadata,
     root: Arc<dyn IndexRoot>,
     line: ChunkLine,
     chunks: u64,
@@ -22,15 +23,15 @@ impl Implicit {
     ///
     /// # Errors
     /// [`Error::Contradiction`] if the dataset cannot have such an index.
-    pub fn new(at: Addr, root: Arc<dyn IndexRoot>, line: ChunkLine, chunk_bytes: u64) -> Result<Self> {
+    pub fn new(metadata: ObjectMetadata, root: Arc<dyn IndexRoot>, line: ChunkLine, chunk_bytes: u64) -> Result<Self> {
         let chunks = line.chunks().filter(|chunks| chunks.checked_mul(chunk_bytes).is_some());
         let chunks = chunks.ok_or(Error::Contradiction {
             record: "data layout message",
-            at,
+            at: metadata.owner().header(),
             other: "dataspace",
             rule: "chunks behind one another have an end",
         })?;
-        Ok(Implicit { root, line, chunks, chunk_bytes })
+        Ok(Implicit { metadata, root, line, chunks, chunk_bytes })
     }
 
     fn element(&self, index: u64) -> Option<ChunkElement> {
@@ -49,8 +50,15 @@ impl ChunkIndex for Implicit {
     }
 
     fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+        // All chunks are there from the start, so more than the file has room for are none.
+        let cache = self.metadata.cache();
+        let failed = |source| {
+            let action = h5live_cache::Action::Length;
+            h5live_cache::Error::Io { action, at: 0, len: 0, source }
+        };
+        let end = cache.storage().len().map_err(failed)?.max(cache.space().end());
         for index in 0..self.chunks {
-            match self.element(index) {
+            match self.element(index).filter(|element| element.addr.get().is_some_and(|at| at < end)) {
                 Some(element) if each(self.line.coord(index), element) => {}
                 _ => break,
             }

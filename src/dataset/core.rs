@@ -51,8 +51,9 @@ impl View {
             _ => ChunkGrid::new(&self.extent),
         };
         let Some(grid) = grid else { return Ok(None) };
-        let bytes = grid.elements().and_then(|n| n.checked_mul(self.size as u64)).unwrap_or(u64::MAX);
-        let bytes = usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?;
+        let bytes = grid.elements().and_then(|n| n.checked_mul(self.size as u64));
+        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes = bytes.filter(|bytes| *bytes < usize::MAX / 2).ok_or(ErrorKind::TooLarge(u64::MAX))?;
         Ok(Some((grid, bytes)))
     }
 

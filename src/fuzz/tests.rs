@@ -31,6 +31,15 @@ fn mix(number: u64) -> u64 {
     n ^ (n >> 31)
 }
 
+/// Files on which a fuzzer made something panic, hang or take too much memory.
+#[test]
+fn what_a_fuzzer_found_stays_mended() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/finds");
+    for found in std::fs::read_dir(folder).unwrap() {
+        file(std::fs::read(found.unwrap().path()).unwrap());
+    }
+}
+
 #[test]
 fn no_truncated_file_panics() {
     for path in files() {

@@ -242,6 +242,20 @@ impl NativeDataset {
         StoredChunk { coord: coord.clone(), offset: element.addr.get(), size, filter_mask: element.filter_mask }
     }
 
+    /// Calls `each` with every stored chunk, until it returns `false`.
+    fn list(&self, state: &State, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
+        if let Place::Compact | Place::External(_) = *state.place {
+            if let Some(grid) = state.spec.grid() {
+                let size = state.spec.chunk_bytes().unwrap_or(0);
+                let coord = ChunkCoord::origin(ChunkGrid::dims(&grid).len());
+                each(StoredChunk { coord, offset: None, size, filter_mask: 0 });
+            }
+            return Ok(());
+        }
+        let rank = state.spec.dataspace.rank();
+        state.place.for_each(rank, &mut |coord, element| each(self.stored(state, &coord, element)))
+    }
+
     /// Refuses a chunk that the dataset cannot have, or bytes that an unfiltered chunk does not have.
     fn check_chunk(&self, state: &State, coord: &ChunkCoord, bytes: Option<usize>) -> Result<()> {
         state.place.check_writable()?;
@@ -405,26 +419,21 @@ impl Chunks for NativeDataset {
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> ModelResult<()> {
+        let session = &self.session;
+        if !session.follows() {
+            session.check_open()?;
+            return Ok(self.list(&self.state(), each)?);
+        }
+        // Who follows a writer may have to begin anew, and so gathers all of it first.
         let chunks = self.with_place(|state| {
             let mut chunks = Vec::new();
-            let grid = state.spec.grid();
-            if let (Place::Compact | Place::External(_), Some(grid)) = (&*state.place, grid) {
-                let size = state.spec.chunk_bytes().unwrap_or(0);
-                let coord = ChunkCoord::origin(ChunkGrid::dims(&grid).len());
-                chunks.push(StoredChunk { coord, offset: None, size, filter_mask: 0 });
-                return Ok(chunks);
-            }
-            state.place.for_each(state.spec.dataspace.rank(), &mut |coord, element| {
-                chunks.push(self.stored(state, &coord, element));
+            self.list(state, &mut |chunk| {
+                chunks.push(chunk);
                 true
             })?;
             Ok(chunks)
         })?;
-        for chunk in chunks {
-            if !each(chunk) {
-                break;
-            }
-        }
+        chunks.into_iter().all(each);
         Ok(())
     }
 

@@ -156,7 +156,7 @@ impl Place {
                 let k = session.extension.btree_k.chunk;
                 Box::new(ChunkBtree1::new(metadata, root.clone(), grid, k))
             }
-            IndexKind::Implicit => Box::new(Implicit::new(header.addr(), root.clone(), line()?, bytes)?),
+            IndexKind::Implicit => Box::new(Implicit::new(metadata, root.clone(), line()?, bytes)?),
             IndexKind::Btree2 { .. } => {
                 Box::new(ChunkBtree2::new(metadata, root.clone(), spec.dataspace.rank(), format))
             }
