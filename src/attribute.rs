@@ -2,7 +2,7 @@
 
 use h5live_model::{self as model, Dataspace, Datatype, Name, ObjectId, Shape};
 
-use crate::convert::{ConvertError, class};
+use crate::convert::{ConvertError, ElementPlan, class};
 use crate::error::ErrorKind;
 use crate::{File, H5Type, Result};
 
@@ -172,6 +172,21 @@ impl Attribute {
             Ok(values)
         };
         read().map_err(|error| self.error(error))
+    }
+
+    /// Its elements as bytes of another datatype, converted as [`Dataset::read_as`](crate::Dataset::read_as) does it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Convert`] if they cannot be converted.
+    pub fn read_as(&self, datatype: &Datatype) -> Result<Vec<u8>> {
+        let read = || {
+            let plan = ElementPlan::new(&self.value.datatype, datatype)?;
+            let elements = self.value.value.len() / plan.input_size();
+            let mut converted = vec![0; elements.saturating_mul(plan.output_size())];
+            plan.run(&self.value.value, &mut converted, self.file.heap())?;
+            Ok(converted)
+        };
+        read().map_err(|error: ConvertError| self.error(error))
     }
 
     /// The class of its type, for messages: "integer", "compound", ...

@@ -91,6 +91,14 @@ impl Layout {
         }
     }
 
+    /// Copies significant bits as they are from an element of another layout: the lowest ones, if there are more.
+    pub(super) fn copy_bits(&self, from: &Layout, element: &[u8], into: &mut [u8]) {
+        let (Layout::Integer(from), Layout::Integer(to)) = (from, self) else { return };
+        let bits = load_bits(element, from.order) >> from.offset & mask(from.precision.min(to.precision).into());
+        let padding = padding(to.size, to.precision, to.offset, to.low_padding, to.high_padding);
+        store_bits(bits << to.offset | padding, into, to.order);
+    }
+
     /// The value of an element of [`Layout::size`] bytes.
     pub(super) fn load(&self, element: &[u8]) -> Real {
         let bits = load_bits(element, self.order());

@@ -1,11 +1,13 @@
 //! From the datatype of a file to the types of this program, and back.
 
 pub mod derived;
+mod elements;
 mod layout;
 mod number;
 #[cfg(test)]
 mod vectors_tests;
 
+pub(crate) use elements::ElementPlan;
 pub(crate) use number::{Number, NumberPlan};
 
 use h5live_model::{Datatype, Name};

@@ -25,7 +25,8 @@ pub(crate) use self::core::{Core, Failure};
 use self::core::{Dims, View};
 pub use self::follow::Follow;
 use self::read::{Reader, buffer};
-use self::sides::{Input, Raw, RawMut, Sink, Values};
+use self::sides::{Converted, Input, Raw, RawMut, Sink, Values};
+use crate::convert::ElementPlan;
 use crate::error::ErrorKind;
 use crate::{File, H5Type, Result, Select, attribute};
 
@@ -207,7 +208,7 @@ impl Dataset {
 
     fn read_values<T: H5Type>(&self, view: &View, selected: &Selected, values: &mut [T]) -> Result<(), Failure> {
         let decoder = T::decoder(&view.spec.datatype)?;
-        let sink = Values { values, decoder: &decoder, size: view.size, heap: self.file.heap() };
+        let sink = Values { values, decoder: &decoder, size: view.size };
         self.read_to(view, selected, sink)
     }
 
@@ -229,6 +230,24 @@ impl Dataset {
             let bytes = selected.elements().saturating_mul(view.size as u64);
             let mut bytes = buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
             self.read_to(&view, &selected, RawMut { bytes: &mut bytes, size: view.size })?;
+            Ok(bytes)
+        })
+    }
+
+    /// The elements of a selection as bytes of another datatype, converted as libhdf5 does it: numbers, enums by the
+    /// names of their values, strings, compounds by the names of their members (what the file lacks is zero), arrays
+    /// and complex numbers. Variable-length data stays in the heap of the file, except strings that become fixed.
+    ///
+    /// # Errors
+    /// As [`Dataset::read_into`].
+    pub fn read_as(&self, selection: impl Select, datatype: &Datatype) -> Result<Vec<u8>> {
+        self.run(|| {
+            let view = self.core.view()?;
+            let selected = self.select(&view, &selection)?;
+            let plan = ElementPlan::new(&view.spec.datatype, datatype)?;
+            let bytes = selected.elements().saturating_mul(plan.output_size() as u64);
+            let mut bytes = buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
+            self.read_to(&view, &selected, Converted { bytes: &mut bytes, plan: &plan })?;
             Ok(bytes)
         })
     }

@@ -13,6 +13,7 @@ use super::core::{Core, Failure, View};
 use super::sides::Sink;
 use super::stage::Staged;
 use crate::error::ErrorKind;
+use crate::types::Heap;
 
 /// Times that a chunk of a live file is read again when it does not decode.
 const RETRIES: u32 = 8;
@@ -255,15 +256,16 @@ impl Chunk<'_> {
     /// Puts the selected elements of a chunk into their places, the first of which is `base`.
     fn scatter<S: Sink>(&self, coord: &ChunkCoord, content: Content, base: usize, sink: &mut S) -> Result<(), Failure> {
         let size = self.reader.view.size;
+        let heap = Heap(self.reader.store);
         let mut result = Ok(());
         match content {
             Content::Fill => {
                 let fill = self.reader.view.spec.fill_element();
-                self.each_run(coord, &mut result, |run| Ok(sink.fill(self.places(run, base), &fill)?));
+                self.each_run(coord, &mut result, |run| Ok(sink.fill(self.places(run, base), &fill, heap)?));
             }
             Content::Decoded(bytes) => self.each_run(coord, &mut result, |run| {
                 let at = run.at as usize * size;
-                Ok(sink.put(self.places(run, base), &bytes[at..at + run.len as usize * size])?)
+                Ok(sink.put(self.places(run, base), &bytes[at..at + run.len as usize * size], heap)?)
             }),
             Content::Parts(stored, staged) => {
                 let mut group = Group { runs: Vec::new(), bytes: 0..0 };
@@ -321,7 +323,7 @@ impl Chunk<'_> {
                 let n = step.min(run.len as usize - from);
                 scratch.resize(n * size, 0);
                 self.span(stored, staged, group.bytes.start + from * size, scratch)?;
-                sink.put(places.start + from..places.start + from + n, scratch)?;
+                sink.put(places.start + from..places.start + from + n, scratch, Heap(self.reader.store))?;
             }
             return Ok(());
         }
@@ -329,7 +331,7 @@ impl Chunk<'_> {
         self.span(stored, staged, group.bytes.start, scratch)?;
         for run in runs {
             let at = run.at as usize * size - group.bytes.start;
-            sink.put(self.places(run, base), &scratch[at..at + run.len as usize * size])?;
+            sink.put(self.places(run, base), &scratch[at..at + run.len as usize * size], Heap(self.reader.store))?;
         }
         Ok(())
     }

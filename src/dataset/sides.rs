@@ -2,16 +2,19 @@
 
 use std::ops::Range;
 
-use crate::convert::ConvertError;
+use crate::convert::{ConvertError, ElementPlan};
 use crate::types::{H5Type, Heap};
 
 /// What elements are read into.
 pub(crate) trait Sink: Send + Sized {
-    /// Converts elements into a range of places.
-    fn put(&mut self, places: Range<usize>, elements: &[u8]) -> Result<(), ConvertError>;
+    /// Whether elements stay in the file's form, with places in the heap of the file.
+    const KEEPS_PLACES: bool;
+
+    /// Converts elements, whose variable-length data is in `heap`, into a range of places.
+    fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError>;
 
     /// Converts one element into every place of a range.
-    fn fill(&mut self, places: Range<usize>, element: &[u8]) -> Result<(), ConvertError>;
+    fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError>;
 
     /// The memory of a range of places, if elements go there as they are.
     fn direct(&mut self, places: Range<usize>) -> Option<&mut [u8]>;
@@ -34,17 +37,18 @@ pub(crate) struct Values<'a, T: H5Type> {
     pub(crate) values: &'a mut [T],
     pub(crate) decoder: &'a T::Decoder,
     pub(crate) size: usize,
-    pub(crate) heap: Heap<'a>,
 }
 
 impl<T: H5Type> Sink for Values<'_, T> {
-    fn put(&mut self, places: Range<usize>, elements: &[u8]) -> Result<(), ConvertError> {
-        T::decode_slice(self.decoder, elements, self.size, &mut self.values[places], self.heap)
+    const KEEPS_PLACES: bool = false;
+
+    fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        T::decode_slice(self.decoder, elements, self.size, &mut self.values[places], heap)
     }
 
-    fn fill(&mut self, places: Range<usize>, element: &[u8]) -> Result<(), ConvertError> {
+    fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         let mut value = T::placeholder();
-        T::decode(self.decoder, element, &mut value, self.heap)?;
+        T::decode(self.decoder, element, &mut value, heap)?;
         self.values[places].fill(value);
         Ok(())
     }
@@ -54,9 +58,9 @@ impl<T: H5Type> Sink for Values<'_, T> {
     }
 
     fn split(self, n: usize) -> (Self, Self) {
-        let Values { values, decoder, size, heap } = self;
+        let Values { values, decoder, size } = self;
         let (first, rest) = values.split_at_mut(n);
-        (Values { values: first, decoder, size, heap }, Values { values: rest, decoder, size, heap })
+        (Values { values: first, decoder, size }, Values { values: rest, decoder, size })
     }
 }
 
@@ -73,12 +77,14 @@ impl RawMut<'_> {
 }
 
 impl Sink for RawMut<'_> {
-    fn put(&mut self, places: Range<usize>, elements: &[u8]) -> Result<(), ConvertError> {
+    const KEEPS_PLACES: bool = true;
+
+    fn put(&mut self, places: Range<usize>, elements: &[u8], _heap: Heap<'_>) -> Result<(), ConvertError> {
         self.at(places).copy_from_slice(elements);
         Ok(())
     }
 
-    fn fill(&mut self, places: Range<usize>, element: &[u8]) -> Result<(), ConvertError> {
+    fn fill(&mut self, places: Range<usize>, element: &[u8], _heap: Heap<'_>) -> Result<(), ConvertError> {
         let size = self.size;
         self.at(places).chunks_exact_mut(size).for_each(|place| place.copy_from_slice(element));
         Ok(())
@@ -91,6 +97,46 @@ impl Sink for RawMut<'_> {
     fn split(self, n: usize) -> (Self, Self) {
         let (first, rest) = self.bytes.split_at_mut(n * self.size);
         (RawMut { bytes: first, size: self.size }, RawMut { bytes: rest, size: self.size })
+    }
+}
+
+/// Elements in the form of another datatype.
+pub(crate) struct Converted<'a> {
+    pub(crate) bytes: &'a mut [u8],
+    pub(crate) plan: &'a ElementPlan,
+}
+
+impl Converted<'_> {
+    fn at(&mut self, places: Range<usize>) -> &mut [u8] {
+        let size = self.plan.output_size();
+        &mut self.bytes[places.start * size..places.end * size]
+    }
+}
+
+impl Sink for Converted<'_> {
+    const KEEPS_PLACES: bool = true;
+
+    fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        let plan = self.plan;
+        plan.run(elements, self.at(places), heap)
+    }
+
+    fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        let plan = self.plan;
+        let mut converted = vec![0; plan.output_size()];
+        plan.run(element, &mut converted, heap)?;
+        self.at(places).chunks_exact_mut(converted.len()).for_each(|place| place.copy_from_slice(&converted));
+        Ok(())
+    }
+
+    fn direct(&mut self, places: Range<usize>) -> Option<&mut [u8]> {
+        self.plan.is_copy().then(|| self.at(places))
+    }
+
+    fn split(self, n: usize) -> (Self, Self) {
+        let Converted { bytes, plan } = self;
+        let (first, rest) = bytes.split_at_mut(n * plan.output_size());
+        (Converted { bytes: first, plan }, Converted { bytes: rest, plan })
     }
 }
 

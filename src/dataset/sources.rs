@@ -2,14 +2,14 @@
 
 use std::cell::Cell;
 
-use h5live_model::{Datatype, Hyperslab, Layout, Name, Selected, Selection, UNLIMITED, VirtualSource};
+use h5live_model::{Hyperslab, Layout, Name, Selected, Selection, UNLIMITED, VirtualSource};
 
 use super::Dataset;
 use super::core::{Dims, Failure, View};
 use super::read::buffer;
 use super::sides::Sink;
 use crate::beside::{self, Prefix};
-use crate::convert::{ConvertError, NumberPlan, class};
+use crate::convert::ElementPlan;
 use crate::error::ErrorKind;
 use crate::{File, MAX_LINKS};
 
@@ -174,7 +174,7 @@ impl Dataset {
         let Some((lo, hi)) = selected.bounds() else { return Ok(()) };
         let _layer = Layer::enter()?;
         let elements = usize::try_from(selected.elements()).map_err(|_| ErrorKind::TooLarge(selected.elements()))?;
-        sink.fill(0..elements, &view.spec.fill_element())?;
+        sink.fill(0..elements, &view.spec.fill_element(), self.file.heap())?;
         for source in sources {
             let numbers = is_numbered(&source.file) || is_numbered(&source.dataset);
             let piece = match (&source.target, unlimited(&source.target)) {
@@ -222,7 +222,10 @@ impl Dataset {
         let Some(source) = self.source(&piece.file, &piece.dataset)? else { return Ok(()) };
         let there = source.core.view()?;
         let Ok(stands_for) = clipped(&piece.source, &there.extent).on(&there.extent) else { return Ok(()) };
-        let plan = Bridge::new(&there.spec.datatype, &view.spec.datatype, source.file.same(&self.file))?;
+        let plan = ElementPlan::new(&there.spec.datatype, &view.spec.datatype)?;
+        if S::KEEPS_PLACES && view.spec.datatype.is_indirect() && !source.file.same(&self.file) {
+            return Err(ErrorKind::Unsupported("raw variable-length data of a virtual dataset's other file").into());
+        }
         let mut boxes: Vec<(Dims, Dims)> = vec![(lo.into(), hi.into())];
         while let Some((lo, hi)) = boxes.pop() {
             let pair = target.restrict(&stands_for, &lo, &hi);
@@ -249,12 +252,20 @@ impl Dataset {
             source
                 .read_to(&there, &there_elements, raw)
                 .map_err(|failure| ErrorKind::OtherFile(Box::new(failure.at(&source.file, Some(&source.path)))))?;
-            let elements = plan.convert(elements, view.size)?;
+            let heap = source.file.heap();
+            let elements = if plan.is_copy() {
+                elements
+            } else {
+                let n = elements.len() / plan.input_size();
+                let mut converted = buffer(n.saturating_mul(view.size))?;
+                plan.run(&elements, &mut converted, heap)?;
+                converted
+            };
             let mut result = Ok(());
             selected.for_each_shared(&here, |place, at, len| {
                 if result.is_ok() {
                     let bytes = at as usize * view.size..(at + len) as usize * view.size;
-                    result = sink.put(place as usize..(place + len) as usize, &elements[bytes]);
+                    result = sink.put(place as usize..(place + len) as usize, &elements[bytes], heap);
                 }
             });
             result?;
@@ -282,34 +293,6 @@ fn clipped(selection: &Selection, extent: &[u64]) -> Selection {
         }
     }
     Selection::Hyperslab(slab)
-}
-
-/// How elements of a source become elements of a virtual dataset.
-enum Bridge {
-    Same,
-    Number(NumberPlan),
-}
-
-impl Bridge {
-    fn new(from: &Datatype, to: &Datatype, same_file: bool) -> Result<Bridge, ErrorKind> {
-        if from == to && (same_file || !from.is_indirect()) {
-            return Ok(Bridge::Same);
-        }
-        if from == to {
-            return Err(ErrorKind::Unsupported("variable-length data of a virtual dataset's other file"));
-        }
-        let plan = NumberPlan::new(from, to);
-        let error = ConvertError::Class { file: class(from), memory: class(to) };
-        Ok(Bridge::Number(plan.ok_or(error)??))
-    }
-
-    fn convert(&self, elements: Vec<u8>, size: usize) -> Result<Vec<u8>, ErrorKind> {
-        let Bridge::Number(plan) = self else { return Ok(elements) };
-        let n = elements.len() / plan.input_size().max(1);
-        let mut converted = buffer(n.saturating_mul(size))?;
-        plan.run(&elements, &mut converted);
-        Ok(converted)
-    }
 }
 
 impl File {

@@ -13,8 +13,11 @@ pub struct ArrayCode<C> {
     size: usize,
 }
 
-/// The type of what an array of `len` elements is made of: without its first dimension.
+/// The type of what an array is made of: without its first dimension, or one part of a complex number.
 fn inner<const N: usize>(file: &Datatype) -> Result<Datatype, ConvertError> {
+    if let (Datatype::Complex(complex), 2) = (file, N) {
+        return Ok((*complex.base).clone());
+    }
     let Datatype::Array(Array { dims, base }) = file else {
         return Err(ConvertError::Class { file: class(file), memory: "an array" });
     };

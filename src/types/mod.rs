@@ -13,6 +13,7 @@ use std::sync::Arc;
 use h5live_model::{Datatype, Objects};
 
 pub use strings::FixedStr;
+pub(crate) use strings::{pad, trim};
 
 use crate::convert::ConvertError;
 

@@ -25,7 +25,7 @@ fn code(file: &Datatype, memory: &'static str) -> Result<StringCode, ConvertErro
 }
 
 /// The text of a padded element.
-fn trim(element: &[u8], padding: StringPadding) -> &[u8] {
+pub(crate) fn trim(element: &[u8], padding: StringPadding) -> &[u8] {
     let end = match padding {
         StringPadding::NullTerminated => element.iter().position(|byte| *byte == 0),
         StringPadding::SpacePadded => Some(element.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1)),
@@ -35,7 +35,7 @@ fn trim(element: &[u8], padding: StringPadding) -> &[u8] {
 }
 
 /// Writes a text into an element, padded.
-fn pad(text: &[u8], element: &mut [u8], padding: StringPadding) -> Result<(), ConvertError> {
+pub(crate) fn pad(text: &[u8], element: &mut [u8], padding: StringPadding) -> Result<(), ConvertError> {
     let space = match padding {
         StringPadding::NullTerminated => element.len().saturating_sub(1),
         _ => element.len(),
