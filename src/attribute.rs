@@ -4,7 +4,7 @@ use h5live_model::{self as model, Dataspace, Datatype, Name, ObjectId, Shape};
 
 use crate::convert::{ConvertError, ElementPlan, class};
 use crate::error::ErrorKind;
-use crate::{File, H5Type, Result};
+use crate::{File, H5Type, Result, Value};
 
 /// An attribute, as it was when it was opened.
 #[derive(Debug, Clone)]
@@ -172,6 +172,15 @@ impl Attribute {
             Ok(values)
         };
         read().map_err(|error| self.error(error))
+    }
+
+    /// Its elements, of whatever type they are, in row-major order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Convert`] if its type makes no sense.
+    pub fn values(&self) -> Result<Vec<Value>> {
+        let heap = Some(self.file.store());
+        Value::decode_all(&self.value.datatype, &self.value.value, heap).map_err(|error| self.error(error))
     }
 
     /// Its elements as bytes of another datatype, converted as [`Dataset::read_as`](crate::Dataset::read_as) does it.

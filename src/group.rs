@@ -61,6 +61,15 @@ impl Object {
         }
     }
 
+    /// The file that the object is in, which an external link may have led to.
+    pub fn file(&self) -> &File {
+        match self {
+            Object::Group(group) => group.file(),
+            Object::Dataset(dataset) => dataset.file(),
+            Object::Datatype(datatype) => &datatype.file,
+        }
+    }
+
     /// The path by which the object was opened.
     pub fn path(&self) -> &str {
         match self {

@@ -34,9 +34,11 @@ mod group;
 mod open;
 mod options;
 mod path;
+mod reference;
 mod select;
 mod types;
 mod unfilter;
+mod value;
 
 pub use h5live_derive::H5Type;
 pub use h5live_filters as filters;
@@ -52,8 +54,10 @@ pub use file::File;
 pub use group::{Group, NamedType, Object};
 pub use options::{Locking, Mode, Options};
 pub use path::MAX_LINKS;
+pub use reference::Reference;
 pub use select::{Select, SelectDim};
 pub use types::{FixedStr, H5Type, Heap};
+pub use value::Value;
 
 /// What `derive(H5Type)` writes code with.
 #[doc(hidden)]

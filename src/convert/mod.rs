@@ -8,7 +8,7 @@ mod number;
 mod vectors_tests;
 
 pub(crate) use elements::ElementPlan;
-pub(crate) use number::{Number, NumberPlan};
+pub(crate) use number::{IntegerPlan, Native, Number, NumberPlan};
 
 use h5live_model::{Datatype, Name};
 

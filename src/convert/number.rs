@@ -3,8 +3,8 @@
 use bytemuck::Pod;
 use h5live_model::{ByteOrder, Datatype, Integer, Sign};
 
-use super::ConvertError;
-use super::layout::{Layout, Rounding};
+use super::layout::{Layout, Real, Rounding};
+use super::{ConvertError, class};
 
 /// Elements that are swapped and converted at a time: few enough to stay in the nearest cache.
 const BLOCK: usize = 512;
@@ -282,6 +282,12 @@ impl NumberPlan {
         Some(Ok(NumberPlan { from, to, kind, rounding }))
     }
 
+    /// The way from a datatype to a number of this machine.
+    pub(crate) fn to_native(from: &Datatype, to: Native) -> Result<Self, ConvertError> {
+        let none = ConvertError::Class { file: class(from), memory: "a number" };
+        NumberPlan::new(from, &to.datatype(ByteOrder::NATIVE)).ok_or(none)?
+    }
+
     /// Whether the bytes stay as they are.
     pub(crate) fn is_copy(&self) -> bool {
         self.kind == PlanKind::Copy
@@ -335,6 +341,25 @@ impl NumberPlan {
                 let elements = from.chunks_exact(self.input_size()).zip(to.chunks_exact_mut(self.output_size()));
                 elements.for_each(|(from, to)| self.to.layout.store(self.from.layout.load(from), self.rounding, to));
             }
+        }
+    }
+}
+
+/// The way from integers of any layout to the widest of this machine.
+pub(crate) struct IntegerPlan(Layout);
+
+impl IntegerPlan {
+    pub(crate) fn new(from: &Datatype) -> Result<Self, ConvertError> {
+        let none = ConvertError::Class { file: class(from), memory: "an integer" };
+        Ok(IntegerPlan(Side::new(from).ok_or(none)??.layout))
+    }
+
+    /// The value of an element; of an unsigned one of 128 bits, no more than the largest signed one.
+    pub(crate) fn value(&self, element: &[u8]) -> i128 {
+        match self.0.load(element) {
+            Real::Finite { negative: true, mantissa, .. } => 0i128.saturating_sub_unsigned(mantissa),
+            Real::Finite { mantissa, .. } => i128::try_from(mantissa).unwrap_or(i128::MAX),
+            _ => 0,
         }
     }
 }

@@ -25,10 +25,11 @@ pub(crate) use self::core::{Core, Failure};
 use self::core::{Dims, View};
 pub use self::follow::Follow;
 use self::read::{Reader, buffer};
-use self::sides::{Converted, Input, Raw, RawMut, Sink, Values};
+use self::sides::{Converted, Dynamic, Input, Raw, RawMut, Sink, Values};
 use crate::convert::ElementPlan;
 use crate::error::ErrorKind;
-use crate::{File, H5Type, Result, Select, attribute};
+use crate::value::ValuePlan;
+use crate::{File, H5Type, Result, Select, Value, attribute};
 
 /// An array of elements in a file. Clones, and other handles on the same dataset, share what is staged.
 ///
@@ -181,7 +182,7 @@ impl Dataset {
             let elements = selected.elements();
             let values = usize::try_from(elements).ok().and_then(T::buffer);
             let mut values = values.ok_or(ErrorKind::TooLarge(elements.saturating_mul(size_of::<T>() as u64)))?;
-            self.read_values(&view, &selected, &mut values)?;
+            self.read_typed(&view, &selected, &mut values)?;
             Ok((values, selected.dims()))
         })
     }
@@ -202,11 +203,11 @@ impl Dataset {
             let view = self.core.view()?;
             let selected = self.select(&view, &selection)?;
             check_length(&selected, values.len())?;
-            self.read_values(&view, &selected, values)
+            self.read_typed(&view, &selected, values)
         })
     }
 
-    fn read_values<T: H5Type>(&self, view: &View, selected: &Selected, values: &mut [T]) -> Result<(), Failure> {
+    fn read_typed<T: H5Type>(&self, view: &View, selected: &Selected, values: &mut [T]) -> Result<(), Failure> {
         let decoder = T::decoder(&view.spec.datatype)?;
         let sink = Values { values, decoder: &decoder, size: view.size };
         self.read_to(view, selected, sink)
@@ -231,6 +232,27 @@ impl Dataset {
             let mut bytes = buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
             self.read_to(&view, &selected, RawMut { bytes: &mut bytes, size: view.size })?;
             Ok(bytes)
+        })
+    }
+
+    /// The elements of a selection, of whatever type they are.
+    ///
+    /// # Errors
+    /// As [`Dataset::read_into`].
+    pub fn read_values(&self, selection: impl Select) -> Result<Vec<Value>> {
+        self.run(|| {
+            let view = self.core.view()?;
+            let selected = self.select(&view, &selection)?;
+            let plan = ValuePlan::new(&view.spec.datatype)?;
+            let bytes = selected.elements().saturating_mul(size_of::<Value>() as u64);
+            let mut values = Vec::new();
+            let reserved = usize::try_from(selected.elements()).map(|elements| values.try_reserve_exact(elements));
+            if !matches!(reserved, Ok(Ok(()))) {
+                return Err(ErrorKind::TooLarge(bytes).into());
+            }
+            values.resize(selected.elements() as usize, Value::default());
+            self.read_to(&view, &selected, Dynamic { values: &mut values, plan: &plan })?;
+            Ok(values)
         })
     }
 

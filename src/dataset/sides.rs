@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use crate::Value;
 use crate::convert::{ConvertError, ElementPlan};
 use crate::types::{H5Type, Heap};
+use crate::value::ValuePlan;
 
 /// What elements are read into.
 pub(crate) trait Sink: Send + Sized {
@@ -97,6 +99,38 @@ impl Sink for RawMut<'_> {
     fn split(self, n: usize) -> (Self, Self) {
         let (first, rest) = self.bytes.split_at_mut(n * self.size);
         (RawMut { bytes: first, size: self.size }, RawMut { bytes: rest, size: self.size })
+    }
+}
+
+/// Values of types that the program does not know.
+pub(crate) struct Dynamic<'a> {
+    pub(crate) values: &'a mut [Value],
+    pub(crate) plan: &'a ValuePlan,
+}
+
+impl Sink for Dynamic<'_> {
+    const KEEPS_PLACES: bool = false;
+
+    fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        let elements = elements.chunks_exact(self.plan.size());
+        let values = self.values[places].iter_mut();
+        values.zip(elements).for_each(|(value, element)| *value = self.plan.value(element, Some(heap.0)));
+        Ok(())
+    }
+
+    fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        self.values[places].fill(self.plan.value(element, Some(heap.0)));
+        Ok(())
+    }
+
+    fn direct(&mut self, _places: Range<usize>) -> Option<&mut [u8]> {
+        None
+    }
+
+    fn split(self, n: usize) -> (Self, Self) {
+        let Dynamic { values, plan } = self;
+        let (first, rest) = values.split_at_mut(n);
+        (Dynamic { values: first, plan }, Dynamic { values: rest, plan })
     }
 }
 

@@ -1,0 +1,151 @@
+//! How elements of a datatype become values: made once, run over many elements.
+
+use h5live_model::{Datatype, Name, Objects, ReferenceKind, StringPadding, VarLenKind};
+
+use super::Value;
+use crate::Reference;
+use crate::convert::{ConvertError, IntegerPlan, Native, NumberPlan};
+use crate::types::trim;
+
+/// The way from the elements of a datatype to values.
+pub(crate) struct ValuePlan {
+    size: usize,
+    step: Step,
+}
+
+enum Step {
+    Integer(IntegerPlan),
+    Single(NumberPlan),
+    Double(NumberPlan),
+    Text(StringPadding),
+    HeapText,
+    Bytes,
+    Reference(ReferenceKind),
+    Enum { names: Vec<(Vec<u8>, Value)>, base: Box<ValuePlan> },
+    Complex(Box<ValuePlan>),
+    Array(Box<ValuePlan>),
+    Sequence(Box<ValuePlan>),
+    Compound(Vec<Member>),
+}
+
+struct Member {
+    name: Name,
+    at: usize,
+    plan: ValuePlan,
+}
+
+impl ValuePlan {
+    pub(crate) fn new(datatype: &Datatype) -> Result<Self, ConvertError> {
+        let boxed = |base: &Datatype| ValuePlan::new(base).map(Box::new);
+        let step = match datatype {
+            Datatype::Integer(_) | Datatype::Bitfield(_) | Datatype::Time(_) => {
+                Step::Integer(IntegerPlan::new(datatype)?)
+            }
+            Datatype::Float(float) => {
+                let ieee = Datatype::float(float.size, float.order).is_some_and(|ieee| ieee == *datatype);
+                let single = float.size <= 2 || float.size == 4 && ieee;
+                let native = if single { Native::F32 } else { Native::F64 };
+                let plan = NumberPlan::to_native(datatype, native)?;
+                if single { Step::Single(plan) } else { Step::Double(plan) }
+            }
+            Datatype::String(string) => Step::Text(string.padding),
+            Datatype::Opaque(_) => Step::Bytes,
+            Datatype::Reference(reference) => Step::Reference(reference.kind),
+            Datatype::Enum(of) => {
+                let is = |i: usize, name: &str| of.members.get(i).is_some_and(|member| member.name == name);
+                let truth =
+                    of.members.len() == 2 && (is(0, "FALSE") && is(1, "TRUE") || is(0, "TRUE") && is(1, "FALSE"));
+                let named = |member: &h5live_model::EnumMember| {
+                    let name = member.name.clone();
+                    let value = if truth { Value::Truth(member.name == "TRUE") } else { Value::Name(name) };
+                    (member.value.clone(), value)
+                };
+                Step::Enum { names: of.members.iter().map(named).collect(), base: boxed(&of.base)? }
+            }
+            Datatype::Complex(complex) => Step::Complex(boxed(&complex.base)?),
+            Datatype::Array(array) => {
+                // From the last dimension to the first: lists of lists.
+                let mut plan = ValuePlan::new(&array.base)?;
+                for dim in array.dims.iter().rev() {
+                    let size = plan.size.saturating_mul(*dim as usize);
+                    plan = ValuePlan { size, step: Step::Array(Box::new(plan)) };
+                }
+                return Ok(plan);
+            }
+            Datatype::VarLen(of) => match of.kind {
+                VarLenKind::Sequence => Step::Sequence(boxed(&of.base)?),
+                VarLenKind::String { .. } => Step::HeapText,
+            },
+            Datatype::Compound(compound) => {
+                let member = |member: &h5live_model::Member| {
+                    let plan = ValuePlan::new(&member.datatype)?;
+                    Ok(Member { name: member.name.clone(), at: member.offset as usize, plan })
+                };
+                Step::Compound(compound.members.iter().map(member).collect::<Result<_, ConvertError>>()?)
+            }
+        };
+        Ok(ValuePlan { size: datatype.size().max(1) as usize, step })
+    }
+
+    /// Bytes of an element.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The value of an element.
+    pub(crate) fn value(&self, element: &[u8], heap: Option<&dyn Objects>) -> Value {
+        let Some(element) = element.get(..self.size) else { return Value::Unreadable };
+        match &self.step {
+            Step::Integer(plan) => Value::Integer(plan.value(element)),
+            Step::Single(plan) => {
+                let mut value = [0; 4];
+                plan.run(element, &mut value);
+                Value::Single(f32::from_ne_bytes(value))
+            }
+            Step::Double(plan) => {
+                let mut value = [0; 8];
+                plan.run(element, &mut value);
+                Value::Double(f64::from_ne_bytes(value))
+            }
+            Step::Text(padding) => text(trim(element, *padding)),
+            Step::HeapText => match read(heap, element) {
+                Some(bytes) => text(trim(&bytes, StringPadding::NullTerminated)),
+                None => Value::Unreadable,
+            },
+            Step::Bytes => Value::Bytes(element.into()),
+            Step::Reference(kind) => Value::Reference(Reference::new(*kind, element)),
+            Step::Enum { names, base } => match names.iter().find(|(value, _)| value == element) {
+                Some((_, name)) => name.clone(),
+                None => base.value(element, heap),
+            },
+            Step::Complex(plan) => {
+                let (real, imaginary) = element.split_at(element.len() / 2);
+                Value::Complex(Box::new([plan.value(real, heap), plan.value(imaginary, heap)]))
+            }
+            Step::Array(plan) => Value::List(plan.list(element, heap)),
+            Step::Sequence(plan) => match read(heap, element) {
+                Some(bytes) => Value::List(plan.list(&bytes, heap)),
+                None => Value::Unreadable,
+            },
+            Step::Compound(members) => {
+                let member = |member: &Member| {
+                    let value = element.get(member.at..).map(|bytes| member.plan.value(bytes, heap));
+                    (member.name.clone(), value.unwrap_or_default())
+                };
+                Value::Compound(members.iter().map(member).collect())
+            }
+        }
+    }
+
+    fn list(&self, elements: &[u8], heap: Option<&dyn Objects>) -> Vec<Value> {
+        elements.chunks_exact(self.size).map(|element| self.value(element, heap)).collect()
+    }
+}
+
+fn read(heap: Option<&dyn Objects>, element: &[u8]) -> Option<Vec<u8>> {
+    heap?.read_heap(element).ok()
+}
+
+fn text(bytes: &[u8]) -> Value {
+    Value::Text(String::from_utf8_lossy(bytes).into_owned())
+}
