@@ -9,9 +9,9 @@ use crate::error::{Outcome, Result};
 use crate::manifest::walk::{Entry, Line, Listing};
 use crate::manifest::{space_text, storage_text, type_text};
 use crate::model::{Attribute, DatasetSpec, ObjectId};
-use crate::open::{self, Heaps};
+use crate::open;
 use crate::output::Output;
-use crate::value::Value;
+use crate::value::{self, Value};
 
 /// Longer values of attributes are cut (characters).
 const VALUE_WIDTH: usize = 60;
@@ -132,12 +132,10 @@ fn bytes_text(bytes: u64) -> String {
 
 /// The value of an attribute: of its one element, or a list.
 fn value_of(file: &File, attribute: &Attribute) -> Option<Value> {
-    let places = Heaps(file.store());
-    let size = (attribute.datatype.size() as usize).max(1);
-    let mut elements = attribute.value.chunks_exact(size).map(|b| Value::decode(&attribute.datatype, b, &places));
+    let mut elements = Value::decode_all(&attribute.datatype, &attribute.value, Some(file.store())).ok()?;
     match attribute.dataspace {
-        crate::model::Dataspace::Scalar => elements.next(),
-        _ => Some(Value::List(elements.collect())),
+        crate::model::Dataspace::Scalar => elements.pop(),
+        _ => Some(Value::List(elements)),
     }
 }
 
@@ -167,7 +165,7 @@ fn json_line(file: &File, line: &Line, stored: Option<&Stored>) -> serde_json::V
             "kind": "attribute",
             "type": type_text(&attribute.datatype),
             "space": space_text(&attribute.dataspace),
-            "value": value_of(file, attribute).map(|v| v.json()),
+            "value": value_of(file, attribute).map(|v| value::json(&v)),
         }),
     }
 }

@@ -5,8 +5,6 @@ use std::path::Path;
 use h5live::File;
 
 use crate::error::Result;
-use crate::model::Objects;
-use crate::value::Resolve;
 
 /// Opens a file for a look at what it holds now, whether another process is writing it or not.
 ///
@@ -25,13 +23,4 @@ pub fn for_reading(path: &Path) -> Result<File> {
 /// [`crate::error::Error::File`] that names the file and the reason.
 pub fn for_following(path: &Path) -> Result<File> {
     Ok(File::options().swmr_read().open(path)?)
-}
-
-/// The heaps of a store, for display.
-pub struct Heaps<'a>(pub &'a dyn Objects);
-
-impl Resolve for Heaps<'_> {
-    fn heap(&self, element: &[u8]) -> Option<Vec<u8>> {
-        self.0.read_heap(element).ok()
-    }
 }

@@ -84,7 +84,7 @@ impl Dump {
                     h5live::Object::Datatype(datatype) => datatype.attribute(name)?,
                     _ => return Err(error.into()),
                 };
-                values::attribute(&file, &attribute, style, out)?;
+                values::attribute(&attribute, style, out)?;
             }
             (dataset, _) => values::dataset(&dataset?, self.rows, style, out)?,
         }

@@ -3,14 +3,13 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use h5live::{Dataset, File};
+use h5live::Dataset;
 
 use crate::error::Result;
-use crate::model::{Dataspace, Datatype, Selection};
-use crate::open::Heaps;
+use crate::model::{Dataspace, Selection};
 use crate::output::Output;
 use crate::progress;
-use crate::value::Value;
+use crate::value::{Value, json};
 
 /// Values are read in blocks of about this many bytes.
 const BLOCK_BYTES: u64 = 4 << 20;
@@ -72,7 +71,7 @@ pub enum Style {
 impl Style {
     fn line(self, row: Option<u64>, value: &Value, out: &mut Output) -> Result<()> {
         match (self, row) {
-            (Style::Json, _) => out.line(value.json()),
+            (Style::Json, _) => out.line(json(value)),
             (_, Some(row)) => out.line(format_args!("{row}: {value}")),
             (_, None) => out.line(value),
         }
@@ -85,10 +84,11 @@ impl Style {
 /// As [`crate::error::Error`] says.
 pub fn dataset(dataset: &Dataset, rows: Rows, style: Style, out: &mut Output) -> Result<()> {
     let spec = dataset.spec()?;
-    let places = Heaps(dataset.file().store());
     let [length, row @ ..] = spec.dataspace.dims() else {
-        let bytes = dataset.read_raw(Selection::All)?;
-        return lines(&spec.datatype, &[], &bytes, None, &places, style, out);
+        return match style {
+            Style::Raw => out.bytes(&dataset.read_raw(Selection::All)?),
+            _ => lines(&[], dataset.read_values(Selection::All)?, None, style, out),
+        };
     };
     let rows = rows.within(*length);
     let row_bytes = row.iter().fold(u64::from(spec.datatype.size()), |n, d| n.saturating_mul(*d));
@@ -99,8 +99,11 @@ pub fn dataset(dataset: &Dataset, rows: Rows, style: Style, out: &mut Output) ->
         let count = step.min(rows.end - first);
         let start: Vec<_> = std::iter::once(first).chain(row.iter().map(|_| 0)).collect();
         let counts: Vec<_> = std::iter::once(count).chain(row.iter().copied()).collect();
-        let bytes = dataset.read_raw(Selection::block(&start, &counts))?;
-        lines(&spec.datatype, row, &bytes, Some(first), &places, style, out)?;
+        let block = Selection::block(&start, &counts);
+        match style {
+            Style::Raw => out.bytes(&dataset.read_raw(block)?)?,
+            _ => lines(row, dataset.read_values(block)?, Some(first), style, out)?,
+        }
         first += count;
         bar.inc(count);
     }
@@ -112,45 +115,34 @@ pub fn dataset(dataset: &Dataset, rows: Rows, style: Style, out: &mut Output) ->
 ///
 /// # Errors
 /// As [`crate::error::Error`] says.
-pub fn attribute(file: &File, attribute: &h5live::Attribute, style: Style, out: &mut Output) -> Result<()> {
-    let places = Heaps(file.store());
-    match attribute.dataspace() {
-        Dataspace::Simple(shape) => {
-            let row = shape.dims().get(1..).unwrap_or_default();
-            lines(attribute.datatype(), row, attribute.raw(), Some(0), &places, style, out)
+pub fn attribute(attribute: &h5live::Attribute, style: Style, out: &mut Output) -> Result<()> {
+    match (style, attribute.dataspace()) {
+        (Style::Raw, _) => out.bytes(attribute.raw()),
+        (_, Dataspace::Simple(shape)) => {
+            lines(shape.dims().get(1..).unwrap_or_default(), attribute.values()?, Some(0), style, out)
         }
-        _ => lines(attribute.datatype(), &[], attribute.raw(), None, &places, style, out),
+        _ => lines(&[], attribute.values()?, None, style, out),
     }
 }
 
-/// Writes elements, `row` (`[rank - 1]`, elements) of them on a line.
-fn lines(
-    datatype: &Datatype,
-    row: &[u64],
-    bytes: &[u8],
-    first: Option<u64>,
-    places: &Heaps<'_>,
-    style: Style,
-    out: &mut Output,
-) -> Result<()> {
-    if style == Style::Raw {
-        return out.bytes(bytes);
-    }
-    let row_bytes = row.iter().fold(datatype.size() as usize, |n, d| n.saturating_mul(*d as usize));
-    for (i, bytes) in bytes.chunks_exact(row_bytes.max(1)).enumerate() {
-        let value = nested(datatype, row, bytes, places);
-        style.line(first.map(|first| first.saturating_add(i as u64)), &value, out)?;
+/// Writes values, `row` (`[rank - 1]`, elements) of them on a line.
+fn lines(row: &[u64], values: Vec<Value>, first: Option<u64>, style: Style, out: &mut Output) -> Result<()> {
+    let per_line = row.iter().fold(1, |n: usize, dim| n.saturating_mul(*dim as usize)).max(1);
+    let mut values = values.into_iter();
+    let mut index = first;
+    while values.len() >= per_line {
+        style.line(index, &nested(row, &mut values), out)?;
+        index = index.map(|index| index.saturating_add(1));
     }
     Ok(())
 }
 
-/// The elements of a row as lists within lists.
-fn nested(datatype: &Datatype, dims: &[u64], bytes: &[u8], places: &Heaps<'_>) -> Value {
-    let [length, inner @ ..] = dims else {
-        return Value::decode(datatype, bytes, places);
-    };
-    let part = bytes.len() / (*length as usize).max(1);
-    Value::List(bytes.chunks_exact(part.max(1)).map(|bytes| nested(datatype, inner, bytes, places)).collect())
+/// The next elements, which make up a row, as lists within lists.
+fn nested(dims: &[u64], values: &mut dyn Iterator<Item = Value>) -> Value {
+    match dims {
+        [] => values.next().unwrap_or_default(),
+        [length, inner @ ..] => Value::List((0..*length).map(|_| nested(inner, values)).collect()),
+    }
 }
 
 #[cfg(test)]

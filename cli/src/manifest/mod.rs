@@ -17,7 +17,7 @@ use crate::output::Output;
 use crate::{open, progress};
 
 pub use columns::{space_text, storage_text};
-pub use type_text::{integer as integer_of, type_text};
+pub use type_text::type_text;
 
 use render::Renderer;
 use walk::Listing;

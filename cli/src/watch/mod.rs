@@ -14,10 +14,10 @@ use h5live::Dataset;
 
 use crate::error::{Outcome, Result};
 use crate::live::processes::interruption;
-use crate::model::{DatasetSpec, Selection};
-use crate::open::{self, Heaps};
+use crate::model::{DatasetSpec, Objects, Selection};
+use crate::open;
 use crate::output::Output;
-use crate::value::Value;
+use crate::value::{self, Value};
 
 use screen::Screen;
 use series::Picture;
@@ -80,12 +80,12 @@ impl Watch {
             dataset.refresh()?;
             let rows = length(dataset)?;
             let spec = dataset.spec()?;
-            let places = Heaps(dataset.file().store());
+            let places = dataset.file().store();
             while next < rows {
                 let end = rows.min(next + BLOCK_ROWS);
                 let (_, bytes) = newest(dataset, &spec, next, end)?;
                 for row in bytes.chunks_exact(row_bytes(&spec)) {
-                    out.line(shown(&spec, row, &places).json())?;
+                    out.line(value::json(&shown(&spec, row, places)))?;
                 }
                 next = end;
             }
@@ -129,8 +129,7 @@ impl Watch {
         let spec = dataset.spec()?;
         let (_, newest) = newest(dataset, &spec, rows.saturating_sub(1), rows)?;
         let rate = rate.map_or(String::new(), |rate| format!("  {rate:.0} rows/s"));
-        let value =
-            if rows == 0 { String::new() } else { shown(&spec, &newest, &Heaps(dataset.file().store())).to_string() };
+        let value = if rows == 0 { String::new() } else { shown(&spec, &newest, dataset.file().store()).to_string() };
         let value: String = value.chars().take(120).collect();
         Ok(format!("{rows} rows{rate}  {value}"))
     }
@@ -146,8 +145,8 @@ impl Watch {
         lines.extend(picture.draw(&spec.datatype, row_elements(&spec), &bytes, width));
         if picture == Picture::Lines {
             let (first, bytes) = newest(dataset, &spec, rows.saturating_sub(self.rows), rows)?;
-            let places = Heaps(dataset.file().store());
-            let row = |(i, bytes)| format!("{}: {}", first + i, shown(&spec, bytes, &places));
+            let places = dataset.file().store();
+            let row = |(i, bytes)| format!("{}: {}", first + i, shown(&spec, bytes, places));
             lines.extend((0u64..).zip(bytes.chunks_exact(row_bytes(&spec))).map(row));
         }
         Ok(lines)
@@ -187,8 +186,8 @@ pub fn newest(dataset: &Dataset, spec: &DatasetSpec, first: u64, end: u64) -> Re
 }
 
 /// A row as a value.
-fn shown(spec: &DatasetSpec, row: &[u8], places: &Heaps<'_>) -> Value {
-    let element = |bytes| Value::decode(&spec.datatype, bytes, places);
+fn shown(spec: &DatasetSpec, row: &[u8], heap: &dyn Objects) -> Value {
+    let element = |bytes| value::decode(&spec.datatype, bytes, Some(heap));
     if row_elements(spec) == 1 && spec.dataspace.rank() <= 1 {
         return element(row);
     }

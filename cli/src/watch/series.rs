@@ -1,7 +1,7 @@
 //! What of a dataset can be drawn: numbers along its rows.
 
 use crate::model::{DatasetSpec, Datatype};
-use crate::value::{NoHeap, Value};
+use crate::value::Value;
 
 use super::image::Image;
 use super::spark::sparkline;
@@ -72,8 +72,8 @@ fn is_number(datatype: &Datatype) -> bool {
 }
 
 fn numbers(datatype: &Datatype, bytes: &[u8]) -> Vec<f64> {
-    let element = |bytes| Value::decode(datatype, bytes, &NoHeap).number().unwrap_or(f64::NAN);
-    bytes.chunks_exact((datatype.size() as usize).max(1)).map(element).collect()
+    let values = Value::decode_all(datatype, bytes, None).unwrap_or_default();
+    values.iter().map(|value| value.number().unwrap_or(f64::NAN)).collect()
 }
 
 /// A line for the first element of the rows, or for each of its numeric members.
