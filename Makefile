@@ -37,7 +37,7 @@ install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
 
 ##@ Check
-.PHONY: test lint unit doc-test loom stress live python-env h5tools corpus
+.PHONY: test lint unit doc-test loom stress live walk python-env h5tools corpus
 test: setup corpus doc-test loom stress unit ## every test; sets up what they need by itself
 
 lint: .deps/bin/cargo-deny python-env ## format, clippy, documentation, dependencies, spelling; no warning passes
@@ -80,6 +80,10 @@ live: setup ## minutes of libhdf5 following us, of us following libhdf5, and of 
 	target/release/h5live stress --readers 4 --seconds $(LIVE_SECONDS)
 	target/release/h5live stress --readers 4 --seconds $(LIVE_SECONDS) --kill \
 	    --check "$(H5LIVE_PYTHON) tests/python/after_kill.py"
+
+walk: python-env ## a file of 100,000 groups and a million attributes: time beside h5py, and memory
+	cargo build --release --quiet --example walk
+	$(H5LIVE_PYTHON) tests/python/walk.py target/release/examples/walk target/walk
 
 corpus: target/corpus/.done ## a small corpus made by h5py, in target/corpus
 

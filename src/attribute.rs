@@ -31,8 +31,22 @@ macro_rules! attributes {
             /// # Errors
             /// [`ErrorKind::Store`](crate::ErrorKind::Store) if they cannot be read.
             pub fn attributes(&self) -> $crate::Result<Vec<$crate::Attribute>> {
-                let open = |name| $crate::Attribute::open(&self.file, self.id, &self.path, name);
-                self.attribute_names()?.iter().map(open).collect()
+                let mut attributes = Vec::new();
+                let listed = self.file.store().for_each_attribute(self.id, &mut |value| {
+                    attributes.push($crate::Attribute::new(&self.file, &self.path, value));
+                    true
+                });
+                listed.map_err(|error| self.file.error(Some(&self.path), error))?;
+                attributes.sort_by(|a, b| a.name().cmp(b.name()));
+                Ok(attributes)
+            }
+
+            /// What is known of the object beside links, attributes and values: hard links to it, times, comment.
+            ///
+            /// # Errors
+            /// [`ErrorKind::Store`](crate::ErrorKind::Store) if it cannot be read.
+            pub fn info(&self) -> $crate::Result<h5live_model::ObjectInfo> {
+                self.file.store().info(self.id).map_err(|error| self.file.error(Some(&self.path), error))
             }
 
             /// The names of the attributes, sorted bytewise.
@@ -121,7 +135,11 @@ impl Attribute {
             Err(error) => Err(error),
         };
         let value = value.map_err(|error| file.error(Some(&shown(object, &name.to_string())), error))?;
-        Ok(Attribute { file: file.clone(), object: object.into(), value })
+        Ok(Attribute::new(file, object, value))
+    }
+
+    pub(crate) fn new(file: &File, object: &str, value: model::Attribute) -> Attribute {
+        Attribute { file: file.clone(), object: object.into(), value }
     }
 
     /// The name.

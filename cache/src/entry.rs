@@ -35,13 +35,16 @@ pub trait Entry: Any + Send + Sync + fmt::Debug {
     fn weight(&self) -> usize;
 }
 
+/// What an entry takes beside its structure: what the cache knows of it, and its places in the cache's maps (bytes).
+const OVERHEAD: usize = 256;
+
 impl<R: Record + Clone + Any + Send + Sync + fmt::Debug> Entry for R {
     fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
         encode(self, widths)
     }
 
     fn weight(&self) -> usize {
-        Record::weight(self)
+        Record::weight(self).saturating_add(OVERHEAD)
     }
 }
 

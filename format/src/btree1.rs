@@ -190,6 +190,10 @@ impl<K: Btree1Key> Btree1Node<K> {
 impl<K: Btree1Key> Record for Btree1Node<K> {
     const NAME: &'static str = "version 1 B-tree node";
 
+    fn weight(&self) -> usize {
+        size_of_val(self).saturating_add(self.entries.len())
+    }
+
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.magic("TREE")?;
         let kind = w.derived_u8("node type", K::KIND)?;

@@ -234,6 +234,13 @@ impl Record for Prefix {
 impl Record for GlobalHeapCollection {
     const NAME: &'static str = "global heap collection";
 
+    fn weight(&self) -> usize {
+        size_of_val(self)
+            .saturating_add(self.data.len())
+            .saturating_add(size_of_val(&self.entries[..]))
+            .saturating_add(size_of_val(&self.by_index[..]))
+    }
+
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         let start = w.position();
         let mut prefix = Prefix { size: self.size };

@@ -170,6 +170,10 @@ impl LocalHeapData {
 impl Record for LocalHeapData {
     const NAME: &'static str = "local heap data";
 
+    fn weight(&self) -> usize {
+        size_of_val(self).saturating_add(self.bytes.len())
+    }
+
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         let len = if w.decoding() { w.remaining() } else { self.bytes.len() };
         w.bytes("data", len, &mut self.bytes)

@@ -33,6 +33,10 @@ impl SymbolTableNode {
 impl Record for SymbolTableNode {
     const NAME: &'static str = "symbol table node";
 
+    fn weight(&self) -> usize {
+        size_of_val(self).saturating_add(size_of_val(&self.entries[..]))
+    }
+
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.magic("SNOD")?;
         w.version(1..=1, &mut 1)?;

@@ -10,9 +10,11 @@ pub mod conformance;
 mod dataspace;
 mod datatype;
 mod error;
+mod info;
 mod link;
 pub mod memory;
 mod name;
+mod reference;
 mod select;
 mod selection;
 mod spec;
@@ -28,8 +30,10 @@ pub use datatype::{
     VarLenKind,
 };
 pub use error::{Error, Result};
+pub use info::{ObjectInfo, ObjectTimes};
 pub use link::{Link, LinkTarget};
 pub use name::Name;
+pub use reference::{Referent, ReferentPart};
 pub use select::{Cut, Run, Selected, SelectionError};
 pub use selection::{Block, Hyperslab, Selection};
 pub use spec::{

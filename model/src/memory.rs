@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::{
     Attribute, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Error, FillValue, Layout, Link, LinkTarget, Name,
-    ObjectId, ObjectKind, ObjectSpec, Objects, ReferenceKind, Result, StoredChunk,
+    ObjectId, ObjectKind, ObjectSpec, Objects, ReferenceKind, Referent, ReferentPart, Result, StoredChunk,
 };
 
 type Dims = SmallVec<[u64; 4]>;
@@ -385,12 +385,11 @@ impl Objects for MemoryStore {
         Ok(element)
     }
 
-    fn dereference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<ObjectId>> {
-        let state = self.read()?;
+    fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         let ReferenceKind::Object1 = kind else { return Err(Error::Unsupported("this kind of reference")) };
         let id: [u8; 8] = element.try_into().map_err(|_| Error::Invalid("an object reference has 8 bytes".into()))?;
-        let id = ObjectId(u64::from_le_bytes(id).into());
-        Ok(state.objects.contains_key(&id).then_some(id))
+        let object = ObjectId(u64::from_le_bytes(id).into());
+        Ok((object.0 != 0).then_some(Referent { file: None, object, part: ReferentPart::Whole }))
     }
 
     fn reference(&self, id: ObjectId) -> Result<Vec<u8>> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Attribute, ChunkCoord, DatasetSpec, Error, Link, LinkTarget, Name, ObjectKind, ObjectSpec, ReferenceKind, Result,
-    StoredChunk,
+    Attribute, ChunkCoord, DatasetSpec, Error, Link, LinkTarget, Name, ObjectInfo, ObjectKind, ObjectSpec,
+    ReferenceKind, Referent, Result, StoredChunk,
 };
 
 /// The identity of an object inside its store: an address, a key, or a UUID.
@@ -75,6 +75,29 @@ pub trait Objects: Send + Sync + fmt::Debug {
     /// [`crate::Error::Store`] if they cannot be listed.
     fn attribute_names(&self, id: ObjectId) -> Result<Vec<Name>>;
 
+    /// Calls `each` with every attribute of an object, in no particular order, until it returns `false`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if they cannot be read.
+    fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(Attribute) -> bool) -> Result<()> {
+        for name in self.attribute_names(id)? {
+            if let Some(attribute) = self.attribute(id, &name)?
+                && !each(attribute)
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is known of an object beside its links, attributes and values.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoObject`] if nothing is there, [`crate::Error::Store`] if it cannot be read.
+    fn info(&self, id: ObjectId) -> Result<ObjectInfo> {
+        self.kind(id).map(|_| ObjectInfo { links: 1, ..ObjectInfo::default() })
+    }
+
     /// Adds an attribute, or replaces the one of the same name.
     ///
     /// # Errors
@@ -122,13 +145,24 @@ pub trait Objects: Send + Sync + fmt::Debug {
         Err(Error::Unsupported("writing variable-length data"))
     }
 
-    /// The object that a stored reference `element` refers to; `None` if it is null or refers to nothing any more.
+    /// What a stored reference `element` refers to; `None` if it is null. Whether that is still there is not looked at.
     ///
     /// # Errors
-    /// [`crate::Error::Unsupported`] for a kind that the store does not know.
-    fn dereference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<ObjectId>> {
+    /// [`crate::Error::Unsupported`] for a kind that the store does not know, [`crate::Error::Store`] if what the
+    /// reference leads to cannot be read.
+    fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         let _ = (kind, element);
         Err(Error::Unsupported("following references"))
+    }
+
+    /// The object of this store that a stored reference `element` refers to; `None` if it is null, in another file, or
+    /// not there any more.
+    ///
+    /// # Errors
+    /// As [`Objects::referent`].
+    fn dereference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<ObjectId>> {
+        let referent = self.referent(kind, element)?.filter(|referent| referent.file.is_none());
+        Ok(referent.map(|referent| referent.object).filter(|id| self.kind(*id).is_ok()))
     }
 
     /// The stored form of a reference to an object, of the kind [`ReferenceKind::Object1`].

@@ -10,8 +10,8 @@ use h5live_format::messages::{
 };
 use h5live_format::{Addr, MessageFlags, ObjectHeaderPrefix, RawMessage, VarLenElement, decode};
 use h5live_model::{
-    Attribute, CharacterSet, Chunks, Datatype, Error as ModelError, Link, LinkTarget, Name, ObjectId, ObjectKind,
-    ObjectSpec, Objects, ReferenceKind, Result as ModelResult,
+    Attribute, CharacterSet, Chunks, Datatype, Error as ModelError, Link, LinkTarget, Name, ObjectId, ObjectInfo,
+    ObjectKind, ObjectSpec, Objects, ReferenceKind, Referent, Result as ModelResult,
 };
 
 use crate::attributes::Attributes;
@@ -219,6 +219,22 @@ impl Objects for NativeFile {
         Ok(names)
     }
 
+    fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(Attribute) -> bool) -> ModelResult<()> {
+        let addr = self.0.object(id)?;
+        self.0.listed(each, |each| {
+            let header = self.0.header(addr)?;
+            let tracked = header.prefix().attributes_tracked;
+            Attributes::of(&self.0, &header)?
+                .for_each(&self.0, &header, &mut |stored| Ok(each(self.0.attribute_value(stored, tracked)?)))
+        })?;
+        Ok(())
+    }
+
+    fn info(&self, id: ObjectId) -> ModelResult<ObjectInfo> {
+        let addr = self.0.object(id)?;
+        Ok(self.0.patience.retry(|| self.0.header(addr)?.info())?)
+    }
+
     fn set_attribute(&self, id: ObjectId, attribute: &Attribute) -> ModelResult<()> {
         self.0.check_writable()?;
         let bytes = attribute.dataspace.elements().and_then(|n| n.checked_mul(attribute.datatype.size().into()));
@@ -288,17 +304,8 @@ impl Objects for NativeFile {
         Ok(self.0.heap_object(element.place)?)
     }
 
-    fn dereference(&self, kind: ReferenceKind, element: &[u8]) -> ModelResult<Option<ObjectId>> {
-        if kind != ReferenceKind::Object1 {
-            return Err(ModelError::Unsupported("following references of this kind"));
-        }
-        let addr = element.iter().rev().fold(0u64, |addr, byte| addr << 8 | u64::from(*byte));
-        let max = self.0.cache.widths().offset.max();
-        if addr == 0 || addr == max {
-            return Ok(None);
-        }
-        let id = ObjectId(addr.into());
-        Ok(self.0.header(Addr::new(addr)).is_ok().then_some(id))
+    fn referent(&self, kind: ReferenceKind, element: &[u8]) -> ModelResult<Option<Referent>> {
+        Ok(self.0.referent(kind, element)?)
     }
 
     fn flush(&self) -> ModelResult<()> {

@@ -6,11 +6,14 @@ mod layout;
 use std::collections::HashSet;
 
 use h5live_cache::{EdgeKind, Handle, Node};
-use h5live_format::messages::{Continuation, Message, MessageType};
+use h5live_format::messages::{
+    Comment, Continuation, Message, MessageType, ModificationTime, OldModificationTime, ReferenceCount,
+};
 use h5live_format::{
     Addr, ContinuationChunk, ObjectHeader, ObjectHeaderPrefix, RawMessage, Widths, decode, decode_prefix_with,
 };
 use h5live_indexes::ObjectMetadata;
+use h5live_model::{ObjectInfo, ObjectTimes};
 
 pub use edit::Room;
 
@@ -211,6 +214,32 @@ impl Header {
     /// If it cannot be decoded.
     pub fn decode<M: Message + Default>(&self, message: &RawMessage) -> Result<M> {
         message.decode(self.widths()).map_err(|source| self.message_error(source))
+    }
+
+    /// What the header says of its object beside links, attributes and values.
+    ///
+    /// # Errors
+    /// If a message cannot be decoded.
+    pub fn info(&self) -> Result<ObjectInfo> {
+        let links = match self.get::<ReferenceCount>()? {
+            Some(count) => count.links,
+            None => self.prefix.reference_count,
+        };
+        let change = match self.get::<ModificationTime>()? {
+            Some(time) => Some(time.seconds.into()),
+            None => self.get::<OldModificationTime>()?.map(|time| time.seconds()),
+        };
+        let times = match (self.prefix.times, change) {
+            (Some(times), _) => Some(ObjectTimes {
+                access: times.access.into(),
+                modification: times.modification.into(),
+                change: times.change.into(),
+                birth: times.birth.into(),
+            }),
+            (None, change) => change.map(|change| ObjectTimes { change, ..ObjectTimes::default() }),
+        };
+        let comment = self.get::<Comment>()?.map(|comment| comment.text);
+        Ok(ObjectInfo { links, times, comment, header_version: Some(self.prefix.version) })
     }
 
     /// The error of an object that breaks `rule`.

@@ -18,6 +18,7 @@ mod links;
 mod locking;
 mod members;
 mod open;
+mod references;
 mod retry;
 mod session;
 mod shared;

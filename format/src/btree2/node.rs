@@ -158,6 +158,10 @@ impl Btree2Leaf {
 impl Record for Btree2Leaf {
     const NAME: &'static str = "version 2 B-tree leaf";
 
+    fn weight(&self) -> usize {
+        size_of_val(self).saturating_add(self.records.bytes.len())
+    }
+
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         let start = w.position();
         prefix(w, "BTLF", self.kind)?;
@@ -205,6 +209,10 @@ impl Btree2Internal {
 
 impl Record for Btree2Internal {
     const NAME: &'static str = "version 2 B-tree internal node";
+
+    fn weight(&self) -> usize {
+        size_of_val(self).saturating_add(self.records.bytes.len()).saturating_add(size_of_val(&self.children[..]))
+    }
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         let start = w.position();

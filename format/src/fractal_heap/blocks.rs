@@ -48,6 +48,10 @@ impl FractalHeapDirectBlock {
 impl Record for FractalHeapDirectBlock {
     const NAME: &'static str = "fractal heap direct block";
 
+    fn weight(&self) -> usize {
+        size_of_val(self).saturating_add(self.data.len())
+    }
+
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         let start = w.position();
         let size = w.bounded("data", self.size, 1)?;
@@ -117,6 +121,10 @@ impl FractalHeapIndirectBlock {
 
 impl Record for FractalHeapIndirectBlock {
     const NAME: &'static str = "fractal heap indirect block";
+
+    fn weight(&self) -> usize {
+        size_of_val(self).saturating_add(self.direct.weight()).saturating_add(self.indirect.weight())
+    }
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.magic("FHIB")?;

@@ -77,7 +77,7 @@ fn files(seeds: &mut Seeds) {
     for (kind, version, tracked) in [(1, 1, false), (2, 2, false), (3, 2, true)] {
         let prefix = ObjectHeaderPrefix { version, attributes_tracked: tracked, ..Default::default() };
         let size = messages.iter().map(|m| (m.body.len() + prefix.message_header_len()) as u64).sum();
-        let times = (version == 2).then(ObjectTimes::default);
+        let times = (version == 2).then(crate::ObjectTimes::default);
         let header = ObjectHeader { prefix: ObjectHeaderPrefix { size, times, ..prefix }, messages: messages.clone() };
         let len = size + ContinuationChunk::overhead(version);
         let chunk = ContinuationChunk { version, attributes_tracked: tracked, len, messages: messages.clone() };

@@ -1,0 +1,29 @@
+//! What is known of an object beside its links, attributes and values.
+
+use crate::Name;
+
+/// What is known of an object beside its links, attributes and values.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ObjectInfo {
+    /// Hard links that lead to it.
+    pub links: u32,
+    /// When it was touched, where that is kept.
+    pub times: Option<ObjectTimes>,
+    /// The comment on it.
+    pub comment: Option<Name>,
+    /// The version of its header, in stores that have some.
+    pub header_version: Option<u8>,
+}
+
+/// When an object was touched (seconds since 1970-01-01 UTC; 0 for what is not kept).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ObjectTimes {
+    /// Last access.
+    pub access: i64,
+    /// Last modification of the raw data.
+    pub modification: i64,
+    /// Last change of the metadata.
+    pub change: i64,
+    /// Creation.
+    pub birth: i64,
+}
