@@ -1,5 +1,8 @@
 //! Selections at work: checked against an extent, cut into chunks, and turned into runs of elements.
 
+mod combine;
+#[cfg(test)]
+mod combine_tests;
 mod points;
 mod regular;
 mod spans;
@@ -49,6 +52,9 @@ pub enum SelectionError {
         /// Elements of a block.
         block: u64,
     },
+    /// Two selections that are to be combined are of different extents.
+    #[error("selections of different extents cannot be combined")]
+    Extents,
     /// The number of elements does not fit 64 bits.
     #[error("the selection has more elements than can be counted")]
     TooManyElements,

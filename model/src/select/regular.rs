@@ -214,6 +214,19 @@ impl Regular {
         }
     }
 
+    /// The ranges of indices along a dimension, ascending.
+    pub(super) fn ranges(&self, dim: usize) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let pattern = self.patterns.get(dim)?;
+            let left = pattern.len.checked_sub(next).filter(|left| *left > 0)?;
+            let lo = pattern.index(next);
+            let n = left.min(pattern.block - (next + pattern.skip) % pattern.block);
+            next += n;
+            Some((lo, lo + n))
+        })
+    }
+
     /// The first and one past the last index of each dimension.
     pub(super) fn bounds(&self) -> (Dims, Dims) {
         let ends = |pattern: &Pattern| (pattern.index(0), pattern.index(pattern.len - 1) + 1);

@@ -9,24 +9,50 @@ use smallvec::SmallVec;
 use super::{Dims, Run, SelectionError, strides};
 use crate::{Block, ChunkCoord, ChunkGrid};
 
-const MAX_PIECES: usize = 1 << 20;
+pub(super) const MAX_PIECES: usize = 1 << 20;
 
 /// Disjoint ranges of one dimension, ascending.
 #[derive(Debug, PartialEq, Eq)]
-struct Node {
-    spans: Vec<Span>,
-    elements: u64,
+pub(super) struct Node {
+    pub(super) spans: Vec<Span>,
+    pub(super) elements: u64,
 }
 
 /// Indices with the same selection below.
 #[derive(Debug, PartialEq, Eq)]
-struct Span {
-    lo: u64,
-    hi: u64,
+pub(super) struct Span {
+    pub(super) lo: u64,
+    pub(super) hi: u64,
     /// `None` in the last dimension.
-    below: Option<Arc<Node>>,
+    pub(super) below: Option<Arc<Node>>,
     /// Elements of the spans before this one.
-    before: u64,
+    pub(super) before: u64,
+}
+
+impl Node {
+    /// A node of ascending ranges, of which neighbours with the same selection below are made one.
+    pub(super) fn new(
+        ranges: impl IntoIterator<Item = Result<(u64, u64, Option<Arc<Node>>), SelectionError>>,
+    ) -> Result<Self, SelectionError> {
+        let mut spans: Vec<Span> = Vec::new();
+        let mut elements = 0u64;
+        for range in ranges {
+            let (lo, hi, below) = range?;
+            let span = Span { lo, hi, below, before: elements };
+            elements = (hi - lo)
+                .checked_mul(span.weight())
+                .and_then(|n| n.checked_add(elements))
+                .ok_or(SelectionError::TooManyElements)?;
+            match spans.last_mut() {
+                Some(last) if last.hi == lo && last.below == span.below => last.hi = hi,
+                _ => spans.push(span),
+            }
+            if spans.len() > MAX_PIECES {
+                return Err(SelectionError::TooManyPieces(MAX_PIECES));
+            }
+        }
+        Ok(Node { spans, elements })
+    }
 }
 
 impl Span {
@@ -38,9 +64,9 @@ impl Span {
 
 #[derive(Debug, Clone)]
 pub(super) struct Spans {
-    root: Arc<Node>,
+    pub(super) root: Arc<Node>,
     /// Whether this is the one element of an extent without dimensions.
-    scalar: bool,
+    pub(super) scalar: bool,
 }
 
 struct Builder<'a> {
@@ -62,17 +88,18 @@ impl Builder<'_> {
         cuts.dedup();
         let mut spans: Vec<Span> = Vec::new();
         let mut elements = 0u64;
+        let mut starts = members.clone();
+        starts.sort_by_key(|i| bounds(*i).0);
+        let mut starts = starts.into_iter().peekable();
+        let mut active: Vec<usize> = Vec::new();
         for pair in cuts.windows(2) {
             let (lo, hi) = (pair[0], pair[1]);
-            let inside = |i: &usize| {
-                let (start, count) = (self.blocks[*i].start[dim], self.blocks[*i].count[dim]);
-                start <= lo && hi <= start + count
-            };
-            let active: Vec<usize> = members.iter().copied().filter(inside).collect();
+            active.retain(|i| bounds(*i).1 >= hi);
+            active.extend(std::iter::from_fn(|| starts.next_if(|i| bounds(*i).0 <= lo)));
             if active.is_empty() {
                 continue;
             }
-            let below = if dim + 1 < self.rank { Some(self.node(dim + 1, active)?) } else { None };
+            let below = if dim + 1 < self.rank { Some(self.node(dim + 1, active.clone())?) } else { None };
             let span = Span { lo, hi, below, before: elements };
             elements = (hi - lo)
                 .checked_mul(span.weight())

@@ -1,0 +1,245 @@
+//! Unions, intersections and complements of selections.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::spans::{MAX_PIECES, Node, Spans};
+use super::{Dims, Kind, Selected, SelectionError};
+use crate::{Block, Selection};
+
+/// Whether an element is in the result, by whether it is in either selection. Never for one that is in neither.
+type Rule = fn(bool, bool) -> bool;
+
+type Below<'a> = Option<&'a Arc<Node>>;
+
+impl Selection {
+    /// The elements of this selection and of the other one, in row-major order, in an `extent` (`[rank]`, elements).
+    ///
+    /// # Errors
+    /// [`SelectionError`] if one does not fit the extent, or the result falls into too many pieces.
+    pub fn or(&self, other: &Selection, extent: &[u64]) -> Result<Selection, SelectionError> {
+        self.on(extent)?.or(&other.on(extent)?)?.to_selection()
+    }
+
+    /// The elements that this selection and the other one share, in row-major order.
+    ///
+    /// # Errors
+    /// As [`Selection::or`].
+    pub fn and(&self, other: &Selection, extent: &[u64]) -> Result<Selection, SelectionError> {
+        self.on(extent)?.and(&other.on(extent)?)?.to_selection()
+    }
+
+    /// The elements that are in just one of the two selections, in row-major order.
+    ///
+    /// # Errors
+    /// As [`Selection::or`].
+    pub fn xor(&self, other: &Selection, extent: &[u64]) -> Result<Selection, SelectionError> {
+        self.on(extent)?.xor(&other.on(extent)?)?.to_selection()
+    }
+
+    /// The elements of this selection that are not in the other one, in row-major order.
+    ///
+    /// # Errors
+    /// As [`Selection::or`].
+    pub fn without(&self, other: &Selection, extent: &[u64]) -> Result<Selection, SelectionError> {
+        self.on(extent)?.without(&other.on(extent)?)?.to_selection()
+    }
+
+    /// The elements of the extent that are not in this selection, in row-major order.
+    ///
+    /// # Errors
+    /// As [`Selection::or`].
+    pub fn not(&self, extent: &[u64]) -> Result<Selection, SelectionError> {
+        Selection::All.without(self, extent)
+    }
+}
+
+impl Selected {
+    /// The elements of both selections, in row-major order.
+    ///
+    /// # Errors
+    /// [`SelectionError::Extents`] if they are of different extents, [`SelectionError::TooManyPieces`].
+    pub fn or(&self, other: &Selected) -> Result<Selected, SelectionError> {
+        self.combine(other, |here, there| here || there)
+    }
+
+    /// The elements that two selections share, in row-major order.
+    ///
+    /// # Errors
+    /// As [`Selected::or`].
+    pub fn and(&self, other: &Selected) -> Result<Selected, SelectionError> {
+        self.combine(other, |here, there| here && there)
+    }
+
+    /// The elements that are in just one of two selections, in row-major order.
+    ///
+    /// # Errors
+    /// As [`Selected::or`].
+    pub fn xor(&self, other: &Selected) -> Result<Selected, SelectionError> {
+        self.combine(other, |here, there| here != there)
+    }
+
+    /// The elements that the other one does not have, in row-major order.
+    ///
+    /// # Errors
+    /// As [`Selected::or`].
+    pub fn without(&self, other: &Selected) -> Result<Selected, SelectionError> {
+        self.combine(other, |here, there| here && !there)
+    }
+
+    /// The elements of the extent that are not selected, in row-major order.
+    ///
+    /// # Errors
+    /// As [`Selected::or`].
+    pub fn not(&self) -> Result<Selected, SelectionError> {
+        Selection::All.on(&self.extent)?.without(self)
+    }
+
+    /// The selection as disjoint boxes, or as points in their order.
+    ///
+    /// # Errors
+    /// [`SelectionError::TooManyPieces`].
+    pub fn to_selection(&self) -> Result<Selection, SelectionError> {
+        if let Kind::Points(points) = &self.kind {
+            return Ok(if points.is_empty() { Selection::None } else { Selection::Points(points.clone()) });
+        }
+        let spans = self.spans()?;
+        let mut blocks = Vec::new();
+        if spans.scalar {
+            blocks.push(Block { start: Dims::new(), count: Dims::new() });
+        }
+        collect(&spans.root, &mut SmallVec::new(), &mut blocks)?;
+        Ok(if blocks.is_empty() { Selection::None } else { Selection::Blocks(blocks) })
+    }
+
+    fn combine(&self, other: &Selected, rule: Rule) -> Result<Selected, SelectionError> {
+        if self.extent != other.extent {
+            return Err(SelectionError::Extents);
+        }
+        let (here, there) = (self.spans()?, other.spans()?);
+        let spans = if self.extent.is_empty() {
+            let scalar = rule(here.scalar, there.scalar);
+            Spans { root: Arc::new(Node { spans: Vec::new(), elements: scalar.into() }), scalar }
+        } else {
+            let mut merge = Merge { rule, rank: self.extent.len(), pieces: 0, known: HashMap::new() };
+            Spans { root: merge.node(0, Some(&here.root), Some(&there.root))?, scalar: false }
+        };
+        Ok(Selected { extent: self.extent.clone(), elements: spans.elements(), kind: Kind::Spans(spans) })
+    }
+
+    fn spans(&self) -> Result<Spans, SelectionError> {
+        if self.elements == 0 {
+            return Spans::new(&[], self.extent.len());
+        }
+        match &self.kind {
+            Kind::Spans(spans) => Ok(spans.clone()),
+            Kind::Points(_) if self.extent.is_empty() => {
+                Spans::new(&[Block { start: Dims::new(), count: Dims::new() }], 0)
+            }
+            Kind::Points(points) => {
+                let mut points: Vec<&[u64]> = points.iter().map(|point| &point[..]).collect();
+                points.sort_unstable();
+                Ok(Spans { root: of_points(&points, 0, self.extent.len())?, scalar: false })
+            }
+            Kind::Regular(_) if self.extent.is_empty() => {
+                Spans::new(&[Block { start: Dims::new(), count: Dims::new() }], 0)
+            }
+            Kind::Regular(regular) => {
+                // The same in every row: made from the last dimension to the first.
+                let mut below = None;
+                for dim in (0..self.extent.len()).rev() {
+                    let ranges = regular.ranges(dim).map(|(lo, hi)| Ok((lo, hi, below.clone())));
+                    below = Some(Arc::new(Node::new(ranges)?));
+                }
+                let root = below.ok_or(SelectionError::TooManyElements)?;
+                Ok(Spans { root, scalar: false })
+            }
+        }
+    }
+}
+
+/// The tree of points that are in order.
+fn of_points(points: &[&[u64]], dim: usize, rank: usize) -> Result<Arc<Node>, SelectionError> {
+    let ranges = points.chunk_by(|a, b| a[dim] == b[dim]).map(|same| {
+        let index = same[0][dim];
+        let below = if dim + 1 < rank { Some(of_points(same, dim + 1, rank)?) } else { None };
+        Ok((index, index + 1, below))
+    });
+    Ok(Arc::new(Node::new(ranges)?))
+}
+
+/// The boxes of a tree.
+fn collect(node: &Node, path: &mut SmallVec<[(u64, u64); 4]>, blocks: &mut Vec<Block>) -> Result<(), SelectionError> {
+    for span in &node.spans {
+        path.push((span.lo, span.hi - span.lo));
+        match &span.below {
+            Some(below) => collect(below, path, blocks)?,
+            None if blocks.len() == MAX_PIECES => return Err(SelectionError::TooManyPieces(MAX_PIECES)),
+            None => {
+                let (start, count) = path.iter().copied().unzip();
+                blocks.push(Block { start, count });
+            }
+        }
+        path.pop();
+    }
+    Ok(())
+}
+
+/// The combination of two trees.
+struct Merge {
+    rule: Rule,
+    rank: usize,
+    pieces: usize,
+    /// By the places of both nodes: what is shared in one tree stays so in the result.
+    known: HashMap<(usize, usize), Arc<Node>>,
+}
+
+impl Merge {
+    fn node(&mut self, dim: usize, here: Below<'_>, there: Below<'_>) -> Result<Arc<Node>, SelectionError> {
+        let place = |node: Below<'_>| node.map_or(0, |node| Arc::as_ptr(node) as usize);
+        let key = (place(here), place(there));
+        if let Some(node) = self.known.get(&key) {
+            return Ok(node.clone());
+        }
+        let mine = here.map_or(&[][..], |node| &node.spans);
+        let theirs = there.map_or(&[][..], |node| &node.spans);
+        let mut cuts: Vec<u64> = mine.iter().chain(theirs).flat_map(|span| [span.lo, span.hi]).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        let (mut mine, mut theirs) = (mine.iter().peekable(), theirs.iter().peekable());
+        let mut ranges = Vec::new();
+        for pair in cuts.windows(2) {
+            let (lo, hi) = (pair[0], pair[1]);
+            while mine.next_if(|span| span.hi <= lo).is_some() {}
+            while theirs.next_if(|span| span.hi <= lo).is_some() {}
+            let here = mine.peek().filter(|span| span.lo <= lo);
+            let there = theirs.peek().filter(|span| span.lo <= lo);
+            if here.is_none() && there.is_none() {
+                continue;
+            }
+            let below = if dim + 1 < self.rank {
+                let below = |span: Option<&&'_ super::spans::Span>| span.and_then(|span| span.below.clone());
+                let (here, there) = (below(here), below(there));
+                let below = self.node(dim + 1, here.as_ref(), there.as_ref())?;
+                if below.elements == 0 {
+                    continue;
+                }
+                Some(below)
+            } else if (self.rule)(here.is_some(), there.is_some()) {
+                None
+            } else {
+                continue;
+            };
+            self.pieces += 1;
+            if self.pieces > MAX_PIECES {
+                return Err(SelectionError::TooManyPieces(MAX_PIECES));
+            }
+            ranges.push(Ok((lo, hi, below)));
+        }
+        let node = Arc::new(Node::new(ranges)?);
+        self.known.insert(key, node.clone());
+        Ok(node)
+    }
+}
