@@ -13,7 +13,7 @@ use crate::beside::Family;
 use crate::dataset::{ChunkCache, Core};
 use crate::error::ErrorKind;
 use crate::types::Heap;
-use crate::{Attribute, Dataset, DatasetBuilder, Error, Group, H5Type, Object, Options, Result};
+use crate::{Attribute, Dataset, DatasetBuilder, Error, Group, H5Type, Object, Options, Result, Walk};
 
 /// Datasets that were opened and are looked through for ones that nobody has any more.
 const MANY: usize = 256;
@@ -177,6 +177,11 @@ impl File {
     /// As [`Group::attribute`].
     pub fn attribute(&self, name: &str) -> Result<Attribute> {
         self.root().attribute(name)
+    }
+
+    /// A walk over everything in the file, each object once.
+    pub fn walk(&self) -> Walk {
+        self.root().walk()
     }
 
     /// Makes a group, and the groups above it that are not there.

@@ -6,7 +6,7 @@ use h5live_model::{self as model, Datatype, Link, LinkTarget, Name, ObjectId, Ob
 
 use crate::error::ErrorKind;
 use crate::path::{self, Found};
-use crate::{Dataset, DatasetBuilder, File, H5Type, Result, attribute};
+use crate::{Dataset, DatasetBuilder, File, H5Type, Result, Walk, attribute};
 
 /// A group: names that link to objects.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ pub enum Object {
 }
 
 impl Object {
-    fn open(found: Found) -> Result<Object> {
+    pub(crate) fn open(found: Found) -> Result<Object> {
         let Found { file, id, path } = found;
         let error = |error| file.error(Some(&path), error);
         Ok(match file.store().kind(id).map_err(error)? {
@@ -195,6 +195,11 @@ impl Group {
     /// As [`Group::links`].
     pub fn names(&self) -> Result<Vec<Name>> {
         Ok(self.links()?.into_iter().map(|link| link.name).collect())
+    }
+
+    /// A walk over this group and everything below it, each object once.
+    pub fn walk(&self) -> Walk {
+        Walk::new(self.clone())
     }
 
     /// Makes a group, and the groups above it that are not there.

@@ -40,6 +40,7 @@ mod select;
 mod types;
 mod unfilter;
 mod value;
+mod walk;
 
 pub use h5live_derive::H5Type;
 pub use h5live_filters as filters;
@@ -60,6 +61,7 @@ pub use referent::Referent;
 pub use select::{Select, SelectDim};
 pub use types::{FixedStr, H5Type, Heap};
 pub use value::Value;
+pub use walk::{Visit, Walk};
 
 /// What `derive(H5Type)` writes code with.
 #[doc(hidden)]

@@ -1,0 +1,180 @@
+//! Walks: every object below a group, once.
+
+use std::collections::HashSet;
+
+use h5live_model::{Link, LinkTarget, ObjectId};
+
+use crate::path::{Found, join};
+use crate::{File, Group, Object, Result};
+
+/// What a walk meets.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Visit {
+    /// An object, by the first path that leads to it.
+    Object(Object),
+    /// A further hard link to an object that was met before.
+    Again {
+        /// The path of the link.
+        path: String,
+        /// The identity of the object.
+        id: ObjectId,
+    },
+    /// A link that is not followed: soft, external, or user-defined.
+    Link {
+        /// The path of the link.
+        path: String,
+        /// Where it leads.
+        target: LinkTarget,
+    },
+}
+
+impl Visit {
+    /// The path at which this was met.
+    pub fn path(&self) -> &str {
+        match self {
+            Visit::Object(object) => object.path(),
+            Visit::Again { path, .. } | Visit::Link { path, .. } => path,
+        }
+    }
+}
+
+/// A walk over a group and everything below it that hard links lead to: depth first, names sorted bytewise. Made by
+/// [`Group::walk`].
+///
+/// What cannot be read is an error in its place, and the walk goes on after it. Groups may be nested without limit, and
+/// in rings; the walk needs memory for the links of the groups that lead to where it is, and for the identities of the
+/// objects that it has met.
+///
+/// ```
+/// use h5live::{File, Visit};
+///
+/// let file = File::in_memory();
+/// file.create_group("run/raw")?;
+/// file.root().link_soft("newest", "/run")?;
+/// let paths: Vec<_> = file.walk().map(|visit| visit.map(|visit| visit.path().to_owned())).collect::<Result<_, _>>()?;
+/// assert_eq!(paths, ["/", "/newest", "/run", "/run/raw"]);
+/// # Ok::<(), h5live::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Walk {
+    file: File,
+    start: Option<Group>,
+    /// The path of the innermost group. One for all levels: a long chain of groups must not fill the memory.
+    path: String,
+    /// The groups that are not done with, outermost first.
+    levels: Vec<Level>,
+    met: HashSet<ObjectId>,
+    max_depth: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Level {
+    /// Bytes of its path.
+    path: usize,
+    /// Links that are still to be looked at, the next one last.
+    links: Vec<Link>,
+}
+
+impl Walk {
+    pub(crate) fn new(start: Group) -> Self {
+        let file = start.file().clone();
+        let (path, levels, met) = (String::new(), Vec::new(), HashSet::new());
+        Walk { file, start: Some(start), path, levels, met, max_depth: usize::MAX }
+    }
+
+    /// Goes no deeper than so many links below the start (default: no limit); 0 is the start alone.
+    pub fn max_depth(mut self, links: usize) -> Self {
+        self.max_depth = links;
+        self
+    }
+
+    /// Has a group's links looked at next, unless it is too deep.
+    fn enter(&mut self, group: &Group) -> Result<()> {
+        if self.levels.len() < self.max_depth {
+            let mut links = group.links()?;
+            links.reverse();
+            group.path().clone_into(&mut self.path);
+            self.levels.push(Level { path: self.path.len(), links });
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, link: Link) -> Result<Visit> {
+        let path = join(&self.path, &link.name.to_string());
+        let id = match link.target {
+            LinkTarget::Hard(id) => id,
+            target => return Ok(Visit::Link { path, target }),
+        };
+        if !self.met.insert(id) {
+            return Ok(Visit::Again { path, id });
+        }
+        let object = Object::open(Found { file: self.file.clone(), id, path })?;
+        if let Object::Group(group) = &object {
+            self.enter(group)?;
+        }
+        Ok(Visit::Object(object))
+    }
+}
+
+impl Iterator for Walk {
+    type Item = Result<Visit>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(start) = self.start.take() {
+            self.met.insert(start.id());
+            return Some(self.enter(&start).map(|()| Visit::Object(Object::Group(start))));
+        }
+        loop {
+            let level = self.levels.last_mut()?;
+            if let Some(link) = level.links.pop() {
+                self.path.truncate(level.path);
+                return Some(self.visit(link));
+            }
+            self.levels.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::File;
+
+    fn shown(walk: Walk) -> Vec<String> {
+        let text = |visit: Result<Visit>| match visit.unwrap() {
+            Visit::Object(object) => object.path().to_owned(),
+            Visit::Again { path, .. } => format!("{path} again"),
+            Visit::Link { path, target } => format!("{path} to {target:?}"),
+        };
+        walk.map(text).collect()
+    }
+
+    #[test]
+    fn meets_every_object_once_also_in_rings() {
+        let file = File::in_memory();
+        let inner = file.create_group("b/inner").unwrap();
+        inner.link_hard("ring", file.root().id()).unwrap();
+        inner.link_hard("outer", file.group("b").unwrap().id()).unwrap();
+        file.new_dataset::<u8>().create("a").unwrap();
+        file.root().link_hard("c", file.dataset("a").unwrap().id()).unwrap();
+        file.root().link_soft("d", "nowhere").unwrap();
+        let want = ["/", "/a", "/b", "/b/inner", "/b/inner/outer again", "/b/inner/ring again", "/c again"];
+        let found = shown(file.walk());
+        assert_eq!(found[..7], want);
+        assert_eq!(found[7..], ["/d to Soft(\"nowhere\")"]);
+        assert_eq!(shown(file.walk().max_depth(0)), ["/"]);
+        assert_eq!(shown(file.group("b").unwrap().walk().max_depth(1)), ["/b", "/b/inner"]);
+    }
+
+    #[test]
+    fn nesting_has_no_limit() {
+        let file = File::in_memory();
+        let mut group = file.root();
+        for _ in 0..20_000 {
+            let id = file.store().create(group.id(), &"g".into(), &h5live_model::ObjectSpec::Group).unwrap();
+            group = Group::new(file.clone(), id, "deep".into());
+        }
+        assert_eq!(file.walk().map(|visit| visit.is_ok()).filter(|ok| *ok).count(), 20_001);
+    }
+}
