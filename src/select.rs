@@ -101,7 +101,14 @@ macro_rules! one {
     )*};
 }
 
-one! { u64 Range<u64> RangeInclusive<u64> RangeFrom<u64> RangeTo<u64> RangeFull }
+one! { u64 Range<u64> RangeInclusive<u64> RangeFrom<u64> RangeTo<u64> }
+
+impl Select for RangeFull {
+    /// Everything, also of a scalar.
+    fn selection(&self, _rank: usize) -> Selection {
+        Selection::All
+    }
+}
 
 macro_rules! tuple {
     ($($s:ident),*) => {
