@@ -125,16 +125,16 @@ impl File {
 
     /// The shared state of a dataset.
     pub(crate) fn core(&self, id: ObjectId) -> Result<Arc<Core>, ErrorKind> {
-        let mut datasets = self.shared.datasets.lock();
-        if let Some(core) = datasets.get(&id) {
+        if let Some(core) = self.shared.datasets.lock().get(&id) {
             return Ok(core.clone());
         }
+        // Not under the lock, for it reads; who comes second takes what the first one made.
+        let core = Arc::new(Core::open(self.shared.store.dataset(id)?, &self.shared.options)?);
+        let mut datasets = self.shared.datasets.lock();
         if datasets.len() >= MANY && datasets.len().is_power_of_two() {
             datasets.retain(|_, core| Arc::strong_count(core) > 1 || core.has_staged());
         }
-        let core = Arc::new(Core::open(self.shared.store.dataset(id)?, &self.shared.options)?);
-        datasets.insert(id, core.clone());
-        Ok(core)
+        Ok(datasets.entry(id).or_insert(core).clone())
     }
 
     /// The name of the file, as it was opened.

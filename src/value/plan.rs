@@ -1,11 +1,16 @@
 //! How elements of a datatype become values: made once, run over many elements.
 
+use std::cell::Cell;
+
 use h5live_model::{Datatype, Name, Objects, ReferenceKind, StringPadding, VarLenKind};
 
 use super::Value;
 use crate::Reference;
 use crate::convert::{ConvertError, IntegerPlan, Native, NumberPlan};
 use crate::types::trim;
+
+/// Variable-length data of one element, at all depths (bytes): sequences of sequences may be the same ones over and over.
+const HEAP_BYTES: usize = 64 << 20;
 
 /// The way from the elements of a datatype to values.
 pub(crate) struct ValuePlan {
@@ -67,7 +72,7 @@ impl ValuePlan {
                 // From the last dimension to the first: lists of lists.
                 let mut plan = ValuePlan::new(&array.base)?;
                 for dim in array.dims.iter().rev() {
-                    let size = plan.size.saturating_mul(*dim as usize);
+                    let size = plan.size.saturating_mul(*dim as usize).max(1);
                     plan = ValuePlan { size, step: Step::Array(Box::new(plan)) };
                 }
                 return Ok(plan);
@@ -94,6 +99,10 @@ impl ValuePlan {
 
     /// The value of an element.
     pub(crate) fn value(&self, element: &[u8], heap: Option<&dyn Objects>) -> Value {
+        self.resolve(element, &Places { heap, left: Cell::new(HEAP_BYTES) })
+    }
+
+    fn resolve(&self, element: &[u8], heap: &Places<'_>) -> Value {
         let Some(element) = element.get(..self.size) else { return Value::Unreadable };
         match &self.step {
             Step::Integer(plan) => Value::Integer(plan.value(element)),
@@ -108,7 +117,7 @@ impl ValuePlan {
                 Value::Double(f64::from_ne_bytes(value))
             }
             Step::Text(padding) => text(trim(element, *padding)),
-            Step::HeapText => match read(heap, element) {
+            Step::HeapText => match heap.read(element) {
                 Some(bytes) => text(trim(&bytes, StringPadding::NullTerminated)),
                 None => Value::Unreadable,
             },
@@ -116,20 +125,20 @@ impl ValuePlan {
             Step::Reference(kind) => Value::Reference(Reference::new(*kind, element)),
             Step::Enum { names, base } => match names.iter().find(|(value, _)| value == element) {
                 Some((_, name)) => name.clone(),
-                None => base.value(element, heap),
+                None => base.resolve(element, heap),
             },
             Step::Complex(plan) => {
                 let (real, imaginary) = element.split_at(element.len() / 2);
-                Value::Complex(Box::new([plan.value(real, heap), plan.value(imaginary, heap)]))
+                Value::Complex(Box::new([plan.resolve(real, heap), plan.resolve(imaginary, heap)]))
             }
             Step::Array(plan) => Value::List(plan.list(element, heap)),
-            Step::Sequence(plan) => match read(heap, element) {
+            Step::Sequence(plan) => match heap.read(element) {
                 Some(bytes) => Value::List(plan.list(&bytes, heap)),
                 None => Value::Unreadable,
             },
             Step::Compound(members) => {
                 let member = |member: &Member| {
-                    let value = element.get(member.at..).map(|bytes| member.plan.value(bytes, heap));
+                    let value = element.get(member.at..).map(|bytes| member.plan.resolve(bytes, heap));
                     (member.name.clone(), value.unwrap_or_default())
                 };
                 Value::Compound(members.iter().map(member).collect())
@@ -137,13 +146,25 @@ impl ValuePlan {
         }
     }
 
-    fn list(&self, elements: &[u8], heap: Option<&dyn Objects>) -> Vec<Value> {
-        elements.chunks_exact(self.size).map(|element| self.value(element, heap)).collect()
+    fn list(&self, elements: &[u8], heap: &Places<'_>) -> Vec<Value> {
+        elements.chunks_exact(self.size).map(|element| self.resolve(element, heap)).collect()
     }
 }
 
-fn read(heap: Option<&dyn Objects>, element: &[u8]) -> Option<Vec<u8>> {
-    heap?.read_heap(element).ok()
+/// The heap, for one element.
+struct Places<'a> {
+    heap: Option<&'a dyn Objects>,
+    /// Bytes that may still be read.
+    left: Cell<usize>,
+}
+
+impl Places<'_> {
+    fn read(&self, element: &[u8]) -> Option<Vec<u8>> {
+        let left = Some(self.left.get()).filter(|left| *left > 0)?;
+        let bytes = self.heap?.read_heap(element).ok()?;
+        self.left.set(left.checked_sub(bytes.len().max(1))?);
+        Some(bytes)
+    }
 }
 
 fn text(bytes: &[u8]) -> Value {

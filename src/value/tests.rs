@@ -1,6 +1,6 @@
 use h5live_model::{
     Array, Bitfield, ByteOrder, Complex, Compound, Enum, EnumMember, FixedString, Float, Integer, Member, Opaque, Sign,
-    StringPadding,
+    StringPadding, VarLen, VarLenKind,
 };
 
 use super::*;
@@ -121,4 +121,32 @@ fn references_lead_to_objects() {
     assert_eq!(file.dereference(&read[1]).unwrap().unwrap().id(), group.id());
     assert_eq!(data.read_values(1..).unwrap(), [Value::Reference(reference)]);
     assert!(data.read::<u64>().is_err());
+}
+
+/// A heap in which every sequence is made of that one sequence.
+#[test]
+fn sequences_inside_themselves_end() {
+    let file = File::in_memory();
+    let store = file.store();
+    let mut deep = Datatype::integer(1, ByteOrder::Little, Sign::Unsigned);
+    for _ in 0..12 {
+        deep = Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 16, base: Box::new(deep) });
+    }
+    // The second object of the heap holds places of itself.
+    let first = store.write_heap(&[], 0).unwrap();
+    let mut itself = 4096u32.to_le_bytes().to_vec();
+    itself.extend(2u64.to_le_bytes());
+    itself.extend([0; 4]);
+    assert_eq!(first.len(), itself.len());
+    let place = store.write_heap(&itself.repeat(4096), 4096).unwrap();
+    assert_eq!(place, itself);
+    assert!(matches!(Value::decode(&deep, &place, Some(store)).unwrap(), Value::List(_)));
+}
+
+#[test]
+fn arrays_of_nothing_have_no_values() {
+    let none = Datatype::Array(Array { dims: vec![0, 3], base: Box::default() });
+    let pair = Datatype::Array(Array { dims: vec![2], base: Box::new(none) });
+    assert!(matches!(value(&pair, &[0, 0]), Value::List(_)));
+    assert!(Value::decode_all(&pair, &[], None).unwrap().is_empty());
 }
