@@ -6,6 +6,7 @@ use h5live::model;
 
 mod args;
 mod demo;
+mod diff;
 mod dump;
 mod error;
 mod live;

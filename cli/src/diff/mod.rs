@@ -1,0 +1,303 @@
+//! `h5live diff A B`: in what two files differ, however they are stored.
+
+mod same;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use h5live::{Dataset, File, Object};
+
+use crate::error::{Outcome, Result};
+use crate::manifest::walk::{Entry, Listing};
+use crate::manifest::{space_text, type_text};
+use crate::model::{Attribute, Dataspace, ObjectId, ReferenceKind, Selection};
+use crate::output::Output;
+use crate::value::{Value, json};
+use crate::{open, progress};
+
+use same::Tolerance;
+
+/// Values are read in blocks of about this many bytes.
+const BLOCK_BYTES: u64 = 8 << 20;
+
+/// Says in what two files differ, however they are stored; exit code 1 if they do
+///
+/// Compared are groups, links, attributes, committed types, shapes and values; not layouts, filters, byte orders and
+/// sizes of numbers.
+#[derive(Debug, clap::Args)]
+pub struct Diff {
+    /// One file
+    a: PathBuf,
+    /// The other
+    b: PathBuf,
+    /// What lies below this path only
+    #[arg(long, default_value = "/")]
+    path: String,
+    /// Numbers may differ by this much
+    #[arg(long, default_value_t = 0.0)]
+    delta: f64,
+    /// Numbers may differ by this part of the larger one
+    #[arg(long, default_value_t = 0.0)]
+    relative: f64,
+    /// Differing values of a dataset or an attribute that are shown
+    #[arg(long, default_value_t = 5)]
+    limit: usize,
+    /// For programs: a difference on each line as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One of the two files.
+struct Side {
+    file: File,
+    listing: Listing,
+}
+
+/// Where two files differ.
+enum Difference {
+    /// Something is in one file only; the file's letter, and the kind.
+    Only(char, &'static str),
+    /// What is said of something; in each file.
+    Said(&'static str, String, String),
+    /// The value at an index; in each file.
+    Value(Vec<u64>, Value, Value),
+    /// So many values are others, of which not all were shown.
+    Values(u64),
+    /// The values cannot be read in one of the files.
+    Unreadable(String),
+}
+
+impl Side {
+    fn open(path: &std::path::Path, start: &str) -> Result<Self> {
+        let file = open::for_reading(path)?;
+        let id = file.object(start)?.id();
+        let listing = Listing::of(file.store(), id, start.as_bytes());
+        Ok(Side { file, listing })
+    }
+
+    fn lines(&self) -> BTreeMap<&str, &Entry> {
+        self.listing.lines.iter().map(|line| (line.path.as_str(), &line.entry)).collect()
+    }
+
+    /// The dataset that was listed; `None` if it has become something else meanwhile.
+    fn dataset(&self, id: ObjectId) -> h5live::Result<Option<Dataset>> {
+        match self.file.root().object_by_id(id, "")? {
+            Object::Dataset(dataset) => Ok(Some(dataset)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The path of the object that a reference leads to.
+    fn target(&self, value: &Value) -> Option<&[u8]> {
+        let Value::Reference(reference) = value else { return None };
+        let object = self.file.dereference(reference).ok()??;
+        self.listing.paths.get(&object.id()).map(Vec::as_slice)
+    }
+}
+
+fn kind(entry: &Entry) -> &'static str {
+    match entry {
+        Entry::Plain(kind, _) => kind,
+        Entry::Dataset(..) => "dataset",
+        Entry::Attribute(_) => "attribute",
+    }
+}
+
+impl Diff {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// As [`crate::error::Error`] says.
+    pub fn run(self) -> Result<Outcome> {
+        let sides = (Side::open(&self.a, &self.path)?, Side::open(&self.b, &self.path)?);
+        let (in_a, in_b) = (sides.0.lines(), sides.1.lines());
+        let mut out = Output::stdout();
+        let mut found = 0u64;
+        let bar = progress::bar(in_a.len(), "objects");
+        for (path, a) in &in_a {
+            bar.inc(1);
+            match in_b.get(path) {
+                None => self.show(&mut out, path, &Difference::Only('A', kind(a)), &mut found)?,
+                Some(b) => {
+                    for difference in self.compare((a, &sides.0), (b, &sides.1)) {
+                        self.show(&mut out, path, &difference, &mut found)?;
+                    }
+                }
+            }
+        }
+        for (path, b) in in_b.iter().filter(|(path, _)| !in_a.contains_key(*path)) {
+            self.show(&mut out, path, &Difference::Only('B', kind(b)), &mut found)?;
+        }
+        bar.finish_and_clear();
+        out.flush()?;
+        Ok(if found == 0 { Outcome::Clean } else { Outcome::Findings })
+    }
+
+    fn compare(&self, (a, in_a): (&Entry, &Side), (b, in_b): (&Entry, &Side)) -> Vec<Difference> {
+        match (a, b) {
+            _ if kind(a) != kind(b) => vec![Difference::Said("kind", kind(a).into(), kind(b).into())],
+            (Entry::Plain(_, a), Entry::Plain(_, b)) if a != b => {
+                vec![Difference::Said("target or type", a.clone(), b.clone())]
+            }
+            (Entry::Attribute(a), Entry::Attribute(b)) => self.compare_attributes((a, in_a), (b, in_b)),
+            (Entry::Dataset(a, _), Entry::Dataset(b, _)) => {
+                let opened = in_a.dataset(*a).and_then(|a| Ok(a.zip(in_b.dataset(*b)?)));
+                let compared = opened.and_then(|opened| match opened {
+                    Some((a, b)) => self.compare_datasets((&a, in_a), (&b, in_b)),
+                    None => Ok(vec![Difference::Unreadable("no dataset any more".into())]),
+                });
+                compared.unwrap_or_else(|error| vec![Difference::Unreadable(error.to_string())])
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn tolerance(&self) -> Tolerance {
+        Tolerance { absolute: self.delta, relative: self.relative }
+    }
+
+    fn compare_attributes(&self, (a, in_a): (&Attribute, &Side), (b, in_b): (&Attribute, &Side)) -> Vec<Difference> {
+        if shape(&a.dataspace) != shape(&b.dataspace) {
+            return vec![Difference::Said("shape", space_text(&a.dataspace), space_text(&b.dataspace))];
+        }
+        let values =
+            |side: &Side, value: &Attribute| Value::decode_all(&value.datatype, &value.value, Some(side.file.store()));
+        let (Ok(first), Ok(second)) = (values(in_a, a), values(in_b, b)) else {
+            return vec![Difference::Said("type", type_text(&a.datatype), type_text(&b.datatype))];
+        };
+        let mut found = Differing { limit: self.limit, shown: Vec::new(), count: 0 };
+        found.add(self.tolerance(), (&first, in_a), (&second, in_b), a.dataspace.dims(), 0);
+        found.differences()
+    }
+
+    fn compare_datasets(
+        &self,
+        (a, in_a): (&Dataset, &Side),
+        (b, in_b): (&Dataset, &Side),
+    ) -> h5live::Result<Vec<Difference>> {
+        let (spec, other) = (a.spec()?, b.spec()?);
+        if shape(&spec.dataspace) != shape(&other.dataspace) {
+            return Ok(vec![Difference::Said("shape", space_text(&spec.dataspace), space_text(&other.dataspace))]);
+        }
+        let bytewise =
+            spec.datatype == other.datatype && !spec.datatype.is_indirect() && !has_references(&spec.datatype);
+        let dims = spec.dataspace.dims();
+        let mut found = Differing { limit: self.limit, shown: Vec::new(), count: 0 };
+        if spec.dataspace.elements().is_none_or(|n| n == 0) {
+            return Ok(Vec::new());
+        }
+        let row: u64 = dims.iter().skip(1).product();
+        let rows = dims.first().copied().unwrap_or(1);
+        let step = (BLOCK_BYTES / row.saturating_mul(spec.datatype.size().into()).max(1)).clamp(1, rows);
+        for first in (0..rows).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
+            let selection = match dims.len() {
+                0 => Selection::All,
+                _ => {
+                    let mut start = vec![0; dims.len()];
+                    let mut count = dims.to_vec();
+                    start[0] = first;
+                    count[0] = step.min(rows - first);
+                    Selection::block(&start, &count)
+                }
+            };
+            if bytewise && a.read_raw(&selection)? == b.read_raw(&selection)? {
+                continue;
+            }
+            let (mine, theirs) = (a.read_values(&selection)?, b.read_values(&selection)?);
+            found.add(self.tolerance(), (&mine, in_a), (&theirs, in_b), dims, first * row);
+        }
+        Ok(found.differences())
+    }
+
+    fn show(&self, out: &mut Output, path: &str, difference: &Difference, found: &mut u64) -> Result<()> {
+        *found += 1;
+        if self.json {
+            let text = match difference {
+                Difference::Only(file, kind) => {
+                    serde_json::json!({"path": path, "only_in": file.to_string(), "kind": kind})
+                }
+                Difference::Said(what, a, b) => serde_json::json!({"path": path, "differs": what, "a": a, "b": b}),
+                Difference::Value(at, a, b) => {
+                    serde_json::json!({"path": path, "at": at, "a": json(a), "b": json(b)})
+                }
+                Difference::Values(count) => serde_json::json!({"path": path, "differing_values": count}),
+                Difference::Unreadable(error) => serde_json::json!({"path": path, "unreadable": error}),
+            };
+            return out.line(text);
+        }
+        match difference {
+            Difference::Only(file, kind) => out.line(format_args!("{path}: {kind} in {file} only")),
+            Difference::Said(what, a, b) => out.line(format_args!("{path}: {what}: {a} and {b}")),
+            Difference::Value(at, a, b) if at.is_empty() => out.line(format_args!("{path}: {a} and {b}")),
+            Difference::Value(at, a, b) => out.line(format_args!("{path}{at:?}: {a} and {b}")),
+            Difference::Values(count) => out.line(format_args!("{path}: {count} values differ")),
+            Difference::Unreadable(error) => out.line(format_args!("{path}: {error}")),
+        }
+    }
+}
+
+fn shape(space: &Dataspace) -> Option<&[u64]> {
+    (*space != Dataspace::Null).then(|| space.dims())
+}
+
+fn has_references(datatype: &h5live::Datatype) -> bool {
+    use h5live::Datatype::{Array, Compound, Reference};
+    match datatype {
+        Reference(reference) => reference.kind == ReferenceKind::Object1,
+        Array(array) => has_references(&array.base),
+        Compound(compound) => compound.members.iter().any(|member| has_references(&member.datatype)),
+        _ => false,
+    }
+}
+
+/// The values that differ, of which some are shown.
+struct Differing {
+    limit: usize,
+    shown: Vec<Difference>,
+    count: u64,
+}
+
+impl Differing {
+    /// Compares elements from `first` on, of an array of `dims`.
+    fn add(
+        &mut self,
+        tolerance: Tolerance,
+        (a, in_a): (&[Value], &Side),
+        (b, in_b): (&[Value], &Side),
+        dims: &[u64],
+        first: u64,
+    ) {
+        let same_object = |a: &Value, b: &Value| in_a.target(a) == in_b.target(b);
+        for (index, (a, b)) in (first..).zip(a.iter().zip(b)) {
+            if tolerance.same(a, b, &same_object) {
+                continue;
+            }
+            self.count += 1;
+            if self.shown.len() < self.limit {
+                self.shown.push(Difference::Value(position(index, dims), a.clone(), b.clone()));
+            }
+        }
+    }
+
+    fn differences(mut self) -> Vec<Difference> {
+        if self.count > self.shown.len() as u64 {
+            self.shown.push(Difference::Values(self.count));
+        }
+        self.shown
+    }
+}
+
+/// The indices of element `index` of an array of `dims`.
+fn position(mut index: u64, dims: &[u64]) -> Vec<u64> {
+    let mut at: Vec<u64> = dims
+        .iter()
+        .rev()
+        .map(|dim| {
+            let here = index % (*dim).max(1);
+            index /= (*dim).max(1);
+            here
+        })
+        .collect();
+    at.reverse();
+    at
+}
