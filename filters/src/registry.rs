@@ -89,6 +89,44 @@ impl fmt::Debug for Registry {
 
 /// The error for a filter that is not at hand.
 pub(crate) fn unavailable(spec: &FilterSpec) -> Error {
-    let name = spec.name.as_ref().filter(|name| !name.is_empty());
-    Error::Unavailable { id: spec.id, name: name.map_or_else(|| "unnamed".to_owned(), Name::to_string) }
+    let name = spec.name.as_ref().filter(|name| !name.is_empty()).map(Name::to_string);
+    let name = name.or_else(|| registered_name(spec.id).map(str::to_owned));
+    Error::Unavailable { id: spec.id, name: name.unwrap_or_else(|| "unnamed".to_owned()) }
+}
+
+/// The name under which a number is registered: files need not name the filters of the format itself.
+fn registered_name(id: u16) -> Option<&'static str> {
+    let name = match id {
+        1 => "deflate",
+        2 => "shuffle",
+        3 => "fletcher32",
+        4 => "szip",
+        5 => "nbit",
+        6 => "scaleoffset",
+        305 => "lzo",
+        307 => "bzip2",
+        32000 => "lzf",
+        32001 => "blosc",
+        32002 => "mafisc",
+        32003 => "snappy",
+        32004 => "lz4",
+        32007 => "jpeg-xr",
+        32008 => "bitshuffle",
+        32009 => "spdp",
+        32012 => "jpeg-ls",
+        32013 => "zfp",
+        32014 => "fpzip",
+        32015 => "zstd",
+        32016 => "b3d",
+        32017 => "sz",
+        32018 => "fcidecomp",
+        32019 => "jpeg",
+        32020 => "vbz",
+        32022 => "bitgroom",
+        32023 => "granular bitround",
+        32024 => "sz3",
+        32026 => "blosc2",
+        _ => return None,
+    };
+    Some(name)
 }

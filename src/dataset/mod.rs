@@ -5,6 +5,9 @@ mod core;
 mod follow;
 #[cfg(test)]
 mod model_tests;
+mod raw_chunks;
+#[cfg(test)]
+mod raw_chunks_tests;
 mod read;
 mod sides;
 mod sources;
@@ -18,7 +21,7 @@ mod write;
 use std::fmt;
 use std::sync::Arc;
 
-use h5live_model::{DatasetSpec, Datatype, Layout, ObjectId, Selected, StoredChunk};
+use h5live_model::{DatasetSpec, Datatype, Layout, ObjectId, Selected};
 
 pub(crate) use self::cache::ChunkCache;
 pub(crate) use self::core::{Core, Failure};
@@ -402,34 +405,6 @@ impl Dataset {
             let extent = self.core.virtual_extent.lock().clone();
             let _ = self.update_virtual_extent();
             Ok(changed || *self.core.virtual_extent.lock() != extent)
-        })
-    }
-
-    /// The stored chunks, in the order of the index. What is staged is written out first.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Store`] if the index cannot be read.
-    pub fn chunks(&self) -> Result<Vec<StoredChunk>> {
-        self.run(|| {
-            self.core.write_out(self.file.shared())?;
-            let mut chunks = Vec::new();
-            self.core.chunks.for_each_chunk(&mut |chunk| {
-                chunks.push(chunk);
-                true
-            })?;
-            Ok(chunks)
-        })
-    }
-
-    /// The stored bytes of a chunk, as they came out of the filters.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Store`] if they cannot be read.
-    pub fn read_chunk(&self, chunk: &StoredChunk) -> Result<Vec<u8>> {
-        self.run(|| {
-            let mut bytes = buffer(usize::try_from(chunk.size).map_err(|_| ErrorKind::TooLarge(chunk.size))?)?;
-            self.core.chunks.read(chunk, 0, &mut bytes).map_err(|error| Failure::in_chunk(&chunk.coord, error))?;
-            Ok(bytes)
         })
     }
 }

@@ -187,6 +187,12 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    /// Stores a chunk as it is, in place of what is stored and staged of it.
+    pub(crate) fn write_stored(&self, coord: &ChunkCoord, mask: u32, bytes: &[u8]) -> Result<(), Failure> {
+        self.core.stage.lock().take(coord);
+        self.put_encoded(coord, mask, bytes)
+    }
+
     /// Stores everything staged, and tells the store the extent.
     pub(crate) fn write_out(&self) -> Result<(), Failure> {
         if let Some((grid, bytes)) = self.view.grid()? {

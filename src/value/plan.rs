@@ -99,7 +99,12 @@ impl ValuePlan {
 
     /// The value of an element.
     pub(crate) fn value(&self, element: &[u8], heap: Option<&dyn Objects>) -> Value {
-        self.resolve(element, &Places { heap, left: Cell::new(HEAP_BYTES) })
+        self.value_within(element, heap, HEAP_BYTES)
+    }
+
+    /// The value of an element that has no more than so many bytes of variable-length data, but for one sequence.
+    pub(super) fn value_within(&self, element: &[u8], heap: Option<&dyn Objects>, bytes: usize) -> Value {
+        self.resolve(element, &Places { heap, left: Cell::new(bytes) })
     }
 
     fn resolve(&self, element: &[u8], heap: &Places<'_>) -> Value {
@@ -162,7 +167,7 @@ impl Places<'_> {
     fn read(&self, element: &[u8]) -> Option<Vec<u8>> {
         let left = Some(self.left.get()).filter(|left| *left > 0)?;
         let bytes = self.heap?.read_heap(element).ok()?;
-        self.left.set(left.checked_sub(bytes.len().max(1))?);
+        self.left.set(left.saturating_sub(bytes.len().max(1)));
         Some(bytes)
     }
 }

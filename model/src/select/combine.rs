@@ -97,6 +97,34 @@ impl Selected {
         Selection::All.on(&self.extent)?.without(self)
     }
 
+    /// Those of the elements that lie in a box (from `lo` to before `hi`, both `[rank]`), in their order.
+    ///
+    /// # Errors
+    /// [`SelectionError::TooManyPieces`].
+    pub fn within(&self, lo: &[u64], hi: &[u64]) -> Result<Selection, SelectionError> {
+        let hi: Dims = hi.iter().zip(&self.extent).map(|(hi, extent)| *hi.min(extent)).collect();
+        match &self.kind {
+            Kind::Regular(regular) => {
+                let regular = regular.in_box(lo, &hi);
+                if let Some(block) = regular.single_block() {
+                    return Ok(Selection::Hyperslab(block));
+                }
+                let elements = regular.elements()?;
+                let part = Selected { extent: self.extent.clone(), elements, kind: Kind::Regular(regular) };
+                part.to_selection()
+            }
+            Kind::Points(points) => {
+                let inside =
+                    |point: &&Dims| point.iter().zip(lo.iter().zip(&hi)).all(|(at, (lo, hi))| lo <= at && at < hi);
+                Ok(Selection::Points(points.iter().filter(inside).cloned().collect()))
+            }
+            Kind::Spans(_) => {
+                let count = lo.iter().zip(&hi).map(|(lo, hi)| hi.saturating_sub(*lo)).collect::<Dims>();
+                self.and(&Selection::block(lo, &count).on(&self.extent)?)?.to_selection()
+            }
+        }
+    }
+
     /// The selection as disjoint boxes, or as points in their order.
     ///
     /// # Errors

@@ -60,6 +60,15 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn a_part_is_what_lies_in_the_box(a in selections(), of in boxes()) {
+        let end: Vec<u64> = of.start.iter().zip(&of.count).map(|(start, count)| start + count).collect();
+        let part = a.on(&EXTENT).unwrap().within(&of.start, &end).unwrap();
+        prop_assert_eq!(elements(&part), elements(&a.and(&Selection::Blocks(vec![of]), &EXTENT).unwrap()));
+    }
+}
+
 #[test]
 fn a_scalar_is_there_or_not() {
     let (all, none) = (Selection::All, Selection::None);

@@ -214,6 +214,22 @@ impl Regular {
         }
     }
 
+    /// What lies in a box.
+    pub(super) fn in_box(&self, lo: &[u64], hi: &[u64]) -> Regular {
+        let sides = self.patterns.iter().zip(lo.iter().zip(hi));
+        Regular { patterns: sides.map(|(pattern, (lo, hi))| pattern.part(pattern.within(*lo, *hi))).collect() }
+    }
+
+    /// The elements as one box, if they are one.
+    pub(super) fn single_block(&self) -> Option<Hyperslab> {
+        let single = |pattern: &Pattern| {
+            (pattern.len > 0 && pattern.is_segment(&(0..pattern.len))).then(|| (pattern.index(0), pattern.len))
+        };
+        let (start, count): (Dims, Dims) =
+            self.patterns.iter().map(single).collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        Some(Hyperslab::block(&start, &count))
+    }
+
     /// The ranges of indices along a dimension, ascending.
     pub(super) fn ranges(&self, dim: usize) -> impl Iterator<Item = (u64, u64)> + '_ {
         let mut next = 0;

@@ -1,0 +1,112 @@
+//! Chunks as they are stored, and datasets chunk by chunk.
+
+use h5live_model::{ChunkCoord, ChunkGrid, Layout, Selection, StoredChunk};
+
+use super::Dataset;
+use super::core::{Dims, Failure};
+use super::read::buffer;
+use crate::error::ErrorKind;
+use crate::{Result, Select};
+
+impl Dataset {
+    /// The stored chunks, in the order of the index: where they are, their bytes, and which filters were left out. What
+    /// is staged is written out first. A contiguous or compact dataset is one chunk.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the index cannot be read.
+    pub fn chunks(&self) -> Result<Vec<StoredChunk>> {
+        let mut chunks = Vec::new();
+        self.for_each_chunk(|chunk| {
+            chunks.push(chunk);
+            true
+        })?;
+        Ok(chunks)
+    }
+
+    /// Calls `each` with the stored chunks, as [`Dataset::chunks`] has them, until it returns `false`.
+    ///
+    /// # Errors
+    /// As [`Dataset::chunks`].
+    pub fn for_each_chunk(&self, mut each: impl FnMut(StoredChunk) -> bool) -> Result<()> {
+        self.run(|| {
+            self.core.write_out(self.file.shared())?;
+            Ok(self.core.chunks.for_each_chunk(&mut each)?)
+        })
+    }
+
+    /// Where the chunk at a position in the grid is stored; `None` if nobody wrote it.
+    ///
+    /// # Errors
+    /// As [`Dataset::chunks`].
+    pub fn chunk(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
+        self.run(|| {
+            self.core.write_out(self.file.shared())?;
+            self.core.chunks.chunk(coord).map_err(|error| Failure::in_chunk(coord, error))
+        })
+    }
+
+    /// The stored bytes of a chunk, as they came out of the filters.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if they cannot be read.
+    pub fn read_chunk(&self, chunk: &StoredChunk) -> Result<Vec<u8>> {
+        self.run(|| {
+            let mut bytes = buffer(usize::try_from(chunk.size).map_err(|_| ErrorKind::TooLarge(chunk.size))?)?;
+            self.core.chunks.read(chunk, 0, &mut bytes).map_err(|error| Failure::in_chunk(&chunk.coord, error))?;
+            Ok(bytes)
+        })
+    }
+
+    /// Stores the bytes of a chunk as they are, in place of what it held: they must be what its filters make of it, but
+    /// for those whose bit is set in the mask (bit `i`: filter `i` was left out).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the chunk is outside the maximum, or its length is wrong and there are no filters.
+    pub fn write_chunk(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
+        self.run(|| {
+            let shared = self.file.shared();
+            self.core.writer(self.file.store(), &shared.cache)?.write_stored(coord, filter_mask, bytes)
+        })
+    }
+
+    /// Calls `each` with the parts of a selection that lie in one chunk each, in row-major order of the chunks: who
+    /// reads part by part decodes each chunk once. What is not in chunks is one part.
+    ///
+    /// ```
+    /// use h5live::File;
+    ///
+    /// let file = File::in_memory();
+    /// let data = file.new_dataset::<u32>().shape(&[5]).chunk(&[2]).create("data")?;
+    /// data.write(&[1, 2, 3, 4, 5])?;
+    /// let mut sums = Vec::new();
+    /// data.for_each_part(1.., |part| {
+    ///     sums.push(data.read_slice::<u32>(part)?.iter().sum::<u32>());
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(sums, [2, 7, 5]);
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Selection`] if the selection does not fit, or a part of it falls into too many pieces; and what
+    /// `each` returns.
+    pub fn for_each_part(&self, selection: impl Select, mut each: impl FnMut(Selection) -> Result<()>) -> Result<()> {
+        let (view, selected) = self.run(|| {
+            let view = self.core.view()?;
+            let selected = self.select(&view, &selection)?;
+            Ok((view, selected))
+        })?;
+        let grid = match &view.spec.layout {
+            Layout::Chunked(_) => self.run(|| Ok(view.grid()?.map(|(grid, _)| grid)))?,
+            _ => ChunkGrid::new(selected.extent()),
+        };
+        let Some(grid) = grid else { return Ok(()) };
+        let cut = selected.cut(&grid);
+        for coord in cut.chunks() {
+            let start = grid.start_of(&coord);
+            let end: Dims = start.iter().zip(grid.dims()).map(|(start, size)| start.saturating_add(*size)).collect();
+            each(self.run(|| Ok(selected.within(&start, &end)?))?)?;
+        }
+        Ok(())
+    }
+}
