@@ -57,6 +57,7 @@ pub struct Options {
     pub(crate) locking: Locking,
     pub(crate) chunk_cache: usize,
     pub(crate) staging: usize,
+    pub(crate) memory: usize,
     pub(crate) filters: Arc<Registry>,
 }
 
@@ -67,6 +68,7 @@ impl Default for Options {
             locking: Locking::Environment,
             chunk_cache: 32 << 20,
             staging: 64 << 20,
+            memory: 64 << 20,
             filters: Arc::default(),
         }
     }
@@ -127,6 +129,13 @@ impl Options {
         self
     }
 
+    /// Bytes that one read or write may take beside the caller's buffer and the caches, while several threads decode or
+    /// encode chunks (default: 64 MiB). Fewer chunks are worked on at a time if they are large; one chunk always is.
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.memory = bytes;
+        self
+    }
+
     /// The filters at hand; the default is every built-in one.
     pub fn filters(mut self, filters: Registry) -> Self {
         self.filters = filters.into();
@@ -172,6 +181,6 @@ impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Options");
         out.field("mode", &self.mode).field("locking", &self.locking).field("chunk_cache", &self.chunk_cache);
-        out.field("staging", &self.staging).field("filters", &self.filters).finish()
+        out.field("staging", &self.staging).field("memory", &self.memory).field("filters", &self.filters).finish()
     }
 }

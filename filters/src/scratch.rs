@@ -1,11 +1,21 @@
 //! Intermediate results, in memory that each thread keeps.
 
 use std::cell::RefCell;
+use std::num::NonZero;
+use std::sync::LazyLock;
 
 use crate::Fault;
 
-/// Bytes that a thread keeps between chunks, in each of its buffers.
+/// Bytes that all threads together keep between chunks, in each kind of buffer, unless they are very many.
 const KEPT: usize = 32 << 20;
+/// Bytes that each thread may keep in any case.
+const KEPT_BY_EACH: usize = 1 << 20;
+
+/// Bytes that a thread keeps between chunks, in each of its buffers.
+static KEPT_BY_THREAD: LazyLock<usize> = LazyLock::new(|| {
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    (KEPT / threads).max(KEPT_BY_EACH)
+});
 
 /// The buffers of a thread. Those for decoding stay initialised at their full length, so that a filter can
 /// be given any part of them as a slice without clearing it first.
@@ -30,7 +40,7 @@ pub(crate) fn with<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
     let mut scratch = FREE.with_borrow_mut(Vec::pop).unwrap_or_default();
     let result = work(&mut scratch);
     for buffer in [&mut scratch.decoded, &mut scratch.room, &mut scratch.encoded, &mut scratch.next] {
-        if buffer.capacity() > KEPT {
+        if buffer.capacity() > *KEPT_BY_THREAD {
             *buffer = Vec::new();
         }
     }

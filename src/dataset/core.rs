@@ -21,6 +21,8 @@ pub(crate) struct Core {
     pub(super) filters: Pipeline,
     /// Bytes that may be staged.
     pub(super) staging: usize,
+    /// Bytes that one transfer may take beside the caller's buffer.
+    memory: usize,
     /// Held by the one that changes elements or the extent.
     pub(super) writer: Mutex<()>,
     pub(super) stage: Mutex<Stage>,
@@ -84,6 +86,7 @@ impl Core {
             chunks,
             filters,
             staging: options.staging,
+            memory: options.memory,
             writer: Mutex::new(()),
             stage: Mutex::default(),
             virtual_extent: Mutex::default(),
@@ -105,6 +108,11 @@ impl Core {
         }
         let extent = extent.unwrap_or_else(|| spec.dataspace.dims().into());
         Ok(View { spec, extent, size })
+    }
+
+    /// How many chunks of so many bytes are worked on at a time. Each is there twice: as stored, and decoded.
+    pub(super) fn batch(&self, chunk_bytes: usize) -> usize {
+        (self.memory / 2 / chunk_bytes.max(1)).clamp(1, 4 * rayon::current_num_threads())
     }
 
     /// Whether something is staged that the store does not have.

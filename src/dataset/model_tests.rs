@@ -137,7 +137,7 @@ enum Lab {
 
 impl Lab {
     fn options() -> Options {
-        File::options().staging(200).chunk_cache(300)
+        File::options().staging(200).chunk_cache(300).memory(100)
     }
 
     fn create(&self) -> File {

@@ -17,8 +17,6 @@ use crate::types::Heap;
 
 /// Times that a chunk of a live file is read again when it does not decode.
 const RETRIES: u32 = 8;
-/// Decoded chunks at a time (bytes).
-const BATCH_BYTES: usize = 32 << 20;
 /// What is worth another thread (bytes).
 const PARALLEL_BYTES: usize = 64 << 10;
 /// Runs of an unfiltered chunk that are closer together than this are read as one (bytes).
@@ -64,7 +62,7 @@ impl Reader<'_> {
         let Some((grid, chunk_bytes)) = self.view.grid()? else { return Ok(()) };
         let chunk = Chunk { reader: *self, cut: &selected.cut(&grid), grid: &grid, bytes: chunk_bytes };
         let mut coords = chunk.cut.chunks().peekable();
-        let batch = (BATCH_BYTES / chunk_bytes.max(1)).clamp(1, 4 * rayon::current_num_threads());
+        let batch = self.core.batch(chunk_bytes);
         // Places before `base` are done with, and no longer in the sink.
         let mut base = 0;
         while coords.peek().is_some() {

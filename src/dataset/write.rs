@@ -14,8 +14,6 @@ use super::sides::Source;
 use super::stage::Staged;
 use crate::error::ErrorKind;
 
-/// Chunks that are filtered at a time (bytes).
-const BATCH_BYTES: usize = 32 << 20;
 /// Unfiltered chunks up to this size are put together before they are stored (bytes).
 const WHOLE_BYTES: usize = 4 << 20;
 /// Runs of unfiltered chunks up to this length are staged (bytes).
@@ -55,7 +53,7 @@ impl<'a> Writer<'a> {
         }
         let Some((grid, bytes)) = self.view.grid()? else { return Ok(()) };
         let chunk = Chunk { writer: self, cut: &selected.cut(&grid), grid: &grid, bytes, source };
-        let most = (BATCH_BYTES / bytes.max(1)).clamp(1, 4 * rayon::current_num_threads());
+        let most = self.core.batch(bytes);
         let mut batch = Vec::new();
         for coord in chunk.cut.chunks() {
             if chunk.is_covered(&coord) {
@@ -228,7 +226,7 @@ impl<'a> Writer<'a> {
             }
             return Ok(());
         }
-        let most = (BATCH_BYTES / chunk_bytes.max(1)).clamp(1, 4 * rayon::current_num_threads());
+        let most = self.core.batch(chunk_bytes);
         for batch in dirty.chunks(most) {
             let encode = |(coord, staged): &(ChunkCoord, Staged)| {
                 let (bytes, mask) = self.encode(&self.view, grid, coord, &staged.bytes)?;
