@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use h5live_model::{LinkTarget, Name, ObjectId, ObjectKind, Selection};
 
-use crate::{File, Object};
+use crate::{File, Object, Value};
 
 /// Objects that are looked at.
 const OBJECTS: usize = 256;
@@ -38,7 +38,11 @@ fn look_at(file: &File, id: ObjectId, waiting: &mut Vec<ObjectId>) -> bool {
     let Ok(kind) = store.kind(id) else { return false };
     for name in store.attribute_names(id).unwrap_or_default().iter().take(PARTS) {
         // What it says is of no interest.
-        let _ = store.attribute(id, name);
+        if let Ok(Some(found)) = store.attribute(id, name)
+            && found.value.len() as u64 <= VALUES
+        {
+            let _ = Value::decode_all(&found.datatype, &found.value, Some(store));
+        }
     }
     match kind {
         ObjectKind::Group => {
@@ -74,10 +78,11 @@ fn dataset(file: &File, id: ObjectId) -> crate::Result<()> {
         _ if u64::from(spec.datatype.size()) > VALUES => return Ok(()),
         _ => Selection::Points(vec![spec.dataspace.dims().iter().map(|n| n / 2).collect()]),
     };
-    let values = dataset.read_raw(&selection)?;
-    if spec.datatype.is_indirect() {
-        for element in values.chunks(spec.datatype.size() as usize).take(PARTS) {
-            let _ = file.store().read_heap(element);
+    dataset.read_raw(&selection)?;
+    for value in dataset.read_values(&selection)?.iter().take(PARTS) {
+        let _ = value.to_string();
+        if let Value::Reference(reference) = value {
+            let _ = file.referent(reference);
         }
     }
     Ok(())
