@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use h5live::model::Sign;
-use h5live::{ByteOrder, Datatype, File, Value};
+use h5live::{ByteOrder, Datatype, File, Object, Value};
 
 /// Has h5py make the files; false if there is none.
 fn make(folder: &Path) -> bool {
@@ -53,6 +53,10 @@ fn reads_what_h5py_reads() {
             if kind == "text" {
                 let texts = dataset.read::<String>()?;
                 return Ok(hex(&texts.iter().flat_map(|text| [text.as_bytes(), b"\0"].concat()).collect::<Vec<_>>()));
+            }
+            if kind.starts_with('/') {
+                let Object::Datatype(to) = file.object(kind)? else { panic!("{kind} is a datatype") };
+                return Ok(hex(&dataset.read_as(.., to.datatype())?));
             }
             let bytes = dataset.read_as(.., &number(kind))?;
             // The two ways to read a number agree.

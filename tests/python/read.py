@@ -1,7 +1,7 @@
 """Makes files of everything that a reader meets above chunks and headers, and says what h5py reads from them.
 
 usage: read.py FOLDER: makes FOLDER/*.h5 and FOLDER/expected.txt, with lines `FILE PATH TYPE HEX`: the elements as h5py
-reads them with a memory type, which is a number of numpy or `text` (NUL-separated).
+reads them with a memory type, which is a number of numpy, `text` (NUL-separated), or the path of a committed datatype.
 """
 
 import os
@@ -138,7 +138,45 @@ def virtual(folder):
         expect(f, "words", "text")
 
 
-for make in [numbers, fills, texts]:
+def types(f):
+    """Pairs of a dataset and a committed datatype, to which its elements are converted."""
+
+    def pair(name, values, memory, kind=None):
+        f.create_dataset(name, data=values, dtype=kind)
+        kind = memory if isinstance(memory, h5py.h5t.TypeID) else h5py.h5t.py_create(np.dtype(memory), logical=True)
+        kind.commit(f.id, f"to {name}".encode())
+        out = np.zeros((len(values), kind.get_size()), "u1")
+        f[name].id.read(h5py.h5s.ALL, h5py.h5s.ALL, out, kind)
+        EXPECTED.append(f"{os.path.basename(f.filename)} {name} /to_{name} {out.tobytes().hex()}")
+        f.move(f"to {name}", f"to_{name}")
+
+    inner = np.dtype([("x", "<i2"), ("y", ">f8")])
+    outer = np.dtype([("a", ">i4"), ("in", inner), ("m", ">u2", (2, 3)), ("s", "S4"), ("z", "<f4")])
+    values = np.zeros(3, outer)
+    values["a"] = [1, -70000, 300]
+    values["in"]["x"] = [-1, 300, 5]
+    values["in"]["y"] = [1.5, -1e300, 7]
+    values["m"] = np.arange(18).reshape(3, 2, 3) * 300
+    values["s"] = [b"abcd", b"x", b""]
+    values["z"] = [0.1, -2.5, 1e20]
+    pair("same", values, outer)
+    pair("subset", values, [("z", ">f8"), ("a", "<i2")])
+    pair("nested", values, [("m", "<u1", (2, 3)), ("in", [("y", "<f4"), ("x", "<i8")]), ("s", "S2"), ("a", "<f4")])
+    pair("gaps", values, np.dtype({"names": ["s", "a"], "formats": ["S8", "<i8"], "offsets": [3, 16], "itemsize": 32}))
+    colours = h5py.enum_dtype({"RED": 3, "GREEN": 4, "BLUE": 300}, "<i2")
+    # Not with names that the dataset lacks: HDF5 2.0 then takes the next name for one that follows them.
+    more = h5py.enum_dtype({"BLUE": 1, "GREEN": 7, "RED": 70000}, ">i4")
+    pair("enum", np.array([3, 4, 300, 5], "<i2"), more, colours)
+    pair("numbered", np.array([3, 4, 300, 5], "<i2"), "<f8", colours)
+    for name, padding in [("null", h5py.h5t.STR_NULLPAD), ("term", h5py.h5t.STR_NULLTERM), ("space", h5py.h5t.STR_SPACEPAD)]:
+        for size in [2, 4, 9]:
+            kind = h5py.h5t.C_S1.copy()
+            kind.set_size(size)
+            kind.set_strpad(padding)
+            pair(f"text-{name}-{size}", np.array([b"abcd", b"a b", b"", b"x"], "S4"), kind)
+
+
+for make in [numbers, fills, texts, types]:
     for version in ["earliest", "latest"]:
         with h5py.File(f"{FOLDER}/{make.__name__}-{version}.h5", "w", libver=version) as f:
             make(f)
