@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use h5live::{File, Object};
+use h5live::{File, Object, Reference};
 use serde_json::json;
 
 use crate::error::{Outcome, Result};
@@ -51,7 +51,7 @@ impl Ls {
         if let Object::Group(group) = &start {
             group.links()?;
         }
-        let listing = Listing::of(file.store(), start.id(), start.path().as_bytes());
+        let listing = Listing::of_file(&file, start.id(), start.path().as_bytes());
         let width = listing.lines.iter().map(|line| line.path.chars().count()).filter(|w| *w <= PATH_WIDTH).max();
         let mut out = Output::stdout();
         for line in &listing.lines {
@@ -60,9 +60,9 @@ impl Ls {
                 _ => None,
             };
             if self.json {
-                out.line(json_line(&file, line, stored.as_ref()))?;
+                out.line(json_line(&file, &listing, line, stored.as_ref()))?;
             } else {
-                let text = text(&file, line, stored.as_ref());
+                let text = text(&file, &listing, line, stored.as_ref());
                 out.line(format_args!("{:width$}  {text}", line.path, width = width.unwrap_or(0)))?;
             }
         }
@@ -81,7 +81,7 @@ fn stored(file: &File, id: ObjectId) -> Option<Stored> {
     Some(Stored { chunks: chunks.len(), bytes })
 }
 
-fn text(file: &File, line: &Line, stored: Option<&Stored>) -> String {
+fn text(file: &File, listing: &Listing, line: &Line, stored: Option<&Stored>) -> String {
     match &line.entry {
         Entry::Plain("soft" | "external", target) => format!("-> {target}"),
         Entry::Plain("hard", first) => format!("= {first}"),
@@ -96,7 +96,7 @@ fn text(file: &File, line: &Line, stored: Option<&Stored>) -> String {
             format!("{}  {}  {}{stored}", type_text(datatype), shape_text(dataspace), storage_text(spec))
         }
         Entry::Attribute(attribute) => {
-            let value = value_of(file, attribute).map_or("?".to_owned(), |v| v.to_string());
+            let value = value_of(file, listing, attribute).map_or("?".to_owned(), |v| v.to_string());
             format!("{}  {}  {}", type_text(&attribute.datatype), shape_text(&attribute.dataspace), shortened(&value))
         }
     }
@@ -130,16 +130,21 @@ fn bytes_text(bytes: u64) -> String {
     }
 }
 
-/// The value of an attribute: of its one element, or a list.
-fn value_of(file: &File, attribute: &Attribute) -> Option<Value> {
-    let mut elements = Value::decode_all(&attribute.datatype, &attribute.value, Some(file.store())).ok()?;
+/// The value of an attribute: of its one element, or a list. References to what is listed are paths.
+fn value_of(file: &File, listing: &Listing, attribute: &Attribute) -> Option<Value> {
+    let elements = Value::decode_all(&attribute.datatype, &attribute.value, Some(file.store())).ok()?;
+    let path = |reference: &Reference| {
+        let object = file.dereference(reference).ok()??;
+        listing.paths.get(&object.id()).map(|path| path.as_slice().into())
+    };
+    let mut elements: Vec<_> = elements.into_iter().map(|value| value::with_paths(value, &path)).collect();
     match attribute.dataspace {
         crate::model::Dataspace::Scalar => elements.pop(),
         _ => Some(Value::List(elements)),
     }
 }
 
-fn json_line(file: &File, line: &Line, stored: Option<&Stored>) -> serde_json::Value {
+fn json_line(file: &File, listing: &Listing, line: &Line, stored: Option<&Stored>) -> serde_json::Value {
     match &line.entry {
         Entry::Plain(kind @ ("soft" | "external" | "hard"), target) => {
             json!({ "path": line.path, "kind": kind, "target": target })
@@ -165,7 +170,7 @@ fn json_line(file: &File, line: &Line, stored: Option<&Stored>) -> serde_json::V
             "kind": "attribute",
             "type": type_text(&attribute.datatype),
             "space": space_text(&attribute.dataspace),
-            "value": value_of(file, attribute).map(|v| value::json(&v)),
+            "value": value_of(file, listing, attribute).map(|v| value::json(&v)),
         }),
     }
 }

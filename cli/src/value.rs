@@ -2,7 +2,9 @@
 
 pub use h5live::Value;
 
-use crate::model::{Datatype, Objects};
+use h5live::Reference;
+
+use crate::model::{Datatype, Name, Objects};
 
 /// The value of an element; unreadable, if its datatype makes no sense.
 pub fn decode(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Objects>) -> Value {
@@ -30,6 +32,22 @@ pub fn json(value: &Value) -> serde_json::Value {
             serde_json::Value::Object(members.iter().map(|(name, value)| (name.to_string(), json(value))).collect())
         }
         _ => serde_json::Value::Null,
+    }
+}
+
+/// A value with the paths of objects in place of references to them, as far as `path` knows them.
+pub fn with_paths(value: Value, path: &dyn Fn(&Reference) -> Option<Name>) -> Value {
+    let each = |values: Vec<Value>| values.into_iter().map(|value| with_paths(value, path)).collect();
+    match value {
+        Value::Reference(reference) => match path(&reference) {
+            Some(path) => Value::Name(path),
+            None => Value::Reference(reference),
+        },
+        Value::List(values) => Value::List(each(values)),
+        Value::Compound(members) => {
+            Value::Compound(members.into_iter().map(|(name, value)| (name, with_paths(value, path))).collect())
+        }
+        other => other,
     }
 }
 

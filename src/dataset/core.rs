@@ -81,7 +81,10 @@ impl View {
 
 impl Core {
     pub(crate) fn open(chunks: Arc<dyn Chunks>, options: &Options) -> Result<Self, ErrorKind> {
-        let filters = Pipeline::new(&chunks.spec()?.filters, &options.filters)?;
+        let spec = chunks.spec()?;
+        // Only chunks go through filters, whatever a header says of other layouts.
+        let applied = if let Layout::Chunked(_) = spec.layout { &spec.filters[..] } else { &[] };
+        let filters = Pipeline::new(applied, &options.filters)?;
         Ok(Core {
             chunks,
             filters,

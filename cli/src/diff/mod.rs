@@ -71,7 +71,7 @@ impl Side {
     fn open(path: &std::path::Path, start: &str) -> Result<Self> {
         let file = open::for_reading(path)?;
         let id = file.object(start)?.id();
-        let listing = Listing::of(file.store(), id, start.as_bytes());
+        let listing = Listing::of_file(&file, id, start.as_bytes());
         Ok(Side { file, listing })
     }
 

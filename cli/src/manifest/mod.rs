@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use h5live::Object;
 
 use crate::error::{Outcome, Result};
-use crate::model::{Layout, ObjectId, Selection};
+use crate::model::{ObjectId, Selection};
 use crate::output::Output;
 use crate::{open, progress};
 
@@ -39,15 +39,7 @@ impl Manifest {
         let root = file.root();
         // Damage below the root ends nothing, but without the root there is nothing to list.
         root.links()?;
-        let mut listing = Listing::of(file.store(), root.id(), b"/");
-        // How far a virtual dataset reaches is a matter of its sources, which the store does not know.
-        listing.change_datasets(|id, spec| {
-            if let (Layout::Virtual(_), Ok(Object::Dataset(dataset))) = (&spec.layout, root.object_by_id(id, ""))
-                && let Ok(resolved) = dataset.spec()
-            {
-                *spec = (*resolved).clone();
-            }
-        });
+        let listing = Listing::of_file(&file, root.id(), b"/");
         let read = |id: ObjectId, selection: &Selection| match root.object_by_id(id, "") {
             Ok(Object::Dataset(dataset)) => dataset.read_raw(selection).ok(),
             _ => None,

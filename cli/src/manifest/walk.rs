@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::model::{Attribute, DatasetSpec, Link, LinkTarget, Name, ObjectId, ObjectKind, Objects};
+use h5live::{File, Object};
+
+use crate::model::{Attribute, DatasetSpec, Layout, Link, LinkTarget, Name, ObjectId, ObjectKind, Objects};
 
 use super::escape::escape;
 use super::type_text::type_text;
@@ -37,6 +39,22 @@ pub struct Listing {
 }
 
 impl Listing {
+    /// As [`Listing::of`], of a file; how far a virtual dataset reaches is a matter of its sources, which the store does
+    /// not know.
+    pub fn of_file(file: &File, start: ObjectId, path: &[u8]) -> Self {
+        let mut listing = Listing::of(file.store(), start, path);
+        for line in &mut listing.lines {
+            let Entry::Dataset(id, spec) = &mut line.entry else { continue };
+            if let (Layout::Virtual(_), Ok(Object::Dataset(dataset))) =
+                (&spec.layout, file.root().object_by_id(*id, ""))
+                && let Ok(resolved) = dataset.spec()
+            {
+                **spec = (*resolved).clone();
+            }
+        }
+        listing
+    }
+
     /// Lists everything that can be reached from an object, which is called `path`.
     pub fn of(store: &dyn Objects, start: ObjectId, path: &[u8]) -> Self {
         let mut listing = Listing::default();
@@ -62,15 +80,6 @@ impl Listing {
             stack.extend(opened);
         }
         listing
-    }
-
-    /// Has `change` change the descriptions of datasets.
-    pub fn change_datasets(&mut self, change: impl Fn(ObjectId, &mut DatasetSpec)) {
-        for line in &mut self.lines {
-            if let Entry::Dataset(id, spec) = &mut line.entry {
-                change(*id, spec);
-            }
-        }
     }
 
     /// Lists the object behind a hard link with its attributes; the links that follow, if it is a group.
