@@ -10,6 +10,9 @@ pub enum CanonicalError {
     /// The heap does not give what an element points to.
     #[error("what an element points to cannot be read")]
     Heap(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A few elements have more variable-length data than the memory may be filled with.
+    #[error("a few elements have more variable-length data than there is room for")]
+    TooMuch,
     /// A sequence in the heap is shorter than its element says.
     #[error("a sequence of {expected} bytes has only {found} in the heap")]
     ShortSequence {

@@ -1,5 +1,7 @@
 //! The lines of the manifest: the listing with its values hashed.
 
+use std::cell::Cell;
+
 use sha2::{Digest, Sha256};
 
 use crate::model::{DatasetSpec, Dataspace, Datatype, FillValue, Layout, ObjectId, Objects, ReferenceKind, Selection};
@@ -15,6 +17,12 @@ const SKIP_BYTES: u64 = 4 << 30;
 /// Values are read in blocks of about this many bytes.
 const BLOCK_BYTES: u64 = 64 << 20;
 
+/// Elements whose variable-length data is read at a time.
+const HEAP_ELEMENTS: usize = 4 << 10;
+/// The most variable-length data that is read at a time (bytes): a damaged file may have the same sequence in each
+/// element, at all depths.
+const HEAP_BYTES: u64 = 512 << 20;
+
 /// Reads the stored elements of a dataset under a selection; `None` if they cannot be read.
 pub type ReadValues<'a> = &'a dyn Fn(ObjectId, &Selection) -> Option<Vec<u8>>;
 
@@ -23,12 +31,14 @@ pub struct Renderer<'a> {
     store: &'a dyn Objects,
     listing: &'a Listing,
     read: ReadValues<'a>,
+    /// Bytes of variable-length data that may still be read.
+    left: Cell<u64>,
 }
 
 impl<'a> Renderer<'a> {
     /// A renderer of a listing of `store`, whose datasets `read` reads.
     pub fn new(store: &'a dyn Objects, listing: &'a Listing, read: ReadValues<'a>) -> Self {
-        Renderer { store, listing, read }
+        Renderer { store, listing, read, left: Cell::new(0) }
     }
 
     /// The lines in order, without their ends.
@@ -44,11 +54,7 @@ impl<'a> Renderer<'a> {
                 }
                 Entry::Attribute(attribute) => {
                     let (datatype, space) = (&attribute.datatype, &attribute.dataspace);
-                    let hash = hash(datatype, space, |plan, sha| {
-                        let stream = plan.stream(&attribute.value, self).ok()?;
-                        sha.update(&stream);
-                        Some(())
-                    });
+                    let hash = hash(datatype, space, |plan, sha| self.update(datatype, plan, &attribute.value, sha));
                     format!("{path}\tattribute\t{}\t{}\t-\t{hash}", type_text(datatype), space_text(space))
                 }
             }
@@ -62,6 +68,7 @@ impl<'a> Renderer<'a> {
         let text = match Plan::of(&spec.datatype) {
             None => "unsupported".to_owned(),
             Some(plan) if spec.datatype.is_indirect() => {
+                self.left.set(HEAP_BYTES);
                 plan.stream(bytes, self).map_or("unreadable".to_owned(), |stream| hex(&stream))
             }
             Some(_) => hex(bytes),
@@ -77,16 +84,29 @@ impl<'a> Renderer<'a> {
             };
             for selection in blocks(spec.dataspace.dims(), chunk, u64::from(spec.datatype.size()), BLOCK_BYTES) {
                 let stored = (self.read)(id, &selection)?;
-                sha.update(&plan.stream(&stored, self).ok()?);
+                self.update(&spec.datatype, plan, &stored, sha)?;
             }
             Some(())
         })
+    }
+
+    fn update(&self, datatype: &Datatype, plan: &Plan, stored: &[u8], sha: &mut Sha256) -> Option<()> {
+        let size = (datatype.size() as usize).max(1);
+        let piece = if datatype.is_indirect() { size.saturating_mul(HEAP_ELEMENTS) } else { stored.len().max(1) };
+        for stored in stored.chunks(piece) {
+            self.left.set(HEAP_BYTES);
+            sha.update(&plan.stream(stored, self).ok()?);
+        }
+        Some(())
     }
 }
 
 impl Places for Renderer<'_> {
     fn heap(&self, element: &[u8]) -> Result<Vec<u8>, CanonicalError> {
-        self.store.read_heap(element).map_err(|error| CanonicalError::Heap(Box::new(error)))
+        let bytes = self.store.read_heap(element).map_err(|error| CanonicalError::Heap(Box::new(error)))?;
+        let left = self.left.get().checked_sub(bytes.len() as u64).ok_or(CanonicalError::TooMuch)?;
+        self.left.set(left);
+        Ok(bytes)
     }
 
     fn path(&self, reference: &[u8]) -> Vec<u8> {
