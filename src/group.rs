@@ -286,3 +286,32 @@ impl fmt::Debug for Group {
         write!(f, "Group({}:{})", self.file.name(), self.path)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MAX_LINKS;
+
+    #[test]
+    fn a_loop_of_soft_links_is_an_error_that_names_the_path() {
+        let file = File::in_memory();
+        let group = file.create_group("group").unwrap();
+        group.link_soft("here", "there").unwrap();
+        group.link_soft("there", "/group/here").unwrap();
+        let error = file.object("group/here/below").unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::TooManyLinks));
+        assert_eq!(error.object(), Some("/group/here/below"));
+    }
+
+    #[test]
+    fn a_path_leads_through_so_many_links() {
+        let file = File::in_memory();
+        let root = file.root();
+        file.create_group("l0").unwrap();
+        for i in 1..=MAX_LINKS + 1 {
+            root.link_soft(&format!("l{i}"), &format!("l{}", i - 1)).unwrap();
+        }
+        assert_eq!(root.group(&format!("l{MAX_LINKS}")).unwrap().id(), root.group("l0").unwrap().id());
+        assert!(root.group(&format!("l{}", MAX_LINKS + 1)).is_err());
+    }
+}

@@ -136,7 +136,52 @@ impl Options {
         self
     }
 
-    /// The filters at hand; the default is every built-in one.
+    /// The filters at hand; the default is every built-in one. A dataset whose filters are not at hand is opened and
+    /// listed all the same; to read it is [`ErrorKind::Filter`](crate::ErrorKind::Filter).
+    ///
+    /// ```
+    /// use h5live::File;
+    /// use h5live::filters::{Decoded, Encoded, Fault, Filter, Registry};
+    /// use h5live::model::FilterSpec;
+    ///
+    /// /// Turns every bit over.
+    /// struct Inverted;
+    ///
+    /// impl Filter for Inverted {
+    ///     fn id(&self) -> u16 {
+    ///         300
+    ///     }
+    ///
+    ///     fn name(&self) -> &str {
+    ///         "inverted"
+    ///     }
+    ///
+    ///     fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault> {
+    ///         let place = output.get_mut(..input.len()).ok_or(Fault::TooLarge { limit: 0 })?;
+    ///         place.iter_mut().zip(input).for_each(|(to, from)| *to = !from);
+    ///         Ok(Decoded::Output(input.len()))
+    ///     }
+    ///
+    ///     fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<Encoded, Fault> {
+    ///         output.extend(input.iter().map(|byte| !byte));
+    ///         Ok(Encoded::Output)
+    ///     }
+    /// }
+    ///
+    /// let mut filters = Registry::default();
+    /// filters.register(Inverted);
+    /// let path = std::env::temp_dir().join(format!("inverted-{}.h5", std::process::id()));
+    /// let file = File::options().create().filters(filters).open(&path)?;
+    /// let inverted = FilterSpec { id: 300, ..FilterSpec::default() };
+    /// let data = file.new_dataset::<u8>().shape(&[3]).chunk(&[3]).filter(inverted).create("data")?;
+    /// data.write(&[0u8, 1, 255])?;
+    /// assert_eq!(data.read_chunk(&data.chunks()?[0])?, [255, 254, 0]);
+    /// assert_eq!(data.read::<u8>()?, [0, 1, 255]);
+    /// file.close()?;
+    /// assert!(File::open(&path)?.dataset("data")?.read::<u8>().is_err());
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
     pub fn filters(mut self, filters: Registry) -> Self {
         self.filters = filters.into();
         self
