@@ -191,20 +191,16 @@ impl Selected {
         if self.elements == 0 {
             return None;
         }
-        if let Kind::Regular(regular) = &self.kind {
-            return Some(regular.bounds());
-        }
-        let strides = strides(&self.extent);
         let (mut lo, mut hi) = (self.extent.clone(), Dims::from_elem(0, self.extent.len()));
-        self.for_each_run(|run| {
-            // A run of a union stays in one row.
-            for (dim, stride) in strides.iter().enumerate() {
-                let size = self.extent[dim];
-                let (first, last) = (run.at / stride % size, (run.at + run.len - 1) / stride % size);
-                lo[dim] = lo[dim].min(first);
-                hi[dim] = hi[dim].max(last + 1);
+        match &self.kind {
+            Kind::Regular(regular) => return Some(regular.bounds()),
+            Kind::Spans(spans) => spans.widen(&mut lo, &mut hi),
+            Kind::Points(points) => {
+                for (dim, at) in points.iter().flat_map(|point| point.iter().enumerate()) {
+                    (lo[dim], hi[dim]) = (lo[dim].min(*at), hi[dim].max(*at + 1));
+                }
             }
-        });
+        }
         Some((lo, hi))
     }
 

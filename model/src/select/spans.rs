@@ -1,7 +1,7 @@
 //! Unions of blocks, as a tree of spans: for each dimension the ranges of indices, and below each range what is
 //! selected in the dimensions after it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -67,6 +67,26 @@ pub(super) struct Spans {
     pub(super) root: Arc<Node>,
     /// Whether this is the one element of an extent without dimensions.
     pub(super) scalar: bool,
+}
+
+impl Spans {
+    /// Widens a box (from `lo` to before `hi`, both `[rank]`) so that it has all elements. Each node is looked at once,
+    /// however many elements there are.
+    pub(super) fn widen(&self, lo: &mut [u64], hi: &mut [u64]) {
+        let mut seen = HashSet::new();
+        let mut waiting = vec![(0, &self.root)];
+        while let Some((dim, node)) = waiting.pop() {
+            if !seen.insert(Arc::as_ptr(node)) {
+                continue;
+            }
+            for span in &node.spans {
+                if let (Some(lo), Some(hi)) = (lo.get_mut(dim), hi.get_mut(dim)) {
+                    (*lo, *hi) = ((*lo).min(span.lo), (*hi).max(span.hi));
+                }
+                waiting.extend(span.below.as_ref().map(|below| (dim + 1, below)));
+            }
+        }
+    }
 }
 
 struct Builder<'a> {
