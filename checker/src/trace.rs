@@ -1,0 +1,104 @@
+//! What was done to a file, in order: the trace that is explored.
+
+mod file;
+mod strace;
+
+use std::io;
+
+use h5live_cache::{StorageOperation, replay};
+
+pub use h5live_cache::StorageOperation as Operation;
+
+pub use file::TraceError;
+pub use strace::StraceError;
+
+/// A file, and what was done to it from then on.
+///
+/// A *prefix* of a trace is a number of its operations, counted from the first: the file after them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Trace {
+    base: Vec<u8>,
+    operations: Vec<StorageOperation>,
+}
+
+impl Trace {
+    /// The operations that were done to a file that held `base`.
+    pub fn new(base: Vec<u8>, operations: Vec<StorageOperation>) -> Self {
+        Trace { base, operations }
+    }
+
+    /// The bytes of the file before the first operation.
+    pub fn base(&self) -> &[u8] {
+        &self.base
+    }
+
+    /// The operations.
+    pub fn operations(&self) -> &[StorageOperation] {
+        &self.operations
+    }
+
+    /// The number of operations.
+    pub fn len(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// Whether nothing was done.
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+    }
+
+    /// The bytes of the file after `prefix` operations.
+    ///
+    /// # Errors
+    /// When they would not fit in memory.
+    pub fn image(&self, prefix: usize) -> io::Result<Vec<u8>> {
+        let mut image = self.base.clone();
+        replay(&mut image, self.operations.iter().take(prefix))?;
+        Ok(image)
+    }
+
+    /// The same trace, ended after `prefix` operations.
+    #[must_use]
+    pub fn cut(&self, prefix: usize) -> Trace {
+        Trace { base: self.base.clone(), operations: self.operations.iter().take(prefix).cloned().collect() }
+    }
+
+    /// The remarks `word N`, as pairs of the prefix that they end, and N.
+    pub fn marks(&self, word: &str) -> Vec<(usize, u64)> {
+        let number = |operation: &StorageOperation| match operation {
+            StorageOperation::Mark(text) => {
+                let (found, number) = text.split_once(' ')?;
+                if found == word { number.parse().ok() } else { None }
+            }
+            _ => None,
+        };
+        let numbered = self.operations.iter().enumerate();
+        numbered.filter_map(|(at, operation)| Some((at + 1, number(operation)?))).collect()
+    }
+
+    /// The prefix that ends with the first remark of exactly `text`.
+    pub fn find(&self, text: &str) -> Option<usize> {
+        let is = |operation: &StorageOperation| matches!(operation, StorageOperation::Mark(found) if found == text);
+        self.operations.iter().position(is).map(|at| at + 1)
+    }
+}
+
+/// A number that remarks state again and again, looked up by prefix.
+#[derive(Debug, Clone, Default)]
+pub struct Counter(Vec<(usize, u64)>);
+
+impl Counter {
+    /// The remarks `word N` of a trace.
+    pub fn new(trace: &Trace, word: &str) -> Self {
+        Counter(trace.marks(word))
+    }
+
+    /// The number that was stated last within `prefix` operations.
+    pub fn at(&self, prefix: usize) -> Option<u64> {
+        let after = self.0.partition_point(|(at, _)| *at <= prefix);
+        self.0.get(after.checked_sub(1)?).map(|(_, number)| *number)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! Traces in files.
+//!
+//! A file begins with [`MAGIC`] and a version (4 bytes, as all numbers little-endian). Then come records: kind (1
+//! byte), offset or length (8 bytes), number of bytes that follow (4 bytes), these bytes, and the CRC-32C of all of it
+//! (4 bytes). The first record is the file before the first operation, the last one counts the others.
+
+use std::io::{self, Read, Write};
+
+use h5live_cache::StorageOperation;
+
+use super::Trace;
+
+/// The first bytes of a file.
+const MAGIC: [u8; 8] = *b"h5trace\n";
+
+/// The version that is written, and the newest that is read.
+const VERSION: u32 = 1;
+
+const BASE: u8 = 0;
+const WRITE: u8 = 1;
+const SET_LEN: u8 = 2;
+const BARRIER: u8 = 3;
+const MARK: u8 = 4;
+const END: u8 = 5;
+
+/// Why a trace cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// The medium failed, or the file ended too early.
+    #[error("the trace cannot be read or written")]
+    Io(#[from] io::Error),
+    /// It is another kind of file.
+    #[error("this is no trace")]
+    NotATrace,
+    /// It is of a version that is not known.
+    #[error("the trace is of version {0}, which is not known")]
+    Version(u32),
+    /// The checksum of a record is wrong.
+    #[error("record {record} of the trace is damaged: its checksum is {computed:#010x}, not {stated:#010x}")]
+    Checksum {
+        /// Which record, from 0.
+        record: u64,
+        /// What it states.
+        stated: u32,
+        /// What its bytes have.
+        computed: u32,
+    },
+    /// A record is not where it may be, or of no known kind.
+    #[error("record {record} of the trace is of kind {kind}, which cannot be there")]
+    Kind {
+        /// Which record, from 0.
+        record: u64,
+        /// Its kind.
+        kind: u8,
+    },
+    /// The number of records is not the one that the last one states.
+    #[error("the trace has {found} records, not {stated}")]
+    Count {
+        /// What the last record states.
+        stated: u64,
+        /// How many there are before it.
+        found: u64,
+    },
+    /// There is more than 4 GiB in one operation.
+    #[error("an operation of {0} bytes is too large for a trace")]
+    TooLarge(usize),
+}
+
+struct Record {
+    kind: u8,
+    number: u64,
+    bytes: Vec<u8>,
+}
+
+impl Trace {
+    /// Writes the trace.
+    ///
+    /// # Errors
+    /// Those of `to`; [`TraceError::TooLarge`].
+    pub fn save(&self, mut to: impl Write) -> Result<(), TraceError> {
+        to.write_all(&MAGIC)?;
+        to.write_all(&VERSION.to_le_bytes())?;
+        put(&mut to, BASE, 0, &self.base)?;
+        for operation in &self.operations {
+            match operation {
+                StorageOperation::Write { at, bytes } => put(&mut to, WRITE, *at, bytes)?,
+                StorageOperation::SetLen(len) => put(&mut to, SET_LEN, *len, &[])?,
+                StorageOperation::Sync => put(&mut to, BARRIER, 0, &[])?,
+                StorageOperation::Mark(text) => put(&mut to, MARK, 0, text.as_bytes())?,
+            }
+        }
+        put(&mut to, END, self.operations.len() as u64 + 1, &[])?;
+        Ok(to.flush()?)
+    }
+
+    /// Reads a trace, to its last record.
+    ///
+    /// # Errors
+    /// If it is no trace, or a damaged one.
+    pub fn load(mut from: impl Read) -> Result<Self, TraceError> {
+        let mut start = [0; MAGIC.len()];
+        from.read_exact(&mut start).map_err(|_| TraceError::NotATrace)?;
+        if start != MAGIC {
+            return Err(TraceError::NotATrace);
+        }
+        match u32::from_le_bytes(array(&mut from)?) {
+            VERSION => {}
+            other => return Err(TraceError::Version(other)),
+        }
+        let first = take(&mut from, 0)?;
+        if first.kind != BASE {
+            return Err(TraceError::Kind { record: 0, kind: first.kind });
+        }
+        let mut operations = Vec::new();
+        for record in 1.. {
+            let Record { kind, number, bytes } = take(&mut from, record)?;
+            operations.push(match kind {
+                WRITE => StorageOperation::Write { at: number, bytes },
+                SET_LEN => StorageOperation::SetLen(number),
+                BARRIER => StorageOperation::Sync,
+                MARK => StorageOperation::Mark(String::from_utf8_lossy(&bytes).into_owned()),
+                END if number == record => break,
+                END => return Err(TraceError::Count { stated: number, found: record }),
+                kind => return Err(TraceError::Kind { record, kind }),
+            });
+        }
+        Ok(Trace { base: first.bytes, operations })
+    }
+}
+
+fn put(to: &mut impl Write, kind: u8, number: u64, bytes: &[u8]) -> Result<(), TraceError> {
+    let len = u32::try_from(bytes.len()).map_err(|_| TraceError::TooLarge(bytes.len()))?;
+    let mut head = [0; 13];
+    head[0] = kind;
+    head[1..9].copy_from_slice(&number.to_le_bytes());
+    head[9..].copy_from_slice(&len.to_le_bytes());
+    let sum = crc32c::crc32c_append(crc32c::crc32c(&head), bytes);
+    to.write_all(&head)?;
+    to.write_all(bytes)?;
+    Ok(to.write_all(&sum.to_le_bytes())?)
+}
+
+fn take(from: &mut impl Read, record: u64) -> Result<Record, TraceError> {
+    let head: [u8; 13] = array(from)?;
+    let [kind, rest @ ..] = head;
+    let number = rest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let len = rest.last_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    // Grows with what is there, not with what is claimed.
+    let mut bytes = Vec::new();
+    from.by_ref().take(len.into()).read_to_end(&mut bytes)?;
+    let computed = crc32c::crc32c_append(crc32c::crc32c(&head), &bytes);
+    let stated = u32::from_le_bytes(array(from)?);
+    if stated != computed {
+        return Err(TraceError::Checksum { record, stated, computed });
+    }
+    Ok(Record { kind, number, bytes })
+}
+
+fn array<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    from.read_exact(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,98 @@
+//! Traces of other programs, from the log of `strace`.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead};
+
+use h5live_cache::StorageOperation;
+
+use super::Trace;
+
+/// Why a log cannot be taken for a trace.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StraceError {
+    /// It cannot be read.
+    #[error("the log cannot be read")]
+    Io(#[from] io::Error),
+    /// A call that concerns the file is not as it should be.
+    #[error("line {line} of the log: {what}")]
+    Line {
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+}
+
+impl Trace {
+    /// What a program did to the file whose name ends with `file`, which held `base` before, from the log of
+    /// `strace -f -xx -s 16777216 -e trace=openat,open,close,pwrite64,ftruncate,fsync,fdatasync`.
+    ///
+    /// # Errors
+    /// If a call on the file is cut short, has no offset, or shows not all of its bytes.
+    pub fn from_strace(base: Vec<u8>, file: &str, log: impl BufRead) -> Result<Trace, StraceError> {
+        let mut open: HashMap<u64, bool> = HashMap::new();
+        let mut operations = Vec::new();
+        for (number, line) in log.lines().enumerate() {
+            let line = line?;
+            let wrong = |what| StraceError::Line { line: number + 1, what };
+            let Some((name, arguments, result)) = call(&line) else { continue };
+            let Ok(result) = result.parse::<u64>() else { continue };
+            if matches!(name, "open" | "openat") {
+                let path = arguments.split('"').nth(1).and_then(unescape).unwrap_or_default();
+                open.insert(result, path.ends_with(file.as_bytes()));
+                continue;
+            }
+            let descriptor = arguments.split([',', ' ']).next().and_then(|text| text.parse::<u64>().ok());
+            let Some(descriptor) = descriptor.filter(|number| open.get(number) == Some(&true)) else { continue };
+            let last = arguments.rsplit(", ").next().and_then(|text| text.parse::<u64>().ok());
+            match name {
+                "close" => {
+                    open.remove(&descriptor);
+                }
+                "pwrite64" => {
+                    let mut parts = arguments.split('"');
+                    let bytes = parts.nth(1).and_then(unescape).ok_or_else(|| wrong("bytes are not shown as \\x.."))?;
+                    if parts.next().is_none_or(|rest| rest.starts_with("...")) || (bytes.len() as u64) < result {
+                        return Err(wrong("not all bytes are shown; give strace a larger -s"));
+                    }
+                    let at = last.ok_or_else(|| wrong("there is no offset"))?;
+                    let written = bytes.into_iter().take(usize::try_from(result).unwrap_or(usize::MAX)).collect();
+                    operations.push(StorageOperation::Write { at, bytes: written });
+                }
+                "ftruncate" => {
+                    operations.push(StorageOperation::SetLen(last.ok_or_else(|| wrong("there is no length"))?));
+                }
+                "fsync" | "fdatasync" => operations.push(StorageOperation::Sync),
+                "write" | "writev" | "pwritev" | "pwritev2" => return Err(wrong("such a write has no offset here")),
+                _ => {}
+            }
+        }
+        Ok(Trace { base, operations })
+    }
+}
+
+/// The name, the arguments and the result of the call in a line, without the number of the process before it.
+fn call(line: &str) -> Option<(&str, &str, &str)> {
+    let line = line.trim_start();
+    let line = match line.strip_prefix("[pid") {
+        Some(rest) => rest.split_once(']')?.1,
+        None => line.trim_start_matches(|c: char| c.is_ascii_digit()),
+    };
+    let (name, rest) = line.trim_start().split_once('(')?;
+    let (arguments, result) = rest.rsplit_once(") ")?;
+    let result = result.trim_start().strip_prefix('=')?.trim();
+    Some((name, arguments, result.split(' ').next()?))
+}
+
+/// The bytes of `\x41\x42`.
+fn unescape(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() / 4);
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (digits, after) = rest.strip_prefix("\\x")?.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = after;
+    }
+    Some(bytes)
+}
