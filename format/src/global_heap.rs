@@ -123,7 +123,7 @@ impl GlobalHeapCollection {
             None => 1,
             Some((last, _)) => last.checked_add(1)?,
         };
-        self.entries.retain(|entry| entry.index != 0);
+        self.entries.pop_if(|entry| entry.index == 0);
         self.by_index.push((index, self.entries.len()));
         self.entries.push(Entry { index, references: 0, start: self.data.len(), len: data.len() });
         self.data.extend_from_slice(data);
@@ -131,11 +131,12 @@ impl GlobalHeapCollection {
         Some(index)
     }
 
-    /// Bytes that are free, headers of objects to come included.
+    /// Bytes behind the last object in which another fits, its header included.
     pub fn free(&self, widths: Widths) -> u64 {
-        let objects = self.entries.iter().filter(|entry| entry.index != 0);
-        let used = objects.fold(Self::header(widths), |n, e| n.saturating_add(Self::space_for(e.len as u64, widths)));
-        self.size.saturating_sub(used)
+        match self.entries.last() {
+            Some(Entry { index: 0, len, .. }) => (*len as u64).saturating_add(Self::header(widths)),
+            _ => 0,
+        }
     }
 
     fn bytes_of(&self, entry: &Entry) -> &[u8] {
@@ -306,7 +307,7 @@ mod tests {
             let mut heap = GlobalHeapCollection::new(4096, widths);
             let len = 4096 - 16 - 16 - left;
             assert_eq!(heap.insert(&vec![9; len as usize], widths), Some(1));
-            assert_eq!(heap.free(widths), left);
+            assert_eq!(heap.free(widths), if left < 16 { 0 } else { left });
             assert_eq!(heap.insert(&[], widths).is_some(), left >= 16);
             let bytes = encode(&heap, widths).unwrap();
             assert_eq!(decode::<GlobalHeapCollection>(&bytes, widths).unwrap(), heap);

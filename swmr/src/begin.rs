@@ -9,7 +9,7 @@ use h5live_format::{Addr, MessageFlags, ObjectHeaderPrefix, Profile, RawMessage,
 use h5live_model as model;
 
 use crate::error::{Conflict, NotLive};
-use crate::extension::cache_image;
+use crate::extension::{cache_image, write_image};
 use crate::header::{Header, Room};
 use crate::locking::{LockHandle, Writer};
 use crate::session::Session;
@@ -108,15 +108,9 @@ impl OpenOptions {
         } else {
             check_length(storage, &superblock)?;
         }
-        let unsupported = |what| Err(Error::Model(model::Error::Unsupported(what)));
         if superblock.driver_info.is_defined() {
-            return unsupported("changing a file that is cut into several");
-        }
-        if superblock.version < 2 {
-            return unsupported("changing a file with a superblock before version 2");
-        }
-        if superblock.extension.is_defined() {
-            return unsupported("changing a file with a superblock extension");
+            let what = "changing a file that is cut into several";
+            return Err(Error::Model(model::Error::Unsupported(what)));
         }
         if self.mode == Mode::SwmrWrite && superblock.version < 3 {
             return Err(Error::NotLive(NotLive::Superblock(superblock.version)));
@@ -135,7 +129,8 @@ impl OpenOptions {
         superblock.base = Addr::new(at);
         superblock.status = match self.mode {
             Mode::SwmrWrite => StatusFlags::WRITE | StatusFlags::SWMR,
-            _ => StatusFlags::WRITE,
+            _ if superblock.version >= 3 => StatusFlags::WRITE,
+            _ => StatusFlags::CLEAR,
         };
         let storage: Arc<dyn Storage> = Arc::new(Based::new(storage, at));
         let status = Arc::new(Status::new(superblock.clone()));
@@ -144,11 +139,15 @@ impl OpenOptions {
         if self.mode == Mode::SwmrWrite {
             cache.space().set_reuse(Reuse::Never);
         }
+        let image = cache_image(&cache, &superblock)?;
         cache.write_superblock()?;
+        write_image(&cache, image)?;
         if self.mode == Mode::SwmrWrite {
             lock.release().map_err(Error::io("unlock the file"))?;
         }
-        Session::new(cache, status, superblock, lock, Patience::none(), self, &path)
+        let session = Session::new(cache, status, superblock, lock, Patience::none(), self, &path)?;
+        session.claim_extension()?;
+        Ok(session)
     }
 
     /// Makes a new file of a storage, whatever it holds.

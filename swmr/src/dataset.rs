@@ -6,7 +6,7 @@ mod place;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use h5live_cache::{Kind, Owner, Scope};
+use h5live_cache::{EdgeKind, Kind, Owner, Proxy, Scope};
 use h5live_format::messages::{
     ChunkIndex as IndexKind, ChunkedStorage, DataspaceMessage, DatatypeMessage, FillValueMessage,
     FilterPipelineMessage, LayoutMessage, MessageType, OldFillValueMessage, Storage,
@@ -273,6 +273,14 @@ impl NativeDataset {
         }
     }
 
+    /// Has raw data that may lead to objects of a global heap wait for those that were written lately.
+    fn wait_for_heap(&self, state: &State, proxy: &Proxy) -> Result<()> {
+        match state.spec.datatype.is_indirect() {
+            true => self.session.heap.lock().depend(&self.session, proxy, EdgeKind::ChunkHeap),
+            false => Ok(()),
+        }
+    }
+
     /// Space for a new chunk, and whether it is known to hold zeros.
     fn allocate(&self, bytes: u64) -> Result<(Addr, bool)> {
         let space = self.session.cache.space();
@@ -294,13 +302,20 @@ impl NativeDataset {
         if let Some(old) = old.filter(|_| !filtered) {
             let operation = cache.operation();
             let proxy = cache.write_raw(owner, old.addr, 0, bytes.to_vec());
+            self.wait_for_heap(&state, &proxy)?;
             state.place.depend(&proxy)?;
             drop(operation);
             return Ok(cache.trim()?);
         }
         let (addr, _) = self.allocate(bytes.len() as u64)?;
-        let proxy = cache.write_raw_through(owner, addr, 0, bytes.to_vec())?;
+        let proxy = match state.spec.datatype.is_indirect() {
+            true => Some(cache.write_raw(owner, addr, 0, bytes.to_vec())),
+            false => cache.write_raw_through(owner, addr, 0, bytes.to_vec())?,
+        };
         let operation = cache.operation();
+        if let Some(proxy) = &proxy {
+            self.wait_for_heap(&state, proxy)?;
+        }
         let size = if filtered { bytes.len() as u64 } else { 0 };
         state.place.set(coord, ChunkElement { addr, size, filter_mask }, proxy.as_ref())?;
         if let Some(old) = old {
@@ -330,6 +345,7 @@ impl NativeDataset {
         let operation = cache.operation();
         if let Some(old) = old {
             let proxy = cache.write_raw(owner, old.addr, at, bytes.to_vec());
+            self.wait_for_heap(&state, &proxy)?;
             state.place.depend(&proxy)?;
         } else {
             let (addr, zeros) = self.allocate(size)?;
@@ -344,6 +360,7 @@ impl NativeDataset {
                 (0, chunk)
             };
             let proxy = cache.write_raw(owner, addr, offset, raw);
+            self.wait_for_heap(&state, &proxy)?;
             state.place.set(coord, ChunkElement { addr, size: 0, filter_mask: 0 }, Some(&proxy))?;
         }
         drop(operation);
@@ -360,7 +377,8 @@ impl NativeDataset {
             let part = end.and_then(|end| data.get_mut(at..end));
             part.ok_or_else(|| invalid("the bytes do not fit the dataset"))?.copy_from_slice(bytes);
         }
-        header.put(&layout)
+        header.put(&layout)?;
+        header.wait_for_heap(&self.session)
     }
 
     fn image(&self) -> Vec<u8> {

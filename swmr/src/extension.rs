@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use h5live_cache::{Cache, Owner};
-use h5live_format::messages::{BtreeK, CacheImageInfo, SharedMessageTableInfo};
-use h5live_format::{CacheImage, SharedMessageTable, Superblock, Widths, decode_with};
+use h5live_cache::{Cache, Owner, Scope};
+use h5live_format::messages::{BtreeK, CacheImageInfo, FileSpaceInfo, MessageType, SharedMessageTableInfo};
+use h5live_format::{Addr, CacheImage, SharedMessageTable, Superblock, Widths, decode_with};
 use h5live_indexes::ObjectMetadata;
 
-use crate::Result;
 use crate::header::Header;
+use crate::session::Session;
+use crate::{Error, Result};
 
 /// What the superblock extension says.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +38,45 @@ pub(crate) fn cache_image(cache: &Arc<Cache>, superblock: &Superblock) -> Result
     let image = decode_with(blank, &bytes, cache.widths());
     let image = image.map_err(|source| h5live_cache::Error::Decode { at: info.addr, source })?;
     Ok(image.entries.into_iter().filter_map(|entry| Some((entry.addr.get()?, entry.image))).collect())
+}
+
+/// Puts the structures of a metadata cache image into their places. If that is interrupted, the image is still there.
+///
+/// # Errors
+/// If they cannot be written.
+pub(crate) fn write_image(cache: &Cache, image: Vec<(u64, Vec<u8>)>) -> Result<()> {
+    let write = |(at, bytes): (u64, Vec<u8>)| cache.storage().write_at(&bytes, at);
+    image.into_iter().try_for_each(write).map_err(Error::io("put the structures of a metadata cache image in place"))
+}
+
+impl Session {
+    /// Removes what the superblock extension says only to those who do not change the file: the metadata cache image,
+    /// and where free space is.
+    ///
+    /// # Errors
+    /// If the extension cannot be changed.
+    pub fn claim_extension(&self) -> Result<()> {
+        let Some(mut header) = header(&self.cache, &self.superblock)? else { return Ok(()) };
+        if header.has(MessageType::DRIVER_INFO) {
+            let what = "changing a file that is cut into several";
+            return Err(Error::Model(h5live_model::Error::Unsupported(what)));
+        }
+        let operation = self.cache.operation();
+        let image = header.find(|message| message.kind == MessageType::CACHE_IMAGE);
+        if let Some((spot, _)) = &image {
+            header.remove(*spot)?;
+        }
+        let mut space = header.get::<FileSpaceInfo>()?;
+        if let Some(info) = &mut space
+            && let Some(managers) = &mut info.managers
+        {
+            managers.fill(Addr::UNDEFINED);
+            info.end_before_managers = Addr::UNDEFINED;
+            header.put(info)?;
+        }
+        drop(operation);
+        Ok(self.cache.flush(Scope::All)?)
+    }
 }
 
 /// The object header of the superblock extension, if there is one.

@@ -8,10 +8,10 @@ use h5live_format::messages::LinkInfo;
 use h5live_format::messages::{
     AttributeMessage, DataspaceMessage, DatatypeMessage, LinkMessage, LinkValue, MessageType, Shareable,
 };
-use h5live_format::{Addr, MessageFlags, ObjectHeaderPrefix, RawMessage, VarLenElement, decode};
+use h5live_format::{Addr, GlobalHeapId, MessageFlags, ObjectHeaderPrefix, RawMessage, VarLenElement, decode, encode};
 use h5live_model::{
     Attribute, CharacterSet, Chunks, Datatype, Error as ModelError, Link, LinkTarget, Name, ObjectId, ObjectInfo,
-    ObjectKind, ObjectSpec, Objects, ReferenceKind, Referent, Result as ModelResult,
+    ObjectKind, ObjectSpec, Objects, ReferenceKind, Referent, ReferentPart, Result as ModelResult,
 };
 
 use crate::attributes::Attributes;
@@ -257,10 +257,14 @@ impl Objects for NativeFile {
         Attributes::of(&self.0, &header)?.check_compact()?;
         let held = Attributes::compact(&self.0, &header)?;
         let old = held.into_iter().find(|(_, held)| held.message.name == attribute.name);
-        Ok(match old {
+        match old {
             Some((spot, held)) => header.replace(spot, RawMessage { creation_index: held.creation_order, ..new }),
             None => header.add(new),
-        }?)
+        }?;
+        Ok(match attribute.datatype.is_indirect() {
+            true => header.wait_for_heap(&self.0)?,
+            false => {}
+        })
     }
 
     fn remove_attribute(&self, id: ObjectId, name: &Name) -> ModelResult<()> {
@@ -302,6 +306,28 @@ impl Objects for NativeFile {
             return Ok(Vec::new());
         }
         Ok(self.0.heap_object(element.place)?)
+    }
+
+    fn write_heap(&self, bytes: &[u8], count: u32) -> ModelResult<Vec<u8>> {
+        self.0.check_writable()?;
+        let widths = self.0.cache.widths();
+        let place = match count {
+            0 => GlobalHeapId { collection: Addr::new(0), index: 0 },
+            _ => {
+                let _operation = self.0.cache.operation();
+                self.0.put_in_heap(bytes)?
+            }
+        };
+        Ok(encode(&VarLenElement { length: count, place }, widths).map_err(Error::from)?)
+    }
+
+    fn reference(&self, id: ObjectId) -> ModelResult<Vec<u8>> {
+        self.0.check_writable()?;
+        self.kind(id)?;
+        let _operation = self.0.cache.operation();
+        let size = self.0.cache.widths().offset.bytes() as u32;
+        let referent = Referent { file: None, object: id, part: ReferentPart::Whole };
+        Ok(self.0.refer(ReferenceKind::Object1, size, Some(&referent))?)
     }
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> ModelResult<Option<Referent>> {

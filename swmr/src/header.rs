@@ -17,6 +17,7 @@ use h5live_model::{ObjectInfo, ObjectTimes};
 
 pub use edit::Room;
 
+use crate::session::Session;
 use crate::{Error, Result};
 
 /// Bytes that are read at once in the hope that they hold a whole first chunk.
@@ -157,6 +158,16 @@ impl Header {
                 let _circle = self.metadata.cache().depend(parent.node(), child.node(), edge);
             }
         }
+    }
+
+    /// Has every chunk of this header, whose attributes or elements may lead to objects of a global heap, wait for those
+    /// that were written lately.
+    ///
+    /// # Errors
+    /// If the dependency would close a circle.
+    pub fn wait_for_heap(&self, session: &Session) -> Result<()> {
+        let heap = session.heap.lock();
+        self.chunks.iter().try_for_each(|chunk| heap.depend(session, chunk.node(), EdgeKind::MetadataHeap))
     }
 
     /// Calls `look` with every message but unused space and continuations, until it fails.

@@ -1,6 +1,8 @@
 //! Objects of global heaps: variable-length data, mappings of virtual datasets, regions.
 
-use h5live_cache::Owner;
+use std::collections::BTreeMap;
+
+use h5live_cache::{EdgeKind, EntryId, Handle, Kind, Node, Owner};
 use h5live_format::{Addr, GlobalHeapCollection, GlobalHeapId, decode};
 
 use crate::session::Session;
@@ -9,7 +11,81 @@ use crate::{Error, Result};
 /// Most bytes of one global heap collection.
 const MAX_COLLECTION: u64 = 1 << 32;
 
+/// A new collection is twice as large as the one before, up to this (bytes).
+const LARGEST_NEW: u64 = 64 << 10;
+
+/// The collections into which this session writes.
+#[derive(Debug, Default)]
+pub(crate) struct HeapWriter {
+    /// The one that may have room.
+    current: Option<Handle<GlobalHeapCollection>>,
+    /// Those that may not have been flushed since they changed, and in which generation they did.
+    changed: BTreeMap<EntryId, (u64, Handle<GlobalHeapCollection>)>,
+    /// Grows with each flush of the whole file.
+    generation: u64,
+}
+
+impl HeapWriter {
+    /// Has `parent`, which may hold elements that lead to objects written lately, wait for them.
+    ///
+    /// # Errors
+    /// If the dependency would close a circle.
+    pub fn depend(&self, session: &Session, parent: &dyn Node, kind: EdgeKind) -> Result<()> {
+        for (_, collection) in self.changed.values() {
+            session.cache.depend(parent, collection, kind).map_err(h5live_cache::Error::from)?;
+        }
+        Ok(())
+    }
+
+    /// A flush of the whole file begins. Returns what [`HeapWriter::end_flush`] takes.
+    pub fn begin_flush(&mut self) -> u64 {
+        self.generation += 1;
+        self.generation
+    }
+
+    /// The flush that began as `generation` has written what was put into heaps before it.
+    pub fn end_flush(&mut self, generation: u64) {
+        self.changed.retain(|_, (changed, _)| *changed >= generation);
+    }
+
+    fn mark(&mut self, collection: Handle<GlobalHeapCollection>) {
+        self.changed.insert(Node::id(&collection), (self.generation, collection));
+    }
+}
+
 impl Session {
+    /// Puts `bytes` into a global heap.
+    ///
+    /// # Errors
+    /// If there is no space.
+    pub fn put_in_heap(&self, bytes: &[u8]) -> Result<GlobalHeapId> {
+        let widths = self.cache.widths();
+        let mut writer = self.heap.lock();
+        if let Some(collection) = &writer.current
+            && let Some(index) = collection.update(|collection| collection.insert(bytes, widths))
+        {
+            let collection = collection.clone();
+            let place = GlobalHeapId { collection: collection.addr(), index: index.into() };
+            writer.mark(collection);
+            return Ok(place);
+        }
+        let before = writer.current.as_ref().map_or(0, |collection| collection.read().size());
+        let needed = GlobalHeapCollection::size_for(bytes.len() as u64, widths);
+        let size = needed.max((before.saturating_mul(2)).min(LARGEST_NEW));
+        let mut collection = GlobalHeapCollection::new(size, widths);
+        let index = collection.insert(bytes, widths);
+        let at = self.cache.space().alloc(size, Kind::Metadata)?;
+        let index =
+            index.ok_or(Error::Object { header: at, rule: "a new collection has room for its first object" })?;
+        let room = collection.free(widths) > 0;
+        let collection = self.cache.insert(at, Owner::new(at), collection);
+        writer.mark(collection.clone());
+        if room || writer.current.is_none() {
+            writer.current = Some(collection);
+        }
+        Ok(GlobalHeapId { collection: at, index: index.into() })
+    }
+
     /// The bytes of an object of a global heap.
     ///
     /// # Errors

@@ -1,10 +1,11 @@
 //! References that are stored in elements: what they refer to.
 
+use h5live_format::messages::DataspaceMessage;
 use h5live_format::{
-    Addr, GlobalHeapId, OldRegion, Record, ReferenceBlob, ReferenceElement, ReferencePart, ReferenceValue,
-    decode_prefix, decode_prefix_with, decode_with,
+    Addr, GlobalHeapId, OldRegion, Profile, Record, ReferenceBlob, ReferenceElement, ReferencePart, ReferenceValue,
+    StoredSelection, decode_prefix, decode_prefix_with, decode_with, encode,
 };
-use h5live_model::{ObjectId, ReferenceKind, Referent, ReferentPart};
+use h5live_model::{self as model, ObjectId, ReferenceKind, Referent, ReferentPart, Selection};
 
 use crate::session::Session;
 use crate::{Error, Result};
@@ -52,6 +53,66 @@ impl Session {
                 Ok(Some(Referent { file: blob.file, object, part }))
             }
         }
+    }
+
+    /// The stored form, of `size` bytes, of a reference; the null reference if `referent` is `None`.
+    ///
+    /// # Errors
+    /// If a reference of the kind cannot refer to that; if there is no space in the heap.
+    pub fn refer(&self, kind: ReferenceKind, size: u32, referent: Option<&Referent>) -> Result<Vec<u8>> {
+        let widths = self.cache.widths();
+        let Some(referent) = referent else { return Ok(vec![0; size as usize]) };
+        let addr = self.object(referent.object)?;
+        let bytes = match (kind, &referent.part, &referent.file) {
+            (ReferenceKind::Object1, ReferentPart::Whole, None) => self.token_of(addr),
+            (ReferenceKind::Region1, ReferentPart::Region(selection), None) => {
+                let selection = self.stored_selection(addr, Profile::V18.min(self.profile), selection)?;
+                let place = self.put_in_heap(&encode(&OldRegion { dataset: addr, selection }, widths)?)?;
+                encode(&place, widths)?
+            }
+            (ReferenceKind::Object1 | ReferenceKind::Region1, ..) => {
+                let text = "a reference of this kind refers to an object or to elements of a dataset of its own file";
+                return Err(Error::Model(model::Error::Invalid(text.into())));
+            }
+            (_, ReferentPart::Whole, None) => {
+                encode(&ReferenceElement { size, value: ReferenceValue::Object(self.token_of(addr)) }, widths)?
+            }
+            (_, part, file) => {
+                let (kind, part) = match part {
+                    ReferentPart::Whole => (ReferenceKind::Object2, ReferencePart::Object),
+                    ReferentPart::Region(selection) => {
+                        let selection = self.stored_selection(addr, Profile::V112.max(self.profile), selection)?;
+                        (ReferenceKind::Region2, ReferencePart::Region(selection))
+                    }
+                    ReferentPart::Attribute(name) => (ReferenceKind::Attribute, ReferencePart::Attribute(name.clone())),
+                };
+                let blob = ReferenceBlob { token: self.token_of(addr), file: file.clone(), part };
+                let blob = encode(&blob, widths)?;
+                let length = u32::try_from(blob.len()).unwrap_or(u32::MAX);
+                let place = self.put_in_heap(&blob)?;
+                let value = ReferenceValue::Blob { kind, external: file.is_some(), length, place };
+                encode(&ReferenceElement { size, value }, widths)?
+            }
+        };
+        let mut bytes = bytes;
+        if bytes.len() > size as usize {
+            let text = format!("a reference of {} bytes does not fit an element of {size}", bytes.len());
+            return Err(Error::Model(model::Error::Invalid(text)));
+        }
+        bytes.resize(size as usize, 0);
+        Ok(bytes)
+    }
+
+    fn token_of(&self, addr: Addr) -> Vec<u8> {
+        let bytes = addr.get().unwrap_or(u64::MAX).to_le_bytes();
+        bytes.get(..self.cache.widths().offset.bytes()).unwrap_or(&bytes).to_vec()
+    }
+
+    /// A selection of elements of the dataset at `addr`.
+    fn stored_selection(&self, addr: Addr, profile: Profile, selection: &Selection) -> Result<StoredSelection> {
+        let header = self.header(addr)?;
+        let space = self.required::<DataspaceMessage>(&header, "a region is of a dataset, which has a dataspace")?;
+        Ok(StoredSelection::new(profile, space.dataspace.rank(), selection.clone()))
     }
 
     /// The object with a token, which is the address of its header.

@@ -16,6 +16,7 @@ use crate::dataset::NativeDataset;
 use crate::error::NotLive;
 use crate::extension::Extension;
 use crate::header::Header;
+use crate::heap::HeapWriter;
 use crate::locking::{Lock, LockHandle, Writer};
 use crate::open::{Mode, OpenOptions};
 use crate::status::Status;
@@ -44,6 +45,7 @@ pub(crate) struct Session {
     /// Taken to change an object header; which one is a matter of its address.
     headers: Vec<Mutex<()>>,
     pub datasets: Mutex<HashMap<Addr, Weak<NativeDataset>>>,
+    pub heap: Mutex<HeapWriter>,
 }
 
 impl Session {
@@ -75,6 +77,7 @@ impl Session {
             is_closed: AtomicBool::new(false),
             headers: (0..LOCKS).map(|_| Mutex::new(())).collect(),
             datasets: Mutex::default(),
+            heap: Mutex::default(),
         })
     }
 
@@ -145,7 +148,15 @@ impl Session {
 
     pub fn flush(&self, scope: Scope) -> Result<()> {
         self.check_open()?;
-        if self.mode.writes() { Ok(self.cache.flush(scope)?) } else { Ok(()) }
+        if !self.mode.writes() {
+            return Ok(());
+        }
+        let generation = self.heap.lock().begin_flush();
+        self.cache.flush(scope)?;
+        if scope == Scope::All {
+            self.heap.lock().end_flush(generation);
+        }
+        Ok(())
     }
 
     pub fn start_swmr(&self) -> Result<()> {

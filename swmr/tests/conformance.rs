@@ -54,4 +54,17 @@ macro_rules! parts {
     };
 }
 
-parts!(groups, links, attributes, committed_types, contiguous, chunks, filtered_chunks, extents, persistence, live);
+parts!(
+    groups,
+    links,
+    attributes,
+    committed_types,
+    contiguous,
+    chunks,
+    filtered_chunks,
+    extents,
+    heap,
+    references,
+    persistence,
+    live
+);

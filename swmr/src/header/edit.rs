@@ -26,7 +26,8 @@ const CONTINUATION_ROOM: usize = 480;
 const MAX_BODY: usize = u16::MAX as usize;
 
 impl Header {
-    /// A new header of version 2 with `messages` and unused space for later ones, in newly allocated space.
+    /// A new header of the version that `prefix` has, with `messages` and unused space for later ones, in newly
+    /// allocated space.
     ///
     /// # Errors
     /// If a message is too large, or there is no space.
@@ -41,8 +42,11 @@ impl Header {
             return Err(too_large(message));
         }
         messages.push(RawMessage::unused(room.0.max(sizes.continuation)));
+        for message in &mut messages {
+            message.body.resize(message.body.len().next_multiple_of(sizes.unit), 0);
+        }
         let used: usize = messages.iter().map(|message| sizes.of_message(message)).sum();
-        prefix.version = 2;
+        prefix.message_count = u16::try_from(messages.len()).unwrap_or(u16::MAX);
         prefix.size = used as u64;
         prefix.size_width = match used {
             0..=0xff => Width::ONE,
@@ -97,6 +101,7 @@ impl Header {
             chunk.change(|messages| {
                 messages.splice(spot.message..=spot.message, [new].into_iter().chain(sizes.unused(room - taken)));
             });
+            self.count_messages();
             return Ok(());
         }
         self.add(new)?;
@@ -115,6 +120,7 @@ impl Header {
             }
             merge_unused(messages, frame);
         });
+        self.count_messages();
         Ok(())
     }
 
@@ -133,6 +139,7 @@ impl Header {
             let must_continue = number == last;
             if let Some(at) = chunk.with(|messages| room_for(messages, taken, sizes, must_continue)) {
                 chunk.change(|messages| put_in_unused(messages, at, message, sizes));
+                self.count_messages();
                 return Ok(());
             }
         }
@@ -199,7 +206,10 @@ impl Header {
             return;
         }
         let count: usize = self.chunks.iter().map(|chunk| chunk.with(<[RawMessage]>::len)).sum();
-        self.prefix.message_count = u16::try_from(count).unwrap_or(u16::MAX);
+        let count = u16::try_from(count).unwrap_or(u16::MAX);
+        if std::mem::replace(&mut self.prefix.message_count, count) == count {
+            return;
+        }
         if let Chunk::First(first) = &self.chunks[0] {
             first.update(|first| first.prefix.message_count = self.prefix.message_count);
         }
