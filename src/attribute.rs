@@ -117,7 +117,8 @@ pub(crate) fn set<T: H5Type>(
         let size = datatype.size() as usize;
         let mut value = vec![0; values.len() * size];
         T::encode_slice(&T::encoder(&datatype)?, values, &mut value, size, file.heap())?;
-        let attribute = model::Attribute { name: name.into(), datatype, dataspace, value, creation_order: None };
+        let attribute =
+            model::Attribute { name: name.into(), datatype, committed: None, dataspace, value, creation_order: None };
         Ok(file.store().set_attribute(id, &attribute)?)
     };
     set().map_err(|kind| file.error(Some(&shown(object, name)), kind))

@@ -2,8 +2,8 @@
 
 use h5live_filters::Target;
 use h5live_model::{
-    AllocationTime, DatasetSpec, Dataspace, Datatype, Fill, FillTime, FillValue, FilterSpec, Layout, ObjectSpec, Shape,
-    UNLIMITED, VirtualSource,
+    AllocationTime, DatasetSpec, Dataspace, Datatype, Fill, FillTime, FillValue, FilterSpec, Layout, Shape, UNLIMITED,
+    VirtualSource,
 };
 
 use crate::error::ErrorKind;
@@ -193,7 +193,7 @@ impl DatasetBuilder {
         let make = || -> Result<_, ErrorKind> {
             let (file, parent, name) = path::parent(group.file(), group.id(), path)?;
             let spec = self.spec()?;
-            let id = file.store().create(parent, &name, &ObjectSpec::Dataset(Box::new(spec)))?;
+            let id = file.store().create(parent, &name, &spec.into())?;
             Ok((file, id))
         };
         match make() {
@@ -256,7 +256,7 @@ impl DatasetBuilder {
         } else if !filters.is_empty() {
             return Err(ErrorKind::Description("only a dataset with dimensions, in chunks, has filters"));
         }
-        Ok(DatasetSpec { datatype, dataspace, layout, filters, fill, unfiltered_edges })
+        Ok(DatasetSpec { datatype, committed: None, dataspace, layout, filters, fill, unfiltered_edges })
     }
 }
 

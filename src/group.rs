@@ -210,7 +210,7 @@ impl Group {
         let shown = path::join(&self.path, path);
         let make = || -> Result<_, ErrorKind> {
             let (file, parent, name) = path::parent(&self.file, self.id, path)?;
-            let id = file.store().create(parent, &name, &ObjectSpec::Group)?;
+            let id = file.store().create(parent, &name, &ObjectSpec::group())?;
             Ok((file, id))
         };
         match make() {

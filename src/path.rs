@@ -83,7 +83,7 @@ pub(crate) fn parent(file: &File, group: ObjectId, path: &str) -> Result<(File, 
             Err(ErrorKind::Store(model::Error::NotFound(missing)))
                 if missing == name && file.store().link(id, &name)?.is_none() =>
             {
-                id = file.store().create(id, &name, &model::ObjectSpec::Group)?;
+                id = file.store().create(id, &name, &model::ObjectSpec::group())?;
             }
             Err(kind) => return Err(kind),
         }

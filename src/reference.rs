@@ -110,7 +110,9 @@ impl Object {
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store has no references.
     pub fn reference(&self) -> Result<Reference> {
         let file = self.file();
-        let bytes = file.store().reference(self.id()).map_err(|error| file.error(Some(self.path()), error))?;
+        let form = model::Reference { kind: ReferenceKind::Object1, size: 8 };
+        let to = model::Referent { file: None, object: self.id(), part: model::ReferentPart::Whole };
+        let bytes = file.store().reference(&form, &to).map_err(|error| file.error(Some(self.path()), error))?;
         Ok(Reference::new(ReferenceKind::Object1, &bytes))
     }
 }

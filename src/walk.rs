@@ -172,7 +172,7 @@ mod tests {
         let file = File::in_memory();
         let mut group = file.root();
         for _ in 0..20_000 {
-            let id = file.store().create(group.id(), &"g".into(), &h5live_model::ObjectSpec::Group).unwrap();
+            let id = file.store().create(group.id(), &"g".into(), &h5live_model::ObjectSpec::group()).unwrap();
             group = Group::new(file.clone(), id, "deep".into());
         }
         assert_eq!(file.walk().map(|visit| visit.is_ok()).filter(|ok| *ok).count(), 20_001);

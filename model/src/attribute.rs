@@ -1,6 +1,6 @@
 //! Attributes: small named values on an object.
 
-use crate::{Dataspace, Datatype, Name};
+use crate::{Dataspace, Datatype, Name, ObjectId};
 
 /// A named value on an object. The value is whole, in the file's datatype.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,6 +9,8 @@ pub struct Attribute {
     pub name: Name,
     /// The type of an element.
     pub datatype: Datatype,
+    /// The committed datatype of the same store that is the type, if it is one.
+    pub committed: Option<ObjectId>,
     /// The shape.
     pub dataspace: Dataspace,
     /// The elements, row-major, as stored (heap places for variable-length data).

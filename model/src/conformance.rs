@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Attribute, ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Error, Fill, FillValue, FilterSpec,
-    Layout, LinkTarget, Name, ObjectId, ObjectKind, ObjectSpec, Objects, ReferenceKind, Shape, Sign, UNLIMITED,
+    Attribute, ByteOrder, ChunkCoord, ChunkGrid, Chunks, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage,
+    Error, Fill, FillValue, FilterSpec, GroupSpec, Layout, LinkTarget, Name, ObjectId, ObjectKind, ObjectSpec, Objects,
+    Reference, ReferenceKind, Referent, ReferentPart, Selection, Shape, Sign, UNLIMITED,
 };
 
 /// Makes the stores that the suite tries.
@@ -42,6 +43,11 @@ pub fn all<L: Lab>(lab: &L) {
     shrinking(lab);
     heap(lab);
     references(lab);
+    rich_references(lab);
+    renaming(lab);
+    creation_order(lab);
+    uses_of_committed_types(lab);
+    comments(lab);
     persistence(lab);
     live(lab);
 }
@@ -66,8 +72,20 @@ fn growing(dims: &[u64], chunk: &[u64]) -> DatasetSpec {
     }
 }
 
+/// A scalar attribute of two bytes.
+fn number(name: Name, value: u16) -> Attribute {
+    Attribute {
+        name,
+        datatype: u16le(),
+        committed: None,
+        dataspace: Dataspace::Scalar,
+        value: value.to_le_bytes().into(),
+        creation_order: None,
+    }
+}
+
 fn make(store: &impl Objects, at: &str, spec: DatasetSpec) -> Arc<dyn Chunks> {
-    let id = store.create(store.root(), &name(at), &ObjectSpec::Dataset(Box::new(spec))).unwrap();
+    let id = store.create(store.root(), &name(at), &spec.into()).unwrap();
     store.dataset(id).unwrap()
 }
 
@@ -95,13 +113,13 @@ pub fn groups(lab: &impl Lab) {
     let root = store.root();
     assert_eq!(store.kind(root).unwrap(), ObjectKind::Group);
     assert_eq!(link_names(&store, root), BTreeSet::new());
-    let a = store.create(root, &name("a"), &ObjectSpec::Group).unwrap();
-    let b = store.create(a, &name("b"), &ObjectSpec::Group).unwrap();
+    let a = store.create(root, &name("a"), &ObjectSpec::group()).unwrap();
+    let b = store.create(a, &name("b"), &ObjectSpec::group()).unwrap();
     assert_ne!(a, b);
     assert_eq!(store.kind(b).unwrap(), ObjectKind::Group);
-    assert!(matches!(store.create(root, &name("a"), &ObjectSpec::Group), Err(Error::Exists(_))));
+    assert!(matches!(store.create(root, &name("a"), &ObjectSpec::group()), Err(Error::Exists(_))));
     for bad in ["", ".", "x/y"] {
-        assert!(matches!(store.create(root, &name(bad), &ObjectSpec::Group), Err(Error::Invalid(_))), "{bad:?}");
+        assert!(matches!(store.create(root, &name(bad), &ObjectSpec::group()), Err(Error::Invalid(_))), "{bad:?}");
     }
     assert_eq!(link_names(&store, root), [name("a")].into());
     assert_eq!(link_names(&store, a), [name("b")].into());
@@ -109,7 +127,7 @@ pub fn groups(lab: &impl Lab) {
     assert_eq!(link.target, LinkTarget::Hard(a));
     assert_eq!(store.link(root, &name("b")).unwrap(), None);
     for i in 0..100 {
-        store.create(b, &Name::from(format!("member {i}")), &ObjectSpec::Group).unwrap();
+        store.create(b, &Name::from(format!("member {i}")), &ObjectSpec::group()).unwrap();
     }
     assert_eq!(link_names(&store, b).len(), 100);
     let mut seen = 0;
@@ -130,7 +148,7 @@ pub fn groups(lab: &impl Lab) {
 pub fn links(lab: &impl Lab) {
     let store = lab.create();
     let root = store.root();
-    let a = store.create(root, &name("a"), &ObjectSpec::Group).unwrap();
+    let a = store.create(root, &name("a"), &ObjectSpec::group()).unwrap();
     let targets = [
         ("hard", LinkTarget::Hard(a)),
         ("soft", LinkTarget::Soft(name("/a/nowhere"))),
@@ -150,8 +168,8 @@ pub fn links(lab: &impl Lab) {
 pub fn link_removal(lab: &impl Lab) {
     let store = lab.create();
     let root = store.root();
-    let a = store.create(root, &name("a"), &ObjectSpec::Group).unwrap();
-    store.create(a, &name("below"), &ObjectSpec::Group).unwrap();
+    let a = store.create(root, &name("a"), &ObjectSpec::group()).unwrap();
+    store.create(a, &name("below"), &ObjectSpec::group()).unwrap();
     store.add_link(root, &name("again"), &LinkTarget::Hard(a)).unwrap();
     store.remove_link(root, &name("a")).unwrap();
     assert_eq!(link_names(&store, root), [name("again")].into());
@@ -168,6 +186,7 @@ pub fn attributes(lab: &impl Lab) {
     let make = |at: &str, value: &[u8]| Attribute {
         name: name(at),
         datatype: u16le(),
+        committed: None,
         dataspace: Dataspace::Simple(Shape::fixed(&[value.len() as u64 / 2])),
         value: value.into(),
         creation_order: None,
@@ -208,7 +227,7 @@ pub fn attributes(lab: &impl Lab) {
 pub fn committed_types(lab: &impl Lab) {
     let store = lab.create();
     let datatype = Datatype::float(8, ByteOrder::Big).unwrap();
-    let id = store.create(store.root(), &name("t"), &ObjectSpec::Datatype(datatype.clone())).unwrap();
+    let id = store.create(store.root(), &name("t"), &datatype.clone().into()).unwrap();
     assert_eq!(store.kind(id).unwrap(), ObjectKind::Datatype);
     assert_eq!(store.datatype(id).unwrap(), datatype);
     assert!(matches!(store.datatype(store.root()), Err(Error::WrongKind { .. })));
@@ -274,10 +293,7 @@ pub fn chunks(lab: &impl Lab) {
     assert!(matches!(data.write(&ChunkCoord::new(&[0, 0]), 0, &[0; 7]), Err(Error::Invalid(_))));
     assert!(data.write(&ChunkCoord::new(&[0, 2]), 0, &[0; 8]).is_err(), "outside the maximum");
     assert!(matches!(data.write_part(&ChunkCoord::new(&[0, 0]), 4, &[0; 5]), Err(Error::Invalid(_))));
-    assert!(matches!(
-        store.create(store.root(), &name("bad"), &ObjectSpec::Dataset(Box::new(growing(&[1, 1], &[1])))),
-        Err(Error::Invalid(_))
-    ));
+    assert!(matches!(store.create(store.root(), &name("bad"), &growing(&[1, 1], &[1]).into()), Err(Error::Invalid(_))));
     assert_eq!(link_names(&store, store.root()), [name("data")].into(), "what was refused is not there");
 }
 
@@ -355,26 +371,159 @@ pub fn heap(lab: &impl Lab) {
     assert_eq!(store.read_heap(&[0; 16]).unwrap(), []);
 }
 
-/// References lead back to their objects, and null to nothing.
+/// References to objects lead back to them, and null to nothing.
 pub fn references(lab: &impl Lab) {
     let store = lab.create();
-    let a = store.create(store.root(), &name("a"), &ObjectSpec::Group).unwrap();
-    let reference = store.reference(a).unwrap();
+    let a = store.create(store.root(), &name("a"), &ObjectSpec::group()).unwrap();
+    let form = Reference { kind: ReferenceKind::Object1, size: 8 };
+    let to = |object| Referent { file: None, object, part: ReferentPart::Whole };
+    let reference = store.reference(&form, &to(a)).unwrap();
+    assert_eq!(reference.len(), 8);
     assert_eq!(store.dereference(ReferenceKind::Object1, &reference).unwrap(), Some(a));
-    let null = vec![0; reference.len()];
-    assert_eq!(store.dereference(ReferenceKind::Object1, &null).unwrap(), None);
-    assert!(store.reference(ObjectId(u128::MAX)).is_err());
+    assert_eq!(store.referent(ReferenceKind::Object1, &reference).unwrap(), Some(to(a)));
+    assert_eq!(store.dereference(ReferenceKind::Object1, &[0; 8]).unwrap(), None);
+    assert!(store.reference(&form, &to(ObjectId(u128::MAX))).is_err());
+    let region = Referent { part: ReferentPart::Region(Selection::All), ..to(a) };
+    assert!(matches!(store.reference(&form, &region), Err(Error::Invalid(_))));
+}
+
+/// The blocks of a region of a dataset of 10 by 4 elements, and the name of an attribute.
+fn elements(part: &ReferentPart) -> (Vec<Vec<u64>>, Option<Name>) {
+    match part {
+        ReferentPart::Whole => (Vec::new(), None),
+        ReferentPart::Attribute(name) => (Vec::new(), Some(name.clone())),
+        ReferentPart::Region(selection) => {
+            let selected = selection.on(&[10, 4]).unwrap();
+            let grid = ChunkGrid::new(&[1, 1]).unwrap();
+            let cut = selected.cut(&grid);
+            (cut.chunks().map(|at| at.scaled().to_vec()).collect(), None)
+        }
+    }
+}
+
+/// References to regions and attributes, and those of HDF5 1.12, lead back to what they were made of.
+pub fn rich_references(lab: &impl Lab) {
+    let store = lab.create();
+    let data = make(&store, "data", growing(&[10, 4], &[2, 2])).id();
+    let slab = Selection::block(&[2, 1], &[3, 2]);
+    let points = Selection::Points(vec![[1, 1].as_slice().into(), [9, 0].as_slice().into()]);
+    let attribute = name("unit");
+    let cases = [
+        (ReferenceKind::Region1, 12, ReferentPart::Region(slab.clone())),
+        (ReferenceKind::Region1, 12, ReferentPart::Region(points)),
+        (ReferenceKind::Object2, 16, ReferentPart::Whole),
+        (ReferenceKind::Region2, 20, ReferentPart::Region(slab)),
+        (ReferenceKind::Attribute, 20, ReferentPart::Attribute(attribute)),
+    ];
+    for (kind, size, part) in cases {
+        let to = Referent { file: None, object: data, part };
+        let element = store.reference(&Reference { kind, size }, &to).unwrap();
+        assert_eq!(element.len(), size as usize);
+        let found = store.referent(kind, &element).unwrap().expect("the reference is not null");
+        assert_eq!((&found.file, found.object), (&to.file, to.object), "{kind:?}");
+        assert_eq!(elements(&found.part), elements(&to.part), "{kind:?}");
+        assert_eq!(store.referent(kind, &vec![0; size as usize]).unwrap(), None);
+    }
+}
+
+/// A link goes from one name to another, and what it leads to stays what it is.
+pub fn renaming(lab: &impl Lab) {
+    let store = lab.create();
+    let root = store.root();
+    let group = store.create(root, &name("group"), &ObjectSpec::group()).unwrap();
+    let data = make(&store, "data", growing(&[3], &[2]));
+    store.add_link(root, &name("soft"), &LinkTarget::Soft(name("/data"))).unwrap();
+    store.rename_link((root, &name("data")), (group, &name("moved"))).unwrap();
+    store.rename_link((root, &name("soft")), (root, &name("other"))).unwrap();
+    assert_eq!(link_names(&store, root), [name("group"), name("other")].into());
+    assert_eq!(store.link(group, &name("moved")).unwrap().unwrap().target, LinkTarget::Hard(data.id()));
+    assert_eq!(store.link(root, &name("other")).unwrap().unwrap().target, LinkTarget::Soft(name("/data")));
+    let nothing = store.rename_link((root, &name("data")), (root, &name("new")));
+    assert!(matches!(nothing, Err(Error::NotFound(_))));
+    let taken = store.rename_link((root, &name("other")), (root, &name("group")));
+    assert!(matches!(taken, Err(Error::Exists(_))));
+    let bad = store.rename_link((root, &name("other")), (root, &name("a/b")));
+    assert!(matches!(bad, Err(Error::Invalid(_))));
+    let elsewhere = store.rename_link((root, &name("other")), (data.id(), &name("new")));
+    assert!(matches!(elsewhere, Err(Error::WrongKind { .. })));
+    store.rename_link((root, &name("other")), (root, &name("other"))).unwrap();
+    assert_eq!(link_names(&store, root), [name("group"), name("other")].into(), "what was refused changed nothing");
+    store.remove_link(group, &name("moved")).unwrap();
+    assert_eq!(link_names(&store, group), BTreeSet::new());
+}
+
+/// Links and attributes know their order of creation where it is tracked, also after some are gone.
+pub fn creation_order(lab: &impl Lab) {
+    let store = lab.create();
+    for order in [CreationOrder::Untracked, CreationOrder::Tracked, CreationOrder::Indexed] {
+        let kept = EntryStorage { order, ..EntryStorage::default() };
+        let spec = ObjectSpec { attributes: kept, ..GroupSpec { links: kept }.into() };
+        let group = store.create(store.root(), &Name::from(format!("{order:?}")), &spec).unwrap();
+        assert_eq!(store.group(group).unwrap(), GroupSpec { links: kept });
+        assert_eq!(store.info(group).unwrap().attributes, kept);
+        for i in 0..20u16 {
+            let name = Name::from(format!("{:02}", 19 - i));
+            store.add_link(group, &name, &LinkTarget::Soft(name.clone())).unwrap();
+            store.set_attribute(group, &number(name, i)).unwrap();
+        }
+        store.set_attribute(group, &number(name("19"), 99)).unwrap();
+        store.remove_link(group, &name("18")).unwrap();
+        store.remove_attribute(group, &name("18")).unwrap();
+        store.add_link(group, &name("18"), &LinkTarget::Soft(name("x"))).unwrap();
+        store.set_attribute(group, &number(name("18"), 1)).unwrap();
+        let tracked = order != CreationOrder::Untracked;
+        for (at, position) in [("19", 0), ("17", 2), ("00", 19), ("18", 20)] {
+            let link = store.link(group, &name(at)).unwrap().unwrap();
+            assert_eq!(link.creation_order, tracked.then_some(position));
+            let attribute = store.attribute(group, &name(at)).unwrap().unwrap();
+            assert_eq!(attribute.creation_order, tracked.then_some(position as u16));
+        }
+    }
+}
+
+/// Datasets and attributes whose type is a committed one say so, and keep it alive.
+pub fn uses_of_committed_types(lab: &impl Lab) {
+    let store = lab.create();
+    let root = store.root();
+    let id = store.create(root, &name("t"), &u16le().into()).unwrap();
+    let data = make(&store, "data", DatasetSpec { committed: Some(id), ..growing(&[1], &[1]) });
+    assert_eq!(data.spec().unwrap().committed, Some(id));
+    store.set_attribute(root, &Attribute { committed: Some(id), ..number(name("a"), 7) }).unwrap();
+    assert_eq!(store.attribute(root, &name("a")).unwrap().unwrap().committed, Some(id));
+    assert_eq!(store.info(id).unwrap().links, 3);
+    store.remove_link(root, &name("t")).unwrap();
+    store.remove_attribute(root, &name("a")).unwrap();
+    assert_eq!(store.datatype(id).unwrap(), u16le());
+    assert_eq!(store.info(id).unwrap().links, 1);
+    store.add_link(root, &name("again"), &LinkTarget::Hard(id)).unwrap();
+    store.remove_link(root, &name("data")).unwrap();
+    assert_eq!(store.info(id).unwrap().links, 1);
+    let group = store.create(root, &name("group"), &ObjectSpec::group()).unwrap();
+    let wrong = DatasetSpec { committed: Some(group), ..growing(&[1], &[1]) };
+    assert!(store.create(root, &name("wrong"), &wrong.into()).is_err());
+}
+
+/// A comment is set, replaced and taken away.
+pub fn comments(lab: &impl Lab) {
+    let store = lab.create();
+    let comment = || store.info(store.root()).unwrap().comment;
+    assert_eq!(comment(), None);
+    for text in [Some("short"), Some("somewhat longer than it was before"), Some(""), None] {
+        store.set_comment(store.root(), text.map(Name::from).as_ref()).unwrap();
+        assert_eq!(comment().filter(|text| !text.is_empty()), text.filter(|text| !text.is_empty()).map(Name::from));
+    }
 }
 
 /// Everything is there after the file was closed and opened again; a closed session does nothing.
 pub fn persistence(lab: &impl Lab) {
     let store = lab.create();
-    let group = store.create(store.root(), &name("g"), &ObjectSpec::Group).unwrap();
-    store.create(group, &name("below"), &ObjectSpec::Group).unwrap();
+    let group = store.create(store.root(), &name("g"), &ObjectSpec::group()).unwrap();
+    store.create(group, &name("below"), &ObjectSpec::group()).unwrap();
     store.add_link(group, &name("soft"), &LinkTarget::Soft(name("/g"))).unwrap();
     let attribute = Attribute {
         name: name("a"),
         datatype: u16le(),
+        committed: None,
         dataspace: Dataspace::Scalar,
         value: vec![1, 2],
         creation_order: None,
@@ -385,7 +534,7 @@ pub fn persistence(lab: &impl Lab) {
     data.write(&ChunkCoord::new(&[1, 0]), 0, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
     store.close().unwrap();
     store.close().unwrap();
-    assert!(store.create(store.root(), &name("late"), &ObjectSpec::Group).is_err());
+    assert!(store.create(store.root(), &name("late"), &ObjectSpec::group()).is_err());
     assert!(data.write(&ChunkCoord::new(&[0, 0]), 0, &[0; 8]).is_err());
     drop(data);
 
@@ -439,7 +588,7 @@ pub fn live(lab: &impl Lab) {
     assert!(!seen.refresh().unwrap(), "nothing has changed");
     assert!(matches!(seen.write(&ChunkCoord::new(&[0]), 0, &[0; 4]), Err(Error::ReadOnly)));
     assert!(matches!(seen.set_extent(&[0]), Err(Error::ReadOnly)));
-    assert!(matches!(reader.create(reader.root(), &name("x"), &ObjectSpec::Group), Err(Error::ReadOnly)));
+    assert!(matches!(reader.create(reader.root(), &name("x"), &ObjectSpec::group()), Err(Error::ReadOnly)));
     writer.close().unwrap();
     assert!(!reader.is_live().unwrap());
 }

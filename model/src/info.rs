@@ -1,6 +1,6 @@
 //! What is known of an object beside its links, attributes and values.
 
-use crate::Name;
+use crate::{EntryStorage, Name};
 
 /// What is known of an object beside its links, attributes and values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -11,6 +11,8 @@ pub struct ObjectInfo {
     pub times: Option<ObjectTimes>,
     /// The comment on it.
     pub comment: Option<Name>,
+    /// How its attributes are kept.
+    pub attributes: EntryStorage,
     /// The version of its header, in stores that have some.
     pub header_version: Option<u8>,
 }

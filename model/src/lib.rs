@@ -37,8 +37,8 @@ pub use reference::{Referent, ReferentPart};
 pub use select::{Cut, Run, Selected, SelectionError};
 pub use selection::{Block, Hyperslab, Selection};
 pub use spec::{
-    AllocationTime, DatasetSpec, Fill, FillTime, FillValue, FilterSpec, Layout, ObjectKind, ObjectSpec, Pipeline,
-    VirtualSource,
+    AllocationTime, CreationOrder, DatasetSpec, EntryStorage, ExternalPiece, Fill, FillTime, FillValue, FilterSpec,
+    GroupSpec, Layout, ObjectBody, ObjectKind, ObjectSpec, Pipeline, VirtualSource,
 };
 pub use store::{Chunks, ObjectId, Objects};
 pub use unfilter::{NoFilters, Unfilter};

@@ -1,6 +1,6 @@
 //! Descriptions of objects: what a store needs to make one, and what it says of one that is there.
 
-use crate::{ChunkGrid, Dataspace, Datatype, Name, Selection};
+use crate::{ChunkGrid, Dataspace, Datatype, Name, ObjectId, Selection};
 
 /// What kind of object an identity stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -88,10 +88,21 @@ pub enum Layout {
     Contiguous,
     /// In chunks of these dimensions (`[rank]`, elements).
     Chunked(Vec<u64>),
-    /// In raw files beside the store.
-    External,
+    /// In raw files beside the store, one after the other.
+    External(Vec<ExternalPiece>),
     /// In other datasets, piece by piece; where pieces overlap, the later one counts.
     Virtual(Vec<VirtualSource>),
+}
+
+/// A piece of a raw file that holds elements of a dataset (format specification 4.0, IV.A.2.h).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct ExternalPiece {
+    /// The name of the file, as the dataset names it.
+    pub name: Name,
+    /// Where the piece begins in the file (bytes).
+    pub offset: u64,
+    /// Bytes of the piece; [`UNLIMITED`](crate::UNLIMITED) for all that follow, in the last piece only.
+    pub size: u64,
 }
 
 /// A piece of a virtual dataset (format specification 4.0, III.J "Virtual Dataset").
@@ -112,6 +123,8 @@ pub struct VirtualSource {
 pub struct DatasetSpec {
     /// The type of an element.
     pub datatype: Datatype,
+    /// The committed datatype of the same store that is the type, if it is one.
+    pub committed: Option<ObjectId>,
     /// The shape.
     pub dataspace: Dataspace,
     /// The layout.
@@ -151,13 +164,94 @@ impl DatasetSpec {
     }
 }
 
+/// Whether the order in which entries are created is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum CreationOrder {
+    /// No.
+    #[default]
+    Untracked,
+    /// Each entry knows its position.
+    Tracked,
+    /// Entries are also found by their position.
+    Indexed,
+}
+
+/// How the links of a group or the attributes of an object are kept.
+///
+/// Stores without compact and dense storage keep to the creation order alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct EntryStorage {
+    /// The order of creation.
+    pub order: CreationOrder,
+    /// Most entries in the object's own description: with more, all of them move to dense storage.
+    pub max_compact: u16,
+    /// Fewest entries in dense storage: with fewer, they move back.
+    pub min_dense: u16,
+}
+
+impl Default for EntryStorage {
+    /// No creation order, and libhdf5's numbers of entries.
+    fn default() -> Self {
+        EntryStorage { order: CreationOrder::Untracked, max_compact: 8, min_dense: 6 }
+    }
+}
+
+/// A group: what a store needs to make one, and what it says of one that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct GroupSpec {
+    /// How its links are kept.
+    pub links: EntryStorage,
+}
+
 /// An object to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ObjectSpec {
+pub struct ObjectSpec {
+    /// What it is.
+    pub body: ObjectBody,
+    /// How its attributes are kept.
+    pub attributes: EntryStorage,
+    /// Whether it is kept when it was touched.
+    pub times: bool,
+}
+
+/// What an object to be made is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ObjectBody {
     /// A group without links.
-    Group,
+    Group(GroupSpec),
     /// A dataset without elements.
     Dataset(Box<DatasetSpec>),
     /// A committed datatype.
     Datatype(Datatype),
+}
+
+impl From<ObjectBody> for ObjectSpec {
+    fn from(body: ObjectBody) -> Self {
+        ObjectSpec { body, attributes: EntryStorage::default(), times: false }
+    }
+}
+
+impl From<GroupSpec> for ObjectSpec {
+    fn from(group: GroupSpec) -> Self {
+        ObjectBody::Group(group).into()
+    }
+}
+
+impl From<DatasetSpec> for ObjectSpec {
+    fn from(dataset: DatasetSpec) -> Self {
+        ObjectBody::Dataset(Box::new(dataset)).into()
+    }
+}
+
+impl From<Datatype> for ObjectSpec {
+    fn from(datatype: Datatype) -> Self {
+        ObjectBody::Datatype(datatype).into()
+    }
+}
+
+impl ObjectSpec {
+    /// A group with nothing out of the ordinary.
+    pub fn group() -> Self {
+        GroupSpec::default().into()
+    }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Attribute, ChunkCoord, DatasetSpec, Error, Link, LinkTarget, Name, ObjectInfo, ObjectKind, ObjectSpec,
-    ReferenceKind, Referent, Result, StoredChunk,
+    Attribute, ChunkCoord, DatasetSpec, Error, GroupSpec, Link, LinkTarget, Name, ObjectInfo, ObjectKind, ObjectSpec,
+    Reference, ReferenceKind, Referent, Result, StoredChunk,
 };
 
 /// The identity of an object inside its store: an address, a key, or a UUID.
@@ -45,6 +45,17 @@ pub trait Objects: Send + Sync + fmt::Debug {
     /// [`crate::Error::WrongKind`] if `group` is not a group.
     fn link(&self, group: ObjectId, name: &Name) -> Result<Option<Link>>;
 
+    /// How a group keeps its links.
+    ///
+    /// # Errors
+    /// [`crate::Error::WrongKind`] if it is not a group.
+    fn group(&self, id: ObjectId) -> Result<GroupSpec> {
+        match self.kind(id)? {
+            ObjectKind::Group => Ok(GroupSpec::default()),
+            _ => Err(Error::WrongKind { expected: "group" }),
+        }
+    }
+
     /// Calls `each` with every link of a group, in no particular order, until it returns `false`.
     ///
     /// # Errors
@@ -62,6 +73,17 @@ pub trait Objects: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`crate::Error::NotFound`], [`crate::Error::ReadOnly`], [`crate::Error::WrongKind`].
     fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()>;
+
+    /// Gives a link another name, in the same group or another one, at once: it is never under both names, nor under
+    /// neither, and its object stays what it is.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotFound`], [`crate::Error::Exists`], [`crate::Error::ReadOnly`], [`crate::Error::WrongKind`],
+    /// [`crate::Error::Unsupported`].
+    fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
+        let _ = (from, to);
+        Err(Error::Unsupported("renaming links"))
+    }
 
     /// The attribute of an object with this name.
     ///
@@ -98,7 +120,16 @@ pub trait Objects: Send + Sync + fmt::Debug {
         self.kind(id).map(|_| ObjectInfo { links: 1, ..ObjectInfo::default() })
     }
 
-    /// Adds an attribute, or replaces the one of the same name.
+    /// Sets the comment on an object, or takes it away.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoObject`], [`crate::Error::ReadOnly`], [`crate::Error::Unsupported`].
+    fn set_comment(&self, id: ObjectId, comment: Option<&Name>) -> Result<()> {
+        let _ = (id, comment);
+        Err(Error::Unsupported("setting comments"))
+    }
+
+    /// Adds an attribute, or replaces the one of the same name, which keeps its position in the order of creation.
     ///
     /// # Errors
     /// [`crate::Error::ReadOnly`], [`crate::Error::Invalid`] if the value does not fit type and shape.
@@ -165,12 +196,13 @@ pub trait Objects: Send + Sync + fmt::Debug {
         Ok(referent.map(|referent| referent.object).filter(|id| self.kind(*id).is_ok()))
     }
 
-    /// The stored form of a reference to an object, of the kind [`ReferenceKind::Object1`].
+    /// The stored form of a reference: an element of the type `form`, which [`Objects::referent`] takes.
     ///
     /// # Errors
-    /// [`crate::Error::NoObject`], [`crate::Error::Unsupported`].
-    fn reference(&self, id: ObjectId) -> Result<Vec<u8>> {
-        let _ = id;
+    /// [`crate::Error::NoObject`] if the object is not there; [`crate::Error::Invalid`] if such elements do not refer
+    /// to such things, or do not have that size; [`crate::Error::ReadOnly`], [`crate::Error::Unsupported`].
+    fn reference(&self, form: &Reference, to: &Referent) -> Result<Vec<u8>> {
+        let _ = (form, to);
         Err(Error::Unsupported("making references"))
     }
 

@@ -164,6 +164,6 @@ impl Session {
             value.truncate(bytes);
         }
         let creation_order = tracked.then_some(creation_order);
-        Ok(Attribute { name: message.name, datatype, dataspace, value, creation_order })
+        Ok(Attribute { name: message.name, datatype, committed: None, dataspace, value, creation_order })
     }
 }

@@ -102,7 +102,7 @@ fn new_storage(spec: &DatasetSpec) -> Result<Storage> {
             Ok(Storage::Contiguous { addr: Addr::UNDEFINED, size, dims: Vec::new() })
         }
         Layout::Chunked(dims) => new_chunked(spec, dims),
-        Layout::External => Err(Error::Model(ModelError::Unsupported("making a dataset in external files"))),
+        Layout::External(_) => Err(Error::Model(ModelError::Unsupported("making a dataset in external files"))),
         Layout::Virtual(_) => Err(Error::Model(ModelError::Unsupported("making a virtual dataset"))),
     }
 }
@@ -150,15 +150,16 @@ fn describe(session: &Session, header: &Header) -> Result<(DatasetSpec, LayoutMe
     };
     let filters = session.message::<FilterPipelineMessage>(header)?.map(|message| message.filters).unwrap_or_default();
     let message = header.require::<LayoutMessage>("a dataset has a layout")?;
-    let external = header.has(MessageType::EXTERNAL_FILES);
     let (layout, unfiltered_edges) = match &message.storage {
         Storage::Compact { .. } => (Layout::Compact, false),
-        Storage::Contiguous { .. } if external => (Layout::External, false),
+        Storage::Contiguous { .. } if header.has(MessageType::EXTERNAL_FILES) => {
+            (Layout::External(external::files(header)?), false)
+        }
         Storage::Contiguous { .. } => (Layout::Contiguous, false),
         Storage::Chunked(chunks) => (Layout::Chunked(chunks.dims.clone()), chunks.unfiltered_edges),
         Storage::Virtual { heap, index } => (Layout::Virtual(sources(session, header, *heap, *index)?), false),
     };
-    Ok((DatasetSpec { datatype, dataspace, layout, filters, fill, unfiltered_edges }, message))
+    Ok((DatasetSpec { datatype, committed: None, dataspace, layout, filters, fill, unfiltered_edges }, message))
 }
 
 /// The pieces of a virtual dataset.

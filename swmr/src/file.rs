@@ -10,8 +10,8 @@ use h5live_format::messages::{
 };
 use h5live_format::{Addr, GlobalHeapId, MessageFlags, ObjectHeaderPrefix, RawMessage, VarLenElement, decode, encode};
 use h5live_model::{
-    Attribute, CharacterSet, Chunks, Datatype, Error as ModelError, Link, LinkTarget, Name, ObjectId, ObjectInfo,
-    ObjectKind, ObjectSpec, Objects, ReferenceKind, Referent, ReferentPart, Result as ModelResult,
+    Attribute, CharacterSet, Chunks, Datatype, Error as ModelError, Link, LinkTarget, Name, ObjectBody, ObjectId,
+    ObjectInfo, ObjectKind, ObjectSpec, Objects, Reference, ReferenceKind, Referent, Result as ModelResult,
 };
 
 use crate::attributes::Attributes;
@@ -119,10 +119,10 @@ impl Objects for NativeFile {
             return Err(ModelError::Exists(name.clone()));
         }
         let operation = self.0.cache.operation();
-        let header = match spec {
-            ObjectSpec::Group => new_group(&self.0)?,
-            ObjectSpec::Dataset(spec) => create_dataset(&self.0, spec)?,
-            ObjectSpec::Datatype(datatype) => {
+        let header = match &spec.body {
+            ObjectBody::Group(_) => new_group(&self.0)?,
+            ObjectBody::Dataset(spec) => create_dataset(&self.0, spec)?,
+            ObjectBody::Datatype(datatype) => {
                 let message = DatatypeMessage::new(self.0.profile, datatype.clone());
                 let message = RawMessage::new(&message, MessageFlags::CONSTANT, self.0.cache.widths());
                 let messages = vec![message.map_err(Error::from)?];
@@ -321,13 +321,13 @@ impl Objects for NativeFile {
         Ok(encode(&VarLenElement { length: count, place }, widths).map_err(Error::from)?)
     }
 
-    fn reference(&self, id: ObjectId) -> ModelResult<Vec<u8>> {
+    fn reference(&self, form: &Reference, to: &Referent) -> ModelResult<Vec<u8>> {
         self.0.check_writable()?;
-        self.kind(id)?;
+        if to.file.is_none() {
+            self.kind(to.object)?;
+        }
         let _operation = self.0.cache.operation();
-        let size = self.0.cache.widths().offset.bytes() as u32;
-        let referent = Referent { file: None, object: id, part: ReferentPart::Whole };
-        Ok(self.0.refer(ReferenceKind::Object1, size, Some(&referent))?)
+        Ok(self.0.refer(form.kind, form.size, Some(to))?)
     }
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> ModelResult<Option<Referent>> {

@@ -250,7 +250,7 @@ impl Header {
             (None, change) => change.map(|change| ObjectTimes { change, ..ObjectTimes::default() }),
         };
         let comment = self.get::<Comment>()?.map(|comment| comment.text);
-        Ok(ObjectInfo { links, times, comment, header_version: Some(self.prefix.version) })
+        Ok(ObjectInfo { links, times, comment, header_version: Some(self.prefix.version), ..ObjectInfo::default() })
     }
 
     /// The error of an object that breaks `rule`.

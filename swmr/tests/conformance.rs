@@ -65,6 +65,7 @@ parts!(
     extents,
     heap,
     references,
+    rich_references,
     persistence,
     live
 );

@@ -24,7 +24,7 @@ pub fn storage_text(spec: &DatasetSpec) -> String {
         Layout::Compact => "compact".to_owned(),
         Layout::Contiguous => "contiguous".to_owned(),
         Layout::Chunked(dims) => format!("chunked[{}]", join(dims)),
-        Layout::External => "external".to_owned(),
+        Layout::External(_) => "external".to_owned(),
         Layout::Virtual(_) => "virtual".to_owned(),
     };
     if spec.filters.is_empty() {

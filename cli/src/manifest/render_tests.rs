@@ -1,7 +1,8 @@
 use super::*;
 use crate::model::memory::MemoryStore;
 use crate::model::{
-    Attribute, ByteOrder, Fill, Layout, LinkTarget, Name, ObjectKind, ObjectSpec, Reference, Shape, Sign, VarLen,
+    Attribute, ByteOrder, Fill, Layout, LinkTarget, Name, ObjectKind, ObjectSpec, Reference, Referent, ReferentPart,
+    Shape, Sign, VarLen,
 };
 
 fn u16be() -> Datatype {
@@ -13,7 +14,7 @@ fn dataset(datatype: Datatype, dims: &[u64]) -> DatasetSpec {
 }
 
 fn create(store: &MemoryStore, parent: ObjectId, name: &str, spec: DatasetSpec, bytes: &[u8]) -> ObjectId {
-    let id = store.create(parent, &name.into(), &ObjectSpec::Dataset(Box::new(spec))).unwrap();
+    let id = store.create(parent, &name.into(), &spec.into()).unwrap();
     let chunks = store.dataset(id).unwrap();
     let origin = crate::model::ChunkCoord::origin(chunks.spec().unwrap().dataspace.rank());
     chunks.write(&origin, 0, bytes).unwrap();
@@ -47,7 +48,7 @@ fn an_empty_file_is_its_root() {
 #[test]
 fn lines_come_depth_first_and_sorted_bytewise() {
     let store = MemoryStore::new();
-    let group = |parent, name: &str| store.create(parent, &name.into(), &ObjectSpec::Group).unwrap();
+    let group = |parent, name: &str| store.create(parent, &name.into(), &ObjectSpec::group()).unwrap();
     let b = group(store.root(), "b");
     group(b, "z");
     group(store.root(), "a\n");
@@ -58,7 +59,7 @@ fn lines_come_depth_first_and_sorted_bytewise() {
     store.add_link(b, &"e".into(), &external).unwrap();
     store.add_link(b, &"u".into(), &LinkTarget::UserDefined { class: 187, data: vec![] }).unwrap();
     let invalid = Name::from(&b"\xFF"[..]);
-    store.create(store.root(), &invalid, &ObjectSpec::Datatype(u16be())).unwrap();
+    store.create(store.root(), &invalid, &u16be().into()).unwrap();
     let lines = manifest(&store);
     let short: Vec<_> = lines.iter().map(|line| line.strip_suffix("\t-\t-\t-").unwrap()).collect();
     assert_eq!(
@@ -91,11 +92,12 @@ fn datasets_show_type_space_storage_and_hash() {
 #[test]
 fn attributes_follow_their_object_before_its_links() {
     let store = MemoryStore::new();
-    let group = store.create(store.root(), &"g".into(), &ObjectSpec::Group).unwrap();
+    let group = store.create(store.root(), &"g".into(), &ObjectSpec::group()).unwrap();
     for (object, name) in [(store.root(), "b"), (store.root(), "a"), (group, "c")] {
         let value = Attribute {
             name: name.into(),
             datatype: u16be(),
+            committed: None,
             dataspace: Dataspace::Scalar,
             value: vec![1, 2],
             creation_order: None,
@@ -111,9 +113,11 @@ fn attributes_follow_their_object_before_its_links() {
 #[test]
 fn references_show_the_path_under_which_their_object_was_listed() {
     let store = MemoryStore::new();
-    let target = store.create(store.root(), &"target".into(), &ObjectSpec::Group).unwrap();
-    let stored = store.reference(target).unwrap();
-    let datatype = Datatype::Reference(Reference { kind: ReferenceKind::Object1, size: stored.len() as u32 });
+    let target = store.create(store.root(), &"target".into(), &ObjectSpec::group()).unwrap();
+    let form = Reference { kind: ReferenceKind::Object1, size: 8 };
+    let to = Referent { file: None, object: target, part: ReferentPart::Whole };
+    let stored = store.reference(&form, &to).unwrap();
+    let datatype = Datatype::Reference(form);
     create(&store, store.root(), "r", dataset(datatype, &[1]), &stored);
     let line = &manifest(&store)[1];
     assert!(line.ends_with(&sha(b"\x07\0\0\0\0\0\0\0/target")), "{line}");

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use h5live_cache::{FileStorage, Storage};
 use h5live_format::messages::ExternalFiles;
 use h5live_format::{LocalHeap, LocalHeapData};
+use h5live_model::{ExternalPiece, Name};
 
 use crate::header::Header;
 use crate::{Error, Result};
@@ -16,44 +17,37 @@ use crate::{Error, Result};
 /// The variable of libhdf5 that says where raw files are; `${ORIGIN}` in it is the folder of the HDF5 file.
 const PREFIX: &str = "HDF5_EXTFILE_PREFIX";
 
-/// A piece of a raw file.
-#[derive(Debug, Clone)]
-struct Piece {
-    name: PathBuf,
-    /// Where the piece begins in the file (bytes).
-    offset: u64,
-    /// Bytes of the piece.
-    size: u64,
-}
-
 /// The raw files of one dataset, in the order of its elements.
 #[derive(Debug)]
 pub(super) struct External {
     /// The folder of the HDF5 file.
     folder: PathBuf,
-    pieces: Vec<Piece>,
+    pieces: Vec<ExternalPiece>,
+}
+
+/// The files that the header of a dataset names.
+///
+/// # Errors
+/// If the message or the heap of names cannot be read.
+pub(super) fn files(header: &Header) -> Result<Vec<ExternalPiece>> {
+    let message: ExternalFiles = header.require("a dataset in raw files says which")?;
+    let metadata = header.metadata();
+    let prefix_len = LocalHeap::prefix_size(header.widths()) as u64;
+    let prefix = metadata.load(message.heap, prefix_len, LocalHeap::default)?.read().clone();
+    let names = metadata.load(prefix.data, prefix.size, LocalHeapData::default)?;
+    let names = names.read();
+    let piece = |file: &h5live_format::messages::ExternalFile| {
+        let name = names.text(file.name_offset);
+        let name = name.map_err(|source| h5live_cache::Error::Decode { at: message.heap, source })?;
+        Ok(ExternalPiece { name: Name::from(name), offset: file.offset, size: file.size })
+    };
+    message.files.iter().map(piece).collect()
 }
 
 impl External {
-    /// The files that the header of a dataset names.
-    ///
-    /// # Errors
-    /// If the message or the heap of names cannot be read.
-    pub fn of(header: &Header, path: &Path) -> Result<Self> {
-        let message: ExternalFiles = header.require("a dataset in raw files says which")?;
-        let metadata = header.metadata();
-        let prefix_len = LocalHeap::prefix_size(header.widths()) as u64;
-        let prefix = metadata.load(message.heap, prefix_len, LocalHeap::default)?.read().clone();
-        let names = metadata.load(prefix.data, prefix.size, LocalHeapData::default)?;
-        let names = names.read();
-        let piece = |file: &h5live_format::messages::ExternalFile| {
-            let name = names.text(file.name_offset);
-            let name = name.map_err(|source| h5live_cache::Error::Decode { at: message.heap, source })?;
-            let name = PathBuf::from(OsString::from_vec(name.to_vec()));
-            Ok(Piece { name, offset: file.offset, size: file.size })
-        };
-        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        Ok(External { folder, pieces: message.files.iter().map(piece).collect::<Result<_>>()? })
+    /// The pieces of a dataset of the file at `path`.
+    pub fn new(pieces: Vec<ExternalPiece>, path: &Path) -> Self {
+        External { folder: path.parent().unwrap_or(Path::new("")).to_owned(), pieces }
     }
 
     /// Where a file may be: in the folder that the variable names; as it is called; beside the HDF5 file.
@@ -93,15 +87,20 @@ impl External {
             };
             let len = usize::try_from(left).unwrap_or(usize::MAX).min(into.len());
             let (part, rest) = into.split_at_mut(len);
-            let failed = |source| Error::External { file: piece.name.clone(), source };
+            let name = path(&piece.name);
+            let failed = |source| Error::External { file: name.clone(), source };
             let start = piece.offset.checked_add(at).ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
-            let found = self.open(&piece.name)?.read_at(part, start).map_err(failed)?;
+            let found = self.open(&name)?.read_at(part, start).map_err(failed)?;
             part.iter_mut().skip(found).for_each(|byte| *byte = 0);
             (at, into) = (0, rest);
         }
         match self.pieces.last().filter(|_| !into.is_empty()) {
-            Some(last) => Err(Error::External { file: last.name.clone(), source: io::ErrorKind::UnexpectedEof.into() }),
+            Some(last) => Err(Error::External { file: path(&last.name), source: io::ErrorKind::UnexpectedEof.into() }),
             None => Ok(()),
         }
     }
+}
+
+fn path(name: &Name) -> PathBuf {
+    PathBuf::from(OsString::from_vec(name.as_bytes().to_vec()))
 }

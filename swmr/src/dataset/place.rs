@@ -120,7 +120,7 @@ impl Place {
         let chunks = match &layout.storage {
             Storage::Compact { .. } => return Ok(Place::Compact),
             Storage::Contiguous { .. } if header.has(MessageType::EXTERNAL_FILES) => {
-                return Ok(Place::External(External::of(header, &session.path)?));
+                return Ok(Place::External(External::new(super::external::files(header)?, &session.path)));
             }
             Storage::Contiguous { addr, .. } => {
                 return Ok(Place::Single(root(*addr, FilteredChunk::default()), ElementFormat::Unfiltered));

@@ -1,0 +1,297 @@
+//! The reference store: maps and vectors, with which every other store is compared.
+//!
+//! A [`MemoryStore`] is one session on a file that lives as long as a session does. One session writes;
+//! [`MemoryStore::reader`] opens further ones, which see extents as of the writer's last flush and their own last
+//! refresh, just as another process sees a live file.
+
+mod chunks;
+mod state;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use self::chunks::MemoryChunks;
+use self::state::{Body, ROOT, State};
+use crate::{
+    Attribute, Chunks, Datatype, Error, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind,
+    ObjectSpec, Objects, Reference, ReferenceKind, Referent, Result,
+};
+
+/// A session on a file in memory.
+#[derive(Debug, Clone)]
+pub struct MemoryStore {
+    session: Arc<Session>,
+}
+
+#[derive(Debug)]
+struct Session {
+    file: Arc<MemoryFile>,
+    writable: bool,
+    closed: AtomicBool,
+    datasets: Mutex<BTreeMap<ObjectId, Arc<MemoryChunks>>>,
+}
+
+#[derive(Debug, Default)]
+struct MemoryFile {
+    state: Mutex<State>,
+    flushed: Condvar,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        MemoryStore::new()
+    }
+}
+
+impl MemoryStore {
+    /// A new, empty file, open for writing.
+    pub fn new() -> Self {
+        MemoryStore::open(Arc::default(), true)
+    }
+
+    /// A further session on the same file, for reading.
+    pub fn reader(&self) -> Self {
+        MemoryStore::open(self.session.file.clone(), false)
+    }
+
+    /// A new writing session on the same file, after this one was closed.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] while another session writes.
+    pub fn reopen(&self) -> Result<Self> {
+        let mut state = self.session.file.state.lock();
+        if state.writer {
+            return Err(Error::Unsupported("a second writer"));
+        }
+        state.writer = true;
+        drop(state);
+        Ok(MemoryStore::open(self.session.file.clone(), true))
+    }
+
+    fn open(file: Arc<MemoryFile>, writable: bool) -> Self {
+        let session = Session { file, writable, closed: AtomicBool::new(false), datasets: Mutex::default() };
+        MemoryStore { session: Arc::new(session) }
+    }
+
+    fn read(&self) -> Result<MutexGuard<'_, State>> {
+        match self.session.closed.load(Ordering::Acquire) {
+            true => Err(Error::Closed),
+            false => Ok(self.session.file.state.lock()),
+        }
+    }
+
+    fn write(&self) -> Result<MutexGuard<'_, State>> {
+        let state = self.read()?;
+        if self.session.writable { Ok(state) } else { Err(Error::ReadOnly) }
+    }
+}
+
+impl Objects for MemoryStore {
+    fn root(&self) -> ObjectId {
+        ROOT
+    }
+
+    fn kind(&self, id: ObjectId) -> Result<ObjectKind> {
+        Ok(match self.read()?.object(id)?.body {
+            Body::Group(_) => ObjectKind::Group,
+            Body::Dataset(_) => ObjectKind::Dataset,
+            Body::Datatype(_) => ObjectKind::Datatype,
+        })
+    }
+
+    fn create(&self, parent: ObjectId, name: &Name, spec: &ObjectSpec) -> Result<ObjectId> {
+        self.write()?.create(parent, name, spec)
+    }
+
+    fn group(&self, id: ObjectId) -> Result<GroupSpec> {
+        Ok(self.read()?.links(id)?.spec)
+    }
+
+    fn info(&self, id: ObjectId) -> Result<ObjectInfo> {
+        let state = self.read()?;
+        let object = state.object(id)?;
+        let (comment, attributes) = (object.comment.clone(), object.attribute_storage);
+        Ok(ObjectInfo { links: object.hard_links, comment, attributes, ..ObjectInfo::default() })
+    }
+
+    fn set_comment(&self, id: ObjectId, comment: Option<&Name>) -> Result<()> {
+        self.write()?.object_mut(id)?.comment = comment.cloned();
+        Ok(())
+    }
+
+    fn link(&self, group: ObjectId, name: &Name) -> Result<Option<Link>> {
+        Ok(self.read()?.links(group)?.by_name.get(name).cloned())
+    }
+
+    fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> Result<()> {
+        let links: Vec<_> = self.read()?.links(group)?.by_name.values().cloned().collect();
+        links.into_iter().all(each);
+        Ok(())
+    }
+
+    fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
+        let mut state = self.write()?;
+        let object = match target {
+            LinkTarget::Hard(id) => Some(*id),
+            _ => None,
+        };
+        object.map(|id| state.object(id).map(drop)).transpose()?;
+        state.insert_link(group, name, target.clone())?;
+        state.hold(object)
+    }
+
+    fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()> {
+        let mut state = self.write()?;
+        let link = state.links_mut(group)?.by_name.remove(name).ok_or_else(|| Error::NotFound(name.clone()))?;
+        if let LinkTarget::Hard(id) = link.target {
+            state.release(vec![id]);
+        }
+        Ok(())
+    }
+
+    fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
+        self.write()?.rename_link(from, to)
+    }
+
+    fn attribute(&self, id: ObjectId, name: &Name) -> Result<Option<Attribute>> {
+        Ok(self.read()?.object(id)?.attributes.get(name).cloned())
+    }
+
+    fn attribute_names(&self, id: ObjectId) -> Result<Vec<Name>> {
+        Ok(self.read()?.object(id)?.attributes.keys().cloned().collect())
+    }
+
+    fn set_attribute(&self, id: ObjectId, attribute: &Attribute) -> Result<()> {
+        self.write()?.set_attribute(id, attribute)
+    }
+
+    fn remove_attribute(&self, id: ObjectId, name: &Name) -> Result<()> {
+        self.write()?.remove_attribute(id, name)
+    }
+
+    fn dataset(&self, id: ObjectId) -> Result<Arc<dyn Chunks>> {
+        let (seen, generation) = {
+            let state = self.read()?;
+            (state.stored(id)?.published.clone(), state.generation)
+        };
+        let mut datasets = self.session.datasets.lock();
+        let chunks =
+            datasets.entry(id).or_insert_with(|| Arc::new(MemoryChunks::new(&self.session, id, seen, generation)));
+        Ok(chunks.clone())
+    }
+
+    fn datatype(&self, id: ObjectId) -> Result<Datatype> {
+        match &self.read()?.object(id)?.body {
+            Body::Datatype(datatype) => Ok(datatype.clone()),
+            _ => Err(Error::WrongKind { expected: "committed datatype" }),
+        }
+    }
+
+    fn refresh(&self, id: ObjectId) -> Result<()> {
+        self.read()?.object(id).map(drop)
+    }
+
+    fn read_heap(&self, element: &[u8]) -> Result<Vec<u8>> {
+        let state = self.read()?;
+        let place: [u8; 8] = element
+            .get(4..12)
+            .and_then(|bytes| bytes.try_into().ok())
+            .ok_or_else(|| Error::Invalid("a variable-length element has 16 bytes".into()))?;
+        match u64::from_le_bytes(place) {
+            0 => Ok(Vec::new()),
+            place => {
+                let bytes = usize::try_from(place - 1).ok().and_then(|place| state.heap.get(place));
+                bytes.cloned().ok_or_else(|| Error::Invalid("the heap has nothing in this place".into()))
+            }
+        }
+    }
+
+    fn write_heap(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>> {
+        let mut state = self.write()?;
+        state.heap.push(bytes.into());
+        let mut element = count.to_le_bytes().to_vec();
+        element.extend((state.heap.len() as u64).to_le_bytes());
+        element.extend([0; 4]);
+        Ok(element)
+    }
+
+    fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
+        self.read()?.referent(kind, element)
+    }
+
+    fn reference(&self, form: &Reference, to: &Referent) -> Result<Vec<u8>> {
+        self.write()?.reference(form, to)
+    }
+
+    fn flush(&self) -> Result<()> {
+        let mut state = self.read()?;
+        if self.session.writable {
+            for object in state.objects.values_mut() {
+                if let Body::Dataset(stored) = &mut object.body {
+                    stored.publish();
+                }
+            }
+            state.generation += 1;
+            self.session.file.flushed.notify_all();
+        }
+        Ok(())
+    }
+
+    fn close(&self) -> Result<()> {
+        if self.session.closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.flush()?;
+        if self.session.writable {
+            self.session.file.state.lock().writer = false;
+        }
+        self.session.closed.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn start_swmr(&self) -> Result<()> {
+        drop(self.write()?);
+        self.flush()
+    }
+
+    fn is_live(&self) -> Result<bool> {
+        Ok(self.read()?.writer && !self.session.writable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance;
+
+    struct Memory;
+
+    impl conformance::Lab for Memory {
+        type Store = MemoryStore;
+
+        fn create(&self) -> MemoryStore {
+            MemoryStore::new()
+        }
+
+        fn reopen(&self, closed: MemoryStore) -> MemoryStore {
+            closed.reopen().unwrap()
+        }
+
+        fn reader(&self, writer: &MemoryStore) -> Option<MemoryStore> {
+            Some(writer.reader())
+        }
+    }
+
+    #[test]
+    fn conforms() {
+        conformance::all(&Memory);
+    }
+
+    #[test]
+    fn refuses_a_second_writer() {
+        assert!(matches!(MemoryStore::new().reopen(), Err(Error::Unsupported(_))));
+    }
+}

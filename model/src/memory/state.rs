@@ -1,0 +1,347 @@
+//! What a file in memory holds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::{
+    Attribute, ChunkCoord, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, Error, FillValue, GroupSpec,
+    Layout, Link, LinkTarget, Name, ObjectBody, ObjectId, ObjectSpec, Reference, ReferenceKind, Referent, ReferentPart,
+    Result,
+};
+
+pub(super) type Dims = SmallVec<[u64; 4]>;
+
+pub(super) const ROOT: ObjectId = ObjectId(1);
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) objects: BTreeMap<ObjectId, Object>,
+    pub(super) heap: Vec<Vec<u8>>,
+    /// What references lead to that are no plain addresses: an element holds the number of one, from 1 on.
+    referents: Vec<Referent>,
+    next: u128,
+    /// Number of flushes so far: what a waiting reader looks at.
+    pub(super) generation: u64,
+    pub(super) writer: bool,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let root = Object::new(&ObjectSpec::group(), Body::Group(Links::default()));
+        let objects = [(ROOT, root)].into();
+        State { objects, heap: Vec::new(), referents: Vec::new(), next: 2, generation: 0, writer: true }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Object {
+    pub(super) attributes: BTreeMap<Name, Attribute>,
+    pub(super) attribute_storage: EntryStorage,
+    next_attribute: u16,
+    pub(super) comment: Option<Name>,
+    /// Hard links, and uses of a committed datatype.
+    pub(super) hard_links: u32,
+    pub(super) body: Body,
+}
+
+#[derive(Debug)]
+pub(super) enum Body {
+    Group(Links),
+    Dataset(Box<Stored>),
+    Datatype(Datatype),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    pub(super) spec: GroupSpec,
+    pub(super) by_name: BTreeMap<Name, Link>,
+    next: i64,
+}
+
+#[derive(Debug)]
+pub(super) struct Stored {
+    /// With the extent as the writer knows it.
+    pub(super) spec: Arc<DatasetSpec>,
+    /// The extent as of the last flush.
+    pub(super) published: Dims,
+    pub(super) chunks: BTreeMap<ChunkCoord, (u32, Vec<u8>)>,
+}
+
+impl Object {
+    fn new(spec: &ObjectSpec, body: Body) -> Self {
+        Object {
+            attributes: BTreeMap::new(),
+            attribute_storage: spec.attributes,
+            next_attribute: 0,
+            comment: None,
+            hard_links: 1,
+            body,
+        }
+    }
+
+    /// Other objects that live as long as this one does.
+    fn holds(self) -> Vec<ObjectId> {
+        let mut held: Vec<_> = self.attributes.into_values().filter_map(|attribute| attribute.committed).collect();
+        match self.body {
+            Body::Group(links) => held.extend(links.by_name.into_values().filter_map(|link| match link.target {
+                LinkTarget::Hard(id) => Some(id),
+                _ => None,
+            })),
+            Body::Dataset(stored) => held.extend(stored.spec.committed),
+            Body::Datatype(_) => {}
+        }
+        held
+    }
+}
+
+impl State {
+    pub(super) fn object(&self, id: ObjectId) -> Result<&Object> {
+        self.objects.get(&id).ok_or(Error::NoObject(id))
+    }
+
+    pub(super) fn object_mut(&mut self, id: ObjectId) -> Result<&mut Object> {
+        self.objects.get_mut(&id).ok_or(Error::NoObject(id))
+    }
+
+    pub(super) fn links(&self, id: ObjectId) -> Result<&Links> {
+        match &self.object(id)?.body {
+            Body::Group(links) => Ok(links),
+            _ => Err(Error::WrongKind { expected: "group" }),
+        }
+    }
+
+    pub(super) fn links_mut(&mut self, id: ObjectId) -> Result<&mut Links> {
+        match &mut self.object_mut(id)?.body {
+            Body::Group(links) => Ok(links),
+            _ => Err(Error::WrongKind { expected: "group" }),
+        }
+    }
+
+    pub(super) fn stored(&self, id: ObjectId) -> Result<&Stored> {
+        match &self.object(id)?.body {
+            Body::Dataset(stored) => Ok(stored),
+            _ => Err(Error::WrongKind { expected: "dataset" }),
+        }
+    }
+
+    pub(super) fn stored_mut(&mut self, id: ObjectId) -> Result<&mut Stored> {
+        match &mut self.object_mut(id)?.body {
+            Body::Dataset(stored) => Ok(stored),
+            _ => Err(Error::WrongKind { expected: "dataset" }),
+        }
+    }
+
+    pub(super) fn create(&mut self, parent: ObjectId, name: &Name, spec: &ObjectSpec) -> Result<ObjectId> {
+        let body = match &spec.body {
+            ObjectBody::Group(group) => Body::Group(Links { spec: *group, ..Links::default() }),
+            ObjectBody::Datatype(datatype) => Body::Datatype(datatype.clone()),
+            ObjectBody::Dataset(spec) => {
+                check_dataset(spec)?;
+                self.check_committed(spec.committed, &spec.datatype)?;
+                let published = spec.dataspace.dims().into();
+                Body::Dataset(Box::new(Stored { spec: (**spec).clone().into(), published, chunks: BTreeMap::new() }))
+            }
+        };
+        let id = ObjectId(self.next);
+        self.insert_link(parent, name, LinkTarget::Hard(id))?;
+        self.next += 1;
+        if let ObjectBody::Dataset(spec) = &spec.body {
+            self.hold(spec.committed)?;
+        }
+        self.objects.insert(id, Object::new(spec, body));
+        Ok(id)
+    }
+
+    pub(super) fn insert_link(&mut self, group: ObjectId, name: &Name, target: LinkTarget) -> Result<()> {
+        check_link_name(name)?;
+        let links = self.links_mut(group)?;
+        if links.by_name.contains_key(name) {
+            return Err(Error::Exists(name.clone()));
+        }
+        let tracked = links.spec.links.order != CreationOrder::Untracked;
+        let creation_order = tracked.then_some(links.next);
+        links.next += 1;
+        links.by_name.insert(name.clone(), Link { name: name.clone(), target, creation_order });
+        Ok(())
+    }
+
+    pub(super) fn rename_link(&mut self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
+        let link = self.links(from.0)?.by_name.get(from.1).ok_or_else(|| Error::NotFound(from.1.clone()))?;
+        if from != to {
+            let target = link.target.clone();
+            self.insert_link(to.0, to.1, target)?;
+            self.links_mut(from.0)?.by_name.remove(from.1);
+        }
+        Ok(())
+    }
+
+    /// Sets an attribute, and returns what it held until now.
+    pub(super) fn set_attribute(&mut self, id: ObjectId, attribute: &Attribute) -> Result<()> {
+        let size = u64::from(attribute.datatype.size());
+        let bytes = attribute.dataspace.elements().and_then(|n| n.checked_mul(size));
+        if bytes != Some(attribute.value.len() as u64) {
+            return Err(Error::Invalid(format!("the value of attribute {:?} is not of its size", attribute.name)));
+        }
+        self.check_committed(attribute.committed, &attribute.datatype)?;
+        let object = self.object_mut(id)?;
+        let creation_order = match object.attributes.get(&attribute.name) {
+            Some(old) => old.creation_order,
+            None => {
+                let order = object.next_attribute;
+                object.next_attribute = order.wrapping_add(1);
+                (object.attribute_storage.order != CreationOrder::Untracked).then_some(order)
+            }
+        };
+        let new = Attribute { creation_order, ..attribute.clone() };
+        let old = object.attributes.insert(attribute.name.clone(), new);
+        self.hold(attribute.committed)?;
+        self.release(old.and_then(|old| old.committed).into_iter().collect());
+        Ok(())
+    }
+
+    pub(super) fn remove_attribute(&mut self, id: ObjectId, name: &Name) -> Result<()> {
+        let removed = self.object_mut(id)?.attributes.remove(name).ok_or_else(|| Error::NotFound(name.clone()))?;
+        self.release(removed.committed.into_iter().collect());
+        Ok(())
+    }
+
+    fn check_committed(&self, committed: Option<ObjectId>, datatype: &Datatype) -> Result<()> {
+        let Some(id) = committed else { return Ok(()) };
+        match &self.object(id)?.body {
+            Body::Datatype(held) if held == datatype => Ok(()),
+            Body::Datatype(_) => Err(Error::Invalid("the committed datatype is another type".into())),
+            _ => Err(Error::WrongKind { expected: "committed datatype" }),
+        }
+    }
+
+    /// Adds a hard link to an object.
+    pub(super) fn hold(&mut self, id: Option<ObjectId>) -> Result<()> {
+        if let Some(id) = id {
+            self.object_mut(id)?.hard_links += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes one hard link from each of `ids`, and deletes what is left without any, with all below it.
+    pub(super) fn release(&mut self, mut ids: Vec<ObjectId>) {
+        while let Some(id) = ids.pop() {
+            let Some(object) = self.objects.get_mut(&id) else { continue };
+            object.hard_links = object.hard_links.saturating_sub(1);
+            if object.hard_links == 0 {
+                ids.extend(self.objects.remove(&id).map(Object::holds).unwrap_or_default());
+            }
+        }
+    }
+
+    pub(super) fn reference(&mut self, form: &Reference, to: &Referent) -> Result<Vec<u8>> {
+        let fits = match (form.kind, &to.part) {
+            (ReferenceKind::Object1, ReferentPart::Whole) => form.size == 8,
+            (ReferenceKind::Object2, ReferentPart::Whole) => form.size >= 8,
+            (ReferenceKind::Region1 | ReferenceKind::Region2, ReferentPart::Region(_)) => form.size >= 8,
+            (ReferenceKind::Attribute, ReferentPart::Attribute(_)) => form.size >= 8,
+            _ => false,
+        };
+        if !fits {
+            return Err(Error::Invalid("such elements do not refer to such things".into()));
+        }
+        if to.file.is_none() {
+            self.object(to.object)?;
+        }
+        let number = match form.kind {
+            ReferenceKind::Object1 => u64::try_from(to.object.0).map_err(|_| Error::NoObject(to.object))?,
+            _ => {
+                self.referents.push(to.clone());
+                self.referents.len() as u64
+            }
+        };
+        let mut element = number.to_le_bytes().to_vec();
+        element.resize(form.size as usize, 0);
+        Ok(element)
+    }
+
+    pub(super) fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
+        let number: [u8; 8] = element
+            .get(..8)
+            .and_then(|bytes| bytes.try_into().ok())
+            .ok_or_else(|| Error::Invalid("a reference has at least 8 bytes".into()))?;
+        let number = u64::from_le_bytes(number);
+        match (number.checked_sub(1), kind) {
+            (None, _) => Ok(None),
+            (_, ReferenceKind::Object1) => {
+                Ok(Some(Referent { file: None, object: ObjectId(number.into()), part: ReferentPart::Whole }))
+            }
+            (Some(index), _) => {
+                let found = usize::try_from(index).ok().and_then(|index| self.referents.get(index));
+                found.cloned().map(Some).ok_or_else(|| Error::Invalid("nothing is behind this reference".into()))
+            }
+        }
+    }
+}
+
+fn check_link_name(name: &Name) -> Result<()> {
+    match name.as_bytes() {
+        b"" | b"." => Err(Error::Invalid(format!("{name:?} is no name for a link"))),
+        bytes if bytes.contains(&b'/') || bytes.contains(&0) => {
+            Err(Error::Invalid(format!("{name:?} has a slash or a NUL in it")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_dataset(spec: &DatasetSpec) -> Result<()> {
+    let invalid = |what: &str| Err(Error::Invalid(what.to_owned()));
+    match (&spec.layout, &spec.dataspace) {
+        (Layout::Chunked(_), Dataspace::Null | Dataspace::Scalar) => {
+            return invalid("only a dataset with dimensions can be chunked");
+        }
+        (Layout::Chunked(_), _) if spec.grid().is_none() => {
+            return invalid("chunks must have the rank of the dataset, and no dimension of zero");
+        }
+        (Layout::Chunked(chunk), space) if chunk.iter().zip(space.max()).any(|(chunk, max)| chunk > max) => {
+            return invalid("chunks must not be larger than the dataset can become");
+        }
+        (Layout::Chunked(_), _) => {}
+        _ if !spec.filters.is_empty() => return invalid("filters need chunks"),
+        (Layout::Virtual(_) | Layout::External(_), _) => {}
+        (_, Dataspace::Simple(shape)) if shape.max() != shape.dims() => {
+            return invalid("a dataset that can grow must be chunked");
+        }
+        _ => {}
+    }
+    if let Layout::External(files) = &spec.layout {
+        let room = files.iter().try_fold(0u64, |n, file| n.checked_add(file.size)).unwrap_or(u64::MAX);
+        let bytes = spec.dataspace.elements().and_then(|n| n.checked_mul(spec.datatype.size().into()));
+        if bytes.is_none_or(|bytes| bytes > room) {
+            return invalid("the external files have no room for all elements");
+        }
+    }
+    match &spec.fill.value {
+        FillValue::Value(bytes) if bytes.len() as u64 != u64::from(spec.datatype.size()) => {
+            invalid("the fill value is not of the size of an element")
+        }
+        _ if spec.datatype.size() == 0 => invalid("elements have no bytes"),
+        _ => Ok(()),
+    }
+}
+
+impl Stored {
+    pub(super) fn publish(&mut self) {
+        self.published = self.spec.dataspace.dims().into();
+    }
+
+    /// The bytes of a decoded chunk, if `coord` is one inside the maximum.
+    pub(super) fn chunk_bytes(&self, coord: &ChunkCoord) -> Result<u64> {
+        let outside = || Error::Invalid(format!("no chunk of this dataset is at {:?}", coord.scaled()));
+        let grid = self.spec.grid().ok_or_else(outside)?;
+        let inside = match &self.spec.layout {
+            Layout::Chunked(_) => {
+                let counts = grid.counts(self.spec.dataspace.max());
+                coord.rank() == counts.len() && coord.scaled().iter().zip(&counts).all(|(at, n)| at < n)
+            }
+            _ => *coord == ChunkCoord::origin(self.spec.dataspace.rank()),
+        };
+        self.spec.chunk_bytes().filter(|_| inside).ok_or_else(outside)
+    }
+}
