@@ -1,14 +1,36 @@
 //! Version 2 B-trees: dense links and attributes, huge objects, shared messages, chunks.
+//!
+//! A tree is changed by copying: what the header in the file leads to is left as it is, and the nodes on the way to a
+//! change move to new space, at most once between two writings of the header. So whoever reads the file sees the tree
+//! as it was or as it is, also after a crash, and it is the header alone that waits for nodes and for what records lead
+//! to.
+
+mod edit;
+mod header;
+mod insert;
+mod node;
+mod remove;
+#[cfg(test)]
+mod tests;
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use h5live_cache::Handle;
-use h5live_format::{Addr, Btree2Geometry, Btree2Header, Btree2Internal, Btree2Leaf, Btree2Record, Btree2Records};
+use h5live_cache::{EdgeKind, Handle, Node as Dependent};
+use h5live_format::{Addr, Btree2Geometry, Btree2Header, Btree2Record, decode, encode};
 
+use self::edit::Edit;
+use self::header::Root;
+use self::node::{Node, Way};
 use crate::{Error, ObjectMetadata, Result};
 
-/// A tree of records `R` (format specification 4.0, III.A.2).
+/// How full nodes are when libhdf5 splits and merges them, for all clients (percent).
+const SPLIT: u8 = 100;
+const MERGE: u8 = 40;
+
+/// A tree of records `R` (format specification 4.0, III.A.2). Any number of threads may use trees of the same header
+/// at once.
 #[derive(Debug, Clone)]
 pub struct Btree2<R> {
     metadata: ObjectMetadata,
@@ -17,57 +39,100 @@ pub struct Btree2<R> {
     blank: R,
 }
 
-/// The way to a node.
-#[derive(Debug, Clone, Copy)]
-struct Way {
-    addr: Addr,
-    depth: u16,
-    records: u16,
-}
-
-/// What a node holds.
-enum Node {
-    Leaf(Handle<Btree2Leaf>),
-    Internal(Handle<Btree2Internal>),
-}
-
-impl Node {
-    /// The way to child `index` of an internal node at `depth`.
-    fn child(&self, index: usize, depth: u16) -> Option<Way> {
-        let Node::Internal(node) = self else { return None };
-        let child = *node.read().children.get(index)?;
-        Some(Way { addr: child.addr, depth: depth.checked_sub(1)?, records: child.records })
-    }
-
-    fn with<T>(&self, look: impl FnOnce(&Btree2Records) -> T) -> T {
-        match self {
-            Node::Leaf(node) => look(&node.read().records),
-            Node::Internal(node) => look(&node.read().records),
-        }
-    }
-}
-
 impl<R: Btree2Record> Btree2<R> {
     /// The tree with its header at `addr`; `blank` has the context that stored records do not carry.
     pub fn new(metadata: ObjectMetadata, addr: Addr, blank: R) -> Self {
         Btree2 { metadata, addr, blank }
     }
 
+    /// A new tree without records, with nodes of `node_size` bytes: 512 for links, attributes and huge objects, 2048
+    /// for chunks.
+    ///
+    /// # Errors
+    /// If there is no room in the file.
+    pub fn create(metadata: ObjectMetadata, blank: R, node_size: u32) -> Result<Self> {
+        let widths = metadata.widths();
+        let record =
+            encode(&blank, widths).map_err(|source| h5live_cache::Error::Encode { at: Addr::UNDEFINED, source })?;
+        let record_size = u16::try_from(record.len()).unwrap_or(u16::MAX);
+        let header = Btree2Header {
+            kind: R::KIND,
+            node_size,
+            record_size,
+            depth: 0,
+            split: SPLIT,
+            merge: MERGE,
+            root: Addr::UNDEFINED,
+            root_records: 0,
+            records: 0,
+        };
+        let root = metadata.create(Btree2Header::size(widths) as u64, Root::new(header))?;
+        Ok(Btree2 { addr: root.addr(), metadata, blank })
+    }
+
+    /// The header.
+    pub fn addr(&self) -> Addr {
+        self.addr
+    }
+
+    /// The number of records.
+    ///
+    /// # Errors
+    /// If the header cannot be read.
+    pub fn len(&self) -> Result<u64> {
+        Ok(self.header()?.read().header.records)
+    }
+
+    /// Whether there are no records.
+    ///
+    /// # Errors
+    /// As [`Btree2::len`].
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Has the header, and so every change that has been made so far, written only after `child`: what a record leads
+    /// to.
+    ///
+    /// # Errors
+    /// If the header cannot be read, or the dependency would close a circle.
+    pub fn wait_for(&self, child: &impl Dependent, kind: EdgeKind) -> Result<()> {
+        self.metadata.depend(&self.header()?, child, kind)
+    }
+
+    /// Has `parent`, which leads to the tree, written only after every change that has been made so far.
+    ///
+    /// # Errors
+    /// As [`Btree2::wait_for`].
+    pub fn hold(&self, parent: &impl Dependent, kind: EdgeKind) -> Result<()> {
+        self.metadata.depend(parent, &self.header()?, kind)
+    }
+
     fn contradiction(&self, at: Addr, record: &'static str, other: &'static str, rule: &'static str) -> Error {
         Error::Contradiction { record, at, other, rule }
     }
 
-    /// The header, and the shape of nodes that follows from it.
-    fn header(&self) -> Result<(Btree2Header, Btree2Geometry)> {
-        let len = Btree2Header::size(self.metadata.widths()) as u64;
-        let header = self.metadata.load(self.addr, len, Btree2Header::default)?.read().clone();
-        let wrong = |rule| self.contradiction(self.addr, "version 2 B-tree header", "object that it belongs to", rule);
-        if header.kind != R::KIND {
-            return Err(wrong("its records are of the type that belongs there"));
+    fn header(&self) -> Result<Handle<Root>> {
+        let (cache, widths) = (self.metadata.cache(), self.metadata.widths());
+        let read = || {
+            let bytes = cache.read_block(self.addr, Btree2Header::size(widths))?;
+            let header = decode(&bytes, widths);
+            header.map(Root::new).map_err(|source| h5live_cache::Error::Decode { at: self.addr, source })
+        };
+        let root = cache.load(self.addr, self.metadata.owner(), read)?;
+        if root.read().header.kind != R::KIND {
+            return Err(self.unfit("its records are of the type that belongs there"));
         }
-        let geometry = Btree2Geometry::of(&header, self.metadata.widths());
-        let geometry = geometry.map_err(|_| wrong("its nodes hold records"))?;
-        Ok((header, geometry))
+        Ok(root)
+    }
+
+    fn unfit(&self, rule: &'static str) -> Error {
+        self.contradiction(self.addr, "version 2 B-tree header", "object that it belongs to", rule)
+    }
+
+    /// The shape of nodes that follows from the header.
+    fn geometry(&self, header: &Btree2Header) -> Result<Btree2Geometry> {
+        Btree2Geometry::of(header, self.metadata.widths()).map_err(|_| self.unfit("its nodes hold records"))
     }
 
     fn root(&self, header: &Btree2Header) -> Option<Way> {
@@ -75,30 +140,10 @@ impl<R: Btree2Record> Btree2<R> {
         root.addr.is_defined().then_some(root)
     }
 
-    fn node(&self, way: Way, geometry: &Btree2Geometry) -> Result<Node> {
-        if way.records > geometry.max_records(way.depth) {
-            let rule = "a node has no more records than its size allows";
-            return Err(self.contradiction(way.addr, "version 2 B-tree node", "version 2 B-tree header", rule));
-        }
-        let len = geometry.node_size().into();
-        let (leaf, internal) = (|| geometry.leaf(way.records), || geometry.internal(way.depth, way.records));
-        let node = match way.depth {
-            0 => Node::Leaf(self.metadata.load(way.addr, len, leaf)?),
-            _ => Node::Internal(self.metadata.load(way.addr, len, internal)?),
-        };
-        // A cached node may have been read on the way from a parent that was older.
-        if node.with(Btree2Records::len) != usize::from(way.records) {
-            let rule = "it has the number of records that its parent states";
-            return Err(self.contradiction(way.addr, "version 2 B-tree node", "its parent", rule));
-        }
-        Ok(node)
-    }
-
-    fn record(&self, at: Addr, node: &Node, index: usize) -> Result<R> {
-        let widths = self.metadata.widths();
-        let record = node.with(|records| records.get(index, self.blank.clone(), widths));
+    fn record(&self, at: Addr, bytes: Option<&[u8]>) -> Result<R> {
         let rule = "a node has the records that are counted";
-        let record = record.ok_or_else(|| self.contradiction(at, "version 2 B-tree node", "its parent", rule))?;
+        let bytes = bytes.ok_or_else(|| self.contradiction(at, "version 2 B-tree node", "its parent", rule))?;
+        let record = h5live_format::decode_with(self.blank.clone(), bytes, self.metadata.widths());
         record.map_err(|source| Error::Cache(h5live_cache::Error::Decode { at, source }))
     }
 
@@ -108,56 +153,157 @@ impl<R: Btree2Record> Btree2<R> {
     /// # Errors
     /// The first error of `compare`; if a node cannot be read.
     pub fn find<E: From<Error>>(&self, mut compare: impl FnMut(&R) -> Result<Ordering, E>) -> Result<Option<R>, E> {
-        let (header, geometry) = self.header()?;
+        let root = self.header()?;
+        let lock = root.read().lock();
+        let _shared = lock.read_recursive();
+        let header = root.read().header.clone();
+        let geometry = self.geometry(&header)?;
         let mut next = self.root(&header);
         while let Some(way) = next {
             let node = self.node(way, &geometry)?;
-            let (mut low, mut high) = (0, usize::from(way.records));
-            while low < high {
-                let middle = low + (high - low) / 2;
-                let record = self.record(way.addr, &node, middle)?;
-                match compare(&record)? {
-                    Ordering::Equal => return Ok(Some(record)),
-                    Ordering::Less => low = middle + 1,
-                    Ordering::Greater => high = middle,
-                }
+            let (index, found) =
+                self.search(usize::from(way.records), &mut compare, |index| self.record_of(way.addr, &node, index))?;
+            if found.is_some() {
+                return Ok(found);
             }
-            next = node.child(low, way.depth);
+            next = node.child(index, way.depth);
         }
         Ok(None)
     }
 
-    /// Calls `each` with every record in order, until it returns `false`.
+    /// The place among `len` records of what `compare` seeks, and the record there if it is that.
+    fn search<E: From<Error>>(
+        &self,
+        len: usize,
+        compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
+        record: impl Fn(usize) -> Result<R>,
+    ) -> Result<(usize, Option<R>), E> {
+        let (mut low, mut high) = (0, len);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let record = record(middle)?;
+            match compare(&record)? {
+                Ordering::Equal => return Ok((middle, Some(record))),
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+            }
+        }
+        Ok((low, None))
+    }
+
+    /// Calls `each` with every record in order, until it returns `false`. It must not change the tree.
     ///
     /// # Errors
     /// The first error of `each`; if a node cannot be read.
     pub fn for_each<E: From<Error>>(&self, each: &mut dyn FnMut(R) -> Result<bool, E>) -> Result<(), E> {
-        let (header, geometry) = self.header()?;
-        let Some(root) = self.root(&header) else { return Ok(()) };
-        let mut seen = HashSet::new();
-        self.visit(root, &geometry, &mut seen, each).map(|_| ())
+        self.for_each_from(&mut |_| Ok(false), each)
     }
 
-    /// Goes through what is below `way`; `false` if `each` has had enough. No deeper than the tree is.
-    fn visit<E: From<Error>>(
+    /// As [`Btree2::for_each`], from the first record on of which `before` does not hold, as it must of all later ones.
+    ///
+    /// # Errors
+    /// As [`Btree2::for_each`]; the first error of `before`.
+    pub fn for_each_from<E: From<Error>>(
         &self,
-        way: Way,
-        geometry: &Btree2Geometry,
-        seen: &mut HashSet<Addr>,
+        before: &mut dyn FnMut(&R) -> Result<bool, E>,
         each: &mut dyn FnMut(R) -> Result<bool, E>,
-    ) -> Result<bool, E> {
-        if !seen.insert(way.addr) {
-            let rule = "it has one parent";
-            return Err(self.contradiction(way.addr, "version 2 B-tree node", "version 2 B-tree", rule).into());
+    ) -> Result<(), E> {
+        let root = self.header()?;
+        let lock = root.read().lock();
+        let _shared = lock.read_recursive();
+        let header = root.read().header.clone();
+        let Some(way) = self.root(&header) else { return Ok(()) };
+        let geometry = self.geometry(&header)?;
+        Visit { tree: self, geometry, seen: HashSet::new(), before, each, begun: false }.visit(way).map(|_| ())
+    }
+
+    /// Changes the tree, or leaves it as it is if `change` fails.
+    fn change<T, E: From<Error>>(&self, change: impl FnOnce(&mut Edit<'_, R>) -> Result<T, E>) -> Result<T, E> {
+        let root = self.header()?;
+        let lock: Arc<_> = root.read().lock();
+        let _alone = lock.write();
+        let mut edit = Edit::new(self, root)?;
+        let done = change(&mut edit)?;
+        edit.commit()?;
+        Ok(done)
+    }
+
+    /// Gives back the space of all nodes and of the header. The tree is no more.
+    ///
+    /// # Errors
+    /// If a node cannot be read; nothing is given back then.
+    pub fn delete(&self) -> Result<()> {
+        let root = self.header()?;
+        let lock = root.read().lock();
+        let _alone = lock.write();
+        let header = root.read().header.clone();
+        let mut nodes = HashSet::new();
+        if let Some(way) = self.root(&header) {
+            let geometry = self.geometry(&header)?;
+            self.addresses(way, &geometry, &mut nodes)?;
         }
-        let node = self.node(way, geometry)?;
-        for index in 0..=usize::from(way.records) {
+        for addr in nodes {
+            self.metadata.free(addr, header.node_size.into());
+        }
+        self.metadata.free(self.addr, Btree2Header::size(self.metadata.widths()) as u64);
+        Ok(())
+    }
+
+    /// Gathers where the nodes are. Leaves need not be read.
+    fn addresses(&self, way: Way, geometry: &Btree2Geometry, found: &mut HashSet<Addr>) -> Result<()> {
+        if !found.insert(way.addr) {
+            return Err(self.two_parents(way.addr));
+        }
+        if way.depth > 0 {
+            let node = self.node(way, geometry)?;
+            let mut children = (0..=usize::from(way.records)).map_while(|index| node.child(index, way.depth));
+            children.try_for_each(|child| self.addresses(child, geometry, found))?;
+        }
+        Ok(())
+    }
+
+    fn two_parents(&self, at: Addr) -> Error {
+        self.contradiction(at, "version 2 B-tree node", "version 2 B-tree", "it has one parent")
+    }
+
+    fn record_of(&self, at: Addr, node: &Node, index: usize) -> Result<R> {
+        node.with(|records| self.record(at, records.bytes(index)))
+    }
+}
+
+/// A walk over records in order.
+struct Visit<'a, R, E> {
+    tree: &'a Btree2<R>,
+    geometry: Btree2Geometry,
+    seen: HashSet<Addr>,
+    before: &'a mut dyn FnMut(&R) -> Result<bool, E>,
+    each: &'a mut dyn FnMut(R) -> Result<bool, E>,
+    /// The first record has been found.
+    begun: bool,
+}
+
+impl<R: Btree2Record, E: From<Error>> Visit<'_, R, E> {
+    /// Goes through what is below `way`; `false` if `each` has had enough. No deeper than the tree is.
+    fn visit(&mut self, way: Way) -> Result<bool, E> {
+        if !self.seen.insert(way.addr) {
+            return Err(self.tree.two_parents(way.addr).into());
+        }
+        let node = self.tree.node(way, &self.geometry)?;
+        let len = usize::from(way.records);
+        let (mut first, mut end) = (0, if self.begun { 0 } else { len });
+        while first < end {
+            let middle = first + (end - first) / 2;
+            let record = self.tree.record_of(way.addr, &node, middle)?;
+            if (self.before)(&record)? { first = middle + 1 } else { end = middle }
+        }
+        for index in first..=len {
             if let Some(child) = node.child(index, way.depth)
-                && !self.visit(child, geometry, seen, each)?
+                && !self.visit(child)?
             {
                 return Ok(false);
             }
-            if index < way.records.into() && !each(self.record(way.addr, &node, index)?)? {
+            self.begun = true;
+            if index < len && !(self.each)(self.tree.record_of(way.addr, &node, index)?)? {
                 return Ok(false);
             }
         }

@@ -63,6 +63,12 @@ impl ObjectMetadata {
         Ok(self.cache.insert(addr, self.owner, value))
     }
 
+    /// Forgets the structure of `len` bytes at `addr`, and gives its space back.
+    pub fn free(&self, addr: Addr, len: u64) {
+        self.cache.remove(addr);
+        self.cache.space().free(addr, len);
+    }
+
     /// Orders two structures: `parent` is never written while `child` is dirty.
     ///
     /// # Errors

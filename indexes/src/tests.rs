@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::{ChunkIndex, ChunkLine, ExtensibleArray, FixedArray, IndexRoot, ObjectMetadata, Result};
 
 #[derive(Debug)]
-struct NoSuperblock;
+pub(crate) struct NoSuperblock;
 
 impl Superblock for NoSuperblock {
     fn announce(&self, _end: u64) -> std::result::Result<(Addr, Vec<u8>), EncodeError> {
@@ -36,7 +36,7 @@ impl IndexRoot for Root {
     }
 }
 
-const OWNER: Owner = Owner::new(Addr::new(48));
+pub(crate) const OWNER: Owner = Owner::new(Addr::new(48));
 
 fn cache(storage: &MemoryStorage) -> Arc<Cache> {
     let storage = Arc::new(storage.clone());

@@ -89,6 +89,11 @@ impl Btree2Geometry {
         self.level(depth).map_or(0, |level| level.records)
     }
 
+    /// Most records of a node at `depth` and everything below it.
+    pub fn max_below(&self, depth: u16) -> u64 {
+        self.level(depth).map_or(0, |level| level.below)
+    }
+
     /// Records of a node at `depth` from which it is split.
     pub fn split_at(&self, depth: u16) -> u16 {
         percent(self.max_records(depth), self.split)

@@ -1,0 +1,266 @@
+//! One change of a version 2 B-tree: prepared on copies of its nodes, then made at once.
+
+use std::cmp::Ordering;
+
+use h5live_cache::{EdgeKind, Handle, Kind};
+use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Header, Btree2Record};
+
+use super::Btree2;
+use super::header::Root;
+use super::node::{Content, Open, Way};
+use crate::{Error, Result};
+
+/// Fewest records of a full node: its halves, and what is between them, are then records.
+const SMALLEST: u16 = 3;
+
+/// A change that is being prepared. Dropped without [`Edit::commit`], it leaves the tree as it was.
+pub(super) struct Edit<'a, R> {
+    pub tree: &'a Btree2<R>,
+    pub geometry: Btree2Geometry,
+    root: Handle<Root>,
+    header: Btree2Header,
+    /// Space that was allocated for the nodes.
+    allocated: Vec<Addr>,
+    /// The nodes as they are to be.
+    nodes: Vec<Open>,
+    /// Nodes that are no more.
+    gone: Vec<Addr>,
+}
+
+impl<'a, R: Btree2Record> Edit<'a, R> {
+    pub fn new(tree: &'a Btree2<R>, root: Handle<Root>) -> Result<Self> {
+        let header = root.read().header.clone();
+        let geometry = tree.geometry(&header)?;
+        let edit = Edit { tree, geometry, root, header, allocated: Vec::new(), nodes: Vec::new(), gone: Vec::new() };
+        (0..=edit.header.depth).try_for_each(|depth| edit.check(&edit.geometry, depth))?;
+        Ok(edit)
+    }
+
+    /// Refuses nodes that are too small to be split.
+    fn check(&self, geometry: &Btree2Geometry, depth: u16) -> Result<()> {
+        match geometry.split_at(depth) {
+            SMALLEST.. => Ok(()),
+            _ => Err(Error::Unsupported("changing a version 2 B-tree whose nodes hold fewer than 3 records")),
+        }
+    }
+
+    pub fn root(&self) -> Option<Way> {
+        self.tree.root(&self.header)
+    }
+
+    pub fn open(&self, way: Way) -> Result<Open> {
+        self.tree.open(way, &self.geometry)
+    }
+
+    /// The place of what `compare` seeks in a node that is being changed, and the record there if it is that.
+    pub fn search<E: From<Error>>(
+        &self,
+        node: &Open,
+        compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
+    ) -> Result<(usize, Option<R>), E> {
+        let record = |index| self.tree.record(node.addr, node.content.records.bytes(index));
+        self.tree.search(node.content.len(), compare, record)
+    }
+
+    /// The way to a child of a node that is being changed.
+    pub fn child(&self, node: &Open, index: usize) -> Result<Way> {
+        let child = node.content.children.get(index);
+        let way = child.and_then(|child| {
+            Some(Way { addr: child.addr, depth: node.depth.checked_sub(1)?, records: child.records })
+        });
+        let rule = "it has one more children than records";
+        way.ok_or_else(|| self.tree.contradiction(node.addr, "version 2 B-tree node", "its parent", rule))
+    }
+
+    /// A leaf without records below an internal node.
+    pub fn barren(&self, leaf: Way) -> Error {
+        let rule = "a leaf below another node has records";
+        self.tree.contradiction(leaf.addr, "version 2 B-tree node", "its parent", rule)
+    }
+
+    /// Most records of a node.
+    pub fn most(&self, depth: u16) -> usize {
+        self.geometry.split_at(depth).into()
+    }
+
+    /// Fewest records of a node that is not the root.
+    pub fn fewest(&self, depth: u16) -> usize {
+        usize::from(self.geometry.merge_at(depth)).min(self.most(depth) / 2).max(1)
+    }
+
+    /// Decides where a node is to be, and returns the way there. It comes in place of the node at `was`, if that is
+    /// defined.
+    fn place(&mut self, was: Addr, depth: u16, content: Content) -> Result<Btree2Child> {
+        let addr = if self.root.read().is_fresh(was) {
+            was
+        } else {
+            let size = self.geometry.node_size().into();
+            let addr = self.tree.metadata.cache().space().alloc(size, Kind::Metadata)?;
+            self.allocated.push(addr);
+            self.gone.extend(Some(was).filter(|was| was.is_defined()));
+            addr
+        };
+        let records = u16::try_from(content.len()).unwrap_or(u16::MAX);
+        let total = content.total().min(self.geometry.max_below(depth));
+        self.nodes.push(Open { addr, depth, content });
+        Ok(Btree2Child { addr, records, total })
+    }
+
+    /// Makes a changed node, which may hold too much or too little, child `index` of `parent`. `last`: what made it
+    /// grow comes after everything else in the tree.
+    pub fn settle(&mut self, parent: &mut Open, index: usize, child: Open, last: bool) -> Result<()> {
+        let len = child.content.len();
+        if len > self.most(child.depth) {
+            self.relieve(parent, index, child, last)
+        } else if len < self.fewest(child.depth) && parent.content.len() > 0 {
+            self.replenish(parent, index, child)
+        } else {
+            let placed = self.place(child.addr, child.depth, child.content)?;
+            self.link(parent, index, placed);
+            Ok(())
+        }
+    }
+
+    fn link(&self, parent: &mut Open, index: usize, child: Btree2Child) {
+        if let Some(slot) = parent.content.children.get_mut(index) {
+            *slot = child;
+        }
+    }
+
+    /// Shares what is too much in a node with a neighbour that has room, or a new one.
+    fn relieve(&mut self, parent: &mut Open, index: usize, child: Open, last: bool) -> Result<()> {
+        let (most, fewest) = (self.most(child.depth), self.fewest(child.depth));
+        let room = |index: Option<usize>| {
+            let neighbour = index.and_then(|index| parent.content.children.get(index));
+            neighbour.map_or(0, |child| most.saturating_sub(child.records.into()))
+        };
+        let before = room(index.checked_sub(1));
+        let after = room(index.checked_add(1));
+        // Sharing what little room there is would have to be done again soon.
+        let worthwhile = most / 8 + 1;
+        if before.max(after) >= worthwhile {
+            let first = if before >= after { index.saturating_sub(1) } else { index };
+            let pair = self.join(parent, index, child, first)?;
+            let len = pair.content.len();
+            let left = if last { most.min(len - 1 - fewest) } else { (len - 1) / 2 };
+            return self.share(parent, first, pair, left);
+        }
+        let Open { addr, depth, mut content } = child;
+        let len = content.len();
+        let left = if last { len - 1 - fewest } else { len / 2 };
+        let (between, right) = content.cut(left);
+        let left = self.place(addr, depth, content)?;
+        let right = self.place(Addr::UNDEFINED, depth, right)?;
+        self.link(parent, index, left);
+        parent.content.children.insert((index + 1).min(parent.content.children.len()), right);
+        let fits = parent.content.records.insert_bytes(index, &between);
+        debug_assert!(fits, "records of one tree have one size");
+        Ok(())
+    }
+
+    /// Joins a node that has too little to a neighbour, or takes some from it.
+    fn replenish(&mut self, parent: &mut Open, index: usize, child: Open) -> Result<()> {
+        let (most, fewest) = (self.most(child.depth), self.fewest(child.depth));
+        let first = index.saturating_sub(1);
+        let pair = self.join(parent, index, child, first)?;
+        let len = pair.content.len();
+        if len > (most * 3 / 4).max(fewest * 2) {
+            return self.share(parent, first, pair, (len - 1) / 2);
+        }
+        let right = self.child(parent, first + 1)?;
+        self.gone.push(right.addr);
+        let placed = self.place(pair.addr, pair.depth, pair.content)?;
+        self.link(parent, first, placed);
+        parent.content.children.remove(first + 1);
+        parent.content.records.remove(first);
+        Ok(())
+    }
+
+    /// The children `first` and `first + 1` of `parent` with the record between them as one; `child` is the changed
+    /// one of them, number `index`.
+    fn join(&self, parent: &Open, index: usize, child: Open, first: usize) -> Result<Open> {
+        let other = if index == first { first + 1 } else { first };
+        let other = self.open(self.child(parent, other)?)?;
+        let (mut left, right) = if index == first { (child, other) } else { (other, child) };
+        let between = parent.content.records.bytes(first).unwrap_or_default();
+        left.content.join(between, right.content);
+        Ok(left)
+    }
+
+    /// Distributes what [`Edit::join`] made one over the same two children again: `len` records for the left one.
+    fn share(&mut self, parent: &mut Open, first: usize, mut pair: Open, len: usize) -> Result<()> {
+        let right_addr = self.child(parent, first + 1)?.addr;
+        let (between, right) = pair.content.cut(len);
+        let left = self.place(pair.addr, pair.depth, pair.content)?;
+        let right = self.place(right_addr, pair.depth, right)?;
+        self.link(parent, first, left);
+        self.link(parent, first + 1, right);
+        let fits = parent.content.records.set_bytes(first, &between);
+        debug_assert!(fits, "records of one tree have one size");
+        Ok(())
+    }
+
+    /// Makes a changed node the root. The tree grows by a level if it holds too much, and loses one if nothing is
+    /// between its children.
+    pub fn settle_root(&mut self, root: Open, last: bool) -> Result<()> {
+        let len = root.content.len();
+        let child = if len > self.most(root.depth) {
+            let depth = root.depth + 1;
+            let rule = "its nodes hold records";
+            let geometry = self.geometry.deeper().ok_or_else(|| self.tree.unfit(rule))?;
+            self.check(&geometry, depth)?;
+            self.geometry = geometry;
+            let mut above = Open { addr: Addr::UNDEFINED, depth, content: Content::empty(&self.geometry) };
+            above.content.children.push(Btree2Child::default());
+            self.settle(&mut above, 0, root, last)?;
+            self.header.depth = depth;
+            self.place(Addr::UNDEFINED, depth, above.content)?
+        } else if len > 0 {
+            self.place(root.addr, root.depth, root.content)?
+        } else {
+            self.gone.extend(Some(root.addr).filter(|addr| addr.is_defined()));
+            self.header.depth = root.depth.saturating_sub(1);
+            root.content.children.first().copied().unwrap_or_default()
+        };
+        let empty = child.records == 0;
+        self.header.root = if empty { Addr::UNDEFINED } else { child.addr };
+        self.header.root_records = child.records;
+        self.header.records = child.total;
+        Ok(())
+    }
+
+    /// Makes the change.
+    pub fn commit(mut self) -> Result<()> {
+        let metadata = &self.tree.metadata;
+        let (cache, owner) = (metadata.cache(), metadata.owner());
+        self.allocated.clear();
+        for Open { addr, depth, content } in std::mem::take(&mut self.nodes) {
+            self.root.read().add_fresh(addr);
+            let kind = if addr == self.header.root { EdgeKind::BTree2Root } else { EdgeKind::BTree2Node };
+            if depth == 0 {
+                let mut leaf = self.geometry.empty_leaf();
+                leaf.records = content.records;
+                metadata.depend(&self.root, &cache.insert(addr, owner, leaf), kind)?;
+            } else {
+                let mut node = self.geometry.internal(depth, 0);
+                node.records = content.records;
+                node.children = content.children;
+                metadata.depend(&self.root, &cache.insert(addr, owner, node), kind)?;
+            }
+        }
+        let header = self.header.clone();
+        self.root.update(|root| root.header = header);
+        for addr in std::mem::take(&mut self.gone) {
+            self.root.read().forget_fresh(addr);
+            metadata.free(addr, self.geometry.node_size().into());
+        }
+        Ok(())
+    }
+}
+
+impl<R> Drop for Edit<'_, R> {
+    fn drop(&mut self) {
+        let space = self.tree.metadata.cache().space();
+        self.allocated.iter().for_each(|addr| space.free(*addr, self.geometry.node_size().into()));
+    }
+}

@@ -1,0 +1,53 @@
+//! The header of a version 2 B-tree as a cached structure.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use h5live_cache::Entry;
+use h5live_format::{Addr, Btree2Header, EncodeError, Widths, encode};
+use parking_lot::{Mutex, RwLock};
+
+/// The header, and what is known of the nodes that it leads to.
+#[derive(Debug)]
+pub(super) struct Root {
+    pub header: Btree2Header,
+    /// The nodes that came to be since the header was last taken to be written: nothing in the file leads to them, so
+    /// they may be changed where they are.
+    fresh: Mutex<HashSet<Addr>>,
+    /// Held by who reads nodes, and alone by who changes them.
+    lock: Arc<RwLock<()>>,
+}
+
+impl Root {
+    pub fn new(header: Btree2Header) -> Self {
+        Root { header, fresh: Mutex::default(), lock: Arc::default() }
+    }
+
+    pub fn lock(&self) -> Arc<RwLock<()>> {
+        self.lock.clone()
+    }
+
+    pub fn is_fresh(&self, node: Addr) -> bool {
+        self.fresh.lock().contains(&node)
+    }
+
+    pub fn add_fresh(&self, node: Addr) {
+        self.fresh.lock().insert(node);
+    }
+
+    pub fn forget_fresh(&self, node: Addr) {
+        self.fresh.lock().remove(&node);
+    }
+}
+
+impl Entry for Root {
+    fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+        self.fresh.lock().clear();
+        encode(&self.header, widths)
+    }
+
+    fn weight(&self) -> usize {
+        let fresh = self.fresh.lock().len();
+        size_of::<Self>().saturating_add(fresh.saturating_mul(2 * size_of::<Addr>())).saturating_add(256)
+    }
+}

@@ -1,0 +1,108 @@
+//! Adding and replacing records of a version 2 B-tree.
+
+use std::cmp::Ordering;
+
+use h5live_format::{Addr, Btree2Record, encode};
+
+use super::Btree2;
+use super::edit::Edit;
+use super::node::{Content, Open, Way};
+use crate::{Error, Result};
+
+/// What becomes of a record that is equal to the new one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Equal {
+    Kept,
+    Replaced,
+}
+
+/// What came of adding a record below a node.
+struct Added<R> {
+    /// The node, if it changed.
+    node: Option<Open>,
+    /// The equal record.
+    old: Option<R>,
+    /// The new record comes after all others.
+    last: bool,
+}
+
+impl<R: Btree2Record> Btree2<R> {
+    /// Adds a record, unless there is an equal one, which is then returned. `compare` says of any record whether it
+    /// comes before (`Less`) or after the new one.
+    ///
+    /// # Errors
+    /// The first error of `compare`; if a node cannot be read, or there is no room for a new one. The tree is then as it
+    /// was.
+    pub fn insert<E: From<Error>>(
+        &self,
+        record: &R,
+        compare: impl FnMut(&R) -> Result<Ordering, E>,
+    ) -> Result<Option<R>, E> {
+        self.add(record, Equal::Kept, compare)
+    }
+
+    /// Adds a record in place of the equal one, if there is one, which is then returned. `compare` as for
+    /// [`Btree2::insert`].
+    ///
+    /// # Errors
+    /// As [`Btree2::insert`].
+    pub fn put<E: From<Error>>(
+        &self,
+        record: &R,
+        compare: impl FnMut(&R) -> Result<Ordering, E>,
+    ) -> Result<Option<R>, E> {
+        self.add(record, Equal::Replaced, compare)
+    }
+
+    fn add<E: From<Error>>(
+        &self,
+        record: &R,
+        equal: Equal,
+        mut compare: impl FnMut(&R) -> Result<Ordering, E>,
+    ) -> Result<Option<R>, E> {
+        let encoded = encode(record, self.metadata.widths());
+        let bytes = encoded.map_err(|source| Error::Cache(h5live_cache::Error::Encode { at: self.addr, source }))?;
+        self.change(|edit| {
+            if bytes.len() != usize::from(edit.geometry.record_size()) {
+                return Err(self.unfit("its records have the size that belongs there").into());
+            }
+            let Some(root) = edit.root() else {
+                let mut content = Content::empty(&edit.geometry);
+                let _ = content.records.insert_bytes(0, &bytes);
+                edit.settle_root(Open { addr: Addr::UNDEFINED, depth: 0, content }, true)?;
+                return Ok(None);
+            };
+            let Added { node, old, last } = add_below(edit, root, &bytes, equal, &mut compare)?;
+            if let Some(root) = node {
+                edit.settle_root(root, last)?;
+            }
+            Ok(old)
+        })
+    }
+}
+
+fn add_below<R: Btree2Record, E: From<Error>>(
+    edit: &mut Edit<'_, R>,
+    way: Way,
+    bytes: &[u8],
+    equal: Equal,
+    compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
+) -> Result<Added<R>, E> {
+    let mut node = edit.open(way)?;
+    let len = node.content.len();
+    let (index, old) = edit.search(&node, compare)?;
+    if old.is_some() {
+        let changed = equal == Equal::Replaced && node.content.records.set_bytes(index, bytes);
+        return Ok(Added { node: changed.then_some(node), old, last: false });
+    }
+    if node.depth == 0 {
+        let _ = node.content.records.insert_bytes(index, bytes);
+        return Ok(Added { node: Some(node), old, last: index == len });
+    }
+    let below = edit.child(&node, index)?;
+    let Added { node: child, old, last } = add_below(edit, below, bytes, equal, compare)?;
+    let Some(child) = child else { return Ok(Added { node: None, old, last }) };
+    let last = last && index == len;
+    edit.settle(&mut node, index, child, last)?;
+    Ok(Added { node: Some(node), old, last })
+}

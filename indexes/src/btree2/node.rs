@@ -1,0 +1,123 @@
+//! Nodes of a version 2 B-tree: as they are cached, and as they are changed.
+
+use h5live_cache::Handle;
+use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Internal, Btree2Leaf, Btree2Record, Btree2Records};
+
+use super::Btree2;
+use crate::Result;
+
+/// The way to a node.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way {
+    pub addr: Addr,
+    pub depth: u16,
+    pub records: u16,
+}
+
+/// A cached node.
+pub(super) enum Node {
+    Leaf(Handle<Btree2Leaf>),
+    Internal(Handle<Btree2Internal>),
+}
+
+impl Node {
+    /// The way to child `index` of an internal node at `depth`.
+    pub fn child(&self, index: usize, depth: u16) -> Option<Way> {
+        let Node::Internal(node) = self else { return None };
+        let child = *node.read().children.get(index)?;
+        Some(Way { addr: child.addr, depth: depth.checked_sub(1)?, records: child.records })
+    }
+
+    pub fn with<T>(&self, look: impl FnOnce(&Btree2Records) -> T) -> T {
+        match self {
+            Node::Leaf(node) => look(&node.read().records),
+            Node::Internal(node) => look(&node.read().records),
+        }
+    }
+
+    fn content(&self) -> Content {
+        match self {
+            Node::Leaf(node) => Content { records: node.read().records.clone(), children: Vec::new() },
+            Node::Internal(node) => {
+                let node = node.read();
+                Content { records: node.records.clone(), children: node.children.clone() }
+            }
+        }
+    }
+}
+
+/// What a node holds: records, and one more children than those, or none in a leaf. May be more than fits.
+#[derive(Debug)]
+pub(super) struct Content {
+    pub records: Btree2Records,
+    pub children: Vec<Btree2Child>,
+}
+
+impl Content {
+    pub fn empty(geometry: &Btree2Geometry) -> Self {
+        Content { records: geometry.empty_leaf().records, children: Vec::new() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Records here and in all nodes below.
+    pub fn total(&self) -> u64 {
+        let below = self.children.iter().map(|child| child.total);
+        below.fold(self.records.len() as u64, u64::saturating_add)
+    }
+
+    /// Puts a record that comes after all of these, and then `right`, behind them.
+    pub fn join(&mut self, between: &[u8], mut right: Content) {
+        let fits = self.records.insert_bytes(self.len(), between);
+        debug_assert!(fits, "records of one tree have one size");
+        self.records.append(&mut right.records);
+        self.children.append(&mut right.children);
+    }
+
+    /// Leaves the first `len` records; returns the one after them, and the rest.
+    pub fn cut(&mut self, len: usize) -> (Vec<u8>, Content) {
+        let mut records = self.records.split_off(len);
+        let between = records.remove(0).unwrap_or_default();
+        let children = match self.children.len() {
+            0 => Vec::new(),
+            all => self.children.split_off((len + 1).min(all)),
+        };
+        (between, Content { records, children })
+    }
+}
+
+/// A node that is being changed.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub addr: Addr,
+    pub depth: u16,
+    pub content: Content,
+}
+
+impl<R: Btree2Record> Btree2<R> {
+    pub(super) fn node(&self, way: Way, geometry: &Btree2Geometry) -> Result<Node> {
+        if way.records > geometry.max_records(way.depth) {
+            let rule = "a node has no more records than its size allows";
+            return Err(self.contradiction(way.addr, "version 2 B-tree node", "version 2 B-tree header", rule));
+        }
+        let len = geometry.node_size().into();
+        let (leaf, internal) = (|| geometry.leaf(way.records), || geometry.internal(way.depth, way.records));
+        let node = match way.depth {
+            0 => Node::Leaf(self.metadata.load(way.addr, len, leaf)?),
+            _ => Node::Internal(self.metadata.load(way.addr, len, internal)?),
+        };
+        // A cached node may have been read on the way from a parent that was older.
+        if node.with(Btree2Records::len) != usize::from(way.records) {
+            let rule = "it has the number of records that its parent states";
+            return Err(self.contradiction(way.addr, "version 2 B-tree node", "its parent", rule));
+        }
+        Ok(node)
+    }
+
+    pub(super) fn open(&self, way: Way, geometry: &Btree2Geometry) -> Result<Open> {
+        let content = self.node(way, geometry)?.content();
+        Ok(Open { addr: way.addr, depth: way.depth, content })
+    }
+}

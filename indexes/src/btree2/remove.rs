@@ -1,0 +1,69 @@
+//! Taking records out of a version 2 B-tree.
+
+use std::cmp::Ordering;
+
+use h5live_format::Btree2Record;
+
+use super::Btree2;
+use super::edit::Edit;
+use super::node::{Open, Way};
+use crate::{Error, Result};
+
+impl<R: Btree2Record> Btree2<R> {
+    /// Takes out the record for which `compare` says that it is equal to what is sought, and returns it. `compare` as
+    /// for [`Btree2::find`].
+    ///
+    /// # Errors
+    /// The first error of `compare`; if a node cannot be read, or there is no room for a copy of one. The tree is then
+    /// as it was.
+    pub fn remove<E: From<Error>>(&self, mut compare: impl FnMut(&R) -> Result<Ordering, E>) -> Result<Option<R>, E> {
+        self.change(|edit| {
+            let Some(root) = edit.root() else { return Ok(None) };
+            let Some((root, old)) = remove_below(edit, root, &mut compare)? else { return Ok(None) };
+            edit.settle_root(root, false)?;
+            Ok(Some(old))
+        })
+    }
+}
+
+fn remove_below<R: Btree2Record, E: From<Error>>(
+    edit: &mut Edit<'_, R>,
+    way: Way,
+    compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
+) -> Result<Option<(Open, R)>, E> {
+    let mut node = edit.open(way)?;
+    let (index, found) = edit.search(&node, compare)?;
+    if node.depth == 0 {
+        let Some(old) = found else { return Ok(None) };
+        node.content.records.remove(index);
+        return Ok(Some((node, old)));
+    }
+    let (index, child, old) = match found {
+        Some(old) => {
+            let below = edit.child(&node, index + 1)?;
+            let (child, next) = take_first(edit, below)?;
+            let _ = node.content.records.set_bytes(index, &next);
+            (index + 1, child, old)
+        }
+        None => {
+            let below = edit.child(&node, index)?;
+            let Some((child, old)) = remove_below(edit, below, compare)? else { return Ok(None) };
+            (index, child, old)
+        }
+    };
+    edit.settle(&mut node, index, child, false)?;
+    Ok(Some((node, old)))
+}
+
+/// Takes the first record out of what is below `way`.
+fn take_first<R: Btree2Record>(edit: &mut Edit<'_, R>, way: Way) -> Result<(Open, Vec<u8>)> {
+    let mut node = edit.open(way)?;
+    if node.depth == 0 {
+        let first = node.content.records.remove(0).ok_or_else(|| edit.barren(way))?;
+        return Ok((node, first));
+    }
+    let below = edit.child(&node, 0)?;
+    let (child, first) = take_first(edit, below)?;
+    edit.settle(&mut node, 0, child, false)?;
+    Ok((node, first))
+}

@@ -1,0 +1,425 @@
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use h5live_cache::{Cache, MemoryStorage, Operation, RecordingStorage, Scope, Settings, Storage};
+use h5live_format::{
+    Addr, AttributeOrderRecord, Btree2Geometry, Btree2Header, Btree2Record, ChunkRecord, FilteredChunkRecord,
+    HugeDirectRecord, LinkNameRecord, Width, Widths, decode, decode_with,
+};
+use h5live_model::ChunkCoord;
+use proptest::prelude::*;
+
+use super::Btree2;
+use crate::tests::{NoSuperblock, OWNER};
+use crate::{Error, ObjectMetadata};
+
+/// A type of record, and how a number becomes one and comes back.
+trait Kind: Btree2Record + PartialEq + std::fmt::Debug + 'static {
+    fn blank() -> Self;
+    fn of(key: u64, value: u64) -> Self;
+    fn key(&self) -> u64;
+}
+
+impl Kind for ChunkRecord {
+    fn blank() -> Self {
+        ChunkRecord::blank(2)
+    }
+
+    fn of(key: u64, value: u64) -> Self {
+        ChunkRecord { addr: Addr::new(value), coord: ChunkCoord::new(&[key / 10, key % 10]) }
+    }
+
+    fn key(&self) -> u64 {
+        self.coord.scaled()[0] * 10 + self.coord.scaled()[1]
+    }
+}
+
+impl Kind for FilteredChunkRecord {
+    fn blank() -> Self {
+        FilteredChunkRecord::blank(1, Width::new(3).unwrap())
+    }
+
+    fn of(key: u64, value: u64) -> Self {
+        let (size, filter_mask) = (value % 1000, value as u32 % 3);
+        let (size_width, addr, coord) = (Width::new(3).unwrap(), Addr::new(value), ChunkCoord::new(&[key]));
+        FilteredChunkRecord { size_width, addr, size, filter_mask, coord }
+    }
+
+    fn key(&self) -> u64 {
+        self.coord.scaled()[0]
+    }
+}
+
+impl Kind for LinkNameRecord {
+    fn blank() -> Self {
+        LinkNameRecord::default()
+    }
+
+    fn of(key: u64, value: u64) -> Self {
+        LinkNameRecord { hash: key as u32, heap_id: [value as u8; 7] }
+    }
+
+    fn key(&self) -> u64 {
+        self.hash.into()
+    }
+}
+
+impl Kind for AttributeOrderRecord {
+    fn blank() -> Self {
+        AttributeOrderRecord::default()
+    }
+
+    fn of(key: u64, value: u64) -> Self {
+        AttributeOrderRecord { heap_id: [value as u8; 8], flags: value as u8, order: key as u32 }
+    }
+
+    fn key(&self) -> u64 {
+        self.order.into()
+    }
+}
+
+impl Kind for HugeDirectRecord {
+    fn blank() -> Self {
+        HugeDirectRecord::default()
+    }
+
+    fn of(key: u64, value: u64) -> Self {
+        HugeDirectRecord { addr: Addr::new(key), length: value }
+    }
+
+    fn key(&self) -> u64 {
+        self.addr.get().unwrap()
+    }
+}
+
+fn cache(storage: Arc<dyn Storage>) -> Arc<Cache> {
+    Arc::new(Cache::writing(storage, Settings::default(), 4096, Arc::new(NoSuperblock)))
+}
+
+fn metadata(cache: &Arc<Cache>) -> ObjectMetadata {
+    ObjectMetadata::new(cache.clone(), OWNER)
+}
+
+/// A tree, and what it should hold.
+struct Pair<R> {
+    cache: Arc<Cache>,
+    tree: Btree2<R>,
+    model: BTreeMap<u64, R>,
+}
+
+impl<R: Kind> Pair<R> {
+    fn new(storage: Arc<dyn Storage>, node_size: u32) -> Self {
+        let cache = cache(storage);
+        let tree = Btree2::create(metadata(&cache), R::blank(), node_size).unwrap();
+        Pair { cache, tree, model: BTreeMap::new() }
+    }
+
+    fn operation(&self) -> Operation<'_> {
+        self.cache.operation()
+    }
+
+    fn put(&mut self, key: u64, value: u64) {
+        let record = R::of(key, value);
+        let operation = self.operation();
+        let old = self.tree.put(&record, |found| Ok::<_, Error>(found.key().cmp(&key))).unwrap();
+        drop(operation);
+        assert_eq!(old, self.model.insert(key, record));
+    }
+
+    fn remove(&mut self, key: u64) {
+        let operation = self.operation();
+        let old = self.tree.remove(|found| Ok::<_, Error>(found.key().cmp(&key))).unwrap();
+        drop(operation);
+        assert_eq!(old, self.model.remove(&key));
+    }
+
+    fn find(&self, key: u64) -> Option<R> {
+        self.tree.find(|found| Ok::<_, Error>(found.key().cmp(&key))).unwrap()
+    }
+
+    fn records(&self) -> Vec<R> {
+        self.records_from(0)
+    }
+
+    fn records_from(&self, key: u64) -> Vec<R> {
+        let mut records = Vec::new();
+        let mut each = |record| {
+            records.push(record);
+            Ok::<_, Error>(true)
+        };
+        self.tree.for_each_from(&mut |record| Ok(record.key() < key), &mut each).unwrap();
+        records
+    }
+
+    fn flush(&self) {
+        self.cache.flush(Scope::All).unwrap();
+    }
+
+    /// What the storage holds, by a walk that knows nothing of the tree's code.
+    fn stored(&self, storage: &MemoryStorage) -> Vec<R> {
+        Walk::over(&storage.to_vec(), self.tree.addr())
+    }
+
+    fn expected(&self) -> Vec<R> {
+        self.model.values().cloned().collect()
+    }
+}
+
+/// A reader of the bytes of a tree that checks all that must hold of them.
+struct Walk<'a, R> {
+    bytes: &'a [u8],
+    geometry: Btree2Geometry,
+    seen: HashSet<u64>,
+    records: Vec<R>,
+}
+
+impl<R: Kind> Walk<'_, R> {
+    fn over(bytes: &[u8], header: Addr) -> Vec<R> {
+        let widths = Widths::default();
+        let header: Btree2Header = decode(block(bytes, header, Btree2Header::size(widths)), widths).unwrap();
+        let geometry = Btree2Geometry::of(&header, widths).unwrap();
+        let mut walk = Walk::<R> { bytes, geometry, seen: HashSet::new(), records: Vec::new() };
+        if header.root.is_defined() {
+            assert!(header.root_records > 0);
+            let below = walk.node(header.root, header.depth, header.root_records, true);
+            assert_eq!(below, header.records);
+        } else {
+            assert_eq!((header.records, header.root_records, header.depth), (0, 0, 0));
+        }
+        assert!(walk.records.windows(2).all(|pair| pair[0].key() < pair[1].key()), "records are sorted");
+        walk.records
+    }
+
+    fn node(&mut self, addr: Addr, depth: u16, records: u16, root: bool) -> u64 {
+        let widths = Widths::default();
+        assert!(self.seen.insert(addr.get().unwrap()), "a node has one parent");
+        assert!(records <= self.geometry.split_at(depth));
+        assert!(root || records >= self.geometry.merge_at(depth), "{records} at depth {depth}");
+        let bytes = block(self.bytes, addr, self.geometry.node_size() as usize);
+        let before = self.records.len();
+        if depth == 0 {
+            let leaf = decode_with(self.geometry.leaf(records), bytes, widths).unwrap();
+            self.records.extend(leaf.records.iter().map(|bytes| decode_with(R::blank(), bytes, widths).unwrap()));
+        } else {
+            let node = decode_with(self.geometry.internal(depth, records), bytes, widths).unwrap();
+            for (index, child) in node.children.iter().enumerate() {
+                let below = self.node(child.addr, depth - 1, child.records, false);
+                assert_eq!(below, child.total);
+                self.records.extend(node.records.get(index, R::blank(), widths).map(|record| record.unwrap()));
+            }
+        }
+        (self.records.len() - before) as u64
+    }
+}
+
+fn block(bytes: &[u8], addr: Addr, len: usize) -> &[u8] {
+    &bytes[addr.get().unwrap() as usize..][..len]
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Put(u64, u64),
+    Remove(u64),
+    /// Removes so many records from here on.
+    Clear(u64, u64),
+    /// Adds so many records from here on.
+    Fill(u64, u64),
+    Flush,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (0..400u64, any::<u32>()).prop_map(|(key, value)| Step::Put(key, value.into())),
+        4 => (0..400u64).prop_map(Step::Remove),
+        1 => (0..400u64, 1..150u64).prop_map(|(key, len)| Step::Clear(key, len)),
+        1 => (0..400u64, 1..150u64).prop_map(|(key, len)| Step::Fill(key, len)),
+        2 => Just(Step::Flush),
+    ];
+    prop::collection::vec(step, 1..80)
+}
+
+fn check<R: Kind>(steps: &[Step], node_size: u32) {
+    let storage = Arc::new(MemoryStorage::default());
+    let mut pair = Pair::<R>::new(storage.clone(), node_size);
+    for step in steps {
+        match *step {
+            Step::Put(key, value) => pair.put(key, value),
+            Step::Remove(key) => pair.remove(key),
+            Step::Clear(key, len) => (key..key + len).for_each(|key| pair.remove(key)),
+            Step::Fill(key, len) => (key..key + len).for_each(|key| pair.put(key, key + 7)),
+            Step::Flush => {
+                pair.flush();
+                assert_eq!(pair.stored(&storage), pair.expected());
+            }
+        }
+        assert_eq!(pair.records(), pair.expected());
+        assert_eq!(pair.tree.len().unwrap(), pair.model.len() as u64);
+    }
+    for key in (0..550).step_by(7) {
+        assert_eq!(pair.find(key).as_ref(), pair.model.get(&key));
+        let rest: Vec<_> = pair.model.range(key..).map(|(_, record)| record.clone()).collect();
+        assert_eq!(pair.records_from(key), rest);
+    }
+    pair.flush();
+    assert_eq!(pair.stored(&storage), pair.expected());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn trees_agree_with_a_map(steps in steps(), kind in 0..5usize) {
+        match kind {
+            0 => check::<ChunkRecord>(&steps, 160),
+            1 => check::<FilteredChunkRecord>(&steps, 128),
+            2 => check::<LinkNameRecord>(&steps, 128),
+            3 => check::<AttributeOrderRecord>(&steps, 512),
+            _ => check::<HugeDirectRecord>(&steps, 100),
+        }
+    }
+
+    #[test]
+    fn a_tree_is_the_old_or_the_new_one_after_every_write(steps in steps()) {
+        let memory = Arc::new(MemoryStorage::default());
+        let recording = RecordingStorage::new(memory.clone());
+        let mut pair = Pair::<ChunkRecord>::new(Arc::new(recording.clone()), 160);
+        pair.flush();
+        let mut old = Vec::new();
+        let mut replayed = memory.to_vec();
+        recording.take_log();
+        for step in steps {
+            match step {
+                Step::Put(key, value) => pair.put(key, value),
+                Step::Remove(key) => pair.remove(key),
+                Step::Clear(key, len) => (key..key + len).for_each(|key| pair.remove(key)),
+                Step::Fill(key, len) => (key..key + len).for_each(|key| pair.put(key, key + 7)),
+                Step::Flush => {
+                    pair.flush();
+                    let new = pair.expected();
+                    for write in recording.take_log() {
+                        h5live_cache::replay(&mut replayed, [&write]).unwrap();
+                        let stored = Walk::<ChunkRecord>::over(&replayed, pair.tree.addr());
+                        assert!(stored == old || stored == new);
+                    }
+                    assert_eq!(pair.stored(&memory), new);
+                    old = new;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn records_added_in_order_fill_their_nodes() {
+    let storage = Arc::new(MemoryStorage::default());
+    let mut pair = Pair::<ChunkRecord>::new(storage.clone(), 2048);
+    (0..20_000).for_each(|key| pair.put(key, key));
+    pair.flush();
+    assert_eq!(pair.stored(&storage), pair.expected());
+    let header: Btree2Header = decode(block(&storage.to_vec(), pair.tree.addr(), 38), Widths::default()).unwrap();
+    assert_eq!(header.depth, 2);
+    let full = 20_000 / 85 * 2048;
+    assert!(pair.cache.space().end() < full * 21 / 20, "{}", pair.cache.space().end());
+}
+
+#[test]
+fn a_node_moves_once_between_two_flushes() {
+    let storage = Arc::new(MemoryStorage::default());
+    let mut pair = Pair::<ChunkRecord>::new(storage.clone(), 2048);
+    (0..2000).for_each(|key| pair.put(key * 2, key));
+    pair.flush();
+    let end = pair.cache.space().end();
+    (0..20).for_each(|key| pair.put(key * 2 + 1, key));
+    assert!(pair.cache.space().end() <= end + 6 * 2048);
+    (0..20).for_each(|key| pair.put(key * 2 + 1, key + 1));
+    assert!(pair.cache.space().end() <= end + 6 * 2048);
+}
+
+#[test]
+fn space_of_former_nodes_is_used_again() {
+    let storage = Arc::new(MemoryStorage::default());
+    let mut pair = Pair::<ChunkRecord>::new(storage.clone(), 512);
+    (0..1000).for_each(|key| pair.put(key, key));
+    pair.flush();
+    let end = pair.cache.space().end();
+    for round in 0..200 {
+        pair.put(round * 5 % 1000, round);
+        pair.flush();
+    }
+    assert!(pair.cache.space().end() < end + 20 * 512);
+    assert_eq!(pair.stored(&storage), pair.expected());
+}
+
+#[test]
+fn deletion_gives_all_space_back() {
+    let storage = Arc::new(MemoryStorage::default());
+    let mut pair = Pair::<LinkNameRecord>::new(storage, 512);
+    let begin = 4096;
+    (0..5000).for_each(|key| pair.put(key * 7919 % 5000, key));
+    pair.flush();
+    let end = pair.cache.space().end();
+    pair.tree.delete().unwrap();
+    pair.flush();
+    assert_eq!(pair.cache.space().reusable(), end - begin);
+    assert!(pair.cache.plan(Scope::All).unwrap().steps().is_empty());
+}
+
+#[test]
+fn a_change_that_finds_no_room_leaves_the_tree_as_it_was() {
+    let storage = Arc::new(MemoryStorage::default());
+    let widths = Widths { offset: Width::TWO, length: Width::EIGHT };
+    let mut settings = Settings::default();
+    settings.widths = widths;
+    let cache = Arc::new(Cache::writing(storage, settings, 4096, Arc::new(NoSuperblock)));
+    let tree = Btree2::create(metadata(&cache), ChunkRecord::blank(2), 512).unwrap();
+    let mut pair = Pair { cache, tree, model: BTreeMap::new() };
+    let mut failed = 0;
+    for key in (0..4000).map(|n| n * 1237 % 4000) {
+        let record = ChunkRecord::of(key, key);
+        match pair.tree.put(&record, |found| Ok::<_, Error>(found.key().cmp(&key))) {
+            Ok(_) => {
+                pair.model.insert(key, record);
+            }
+            Err(error) => {
+                assert!(matches!(error, Error::Cache(h5live_cache::Error::Full { .. })));
+                failed += 1;
+            }
+        }
+    }
+    assert!(failed > 0 && pair.model.len() > 1000);
+    assert_eq!(pair.records(), pair.expected());
+}
+
+#[test]
+fn a_reader_beside_the_writer_sees_whole_trees() {
+    let mut pair = Pair::<ChunkRecord>::new(Arc::new(MemoryStorage::default()), 160);
+    (0..200).for_each(|key| pair.put(key * 2, key));
+    let tree = pair.tree.clone();
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(move || {
+            for _ in 0..300 {
+                let mut even = 0;
+                tree.for_each(&mut |record: ChunkRecord| {
+                    even += u64::from(record.key().is_multiple_of(2));
+                    Ok::<_, Error>(true)
+                })
+                .unwrap();
+                assert_eq!(even, 200);
+            }
+        });
+        for round in 0..20 {
+            (0..200).for_each(|key| pair.put(key * 2 + 1, round));
+            pair.flush();
+            (0..200).for_each(|key| pair.remove(key * 2 + 1));
+        }
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn refuses_to_change_nodes_that_cannot_be_split() {
+    let cache = cache(Arc::new(MemoryStorage::default()));
+    let tree = Btree2::create(metadata(&cache), ChunkRecord::blank(2), 60).unwrap();
+    let refused = tree.put(&ChunkRecord::of(1, 1), |_| Ok::<_, Error>(std::cmp::Ordering::Less));
+    assert!(matches!(refused, Err(Error::Unsupported(_))));
+}
