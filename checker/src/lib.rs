@@ -3,8 +3,9 @@
 //! Nothing here depends on the crates that read and write files (`indexes`, `swmr`), so a mistake of theirs cannot hide
 //! itself.
 //!
-//! [`file`] looks at one file. [`trace`] is what a writer did to a file, in order: every schedule of a reader that runs
-//! meanwhile, and every state that a crash may leave, follows from it and is gone through on the real code of the reader.
+//! [`mod@file`] looks at one file. [`trace`] is what a writer did to a file, in order: every schedule of a reader that
+//! runs meanwhile ([`schedule`]) follows from it, and is gone through on the real code of the reader.
 
 pub mod file;
+pub mod schedule;
 pub mod trace;

@@ -1,0 +1,23 @@
+//! Every schedule of a reader against a writer.
+//!
+//! The writer is a [`Trace`](crate::trace::Trace); the reader is run, on its real code, over a [`View`] of the file.
+//! At each of its reads the writer may have come further: by any number of whole operations, or into the middle of a
+//! write. Two such positions that show the same bytes differ only in what later reads may see, and the earlier one
+//! leaves more of that open. So a read has one branch for each content that it can find, at the first position that
+//! shows it, and nothing is lost; where nothing that is still to come touches what is read, there is one branch.
+//!
+//! The tree of branches is gone through depth first. Each run of the reader begins anew and repeats the reads that led
+//! to the branch, so the reader must do the same whenever it sees the same.
+
+mod explore;
+mod position;
+mod range;
+mod timeline;
+mod view;
+
+pub use explore::{Bounds, Counterexample, Explored, Verdict, explore, replay, shortest};
+pub use position::{PAGE, Position, Tear, Tearing};
+pub use view::{Query, Seen, View};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,346 @@
+//! Going through the tree of schedules.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::position::{Position, Tearing};
+use super::timeline::Timeline;
+use super::view::{Fault, Fork, Limits, Seen, View};
+use crate::trace::Trace;
+
+/// What a reader makes of what it saw: what is wrong with it, in words.
+pub type Verdict = Result<(), String>;
+
+/// What is explored, and how far.
+#[derive(Debug, Clone)]
+pub struct Bounds {
+    /// The prefix of the trace at which readers may begin: before, there is no file yet.
+    pub start: usize,
+    /// Which parts of writes are seen.
+    pub tearing: Tearing,
+    /// Most times that the writer comes further while a reader looks.
+    pub moves: Option<u32>,
+    /// Most queries in one run. More are a fault of the reader.
+    pub queries: u32,
+    /// Most runs.
+    pub runs: Option<u64>,
+    /// Most time.
+    pub time: Option<Duration>,
+    /// How many threads explore.
+    pub threads: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds {
+            start: 0,
+            tearing: Tearing::NONE,
+            moves: None,
+            queries: 100_000,
+            runs: None,
+            time: None,
+            threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+        }
+    }
+}
+
+/// A schedule in which a reader found something wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counterexample {
+    /// What is wrong.
+    pub fault: String,
+    /// Where the writer was at each of the reader's queries.
+    pub seen: Vec<Seen>,
+}
+
+impl Counterexample {
+    /// How often the writer came further.
+    pub fn moves(&self) -> usize {
+        let positions = self.seen.iter().map(|seen| seen.position);
+        positions.clone().zip(positions.skip(1)).filter(|(before, after)| before != after).count()
+    }
+}
+
+/// What an exploration has seen.
+#[derive(Debug, Clone, Default)]
+pub struct Explored {
+    /// Schedules: runs of the reader, no two the same.
+    pub schedules: u64,
+    /// States: a position of the writer together with all that the reader had seen before it, each counted once.
+    pub states: u64,
+    /// Queries of the reader that were answered, repeated ones included.
+    pub queries: u64,
+    /// Most queries of one schedule.
+    pub longest: u32,
+    /// Whether there is no other schedule within the bounds of positions, tears and moves.
+    pub exhausted: bool,
+    /// The first schedules that went wrong.
+    pub violations: Vec<Counterexample>,
+    /// How many went wrong.
+    pub wrong: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// Counterexamples that are kept; when there are as many, the exploration ends.
+const KEPT: usize = 4;
+
+/// Runs `reader` under every schedule within `bounds`. It is run again and again, by several threads, and must do the
+/// same whenever it sees the same.
+pub fn explore(trace: &Trace, bounds: &Bounds, reader: &(impl Fn(&Arc<View>) -> Verdict + Sync)) -> Explored {
+    let began = Instant::now();
+    let timeline = Arc::new(Timeline::new(trace.clone()));
+    let shared = Shared {
+        jobs: Mutex::new(Jobs { jobs: vec![Vec::new()], idle: 0 }),
+        came: Condvar::new(),
+        hungry: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
+        left: AtomicU64::new(bounds.runs.unwrap_or(u64::MAX)),
+        deadline: bounds.time.map(|time| began + time),
+        threads: bounds.threads.max(1),
+    };
+    let work = || Worker::new(&timeline, bounds, &shared, reader).work();
+    let parts = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..shared.threads).map(|_| scope.spawn(work)).collect();
+        let mut parts = vec![work()];
+        parts.extend(others.into_iter().filter_map(|thread| thread.join().ok()));
+        parts
+    });
+    let mut explored = Explored { exhausted: !shared.stop.load(Relaxed), ..Explored::default() };
+    for part in parts {
+        explored.schedules += part.schedules;
+        explored.states += part.states;
+        explored.queries += part.queries;
+        explored.longest = explored.longest.max(part.longest);
+        explored.wrong += part.wrong;
+        explored.violations.extend(part.violations);
+    }
+    explored.violations.sort_by_key(|found| (found.moves(), found.seen.len()));
+    explored.violations.truncate(KEPT);
+    explored.elapsed = began.elapsed();
+    explored
+}
+
+/// The counterexample in which the writer comes further the fewest times, if there is one within `bounds`: looks
+/// through the schedules with one move, then those with two, and so on.
+pub fn shortest(
+    trace: &Trace,
+    bounds: &Bounds,
+    reader: &(impl Fn(&Arc<View>) -> Verdict + Sync),
+) -> (Option<Counterexample>, Explored) {
+    let most = bounds.moves.unwrap_or(u32::MAX);
+    let mut last = None;
+    for moves in 0..=most {
+        let mut explored = explore(trace, &Bounds { moves: Some(moves), ..bounds.clone() }, reader);
+        if !explored.violations.is_empty() {
+            return (Some(explored.violations.swap_remove(0)), explored);
+        }
+        // More moves than there are operations, or queries, make no difference.
+        let same = last == Some(explored.schedules);
+        last = Some(explored.schedules);
+        if !explored.exhausted || same || moves == most {
+            return (None, explored);
+        }
+    }
+    (None, Explored::default())
+}
+
+/// Runs `reader` once, the writer being where `seen` says at each query.
+///
+/// The first value is the reader's verdict, the second what it did ask.
+pub fn replay(
+    trace: &Trace,
+    bounds: &Bounds,
+    seen: &[Seen],
+    reader: &(impl Fn(&Arc<View>) -> Verdict + Sync),
+) -> (Verdict, Vec<Seen>) {
+    let timeline = Arc::new(Timeline::new(trace.clone()));
+    let limits = Limits { start: Position::after(bounds.start), moves: 0, queries: bounds.queries };
+    let view = Arc::new(View::new(timeline, bounds.tearing, limits));
+    let numbered = seen.iter().enumerate();
+    let forks = numbered.map(|(number, seen)| Fork {
+        number: number as u32,
+        query: seen.query,
+        taken: seen.position,
+        others: Vec::new(),
+    });
+    view.with(|run| run.forks = forks.collect());
+    view.restart(true);
+    let verdict = judge(&view, reader);
+    (verdict, view.with(|run| run.journal.take()).unwrap_or_default())
+}
+
+fn judge(view: &Arc<View>, reader: &impl Fn(&Arc<View>) -> Verdict) -> Verdict {
+    let verdict = catch_unwind(AssertUnwindSafe(|| reader(view)));
+    match view.with(|run| (run.fault, run.queries)) {
+        (Some(Fault::Whim), _) => Err("it does not do the same when it sees the same".into()),
+        (Some(Fault::Endless), queries) => Err(format!("it goes on after {queries} queries")),
+        (None, _) => verdict.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            Err(format!("it panics: {}", text.or(panic.downcast_ref().copied()).unwrap_or("without a word")))
+        }),
+    }
+}
+
+struct Jobs {
+    /// Paths below which nobody has been.
+    jobs: Vec<Vec<Fork>>,
+    idle: usize,
+}
+
+struct Shared {
+    jobs: Mutex<Jobs>,
+    came: Condvar,
+    /// Workers without a job.
+    hungry: AtomicUsize,
+    stop: AtomicBool,
+    /// Runs that may still be made.
+    left: AtomicU64,
+    deadline: Option<Instant>,
+    threads: usize,
+}
+
+impl Shared {
+    fn next(&self) -> Option<Vec<Fork>> {
+        let mut jobs = self.jobs.lock();
+        loop {
+            if self.stop.load(Relaxed) {
+                return None;
+            }
+            if let Some(job) = jobs.jobs.pop() {
+                return Some(job);
+            }
+            jobs.idle += 1;
+            if jobs.idle == self.threads {
+                self.came.notify_all();
+                return None;
+            }
+            self.hungry.fetch_add(1, Relaxed);
+            self.came.wait(&mut jobs);
+            self.hungry.fetch_sub(1, Relaxed);
+            if jobs.idle == self.threads {
+                return None;
+            }
+            jobs.idle -= 1;
+        }
+    }
+
+    fn give(&self, job: Vec<Fork>) {
+        self.jobs.lock().jobs.push(job);
+        self.came.notify_one();
+    }
+
+    fn end(&self) {
+        self.stop.store(true, Relaxed);
+        let _jobs = self.jobs.lock();
+        self.came.notify_all();
+    }
+}
+
+struct Worker<'a, R> {
+    view: Arc<View>,
+    shared: &'a Shared,
+    reader: &'a R,
+    found: Explored,
+}
+
+impl<'a, R: Fn(&Arc<View>) -> Verdict> Worker<'a, R> {
+    fn new(timeline: &Arc<Timeline>, bounds: &Bounds, shared: &'a Shared, reader: &'a R) -> Self {
+        let moves = bounds.moves.unwrap_or(u32::MAX);
+        let limits = Limits { start: Position::after(bounds.start), moves, queries: bounds.queries };
+        let view = Arc::new(View::new(timeline.clone(), bounds.tearing, limits));
+        Worker { view, shared, reader, found: Explored::default() }
+    }
+
+    fn work(mut self) -> Explored {
+        while let Some(job) = self.shared.next() {
+            let floor = job.len();
+            self.view.with(|run| run.forks = job);
+            while self.run() && self.advance(floor) {
+                if self.shared.hungry.load(Relaxed) > 0 {
+                    self.share(floor);
+                }
+            }
+        }
+        self.found
+    }
+
+    /// Runs the reader once; returns whether to go on.
+    fn run(&mut self) -> bool {
+        if self.shared.stop.load(Relaxed) {
+            return false;
+        }
+        let late = self.found.schedules.is_multiple_of(256)
+            && self.shared.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let left = self.shared.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+        if late || left.is_err() {
+            self.shared.end();
+            return false;
+        }
+        let known = self.view.with(|run| run.forks.last().map_or(0, |fork| fork.number));
+        self.view.restart(false);
+        let verdict = judge(&self.view, self.reader);
+        let queries = self.view.with(|run| run.queries);
+        self.found.schedules += 1;
+        self.found.queries += u64::from(queries);
+        self.found.states += u64::from(queries.saturating_sub(known));
+        self.found.longest = self.found.longest.max(queries);
+        if let Err(fault) = verdict {
+            self.found.wrong += 1;
+            self.keep(fault);
+        }
+        true
+    }
+
+    fn keep(&mut self, fault: String) {
+        let forks = self.view.with(|run| run.forks.clone());
+        self.view.restart(true);
+        let _again = judge(&self.view, self.reader);
+        let seen = self.view.with(|run| {
+            run.forks = forks;
+            run.journal.take().unwrap_or_default()
+        });
+        self.found.violations.push(Counterexample { fault, seen });
+        if self.found.violations.len() >= KEPT {
+            self.shared.end();
+        }
+    }
+
+    /// Goes to the next branch, in a tree whose first `floor` branches are given.
+    fn advance(&self, floor: usize) -> bool {
+        self.view.with(|run| {
+            while run.forks.len() > floor {
+                match run.forks.last_mut().and_then(|fork| Some((fork.others.pop()?, fork))) {
+                    Some((next, fork)) => {
+                        fork.taken = next;
+                        return true;
+                    }
+                    None => run.forks.pop(),
+                };
+            }
+            false
+        })
+    }
+
+    /// Gives away the branches that are the nearest to the root.
+    fn share(&self, floor: usize) {
+        let jobs = self.view.with(|run| {
+            let open = run.forks.iter().enumerate().skip(floor).find(|(_, fork)| !fork.others.is_empty());
+            let Some(depth) = open.map(|(depth, _)| depth) else { return Vec::new() };
+            let others = run.forks.get_mut(depth).map(|fork| std::mem::take(&mut fork.others)).unwrap_or_default();
+            let path: Vec<Fork> = run.forks.iter().take(depth + 1).cloned().collect();
+            let path: Vec<Fork> = path.into_iter().map(|fork| Fork { others: Vec::new(), ..fork }).collect();
+            let job = |taken: Position| {
+                let mut job = path.clone();
+                job.iter_mut().skip(depth).for_each(|fork| fork.taken = taken);
+                job
+            };
+            others.into_iter().map(job).collect()
+        });
+        jobs.into_iter().for_each(|job| self.shared.give(job));
+    }
+}

@@ -1,0 +1,125 @@
+//! How far a writer has come.
+
+use std::fmt;
+use std::num::NonZeroU32;
+
+/// Bytes of a page: what operating systems copy at once.
+pub const PAGE: u64 = 4096;
+
+/// Which part of the write that is under way can be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Tear {
+    /// None of it.
+    #[default]
+    None,
+    /// The first bytes, so many.
+    Cut(u32),
+    /// The pages of which the bit is set, the first one that it touches being bit 0.
+    Pages(u64),
+}
+
+/// How far a writer has come: so many whole operations, and a part of the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Position {
+    /// The number of operations that are complete.
+    pub prefix: u32,
+    /// What of the next one can be seen.
+    pub tear: Tear,
+}
+
+impl Position {
+    /// Between two operations.
+    pub fn after(prefix: usize) -> Self {
+        Position { prefix: u32::try_from(prefix).unwrap_or(u32::MAX), tear: Tear::None }
+    }
+
+    /// Whether it is in the middle of an operation.
+    pub fn is_torn(self) -> bool {
+        self.tear != Tear::None
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.tear {
+            Tear::None => write!(f, "{}", self.prefix),
+            Tear::Cut(bytes) => write!(f, "{}+{bytes}", self.prefix),
+            Tear::Pages(pages) => write!(f, "{}+p{pages:b}", self.prefix),
+        }
+    }
+}
+
+/// Which parts of a write may be seen before the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tearing {
+    /// Writes go from low to high addresses, and stop at multiples of this.
+    pub cut: Option<NonZeroU32>,
+    /// The pages of a write appear in any order.
+    pub pages: bool,
+    /// Most torn positions on one path. To stay at one, for ever if need be, is free.
+    pub observations: u32,
+}
+
+/// Most pages of one write that a read may find in any order; of more, one at a time is missing or alone.
+const FREE_PAGES: u32 = 6;
+
+impl Tearing {
+    /// Every write is seen whole.
+    pub const NONE: Tearing = Tearing { cut: None, pages: false, observations: 0 };
+
+    /// Writes that stop at multiples of `unit` bytes, seen at most twice on a path.
+    pub fn at(unit: u32) -> Self {
+        Tearing { cut: NonZeroU32::new(unit), pages: false, observations: 2 }
+    }
+
+    /// Writes whose pages appear in any order, seen at most twice on a path.
+    pub fn by_pages() -> Self {
+        Tearing { cut: None, pages: true, observations: 2 }
+    }
+
+    /// The parts of a write of `len` bytes at `at` that may make a difference between `from` and `to` (bytes from the
+    /// start of the file), in ascending order.
+    pub(super) fn tears(&self, at: u64, len: u64, from: u64, to: u64) -> Vec<Tear> {
+        let mut tears = Vec::new();
+        if self.observations == 0 || len == 0 {
+            return tears;
+        }
+        let end = at.saturating_add(len);
+        if let Some(unit) = self.cut.map(|unit| u64::from(unit.get())) {
+            // A cut before `from` shows the old bytes there, the first one at or behind `to` the new ones.
+            let first = at.max(from).saturating_add(1).next_multiple_of(unit);
+            let cuts = (0..).map_while(|n| first.checked_add(n * unit)).take_while(|cut| *cut < end);
+            let mut reached = false;
+            for cut in cuts {
+                if std::mem::replace(&mut reached, cut >= to) {
+                    break;
+                }
+                tears.extend(u32::try_from(cut - at).ok().map(Tear::Cut));
+            }
+        }
+        let (first, last) = (at / PAGE, (end - 1) / PAGE);
+        if self.pages && first < last {
+            let touched = (from.max(at) / PAGE, to.min(end).saturating_sub(1) / PAGE);
+            let bits: Vec<u32> = (touched.0..=touched.1).filter_map(|n| u32::try_from(n - first).ok()).collect();
+            tears.extend(subsets(&bits).into_iter().map(Tear::Pages));
+        }
+        tears
+    }
+}
+
+/// Sets of some of `bits`, as masks, the empty one left out.
+fn subsets(bits: &[u32]) -> Vec<u64> {
+    let bits: Vec<u32> = bits.iter().copied().filter(|bit| *bit < u64::BITS).collect();
+    let mask = |chosen: u64| {
+        bits.iter().enumerate().filter(|(n, _)| chosen >> n & 1 == 1).fold(0, |mask, (_, bit)| mask | 1 << bit)
+    };
+    let count = bits.len() as u32;
+    if count <= FREE_PAGES {
+        return (1..1u64 << count).map(mask).collect();
+    }
+    let all = bits.iter().fold(0, |mask, bit| mask | 1u64 << bit);
+    let single = bits.iter().map(|bit| 1u64 << bit);
+    let mut sets: Vec<u64> = single.clone().chain(single.map(|bit| all & !bit)).chain([all]).collect();
+    sets.sort_unstable_by_key(|set| (set.count_ones(), *set));
+    sets
+}

@@ -1,0 +1,232 @@
+use std::collections::BTreeSet;
+
+use h5live_cache::Storage;
+use parking_lot::Mutex;
+use proptest::prelude::*;
+
+use super::timeline::Timeline;
+use super::*;
+use crate::trace::{Operation, Trace};
+
+fn write(at: u64, bytes: &[u8]) -> Operation {
+    Operation::Write { at, bytes: bytes.to_vec() }
+}
+
+fn one_thread(tearing: Tearing) -> Bounds {
+    Bounds { tearing, threads: 1, ..Bounds::default() }
+}
+
+fn byte(view: &View, at: u64) -> u8 {
+    let mut byte = [0];
+    view.read_at(&mut byte, at).unwrap();
+    byte[0]
+}
+
+/// Cell 0 points to a cell that must hold 9.
+fn follow_pointer(view: &std::sync::Arc<View>) -> Verdict {
+    match byte(view, 0) {
+        0 => Ok(()),
+        at => match byte(view, at.into()) {
+            9 => Ok(()),
+            other => Err(format!("cell {at} holds {other}")),
+        },
+    }
+}
+
+#[test]
+fn passes_a_writer_that_writes_what_is_pointed_to_first() {
+    let trace = Trace::new(vec![0; 4], vec![write(1, &[9]), write(0, &[1]), write(2, &[9]), write(0, &[2])]);
+    let explored = explore(&trace, &Bounds::default(), &follow_pointer);
+    assert_eq!((explored.schedules, explored.wrong, explored.exhausted), (3, 0, true));
+}
+
+#[test]
+fn finds_a_pointer_that_is_written_too_early() {
+    let trace = Trace::new(vec![0; 4], vec![write(1, &[9]), write(0, &[1]), write(0, &[2]), write(2, &[9])]);
+    let explored = explore(&trace, &Bounds::default(), &follow_pointer);
+    assert_eq!(explored.wrong, 1);
+    let (found, _) = shortest(&trace, &Bounds::default(), &follow_pointer);
+    let found = found.unwrap();
+    assert_eq!((found.fault.as_str(), found.moves()), ("cell 2 holds 0", 0));
+    let (verdict, seen) = replay(&trace, &Bounds::default(), &found.seen, &follow_pointer);
+    assert_eq!((verdict, seen), (Err(found.fault.clone()), found.seen.clone()));
+}
+
+#[test]
+fn finds_a_write_that_is_seen_in_part() {
+    let trace = Trace::new(vec![0; 16], vec![write(0, &[1; 16])]);
+    let reader = |view: &std::sync::Arc<View>| {
+        let mut bytes = [0; 16];
+        view.read_at(&mut bytes, 0).unwrap();
+        if bytes.iter().all(|byte| *byte == bytes[0]) { Ok(()) } else { Err("torn".into()) }
+    };
+    assert_eq!(explore(&trace, &one_thread(Tearing::NONE), &reader).wrong, 0);
+    assert_eq!(explore(&trace, &one_thread(Tearing::at(8)), &reader).wrong, 1);
+    assert_eq!(explore(&trace, &one_thread(Tearing::at(512)), &reader).wrong, 0);
+    let found = explore(&trace, &one_thread(Tearing::at(8)), &reader).violations.remove(0);
+    assert_eq!(found.seen[0].position, Position { prefix: 0, tear: Tear::Cut(8) });
+}
+
+#[test]
+fn pages_appear_in_any_order() {
+    let trace = Trace::new(vec![0; 3 * 4096], vec![write(100, &[1; 2 * 4096])]);
+    let seen = Mutex::new(BTreeSet::new());
+    let reader = |view: &std::sync::Arc<View>| {
+        let cells = [100, 4096, 8192].map(|at| byte(view, at));
+        seen.lock().insert(cells);
+        Ok(())
+    };
+    let explored = explore(&trace, &one_thread(Tearing { observations: 9, ..Tearing::by_pages() }), &reader);
+    assert!(explored.exhausted);
+    assert_eq!(seen.lock().len(), 8);
+}
+
+#[test]
+fn a_reader_that_is_not_deterministic_is_told() {
+    let trace = Trace::new(vec![0; 4], vec![write(0, &[1]), write(1, &[1])]);
+    let runs = Mutex::new(0);
+    let explored = explore(&trace, &one_thread(Tearing::NONE), &|view: &std::sync::Arc<View>| {
+        *runs.lock() += 1;
+        let at = *runs.lock() % 2;
+        byte(view, at);
+        byte(view, 1 - at);
+        Ok(())
+    });
+    assert!(explored.violations.iter().any(|found| found.fault.contains("does not do the same")));
+}
+
+#[test]
+fn a_reader_that_never_ends_is_told() {
+    let trace = Trace::new(vec![0; 4], vec![write(0, &[1])]);
+    let bounds = Bounds { queries: 50, ..one_thread(Tearing::NONE) };
+    let explored = explore(&trace, &bounds, &|view: &std::sync::Arc<View>| {
+        let mut byte = [0];
+        while view.read_at(&mut byte, 2).is_ok() {}
+        Ok(())
+    });
+    assert!(explored.violations[0].fault.contains("goes on after"));
+}
+
+#[test]
+fn two_threads_explore_what_one_does() {
+    let operations = (0..8).flat_map(|n| [write(n + 1, &[9]), write(0, &[n as u8 + 1])]).collect();
+    let trace = Trace::new(vec![0; 16], operations);
+    let reader = |view: &std::sync::Arc<View>| (0..6).try_for_each(|_| follow_pointer(view));
+    let one = explore(&trace, &one_thread(Tearing::NONE), &reader);
+    let two = explore(&trace, &Bounds { threads: 2, ..Bounds::default() }, &reader);
+    assert_eq!((one.schedules, one.states), (two.schedules, two.states));
+    assert!(one.schedules > 1000 && one.exhausted && two.exhausted);
+}
+
+#[test]
+fn rest_is_when_nothing_is_torn_or_changes() {
+    let trace = Trace::new(vec![0; 4], vec![write(0, &[1])]);
+    let rests = Mutex::new(Vec::new());
+    explore(&trace, &one_thread(Tearing::NONE), &|view: &std::sync::Arc<View>| {
+        byte(view, 0);
+        let before = view.is_at_rest();
+        view.begin_anew();
+        byte(view, 0);
+        rests.lock().push((before, view.is_at_rest()));
+        Ok(())
+    });
+    assert_eq!(*rests.lock(), [(true, true), (true, false), (false, true)]);
+}
+
+/// What a reader of three ranges sees, the second one where the first says.
+type Outcome = [Vec<u8>; 3];
+
+fn ranges(first: &[u8]) -> (u64, usize) {
+    (u64::from(first.first().copied().unwrap_or(3) % 8), 3)
+}
+
+/// All outcomes, found by trying every position for every read.
+fn all_outcomes(trace: &Trace, positions: &[Position]) -> BTreeSet<Outcome> {
+    let timeline = Timeline::new(trace.clone());
+    let reaches = |from: Position, to: Position| match (from.tear, to.tear) {
+        _ if from.prefix != to.prefix => from.prefix < to.prefix,
+        (Tear::None, _) => true,
+        (Tear::Cut(from), Tear::Cut(to)) => from <= to,
+        (Tear::Pages(from), Tear::Pages(to)) => from & !to == 0,
+        _ => false,
+    };
+    let mut outcomes = BTreeSet::new();
+    for one in positions {
+        let first = timeline.read(*one, 0, 4);
+        let (at, len) = ranges(&first);
+        for two in positions.iter().filter(|two| reaches(*one, **two)) {
+            let second = timeline.read(*two, at, len);
+            for three in positions.iter().filter(|three| reaches(*two, **three)) {
+                let length = timeline.length(*three).to_le_bytes().to_vec();
+                outcomes.insert([first.clone(), second.clone(), length]);
+            }
+        }
+    }
+    outcomes
+}
+
+fn positions(trace: &Trace, unit: u32) -> Vec<Position> {
+    let mut positions = Vec::new();
+    for (n, operation) in trace.operations().iter().enumerate() {
+        positions.push(Position::after(n));
+        if let (Operation::Write { at, bytes }, true) = (operation, unit > 0) {
+            let cuts = (1..bytes.len() as u32).filter(|cut| (*at as u32 + cut).is_multiple_of(unit));
+            positions.extend(cuts.map(|cut| Position { prefix: n as u32, tear: Tear::Cut(cut) }));
+        }
+    }
+    positions.push(Position::after(trace.len()));
+    positions
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        4 => (0u64..8, prop::collection::vec(0u8..3, 0..7)).prop_map(|(at, bytes)| Operation::Write { at, bytes }),
+        1 => (0u64..10).prop_map(Operation::SetLen),
+        1 => Just(Operation::Sync),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_outcome_is_missed_and_none_is_invented(
+        base in prop::collection::vec(0u8..3, 0..8),
+        operations in prop::collection::vec(operation(), 0..7),
+        unit in 0u32..4,
+    ) {
+        let trace = Trace::new(base, operations);
+        let found = Mutex::new(BTreeSet::new());
+        let reader = |view: &std::sync::Arc<View>| {
+            let mut first = vec![0; 4];
+            let n = view.read_at(&mut first, 0).unwrap();
+            first.truncate(n);
+            let (at, len) = ranges(&first);
+            let mut second = vec![0; len];
+            let n = view.read_at(&mut second, at).unwrap();
+            second.truncate(n);
+            let length = view.len().unwrap().to_le_bytes().to_vec();
+            found.lock().insert([first, second, length]);
+            Ok(())
+        };
+        let tearing = if unit == 0 { Tearing::NONE } else { Tearing { observations: 9, ..Tearing::at(unit) } };
+        let explored = explore(&trace, &one_thread(tearing), &reader);
+        prop_assert_eq!(explored.wrong, 0);
+        prop_assert_eq!(&*found.lock(), &all_outcomes(&trace, &positions(&trace, unit)));
+    }
+
+    #[test]
+    fn the_timeline_shows_the_images_of_the_trace(
+        base in prop::collection::vec(any::<u8>(), 0..8),
+        operations in prop::collection::vec(operation(), 0..9),
+        at in 0u64..12,
+        len in 0usize..12,
+    ) {
+        let trace = Trace::new(base, operations);
+        let timeline = Timeline::new(trace.clone());
+        for prefix in 0..=trace.len() {
+            let image = trace.image(prefix).unwrap();
+            prop_assert_eq!(timeline.length(Position::after(prefix)), image.len() as u64);
+            let part: Vec<u8> = image.iter().skip(at as usize).take(len).copied().collect();
+            prop_assert_eq!(timeline.read(Position::after(prefix), at, len), part);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The file at every position of its writer, without an image for each.
+
+use crate::schedule::position::{PAGE, Position, Tear};
+use crate::trace::{Operation, Trace};
+
+/// Where the bytes of a segment come from.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    Base,
+    Write(u32),
+    Zero,
+}
+
+/// The file is cut where any write begins or ends, and each segment has the list of its versions.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    trace: Trace,
+    /// Where the segments begin, ascending; the last one has no end.
+    starts: Vec<u64>,
+    /// The versions of each segment, with the prefix from which on they are there.
+    versions: Vec<Vec<(u32, Source)>>,
+    /// The length of the file after each prefix.
+    lengths: Vec<u64>,
+}
+
+impl Timeline {
+    pub fn new(trace: Trace) -> Self {
+        let mut len = trace.base().len() as u64;
+        let mut lengths = vec![len];
+        // What each operation puts where.
+        let mut patches: Vec<(u32, u64, u64, Source)> = vec![(0, 0, len, Source::Base)];
+        for (n, operation) in trace.operations().iter().enumerate() {
+            let prefix = n as u32 + 1;
+            match operation {
+                Operation::Write { at, bytes } if !bytes.is_empty() => {
+                    let end = at.saturating_add(bytes.len() as u64);
+                    patches.push((prefix, *at, end, Source::Write(n as u32)));
+                    len = len.max(end);
+                }
+                Operation::SetLen(new) => {
+                    if *new < len {
+                        patches.push((prefix, *new, len, Source::Zero));
+                    }
+                    len = *new;
+                }
+                _ => {}
+            }
+            lengths.push(len);
+        }
+        let mut starts: Vec<u64> = patches.iter().flat_map(|(_, start, end, _)| [*start, *end]).chain([0]).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        let mut versions = vec![vec![(0, Source::Zero)]; starts.len()];
+        for (prefix, start, end, source) in patches {
+            let from = starts.partition_point(|at| *at < start);
+            let to = starts.partition_point(|at| *at < end);
+            versions.get_mut(from..to).into_iter().flatten().for_each(|list| list.push((prefix, source)));
+        }
+        Timeline { trace, starts, versions, lengths }
+    }
+
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    pub fn operation(&self, prefix: u32) -> Option<&Operation> {
+        self.trace.operations().get(prefix as usize)
+    }
+
+    fn length_after(&self, prefix: u32) -> u64 {
+        self.lengths.get(prefix as usize).or(self.lengths.last()).copied().unwrap_or(0)
+    }
+
+    /// The length of the file.
+    pub fn length(&self, position: Position) -> u64 {
+        let whole = self.length_after(position.prefix);
+        self.parts(position).iter().fold(whole, |len, (at, bytes)| len.max(at + bytes.len() as u64))
+    }
+
+    /// Whether an operation changes what is read between `from` and `to`, or how much there is.
+    pub fn touches(&self, operation: u32, from: u64, to: u64) -> bool {
+        let resized = self.length_after(operation) != self.length_after(operation + 1);
+        match self.operation(operation) {
+            Some(Operation::Write { at, bytes }) => {
+                resized || !bytes.is_empty() && *at < to && from < at.saturating_add(bytes.len() as u64)
+            }
+            Some(Operation::SetLen(_)) => resized,
+            _ => false,
+        }
+    }
+
+    /// Whether an operation changes the length of the file.
+    pub fn resizes(&self, operation: u32) -> bool {
+        self.length_after(operation) != self.length_after(operation + 1)
+    }
+
+    /// The `len` bytes from `at` on, fewer at the end of the file.
+    pub fn read(&self, position: Position, at: u64, len: usize) -> Vec<u8> {
+        let end = at.saturating_add(len as u64).min(self.length(position));
+        let mut found = vec![0; usize::try_from(end.saturating_sub(at)).unwrap_or(0)];
+        let mut segment = self.starts.partition_point(|start| *start <= at).saturating_sub(1);
+        while let Some(start) = self.starts.get(segment).copied().filter(|start| *start < end) {
+            let stop = self.starts.get(segment + 1).copied().unwrap_or(u64::MAX);
+            let (from, to) = (start.max(at), stop.min(end));
+            let versions = self.versions.get(segment).map_or(&[][..], Vec::as_slice);
+            let newest = versions.partition_point(|(prefix, _)| *prefix <= position.prefix);
+            let source = match newest.checked_sub(1).and_then(|n| versions.get(n)) {
+                Some((_, Source::Base)) => Some((0, self.trace.base())),
+                Some((_, Source::Write(n))) => match self.operation(*n) {
+                    Some(Operation::Write { at, bytes }) => Some((*at, &bytes[..])),
+                    _ => None,
+                },
+                Some((_, Source::Zero)) | None => None,
+            };
+            if let Some((base, bytes)) = source {
+                let part = &bytes[(from - base) as usize..(to - base) as usize];
+                found[(from - at) as usize..(to - at) as usize].copy_from_slice(part);
+            }
+            segment += 1;
+        }
+        for (start, bytes) in self.parts(position) {
+            let (from, to) = (start.max(at), (start + bytes.len() as u64).min(end));
+            if from < to {
+                let part = &bytes[(from - start) as usize..(to - start) as usize];
+                found[(from - at) as usize..(to - at) as usize].copy_from_slice(part);
+            }
+        }
+        found
+    }
+
+    /// What can be seen of the write that is under way.
+    fn parts(&self, position: Position) -> Vec<(u64, &[u8])> {
+        if position.tear == Tear::None {
+            return Vec::new();
+        }
+        match self.operation(position.prefix) {
+            Some(Operation::Write { at, bytes }) => visible(position.tear, *at, bytes),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The parts of a write that a tear shows, with where they are.
+pub(crate) fn visible(tear: Tear, at: u64, bytes: &[u8]) -> Vec<(u64, &[u8])> {
+    match tear {
+        Tear::None => Vec::new(),
+        Tear::Cut(cut) => vec![(at, &bytes[..bytes.len().min(cut as usize)])],
+        Tear::Pages(pages) => {
+            let end = at + bytes.len() as u64;
+            let chosen = (0..u64::from(u64::BITS)).filter(|bit| pages >> bit & 1 == 1);
+            let spans = chosen.map(|bit| {
+                let start = (at / PAGE + bit) * PAGE;
+                (start.max(at), (start + PAGE).min(end))
+            });
+            let inside = spans.filter(|(from, to)| from < to);
+            inside.map(|(from, to)| (from, &bytes[(from - at) as usize..(to - at) as usize])).collect()
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The file as one run of a reader sees it.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::io;
+use std::sync::Arc;
+
+use h5live_cache::Storage;
+use parking_lot::Mutex;
+
+use super::position::{Position, Tearing};
+use super::range::Range;
+use super::timeline::Timeline;
+use crate::trace::Trace;
+
+/// What a reader asks of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Query {
+    /// How long it is.
+    Length,
+    /// Bytes of it.
+    Bytes {
+        /// From where, in bytes from its start.
+        at: u64,
+        /// How many.
+        len: usize,
+    },
+}
+
+impl Query {
+    pub(super) fn span(self) -> (u64, u64) {
+        match self {
+            Query::Length => (0, u64::MAX),
+            Query::Bytes { at, len } => (at, at.saturating_add(len as u64)),
+        }
+    }
+}
+
+/// One query of a run, and where it was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// What was asked.
+    pub query: Query,
+    /// How far the writer was.
+    pub position: Position,
+}
+
+/// A branch of the tree: a query that has several answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fork {
+    /// Which query of the run it is, from 0.
+    pub number: u32,
+    pub query: Query,
+    /// The answer that is explored.
+    pub taken: Position,
+    /// Those that are not yet.
+    pub others: Vec<Position>,
+}
+
+/// What bounds one run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub start: Position,
+    pub moves: u32,
+    pub queries: u32,
+}
+
+/// The file as a reader sees it while its writer comes further. Only to be read.
+#[derive(Debug)]
+pub struct View(Mutex<Run>);
+
+#[derive(Debug)]
+pub(super) struct Run {
+    timeline: Arc<Timeline>,
+    tearing: Tearing,
+    ranges: HashMap<Query, Arc<Range>, BuildHasherDefault<DefaultHasher>>,
+    limits: Limits,
+    pub position: Position,
+    pub forks: Vec<Fork>,
+    /// How many of the forks have been passed.
+    passed: usize,
+    pub queries: u32,
+    moves: u32,
+    tears: u32,
+    /// Whether the position has changed since the reader last began anew.
+    moved: bool,
+    pub fault: Option<Fault>,
+    pub journal: Option<Vec<Seen>>,
+}
+
+/// What a run cannot go on after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// It asked for something else than before, where it had seen the same.
+    Whim,
+    /// It asked too often.
+    Endless,
+}
+
+impl View {
+    pub(super) fn new(timeline: Arc<Timeline>, tearing: Tearing, limits: Limits) -> Self {
+        View(Mutex::new(Run {
+            timeline,
+            tearing,
+            ranges: HashMap::default(),
+            position: limits.start,
+            limits,
+            forks: Vec::new(),
+            passed: 0,
+            queries: 0,
+            moves: 0,
+            tears: 0,
+            moved: false,
+            fault: None,
+            journal: None,
+        }))
+    }
+
+    /// Begins a run.
+    pub(super) fn restart(&self, journal: bool) {
+        let mut run = self.0.lock();
+        run.position = run.limits.start;
+        (run.passed, run.queries, run.moves, run.tears) = (0, 0, 0, 0);
+        (run.moved, run.fault) = (false, None);
+        run.journal = journal.then(Vec::new);
+    }
+
+    pub(super) fn with<R>(&self, look: impl FnOnce(&mut Run) -> R) -> R {
+        look(&mut self.0.lock())
+    }
+
+    /// How far the writer is.
+    pub fn position(&self) -> Position {
+        self.0.lock().position
+    }
+
+    /// The number of operations that are complete.
+    pub fn prefix(&self) -> usize {
+        self.position().prefix as usize
+    }
+
+    /// Says that the reader begins an operation anew, because what it saw did not fit together. It is right to have
+    /// done so, and to fail in the end, only while the file changes: see [`View::is_at_rest`].
+    pub fn begin_anew(&self) {
+        self.0.lock().moved = false;
+    }
+
+    /// Whether no write is half-done, and nothing has changed since [`View::begin_anew`]: then every operation of the
+    /// reader must succeed.
+    pub fn is_at_rest(&self) -> bool {
+        let run = self.0.lock();
+        !run.position.is_torn() && !run.moved
+    }
+
+    /// What the writer did.
+    pub fn trace(&self) -> Trace {
+        self.0.lock().timeline.trace().clone()
+    }
+}
+
+impl Run {
+    fn range(&mut self, query: Query) -> Arc<Range> {
+        if let Some(range) = self.ranges.get(&query) {
+            return range.clone();
+        }
+        let range = Arc::new(Range::new(&self.timeline, &self.tearing, query));
+        self.ranges.insert(query, range.clone());
+        range
+    }
+
+    /// Goes to where a query is answered.
+    fn choose(&mut self, query: Query) -> io::Result<Arc<Range>> {
+        let number = self.queries;
+        self.queries += 1;
+        if number >= self.limits.queries || self.fault.is_some() {
+            self.fault = self.fault.or(Some(Fault::Endless));
+            return Err(io::Error::other("the run is over"));
+        }
+        let range = self.range(query);
+        match self.forks.get(self.passed) {
+            Some(fork) if fork.number == number => {
+                if fork.query != query {
+                    self.fault = Some(Fault::Whim);
+                    return Err(io::Error::other("the run is over"));
+                }
+                let taken = fork.taken;
+                self.passed += 1;
+                self.go(taken);
+            }
+            Some(_) => {}
+            None if self.moves < self.limits.moves => {
+                let torn = self.tears < self.tearing.observations;
+                let mut others = range.choices(self.position, torn);
+                if others.len() > 1 {
+                    others.reverse();
+                    let taken = others.pop().unwrap_or(self.position);
+                    self.forks.push(Fork { number, query, taken, others });
+                    self.passed += 1;
+                }
+            }
+            None => {}
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.push(Seen { query, position: self.position });
+        }
+        Ok(range)
+    }
+
+    fn go(&mut self, to: Position) {
+        if to != self.position {
+            self.moves += 1;
+            self.tears += u32::from(to.is_torn());
+            self.moved = true;
+            self.position = to;
+        }
+    }
+
+    fn answer<R>(&mut self, query: Query, give: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
+        let range = self.choose(query)?;
+        Ok(match range.answer(self.position) {
+            Some(answer) => give(answer),
+            None => {
+                let (at, to) = query.span();
+                give(&self.timeline.read(self.position, at, usize::try_from(to - at).unwrap_or(0)))
+            }
+        })
+    }
+}
+
+fn read_only() -> io::Error {
+    io::ErrorKind::PermissionDenied.into()
+}
+
+impl Storage for View {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        self.0.lock().answer(Query::Bytes { at, len: into.len() }, |answer| {
+            into.iter_mut().zip(answer).for_each(|(byte, found)| *byte = *found);
+            answer.len()
+        })
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+        Err(read_only())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.0.lock().answer(Query::Length, |answer| answer.first_chunk().map_or(0, |len| u64::from_le_bytes(*len)))
+    }
+
+    fn set_len(&self, _: u64) -> io::Result<()> {
+        Err(read_only())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Err(read_only())
+    }
+}
