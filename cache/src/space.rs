@@ -54,7 +54,15 @@ struct State {
     freed: Vec<(u64, u64)>,
     /// Freed before the snapshot of the whole flush that is under way.
     releasing: Vec<(u64, u64)>,
+    /// Whole flushes that have begun.
+    snapshots: u64,
+    /// The last of them that succeeded.
+    settled: u64,
 }
+
+/// A moment between two snapshots of whole flushes, see [`Space::is_settled`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(u64);
 
 /// How far ahead of the allocated space a new end of file is announced, so that the superblock is seldom written.
 fn ahead(end: u64) -> u64 {
@@ -73,6 +81,8 @@ impl Space {
             free: FreeList::default(),
             freed: Vec::new(),
             releasing: Vec::new(),
+            snapshots: 0,
+            settled: 0,
         };
         Space { state: Mutex::new(state), length: Mutex::new(None) }
     }
@@ -116,6 +126,18 @@ impl Space {
         }
     }
 
+    /// Now.
+    pub fn moment(&self) -> Moment {
+        Moment(self.state.lock().snapshots)
+    }
+
+    /// Whether what was given up at `moment`, inside a structure, may be overwritten: a whole flush has since written
+    /// what no longer points to it, and no reader follows old pointers.
+    pub fn is_settled(&self, moment: Moment) -> bool {
+        let state = self.state.lock();
+        state.reuse == Reuse::AfterFlush && state.settled > moment.0
+    }
+
     /// Decides what becomes of freed space from now on. Under [`Reuse::Never`] space that was freed before, but
     /// has not been flushed since, is lost too.
     pub fn set_reuse(&self, reuse: Reuse) {
@@ -157,12 +179,14 @@ impl Space {
     pub(crate) fn begin_flush(&self) {
         let state = &mut *self.state.lock();
         state.releasing.append(&mut state.freed);
+        state.snapshots += 1;
     }
 
     /// The whole flush has ended; if it `succeeded`, what was freed before it is free.
     pub(crate) fn end_flush(&self, succeeded: bool) {
         let state = &mut *self.state.lock();
         if succeeded {
+            state.settled = state.snapshots;
             state.releasing.drain(..).for_each(|(at, len)| state.free.give(at, len));
         } else {
             state.freed.append(&mut state.releasing);

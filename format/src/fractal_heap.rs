@@ -6,7 +6,7 @@ mod header;
 mod id;
 
 pub use blocks::{FractalHeapDirectBlock, FractalHeapIndirectBlock};
-pub use doubling_table::DoublingTable;
+pub use doubling_table::{DoublingTable, HeapSlot};
 pub use header::{FilteredRoot, FractalHeapHeader};
 pub use id::{FractalHeapId, FractalHeapIdShape, HeapPlace};
 

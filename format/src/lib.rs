@@ -64,7 +64,7 @@ pub use extensible_array::{
 pub use fixed_array::{FixedArrayDataBlock, FixedArrayHeader, FixedArrayPage};
 pub use fractal_heap::{
     DoublingTable, FilteredRoot, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapId, FractalHeapIdShape,
-    FractalHeapIndirectBlock, HeapPlace,
+    FractalHeapIndirectBlock, HeapPlace, HeapSlot,
 };
 pub use free_space::{FreeBlocks, FreeSection, FreeSections, FreeSpaceClient, FreeSpaceHeader, FreeSpaceSections};
 pub use global_heap::{GlobalHeapCollection, GlobalHeapId, GlobalHeapObject};

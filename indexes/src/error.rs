@@ -25,6 +25,12 @@ pub enum Error {
     /// This index cannot do this.
     #[error("{0} is not supported")]
     Unsupported(&'static str),
+    /// The offsets of a fractal heap do not reach far enough for another block.
+    #[error("the fractal heap at {at} is full")]
+    HeapFull {
+        /// The heap.
+        at: Addr,
+    },
     /// Filters of a structure could not be undone.
     #[error("the filters of the structure at {at} cannot be undone")]
     Filters {

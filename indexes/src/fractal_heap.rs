@@ -1,15 +1,27 @@
 //! Fractal heaps: dense links and attributes, shared messages.
 
+mod blocks;
+mod huge;
+mod managed;
+mod place;
+mod space;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
-use h5live_cache::Handle;
-use h5live_format::{
-    Addr, ChunkElement, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIndirectBlock, HeapPlace,
-    HugeIndirectFilteredRecord, HugeIndirectRecord, decode_with,
-};
+use h5live_cache::{EdgeKind, Handle, Node};
+use h5live_format::{Addr, DoublingTable, FractalHeapHeader, FreeSpaceHeader, HeapPlace, decode_with, encode};
 use h5live_model::{FilterSpec, Unfilter};
 
-use crate::{Btree2, Error, ObjectMetadata, Result};
+pub use self::space::HeapSpace;
+use self::space::Sections;
+use crate::{Error, ObjectMetadata, Result};
+
+/// Something that must be written before an object of a heap, and why.
+pub type Before<'a> = (&'a dyn Node, EdgeKind);
+
+type Header = Handle<FractalHeapHeader>;
 
 /// The heap of one object (format specification 4.0, III.G).
 #[derive(Debug, Clone)]
@@ -17,6 +29,27 @@ pub struct FractalHeap {
     metadata: ObjectMetadata,
     addr: Addr,
     unfilter: Arc<dyn Unfilter>,
+    space: Arc<HeapSpace>,
+}
+
+/// What a new heap shall look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeapParameters {
+    /// Bytes of a heap ID.
+    pub id_len: u16,
+    /// The shape of the heap space.
+    pub table: DoublingTable,
+    /// Bytes of the largest object in a direct block.
+    pub max_managed: u32,
+}
+
+impl HeapParameters {
+    /// What libhdf5 uses for dense links.
+    pub const LINKS: HeapParameters = HeapParameters { id_len: 7, table: DoublingTable::LINKS, max_managed: 4096 };
+
+    /// What libhdf5 uses for dense attributes.
+    pub const ATTRIBUTES: HeapParameters =
+        HeapParameters { id_len: 8, table: DoublingTable::ATTRIBUTES, max_managed: 4096 };
 }
 
 /// Bytes that lie outside of the heap's blocks.
@@ -31,16 +64,40 @@ struct Outside {
 }
 
 impl FractalHeap {
-    /// The heap with its header at `addr`; `unfilter` undoes the filters of heaps that have some.
-    pub fn new(metadata: ObjectMetadata, addr: Addr, unfilter: Arc<dyn Unfilter>) -> Self {
-        FractalHeap { metadata, addr, unfilter }
+    /// The heap with its header at `addr`; `unfilter` undoes the filters of heaps that have some. `space` is the same
+    /// for all that change the heap in one session.
+    pub fn new(metadata: ObjectMetadata, addr: Addr, unfilter: Arc<dyn Unfilter>, space: Arc<HeapSpace>) -> Self {
+        FractalHeap { metadata, addr, unfilter, space }
+    }
+
+    /// Makes an empty heap.
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub fn create(
+        metadata: ObjectMetadata,
+        unfilter: Arc<dyn Unfilter>,
+        parameters: &HeapParameters,
+        space: Arc<HeapSpace>,
+    ) -> Result<Self> {
+        let HeapParameters { id_len, table, max_managed } = *parameters;
+        let header = FractalHeapHeader { id_len, table, max_managed, ..FractalHeapHeader::default() };
+        let len = FractalHeapHeader::base_size(metadata.widths()) as u64;
+        let header = metadata.create(len, header)?;
+        *space.lock() = Sections::empty(true);
+        Ok(FractalHeap { metadata, addr: header.addr(), unfilter, space })
+    }
+
+    /// Where the header of the heap is.
+    pub fn addr(&self) -> Addr {
+        self.addr
     }
 
     fn contradiction(&self, at: Addr, record: &'static str, rule: &'static str) -> Error {
         Error::Contradiction { record, at, other: "fractal heap", rule }
     }
 
-    fn header(&self) -> Result<Handle<FractalHeapHeader>> {
+    fn header(&self) -> Result<Header> {
         let (cache, widths) = (self.metadata.cache(), self.metadata.widths());
         let wrong = |source| h5live_cache::Error::Decode { at: self.addr, source };
         let load = || {
@@ -52,50 +109,42 @@ impl FractalHeap {
         Ok(cache.load(self.addr, self.metadata.owner(), load)?)
     }
 
+    /// The header, for those whose entries must be written after the heap: it is written after all its blocks.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn node(&self) -> Result<Handle<FractalHeapHeader>> {
+        self.header()
+    }
+
+    fn decode_id(&self, header: &FractalHeapHeader, id: &[u8]) -> Result<HeapPlace> {
+        let widths = self.metadata.widths();
+        let id = id.get(..usize::from(header.id_len)).unwrap_or(id);
+        let id = decode_with(header.id_shape(widths).id(HeapPlace::default()), id, widths);
+        Ok(id.map_err(|source| h5live_cache::Error::Decode { at: self.addr, source })?.place)
+    }
+
+    fn encode_id(&self, header: &FractalHeapHeader, place: HeapPlace) -> Result<Vec<u8>> {
+        let widths = self.metadata.widths();
+        let id = encode(&header.id_shape(widths).id(place), widths);
+        Ok(id.map_err(|source| h5live_cache::Error::Encode { at: self.addr, source })?)
+    }
+
     /// The bytes of the object with this heap ID.
     ///
     /// # Errors
     /// [`Error::Contradiction`] if the heap has no such object; if a block cannot be read or its filters be undone.
     pub fn get(&self, id: &[u8]) -> Result<Vec<u8>> {
         let header = self.header()?.read().clone();
-        let widths = self.metadata.widths();
-        let shape = header.id_shape(widths);
-        let id = id.get(..usize::from(header.id_len)).unwrap_or(id);
-        let id = decode_with(shape.id(HeapPlace::default()), id, widths)
-            .map_err(|source| Error::Cache(h5live_cache::Error::Decode { at: self.addr, source }))?;
-        match id.place {
+        match self.decode_id(&header, id)? {
             HeapPlace::Tiny(bytes) => Ok(bytes),
             HeapPlace::Managed { offset, length } => self.managed(&header, offset, length),
-            HeapPlace::Huge { addr, length, filter_mask, size } => {
-                self.outside(&header, Outside { addr, length, filter_mask, size })
-            }
-            HeapPlace::HugeNumber(number) => self.outside(&header, self.numbered(&header, number)?),
-        }
-    }
-
-    /// Where the huge object of this number is.
-    fn numbered(&self, header: &FractalHeapHeader, number: u64) -> Result<Outside> {
-        let missing =
-            || self.contradiction(self.addr, "fractal heap header", "a huge object that is referred to exists");
-        if !header.huge_index.is_defined() {
-            return Err(missing());
-        }
-        let metadata = self.metadata.clone();
-        if header.filtered.is_some() {
-            let tree = Btree2::new(metadata, header.huge_index, HugeIndirectFilteredRecord::default());
-            let found = tree.find(|record| Ok::<_, Error>(record.id.cmp(&number)))?.ok_or_else(missing)?;
-            let HugeIndirectFilteredRecord { addr, length, filter_mask, size, .. } = found;
-            Ok(Outside { addr, length, filter_mask, size })
-        } else {
-            let tree = Btree2::new(metadata, header.huge_index, HugeIndirectRecord::default());
-            let found = tree.find(|record| Ok::<_, Error>(record.id.cmp(&number)))?.ok_or_else(missing)?;
-            Ok(Outside { addr: found.addr, length: found.length, filter_mask: 0, size: found.length })
+            huge => self.outside(&header, self.huge(&header, huge)?),
         }
     }
 
     fn outside(&self, header: &FractalHeapHeader, place: Outside) -> Result<Vec<u8>> {
-        let bytes =
-            self.metadata.cache().read_block(place.addr, usize::try_from(place.length).unwrap_or(usize::MAX))?;
+        let bytes = self.huge_bytes(place.addr, place.length)?;
         match &header.filtered {
             None => Ok(bytes),
             Some(filtered) => self.undo(&filtered.filters.filters, place, bytes),
@@ -107,93 +156,168 @@ impl FractalHeap {
         undone.map_err(|source| Error::Filters { at: place.addr, source })
     }
 
-    fn managed(&self, header: &FractalHeapHeader, offset: u64, length: u64) -> Result<Vec<u8>> {
-        let block = self.direct_block(header, offset)?;
-        let block = block.read();
-        let object = block.object(offset, length).map(<[u8]>::to_vec);
-        object.ok_or_else(|| self.contradiction(self.addr, "heap ID", "an object lies inside a direct block"))
-    }
-
-    /// The direct block that holds an offset in heap space.
-    fn direct_block(&self, header: &FractalHeapHeader, offset: u64) -> Result<Handle<FractalHeapDirectBlock>> {
-        let table = &header.table;
-        let lost = || self.contradiction(self.addr, "heap ID", "an object lies where the heap has a block");
-        let (mut at, mut rows, mut start, mut inside) = (header.root, header.root_rows, 0u64, offset);
-        if rows == 0 {
-            let filtered = header.filtered.as_ref();
-            let element = ChunkElement {
-                addr: at,
-                size: filtered.map_or(table.start_size, |root| root.size),
-                filter_mask: filtered.map_or(0, |root| root.filter_mask),
-            };
-            return self.load_direct(header, element, 0, table.start_size);
-        }
-        // Each indirect block has fewer rows than the one above it.
-        loop {
-            let block = self.indirect_block(header, at, rows, start)?;
-            let (row, column, rest) = table.locate(inside).filter(|(row, ..)| *row < rows).ok_or_else(lost)?;
-            let entry = usize::from(row) * usize::from(table.width) + usize::from(column);
-            let before = table.offset_of(row, column).and_then(|before| start.checked_add(before)).ok_or_else(lost)?;
-            let Some(below) = table.child_rows(row) else {
-                let element = block.read().direct.get(entry).ok_or_else(lost)?;
-                return self.load_direct(header, element, before, table.row_size(row).ok_or_else(lost)?);
-            };
-            let direct = usize::from(table.direct_rows()) * usize::from(table.width);
-            let child = entry.checked_sub(direct).and_then(|entry| block.read().indirect.get(entry));
-            at = child.filter(|addr| addr.is_defined()).ok_or_else(lost)?;
-            (rows, start, inside) = (below, before, rest);
+    /// Whether the heap can be changed at all.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if it has filters.
+    pub fn check_writable(&self) -> Result<()> {
+        match self.header()?.read().filtered {
+            None => Ok(()),
+            Some(_) => Err(Error::Unsupported("changing a fractal heap with filters")),
         }
     }
 
-    fn indirect_block(
-        &self,
-        header: &FractalHeapHeader,
-        at: Addr,
-        rows: u16,
-        start: u64,
-    ) -> Result<Handle<FractalHeapIndirectBlock>> {
+    /// Tells what the heap holds, if that is not known yet: `held` calls its argument with the IDs of all objects.
+    /// Without this, [`FractalHeap::insert`] does not find what is free from earlier sessions.
+    ///
+    /// # Errors
+    /// The error of `held`; if a block cannot be read.
+    pub fn survey<E: From<Error>>(&self, held: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), E>) -> Result<(), E> {
+        if self.space.lock().known {
+            return Ok(());
+        }
+        let header = self.header()?.read().clone();
+        let mut taken = Vec::new();
+        held(&mut |id| {
+            if let Ok(HeapPlace::Managed { offset, length }) = self.decode_id(&header, id) {
+                taken.push((offset, length));
+            }
+        })?;
+        Ok(self.learn(&header, &taken)?)
+    }
+
+    /// Adds an object, which is written after `before`, and returns its ID.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the object is empty or the heap has filters; [`Error::HeapFull`]; if a block cannot be
+    /// read, or there is no room for a new one.
+    pub fn insert(&self, object: &[u8], before: &[Before<'_>]) -> Result<Vec<u8>> {
+        self.check_writable()?;
+        let header = self.header_for_writing()?;
+        let shape = header.read().clone();
+        let len = object.len() as u64;
+        let place = if object.is_empty() {
+            return Err(Error::Unsupported("an empty object in a fractal heap"));
+        } else if len > shape.max_managed.into() {
+            self.insert_huge(&header, object, before)?
+        } else if object.len() <= shape.id_shape(self.metadata.widths()).max_tiny() {
+            header.update(|header| {
+                header.tiny_bytes = header.tiny_bytes.saturating_add(len);
+                header.tiny_objects = header.tiny_objects.saturating_add(1);
+            });
+            HeapPlace::Tiny(object.to_vec())
+        } else {
+            let mut sections = self.space.lock();
+            let done = self.insert_managed(&header, &mut sections, object, before);
+            self.unless_failed(done, &mut sections)?
+        };
+        self.encode_id(&shape, place)
+    }
+
+    /// Replaces an object by another one, and returns the ID that it has from now on: the same if its length does
+    /// not change and it lies in a block of the heap.
+    ///
+    /// # Errors
+    /// As [`FractalHeap::insert`] and [`FractalHeap::remove`].
+    pub fn replace(&self, id: &[u8], object: &[u8], before: &[Before<'_>]) -> Result<Vec<u8>> {
+        self.check_writable()?;
+        let header = self.header()?;
+        let shape = header.read().clone();
+        if let HeapPlace::Managed { offset, length } = self.decode_id(&shape, id)?
+            && length == object.len() as u64
+        {
+            self.write_managed(&header, offset, object, before)?;
+            return Ok(id.to_vec());
+        }
+        let new = self.insert(object, before)?;
+        self.remove(id)?;
+        Ok(new)
+    }
+
+    /// Removes an object.
+    ///
+    /// # Errors
+    /// [`Error::Contradiction`] if the heap has no such object; [`Error::Unsupported`] if it has filters.
+    pub fn remove(&self, id: &[u8]) -> Result<()> {
+        self.check_writable()?;
+        let header = self.header_for_writing()?;
+        let shape = header.read().clone();
+        match self.decode_id(&shape, id)? {
+            HeapPlace::Tiny(bytes) => {
+                header.update(|header| {
+                    header.tiny_bytes = header.tiny_bytes.saturating_sub(bytes.len() as u64);
+                    header.tiny_objects = header.tiny_objects.saturating_sub(1);
+                });
+                Ok(())
+            }
+            HeapPlace::Managed { offset, length } => {
+                let mut sections = self.space.lock();
+                let done = self.remove_managed(&header, &mut sections, offset, length);
+                self.unless_failed(done, &mut sections)
+            }
+            huge => self.remove_huge(&header, huge),
+        }
+    }
+
+    /// After a failure it is no longer known what is free.
+    fn unless_failed<T>(&self, done: Result<T>, sections: &mut Sections) -> Result<T> {
+        if done.is_err() {
+            *sections = Sections::empty(false);
+        }
+        done
+    }
+
+    /// The header, which no longer leads to a list of free space.
+    fn header_for_writing(&self) -> Result<Header> {
+        let header = self.header()?;
+        let manager = header.read().free_manager;
+        if manager.is_defined() {
+            self.release_manager(manager);
+            header.update(|header| header.free_manager = Addr::UNDEFINED);
+        }
+        Ok(header)
+    }
+
+    /// Gives up a list of free space. If it cannot be read, its space is lost.
+    fn release_manager(&self, at: Addr) {
+        let len = FreeSpaceHeader::size(self.metadata.widths()) as u64;
+        if let Ok(manager) = self.metadata.load(at, len, FreeSpaceHeader::default) {
+            let (list, allocated) = {
+                let manager = manager.read();
+                (manager.section_list, manager.allocated)
+            };
+            self.release(at, len);
+            if list.is_defined() {
+                self.release(list, allocated);
+            }
+        }
+    }
+
+    /// Gives up the heap with everything in it.
+    ///
+    /// # Errors
+    /// If a block cannot be read; what could be read is given up.
+    pub fn delete(&self) -> Result<()> {
+        let header = self.header_for_writing()?;
+        let shape = header.read().clone();
+        let managed = self.each_block(&shape, &mut |block| {
+            if block.addr.is_defined() {
+                self.release(block.addr, block.len);
+            }
+        });
+        let huge = self.delete_huge(&shape);
         let widths = self.metadata.widths();
-        let empty = header.indirect_block(rows, widths);
-        let block = self.metadata.load(at, empty.size(widths) as u64, || empty)?;
-        let (heap, offset) = {
-            let block = block.read();
-            (block.heap, block.offset)
-        };
-        self.check_place(at, "fractal heap indirect block", (heap, offset), start)?;
-        Ok(block)
+        let len = encode(&shape, widths).map_or(0, |bytes| bytes.len());
+        self.release(self.addr, len as u64);
+        *self.space.lock() = Sections::empty(false);
+        managed.and(huge)
     }
 
-    /// The direct block of `size` bytes that `element` leads to, and that begins at `start` in heap space.
-    fn load_direct(
-        &self,
-        header: &FractalHeapHeader,
-        element: ChunkElement,
-        start: u64,
-        size: u64,
-    ) -> Result<Handle<FractalHeapDirectBlock>> {
-        let (cache, widths, at) = (self.metadata.cache(), self.metadata.widths(), element.addr);
-        let block = match &header.filtered {
-            None => self.metadata.load(at, size, || header.direct_block(size))?,
-            Some(filtered) => cache.load(at, self.metadata.owner(), || {
-                let bytes = cache.read_block(at, usize::try_from(element.size).unwrap_or(usize::MAX))?;
-                let place = Outside { addr: at, length: element.size, filter_mask: element.filter_mask, size };
-                let bytes = self.undo(&filtered.filters.filters, place, bytes)?;
-                let block = decode_with(header.direct_block(size), &bytes, widths);
-                block.map_err(|source| Error::Cache(h5live_cache::Error::Decode { at, source }))
-            })?,
-        };
-        let (heap, offset) = {
-            let block = block.read();
-            (block.heap, block.offset)
-        };
-        self.check_place(at, "fractal heap direct block", (heap, offset), start)?;
-        Ok(block)
-    }
-
-    fn check_place(&self, at: Addr, record: &'static str, stated: (Addr, u64), start: u64) -> Result<()> {
-        match stated == (self.addr, start) {
-            true => Ok(()),
-            false => Err(self.contradiction(at, record, "it names its heap and its place in it")),
+    /// Has `parent` written after what it tells of. Where that would close a circle, as between groups that link to
+    /// each other, the child has been told of before and is in the file already.
+    fn order(&self, parent: &dyn Node, before: &[Before<'_>]) {
+        for (child, kind) in before {
+            let _circle = self.metadata.cache().depend(parent, *child, *kind);
         }
     }
 }

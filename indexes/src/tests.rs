@@ -38,9 +38,14 @@ impl IndexRoot for Root {
 
 pub(crate) const OWNER: Owner = Owner::new(Addr::new(48));
 
-fn cache(storage: &MemoryStorage) -> Arc<Cache> {
+pub(crate) fn cache(storage: &MemoryStorage) -> Arc<Cache> {
+    cache_from(storage, 4096)
+}
+
+/// A cache for a file whose space is allocated up to `end`.
+pub(crate) fn cache_from(storage: &MemoryStorage, end: u64) -> Arc<Cache> {
     let storage = Arc::new(storage.clone());
-    Arc::new(Cache::writing(storage, Settings::default(), 4096, Arc::new(NoSuperblock)))
+    Arc::new(Cache::writing(storage, Settings::default(), end, Arc::new(NoSuperblock)))
 }
 
 fn root(addr: Addr) -> Arc<Root> {

@@ -1,5 +1,7 @@
 //! Messages that object headers share: in the header of a committed datatype, or in the file's heap of shared messages.
 
+use std::sync::Arc;
+
 use h5live_cache::Owner;
 use h5live_format::messages::{Message, MessageType, Shareable, SharedMessage, SharedPlace};
 use h5live_format::{RawMessage, decode_prefix};
@@ -12,7 +14,7 @@ use crate::{Error, Result};
 impl Session {
     /// The heap at `addr`, which belongs to the object of `metadata`.
     pub fn fractal_heap(&self, metadata: &ObjectMetadata, addr: h5live_format::Addr) -> FractalHeap {
-        FractalHeap::new(metadata.clone(), addr, self.unfilter.clone())
+        FractalHeap::new(metadata.clone(), addr, self.unfilter.clone(), Arc::default())
     }
 
     /// The message `M` of an object, wherever it is stored.

@@ -120,3 +120,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_given_up_inside_a_structure_is_settled_by_the_next_whole_flush_that_succeeds() {
+    let space = Space::new(0, Width::EIGHT);
+    let moment = space.moment();
+    assert!(!space.is_settled(moment));
+    space.begin_flush();
+    let during = space.moment();
+    space.end_flush(false);
+    assert!(!space.is_settled(moment));
+    space.begin_flush();
+    space.end_flush(true);
+    assert!(space.is_settled(moment) && space.is_settled(during) && !space.is_settled(space.moment()));
+    space.set_reuse(Reuse::Never);
+    assert!(!space.is_settled(moment));
+}

@@ -1,7 +1,7 @@
 //! The blocks of a fractal heap.
 
 use super::DoublingTable;
-use crate::{Addr, AddrTable, ElementFormat, ElementTable, Record, Result, Width, Widths, Wire};
+use crate::{Addr, AddrTable, ChunkElement, ElementFormat, ElementTable, Record, Result, Width, Widths, Wire};
 
 /// A direct block, which holds objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,13 @@ pub struct FractalHeapDirectBlock {
 }
 
 impl FractalHeapDirectBlock {
+    /// Makes an empty block of this shape: for one that is to be written. `overhead` is as the header has it.
+    pub fn zeroed(mut self, heap: Addr, offset: u64, overhead: usize) -> Self {
+        let len = usize::try_from(self.size).unwrap_or(usize::MAX).saturating_sub(overhead);
+        (self.heap, self.offset, self.data) = (heap, offset, vec![0; len]);
+        self
+    }
+
     pub(super) fn blank(offset_width: Width, checksum: bool, size: u64) -> Self {
         FractalHeapDirectBlock { heap: Addr::UNDEFINED, offset: 0, data: Vec::new(), offset_width, checksum, size }
     }
@@ -108,6 +115,38 @@ impl FractalHeapIndirectBlock {
         self.direct = ElementTable::missing(self.direct_entries, self.format, widths.offset);
         self.indirect = AddrTable::undefined(self.indirect_entries, widths.offset);
         self
+    }
+
+    /// The number of entries, of which the first are for direct blocks.
+    pub fn len(&self) -> usize {
+        self.direct.len().saturating_add(self.indirect.len())
+    }
+
+    /// Whether no entry leads to a block.
+    pub fn is_empty(&self) -> bool {
+        self.last_child().is_none()
+    }
+
+    /// The block to which an entry leads; `None` past the last entry.
+    pub fn child(&self, entry: usize) -> Option<Addr> {
+        match entry.checked_sub(self.direct.len()) {
+            None => self.direct.get(entry).map(|element| element.addr),
+            Some(entry) => self.indirect.get(entry),
+        }
+    }
+
+    /// Replaces the block to which an entry leads. In heaps with filters the size and the mask are left to be set.
+    pub fn set_child(&mut self, entry: usize, addr: Addr) -> bool {
+        match entry.checked_sub(self.direct.len()) {
+            None => self.direct.set(entry, ChunkElement { addr, ..ChunkElement::default() }),
+            Some(entry) => self.indirect.set(entry, addr),
+        }
+    }
+
+    /// The last entry that leads to a block.
+    pub fn last_child(&self) -> Option<usize> {
+        let defined = |entry: &usize| self.child(*entry).is_some_and(|addr| addr.is_defined());
+        (0..self.len()).rev().find(defined)
     }
 
     /// Bytes of the block.

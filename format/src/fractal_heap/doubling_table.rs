@@ -3,6 +3,22 @@
 
 use crate::{Fault, Record, Result, Width, Wire};
 
+/// A stretch of a fractal heap's space that one block stands for, or could stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HeapSlot {
+    /// Where it begins in heap space (bytes).
+    pub start: u64,
+    /// Bytes of heap space.
+    pub size: u64,
+}
+
+impl HeapSlot {
+    /// Where it ends in heap space.
+    pub fn end(&self) -> u64 {
+        self.start.saturating_add(self.size)
+    }
+}
+
 /// The shape of a fractal heap's space. All numbers are powers of two, but for the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DoublingTable {
@@ -124,6 +140,85 @@ impl DoublingTable {
         }
         let (row, _, inside) = self.locate(offset)?;
         self.indirect_block_at(inside, self.child_rows(row)?)
+    }
+
+    /// Bytes for objects in all direct blocks that an indirect block of `rows` rows stands for, if the fields of each
+    /// take `overhead` bytes.
+    pub fn object_space(&self, rows: u16, overhead: u64) -> u64 {
+        let mut before = vec![0u64];
+        for row in 0..rows {
+            let block = match self.child_rows(row) {
+                None => self.row_size(row).unwrap_or(0).saturating_sub(overhead),
+                Some(rows) => before.get(usize::from(rows)).copied().unwrap_or(0),
+            };
+            let so_far = before.last().copied().unwrap_or(0);
+            before.push(so_far.saturating_add(block.saturating_mul(self.width.into())));
+        }
+        before.last().copied().unwrap_or(0)
+    }
+
+    /// The first direct block of at least `least` bytes that begins at `from` or later in heap space.
+    pub fn slot_after(&self, from: u64, least: u64) -> Option<HeapSlot> {
+        self.slot_below(self.max_rows(), 0, from, least)
+    }
+
+    /// As [`DoublingTable::slot_after`], in an indirect block of `rows` rows that begins at `base`; `from` counts from
+    /// there.
+    fn slot_below(&self, rows: u16, base: u64, from: u64, least: u64) -> Option<HeapSlot> {
+        let (mut row, mut column, mut inside) = self.locate(from)?;
+        while row < rows {
+            let size = self.row_size(row)?;
+            let start = base.checked_add(self.offset_of(row, column)?)?;
+            let largest = |rows: u16| self.row_size(rows.min(self.direct_rows()).saturating_sub(1)).unwrap_or(0);
+            let large_enough = match self.child_rows(row) {
+                None if inside == 0 && size >= least => return Some(HeapSlot { start, size }),
+                None => size >= least,
+                Some(below) if largest(below) >= least => {
+                    let found = self.slot_below(below, start, inside, least);
+                    if found.is_some() {
+                        return found;
+                    }
+                    true
+                }
+                Some(_) => false,
+            };
+            inside = 0;
+            column = column.saturating_add(1);
+            if !large_enough || column >= self.width {
+                (row, column) = (row.saturating_add(1), 0);
+            }
+        }
+        None
+    }
+
+    /// The fewest blocks, direct and indirect, that heap space from `from` to `to` consists of, in a heap whose root has
+    /// `rows` rows. Both are borders of blocks.
+    pub fn slots_between(&self, rows: u16, from: u64, to: u64) -> Vec<HeapSlot> {
+        let mut found = Vec::new();
+        self.cut(rows, 0, (from, to), &mut found);
+        found
+    }
+
+    fn cut(&self, rows: u16, base: u64, (from, to): (u64, u64), found: &mut Vec<HeapSlot>) {
+        for row in 0..rows {
+            let start = self.row_offset(row).and_then(|offset| base.checked_add(offset));
+            let (Some(start), Some(size)) = (start, self.row_size(row)) else { return };
+            if start >= to {
+                return;
+            }
+            let first = from.saturating_sub(start).checked_div(size).unwrap_or(0);
+            for column in first..self.width.into() {
+                let slot = HeapSlot { start: start.saturating_add(size.saturating_mul(column)), size };
+                if slot.start >= to {
+                    return;
+                }
+                match self.child_rows(row) {
+                    _ if slot.start >= from && slot.end() <= to => found.push(slot),
+                    Some(below) => self.cut(below, slot.start, (from, to), found),
+                    None => {}
+                }
+            }
+        }
     }
 
     /// Where the block of a row and column begins, from the start of its indirect block; `None` past 64 bits.

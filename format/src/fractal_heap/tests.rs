@@ -163,3 +163,24 @@ fn ids_of_links_take_seven_bytes() {
     let error = decode_with(shape.id(HeapPlace::default()), &[0x40, 0, 0, 0, 0, 0, 0], WIDTHS).unwrap_err();
     assert_eq!(error.fault, Fault::Version { allowed: 0..=0, found: 1 });
 }
+
+#[test]
+fn slots_are_found_by_size_and_cover_the_space_between() {
+    let table = DoublingTable::LINKS;
+    let slot = |start, size| Some(HeapSlot { start, size });
+    assert_eq!(table.slot_after(0, 512), slot(0, 512));
+    assert_eq!(table.slot_after(512, 1024), slot(4096, 1024));
+    assert_eq!(table.slot_after(512, 2048), slot(8192, 2048));
+    // Row 9 is the first of indirect blocks: each of 7 rows, the largest of 16 KiB.
+    let nine = table.row_offset(9).unwrap();
+    assert_eq!(table.slot_after(nine, 512), slot(nine, 512));
+    assert_eq!(table.slot_after(nine, 16_384), slot(nine + table.row_offset(6).unwrap(), 16_384));
+    let eleven = table.row_offset(11).unwrap();
+    assert_eq!(table.slot_after(nine, 65_536), slot(eleven + table.row_offset(8).unwrap(), 65_536));
+    let slots = table.slots_between(table.max_rows(), 512, eleven + 1024);
+    assert!(slots.windows(2).all(|pair| pair[0].end() == pair[1].start));
+    assert_eq!((slots[0].start, slots.last().unwrap().end()), (512, eleven + 1024));
+    assert_eq!(slots.len(), 3 + 8 * 4 + 2 * 4 + 2);
+    assert_eq!(table.object_space(1, 22), 4 * (512 - 22));
+    assert_eq!(table.object_space(10, 22) - table.object_space(9, 22), 4 * table.object_space(7, 22));
+}

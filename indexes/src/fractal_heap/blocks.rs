@@ -1,0 +1,345 @@
+//! The blocks of a fractal heap: making them, giving them up, and going through all of them.
+
+use h5live_cache::{EdgeKind, Node};
+use h5live_format::{Addr, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIndirectBlock, HeapSlot};
+
+use super::place::{Direct, Indirect, Place};
+use super::space::Sections;
+use super::{FractalHeap, Header};
+use crate::{Error, Result};
+
+/// A block of a heap, or the place of one that does not exist.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block {
+    pub slot: HeapSlot,
+    pub addr: Addr,
+    /// Bytes in the file.
+    pub len: u64,
+}
+
+impl FractalHeap {
+    fn overhead(&self, header: &FractalHeapHeader) -> u64 {
+        header.direct_overhead(self.metadata.widths()) as u64
+    }
+
+    /// The bytes for objects in the block of a slot: their offset in heap space, and how many there are.
+    pub(super) fn room_in(&self, header: &FractalHeapHeader, slot: HeapSlot) -> (u64, u64) {
+        let overhead = self.overhead(header);
+        (slot.start.saturating_add(overhead), slot.size.saturating_sub(overhead))
+    }
+
+    /// Bytes of the smallest direct block that an object of `len` bytes fits in.
+    fn least_block(&self, header: &FractalHeapHeader, len: u64) -> u64 {
+        len.saturating_add(self.overhead(header)).next_power_of_two().max(header.table.start_size)
+    }
+
+    /// Bytes for objects in all blocks that the root stands for, whether they exist or not.
+    fn object_space(&self, header: &FractalHeapHeader, root: Addr, rows: u16) -> u64 {
+        match rows {
+            0 if root.is_defined() => header.table.start_size.saturating_sub(self.overhead(header)),
+            0 => 0,
+            rows => header.table.object_space(rows, self.overhead(header)),
+        }
+    }
+
+    /// Where the space ends for which there have been blocks.
+    fn end(&self, header: &FractalHeapHeader) -> u64 {
+        match header.root_rows {
+            0 if header.root.is_defined() => header.table.start_size,
+            0 => 0,
+            _ => header.next_block,
+        }
+    }
+
+    pub(super) fn depend(&self, parent: &impl Node, child: &impl Node) -> Result<()> {
+        self.metadata.depend(parent, child, EdgeKind::FractalHeapBlock)
+    }
+
+    /// Has everything on the way to a block written after it.
+    pub(super) fn depend_along(&self, header: &Header, place: &Place, block: &Direct) -> Result<()> {
+        let Some(((root, _), below)) = place.above.split_first() else { return self.depend(header, block) };
+        self.depend(header, root)?;
+        let mut parent = root;
+        for (child, _) in below {
+            self.depend(parent, child)?;
+            parent = child;
+        }
+        self.depend(parent, block)
+    }
+
+    /// Makes a direct block that an object of `len` bytes fits in: where one was skipped or given up, or behind all
+    /// others.
+    pub(super) fn add_block(&self, header: &Header, sections: &mut Sections, len: u64) -> Result<()> {
+        let shape = header.read().clone();
+        let least = self.least_block(&shape, len);
+        let hole = sections.room(least).find_map(|hole| {
+            let slot = shape.table.slot_after(hole.start, least)?;
+            (slot.end() <= hole.end()).then_some((hole, slot))
+        });
+        let slot = match hole {
+            Some((hole, slot)) => {
+                sections.forget_room(hole.start, hole.start.saturating_add(1));
+                slot
+            }
+            None => {
+                let slot = shape.table.slot_after(self.end(&shape), least);
+                slot.ok_or(Error::HeapFull { at: self.addr })?
+            }
+        };
+        let (from, to) = hole.map_or((self.end(&shape), slot.end()), |(hole, _)| (hole.start, hole.end()));
+        let is_root = !shape.root.is_defined() && slot == HeapSlot { start: 0, size: shape.table.start_size };
+        if is_root {
+            self.add_root_block(header, &shape, slot)?;
+        } else {
+            self.add_block_at(header, &shape, slot)?;
+        }
+        let rows = header.read().root_rows;
+        for (from, to) in [(from, slot.start), (slot.end(), to)] {
+            shape.table.slots_between(rows, from, to).into_iter().for_each(|slot| sections.give_room(slot));
+        }
+        let (offset, len) = self.room_in(&shape, slot);
+        sections.give(offset, len);
+        Ok(())
+    }
+
+    fn new_block(&self, shape: &FractalHeapHeader, slot: HeapSlot) -> Result<Direct> {
+        let overhead = shape.direct_overhead(self.metadata.widths());
+        self.metadata.create(slot.size, shape.direct_block(slot.size).zeroed(self.addr, slot.start, overhead))
+    }
+
+    fn add_root_block(&self, header: &Header, shape: &FractalHeapHeader, slot: HeapSlot) -> Result<()> {
+        let block = self.new_block(shape, slot)?;
+        self.depend(header, &block)?;
+        let (_, room) = self.room_in(shape, slot);
+        header.update(|header| {
+            (header.root, header.root_rows) = (block.addr(), 0);
+            (header.managed_space, header.allocated_space, header.free) = (slot.size, slot.size, room);
+        });
+        Ok(())
+    }
+
+    fn add_block_at(&self, header: &Header, shape: &FractalHeapHeader, slot: HeapSlot) -> Result<()> {
+        let lost = || self.contradiction(self.addr, "doubling table", "a block has its place in it");
+        let table = &shape.table;
+        let (row, ..) = table.locate(slot.start).ok_or_else(lost)?;
+        let end = self.end(shape);
+        if row >= shape.root_rows {
+            let least = match (shape.root_rows, table.start_rows) {
+                (0, 0) => table.max_rows(),
+                (0, rows) => rows,
+                (rows, _) => rows.saturating_mul(2),
+            };
+            self.grow(header, shape, least.min(table.max_rows()).max(row + 1))?;
+        }
+        let (root, rows) = {
+            let header = header.read();
+            (header.root, header.root_rows)
+        };
+        let mut parent = self.indirect_block(shape, root, rows, 0)?;
+        self.depend(header, &parent)?;
+        let (mut start, mut inside) = (0, slot.start);
+        loop {
+            let (row, column, rest) = table.locate(inside).ok_or_else(lost)?;
+            let entry = usize::from(row) * usize::from(table.width) + usize::from(column);
+            start = table.offset_of(row, column).and_then(|before| before.checked_add(start)).ok_or_else(lost)?;
+            let Some(rows) = table.child_rows(row) else {
+                let block = self.new_block(shape, slot)?;
+                self.depend(&parent, &block)?;
+                parent.update(|parent| parent.set_child(entry, block.addr()));
+                break;
+            };
+            let child = parent.read().child(entry).ok_or_else(lost)?;
+            let child = if child.is_defined() {
+                self.indirect_block(shape, child, rows, start)?
+            } else {
+                let child = self.new_indirect(shape, rows, start)?;
+                parent.update(|parent| parent.set_child(entry, child.addr()));
+                child
+            };
+            self.depend(&parent, &child)?;
+            (parent, inside) = (child, rest);
+        }
+        header.update(|header| {
+            header.allocated_space = header.allocated_space.saturating_add(slot.size);
+            header.next_block = slot.end().max(end);
+        });
+        Ok(())
+    }
+
+    fn new_indirect(&self, shape: &FractalHeapHeader, rows: u16, start: u64) -> Result<Indirect> {
+        let widths = self.metadata.widths();
+        let mut block = shape.indirect_block(rows, widths).undefined(widths);
+        (block.heap, block.offset) = (self.addr, start);
+        self.metadata.create(block.size(widths) as u64, block)
+    }
+
+    /// Gives the heap a root of `rows` rows in the place of the one that it has.
+    fn grow(&self, header: &Header, shape: &FractalHeapHeader, rows: u16) -> Result<()> {
+        let root = self.new_indirect(shape, rows, 0)?;
+        let children: Vec<Addr> = match shape.root_rows {
+            0 => vec![shape.root],
+            old_rows => {
+                let old = self.indirect_block(shape, shape.root, old_rows, 0)?;
+                let old = old.read();
+                (0..old.len()).filter_map(|entry| old.child(entry)).collect()
+            }
+        };
+        for child in children.iter().filter(|child| child.is_defined()) {
+            self.depend_on_cached(&root, *child)?;
+        }
+        root.update(|root| {
+            for (entry, child) in children.iter().enumerate() {
+                root.set_child(entry, *child);
+            }
+        });
+        self.depend(header, &root)?;
+        let space = |rows| self.object_space(shape, shape.root, rows);
+        let more = space(rows).saturating_sub(space(shape.root_rows));
+        header.update(|header| {
+            (header.root, header.root_rows) = (root.addr(), rows);
+            header.managed_space = header.table.row_offset(rows).unwrap_or(u64::MAX);
+            header.free = header.free.saturating_add(more);
+        });
+        if shape.root_rows > 0 {
+            let widths = self.metadata.widths();
+            self.release(shape.root, shape.indirect_block(shape.root_rows, widths).size(widths) as u64);
+        }
+        Ok(())
+    }
+
+    /// Has `parent` written after a block, if the block is in the cache and so may not be in the file.
+    fn depend_on_cached(&self, parent: &Indirect, child: Addr) -> Result<()> {
+        let cache = self.metadata.cache();
+        if let Ok(Some(child)) = cache.peek::<FractalHeapDirectBlock>(child) {
+            self.depend(parent, &child)?;
+        } else if let Ok(Some(child)) = cache.peek::<FractalHeapIndirectBlock>(child) {
+            self.depend(parent, &child)?;
+        }
+        Ok(())
+    }
+
+    /// Gives up the direct block at a place, in which nothing is left.
+    pub(super) fn drop_block(&self, header: &Header, sections: &mut Sections, place: Place) -> Result<()> {
+        let shape = header.read().clone();
+        let Place { mut above, slot, element } = place;
+        let widths = self.metadata.widths();
+        self.release(element.addr, slot.size);
+        let mut gap = slot;
+        let mut emptied = above.is_empty();
+        while let Some((block, entry)) = above.pop() {
+            block.update(|block| block.set_child(entry, Addr::UNDEFINED));
+            emptied = block.read().is_empty();
+            if !emptied {
+                break;
+            }
+            let (start, len) = {
+                let block = block.read();
+                (block.offset, block.size(widths) as u64)
+            };
+            self.release(block.addr(), len);
+            if let Some((_, entry)) = above.last() {
+                let row = entry / usize::from(shape.table.width);
+                let size = u16::try_from(row).ok().and_then(|row| shape.table.row_size(row)).unwrap_or(0);
+                gap = HeapSlot { start, size };
+            }
+        }
+        if emptied {
+            *sections = Sections::empty(sections.known);
+            header.update(|header| {
+                (header.root, header.root_rows) = (Addr::UNDEFINED, 0);
+                (header.managed_space, header.allocated_space, header.free) = (0, 0, 0);
+                header.next_block = 0;
+            });
+            return Ok(());
+        }
+        let end = if slot.end() == shape.next_block { self.last_end(&shape)? } else { shape.next_block };
+        header.update(|header| {
+            header.allocated_space = header.allocated_space.saturating_sub(slot.size);
+            header.next_block = end;
+        });
+        sections.forget_room(gap.start, gap.end());
+        if gap.end() <= end {
+            sections.give_room(gap);
+        } else {
+            sections.forget_room(end, u64::MAX);
+        }
+        Ok(())
+    }
+
+    /// Where the last direct block ends.
+    fn last_end(&self, shape: &FractalHeapHeader) -> Result<u64> {
+        let lost = || self.contradiction(self.addr, "fractal heap indirect block", "it leads to a block");
+        let (mut at, mut rows, mut start) = (shape.root, shape.root_rows, 0u64);
+        loop {
+            let block = self.indirect_block(shape, at, rows, start)?;
+            let (entry, child) = {
+                let block = block.read();
+                let entry = block.last_child().ok_or_else(lost)?;
+                (entry, block.child(entry).ok_or_else(lost)?)
+            };
+            let slot = self.slot_of(shape, start, entry).ok_or_else(lost)?;
+            match shape.table.child_rows(self.row_of(shape, entry)) {
+                None => return Ok(slot.end()),
+                Some(below) => (at, rows, start) = (child, below, slot.start),
+            }
+        }
+    }
+
+    fn row_of(&self, shape: &FractalHeapHeader, entry: usize) -> u16 {
+        u16::try_from(entry / usize::from(shape.table.width.max(1))).unwrap_or(u16::MAX)
+    }
+
+    /// What an entry of the indirect block that begins at `start` stands for.
+    fn slot_of(&self, shape: &FractalHeapHeader, start: u64, entry: usize) -> Option<HeapSlot> {
+        let row = self.row_of(shape, entry);
+        let column = u16::try_from(entry % usize::from(shape.table.width.max(1))).ok()?;
+        let start = start.checked_add(shape.table.offset_of(row, column)?)?;
+        Some(HeapSlot { start, size: shape.table.row_size(row)? })
+    }
+
+    /// Calls `each` with every block, children before parents, and with every place before the last block where there
+    /// is none.
+    pub(super) fn each_block(&self, shape: &FractalHeapHeader, each: &mut dyn FnMut(Block)) -> Result<()> {
+        if !shape.root.is_defined() {
+            return Ok(());
+        }
+        if shape.root_rows > 0 {
+            return self.each_below(shape, (shape.root, shape.root_rows, 0), each);
+        }
+        let slot = HeapSlot { start: 0, size: shape.table.start_size };
+        let len = shape.filtered.as_ref().map_or(slot.size, |root| root.size);
+        each(Block { slot, addr: shape.root, len });
+        Ok(())
+    }
+
+    fn each_below(
+        &self,
+        shape: &FractalHeapHeader,
+        (at, rows, start): (Addr, u16, u64),
+        each: &mut dyn FnMut(Block),
+    ) -> Result<()> {
+        let block = self.indirect_block(shape, at, rows, start)?.read().clone();
+        for entry in 0..block.len() {
+            let (Some(slot), Some(addr)) = (self.slot_of(shape, start, entry), block.child(entry)) else { break };
+            let below = shape.table.child_rows(self.row_of(shape, entry));
+            match below {
+                _ if !addr.is_defined() && slot.end() > shape.next_block => {}
+                Some(below) if addr.is_defined() => self.each_below(shape, (addr, below, slot.start), each)?,
+                _ => {
+                    let stored = block.direct.get(entry).map_or(0, |element| element.size);
+                    let len = if shape.filtered.is_some() { stored } else { slot.size };
+                    each(Block { slot, addr, len });
+                }
+            }
+        }
+        let len = block.size(self.metadata.widths()) as u64;
+        each(Block { slot: HeapSlot { start, size: 0 }, addr: at, len });
+        Ok(())
+    }
+
+    /// Gives up a structure and its space.
+    pub(super) fn release(&self, at: Addr, len: u64) {
+        self.metadata.cache().remove(at);
+        self.metadata.cache().space().free(at, len);
+    }
+}

@@ -1,0 +1,108 @@
+//! The way from a fractal heap's root to the place of a block.
+
+use h5live_cache::Handle;
+use h5live_format::{
+    Addr, ChunkElement, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIndirectBlock, HeapSlot, decode_with,
+};
+
+use super::{FractalHeap, Outside};
+use crate::{Error, Result};
+
+pub(super) type Indirect = Handle<FractalHeapIndirectBlock>;
+pub(super) type Direct = Handle<FractalHeapDirectBlock>;
+
+/// The place of a direct block.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// The indirect blocks that lead to it, from the root down, and the entry in each. None if the block is the root.
+    pub above: Vec<(Indirect, usize)>,
+    /// The stretch of heap space that it stands for.
+    pub slot: HeapSlot,
+    /// Where the block is.
+    pub element: ChunkElement,
+}
+
+impl FractalHeap {
+    /// The place of the direct block that holds an offset in heap space.
+    pub(super) fn place(&self, header: &FractalHeapHeader, offset: u64) -> Result<Place> {
+        let table = &header.table;
+        let lost = || self.contradiction(self.addr, "heap ID", "an object lies where the heap has a block");
+        if header.root_rows == 0 {
+            let filtered = header.filtered.as_ref();
+            let element = ChunkElement {
+                addr: header.root,
+                size: filtered.map_or(table.start_size, |root| root.size),
+                filter_mask: filtered.map_or(0, |root| root.filter_mask),
+            };
+            return Ok(Place { above: Vec::new(), slot: HeapSlot { start: 0, size: table.start_size }, element });
+        }
+        let (mut at, mut rows, mut start, mut inside) = (header.root, header.root_rows, 0u64, offset);
+        let mut above = Vec::new();
+        // Each indirect block has fewer rows than the one above it.
+        loop {
+            let block = self.indirect_block(header, at, rows, start)?;
+            let (row, column, rest) = table.locate(inside).filter(|(row, ..)| *row < rows).ok_or_else(lost)?;
+            let entry = usize::from(row) * usize::from(table.width) + usize::from(column);
+            let before = table.offset_of(row, column).and_then(|before| start.checked_add(before)).ok_or_else(lost)?;
+            let Some(below) = table.child_rows(row) else {
+                let element = block.read().direct.get(entry).ok_or_else(lost)?;
+                above.push((block, entry));
+                let slot = HeapSlot { start: before, size: table.row_size(row).ok_or_else(lost)? };
+                return Ok(Place { above, slot, element });
+            };
+            let child = block.read().child(entry);
+            at = child.filter(|addr| addr.is_defined()).ok_or_else(lost)?;
+            above.push((block, entry));
+            (rows, start, inside) = (below, before, rest);
+        }
+    }
+
+    /// The indirect block at `at` of `rows` rows, which begins at `start` in heap space.
+    pub(super) fn indirect_block(
+        &self,
+        header: &FractalHeapHeader,
+        at: Addr,
+        rows: u16,
+        start: u64,
+    ) -> Result<Indirect> {
+        let widths = self.metadata.widths();
+        let empty = header.indirect_block(rows, widths);
+        let block = self.metadata.load(at, empty.size(widths) as u64, || empty)?;
+        let (heap, offset) = {
+            let block = block.read();
+            (block.heap, block.offset)
+        };
+        self.check_place(at, "fractal heap indirect block", (heap, offset), start)?;
+        Ok(block)
+    }
+
+    /// The direct block at a place.
+    pub(super) fn direct_block(&self, header: &FractalHeapHeader, place: &Place) -> Result<Direct> {
+        let (cache, widths, element) = (self.metadata.cache(), self.metadata.widths(), place.element);
+        let HeapSlot { start, size } = place.slot;
+        let at = element.addr;
+        let block = match &header.filtered {
+            None => self.metadata.load(at, size, || header.direct_block(size))?,
+            Some(filtered) => cache.load(at, self.metadata.owner(), || {
+                let bytes = cache.read_block(at, usize::try_from(element.size).unwrap_or(usize::MAX))?;
+                let place = Outside { addr: at, length: element.size, filter_mask: element.filter_mask, size };
+                let bytes = self.undo(&filtered.filters.filters, place, bytes)?;
+                let block = decode_with(header.direct_block(size), &bytes, widths);
+                block.map_err(|source| Error::Cache(h5live_cache::Error::Decode { at, source }))
+            })?,
+        };
+        let (heap, offset) = {
+            let block = block.read();
+            (block.heap, block.offset)
+        };
+        self.check_place(at, "fractal heap direct block", (heap, offset), start)?;
+        Ok(block)
+    }
+
+    fn check_place(&self, at: Addr, record: &'static str, stated: (Addr, u64), start: u64) -> Result<()> {
+        match stated == (self.addr, start) {
+            true => Ok(()),
+            false => Err(self.contradiction(at, record, "it names its heap and its place in it")),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What is free inside a fractal heap.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use h5live_cache::{Moment, Space};
+use h5live_format::HeapSlot;
+use parking_lot::{Mutex, MutexGuard};
+
+/// What this session knows of the free space in one heap; to be kept as long as the session, for all
+/// [`FractalHeap`](crate::FractalHeap)s at the same address.
+///
+/// The heap's own list of free space is given up by the first change: what is free is what no object takes, which the
+/// index of the objects says too.
+#[derive(Debug, Default)]
+pub struct HeapSpace(Mutex<Sections>);
+
+impl HeapSpace {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Sections> {
+        self.0.lock()
+    }
+}
+
+/// Free sections. Offsets are in heap space, sizes in bytes.
+#[derive(Debug, Default)]
+pub(super) struct Sections {
+    /// Whether what is neither listed here nor taken by an object is known to be no space at all.
+    pub known: bool,
+    by_offset: BTreeMap<u64, u64>,
+    by_size: BTreeSet<(u64, u64)>,
+    /// What removed objects took, which readers of what is in the file still find.
+    removed: Vec<(Moment, u64, u64)>,
+    /// Blocks that do not exist before others that do, by size.
+    room: BTreeSet<(u64, u64)>,
+}
+
+impl Sections {
+    /// Nothing is free; or, if that is not `known`, there is nothing to be said.
+    pub fn empty(known: bool) -> Self {
+        Sections { known, ..Sections::default() }
+    }
+
+    /// Adds a free section, and returns it with its free neighbours. Neighbours are always of the same direct block,
+    /// because each block begins with its own fields.
+    pub fn give(&mut self, offset: u64, len: u64) -> (u64, u64) {
+        let (mut start, mut end) = (offset, offset.saturating_add(len));
+        while let Some((&near, &size)) = self.by_offset.range(..=end).next_back() {
+            if near.saturating_add(size) < start {
+                break;
+            }
+            self.forget(near, size);
+            start = start.min(near);
+            end = end.max(near.saturating_add(size));
+        }
+        self.add(start, end - start);
+        (start, end - start)
+    }
+
+    fn add(&mut self, offset: u64, len: u64) {
+        if len > 0 {
+            self.by_offset.insert(offset, len);
+            self.by_size.insert((len, offset));
+        }
+    }
+
+    /// Takes a section as [`Sections::give`] returned it out of the list.
+    pub fn forget(&mut self, offset: u64, len: u64) {
+        self.by_offset.remove(&offset);
+        self.by_size.remove(&(len, offset));
+    }
+
+    /// Takes `len` bytes from the smallest section that has them.
+    pub fn take(&mut self, len: u64) -> Option<u64> {
+        let &(size, offset) = self.by_size.range((len, 0)..).next()?;
+        self.forget(offset, size);
+        self.add(offset.saturating_add(len), size - len);
+        Some(offset)
+    }
+
+    /// Takes what is free of a stretch away.
+    pub fn occupy(&mut self, offset: u64, len: u64) {
+        let end = offset.saturating_add(len);
+        while let Some((&start, &size)) = self.by_offset.range(..end).next_back() {
+            let old_end = start.saturating_add(size);
+            if old_end <= offset {
+                break;
+            }
+            self.forget(start, size);
+            self.add(start, offset.saturating_sub(start));
+            self.add(end, old_end.saturating_sub(end));
+        }
+    }
+
+    /// An object was removed now.
+    pub fn remove(&mut self, space: &Space, offset: u64, len: u64) {
+        self.removed.push((space.moment(), offset, len));
+    }
+
+    /// Removed objects of which nothing in the file tells any more.
+    pub fn settled(&mut self, space: &Space) -> Vec<(u64, u64)> {
+        let (settled, waiting) = self.removed.drain(..).partition(|(moment, ..)| space.is_settled(*moment));
+        self.removed = waiting;
+        settled.into_iter().map(|(_, offset, len)| (offset, len)).collect()
+    }
+
+    /// What removed objects took that are still in the file.
+    pub fn waiting(&self) -> Vec<(u64, u64)> {
+        self.removed.iter().map(|(_, offset, len)| (*offset, *len)).collect()
+    }
+
+    /// Adds the place of a block that does not exist.
+    pub fn give_room(&mut self, slot: HeapSlot) {
+        self.room.insert((slot.size, slot.start));
+    }
+
+    /// Takes places of blocks out of the list that lie between `from` and `to`.
+    pub fn forget_room(&mut self, from: u64, to: u64) {
+        self.room.retain(|(_, start)| !(from..to).contains(start));
+    }
+
+    /// Places of blocks that stand for `least` bytes of heap space or more, the smallest first.
+    pub fn room(&self, least: u64) -> impl Iterator<Item = HeapSlot> + '_ {
+        self.room.range((least, 0)..).map(|&(size, start)| HeapSlot { start, size })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_neighbours_become_one_section() {
+        let mut sections = Sections::default();
+        assert_eq!(sections.give(100, 10), (100, 10));
+        assert_eq!(sections.give(120, 10), (120, 10));
+        assert_eq!(sections.give(110, 10), (100, 30));
+        assert_eq!(sections.take(31), None);
+        assert_eq!(sections.take(10), Some(100));
+        sections.occupy(115, 5);
+        assert_eq!((sections.take(10), sections.take(5), sections.take(1)), (Some(120), Some(110), None));
+    }
+}

@@ -1,0 +1,247 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use h5live_cache::{Cache, MemoryStorage, Owner, Scope};
+use h5live_model::NoFilters;
+use proptest::{prelude::*, test_runner::RngSeed};
+
+use super::*;
+use crate::tests::cache;
+
+const OWNER: Owner = Owner::new(Addr::new(48));
+
+fn create(cache: &Arc<Cache>, parameters: HeapParameters) -> FractalHeap {
+    let metadata = ObjectMetadata::new(cache.clone(), OWNER);
+    FractalHeap::create(metadata, Arc::new(NoFilters), &parameters, Arc::default()).unwrap()
+}
+
+/// The heap as another session finds it.
+fn reopened(storage: &MemoryStorage, addr: Addr) -> FractalHeap {
+    let metadata = ObjectMetadata::new(cache(storage), OWNER);
+    FractalHeap::new(metadata, addr, Arc::new(NoFilters), Arc::default())
+}
+
+fn object(number: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (number * 31 + at * 7) as u8).collect()
+}
+
+/// What must hold of a heap's statistics, whatever was done to it.
+fn check(heap: &FractalHeap, objects: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    let header = heap.header().unwrap().read().clone();
+    let bytes: u64 = objects.values().map(|object| object.len() as u64).sum();
+    assert_eq!(header.managed_objects, objects.len() as u64);
+    let (mut allocated, mut last) = (0, 0);
+    heap.each_block(&header, &mut |block| {
+        if block.addr.is_defined() && block.slot.size > 0 {
+            allocated += block.slot.size;
+            last = last.max(block.slot.end());
+        }
+    })
+    .unwrap();
+    assert_eq!(header.allocated_space, allocated);
+    let overhead = header.direct_overhead(heap.metadata.widths()) as u64;
+    let space = match header.root_rows {
+        0 if header.root.is_defined() => header.table.start_size - overhead,
+        rows => header.table.object_space(rows, overhead),
+    };
+    assert_eq!(header.free + bytes, space);
+    if header.root_rows > 0 {
+        assert_eq!(header.next_block, last);
+        assert_eq!(header.managed_space, header.table.row_offset(header.root_rows).unwrap());
+    }
+    for (id, bytes) in objects {
+        assert_eq!(heap.get(id).unwrap(), *bytes);
+    }
+}
+
+#[test]
+fn objects_are_found_again_by_their_ids() {
+    let storage = MemoryStorage::default();
+    let cache = cache(&storage);
+    let heap = create(&cache, HeapParameters::LINKS);
+    let mut objects = BTreeMap::new();
+    // Enough for indirect blocks below the root.
+    for number in 0..4000 {
+        let object = object(number, 7 + number % 900);
+        objects.insert(heap.insert(&object, &[]).unwrap(), object);
+    }
+    check(&heap, &objects);
+    assert!(heap.header().unwrap().read().root_rows > 9);
+    cache.flush(Scope::All).unwrap();
+    check(&reopened(&storage, heap.addr()), &objects);
+}
+
+#[test]
+fn begins_with_a_single_block() {
+    let cache = cache(&MemoryStorage::default());
+    let heap = create(&cache, HeapParameters::LINKS);
+    heap.insert(&object(0, 40), &[]).unwrap();
+    let header = heap.header().unwrap().read().clone();
+    assert_eq!((header.root_rows, header.managed_space, header.next_block), (0, 512, 0));
+    assert_eq!(header.free, 512 - 21 - 40);
+    heap.insert(&object(0, 2000), &[]).unwrap();
+    let header = heap.header().unwrap().read().clone();
+    // Rows 0 to 2 have too small blocks, row 3 is the first of 2048 bytes: a third row is skipped.
+    assert_eq!((header.root_rows, header.managed_space), (4, 16_384));
+    assert_eq!((header.allocated_space, header.next_block), (512 + 2048, 8192 + 2048));
+}
+
+#[test]
+fn what_was_removed_is_used_again_after_a_flush_and_not_before() {
+    let cache = cache(&MemoryStorage::default());
+    let heap = create(&cache, HeapParameters::LINKS);
+    let ids: Vec<_> = (0..8).map(|number| heap.insert(&object(number, 50), &[]).unwrap()).collect();
+    heap.remove(&ids[3]).unwrap();
+    let other = heap.insert(&object(9, 50), &[]).unwrap();
+    assert!(!ids.contains(&other));
+    cache.flush(Scope::All).unwrap();
+    assert_eq!(heap.insert(&object(10, 50), &[]).unwrap(), ids[3]);
+}
+
+#[test]
+fn blocks_without_objects_are_given_up() {
+    let storage = MemoryStorage::default();
+    let cache = cache(&storage);
+    let heap = create(&cache, HeapParameters::LINKS);
+    let ids: Vec<_> = (0..3000).map(|number| heap.insert(&object(number, 300), &[]).unwrap()).collect();
+    cache.flush(Scope::All).unwrap();
+    let whole = heap.header().unwrap().read().allocated_space;
+    for id in &ids[1000..] {
+        heap.remove(id).unwrap();
+    }
+    cache.flush(Scope::All).unwrap();
+    heap.remove(&ids[0]).unwrap();
+    let objects = ids[1..1000].iter().enumerate().map(|(at, id)| (id.clone(), object(at + 1, 300))).collect();
+    check(&heap, &objects);
+    assert!(heap.header().unwrap().read().allocated_space < whole / 2);
+    for id in &ids[1..1000] {
+        heap.remove(id).unwrap();
+    }
+    cache.flush(Scope::All).unwrap();
+    let id = heap.insert(&object(1, 30), &[]).unwrap();
+    heap.remove(&id).unwrap();
+    check(&heap, &BTreeMap::new());
+    assert_eq!(heap.header().unwrap().read().managed_space, 512);
+}
+
+#[test]
+fn a_deleted_heap_gives_all_its_space_back() {
+    let storage = MemoryStorage::default();
+    let cache = cache(&storage);
+    let before = cache.space().end();
+    let heap = create(&cache, HeapParameters::ATTRIBUTES);
+    for number in 0..2000 {
+        heap.insert(&object(number, 100 + number), &[]).unwrap();
+    }
+    cache.flush(Scope::All).unwrap();
+    heap.delete().unwrap();
+    cache.flush(Scope::All).unwrap();
+    assert_eq!(cache.space().reusable(), cache.space().end() - before);
+}
+
+#[test]
+fn an_object_of_the_same_length_stays_where_it_is() {
+    let cache = cache(&MemoryStorage::default());
+    let heap = create(&cache, HeapParameters::LINKS);
+    let id = heap.insert(&object(1, 50), &[]).unwrap();
+    assert_eq!(heap.replace(&id, &object(2, 50), &[]).unwrap(), id);
+    assert_eq!(heap.get(&id).unwrap(), object(2, 50));
+    let new = heap.replace(&id, &object(3, 51), &[]).unwrap();
+    assert_ne!(new, id);
+    assert_eq!(heap.get(&new).unwrap(), object(3, 51));
+}
+
+#[test]
+fn tiny_objects_lie_in_their_ids() {
+    let cache = cache(&MemoryStorage::default());
+    let heap = create(&cache, HeapParameters::LINKS);
+    let id = heap.insert(b"tiny", &[]).unwrap();
+    assert_eq!(heap.get(&id).unwrap(), b"tiny");
+    assert_eq!(heap.header().unwrap().read().tiny_objects, 1);
+    heap.remove(&id).unwrap();
+    assert_eq!(heap.header().unwrap().read().tiny_bytes, 0);
+}
+
+#[test]
+fn refuses_ids_that_lead_nowhere() {
+    let cache = cache(&MemoryStorage::default());
+    let heap = create(&cache, HeapParameters::LINKS);
+    let id = heap.insert(&object(1, 50), &[]).unwrap();
+    for (at, value) in [(1, 0), (2, 2), (4, 1), (6, 255)] {
+        let mut wrong = id.clone();
+        wrong[at] = value;
+        assert!(heap.remove(&wrong).is_err(), "{wrong:?}");
+    }
+    heap.remove(&id).unwrap();
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Insert(usize),
+    Remove(usize),
+    Replace(usize, usize),
+    Flush,
+    Reopen,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let len = prop_oneof![8usize..60, 60usize..600, 600usize..4097];
+    let step = prop_oneof![
+        6 => len.clone().prop_map(Step::Insert),
+        3 => any::<usize>().prop_map(Step::Remove),
+        1 => (any::<usize>(), len).prop_map(|(at, len)| Step::Replace(at, len)),
+        1 => Just(Step::Flush),
+        1 => Just(Step::Reopen),
+    ];
+    prop::collection::vec(step, 1..300)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 40, failure_persistence: None, rng_seed: RngSeed::Fixed(0x5eed), ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn holds_what_a_map_holds(steps in steps(), attributes in any::<bool>()) {
+        let storage = MemoryStorage::default();
+        let mut open = cache(&storage);
+        let parameters = if attributes { HeapParameters::ATTRIBUTES } else { HeapParameters::LINKS };
+        let mut heap = create(&open, parameters);
+        let mut objects = BTreeMap::new();
+        for (number, step) in steps.into_iter().enumerate() {
+            let chosen = |at: usize| objects.keys().nth(at.checked_rem(objects.len()).unwrap_or(0)).cloned();
+            match step {
+                Step::Insert(len) => {
+                    let object = object(number, len);
+                    let id = heap.insert(&object, &[]).unwrap();
+                    prop_assert!(objects.insert(id, object).is_none());
+                }
+                Step::Remove(at) => if let Some(id) = chosen(at) {
+                    heap.remove(&id).unwrap();
+                    objects.remove(&id);
+                },
+                Step::Replace(at, len) => if let Some(id) = chosen(at) {
+                    let object = object(number, len);
+                    let new = heap.replace(&id, &object, &[]).unwrap();
+                    objects.remove(&id);
+                    objects.insert(new, object);
+                },
+                Step::Flush => open.flush(Scope::All).unwrap(),
+                Step::Reopen => {
+                    open.flush(Scope::All).unwrap();
+                    let end = open.space().end();
+                    open = crate::tests::cache_from(&storage, end);
+                    let metadata = ObjectMetadata::new(open.clone(), OWNER);
+                    heap = FractalHeap::new(metadata, heap.addr(), Arc::new(NoFilters), Arc::default());
+                    heap.survey(|each| {
+                        objects.keys().for_each(|id| each(id));
+                        Ok::<_, Error>(())
+                    }).unwrap();
+                }
+            }
+            check(&heap, &objects);
+        }
+        open.flush(Scope::All).unwrap();
+        check(&reopened(&storage, heap.addr()), &objects);
+    }
+}
