@@ -45,6 +45,7 @@ pub fn all<L: Lab>(lab: &L) {
     references(lab);
     rich_references(lab);
     renaming(lab);
+    unlinked(lab);
     creation_order(lab);
     uses_of_committed_types(lab);
     comments(lab);
@@ -450,6 +451,27 @@ pub fn renaming(lab: &impl Lab) {
     assert_eq!(link_names(&store, root), [name("group"), name("other")].into(), "what was refused changed nothing");
     store.remove_link(group, &name("moved")).unwrap();
     assert_eq!(link_names(&store, group), BTreeSet::new());
+}
+
+/// An object that is made without links has as many as are added.
+pub fn unlinked(lab: &impl Lab) {
+    let store = lab.create();
+    let group = store.create_unlinked(&ObjectSpec::group()).unwrap();
+    let data = store.create_unlinked(&growing(&[2], &[2]).into()).unwrap();
+    store.dataset(data).unwrap().write(&ChunkCoord::new(&[0]), 0, &[1, 2, 3, 4]).unwrap();
+    store.add_link(group, &name("data"), &LinkTarget::Hard(data)).unwrap();
+    assert_eq!(link_names(&store, store.root()), BTreeSet::new());
+    store.add_link(store.root(), &name("group"), &LinkTarget::Hard(group)).unwrap();
+    store.add_link(store.root(), &name("again"), &LinkTarget::Hard(data)).unwrap();
+    assert_eq!((store.info(group).unwrap().links, store.info(data).unwrap().links), (1, 2));
+    store.close().unwrap();
+    let store = lab.reopen(store);
+    assert_eq!(link_names(&store, store.root()), [name("again"), name("group")].into());
+    let Some(LinkTarget::Hard(data)) = store.link(store.root(), &name("again")).unwrap().map(|link| link.target) else {
+        panic!("a hard link");
+    };
+    assert_eq!(stored(&*store.dataset(data).unwrap(), &[0]), [1, 2, 3, 4]);
+    assert_eq!(store.info(data).unwrap().links, 2);
 }
 
 /// Links and attributes know their order of creation where it is tracked, also after some are gone.

@@ -39,6 +39,15 @@ pub trait Objects: Send + Sync + fmt::Debug {
     /// the description contradicts itself, [`crate::Error::Unsupported`] if the store cannot hold it.
     fn create(&self, parent: ObjectId, name: &Name, spec: &ObjectSpec) -> Result<ObjectId>;
 
+    /// Makes an object that no link leads to: [`Objects::add_link`] is to add the first one before the session ends.
+    ///
+    /// # Errors
+    /// [`crate::Error::ReadOnly`], [`crate::Error::Invalid`], [`crate::Error::Unsupported`].
+    fn create_unlinked(&self, spec: &ObjectSpec) -> Result<ObjectId> {
+        let _ = spec;
+        Err(Error::Unsupported("making objects without links"))
+    }
+
     /// The link of a group with this name.
     ///
     /// # Errors

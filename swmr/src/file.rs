@@ -90,6 +90,19 @@ fn check_name(name: &Name) -> Result<()> {
     Ok(())
 }
 
+/// Makes an object to which nothing leads yet.
+fn new_object(session: &Arc<Session>, spec: &ObjectSpec) -> Result<Header> {
+    match &spec.body {
+        ObjectBody::Group(_) => new_group(session),
+        ObjectBody::Dataset(spec) => create_dataset(session, spec),
+        ObjectBody::Datatype(datatype) => {
+            let message = DatatypeMessage::new(session.profile, datatype.clone());
+            let message = RawMessage::new(&message, MessageFlags::CONSTANT, session.cache.widths())?;
+            Header::create(&session.cache, ObjectHeaderPrefix::default(), vec![message], Room(64))
+        }
+    }
+}
+
 /// What kind of object has this header.
 pub(crate) fn kind_of(header: &Header) -> Result<ObjectKind> {
     if header.has(MessageType::LAYOUT) || (header.has(MessageType::DATATYPE) && header.has(MessageType::DATASPACE)) {
@@ -119,18 +132,17 @@ impl Objects for NativeFile {
             return Err(ModelError::Exists(name.clone()));
         }
         let operation = self.0.cache.operation();
-        let header = match &spec.body {
-            ObjectBody::Group(_) => new_group(&self.0)?,
-            ObjectBody::Dataset(spec) => create_dataset(&self.0, spec)?,
-            ObjectBody::Datatype(datatype) => {
-                let message = DatatypeMessage::new(self.0.profile, datatype.clone());
-                let message = RawMessage::new(&message, MessageFlags::CONSTANT, self.0.cache.widths());
-                let messages = vec![message.map_err(Error::from)?];
-                Header::create(&self.0.cache, ObjectHeaderPrefix::default(), messages, Room(64))?
-            }
-        };
+        let header = new_object(&self.0, spec)?;
         self.insert_link(parent, name, LinkValue::Hard(header.addr()), Some(&header))?;
         drop(operation);
+        Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
+    }
+
+    fn create_unlinked(&self, spec: &ObjectSpec) -> ModelResult<ObjectId> {
+        self.0.check_writable()?;
+        let _operation = self.0.cache.operation();
+        let header = new_object(&self.0, spec)?;
+        self.0.unlinked.lock().insert(header.addr());
         Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
     }
 
@@ -168,8 +180,7 @@ impl Objects for NativeFile {
         };
         self.insert_link(group, name, value, header.as_ref())?;
         if let Some(header) = header {
-            let _lock = self.0.header_lock(header.addr());
-            self.0.header(header.addr())?.count_link(1)?;
+            self.0.count_use(header.addr())?;
         }
         Ok(())
     }

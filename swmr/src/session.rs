@@ -1,6 +1,6 @@
 //! One open file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -45,6 +45,8 @@ pub(crate) struct Session {
     /// Taken to change an object header; which one is a matter of its address.
     headers: Vec<Mutex<()>>,
     pub datasets: Mutex<HashMap<Addr, Weak<NativeDataset>>>,
+    /// Objects that nothing leads to yet, though their headers count one link.
+    pub unlinked: Mutex<HashSet<Addr>>,
     pub heap: Mutex<HeapWriter>,
 }
 
@@ -77,6 +79,7 @@ impl Session {
             is_closed: AtomicBool::new(false),
             headers: (0..LOCKS).map(|_| Mutex::new(())).collect(),
             datasets: Mutex::default(),
+            unlinked: Mutex::default(),
             heap: Mutex::default(),
         })
     }
@@ -88,6 +91,18 @@ impl Session {
 
     pub fn check_open(&self) -> Result<()> {
         if self.is_closed.load(Ordering::Acquire) { Err(Error::Model(model::Error::Closed)) } else { Ok(()) }
+    }
+
+    /// Counts a further link to an object, or a further use of a committed type.
+    ///
+    /// # Errors
+    /// If the header cannot be changed.
+    pub fn count_use(&self, addr: Addr) -> Result<()> {
+        if self.unlinked.lock().remove(&addr) {
+            return Ok(());
+        }
+        let _lock = self.header_lock(addr);
+        self.header(addr)?.count_link(1)
     }
 
     pub fn check_writable(&self) -> Result<()> {

@@ -66,6 +66,7 @@ parts!(
     heap,
     references,
     rich_references,
+    unlinked,
     persistence,
     live
 );

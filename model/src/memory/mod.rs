@@ -103,7 +103,16 @@ impl Objects for MemoryStore {
     }
 
     fn create(&self, parent: ObjectId, name: &Name, spec: &ObjectSpec) -> Result<ObjectId> {
-        self.write()?.create(parent, name, spec)
+        let mut state = self.write()?;
+        state.check_new_link(parent, name)?;
+        let id = state.create(spec)?;
+        state.insert_link(parent, name, LinkTarget::Hard(id))?;
+        state.hold(Some(id))?;
+        Ok(id)
+    }
+
+    fn create_unlinked(&self, spec: &ObjectSpec) -> Result<ObjectId> {
+        self.write()?.create(spec)
     }
 
     fn group(&self, id: ObjectId) -> Result<GroupSpec> {

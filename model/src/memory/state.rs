@@ -29,7 +29,7 @@ pub(super) struct State {
 
 impl Default for State {
     fn default() -> Self {
-        let root = Object::new(&ObjectSpec::group(), Body::Group(Links::default()));
+        let root = Object { hard_links: 1, ..Object::new(&ObjectSpec::group(), Body::Group(Links::default())) };
         let objects = [(ROOT, root)].into();
         State { objects, heap: Vec::new(), referents: Vec::new(), next: 2, generation: 0, writer: true }
     }
@@ -76,7 +76,7 @@ impl Object {
             attribute_storage: spec.attributes,
             next_attribute: 0,
             comment: None,
-            hard_links: 1,
+            hard_links: 0,
             body,
         }
     }
@@ -133,7 +133,8 @@ impl State {
         }
     }
 
-    pub(super) fn create(&mut self, parent: ObjectId, name: &Name, spec: &ObjectSpec) -> Result<ObjectId> {
+    /// Makes an object without links.
+    pub(super) fn create(&mut self, spec: &ObjectSpec) -> Result<ObjectId> {
         let body = match &spec.body {
             ObjectBody::Group(group) => Body::Group(Links { spec: *group, ..Links::default() }),
             ObjectBody::Datatype(datatype) => Body::Datatype(datatype.clone()),
@@ -145,7 +146,6 @@ impl State {
             }
         };
         let id = ObjectId(self.next);
-        self.insert_link(parent, name, LinkTarget::Hard(id))?;
         self.next += 1;
         if let ObjectBody::Dataset(spec) = &spec.body {
             self.hold(spec.committed)?;
@@ -154,12 +154,16 @@ impl State {
         Ok(id)
     }
 
-    pub(super) fn insert_link(&mut self, group: ObjectId, name: &Name, target: LinkTarget) -> Result<()> {
+    /// Refuses a link that cannot be added.
+    pub(super) fn check_new_link(&self, group: ObjectId, name: &Name) -> Result<()> {
         check_link_name(name)?;
+        let taken = self.links(group)?.by_name.contains_key(name);
+        if taken { Err(Error::Exists(name.clone())) } else { Ok(()) }
+    }
+
+    pub(super) fn insert_link(&mut self, group: ObjectId, name: &Name, target: LinkTarget) -> Result<()> {
+        self.check_new_link(group, name)?;
         let links = self.links_mut(group)?;
-        if links.by_name.contains_key(name) {
-            return Err(Error::Exists(name.clone()));
-        }
         let tracked = links.spec.links.order != CreationOrder::Untracked;
         let creation_order = tracked.then_some(links.next);
         links.next += 1;
