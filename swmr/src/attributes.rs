@@ -7,6 +7,7 @@ use h5live_format::{AttributeNameRecord, decode_prefix, lookup3};
 use h5live_indexes::{Btree2, FractalHeap};
 use h5live_model::{Attribute, Name};
 
+use crate::creation::committed;
 use crate::header::{Header, Spot};
 use crate::session::Session;
 use crate::{Error, Result};
@@ -155,6 +156,7 @@ impl Session {
     /// If they are not there.
     pub fn attribute_value(&self, stored: Stored, tracked: bool) -> Result<Attribute> {
         let Stored { message, creation_order } = stored;
+        let committed = committed(message.datatype.shared());
         let datatype = self.resolve(message.datatype)?.datatype;
         let dataspace = self.resolve(message.dataspace)?.dataspace;
         let mut value = message.data;
@@ -164,6 +166,6 @@ impl Session {
             value.truncate(bytes);
         }
         let creation_order = tracked.then_some(creation_order);
-        Ok(Attribute { name: message.name, datatype, committed: None, dataspace, value, creation_order })
+        Ok(Attribute { name: message.name, datatype, committed, dataspace, value, creation_order })
     }
 }

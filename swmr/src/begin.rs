@@ -4,20 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use h5live_cache::{Based, Cache, Overlay, Reuse, Scope, Settings, Storage};
-use h5live_format::messages::{GroupInfo, LinkInfo};
-use h5live_format::{Addr, MessageFlags, ObjectHeaderPrefix, Profile, RawMessage, Root, StatusFlags, Superblock};
+use h5live_format::{Addr, Profile, Root, StatusFlags, Superblock};
 use h5live_model as model;
 
 use crate::error::{Conflict, NotLive};
 use crate::extension::{cache_image, write_image};
-use crate::header::{Header, Room};
 use crate::locking::{LockHandle, Writer};
 use crate::session::Session;
 use crate::status::Status;
 use crate::{Error, Mode, OpenOptions, Patience, Result, members};
-
-/// Bytes of unused space in the header of a new group, for links.
-const GROUP_ROOM: Room = Room(320);
 
 /// Where a file is, and the handle through which it is locked.
 pub(crate) struct Medium {
@@ -152,16 +147,17 @@ impl OpenOptions {
 
     /// Makes a new file of a storage, whatever it holds.
     pub(crate) fn make(&self, medium: Medium) -> Result<Session> {
-        if self.profile < Profile::V110 {
-            return Err(Error::Model(model::Error::Unsupported("making a file of a profile before v110")));
+        if self.profile == Profile::Earliest {
+            return Err(Error::Model(model::Error::Unsupported("making a file of the profile earliest")));
         }
         medium.storage.set_len(0).map_err(Error::io("empty the file"))?;
         // The end is not known before the size, and must not be undefined.
-        let superblock = Superblock { version: 3, end_of_file: Addr::new(1), ..Superblock::default() };
+        let version = self.profile.superblock();
+        let superblock = Superblock { version, end_of_file: Addr::new(1), ..Superblock::default() };
         let len = h5live_format::encoded_len(&superblock, superblock.widths)? as u64;
         let superblock = Superblock { end_of_file: Addr::new(len), ..superblock };
         let session = self.write(medium, Found { at: 0, superblock, marked: false })?;
-        let root = new_group(&session)?.addr();
+        let root = session.create(&model::ObjectSpec::group())?.addr();
         session.cache.flush(Scope::All)?;
         session.status.change(|superblock| superblock.root = Root::Header(root));
         session.cache.write_superblock()?;
@@ -174,16 +170,6 @@ impl Session {
         self.superblock.root = Root::Header(root);
         self
     }
-}
-
-/// The messages of a new group, with room for links.
-pub(crate) fn new_group(session: &Session) -> Result<Header> {
-    let widths = session.cache.widths();
-    let messages = vec![
-        RawMessage::new(&LinkInfo::default(), MessageFlags::default(), widths)?,
-        RawMessage::new(&GroupInfo::default(), MessageFlags::CONSTANT, widths)?,
-    ];
-    Header::create(&session.cache, ObjectHeaderPrefix::default(), messages, GROUP_ROOM)
 }
 
 /// The superblock at `at` (bytes from the start of `storage`).

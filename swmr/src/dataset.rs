@@ -1,5 +1,6 @@
 //! One dataset of an HDF5 file: its description, its chunks, and following its writer.
 
+mod create;
 mod external;
 mod place;
 
@@ -8,12 +9,11 @@ use std::time::{Duration, Instant};
 
 use h5live_cache::{EdgeKind, Kind, Owner, Proxy, Scope};
 use h5live_format::messages::{
-    ChunkIndex as IndexKind, ChunkedStorage, DataspaceMessage, DatatypeMessage, FillValueMessage,
-    FilterPipelineMessage, LayoutMessage, MessageType, OldFillValueMessage, Storage,
+    DataspaceMessage, DatatypeMessage, FillValueMessage, FilterPipelineMessage, LayoutMessage, MessageType,
+    OldFillValueMessage, SharedMessage, Storage,
 };
 use h5live_format::{
-    Addr, ChunkElement, ElementFormat, ExtensibleArrayParameters, GlobalHeapId, MessageFlags, ObjectHeaderPrefix,
-    RawMessage, VirtualLayout, VirtualMapping, decode,
+    Addr, ChunkElement, ElementFormat, GlobalHeapId, VirtualLayout, VirtualMapping, decode, decode_prefix,
 };
 use h5live_model::{
     ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Error as ModelError, Fill, Layout, Name, ObjectId,
@@ -21,17 +21,13 @@ use h5live_model::{
 };
 use parking_lot::{Mutex, RwLock};
 
+pub(crate) use self::create::create_dataset;
 use self::place::Place;
+use crate::creation::committed;
 use crate::file::kind_of;
-use crate::header::{Header, Room};
+use crate::header::Header;
 use crate::session::Session;
 use crate::{Error, Result};
-
-/// Bytes of unused space in the header of a new dataset, for attributes.
-const DATASET_ROOM: Room = Room(160);
-
-/// Most bytes of a compact dataset: its layout message must fit its size field.
-const MAX_COMPACT: u64 = 65_520;
 
 /// Bytes at the start of a header that a waiting reader watches.
 const WATCHED: usize = 512;
@@ -57,86 +53,6 @@ fn invalid(text: impl Into<String>) -> Error {
     Error::Model(ModelError::Invalid(text.into()))
 }
 
-/// Makes the header of a new dataset. No storage is allocated.
-pub(crate) fn create_dataset(session: &Arc<Session>, spec: &DatasetSpec) -> Result<Header> {
-    let profile = session.profile;
-    let storage = new_storage(spec)?;
-    let widths = session.cache.widths();
-    let constant = MessageFlags::CONSTANT;
-    let dataspace = DataspaceMessage::new(profile, spec.dataspace.clone());
-    let datatype = DatatypeMessage::new(profile, spec.datatype.clone());
-    let mut messages = vec![
-        RawMessage::new(&dataspace, MessageFlags::default(), widths)?,
-        RawMessage::new(&datatype, constant, widths)?,
-        RawMessage::new(&FillValueMessage::new(profile, spec.fill.clone()), constant, widths)?,
-    ];
-    let filtered = !spec.filters.is_empty();
-    if filtered {
-        let filters = FilterPipelineMessage::new(profile, spec.filters.clone());
-        messages.push(RawMessage::new(&filters, constant, widths)?);
-    }
-    let layout = LayoutMessage::new(profile, storage, filtered);
-    messages.push(RawMessage::new(&layout, MessageFlags::default(), widths)?);
-    Header::create(&session.cache, ObjectHeaderPrefix::default(), messages, DATASET_ROOM)
-}
-
-fn new_storage(spec: &DatasetSpec) -> Result<Storage> {
-    let bytes = spec.dataspace.elements().and_then(|n| n.checked_mul(spec.datatype.size().into()));
-    let fixed = spec.dataspace.dims() == spec.dataspace.max();
-    match &spec.layout {
-        Layout::Chunked(_) => {}
-        _ if !fixed => return Err(invalid("a dataset that can grow is stored in chunks")),
-        _ if !spec.filters.is_empty() => return Err(invalid("a dataset with filters is stored in chunks")),
-        _ => {}
-    }
-    match &spec.layout {
-        Layout::Compact => {
-            let bytes = bytes.filter(|bytes| *bytes <= MAX_COMPACT);
-            let bytes = bytes.ok_or_else(|| invalid(format!("a compact dataset has at most {MAX_COMPACT} bytes")))?;
-            let element = spec.fill_element();
-            let data = element.iter().copied().cycle().take(if element.is_empty() { 0 } else { bytes as usize });
-            Ok(Storage::Compact { data: data.collect(), dims: Vec::new() })
-        }
-        Layout::Contiguous => {
-            let size = bytes.ok_or_else(|| invalid("a dataset has less than 2^64 bytes"))?;
-            Ok(Storage::Contiguous { addr: Addr::UNDEFINED, size, dims: Vec::new() })
-        }
-        Layout::Chunked(dims) => new_chunked(spec, dims),
-        Layout::External(_) => Err(Error::Model(ModelError::Unsupported("making a dataset in external files"))),
-        Layout::Virtual(_) => Err(Error::Model(ModelError::Unsupported("making a virtual dataset"))),
-    }
-}
-
-fn new_chunked(spec: &DatasetSpec, dims: &[u64]) -> Result<Storage> {
-    let Dataspace::Simple(shape) = &spec.dataspace else {
-        return Err(invalid("only a dataset with dimensions is stored in chunks"));
-    };
-    let fits = dims.len() == shape.rank() && !dims.is_empty() && !dims.contains(&0);
-    let below_max = dims.iter().zip(shape.max()).all(|(dim, max)| dim <= max || shape.dims().contains(&0));
-    if !fits || !below_max {
-        return Err(invalid(format!("chunks of {dims:?} do not fit a dataset of {:?}", shape.max())));
-    }
-    let index = match shape.unlimited().count() {
-        0 if shape.dims() == shape.max() && shape.dims() == dims => {
-            IndexKind::Single { filtered: (!spec.filters.is_empty()).then(Default::default) }
-        }
-        0 => IndexKind::FixedArray { page_bits: 10 },
-        1 => IndexKind::ExtensibleArray(ExtensibleArrayParameters::default()),
-        _ => return Err(Error::Model(ModelError::Unsupported("more than one unlimited dimension"))),
-    };
-    let chunks = ChunkedStorage {
-        dims: dims.to_vec(),
-        element_size: spec.datatype.size().into(),
-        unfiltered_edges: spec.unfiltered_edges,
-        index,
-        addr: Addr::UNDEFINED,
-    };
-    match chunks.chunk_bytes() {
-        Some(bytes) if bytes <= u32::MAX.into() => Ok(Storage::Chunked(chunks)),
-        _ => Err(invalid("a chunk has less than 2^32 bytes in this profile")),
-    }
-}
-
 /// The description that a header holds, and its layout.
 fn describe(session: &Session, header: &Header) -> Result<(DatasetSpec, LayoutMessage)> {
     let dataspace = session.required::<DataspaceMessage>(header, "a dataset has a dataspace")?.dataspace;
@@ -159,7 +75,11 @@ fn describe(session: &Session, header: &Header) -> Result<(DatasetSpec, LayoutMe
         Storage::Chunked(chunks) => (Layout::Chunked(chunks.dims.clone()), chunks.unfiltered_edges),
         Storage::Virtual { heap, index } => (Layout::Virtual(sources(session, header, *heap, *index)?), false),
     };
-    Ok((DatasetSpec { datatype, committed: None, dataspace, layout, filters, fill, unfiltered_edges }, message))
+    let shared = header.find(|message| message.kind == MessageType::DATATYPE && message.flags.is_shared());
+    let shared = shared.map(|(_, message)| decode_prefix::<SharedMessage>(&message.body, header.widths()));
+    let shared = shared.transpose().map_err(|source| Error::Message { header: header.addr(), source })?;
+    let committed = committed(shared.as_ref().map(|(shared, _)| shared));
+    Ok((DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_edges }, message))
 }
 
 /// The pieces of a virtual dataset.

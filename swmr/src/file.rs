@@ -8,16 +8,16 @@ use h5live_format::messages::LinkInfo;
 use h5live_format::messages::{
     AttributeMessage, DataspaceMessage, DatatypeMessage, LinkMessage, LinkValue, MessageType, Shareable,
 };
-use h5live_format::{Addr, GlobalHeapId, MessageFlags, ObjectHeaderPrefix, RawMessage, VarLenElement, decode, encode};
+use h5live_format::{Addr, GlobalHeapId, MessageFlags, RawMessage, VarLenElement, decode, encode};
 use h5live_model::{
-    Attribute, CharacterSet, Chunks, Datatype, Error as ModelError, Link, LinkTarget, Name, ObjectBody, ObjectId,
+    Attribute, CharacterSet, Chunks, Datatype, Error as ModelError, GroupSpec, Link, LinkTarget, Name, ObjectId,
     ObjectInfo, ObjectKind, ObjectSpec, Objects, Reference, ReferenceKind, Referent, Result as ModelResult,
 };
 
 use crate::attributes::Attributes;
-use crate::begin::new_group;
-use crate::dataset::{NativeDataset, create_dataset};
-use crate::header::{Header, Room};
+use crate::creation::link_storage;
+use crate::dataset::NativeDataset;
+use crate::header::Header;
 use crate::links::Links;
 use crate::open::OpenOptions;
 use crate::session::Session;
@@ -90,19 +90,6 @@ fn check_name(name: &Name) -> Result<()> {
     Ok(())
 }
 
-/// Makes an object to which nothing leads yet.
-fn new_object(session: &Arc<Session>, spec: &ObjectSpec) -> Result<Header> {
-    match &spec.body {
-        ObjectBody::Group(_) => new_group(session),
-        ObjectBody::Dataset(spec) => create_dataset(session, spec),
-        ObjectBody::Datatype(datatype) => {
-            let message = DatatypeMessage::new(session.profile, datatype.clone());
-            let message = RawMessage::new(&message, MessageFlags::CONSTANT, session.cache.widths())?;
-            Header::create(&session.cache, ObjectHeaderPrefix::default(), vec![message], Room(64))
-        }
-    }
-}
-
 /// What kind of object has this header.
 pub(crate) fn kind_of(header: &Header) -> Result<ObjectKind> {
     if header.has(MessageType::LAYOUT) || (header.has(MessageType::DATATYPE) && header.has(MessageType::DATASPACE)) {
@@ -132,7 +119,7 @@ impl Objects for NativeFile {
             return Err(ModelError::Exists(name.clone()));
         }
         let operation = self.0.cache.operation();
-        let header = new_object(&self.0, spec)?;
+        let header = self.0.create(spec)?;
         self.insert_link(parent, name, LinkValue::Hard(header.addr()), Some(&header))?;
         drop(operation);
         Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
@@ -141,7 +128,7 @@ impl Objects for NativeFile {
     fn create_unlinked(&self, spec: &ObjectSpec) -> ModelResult<ObjectId> {
         self.0.check_writable()?;
         let _operation = self.0.cache.operation();
-        let header = new_object(&self.0, spec)?;
+        let header = self.0.create(spec)?;
         self.0.unlinked.lock().insert(header.addr());
         Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
     }
@@ -152,6 +139,10 @@ impl Objects for NativeFile {
             Links::of(&self.0, &header)?.find(&header, name)
         })?;
         Ok(found)
+    }
+
+    fn group(&self, id: ObjectId) -> ModelResult<GroupSpec> {
+        Ok(GroupSpec { links: link_storage(&NativeFile::group(self, id)?)? })
     }
 
     fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> ModelResult<()> {
@@ -260,7 +251,7 @@ impl Objects for NativeFile {
         let message = AttributeMessage::new(
             self.0.profile,
             attribute.name.clone(),
-            Shareable::Here(DatatypeMessage::new(self.0.profile, attribute.datatype.clone())),
+            self.0.datatype_message(&attribute.datatype, attribute.committed)?,
             Shareable::Here(DataspaceMessage::new(self.0.profile, attribute.dataspace.clone())),
             attribute.value.clone(),
         );

@@ -17,6 +17,7 @@ use h5live_model::{ObjectInfo, ObjectTimes};
 
 pub use edit::Room;
 
+use crate::creation::attribute_storage;
 use crate::session::Session;
 use crate::{Error, Result};
 
@@ -250,7 +251,8 @@ impl Header {
             (None, change) => change.map(|change| ObjectTimes { change, ..ObjectTimes::default() }),
         };
         let comment = self.get::<Comment>()?.map(|comment| comment.text);
-        Ok(ObjectInfo { links, times, comment, header_version: Some(self.prefix.version), ..ObjectInfo::default() })
+        let attributes = attribute_storage(&self.prefix);
+        Ok(ObjectInfo { links, times, comment, attributes, header_version: Some(self.prefix.version) })
     }
 
     /// The error of an object that breaks `rule`.

@@ -7,6 +7,7 @@
 
 mod attributes;
 mod begin;
+mod creation;
 mod dataset;
 mod error;
 mod extension;

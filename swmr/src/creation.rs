@@ -1,0 +1,181 @@
+//! New objects: groups, committed datatypes, and what the headers of all objects have in common.
+
+use std::time::SystemTime;
+
+use h5live_cache::EdgeKind;
+use h5live_format::messages::{
+    DatatypeMessage, GroupInfo, LinkInfo, LinkPhase, Message, ModificationTime, Shareable, SharedMessage, SharedPlace,
+};
+use h5live_format::{Addr, AttributePhase, MessageFlags, ObjectHeaderPrefix, ObjectTimes, Profile, RawMessage, encode};
+use h5live_model::{
+    CreationOrder, Datatype, EntryStorage, Error as ModelError, GroupSpec, ObjectBody, ObjectId, ObjectKind, ObjectSpec,
+};
+
+use crate::dataset::create_dataset;
+use crate::file::kind_of;
+use crate::header::{Header, Room};
+use crate::session::Session;
+use crate::{Error, Result};
+
+/// Bytes of unused space in the header of a new group, for links.
+const GROUP_ROOM: Room = Room(320);
+
+/// Bytes of unused space in the header of a new committed datatype, for attributes.
+const DATATYPE_ROOM: Room = Room(64);
+
+/// The flag of a message that another header holds.
+const SHARED: MessageFlags = MessageFlags(0x03);
+
+impl Session {
+    /// Makes an object to which no link leads yet.
+    ///
+    /// # Errors
+    /// If the description contradicts itself, or a file of this profile cannot hold the object; if there is no space.
+    pub fn create(&self, spec: &ObjectSpec) -> Result<Header> {
+        match &spec.body {
+            ObjectBody::Group(group) => self.new_group(spec, group),
+            ObjectBody::Dataset(dataset) => create_dataset(self, spec, dataset),
+            ObjectBody::Datatype(datatype) => {
+                let message = DatatypeMessage::new(self.profile, datatype.clone());
+                let message = self.message_of(&message, MessageFlags::CONSTANT)?;
+                self.new_header(spec, vec![message], DATATYPE_ROOM)
+            }
+        }
+    }
+
+    /// The message of a header that holds `message`.
+    pub(crate) fn message_of<M: Message + Clone>(&self, message: &M, flags: MessageFlags) -> Result<RawMessage> {
+        Ok(RawMessage::new(message, flags, self.cache.widths())?)
+    }
+
+    /// A header with these messages, for an object as `spec` describes it.
+    ///
+    /// # Errors
+    /// If there is no space.
+    pub(crate) fn new_header(&self, spec: &ObjectSpec, mut messages: Vec<RawMessage>, room: Room) -> Result<Header> {
+        let prefix = self.prefix(spec);
+        if spec.times && prefix.version == 1 {
+            let time = ModificationTime { seconds: now() };
+            messages.push(self.message_of(&time, MessageFlags::default())?);
+        }
+        Header::create(&self.cache, prefix, messages, room)
+    }
+
+    fn prefix(&self, spec: &ObjectSpec) -> ObjectHeaderPrefix {
+        let EntryStorage { order, max_compact, min_dense } = spec.attributes;
+        let phase = AttributePhase { max_compact, min_dense };
+        let tracked = order >= CreationOrder::Tracked;
+        let version = if tracked { 2 } else { self.profile.object_header() };
+        let times = ObjectTimes { access: now(), modification: now(), change: now(), birth: now() };
+        ObjectHeaderPrefix {
+            version,
+            attributes_tracked: tracked,
+            attributes_indexed: order == CreationOrder::Indexed,
+            attribute_phase: (phase != AttributePhase::default() && version > 1).then_some(phase),
+            times: (spec.times && version > 1).then_some(times),
+            ..ObjectHeaderPrefix::default()
+        }
+    }
+
+    fn new_group(&self, spec: &ObjectSpec, group: &GroupSpec) -> Result<Header> {
+        let EntryStorage { order, max_compact, min_dense } = group.links;
+        if !self.profile.has_link_messages() && order == CreationOrder::Untracked {
+            return Err(Error::Model(ModelError::Unsupported("making groups of the old style")));
+        }
+        let phase = LinkPhase { max_compact, min_dense };
+        let info = LinkInfo {
+            max_creation_order: (order >= CreationOrder::Tracked).then_some(0),
+            order: (order == CreationOrder::Indexed).then_some(Addr::UNDEFINED),
+            ..LinkInfo::default()
+        };
+        let choices = GroupInfo { phase: (phase != LinkPhase::default()).then_some(phase), estimate: None };
+        let messages =
+            vec![self.message_of(&info, MessageFlags::default())?, self.message_of(&choices, MessageFlags::CONSTANT)?];
+        self.new_header(spec, messages, GROUP_ROOM)
+    }
+
+    /// A datatype as a header holds it: itself, or the way to the committed datatype that it is.
+    ///
+    /// # Errors
+    /// [`ModelError::WrongKind`] if `committed` is no committed datatype.
+    pub(crate) fn datatype_message(
+        &self,
+        datatype: &Datatype,
+        committed: Option<ObjectId>,
+    ) -> Result<Shareable<DatatypeMessage>> {
+        let Some(id) = committed else {
+            return Ok(Shareable::Here(DatatypeMessage::new(self.profile, datatype.clone())));
+        };
+        let addr = self.object(id)?;
+        if kind_of(&self.header(addr)?)? != ObjectKind::Datatype {
+            return Err(Error::Model(ModelError::WrongKind { expected: "committed datatype" }));
+        }
+        Ok(Shareable::Shared(SharedMessage::new(SharedPlace::Committed(addr))))
+    }
+
+    /// As [`Session::datatype_message`], as a message of an object header.
+    pub(crate) fn raw_datatype(&self, datatype: &Datatype, committed: Option<ObjectId>) -> Result<RawMessage> {
+        let message = self.datatype_message(datatype, committed)?;
+        let flags = if committed.is_some() { SHARED } else { MessageFlags::CONSTANT };
+        let body = encode(&message, self.cache.widths())?;
+        Ok(RawMessage { kind: DatatypeMessage::TYPE, flags, creation_index: 0, body })
+    }
+
+    /// Counts one more user of a committed datatype, for which `user` waits.
+    ///
+    /// # Errors
+    /// If its header cannot be changed.
+    pub(crate) fn count_user(&self, user: &Header, committed: Option<ObjectId>) -> Result<()> {
+        let Some(id) = committed else { return Ok(()) };
+        let addr = self.object(id)?;
+        let _lock = self.header_lock(addr);
+        let mut header = self.header(addr)?;
+        header.count_link(1)?;
+        user.depend_on(&header, EdgeKind::Link);
+        Ok(())
+    }
+}
+
+/// Seconds since 1970-01-01 UTC.
+fn now() -> u32 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| u32::try_from(since.as_secs()).unwrap_or(u32::MAX))
+}
+
+/// The committed datatype to which a message leads, if it is not here.
+pub(crate) fn committed(shared: Option<&SharedMessage>) -> Option<ObjectId> {
+    match shared?.place {
+        SharedPlace::Committed(addr) => addr.get().map(|addr| ObjectId(addr.into())),
+        SharedPlace::Heap(_) => None,
+    }
+}
+
+/// How an object keeps its attributes.
+pub(crate) fn attribute_storage(prefix: &ObjectHeaderPrefix) -> EntryStorage {
+    let AttributePhase { max_compact, min_dense } = prefix.attribute_phase.unwrap_or_default();
+    EntryStorage { order: order(prefix.attributes_tracked, prefix.attributes_indexed), max_compact, min_dense }
+}
+
+/// How a group keeps its links.
+///
+/// # Errors
+/// If a message cannot be decoded.
+pub(crate) fn link_storage(header: &Header) -> Result<EntryStorage> {
+    let Some(info) = header.get::<LinkInfo>()? else { return Ok(EntryStorage::default()) };
+    let choices = header.get::<GroupInfo>()?.unwrap_or_default();
+    let LinkPhase { max_compact, min_dense } = choices.phase.unwrap_or_default();
+    Ok(EntryStorage { order: order(info.max_creation_order.is_some(), info.order.is_some()), max_compact, min_dense })
+}
+
+fn order(tracked: bool, indexed: bool) -> CreationOrder {
+    match (tracked, indexed) {
+        (_, true) => CreationOrder::Indexed,
+        (true, false) => CreationOrder::Tracked,
+        (false, false) => CreationOrder::Untracked,
+    }
+}
+
+/// Whether a file of this profile holds chunk indexes other than version 1 B-trees.
+pub(crate) fn has_new_indexes(profile: Profile, unfiltered_edges: bool, chunk_bytes: u64) -> bool {
+    profile.has_chunk_indexes() || unfiltered_edges || chunk_bytes > u32::MAX.into()
+}

@@ -1,0 +1,222 @@
+//! New datasets: their messages, and the storage that they have from the start.
+
+use std::sync::Arc;
+
+use h5live_cache::{EdgeKind, Kind, Owner};
+use h5live_format::messages::{
+    ChunkIndex as IndexKind, ChunkedStorage, DataspaceMessage, ExternalFile, ExternalFiles, FillValueMessage,
+    FilterPipelineMessage, LayoutMessage, MessageType, Storage,
+};
+use h5live_format::{
+    Addr, ExtensibleArrayParameters, LocalHeap, LocalHeapData, MessageFlags, Profile, StoredSelection, VirtualLayout,
+    VirtualMapping, encode,
+};
+use h5live_model::{
+    AllocationTime, ChunkGrid, DatasetSpec, Dataspace, Error as ModelError, ExternalPiece, FillTime, Layout,
+    ObjectSpec, Selection, UNLIMITED, VirtualSource,
+};
+
+use super::invalid;
+use crate::creation::has_new_indexes;
+use crate::header::{Header, Room};
+use crate::session::Session;
+use crate::{Error, Result};
+
+/// Bytes of unused space in the header of a new dataset, for attributes.
+const DATASET_ROOM: Room = Room(160);
+
+/// Most bytes of a compact dataset: its layout message must fit its size field.
+const MAX_COMPACT: u64 = 65_520;
+
+/// Bytes of fill values that are written at once.
+const FILLED_AT_ONCE: usize = 1 << 20;
+
+/// Makes the header of a new dataset, and the storage that is to be there from the start: all of it if it is contiguous
+/// or found without an index; chunks that are to be allocated early are for the caller to write.
+///
+/// # Errors
+/// If the description contradicts itself, or a file of this profile cannot hold the dataset; if there is no space.
+pub(crate) fn create_dataset(session: &Session, object: &ObjectSpec, spec: &DatasetSpec) -> Result<Header> {
+    let profile = session.profile;
+    let storage = new_storage(session, spec)?;
+    let constant = MessageFlags::CONSTANT;
+    let dataspace = DataspaceMessage::new(profile, spec.dataspace.clone());
+    let mut messages = vec![
+        session.message_of(&dataspace, MessageFlags::default())?,
+        session.raw_datatype(&spec.datatype, spec.committed)?,
+        session.message_of(&FillValueMessage::new(profile, spec.fill.clone()), constant)?,
+    ];
+    let filtered = !spec.filters.is_empty();
+    if filtered {
+        messages.push(session.message_of(&FilterPipelineMessage::new(profile, spec.filters.clone()), constant)?);
+    }
+    let mut names = None;
+    if let Layout::External(pieces) = &spec.layout {
+        let (message, heap, data) = external(session, pieces)?;
+        messages.push(session.message_of(&message, constant)?);
+        names = Some((message.heap, heap, data));
+    }
+    messages.push(session.message_of(&LayoutMessage::new(profile, storage, filtered), MessageFlags::default())?);
+    let header = session.new_header(object, messages, DATASET_ROOM)?;
+    if let Some((at, heap, data)) = names {
+        let (cache, owner) = (&session.cache, header.metadata().owner());
+        let data = cache.insert(heap.data, owner, data);
+        let heap = cache.insert(at, owner, heap);
+        header.metadata().depend(&heap, &data, EdgeKind::SymbolTable)?;
+        header.depend_at(MessageType::EXTERNAL_FILES, &heap, EdgeKind::SymbolTable)?;
+    }
+    header.wait_for_heap(session)?;
+    session.count_user(&header, spec.committed)?;
+    Ok(header)
+}
+
+fn new_storage(session: &Session, spec: &DatasetSpec) -> Result<Storage> {
+    let bytes = spec.dataspace.elements().and_then(|n| n.checked_mul(spec.datatype.size().into()));
+    let bytes = bytes.ok_or_else(|| invalid("a dataset has less than 2^64 bytes"))?;
+    let fixed = spec.dataspace.dims() == spec.dataspace.max();
+    match &spec.layout {
+        Layout::Chunked(_) | Layout::Virtual(_) | Layout::External(_) => {}
+        _ if !fixed => return Err(invalid("a dataset that can grow is stored in chunks")),
+        _ => {}
+    }
+    if !spec.filters.is_empty() && !matches!(spec.layout, Layout::Chunked(_)) {
+        return Err(invalid("a dataset with filters is stored in chunks"));
+    }
+    match &spec.layout {
+        Layout::Compact if bytes > MAX_COMPACT => {
+            Err(invalid(format!("a compact dataset has at most {MAX_COMPACT} bytes")))
+        }
+        Layout::Compact => {
+            let element = spec.fill_element();
+            let data = element.iter().copied().cycle().take(if element.is_empty() { 0 } else { bytes as usize });
+            Ok(Storage::Compact { data: data.collect(), dims: Vec::new() })
+        }
+        Layout::Contiguous => {
+            let early = spec.fill.allocation == AllocationTime::Early && bytes > 0;
+            let addr = if early { filled(session, spec, bytes)? } else { Addr::UNDEFINED };
+            Ok(Storage::Contiguous { addr, size: bytes, dims: Vec::new() })
+        }
+        Layout::External(_) => Ok(Storage::Contiguous { addr: Addr::UNDEFINED, size: bytes, dims: Vec::new() }),
+        Layout::Chunked(dims) => new_chunked(session, spec, dims),
+        Layout::Virtual(sources) => new_virtual(session, spec, sources),
+    }
+}
+
+/// Newly allocated space of `bytes` bytes, which holds fill values unless nobody wants them.
+fn filled(session: &Session, spec: &DatasetSpec, bytes: u64) -> Result<Addr> {
+    let cache = &session.cache;
+    let addr = cache.space().alloc(bytes, Kind::Raw)?;
+    if spec.fill.time == FillTime::Never {
+        return Ok(addr);
+    }
+    let element = spec.fill_element();
+    let whole = (FILLED_AT_ONCE / element.len().max(1)).max(1) * element.len();
+    let block: Vec<u8> = element.iter().copied().cycle().take(whole).collect();
+    let mut at = 0;
+    while at < bytes && !block.is_empty() {
+        let len = (bytes - at).min(block.len() as u64) as usize;
+        // Nobody knows the space yet, so nothing has to wait for what is written there.
+        cache.write_raw_through(Owner::FILE, addr, at, block.get(..len).unwrap_or(&block).to_vec())?;
+        at += len as u64;
+    }
+    Ok(addr)
+}
+
+fn new_chunked(session: &Session, spec: &DatasetSpec, dims: &[u64]) -> Result<Storage> {
+    let Dataspace::Simple(shape) = &spec.dataspace else {
+        return Err(invalid("only a dataset with dimensions is stored in chunks"));
+    };
+    let fits = dims.len() == shape.rank() && !dims.is_empty() && !dims.contains(&0);
+    let below_max = dims.iter().zip(shape.max()).all(|(dim, max)| dim <= max || shape.dims().contains(&0));
+    if !fits || !below_max {
+        return Err(invalid(format!("chunks of {dims:?} do not fit a dataset of {:?}", shape.max())));
+    }
+    let bytes = dims.iter().try_fold(u64::from(spec.datatype.size()), |n, dim| n.checked_mul(*dim));
+    let bytes = bytes.ok_or_else(|| invalid("a chunk has less than 2^64 bytes"))?;
+    if bytes > u32::MAX.into() && session.profile < Profile::V200 {
+        return Err(invalid("a chunk has less than 2^32 bytes in this profile"));
+    }
+    let filtered = !spec.filters.is_empty();
+    let mut addr = Addr::UNDEFINED;
+    let index = match shape.unlimited().count() {
+        _ if !has_new_indexes(session.profile, spec.unfiltered_edges, bytes) => IndexKind::Btree1,
+        0 if shape.dims() == shape.max() && shape.dims() == dims => {
+            IndexKind::Single { filtered: filtered.then(Default::default) }
+        }
+        0 if !filtered && spec.fill.allocation == AllocationTime::Early => {
+            let chunks = ChunkGrid::new(dims).and_then(|grid| {
+                let counts = shape.max().iter().zip(grid.dims()).map(|(max, chunk)| max.div_ceil(*chunk));
+                counts.fold(Some(1u64), |n, count| n?.checked_mul(count))
+            });
+            let bytes = chunks.and_then(|chunks| chunks.checked_mul(bytes));
+            let bytes = bytes.ok_or_else(|| invalid("a dataset has less than 2^64 bytes"))?;
+            if bytes > 0 {
+                addr = filled(session, spec, bytes)?;
+            }
+            IndexKind::Implicit
+        }
+        0 => IndexKind::FixedArray { page_bits: 10 },
+        1 => IndexKind::ExtensibleArray(ExtensibleArrayParameters::default()),
+        _ => IndexKind::Btree2 { node_size: 2048, split: 100, merge: 40 },
+    };
+    Ok(Storage::Chunked(ChunkedStorage {
+        dims: dims.to_vec(),
+        element_size: spec.datatype.size().into(),
+        unfiltered_edges: spec.unfiltered_edges,
+        index,
+        addr,
+    }))
+}
+
+fn new_virtual(session: &Session, spec: &DatasetSpec, sources: &[VirtualSource]) -> Result<Storage> {
+    if sources.is_empty() {
+        return Ok(Storage::Virtual { heap: Addr::UNDEFINED, index: 0 });
+    }
+    let (profile, widths) = (session.profile, session.cache.widths());
+    let rank = spec.dataspace.rank();
+    let mappings = sources.iter().map(|source| VirtualMapping {
+        file: Arc::new(source.file.clone()),
+        dataset: Arc::new(source.dataset.clone()),
+        source: StoredSelection::new(profile, rank_of(&source.source), source.source.clone()),
+        target: StoredSelection::new(profile, rank, source.target.clone()),
+    });
+    let layout = VirtualLayout::new(profile, mappings.collect(), widths);
+    let place = session.put_in_heap(&encode(&layout, widths)?)?;
+    Ok(Storage::Virtual { heap: place.collection, index: place.index })
+}
+
+/// The dimensions of a selection; selections of all elements or of none have none.
+fn rank_of(selection: &Selection) -> usize {
+    match selection {
+        Selection::Hyperslab(slab) => slab.start.len(),
+        Selection::Blocks(blocks) => blocks.first().map_or(0, |block| block.start.len()),
+        Selection::Points(points) => points.first().map_or(0, |point| point.len()),
+        _ => 0,
+    }
+}
+
+/// The message that names raw files, and the local heap with their names.
+fn external(session: &Session, pieces: &[ExternalPiece]) -> Result<(ExternalFiles, LocalHeap, LocalHeapData)> {
+    let open = pieces.iter().position(|piece| piece.size == UNLIMITED);
+    if pieces.is_empty() || open.is_some_and(|at| at + 1 < pieces.len()) {
+        return Err(invalid("a dataset in raw files names some, and only the last of them has no end"));
+    }
+    let widths = session.cache.widths();
+    // An offset of 0 stands for the empty string.
+    let mut end = 8_u64;
+    let mut files = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        files.push(ExternalFile { name_offset: end, offset: piece.offset, size: piece.size });
+        end += LocalHeapData::space_for(&piece.name) as u64;
+    }
+    let mut data = LocalHeapData { bytes: vec![0; end as usize] };
+    for (file, piece) in files.iter().zip(pieces) {
+        if piece.name.is_empty() || !data.put(file.name_offset, &piece.name) {
+            return Err(Error::Model(ModelError::Invalid("a raw file has a name".into())));
+        }
+    }
+    let space = session.cache.space();
+    let heap = LocalHeap { size: end, free: None, data: space.alloc(end, Kind::Metadata)? };
+    let at = space.alloc(LocalHeap::prefix_size(widths) as u64, Kind::Metadata)?;
+    Ok((ExternalFiles { heap: at, files }, heap, data))
+}
