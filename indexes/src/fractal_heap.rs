@@ -156,17 +156,6 @@ impl FractalHeap {
         undone.map_err(|source| Error::Filters { at: place.addr, source })
     }
 
-    /// Whether the heap can be changed at all.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if it has filters.
-    pub fn check_writable(&self) -> Result<()> {
-        match self.header()?.read().filtered {
-            None => Ok(()),
-            Some(_) => Err(Error::Unsupported("changing a fractal heap with filters")),
-        }
-    }
-
     /// Tells what the heap holds, if that is not known yet: `held` calls its argument with the IDs of all objects.
     /// Without this, [`FractalHeap::insert`] does not find what is free from earlier sessions.
     ///
@@ -192,26 +181,37 @@ impl FractalHeap {
     /// [`Error::Unsupported`] if the object is empty or the heap has filters; [`Error::HeapFull`]; if a block cannot be
     /// read, or there is no room for a new one.
     pub fn insert(&self, object: &[u8], before: &[Before<'_>]) -> Result<Vec<u8>> {
-        self.check_writable()?;
         let header = self.header_for_writing()?;
+        let mut sections = self.space.lock();
+        let done = self.insert_object(&header, &mut sections, object, before);
+        let place = self.unless_failed(done, &mut sections)?;
+        let shape = header.read().clone();
+        self.encode_id(&shape, place)
+    }
+
+    fn insert_object(
+        &self,
+        header: &Header,
+        sections: &mut Sections,
+        object: &[u8],
+        before: &[Before<'_>],
+    ) -> Result<HeapPlace> {
+        self.reuse(header, sections)?;
         let shape = header.read().clone();
         let len = object.len() as u64;
-        let place = if object.is_empty() {
-            return Err(Error::Unsupported("an empty object in a fractal heap"));
+        if object.is_empty() {
+            Err(Error::Unsupported("an empty object in a fractal heap"))
         } else if len > shape.max_managed.into() {
-            self.insert_huge(&header, object, before)?
+            self.insert_huge(header, object, before)
         } else if object.len() <= shape.id_shape(self.metadata.widths()).max_tiny() {
             header.update(|header| {
                 header.tiny_bytes = header.tiny_bytes.saturating_add(len);
                 header.tiny_objects = header.tiny_objects.saturating_add(1);
             });
-            HeapPlace::Tiny(object.to_vec())
+            Ok(HeapPlace::Tiny(object.to_vec()))
         } else {
-            let mut sections = self.space.lock();
-            let done = self.insert_managed(&header, &mut sections, object, before);
-            self.unless_failed(done, &mut sections)?
-        };
-        self.encode_id(&shape, place)
+            self.insert_managed(header, sections, object, before)
+        }
     }
 
     /// Replaces an object by another one, and returns the ID that it has from now on: the same if its length does
@@ -220,8 +220,7 @@ impl FractalHeap {
     /// # Errors
     /// As [`FractalHeap::insert`] and [`FractalHeap::remove`].
     pub fn replace(&self, id: &[u8], object: &[u8], before: &[Before<'_>]) -> Result<Vec<u8>> {
-        self.check_writable()?;
-        let header = self.header()?;
+        let header = self.header_for_writing()?;
         let shape = header.read().clone();
         if let HeapPlace::Managed { offset, length } = self.decode_id(&shape, id)?
             && length == object.len() as u64
@@ -239,10 +238,11 @@ impl FractalHeap {
     /// # Errors
     /// [`Error::Contradiction`] if the heap has no such object; [`Error::Unsupported`] if it has filters.
     pub fn remove(&self, id: &[u8]) -> Result<()> {
-        self.check_writable()?;
         let header = self.header_for_writing()?;
         let shape = header.read().clone();
-        match self.decode_id(&shape, id)? {
+        let place = self.decode_id(&shape, id)?;
+        let mut sections = self.space.lock();
+        let done = self.reuse(&header, &mut sections).and_then(|()| match place {
             HeapPlace::Tiny(bytes) => {
                 header.update(|header| {
                     header.tiny_bytes = header.tiny_bytes.saturating_sub(bytes.len() as u64);
@@ -250,13 +250,26 @@ impl FractalHeap {
                 });
                 Ok(())
             }
-            HeapPlace::Managed { offset, length } => {
-                let mut sections = self.space.lock();
-                let done = self.remove_managed(&header, &mut sections, offset, length);
-                self.unless_failed(done, &mut sections)
+            HeapPlace::Managed { offset, length } => self.remove_managed(&header, &mut sections, offset, length),
+            huge => {
+                sections.remove_huge(self.metadata.cache().space(), huge);
+                Ok(())
             }
-            huge => self.remove_huge(&header, huge),
+        });
+        self.unless_failed(done, &mut sections)
+    }
+
+    /// Gives up what was removed before the last whole flush; also done by each change. Returns whether there was any.
+    ///
+    /// # Errors
+    /// If a block cannot be read.
+    pub fn settle(&self) -> Result<bool> {
+        let mut sections = self.space.lock();
+        if !sections.is_waiting() {
+            return Ok(false);
         }
+        let done = self.reuse(&self.header()?, &mut sections);
+        self.unless_failed(done, &mut sections).map(|()| true)
     }
 
     /// After a failure it is no longer known what is free.
@@ -267,10 +280,16 @@ impl FractalHeap {
         done
     }
 
-    /// The header, which no longer leads to a list of free space.
+    /// The header, which no longer leads to a list of free space. Refuses heaps with filters.
     fn header_for_writing(&self) -> Result<Header> {
         let header = self.header()?;
-        let manager = header.read().free_manager;
+        let (manager, filtered) = {
+            let header = header.read();
+            (header.free_manager, header.filtered.is_some())
+        };
+        if filtered {
+            return Err(Error::Unsupported("changing a fractal heap with filters"));
+        }
         if manager.is_defined() {
             self.release_manager(manager);
             header.update(|header| header.free_manager = Addr::UNDEFINED);

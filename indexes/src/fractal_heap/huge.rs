@@ -1,9 +1,16 @@
 //! Objects of a fractal heap that are too large for its blocks.
 
-use h5live_format::{Addr, FractalHeapHeader, HeapPlace, HugeIndirectFilteredRecord, HugeIndirectRecord, Record, Wire};
+use h5live_cache::EdgeKind;
+use h5live_format::{
+    Addr, Btree2Record, FractalHeapHeader, HeapPlace, HugeDirectRecord, HugeIndirectFilteredRecord, HugeIndirectRecord,
+    Record, Wire,
+};
 
 use super::{Before, FractalHeap, Header, Outside};
 use crate::{Btree2, Error, Result};
+
+/// Bytes of a node of the tree of huge objects.
+const NODE_SIZE: u32 = 512;
 
 /// The bytes of a huge object.
 #[derive(Debug, Clone)]
@@ -41,14 +48,13 @@ impl FractalHeap {
         if !header.huge_index.is_defined() {
             return Err(missing());
         }
-        let metadata = self.metadata.clone();
         if header.filtered.is_some() {
-            let tree = Btree2::new(metadata, header.huge_index, HugeIndirectFilteredRecord::default());
+            let tree = self.tree(header, HugeIndirectFilteredRecord::default());
             let found = tree.find(|record| Ok::<_, Error>(record.id.cmp(&number)))?.ok_or_else(missing)?;
             let HugeIndirectFilteredRecord { addr, length, filter_mask, size, .. } = found;
             Ok(Outside { addr, length, filter_mask, size })
         } else {
-            let tree = Btree2::new(metadata, header.huge_index, HugeIndirectRecord::default());
+            let tree = self.tree(header, HugeIndirectRecord::default());
             let found = tree.find(|record| Ok::<_, Error>(record.id.cmp(&number)))?.ok_or_else(missing)?;
             Ok(Outside { addr: found.addr, length: found.length, filter_mask: 0, size: found.length })
         }
@@ -63,15 +69,108 @@ impl FractalHeap {
         Ok(cache.read_block(addr, usize::try_from(length).unwrap_or(usize::MAX))?)
     }
 
-    pub(super) fn insert_huge(&self, _header: &Header, _object: &[u8], _before: &[Before<'_>]) -> Result<HeapPlace> {
-        Err(Error::Unsupported("objects of more than 4096 bytes in a fractal heap"))
+    /// The widest number that an ID can hold.
+    fn max_number(&self, header: &FractalHeapHeader) -> u64 {
+        header.id_shape(self.metadata.widths()).huge_number().max()
     }
 
-    pub(super) fn remove_huge(&self, _header: &Header, _place: HeapPlace) -> Result<()> {
-        Err(Error::Unsupported("removing huge objects of a fractal heap"))
+    fn tree<R: Btree2Record>(&self, header: &FractalHeapHeader, blank: R) -> Btree2<R> {
+        Btree2::new(self.metadata.clone(), header.huge_index, blank)
     }
 
-    pub(super) fn delete_huge(&self, _header: &FractalHeapHeader) -> Result<()> {
+    /// The tree of huge objects, which is made if there is none.
+    fn tree_for_writing<R: Btree2Record>(&self, header: &Header, blank: R) -> Result<Btree2<R>> {
+        if !header.read().huge_index.is_defined() {
+            let tree = Btree2::create(self.metadata.clone(), blank.clone(), NODE_SIZE)?;
+            header.update(|header| header.huge_index = tree.addr());
+        }
+        let tree = self.tree(&header.read().clone(), blank);
+        tree.hold(header, EdgeKind::FractalHeapBlock)?;
+        Ok(tree)
+    }
+
+    pub(super) fn insert_huge(&self, header: &Header, object: &[u8], before: &[Before<'_>]) -> Result<HeapPlace> {
+        let (shape, length) = (header.read().clone(), object.len() as u64);
+        let number = shape.next_huge_id.saturating_add(1);
+        let is_direct = shape.id_shape(self.metadata.widths()).huge_is_direct();
+        if !is_direct && (shape.huge_ids_wrapped || number > self.max_number(&shape)) {
+            return Err(Error::HeapFull { at: self.addr });
+        }
+        let stored = self.metadata.create(length, HugeObject { bytes: object.to_vec() })?;
+        self.order(&stored, before);
+        let addr = stored.addr();
+        let place = if is_direct {
+            let tree = self.tree_for_writing(header, HugeDirectRecord::default())?;
+            tree.wait_for(&stored, EdgeKind::FractalHeapBlock)?;
+            let record = HugeDirectRecord { addr, length };
+            tree.insert(&record, |held| Ok::<_, Error>((held.addr, held.length).cmp(&(addr, length))))?;
+            HeapPlace::Huge { addr, length, filter_mask: 0, size: length }
+        } else {
+            let tree = self.tree_for_writing(header, HugeIndirectRecord::default())?;
+            tree.wait_for(&stored, EdgeKind::FractalHeapBlock)?;
+            let record = HugeIndirectRecord { addr, length, id: number };
+            tree.insert(&record, |held| Ok::<_, Error>(held.id.cmp(&number)))?;
+            header.update(|header| header.next_huge_id = number);
+            HeapPlace::HugeNumber(number)
+        };
+        header.update(|header| {
+            header.huge_bytes = header.huge_bytes.saturating_add(length);
+            header.huge_objects = header.huge_objects.saturating_add(1);
+        });
+        Ok(place)
+    }
+
+    /// Gives up a huge object of which nothing in the file tells any more.
+    pub(super) fn remove_huge(&self, header: &Header, place: &HeapPlace) -> Result<()> {
+        let shape = header.read().clone();
+        let removed = match *place {
+            HeapPlace::Huge { addr, length, .. } => {
+                let tree = self.tree(&shape, HugeDirectRecord::default());
+                let found = tree.remove(|held| Ok::<_, Error>((held.addr, held.length).cmp(&(addr, length))))?;
+                found.map(|held| (held.addr, held.length))
+            }
+            HeapPlace::HugeNumber(number) => {
+                let tree = self.tree(&shape, HugeIndirectRecord::default());
+                let found = tree.remove(|held| Ok::<_, Error>(held.id.cmp(&number)))?;
+                found.map(|held| (held.addr, held.length))
+            }
+            _ => None,
+        };
+        if let Some((addr, length)) = removed {
+            self.release(addr, length);
+            header.update(|header| {
+                header.huge_bytes = header.huge_bytes.saturating_sub(length);
+                header.huge_objects = header.huge_objects.saturating_sub(1);
+            });
+        }
         Ok(())
+    }
+
+    /// Gives up all huge objects.
+    pub(super) fn delete_huge(&self, header: &FractalHeapHeader) -> Result<()> {
+        if !header.huge_index.is_defined() {
+            return Ok(());
+        }
+        if header.id_shape(self.metadata.widths()).huge_is_direct() {
+            self.delete_tree(header, HugeDirectRecord::default(), |record| (record.addr, record.length))
+        } else {
+            self.delete_tree(header, HugeIndirectRecord::default(), |record| (record.addr, record.length))
+        }
+    }
+
+    fn delete_tree<R: Btree2Record>(
+        &self,
+        header: &FractalHeapHeader,
+        blank: R,
+        place: impl Fn(&R) -> (Addr, u64),
+    ) -> Result<()> {
+        let tree = self.tree(header, blank);
+        let mut places = Vec::new();
+        tree.for_each(&mut |record| {
+            places.push(place(&record));
+            Ok::<_, Error>(true)
+        })?;
+        places.into_iter().for_each(|(addr, length)| self.release(addr, length));
+        tree.delete()
     }
 }

@@ -26,7 +26,6 @@ impl FractalHeap {
         before: &[Before<'_>],
     ) -> Result<HeapPlace> {
         let len = object.len() as u64;
-        self.reuse(header, sections)?;
         let offset = match sections.take(len) {
             Some(offset) => offset,
             None => {
@@ -73,7 +72,6 @@ impl FractalHeap {
         if length == 0 || inside.is_none_or(|end| end > room) {
             return Err(self.misplaced());
         }
-        self.reuse(header, sections)?;
         sections.remove(self.metadata.cache().space(), offset, length);
         header.update(|header| {
             header.free = header.free.saturating_add(length);
@@ -84,7 +82,10 @@ impl FractalHeap {
 
     /// Makes what removed objects took free, as far as nothing in the file tells of them; gives up blocks in which
     /// nothing is left.
-    fn reuse(&self, header: &Header, sections: &mut Sections) -> Result<()> {
+    pub(super) fn reuse(&self, header: &Header, sections: &mut Sections) -> Result<()> {
+        for place in sections.settled_huge(self.metadata.cache().space()) {
+            self.remove_huge(header, &place)?;
+        }
         for (offset, len) in sections.settled(self.metadata.cache().space()) {
             let section = sections.give(offset, len);
             self.drop_if_empty(header, sections, section)?;

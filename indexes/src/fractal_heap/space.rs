@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use h5live_cache::{Moment, Space};
-use h5live_format::HeapSlot;
+use h5live_format::{HeapPlace, HeapSlot};
 use parking_lot::{Mutex, MutexGuard};
 
 /// What this session knows of the free space in one heap; to be kept as long as the session, for all
@@ -29,6 +29,8 @@ pub(super) struct Sections {
     by_size: BTreeSet<(u64, u64)>,
     /// What removed objects took, which readers of what is in the file still find.
     removed: Vec<(Moment, u64, u64)>,
+    /// Removed huge objects.
+    removed_huge: Vec<(Moment, HeapPlace)>,
     /// Blocks that do not exist before others that do, by size.
     room: BTreeSet<(u64, u64)>,
 }
@@ -93,6 +95,23 @@ impl Sections {
     /// An object was removed now.
     pub fn remove(&mut self, space: &Space, offset: u64, len: u64) {
         self.removed.push((space.moment(), offset, len));
+    }
+
+    /// A huge object was removed now.
+    pub fn remove_huge(&mut self, space: &Space, place: HeapPlace) {
+        self.removed_huge.push((space.moment(), place));
+    }
+
+    /// Removed huge objects of which nothing in the file tells any more.
+    pub fn settled_huge(&mut self, space: &Space) -> Vec<HeapPlace> {
+        let (settled, waiting) = self.removed_huge.drain(..).partition(|(moment, _)| space.is_settled(*moment));
+        self.removed_huge = waiting;
+        settled.into_iter().map(|(_, place)| place).collect()
+    }
+
+    /// Whether removed objects are still in the file.
+    pub fn is_waiting(&self) -> bool {
+        !self.removed.is_empty() || !self.removed_huge.is_empty()
     }
 
     /// Removed objects of which nothing in the file tells any more.

@@ -163,6 +163,46 @@ fn tiny_objects_lie_in_their_ids() {
 }
 
 #[test]
+fn huge_objects_lie_outside_of_the_blocks() {
+    let storage = MemoryStorage::default();
+    let cache = cache(&storage);
+    let before = cache.space().end();
+    let heap = create(&cache, HeapParameters::ATTRIBUTES);
+    let ids: Vec<_> = (0..50).map(|number| heap.insert(&object(number, 5000 + number), &[]).unwrap()).collect();
+    assert_eq!(heap.get(&ids[7]).unwrap(), object(7, 5007));
+    cache.flush(Scope::All).unwrap();
+    let again = reopened(&storage, heap.addr());
+    assert_eq!(again.get(&ids[49]).unwrap(), object(49, 5049));
+    heap.remove(&ids[3]).unwrap();
+    let new = heap.replace(&ids[4], &object(4, 7000), &[]).unwrap();
+    assert_eq!(heap.get(&new).unwrap(), object(4, 7000));
+    cache.flush(Scope::All).unwrap();
+    assert!(heap.settle().unwrap() && !heap.settle().unwrap());
+    assert!(heap.get(&ids[3]).is_err() && heap.get(&ids[4]).is_err());
+    let header = heap.header().unwrap().read().clone();
+    assert_eq!((header.huge_objects, header.next_huge_id), (49, 51));
+    assert_eq!(header.huge_bytes, (0..50).map(|n| 5000 + n).sum::<u64>() - 5003 - 5004 + 7000);
+    cache.flush(Scope::All).unwrap();
+    assert!(reopened(&storage, heap.addr()).get(&ids[3]).is_err());
+    heap.delete().unwrap();
+    cache.flush(Scope::All).unwrap();
+    assert_eq!(cache.space().reusable(), cache.space().end() - before);
+}
+
+#[test]
+fn ids_that_are_long_enough_hold_where_a_huge_object_is() {
+    let cache = cache(&MemoryStorage::default());
+    let heap = create(&cache, HeapParameters { id_len: 17, ..HeapParameters::ATTRIBUTES });
+    let id = heap.insert(&object(1, 9000), &[]).unwrap();
+    assert_eq!(id[0], 0x10);
+    assert_eq!(heap.get(&id).unwrap(), object(1, 9000));
+    heap.remove(&id).unwrap();
+    cache.flush(Scope::All).unwrap();
+    heap.settle().unwrap();
+    assert_eq!(heap.header().unwrap().read().huge_objects, 0);
+}
+
+#[test]
 fn refuses_ids_that_lead_nowhere() {
     let cache = cache(&MemoryStorage::default());
     let heap = create(&cache, HeapParameters::LINKS);
