@@ -17,7 +17,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use h5live_cache::{EdgeKind, Handle, Node as Dependent};
+use h5live_cache::{Handle, Node as Dependent};
 use h5live_format::{Addr, Btree2Geometry, Btree2Header, Btree2Record, decode, encode};
 
 use self::edit::Edit;
@@ -25,9 +25,23 @@ use self::header::Root;
 use self::node::{Node, Way};
 use crate::{Error, ObjectMetadata, Result};
 
-/// How full nodes are when libhdf5 splits and merges them, for all clients (percent).
-const SPLIT: u8 = 100;
-const MERGE: u8 = 40;
+/// How large the nodes of a tree are, and how full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Btree2Shape {
+    /// Bytes of a node.
+    pub node_size: u32,
+    /// How full a node is when it is split (percent).
+    pub split: u8,
+    /// How full a node is when it is merged (percent).
+    pub merge: u8,
+}
+
+impl Btree2Shape {
+    /// Trees of links, attributes, huge objects and shared messages, as libhdf5 makes them.
+    pub const SMALL: Self = Btree2Shape { node_size: 512, split: 100, merge: 40 };
+    /// Trees of chunks, as libhdf5 makes them.
+    pub const CHUNKS: Self = Btree2Shape { node_size: 2048, split: 100, merge: 40 };
+}
 
 /// A tree of records `R` (format specification 4.0, III.A.2). Any number of threads may use trees of the same header
 /// at once.
@@ -45,27 +59,29 @@ impl<R: Btree2Record> Btree2<R> {
         Btree2 { metadata, addr, blank }
     }
 
-    /// A new tree without records, with nodes of `node_size` bytes: 512 for links, attributes and huge objects, 2048
-    /// for chunks.
+    /// A new tree without records.
     ///
     /// # Errors
-    /// If there is no room in the file.
-    pub fn create(metadata: ObjectMetadata, blank: R, node_size: u32) -> Result<Self> {
+    /// If there is no room in the file, or nodes of this shape do not hold three records.
+    pub fn create(metadata: ObjectMetadata, blank: R, shape: Btree2Shape) -> Result<Self> {
         let widths = metadata.widths();
         let record =
             encode(&blank, widths).map_err(|source| h5live_cache::Error::Encode { at: Addr::UNDEFINED, source })?;
-        let record_size = u16::try_from(record.len()).unwrap_or(u16::MAX);
         let header = Btree2Header {
             kind: R::KIND,
-            node_size,
-            record_size,
+            node_size: shape.node_size,
+            record_size: u16::try_from(record.len()).unwrap_or(u16::MAX),
             depth: 0,
-            split: SPLIT,
-            merge: MERGE,
+            split: shape.split,
+            merge: shape.merge,
             root: Addr::UNDEFINED,
             root_records: 0,
             records: 0,
         };
+        let fits = |geometry: Btree2Geometry| geometry.split_at(0) >= edit::SMALLEST;
+        if !Btree2Geometry::of(&header, widths).is_ok_and(fits) {
+            return Err(edit::too_small());
+        }
         let root = metadata.create(Btree2Header::size(widths) as u64, Root::new(header))?;
         Ok(Btree2 { addr: root.addr(), metadata, blank })
     }
@@ -91,21 +107,13 @@ impl<R: Btree2Record> Btree2<R> {
         Ok(self.len()? == 0)
     }
 
-    /// Has the header, and so every change that has been made so far, written only after `child`: what a record leads
-    /// to.
+    /// The header, for flush dependencies: it leads to every change that has been made so far. So what leads to the
+    /// tree waits for it, and it waits for what records lead to.
     ///
     /// # Errors
-    /// If the header cannot be read, or the dependency would close a circle.
-    pub fn wait_for(&self, child: &impl Dependent, kind: EdgeKind) -> Result<()> {
-        self.metadata.depend(&self.header()?, child, kind)
-    }
-
-    /// Has `parent`, which leads to the tree, written only after every change that has been made so far.
-    ///
-    /// # Errors
-    /// As [`Btree2::wait_for`].
-    pub fn hold(&self, parent: &impl Dependent, kind: EdgeKind) -> Result<()> {
-        self.metadata.depend(parent, &self.header()?, kind)
+    /// If the header cannot be read.
+    pub fn entry(&self) -> Result<impl Dependent + use<R>> {
+        self.header()
     }
 
     fn contradiction(&self, at: Addr, record: &'static str, other: &'static str, rule: &'static str) -> Error {

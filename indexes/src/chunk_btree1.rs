@@ -67,6 +67,10 @@ impl ChunkIndex for ChunkBtree1 {
         Err(Error::Unsupported("changing a version 1 B-tree of chunks"))
     }
 
+    fn delete(&self) -> Result<()> {
+        Err(Error::Unsupported("deleting a version 1 B-tree of chunks"))
+    }
+
     fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
         self.tree().for_each(&mut |key, addr| {
             let coord = self.coord(&key)?;

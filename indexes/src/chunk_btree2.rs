@@ -3,11 +3,15 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use h5live_cache::Proxy;
-use h5live_format::{ChunkElement, ChunkRecord, ElementFormat, FilteredChunkRecord};
+use h5live_cache::{EdgeKind, Proxy};
+use h5live_format::{Btree2Record, ChunkElement, ChunkRecord, ElementFormat, FilteredChunkRecord, Width};
 use h5live_model::ChunkCoord;
+use parking_lot::Mutex;
 
-use crate::{Btree2, ChunkIndex, Error, IndexRoot, ObjectMetadata, Result};
+use crate::{Btree2, Btree2Shape, ChunkIndex, Error, IndexRoot, ObjectMetadata, Result};
+
+/// So many chunks are looked up at a time in going through all.
+const BATCH: usize = 1024;
 
 /// The version 2 B-tree of one dataset's chunks (format specification 4.0, III.A.2).
 #[derive(Debug)]
@@ -16,68 +20,180 @@ pub struct ChunkBtree2 {
     root: Arc<dyn IndexRoot>,
     rank: usize,
     format: ElementFormat,
+    shape: Btree2Shape,
+    /// The creation of the header, which two writers must not do at once.
+    creation: Mutex<()>,
+}
+
+/// A record that says where a chunk is.
+trait Stored: Btree2Record {
+    fn coord(&self) -> &ChunkCoord;
+    fn element(&self) -> ChunkElement;
+}
+
+impl Stored for ChunkRecord {
+    fn coord(&self) -> &ChunkCoord {
+        &self.coord
+    }
+
+    fn element(&self) -> ChunkElement {
+        ChunkElement { addr: self.addr, ..ChunkElement::default() }
+    }
+}
+
+impl Stored for FilteredChunkRecord {
+    fn coord(&self) -> &ChunkCoord {
+        &self.coord
+    }
+
+    fn element(&self) -> ChunkElement {
+        ChunkElement { addr: self.addr, size: self.size, filter_mask: self.filter_mask }
+    }
+}
+
+/// Compares records with what is sought.
+fn to<R: Stored>(sought: &ChunkCoord) -> impl Fn(&R) -> Result<Ordering> {
+    |record| Ok(record.coord().scaled().cmp(sought.scaled()))
+}
+
+/// Gathers the next chunks, from the first or from the one after `last` on.
+fn batch<R: Stored>(tree: &Btree2<R>, last: Option<&ChunkCoord>) -> Result<Vec<(ChunkCoord, ChunkElement)>> {
+    let mut batch = Vec::new();
+    let mut before = |record: &R| Ok(last.is_some_and(|last| record.coord().scaled() <= last.scaled()));
+    let mut each = |record: R| {
+        batch.push((record.coord().clone(), record.element()));
+        Ok::<_, Error>(batch.len() < BATCH)
+    };
+    tree.for_each_from(&mut before, &mut each)?;
+    Ok(batch)
 }
 
 impl ChunkBtree2 {
-    /// The tree to which `root` leads, over the chunks of a dataset of `rank` dimensions.
-    pub fn new(metadata: ObjectMetadata, root: Arc<dyn IndexRoot>, rank: usize, format: ElementFormat) -> Self {
-        ChunkBtree2 { metadata, root, rank, format }
+    /// The tree to which `root` leads, or will lead once a chunk is stored, over the chunks of a dataset of `rank`
+    /// dimensions; `shape` as the layout message has it.
+    pub fn new(
+        metadata: ObjectMetadata,
+        root: Arc<dyn IndexRoot>,
+        rank: usize,
+        format: ElementFormat,
+        shape: Btree2Shape,
+    ) -> Self {
+        ChunkBtree2 { metadata, root, rank, format, shape, creation: Mutex::new(()) }
     }
 
-    fn plain(&self) -> Btree2<ChunkRecord> {
-        Btree2::new(self.metadata.clone(), self.root.addr(), ChunkRecord::blank(self.rank))
+    fn plain(&self) -> ChunkRecord {
+        ChunkRecord::blank(self.rank)
     }
 
-    fn filtered(&self, width: h5live_format::Width) -> Btree2<FilteredChunkRecord> {
-        Btree2::new(self.metadata.clone(), self.root.addr(), FilteredChunkRecord::blank(self.rank, width))
+    fn filtered(&self, width: Width) -> FilteredChunkRecord {
+        FilteredChunkRecord::blank(self.rank, width)
     }
-}
 
-fn order(found: &ChunkCoord, sought: &ChunkCoord) -> Result<Ordering> {
-    Ok(found.scaled().cmp(sought.scaled()))
-}
+    fn tree<R: Stored>(&self, blank: R) -> Option<Btree2<R>> {
+        let addr = self.root.addr();
+        addr.is_defined().then(|| Btree2::new(self.metadata.clone(), addr, blank))
+    }
 
-fn of_filtered(record: &FilteredChunkRecord) -> ChunkElement {
-    ChunkElement { addr: record.addr, size: record.size, filter_mask: record.filter_mask }
-}
+    fn tree_for_writing<R: Stored>(&self, blank: R) -> Result<Btree2<R>> {
+        let _creation = self.creation.lock();
+        let tree = match self.tree(blank.clone()) {
+            Some(tree) => tree,
+            None => {
+                let tree = Btree2::create(self.metadata.clone(), blank, self.shape)?;
+                self.root.set_addr(tree.addr())?;
+                tree
+            }
+        };
+        self.root.depend(&tree.entry()?)?;
+        Ok(tree)
+    }
 
-fn of_plain(record: &ChunkRecord) -> ChunkElement {
-    ChunkElement { addr: record.addr, ..ChunkElement::default() }
+    fn find<R: Stored>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        match self.tree(blank) {
+            Some(tree) => Ok(tree.find(to(coord))?.map(|record| record.element())),
+            None => Ok(None),
+        }
+    }
+
+    fn put<R: Stored>(&self, blank: R, record: &R, proxy: Option<&Proxy>) -> Result<()> {
+        let tree = self.tree_for_writing(blank)?;
+        if let Some(proxy) = proxy {
+            self.metadata.depend(&tree.entry()?, proxy, EdgeKind::BTree2Chunk)?;
+        }
+        tree.put(record, to(record.coord())).map(|_| ())
+    }
+
+    fn take<R: Stored>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        if self.tree(blank.clone()).is_none() {
+            return Ok(None);
+        }
+        let removed = self.tree_for_writing(blank)?.remove(to(coord))?;
+        Ok(removed.map(|record| record.element()).filter(|element| element.addr.is_defined()))
+    }
+
+    fn visit<R: Stored>(&self, blank: R, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+        let Some(tree) = self.tree(blank) else { return Ok(()) };
+        let mut last = None;
+        loop {
+            let batch = batch(&tree, last.as_ref())?;
+            let Some((end, _)) = batch.last() else { return Ok(()) };
+            last = Some(end.clone());
+            for (coord, element) in batch {
+                if element.addr.is_defined() && !each(coord, element) {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn discard<R: Stored>(&self, blank: R) -> Result<()> {
+        self.tree(blank).map_or(Ok(()), |tree| tree.delete())
+    }
 }
 
 impl ChunkIndex for ChunkBtree2 {
     fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
-        if !self.root.addr().is_defined() {
-            return Ok(None);
-        }
         let found = match self.format {
-            ElementFormat::Unfiltered => self.plain().find(|found| order(&found.coord, coord))?.as_ref().map(of_plain),
-            ElementFormat::Filtered(width) => {
-                self.filtered(width).find(|found| order(&found.coord, coord))?.as_ref().map(of_filtered)
-            }
+            ElementFormat::Unfiltered => self.find(self.plain(), coord)?,
+            ElementFormat::Filtered(width) => self.find(self.filtered(width), coord)?,
         };
         Ok(found.filter(|element| element.addr.is_defined()))
     }
 
-    fn set(&self, _: &ChunkCoord, _: ChunkElement, _: Option<&Proxy>) -> Result<()> {
-        Err(Error::Unsupported("changing a version 2 B-tree of chunks"))
+    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
+        if coord.rank() != self.rank {
+            return Err(Error::Outside(coord.clone()));
+        }
+        let ChunkElement { addr, size, filter_mask } = element;
+        let coord = coord.clone();
+        match self.format {
+            ElementFormat::Unfiltered => self.put(self.plain(), &ChunkRecord { addr, coord }, proxy),
+            ElementFormat::Filtered(width) if size > width.max() => Err(Error::ChunkTooLarge { size }),
+            ElementFormat::Filtered(size_width) => {
+                let record = FilteredChunkRecord { size_width, addr, size, filter_mask, coord };
+                self.put(self.filtered(size_width), &record, proxy)
+            }
+        }
+    }
+
+    fn remove(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        match self.format {
+            ElementFormat::Unfiltered => self.take(self.plain(), coord),
+            ElementFormat::Filtered(width) => self.take(self.filtered(width), coord),
+        }
+    }
+
+    fn delete(&self) -> Result<()> {
+        match self.format {
+            ElementFormat::Unfiltered => self.discard(self.plain()),
+            ElementFormat::Filtered(width) => self.discard(self.filtered(width)),
+        }
     }
 
     fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
-        if !self.root.addr().is_defined() {
-            return Ok(());
-        }
-        let mut given =
-            |coord: ChunkCoord, element: ChunkElement| Ok(!element.addr.is_defined() || each(coord, element));
         match self.format {
-            ElementFormat::Unfiltered => self.plain().for_each(&mut |record| {
-                let element = of_plain(&record);
-                given(record.coord, element)
-            }),
-            ElementFormat::Filtered(width) => self.filtered(width).for_each(&mut |record| {
-                let element = of_filtered(&record);
-                given(record.coord, element)
-            }),
+            ElementFormat::Unfiltered => self.visit(self.plain(), each),
+            ElementFormat::Filtered(width) => self.visit(self.filtered(width), each),
         }
     }
 }

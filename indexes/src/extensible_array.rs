@@ -1,5 +1,6 @@
 //! The extensible array: the index of datasets with one unlimited dimension.
 
+mod delete;
 mod geometry;
 
 use std::sync::Arc;
@@ -497,6 +498,10 @@ impl ChunkIndex for ExtensibleArray {
             header.update(|header| header.max_index_set = index + 1);
         }
         Ok(())
+    }
+
+    fn delete(&self) -> Result<()> {
+        self.delete_blocks()
     }
 
     fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {

@@ -266,6 +266,18 @@ impl ChunkIndex for FixedArray {
         Ok(())
     }
 
+    fn delete(&self) -> Result<()> {
+        let Some(header) = self.header()? else { return Ok(()) };
+        if let Some(block) = self.contents()? {
+            let pages = (0..self.pages()).map(|page| self.page_addr(block.addr(), page));
+            let pages: Vec<Addr> = pages.collect::<Result<_>>()?;
+            pages.into_iter().for_each(|page| self.metadata.cache().remove(page));
+            self.metadata.free(block.addr(), self.data_block_space());
+        }
+        self.metadata.free(header.addr(), self.header_len());
+        Ok(())
+    }
+
     fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
         let Some(block) = self.contents()? else { return Ok(()) };
         let mut index = 0;

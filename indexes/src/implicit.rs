@@ -49,6 +49,14 @@ impl ChunkIndex for Implicit {
         Err(Error::Unsupported("moving a chunk of an implicit index"))
     }
 
+    fn remove(&self, _: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        Ok(None)
+    }
+
+    fn delete(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
         // All chunks are there from the start, so more than the file has room for are none.
         let cache = self.metadata.cache();

@@ -22,7 +22,28 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// If a structure of the index cannot be read, or there is no room for a new one. The chunk is then where it was.
     fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()>;
 
+    /// Forgets where a chunk is stored, and returns where that was. The space there is the caller's to give back.
+    /// `None` if nobody wrote the chunk, or if this index has no way to be without one.
+    ///
+    /// # Errors
+    /// As [`ChunkIndex::set`].
+    fn remove(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        let old = self.get(coord)?;
+        if old.is_some() {
+            self.set(coord, ChunkElement::default(), None)?;
+        }
+        Ok(old)
+    }
+
+    /// Gives back the space of the index's own structures; that of the chunks is the caller's to give back. What led
+    /// to the index stays as it is, and the index must not be used any more.
+    ///
+    /// # Errors
+    /// If a structure of the index cannot be read; nothing is given back then.
+    fn delete(&self) -> Result<()>;
+
     /// Calls `each` with every stored chunk, in the order of the index, until it returns `false`.
+    /// `each` may change the index.
     ///
     /// # Errors
     /// If a structure of the index cannot be read.

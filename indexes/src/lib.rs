@@ -20,7 +20,7 @@ mod symbol_table;
 mod tests;
 
 pub use btree1::Btree1;
-pub use btree2::Btree2;
+pub use btree2::{Btree2, Btree2Shape};
 pub use chunk_btree1::ChunkBtree1;
 pub use chunk_btree2::ChunkBtree2;
 pub use error::{Error, Result};

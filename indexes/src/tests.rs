@@ -7,7 +7,9 @@ use h5live_format::{Addr, ChunkElement, ElementFormat, EncodeError, ExtensibleAr
 use h5live_model::{ChunkCoord, ChunkGrid, UNLIMITED};
 use proptest::prelude::*;
 
-use crate::{ChunkIndex, ChunkLine, ExtensibleArray, FixedArray, IndexRoot, ObjectMetadata, Result};
+use crate::{
+    Btree2Shape, ChunkBtree2, ChunkIndex, ChunkLine, ExtensibleArray, FixedArray, IndexRoot, ObjectMetadata, Result,
+};
 
 #[derive(Debug)]
 pub(crate) struct NoSuperblock;
@@ -65,6 +67,10 @@ fn fixed(cache: &Arc<Cache>, root: Arc<Root>, format: ElementFormat, rows: u64) 
     FixedArray::new(ObjectMetadata::new(cache.clone(), OWNER), root, line, format, 10).unwrap()
 }
 
+fn btree2(cache: &Arc<Cache>, root: Arc<Root>, format: ElementFormat) -> ChunkBtree2 {
+    ChunkBtree2::new(ObjectMetadata::new(cache.clone(), OWNER), root, 2, format, Btree2Shape::CHUNKS)
+}
+
 fn element(seed: u64, format: ElementFormat) -> ChunkElement {
     let (size, filter_mask) =
         if format == ElementFormat::Unfiltered { (0, 0) } else { (seed % 999 + 1, seed as u32 % 4) };
@@ -73,7 +79,8 @@ fn element(seed: u64, format: ElementFormat) -> ChunkElement {
 
 type Make<'a> = &'a dyn Fn(&Arc<Cache>, Arc<Root>) -> Box<dyn ChunkIndex>;
 
-/// Sets chunks, flushes, and finds each of them, and only them, in a second cache over the same bytes.
+/// Sets chunks, removes every fifth, flushes, and finds what is left, and only that, in a second cache over the same
+/// bytes. At last deletes the index.
 fn check(rows: &[u64], format: ElementFormat, make: Make<'_>) {
     let storage = MemoryStorage::default();
     let first = cache(&storage);
@@ -89,7 +96,15 @@ fn check(rows: &[u64], format: ElementFormat, make: Make<'_>) {
         model.insert(coord, value);
     }
     first.flush(Scope::All).unwrap();
+    for row in rows.iter().step_by(5) {
+        let coord = ChunkCoord::new(&[row / 2, row % 2]);
+        let operation = first.operation();
+        assert_eq!(index.remove(&coord).unwrap(), model.remove(&coord));
+        drop(operation);
+    }
+    first.flush(Scope::All).unwrap();
     let second = Arc::new(Cache::reading(Arc::new(storage.clone()), Settings::default()));
+    let made = index;
     let index = make(&second, place);
     for (coord, value) in &model {
         assert_eq!(index.get(coord).unwrap(), Some(*value), "{coord:?}");
@@ -104,10 +119,19 @@ fn check(rows: &[u64], format: ElementFormat, make: Make<'_>) {
         })
         .unwrap();
     assert_eq!(found, model);
+    let operation = first.operation();
+    made.delete().unwrap();
+    drop(operation);
+    first.flush(Scope::All).unwrap();
+    assert_eq!(first.space().reusable(), first.space().end() - 4096);
 }
 
 fn check_extensible(rows: &[u64], format: ElementFormat) {
     check(rows, format, &|cache, root| Box::new(extensible(cache, root, format)));
+}
+
+fn check_btree2(rows: &[u64], format: ElementFormat) {
+    check(rows, format, &|cache, root| Box::new(btree2(cache, root, format)));
 }
 
 fn check_fixed(rows: &[u64], format: ElementFormat, limit: u64) {
@@ -130,6 +154,31 @@ fn extensible_arrays_hold_elements_in_every_kind_of_block() {
 #[test]
 fn extensible_arrays_grow_one_by_one() {
     check_extensible(&(0..3000).collect::<Vec<_>>(), FILTERED);
+}
+
+#[test]
+fn trees_of_chunks_grow_in_any_order() {
+    let rows: Vec<u64> = (0..12_000).map(|n| n * 7919 % 12_000).collect();
+    check_btree2(&rows, ElementFormat::Unfiltered);
+    check_btree2(&rows, FILTERED);
+}
+
+#[test]
+fn chunks_may_be_removed_while_all_are_visited() {
+    let cache = cache(&MemoryStorage::default());
+    let tree = btree2(&cache, root(Addr::UNDEFINED), FILTERED);
+    for row in 0..5000 {
+        tree.set(&ChunkCoord::new(&[row, 1]), element(row, FILTERED), None).unwrap();
+    }
+    let mut visited = 0;
+    tree.for_each(&mut |coord, element| {
+        assert_eq!(tree.remove(&coord).unwrap(), Some(element));
+        visited += 1;
+        true
+    })
+    .unwrap();
+    assert_eq!(visited, 5000);
+    assert_eq!(tree.get(&ChunkCoord::new(&[0, 1])).unwrap(), None);
 }
 
 #[test]
@@ -180,6 +229,11 @@ proptest! {
     #[test]
     fn extensible_arrays_agree_with_a_map(rows in prop::collection::vec(0u64..200_000, 1..60), filtered: bool) {
         check_extensible(&rows, if filtered { FILTERED } else { ElementFormat::Unfiltered });
+    }
+
+    #[test]
+    fn trees_of_chunks_agree_with_a_map(rows in prop::collection::vec(0u64..4000, 1..300), filtered: bool) {
+        check_btree2(&rows, if filtered { FILTERED } else { ElementFormat::Unfiltered });
     }
 
     #[test]

@@ -11,7 +11,11 @@ use super::node::{Content, Open, Way};
 use crate::{Error, Result};
 
 /// Fewest records of a full node: its halves, and what is between them, are then records.
-const SMALLEST: u16 = 3;
+pub(super) const SMALLEST: u16 = 3;
+
+pub(super) fn too_small() -> Error {
+    Error::Unsupported("changing a version 2 B-tree whose nodes hold fewer than 3 records")
+}
 
 /// A change that is being prepared. Dropped without [`Edit::commit`], it leaves the tree as it was.
 pub(super) struct Edit<'a, R> {
@@ -40,7 +44,7 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
     fn check(&self, geometry: &Btree2Geometry, depth: u16) -> Result<()> {
         match geometry.split_at(depth) {
             SMALLEST.. => Ok(()),
-            _ => Err(Error::Unsupported("changing a version 2 B-tree whose nodes hold fewer than 3 records")),
+            _ => Err(too_small()),
         }
     }
 

@@ -9,7 +9,7 @@ use h5live_format::{
 use h5live_model::ChunkCoord;
 use proptest::prelude::*;
 
-use super::Btree2;
+use super::{Btree2, Btree2Shape};
 use crate::tests::{NoSuperblock, OWNER};
 use crate::{Error, ObjectMetadata};
 
@@ -96,6 +96,10 @@ fn cache(storage: Arc<dyn Storage>) -> Arc<Cache> {
     Arc::new(Cache::writing(storage, Settings::default(), 4096, Arc::new(NoSuperblock)))
 }
 
+fn shape(node_size: u32) -> Btree2Shape {
+    Btree2Shape { node_size, ..Btree2Shape::SMALL }
+}
+
 fn metadata(cache: &Arc<Cache>) -> ObjectMetadata {
     ObjectMetadata::new(cache.clone(), OWNER)
 }
@@ -110,7 +114,7 @@ struct Pair<R> {
 impl<R: Kind> Pair<R> {
     fn new(storage: Arc<dyn Storage>, node_size: u32) -> Self {
         let cache = cache(storage);
-        let tree = Btree2::create(metadata(&cache), R::blank(), node_size).unwrap();
+        let tree = Btree2::create(metadata(&cache), R::blank(), shape(node_size)).unwrap();
         Pair { cache, tree, model: BTreeMap::new() }
     }
 
@@ -265,7 +269,7 @@ fn check<R: Kind>(steps: &[Step], node_size: u32) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
     fn trees_agree_with_a_map(steps in steps(), kind in 0..5usize) {
@@ -274,7 +278,7 @@ proptest! {
             1 => check::<FilteredChunkRecord>(&steps, 128),
             2 => check::<LinkNameRecord>(&steps, 128),
             3 => check::<AttributeOrderRecord>(&steps, 512),
-            _ => check::<HugeDirectRecord>(&steps, 100),
+            _ => check::<HugeDirectRecord>(&steps, 140),
         }
     }
 
@@ -371,7 +375,7 @@ fn a_change_that_finds_no_room_leaves_the_tree_as_it_was() {
     let mut settings = Settings::default();
     settings.widths = widths;
     let cache = Arc::new(Cache::writing(storage, settings, 4096, Arc::new(NoSuperblock)));
-    let tree = Btree2::create(metadata(&cache), ChunkRecord::blank(2), 512).unwrap();
+    let tree = Btree2::create(metadata(&cache), ChunkRecord::blank(2), shape(512)).unwrap();
     let mut pair = Pair { cache, tree, model: BTreeMap::new() };
     let mut failed = 0;
     for key in (0..4000).map(|n| n * 1237 % 4000) {
@@ -417,9 +421,13 @@ fn a_reader_beside_the_writer_sees_whole_trees() {
 }
 
 #[test]
-fn refuses_to_change_nodes_that_cannot_be_split() {
+fn refuses_nodes_that_cannot_be_split() {
     let cache = cache(Arc::new(MemoryStorage::default()));
-    let tree = Btree2::create(metadata(&cache), ChunkRecord::blank(2), 60).unwrap();
-    let refused = tree.put(&ChunkRecord::of(1, 1), |_| Ok::<_, Error>(std::cmp::Ordering::Less));
-    assert!(matches!(refused, Err(Error::Unsupported(_))));
+    let small = Btree2::create(metadata(&cache), ChunkRecord::blank(2), shape(60));
+    assert!(matches!(small, Err(Error::Unsupported(_))));
+    let mut pair = Pair::<ChunkRecord>::new(Arc::new(MemoryStorage::default()), 84);
+    (0..3).for_each(|key| pair.put(key, key));
+    let fourth = pair.tree.put(&ChunkRecord::of(4, 4), |found| Ok::<_, Error>(found.key().cmp(&4)));
+    assert!(matches!(fourth, Err(Error::Unsupported(_))));
+    assert_eq!(pair.records(), pair.expected());
 }

@@ -67,6 +67,11 @@ impl Geometry {
         self.index_elements as usize
     }
 
+    /// Super blocks whose data blocks the index block points to itself.
+    pub fn direct_super_blocks(&self) -> u32 {
+        self.direct_super_blocks
+    }
+
     /// Data blocks that the index block points to itself.
     pub fn direct_data_blocks(&self) -> usize {
         2 * ((1 << (self.direct_super_blocks / 2)) - 1)

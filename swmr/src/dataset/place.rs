@@ -7,7 +7,7 @@ use h5live_cache::{EdgeKind, Node, Proxy};
 use h5live_format::messages::{ChunkIndex as IndexKind, FilteredChunk, LayoutMessage, MessageType, Storage};
 use h5live_format::{Addr, ChunkElement, ElementFormat};
 use h5live_indexes::{
-    ChunkBtree1, ChunkBtree2, ChunkIndex, ChunkLine, ExtensibleArray, FixedArray, Implicit, IndexRoot,
+    Btree2Shape, ChunkBtree1, ChunkBtree2, ChunkIndex, ChunkLine, ExtensibleArray, FixedArray, Implicit, IndexRoot,
 };
 use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Error as ModelError};
 
@@ -157,8 +157,9 @@ impl Place {
                 Box::new(ChunkBtree1::new(metadata, root.clone(), grid, k))
             }
             IndexKind::Implicit => Box::new(Implicit::new(metadata, root.clone(), line()?, bytes)?),
-            IndexKind::Btree2 { .. } => {
-                Box::new(ChunkBtree2::new(metadata, root.clone(), spec.dataspace.rank(), format))
+            IndexKind::Btree2 { node_size, split, merge } => {
+                let shape = Btree2Shape { node_size, split, merge };
+                Box::new(ChunkBtree2::new(metadata, root.clone(), spec.dataspace.rank(), format, shape))
             }
         };
         Ok(Place::Chunked(index, root, format))
