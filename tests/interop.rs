@@ -65,7 +65,7 @@ struct Row {
     time: f64,
 }
 
-const DATASETS: [&str; 5] = ["frames", "times", "rows", "counts", "labels"];
+const DATASETS: [&str; 6] = ["frames", "times", "rows", "counts", "labels", "grid"];
 
 /// How many rows, and how many of them in a second (0: as fast as it goes). `make live` asks for a minute of them.
 fn rows_and_rate() -> (u64, f64) {
@@ -89,16 +89,18 @@ fn create(path: &Path) -> File {
     let big_endian = Datatype::integer(4, ByteOrder::Big, Sign::Signed);
     file.root().new_dataset_of(big_endian).growing(&[3]).chunk(&[16, 3]).deflate(1).create("counts").unwrap();
     file.new_dataset::<FixedStr<12>>().growing(&[]).chunk(&[10]).create("labels").unwrap();
+    file.new_dataset::<u32>().shape(&[0, 6]).resizable().chunk(&[2, 3]).create("grid").unwrap();
     file
 }
 
-fn append(datasets: &[Dataset; 5], number: u64) {
-    let [frames, times, rows, counts, labels] = datasets;
+fn append(datasets: &[Dataset; 6], number: u64) {
+    let [frames, times, rows, counts, labels, grid] = datasets;
     frames.append(&[number as u16; 8 * 16]).unwrap();
     times.append(&[time(number)]).unwrap();
     rows.append(&[Row { number, time: time(number) }]).unwrap();
     counts.append(&[number as i32; 3]).unwrap();
     labels.append(&[label(number)]).unwrap();
+    grid.append(&[number as u32; 6]).unwrap();
 }
 
 /// Compares the rows `first..end` of dataset `which` with the rule.
@@ -117,6 +119,10 @@ fn check(dataset: &Dataset, which: usize, first: u64, end: u64) {
         3 => {
             let values: Vec<i32> = dataset.read_slice((first..end, ..)).unwrap();
             numbers.flat_map(|number| [number as i32; 3]).eq(values)
+        }
+        5 => {
+            let values: Vec<u32> = dataset.read_slice((first..end, ..)).unwrap();
+            numbers.flat_map(|number| [number as u32; 6]).eq(values)
         }
         _ => numbers.map(label).eq(dataset.read_slice::<FixedStr<12>>((first..end,)).unwrap()),
     };
@@ -169,7 +175,7 @@ fn our_reader_follows_h5py() {
     let file = File::options().swmr_read().open(&path).unwrap();
     let datasets = DATASETS.map(|name| file.dataset(name).unwrap());
     writer.say("go");
-    let (mut seen, mut rounds) = ([0; 5], 0u64);
+    let (mut seen, mut rounds) = ([0; 6], 0u64);
     while seen.iter().any(|seen| *seen < rows) {
         for (which, (dataset, seen)) in datasets.iter().zip(&mut seen).enumerate() {
             dataset.refresh().unwrap();

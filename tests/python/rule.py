@@ -9,6 +9,7 @@ DATASETS = (
     ("rows", (), ROW, 32, {}),
     ("counts", (3,), np.dtype(">i4"), 16, {"compression": 1}),
     ("labels", (), np.dtype("S12"), 10, {}),
+    ("grid", (6,), np.dtype("<u4"), 2, {"maxshape": (None, None), "chunks": (2, 3)}),
 )
 
 

@@ -17,7 +17,7 @@ def main():
     for name, shape, dtype, chunk, choices in rule.DATASETS:
         growing = {"maxshape": (None, *shape), "chunks": (chunk, *shape)}
         values = rule.rows(name, shape, dtype, 0, rows)
-        datasets.append((file.create_dataset(name, (0, *shape), dtype, **growing, **choices), values))
+        datasets.append((file.create_dataset(name, (0, *shape), dtype, **{**growing, **choices}), values))
     file.swmr_mode = True
     print("writing", flush=True)
     sys.stdin.readline()
