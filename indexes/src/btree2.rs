@@ -17,7 +17,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use h5live_cache::{Handle, Node as Dependent};
+use h5live_cache::{EdgeKind, Handle, Node as Dependent};
 use h5live_format::{Addr, Btree2Geometry, Btree2Header, Btree2Record, decode, encode};
 
 use self::edit::Edit;
@@ -59,11 +59,19 @@ impl<R: Btree2Record> Btree2<R> {
         Btree2 { metadata, addr, blank }
     }
 
+    /// A new tree without records, with nodes of `node_size` bytes that are as full as libhdf5 has them.
+    ///
+    /// # Errors
+    /// As [`Btree2::create_shaped`].
+    pub fn create(metadata: ObjectMetadata, blank: R, node_size: u32) -> Result<Self> {
+        Self::create_shaped(metadata, blank, Btree2Shape { node_size, ..Btree2Shape::SMALL })
+    }
+
     /// A new tree without records.
     ///
     /// # Errors
     /// If there is no room in the file, or nodes of this shape do not hold three records.
-    pub fn create(metadata: ObjectMetadata, blank: R, shape: Btree2Shape) -> Result<Self> {
+    pub fn create_shaped(metadata: ObjectMetadata, blank: R, shape: Btree2Shape) -> Result<Self> {
         let widths = metadata.widths();
         let record =
             encode(&blank, widths).map_err(|source| h5live_cache::Error::Encode { at: Addr::UNDEFINED, source })?;
@@ -107,13 +115,28 @@ impl<R: Btree2Record> Btree2<R> {
         Ok(self.len()? == 0)
     }
 
-    /// The header, for flush dependencies: it leads to every change that has been made so far. So what leads to the
-    /// tree waits for it, and it waits for what records lead to.
+    /// The header, for other flush dependencies than those of [`Btree2::wait_for`] and [`Btree2::hold`].
     ///
     /// # Errors
     /// If the header cannot be read.
     pub fn entry(&self) -> Result<impl Dependent + use<R>> {
         self.header()
+    }
+
+    /// Has every change that has been made so far written only after `child`: what a record leads to.
+    ///
+    /// # Errors
+    /// If the header cannot be read, or the dependency would close a circle.
+    pub fn wait_for(&self, child: &impl Dependent, kind: EdgeKind) -> Result<()> {
+        self.metadata.depend(&self.header()?, child, kind)
+    }
+
+    /// Has `parent`, which leads to the tree, written only after every change that has been made so far.
+    ///
+    /// # Errors
+    /// As [`Btree2::wait_for`].
+    pub fn hold(&self, parent: &impl Dependent, kind: EdgeKind) -> Result<()> {
+        self.metadata.depend(parent, &self.header()?, kind)
     }
 
     fn contradiction(&self, at: Addr, record: &'static str, other: &'static str, rule: &'static str) -> Error {

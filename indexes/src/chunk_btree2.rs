@@ -99,7 +99,7 @@ impl ChunkBtree2 {
         let tree = match self.tree(blank.clone()) {
             Some(tree) => tree,
             None => {
-                let tree = Btree2::create(self.metadata.clone(), blank, self.shape)?;
+                let tree = Btree2::create_shaped(self.metadata.clone(), blank, self.shape)?;
                 self.root.set_addr(tree.addr())?;
                 tree
             }
@@ -118,7 +118,7 @@ impl ChunkBtree2 {
     fn put<R: Stored>(&self, blank: R, record: &R, proxy: Option<&Proxy>) -> Result<()> {
         let tree = self.tree_for_writing(blank)?;
         if let Some(proxy) = proxy {
-            self.metadata.depend(&tree.entry()?, proxy, EdgeKind::BTree2Chunk)?;
+            tree.wait_for(proxy, EdgeKind::BTree2Chunk)?;
         }
         tree.put(record, to(record.coord())).map(|_| ())
     }

@@ -9,7 +9,7 @@ use h5live_format::{
 use h5live_model::ChunkCoord;
 use proptest::prelude::*;
 
-use super::{Btree2, Btree2Shape};
+use super::Btree2;
 use crate::tests::{NoSuperblock, OWNER};
 use crate::{Error, ObjectMetadata};
 
@@ -96,10 +96,6 @@ fn cache(storage: Arc<dyn Storage>) -> Arc<Cache> {
     Arc::new(Cache::writing(storage, Settings::default(), 4096, Arc::new(NoSuperblock)))
 }
 
-fn shape(node_size: u32) -> Btree2Shape {
-    Btree2Shape { node_size, ..Btree2Shape::SMALL }
-}
-
 fn metadata(cache: &Arc<Cache>) -> ObjectMetadata {
     ObjectMetadata::new(cache.clone(), OWNER)
 }
@@ -114,7 +110,7 @@ struct Pair<R> {
 impl<R: Kind> Pair<R> {
     fn new(storage: Arc<dyn Storage>, node_size: u32) -> Self {
         let cache = cache(storage);
-        let tree = Btree2::create(metadata(&cache), R::blank(), shape(node_size)).unwrap();
+        let tree = Btree2::create(metadata(&cache), R::blank(), node_size).unwrap();
         Pair { cache, tree, model: BTreeMap::new() }
     }
 
@@ -375,7 +371,7 @@ fn a_change_that_finds_no_room_leaves_the_tree_as_it_was() {
     let mut settings = Settings::default();
     settings.widths = widths;
     let cache = Arc::new(Cache::writing(storage, settings, 4096, Arc::new(NoSuperblock)));
-    let tree = Btree2::create(metadata(&cache), ChunkRecord::blank(2), shape(512)).unwrap();
+    let tree = Btree2::create(metadata(&cache), ChunkRecord::blank(2), 512).unwrap();
     let mut pair = Pair { cache, tree, model: BTreeMap::new() };
     let mut failed = 0;
     for key in (0..4000).map(|n| n * 1237 % 4000) {
@@ -423,7 +419,7 @@ fn a_reader_beside_the_writer_sees_whole_trees() {
 #[test]
 fn refuses_nodes_that_cannot_be_split() {
     let cache = cache(Arc::new(MemoryStorage::default()));
-    let small = Btree2::create(metadata(&cache), ChunkRecord::blank(2), shape(60));
+    let small = Btree2::create(metadata(&cache), ChunkRecord::blank(2), 60);
     assert!(matches!(small, Err(Error::Unsupported(_))));
     let mut pair = Pair::<ChunkRecord>::new(Arc::new(MemoryStorage::default()), 84);
     (0..3).for_each(|key| pair.put(key, key));
