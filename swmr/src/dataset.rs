@@ -4,6 +4,7 @@ mod create;
 mod external;
 mod place;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,8 @@ pub struct NativeDataset {
     state: RwLock<Arc<State>>,
     /// The start of the header when the state was read; held while it is read anew.
     watched: Mutex<Vec<u8>>,
+    /// Whether the dataset has been deleted.
+    gone: AtomicBool,
 }
 
 /// What one reading of the header says.
@@ -115,11 +118,57 @@ impl NativeDataset {
             State::new(session, &header)
         })?;
         let state = RwLock::new(Arc::new(state));
-        let dataset = NativeDataset { session: session.clone(), addr, state, watched: Mutex::new(watched) };
+        let dataset = NativeDataset {
+            session: session.clone(),
+            addr,
+            state,
+            watched: Mutex::new(watched),
+            gone: AtomicBool::new(false),
+        };
         let dataset = Arc::new(dataset);
         open.retain(|_, dataset| dataset.strong_count() > 0);
         open.insert(addr, Arc::downgrade(&dataset));
         Ok(dataset)
+    }
+
+    /// The committed datatype that is the type of the elements, if it is one.
+    pub(crate) fn committed(&self) -> Option<ObjectId> {
+        self.state().spec.committed
+    }
+
+    /// Calls `each` with the first byte and the length (bytes) of every run of raw data of the dataset in the file.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub(crate) fn for_each_run(&self, each: &mut dyn FnMut(Addr, u64)) -> Result<()> {
+        self.list(&self.state(), &mut |chunk| {
+            if let Some(offset) = chunk.offset {
+                each(Addr::new(offset), chunk.size);
+            }
+            true
+        })
+    }
+
+    /// Gives back the space of the chunk index: the dataset is deleted.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub(crate) fn delete_index(&self) -> Result<()> {
+        self.gone.store(true, Ordering::Release);
+        self.state().place.delete_index()
+    }
+
+    fn check_there(&self) -> Result<()> {
+        self.session.check_open()?;
+        match self.gone.load(Ordering::Acquire) {
+            true => Err(Error::Model(ModelError::NoObject(self.id()))),
+            false => Ok(()),
+        }
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        self.session.check_writable()?;
+        self.check_there()
     }
 
     fn state(&self) -> Arc<State> {
@@ -145,7 +194,7 @@ impl NativeDataset {
     /// Does `operation` on the chunks; for a reader that follows a writer, again from the header on where it meets
     /// something torn.
     fn with_place<T>(&self, mut operation: impl FnMut(&State) -> Result<T>) -> Result<T> {
-        self.session.check_open()?;
+        self.check_there()?;
         let mut again = false;
         self.session.patience.retry(|| {
             if std::mem::replace(&mut again, true) {
@@ -194,6 +243,34 @@ impl NativeDataset {
         }
     }
 
+    /// Drops the chunks that lie wholly outside of the extent `dims`.
+    fn drop_outside(&self, state: &State, dims: &[u64]) -> Result<()> {
+        let Some(grid) = state.spec.grid() else { return Ok(()) };
+        let mut outside = Vec::new();
+        self.list(state, &mut |chunk| {
+            let begins = chunk.coord.scaled().iter().zip(grid.dims()).map(|(at, size)| at.saturating_mul(*size));
+            if begins.zip(dims).any(|(begin, end)| begin >= *end) {
+                outside.push(chunk);
+            }
+            true
+        })?;
+        let cache = &self.session.cache;
+        for chunk in outside {
+            let Some(offset) = chunk.offset else { continue };
+            if state.place.remove(&chunk.coord)? {
+                cache.discard_raw(Addr::new(offset));
+                cache.space().free(Addr::new(offset), chunk.size);
+            } else {
+                let element = state.spec.fill_element();
+                let bytes =
+                    element.iter().copied().cycle().take(if element.is_empty() { 0 } else { chunk.size as usize });
+                let proxy = cache.write_raw(Owner::new(self.addr), Addr::new(offset), 0, bytes.collect());
+                state.place.depend(&proxy)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Has raw data that may lead to objects of a global heap wait for those that were written lately.
     fn wait_for_heap(&self, state: &State, proxy: &Proxy) -> Result<()> {
         match state.spec.datatype.is_indirect() {
@@ -211,7 +288,7 @@ impl NativeDataset {
     }
 
     fn write_chunk(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
-        self.session.check_writable()?;
+        self.check_writable()?;
         let state = self.state();
         self.check_chunk(&state, coord, Some(bytes.len()))?;
         let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
@@ -248,7 +325,7 @@ impl NativeDataset {
     }
 
     fn write_chunk_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()> {
-        self.session.check_writable()?;
+        self.check_writable()?;
         let state = self.state();
         self.check_chunk(&state, coord, None)?;
         if !state.spec.filters.is_empty() {
@@ -321,12 +398,12 @@ impl Chunks for NativeDataset {
     }
 
     fn spec(&self) -> ModelResult<Arc<DatasetSpec>> {
-        self.session.check_open()?;
+        self.check_there()?;
         Ok(self.state().spec.clone())
     }
 
     fn set_extent(&self, dims: &[u64]) -> ModelResult<()> {
-        self.session.check_writable()?;
+        self.check_writable()?;
         let _operation = self.session.cache.operation();
         let _lock = self.session.header_lock(self.addr);
         let mut state = self.state.write();
@@ -342,6 +419,10 @@ impl Chunks for NativeDataset {
         let mut header = self.session.header(self.addr)?;
         let old = header.require::<DataspaceMessage>("a dataset has a dataspace")?;
         header.put(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old })?;
+        let shrunk = dims.iter().zip(state.spec.dataspace.dims()).any(|(new, old)| new < old);
+        if shrunk {
+            self.drop_outside(&state, dims)?;
+        }
         *state = Arc::new(State { spec: Arc::new(spec), place: state.place.clone() });
         Ok(())
     }
@@ -360,7 +441,7 @@ impl Chunks for NativeDataset {
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> ModelResult<()> {
         let session = &self.session;
         if !session.follows() {
-            session.check_open()?;
+            self.check_there()?;
             return Ok(self.list(&self.state(), each)?);
         }
         // Who follows a writer may have to begin anew, and so gathers all of it first.
@@ -377,7 +458,7 @@ impl Chunks for NativeDataset {
     }
 
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> ModelResult<()> {
-        self.session.check_open()?;
+        self.check_there()?;
         let Some(offset) = chunk.offset else {
             if let Place::External(files) = &*self.state().place {
                 return Ok(files.read(at, into)?);
@@ -417,7 +498,7 @@ impl Chunks for NativeDataset {
     }
 
     fn refresh(&self) -> ModelResult<bool> {
-        self.session.check_open()?;
+        self.check_there()?;
         if !self.session.follows() {
             return Ok(false);
         }

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use h5live_cache::{EdgeKind, Scope, Storage};
-use h5live_format::messages::LinkInfo;
 use h5live_format::messages::{
-    AttributeMessage, DataspaceMessage, DatatypeMessage, LinkMessage, LinkValue, MessageType, Shareable,
+    AttributeMessage, Comment, DataspaceMessage, DatatypeMessage, LinkInfo, LinkMessage, LinkValue, MessageType,
+    Shareable,
 };
 use h5live_format::{Addr, GlobalHeapId, MessageFlags, RawMessage, VarLenElement, decode, encode};
 use h5live_model::{
@@ -15,7 +15,7 @@ use h5live_model::{
 };
 
 use crate::attributes::Attributes;
-use crate::creation::link_storage;
+use crate::creation::{committed, link_storage};
 use crate::dataset::NativeDataset;
 use crate::header::Header;
 use crate::links::Links;
@@ -180,20 +180,18 @@ impl Objects for NativeFile {
         self.0.check_writable()?;
         let _operation = self.0.cache.operation();
         let addr = self.0.object(group)?;
-        let found = {
-            let _lock = self.0.header_lock(addr);
-            let mut header = self.group(group)?;
+        let spot = {
+            let header = self.group(group)?;
             Links::of(&self.0, &header)?.check_compact()?;
             let found = Links::compact(&header)?.into_iter().find(|(_, link)| link.name == *name);
-            let Some((spot, link)) = found else { return Err(ModelError::NotFound(name.clone())) };
-            header.remove(spot)?;
-            link
+            found.ok_or_else(|| ModelError::NotFound(name.clone()))?
         };
-        if let LinkValue::Hard(target) = found.value {
-            let _lock = self.0.header_lock(target);
-            self.0.header(target)?.count_link(-1)?;
+        if let LinkValue::Hard(target) = spot.1.value {
+            self.0.release(target)?;
         }
-        Ok(())
+        let _lock = self.0.header_lock(addr);
+        let mut header = self.group(group)?;
+        Ok(header.remove(spot.0)?)
     }
 
     fn attribute(&self, id: ObjectId, name: &Name) -> ModelResult<Option<Attribute>> {
@@ -237,6 +235,20 @@ impl Objects for NativeFile {
         Ok(self.0.patience.retry(|| self.0.header(addr)?.info())?)
     }
 
+    fn set_comment(&self, id: ObjectId, comment: Option<&Name>) -> ModelResult<()> {
+        self.0.check_writable()?;
+        let _operation = self.0.cache.operation();
+        let addr = self.0.object(id)?;
+        let _lock = self.0.header_lock(addr);
+        let mut header = self.0.header(addr)?;
+        let old = header.find(|message| message.kind == MessageType::COMMENT);
+        Ok(match (comment, old) {
+            (Some(text), _) => header.put(&Comment { text: text.clone() })?,
+            (None, Some((spot, _))) => header.remove(spot)?,
+            (None, None) => {}
+        })
+    }
+
     fn set_attribute(&self, id: ObjectId, attribute: &Attribute) -> ModelResult<()> {
         self.0.check_writable()?;
         let bytes = attribute.dataspace.elements().and_then(|n| n.checked_mul(attribute.datatype.size().into()));
@@ -246,7 +258,7 @@ impl Objects for NativeFile {
         }
         let _operation = self.0.cache.operation();
         let addr = self.0.object(id)?;
-        let _lock = self.0.header_lock(addr);
+        let lock = self.0.header_lock(addr);
         let mut header = self.0.header(addr)?;
         let message = AttributeMessage::new(
             self.0.profile,
@@ -259,28 +271,33 @@ impl Objects for NativeFile {
         Attributes::of(&self.0, &header)?.check_compact()?;
         let held = Attributes::compact(&self.0, &header)?;
         let old = held.into_iter().find(|(_, held)| held.message.name == attribute.name);
+        let old_type = old.as_ref().and_then(|(_, held)| committed(held.message.datatype.shared()));
         match old {
             Some((spot, held)) => header.replace(spot, RawMessage { creation_index: held.creation_order, ..new }),
             None => header.add(new),
         }?;
-        Ok(match attribute.datatype.is_indirect() {
-            true => header.wait_for_heap(&self.0)?,
-            false => {}
-        })
+        if attribute.datatype.is_indirect() {
+            header.wait_for_heap(&self.0)?;
+        }
+        drop(lock);
+        self.0.count_user(&header, attribute.committed)?;
+        Ok(self.0.release_type(old_type)?)
     }
 
     fn remove_attribute(&self, id: ObjectId, name: &Name) -> ModelResult<()> {
         self.0.check_writable()?;
         let _operation = self.0.cache.operation();
         let addr = self.0.object(id)?;
-        let _lock = self.0.header_lock(addr);
+        let lock = self.0.header_lock(addr);
         let mut header = self.0.header(addr)?;
         Attributes::of(&self.0, &header)?.check_compact()?;
         let held = Attributes::compact(&self.0, &header)?;
-        let Some((spot, _)) = held.into_iter().find(|(_, held)| held.message.name == *name) else {
+        let Some((spot, old)) = held.into_iter().find(|(_, held)| held.message.name == *name) else {
             return Err(ModelError::NotFound(name.clone()));
         };
-        Ok(header.remove(spot)?)
+        header.remove(spot)?;
+        drop(lock);
+        Ok(self.0.release_type(committed(old.message.datatype.shared()))?)
     }
 
     fn dataset(&self, id: ObjectId) -> ModelResult<Arc<dyn Chunks>> {

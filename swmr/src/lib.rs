@@ -9,6 +9,7 @@ mod attributes;
 mod begin;
 mod creation;
 mod dataset;
+mod deletion;
 mod error;
 mod extension;
 mod file;

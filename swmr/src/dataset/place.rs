@@ -227,6 +227,26 @@ impl Place {
         }
     }
 
+    /// Forgets where a chunk is stored; `false` if the storage has no way to be without it.
+    pub fn remove(&self, coord: &ChunkCoord) -> Result<bool> {
+        match self {
+            Place::Single(..) => {
+                self.set(coord, ChunkElement::default(), None)?;
+                Ok(true)
+            }
+            Place::Chunked(index, ..) => Ok(index.remove(coord)?.is_some()),
+            _ => Ok(false),
+        }
+    }
+
+    /// Gives back the space of the index.
+    pub fn delete_index(&self) -> Result<()> {
+        match self {
+            Place::Chunked(index, ..) => Ok(index.delete()?),
+            _ => Ok(()),
+        }
+    }
+
     /// Has the extent wait for raw data that is written where chunks are already.
     pub fn depend(&self, proxy: &Proxy) -> Result<()> {
         match self {

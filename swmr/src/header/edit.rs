@@ -200,6 +200,20 @@ impl Header {
         self.put(&ReferenceCount { links: count })
     }
 
+    /// Gives back the space of the header, to which nothing must lead any more.
+    pub fn delete(self) {
+        let version = self.prefix.version;
+        let cache = self.metadata.cache();
+        for chunk in &self.chunks {
+            let (at, len) = match chunk {
+                Chunk::First(chunk) => (chunk.addr(), self.prefix.chunk_len() + if version > 1 { 4 } else { 0 }),
+                Chunk::Next(chunk) => (chunk.addr(), chunk.read().len),
+            };
+            cache.remove(at);
+            cache.space().free(at, len);
+        }
+    }
+
     /// Version 1 headers state the number of their messages.
     fn count_messages(&mut self) {
         if self.prefix.version > 1 {
