@@ -1,5 +1,64 @@
-//! The file checker: walks everything in an HDF5 file, and tells what contradicts what.
+//! The file checker: walks over everything in an HDF5 file, and tells what contradicts what.
+//!
+//! It decodes with `format`, and shares nothing else with the code that reads and writes files. Each structure takes its
+//! bytes in a map of the file before it is followed, so that a structure is visited once, whatever the file says.
 
+mod attributes;
+mod btree1;
+mod btree2;
+mod cause;
+mod chunks;
+mod dataset;
+mod extensible_array;
+mod fixed_array;
+mod fractal_heap;
+mod free_space;
+mod global_heap;
+mod groups;
+mod header;
+mod heap_space;
+mod local_heap;
+mod objects;
 mod report;
+mod shared;
+mod source;
+mod space;
+mod superblock;
+mod symbol_table;
+mod values;
+mod walk;
 
+use h5live_cache::Storage;
+use h5live_model::Unfilter;
+
+pub use cause::{Cause, Piece};
 pub use report::{Finding, Report};
+
+/// How a file is checked.
+#[derive(Debug, Clone, Copy)]
+pub struct Options<'a> {
+    /// Whether bytes that nothing uses are reported. They are no fault.
+    pub leaks: bool,
+    /// Whether a writer may have the file open: status flags are no fault then.
+    pub live: bool,
+    /// Most bytes of raw data that are read for the heap objects to which values lead.
+    pub values: u64,
+    /// Undoes the filters of heaps and chunks that lead elsewhere; without it, these are not looked into.
+    pub filters: Option<&'a dyn Unfilter>,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Options { leaks: false, live: false, values: 1 << 30, filters: None }
+    }
+}
+
+/// Checks a file that no writer has open.
+pub fn check(storage: &dyn Storage) -> Report {
+    check_with(storage, Options::default())
+}
+
+/// Checks a file.
+pub fn check_with(storage: &dyn Storage, options: Options<'_>) -> Report {
+    walk::Walk::over(storage, options)
+}

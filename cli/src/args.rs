@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::error::Outcome;
-use crate::{demo, diff, dump, ls, manifest, record, stress, watch};
+use crate::{check, demo, diff, dump, ls, manifest, record, stress, watch};
 
 /// HDF5 files that stay readable while they are being written.
 #[derive(Debug, Parser)]
@@ -18,6 +18,7 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Check(check::Check),
     Diff(diff::Diff),
     Dump(dump::Dump),
     Ls(ls::Ls),
@@ -31,6 +32,7 @@ enum Command {
 /// Runs what the command line says. Exit code 0: all is well; 1: violations or differences; 2: an error.
 pub fn run() -> ExitCode {
     let result = match Args::parse().command {
+        Command::Check(command) => command.run(),
         Command::Diff(command) => command.run(),
         Command::Dump(command) => command.run(),
         Command::Ls(command) => command.run(),

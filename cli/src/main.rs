@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use h5live::model;
 
 mod args;
+mod check;
 mod demo;
 mod diff;
 mod dump;

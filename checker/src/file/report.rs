@@ -1,6 +1,10 @@
 //! What the check of a file found.
 
-/// Something that is wrong with a file.
+use std::fmt;
+
+use super::{Cause, Piece};
+
+/// Something that is wrong with a file, or worth a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The object that it belongs to; empty for the file as a whole.
@@ -10,12 +14,57 @@ pub struct Finding {
     /// Where the structure is, in bytes from the start of the file.
     pub offset: u64,
     /// What is wrong with it.
-    pub cause: String,
+    pub cause: Cause,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = if self.path.is_empty() { "-" } else { &self.path };
+        write!(f, "{path}: {} at {:#x}: {}", self.structure, self.offset, self.cause)
+    }
 }
 
 /// What the check of a file found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What is wrong.
+    /// What is wrong. At most [`Report::MOST`]; the check ends when there are so many.
     pub findings: Vec<Finding>,
+    /// What is allowed but worth to know. At most [`Report::MOST`].
+    pub notes: Vec<Finding>,
+    /// Bytes that nothing uses, if they were asked for.
+    pub leaks: Vec<Piece>,
+    /// Whether there is a superblock: whether this is an HDF5 file at all, and can be read.
+    pub is_hdf5: bool,
+    /// Objects that were visited.
+    pub objects: u64,
+    /// Bytes of metadata that something uses.
+    pub metadata_bytes: u64,
+    /// Bytes of raw data that something uses.
+    pub raw_bytes: u64,
+    /// Bytes of free space that the file's managers know.
+    pub free_bytes: u64,
+}
+
+impl Report {
+    /// Most findings, notes and leaks that are kept.
+    pub const MOST: usize = 10_000;
+
+    /// Whether nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty() && self.is_hdf5
+    }
+
+    /// Whether there are as many findings as are kept, so that the check ended early.
+    pub fn is_full(&self) -> bool {
+        self.findings.len() >= Self::MOST
+    }
+
+    /// Ends a test that expected a clean file.
+    ///
+    /// # Panics
+    /// If there are findings, with all of them.
+    pub fn expect_clean(&self) {
+        let lines: Vec<_> = self.findings.iter().map(Finding::to_string).collect();
+        assert!(self.is_clean(), "{} findings:\n{}", lines.len(), lines.join("\n"));
+    }
 }

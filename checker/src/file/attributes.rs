@@ -1,0 +1,167 @@
+//! Attributes, in the header of their object or in a fractal heap.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use h5live_format::messages::{
+    AttributeInfo, AttributeMessage, DataspaceMessage, DatatypeMessage, MessageType, Shareable, SharedPlace,
+};
+use h5live_format::{Addr, AttributeNameRecord, AttributeOrderRecord, ObjectHeader, Record, lookup3};
+use h5live_model::{Dataspace, Datatype};
+
+use super::Cause;
+use super::header::Header;
+use super::walk::Walk;
+
+const NAME: &str = AttributeMessage::NAME;
+
+/// The flag of dense attributes that are in the heap of shared messages.
+const SHARED: u8 = 0x02;
+
+impl Walk<'_> {
+    /// The attributes of an object.
+    pub fn attributes(&mut self, header: &Header) {
+        let info = self.message::<AttributeInfo>(header);
+        let limit = info.as_ref().and_then(|info| info.max_creation_order);
+        let mut names = HashSet::new();
+        for message in header.of(MessageType::ATTRIBUTE) {
+            let Some(body) = self.body(message, header.addr) else { continue };
+            let Some(attribute) = self.decode(AttributeMessage::default(), header.addr, &body) else { continue };
+            if !names.insert(attribute.name.clone()) {
+                self.found(NAME, header.addr, Cause::NameRepeated(attribute.name.to_string()));
+            }
+            if header.prefix.attributes_tracked {
+                self.creation_order(header.addr, message.creation_index.into(), limit);
+            }
+            self.attribute(header.addr, &attribute, !message.flags.is_shared());
+        }
+        if let Some(info) = info.filter(AttributeInfo::is_dense) {
+            if !names.is_empty() {
+                self.found(ObjectHeader::NAME, header.addr, Cause::Rule("attributes are compact or dense, not both"));
+            }
+            self.dense_attributes(header.addr, &info);
+        }
+    }
+
+    fn creation_order(&mut self, at: Addr, order: u64, limit: Option<u16>) {
+        if let Some(limit) = limit.filter(|limit| order >= u64::from(*limit)) {
+            let cause =
+                Cause::Above { what: "creation order", found: order, limit: u64::from(limit).saturating_sub(1) };
+            self.found(NAME, at, cause);
+        }
+    }
+
+    /// An attribute: whether its type and shape can be found, and fit the value. `counts`: whether it is the place
+    /// from which its use of a committed datatype is counted.
+    fn attribute(&mut self, at: Addr, attribute: &AttributeMessage, counts: bool) {
+        let datatype = match &attribute.datatype {
+            Shareable::Here(message) => Some(Rc::new(message.datatype.clone())),
+            Shareable::Shared(shared) => {
+                if counts {
+                    self.use_of(MessageType::DATATYPE, &shared.place);
+                }
+                self.shared_datatype(&shared.place, at)
+            }
+        };
+        let dataspace = match &attribute.dataspace {
+            Shareable::Here(message) => Some(message.dataspace.clone()),
+            Shareable::Shared(shared) => {
+                if counts {
+                    self.use_of(MessageType::DATASPACE, &shared.place);
+                }
+                self.shared_dataspace(&shared.place, at)
+            }
+        };
+        let (Some(datatype), Some(dataspace)) = (datatype, dataspace) else { return };
+        let size = dataspace.elements().and_then(|n| n.checked_mul(datatype.size().into()));
+        match size.and_then(|size| attribute.data.get(..usize::try_from(size).ok()?)) {
+            Some(data) => self.values(&datatype, data, at),
+            None => {
+                let (found, stated) = (attribute.data.len() as u64, size.unwrap_or(u64::MAX));
+                self.found(NAME, at, Cause::Count { what: "bytes of the value", stated, found });
+            }
+        }
+    }
+
+    /// A datatype that is stored elsewhere.
+    pub fn shared_datatype(&mut self, place: &SharedPlace, at: Addr) -> Option<Rc<Datatype>> {
+        let body = match place {
+            SharedPlace::Committed(addr) => return self.committed_datatype(*addr, at),
+            SharedPlace::Heap(id) => self.shared_message(MessageType::DATATYPE, id, at)?,
+        };
+        self.decode(DatatypeMessage::default(), at, &body).map(|message| Rc::new(message.datatype))
+    }
+
+    fn shared_dataspace(&mut self, place: &SharedPlace, at: Addr) -> Option<Dataspace> {
+        let SharedPlace::Heap(id) = place else {
+            self.found(NAME, at, Cause::Rule("dataspaces are never committed"));
+            return None;
+        };
+        let body = self.shared_message(MessageType::DATASPACE, id, at)?;
+        self.decode(DataspaceMessage::default(), at, &body).map(|message| message.dataspace)
+    }
+
+    fn dense_attributes(&mut self, at: Addr, info: &AttributeInfo) {
+        let Some(mut heap) = self.fractal_heap(info.heap) else {
+            self.incomplete = true;
+            return;
+        };
+        let indexed = info.order.filter(|order| order.is_defined());
+        let mut orders: HashMap<[u8; 8], u32> = HashMap::new();
+        let mut last: Option<(u32, Vec<u8>)> = None;
+        let names = self.btree2(info.names, AttributeNameRecord::default(), &mut |walk, index, record| {
+            let shared = record.flags & SHARED != 0;
+            let body = if shared {
+                walk.use_of(MessageType::ATTRIBUTE, &SharedPlace::Heap(record.heap_id));
+                walk.shared_message(MessageType::ATTRIBUTE, &record.heap_id, at)
+            } else {
+                walk.count_object(&mut heap, &record.heap_id)
+            };
+            let decoded = body.and_then(|body| walk.decode(AttributeMessage::default(), info.heap, &body));
+            let Some(attribute) = decoded else { return };
+            let found = lookup3(attribute.name.as_bytes(), 0);
+            if found != record.hash {
+                let cause = Cause::Hash { what: "name", stated: record.hash, found };
+                walk.found(AttributeNameRecord::NAME, info.names, cause);
+            }
+            let key = (record.hash, attribute.name.as_bytes().to_vec());
+            walk.follows(AttributeNameRecord::NAME, info.names, index, last.as_ref(), &key);
+            last = Some(key);
+            walk.creation_order(at, record.order.into(), info.max_creation_order);
+            if indexed.is_some() {
+                orders.insert(record.heap_id, record.order);
+            }
+            walk.attribute(at, &attribute, !shared);
+        });
+        if let Some(order) = indexed {
+            self.attribute_order(order, orders, names.is_some());
+        }
+        if names.is_some() {
+            self.heap_counts(&heap);
+        }
+    }
+
+    fn attribute_order(&mut self, at: Addr, mut orders: HashMap<[u8; 8], u32>, whole: bool) {
+        const NAME: &str = AttributeOrderRecord::NAME;
+        let mut last = None;
+        let tree = self.btree2(at, AttributeOrderRecord::default(), &mut |walk, index, record| {
+            if last.is_some_and(|last| last >= record.order) {
+                walk.found(NAME, at, Cause::Order { what: "record", index });
+            }
+            last = Some(record.order);
+            match orders.remove(&record.heap_id) {
+                Some(order) if order == record.order => {}
+                Some(order) => {
+                    let cause =
+                        Cause::Count { what: "creation order", stated: record.order.into(), found: order.into() };
+                    walk.found(NAME, at, cause);
+                }
+                None if whole => walk.found(NAME, at, Cause::Missing("record of the name index for it")),
+                None => {}
+            }
+        });
+        if tree.is_some() && whole && !orders.is_empty() {
+            self.found(NAME, at, Cause::Missing("record for each of the name index"));
+        }
+    }
+}

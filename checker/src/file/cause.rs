@@ -1,0 +1,147 @@
+//! What can be wrong with a file.
+
+use std::fmt;
+
+use h5live_format::{DecodeError, Fault};
+
+/// A range of bytes that something uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// The object that it belongs to; empty for the file as a whole.
+    pub path: String,
+    /// The structure, or what raw data it is.
+    pub structure: &'static str,
+    /// The first byte, from the start of the file.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+impl fmt::Display for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes of {} at {:#x}", self.len, self.structure, self.offset)?;
+        if self.path.is_empty() { Ok(()) } else { write!(f, " ({})", self.path) }
+    }
+}
+
+/// What is wrong with a structure.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The storage refuses to be read.
+    #[error("cannot be read: {0}")]
+    Io(std::io::ErrorKind),
+    /// The bytes are not the structure.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// It reaches over the end of the space in use.
+    #[error("{len} bytes reach over the end of the space in use, {end:#x}")]
+    BeyondEnd {
+        /// Bytes of it.
+        len: u64,
+        /// The end that the superblock announces, or that of the file (bytes from the start of the file).
+        end: u64,
+    },
+    /// It uses bytes that something else uses.
+    #[error("{len} bytes, which overlap {with}")]
+    Overlap {
+        /// Bytes of it.
+        len: u64,
+        /// The other.
+        with: Piece,
+    },
+    /// Two statements about the same number differ.
+    #[error("{what}: {stated} by statement, {found} in truth")]
+    Count {
+        /// What is counted, or which field it is.
+        what: &'static str,
+        /// What the file states.
+        stated: u64,
+        /// What there is.
+        found: u64,
+    },
+    /// A number is larger than it can be.
+    #[error("{what}: {found} is above {limit}")]
+    Above {
+        /// Which number.
+        what: &'static str,
+        /// The number.
+        found: u64,
+        /// The largest possible.
+        limit: u64,
+    },
+    /// Things that are sorted are not.
+    #[error("{what} {index} is out of order")]
+    Order {
+        /// What is sorted.
+        what: &'static str,
+        /// The position of the first that is not behind the one before it.
+        index: u64,
+    },
+    /// An address leads nowhere.
+    #[error("the address of the {0} is undefined")]
+    Undefined(&'static str),
+    /// Something is not there that has to be.
+    #[error("there is no {0}")]
+    Missing(&'static str),
+    /// Something is there more often than it may.
+    #[error("there is more than one {0}")]
+    Repeated(&'static str),
+    /// Two links or attributes have one name.
+    #[error("the name {0:?} is there twice")]
+    NameRepeated(String),
+    /// The hash of a name or message is not that of its record.
+    #[error("{what}: the hash is {stated:#010x} by statement, {found:#010x} in truth")]
+    Hash {
+        /// What was hashed.
+        what: &'static str,
+        /// The stored one.
+        stated: u32,
+        /// The right one.
+        found: u32,
+    },
+    /// A heap has no object where one is referred to.
+    #[error("object {object:#x} of the {heap} at {at:#x} is not there")]
+    NoObject {
+        /// What kind of heap.
+        heap: &'static str,
+        /// The heap, in bytes from the start of the file.
+        at: u64,
+        /// The index or offset of the object.
+        object: u64,
+    },
+    /// A writer has the file open, or died.
+    #[error("status flags {0:#04x}: a writer has the file open, or did not close it")]
+    Status(u8),
+    /// There is a rule that is broken, and no number that says more.
+    #[error("{0}")]
+    Rule(&'static str),
+}
+
+impl Cause {
+    /// One word for the kind of cause, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Cause::Io(_) => "io",
+            Cause::Decode(error) => match error.fault {
+                Fault::Checksum { .. } => "checksum",
+                Fault::Signature { .. } => "signature",
+                Fault::Version { .. } => "version",
+                Fault::Truncated { .. } | Fault::Trailing(_) => "length",
+                _ => "value",
+            },
+            Cause::BeyondEnd { .. } => "beyond-end",
+            Cause::Overlap { .. } => "overlap",
+            Cause::Count { .. } => "count",
+            Cause::Above { .. } => "limit",
+            Cause::Order { .. } => "order",
+            Cause::Undefined(_) => "undefined",
+            Cause::Missing(_) => "missing",
+            Cause::Repeated(_) | Cause::NameRepeated(_) => "repeated",
+            Cause::Hash { .. } => "hash",
+            Cause::NoObject { .. } => "no-object",
+            Cause::Status(_) => "status",
+            Cause::Rule(_) => "rule",
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Chunks: whether each lies where its index says, within the shape of its dataset.
+
+use std::rc::Rc;
+
+use h5live_format::messages::{ChunkIndex, ChunkedStorage, LayoutMessage};
+use h5live_format::{
+    Addr, Btree1Node, Btree2Header, ChunkElement, ChunkKey, ChunkRank, ChunkRecord, ElementFormat, FilteredChunkRecord,
+    Record,
+};
+use h5live_model::{Datatype, Pipeline, UNLIMITED};
+
+use super::Cause;
+use super::btree1::Tree;
+use super::walk::Walk;
+
+/// What is known of a chunked dataset.
+pub(super) struct Chunked {
+    pub header: Addr,
+    /// The version of the layout message.
+    pub version: u8,
+    pub storage: ChunkedStorage,
+    /// Bytes of a chunk before the filters.
+    pub bytes: u64,
+    /// The extent (`[rank]`, elements).
+    pub dims: Vec<u64>,
+    /// The largest extent (`[rank]`, elements).
+    pub max: Vec<u64>,
+    pub filters: Pipeline,
+    /// The type of an element, if elements lead elsewhere.
+    pub datatype: Option<Rc<Datatype>>,
+}
+
+impl Chunked {
+    /// Chunks along a dimension of the largest extent; `None` without a limit.
+    pub fn limit(&self, dim: usize) -> Option<u64> {
+        let (max, chunk) = (*self.max.get(dim)?, *self.storage.dims.get(dim)?);
+        (max != UNLIMITED).then(|| max.div_ceil(chunk.max(1)))
+    }
+
+    /// All chunks of the largest extent, if it has a limit and they fit 64 bits.
+    pub fn most(&self) -> Option<u64> {
+        (0..self.max.len()).try_fold(1u64, |n, dim| n.checked_mul(self.limit(dim)?))
+    }
+
+    /// The position of the chunk at an index of an array: row-major, the unlimited dimension slowest.
+    pub fn coord(&self, index: u64) -> Vec<u64> {
+        let mut rest = index;
+        let mut coord = vec![0; self.max.len()];
+        for (dim, at) in coord.iter_mut().enumerate().rev() {
+            if let Some(limit) = self.limit(dim) {
+                *at = rest.checked_rem(limit).unwrap_or(0);
+                rest = rest.checked_div(limit).unwrap_or(0);
+            }
+        }
+        if let Some(dim) = (0..self.max.len()).find(|dim| self.limit(*dim).is_none()) {
+            if let Some(at) = coord.get_mut(dim) {
+                *at = rest;
+            }
+        } else if let (Some(first), true) = (coord.first_mut(), rest > 0) {
+            *first = first.saturating_add(rest);
+        }
+        coord
+    }
+
+    /// What elements of an array index look like.
+    pub fn format(&self, length: h5live_format::Width) -> ElementFormat {
+        if self.filters.is_empty() {
+            ElementFormat::Unfiltered
+        } else {
+            ElementFormat::filtered(self.bytes, self.version, length)
+        }
+    }
+
+    /// Whether a chunk reaches over the extent.
+    fn is_edge(&self, coord: &[u64]) -> bool {
+        let over = |((at, chunk), dim): ((&u64, &u64), &u64)| {
+            at.checked_add(1).and_then(|next| next.checked_mul(*chunk)).is_none_or(|end| end > *dim)
+        };
+        coord.iter().zip(&self.storage.dims).zip(&self.dims).any(over)
+    }
+
+    /// Bytes of a chunk as an element of an array states it.
+    fn stored(&self, element: ChunkElement) -> u64 {
+        if self.filters.is_empty() { self.bytes } else { element.size }
+    }
+}
+
+impl Walk<'_> {
+    /// The chunk index of a dataset, and its chunks.
+    pub fn chunk_index(&mut self, chunked: &Chunked) {
+        let at = chunked.storage.addr;
+        if !at.is_defined() {
+            return;
+        }
+        match chunked.storage.index {
+            ChunkIndex::Btree1 => self.chunk_btree1(chunked),
+            ChunkIndex::Single { filtered } => {
+                let size = filtered.map_or(chunked.bytes, |chunk| chunk.size);
+                let filter_mask = filtered.map_or(u32::MAX, |chunk| chunk.filter_mask);
+                let coord = vec![0; chunked.dims.len()];
+                let unfiltered = filtered.is_none();
+                self.chunk_at(chunked, LayoutMessage::NAME, chunked.header, &coord, at, size, filter_mask, unfiltered);
+            }
+            ChunkIndex::Implicit => match chunked.most().and_then(|n| n.checked_mul(chunked.bytes)) {
+                Some(bytes) => self.claim_raw("chunks", at, bytes),
+                None => {
+                    let rule = "chunks without an index have a limit in each dimension";
+                    self.found(LayoutMessage::NAME, chunked.header, Cause::Rule(rule));
+                }
+            },
+            ChunkIndex::FixedArray { page_bits } => self.fixed_array(chunked, page_bits),
+            ChunkIndex::ExtensibleArray(parameters) => self.extensible_array(chunked, parameters),
+            ChunkIndex::Btree2 { node_size, split, merge } => {
+                if let Some(header) = self.chunk_btree2(chunked) {
+                    const NAME: &str = Btree2Header::NAME;
+                    self.agree(NAME, at, "node size of the layout", node_size.into(), header.node_size.into());
+                    self.agree(NAME, at, "split percent of the layout", split.into(), header.split.into());
+                    self.agree(NAME, at, "merge percent of the layout", merge.into(), header.merge.into());
+                }
+            }
+        }
+    }
+
+    /// A chunk to which an element of an array leads.
+    pub fn chunk_element(
+        &mut self,
+        chunked: &Chunked,
+        name: &'static str,
+        at: Addr,
+        index: u64,
+        element: ChunkElement,
+    ) {
+        let (size, coord) = (chunked.stored(element), chunked.coord(index));
+        self.chunk_at(chunked, name, at, &coord, element.addr, size, element.filter_mask, false);
+    }
+
+    /// A chunk; `name` and `at` are the structure that leads to it.
+    #[allow(clippy::too_many_arguments)]
+    fn chunk_at(
+        &mut self,
+        chunked: &Chunked,
+        name: &'static str,
+        at: Addr,
+        coord: &[u64],
+        addr: Addr,
+        size: u64,
+        filter_mask: u32,
+        unfiltered: bool,
+    ) {
+        for (dim, place) in coord.iter().enumerate() {
+            if let Some(limit) = chunked.limit(dim).filter(|limit| place >= limit && *limit > 0) {
+                let cause = Cause::Above { what: "position of a chunk", found: *place, limit: limit - 1 };
+                self.found(name, at, cause);
+                return;
+            }
+        }
+        let starts =
+            |((place, chunk), dim): ((&u64, &u64), &u64)| place.checked_mul(*chunk).is_some_and(|start| start < *dim);
+        let is_inside = coord.iter().zip(&chunked.storage.dims).zip(&chunked.dims).all(starts);
+        if !is_inside {
+            self.note("chunk", addr, Cause::Rule("lies outside the extent"));
+        }
+        let every = 1u32.checked_shl(u32::try_from(chunked.filters.len()).unwrap_or(32)).map_or(u32::MAX, |n| n - 1);
+        let plain = unfiltered
+            || chunked.filters.is_empty()
+            || filter_mask & every == every
+            || (chunked.storage.unfiltered_edges && is_inside && chunked.is_edge(coord));
+        if size == 0 {
+            self.found(name, at, Cause::Rule("a stored chunk has bytes"));
+            return;
+        }
+        if plain {
+            self.agree(name, at, "bytes of a chunk without filters", size, chunked.bytes);
+        }
+        self.claim_raw("chunk", addr, size);
+        if chunked.datatype.is_some() && is_inside {
+            let mask = if plain { u32::MAX } else { filter_mask };
+            self.chunk_values(chunked, coord, addr, size, mask);
+        }
+    }
+
+    fn chunk_btree1(&mut self, chunked: &Chunked) {
+        const NAME: &str = Btree1Node::<ChunkKey>::NAME;
+        let root = chunked.storage.addr;
+        let Ok(rank) = u8::try_from(chunked.dims.len()) else { return };
+        let sorted =
+            |from: &ChunkKey, to: &ChunkKey| (&from.start, from.element_offset) < (&to.start, to.element_offset);
+        let tree = Tree::<ChunkKey>::new(self.k.chunk, ChunkRank(rank), &sorted);
+        let whole = self.btree1(root, tree, &mut |walk, key, addr, _| {
+            let dims = &chunked.storage.dims;
+            let odd = key.start.iter().zip(dims).any(|(start, chunk)| start % chunk.max(&1) != 0);
+            if odd || key.element_offset != 0 {
+                walk.found(NAME, root, Cause::Rule("a chunk begins at a multiple of the chunk dimensions"));
+                return;
+            }
+            let coord: Vec<u64> = key.start.iter().zip(dims).map(|(start, chunk)| start / chunk.max(&1)).collect();
+            walk.chunk_at(chunked, NAME, root, &coord, addr, key.size.into(), key.filter_mask, false);
+        });
+        self.incomplete |= !whole && chunked.datatype.is_some();
+    }
+
+    fn chunk_btree2(&mut self, chunked: &Chunked) -> Option<Btree2Header> {
+        let (root, rank) = (chunked.storage.addr, chunked.dims.len());
+        let mut last: Option<Vec<u64>> = None;
+        let mut follows = |walk: &mut Walk<'_>, name: &'static str, index: u64, coord: &[u64]| {
+            if last.as_deref().is_some_and(|last| last >= coord) {
+                walk.found(name, root, Cause::Order { what: "record", index });
+            }
+            last = Some(coord.to_vec());
+        };
+        match chunked.format(self.widths.length) {
+            ElementFormat::Unfiltered => self.btree2(root, ChunkRecord::blank(rank), &mut |walk, index, record| {
+                const NAME: &str = ChunkRecord::NAME;
+                follows(walk, NAME, index, record.coord.scaled());
+                walk.chunk_at(chunked, NAME, root, record.coord.scaled(), record.addr, chunked.bytes, 0, true);
+            }),
+            ElementFormat::Filtered(width) => {
+                self.btree2(root, FilteredChunkRecord::blank(rank, width), &mut |walk, index, record| {
+                    const NAME: &str = FilteredChunkRecord::NAME;
+                    let coord = record.coord.scaled();
+                    follows(walk, NAME, index, coord);
+                    walk.chunk_at(chunked, NAME, root, coord, record.addr, record.size, record.filter_mask, false);
+                })
+            }
+        }
+    }
+}

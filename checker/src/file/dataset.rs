@@ -1,0 +1,178 @@
+//! Datasets: type, shape, layout, and whether they fit each other.
+
+use std::rc::Rc;
+
+use h5live_format::messages::{
+    DataspaceMessage, DatatypeMessage, ExternalFiles, FillValueMessage, FilterPipelineMessage, LayoutMessage,
+    MessageType, OldFillValueMessage, SharedMessage, Storage,
+};
+use h5live_format::{Addr, GlobalHeapId, Record, VirtualLayout};
+use h5live_model::{Dataspace, Datatype, FillValue};
+
+use super::Cause;
+use super::chunks::Chunked;
+use super::header::Header;
+use super::walk::Walk;
+
+const LAYOUT: &str = LayoutMessage::NAME;
+
+/// Raw data is read in pieces of this size (bytes).
+const PIECE: u64 = 1 << 20;
+
+impl Walk<'_> {
+    /// A dataset with its raw data.
+    pub fn dataset(&mut self, header: &Header) {
+        let at = header.addr;
+        let parts = (
+            self.message::<DataspaceMessage>(header),
+            self.object_datatype(header),
+            self.message::<LayoutMessage>(header),
+        );
+        let kinds = [MessageType::DATASPACE, MessageType::DATATYPE, MessageType::LAYOUT];
+        for kind in kinds.into_iter().filter(|kind| !header.has(*kind)) {
+            self.found(header.name(), at, Cause::Missing(kind.name().unwrap_or("message")));
+        }
+        let pipeline = self.message::<FilterPipelineMessage>(header);
+        let unknown = header.has(MessageType::FILTER_PIPELINE) && pipeline.is_none();
+        let external = self.external_files(header);
+        let (Some(space), Some(datatype), Some(layout)) = parts else {
+            self.incomplete = true;
+            return;
+        };
+        self.fill_values(header, &datatype);
+        let size = space.dataspace.elements().and_then(|n| n.checked_mul(datatype.size().into()));
+        match &layout.storage {
+            Storage::Compact { data, .. } => match size {
+                Some(size) if size <= data.len() as u64 => self.values(&datatype, data, at),
+                _ => self.agree(LAYOUT, at, "bytes of compact data", data.len() as u64, size.unwrap_or(u64::MAX)),
+            },
+            Storage::Contiguous { addr, size: stated, .. } => match external {
+                Some(capacity) => {
+                    if let Some(size) = size.filter(|size| *size > capacity) {
+                        let cause = Cause::Above { what: "bytes of external data", found: size, limit: capacity };
+                        self.found(ExternalFiles::NAME, at, cause);
+                    }
+                }
+                None => {
+                    let stated = if layout.version < 3 { size } else { Some(*stated) };
+                    self.contiguous(at, *addr, stated, size, &datatype);
+                }
+            },
+            Storage::Chunked(_) if unknown => self.incomplete = true,
+            Storage::Chunked(chunks) => {
+                let filters = pipeline.map(|pipeline| pipeline.filters).unwrap_or_default();
+                if let Some(chunked) = self.chunked(at, &layout, chunks, &space.dataspace, &datatype, filters) {
+                    self.chunk_index(&chunked);
+                }
+            }
+            Storage::Virtual { heap, index } => self.mappings(at, GlobalHeapId { collection: *heap, index: *index }),
+        }
+    }
+
+    /// The type of a dataset, which may be a committed one.
+    fn object_datatype(&mut self, header: &Header) -> Option<Rc<Datatype>> {
+        let message = header.of(MessageType::DATATYPE).next()?;
+        if !message.flags.is_shared() {
+            return self.message::<DatatypeMessage>(header).map(|message| Rc::new(message.datatype));
+        }
+        let shared = self.decode(SharedMessage::default(), header.addr, &message.body)?;
+        self.shared_datatype(&shared.place, header.addr)
+    }
+
+    fn fill_values(&mut self, header: &Header, datatype: &Datatype) {
+        let size = datatype.size().into();
+        let mut values = Vec::new();
+        if let Some(old) = self.message::<OldFillValueMessage>(header) {
+            values.push((OldFillValueMessage::NAME, old.value));
+        }
+        if let Some(FillValue::Value(value)) =
+            self.message::<FillValueMessage>(header).map(|message| message.fill.value)
+        {
+            values.push((FillValueMessage::NAME, value));
+        }
+        for (name, value) in values.into_iter().filter(|(_, value)| !value.is_empty()) {
+            self.agree(name, header.addr, "bytes of the value", value.len() as u64, size);
+            if value.len() as u64 == size {
+                self.values(datatype, &value, header.addr);
+            }
+        }
+    }
+
+    /// Bytes for which the external files of a dataset have room, if its data is in such.
+    fn external_files(&mut self, header: &Header) -> Option<u64> {
+        let files = self.message::<ExternalFiles>(header)?;
+        if let Some(mut heap) = self.local_heap(files.heap) {
+            for file in &files.files {
+                self.local_string(&mut heap, file.name_offset);
+            }
+        }
+        let unlimited = self.widths.length.max();
+        let room = |n: u64, size: u64| if size == unlimited { u64::MAX } else { n.saturating_add(size) };
+        Some(files.files.iter().fold(0, |n, file| room(n, file.size)))
+    }
+
+    fn contiguous(&mut self, at: Addr, addr: Addr, stated: Option<u64>, size: Option<u64>, datatype: &Datatype) {
+        if !addr.is_defined() {
+            return;
+        }
+        let (Some(stated), Some(size)) = (stated, size) else {
+            self.found(LAYOUT, at, Cause::Rule("the elements of a dataset have a size below 2^64"));
+            return;
+        };
+        self.agree(LAYOUT, at, "bytes of contiguous data", stated, size);
+        self.claim_raw("contiguous data", addr, stated);
+        if datatype.is_indirect() {
+            self.contiguous_values(at, addr, stated.min(size), datatype);
+        }
+    }
+
+    fn contiguous_values(&mut self, at: Addr, addr: Addr, len: u64, datatype: &Datatype) {
+        let element = u64::from(datatype.size()).max(1);
+        let step = (PIECE / element).max(1) * element;
+        let mut done = 0;
+        while done < len && !self.report.is_full() {
+            let take = step.min(len - done);
+            let Some(place) = addr.checked_add(done).filter(|_| self.may_read(take)) else { return };
+            let Some(bytes) = self.read("contiguous data", place, take) else { return };
+            self.values(datatype, &bytes, at);
+            done += take;
+        }
+    }
+
+    /// The mappings of a virtual dataset.
+    fn mappings(&mut self, at: Addr, place: GlobalHeapId) {
+        if !place.is_defined() {
+            return;
+        }
+        if let Some((bytes, _)) = self.heap_value(place, at) {
+            self.decode(VirtualLayout::default(), place.collection, &bytes);
+        }
+    }
+
+    fn chunked(
+        &mut self,
+        at: Addr,
+        layout: &LayoutMessage,
+        chunks: &h5live_format::messages::ChunkedStorage,
+        space: &Dataspace,
+        datatype: &Rc<Datatype>,
+        filters: h5live_model::Pipeline,
+    ) -> Option<Chunked> {
+        self.agree(LAYOUT, at, "rank of chunks", chunks.dims.len() as u64, space.rank() as u64);
+        self.agree(LAYOUT, at, "size of an element", chunks.element_size, datatype.size().into());
+        let Some(bytes) = chunks.chunk_bytes() else {
+            self.found(LAYOUT, at, Cause::Rule("the bytes of a chunk fit 64 bits"));
+            return None;
+        };
+        (chunks.dims.len() == space.rank()).then(|| Chunked {
+            header: at,
+            version: layout.version,
+            storage: chunks.clone(),
+            bytes,
+            dims: space.dims().to_vec(),
+            max: space.max().to_vec(),
+            filters,
+            datatype: datatype.is_indirect().then(|| datatype.clone()),
+        })
+    }
+}

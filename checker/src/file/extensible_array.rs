@@ -1,0 +1,289 @@
+//! Extensible arrays: the chunk index of datasets with one unlimited dimension.
+
+use h5live_format::{
+    Addr, AddrTable, Bitmap, ElementFormat, ElementTable, ExtensibleArrayDataBlock, ExtensibleArrayHeader,
+    ExtensibleArrayIndexBlock, ExtensibleArrayPage, ExtensibleArrayParameters, ExtensibleArraySuperBlock, Record,
+    Width,
+};
+
+use super::Cause;
+use super::chunks::Chunked;
+use super::walk::{LARGEST, Walk};
+
+const HEADER: &str = ExtensibleArrayHeader::NAME;
+const INDEX: &str = ExtensibleArrayIndexBlock::NAME;
+const SUPER: &str = ExtensibleArraySuperBlock::NAME;
+const DATA: &str = ExtensibleArrayDataBlock::NAME;
+const PAGE: &str = ExtensibleArrayPage::NAME;
+
+/// Signature, version, client and checksum of a block.
+const FRAME: u64 = 10;
+
+/// An array while it is walked over.
+struct Array<'c> {
+    chunked: &'c Chunked,
+    at: Addr,
+    format: ElementFormat,
+    parameters: ExtensibleArrayParameters,
+    /// Bytes of an element, of an address, and of the offset of a block.
+    element: u64,
+    addr: u64,
+    offset: Width,
+    /// Counted on the way: super blocks and their bytes, data blocks and their bytes, elements with room.
+    counted: [u64; 5],
+    /// One more than the index of the last element that leads to a chunk.
+    set: u64,
+    whole: bool,
+}
+
+impl Array<'_> {
+    /// Data blocks below a super block.
+    fn blocks(&self, super_block: u32) -> u64 {
+        1u64.checked_shl(super_block / 2).unwrap_or(u64::MAX)
+    }
+
+    /// Elements of each data block below a super block.
+    fn elements(&self, super_block: u32) -> u64 {
+        let factor = 1u64.checked_shl(super_block.div_ceil(2)).unwrap_or(u64::MAX);
+        u64::from(self.parameters.min_elements).saturating_mul(factor)
+    }
+
+    /// Elements before a super block, those of the index block left out.
+    fn before(&self, super_block: u32) -> u64 {
+        (0..super_block).fold(0, |n, u| self.blocks(u).saturating_mul(self.elements(u)).saturating_add(n))
+    }
+
+    fn per_page(&self) -> u64 {
+        1u64.checked_shl(self.parameters.page_bits.into()).unwrap_or(u64::MAX)
+    }
+
+    /// Pages of a data block below a super block; 0 if it is not paged.
+    fn pages(&self, super_block: u32) -> u64 {
+        let elements = self.elements(super_block);
+        if elements > self.per_page() { elements / self.per_page() } else { 0 }
+    }
+
+    /// Super blocks whose data blocks hang on the index block.
+    fn direct(&self) -> u32 {
+        2 * self.parameters.min_pointers.max(1).ilog2()
+    }
+
+    /// Super blocks of the whole array.
+    fn super_blocks(&self) -> u32 {
+        let smallest = self.parameters.min_elements.max(1).ilog2();
+        (1 + u32::from(self.parameters.max_bits)).saturating_sub(smallest)
+    }
+
+    fn table(&self, len: u64) -> Option<ElementTable> {
+        let fits = len.checked_mul(self.element).is_some_and(|bytes| bytes <= LARGEST);
+        let len = usize::try_from(len).ok().filter(|_| fits)?;
+        Some(ElementTable::missing(len, self.format, Width::new(u8::try_from(self.addr).ok()?)?))
+    }
+
+    fn addresses(&self, len: u64) -> Option<AddrTable> {
+        let len = usize::try_from(len).ok().filter(|_| len <= LARGEST / 8)?;
+        Some(AddrTable::undefined(len, Width::new(u8::try_from(self.addr).ok()?)?))
+    }
+}
+
+impl Walk<'_> {
+    /// The extensible array of a dataset.
+    pub fn extensible_array(&mut self, chunked: &Chunked, stated: ExtensibleArrayParameters) {
+        let (at, widths) = (chunked.storage.addr, self.widths);
+        let size = 16 + (6 * widths.length.bytes() + widths.offset.bytes()) as u64;
+        let Some(header) = self.load(ExtensibleArrayHeader::default(), at, size) else { return };
+        let format = chunked.format(widths.length);
+        if header.format != format {
+            self.found(HEADER, at, Cause::Rule("elements look as the layout and the filters of the dataset make them"));
+            return;
+        }
+        let parameters = header.parameters;
+        if parameters != stated {
+            self.found(HEADER, at, Cause::Rule("the parameters are those of the layout message"));
+            return;
+        }
+        let offset = Width::new(parameters.max_bits.div_ceil(8)).unwrap_or(Width::EIGHT);
+        let mut array = Array {
+            chunked,
+            at,
+            format,
+            parameters,
+            element: format.size(widths.offset) as u64,
+            addr: widths.offset.bytes() as u64,
+            offset,
+            counted: [0; 5],
+            set: 0,
+            whole: true,
+        };
+        if header.index_block.is_defined() {
+            self.index_block(&mut array, header.index_block);
+        }
+        if array.set > header.max_index_set {
+            let cause = Cause::Count { what: "largest index set", stated: header.max_index_set, found: array.set };
+            self.found(HEADER, at, cause);
+        }
+        if array.whole {
+            let [supers, super_bytes, blocks, block_bytes, realized] = array.counted;
+            self.agree(HEADER, at, "super blocks", header.super_blocks, supers);
+            self.agree(HEADER, at, "bytes of super blocks", header.super_block_bytes, super_bytes);
+            self.agree(HEADER, at, "data blocks", header.data_blocks, blocks);
+            self.agree(HEADER, at, "bytes of data blocks", header.data_block_bytes, block_bytes);
+            self.agree(HEADER, at, "elements realized", header.realized_elements, realized);
+        }
+    }
+
+    fn index_block(&mut self, array: &mut Array<'_>, at: Addr) {
+        let elements = u64::from(array.parameters.index_elements);
+        let data_blocks = (0..array.direct()).fold(0u64, |n, u| n.saturating_add(array.blocks(u)));
+        let Some(super_blocks) = array.super_blocks().checked_sub(array.direct()) else {
+            self.found(HEADER, array.at, Cause::Rule("the index block leads to no more super blocks than there are"));
+            return;
+        };
+        let size = FRAME + array.addr + elements * array.element + (data_blocks + u64::from(super_blocks)) * array.addr;
+        let tables = (array.table(elements), array.addresses(data_blocks), array.addresses(super_blocks.into()));
+        let (Some(table), Some(direct), Some(supers)) = tables else { return };
+        let context = ExtensibleArrayIndexBlock {
+            header: Addr::UNDEFINED,
+            elements: table,
+            data_blocks: direct,
+            super_blocks: supers,
+        };
+        let Some(block) = self.load(context, at, size) else {
+            array.whole = false;
+            return;
+        };
+        self.of_array(array, INDEX, at, block.header);
+        array.counted[4] += elements;
+        array.set = array.set.max(self.chunk_elements(array.chunked, INDEX, at, 0, &block.elements));
+        let mut slot = 0;
+        let mut blocks = block.data_blocks.iter();
+        for u in 0..array.direct() {
+            for number in 0..array.blocks(u) {
+                let first = array.before(u) + number * array.elements(u);
+                // libhdf5 states the offset of these blocks with the position in the index block.
+                let quirk = array.before(u).saturating_add(array.elements(u).saturating_mul(slot));
+                let Some(child) = blocks.next() else { return };
+                self.data_block(array, u, child, first, Some(quirk), |_| true);
+                slot += 1;
+            }
+        }
+        for (u, child) in (array.direct()..).zip(block.super_blocks.iter()) {
+            if child.is_defined() {
+                self.super_block(array, u, child);
+            }
+        }
+    }
+
+    fn of_array(&mut self, array: &Array<'_>, name: &'static str, at: Addr, header: Addr) {
+        if header != array.at {
+            self.found(name, at, Cause::Rule("a block states the address of its array's header"));
+        }
+    }
+
+    fn super_block(&mut self, array: &mut Array<'_>, u: u32, at: Addr) {
+        let (blocks, pages) = (array.blocks(u), array.pages(u));
+        let bitmap = blocks.saturating_mul(pages.div_ceil(8));
+        let head = FRAME + array.addr + array.offset.bytes() as u64;
+        let size = head.saturating_add(bitmap).saturating_add(blocks.saturating_mul(array.addr));
+        if size > LARGEST {
+            self.found(SUPER, at, Cause::BeyondEnd { len: size, end: self.source.base.saturating_add(self.end) });
+            return;
+        }
+        let Some(data_blocks) = array.addresses(blocks) else { return };
+        let context = ExtensibleArraySuperBlock {
+            format: array.format,
+            header: Addr::UNDEFINED,
+            offset_width: array.offset,
+            offset: 0,
+            pages: Bitmap::clear(usize::try_from(bitmap).unwrap_or(0)),
+            data_blocks,
+        };
+        let Some(block) = self.load(context, at, size) else {
+            array.whole = false;
+            return;
+        };
+        self.of_array(array, SUPER, at, block.header);
+        self.agree(SUPER, at, "block offset", block.offset, array.before(u));
+        array.counted[0] += 1;
+        array.counted[1] += size;
+        for (number, child) in (0u64..).zip(block.data_blocks.iter()) {
+            let first = array.before(u).saturating_add(number.saturating_mul(array.elements(u)));
+            let written = |page: u64| {
+                let bit = number.saturating_mul(pages).saturating_add(page);
+                block.pages.get(usize::try_from(bit).unwrap_or(usize::MAX))
+            };
+            self.data_block(array, u, child, first, None, written);
+            if self.report.is_full() {
+                return;
+            }
+        }
+    }
+
+    /// A data block, whose first element has the index `first` behind the index block.
+    fn data_block(
+        &mut self,
+        array: &mut Array<'_>,
+        u: u32,
+        at: Addr,
+        first: u64,
+        quirk: Option<u64>,
+        written: impl Fn(u64) -> bool,
+    ) {
+        if !at.is_defined() {
+            return;
+        }
+        let (elements, pages) = (array.elements(u), array.pages(u));
+        let held = if pages == 0 { elements } else { 0 };
+        let head = FRAME + array.addr + array.offset.bytes() as u64 + held.saturating_mul(array.element);
+        let page = array.per_page().saturating_mul(array.element).saturating_add(4);
+        let size = head.saturating_add(pages.saturating_mul(page));
+        let Some(table) = array.table(held) else { return };
+        if self.claim(DATA, at, size).is_none() {
+            array.whole = false;
+            return;
+        }
+        array.counted[2] += 1;
+        array.counted[3] += size;
+        array.counted[4] += elements;
+        let Some(bytes) = self.read(DATA, at, head) else { return };
+        let context = ExtensibleArrayDataBlock {
+            header: Addr::UNDEFINED,
+            offset_width: array.offset,
+            offset: 0,
+            elements: table,
+        };
+        let Some(block) = self.decode(context, at, &bytes) else {
+            array.whole = false;
+            return;
+        };
+        self.of_array(array, DATA, at, block.header);
+        if quirk != Some(block.offset) {
+            self.agree(DATA, at, "block offset", block.offset, first);
+        }
+        let first = first.saturating_add(array.parameters.index_elements.into());
+        self.array_elements(array, DATA, at, first, &block.elements);
+        for number in (0..pages).filter(|page| written(*page)) {
+            let Some(place) = at.checked_add(head.saturating_add(number.saturating_mul(page))) else { return };
+            let Some(bytes) = self.read(PAGE, place, page) else { return };
+            let Some(elements) = array.table(array.per_page()) else { return };
+            if let Some(decoded) = self.decode(ExtensibleArrayPage { elements }, place, &bytes) {
+                let first = first.saturating_add(number.saturating_mul(array.per_page()));
+                self.array_elements(array, PAGE, place, first, &decoded.elements);
+            }
+        }
+    }
+
+    fn array_elements(
+        &mut self,
+        array: &mut Array<'_>,
+        name: &'static str,
+        at: Addr,
+        first: u64,
+        table: &ElementTable,
+    ) {
+        let set = self.chunk_elements(array.chunked, name, at, first, table);
+        if set > 0 {
+            array.set = array.set.max(first.saturating_add(set));
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! Fractal heaps: blocks, objects, and what is free between them.
+
+use std::collections::HashMap;
+
+use h5live_format::{
+    Addr, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapId, FractalHeapIdShape, FractalHeapIndirectBlock,
+    FreeSpaceClient, HeapPlace, HugeDirectRecord, HugeFilteredRecord, HugeIndirectFilteredRecord, HugeIndirectRecord,
+    Record, decode_prefix_with,
+};
+
+use super::Cause;
+use super::heap_space::Ranges;
+use super::walk::Walk;
+
+const NAME: &str = FractalHeapHeader::NAME;
+const OBJECT: &str = "fractal heap object";
+
+/// How bytes went through filters: their number before, and which filters were skipped.
+type Filtered = Option<(u64, u32)>;
+
+/// A direct block.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    /// Where it begins in heap space.
+    offset: u64,
+    /// Bytes of heap space.
+    size: u64,
+    addr: Addr,
+    /// Bytes in the file.
+    stored: u64,
+    filtered: Filtered,
+}
+
+/// An object outside the heap's blocks.
+#[derive(Debug, Clone, Copy)]
+struct Huge {
+    addr: Addr,
+    length: u64,
+    filtered: Filtered,
+}
+
+/// A fractal heap whose blocks were visited.
+#[derive(Debug)]
+pub(super) struct Heap {
+    pub addr: Addr,
+    header: FractalHeapHeader,
+    shape: FractalHeapIdShape,
+    /// By offset.
+    blocks: Vec<Block>,
+    huge: HashMap<u64, Huge>,
+    /// What objects take of heap space.
+    used: Ranges,
+    managed: u64,
+    tiny: (u64, u64),
+    huge_seen: (u64, u64),
+    /// Whether all blocks could be followed.
+    whole: bool,
+    /// The last block that went through filters, undone.
+    unfiltered: Option<(u64, Vec<u8>)>,
+}
+
+impl Heap {
+    fn overhead(&self, walk: &Walk<'_>) -> u64 {
+        self.header.direct_overhead(walk.widths) as u64
+    }
+
+    /// Bytes for objects in all direct blocks of so many rows, those included that are not there yet.
+    fn room(&self, rows: u16, overhead: u64, depth: u32) -> u64 {
+        let table = &self.header.table;
+        let block = |row: u16| match table.child_rows(row) {
+            None => table.row_size(row).unwrap_or(0).saturating_sub(overhead),
+            Some(rows) if depth < 8 => self.room(rows, overhead, depth + 1),
+            Some(_) => 0,
+        };
+        (0..rows).fold(0, |n, row| block(row).saturating_mul(table.width.into()).saturating_add(n))
+    }
+
+    fn block(&self, offset: u64) -> Option<&Block> {
+        let after = self.blocks.partition_point(|block| block.offset <= offset);
+        self.blocks.get(after.checked_sub(1)?).filter(|block| offset - block.offset < block.size)
+    }
+}
+
+impl Walk<'_> {
+    /// A fractal heap with all its blocks.
+    pub fn fractal_heap(&mut self, addr: Addr) -> Option<Heap> {
+        let bytes = self.peek(NAME, addr, FractalHeapHeader::base_size(self.widths) as u64)?;
+        let size = match FractalHeapHeader::stated_size(&bytes, self.widths) {
+            Ok(size) => size as u64,
+            Err(error) => {
+                self.found(NAME, addr, error.into());
+                return None;
+            }
+        };
+        let header = self.load(FractalHeapHeader::default(), addr, size)?;
+        let mut heap = Heap {
+            addr,
+            shape: header.id_shape(self.widths),
+            header,
+            blocks: Vec::new(),
+            huge: HashMap::new(),
+            used: Ranges::default(),
+            managed: 0,
+            tiny: (0, 0),
+            huge_seen: (0, 0),
+            whole: true,
+            unfiltered: None,
+        };
+        self.heap_blocks(&mut heap);
+        if heap.header.huge_index.is_defined() {
+            self.huge_objects(&mut heap);
+        }
+        Some(heap)
+    }
+
+    fn heap_blocks(&mut self, heap: &mut Heap) {
+        let (root, rows, table) = (heap.header.root, heap.header.root_rows, heap.header.table);
+        let covered = if !root.is_defined() {
+            0
+        } else if rows == 0 {
+            let filtered = heap.header.filtered.as_ref().map(|filtered| (filtered.size, filtered.filter_mask));
+            self.direct_block(heap, 0, table.start_size, root, filtered);
+            table.start_size
+        } else {
+            self.indirect_block(heap, 0, rows, root, 0);
+            table.row_offset(rows).unwrap_or(u64::MAX)
+        };
+        heap.blocks.sort_unstable_by_key(|block| block.offset);
+        self.agree(NAME, heap.addr, "managed space", heap.header.managed_space, covered);
+        if heap.whole {
+            let allocated = heap.blocks.iter().fold(0u64, |n, block| n.saturating_add(block.size));
+            self.agree(NAME, heap.addr, "allocated space", heap.header.allocated_space, allocated);
+        }
+        let end = heap.blocks.last().map_or(0, |block| block.offset.saturating_add(block.size));
+        // A root that is a direct block is the only one; its place among others is not kept.
+        if rows > 0 && heap.header.next_block < end {
+            let cause = Cause::Count { what: "next block", stated: heap.header.next_block, found: end };
+            self.found(NAME, heap.addr, cause);
+        }
+    }
+
+    fn indirect_block(&mut self, heap: &mut Heap, offset: u64, rows: u16, addr: Addr, depth: u32) {
+        const NAME: &str = FractalHeapIndirectBlock::NAME;
+        let context = heap.header.indirect_block(rows, self.widths);
+        let size = context.size(self.widths) as u64;
+        let Some(block) = self.load(context, addr, size).filter(|_| depth < 64) else {
+            heap.whole = false;
+            return;
+        };
+        self.belongs(heap, NAME, addr, block.heap, block.offset, offset);
+        let table = heap.header.table;
+        let place = |index: usize, first: u16| {
+            let (row, column) = (index / usize::from(table.width), index % usize::from(table.width));
+            let row = u16::try_from(row).ok()?.checked_add(first)?;
+            let start = offset.checked_add(table.offset_of(row, u16::try_from(column).ok()?)?)?;
+            Some((row, start))
+        };
+        for (index, child) in block.direct.iter().enumerate().filter(|(_, child)| child.addr.is_defined()) {
+            let Some((row, start)) = place(index, 0) else { break };
+            let filtered = heap.header.filtered.is_some().then_some((child.size, child.filter_mask));
+            self.direct_block(heap, start, table.row_size(row).unwrap_or(0), child.addr, filtered);
+        }
+        for (index, child) in block.indirect.iter().enumerate().filter(|(_, child)| child.is_defined()) {
+            let Some((row, start)) = place(index, table.direct_rows()) else { break };
+            if let Some(rows) = table.child_rows(row) {
+                self.indirect_block(heap, start, rows, child, depth + 1);
+            }
+        }
+    }
+
+    fn belongs(&mut self, heap: &Heap, name: &'static str, addr: Addr, owner: Addr, stated: u64, offset: u64) {
+        if owner != heap.addr {
+            self.found(name, addr, Cause::Rule("a block states the address of its heap's header"));
+        }
+        self.agree(name, addr, "offset in heap", stated, offset);
+    }
+
+    /// A direct block. `filtered`: its bytes in the file and its filter mask, if it went through filters.
+    fn direct_block(&mut self, heap: &mut Heap, offset: u64, size: u64, addr: Addr, filtered: Filtered) {
+        const NAME: &str = FractalHeapDirectBlock::NAME;
+        let stored = filtered.map_or(size, |(stored, _)| stored);
+        let block = Block { offset, size, addr, stored, filtered: filtered.map(|(_, mask)| (size, mask)) };
+        if self.claim(NAME, addr, stored).is_none() {
+            heap.whole = false;
+            return;
+        }
+        heap.blocks.push(block);
+        let Some(bytes) = self.block_bytes(heap, &block) else { return };
+        if let Some(decoded) = self.decode(heap.header.direct_block(size), addr, &bytes) {
+            self.belongs(heap, NAME, addr, decoded.heap, decoded.offset, offset);
+        }
+    }
+
+    /// The bytes of a block, before its filters.
+    fn block_bytes(&mut self, heap: &Heap, block: &Block) -> Option<Vec<u8>> {
+        let bytes = self.read(FractalHeapDirectBlock::NAME, block.addr, block.stored)?;
+        self.undo(heap, FractalHeapDirectBlock::NAME, block.addr, bytes, block.filtered)
+    }
+
+    fn undo(
+        &mut self,
+        heap: &Heap,
+        name: &'static str,
+        addr: Addr,
+        bytes: Vec<u8>,
+        filtered: Filtered,
+    ) -> Option<Vec<u8>> {
+        let Some((size, mask)) = filtered else { return Some(bytes) };
+        let Some(filters) = self.options.filters.filter(|_| size <= super::walk::LARGEST) else {
+            self.incomplete = true;
+            return None;
+        };
+        let pipeline = heap.header.filtered.as_ref().map_or(&[][..], |filtered| &filtered.filters.filters);
+        let undone = filters.unfilter(pipeline, mask, bytes, size).ok();
+        if undone.is_none() {
+            self.found(name, addr, Cause::Rule("its filters cannot be undone"));
+            self.incomplete = true;
+        }
+        undone
+    }
+
+    fn huge_objects(&mut self, heap: &mut Heap) {
+        let at = heap.header.huge_index;
+        let direct = heap.shape.huge_is_direct();
+        let mut list: Vec<(u64, Huge)> = Vec::new();
+        let mut last: Option<(u64, u64)> = None;
+        let mut add = |walk: &mut Walk<'_>, index: u64, key: (u64, u64), huge: Huge| {
+            if last.is_some_and(|last| last >= key) {
+                walk.found("huge object record", at, Cause::Order { what: "record", index });
+            }
+            last = Some(key);
+            walk.claim_raw("huge object", huge.addr, huge.length);
+            list.push((key.0, huge));
+        };
+        let place = |addr: Addr| addr.get().unwrap_or(u64::MAX);
+        let header = match (direct, heap.header.filtered.is_some()) {
+            (false, false) => self.btree2(at, HugeIndirectRecord::default(), &mut |walk, index, r| {
+                add(walk, index, (r.id, 0), Huge { addr: r.addr, length: r.length, filtered: None });
+            }),
+            (false, true) => self.btree2(at, HugeIndirectFilteredRecord::default(), &mut |walk, index, r| {
+                let filtered = Some((r.size, r.filter_mask));
+                add(walk, index, (r.id, 0), Huge { addr: r.addr, length: r.length, filtered });
+            }),
+            (true, false) => self.btree2(at, HugeDirectRecord::default(), &mut |walk, index, r| {
+                add(walk, index, (place(r.addr), r.length), Huge { addr: r.addr, length: r.length, filtered: None });
+            }),
+            (true, true) => self.btree2(at, HugeFilteredRecord::default(), &mut |walk, index, r| {
+                let filtered = Some((r.size, r.filter_mask));
+                add(walk, index, (place(r.addr), r.length), Huge { addr: r.addr, length: r.length, filtered });
+            }),
+        };
+        heap.whole &= header.is_some();
+        heap.huge = list.into_iter().collect();
+    }
+
+    /// The place of an object of a heap.
+    fn heap_place(&mut self, heap: &Heap, id: &[u8]) -> Option<HeapPlace> {
+        let context: FractalHeapId = heap.shape.id(HeapPlace::default());
+        match decode_prefix_with(context, id, self.widths) {
+            Ok((id, _)) => Some(id.place),
+            Err(error) => {
+                self.found(FractalHeapId::NAME, heap.addr, error.into());
+                None
+            }
+        }
+    }
+
+    /// The bytes of an object of a heap.
+    pub fn heap_object(&mut self, heap: &mut Heap, id: &[u8]) -> Option<Vec<u8>> {
+        let place = self.heap_place(heap, id)?;
+        let found = self.place_bytes(heap, &place);
+        if found.is_none() && heap.whole && !self.incomplete {
+            let object = match place {
+                HeapPlace::Managed { offset, .. } => offset,
+                HeapPlace::HugeNumber(number) => number,
+                HeapPlace::Huge { addr, .. } => addr.get().unwrap_or(u64::MAX),
+                HeapPlace::Tiny(_) => 0,
+            };
+            self.found(OBJECT, heap.addr, Cause::NoObject { heap: "fractal heap", at: self.offset(heap.addr), object });
+        }
+        found
+    }
+
+    fn place_bytes(&mut self, heap: &mut Heap, place: &HeapPlace) -> Option<Vec<u8>> {
+        match place {
+            HeapPlace::Managed { offset, length } => self.managed_bytes(heap, *offset, *length),
+            HeapPlace::HugeNumber(number) => {
+                let huge = *heap.huge.get(number)?;
+                self.huge_bytes(heap, huge)
+            }
+            HeapPlace::Huge { addr, length, filter_mask, size } => {
+                let known = *heap.huge.get(&addr.get()?)?;
+                let filtered = heap.header.filtered.is_some().then_some((*size, *filter_mask));
+                (known.length == *length).then_some(())?;
+                self.huge_bytes(heap, Huge { addr: *addr, length: *length, filtered })
+            }
+            HeapPlace::Tiny(data) => Some(data.clone()),
+        }
+    }
+
+    fn huge_bytes(&mut self, heap: &Heap, huge: Huge) -> Option<Vec<u8>> {
+        self.inside("huge object", huge.addr, huge.length)?;
+        let bytes = self.read("huge object", huge.addr, huge.length)?;
+        self.undo(heap, "huge object", huge.addr, bytes, huge.filtered)
+    }
+
+    fn managed_bytes(&mut self, heap: &mut Heap, offset: u64, length: u64) -> Option<Vec<u8>> {
+        let block = *heap.block(offset)?;
+        let inside = offset - block.offset;
+        let end = inside.checked_add(length).filter(|end| *end <= block.size)?;
+        if inside < heap.overhead(self) || length == 0 {
+            return None;
+        }
+        let (from, to) = (usize::try_from(inside).ok()?, usize::try_from(end).ok()?);
+        if block.filtered.is_none() {
+            return self.read(FractalHeapDirectBlock::NAME, block.addr.checked_add(inside)?, length);
+        }
+        if heap.unfiltered.as_ref().is_none_or(|(at, _)| *at != block.offset) {
+            heap.unfiltered = self.block_bytes(heap, &block).map(|bytes| (block.offset, bytes));
+        }
+        heap.unfiltered.as_ref()?.1.get(from..to).map(<[u8]>::to_vec)
+    }
+
+    /// The bytes of an object to which one record leads; notes that it is there.
+    pub fn count_object(&mut self, heap: &mut Heap, id: &[u8]) -> Option<Vec<u8>> {
+        let place = self.heap_place(heap, id)?;
+        match &place {
+            HeapPlace::Managed { offset, length } => {
+                heap.managed += 1;
+                if !heap.used.take(*offset, offset.saturating_add(*length)) {
+                    self.found(OBJECT, heap.addr, Cause::Rule("objects of a heap do not overlap"));
+                    return None;
+                }
+            }
+            HeapPlace::HugeNumber(number) => {
+                let length =
+                    heap.huge.get(number).map_or(0, |huge| huge.filtered.map_or(huge.length, |(size, _)| size));
+                heap.huge_seen = (heap.huge_seen.0 + 1, heap.huge_seen.1.saturating_add(length));
+            }
+            HeapPlace::Huge { size, .. } => {
+                heap.huge_seen = (heap.huge_seen.0 + 1, heap.huge_seen.1.saturating_add(*size));
+            }
+            HeapPlace::Tiny(data) => heap.tiny = (heap.tiny.0 + 1, heap.tiny.1.saturating_add(data.len() as u64)),
+        }
+        self.heap_object(heap, id)
+    }
+
+    /// Compares what the header counts with the objects that were found, once all have been.
+    pub fn heap_counts(&mut self, heap: &Heap) {
+        let header = &heap.header;
+        let space = match (header.root.is_defined(), header.root_rows) {
+            (false, _) => 0,
+            (true, 0) => header.table.start_size.saturating_sub(heap.overhead(self)),
+            (true, rows) => heap.room(rows, heap.overhead(self), 0),
+        };
+        if heap.whole {
+            self.agree(NAME, heap.addr, "managed objects", header.managed_objects, heap.managed);
+            self.agree(NAME, heap.addr, "free space", header.free, space.saturating_sub(heap.used.bytes()));
+            self.agree(NAME, heap.addr, "huge objects", header.huge_objects, heap.huge_seen.0);
+            self.agree(NAME, heap.addr, "bytes of huge objects", header.huge_bytes, heap.huge_seen.1);
+            self.agree(NAME, heap.addr, "tiny objects", header.tiny_objects, heap.tiny.0);
+            self.agree(NAME, heap.addr, "bytes of tiny objects", header.tiny_bytes, heap.tiny.1);
+            self.agree(NAME, heap.addr, "huge objects of the index", heap.huge.len() as u64, heap.huge_seen.0);
+        }
+        if header.free_manager.is_defined() {
+            self.heap_free_space(heap);
+        }
+    }
+
+    /// The free-space manager of a heap.
+    fn heap_free_space(&mut self, heap: &Heap) {
+        let at = heap.header.free_manager;
+        let Some((_, sections)) = self.free_sections(at, FreeSpaceClient::FractalHeap) else { return };
+        const NAME: &str = "free space sections";
+        let mut free = Ranges::default();
+        for (size, section) in sections {
+            // Other classes stand for blocks that are not there.
+            if section.class != 0 {
+                continue;
+            }
+            let end = section.addr.saturating_add(size);
+            if heap.block(section.addr).is_none_or(|block| end > block.offset.saturating_add(block.size)) {
+                self.found(NAME, at, Cause::Rule("a free section lies inside one block of its heap"));
+            }
+            if heap.used.has(section.addr, end) {
+                self.found(NAME, at, Cause::Rule("a free section overlaps an object of the heap"));
+            }
+            if !free.take(section.addr, end) {
+                self.found(NAME, at, Cause::Rule("free sections do not overlap"));
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Global heaps: collections of objects to which values lead.
+
+use std::collections::HashMap;
+
+use h5live_format::{Addr, GlobalHeapCollection, GlobalHeapId, Record};
+
+use super::Cause;
+use super::walk::Walk;
+
+const NAME: &str = GlobalHeapCollection::NAME;
+
+/// An object of a collection.
+#[derive(Debug)]
+struct Entry {
+    index: u16,
+    len: u64,
+    used: bool,
+}
+
+/// The collections that were visited.
+#[derive(Debug, Default)]
+pub(super) struct Collections {
+    /// By address; `None` for what is no collection. Entries are sorted by index.
+    known: HashMap<u64, Option<Vec<Entry>>>,
+    /// The collection that was last read.
+    last: Option<(u64, GlobalHeapCollection)>,
+}
+
+impl Collections {
+    fn entry(&mut self, place: GlobalHeapId) -> Option<&mut Entry> {
+        let list = self.known.get_mut(&place.collection.get()?)?.as_mut()?;
+        let found = list.binary_search_by_key(&place.index, |entry| entry.index.into()).ok()?;
+        list.get_mut(found)
+    }
+}
+
+impl Walk<'_> {
+    /// A collection, on the first visit.
+    fn collection(&mut self, addr: Addr) {
+        let Some(at) = addr.get().filter(|at| !self.collections.known.contains_key(at)) else { return };
+        self.collections.known.insert(at, None);
+        let Some(bytes) = self.peek(NAME, addr, GlobalHeapCollection::PREFIX as u64) else { return };
+        let size = match GlobalHeapCollection::stated_size(&bytes, self.widths) {
+            Ok(size) => size,
+            Err(error) => {
+                self.found(NAME, addr, error.into());
+                return;
+            }
+        };
+        let Some(heap) = self.load(GlobalHeapCollection::default(), addr, size) else { return };
+        let object = |object: h5live_format::GlobalHeapObject<'_>| Entry {
+            index: object.index,
+            len: object.data.len() as u64,
+            used: false,
+        };
+        let mut list: Vec<Entry> = heap.objects().map(object).collect();
+        list.sort_by_key(|entry| entry.index);
+        if list.windows(2).any(|pair| matches!(pair, [a, b] if a.index == b.index)) {
+            self.found(NAME, addr, Cause::Repeated("object of one index"));
+        }
+        self.collections.known.insert(at, Some(list));
+        self.collections.last = Some((at, heap));
+    }
+
+    /// Notes that an object is used. Returns its length, and whether it was used before; reports if it is not there.
+    pub fn heap_use(&mut self, place: GlobalHeapId, from: Addr) -> Option<(u64, bool)> {
+        self.collection(place.collection);
+        let known = matches!(self.collections.known.get(&place.collection.get()?), Some(Some(_)));
+        if let Some(entry) = self.collections.entry(place) {
+            let before = std::mem::replace(&mut entry.used, true);
+            return Some((entry.len, before));
+        }
+        if known {
+            let at = self.offset(place.collection);
+            let cause = Cause::NoObject { heap: "global heap collection", at, object: place.index.into() };
+            self.found("global heap ID", from, cause);
+        }
+        None
+    }
+
+    /// The bytes of an object, and whether it was used before.
+    pub fn heap_value(&mut self, place: GlobalHeapId, from: Addr) -> Option<(Vec<u8>, bool)> {
+        let (_, before) = self.heap_use(place, from)?;
+        let at = place.collection.get()?;
+        if self.collections.last.as_ref().is_none_or(|(last, _)| *last != at) {
+            let prefix = self.source.read(at, GlobalHeapCollection::PREFIX as u64).ok()?;
+            let size = GlobalHeapCollection::stated_size(&prefix, self.widths).ok()?;
+            let bytes = self.read(NAME, place.collection, size)?;
+            let heap = self.decode(GlobalHeapCollection::default(), place.collection, &bytes)?;
+            self.collections.last = Some((at, heap));
+        }
+        let (_, heap) = self.collections.last.as_ref()?;
+        heap.get(place.index).map(|bytes| (bytes.to_vec(), before))
+    }
+
+    /// Notes which objects nothing leads to, if that was asked for and all values were looked at.
+    pub fn unused_objects(&mut self) {
+        if !self.options.leaks || self.incomplete || self.values_left == 0 {
+            return;
+        }
+        let known = std::mem::take(&mut self.collections.known);
+        for (at, list) in &known {
+            let unused = list.iter().flatten().filter(|entry| !entry.used).count() as u64;
+            if unused > 0 {
+                let total = list.iter().flatten().count() as u64;
+                self.note(
+                    NAME,
+                    Addr::new(*at),
+                    Cause::Count { what: "objects in use", stated: total, found: total - unused },
+                );
+            }
+        }
+    }
+}

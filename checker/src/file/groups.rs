@@ -1,0 +1,149 @@
+//! Groups whose links are messages, in their header or in a fractal heap.
+
+use std::collections::{HashMap, HashSet};
+
+use h5live_format::messages::{GroupInfo, LinkInfo, LinkMessage, LinkValue, MessageType};
+use h5live_format::{Addr, LinkNameRecord, LinkOrderRecord, ObjectHeader, Record, lookup3};
+
+use super::Cause;
+use super::header::Header;
+use super::space::Owner;
+use super::walk::Walk;
+
+impl Walk<'_> {
+    /// The links of a group.
+    pub fn group(&mut self, owner: Owner, header: &Header) {
+        if header.has(MessageType::SYMBOL_TABLE) {
+            self.symbol_table(owner, header);
+            return;
+        }
+        self.message::<GroupInfo>(header);
+        let Some(info) = self.message::<LinkInfo>(header) else {
+            self.incomplete = true;
+            return;
+        };
+        let mut names = HashSet::new();
+        let mut orders = HashSet::new();
+        for message in header.of(MessageType::LINK) {
+            let body = message.body.clone();
+            let Some(link) = self.decode(LinkMessage::default(), header.addr, &body) else {
+                self.incomplete = true;
+                continue;
+            };
+            if !names.insert(link.name.clone()) {
+                self.found(LinkMessage::NAME, header.addr, Cause::NameRepeated(link.name.to_string()));
+            }
+            if link.creation_order.is_some_and(|order| !orders.insert(order)) {
+                self.found(LinkMessage::NAME, header.addr, Cause::Rule("no two links are created at once"));
+            }
+            self.link(owner, header.addr, &info, &link);
+        }
+        if info.is_dense() {
+            if !names.is_empty() {
+                self.found(ObjectHeader::NAME, header.addr, Cause::Rule("links are compact or dense, not both"));
+            }
+            self.dense_links(owner, header.addr, &info);
+        } else if info.names.is_defined() || info.order.is_some_and(Addr::is_defined) {
+            self.found(LinkInfo::NAME, header.addr, Cause::Undefined("fractal heap"));
+        }
+    }
+
+    fn link(&mut self, owner: Owner, at: Addr, info: &LinkInfo, link: &LinkMessage) {
+        if link.creation_order.is_some() != info.max_creation_order.is_some() {
+            self.found(LinkMessage::NAME, at, Cause::Rule("links have a creation order if their group tracks it"));
+        }
+        if let (Some(order), Some(max)) = (link.creation_order, info.max_creation_order)
+            && order >= max
+        {
+            let (found, limit) = (order.cast_unsigned(), max.cast_unsigned().saturating_sub(1));
+            self.found(LinkMessage::NAME, at, Cause::Above { what: "creation order", found, limit });
+        }
+        if let LinkValue::Hard(target) = link.value {
+            match target.get() {
+                Some(target) => drop(self.objects.link(owner, link.name.as_bytes(), target)),
+                None => self.found(LinkMessage::NAME, at, Cause::Undefined("object header")),
+            }
+        }
+    }
+
+    fn dense_links(&mut self, owner: Owner, at: Addr, info: &LinkInfo) {
+        let Some(mut heap) = self.fractal_heap(info.heap) else {
+            self.incomplete = true;
+            return;
+        };
+        let indexed = info.order.filter(|order| order.is_defined());
+        let mut orders: HashMap<[u8; 7], i64> = HashMap::new();
+        let mut last: Option<(u32, Vec<u8>)> = None;
+        let names = self.btree2(info.names, LinkNameRecord::default(), &mut |walk, index, record| {
+            let link = walk
+                .count_object(&mut heap, &record.heap_id)
+                .and_then(|bytes| walk.decode(LinkMessage::default(), info.heap, &bytes));
+            let Some(link) = link else {
+                walk.incomplete = true;
+                return;
+            };
+            let found = lookup3(link.name.as_bytes(), 0);
+            if found != record.hash {
+                let cause = Cause::Hash { what: "name", stated: record.hash, found };
+                walk.found(LinkNameRecord::NAME, info.names, cause);
+            }
+            let key = (record.hash, link.name.as_bytes().to_vec());
+            walk.follows(LinkNameRecord::NAME, info.names, index, last.as_ref(), &key);
+            last = Some(key);
+            if indexed.is_some() {
+                orders.insert(record.heap_id, link.creation_order.unwrap_or(-1));
+            }
+            walk.link(owner, at, info, &link);
+        });
+        self.incomplete |= names.is_none();
+        if let Some(order) = indexed {
+            self.link_order(order, orders, names.is_some());
+        } else if info.order.is_some() {
+            self.found(LinkInfo::NAME, at, Cause::Undefined("creation order index"));
+        }
+        if names.is_some() {
+            self.heap_counts(&heap);
+        }
+    }
+
+    /// Whether a record stands behind the one before it, and is not the same.
+    pub fn follows(
+        &mut self,
+        name: &'static str,
+        at: Addr,
+        index: u64,
+        last: Option<&(u32, Vec<u8>)>,
+        key: &(u32, Vec<u8>),
+    ) {
+        match last.map(|last| last.cmp(key)) {
+            Some(std::cmp::Ordering::Equal) => {
+                self.found(name, at, Cause::NameRepeated(String::from_utf8_lossy(&key.1).into_owned()));
+            }
+            Some(std::cmp::Ordering::Greater) => self.found(name, at, Cause::Order { what: "record", index }),
+            _ => {}
+        }
+    }
+
+    fn link_order(&mut self, at: Addr, mut orders: HashMap<[u8; 7], i64>, whole: bool) {
+        const NAME: &str = LinkOrderRecord::NAME;
+        let mut last = None;
+        let tree = self.btree2(at, LinkOrderRecord::default(), &mut |walk, index, record| {
+            if last.is_some_and(|last| last >= record.order) {
+                walk.found(NAME, at, Cause::Order { what: "record", index });
+            }
+            last = Some(record.order);
+            match orders.remove(&record.heap_id) {
+                Some(order) if order == record.order => {}
+                Some(order) => {
+                    let (stated, found) = (record.order.cast_unsigned(), order.cast_unsigned());
+                    walk.found(NAME, at, Cause::Count { what: "creation order", stated, found });
+                }
+                None if whole => walk.found(NAME, at, Cause::Missing("record of the name index for it")),
+                None => {}
+            }
+        });
+        if tree.is_some() && whole && !orders.is_empty() {
+            self.found(NAME, at, Cause::Missing("record for each of the name index"));
+        }
+    }
+}

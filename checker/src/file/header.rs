@@ -1,0 +1,186 @@
+//! Object headers: their chunks, and the messages in them.
+
+use std::collections::HashSet;
+
+use h5live_format::messages::{Continuation, Message, MessageType, ReferenceCount, SharedMessage, SharedPlace};
+use h5live_format::{Addr, ContinuationChunk, ObjectHeader, ObjectHeaderPrefix, RawMessage, Record};
+
+use super::Cause;
+use super::walk::Walk;
+
+/// An object header, with the messages of all its chunks.
+#[derive(Debug)]
+pub(super) struct Header {
+    pub addr: Addr,
+    pub prefix: ObjectHeaderPrefix,
+    pub messages: Vec<RawMessage>,
+    /// The reference count message, where there is one.
+    links: Option<u32>,
+}
+
+impl Header {
+    pub fn name(&self) -> &'static str {
+        ObjectHeader::NAME
+    }
+
+    /// The messages of a type.
+    pub fn of(&self, kind: MessageType) -> impl Iterator<Item = &RawMessage> {
+        self.messages.iter().filter(move |message| message.kind == kind)
+    }
+
+    pub fn has(&self, kind: MessageType) -> bool {
+        self.of(kind).next().is_some()
+    }
+
+    /// The number of hard links, by the header's own statement.
+    pub fn stated_links(&self) -> u32 {
+        if self.prefix.version == 1 { self.prefix.reference_count } else { self.links.unwrap_or(1) }
+    }
+}
+
+/// Message types of which an object has at most one.
+const SINGLE: [MessageType; 16] = [
+    MessageType::DATASPACE,
+    MessageType::LINK_INFO,
+    MessageType::DATATYPE,
+    MessageType::FILL_VALUE_OLD,
+    MessageType::FILL_VALUE,
+    MessageType::EXTERNAL_FILES,
+    MessageType::LAYOUT,
+    MessageType::GROUP_INFO,
+    MessageType::FILTER_PIPELINE,
+    MessageType::SHARED_MESSAGE_TABLE,
+    MessageType::SYMBOL_TABLE,
+    MessageType::MODIFICATION_TIME,
+    MessageType::BTREE_K,
+    MessageType::ATTRIBUTE_INFO,
+    MessageType::REFERENCE_COUNT,
+    MessageType::FILE_SPACE_INFO,
+];
+
+/// The flag of messages that a program carried without knowing them: what they say may no longer hold.
+const WAS_UNKNOWN: u8 = 0x20;
+
+impl Walk<'_> {
+    /// An object header with all its chunks.
+    pub fn header(&mut self, addr: Addr) -> Option<Header> {
+        let bytes = self.peek(ObjectHeader::NAME, addr, ObjectHeaderPrefix::MAX_LEN as u64)?;
+        let prefix = self.decode(ObjectHeaderPrefix::default(), addr, &bytes)?;
+        let first = self.load(ObjectHeader::default(), addr, prefix.chunk_len())?;
+        let mut header = Header { addr, prefix: first.prefix, messages: first.messages, links: None };
+        let in_first = header.messages.len() as u64;
+        let mut next = 0;
+        while let Some(message) = header.messages.get(next) {
+            next += 1;
+            if message.kind != MessageType::CONTINUATION {
+                continue;
+            }
+            let body = message.body.clone();
+            let Some(continuation) = self.decode(Continuation::default(), addr, &body) else { continue };
+            let context = ContinuationChunk {
+                version: header.prefix.version,
+                attributes_tracked: header.prefix.attributes_tracked,
+                len: continuation.length,
+                messages: Vec::new(),
+            };
+            match self.load(context, continuation.addr, continuation.length) {
+                Some(chunk) => header.messages.extend(chunk.messages),
+                None => self.incomplete = true,
+            }
+        }
+        if header.prefix.version == 1 {
+            let (stated, found) = (u64::from(header.prefix.message_count), header.messages.len() as u64);
+            if stated < in_first {
+                self.found(ObjectHeader::NAME, addr, Cause::Count { what: "messages", stated, found });
+            } else if stated != found {
+                self.note(ObjectHeader::NAME, addr, Cause::Count { what: "messages", stated, found });
+            }
+        }
+        self.single_messages(&header);
+        header.links = self.message::<ReferenceCount>(&header).map(|count| count.links);
+        Some(header)
+    }
+
+    fn single_messages(&mut self, header: &Header) {
+        let mut seen = HashSet::new();
+        for message in &header.messages {
+            if SINGLE.contains(&message.kind) && !seen.insert(message.kind) {
+                self.found(ObjectHeader::NAME, header.addr, Cause::Repeated(message.kind.name().unwrap_or("message")));
+            }
+            if !message.kind.is_known() && message.flags.must_be_known(false) {
+                self.note(ObjectHeader::NAME, header.addr, Cause::Rule("a message of unknown type must be known"));
+            }
+        }
+    }
+
+    /// The message of a type, if there is one that can be decoded.
+    pub fn message<M: Message + Default>(&mut self, header: &Header) -> Option<M> {
+        let message = header.of(M::TYPE).find(|message| message.flags.0 & WAS_UNKNOWN == 0)?;
+        let body = self.body(message, header.addr)?;
+        self.decode(M::default(), header.addr, &body)
+    }
+
+    /// The body of a message, which may be elsewhere.
+    pub fn body(&mut self, message: &RawMessage, header: Addr) -> Option<Vec<u8>> {
+        if !message.flags.is_shared() {
+            return Some(message.body.clone());
+        }
+        let shared = self.decode(SharedMessage::default(), header, &message.body)?;
+        match shared.place {
+            SharedPlace::Heap(id) => self.shared_message(message.kind, &id, header),
+            SharedPlace::Committed(addr) => self.committed_message(message.kind, addr, header),
+        }
+    }
+
+    /// The body of a message of another object.
+    pub fn committed_message(&mut self, kind: MessageType, addr: Addr, from: Addr) -> Option<Vec<u8>> {
+        let found = self.quiet_messages(addr);
+        let Some(body) = found.and_then(|list| list.into_iter().find(|message| message.kind == kind)) else {
+            self.found("shared message", from, Cause::Missing("message at the other object"));
+            return None;
+        };
+        if body.flags.is_shared() {
+            let shared = self.decode(SharedMessage::default(), from, &body.body)?;
+            return match shared.place {
+                SharedPlace::Heap(id) => self.shared_message(kind, &id, from),
+                SharedPlace::Committed(_) => None,
+            };
+        }
+        Some(body.body)
+    }
+
+    /// All messages of an object that is visited elsewhere, without a word about what is wrong.
+    fn quiet_messages(&mut self, addr: Addr) -> Option<Vec<RawMessage>> {
+        let at = addr.get().filter(|at| *at < self.end)?;
+        let prefix = self.source.read(at, ObjectHeaderPrefix::MAX_LEN as u64).ok()?;
+        let (prefix, _) = h5live_format::decode_prefix::<ObjectHeaderPrefix>(&prefix, self.widths).ok()?;
+        let len = prefix.chunk_len();
+        if len > super::walk::LARGEST {
+            return None;
+        }
+        let bytes = self.source.read(at, len).ok()?;
+        let (first, _) = h5live_format::decode_prefix::<ObjectHeader>(&bytes, self.widths).ok()?;
+        let mut messages = first.messages;
+        let mut next = 0;
+        let mut left = 64;
+        while let Some(message) = messages.get(next) {
+            next += 1;
+            if message.kind != MessageType::CONTINUATION || left == 0 {
+                continue;
+            }
+            left -= 1;
+            let continuation: Continuation = message.decode(self.widths).ok()?;
+            let context = ContinuationChunk {
+                version: prefix.version,
+                attributes_tracked: prefix.attributes_tracked,
+                len: continuation.length,
+                messages: Vec::new(),
+            };
+            let bytes =
+                self.source.read(continuation.addr.get()?, continuation.length.min(super::walk::LARGEST)).ok()?;
+            let (chunk, _) = h5live_format::decode_prefix_with(context, &bytes, self.widths).ok()?;
+            messages.extend(chunk.messages);
+        }
+        Some(messages)
+    }
+}

@@ -1,0 +1,205 @@
+//! The objects of a file: how they were reached, how many links lead to them.
+
+use std::collections::HashMap;
+
+use h5live_format::messages::{Comment, DatatypeMessage, MessageType, ModificationTime, OldModificationTime};
+use h5live_format::{Addr, ObjectHeader, Record};
+
+use super::Cause;
+use super::space::Owner;
+use super::walk::Walk;
+
+/// An object.
+#[derive(Debug)]
+struct Object {
+    parent: Owner,
+    name: Box<[u8]>,
+    /// Whether a link leads to it, and not only messages that use it.
+    is_named: bool,
+    header: u64,
+    /// Hard links and uses of a committed datatype that were found.
+    links: u32,
+    /// Hard links by the object's own statement, when it was visited.
+    stated: Option<u32>,
+    /// The B-tree and local heap that an entry of a symbol table states.
+    cached: Option<(Addr, Addr)>,
+}
+
+/// All objects that were found, the file as a whole first.
+#[derive(Debug)]
+pub(super) struct Objects {
+    list: Vec<Object>,
+    by_header: HashMap<u64, Owner>,
+    to_visit: Vec<Owner>,
+    visited: u64,
+}
+
+impl Default for Objects {
+    fn default() -> Self {
+        let file = Object {
+            parent: Owner::FILE,
+            name: Box::default(),
+            is_named: true,
+            header: u64::MAX,
+            links: 0,
+            stated: None,
+            cached: None,
+        };
+        Objects { list: vec![file], by_header: HashMap::new(), to_visit: Vec::new(), visited: 0 }
+    }
+}
+
+/// Paths are shown no longer than this (links).
+const DEEPEST: usize = 100;
+
+impl Objects {
+    fn get(&self, owner: Owner) -> Option<&Object> {
+        self.list.get(usize::try_from(owner.0).ok()?)
+    }
+
+    fn get_mut(&mut self, owner: Owner) -> Option<&mut Object> {
+        self.list.get_mut(usize::try_from(owner.0).ok()?)
+    }
+
+    /// The path by which an object was first reached.
+    pub fn path(&self, owner: Owner) -> String {
+        let mut names = Vec::new();
+        let mut next = owner;
+        while let Some(object) = self.get(next).filter(|_| next != Owner::FILE && names.len() < DEEPEST) {
+            names.push(String::from_utf8_lossy(&object.name));
+            next = object.parent;
+        }
+        if names.len() == DEEPEST {
+            names.push("...".into());
+        }
+        names.reverse();
+        match names.as_slice() {
+            [root] if root.is_empty() => "/".to_owned(),
+            _ => names.join("/"),
+        }
+    }
+
+    /// Notes a hard link to an object, which is visited later if it is new.
+    pub fn link(&mut self, parent: Owner, name: &[u8], header: u64) -> Owner {
+        let known = self.by_header.get(&header).copied();
+        let owner = known.unwrap_or_else(|| {
+            let owner = Owner(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
+            self.list.push(Object {
+                parent,
+                name: name.into(),
+                is_named: true,
+                header,
+                links: 0,
+                stated: None,
+                cached: None,
+            });
+            self.by_header.insert(header, owner);
+            self.to_visit.push(owner);
+            owner
+        });
+        if let Some(object) = self.get_mut(owner) {
+            object.links = object.links.saturating_add(1);
+            if !object.is_named && &*object.name != name {
+                (object.parent, object.name, object.is_named) = (parent, name.into(), true);
+            }
+        }
+        owner
+    }
+
+    /// Notes that a message of an object refers to a committed datatype, to which a link may be found later.
+    pub fn used(&mut self, user: Owner, header: Addr) {
+        let Some(at) = header.get() else { return };
+        let is_new = !self.by_header.contains_key(&at);
+        let owner = self.link(user, b"(datatype)", at);
+        if is_new && let Some(object) = self.get_mut(owner) {
+            object.is_named = false;
+        }
+    }
+
+    /// Notes how many links an object states.
+    pub fn set_stated(&mut self, owner: Owner, links: u32) {
+        if let Some(object) = self.get_mut(owner) {
+            object.stated = Some(links);
+        }
+    }
+
+    /// Notes what a symbol table says of an object.
+    pub fn set_cached(&mut self, owner: Owner, cached: (Addr, Addr)) {
+        if let Some(object) = self.get_mut(owner) {
+            object.cached = Some(cached);
+        }
+    }
+
+    /// What a symbol table says of an object.
+    pub fn cached(&self, owner: Owner) -> Option<(Addr, Addr)> {
+        self.get(owner)?.cached
+    }
+
+    /// The header of an object.
+    pub fn header(&self, owner: Owner) -> Addr {
+        self.get(owner).map_or(Addr::UNDEFINED, |object| Addr::new(object.header))
+    }
+
+    /// The next object to visit.
+    pub fn next(&mut self) -> Option<Owner> {
+        let next = self.to_visit.pop();
+        self.visited += u64::from(next.is_some());
+        next
+    }
+
+    /// Objects that were visited.
+    pub fn visited(&self) -> u64 {
+        self.visited
+    }
+
+    /// The objects whose statement differs from the links that were found: object, statement, links.
+    fn miscounted(&self) -> Vec<(Owner, u32, u32)> {
+        let differs = |(at, object): (usize, &Object)| {
+            let stated = object.stated?;
+            (stated != object.links).then(|| (Owner(u32::try_from(at).unwrap_or(0)), stated, object.links))
+        };
+        self.list.iter().enumerate().filter_map(differs).collect()
+    }
+}
+
+impl Walk<'_> {
+    /// Visits an object.
+    pub fn object(&mut self, owner: Owner) {
+        let addr = self.objects.header(owner);
+        let Some(header) = self.header(addr) else {
+            self.incomplete = true;
+            return;
+        };
+        self.objects.set_stated(owner, header.stated_links());
+        self.uses_of_shared(&header);
+        self.attributes(&header);
+        let group = header.has(MessageType::SYMBOL_TABLE) || header.has(MessageType::LINK_INFO);
+        let dataset = header.has(MessageType::LAYOUT);
+        if group && dataset {
+            self.found(ObjectHeader::NAME, addr, Cause::Rule("an object is a group or a dataset, not both"));
+        }
+        if group {
+            self.group(owner, &header);
+        } else if dataset || header.has(MessageType::DATASPACE) {
+            self.dataset(&header);
+        } else if header.has(MessageType::DATATYPE) {
+            self.message::<DatatypeMessage>(&header);
+        } else {
+            self.found(ObjectHeader::NAME, addr, Cause::Missing("message that tells what the object is"));
+        }
+        self.message::<Comment>(&header);
+        self.message::<ModificationTime>(&header);
+        self.message::<OldModificationTime>(&header);
+    }
+
+    /// Reports objects with more or fewer links than they state.
+    pub fn link_counts(&mut self) {
+        for (owner, stated, links) in self.objects.miscounted() {
+            if links < stated && (self.incomplete || self.report.is_full()) {
+                continue;
+            }
+            let cause = Cause::Count { what: "hard links", stated: stated.into(), found: links.into() };
+            self.found_of(owner, ObjectHeader::NAME, self.objects.header(owner), cause);
+        }
+    }
+}

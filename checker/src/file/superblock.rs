@@ -1,0 +1,167 @@
+//! The superblock and its extension: where everything begins.
+
+use h5live_cache::Storage;
+use h5live_format::messages::{BtreeK, CacheImageInfo, DriverInfo, FileSpaceInfo, MessageType, SharedMessageTableInfo};
+use h5live_format::{Addr, CacheImage, DriverInfoBlock, Record, StatusFlags, Superblock, encoded_len};
+
+use super::Cause;
+use super::source::Source;
+use super::space::Owner;
+use super::walk::Walk;
+
+const NAME: &str = Superblock::NAME;
+
+impl<'a> Walk<'a> {
+    /// Finds the superblock and what belongs to the file as a whole. `false` if there is nothing to follow.
+    pub fn superblock(&mut self, storage: &'a dyn Storage) -> bool {
+        let len = match storage.len() {
+            Ok(len) => len,
+            Err(error) => {
+                self.found(NAME, Addr::new(0), Cause::Io(error.kind()));
+                return false;
+            }
+        };
+        self.source = Source::new(storage, 0, len);
+        let mut bytes = Vec::new();
+        let at = Superblock::locations(len).find(|at| {
+            bytes = self.source.read(*at, Superblock::MAX_SIZE as u64).unwrap_or_default();
+            bytes.starts_with(&Superblock::SIGNATURE)
+        });
+        let Some(at) = at else {
+            self.found(NAME, Addr::new(0), Cause::Missing("signature at 0, 512, 1024, ..."));
+            return false;
+        };
+        self.report.is_hdf5 = true;
+        self.source = Source::new(storage, at, len);
+        match Superblock::decode(&bytes) {
+            Ok(superblock) => self.superblock = superblock,
+            Err(error) => {
+                self.found(NAME, Addr::new(0), error.into());
+                return false;
+            }
+        }
+        self.widths = self.superblock.widths;
+        self.k = self.superblock.btree_k;
+        self.ends(len);
+        let size = encoded_len(&self.superblock, self.widths).unwrap_or_default();
+        self.claim(NAME, Addr::new(0), size as u64);
+        if self.superblock.version > 1 {
+            if self.superblock.extension.is_defined() {
+                self.extension();
+            }
+        } else if self.superblock.driver_info.is_defined() {
+            self.driver_info();
+        }
+        true
+    }
+
+    /// The end of the space in use, and whether the file is closed.
+    fn ends(&mut self, len: u64) {
+        let at = self.source.base;
+        let (stated, announced) = (self.superblock.base, self.superblock.end_of_file.get().unwrap_or(0));
+        if stated != Addr::new(at) {
+            // A user block was put before the file, or taken away: libhdf5 corrects what it reads.
+            self.note(
+                NAME,
+                Addr::new(0),
+                Cause::Count { what: "base address", stated: stated.get().unwrap_or(0), found: at },
+            );
+        }
+        self.end = announced.saturating_sub(stated.get().unwrap_or(0));
+        let status = self.superblock.status;
+        let open = status.without(StatusFlags::OK) != StatusFlags::CLEAR;
+        let here = len.saturating_sub(at);
+        if self.end > here {
+            let cause = Cause::Count { what: "end of file", stated: self.end.saturating_add(at), found: len };
+            if self.options.live { self.note(NAME, Addr::new(0), cause) } else { self.found(NAME, Addr::new(0), cause) }
+        } else if self.end < here {
+            let cause = Cause::Count { what: "end of file", stated: self.end.saturating_add(at), found: len };
+            self.note(NAME, Addr::new(0), cause);
+            if self.options.live && open {
+                self.end = here;
+            }
+        }
+        if open {
+            let cause = Cause::Status(status.bits());
+            // Before version 3 nobody looks at the flags.
+            if self.superblock.version >= 3 && !self.options.live {
+                self.found(NAME, Addr::new(0), cause);
+            } else {
+                self.note(NAME, Addr::new(0), cause);
+            }
+        }
+    }
+
+    fn extension(&mut self) {
+        let addr = self.superblock.extension;
+        let Some(header) = self.header(addr) else {
+            self.incomplete = true;
+            return;
+        };
+        self.agree(header.name(), addr, "hard links", header.stated_links().into(), 1);
+        // The image lies over other structures, and node sizes decide how they are read.
+        if let Some(info) = self.message::<CacheImageInfo>(&header) {
+            self.cache_image(&info);
+        }
+        if let Some(k) = self.message::<BtreeK>(&header) {
+            self.k = k;
+        }
+        self.message::<DriverInfo>(&header);
+        if let Some(info) = self.message::<SharedMessageTableInfo>(&header) {
+            self.shared_table(&info);
+        }
+        if let Some(info) = self.message::<FileSpaceInfo>(&header) {
+            self.file_space(&info, addr);
+        }
+        for message in &header.messages {
+            let belongs = [
+                MessageType::NIL,
+                MessageType::CONTINUATION,
+                MessageType::CACHE_IMAGE,
+                MessageType::BTREE_K,
+                MessageType::DRIVER_INFO,
+                MessageType::SHARED_MESSAGE_TABLE,
+                MessageType::FILE_SPACE_INFO,
+                MessageType::REFERENCE_COUNT,
+            ];
+            if message.kind.is_known() && !belongs.contains(&message.kind) {
+                self.note(header.name(), addr, Cause::Rule("a superblock extension holds messages about the file"));
+            }
+        }
+    }
+
+    /// The image of a metadata cache: structures that are newer than those at their addresses.
+    fn cache_image(&mut self, info: &CacheImageInfo) {
+        let context = CacheImage { size: info.size, entries: Vec::new() };
+        let Some(image) = self.load(context, info.addr, info.size) else { return };
+        self.agree(CacheImage::NAME, info.addr, "size", info.size, image.size);
+        for entry in image.entries {
+            let len = entry.image.len() as u64;
+            let Some(at) = self.inside("metadata cache entry", entry.addr, len) else { continue };
+            if entry.dirty {
+                self.source.lay(at, entry.image);
+            }
+        }
+    }
+
+    fn driver_info(&mut self) {
+        let addr = self.superblock.driver_info;
+        let Some(bytes) = self.peek(DriverInfoBlock::NAME, addr, 4096) else { return };
+        if let Some(block) = self.decode(DriverInfoBlock::default(), addr, &bytes) {
+            self.claim(DriverInfoBlock::NAME, addr, (block.data.len() as u64).saturating_add(16));
+        }
+    }
+
+    /// Begins with the root group.
+    pub fn root(&mut self) {
+        let header = self.superblock.root.header();
+        let Some(at) = header.get() else {
+            self.found(NAME, Addr::new(0), Cause::Undefined("root group"));
+            return;
+        };
+        let root = self.objects.link(Owner::FILE, b"", at);
+        if let Some(cached) = self.superblock.root.symbol_table() {
+            self.objects.set_cached(root, cached);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Old groups: a B-tree of symbol table nodes, and a local heap of names.
+
+use h5live_format::messages::SymbolTable;
+use h5live_format::{Addr, GroupKey, Record, SymbolCache, SymbolTableEntry, SymbolTableNode};
+
+use super::Cause;
+use super::btree1::Tree;
+use super::header::Header;
+use super::local_heap::Strings;
+use super::space::Owner;
+use super::walk::Walk;
+
+const NODE: &str = SymbolTableNode::NAME;
+
+impl Walk<'_> {
+    /// The links of an old group.
+    pub fn symbol_table(&mut self, owner: Owner, header: &Header) {
+        let Some(table) = self.message::<SymbolTable>(header) else {
+            self.incomplete = true;
+            return;
+        };
+        if let Some((btree, heap)) = self.objects.cached(owner)
+            && (btree, heap) != (table.btree, table.heap)
+        {
+            let rule = "the entry of the group states the symbol table of its header";
+            self.found(SymbolTableEntry::NAME, header.addr, Cause::Rule(rule));
+        }
+        let Some(mut heap) = self.local_heap(table.heap) else {
+            self.incomplete = true;
+            return;
+        };
+        let names = Names::of(&heap);
+        let sorted = |from: &GroupKey, to: &GroupKey| names.sorted(from, to);
+        let tree = Tree::<GroupKey>::new(self.k.group_internal, (), &sorted);
+        let mut last: Option<Vec<u8>> = None;
+        let whole = self.btree1(table.btree, tree, &mut |walk, from, node, to| {
+            let between = (names.get(from.0), names.get(to.0));
+            walk.symbol_table_node(owner, &mut heap, node, between, &mut last);
+        });
+        self.incomplete |= !whole;
+    }
+
+    fn symbol_table_node(
+        &mut self,
+        owner: Owner,
+        heap: &mut Strings,
+        addr: Addr,
+        between: (Option<Vec<u8>>, Option<Vec<u8>>),
+        last: &mut Option<Vec<u8>>,
+    ) {
+        let blank = SymbolTableNode::for_k(self.k);
+        let size = blank.size(self.widths) as u64;
+        let Some(node) = self.load(blank, addr, size) else {
+            self.incomplete = true;
+            return;
+        };
+        if node.entries.is_empty() {
+            self.found(NODE, addr, Cause::Missing("entry in it"));
+        }
+        for (index, entry) in node.entries.iter().enumerate() {
+            let Some(name) = self.local_string(heap, entry.name_offset) else { continue };
+            if name.is_empty() {
+                self.found(NODE, addr, Cause::Rule("a link has a name"));
+            }
+            let (from, to) = &between;
+            let inside = from.as_ref().is_none_or(|from| from < &name) && to.as_ref().is_none_or(|to| &name <= to);
+            if !inside {
+                self.found(NODE, addr, Cause::Rule("names lie between the keys beside their node"));
+            }
+            match last.as_ref() {
+                Some(before) if *before == name => {
+                    self.found(NODE, addr, Cause::NameRepeated(String::from_utf8_lossy(&name).into_owned()));
+                }
+                Some(before) if *before > name => {
+                    self.found(NODE, addr, Cause::Order { what: "entry", index: index as u64 });
+                }
+                _ => {}
+            }
+            self.symbol(owner, heap, addr, entry, &name);
+            *last = Some(name);
+        }
+    }
+
+    fn symbol(&mut self, owner: Owner, heap: &mut Strings, node: Addr, entry: &SymbolTableEntry, name: &[u8]) {
+        if let SymbolCache::SoftLink { value_offset } = entry.cache {
+            self.local_string(heap, value_offset.into());
+            return;
+        }
+        let Some(at) = entry.header.get() else {
+            self.found(NODE, node, Cause::Undefined("object header"));
+            return;
+        };
+        let child = self.objects.link(owner, name, at);
+        if let SymbolCache::Group { btree, heap } = entry.cache {
+            self.objects.set_cached(child, (btree, heap));
+        }
+    }
+}
+
+/// Keys are compared up to here (bytes).
+const LONGEST: usize = 1 << 16;
+
+/// The names of a heap, to compare keys.
+struct Names(Vec<u8>);
+
+impl Names {
+    fn of(heap: &Strings) -> Self {
+        Names(heap.bytes().to_vec())
+    }
+
+    fn get(&self, offset: u64) -> Option<Vec<u8>> {
+        let rest = self.0.get(usize::try_from(offset).ok()?..)?;
+        let rest = rest.get(..LONGEST).unwrap_or(rest);
+        let len = rest.iter().position(|byte| *byte == 0)?;
+        rest.get(..len).map(<[u8]>::to_vec)
+    }
+
+    fn sorted(&self, from: &GroupKey, to: &GroupKey) -> bool {
+        matches!((self.get(from.0), self.get(to.0)), (Some(from), Some(to)) if from < to)
+    }
+}

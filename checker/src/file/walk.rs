@@ -1,0 +1,243 @@
+//! The state of a walk over a file: what was found, who uses which bytes, what is still to be visited.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use h5live_cache::Storage;
+use h5live_format::messages::BtreeK;
+use h5live_format::{Addr, Record, Superblock, Widths, decode_prefix_with};
+use h5live_model::Datatype;
+
+use super::global_heap::Collections;
+use super::objects::Objects;
+use super::shared::SharedIndex;
+use super::source::Source;
+use super::space::{Owner, Space, Use};
+use super::{Cause, Finding, Options, Piece, Report};
+
+/// The largest structure that is read as a whole (bytes).
+pub(super) const LARGEST: u64 = 1 << 28;
+
+/// A walk over a file.
+pub(super) struct Walk<'a> {
+    pub source: Source<'a>,
+    pub options: Options<'a>,
+    pub superblock: Superblock,
+    pub widths: Widths,
+    pub k: BtreeK,
+    /// The end of the space in use, from the base address.
+    pub end: u64,
+    pub space: Space,
+    pub report: Report,
+    pub objects: Objects,
+    /// The object at hand.
+    pub owner: Owner,
+    pub shared: Vec<SharedIndex>,
+    /// Attributes that are shared messages, whose own shared parts are still to be counted.
+    pub shared_attributes: Vec<Vec<u8>>,
+    pub collections: Collections,
+    pub committed: HashMap<u64, Option<Rc<Datatype>>>,
+    /// Bytes of values that may still be read.
+    pub values_left: u64,
+    /// Whether something could not be followed, so that counts of references may be too low.
+    pub incomplete: bool,
+}
+
+impl<'a> Walk<'a> {
+    /// Checks a file.
+    pub fn over(storage: &'a dyn Storage, options: Options<'a>) -> Report {
+        let mut walk = Walk {
+            source: Source::new(storage, 0, 0),
+            options,
+            superblock: Superblock::default(),
+            widths: Widths::default(),
+            k: BtreeK::default(),
+            end: 0,
+            space: Space::default(),
+            report: Report::default(),
+            objects: Objects::default(),
+            owner: Owner::FILE,
+            shared: Vec::new(),
+            shared_attributes: Vec::new(),
+            collections: Collections::default(),
+            committed: HashMap::new(),
+            values_left: options.values,
+            incomplete: false,
+        };
+        if walk.superblock(storage) {
+            walk.all();
+        }
+        walk.report
+    }
+
+    fn all(&mut self) {
+        self.root();
+        while let Some(next) = self.objects.next().filter(|_| !self.report.is_full()) {
+            self.owner = next;
+            self.object(next);
+        }
+        self.owner = Owner::FILE;
+        self.shared_counts();
+        self.link_counts();
+        self.unused_objects();
+        self.sweep();
+        self.report.objects = self.objects.visited();
+    }
+
+    /// Bytes from the start of the file to an address.
+    pub fn offset(&self, addr: Addr) -> u64 {
+        self.source.base.saturating_add(addr.get().unwrap_or(0))
+    }
+
+    fn finding(&self, owner: Owner, structure: &'static str, offset: u64, cause: Cause) -> Finding {
+        Finding { path: self.objects.path(owner), structure, offset, cause }
+    }
+
+    /// Reports what is wrong with a structure of the object at hand.
+    pub fn found(&mut self, structure: &'static str, addr: Addr, cause: Cause) {
+        self.found_of(self.owner, structure, addr, cause);
+    }
+
+    /// Reports what is wrong with a structure of an object.
+    pub fn found_of(&mut self, owner: Owner, structure: &'static str, addr: Addr, cause: Cause) {
+        if !self.report.is_full() {
+            let finding = self.finding(owner, structure, self.offset(addr), cause);
+            self.report.findings.push(finding);
+        }
+    }
+
+    /// Notes what is allowed, but worth to know.
+    pub fn note(&mut self, structure: &'static str, addr: Addr, cause: Cause) {
+        if self.report.notes.len() < Report::MOST {
+            let note = self.finding(self.owner, structure, self.offset(addr), cause);
+            self.report.notes.push(note);
+        }
+    }
+
+    /// Reports if two statements about a number differ.
+    pub fn agree(&mut self, structure: &'static str, addr: Addr, what: &'static str, stated: u64, found: u64) {
+        if stated != found {
+            self.found(structure, addr, Cause::Count { what, stated, found });
+        }
+    }
+
+    /// A range of bytes as users see it.
+    pub fn piece(&self, used: &Use) -> Piece {
+        Piece {
+            path: self.objects.path(used.owner),
+            structure: self.space.name(used),
+            offset: self.source.base.saturating_add(used.start),
+            len: used.len,
+        }
+    }
+
+    /// Where an address leads, if `len` bytes from there on are inside the space in use; reports otherwise.
+    pub fn inside(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<u64> {
+        let Some(start) = addr.get() else {
+            self.found(structure, addr, Cause::Undefined(structure));
+            return None;
+        };
+        if start.checked_add(len).is_none_or(|end| end > self.end) {
+            let end = self.source.base.saturating_add(self.end);
+            self.found(structure, addr, Cause::BeyondEnd { len, end });
+            return None;
+        }
+        Some(start)
+    }
+
+    /// Takes bytes for a structure of the object at hand, or reports who has them.
+    pub fn claim(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<u64> {
+        let start = self.inside(structure, addr, len)?;
+        match self.space.claim(start, len, self.owner, structure) {
+            Ok(()) => Some(start),
+            Err(taken) => {
+                let with = self.piece(&taken);
+                self.found(structure, addr, Cause::Overlap { len, with });
+                None
+            }
+        }
+    }
+
+    /// Takes bytes for raw data of the object at hand.
+    pub fn claim_raw(&mut self, what: &'static str, addr: Addr, len: u64) {
+        if let Some(start) = self.inside(what, addr, len).filter(|_| len > 0) {
+            self.space.raw(start, len, self.owner, what);
+        }
+    }
+
+    /// The bytes from an address on, at most `len`; reports if there are none.
+    pub fn peek(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<Vec<u8>> {
+        let start = self.inside(structure, addr, 1)?;
+        self.read(structure, addr, len.min(self.end.saturating_sub(start)))
+    }
+
+    /// Bytes at an address; reports if they cannot be read.
+    pub fn read(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<Vec<u8>> {
+        if len > LARGEST {
+            self.found(
+                structure,
+                addr,
+                Cause::Above { what: "bytes that are read at once", found: len, limit: LARGEST },
+            );
+            return None;
+        }
+        match self.source.read(addr.get()?, len) {
+            Ok(bytes) => Some(bytes),
+            Err(error) => {
+                self.found(structure, addr, Cause::Io(error.kind()));
+                None
+            }
+        }
+    }
+
+    /// Decodes a structure from the beginning of `bytes`; reports if it is none.
+    pub fn decode<R: Record>(&mut self, context: R, addr: Addr, bytes: &[u8]) -> Option<R> {
+        match decode_prefix_with(context, bytes, self.widths) {
+            Ok((record, _)) => Some(record),
+            Err(error) => {
+                self.found(R::NAME, addr, error.into());
+                None
+            }
+        }
+    }
+
+    /// Takes the bytes of a structure, and decodes it.
+    pub fn load<R: Record>(&mut self, context: R, addr: Addr, len: u64) -> Option<R> {
+        self.claim(R::NAME, addr, len)?;
+        let bytes = self.read(R::NAME, addr, len)?;
+        self.decode(context, addr, &bytes)
+    }
+
+    /// Reports what overlaps, and what nobody uses.
+    fn sweep(&mut self) {
+        let (metadata, raw, free) = self.space.bytes();
+        (self.report.metadata_bytes, self.report.raw_bytes, self.report.free_bytes) = (metadata, raw, free);
+        let mut space = std::mem::take(&mut self.space);
+        let (mut overlaps, mut gaps) = (Vec::new(), Vec::new());
+        let room = Report::MOST.saturating_sub(self.report.findings.len());
+        let leaks = self.options.leaks;
+        space.sweep(
+            self.end,
+            |piece, before| {
+                overlaps.push((*piece, *before));
+                overlaps.len() < room
+            },
+            |from, to| {
+                if leaks && gaps.len() < Report::MOST {
+                    gaps.push((from, to));
+                }
+            },
+        );
+        self.space = space;
+        for (piece, before) in overlaps {
+            let cause = Cause::Overlap { len: piece.len, with: self.piece(&before) };
+            self.found_of(piece.owner, self.space.name(&piece), Addr::new(piece.start), cause);
+        }
+        let base = self.source.base;
+        let leak = |(from, to): (u64, u64)| {
+            let offset = base.saturating_add(from);
+            Piece { path: String::new(), structure: "nothing", offset, len: to - from }
+        };
+        self.report.leaks = gaps.into_iter().map(leak).collect();
+    }
+}

@@ -1,0 +1,128 @@
+//! `h5live check`: whether a file is sound.
+
+use std::path::{Path, PathBuf};
+
+use h5live_cache::FileStorage;
+use h5live_checker::file::{Finding, Options, Piece, Report, check_with};
+use serde_json::{Value, json};
+
+use crate::error::{Error, Outcome, Problem, Result};
+use crate::output::Output;
+
+/// Checks whether a file is sound: checksums, bounds, space, counts, order, links
+///
+/// Nothing of the code that reads and writes files is used. Exit code 0: sound; 1: there are findings; 2: the file cannot be
+/// read, or is no HDF5 file.
+#[derive(Debug, clap::Args)]
+pub struct Check {
+    /// The files
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// List the bytes that nothing uses, too, and heap objects to which nothing leads
+    #[arg(long)]
+    leaks: bool,
+    /// The files may be open for writing: status flags are no finding
+    #[arg(long)]
+    live: bool,
+    /// Show what is allowed but unusual, too
+    #[arg(short, long)]
+    verbose: bool,
+    /// For programs: a JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Check {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// As [`crate::error::Error`] says.
+    pub fn run(self) -> Result<Outcome> {
+        let mut out = Output::stdout();
+        let mut outcome = Outcome::Clean;
+        for path in &self.files {
+            let report = self.check(path)?;
+            if self.json {
+                self.json(&mut out, path, &report)?
+            } else {
+                self.text(&mut out, path, &report)?
+            }
+            if !report.is_clean() {
+                outcome = Outcome::Findings;
+            }
+        }
+        out.flush()?;
+        Ok(outcome)
+    }
+
+    fn check(&self, path: &Path) -> Result<Report> {
+        let file = std::fs::File::open(path).map_err(|source| Error::Path { path: path.to_owned(), source })?;
+        let storage = FileStorage::new(file);
+        let options = Options { leaks: self.leaks, live: self.live, ..Options::default() };
+        let report = check_with(&storage, options);
+        if report.is_hdf5 {
+            return Ok(report);
+        }
+        Err(Error::Unfit { path: path.to_owned(), problem: Problem::NoSignature })
+    }
+
+    fn text(&self, out: &mut Output, path: &Path, report: &Report) -> Result<()> {
+        for finding in &report.findings {
+            out.line(finding)?;
+        }
+        for note in report.notes.iter().filter(|_| self.verbose) {
+            out.line(format_args!("note: {note}"))?;
+        }
+        for leak in &report.leaks {
+            out.line(format_args!("unused: {} bytes at {:#x}", leak.len, leak.offset))?;
+        }
+        let verdict = match report.findings.len() {
+            0 => "sound".to_owned(),
+            1 => "1 finding".to_owned(),
+            n if report.is_full() => format!("{n} findings, the check ended there"),
+            n => format!("{n} findings"),
+        };
+        out.line(format_args!(
+            "{}: {verdict}; {} objects, {} bytes of metadata, {} of raw data, {} free",
+            path.display(),
+            report.objects,
+            report.metadata_bytes,
+            report.raw_bytes,
+            report.free_bytes
+        ))
+    }
+
+    fn json(&self, out: &mut Output, path: &Path, report: &Report) -> Result<()> {
+        let file = path.display().to_string();
+        let line = |is: &str, f: &Finding| -> Value {
+            json!({
+                "file": file,
+                "is": is,
+                "path": f.path,
+                "structure": f.structure,
+                "offset": f.offset,
+                "kind": f.cause.kind(),
+                "cause": f.cause.to_string(),
+            })
+        };
+        for finding in &report.findings {
+            out.line(line("finding", finding))?;
+        }
+        for note in report.notes.iter().filter(|_| self.verbose) {
+            out.line(line("note", note))?;
+        }
+        for Piece { offset, len, .. } in &report.leaks {
+            out.line(json!({ "file": file, "is": "unused", "offset": offset, "len": len }))?;
+        }
+        out.line(json!({
+            "file": file,
+            "is": "summary",
+            "findings": report.findings.len(),
+            "complete": !report.is_full(),
+            "objects": report.objects,
+            "metadata_bytes": report.metadata_bytes,
+            "raw_bytes": report.raw_bytes,
+            "free_bytes": report.free_bytes,
+        }))
+    }
+}
