@@ -64,6 +64,14 @@ pub enum ConvertError {
     /// The enum in the file lacks a value that the one in memory has.
     #[error("the enum in the file has no value named {0:?}")]
     NoSuchName(Name),
+    /// Elements of the file have no such value.
+    #[error("{value} is no value of the {class} in the file")]
+    Value {
+        /// The value.
+        value: String,
+        /// The class of the type in the file.
+        class: &'static str,
+    },
     /// A string does not fit the space that the file has for it.
     #[error("a string of {length} bytes does not fit {space}")]
     StringTooLong {

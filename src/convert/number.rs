@@ -288,6 +288,12 @@ impl NumberPlan {
         NumberPlan::new(from, &to.datatype(ByteOrder::NATIVE)).ok_or(none)?
     }
 
+    /// The way from a number of this machine to a datatype.
+    pub(crate) fn from_native(from: Native, to: &Datatype) -> Result<Self, ConvertError> {
+        let none = ConvertError::Class { file: class(to), memory: "a number" };
+        NumberPlan::new(&from.datatype(ByteOrder::NATIVE), to).ok_or(none)?
+    }
+
     /// Whether the bytes stay as they are.
     pub(crate) fn is_copy(&self) -> bool {
         self.kind == PlanKind::Copy
@@ -345,13 +351,20 @@ impl NumberPlan {
     }
 }
 
-/// The way from integers of any layout to the widest of this machine.
+/// The way from integers of any layout to the widest of this machine, and back.
 pub(crate) struct IntegerPlan(Layout);
 
 impl IntegerPlan {
     pub(crate) fn new(from: &Datatype) -> Result<Self, ConvertError> {
         let none = ConvertError::Class { file: class(from), memory: "an integer" };
         Ok(IntegerPlan(Side::new(from).ok_or(none)??.layout))
+    }
+
+    /// Stores a value as near as elements have one, and says whether an integer is stored just as it is.
+    pub(crate) fn store(&self, value: i128, element: &mut [u8]) -> bool {
+        let real = Real::Finite { negative: value < 0, mantissa: value.unsigned_abs(), exponent: 0 };
+        self.0.store(real, Rounding::Even, element);
+        self.value(element) == value
     }
 
     /// The value of an element; of an unsigned one of 128 bits, no more than the largest signed one.

@@ -28,10 +28,10 @@ pub(crate) use self::core::{Core, Failure};
 use self::core::{Dims, View};
 pub use self::follow::Follow;
 use self::read::{Reader, buffer};
-use self::sides::{Converted, Dynamic, Input, Raw, RawMut, Sink, Values};
+use self::sides::{Converted, Dynamic, DynamicInput, Input, Raw, RawMut, Sink, Values};
 use crate::convert::ElementPlan;
 use crate::error::ErrorKind;
-use crate::value::ValuePlan;
+use crate::value::{EncodePlan, ValuePlan};
 use crate::{File, H5Type, Result, Select, Value, attribute};
 
 /// An array of elements in a file. Clones, and other handles on the same dataset, share what is staged.
@@ -322,6 +322,31 @@ impl Dataset {
         })
     }
 
+    /// Writes values over the elements of a selection, of whatever type they are: as [`Dataset::read_values`] gives
+    /// them, or what can be converted without loss (a list for a compound, the name of an enum's value as a text).
+    ///
+    /// ```
+    /// use h5live::{File, Value};
+    ///
+    /// let file = File::in_memory();
+    /// let data = file.new_dataset::<String>().shape(&[2]).create("names")?;
+    /// data.write_values(1.., &[Value::Text("Ada".into())])?;
+    /// assert_eq!(data.read::<String>()?, ["", "Ada"]);
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Dataset::write_slice`].
+    pub fn write_values(&self, selection: impl Select, values: &[Value]) -> Result<()> {
+        self.run(|| {
+            let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            let selected = self.select(writer.view(), &selection)?;
+            check_length(&selected, values.len())?;
+            let plan = EncodePlan::new(&writer.view().spec.datatype)?;
+            writer.write(&selected, &DynamicInput { values, plan: &plan, heap: self.file.heap() })
+        })
+    }
+
     /// Writes the elements of a selection as they are, in the file's type.
     ///
     /// # Errors
@@ -357,6 +382,19 @@ impl Dataset {
             let mut bytes = writer.view().fill_bytes(values.len().saturating_mul(size));
             T::encode_slice(&encoder, values, &mut bytes, size, self.file.heap())?;
             writer.append(&selected, extent, &Raw { bytes: &bytes, size })
+        })
+    }
+
+    /// Appends rows of values, of whatever type they are.
+    ///
+    /// # Errors
+    /// As [`Dataset::append`].
+    pub fn append_values(&self, values: &[Value]) -> Result<()> {
+        self.run(|| {
+            let mut writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            let (selected, extent) = writer.rows(values.len())?;
+            let plan = EncodePlan::new(&writer.view().spec.datatype)?;
+            writer.append(&selected, extent, &DynamicInput { values, plan: &plan, heap: self.file.heap() })
         })
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::Value;
 use crate::convert::{ConvertError, ElementPlan};
 use crate::types::{H5Type, Heap};
-use crate::value::ValuePlan;
+use crate::value::{EncodePlan, ValuePlan};
 
 /// What elements are read into.
 pub(crate) trait Sink: Send + Sized {
@@ -189,6 +189,23 @@ impl<T: H5Type> Source for Input<'_, T> {
 
     fn direct(&self, places: Range<usize>) -> Option<&[u8]> {
         T::encode_in_place(self.encoder, &self.values[places])
+    }
+}
+
+/// Values of types that the program does not know, to be written.
+pub(crate) struct DynamicInput<'a> {
+    pub(crate) values: &'a [Value],
+    pub(crate) plan: &'a EncodePlan,
+    pub(crate) heap: Heap<'a>,
+}
+
+impl Source for DynamicInput<'_> {
+    fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
+        self.plan.run_all(&self.values[places], elements, self.heap)
+    }
+
+    fn direct(&self, _places: Range<usize>) -> Option<&[u8]> {
+        None
     }
 }
 

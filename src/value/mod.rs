@@ -1,5 +1,6 @@
 //! Values of types that the program does not know beforehand.
 
+mod encode;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -8,6 +9,7 @@ use std::fmt;
 
 use h5live_model::{Datatype, Name, Objects};
 
+pub(crate) use encode::EncodePlan;
 pub(crate) use plan::ValuePlan;
 
 use crate::Reference;

@@ -1,0 +1,300 @@
+//! How values become elements of a datatype: made once, run over many values.
+
+use h5live_model::{Datatype, Name, ReferenceKind, StringPadding, VarLenKind};
+
+use super::Value;
+use crate::convert::{ConvertError, IntegerPlan, Native, NumberPlan, class};
+use crate::types::{Heap, pad, part_mut};
+
+/// The way from values to the elements of a datatype.
+pub(crate) struct EncodePlan {
+    class: &'static str,
+    size: usize,
+    step: Step,
+}
+
+enum Step {
+    Integer(IntegerPlan),
+    /// From integers, from 32-bit floats, from 64-bit floats.
+    Float(IntegerPlan, NumberPlan, NumberPlan),
+    Text(StringPadding),
+    HeapText,
+    Bytes,
+    Reference(ReferenceKind),
+    Enum(Vec<(Name, Vec<u8>)>, IntegerPlan),
+    Complex(Box<EncodePlan>),
+    Array(Box<EncodePlan>),
+    Sequence(Box<EncodePlan>),
+    Compound(Vec<Member>),
+}
+
+struct Member {
+    name: Name,
+    at: usize,
+    plan: EncodePlan,
+}
+
+impl EncodePlan {
+    pub(crate) fn new(datatype: &Datatype) -> Result<Self, ConvertError> {
+        let boxed = |base: &Datatype| EncodePlan::new(base).map(Box::new);
+        let step = match datatype {
+            Datatype::Integer(_) | Datatype::Bitfield(_) | Datatype::Time(_) => {
+                Step::Integer(IntegerPlan::new(datatype)?)
+            }
+            Datatype::Float(_) => {
+                let from = |native| NumberPlan::from_native(native, datatype);
+                Step::Float(IntegerPlan::new(datatype)?, from(Native::F32)?, from(Native::F64)?)
+            }
+            Datatype::String(string) => Step::Text(string.padding),
+            Datatype::Opaque(_) => Step::Bytes,
+            Datatype::Reference(reference) => Step::Reference(reference.kind),
+            Datatype::Enum(of) => {
+                let named = |member: &h5live_model::EnumMember| (member.name.clone(), member.value.clone());
+                Step::Enum(of.members.iter().map(named).collect(), IntegerPlan::new(&of.base)?)
+            }
+            Datatype::Complex(complex) => Step::Complex(boxed(&complex.base)?),
+            Datatype::Array(array) => {
+                let mut plan = EncodePlan::new(&array.base)?;
+                for dim in array.dims.iter().rev() {
+                    let size = plan.size.saturating_mul(*dim as usize);
+                    plan = EncodePlan { class: "array", size, step: Step::Array(Box::new(plan)) };
+                }
+                return Ok(plan);
+            }
+            Datatype::VarLen(of) => match of.kind {
+                VarLenKind::Sequence => Step::Sequence(boxed(&of.base)?),
+                VarLenKind::String { .. } => Step::HeapText,
+            },
+            Datatype::Compound(compound) => {
+                let member = |member: &h5live_model::Member| {
+                    let plan = EncodePlan::new(&member.datatype).map_err(|error| in_member(&member.name, error))?;
+                    Ok(Member { name: member.name.clone(), at: member.offset as usize, plan })
+                };
+                Step::Compound(compound.members.iter().map(member).collect::<Result<_, ConvertError>>()?)
+            }
+        };
+        Ok(EncodePlan { class: class(datatype), size: datatype.size() as usize, step })
+    }
+
+    /// Replaces an element by a value. What lies between the members of a compound becomes zero.
+    ///
+    /// # Errors
+    /// [`ConvertError::Value`] if elements of this type have no such value, [`ConvertError::Heap`].
+    pub(crate) fn run(&self, value: &Value, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        let element = part_mut(element, 0, self.size)?;
+        let refused = || ConvertError::Value { value: value.to_string(), class: self.class };
+        match (&self.step, value) {
+            (Step::Integer(plan), value) => {
+                let value = value.exact_integer().ok_or_else(refused)?;
+                plan.store(value, element).then_some(()).ok_or_else(refused)
+            }
+            (Step::Float(from_integer, from_single, from_double), value) => {
+                match value {
+                    Value::Single(value) => from_single.run(&value.to_ne_bytes(), element),
+                    Value::Double(value) => from_double.run(&value.to_ne_bytes(), element),
+                    Value::Integer(value) => drop(from_integer.store(*value, element)),
+                    _ => return Err(refused()),
+                }
+                Ok(())
+            }
+            (Step::Text(padding), value) => pad(value.bytes().ok_or_else(refused)?, element, *padding),
+            (Step::HeapText, value) => {
+                let text = value.bytes().ok_or_else(refused)?;
+                heap.write(text, text.len(), element)
+            }
+            (Step::Bytes, Value::Bytes(bytes)) if bytes.len() == self.size => {
+                element.copy_from_slice(bytes);
+                Ok(())
+            }
+            (Step::Reference(kind), Value::Reference(reference)) => {
+                let bytes = reference.as_bytes();
+                if reference.is_null() {
+                    element.fill(0);
+                } else if reference.kind() == *kind && bytes.len() == self.size {
+                    element.copy_from_slice(bytes);
+                } else {
+                    return Err(refused());
+                }
+                Ok(())
+            }
+            (Step::Enum(members, base), value) => {
+                let name: Option<&[u8]> = match value {
+                    Value::Name(name) => Some(name.as_bytes()),
+                    Value::Text(text) => Some(text.as_bytes()),
+                    Value::Truth(truth) => Some(if *truth { b"TRUE" } else { b"FALSE" }),
+                    _ => None,
+                };
+                match (name, value) {
+                    (Some(name), _) => {
+                        let found = members.iter().find(|(of, _)| of.as_bytes() == name).ok_or_else(refused)?;
+                        part_mut(element, 0, found.1.len())?.copy_from_slice(&found.1);
+                        Ok(())
+                    }
+                    (None, Value::Integer(value)) => base.store(*value, element).then_some(()).ok_or_else(refused),
+                    _ => Err(refused()),
+                }
+            }
+            (Step::Complex(plan), value) => {
+                let (real, imaginary) = match value {
+                    Value::Complex(parts) => (&parts[0], &parts[1]),
+                    Value::List(parts) if parts.len() == 2 => (&parts[0], &parts[1]),
+                    Value::Integer(_) | Value::Single(_) | Value::Double(_) => (value, &Value::Integer(0)),
+                    _ => return Err(refused()),
+                };
+                plan.run(real, element, heap)?;
+                plan.run(imaginary, part_mut(element, plan.size, plan.size)?, heap)
+            }
+            (Step::Array(plan), Value::List(values)) if values.len().saturating_mul(plan.size) == self.size => {
+                plan.run_all(values, element, heap)
+            }
+            (Step::Sequence(plan), Value::List(values)) => {
+                let mut bytes = vec![0; values.len().saturating_mul(plan.size)];
+                plan.run_all(values, &mut bytes, heap)?;
+                heap.write(&bytes, values.len(), element)
+            }
+            (Step::Compound(members), value) => {
+                element.fill(0);
+                for (i, member) in members.iter().enumerate() {
+                    let value = match value {
+                        Value::Compound(values) if values.len() == members.len() => {
+                            let found = values.iter().find(|(name, _)| *name == member.name);
+                            found.map(|(_, value)| value).ok_or_else(|| ConvertError::NoMember(member.name.clone()))?
+                        }
+                        Value::List(values) if values.len() == members.len() => &values[i],
+                        _ => return Err(refused()),
+                    };
+                    let place = part_mut(element, member.at, member.plan.size)?;
+                    member.plan.run(value, place, heap).map_err(|error| in_member(&member.name, error))?;
+                }
+                Ok(())
+            }
+            _ => Err(refused()),
+        }
+    }
+
+    /// Replaces elements, one after another, by as many values.
+    ///
+    /// # Errors
+    /// As [`EncodePlan::run`].
+    pub(crate) fn run_all(&self, values: &[Value], elements: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        let elements = elements.chunks_exact_mut(self.size.max(1));
+        values.iter().zip(elements).try_for_each(|(value, element)| self.run(value, element, heap))
+    }
+}
+
+fn in_member(name: &Name, error: ConvertError) -> ConvertError {
+    ConvertError::Member { name: name.clone(), source: Box::new(error) }
+}
+
+impl Value {
+    /// The bytes of elements of a datatype, one after another; variable-length data goes to `heap`.
+    ///
+    /// # Errors
+    /// [`ConvertError::Value`] if elements of this type have no such values, [`ConvertError::Heap`] if the heap refuses.
+    pub fn encode_all(
+        values: &[Value],
+        datatype: &Datatype,
+        heap: &dyn h5live_model::Objects,
+    ) -> Result<Vec<u8>, ConvertError> {
+        let plan = EncodePlan::new(datatype)?;
+        let mut bytes = vec![0; values.len().saturating_mul(plan.size)];
+        plan.run_all(values, &mut bytes, Heap(heap))?;
+        Ok(bytes)
+    }
+
+    /// The value as an integer, if it is one, be it as a float.
+    fn exact_integer(&self) -> Option<i128> {
+        let whole = |value: f64| (value.trunc() == value && value.abs() < 2f64.powi(126)).then_some(value as i128);
+        match self {
+            Value::Integer(value) => Some(*value),
+            Value::Truth(truth) => Some((*truth).into()),
+            Value::Single(value) => whole((*value).into()),
+            Value::Double(value) => whole(*value),
+            _ => None,
+        }
+    }
+
+    /// The bytes of a text.
+    fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Value::Text(text) => Some(text.as_bytes()),
+            Value::Name(name) => Some(name.as_bytes()),
+            Value::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use h5live_model::{
+        Array, Bitfield, ByteOrder, CharacterSet, Complex, Compound, Enum, EnumMember, FixedString, Opaque, Sign,
+        VarLen,
+    };
+
+    use super::*;
+    use crate::{File, H5Type};
+
+    fn comes_back(datatype: &Datatype, values: &[Value]) {
+        let file = File::in_memory();
+        let bytes = Value::encode_all(values, datatype, file.store()).unwrap();
+        assert_eq!(Value::decode_all(datatype, &bytes, Some(file.store())).unwrap(), values, "{datatype:?}");
+    }
+
+    fn int(size: u32) -> Datatype {
+        Datatype::integer(size, ByteOrder::Big, Sign::Signed)
+    }
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.into())
+    }
+
+    #[test]
+    fn values_of_every_class_come_back() {
+        let integers = [Value::Integer(-3), Value::Integer(127)];
+        comes_back(&int(1), &integers);
+        comes_back(&int(16), &[Value::Integer(i128::MIN), Value::Integer(i128::MAX)]);
+        let bits = Bitfield { size: 2, precision: 12, offset: 2, ..Bitfield::default() };
+        comes_back(&Datatype::Bitfield(bits), &[Value::Integer(0xFFF)]);
+        comes_back(&Datatype::float(8, ByteOrder::Big).unwrap(), &[Value::Double(0.1), Value::Double(f64::INFINITY)]);
+        comes_back(&Datatype::float(2, ByteOrder::Little).unwrap(), &[Value::Single(-0.5)]);
+        let padding = StringPadding::SpacePadded;
+        let fixed = FixedString { size: 5, padding, character_set: CharacterSet::Utf8 };
+        comes_back(&Datatype::String(fixed), &[text("grün"), text("")]);
+        comes_back(&String::datatype(), &[text("a rather long text"), text("")]);
+        comes_back(&Datatype::Opaque(Opaque { size: 2, tag: "x".into() }), &[Value::Bytes(vec![1, 255])]);
+        let complex = Datatype::Complex(Complex { base: Box::new(Datatype::float(4, ByteOrder::Big).unwrap()) });
+        comes_back(&complex, &[Value::Complex(Box::new([Value::Single(1.5), Value::Single(-2.0)]))]);
+        let member = |name: &str, value| EnumMember { name: name.into(), value: vec![value, 0] };
+        let members = vec![member("RED", 1), member("GREEN", 2)];
+        let colour = Datatype::Enum(Enum { base: Box::new(u16::datatype()), members });
+        comes_back(&colour, &[Value::Name("GREEN".into()), Value::Integer(7)]);
+        comes_back(&bool::datatype(), &[Value::Truth(true), Value::Truth(false)]);
+        let list = |values: &[i128]| Value::List(values.iter().copied().map(Value::Integer).collect());
+        let array = Datatype::Array(Array { dims: vec![2, 2], base: Box::new(int(2)) });
+        comes_back(&array, &[Value::List(vec![list(&[1, 2]), list(&[3, 4])])]);
+        let nested = Datatype::VarLen(VarLen { size: 16, base: Box::new(<Vec<u8>>::datatype()), ..VarLen::default() });
+        comes_back(&nested, &[Value::List(vec![list(&[1]), list(&[]), list(&[2, 3])]), Value::List(vec![])]);
+        let member = |name: &str, offset, datatype| h5live_model::Member { name: name.into(), offset, datatype };
+        let members = vec![member("colour", 20, colour), member("names", 2, String::datatype())];
+        let compound = Datatype::Compound(Compound { size: 24, members });
+        let value = vec![("colour".into(), Value::Name("RED".into())), ("names".into(), text("x"))];
+        comes_back(&compound, &[Value::Compound(value)]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let file = File::in_memory();
+        let refused = |datatype: &Datatype, value: Value| {
+            Value::encode_all(&[value], datatype, file.store()).unwrap_err().to_string()
+        };
+        assert_eq!(refused(&int(1), Value::Integer(128)), "128 is no value of the integer in the file");
+        refused(&int(1), Value::Double(0.5));
+        refused(&int(1), text("1"));
+        refused(&u8::datatype(), Value::Integer(-1));
+        refused(&bool::datatype(), text("MAYBE"));
+        refused(&<[u8; 2]>::datatype(), Value::List(vec![Value::Integer(1)]));
+        refused(&Datatype::fixed_string(2, CharacterSet::Ascii), text("abc"));
+        refused(&String::datatype(), Value::Unreadable);
+    }
+}
