@@ -262,7 +262,7 @@ impl DatasetBuilder {
 
 /// Chunk dimensions for a dataset: the shape, halved along one dimension after the other, until a chunk has a size
 /// that grows with the logarithm of the dataset's. Dimensions of zero count as 1024, as they are to grow.
-fn guess_chunk(dims: &[u64], max: &[u64], size: u64) -> Vec<u64> {
+pub(crate) fn guess_chunk(dims: &[u64], max: &[u64], size: u64) -> Vec<u64> {
     let mut chunk: Vec<u64> = dims.iter().map(|n| if *n == 0 { 1024 } else { *n }).collect();
     let bytes = |chunk: &[u64]| chunk.iter().fold(size.max(1), |n, d| n.saturating_mul(*d));
     let mebibytes = (bytes(&chunk) as f64 / 1_048_576.0).max(1e-9);

@@ -367,6 +367,38 @@ impl Datatype {
         }
     }
 
+    /// The same type in a store with addresses of another size (bytes): places in heaps and references have other sizes,
+    /// and the members of compounds that follow them other offsets.
+    pub fn with_offsets(&self, from: u32, to: u32) -> Datatype {
+        let resized = |size: u32| size.saturating_sub(from).saturating_add(to);
+        let base = |base: &Datatype| Box::new(base.with_offsets(from, to));
+        match self {
+            _ if from == to || !self.is_indirect() => self.clone(),
+            Datatype::VarLen(t) => Datatype::VarLen(VarLen { size: resized(t.size), base: base(&t.base), ..t.clone() }),
+            Datatype::Reference(t) => Datatype::Reference(Reference { size: resized(t.size), ..t.clone() }),
+            Datatype::Array(t) => Datatype::Array(Array { base: base(&t.base), dims: t.dims.clone() }),
+            Datatype::Compound(t) => {
+                let grown = |member: &Member| {
+                    let new = member.datatype.with_offsets(from, to);
+                    let growth = i64::from(new.size()) - i64::from(member.datatype.size());
+                    (member.offset, growth, new)
+                };
+                let grown: Vec<_> = t.members.iter().map(grown).collect();
+                let moved = |offset: u32| {
+                    let before = grown.iter().filter(|(at, ..)| *at < offset).map(|(_, growth, _)| growth);
+                    u32::try_from(i64::from(offset) + before.sum::<i64>()).unwrap_or(offset)
+                };
+                let members = t.members.iter().zip(&grown).map(|(member, (offset, _, datatype))| Member {
+                    name: member.name.clone(),
+                    offset: moved(*offset),
+                    datatype: datatype.clone(),
+                });
+                Datatype::Compound(Compound { size: moved(t.size), members: members.collect() })
+            }
+            _ => self.clone(),
+        }
+    }
+
     /// Whether elements hold places in a heap: variable-length data or references, at any depth.
     pub fn is_indirect(&self) -> bool {
         match self {
@@ -377,3 +409,7 @@ impl Datatype {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "datatype_tests.rs"]
+mod tests;

@@ -26,6 +26,11 @@ pub trait Objects: Send + Sync + fmt::Debug {
     /// The group from which paths start.
     fn root(&self) -> ObjectId;
 
+    /// Bytes of an address in stored elements: [`crate::Datatype::with_offsets`] makes a type fit the store.
+    fn offset_size(&self) -> u32 {
+        8
+    }
+
     /// The kind of an object.
     ///
     /// # Errors

@@ -24,8 +24,9 @@ use std::sync::Arc;
 use h5live_model::{DatasetSpec, Datatype, Layout, ObjectId, Selected};
 
 pub(crate) use self::cache::ChunkCache;
+pub(crate) use self::core::Dims;
+use self::core::View;
 pub(crate) use self::core::{Core, Failure};
-use self::core::{Dims, View};
 pub use self::follow::Follow;
 use self::read::{Reader, buffer};
 use self::sides::{Converted, Dynamic, DynamicInput, Input, Raw, RawMut, Sink, Values};

@@ -1,6 +1,6 @@
 //! Chunks as they are stored, and datasets chunk by chunk.
 
-use h5live_model::{ChunkCoord, ChunkGrid, Layout, Selection, StoredChunk};
+use h5live_model::{ChunkCoord, ChunkGrid, Layout, Selected, Selection, StoredChunk};
 
 use super::Dataset;
 use super::core::{Dims, Failure};
@@ -69,6 +69,39 @@ impl Dataset {
         })
     }
 
+    /// Copies the bytes of a chunk that was stored without filters, so many at a time, and calls `each` with their number.
+    pub(crate) fn copy_stored(
+        &self,
+        to: &Dataset,
+        chunk: &StoredChunk,
+        step: u64,
+        each: &mut dyn FnMut(u64),
+    ) -> Result<()> {
+        if !self.core.filters.is_empty() {
+            to.write_chunk(&chunk.coord, chunk.filter_mask, &self.read_chunk(chunk)?)?;
+            each(chunk.size);
+            return Ok(());
+        }
+        let mut at = 0;
+        while at < chunk.size {
+            let len = step.min(chunk.size - at);
+            let bytes = self.run(|| {
+                let mut bytes = buffer(usize::try_from(len).map_err(|_| ErrorKind::TooLarge(len))?)?;
+                self.core.chunks.read(chunk, at, &mut bytes).map_err(|error| Failure::in_chunk(&chunk.coord, error))?;
+                Ok(bytes)
+            })?;
+            to.run(|| {
+                to.core
+                    .chunks
+                    .write_part(&chunk.coord, at, &bytes)
+                    .map_err(|error| Failure::in_chunk(&chunk.coord, error))
+            })?;
+            each(len);
+            at += len;
+        }
+        Ok(())
+    }
+
     /// Calls `each` with the parts of a selection that lie in one chunk each, in row-major order of the chunks: who
     /// reads part by part decodes each chunk once. What is not in chunks is one part.
     ///
@@ -101,7 +134,26 @@ impl Dataset {
             _ => ChunkGrid::new(selected.extent()),
         };
         let Some(grid) = grid else { return Ok(()) };
-        let cut = selected.cut(&grid);
+        self.each_part(&selected, &grid, &mut each)
+    }
+
+    /// Calls `each` with the parts of the dataset that lie in one chunk of a grid each.
+    pub(crate) fn for_each_part_of(
+        &self,
+        grid: &ChunkGrid,
+        mut each: impl FnMut(Selection) -> Result<()>,
+    ) -> Result<()> {
+        let selected = self.run(|| self.select(&self.core.view()?, &Selection::All))?;
+        self.each_part(&selected, grid, &mut each)
+    }
+
+    fn each_part(
+        &self,
+        selected: &Selected,
+        grid: &ChunkGrid,
+        each: &mut dyn FnMut(Selection) -> Result<()>,
+    ) -> Result<()> {
+        let cut = selected.cut(grid);
         for coord in cut.chunks() {
             let start = grid.start_of(&coord);
             let end: Dims = start.iter().zip(grid.dims()).map(|(start, size)| start.saturating_add(*size)).collect();

@@ -157,7 +157,7 @@ impl OpenOptions {
         let len = h5live_format::encoded_len(&superblock, superblock.widths)? as u64;
         let superblock = Superblock { end_of_file: Addr::new(len), ..superblock };
         let session = self.write(medium, Found { at: 0, superblock, marked: false })?;
-        let root = session.create(&model::ObjectSpec::group())?.addr();
+        let root = session.create(&self.root)?.addr();
         session.cache.flush(Scope::All)?;
         session.status.change(|superblock| superblock.root = Root::Header(root));
         session.cache.write_superblock()?;

@@ -108,6 +108,10 @@ impl Objects for NativeFile {
         ObjectId(self.0.superblock.root.header().get().unwrap_or(u64::MAX).into())
     }
 
+    fn offset_size(&self) -> u32 {
+        self.0.cache.widths().offset.bytes() as u32
+    }
+
     fn kind(&self, id: ObjectId) -> ModelResult<ObjectKind> {
         Ok(kind_of(&self.0.header(self.0.object(id)?)?)?)
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use h5live_cache::{FileStorage, Storage};
 use h5live_format::Profile;
-use h5live_model::{NoFilters, Unfilter};
+use h5live_model::{NoFilters, ObjectSpec, Unfilter};
 
 use crate::begin::Medium;
 use crate::error::Conflict;
@@ -52,6 +52,8 @@ pub struct OpenOptions {
     pub profile: Profile,
     /// Write a file that its superblock says is being written, when the system cannot tell whether its writer lives.
     pub take_over: bool,
+    /// The root group of a new file.
+    pub root: ObjectSpec,
     /// What undoes the filters of groups that keep their links behind some.
     pub unfilter: Arc<dyn Unfilter>,
 }
@@ -64,6 +66,7 @@ impl Default for OpenOptions {
             patience: Patience::default(),
             profile: Profile::default(),
             take_over: false,
+            root: ObjectSpec::group(),
             unfilter: Arc::new(NoFilters),
         }
     }

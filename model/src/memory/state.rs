@@ -240,12 +240,11 @@ impl State {
     }
 
     pub(super) fn reference(&mut self, form: &Reference, to: &Referent) -> Result<Vec<u8>> {
-        let fits = match (form.kind, &to.part) {
-            (ReferenceKind::Object1, ReferentPart::Whole) => form.size == 8,
-            (ReferenceKind::Object2, ReferentPart::Whole) => form.size >= 8,
-            (ReferenceKind::Region1 | ReferenceKind::Region2, ReferentPart::Region(_)) => form.size >= 8,
-            (ReferenceKind::Attribute, ReferentPart::Attribute(_)) => form.size >= 8,
-            _ => false,
+        let fits = match form.kind {
+            ReferenceKind::Object1 => to.part == ReferentPart::Whole && to.file.is_none() && form.size == 8,
+            ReferenceKind::Region1 => matches!(to.part, ReferentPart::Region(_)) && to.file.is_none() && form.size >= 8,
+            // The kinds of HDF5 1.12 differ by element.
+            _ => form.size >= 8,
         };
         if !fits {
             return Err(Error::Invalid("such elements do not refer to such things".into()));

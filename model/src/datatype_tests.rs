@@ -1,0 +1,19 @@
+use super::*;
+
+#[test]
+fn members_move_when_places_in_heaps_change_their_size() {
+    let text = |size| {
+        let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
+        Datatype::VarLen(VarLen { kind, size, base: Box::default() })
+    };
+    let member = |name: &str, offset, datatype| Member { name: name.into(), offset, datatype };
+    let reference = |size| Datatype::Reference(Reference { kind: ReferenceKind::Object1, size });
+    let array = |size| Datatype::Array(Array { dims: vec![2], base: Box::new(reference(size)) });
+    let small = vec![member("n", 32, Datatype::default()), member("t", 0, text(12)), member("a", 20, array(4))];
+    let small = Datatype::Compound(Compound { size: 40, members: small });
+    let large = vec![member("n", 44, Datatype::default()), member("t", 0, text(16)), member("a", 24, array(8))];
+    let large = Datatype::Compound(Compound { size: 52, members: large });
+    assert_eq!(small.with_offsets(4, 8), large);
+    assert_eq!(large.with_offsets(8, 4), small);
+    assert_eq!(small.with_offsets(4, 4), small);
+}

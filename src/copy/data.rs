@@ -1,0 +1,111 @@
+//! The elements of a dataset on their way to its copy.
+
+use h5live_model::{ChunkGrid, DatasetSpec, Hyperslab, Layout, Selection, StoredChunk};
+
+use super::element::ElementCopy;
+use super::{Copier, Made};
+use crate::dataset::Dims;
+use crate::{Dataset, Result};
+
+/// Bytes that are copied at a time, or one chunk if it is larger.
+const STEP: u64 = 16 << 20;
+
+/// Whether chunks go through the same filters, whatever those are called.
+fn same_filters(a: &DatasetSpec, b: &DatasetSpec) -> bool {
+    let filters = a.filters.iter().zip(&b.filters);
+    a.filters.len() == b.filters.len() && filters.into_iter().all(|(a, b)| (a.id, &a.params) == (b.id, &b.params))
+}
+
+impl Copier<'_> {
+    /// Copies the elements of a dataset.
+    pub(super) fn elements(&mut self, made: &Made) -> Result<()> {
+        let from = Dataset::open(self.way.from.clone(), made.from, made.path.clone())?;
+        let to = Dataset::open(self.way.to.clone(), made.to, made.path.clone())?;
+        let (old, new) = (from.spec()?, to.spec()?);
+        if matches!(old.layout, Layout::Virtual(_) | Layout::External(_)) || old.dataspace.elements() == Some(0) {
+            return Ok(());
+        }
+        let plan = ElementCopy::new(&old.datatype, &new.datatype);
+        let same_grid = old.grid() == new.grid();
+        if same_grid && plan.is_plain() && same_filters(&old, &new) && old.unfiltered_edges == new.unfiltered_edges {
+            let mut result = Ok(());
+            for chunk in from.chunks()? {
+                result = result.and_then(|()| self.stored(&from, &to, &chunk));
+            }
+            return result;
+        }
+        let chunks = from.chunks()?;
+        let Some(grid) = old.grid() else { return Ok(()) };
+        let all: u64 = grid.counts(old.dataspace.dims()).iter().product();
+        if chunks.len() as u64 == all || !same_grid {
+            if !chunks.is_empty() {
+                self.in_slabs(&from, &to, &new, &plan)?;
+            }
+            return Ok(());
+        }
+        for chunk in chunks {
+            let start = grid.start_of(&chunk.coord);
+            let ends = start.iter().zip(grid.dims()).zip(old.dataspace.dims());
+            let count: Dims = ends.map(|((start, size), extent)| (*size).min(extent.saturating_sub(*start))).collect();
+            if !count.contains(&0) {
+                self.part(&from, &to, Selection::block(&start, &count), &plan)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the stored bytes of a chunk.
+    fn stored(&mut self, from: &Dataset, to: &Dataset, chunk: &StoredChunk) -> Result<()> {
+        if chunk.size <= STEP {
+            to.write_chunk(&chunk.coord, chunk.filter_mask, &from.read_chunk(chunk)?)?;
+            self.passed(chunk.size);
+            return Ok(());
+        }
+        from.copy_stored(to, chunk, STEP, &mut |bytes| {
+            if let Some(progress) = &mut self.progress {
+                progress(bytes);
+            }
+        })
+    }
+
+    /// Copies all elements: as many rows of the new chunks at a time as there is room for.
+    fn in_slabs(&mut self, from: &Dataset, to: &Dataset, new: &DatasetSpec, plan: &ElementCopy) -> Result<()> {
+        let dims = new.dataspace.dims();
+        let grid = match &new.layout {
+            Layout::Chunked(chunk) => ChunkGrid::new(chunk),
+            _ => ChunkGrid::new(&vec![1; dims.len()]),
+        };
+        let (Some(rows), Some(grid)) = (dims.first(), grid) else {
+            return self.part(from, to, Selection::All, plan);
+        };
+        let row_bytes = dims[1..].iter().fold(u64::from(new.datatype.size()), |n, dim| n.saturating_mul(*dim));
+        let chunk_rows = grid.dims()[0];
+        if row_bytes.saturating_mul(chunk_rows) > STEP.saturating_mul(4) {
+            return from.for_each_part_of(&grid, |part| self.part(from, to, part, plan));
+        }
+        let step = (STEP / row_bytes.max(1) / chunk_rows).max(1).saturating_mul(chunk_rows);
+        let mut at = 0;
+        while at < *rows {
+            let (mut start, mut count) = (Dims::from_elem(0, dims.len()), Dims::from_slice(dims));
+            start[0] = at;
+            count[0] = step.min(rows - at);
+            self.part(from, to, Selection::Hyperslab(Hyperslab::block(&start, &count)), plan)?;
+            at = at.saturating_add(step);
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, from: &Dataset, to: &Dataset, part: Selection, plan: &ElementCopy) -> Result<()> {
+        let elements = from.read_raw(&part)?;
+        let copied = plan.run(&elements, &self.way).map_err(|kind| self.reading(from.path(), kind))?;
+        to.write_raw(&part, &copied)?;
+        self.passed(elements.len() as u64);
+        Ok(())
+    }
+
+    fn passed(&mut self, bytes: u64) {
+        if let Some(progress) = &mut self.progress {
+            progress(bytes);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Elements on their way from one file to another: what they keep in heaps and what they refer to comes along.
+
+use std::collections::HashMap;
+
+use h5live_model::{Datatype, ObjectId, Reference, Referent};
+
+use crate::File;
+use crate::error::ErrorKind;
+use crate::types::{Heap, part, part_mut};
+
+/// Two files, and which objects of the one have become which of the other.
+#[derive(Debug)]
+pub(super) struct Way<'a> {
+    pub(super) from: &'a File,
+    pub(super) to: &'a File,
+    pub(super) objects: HashMap<ObjectId, ObjectId>,
+}
+
+/// How elements of a datatype are copied.
+pub(super) struct ElementCopy {
+    from: usize,
+    to: usize,
+    step: Step,
+}
+
+enum Step {
+    Bytes,
+    /// A sequence of elements, or a string.
+    Heap(Box<ElementCopy>),
+    Reference {
+        from: Reference,
+        to: Reference,
+    },
+    Array(Box<ElementCopy>),
+    Members(Vec<(usize, usize, ElementCopy)>),
+}
+
+impl ElementCopy {
+    /// The way from a datatype to the same type in another file.
+    pub(super) fn new(from: &Datatype, to: &Datatype) -> Self {
+        let boxed = |from: &Datatype, to: &Datatype| Box::new(ElementCopy::new(from, to));
+        let step = match (from, to) {
+            (Datatype::VarLen(from), Datatype::VarLen(to)) => Step::Heap(boxed(&from.base, &to.base)),
+            (Datatype::Reference(from), Datatype::Reference(to)) => {
+                Step::Reference { from: from.clone(), to: to.clone() }
+            }
+            (Datatype::Array(a), Datatype::Array(b)) if from.is_indirect() => Step::Array(boxed(&a.base, &b.base)),
+            (Datatype::Compound(a), Datatype::Compound(b)) if from.is_indirect() => {
+                let pairs =
+                    a.members.iter().zip(&b.members).map(|(a, b)| {
+                        (a.offset as usize, b.offset as usize, ElementCopy::new(&a.datatype, &b.datatype))
+                    });
+                Step::Members(pairs.collect())
+            }
+            _ => Step::Bytes,
+        };
+        ElementCopy { from: from.size().max(1) as usize, to: to.size().max(1) as usize, step }
+    }
+
+    /// Whether elements stay as they are.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self.step, Step::Bytes)
+    }
+
+    /// The elements as the other file is to hold them.
+    pub(super) fn run(&self, elements: &[u8], way: &Way<'_>) -> Result<Vec<u8>, ErrorKind> {
+        let mut copied = vec![0; (elements.len() / self.from).saturating_mul(self.to)];
+        self.run_into(elements, &mut copied, way)?;
+        Ok(copied)
+    }
+
+    fn run_into(&self, elements: &[u8], into: &mut [u8], way: &Way<'_>) -> Result<(), ErrorKind> {
+        if self.is_plain() {
+            let n = elements.len().min(into.len());
+            into[..n].copy_from_slice(&elements[..n]);
+            return Ok(());
+        }
+        let pairs = elements.chunks_exact(self.from).zip(into.chunks_exact_mut(self.to));
+        for (element, into) in pairs {
+            match &self.step {
+                Step::Bytes => {}
+                Step::Heap(base) => {
+                    let bytes = Heap(way.from.store()).read(element)?;
+                    // An element that nobody wrote stays one.
+                    if !bytes.is_empty() {
+                        let count = bytes.len() / base.from;
+                        Heap(way.to.store()).write(&base.run(&bytes, way)?, count, into)?;
+                    }
+                }
+                Step::Reference { from, to } => {
+                    if let Some(referent) = way.from.store().referent(from.kind, element)?.and_then(|r| way.referent(r))
+                    {
+                        let copied = way.to.store().reference(to, &referent)?;
+                        part_mut(into, 0, copied.len())?.copy_from_slice(&copied);
+                    }
+                }
+                Step::Array(base) => base.run_into(element, into, way)?,
+                Step::Members(members) => {
+                    // What lies between the members comes along where it is the same place.
+                    if self.from == self.to {
+                        into.copy_from_slice(element);
+                    }
+                    for (at, place, member) in members {
+                        let place = part_mut(into, *place, member.to)?;
+                        place.fill(0);
+                        member.run_into(part(element, *at, member.from)?, place, way)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Way<'_> {
+    /// Whether a file is copied within itself.
+    pub(super) fn is_within(&self) -> bool {
+        std::ptr::addr_eq(self.from.store(), self.to.store())
+    }
+
+    /// What a copied reference refers to: the copy, if there is one; nothing, if the object is in the other file only.
+    fn referent(&self, referent: Referent) -> Option<Referent> {
+        match (&referent.file, self.objects.get(&referent.object)) {
+            (Some(_), _) => Some(referent),
+            (None, Some(copy)) => Some(Referent { object: *copy, ..referent }),
+            (None, None) => self.is_within().then_some(referent),
+        }
+    }
+}

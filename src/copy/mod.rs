@@ -1,0 +1,347 @@
+//! Copies of objects with everything below them, within a file and between files.
+
+mod data;
+mod element;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
+
+use h5live_model::{
+    self as model, Attribute, DatasetSpec, FillValue, FilterSpec, Layout, Link, LinkTarget, Name, ObjectBody, ObjectId,
+    ObjectKind, ObjectSpec,
+};
+
+use self::element::{ElementCopy, Way};
+use crate::error::ErrorKind;
+use crate::path::{self, join};
+use crate::{Dataset, Error, File, Group, Object, Result};
+
+/// A copy of objects with everything below them, to the same file or another one. Made by [`Copier::new`].
+///
+/// Links are copied as they are; an object that several hard links lead to is copied once. What a reference refers to is
+/// the copy of its object, if that is copied too; in another file, other references become null. Committed types are
+/// copied with what uses them. Chunks are copied as they are stored, unless something about them is to change. Layouts
+/// that lie elsewhere (virtual datasets, external raw files) go on leading there.
+///
+/// ```
+/// use h5live::{Copier, File};
+///
+/// let from = File::in_memory();
+/// from.new_dataset::<u8>().create_with("run/frames", &[1, 2, 3])?.set_attribute("unit", &"counts".to_owned())?;
+/// let to = File::in_memory();
+/// let mut copy = Copier::new(&from, &to);
+/// copy.object(&from.object("run")?, &to.root(), "old/run")?;
+/// copy.finish()?;
+/// assert_eq!(to.dataset("old/run/frames")?.read::<u8>()?, [1, 2, 3]);
+/// # Ok::<(), h5live::Error>(())
+/// ```
+#[must_use = "objects appear when the copy is finished"]
+pub struct Copier<'a> {
+    way: Way<'a>,
+    chunk: Option<Vec<u64>>,
+    filters: Option<Vec<FilterSpec>>,
+    progress: Option<Box<dyn FnMut(u64) + 'a>>,
+    /// Objects that are made and lack their attributes and elements, in the order of their making.
+    made: Vec<Made>,
+    /// Groups whose links are still to be copied.
+    groups: VecDeque<Made>,
+    /// Links that lead to everything, added at the very end.
+    links: Vec<(Group, Name, LinkTarget)>,
+}
+
+struct Made {
+    from: ObjectId,
+    to: ObjectId,
+    kind: ObjectKind,
+    /// The path in the file that is copied, for messages.
+    path: String,
+}
+
+impl<'a> Copier<'a> {
+    /// A copy from one file to another, or within one, of nothing yet.
+    pub fn new(from: &'a File, to: &'a File) -> Self {
+        let way = Way { from, to, objects: HashMap::new() };
+        let (made, groups, links) = (Vec::new(), VecDeque::new(), Vec::new());
+        Copier { way, chunk: None, filters: None, progress: None, made, groups, links }
+    }
+
+    /// Datasets of this rank are stored in chunks of these dimensions (`[rank]`, elements).
+    pub fn chunk(mut self, dims: &[u64]) -> Self {
+        self.chunk = Some(dims.into());
+        self
+    }
+
+    /// Datasets with dimensions go through these filters, in place of those that they have: none means that they are
+    /// decoded. Where an optional filter does not fit the elements, it is left out.
+    pub fn filters(mut self, filters: &[FilterSpec]) -> Self {
+        self.filters = Some(filters.into());
+        self
+    }
+
+    /// Calls `each` with the bytes of elements that were copied since the last call.
+    pub fn progress(mut self, each: impl FnMut(u64) + 'a) -> Self {
+        self.progress = Some(Box::new(each));
+        self
+    }
+
+    /// Has an object copied, with everything below it, to a path in a group; groups on the way that are not there are
+    /// made.
+    ///
+    /// # Errors
+    /// [`model::Error::Exists`] if the name is taken; [`model::Error::Unsupported`] if the file cannot hold such an
+    /// object; as reading it. After an error the copy is not to be finished.
+    pub fn object(&mut self, object: &Object, group: &Group, path: &str) -> Result<()> {
+        let shown = join(group.path(), path);
+        let parent = || -> Result<_, ErrorKind> {
+            let (file, parent, name) = path::parent(group.file(), group.id(), path)?;
+            let taken = file.store().link(parent, &name)?.is_some();
+            if taken {
+                Err(model::Error::Exists(name).into())
+            } else {
+                Ok((Group::new(file, parent, shown.clone()), name))
+            }
+        };
+        let (parent, name) = parent().map_err(|kind| group.file().error(Some(&shown), kind))?;
+        let copy = self.make(object.id(), object.path())?;
+        self.links.push((parent, name, LinkTarget::Hard(copy)));
+        self.follow()
+    }
+
+    /// Has everything in a group copied into another one, with the attributes of the group.
+    ///
+    /// # Errors
+    /// As [`Copier::object`].
+    pub fn contents(&mut self, from: &Group, to: &Group) -> Result<()> {
+        self.way.objects.insert(from.id(), to.id());
+        let made = Made { from: from.id(), to: to.id(), kind: ObjectKind::Group, path: from.path().to_owned() };
+        for link in self.ordered_links(&made)? {
+            let shown = join(from.path(), &link.name.to_string());
+            let target = match link.target {
+                LinkTarget::Hard(id) => LinkTarget::Hard(self.make(id, &shown)?),
+                target => target,
+            };
+            self.links.push((to.clone(), link.name, target));
+        }
+        self.made.push(made);
+        self.follow()
+    }
+
+    /// Copies attributes and elements, and adds the links that lead to the copies.
+    ///
+    /// # Errors
+    /// As reading and writing. After an error nothing leads to what was copied.
+    pub fn finish(mut self) -> Result<()> {
+        let mut next = 0;
+        // Attributes may use committed types that lie elsewhere, which are then made too.
+        while let Some(made) = self.made.get(next) {
+            let made = Made { path: made.path.clone(), ..*made };
+            self.attributes(&made)?;
+            if made.kind == ObjectKind::Dataset {
+                self.elements(&made)?;
+            }
+            next += 1;
+        }
+        for (group, name, target) in std::mem::take(&mut self.links) {
+            let added = self.way.to.store().add_link(group.id(), &name, &target);
+            added.map_err(|error| self.way.to.error(Some(&join(group.path(), &name.to_string())), error))?;
+        }
+        Ok(())
+    }
+
+    fn reading(&self, path: &str, error: impl Into<ErrorKind>) -> Error {
+        self.way.from.error(Some(path), error)
+    }
+
+    fn writing(&self, path: &str, error: impl Into<ErrorKind>) -> Error {
+        self.way.to.error(Some(path), error)
+    }
+
+    /// Makes the copy of an object, unless there is one.
+    fn make(&mut self, id: ObjectId, path: &str) -> Result<ObjectId> {
+        if let Some(copy) = self.way.objects.get(&id) {
+            return Ok(*copy);
+        }
+        let store = self.way.from.store();
+        let info = store.info(id).map_err(|error| self.reading(path, error))?;
+        let kind = store.kind(id).map_err(|error| self.reading(path, error))?;
+        let body = match kind {
+            ObjectKind::Group => {
+                let spec = store.group(id).map_err(|error| self.reading(path, error))?;
+                ObjectBody::Group(spec)
+            }
+            ObjectKind::Datatype => {
+                let datatype = store.datatype(id).map_err(|error| self.reading(path, error))?;
+                ObjectBody::Datatype(self.datatype(&datatype))
+            }
+            ObjectKind::Dataset => {
+                let dataset = Dataset::open(self.way.from.clone(), id, path.to_owned())?;
+                ObjectBody::Dataset(Box::new(self.describe(&dataset)?))
+            }
+            ObjectKind::Map => return Err(self.reading(path, model::Error::Unsupported("a map"))),
+        };
+        let spec = ObjectSpec { body, attributes: info.attributes, times: info.times.is_some() };
+        let to = self.way.to.store();
+        let copy = to.create_unlinked(&spec).map_err(|error| self.writing(path, error))?;
+        if let Some(comment) = &info.comment {
+            to.set_comment(copy, Some(comment)).map_err(|error| self.writing(path, error))?;
+        }
+        self.way.objects.insert(id, copy);
+        let made = || Made { from: id, to: copy, kind, path: path.to_owned() };
+        self.made.push(made());
+        if kind == ObjectKind::Group {
+            self.groups.push_back(made());
+        }
+        Ok(copy)
+    }
+
+    /// The type in the other file.
+    fn datatype(&self, datatype: &model::Datatype) -> model::Datatype {
+        datatype.with_offsets(self.way.from.store().offset_size(), self.way.to.store().offset_size())
+    }
+
+    /// The copy of a committed type.
+    fn committed(&mut self, id: Option<ObjectId>, path: &str) -> Result<Option<ObjectId>> {
+        id.map(|id| self.make(id, path)).transpose()
+    }
+
+    /// The links of a group, in the order of their creation if that is known.
+    fn ordered_links(&self, group: &Made) -> Result<Vec<Link>> {
+        let mut links = Vec::new();
+        let mut each = |link| {
+            links.push(link);
+            true
+        };
+        let listed = self.way.from.store().for_each_link(group.from, &mut each);
+        listed.map_err(|error| self.reading(&group.path, error))?;
+        links.sort_by_key(|link| link.creation_order);
+        Ok(links)
+    }
+
+    /// Copies the links of groups that were made, and makes what they lead to.
+    fn follow(&mut self) -> Result<()> {
+        while let Some(group) = self.groups.pop_front() {
+            for link in self.ordered_links(&group)? {
+                let shown = join(&group.path, &link.name.to_string());
+                let target = match link.target {
+                    LinkTarget::Hard(id) => LinkTarget::Hard(self.make(id, &shown)?),
+                    target => target,
+                };
+                let added = self.way.to.store().add_link(group.to, &link.name, &target);
+                added.map_err(|error| self.writing(&shown, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn attributes(&mut self, made: &Made) -> Result<()> {
+        let mut attributes = Vec::new();
+        let mut each = |attribute| {
+            attributes.push(attribute);
+            true
+        };
+        let listed = self.way.from.store().for_each_attribute(made.from, &mut each);
+        listed.map_err(|error| self.reading(&made.path, error))?;
+        attributes.sort_by_key(|attribute| attribute.creation_order);
+        for attribute in attributes {
+            let shown = format!("{}@{}", made.path, attribute.name);
+            let datatype = self.datatype(&attribute.datatype);
+            let committed = self.committed(attribute.committed, &shown)?;
+            let plan = ElementCopy::new(&attribute.datatype, &datatype);
+            let value = plan.run(&attribute.value, &self.way).map_err(|kind| self.reading(&shown, kind))?;
+            let copy = Attribute { datatype, committed, value, ..attribute };
+            let set = self.way.to.store().set_attribute(made.to, &copy);
+            set.map_err(|error| self.writing(&shown, error))?;
+        }
+        Ok(())
+    }
+
+    /// The description of the copy of a dataset.
+    fn describe(&mut self, dataset: &Dataset) -> Result<DatasetSpec> {
+        let mut spec = DatasetSpec::clone(&*dataset.spec()?);
+        spec.committed = self.committed(spec.committed, dataset.path())?;
+        let datatype = self.datatype(&spec.datatype);
+        if let FillValue::Value(bytes) = &mut spec.fill.value {
+            let plan = ElementCopy::new(&spec.datatype, &datatype);
+            *bytes = plan.run(bytes, &self.way).map_err(|kind| self.reading(dataset.path(), kind))?;
+        }
+        let resized = spec.datatype.size() != datatype.size();
+        spec.datatype = datatype;
+        self.change_storage(&mut spec, resized).map_err(|kind| self.writing(dataset.path(), kind))?;
+        Ok(spec)
+    }
+
+    /// Puts the chunks and filters that are wished for into a description.
+    fn change_storage(&self, spec: &mut DatasetSpec, resized: bool) -> Result<(), ErrorKind> {
+        let rank = spec.dataspace.rank();
+        let elsewhere = matches!(spec.layout, Layout::Virtual(_) | Layout::External(_));
+        if rank == 0 || elsewhere || spec.dataspace.elements() == Some(0) && !matches!(spec.layout, Layout::Chunked(_))
+        {
+            return Ok(());
+        }
+        if let Some(dims) = self.chunk.as_ref().filter(|dims| dims.len() == rank) {
+            let bounds = spec.dataspace.max().iter().zip(dims);
+            spec.layout = Layout::Chunked(bounds.map(|(max, dim)| (*dim).min(*max).max(1)).collect());
+        }
+        let rechunked = self.chunk.is_some();
+        let Some(filters) = &self.filters else {
+            if (resized || rechunked) && !spec.filters.is_empty() {
+                let filters = std::mem::take(&mut spec.filters);
+                spec.filters = self.completed(spec, &filters, false)?;
+            }
+            return Ok(());
+        };
+        if !matches!(spec.layout, Layout::Chunked(_)) {
+            if filters.is_empty() {
+                return Ok(());
+            }
+            let (dims, max) = (spec.dataspace.dims(), spec.dataspace.max());
+            spec.layout = Layout::Chunked(crate::builder::guess_chunk(dims, max, spec.datatype.size().into()));
+        }
+        spec.filters = self.completed(spec, filters, true)?;
+        Ok(())
+    }
+
+    /// Filters with the parameters that follow from the dataset.
+    fn completed(
+        &self,
+        spec: &DatasetSpec,
+        filters: &[FilterSpec],
+        wished: bool,
+    ) -> Result<Vec<FilterSpec>, ErrorKind> {
+        let Layout::Chunked(chunk_dims) = &spec.layout else { return Ok(filters.into()) };
+        let target = h5live_filters::Target { datatype: &spec.datatype, chunk_dims, fill: &spec.fill.value };
+        let registry = &self.way.to.shared().options.filters;
+        let mut completed = Vec::new();
+        for filter in filters {
+            match registry.complete(filter, &target) {
+                Ok(filter) => completed.push(filter),
+                Err(_) if wished && filter.optional => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(completed)
+    }
+}
+
+impl Object {
+    /// Copies the object, with everything below it, to a path in a group of the same file or another one.
+    ///
+    /// # Errors
+    /// As [`Copier::object`] and [`Copier::finish`].
+    pub fn copy_to(&self, group: &Group, path: &str) -> Result<()> {
+        let mut copy = Copier::new(self.file(), group.file());
+        copy.object(self, group, path)?;
+        copy.finish()
+    }
+}
+
+impl File {
+    /// Copies the object at a path, with everything below it, to another path of the same file.
+    ///
+    /// # Errors
+    /// As [`Copier::object`] and [`Copier::finish`].
+    pub fn copy_object(&self, from: &str, to: &str) -> Result<()> {
+        self.object(from)?.copy_to(&self.root(), to)
+    }
+}

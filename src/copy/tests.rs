@@ -1,0 +1,160 @@
+use h5live_model::{
+    Attribute, ByteOrder, ChunkCoord, CreationOrder, Dataspace, Datatype, EntryStorage, FilterSpec, GroupSpec, Layout,
+    LinkTarget, Name, ObjectSpec, Shape,
+};
+
+use super::Copier;
+use crate::{Error, ErrorKind, File, Object, Reference, Value};
+
+fn names(file: &File, group: &str) -> Vec<String> {
+    file.group(group).unwrap().names().unwrap().iter().map(Name::to_string).collect()
+}
+
+#[test]
+fn the_graph_below_an_object_comes_along_as_it_is() {
+    let from = File::in_memory();
+    let run = from.create_group("run").unwrap();
+    let data = run.new_dataset::<u16>().shape(&[4]).create_with("data", &[1u16, 2, 3, 4]).unwrap();
+    run.create_group("inner").unwrap().link_hard("same", data.id()).unwrap();
+    run.link_hard("ring", run.id()).unwrap();
+    run.link_soft("soft", "/nowhere").unwrap();
+    run.link_external("external", "other.h5", "/x").unwrap();
+    data.set_attribute("unit", &"mm".to_owned()).unwrap();
+    from.store().set_comment(data.id(), Some(&"remark".into())).unwrap();
+    let to = File::in_memory();
+    from.object("run").unwrap().copy_to(&to.root(), "a/b").unwrap();
+    assert_eq!(names(&to, "a/b"), ["data", "external", "inner", "ring", "soft"]);
+    let copy = to.dataset("a/b/data").unwrap();
+    assert_eq!(copy.read::<u16>().unwrap(), [1, 2, 3, 4]);
+    assert_eq!(copy.attribute("unit").unwrap().read_scalar::<String>().unwrap(), "mm");
+    let info = copy.info().unwrap();
+    assert_eq!((info.links, info.comment), (2, Some("remark".into())));
+    assert_eq!(to.dataset("a/b/inner/same").unwrap().id(), copy.id());
+    assert_eq!(to.group("a/b/ring").unwrap().id(), to.group("a/b").unwrap().id());
+    assert_eq!(to.group("a/b").unwrap().link("soft").unwrap().unwrap().target, LinkTarget::Soft("/nowhere".into()));
+    let taken = from.object("run").unwrap().copy_to(&to.root(), "a/b").unwrap_err();
+    assert!(matches!(taken.kind(), ErrorKind::Store(h5live_model::Error::Exists(_))));
+}
+
+#[test]
+fn references_lead_to_the_copies() {
+    let file = File::in_memory();
+    let tree = file.create_group("tree").unwrap();
+    let inside = Object::Group(tree.create_group("inside").unwrap()).reference().unwrap();
+    let outside = Object::Group(file.create_group("outside").unwrap()).reference().unwrap();
+    let refs = tree.new_dataset::<Reference>().shape(&[3]).create("refs").unwrap();
+    refs.write(&[inside.clone(), outside, Reference::default()]).unwrap();
+    tree.set_attribute("main", &inside).unwrap();
+    file.copy_object("tree", "copy").unwrap();
+    let leads_to = |file: &File, reference: &Reference| file.dereference(reference).unwrap().map(|object| object.id());
+    let copied = file.dataset("copy/refs").unwrap().read::<Reference>().unwrap();
+    let ids: Vec<_> = copied.iter().map(|reference| leads_to(&file, reference)).collect();
+    let id = |path: &str| Some(file.group(path).unwrap().id());
+    assert_eq!(ids, [id("copy/inside"), id("outside"), None]);
+    let main = file.group("copy").unwrap().attribute("main").unwrap().read_scalar::<Reference>().unwrap();
+    assert_eq!(leads_to(&file, &main), id("copy/inside"));
+
+    let other = File::in_memory();
+    other.create_group("padding, so that objects have other identities").unwrap();
+    file.object("tree").unwrap().copy_to(&other.root(), "tree").unwrap();
+    let copied = other.dataset("tree/refs").unwrap().read::<Reference>().unwrap();
+    let ids: Vec<_> = copied.iter().map(|reference| leads_to(&other, reference)).collect();
+    assert_eq!(ids, [Some(other.group("tree/inside").unwrap().id()), None, None]);
+}
+
+#[test]
+fn committed_types_and_creation_orders_come_along() {
+    let from = File::in_memory();
+    let order = EntryStorage { order: CreationOrder::Indexed, ..EntryStorage::default() };
+    let spec = ObjectSpec { attributes: order, ..GroupSpec { links: order }.into() };
+    let group = from.store().create(from.root().id(), &"g".into(), &spec).unwrap();
+    let datatype = Datatype::float(8, ByteOrder::Big).unwrap();
+    let committed = from.store().create(from.root().id(), &"type".into(), &datatype.clone().into()).unwrap();
+    for name in ["z", "a", "m"] {
+        from.store().add_link(group, &name.into(), &LinkTarget::Soft(name.into())).unwrap();
+        let attribute = Attribute {
+            name: name.into(),
+            datatype: datatype.clone(),
+            committed: Some(committed),
+            dataspace: Dataspace::Scalar,
+            value: vec![0; 8],
+            creation_order: None,
+        };
+        from.store().set_attribute(group, &attribute).unwrap();
+    }
+    let to = File::in_memory();
+    from.object("g").unwrap().copy_to(&to.root(), "g").unwrap();
+    let copy = to.group("g").unwrap();
+    assert_eq!(to.store().group(copy.id()).unwrap(), GroupSpec { links: order });
+    let mut links = copy.links().unwrap();
+    links.sort_by_key(|link| link.creation_order);
+    assert_eq!(links.iter().map(|link| link.name.to_string()).collect::<Vec<_>>(), ["z", "a", "m"]);
+    let attribute = to.store().attribute(copy.id(), &"m".into()).unwrap().unwrap();
+    assert_eq!(attribute.creation_order, Some(2));
+    let committed = attribute.committed.expect("its type is a committed one");
+    assert_eq!(to.store().datatype(committed).unwrap(), datatype);
+    assert_eq!(to.store().info(committed).unwrap().links, 3);
+}
+
+#[test]
+fn chunks_are_copied_as_they_are_stored() {
+    let from = File::in_memory();
+    let data = from.new_dataset::<u32>().shape(&[10]).chunk(&[4]).deflate(9).create("data").unwrap();
+    data.write_slice(0..5, &[1u32, 2, 3, 4, 5]).unwrap();
+    // No pipeline would make this.
+    data.write_chunk(&ChunkCoord::new(&[2]), 1, &[7; 16]).unwrap();
+    let to = File::in_memory();
+    from.object("data").unwrap().copy_to(&to.root(), "data").unwrap();
+    let copy = to.dataset("data").unwrap();
+    assert_eq!(copy.chunks().unwrap(), data.chunks().unwrap());
+    for chunk in data.chunks().unwrap() {
+        assert_eq!(copy.read_chunk(&chunk).unwrap(), data.read_chunk(&chunk).unwrap());
+    }
+    assert_eq!(copy.read::<u32>().unwrap(), data.read::<u32>().unwrap());
+}
+
+#[test]
+fn texts_and_sequences_come_along_where_they_were_written() {
+    let from = File::in_memory();
+    let data = from.new_dataset::<Vec<String>>().shape(&[3, 2]).chunk(&[2, 2]).deflate(1).create("data").unwrap();
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let values = [texts(&["a", "bc"]), texts(&[])];
+    data.write_slice(2, &values).unwrap();
+    let to = File::in_memory();
+    from.object("data").unwrap().copy_to(&to.root(), "data").unwrap();
+    let copy = to.dataset("data").unwrap();
+    assert_eq!(copy.read::<Vec<String>>().unwrap(), data.read::<Vec<String>>().unwrap());
+    assert_eq!(copy.chunks().unwrap().len(), 1);
+}
+
+#[test]
+fn datasets_are_rechunked_and_filtered_anew() -> Result<(), Error> {
+    let from = File::in_memory();
+    let values: Vec<i32> = (0..600).collect();
+    from.new_dataset::<i32>().shape(&[20, 30]).contiguous().create("plain")?.write(&values)?;
+    from.new_dataset::<i32>().shape(&[20, 30]).chunk(&[7, 30]).deflate(1).create("packed")?.write(&values)?;
+    from.new_dataset::<i32>().create("scalar")?.write(&[7])?;
+    let text = from.new_dataset::<String>().shape(&[20, 30]).create("text")?;
+    text.write_values((19, 29), &[Value::Text("last".into())])?;
+    let to = File::in_memory();
+    let mut copied = 0;
+    let shuffle = FilterSpec { id: 2, optional: true, ..FilterSpec::default() };
+    let fletcher = FilterSpec { id: 3, ..FilterSpec::default() };
+    let mut copy =
+        Copier::new(&from, &to).chunk(&[6, 40]).filters(&[shuffle, fletcher]).progress(|bytes| copied += bytes);
+    copy.contents(&from.root(), &to.root())?;
+    copy.finish()?;
+    assert!(copied >= 4800);
+    for name in ["plain", "packed"] {
+        let copy = to.dataset(name)?;
+        let spec = copy.spec()?;
+        assert_eq!(spec.layout, Layout::Chunked(vec![6, 30]));
+        assert_eq!(spec.filters.iter().map(|filter| filter.id).collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(spec.filters[0].params, [4]);
+        assert_eq!(copy.read::<i32>()?, values);
+    }
+    assert_eq!(to.dataset("scalar")?.read_scalar::<i32>()?, 7);
+    assert_eq!(to.dataset("text")?.read_slice::<String>((19, 29))?, ["last"]);
+    assert_eq!(from.dataset("plain")?.spec()?.dataspace, Dataspace::Simple(Shape::fixed(&[20, 30])));
+    Ok(())
+}
