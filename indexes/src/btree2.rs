@@ -135,7 +135,7 @@ impl<R: Btree2Record> Btree2<R> {
     ///
     /// # Errors
     /// As [`Btree2::wait_for`].
-    pub fn hold(&self, parent: &impl Dependent, kind: EdgeKind) -> Result<()> {
+    pub fn hold(&self, parent: &(impl Dependent + ?Sized), kind: EdgeKind) -> Result<()> {
         self.metadata.depend(parent, &self.header()?, kind)
     }
 

@@ -317,8 +317,10 @@ impl FractalHeap {
     /// # Errors
     /// If a block cannot be read; what could be read is given up.
     pub fn delete(&self) -> Result<()> {
-        let header = self.header_for_writing()?;
-        let shape = header.read().clone();
+        let shape = self.header()?.read().clone();
+        if shape.free_manager.is_defined() {
+            self.release_manager(shape.free_manager);
+        }
         let managed = self.each_block(&shape, &mut |block| {
             if block.addr.is_defined() {
                 self.release(block.addr, block.len);

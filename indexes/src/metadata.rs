@@ -73,7 +73,7 @@ impl ObjectMetadata {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    pub fn depend(&self, parent: &impl Node, child: &impl Node, kind: EdgeKind) -> Result<()> {
+    pub fn depend(&self, parent: &(impl Node + ?Sized), child: &(impl Node + ?Sized), kind: EdgeKind) -> Result<()> {
         Ok(self.cache.depend(parent, child, kind).map_err(h5live_cache::Error::from)?)
     }
 }

@@ -3,15 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use h5live_cache::{EdgeKind, Scope, Storage};
+use h5live_cache::{Scope, Storage};
 use h5live_format::messages::{
-    AttributeMessage, Comment, DataspaceMessage, DatatypeMessage, LinkInfo, LinkMessage, LinkValue, MessageType,
-    Shareable,
+    AttributeMessage, Comment, DataspaceMessage, DatatypeMessage, LinkValue, MessageType, Shareable,
 };
 use h5live_format::{Addr, GlobalHeapId, MessageFlags, RawMessage, VarLenElement, decode, encode};
 use h5live_model::{
-    Attribute, CharacterSet, Chunks, Datatype, Error as ModelError, GroupSpec, Link, LinkTarget, Name, ObjectId,
-    ObjectInfo, ObjectKind, ObjectSpec, Objects, Reference, ReferenceKind, Referent, Result as ModelResult,
+    Attribute, Chunks, Datatype, Error as ModelError, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectInfo,
+    ObjectKind, ObjectSpec, Objects, Reference, ReferenceKind, Referent, Result as ModelResult,
 };
 
 use crate::attributes::Attributes;
@@ -57,27 +56,7 @@ impl NativeFile {
         let addr = self.0.object(group)?;
         let _lock = self.0.header_lock(addr);
         let mut header = self.group(group)?;
-        let links = Links::of(&self.0, &header)?;
-        links.check_compact()?;
-        if links.find(&header, name)?.is_some() {
-            return Err(Error::Model(ModelError::Exists(name.clone())));
-        }
-        let mut creation_order = None;
-        if let Some(mut info) = header.get::<LinkInfo>()?
-            && let Some(next) = info.max_creation_order
-        {
-            creation_order = Some(next);
-            info.max_creation_order = Some(next.saturating_add(1));
-            header.put(&info)?;
-        }
-        let character_set = if name.is_ascii() { CharacterSet::Ascii } else { CharacterSet::Utf8 };
-        let link = LinkMessage { name: name.clone(), character_set, creation_order, value };
-        let message = header.raw(&link, MessageFlags::default())?;
-        header.add(message)?;
-        if let Some(target) = target {
-            header.depend_on(target, EdgeKind::Link);
-        }
-        Ok(())
+        self.0.insert_link(&mut header, name, value, target)
     }
 }
 
@@ -184,18 +163,16 @@ impl Objects for NativeFile {
         self.0.check_writable()?;
         let _operation = self.0.cache.operation();
         let addr = self.0.object(group)?;
-        let spot = {
+        let link = {
             let header = self.group(group)?;
-            Links::of(&self.0, &header)?.check_compact()?;
-            let found = Links::compact(&header)?.into_iter().find(|(_, link)| link.name == *name);
-            found.ok_or_else(|| ModelError::NotFound(name.clone()))?
+            Links::of(&self.0, &header)?.find(&header, name)?.ok_or_else(|| ModelError::NotFound(name.clone()))?
         };
-        if let LinkValue::Hard(target) = spot.1.value {
-            self.0.release(target)?;
+        if let LinkTarget::Hard(target) = link.target {
+            self.0.release(self.0.object(target)?)?;
         }
         let _lock = self.0.header_lock(addr);
         let mut header = self.group(group)?;
-        Ok(header.remove(spot.0)?)
+        Ok(self.0.remove_link(&mut header, name)?)
     }
 
     fn attribute(&self, id: ObjectId, name: &Name) -> ModelResult<Option<Attribute>> {

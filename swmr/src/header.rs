@@ -2,6 +2,7 @@
 
 mod edit;
 mod layout;
+mod supersede;
 
 use std::collections::HashSet;
 
@@ -149,6 +150,11 @@ impl Header {
             done.map_err(h5live_cache::Error::from)?;
         }
         Ok(())
+    }
+
+    /// The chunks, for those that must be written before or after the header.
+    pub fn nodes(&self) -> impl Iterator<Item = &dyn Node> {
+        self.chunks.iter().map(Chunk::node)
     }
 
     /// Has every chunk of this header written only after every chunk of `other`. Where that would close a circle, as

@@ -1,22 +1,24 @@
 //! The links of a group, in each of the three ways in which a file keeps them.
 
-use std::cmp::Ordering;
+mod dense;
+mod edit;
 
 use h5live_format::messages::{LinkInfo, LinkMessage, MessageType, SymbolTable as SymbolTableMessage};
-use h5live_format::{LinkNameRecord, decode_prefix, lookup3};
-use h5live_indexes::{Btree2, FractalHeap, SymbolTable, SymbolTarget};
+use h5live_indexes::{SymbolTable, SymbolTarget};
 use h5live_model::{Link, LinkTarget, Name, ObjectId};
 
+use self::dense::DenseLinks;
+
+use crate::Result;
 use crate::header::{Header, Spot};
 use crate::session::Session;
-use crate::{Error, Result};
 
 /// Where the links of a group are.
 pub(crate) enum Links {
     /// In the header.
     Compact,
     /// In a fractal heap, with an index of names.
-    Dense { heap: FractalHeap, names: Btree2<LinkNameRecord> },
+    Dense(DenseLinks),
     /// In a symbol table.
     Old(SymbolTable),
 }
@@ -44,10 +46,7 @@ impl Links {
             return Ok(Links::Old(SymbolTable::new(header.metadata().clone(), btree, heap, k)));
         }
         match header.get::<LinkInfo>()? {
-            Some(info) if info.is_dense() => Ok(Links::Dense {
-                heap: session.fractal_heap(header.metadata(), info.heap),
-                names: Btree2::new(header.metadata().clone(), info.names, LinkNameRecord::default()),
-            }),
+            Some(info) if info.is_dense() => Ok(Links::Dense(DenseLinks::of(session, header, &info))),
             _ => Ok(Links::Compact),
         }
     }
@@ -67,12 +66,6 @@ impl Links {
         Ok(links)
     }
 
-    fn dense(header: &Header, heap: &FractalHeap, record: &LinkNameRecord) -> Result<LinkMessage> {
-        let bytes = heap.get(&record.heap_id)?;
-        let decoded = decode_prefix::<LinkMessage>(&bytes, header.widths());
-        Ok(decoded.map_err(|source| Error::Message { header: header.addr(), source })?.0)
-    }
-
     /// The link of this name.
     ///
     /// # Errors
@@ -84,33 +77,7 @@ impl Links {
                 Ok(found.map(|(_, stored)| link(stored)))
             }
             Links::Old(table) => Ok(table.find(name)?.map(|target| old_link(name.clone(), target))),
-            Links::Dense { heap, names } => {
-                let hash = lookup3(name.as_bytes(), 0);
-                let (mut found, mut collides) = (None, false);
-                names.find(|record| {
-                    Ok::<_, Error>(match record.hash.cmp(&hash) {
-                        Ordering::Equal => {
-                            let stored = Links::dense(header, heap, record)?;
-                            let order = stored.name.cmp(name);
-                            collides |= order != Ordering::Equal;
-                            found = (order == Ordering::Equal).then_some(stored);
-                            order
-                        }
-                        different => different,
-                    })
-                })?;
-                if found.is_none() && collides {
-                    // Some programs do not sort names of the same hash.
-                    names.for_each(&mut |record| {
-                        if record.hash == hash && found.is_none() {
-                            let stored = Links::dense(header, heap, &record)?;
-                            found = (stored.name == *name).then_some(stored);
-                        }
-                        Ok::<_, Error>(record.hash <= hash && found.is_none())
-                    })?;
-                }
-                Ok(found.map(link))
-            }
+            Links::Dense(dense) => Ok(dense.find(header, name)?.map(link)),
         }
     }
 
@@ -126,22 +93,7 @@ impl Links {
                 Ok(())
             }
             Links::Old(table) => table.for_each(&mut |name, target| Ok(each(old_link(name, target)))),
-            Links::Dense { heap, names } => {
-                names.for_each(&mut |record| Ok(each(link(Links::dense(header, heap, &record)?))))
-            }
+            Links::Dense(dense) => dense.for_each(header, &mut |stored| each(link(stored))),
         }
-    }
-
-    /// Refuses to change links that are not in the header.
-    ///
-    /// # Errors
-    /// [`h5live_model::Error::Unsupported`].
-    pub fn check_compact(&self) -> Result<()> {
-        let what = match self {
-            Links::Compact => return Ok(()),
-            Links::Old(_) => "changing a group of the old style",
-            Links::Dense { .. } => "changing a group with dense links",
-        };
-        Err(Error::Model(h5live_model::Error::Unsupported(what)))
     }
 }

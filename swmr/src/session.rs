@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use h5live_cache::{Cache, Owner, Reuse, Scope};
 use h5live_format::{Addr, Profile, StatusFlags, Superblock};
-use h5live_indexes::ObjectMetadata;
+use h5live_indexes::{HeapSpace, ObjectMetadata};
 use h5live_model::{self as model, ObjectId, Unfilter};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -48,6 +48,8 @@ pub(crate) struct Session {
     /// Objects that nothing leads to yet, though their headers count one link.
     pub unlinked: Mutex<HashSet<Addr>>,
     pub heap: Mutex<HeapWriter>,
+    /// What is free in the fractal heaps that this session has changed.
+    pub heaps: Mutex<HashMap<Addr, Arc<HeapSpace>>>,
 }
 
 impl Session {
@@ -81,6 +83,7 @@ impl Session {
             datasets: Mutex::default(),
             unlinked: Mutex::default(),
             heap: Mutex::default(),
+            heaps: Mutex::default(),
         })
     }
 

@@ -2,8 +2,8 @@
 
 use h5live_cache::EdgeKind;
 use h5live_format::{
-    Addr, Btree2Record, FractalHeapHeader, HeapPlace, HugeDirectRecord, HugeIndirectFilteredRecord, HugeIndirectRecord,
-    Record, Wire,
+    Addr, Btree2Record, FractalHeapHeader, HeapPlace, HugeDirectRecord, HugeFilteredRecord, HugeIndirectFilteredRecord,
+    HugeIndirectRecord, Record, Wire,
 };
 
 use super::{Before, FractalHeap, Header, Outside};
@@ -151,10 +151,13 @@ impl FractalHeap {
         if !header.huge_index.is_defined() {
             return Ok(());
         }
-        if header.id_shape(self.metadata.widths()).huge_is_direct() {
-            self.delete_tree(header, HugeDirectRecord::default(), |record| (record.addr, record.length))
-        } else {
-            self.delete_tree(header, HugeIndirectRecord::default(), |record| (record.addr, record.length))
+        match (header.id_shape(self.metadata.widths()).huge_is_direct(), header.filtered.is_some()) {
+            (true, false) => self.delete_tree(header, HugeDirectRecord::default(), |held| (held.addr, held.length)),
+            (true, true) => self.delete_tree(header, HugeFilteredRecord::default(), |held| (held.addr, held.length)),
+            (false, false) => self.delete_tree(header, HugeIndirectRecord::default(), |held| (held.addr, held.length)),
+            (false, true) => {
+                self.delete_tree(header, HugeIndirectFilteredRecord::default(), |held| (held.addr, held.length))
+            }
         }
     }
 

@@ -59,7 +59,7 @@ impl Header {
         Ok(Header { metadata, prefix, chunks: vec![Chunk::First(first)] })
     }
 
-    fn sizes(&self) -> Sizes {
+    pub(super) fn sizes(&self) -> Sizes {
         Sizes::of(&self.prefix, self.widths())
     }
 
@@ -158,7 +158,7 @@ impl Header {
         };
         let mut messages: Vec<_> = moved.into_iter().chain([message]).collect();
         let used: usize = messages.iter().map(|message| sizes.of_message(message)).sum();
-        let room = CONTINUATION_ROOM.saturating_sub(used).max(link).next_multiple_of(8);
+        let room = continuation_room(used, link);
         messages.extend(sizes.unused(room));
         let version = self.prefix.version;
         let length = ContinuationChunk::overhead(version) + (used + room) as u64;
@@ -215,7 +215,7 @@ impl Header {
     }
 
     /// Version 1 headers state the number of their messages.
-    fn count_messages(&mut self) {
+    pub(super) fn count_messages(&mut self) {
         if self.prefix.version > 1 {
             return;
         }
@@ -242,9 +242,15 @@ fn too_large(message: &RawMessage) -> Error {
     )))
 }
 
+/// Bytes of unused space in a new continuation chunk beside `used` bytes of messages; a further continuation of `link`
+/// bytes fits in.
+pub(super) fn continuation_room(used: usize, link: usize) -> usize {
+    CONTINUATION_ROOM.saturating_sub(used).max(link).next_multiple_of(8)
+}
+
 /// The unused space to put a message of `taken` bytes in. If the chunk is the last, room for a continuation must be
 /// left in it.
-fn room_for(messages: &[RawMessage], taken: usize, sizes: Sizes, must_continue: bool) -> Option<usize> {
+pub(super) fn room_for(messages: &[RawMessage], taken: usize, sizes: Sizes, must_continue: bool) -> Option<usize> {
     let link = sizes.frame + sizes.continuation;
     let unused = || messages.iter().enumerate().filter(|(_, message)| message.is_unused());
     let continued = messages.iter().any(|message| message.kind == MessageType::CONTINUATION);
@@ -273,13 +279,13 @@ fn place_for_continuation(messages: &[RawMessage], link: usize, sizes: Sizes) ->
     unused.or_else(|| messages.iter().rposition(|message| movable(message) && fits(message)).map(Place::Message))
 }
 
-fn put_in_unused(messages: &mut Vec<RawMessage>, at: usize, message: RawMessage, sizes: Sizes) {
+pub(super) fn put_in_unused(messages: &mut Vec<RawMessage>, at: usize, message: RawMessage, sizes: Sizes) {
     let room = messages.get(at).map_or(0, |unused| sizes.of_message(unused));
     let rest = sizes.unused(room - sizes.of_message(&message));
     messages.splice(at..=at, [message].into_iter().chain(rest));
 }
 
-fn merge_unused(messages: &mut Vec<RawMessage>, frame: usize) {
+pub(super) fn merge_unused(messages: &mut Vec<RawMessage>, frame: usize) {
     messages.dedup_by(|next, kept| {
         let merged = kept.body.len() + next.body.len() + frame;
         let both = kept.is_unused() && next.is_unused() && merged <= MAX_BODY;

@@ -1,0 +1,109 @@
+//! Taking all links or attributes out of a header when they move elsewhere: readers see them in one place or the other.
+
+use h5live_cache::EdgeKind;
+use h5live_format::messages::{Continuation, MessageType};
+use h5live_format::{ContinuationChunk, RawMessage};
+
+use super::edit::{continuation_room, merge_unused, put_in_unused, room_for};
+use super::layout::Sizes;
+use super::{Chunk, Header};
+use crate::Result;
+
+impl Header {
+    /// Takes out all messages of type `gone`, and puts `new` in the place of the message of its type: both with one
+    /// write of the first chunk. Messages in other chunks move, and the old chunks are given up.
+    ///
+    /// # Errors
+    /// If there is no space for a new chunk. The header is then as it was.
+    pub fn supersede(&mut self, gone: MessageType, new: RawMessage) -> Result<()> {
+        let sizes = self.sizes();
+        let is_kept = |message: &RawMessage| {
+            !message.is_unused() && message.kind != gone && message.kind != MessageType::CONTINUATION
+        };
+        let replaced = |message: &RawMessage| message.kind == new.kind;
+        let mut moving: Vec<RawMessage> = Vec::new();
+        for chunk in &self.chunks[1..] {
+            chunk.with(|held| moving.extend(held.iter().filter(|m| is_kept(m) && !replaced(m)).cloned()));
+        }
+        let mut messages = self.chunks[0].with(<[RawMessage]>::to_vec);
+        let mut placed = false;
+        for message in &mut messages {
+            if replaced(message) && sizes.of_message(message) == sizes.of_message(&new) {
+                *message = new.clone();
+                placed = true;
+            } else if replaced(message) || !is_kept(message) {
+                *message = RawMessage::unused(message.body.len());
+            }
+        }
+        merge_unused(&mut messages, sizes.frame);
+        if !placed {
+            moving.insert(0, new);
+        }
+        if let Some(whole) = all_in(&messages, &moving, sizes) {
+            let old = self.chunks.split_off(1);
+            self.chunks[0].change(|held| *held = whole);
+            old.into_iter().for_each(|chunk| self.give_up(chunk));
+        } else {
+            self.move_on(messages, moving, sizes)?;
+        }
+        self.count_messages();
+        Ok(())
+    }
+
+    /// Puts what does not fit into the first chunk into one new chunk, in the place of all others.
+    fn move_on(&mut self, mut messages: Vec<RawMessage>, mut moving: Vec<RawMessage>, sizes: Sizes) -> Result<()> {
+        let link = sizes.frame + sizes.continuation;
+        let place = |messages: &[RawMessage]| {
+            messages.iter().position(|message| message.is_unused() && sizes.fits(sizes.of_message(message), link))
+        };
+        while place(&messages).is_none() {
+            // Some message of the first chunk makes way.
+            let fits = |message: &RawMessage| !message.is_unused() && sizes.fits(sizes.of_message(message), link);
+            let at = messages.iter().rposition(fits);
+            let at = at.ok_or_else(|| self.damaged("a chunk has a message that can make way for a continuation"))?;
+            let unused = RawMessage::unused(messages[at].body.len());
+            moving.push(std::mem::replace(&mut messages[at], unused));
+            merge_unused(&mut messages, sizes.frame);
+        }
+        let used: usize = moving.iter().map(|message| sizes.of_message(message)).sum();
+        let room = continuation_room(used, link);
+        moving.extend(sizes.unused(room));
+        let version = self.prefix.version;
+        let len = ContinuationChunk::overhead(version) + (used + room) as u64;
+        let attributes_tracked = self.prefix.attributes_tracked;
+        let chunk = ContinuationChunk { version, attributes_tracked, len, messages: moving };
+        let chunk = self.metadata.create(len, chunk)?;
+        let continuation = Continuation { addr: chunk.addr(), length: len };
+        let continuation = self.raw(&continuation, Default::default())?;
+        let first = self.chunks[0].clone();
+        self.metadata
+            .cache()
+            .depend(first.node(), &chunk, EdgeKind::Continuation)
+            .map_err(h5live_cache::Error::from)?;
+        if let Some(at) = place(&messages) {
+            put_in_unused(&mut messages, at, continuation, sizes);
+        }
+        let old = self.chunks.split_off(1);
+        first.change(|held| *held = messages);
+        self.chunks.push(Chunk::Next(chunk));
+        old.into_iter().for_each(|chunk| self.give_up(chunk));
+        Ok(())
+    }
+
+    fn give_up(&self, chunk: Chunk) {
+        if let Chunk::Next(chunk) = chunk {
+            let len = chunk.read().len;
+            self.metadata.free(chunk.addr(), len);
+        }
+    }
+}
+
+/// A chunk of `messages` that also has all of `moving`, and room for a continuation; `None` if they do not fit.
+fn all_in(messages: &[RawMessage], moving: &[RawMessage], sizes: Sizes) -> Option<Vec<RawMessage>> {
+    let mut messages = messages.to_vec();
+    for message in moving {
+        let at = room_for(&messages, sizes.of_message(message), sizes, true)?;
+        put_in_unused(&mut messages, at, message.clone(), sizes);
+    }
+    Some(messages)
+}

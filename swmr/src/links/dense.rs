@@ -1,0 +1,204 @@
+//! Dense links: a heap of link messages, an index of their names, and perhaps one of the order of creation.
+
+use std::cmp::Ordering;
+
+use h5live_cache::EdgeKind;
+use h5live_format::messages::{LinkInfo, LinkMessage};
+use h5live_format::{LinkNameRecord, LinkOrderRecord, decode_prefix, encode, lookup3};
+use h5live_indexes::{Before, Btree2, FractalHeap, HeapParameters};
+use h5live_model::Name;
+
+use crate::header::Header;
+use crate::session::Session;
+use crate::{Error, Result};
+
+/// Bytes of a node of the indexes.
+const NODE_SIZE: u32 = 512;
+
+/// The dense links of a group.
+pub(crate) struct DenseLinks {
+    heap: FractalHeap,
+    names: Btree2<LinkNameRecord>,
+    order: Option<Btree2<LinkOrderRecord>>,
+}
+
+/// The bytes of a heap ID.
+fn heap_id<const N: usize>(header: &Header, id: &[u8]) -> Result<[u8; N]> {
+    id.try_into().map_err(|_| header.damaged("its heap has IDs of the length that its indexes hold"))
+}
+
+impl DenseLinks {
+    /// The links to which `info` leads, to be read.
+    pub fn of(session: &Session, header: &Header, info: &LinkInfo) -> Self {
+        let metadata = header.metadata();
+        Self::with(session.fractal_heap(metadata, info.heap), header, info)
+    }
+
+    /// The links to which `info` leads, to be changed.
+    pub fn for_writing(session: &Session, header: &Header, info: &LinkInfo) -> Self {
+        let metadata = header.metadata();
+        Self::with(session.fractal_heap_for_writing(metadata, info.heap), header, info)
+    }
+
+    fn with(heap: FractalHeap, header: &Header, info: &LinkInfo) -> Self {
+        let metadata = header.metadata();
+        let order = info.order.map(|order| Btree2::new(metadata.clone(), order, LinkOrderRecord::default()));
+        DenseLinks { heap, names: Btree2::new(metadata.clone(), info.names, LinkNameRecord::default()), order }
+    }
+
+    /// Makes room for dense links, to which `info` leads from then on.
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub fn create(session: &Session, header: &Header, info: &mut LinkInfo) -> Result<Self> {
+        let metadata = header.metadata();
+        let heap = session.new_fractal_heap(metadata, &HeapParameters::LINKS)?;
+        let names = Btree2::create(metadata.clone(), LinkNameRecord::default(), NODE_SIZE)?;
+        let order = match info.order {
+            Some(_) => Some(Btree2::create(metadata.clone(), LinkOrderRecord::default(), NODE_SIZE)?),
+            None => None,
+        };
+        (info.heap, info.names) = (heap.addr(), names.addr());
+        info.order = order.as_ref().map(Btree2::addr);
+        let dense = DenseLinks { heap, names, order };
+        dense.depend()?;
+        Ok(dense)
+    }
+
+    /// Has the indexes written after the heap.
+    fn depend(&self) -> Result<()> {
+        let heap = self.heap.node()?;
+        self.names.wait_for(&heap, EdgeKind::Dense)?;
+        if let Some(order) = &self.order {
+            order.wait_for(&heap, EdgeKind::Dense)?;
+        }
+        Ok(())
+    }
+
+    /// Has the header written after everything else, and the indexes after the heap. To be declared before a link is
+    /// added: what the link leads to may already wait for the header.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn hold(&self, header: &Header) -> Result<()> {
+        self.depend()?;
+        for chunk in header.nodes() {
+            self.names.hold(chunk, EdgeKind::Dense)?;
+            if let Some(order) = &self.order {
+                order.hold(chunk, EdgeKind::Dense)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of links.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn len(&self) -> Result<u64> {
+        Ok(self.names.len()?)
+    }
+
+    fn get(&self, header: &Header, record: &LinkNameRecord) -> Result<LinkMessage> {
+        let bytes = self.heap.get(&record.heap_id)?;
+        let decoded = decode_prefix::<LinkMessage>(&bytes, header.widths());
+        Ok(decoded.map_err(|source| Error::Message { header: header.addr(), source })?.0)
+    }
+
+    /// How a record compares with a name.
+    fn compare(&self, header: &Header, record: &LinkNameRecord, hash: u32, name: &Name) -> Result<Ordering> {
+        match record.hash.cmp(&hash) {
+            Ordering::Equal => Ok(self.get(header, record)?.name.cmp(name)),
+            different => Ok(different),
+        }
+    }
+
+    /// The link of this name.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn find(&self, header: &Header, name: &Name) -> Result<Option<LinkMessage>> {
+        let hash = lookup3(name.as_bytes(), 0);
+        let (mut found, mut collides) = (None, false);
+        self.names.find(|record| {
+            if record.hash != hash {
+                return Ok(record.hash.cmp(&hash));
+            }
+            let stored = self.get(header, record)?;
+            let order = stored.name.cmp(name);
+            collides |= order != Ordering::Equal;
+            found = (order == Ordering::Equal).then_some(stored);
+            Ok::<_, Error>(order)
+        })?;
+        if found.is_none() && collides {
+            // Some programs do not sort names of the same hash.
+            self.names.for_each(&mut |record| {
+                if record.hash == hash && found.is_none() {
+                    let stored = self.get(header, &record)?;
+                    found = (stored.name == *name).then_some(stored);
+                }
+                Ok::<_, Error>(record.hash <= hash && found.is_none())
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Calls `each` with every link, until it returns `false`.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn for_each(&self, header: &Header, each: &mut dyn FnMut(LinkMessage) -> bool) -> Result<()> {
+        self.names.for_each(&mut |record| Ok(each(self.get(header, &record)?)))
+    }
+
+    /// Adds a link, which is written after `before`. There must be none of its name.
+    ///
+    /// # Errors
+    /// If a structure cannot be read, or there is no room.
+    pub fn insert(&self, header: &Header, link: &LinkMessage, before: &[Before<'_>]) -> Result<()> {
+        self.heap.survey(|each| {
+            self.names.for_each(&mut |record| {
+                each(&record.heap_id);
+                Ok::<_, Error>(true)
+            })
+        })?;
+        let bytes = encode(link, header.widths())?;
+        let heap_id = heap_id(header, &self.heap.insert(&bytes, before)?)?;
+        let hash = lookup3(link.name.as_bytes(), 0);
+        let compare = |record: &LinkNameRecord| self.compare(header, record, hash, &link.name);
+        self.names.insert(&LinkNameRecord { hash, heap_id }, compare)?;
+        if let (Some(order), Some(position)) = (&self.order, link.creation_order) {
+            let record = LinkOrderRecord { order: position, heap_id };
+            order.insert(&record, |record| Ok::<_, Error>(record.order.cmp(&position)))?;
+        }
+        Ok(())
+    }
+
+    /// Removes the link of this name, and returns it.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn remove(&self, header: &Header, name: &Name) -> Result<Option<LinkMessage>> {
+        let hash = lookup3(name.as_bytes(), 0);
+        let removed = self.names.remove(|record| self.compare(header, record, hash, name))?;
+        let Some(record) = removed else { return Ok(None) };
+        let link = self.get(header, &record)?;
+        if let (Some(order), Some(position)) = (&self.order, link.creation_order) {
+            order.remove(|record| Ok::<_, Error>(record.order.cmp(&position)))?;
+        }
+        self.heap.remove(&record.heap_id)?;
+        Ok(Some(link))
+    }
+
+    /// Gives up all of it.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn delete(&self) -> Result<()> {
+        self.names.delete()?;
+        if let Some(order) = &self.order {
+            order.delete()?;
+        }
+        Ok(self.heap.delete()?)
+    }
+}

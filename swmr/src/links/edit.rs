@@ -1,0 +1,134 @@
+//! Adding and removing the links of a group.
+
+use h5live_cache::EdgeKind;
+use h5live_format::messages::{GroupInfo, LinkInfo, LinkMessage, LinkValue, MessageType};
+use h5live_format::{MessageFlags, RawMessage};
+use h5live_indexes::Before;
+use h5live_model::{CharacterSet, Error as ModelError, Name};
+
+use super::{DenseLinks, Links};
+use crate::header::Header;
+use crate::session::Session;
+use crate::{Error, Result};
+
+/// Bytes from which on a link is too large for a message.
+const TOO_LARGE: usize = 1 << 16;
+
+/// The message `info` with the flags that the old one has.
+fn raw_info(header: &Header, info: &LinkInfo) -> Result<RawMessage> {
+    let old = header.find(|message| message.kind == MessageType::LINK_INFO);
+    header.raw(info, old.map_or(MessageFlags::default(), |(_, message)| message.flags))
+}
+
+impl Session {
+    /// Adds a link to the group with this header, which the caller has locked. `target` is the header of the object to
+    /// which it leads, if it is a hard link.
+    ///
+    /// # Errors
+    /// [`ModelError::Exists`]; if a structure cannot be read, or there is no room.
+    pub fn insert_link(
+        &self,
+        header: &mut Header,
+        name: &Name,
+        value: LinkValue,
+        target: Option<&Header>,
+    ) -> Result<()> {
+        let links = Links::of(self, header)?;
+        if links.find(header, name)?.is_some() {
+            return Err(Error::Model(ModelError::Exists(name.clone())));
+        }
+        if let Links::Old(_) = links {
+            return Err(Error::Model(ModelError::Unsupported("changing a group of the old style")));
+        }
+        let mut info = header.get::<LinkInfo>()?.unwrap_or_default();
+        let creation_order = info.max_creation_order;
+        info.max_creation_order = creation_order.map(|next| next.saturating_add(1));
+        let character_set = if name.is_ascii() { CharacterSet::Ascii } else { CharacterSet::Utf8 };
+        let link = LinkMessage { name: name.clone(), character_set, creation_order, value };
+        let before: Vec<Before<'_>> =
+            target.iter().flat_map(|target| target.nodes()).map(|n| (n, EdgeKind::Link)).collect();
+        if info.is_dense() {
+            let dense = DenseLinks::for_writing(self, header, &info);
+            dense.hold(header)?;
+            dense.insert(header, &link, &before)?;
+        } else {
+            let message = header.raw(&link, MessageFlags::default())?;
+            let held = Links::compact(header)?;
+            let phase = header.get::<GroupInfo>()?.and_then(|info| info.phase).unwrap_or_default();
+            if held.len() >= phase.max_compact.into() || message.body.len() >= TOO_LARGE {
+                let dense = DenseLinks::create(self, header, &mut info)?;
+                dense.hold(header)?;
+                for (_, link) in &held {
+                    dense.insert(header, link, &[])?;
+                }
+                dense.insert(header, &link, &before)?;
+                header.supersede(MessageType::LINK, raw_info(header, &info)?)?;
+                return dense.hold(header);
+            }
+            header.add(message)?;
+            if let Some(target) = target {
+                header.depend_on(target, EdgeKind::Link);
+            }
+        }
+        match creation_order {
+            Some(_) => header.put(&info),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes a link from the group with this header, which the caller has locked.
+    ///
+    /// # Errors
+    /// [`ModelError::NotFound`]; if a structure cannot be read.
+    pub fn remove_link(&self, header: &mut Header, name: &Name) -> Result<()> {
+        let missing = || Error::Model(ModelError::NotFound(name.clone()));
+        if let Links::Old(_) = Links::of(self, header)? {
+            return Err(Error::Model(ModelError::Unsupported("changing a group of the old style")));
+        }
+        let mut info = header.get::<LinkInfo>()?.unwrap_or_default();
+        let left = if info.is_dense() {
+            let dense = DenseLinks::for_writing(self, header, &info);
+            dense.hold(header)?;
+            dense.remove(header, name)?.ok_or_else(missing)?;
+            self.move_to_header(header, &mut info, &dense)?
+        } else {
+            let held = Links::compact(header)?;
+            let (spot, _) = held.iter().find(|(_, link)| link.name == *name).ok_or_else(missing)?;
+            header.remove(*spot)?;
+            held.len() as u64 - 1
+        };
+        if left == 0 && info.max_creation_order.is_some() {
+            info.max_creation_order = Some(0);
+            header.put(&info)?;
+        }
+        Ok(())
+    }
+
+    /// Moves dense links to the header if few are left, and returns how many there are.
+    fn move_to_header(&self, header: &mut Header, info: &mut LinkInfo, dense: &DenseLinks) -> Result<u64> {
+        let left = dense.len()?;
+        let phase = header.get::<GroupInfo>()?.and_then(|info| info.phase).unwrap_or_default();
+        if left > 0 && left >= phase.min_dense.into() {
+            return Ok(left);
+        }
+        let mut links = Vec::new();
+        dense.for_each(header, &mut |link| {
+            links.push(link);
+            true
+        })?;
+        let messages = links.iter().map(|link| header.raw(link, MessageFlags::default()));
+        let messages = messages.collect::<Result<Vec<_>>>()?;
+        if messages.iter().any(|message| message.body.len() >= TOO_LARGE) {
+            return Ok(left);
+        }
+        messages.into_iter().try_for_each(|message| header.add(message))?;
+        *info = LinkInfo {
+            max_creation_order: info.max_creation_order,
+            order: info.order.map(|_| Default::default()),
+            ..LinkInfo::default()
+        };
+        header.put(info)?;
+        dense.delete()?;
+        Ok(left)
+    }
+}

@@ -1,0 +1,158 @@
+//! Links of groups in each of the ways in which files keep them, changed by h5live and by libhdf5 (through h5py).
+//!
+//! Needs the Python that `H5LIVE_PYTHON` names, with h5py; without it each test says that it is skipped.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use h5live_model::{LinkTarget, Name, ObjectId, ObjectSpec, Objects};
+use h5live_swmr::{Mode, NativeFile, OpenOptions};
+
+/// A file that two programs change.
+struct Lab {
+    python: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Lab {
+    fn new() -> Option<Lab> {
+        let Some(python) = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists()) else {
+            println!("skipped: H5LIVE_PYTHON names no Python with h5py");
+            return None;
+        };
+        Some(Lab { python, folder: tempfile::tempdir().unwrap() })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("links.h5")
+    }
+
+    fn python(&self, args: &[&str]) {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/group.py");
+        let status = Command::new(&self.python).arg(script).arg(self.path()).args(args).status().unwrap();
+        assert!(status.success(), "group.py {args:?}");
+    }
+
+    fn open(&self, mode: Mode) -> NativeFile {
+        NativeFile::open(&self.path(), &OpenOptions { mode, ..Default::default() }).unwrap()
+    }
+}
+
+fn name(number: u32) -> Name {
+    match number % 7 {
+        0 => format!("link {number} é").into(),
+        _ => format!("link {number}{}", "x".repeat(number as usize % 40)).into(),
+    }
+}
+
+fn hard(file: &NativeFile, group: ObjectId, name: &str) -> ObjectId {
+    match file.link(group, &name.into()).unwrap().unwrap().target {
+        LinkTarget::Hard(id) => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// As the script adds them.
+fn add(file: &NativeFile, group: ObjectId, number: u32) {
+    let target = match number % 4 {
+        0 => return file.create(group, &name(number), &ObjectSpec::group()).map(drop).unwrap(),
+        1 => LinkTarget::Soft(format!("/target/{number}").into()),
+        2 => LinkTarget::External { file: "other.h5".into(), path: format!("/o{number}").into() },
+        _ => LinkTarget::Hard(hard(file, file.root(), "shared")),
+    };
+    file.add_link(group, &name(number), &target).unwrap();
+}
+
+fn names(file: &NativeFile, group: ObjectId) -> Vec<Name> {
+    let mut names = Vec::new();
+    file.for_each_link(group, &mut |link| {
+        names.push(link.name);
+        true
+    })
+    .unwrap();
+    names.sort();
+    names
+}
+
+fn expected(numbers: impl Iterator<Item = u32>) -> Vec<Name> {
+    let mut names: Vec<_> = numbers.map(name).collect();
+    names.sort();
+    names
+}
+
+/// h5py makes a group, we change it, h5py goes on, and so on, until nothing is left.
+fn change_in_turns(libver: &str, tracked: &str) {
+    let Some(lab) = Lab::new() else { return };
+    lab.python(&["make", libver, tracked, "0", "5"]);
+    let ours = |change: &mut dyn FnMut(&NativeFile, ObjectId), left: &mut dyn Iterator<Item = u32>, check: &str| {
+        let file = lab.open(Mode::Write);
+        let group = hard(&file, file.root(), "g");
+        change(&file, group);
+        let left = expected(left);
+        assert_eq!(names(&file, group), left);
+        file.close().unwrap();
+        let file = lab.open(Mode::Read);
+        assert_eq!(names(&file, group), left);
+        drop(file);
+        lab.python(&["check", check]);
+    };
+    // Some more stay in the header, then all move out of it.
+    ours(&mut |file, group| (5..8).for_each(|n| add(file, group, n)), &mut (0..8), "0:8");
+    ours(&mut |file, group| (8..9).for_each(|n| add(file, group, n)), &mut (0..9), "0:9");
+    ours(&mut |file, group| (9..1000).for_each(|n| add(file, group, n)), &mut (0..1000), "0:1000");
+    lab.python(&["add", "1000", "1500"]);
+    lab.python(&["remove", "100", "300"]);
+    lab.python(&["check", "0:100,300:1500"]);
+    ours(
+        &mut |file, group| {
+            (1500..2500).for_each(|n| add(file, group, n));
+            (400..1400).for_each(|n| file.remove_link(group, &name(n)).unwrap());
+        },
+        &mut (0..100).chain(300..400).chain(1400..2500),
+        "0:100,300:400,1400:2500",
+    );
+    // What was removed before a flush is used again after it.
+    ours(
+        &mut |file, group| {
+            (2500..2600).for_each(|n| add(file, group, n));
+            file.flush().unwrap();
+            (1400..2400).for_each(|n| file.remove_link(group, &name(n)).unwrap());
+            file.flush().unwrap();
+            (2600..2900).for_each(|n| add(file, group, n));
+        },
+        &mut (0..100).chain(300..400).chain(2400..2900),
+        "0:100,300:400,2400:2900",
+    );
+    lab.python(&["add", "2900", "3500"]);
+    lab.python(&["remove", "0", "100"]);
+    lab.python(&["remove", "300", "400"]);
+    // Back into the header, and out of it again.
+    ours(
+        &mut |file, group| (2400..3495).for_each(|n| file.remove_link(group, &name(n)).unwrap()),
+        &mut (3495..3500),
+        "3495:3500",
+    );
+    lab.python(&["add", "3500", "3520"]);
+    ours(
+        &mut |file, group| {
+            (3495..3515).for_each(|n| file.remove_link(group, &name(n)).unwrap());
+            (3520..3530).for_each(|n| add(file, group, n));
+            (3515..3530).for_each(|n| file.remove_link(group, &name(n)).unwrap());
+        },
+        &mut (0..0),
+        "",
+    );
+    lab.python(&["add", "0", "20"]);
+    lab.python(&["remove", "0", "20"]);
+    lab.python(&["check", ""]);
+}
+
+#[test]
+fn two_programs_change_a_group_in_turns() {
+    change_in_turns("v110", "untracked");
+}
+
+#[test]
+fn two_programs_change_a_group_that_keeps_the_order_of_creation_in_turns() {
+    change_in_turns("latest", "tracked");
+}
