@@ -35,6 +35,7 @@ impl OpenOptions {
     fn settings(&self, superblock: &Superblock) -> Settings {
         let mut settings = Settings::default();
         settings.widths = superblock.widths;
+        settings.disabled_edges = self.disabled_edges;
         settings
     }
 

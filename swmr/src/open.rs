@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use h5live_cache::{FileStorage, Storage};
+use h5live_cache::{EdgeKinds, FileStorage, Storage};
 use h5live_format::Profile;
 use h5live_model::{NoFilters, ObjectSpec, Unfilter};
 
@@ -56,6 +56,9 @@ pub struct OpenOptions {
     pub root: ObjectSpec,
     /// What undoes the filters of groups that keep their links behind some.
     pub unfilter: Arc<dyn Unfilter>,
+    /// For tests that prove that flush dependencies matter: what these kinds protect is violated.
+    #[doc(hidden)]
+    pub disabled_edges: EdgeKinds,
 }
 
 impl Default for OpenOptions {
@@ -68,6 +71,7 @@ impl Default for OpenOptions {
             take_over: false,
             root: ObjectSpec::group(),
             unfilter: Arc::new(NoFilters),
+            disabled_edges: EdgeKinds::NONE,
         }
     }
 }
