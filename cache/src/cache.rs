@@ -39,6 +39,8 @@ pub struct Settings {
     /// Whether a barrier comes between the file's new length and the superblock that announces it, so that also
     /// after a power failure no file is shorter than announced.
     pub barriers: bool,
+    /// Parts with locks of their own, for threads that work at once; 0 counts as 1.
+    pub shards: usize,
     /// For tests that prove that flush dependencies matter: what these kinds protect is violated.
     pub disabled_edges: EdgeKinds,
 }
@@ -51,6 +53,7 @@ impl Default for Settings {
             dirty_budget: 16 << 20,
             raw_budget: 64 << 20,
             barriers: false,
+            shards: SHARDS,
             disabled_edges: EdgeKinds::NONE,
         }
     }
@@ -115,11 +118,12 @@ impl Cache {
     }
 
     fn build(storage: Arc<dyn Storage>, settings: Settings, end: u64, superblock: Option<Arc<dyn Superblock>>) -> Self {
+        let shards = settings.shards.max(1);
         Cache {
             storage,
-            shards: (0..SHARDS).map(|_| Shard::new()).collect(),
+            shards: (0..shards).map(|_| Shard::new()).collect(),
             ledger: Arc::new(Ledger::new(settings.disabled_edges)),
-            chunks: Chunks::new(SHARDS),
+            chunks: Chunks::new(shards),
             space: Space::new(end, settings.widths.offset),
             stats: Stats::default(),
             superblock,

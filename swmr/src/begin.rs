@@ -35,7 +35,8 @@ impl OpenOptions {
     fn settings(&self, superblock: &Superblock) -> Settings {
         let mut settings = Settings::default();
         settings.widths = superblock.widths;
-        settings.disabled_edges = self.disabled_edges;
+        settings.disabled_edges = self.trial.disabled_edges;
+        settings.shards = self.trial.shards.unwrap_or(settings.shards);
         settings
     }
 

@@ -31,5 +31,5 @@ pub use error::{Conflict, Error, NotLive, Result};
 pub use file::NativeFile;
 pub use h5live_cache::{FileStorage, MemoryStorage, Storage};
 pub use locking::{Holder, Locking, Writer};
-pub use open::{Mode, OpenOptions};
+pub use open::{Mode, OpenOptions, Trial};
 pub use retry::Patience;

@@ -56,9 +56,18 @@ pub struct OpenOptions {
     pub root: ObjectSpec,
     /// What undoes the filters of groups that keep their links behind some.
     pub unfilter: Arc<dyn Unfilter>,
-    /// For tests that prove that flush dependencies matter: what these kinds protect is violated.
+    /// What only those choose who put the store to the proof.
     #[doc(hidden)]
+    pub trial: Trial,
+}
+
+/// What only those choose who put the store to the proof.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Trial {
+    /// What flush dependencies of these kinds protect is violated.
     pub disabled_edges: EdgeKinds,
+    /// As [`Settings::shards`](h5live_cache::Settings::shards), for a session of a single thread.
+    pub shards: Option<usize>,
 }
 
 impl Default for OpenOptions {
@@ -71,7 +80,7 @@ impl Default for OpenOptions {
             take_over: false,
             root: ObjectSpec::group(),
             unfilter: Arc::new(NoFilters),
-            disabled_edges: EdgeKinds::NONE,
+            trial: Trial::default(),
         }
     }
 }

@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::position::{Position, Tearing};
 use super::timeline::Timeline;
-use super::view::{Fault, Fork, Limits, Seen, View};
+use super::view::{Checkpoints, Fault, Fork, Limits, Seen, View};
 use crate::trace::Trace;
 
 /// What a reader makes of what it saw: what is wrong with it, in words.
@@ -70,6 +70,8 @@ impl Counterexample {
 pub struct Explored {
     /// Schedules: runs of the reader, no two the same.
     pub schedules: u64,
+    /// Schedules among them that ended at a checkpoint where another had been.
+    pub merged: u64,
     /// States: a position of the writer together with all that the reader had seen before it, each counted once.
     pub states: u64,
     /// Queries of the reader that were answered, repeated ones included.
@@ -102,6 +104,7 @@ pub fn explore(trace: &Trace, bounds: &Bounds, reader: &(impl Fn(&Arc<View>) -> 
         left: AtomicU64::new(bounds.runs.unwrap_or(u64::MAX)),
         deadline: bounds.time.map(|time| began + time),
         threads: bounds.threads.max(1),
+        checkpoints: Checkpoints::default(),
     };
     let work = || Worker::new(&timeline, bounds, &shared, reader).work();
     let parts = std::thread::scope(|scope| {
@@ -113,6 +116,7 @@ pub fn explore(trace: &Trace, bounds: &Bounds, reader: &(impl Fn(&Arc<View>) -> 
     let mut explored = Explored { exhausted: !shared.stop.load(Relaxed), ..Explored::default() };
     for part in parts {
         explored.schedules += part.schedules;
+        explored.merged += part.merged;
         explored.states += part.states;
         explored.queries += part.queries;
         explored.longest = explored.longest.max(part.longest);
@@ -160,7 +164,7 @@ pub fn replay(
 ) -> (Verdict, Vec<Seen>) {
     let timeline = Arc::new(Timeline::new(trace.clone()));
     let limits = Limits { start: Position::after(bounds.start), moves: 0, queries: bounds.queries };
-    let view = Arc::new(View::new(timeline, bounds.tearing, limits));
+    let view = Arc::new(View::new(timeline, bounds.tearing, limits, Checkpoints::default()));
     let numbered = seen.iter().enumerate();
     let forks = numbered.map(|(number, seen)| Fork {
         number: number as u32,
@@ -202,6 +206,7 @@ struct Shared {
     left: AtomicU64,
     deadline: Option<Instant>,
     threads: usize,
+    checkpoints: Checkpoints,
 }
 
 impl Shared {
@@ -252,7 +257,7 @@ impl<'a, R: Fn(&Arc<View>) -> Verdict> Worker<'a, R> {
     fn new(timeline: &Arc<Timeline>, bounds: &Bounds, shared: &'a Shared, reader: &'a R) -> Self {
         let moves = bounds.moves.unwrap_or(u32::MAX);
         let limits = Limits { start: Position::after(bounds.start), moves, queries: bounds.queries };
-        let view = Arc::new(View::new(timeline.clone(), bounds.tearing, limits));
+        let view = Arc::new(View::new(timeline.clone(), bounds.tearing, limits, shared.checkpoints.clone()));
         Worker { view, shared, reader, found: Explored::default() }
     }
 
@@ -284,7 +289,8 @@ impl<'a, R: Fn(&Arc<View>) -> Verdict> Worker<'a, R> {
         let known = self.view.with(|run| run.forks.last().map_or(0, |fork| fork.number));
         self.view.restart(false);
         let verdict = judge(&self.view, self.reader);
-        let queries = self.view.with(|run| run.queries);
+        let (queries, merged) = self.view.with(|run| (run.queries, run.merged));
+        self.found.merged += u64::from(merged);
         self.found.schedules += 1;
         self.found.queries += u64::from(queries);
         self.found.states += u64::from(queries.saturating_sub(known));

@@ -81,9 +81,11 @@ impl Range {
         choices
     }
 
-    /// The answer at a position; `None` if it is one that pages in some order give, and not known beforehand.
-    pub fn answer(&self, position: Position) -> Option<&[u8]> {
-        self.number(position).and_then(|number| self.answers.get(number as usize)).map(|answer| &**answer)
+    /// The answer at a position, and its number; `None` if it is one that pages in some order give, and not known
+    /// beforehand.
+    pub fn answer(&self, position: Position) -> Option<(u32, &[u8])> {
+        let number = self.number(position)?;
+        self.answers.get(number as usize).map(|answer| (number, &**answer))
     }
 
     fn number(&self, position: Position) -> Option<u32> {

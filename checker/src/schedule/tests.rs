@@ -230,3 +230,32 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn schedules_that_meet_at_a_checkpoint_go_on_once() {
+    let operations = (0..6).flat_map(|n| [write(n + 1, &[9]), write(0, &[n as u8 + 1])]).collect::<Vec<_>>();
+    let early = Operation::Write { at: 0, bytes: vec![9] };
+    let wrong: Vec<_> = operations.iter().cloned().chain([early]).collect();
+    let forgetful = |merge: bool| {
+        move |view: &std::sync::Arc<View>| {
+            for pass in 0..3 {
+                follow_pointer(view)?;
+                view.set_history(History::NONE);
+                if merge && !view.checkpoint(pass) {
+                    return Ok(());
+                }
+            }
+            Ok(())
+        }
+    };
+    for threads in [1, 2] {
+        let bounds = Bounds { threads, ..Bounds::default() };
+        let sound = Trace::new(vec![0; 16], operations.clone());
+        let all = explore(&sound, &bounds, &forgetful(false));
+        let merged = explore(&sound, &bounds, &forgetful(true));
+        assert_eq!((all.merged, all.wrong, merged.wrong), (0, 0, 0));
+        assert!(merged.merged > 0 && merged.schedules < all.schedules && merged.exhausted);
+        let broken = Trace::new(vec![0; 16], wrong.clone());
+        assert!(explore(&broken, &bounds, &forgetful(true)).wrong > 0);
+    }
+}

@@ -1,7 +1,7 @@
 //! The file as one run of a reader sees it.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 use std::io;
 use std::sync::Arc;
 
@@ -57,6 +57,41 @@ pub(super) struct Fork {
     pub others: Vec<Position>,
 }
 
+/// All that a reader saw since some moment: two runs of the same reader with equal histories are in the same state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct History(u64);
+
+impl History {
+    /// The history of a reader that has seen nothing.
+    pub const NONE: History = History(0);
+
+    /// This history, and then another.
+    #[must_use]
+    pub fn with(mut self, later: History) -> History {
+        self.add(later);
+        self
+    }
+
+    fn add(&mut self, seen: impl Hash) {
+        let mut hasher = DefaultHasher::new();
+        (self.0, seen).hash(&mut hasher);
+        self.0 = hasher.finish();
+    }
+}
+
+/// What decides over the rest of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Checkpoint {
+    position: Position,
+    moves: u32,
+    tears: u32,
+    history: History,
+    state: u64,
+}
+
+/// The checkpoints from which on all has been, or is being, explored.
+pub(super) type Checkpoints = Arc<Mutex<HashSet<Checkpoint>>>;
+
 /// What bounds one run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
@@ -84,6 +119,10 @@ pub(super) struct Run {
     tears: u32,
     /// Whether the position has changed since the reader last began anew.
     moved: bool,
+    history: History,
+    checkpoints: Checkpoints,
+    /// Whether the run ended at a checkpoint of another.
+    pub merged: bool,
     pub fault: Option<Fault>,
     pub journal: Option<Vec<Seen>>,
 }
@@ -98,7 +137,7 @@ pub(super) enum Fault {
 }
 
 impl View {
-    pub(super) fn new(timeline: Arc<Timeline>, tearing: Tearing, limits: Limits) -> Self {
+    pub(super) fn new(timeline: Arc<Timeline>, tearing: Tearing, limits: Limits, checkpoints: Checkpoints) -> Self {
         View(Mutex::new(Run {
             timeline,
             tearing,
@@ -111,6 +150,9 @@ impl View {
             moves: 0,
             tears: 0,
             moved: false,
+            history: History::NONE,
+            checkpoints,
+            merged: false,
             fault: None,
             journal: None,
         }))
@@ -121,7 +163,8 @@ impl View {
         let mut run = self.0.lock();
         run.position = run.limits.start;
         (run.passed, run.queries, run.moves, run.tears) = (0, 0, 0, 0);
-        (run.moved, run.fault) = (false, None);
+        (run.moved, run.fault, run.merged) = (false, None, false);
+        run.history = History::NONE;
         run.journal = journal.then(Vec::new);
     }
 
@@ -139,6 +182,11 @@ impl View {
         self.position().prefix as usize
     }
 
+    /// How many queries the run has made.
+    pub fn queries(&self) -> u32 {
+        self.0.lock().queries
+    }
+
     /// Says that the reader begins an operation anew, because what it saw did not fit together. It is right to have
     /// done so, and to fail in the end, only while the file changes: see [`View::is_at_rest`].
     pub fn begin_anew(&self) {
@@ -150,6 +198,34 @@ impl View {
     pub fn is_at_rest(&self) -> bool {
         let run = self.0.lock();
         !run.position.is_torn() && !run.moved
+    }
+
+    /// The history since the run began, or [`View::set_history`]; it begins anew from `history`.
+    ///
+    /// A reader that has forgotten what it once saw says so by this, so that runs that differ in that only can meet at
+    /// a [`View::checkpoint`].
+    pub fn set_history(&self, history: History) -> History {
+        std::mem::replace(&mut self.0.lock().history, history)
+    }
+
+    /// Asks whether to go on. What the reader does from here on must follow from its history and from `state`; if
+    /// another run has been, or will be, here with the same, at the same position of the writer, then all that may
+    /// follow is explored there, and the reader should end.
+    pub fn checkpoint(&self, state: impl Hash) -> bool {
+        let mut run = self.0.lock();
+        let mut hasher = DefaultHasher::new();
+        state.hash(&mut hasher);
+        let Run { position, mut moves, tears, history, .. } = *run;
+        if run.limits.moves == u32::MAX {
+            moves = 0;
+        }
+        // Below a fork that is being explored, it is this run's own.
+        if run.passed < run.forks.len() || run.journal.is_some() {
+            return true;
+        }
+        let new = run.checkpoints.lock().insert(Checkpoint { position, moves, tears, history, state: hasher.finish() });
+        run.merged = !new;
+        new
     }
 
     /// What the writer did.
@@ -218,10 +294,15 @@ impl Run {
     fn answer<R>(&mut self, query: Query, give: impl FnOnce(&[u8]) -> R) -> io::Result<R> {
         let range = self.choose(query)?;
         Ok(match range.answer(self.position) {
-            Some(answer) => give(answer),
+            Some((number, answer)) => {
+                self.history.add((query, number));
+                give(answer)
+            }
             None => {
                 let (at, to) = query.span();
-                give(&self.timeline.read(self.position, at, usize::try_from(to - at).unwrap_or(0)))
+                let answer = self.timeline.read(self.position, at, usize::try_from(to - at).unwrap_or(0));
+                self.history.add((query, &answer));
+                give(&answer)
             }
         })
     }
