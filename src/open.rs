@@ -7,7 +7,7 @@ use h5live_model::Objects;
 use h5live_swmr::{self as swmr, MemoryStorage, NativeFile, OpenOptions};
 
 use crate::unfilter::Known;
-use crate::{Locking, Mode, OpenError, Options};
+use crate::{Locking, Mode, OpenError, Options, Profile};
 
 /// Opens the store at a location.
 pub(crate) fn open(location: &Path, options: &Options) -> Result<Arc<dyn Objects>, OpenError> {
@@ -26,6 +26,8 @@ fn native(options: &Options) -> OpenOptions {
     OpenOptions {
         mode: mode(options.mode),
         locking: locking(options.locking),
+        profile: profile(options.profile),
+        root: options.root.clone(),
         unfilter: Arc::new(Known(options.filters.clone())),
         ..OpenOptions::default()
     }
@@ -39,6 +41,17 @@ fn mode(mode: Mode) -> swmr::Mode {
         Mode::SwmrWrite => swmr::Mode::SwmrWrite,
         Mode::Create => swmr::Mode::Create,
         Mode::CreateNew => swmr::Mode::CreateNew,
+    }
+}
+
+fn profile(profile: Profile) -> swmr::Profile {
+    match profile {
+        Profile::Earliest => swmr::Profile::Earliest,
+        Profile::V18 => swmr::Profile::V18,
+        Profile::V110 => swmr::Profile::V110,
+        Profile::V112 => swmr::Profile::V112,
+        Profile::V114 => swmr::Profile::V114,
+        Profile::V200 => swmr::Profile::V200,
     }
 }
 

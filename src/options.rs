@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use h5live_filters::Registry;
+use h5live_model::{ObjectBody, ObjectSpec};
 
 use crate::beside::Family;
-use crate::{File, Result, open};
+use crate::{File, Profile, Result, open};
 
 /// What a session may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -55,6 +56,8 @@ pub enum Locking {
 pub struct Options {
     pub(crate) mode: Mode,
     pub(crate) locking: Locking,
+    pub(crate) profile: Profile,
+    pub(crate) root: ObjectSpec,
     pub(crate) chunk_cache: usize,
     pub(crate) staging: usize,
     pub(crate) memory: usize,
@@ -66,6 +69,8 @@ impl Default for Options {
         Options {
             mode: Mode::Read,
             locking: Locking::Environment,
+            profile: Profile::default(),
+            root: ObjectSpec::group(),
             chunk_cache: 32 << 20,
             staging: 64 << 20,
             memory: 64 << 20,
@@ -114,6 +119,21 @@ impl Options {
     /// Whether the file is locked.
     pub fn locking(mut self, locking: Locking) -> Self {
         self.locking = locking;
+        self
+    }
+
+    /// The oldest release of the HDF5 library that shall be able to read what is written (default: [`Profile::V110`]).
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// What the root group of a new file is like: whether the order of its links and attributes is kept, and so on. That
+    /// of a dataset or a type does not count.
+    pub fn root(mut self, root: ObjectSpec) -> Self {
+        if let ObjectBody::Group(_) = root.body {
+            self.root = root;
+        }
         self
     }
 
@@ -225,7 +245,10 @@ impl Options {
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Options");
-        out.field("mode", &self.mode).field("locking", &self.locking).field("chunk_cache", &self.chunk_cache);
+        out.field("mode", &self.mode)
+            .field("profile", &self.profile)
+            .field("locking", &self.locking)
+            .field("chunk_cache", &self.chunk_cache);
         out.field("staging", &self.staging).field("memory", &self.memory).field("filters", &self.filters).finish()
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::error::Outcome;
-use crate::{check, demo, diff, dump, ls, manifest, record, stress, watch};
+use crate::{check, copy, demo, diff, dump, ls, manifest, record, stress, watch};
 
 /// HDF5 files that stay readable while they are being written.
 #[derive(Debug, Parser)]
@@ -19,6 +19,7 @@ struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(check::Check),
+    Copy(copy::Copy),
     Diff(diff::Diff),
     Dump(dump::Dump),
     Ls(ls::Ls),
@@ -33,6 +34,7 @@ enum Command {
 pub fn run() -> ExitCode {
     let result = match Args::parse().command {
         Command::Check(command) => command.run(),
+        Command::Copy(command) => command.run(),
         Command::Diff(command) => command.run(),
         Command::Dump(command) => command.run(),
         Command::Ls(command) => command.run(),

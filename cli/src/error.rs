@@ -40,6 +40,14 @@ pub enum Error {
         /// What is wrong with it.
         problem: Problem,
     },
+    /// A file cannot be put in its place.
+    #[error("{} cannot take its place: {source}", path.display())]
+    Place {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// Standard output cannot be written.
     #[error("standard output: {0}")]
     Output(#[source] io::Error),

@@ -6,6 +6,7 @@ use h5live::model;
 
 mod args;
 mod check;
+mod copy;
 mod demo;
 mod diff;
 mod dump;

@@ -10,6 +10,12 @@ pub fn bar(total: usize, things: &'static str) -> ProgressBar {
         .with_message(things)
 }
 
+/// A bar for `total` bytes.
+pub fn bytes(total: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left");
+    ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
 /// A count of things of a kind, of which nobody knows how many will come.
 pub fn counter(things: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {human_pos} {msg}, {per_sec}");

@@ -1,0 +1,142 @@
+//! `h5live copy`: files written anew.
+
+mod filter;
+
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use h5live::model::{GroupSpec, ObjectBody, ObjectSpec};
+use h5live::{Copier, File, Group, Profile, Visit};
+
+use self::filter::FilterArg;
+use crate::error::{Error, Outcome, Result};
+use crate::output::Output;
+use crate::{open, progress};
+
+/// Write a file anew: without gaps, with other chunks or filters, for older or newer programs.
+///
+/// The new file appears when it is complete, in place of one that is there.
+#[derive(Debug, Args)]
+pub struct Copy {
+    /// The file to copy
+    #[arg(value_name = "SRC")]
+    from: PathBuf,
+    /// The new file
+    #[arg(value_name = "DST")]
+    to: PathBuf,
+    /// The oldest HDF5 release that is to read it: earliest, v18, v110, v112, v114, v200, latest
+    #[arg(long, default_value_t)]
+    profile: Profile,
+    /// Dimensions of chunks, for the datasets that have as many dimensions
+    #[arg(long, value_delimiter = ',', value_name = "N,..", value_parser = clap::value_parser!(u64).range(1..))]
+    chunks: Vec<u64>,
+    /// A filter, with its parameters: deflate:4, shuffle, fletcher32, szip, zstd:3, ...; none for no filters at all. Given
+    /// several times, they come one after the other
+    #[arg(long, value_name = "NAME[:N,..]")]
+    filter: Vec<FilterArg>,
+    /// Copy what is at these paths, and nothing else
+    #[arg(long, num_args = 1.., value_name = "PATH")]
+    select: Vec<String>,
+    /// Say nothing
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl Copy {
+    /// Copies the file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or the new one not be written; then there is no new file.
+    pub fn run(&self) -> Result<Outcome> {
+        let from = open::for_reading(&self.from)?;
+        let unfinished = Unfinished::beside(&self.to);
+        let root = from.root();
+        let to = File::options().create().profile(self.profile).root(described(&root)?).open(&unfinished.path)?;
+        let bar = if self.quiet || !io::stderr().is_terminal() {
+            indicatif::ProgressBar::hidden()
+        } else {
+            progress::bytes(stored_bytes(&root))
+        };
+        let mut copy = Copier::new(&from, &to).progress(|bytes| bar.inc(bytes));
+        if !self.chunks.is_empty() {
+            copy = copy.chunk(&self.chunks);
+        }
+        if !self.filter.is_empty() {
+            copy = copy.filters(&self.filter.iter().filter_map(|filter| filter.0.clone()).collect::<Vec<_>>());
+        }
+        if self.select.is_empty() {
+            copy.contents(&root, &to.root())?;
+        }
+        for path in &self.select {
+            copy.object(&from.object(path)?, &to.root(), path)?;
+        }
+        copy.finish()?;
+        to.close()?;
+        bar.finish_and_clear();
+        unfinished.take_place(&self.to)?;
+        if !self.quiet {
+            self.report()?;
+        }
+        Ok(Outcome::Clean)
+    }
+
+    fn report(&self) -> Result<()> {
+        let size = |path: &Path| {
+            let found = fs::metadata(path).map_err(|source| Error::Path { path: path.to_owned(), source });
+            Ok::<_, Error>(found?.len())
+        };
+        let (before, after) = (size(&self.from)?, size(&self.to)?);
+        let percent = after as f64 / before.max(1) as f64 * 100.0;
+        let mut out = Output::stdout();
+        out.line(format_args!("{before} bytes became {after} ({percent:.1} %)"))?;
+        out.flush()
+    }
+}
+
+/// What a group is like, for another one like it.
+fn described(group: &Group) -> Result<ObjectSpec> {
+    let store = group.file().store();
+    let info = group.info()?;
+    let spec = store.group(group.id()).unwrap_or(GroupSpec::default());
+    Ok(ObjectSpec { body: ObjectBody::Group(spec), attributes: info.attributes, times: info.times.is_some() })
+}
+
+/// Bytes of elements below a group, about.
+fn stored_bytes(group: &Group) -> u64 {
+    let bytes = |visit| match visit {
+        Ok(Visit::Object(h5live::Object::Dataset(dataset))) => {
+            let spec = dataset.spec().ok()?;
+            spec.dataspace.elements()?.checked_mul(spec.datatype.size().into())
+        }
+        _ => None,
+    };
+    group.walk().filter_map(bytes).fold(0, u64::saturating_add)
+}
+
+/// A file that is being written, and removed unless it takes its place.
+struct Unfinished {
+    path: PathBuf,
+}
+
+impl Unfinished {
+    /// A new file in the folder of another one.
+    fn beside(path: &Path) -> Self {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Unfinished { path: path.with_file_name(format!(".{name}.{}.unfinished", std::process::id())) }
+    }
+
+    fn take_place(self, path: &Path) -> Result<()> {
+        let placed =
+            fs::File::open(&self.path).and_then(|file| file.sync_all()).and_then(|()| fs::rename(&self.path, path));
+        placed.map_err(|source| Error::Place { path: path.to_owned(), source })
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // It is not there any more once it has taken its place.
+        let _ = fs::remove_file(&self.path);
+    }
+}
