@@ -31,7 +31,7 @@ mod walk;
 use h5live_cache::Storage;
 use h5live_model::Unfilter;
 
-pub use cause::{Cause, Piece};
+pub use cause::{Cause, Piece, UnknownFilter};
 pub use report::{Finding, Report};
 
 /// How a file is checked.
@@ -39,17 +39,21 @@ pub use report::{Finding, Report};
 pub struct Options<'a> {
     /// Whether bytes that nothing uses are reported. They are no fault.
     pub leaks: bool,
-    /// Whether a writer may have the file open: status flags are no fault then.
+    /// Whether a writer may have the file open, or may have died: status flags, and sums that a writer brings into
+    /// order last, are notes then.
     pub live: bool,
+    /// Whether the filters of all chunks are undone, which shows damage to compressed and checksummed data.
+    pub data: bool,
     /// Most bytes of raw data that are read for the heap objects to which values lead.
     pub values: u64,
-    /// Undoes the filters of heaps and chunks that lead elsewhere; without it, these are not looked into.
+    /// Undoes the filters of heaps and chunks; without it, what went through filters is not looked into. It answers
+    /// [`UnknownFilter`] for filters that it does not know.
     pub filters: Option<&'a dyn Unfilter>,
 }
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Options { leaks: false, live: false, values: 1 << 30, filters: None }
+        Options { leaks: false, live: false, data: false, values: 1 << 30, filters: None }
     }
 }
 

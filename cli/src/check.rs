@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use h5live::filters::{Pipeline, Registry};
 use h5live_cache::FileStorage;
-use h5live_checker::file::{Finding, Options, Piece, Report, check_with};
+use h5live_checker::file::{Finding, Options, Piece, Report, UnknownFilter, check_with};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Outcome, Problem, Result};
+use crate::model::{FilterSpec, Unfilter};
 use crate::output::Output;
 
 /// Checks whether a file is sound: checksums, bounds, space, counts, order, links
@@ -21,15 +23,43 @@ pub struct Check {
     /// List the bytes that nothing uses, too, and heap objects to which nothing leads
     #[arg(long)]
     leaks: bool,
-    /// The files may be open for writing: status flags are no finding
+    /// The files may be open for writing, or their writers may have died: status flags and sums that a writer brings into
+    /// order last are no findings
     #[arg(long)]
     live: bool,
+    /// Undo the filters of all chunks, to find damaged data
+    #[arg(long)]
+    data: bool,
     /// Show what is allowed but unusual, too
     #[arg(short, long)]
     verbose: bool,
     /// For programs: a JSON object per line
     #[arg(long)]
     json: bool,
+}
+
+/// Undoes the filters that are known.
+struct Filters(Registry);
+
+impl std::fmt::Debug for Filters {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Filters")
+    }
+}
+
+impl Unfilter for Filters {
+    fn unfilter(
+        &self,
+        filters: &[FilterSpec],
+        mask: u32,
+        bytes: Vec<u8>,
+        size: u64,
+    ) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+        if let Some(unknown) = filters.iter().find(|filter| self.0.get(filter.id).is_none()) {
+            return Err(UnknownFilter(unknown.id).into());
+        }
+        Ok(Pipeline::new(filters, &self.0)?.decode(mask, &bytes, usize::try_from(size)?)?)
+    }
 }
 
 impl Check {
@@ -57,9 +87,10 @@ impl Check {
 
     fn check(&self, path: &Path) -> Result<Report> {
         let file = std::fs::File::open(path).map_err(|source| Error::Path { path: path.to_owned(), source })?;
-        let storage = FileStorage::new(file);
-        let options = Options { leaks: self.leaks, live: self.live, ..Options::default() };
-        let report = check_with(&storage, options);
+        let filters = Filters(Registry::default());
+        let (leaks, live, data) = (self.leaks, self.live, self.data);
+        let options = Options { leaks, live, data, filters: Some(&filters), ..Options::default() };
+        let report = check_with(&FileStorage::new(file), options);
         if report.is_hdf5 {
             return Ok(report);
         }

@@ -113,6 +113,9 @@ pub enum Cause {
     /// A writer has the file open, or died.
     #[error("status flags {0:#04x}: a writer has the file open, or did not close it")]
     Status(u8),
+    /// The filters of the bytes cannot be undone; what undoes them says why.
+    #[error("its filters cannot be undone: {0}")]
+    Filters(String),
     /// There is a rule that is broken, and no number that says more.
     #[error("{0}")]
     Rule(&'static str),
@@ -141,7 +144,13 @@ impl Cause {
             Cause::Hash { .. } => "hash",
             Cause::NoObject { .. } => "no-object",
             Cause::Status(_) => "status",
+            Cause::Filters(_) => "filters",
             Cause::Rule(_) => "rule",
         }
     }
 }
+
+/// What an [`Unfilter`](h5live_model::Unfilter) answers if it does not know a filter, which is no fault of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("filter {0} is not known")]
+pub struct UnknownFilter(pub u16);

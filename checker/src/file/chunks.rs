@@ -173,7 +173,8 @@ impl Walk<'_> {
             self.agree(name, at, "bytes of a chunk without filters", size, chunked.bytes);
         }
         self.claim_raw("chunk", addr, size);
-        if chunked.datatype.is_some() && is_inside {
+        let leads = chunked.datatype.is_some() && is_inside;
+        if leads || (self.options.data && !plain) {
             let mask = if plain { u32::MAX } else { filter_mask };
             self.chunk_values(chunked, coord, addr, size, mask);
         }

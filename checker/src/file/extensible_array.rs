@@ -120,15 +120,15 @@ impl Walk<'_> {
         }
         if array.set > header.max_index_set {
             let cause = Cause::Count { what: "largest index set", stated: header.max_index_set, found: array.set };
-            self.found(HEADER, at, cause);
+            self.unsettled(self.owner, HEADER, at, cause);
         }
         if array.whole {
             let [supers, super_bytes, blocks, block_bytes, realized] = array.counted;
-            self.agree(HEADER, at, "super blocks", header.super_blocks, supers);
-            self.agree(HEADER, at, "bytes of super blocks", header.super_block_bytes, super_bytes);
-            self.agree(HEADER, at, "data blocks", header.data_blocks, blocks);
-            self.agree(HEADER, at, "bytes of data blocks", header.data_block_bytes, block_bytes);
-            self.agree(HEADER, at, "elements realized", header.realized_elements, realized);
+            self.tally(HEADER, at, "super blocks", header.super_blocks, supers);
+            self.tally(HEADER, at, "bytes of super blocks", header.super_block_bytes, super_bytes);
+            self.tally(HEADER, at, "data blocks", header.data_blocks, blocks);
+            self.tally(HEADER, at, "bytes of data blocks", header.data_block_bytes, block_bytes);
+            self.tally(HEADER, at, "elements realized", header.realized_elements, realized);
         }
     }
 

@@ -8,9 +8,9 @@ use h5live_format::{
     Record, decode_prefix_with,
 };
 
-use super::Cause;
 use super::heap_space::Ranges;
 use super::walk::Walk;
+use super::{Cause, UnknownFilter};
 
 const NAME: &str = FractalHeapHeader::NAME;
 const OBJECT: &str = "fractal heap object";
@@ -126,16 +126,16 @@ impl Walk<'_> {
             table.row_offset(rows).unwrap_or(u64::MAX)
         };
         heap.blocks.sort_unstable_by_key(|block| block.offset);
-        self.agree(NAME, heap.addr, "managed space", heap.header.managed_space, covered);
+        self.tally(NAME, heap.addr, "managed space", heap.header.managed_space, covered);
         if heap.whole {
             let allocated = heap.blocks.iter().fold(0u64, |n, block| n.saturating_add(block.size));
-            self.agree(NAME, heap.addr, "allocated space", heap.header.allocated_space, allocated);
+            self.tally(NAME, heap.addr, "allocated space", heap.header.allocated_space, allocated);
         }
         let end = heap.blocks.last().map_or(0, |block| block.offset.saturating_add(block.size));
         // A root that is a direct block is the only one; its place among others is not kept.
         if rows > 0 && heap.header.next_block < end {
             let cause = Cause::Count { what: "next block", stated: heap.header.next_block, found: end };
-            self.found(NAME, heap.addr, cause);
+            self.unsettled(self.owner, NAME, heap.addr, cause);
         }
     }
 
@@ -211,12 +211,19 @@ impl Walk<'_> {
             return None;
         };
         let pipeline = heap.header.filtered.as_ref().map_or(&[][..], |filtered| &filtered.filters.filters);
-        let undone = filters.unfilter(pipeline, mask, bytes, size).ok();
-        if undone.is_none() {
-            self.found(name, addr, Cause::Rule("its filters cannot be undone"));
-            self.incomplete = true;
+        match filters.unfilter(pipeline, mask, bytes, size) {
+            Ok(undone) => Some(undone),
+            Err(error) => {
+                self.incomplete = true;
+                let cause = Cause::Filters(error.to_string());
+                if error.is::<UnknownFilter>() {
+                    self.note(name, addr, cause)
+                } else {
+                    self.found(name, addr, cause)
+                }
+                None
+            }
         }
-        undone
     }
 
     fn huge_objects(&mut self, heap: &mut Heap) {
@@ -354,13 +361,13 @@ impl Walk<'_> {
             (true, rows) => heap.room(rows, heap.overhead(self), 0),
         };
         if heap.whole {
-            self.agree(NAME, heap.addr, "managed objects", header.managed_objects, heap.managed);
-            self.agree(NAME, heap.addr, "free space", header.free, space.saturating_sub(heap.used.bytes()));
-            self.agree(NAME, heap.addr, "huge objects", header.huge_objects, heap.huge_seen.0);
-            self.agree(NAME, heap.addr, "bytes of huge objects", header.huge_bytes, heap.huge_seen.1);
-            self.agree(NAME, heap.addr, "tiny objects", header.tiny_objects, heap.tiny.0);
-            self.agree(NAME, heap.addr, "bytes of tiny objects", header.tiny_bytes, heap.tiny.1);
-            self.agree(NAME, heap.addr, "huge objects of the index", heap.huge.len() as u64, heap.huge_seen.0);
+            self.tally(NAME, heap.addr, "managed objects", header.managed_objects, heap.managed);
+            self.tally(NAME, heap.addr, "free space", header.free, space.saturating_sub(heap.used.bytes()));
+            self.tally(NAME, heap.addr, "huge objects", header.huge_objects, heap.huge_seen.0);
+            self.tally(NAME, heap.addr, "bytes of huge objects", header.huge_bytes, heap.huge_seen.1);
+            self.tally(NAME, heap.addr, "tiny objects", header.tiny_objects, heap.tiny.0);
+            self.tally(NAME, heap.addr, "bytes of tiny objects", header.tiny_bytes, heap.tiny.1);
+            self.tally(NAME, heap.addr, "huge objects of the index", heap.huge.len() as u64, heap.huge_seen.0);
         }
         if header.free_manager.is_defined() {
             self.heap_free_space(heap);

@@ -95,7 +95,7 @@ impl Walk<'_> {
 
     /// Notes which objects nothing leads to, if that was asked for and all values were looked at.
     pub fn unused_objects(&mut self) {
-        if !self.options.leaks || self.incomplete || self.values_left == 0 {
+        if !self.options.leaks || self.incomplete || self.unseen_values {
             return;
         }
         let known = std::mem::take(&mut self.collections.known);

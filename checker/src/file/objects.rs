@@ -199,7 +199,7 @@ impl Walk<'_> {
                 continue;
             }
             let cause = Cause::Count { what: "hard links", stated: stated.into(), found: links.into() };
-            self.found_of(owner, ObjectHeader::NAME, self.objects.header(owner), cause);
+            self.unsettled(owner, ObjectHeader::NAME, self.objects.header(owner), cause);
         }
     }
 }

@@ -5,15 +5,16 @@ use h5live_format::{
 };
 use h5live_model::{Datatype, ReferenceKind, VarLenKind};
 
-use super::Cause;
 use super::chunks::Chunked;
 use super::walk::{LARGEST, Walk};
+use super::{Cause, UnknownFilter};
 
 impl Walk<'_> {
     /// Whether so many bytes of raw data may still be read.
     pub fn may_read(&mut self, len: u64) -> bool {
         let fits = len <= self.values_left;
         self.values_left = if fits { self.values_left - len } else { 0 };
+        self.unseen_values |= !fits;
         fits
     }
 
@@ -96,26 +97,37 @@ impl Walk<'_> {
         }
     }
 
-    /// Looks up where the elements of a chunk lead that are inside the extent.
+    /// Undoes the filters of a chunk, and looks up where those of its elements lead that are inside the extent.
     pub fn chunk_values(&mut self, chunked: &Chunked, coord: &[u64], addr: Addr, size: u64, mask: u32) {
-        let Some(datatype) = chunked.datatype.clone() else { return };
         let every = chunked.filters.iter().enumerate().all(|(i, _)| mask.checked_shr(i as u32).unwrap_or(0) & 1 == 1);
-        if size.max(chunked.bytes) > LARGEST || (!every && self.options.filters.is_none()) {
-            self.values_left = 0;
-            return;
-        }
-        if !self.may_read(size.max(chunked.bytes)) {
+        let leads = chunked.datatype.clone();
+        let largest = size.max(chunked.bytes);
+        if largest > LARGEST
+            || (!every && self.options.filters.is_none())
+            || (leads.is_some() && !self.may_read(largest))
+        {
+            self.unseen_values |= leads.is_some();
             return;
         }
         let Some(mut bytes) = self.read("chunk", addr, size) else { return };
         if let Some(filters) = self.options.filters.filter(|_| !every) {
-            let Ok(undone) = filters.unfilter(&chunked.filters, mask, bytes, chunked.bytes) else {
-                self.found("chunk", addr, Cause::Rule("its filters cannot be undone"));
-                return;
+            bytes = match filters.unfilter(&chunked.filters, mask, bytes, chunked.bytes) {
+                Ok(undone) => undone,
+                Err(error) => {
+                    self.unseen_values |= leads.is_some();
+                    let cause = Cause::Filters(error.to_string());
+                    if error.is::<UnknownFilter>() {
+                        self.note("chunk", addr, cause);
+                    } else {
+                        self.found("chunk", addr, cause);
+                    }
+                    return;
+                }
             };
-            bytes = undone;
         }
-        self.rows(&datatype, chunked, coord, 0, &bytes);
+        if let Some(datatype) = leads {
+            self.rows(&datatype, chunked, coord, 0, &bytes);
+        }
     }
 
     /// The part of a chunk below dimension `dim`, as far as it is inside the extent.

@@ -39,6 +39,8 @@ pub(super) struct Walk<'a> {
     pub committed: HashMap<u64, Option<Rc<Datatype>>>,
     /// Bytes of values that may still be read.
     pub values_left: u64,
+    /// Whether there are values that lead elsewhere and were not looked at.
+    pub unseen_values: bool,
     /// Whether something could not be followed, so that counts of references may be too low.
     pub incomplete: bool,
 }
@@ -62,6 +64,7 @@ impl<'a> Walk<'a> {
             collections: Collections::default(),
             committed: HashMap::new(),
             values_left: options.values,
+            unseen_values: false,
             incomplete: false,
         };
         if walk.superblock(storage) {
@@ -118,6 +121,23 @@ impl<'a> Walk<'a> {
     pub fn agree(&mut self, structure: &'static str, addr: Addr, what: &'static str, stated: u64, found: u64) {
         if stated != found {
             self.found(structure, addr, Cause::Count { what, stated, found });
+        }
+    }
+
+    /// Reports what a writer brings into order only with its last write: a note if one may be at work.
+    pub fn unsettled(&mut self, owner: Owner, structure: &'static str, addr: Addr, cause: Cause) {
+        if !self.options.live {
+            self.found_of(owner, structure, addr, cause);
+        } else if self.report.notes.len() < Report::MOST {
+            let note = self.finding(owner, structure, self.offset(addr), cause);
+            self.report.notes.push(note);
+        }
+    }
+
+    /// Reports if what a structure states in sum is not what there is, unless a writer may be at work.
+    pub fn tally(&mut self, structure: &'static str, addr: Addr, what: &'static str, stated: u64, found: u64) {
+        if stated != found {
+            self.unsettled(self.owner, structure, addr, Cause::Count { what, stated, found });
         }
     }
 

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use h5live_cache::FileStorage;
+use h5live_checker::file::{Options, check_with};
+
 use crate::error::{Error, Outcome, Result};
 use crate::live::message::Invariant;
 use crate::live::processes::{end_of_input, interruption};
@@ -173,6 +176,9 @@ impl Stress {
                 Err(error) => troupe.violation(Invariant::ProcessDeath, &error.to_string()),
             }
         }
+        if let Some(fault) = unsound(path) {
+            troupe.violation(Invariant::ProcessDeath, &fault);
+        }
         if let Some(fault) = self.check.as_deref().and_then(|command| self.checked_by(command, path, &flushed)) {
             troupe.violation(Invariant::ProcessDeath, &fault);
         }
@@ -191,4 +197,15 @@ impl Stress {
         let said = String::from_utf8_lossy(&output.stderr);
         Some(format!("{command}: {}: {}", output.status, said.trim_end().lines().last().unwrap_or_default()))
     }
+}
+
+/// What the file checker finds in the file of a writer that is gone.
+fn unsound(path: &Path) -> Option<String> {
+    let file = match std::fs::File::open(path) {
+        Ok(file) => FileStorage::new(file),
+        Err(error) => return Some(error.to_string()),
+    };
+    let report = check_with(&file, Options { live: true, ..Options::default() });
+    let more = report.findings.len().saturating_sub(1);
+    report.findings.first().map(|finding| format!("{finding} (and {more} findings more)"))
 }
