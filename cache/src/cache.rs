@@ -244,6 +244,7 @@ impl Cache {
         if dirty > 0 {
             return Err(Error::Dirty(dirty));
         }
+        self.space.trim();
         let end = self.space.end();
         self.space.reach(end, &*self.storage)?;
         if durable {

@@ -1,10 +1,11 @@
 //! Space in the file: allocation at its end, what was freed, and how much of it the superblock announces.
 
 mod free;
+mod lists;
 
 use h5live_format::{Addr, Width};
 
-use self::free::FreeList;
+use self::lists::Lists;
 use crate::{
     error::{Action, Error, Result},
     primitive::Mutex,
@@ -49,11 +50,13 @@ struct State {
     announced: u64,
     limit: u64,
     reuse: Reuse,
-    free: FreeList,
+    free: Lists,
     /// Freed since the last snapshot of a whole flush.
-    freed: Vec<(u64, u64)>,
+    freed: Vec<(u64, u64, Kind)>,
     /// Freed before the snapshot of the whole flush that is under way.
-    releasing: Vec<(u64, u64)>,
+    releasing: Vec<(u64, u64, Kind)>,
+    /// Bytes of both.
+    waiting: u64,
     /// Whole flushes that have begun.
     snapshots: u64,
     /// The last of them that succeeded.
@@ -78,9 +81,10 @@ impl Space {
             announced: end,
             limit: offset.max(),
             reuse: Reuse::AfterFlush,
-            free: FreeList::default(),
+            free: Lists::default(),
             freed: Vec::new(),
             releasing: Vec::new(),
+            waiting: 0,
             snapshots: 0,
             settled: 0,
         };
@@ -92,38 +96,79 @@ impl Space {
     /// # Errors
     /// [`Error::Full`] if addresses do not reach that far.
     pub fn alloc(&self, len: u64, kind: Kind) -> Result<Addr> {
+        let state = &mut *self.state.lock();
+        let at = state.free.take(len, kind, &mut state.end, state.limit);
+        at.map(Addr::new).ok_or(Error::Full { wanted: len, end: state.end, limit: state.limit })
+    }
+
+    /// Gives back the `len` bytes at `at` that held a structure.
+    pub fn free(&self, at: Addr, len: u64) {
+        self.give_back(at, len, Kind::Metadata);
+    }
+
+    /// Gives back the `len` bytes at `at` that held raw data.
+    pub fn free_raw(&self, at: Addr, len: u64) {
+        self.give_back(at, len, Kind::Raw);
+    }
+
+    fn give_back(&self, at: Addr, len: u64, kind: Kind) {
         let mut state = self.state.lock();
-        let placed = |at: u64| match kind {
-            Kind::Metadata => {
-                let at = at.checked_next_multiple_of(METADATA_ALIGNMENT)?;
-                let crosses = len <= PAGE && at % PAGE + len > PAGE;
-                if crosses { at.checked_next_multiple_of(PAGE) } else { Some(at) }
-            }
-            Kind::Raw if len > 0 && len.is_multiple_of(PAGE) => at.checked_next_multiple_of(PAGE),
-            Kind::Raw => Some(at),
-        };
-        if let Some(at) = state.free.take(len, placed) {
-            return Ok(Addr::new(at));
-        }
-        let end = state.end;
-        let full = Error::Full { wanted: len, end, limit: state.limit };
-        let Some(at) = placed(end) else { return Err(full) };
-        match at.checked_add(len).filter(|new| *new < state.limit) {
-            None => Err(full),
-            Some(new) => {
-                state.free.give(end, at - end);
-                state.end = new;
-                Ok(Addr::new(at))
-            }
+        if let (Some(at), Reuse::AfterFlush) = (at.get(), state.reuse) {
+            state.freed.push((at, len, kind));
+            state.waiting += len;
         }
     }
 
-    /// Gives `len` bytes at `at` back.
-    pub fn free(&self, at: Addr, len: u64) {
-        let mut state = self.state.lock();
-        if let (Some(at), Reuse::AfterFlush) = (at.get(), state.reuse) {
-            state.freed.push((at, len));
+    /// Bytes that can be allocated again after the next whole flush.
+    pub fn waiting(&self) -> u64 {
+        self.state.lock().waiting
+    }
+
+    /// From now on the file has pages of `page` bytes: structures and raw data are in pages of their own, and what is
+    /// smaller than a page does not cross the border of one.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if addresses do not reach to the end of the last page.
+    pub fn set_page(&self, page: u64) -> Result<()> {
+        let state = &mut *self.state.lock();
+        let end = state.free.set_page(page, state.end).filter(|end| *end < state.limit);
+        state.end = end.ok_or(Error::Full { wanted: page, end: state.end, limit: state.limit })?;
+        Ok(())
+    }
+
+    /// Takes up space that an earlier session left free: `len` bytes at `at`, which held something of `kind`.
+    pub fn adopt(&self, at: u64, len: u64, kind: Kind) {
+        let state = &mut *self.state.lock();
+        if state.reuse == Reuse::AfterFlush && at.checked_add(len).is_some_and(|end| end <= state.end) {
+            state.free.give(at, len, kind);
         }
+    }
+
+    /// What can be allocated again: first byte, length (bytes), and the kind for which alone it can be used, if it
+    /// cannot be used for both.
+    pub fn sections(&self) -> Vec<(u64, u64, Option<Kind>)> {
+        self.state.lock().free.sections().collect()
+    }
+
+    /// `len` bytes behind everything that is allocated, whatever is free.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if addresses do not reach that far.
+    pub fn alloc_at_end(&self, len: u64) -> Result<Addr> {
+        let state = &mut *self.state.lock();
+        let unit = state.free.page().unwrap_or(METADATA_ALIGNMENT);
+        let full = Error::Full { wanted: len, end: state.end, limit: state.limit };
+        let at = state.end.checked_next_multiple_of(unit).ok_or(full)?;
+        let full = Error::Full { wanted: len, end: state.end, limit: state.limit };
+        let end = at.checked_add(len).and_then(|end| end.checked_next_multiple_of(state.free.page().unwrap_or(1)));
+        state.end = end.filter(|end| *end < state.limit).ok_or(full)?;
+        Ok(Addr::new(at))
+    }
+
+    /// The file ends where the last allocated space does.
+    pub fn trim(&self) {
+        let state = &mut *self.state.lock();
+        state.end = state.free.trim(state.end);
     }
 
     /// Now.
@@ -146,6 +191,7 @@ impl Space {
         if reuse == Reuse::Never {
             state.freed.clear();
             state.releasing.clear();
+            state.waiting = 0;
             state.free.clear();
         }
     }
@@ -187,7 +233,10 @@ impl Space {
         let state = &mut *self.state.lock();
         if succeeded {
             state.settled = state.snapshots;
-            state.releasing.drain(..).for_each(|(at, len)| state.free.give(at, len));
+            for (at, len, kind) in state.releasing.drain(..) {
+                state.waiting = state.waiting.saturating_sub(len);
+                state.free.give(at, len, kind);
+            }
         } else {
             state.freed.append(&mut state.releasing);
         }

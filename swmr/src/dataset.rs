@@ -259,7 +259,7 @@ impl NativeDataset {
             let Some(offset) = chunk.offset else { continue };
             if state.place.remove(&chunk.coord)? {
                 cache.discard_raw(Addr::new(offset));
-                cache.space().free(Addr::new(offset), chunk.size);
+                cache.space().free_raw(Addr::new(offset), chunk.size);
             } else {
                 let element = state.spec.fill_element();
                 let bytes =
@@ -318,7 +318,7 @@ impl NativeDataset {
         state.place.set(coord, ChunkElement { addr, size, filter_mask }, proxy.as_ref())?;
         if let Some(old) = old {
             cache.discard_raw(old.addr);
-            cache.space().free(old.addr, old.size);
+            cache.space().free_raw(old.addr, old.size);
         }
         drop(operation);
         Ok(cache.trim()?)

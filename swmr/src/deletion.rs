@@ -88,7 +88,7 @@ impl Toll {
         let (cache, space) = (&session.cache, session.cache.space());
         for (addr, len) in &self.raw {
             cache.discard_raw(*addr);
-            space.free(*addr, *len);
+            space.free_raw(*addr, *len);
         }
         for addr in &self.gone {
             let header = session.header(*addr)?;

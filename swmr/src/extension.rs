@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use h5live_cache::{Cache, Owner, Scope};
-use h5live_format::messages::{BtreeK, CacheImageInfo, FileSpaceInfo, MessageType, SharedMessageTableInfo};
-use h5live_format::{Addr, CacheImage, SharedMessageTable, Superblock, Widths, decode_with};
+use h5live_format::messages::{
+    BtreeK, CacheImageInfo, FileSpaceInfo, MessageType, SharedMessageTableInfo, SpaceStrategy,
+};
+use h5live_format::{CacheImage, SharedMessageTable, Superblock, Widths, decode_with};
 use h5live_indexes::ObjectMetadata;
 
 use crate::header::Header;
@@ -61,21 +63,28 @@ impl Session {
             let what = "changing a file that is cut into several";
             return Err(Error::Model(h5live_model::Error::Unsupported(what)));
         }
-        let operation = self.cache.operation();
-        let image = header.find(|message| message.kind == MessageType::CACHE_IMAGE);
-        if let Some((spot, _)) = &image {
-            header.remove(*spot)?;
-        }
         let mut space = header.get::<FileSpaceInfo>()?;
-        if let Some(info) = &mut space
-            && let Some(managers) = &mut info.managers
-        {
-            managers.fill(Addr::UNDEFINED);
-            info.end_before_managers = Addr::UNDEFINED;
-            header.put(info)?;
+        let mut free = Vec::new();
+        if let Some(info) = &mut space {
+            if info.strategy == SpaceStrategy::Paged && info.version > 0 {
+                self.cache.space().set_page(info.page_size)?;
+            }
+            free = self.take_free_space(info)?;
+        }
+        let operation = self.cache.operation();
+        if let Some((spot, message)) = header.find(|message| message.kind == MessageType::CACHE_IMAGE) {
+            let image: CacheImageInfo = header.decode(&message)?;
+            self.cache.space().free(image.addr, image.size);
+            header.remove(spot)?;
+        }
+        if let Some(info) = space.filter(|info| info.managers.is_some()) {
+            header.put(&info)?;
         }
         drop(operation);
-        Ok(self.cache.flush(Scope::All)?)
+        self.cache.flush(Scope::All)?;
+        // Only now does the file no longer say that this is free.
+        free.into_iter().for_each(|(at, len, kind)| self.cache.space().adopt(at, len, kind));
+        Ok(())
     }
 }
 

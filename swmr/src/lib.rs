@@ -13,6 +13,7 @@ mod deletion;
 mod error;
 mod extension;
 mod file;
+mod free_space;
 mod header;
 mod heap;
 mod lease;

@@ -221,6 +221,7 @@ impl Session {
         }
         if self.mode.writes() {
             self.cache.flush(Scope::All)?;
+            self.keep_free_space()?;
             self.cache.finish(false)?;
             self.status.set_flags(StatusFlags::CLEAR);
             self.cache.write_superblock()?;

@@ -43,6 +43,32 @@ impl FreeList {
         Some(at)
     }
 
+    /// Takes exactly the `len` bytes at `at`, which must be free.
+    pub(super) fn carve(&mut self, at: u64, len: u64) {
+        let Some((&start, &size)) = self.by_addr.range(..=at).next_back() else { return };
+        if at + len <= start + size {
+            self.drop(start, size);
+            self.add(start, at - start);
+            self.add(at + len, start + size - (at + len));
+        }
+    }
+
+    /// The section that holds `at`: its first byte and its length.
+    pub(super) fn around(&self, at: u64) -> Option<(u64, u64)> {
+        let (&start, &size) = self.by_addr.range(..=at).next_back()?;
+        (at < start + size).then_some((start, size))
+    }
+
+    /// The last section.
+    pub(super) fn last(&self) -> Option<(u64, u64)> {
+        self.by_addr.last_key_value().map(|(&start, &size)| (start, size))
+    }
+
+    /// All sections, by address.
+    pub(super) fn sections(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.by_addr.iter().map(|(&start, &size)| (start, size))
+    }
+
     pub(super) fn total(&self) -> u64 {
         self.by_addr.values().sum()
     }

@@ -136,3 +136,43 @@ fn what_is_given_up_inside_a_structure_is_settled_by_the_next_whole_flush_that_s
     space.set_reuse(Reuse::Never);
     assert!(!space.is_settled(moment));
 }
+
+#[test]
+fn pages_hold_one_kind_each_and_nothing_small_crosses_a_border() {
+    let space = Space::new(100, Width::EIGHT);
+    space.set_page(4096).unwrap();
+    assert_eq!(space.end(), 4096);
+    let metadata = space.alloc(1000, Kind::Metadata).unwrap();
+    assert_eq!(metadata.get(), Some(104), "what is left of the first page is for structures");
+    let raw = space.alloc(3000, Kind::Raw).unwrap();
+    assert_eq!(raw.get(), Some(4096));
+    assert_eq!(space.alloc(2000, Kind::Raw).unwrap().get(), Some(8192));
+    assert_eq!(space.alloc(1000, Kind::Raw).unwrap().get(), Some(7096), "what fits goes into a page that is there");
+    let large = space.alloc(5000, Kind::Raw).unwrap();
+    assert_eq!((large.get(), space.end()), (Some(12288), 20480));
+    assert_eq!(space.alloc(4000, Kind::Metadata).unwrap().get(), Some(20480));
+    space.free_raw(raw, 3000);
+    space.free_raw(Addr::new(7096), 1000);
+    space.free_raw(large, 5000);
+    assert_eq!(space.waiting(), 9000);
+    space.begin_flush();
+    space.end_flush(true);
+    assert_eq!(space.waiting(), 0);
+    assert_eq!(space.alloc(3000, Kind::Metadata).unwrap().get(), Some(4096), "a page that is empty is for anything");
+    assert_eq!(space.alloc(8192, Kind::Raw).unwrap().get(), Some(12288));
+}
+
+#[test]
+fn ends_where_the_last_allocated_space_does() {
+    let space = Space::new(0, Width::EIGHT);
+    let first = space.alloc(100, Kind::Metadata).unwrap();
+    let second = space.alloc(100, Kind::Metadata).unwrap();
+    space.free(second, 100);
+    space.begin_flush();
+    space.end_flush(true);
+    space.trim();
+    assert_eq!(space.end(), 100);
+    space.adopt(first.get().unwrap(), 100, Kind::Metadata);
+    assert_eq!(space.sections(), [(0, 100, None)]);
+    assert_eq!(space.alloc_at_end(10).unwrap().get(), Some(104));
+}

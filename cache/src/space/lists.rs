@@ -1,0 +1,131 @@
+//! What is free in a file, and where new space comes from: one list, or pages that hold one kind of space each.
+
+use super::{Kind, METADATA_ALIGNMENT, PAGE, free::FreeList};
+
+/// What is free, by what it may be used for.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    /// Bytes of a page of the file, if it is paged: structures and raw data are then in pages of their own, and what is
+    /// smaller than a page does not cross the border of one.
+    page: Option<u64>,
+    /// Free space for structures; of a file without pages, for everything.
+    metadata: FreeList,
+    /// Free space for raw data in pages that hold some.
+    raw: FreeList,
+    /// Pages that hold nothing.
+    pages: FreeList,
+}
+
+/// The first address from `at` on where `len` bytes of a kind go in a file without pages.
+fn placed(kind: Kind, len: u64, at: u64) -> Option<u64> {
+    match kind {
+        Kind::Metadata => {
+            let at = at.checked_next_multiple_of(METADATA_ALIGNMENT)?;
+            let crosses = len <= PAGE && at % PAGE + len > PAGE;
+            if crosses { at.checked_next_multiple_of(PAGE) } else { Some(at) }
+        }
+        Kind::Raw if len > 0 && len.is_multiple_of(PAGE) => at.checked_next_multiple_of(PAGE),
+        Kind::Raw => Some(at),
+    }
+}
+
+impl Lists {
+    /// From now on the file has pages of `page` bytes. It ends at `end`; returns where it ends from now on.
+    pub fn set_page(&mut self, page: u64, end: u64) -> Option<u64> {
+        self.page = Some(page);
+        let new = end.checked_next_multiple_of(page)?;
+        self.metadata.give(end, new - end);
+        Some(new)
+    }
+
+    pub fn page(&self) -> Option<u64> {
+        self.page
+    }
+
+    /// Takes `len` bytes from what is free, or, if nothing suits, from behind `end`, which is moved. `None` if there are
+    /// no addresses below `limit` any more.
+    pub fn take(&mut self, len: u64, kind: Kind, end: &mut u64, limit: u64) -> Option<u64> {
+        let Some(page) = self.page else {
+            let place = |at| placed(kind, len, at);
+            return self.metadata.take(len, place).or_else(|| {
+                let at = place(*end)?;
+                let new = at.checked_add(len).filter(|new| *new < limit)?;
+                self.metadata.give(*end, at - *end);
+                *end = new;
+                Some(at)
+            });
+        };
+        let mut fresh = |pages: &mut FreeList, len: u64| {
+            pages.take(len, |at| at.checked_next_multiple_of(page)).or_else(|| {
+                let at = end.checked_next_multiple_of(page)?;
+                *end = at.checked_add(len).filter(|new| *new < limit)?;
+                Some(at)
+            })
+        };
+        if len >= page {
+            return fresh(&mut self.pages, len.checked_next_multiple_of(page)?);
+        }
+        let list = match kind {
+            Kind::Metadata => &mut self.metadata,
+            Kind::Raw => &mut self.raw,
+        };
+        let place = |at: u64| {
+            let at = if kind == Kind::Metadata { at.checked_next_multiple_of(METADATA_ALIGNMENT)? } else { at };
+            if at % page + len > page { at.checked_next_multiple_of(page) } else { Some(at) }
+        };
+        list.take(len, place).or_else(|| {
+            let at = fresh(&mut self.pages, page)?;
+            list.give(at + len, page - len);
+            Some(at)
+        })
+    }
+
+    /// Adds `len` free bytes at `at`, which held something of `kind`.
+    pub fn give(&mut self, at: u64, len: u64, kind: Kind) {
+        let Some(page) = self.page else { return self.metadata.give(at, len) };
+        if len >= page {
+            return self.pages.give(at, len.next_multiple_of(page));
+        }
+        let list = match kind {
+            Kind::Metadata => &mut self.metadata,
+            Kind::Raw => &mut self.raw,
+        };
+        list.give(at, len);
+        let Some((start, len)) = list.around(at) else { return };
+        let (first, last) = (start.next_multiple_of(page), (start + len) / page * page);
+        if first < last {
+            list.carve(first, last - first);
+            self.pages.give(first, last - first);
+        }
+    }
+
+    /// If the last bytes before `end` are free, they no longer belong to the file; returns where it ends then.
+    pub fn trim(&mut self, end: u64) -> u64 {
+        let list = if self.page.is_some() { &mut self.pages } else { &mut self.metadata };
+        match list.last().filter(|(start, len)| start + len == end) {
+            Some((start, len)) => {
+                list.carve(start, len);
+                start
+            }
+            None => end,
+        }
+    }
+
+    /// What is free: first byte, length, and the kind of space for which it may be used alone.
+    pub fn sections(&self) -> impl Iterator<Item = (u64, u64, Option<Kind>)> + '_ {
+        let paged = self.page.is_some();
+        let metadata = self.metadata.sections().map(move |(at, len)| (at, len, paged.then_some(Kind::Metadata)));
+        let raw = self.raw.sections().map(|(at, len)| (at, len, Some(Kind::Raw)));
+        metadata.chain(raw).chain(self.pages.sections().map(|(at, len)| (at, len, None)))
+    }
+
+    pub fn total(&self) -> u64 {
+        self.metadata.total() + self.raw.total() + self.pages.total()
+    }
+
+    pub fn clear(&mut self) {
+        self.metadata.clear();
+        self.raw.clear();
+        self.pages.clear();
+    }
+}

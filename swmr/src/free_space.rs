@@ -1,0 +1,167 @@
+//! Free space that is kept in the file while nobody has it open: its free-space managers.
+
+use std::collections::BTreeMap;
+
+use h5live_cache::{Kind, Owner, Scope};
+use h5live_format::messages::{FileSpaceInfo, SpaceStrategy};
+use h5live_format::{Addr, FreeSection, FreeSections, FreeSpaceHeader, FreeSpaceSections};
+use h5live_indexes::ObjectMetadata;
+
+use crate::extension;
+use crate::session::Session;
+use crate::{Error, Result};
+
+/// The managers of a file that has no pages, and of a paged one: their places in the message that lists all twelve.
+const SIMPLE: usize = 0;
+const SMALL_METADATA: usize = 0;
+const SMALL_RAW: usize = 2;
+const LARGE: usize = 6;
+
+/// The kinds of sections of a file.
+const CLASS_SIMPLE: u8 = 0;
+const CLASS_SMALL: u8 = 1;
+const CLASS_LARGE: u8 = 2;
+
+/// What libhdf5 gives the managers of a file.
+const ADDRESS_BITS: u16 = 63;
+
+/// Most free space managers and sections are not near this; more are taken for damage.
+const MAX_SECTIONS: u64 = 1 << 24;
+
+/// A free section that a manager listed: first byte, length (bytes), and for what.
+type Section = (u64, u64, Kind);
+
+impl Session {
+    /// Takes over the free space that the managers of the file list, which are no more then: until the file is closed,
+    /// only this session knows what is free.
+    ///
+    /// # Errors
+    /// If a manager cannot be read.
+    pub fn take_free_space(&self, info: &mut FileSpaceInfo) -> Result<Vec<Section>> {
+        let mut sections = Vec::new();
+        for (number, manager) in info.managers.iter_mut().flatten().enumerate() {
+            // The kinds of the managers repeat: superblock, B-trees, raw data, global heap, local heap, object headers.
+            let kind = if matches!(number % 6, 2 | 3) { Kind::Raw } else { Kind::Metadata };
+            let addr = std::mem::replace(manager, Addr::UNDEFINED);
+            if addr.is_defined() {
+                self.read_manager(addr, kind, &mut sections)?;
+            }
+        }
+        info.end_before_managers = Addr::UNDEFINED;
+        Ok(sections)
+    }
+
+    fn read_manager(&self, addr: Addr, kind: Kind, sections: &mut Vec<Section>) -> Result<()> {
+        let metadata = ObjectMetadata::new(self.cache.clone(), Owner::FILE);
+        let len = FreeSpaceHeader::size(metadata.widths()) as u64;
+        let header = metadata.load(addr, len, FreeSpaceHeader::default)?.read().clone();
+        self.cache.remove(addr);
+        sections.extend(addr.get().map(|at| (at, len, Kind::Metadata)));
+        if !header.section_list.is_defined() {
+            return Ok(());
+        }
+        if header.stored_sections > MAX_SECTIONS {
+            return Err(Error::Object { header: addr, rule: "a free-space manager has a sensible number of sections" });
+        }
+        let list = metadata.load(header.section_list, header.used, || header.section_list())?;
+        for group in &list.read().groups {
+            sections.extend(group.sections.iter().map(|section| (section.addr, group.size, kind)));
+        }
+        self.cache.remove(header.section_list);
+        sections.extend(header.section_list.get().map(|at| (at, header.allocated, Kind::Metadata)));
+        Ok(())
+    }
+
+    /// Writes the managers of the free space, if the file is to keep it. Everything else has been flushed.
+    ///
+    /// # Errors
+    /// If there is no space, or the superblock extension cannot be changed.
+    pub fn keep_free_space(&self) -> Result<()> {
+        let Some(mut header) = extension::header(&self.cache, &self.superblock)? else { return Ok(()) };
+        let Some(mut info) = header.get::<FileSpaceInfo>()?.filter(|info| info.managers.is_some()) else {
+            return Ok(());
+        };
+        let space = self.cache.space();
+        space.trim();
+        let mut managers: BTreeMap<usize, (u8, Vec<(u64, u64)>)> = BTreeMap::new();
+        let paged = info.strategy == SpaceStrategy::Paged && info.version > 0;
+        for (at, len, kind) in space.sections() {
+            let (number, class) = match kind {
+                _ if !paged => (SIMPLE, CLASS_SIMPLE),
+                Some(Kind::Metadata) => (SMALL_METADATA, CLASS_SMALL),
+                Some(Kind::Raw) => (SMALL_RAW, CLASS_SMALL),
+                None => (LARGE, CLASS_LARGE),
+            };
+            let manager = managers.entry(number).or_insert((class, Vec::new()));
+            let unit = if class == CLASS_SMALL { info.page_size } else { u64::MAX };
+            manager.1.extend(cut(at, len, unit).filter(|(_, len)| *len >= info.threshold));
+        }
+        let operation = self.cache.operation();
+        let slots = info.managers.get_or_insert_default();
+        for (number, (class, sections)) in managers.into_iter().filter(|(_, (_, sections))| !sections.is_empty()) {
+            if let Some(slot) = slots.get_mut(number) {
+                *slot = self.write_manager(class, &sections)?;
+            }
+        }
+        info.end_before_managers = Addr::new(space.end());
+        header.put(&info)?;
+        drop(operation);
+        Ok(self.cache.flush(Scope::All)?)
+    }
+
+    /// Writes a manager of these sections behind everything else.
+    fn write_manager(&self, class: u8, sections: &[(u64, u64)]) -> Result<Addr> {
+        let widths = self.cache.widths();
+        let mut by_size: BTreeMap<u64, Vec<FreeSection>> = BTreeMap::new();
+        for (addr, len) in sections {
+            by_size.entry(*len).or_default().push(FreeSection { addr: *addr, class, blocks: None });
+        }
+        let groups: Vec<_> = by_size.into_iter().map(|(size, sections)| FreeSections { size, sections }).collect();
+        let count = sections.len() as u64;
+        let mut header = FreeSpaceHeader {
+            space: sections.iter().map(|(_, len)| len).sum(),
+            sections: count,
+            stored_sections: count,
+            address_bits: ADDRESS_BITS,
+            ..FreeSpaceHeader::default()
+        };
+        let with = |header: &FreeSpaceHeader, at, groups| {
+            let mut list = header.section_list();
+            (list.header, list.groups) = (at, groups);
+            list
+        };
+        let listed: FreeSpaceSections = with(&header, Addr::UNDEFINED, groups);
+        header.used = listed.len(widths) as u64;
+        header.allocated = header.used;
+        let space = self.cache.space();
+        let at = space.alloc_at_end(FreeSpaceHeader::size(widths) as u64)?;
+        header.section_list = space.alloc_at_end(header.allocated)?;
+        let listed = with(&header, at, listed.groups);
+        let listed = self.cache.insert(header.section_list, Owner::FILE, listed);
+        let header = self.cache.insert(at, Owner::FILE, header);
+        let edge = h5live_cache::EdgeKind::FreeSpaceSections;
+        self.cache.depend(&header, &listed, edge).map_err(h5live_cache::Error::from)?;
+        Ok(at)
+    }
+}
+
+/// The pieces of a section between multiples of `unit`.
+fn cut(at: u64, len: u64, unit: u64) -> impl Iterator<Item = (u64, u64)> {
+    let end = at.saturating_add(len);
+    let next = move |at: u64| (at / unit).saturating_add(1).saturating_mul(unit).min(end);
+    std::iter::successors(Some(at), move |at| Some(next(*at)))
+        .take_while(move |at| *at < end)
+        .map(move |at| (at, next(at) - at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn sections_are_cut_at_the_borders_of_pages() {
+        assert_eq!(cut(5, 20, 8).collect::<Vec<_>>(), [(5, 3), (8, 8), (16, 8), (24, 1)]);
+        assert_eq!(cut(5, 20, u64::MAX).collect::<Vec<_>>(), [(5, 20)]);
+        assert_eq!(cut(8, 0, 8).count(), 0);
+    }
+}
