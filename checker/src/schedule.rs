@@ -17,6 +17,7 @@ mod view;
 
 pub use explore::{Bounds, Counterexample, Explored, Verdict, explore, replay, shortest};
 pub use position::{PAGE, Position, Tear, Tearing};
+pub(crate) use timeline::visible;
 pub use view::{History, Query, Seen, View};
 
 #[cfg(test)]
