@@ -1,23 +1,23 @@
 //! The attributes of an object, in its header or dense in a heap.
 
-use std::cmp::Ordering;
+mod dense;
+mod edit;
 
 use h5live_format::messages::{AttributeInfo, AttributeMessage, MessageType};
-use h5live_format::{AttributeNameRecord, decode_prefix, lookup3};
-use h5live_indexes::{Btree2, FractalHeap};
 use h5live_model::{Attribute, Name};
 
+use self::dense::DenseAttributes;
+use crate::Result;
 use crate::creation::committed;
 use crate::header::{Header, Spot};
 use crate::session::Session;
-use crate::{Error, Result};
 
 /// Where the attributes of an object are.
 pub(crate) enum Attributes {
     /// In the header.
     Compact,
     /// In a fractal heap, with an index of names.
-    Dense { heap: FractalHeap, names: Btree2<AttributeNameRecord> },
+    Dense(DenseAttributes),
 }
 
 /// An attribute as it is stored.
@@ -26,9 +26,6 @@ pub(crate) struct Stored {
     pub creation_order: u16,
 }
 
-/// The flag of a dense attribute that is in the heap of shared messages.
-const SHARED: u8 = 0x02;
-
 impl Attributes {
     /// Where the attributes of the object with this header are.
     ///
@@ -36,10 +33,7 @@ impl Attributes {
     /// If a message of the header is damaged.
     pub fn of(session: &Session, header: &Header) -> Result<Self> {
         match header.get::<AttributeInfo>()? {
-            Some(info) if info.is_dense() => Ok(Attributes::Dense {
-                heap: session.fractal_heap(header.metadata(), info.heap),
-                names: Btree2::new(header.metadata().clone(), info.names, AttributeNameRecord::default()),
-            }),
+            Some(info) if info.is_dense() => Ok(Attributes::Dense(DenseAttributes::of(session, header, &info))),
             _ => Ok(Attributes::Compact),
         }
     }
@@ -60,53 +54,18 @@ impl Attributes {
         Ok(found)
     }
 
-    fn dense(session: &Session, header: &Header, heap: &FractalHeap, record: &AttributeNameRecord) -> Result<Stored> {
-        let message = if record.flags & SHARED != 0 {
-            session.shared_in_heap(&record.heap_id)?
-        } else {
-            let bytes = heap.get(&record.heap_id)?;
-            let decoded = decode_prefix::<AttributeMessage>(&bytes, header.widths());
-            decoded.map_err(|source| Error::Message { header: header.addr(), source })?.0
-        };
-        // Positions of dense attributes take four bytes, of which two are used.
-        Ok(Stored { message, creation_order: u16::try_from(record.order).unwrap_or(u16::MAX) })
-    }
-
     /// The attribute of this name.
     ///
     /// # Errors
     /// If a structure cannot be read.
     pub fn find(&self, session: &Session, header: &Header, name: &Name) -> Result<Option<Stored>> {
-        let (heap, names) = match self {
+        match self {
             Attributes::Compact => {
                 let found = Attributes::compact(session, header)?;
-                return Ok(found.into_iter().map(|(_, stored)| stored).find(|stored| stored.message.name == *name));
+                Ok(found.into_iter().map(|(_, stored)| stored).find(|stored| stored.message.name == *name))
             }
-            Attributes::Dense { heap, names } => (heap, names),
-        };
-        let hash = lookup3(name.as_bytes(), 0);
-        let (mut found, mut collides) = (None, false);
-        names.find(|record| {
-            if record.hash != hash {
-                return Ok(record.hash.cmp(&hash));
-            }
-            let stored = Attributes::dense(session, header, heap, record)?;
-            let order = stored.message.name.cmp(name);
-            collides |= order != Ordering::Equal;
-            found = (order == Ordering::Equal).then_some(stored);
-            Ok::<_, Error>(order)
-        })?;
-        if found.is_none() && collides {
-            // Some programs do not sort names of the same hash.
-            names.for_each(&mut |record| {
-                if record.hash == hash && found.is_none() {
-                    let stored = Attributes::dense(session, header, heap, &record)?;
-                    found = (stored.message.name == *name).then_some(stored);
-                }
-                Ok::<_, Error>(record.hash <= hash && found.is_none())
-            })?;
+            Attributes::Dense(dense) => dense.find(session, header, name),
         }
-        Ok(found)
     }
 
     /// Calls `each` with every attribute, until it returns `false` or fails.
@@ -119,32 +78,16 @@ impl Attributes {
         header: &Header,
         each: &mut dyn FnMut(Stored) -> Result<bool>,
     ) -> Result<()> {
-        let (heap, names) = match self {
+        match self {
             Attributes::Compact => {
                 for (_, stored) in Attributes::compact(session, header)? {
                     if !each(stored)? {
                         break;
                     }
                 }
-                return Ok(());
+                Ok(())
             }
-            Attributes::Dense { heap, names } => (heap, names),
-        };
-        names.for_each(&mut |record| each(Attributes::dense(session, header, heap, &record)?))
-    }
-}
-
-impl Attributes {
-    /// Refuses to change attributes that are not in the header.
-    ///
-    /// # Errors
-    /// [`h5live_model::Error::Unsupported`].
-    pub fn check_compact(&self) -> Result<()> {
-        match self {
-            Attributes::Compact => Ok(()),
-            Attributes::Dense { .. } => {
-                Err(Error::Model(h5live_model::Error::Unsupported("changing dense attributes")))
-            }
+            Attributes::Dense(dense) => dense.for_each(session, header, each),
         }
     }
 }

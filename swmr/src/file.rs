@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use h5live_cache::{Scope, Storage};
+use h5live_cache::{EdgeKind, Node, Scope, Storage};
 use h5live_format::messages::{
     AttributeMessage, Comment, DataspaceMessage, DatatypeMessage, LinkValue, MessageType, Shareable,
 };
-use h5live_format::{Addr, GlobalHeapId, MessageFlags, RawMessage, VarLenElement, decode, encode};
+use h5live_format::{Addr, GlobalHeapId, VarLenElement, decode, encode};
 use h5live_model::{
     Attribute, Chunks, Datatype, Error as ModelError, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectInfo,
     ObjectKind, ObjectSpec, Objects, Reference, ReferenceKind, Referent, Result as ModelResult,
@@ -248,15 +248,14 @@ impl Objects for NativeFile {
             Shareable::Here(DataspaceMessage::new(self.0.profile, attribute.dataspace.clone())),
             attribute.value.clone(),
         );
-        let new = header.raw(&message, MessageFlags::default())?;
-        Attributes::of(&self.0, &header)?.check_compact()?;
-        let held = Attributes::compact(&self.0, &header)?;
-        let old = held.into_iter().find(|(_, held)| held.message.name == attribute.name);
-        let old_type = old.as_ref().and_then(|(_, held)| committed(held.message.datatype.shared()));
-        match old {
-            Some((spot, held)) => header.replace(spot, RawMessage { creation_index: held.creation_order, ..new }),
-            None => header.add(new),
-        }?;
+        let old = Attributes::of(&self.0, &header)?.find(&self.0, &header, &attribute.name)?;
+        let old_type = old.and_then(|old| committed(old.message.datatype.shared()));
+        let committed = attribute.committed.map(|id| self.0.header(self.0.object(id)?)).transpose()?;
+        let heaps = if attribute.datatype.is_indirect() { self.0.heap.lock().changed() } else { Vec::new() };
+        let heaps = heaps.iter().map(|heap| (heap as &dyn Node, EdgeKind::MetadataHeap));
+        let types = committed.iter().flat_map(Header::nodes).map(|node| (node, EdgeKind::Link));
+        let before: Vec<_> = heaps.chain(types).collect();
+        self.0.put_attribute(&mut header, &message, &before)?;
         if attribute.datatype.is_indirect() {
             header.wait_for_heap(&self.0)?;
         }
@@ -271,12 +270,9 @@ impl Objects for NativeFile {
         let addr = self.0.object(id)?;
         let lock = self.0.header_lock(addr);
         let mut header = self.0.header(addr)?;
-        Attributes::of(&self.0, &header)?.check_compact()?;
-        let held = Attributes::compact(&self.0, &header)?;
-        let Some((spot, old)) = held.into_iter().find(|(_, held)| held.message.name == *name) else {
-            return Err(ModelError::NotFound(name.clone()));
-        };
-        header.remove(spot)?;
+        let old = Attributes::of(&self.0, &header)?.find(&self.0, &header, name)?;
+        let old = old.ok_or_else(|| ModelError::NotFound(name.clone()))?;
+        self.0.remove_attribute(&mut header, name)?;
         drop(lock);
         Ok(self.0.release_type(committed(old.message.datatype.shared()))?)
     }

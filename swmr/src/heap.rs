@@ -37,6 +37,11 @@ impl HeapWriter {
         Ok(())
     }
 
+    /// Collections with objects that were written lately.
+    pub fn changed(&self) -> Vec<Handle<GlobalHeapCollection>> {
+        self.changed.values().map(|(_, collection)| collection.clone()).collect()
+    }
+
     /// A flush of the whole file begins. Returns what [`HeapWriter::end_flush`] takes.
     pub fn begin_flush(&mut self) -> u64 {
         self.generation += 1;

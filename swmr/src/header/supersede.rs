@@ -11,12 +11,16 @@ use crate::Result;
 
 impl Header {
     /// Takes out all messages of type `gone`, and puts `new` in the place of the message of its type: both with one
-    /// write of the first chunk. Messages in other chunks move, and the old chunks are given up.
+    /// write of the first chunk. Messages in other chunks move, and the old chunks are given up; but if there are
+    /// messages among them that must stay where they are, chunk is written after chunk.
     ///
     /// # Errors
     /// If there is no space for a new chunk. The header is then as it was.
     pub fn supersede(&mut self, gone: MessageType, new: RawMessage) -> Result<()> {
         let sizes = self.sizes();
+        if self.chunks[1..].iter().any(|chunk| chunk.with(|held| held.iter().any(is_fixed))) {
+            return self.supersede_in_place(gone, new);
+        }
         let is_kept = |message: &RawMessage| {
             !message.is_unused() && message.kind != gone && message.kind != MessageType::CONTINUATION
         };
@@ -58,7 +62,8 @@ impl Header {
         };
         while place(&messages).is_none() {
             // Some message of the first chunk makes way.
-            let fits = |message: &RawMessage| !message.is_unused() && sizes.fits(sizes.of_message(message), link);
+            let movable = |message: &RawMessage| !message.is_unused() && !is_fixed(message);
+            let fits = |message: &RawMessage| movable(message) && sizes.fits(sizes.of_message(message), link);
             let at = messages.iter().rposition(fits);
             let at = at.ok_or_else(|| self.damaged("a chunk has a message that can make way for a continuation"))?;
             let unused = RawMessage::unused(messages[at].body.len());
@@ -90,12 +95,28 @@ impl Header {
         Ok(())
     }
 
+    fn supersede_in_place(&mut self, gone: MessageType, new: RawMessage) -> Result<()> {
+        match self.find(|message| message.kind == new.kind) {
+            Some((spot, _)) => self.replace(spot, new)?,
+            None => self.add(new)?,
+        }
+        while let Some((spot, _)) = self.find(|message| message.kind == gone) {
+            self.remove(spot)?;
+        }
+        Ok(())
+    }
+
     fn give_up(&self, chunk: Chunk) {
         if let Chunk::Next(chunk) = chunk {
             let len = chunk.read().len;
             self.metadata.free(chunk.addr(), len);
         }
     }
+}
+
+/// Whether those who write chunks of a dataset know which chunk of the header the message is in.
+fn is_fixed(message: &RawMessage) -> bool {
+    [MessageType::LAYOUT, MessageType::DATASPACE].contains(&message.kind)
 }
 
 /// A chunk of `messages` that also has all of `moving`, and room for a continuation; `None` if they do not fit.

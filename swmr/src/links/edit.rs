@@ -90,7 +90,7 @@ impl Session {
             let dense = DenseLinks::for_writing(self, header, &info);
             dense.hold(header)?;
             dense.remove(header, name)?.ok_or_else(missing)?;
-            self.move_to_header(header, &mut info, &dense)?
+            self.move_links_to_header(header, &mut info, &dense)?
         } else {
             let held = Links::compact(header)?;
             let (spot, _) = held.iter().find(|(_, link)| link.name == *name).ok_or_else(missing)?;
@@ -105,7 +105,7 @@ impl Session {
     }
 
     /// Moves dense links to the header if few are left, and returns how many there are.
-    fn move_to_header(&self, header: &mut Header, info: &mut LinkInfo, dense: &DenseLinks) -> Result<u64> {
+    fn move_links_to_header(&self, header: &mut Header, info: &mut LinkInfo, dense: &DenseLinks) -> Result<u64> {
         let left = dense.len()?;
         let phase = header.get::<GroupInfo>()?.and_then(|info| info.phase).unwrap_or_default();
         if left > 0 && left >= phase.min_dense.into() {

@@ -1,0 +1,260 @@
+//! Dense attributes: a heap of attribute messages, an index of their names, and perhaps one of the order of creation.
+
+use std::cmp::Ordering;
+
+use h5live_cache::EdgeKind;
+use h5live_format::messages::{AttributeInfo, AttributeMessage};
+use h5live_format::{AttributeNameRecord, AttributeOrderRecord, decode_prefix, encode, lookup3};
+use h5live_indexes::{Before, Btree2, FractalHeap, HeapParameters};
+use h5live_model::Name;
+
+use super::Stored;
+use crate::header::Header;
+use crate::session::Session;
+use crate::{Error, Result};
+
+/// Bytes of a node of the indexes.
+const NODE_SIZE: u32 = 512;
+
+/// The flag of a dense attribute that is in the file's heap of shared messages.
+const SHARED: u8 = 0x02;
+
+/// The dense attributes of an object.
+pub(crate) struct DenseAttributes {
+    heap: FractalHeap,
+    names: Btree2<AttributeNameRecord>,
+    order: Option<Btree2<AttributeOrderRecord>>,
+}
+
+/// What becomes a dense attribute.
+pub(crate) enum Source<'a> {
+    /// A message.
+    Message(&'a AttributeMessage),
+    /// A message in the file's heap of shared messages, under an ID.
+    Shared([u8; 8]),
+}
+
+impl DenseAttributes {
+    /// The attributes to which `info` leads, to be read.
+    pub fn of(session: &Session, header: &Header, info: &AttributeInfo) -> Self {
+        Self::with(session.fractal_heap(header.metadata(), info.heap), header, info)
+    }
+
+    /// The attributes to which `info` leads, to be changed.
+    pub fn for_writing(session: &Session, header: &Header, info: &AttributeInfo) -> Self {
+        Self::with(session.fractal_heap_for_writing(header.metadata(), info.heap), header, info)
+    }
+
+    fn with(heap: FractalHeap, header: &Header, info: &AttributeInfo) -> Self {
+        let metadata = header.metadata();
+        let order = info.order.map(|order| Btree2::new(metadata.clone(), order, AttributeOrderRecord::default()));
+        let names = Btree2::new(metadata.clone(), info.names, AttributeNameRecord::default());
+        DenseAttributes { heap, names, order }
+    }
+
+    /// Makes room for dense attributes, to which `info` leads from then on.
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub fn create(session: &Session, header: &Header, info: &mut AttributeInfo) -> Result<Self> {
+        let metadata = header.metadata();
+        let heap = session.new_fractal_heap(metadata, &HeapParameters::ATTRIBUTES)?;
+        let names = Btree2::create(metadata.clone(), AttributeNameRecord::default(), NODE_SIZE)?;
+        let order = match info.order {
+            Some(_) => Some(Btree2::create(metadata.clone(), AttributeOrderRecord::default(), NODE_SIZE)?),
+            None => None,
+        };
+        (info.heap, info.names) = (heap.addr(), names.addr());
+        info.order = order.as_ref().map(Btree2::addr);
+        Ok(DenseAttributes { heap, names, order })
+    }
+
+    /// Has the header written after the indexes, and those after the heap. To be declared before an attribute is
+    /// added: what the attribute leads to may already wait for the header.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn hold(&self, header: &Header) -> Result<()> {
+        let heap = self.heap.node()?;
+        self.names.wait_for(&heap, EdgeKind::Dense)?;
+        if let Some(order) = &self.order {
+            order.wait_for(&heap, EdgeKind::Dense)?;
+        }
+        for chunk in header.nodes() {
+            self.names.hold(chunk, EdgeKind::Dense)?;
+            if let Some(order) = &self.order {
+                order.hold(chunk, EdgeKind::Dense)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of attributes.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn len(&self) -> Result<u64> {
+        Ok(self.names.len()?)
+    }
+
+    fn get(&self, session: &Session, header: &Header, record: &AttributeNameRecord) -> Result<Stored> {
+        let message = if record.flags & SHARED != 0 {
+            session.shared_in_heap(&record.heap_id)?
+        } else {
+            let bytes = self.heap.get(&record.heap_id)?;
+            let decoded = decode_prefix::<AttributeMessage>(&bytes, header.widths());
+            decoded.map_err(|source| Error::Message { header: header.addr(), source })?.0
+        };
+        // Positions of dense attributes take four bytes, of which two are used.
+        Ok(Stored { message, creation_order: u16::try_from(record.order).unwrap_or(u16::MAX) })
+    }
+
+    /// How a record compares with a name.
+    fn compare(
+        &self,
+        session: &Session,
+        header: &Header,
+        record: &AttributeNameRecord,
+        (hash, name): (u32, &Name),
+    ) -> Result<Ordering> {
+        match record.hash.cmp(&hash) {
+            Ordering::Equal => Ok(self.get(session, header, record)?.message.name.cmp(name)),
+            different => Ok(different),
+        }
+    }
+
+    /// The attribute of this name.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn find(&self, session: &Session, header: &Header, name: &Name) -> Result<Option<Stored>> {
+        let hash = lookup3(name.as_bytes(), 0);
+        let (mut found, mut collides) = (None, false);
+        self.names.find(|record| {
+            if record.hash != hash {
+                return Ok(record.hash.cmp(&hash));
+            }
+            let stored = self.get(session, header, record)?;
+            let order = stored.message.name.cmp(name);
+            collides |= order != Ordering::Equal;
+            found = (order == Ordering::Equal).then_some(stored);
+            Ok::<_, Error>(order)
+        })?;
+        if found.is_none() && collides {
+            // Some programs do not sort names of the same hash.
+            self.names.for_each(&mut |record| {
+                if record.hash == hash && found.is_none() {
+                    let stored = self.get(session, header, &record)?;
+                    found = (stored.message.name == *name).then_some(stored);
+                }
+                Ok::<_, Error>(record.hash <= hash && found.is_none())
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Calls `each` with every attribute, until it returns `false` or fails.
+    ///
+    /// # Errors
+    /// If a structure cannot be read; the error of `each`.
+    pub fn for_each(
+        &self,
+        session: &Session,
+        header: &Header,
+        each: &mut dyn FnMut(Stored) -> Result<bool>,
+    ) -> Result<()> {
+        self.names.for_each(&mut |record| each(self.get(session, header, &record)?))
+    }
+
+    /// Whether an attribute is in the file's heap of shared messages.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn has_shared(&self) -> Result<bool> {
+        let mut found = false;
+        self.names.for_each(&mut |record| {
+            found |= record.flags & SHARED != 0;
+            Ok::<_, Error>(!found)
+        })?;
+        Ok(found)
+    }
+
+    fn survey(&self) -> Result<()> {
+        self.heap.survey(|each| {
+            self.names.for_each(&mut |record| {
+                if record.flags & SHARED == 0 {
+                    each(&record.heap_id);
+                }
+                Ok::<_, Error>(true)
+            })
+        })
+    }
+
+    /// Adds an attribute, which is written after `before`, or replaces the one of its name.
+    ///
+    /// # Errors
+    /// If a structure cannot be read, or there is no room.
+    pub fn put(
+        &self,
+        (session, header): (&Session, &Header),
+        name: &Name,
+        source: &Source<'_>,
+        position: u16,
+        before: &[Before<'_>],
+    ) -> Result<()> {
+        self.survey()?;
+        let key = (lookup3(name.as_bytes(), 0), name);
+        let compare = |record: &AttributeNameRecord| self.compare(session, header, record, key);
+        let old = self.names.find(compare)?;
+        let replaced = old.as_ref().filter(|old| old.flags & SHARED == 0).map(|old| &old.heap_id[..]);
+        let (id, flags) = match (source, replaced) {
+            (Source::Shared(id), _) => (id.to_vec(), SHARED),
+            (Source::Message(message), None) => (self.heap.insert(&encode(*message, header.widths())?, before)?, 0),
+            (Source::Message(message), Some(old)) => {
+                (self.heap.replace(old, &encode(*message, header.widths())?, before)?, 0)
+            }
+        };
+        let heap_id = <[u8; 8]>::try_from(&id[..]);
+        let heap_id = heap_id.map_err(|_| header.damaged("its heap has IDs of the length that its indexes hold"))?;
+        let order = old.as_ref().map_or(u32::from(position), |old| old.order);
+        let record = AttributeNameRecord { heap_id, flags, order, hash: key.0 };
+        if old.as_ref().is_some_and(|old| *old == record) {
+            return Ok(());
+        }
+        self.names.put(&record, compare)?;
+        if let Some(tree) = &self.order {
+            let record = AttributeOrderRecord { heap_id, flags, order };
+            tree.put(&record, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
+        }
+        Ok(())
+    }
+
+    /// Removes the attribute of this name, and says whether there was one.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn remove(&self, session: &Session, header: &Header, name: &Name) -> Result<bool> {
+        let key = (lookup3(name.as_bytes(), 0), name);
+        let removed = self.names.remove(|record| self.compare(session, header, record, key))?;
+        let Some(record) = removed else { return Ok(false) };
+        if let Some(order) = &self.order {
+            order.remove(|held| Ok::<_, Error>(held.order.cmp(&record.order)))?;
+        }
+        if record.flags & SHARED == 0 {
+            self.heap.remove(&record.heap_id)?;
+        }
+        Ok(true)
+    }
+
+    /// Gives up all of it.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn delete(&self) -> Result<()> {
+        self.names.delete()?;
+        if let Some(order) = &self.order {
+            order.delete()?;
+        }
+        Ok(self.heap.delete()?)
+    }
+}

@@ -1,0 +1,209 @@
+//! Setting and removing the attributes of an object.
+
+use h5live_format::messages::{AttributeInfo, AttributeMessage, MessageType, SharedMessage, SharedPlace};
+use h5live_format::{Addr, MessageFlags, RawMessage, decode_prefix};
+use h5live_indexes::Before;
+use h5live_model::{Error as ModelError, Name};
+
+use super::dense::{DenseAttributes, Source};
+use super::{Attributes, Stored};
+use crate::header::{Header, Spot};
+use crate::session::Session;
+use crate::{Error, Result};
+
+/// Bytes from which on an attribute is too large for a message.
+const TOO_LARGE: usize = 1 << 16;
+
+/// The position of an attribute of an object that does not keep the order of creation.
+const UNTRACKED: u16 = u16::MAX;
+
+/// The flag of a message that must not be shared.
+const NOT_SHARED: MessageFlags = MessageFlags(0x04);
+
+/// What the header says of its attributes, and the position of the next one.
+fn attribute_info(header: &Header, held: &[(Spot, Stored)]) -> Result<AttributeInfo> {
+    if let Some(info) = header.get::<AttributeInfo>()? {
+        return Ok(info);
+    }
+    let prefix = header.prefix();
+    let next = held.iter().map(|(_, held)| held.creation_order.saturating_add(1)).max().unwrap_or(0);
+    Ok(AttributeInfo {
+        max_creation_order: prefix.attributes_tracked.then_some(next),
+        order: prefix.attributes_indexed.then_some(Addr::UNDEFINED),
+        ..AttributeInfo::default()
+    })
+}
+
+fn raw_info(header: &Header, info: &AttributeInfo) -> Result<RawMessage> {
+    let old = header.find(|message| message.kind == MessageType::ATTRIBUTE_INFO);
+    header.raw(info, old.map_or(NOT_SHARED, |(_, message)| message.flags))
+}
+
+fn put_info(header: &mut Header, info: &AttributeInfo) -> Result<()> {
+    let new = raw_info(header, info)?;
+    match header.find(|message| message.kind == MessageType::ATTRIBUTE_INFO) {
+        Some((spot, _)) => header.replace(spot, new),
+        None => header.add(new),
+    }
+}
+
+impl Session {
+    /// Adds an attribute to the object with this header, which the caller has locked, or replaces the one of its name.
+    /// It is written after `before`.
+    ///
+    /// # Errors
+    /// If it is too large for a header of version 1; if a structure cannot be read, or there is no room.
+    pub fn put_attribute(&self, header: &mut Header, message: &AttributeMessage, before: &[Before<'_>]) -> Result<()> {
+        let new = header.raw(message, MessageFlags::default())?;
+        let held = match Attributes::of(self, header)? {
+            Attributes::Compact => Attributes::compact(self, header)?,
+            Attributes::Dense(_) => Vec::new(),
+        };
+        let old = held.iter().find(|(_, held)| held.message.name == message.name);
+        if header.prefix().version == 1 {
+            return match old {
+                Some((spot, _)) => header.replace(*spot, new),
+                None => header.add(new),
+            };
+        }
+        let mut info = attribute_info(header, &held)?;
+        let dense = info.is_dense().then(|| DenseAttributes::for_writing(self, header, &info));
+        let is_new = match &dense {
+            Some(dense) => dense.find(self, header, &message.name)?.is_none(),
+            None => old.is_none(),
+        };
+        let position = old.map_or(info.max_creation_order.unwrap_or(UNTRACKED), |(_, held)| held.creation_order);
+        if is_new && position == u16::MAX && info.max_creation_order.is_some() {
+            let what = "an object that keeps the order of creation and has had more than 65,535 attributes";
+            return Err(Error::Model(ModelError::Unsupported(what)));
+        }
+        if is_new {
+            info.max_creation_order = info.max_creation_order.map(|next| next.saturating_add(1));
+        }
+        if let Some(dense) = dense {
+            dense.hold(header)?;
+            dense.put((self, header), &message.name, &Source::Message(message), position, before)?;
+        } else {
+            let phase = header.prefix().attribute_phase.unwrap_or_default();
+            if is_new && held.len() >= phase.max_compact.into() || new.body.len() >= TOO_LARGE {
+                return self.move_to_heap(header, info, &held, (message, position), before);
+            }
+            let new =
+                RawMessage { creation_index: if header.prefix().attributes_tracked { position } else { 0 }, ..new };
+            match old {
+                Some((spot, _)) => header.replace(*spot, new)?,
+                None => header.add(new)?,
+            }
+        }
+        let changed = is_new && info.max_creation_order.is_some();
+        if changed { put_info(header, &info) } else { Ok(()) }
+    }
+
+    /// Moves attributes out of the header, together with a new one, or one in the place of one that is there.
+    fn move_to_heap(
+        &self,
+        header: &mut Header,
+        mut info: AttributeInfo,
+        held: &[(Spot, Stored)],
+        (message, position): (&AttributeMessage, u16),
+        before: &[Before<'_>],
+    ) -> Result<()> {
+        let dense = DenseAttributes::create(self, header, &mut info)?;
+        dense.hold(header)?;
+        let tracked = info.max_creation_order.is_some();
+        let position_of = |position: u16| if tracked { position } else { UNTRACKED };
+        let shared = self.shared_attributes(header)?;
+        for (spot, Stored { message: old, creation_order }) in
+            held.iter().filter(|(_, old)| old.message.name != message.name)
+        {
+            let source = match shared.iter().find(|(at, _)| at == spot) {
+                Some((_, id)) => Source::Shared(*id),
+                None => Source::Message(old),
+            };
+            dense.put((self, header), &old.name, &source, position_of(*creation_order), &[])?;
+        }
+        dense.put((self, header), &message.name, &Source::Message(message), position_of(position), before)?;
+        header.supersede(MessageType::ATTRIBUTE, raw_info(header, &info)?)?;
+        dense.hold(header)
+    }
+
+    /// Attributes of a header that are in the file's heap of shared messages, and their IDs there.
+    fn shared_attributes(&self, header: &Header) -> Result<Vec<(Spot, [u8; 8])>> {
+        let mut found = Vec::new();
+        header.each(|spot, raw| {
+            if raw.kind == MessageType::ATTRIBUTE && raw.flags.is_shared() {
+                let shared = decode_prefix::<SharedMessage>(&raw.body, header.widths());
+                let (shared, _) = shared.map_err(|source| Error::Message { header: header.addr(), source })?;
+                if let SharedPlace::Heap(id) = shared.place {
+                    found.push((spot, id));
+                }
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Removes an attribute of the object with this header, which the caller has locked.
+    ///
+    /// # Errors
+    /// [`ModelError::NotFound`]; if a structure cannot be read.
+    pub fn remove_attribute(&self, header: &mut Header, name: &Name) -> Result<()> {
+        let missing = || Error::Model(ModelError::NotFound(name.clone()));
+        let mut info = header.get::<AttributeInfo>()?;
+        let left = if let Some(info) = info.as_mut().filter(|info| info.is_dense()) {
+            let dense = DenseAttributes::for_writing(self, header, info);
+            dense.hold(header)?;
+            if !dense.remove(self, header, name)? {
+                return Err(missing());
+            }
+            self.move_attributes_to_header(header, info, &dense)?
+        } else {
+            let held = Attributes::compact(self, header)?;
+            let (spot, _) = held.iter().find(|(_, held)| held.message.name == *name).ok_or_else(missing)?;
+            header.remove(*spot)?;
+            held.len() as u64 - 1
+        };
+        match header.find(|message| message.kind == MessageType::ATTRIBUTE_INFO) {
+            Some((spot, _)) if left == 0 => header.remove(spot),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves dense attributes to the header if few are left, and returns how many there are.
+    fn move_attributes_to_header(
+        &self,
+        header: &mut Header,
+        info: &mut AttributeInfo,
+        dense: &DenseAttributes,
+    ) -> Result<u64> {
+        let left = dense.len()?;
+        let phase = header.prefix().attribute_phase.unwrap_or_default();
+        if left > 0 && (left >= phase.min_dense.into() || dense.has_shared()?) {
+            return Ok(left);
+        }
+        let mut attributes = Vec::new();
+        dense.for_each(self, header, &mut |stored| {
+            attributes.push(stored);
+            Ok(true)
+        })?;
+        attributes.sort_by_key(|stored| stored.creation_order);
+        let tracked = header.prefix().attributes_tracked;
+        let messages = attributes.iter().map(|stored| {
+            let raw = header.raw(&stored.message, MessageFlags::default())?;
+            Ok(RawMessage { creation_index: if tracked { stored.creation_order } else { 0 }, ..raw })
+        });
+        let messages = messages.collect::<Result<Vec<_>>>()?;
+        if messages.iter().any(|message| message.body.len() >= TOO_LARGE) {
+            return Ok(left);
+        }
+        messages.into_iter().try_for_each(|message| header.add(message))?;
+        *info = AttributeInfo {
+            max_creation_order: info.max_creation_order,
+            order: info.order.map(|_| Addr::UNDEFINED),
+            ..AttributeInfo::default()
+        };
+        put_info(header, info)?;
+        dense.delete()?;
+        Ok(left)
+    }
+}
