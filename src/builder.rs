@@ -2,12 +2,12 @@
 
 use h5live_filters::Target;
 use h5live_model::{
-    AllocationTime, DatasetSpec, Dataspace, Datatype, Fill, FillTime, FillValue, FilterSpec, Layout, Shape, UNLIMITED,
-    VirtualSource,
+    AllocationTime, DatasetSpec, Dataspace, Datatype, EntryStorage, ExternalPiece, Fill, FillTime, FillValue,
+    FilterSpec, Layout, ObjectId, ObjectSpec, Shape, UNLIMITED, VirtualSource,
 };
 
 use crate::error::ErrorKind;
-use crate::{ConvertError, Dataset, Group, H5Type, Result, path};
+use crate::{ConvertError, Dataset, Group, H5Type, NamedType, Result, Value, path};
 
 /// Registered numbers of the filters that have methods of their own.
 mod filter {
@@ -50,6 +50,9 @@ pub struct DatasetBuilder {
     filters: Vec<FilterSpec>,
     fill: Result<Fill, ConvertError>,
     unfiltered_edges: bool,
+    committed: Option<ObjectId>,
+    attributes: EntryStorage,
+    times: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -59,10 +62,12 @@ enum LayoutChoice {
     Contiguous,
     Chunked(Vec<u64>),
     Virtual(Vec<VirtualSource>),
+    External(Vec<ExternalPiece>),
 }
 
 impl DatasetBuilder {
     pub(crate) fn new(group: Group, datatype: Datatype) -> Self {
+        let datatype = datatype.with_offsets(8, group.file().store().offset_size());
         DatasetBuilder {
             group,
             datatype,
@@ -73,6 +78,9 @@ impl DatasetBuilder {
             filters: Vec::new(),
             fill: Ok(Fill::default()),
             unfiltered_edges: false,
+            committed: None,
+            attributes: EntryStorage::default(),
+            times: false,
         }
     }
 
@@ -131,6 +139,36 @@ impl DatasetBuilder {
         self
     }
 
+    /// Elements stand in a raw file beside this one, from `offset` on (bytes), `size` bytes of them ([`UNLIMITED`] for all
+    /// that follow); called several times, in one file after the other.
+    pub fn external(mut self, file: &str, offset: u64, size: u64) -> Self {
+        let piece = ExternalPiece { name: file.into(), offset, size };
+        match &mut self.layout {
+            LayoutChoice::External(pieces) => pieces.push(piece),
+            layout => *layout = LayoutChoice::External(vec![piece]),
+        }
+        self
+    }
+
+    /// The type is a committed one of the same file.
+    pub fn committed(mut self, datatype: &NamedType) -> Self {
+        self.datatype = datatype.datatype().clone();
+        self.committed = Some(datatype.id());
+        self
+    }
+
+    /// How attributes are kept: whether the order in which they are set is, and how many of them in the header.
+    pub fn attributes(mut self, storage: EntryStorage) -> Self {
+        self.attributes = storage;
+        self
+    }
+
+    /// It is kept when the dataset was touched.
+    pub fn times(mut self) -> Self {
+        self.times = true;
+        self
+    }
+
     /// Chunks are compressed: from 0, not at all, to 9, as much as can be.
     pub fn deflate(self, level: u32) -> Self {
         self.filter(FilterSpec { id: filter::DEFLATE, optional: true, name: None, params: vec![level] })
@@ -158,15 +196,29 @@ impl DatasetBuilder {
         self
     }
 
-    /// What elements hold that nobody wrote; without it, zeros.
-    pub fn fill<T: H5Type>(mut self, value: T) -> Self {
+    /// What elements hold that nobody wrote; without it, zeros. The type is to be said before.
+    pub fn fill<T: H5Type>(self, value: T) -> Self {
         let mut bytes = vec![0; self.datatype.size() as usize];
-        let mut encode = || value.encode(&T::encoder(&self.datatype)?, &mut bytes, self.group.file().heap());
-        self.fill = match (encode(), self.fill) {
-            (Ok(()), Ok(fill)) => Ok(Fill { value: FillValue::Value(bytes), ..fill }),
-            (Err(error), _) => Err(error),
-            (_, earlier) => earlier,
-        };
+        let encoded = T::encoder(&self.datatype)
+            .and_then(|encoder| value.encode(&encoder, &mut bytes, self.group.file().heap()))
+            .map(|()| bytes);
+        self.fill_bytes(encoded)
+    }
+
+    /// What elements hold that nobody wrote, of whatever type they are.
+    pub fn fill_value(self, value: &Value) -> Self {
+        let encoded = Value::encode_all(std::slice::from_ref(value), &self.datatype, self.group.file().store());
+        self.fill_bytes(encoded)
+    }
+
+    /// It is undefined what elements hold that nobody wrote.
+    pub fn fill_undefined(mut self) -> Self {
+        self.fill = self.fill.map(|fill| Fill { value: FillValue::Undefined, ..fill });
+        self
+    }
+
+    fn fill_bytes(mut self, encoded: Result<Vec<u8>, ConvertError>) -> Self {
+        self.fill = self.fill.and_then(|fill| Ok(Fill { value: FillValue::Value(encoded?), ..fill }));
         self
     }
 
@@ -192,8 +244,9 @@ impl DatasetBuilder {
         let shown = path::join(group.path(), path);
         let make = || -> Result<_, ErrorKind> {
             let (file, parent, name) = path::parent(group.file(), group.id(), path)?;
-            let spec = self.spec()?;
-            let id = file.store().create(parent, &name, &spec.into())?;
+            let (attributes, times) = (self.attributes, self.times);
+            let spec = ObjectSpec { attributes, times, ..self.spec()?.into() };
+            let id = file.store().create(parent, &name, &spec)?;
             Ok((file, id))
         };
         match make() {
@@ -235,13 +288,14 @@ impl DatasetBuilder {
 
     fn spec(self) -> Result<DatasetSpec, ErrorKind> {
         let dataspace = self.dataspace()?;
-        let DatasetBuilder { group, datatype, layout, mut filters, fill, unfiltered_edges, .. } = self;
+        let DatasetBuilder { group, datatype, layout, mut filters, fill, unfiltered_edges, committed, .. } = self;
         let fill = fill?;
         let chunked = !filters.is_empty() || dataspace.max() != dataspace.dims();
         let layout = match layout {
             LayoutChoice::Chunked(dims) => Layout::Chunked(dims),
             LayoutChoice::Compact => Layout::Compact,
             LayoutChoice::Virtual(sources) => Layout::Virtual(sources),
+            LayoutChoice::External(pieces) => Layout::External(pieces),
             LayoutChoice::Automatic if chunked && dataspace.rank() > 0 => {
                 Layout::Chunked(guess_chunk(dataspace.dims(), dataspace.max(), datatype.size().into()))
             }
@@ -256,7 +310,7 @@ impl DatasetBuilder {
         } else if !filters.is_empty() {
             return Err(ErrorKind::Description("only a dataset with dimensions, in chunks, has filters"));
         }
-        Ok(DatasetSpec { datatype, committed: None, dataspace, layout, filters, fill, unfiltered_edges })
+        Ok(DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_edges })
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use h5live_model::{self as model, Datatype, Link, LinkTarget, Name, ObjectId, ObjectKind, ObjectSpec};
+use h5live_model::{self as model, Datatype, Link, LinkTarget, Name, ObjectId, ObjectKind};
 
 use crate::error::ErrorKind;
 use crate::path::{self, Found};
-use crate::{Dataset, DatasetBuilder, File, H5Type, Result, Walk, attribute};
+use crate::{Dataset, DatasetBuilder, File, GroupBuilder, H5Type, Result, Walk, attribute};
 
 /// A group: names that link to objects.
 #[derive(Clone)]
@@ -207,16 +207,27 @@ impl Group {
     /// # Errors
     /// [`model::Error::Exists`] if the name is taken, [`model::Error::ReadOnly`].
     pub fn create_group(&self, path: &str) -> Result<Group> {
+        self.new_group().create(path)
+    }
+
+    /// A description of a new group.
+    pub fn new_group(&self) -> GroupBuilder {
+        GroupBuilder::new(self.clone())
+    }
+
+    /// Makes a committed datatype, which datasets and attributes may share as their type.
+    ///
+    /// # Errors
+    /// As [`Group::create_group`].
+    pub fn commit(&self, path: &str, datatype: &Datatype) -> Result<NamedType> {
         let shown = path::join(&self.path, path);
         let make = || -> Result<_, ErrorKind> {
             let (file, parent, name) = path::parent(&self.file, self.id, path)?;
-            let id = file.store().create(parent, &name, &ObjectSpec::group())?;
-            Ok((file, id))
+            let datatype = datatype.with_offsets(8, file.store().offset_size());
+            let id = file.store().create(parent, &name, &datatype.clone().into())?;
+            Ok(NamedType { file, id, path: shown.clone(), datatype })
         };
-        match make() {
-            Ok((file, id)) => Ok(Group::new(file, id, shown)),
-            Err(kind) => Err(self.file.error(Some(&shown), kind)),
-        }
+        make().map_err(|kind| self.file.error(Some(&shown), kind))
     }
 
     /// A description of a new dataset of elements of type `T`.
@@ -257,12 +268,34 @@ impl Group {
         self.file.store().add_link(self.id, &name.into(), target).map_err(|error| self.error(error))
     }
 
-    /// Removes a link; an object to which none leads any more is deleted.
+    /// Removes the link at a path; an object to which none leads any more is deleted.
     ///
     /// # Errors
     /// [`model::Error::NotFound`], [`model::Error::ReadOnly`].
-    pub fn remove(&self, name: &str) -> Result<()> {
-        self.file.store().remove_link(self.id, &name.into()).map_err(|error| self.error(error))
+    pub fn remove(&self, path: &str) -> Result<()> {
+        let remove = || -> Result<(), ErrorKind> {
+            let (file, parent, name) = path::last(&self.file, self.id, path)?;
+            Ok(file.store().remove_link(parent, &name)?)
+        };
+        remove().map_err(|kind| self.file.error(Some(&path::join(&self.path, path)), kind))
+    }
+
+    /// Gives the link at a path another one, at once, in the same group or in another one of the same file; groups on
+    /// the way to it that are not there are made. The object stays what it is.
+    ///
+    /// # Errors
+    /// [`model::Error::NotFound`], [`model::Error::Exists`] if the new path is taken, [`model::Error::ReadOnly`].
+    pub fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let rename = || -> Result<(), ErrorKind> {
+            let (file, group, name) = path::last(&self.file, self.id, from)?;
+            file.store().link(group, &name)?.ok_or_else(|| model::Error::NotFound(name.clone()))?;
+            let (other, parent, new) = path::parent(&self.file, self.id, to)?;
+            if !std::ptr::addr_eq(file.store(), other.store()) {
+                return Err(model::Error::Invalid("a link does not go to another file".into()).into());
+            }
+            Ok(file.store().rename_link((group, &name), (parent, &new))?)
+        };
+        rename().map_err(|kind| self.file.error(Some(&path::join(&self.path, from)), kind))
     }
 
     /// Takes up what the writer of a live file has published since.
@@ -301,6 +334,23 @@ mod tests {
         let error = file.object("group/here/below").unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::TooManyLinks));
         assert_eq!(error.object(), Some("/group/here/below"));
+    }
+
+    #[test]
+    fn links_get_other_paths_and_go() {
+        let file = File::in_memory();
+        let root = file.root();
+        let id = file.create_group("a/b").unwrap().id();
+        root.rename("a/b", "c/d").unwrap();
+        assert_eq!(file.group("c/d").unwrap().id(), id);
+        assert!(root.group("a").unwrap().names().unwrap().is_empty());
+        let error = root.rename("a/b", "new/e").unwrap_err();
+        assert!(error.is_not_found(), "{error}");
+        assert!(!root.contains("new").unwrap(), "nothing was made on the way");
+        assert!(root.rename("a", "c").is_err());
+        root.remove("c/d").unwrap();
+        assert!(root.group("c").unwrap().names().unwrap().is_empty());
+        assert!(root.remove("c/d").unwrap_err().is_not_found());
     }
 
     #[test]

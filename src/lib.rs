@@ -32,6 +32,7 @@ mod file;
 #[doc(hidden)]
 pub mod fuzz;
 mod group;
+mod group_builder;
 mod open;
 mod options;
 mod path;
@@ -49,7 +50,7 @@ pub use h5live_filters as filters;
 pub use h5live_model as model;
 pub use h5live_model::{ByteOrder, Datatype, Selection, UNLIMITED};
 
-pub use attribute::Attribute;
+pub use attribute::{Attribute, AttributeBuilder};
 pub use builder::DatasetBuilder;
 pub use convert::ConvertError;
 pub use copy::Copier;
@@ -57,6 +58,7 @@ pub use dataset::{Dataset, Follow};
 pub use error::{Error, ErrorKind, OpenError, Result};
 pub use file::File;
 pub use group::{Group, NamedType, Object};
+pub use group_builder::GroupBuilder;
 pub use options::{Locking, Mode, Options};
 pub use path::MAX_LINKS;
 pub use profile::{Profile, UnknownProfile};

@@ -91,6 +91,15 @@ pub(crate) fn parent(file: &File, group: ObjectId, path: &str) -> Result<(File, 
     Ok((file, id, last))
 }
 
+/// The group in which the last link of a path is, and the name of that link.
+pub(crate) fn last(file: &File, group: ObjectId, path: &str) -> Result<(File, ObjectId, Name), ErrorKind> {
+    let mut above: Vec<_> = names(path.as_bytes()).collect();
+    let name = Name::from(above.pop().ok_or_else(|| model::Error::Invalid("the path names no link".into()))?);
+    let start = if path.starts_with('/') { file.store().root() } else { group };
+    let (file, id) = walk(file, start, &above.join(&b'/'), &mut { MAX_LINKS })?;
+    Ok((file, id, name))
+}
+
 /// Checks what kind of object an identity stands for.
 pub(crate) fn expect(found: &Found, kind: ObjectKind, expected: &'static str) -> Result<(), Error> {
     match found.file.store().kind(found.id) {

@@ -1,11 +1,11 @@
 //! References: values that lead to objects.
 
-use h5live_model::{self as model, Datatype, ReferenceKind};
+use h5live_model::{self as model, Datatype, ReferenceKind, ReferentPart, Selection, UNLIMITED};
 use smallvec::SmallVec;
 
 use crate::convert::{ConvertError, class};
 use crate::types::{H5Type, Heap};
-use crate::{File, Object, Result};
+use crate::{Dataset, File, Object, Result, Select};
 
 /// A reference to an object, a region of a dataset, or an attribute, as the file has it (format specification 4.0,
 /// IV.A.2.d "Reference"). It means something in its file only: [`File::dereference`].
@@ -104,15 +104,89 @@ impl File {
 }
 
 impl Object {
+    /// A reference of the kinds of HDF5 1.12 (`H5T_STD_REF`) to the object, or to its attribute of this name.
+    ///
+    /// # Errors
+    /// As [`Object::reference`].
+    pub fn std_reference(&self, attribute: Option<&str>) -> Result<Reference> {
+        let (kind, part) = match attribute {
+            None => (ReferenceKind::Object2, ReferentPart::Whole),
+            Some(name) => (ReferenceKind::Attribute, ReferentPart::Attribute(name.into())),
+        };
+        refer(self.file(), self.path(), kind, model::Referent { file: None, object: self.id(), part })
+    }
+
     /// A reference to the object, for elements of datasets and attributes of its file.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store has no references.
     pub fn reference(&self) -> Result<Reference> {
-        let file = self.file();
-        let form = model::Reference { kind: ReferenceKind::Object1, size: 8 };
-        let to = model::Referent { file: None, object: self.id(), part: model::ReferentPart::Whole };
-        let bytes = file.store().reference(&form, &to).map_err(|error| file.error(Some(self.path()), error))?;
-        Ok(Reference::new(ReferenceKind::Object1, &bytes))
+        let to = model::Referent { file: None, object: self.id(), part: ReferentPart::Whole };
+        refer(self.file(), self.path(), ReferenceKind::Object1, to)
     }
+}
+
+impl Dataset {
+    /// A reference to elements of the dataset, for elements of datasets and attributes of its file.
+    ///
+    /// ```
+    /// use h5live::{Datatype, File, Reference, Referent, Selection, Value};
+    ///
+    /// let file = File::in_memory();
+    /// let data = file.new_dataset::<u8>().shape(&[9]).create("data")?;
+    /// let region = data.region(2..5)?;
+    /// let of = Reference::datatype_of(region.kind());
+    /// file.root().new_attribute("interesting").of(of).write(&[region])?;
+    /// let found = file.attribute("interesting")?.read_scalar::<Reference>()?;
+    /// let Some(Referent::Region(found, selection)) = file.referent(&found)? else { panic!("a region") };
+    /// assert_eq!((found.id(), selection), (data.id(), Selection::block(&[2], &[3])));
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Selection`](crate::ErrorKind::Selection) if the selection does not fit the dataset,
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store has no references to regions.
+    pub fn region(&self, selection: impl Select) -> Result<Reference> {
+        let dims = self.shape()?;
+        let selection = bounded(selection.selection(dims.len()), &dims);
+        selection.on(&dims).map_err(|error| self.file().error(Some(self.path()), error))?;
+        let to = model::Referent { file: None, object: self.id(), part: ReferentPart::Region(selection) };
+        refer(self.file(), self.path(), ReferenceKind::Region1, to)
+    }
+}
+
+impl Reference {
+    /// The type of elements that are references of a kind.
+    pub fn datatype_of(kind: ReferenceKind) -> Datatype {
+        Datatype::Reference(model::Reference { kind, size: size(kind, 8) })
+    }
+}
+
+/// Bytes of a reference in a file with addresses of `offset` bytes.
+fn size(kind: ReferenceKind, offset: u32) -> u32 {
+    match kind {
+        ReferenceKind::Object1 => offset,
+        ReferenceKind::Region1 => offset + 4,
+        // Two bytes of a header, four of a length, and a place in the heap.
+        _ => offset + 10,
+    }
+}
+
+fn refer(file: &File, path: &str, kind: ReferenceKind, to: model::Referent) -> Result<Reference> {
+    let form = model::Reference { kind, size: size(kind, file.store().offset_size()) };
+    let bytes = file.store().reference(&form, &to).map_err(|error| file.error(Some(path), error))?;
+    Ok(Reference::new(kind, &bytes))
+}
+
+/// A selection whose blocks end where the dataset does.
+fn bounded(selection: Selection, dims: &[u64]) -> Selection {
+    let Selection::Hyperslab(mut slab) = selection else { return selection };
+    for (i, dim) in dims.iter().enumerate() {
+        if let (Some(block), Some(start)) = (slab.block.get_mut(i), slab.start.get(i))
+            && *block == UNLIMITED
+        {
+            *block = dim.saturating_sub(*start);
+        }
+    }
+    Selection::Hyperslab(slab)
 }

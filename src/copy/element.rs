@@ -69,6 +69,33 @@ impl ElementCopy {
         Ok(copied)
     }
 
+    /// Calls `each` with the objects of the file that elements refer to.
+    pub(super) fn for_each_referent(&self, elements: &[u8], way: &Way<'_>, each: &mut dyn FnMut(ObjectId)) {
+        for element in elements.chunks_exact(self.from) {
+            match &self.step {
+                Step::Bytes => {}
+                Step::Heap(base) => {
+                    let bytes = Heap(way.from.store()).read(element).unwrap_or_default();
+                    base.for_each_referent(&bytes, way, each);
+                }
+                Step::Reference { from, .. } => {
+                    let referent = way.from.store().referent(from.kind, element).ok().flatten();
+                    referent
+                        .filter(|referent| referent.file.is_none())
+                        .iter()
+                        .for_each(|referent| each(referent.object));
+                }
+                Step::Array(base) => base.for_each_referent(element, way, each),
+                Step::Members(members) => {
+                    for (at, _, member) in members {
+                        let part = element.get(*at..at.saturating_add(member.from)).unwrap_or_default();
+                        member.for_each_referent(part, way, each);
+                    }
+                }
+            }
+        }
+    }
+
     fn run_into(&self, elements: &[u8], into: &mut [u8], way: &Way<'_>) -> Result<(), ErrorKind> {
         if self.is_plain() {
             let n = elements.len().min(into.len());

@@ -5,7 +5,7 @@ mod element;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use h5live_model::{
     self as model, Attribute, DatasetSpec, FillValue, FilterSpec, Layout, Link, LinkTarget, Name, ObjectBody, ObjectId,
@@ -46,6 +46,12 @@ pub struct Copier<'a> {
     made: Vec<Made>,
     /// Groups whose links are still to be copied.
     groups: VecDeque<Made>,
+    /// What is copied, with everything below it.
+    roots: Vec<ObjectId>,
+    /// Every object that is copied, once somebody has asked.
+    tree: Option<HashSet<ObjectId>>,
+    /// Objects that fill values refer to.
+    describing: HashSet<ObjectId>,
     /// Links that lead to everything, added at the very end.
     links: Vec<(Group, Name, LinkTarget)>,
 }
@@ -62,8 +68,18 @@ impl<'a> Copier<'a> {
     /// A copy from one file to another, or within one, of nothing yet.
     pub fn new(from: &'a File, to: &'a File) -> Self {
         let way = Way { from, to, objects: HashMap::new() };
-        let (made, groups, links) = (Vec::new(), VecDeque::new(), Vec::new());
-        Copier { way, chunk: None, filters: None, progress: None, made, groups, links }
+        Copier {
+            way,
+            chunk: None,
+            filters: None,
+            progress: None,
+            made: Vec::new(),
+            groups: VecDeque::new(),
+            roots: Vec::new(),
+            tree: None,
+            describing: HashSet::new(),
+            links: Vec::new(),
+        }
     }
 
     /// Datasets of this rank are stored in chunks of these dimensions (`[rank]`, elements).
@@ -103,6 +119,7 @@ impl<'a> Copier<'a> {
             }
         };
         let (parent, name) = parent().map_err(|kind| group.file().error(Some(&shown), kind))?;
+        self.root(object.id());
         let copy = self.make(object.id(), object.path())?;
         self.links.push((parent, name, LinkTarget::Hard(copy)));
         self.follow()
@@ -113,6 +130,7 @@ impl<'a> Copier<'a> {
     /// # Errors
     /// As [`Copier::object`].
     pub fn contents(&mut self, from: &Group, to: &Group) -> Result<()> {
+        self.root(from.id());
         self.way.objects.insert(from.id(), to.id());
         let made = Made { from: from.id(), to: to.id(), kind: ObjectKind::Group, path: from.path().to_owned() };
         for link in self.ordered_links(&made)? {
@@ -149,6 +167,11 @@ impl<'a> Copier<'a> {
         Ok(())
     }
 
+    fn root(&mut self, id: ObjectId) {
+        self.roots.push(id);
+        self.tree = None;
+    }
+
     fn reading(&self, path: &str, error: impl Into<ErrorKind>) -> Error {
         self.way.from.error(Some(path), error)
     }
@@ -180,6 +203,10 @@ impl<'a> Copier<'a> {
             }
             ObjectKind::Map => return Err(self.reading(path, model::Error::Unsupported("a map"))),
         };
+        // A fill value may have led back here.
+        if let Some(copy) = self.way.objects.get(&id) {
+            return Ok(*copy);
+        }
         let spec = ObjectSpec { body, attributes: info.attributes, times: info.times.is_some() };
         let to = self.way.to.store();
         let copy = to.create_unlinked(&spec).map_err(|error| self.writing(path, error))?;
@@ -263,12 +290,47 @@ impl<'a> Copier<'a> {
         let datatype = self.datatype(&spec.datatype);
         if let FillValue::Value(bytes) = &mut spec.fill.value {
             let plan = ElementCopy::new(&spec.datatype, &datatype);
+            self.make_referents(&plan, bytes)?;
             *bytes = plan.run(bytes, &self.way).map_err(|kind| self.reading(dataset.path(), kind))?;
         }
         let resized = spec.datatype.size() != datatype.size();
         spec.datatype = datatype;
         self.change_storage(&mut spec, resized).map_err(|kind| self.writing(dataset.path(), kind))?;
         Ok(spec)
+    }
+
+    /// Makes the objects that a fill value refers to, which must be there before the dataset, if they are copied at all.
+    fn make_referents(&mut self, plan: &ElementCopy, fill: &[u8]) -> Result<()> {
+        let mut referents = Vec::new();
+        plan.for_each_referent(fill, &self.way, &mut |id| referents.push(id));
+        if !referents.is_empty() && self.tree.is_none() {
+            self.tree = Some(self.reachable());
+        }
+        for id in referents {
+            let copied = self.tree.as_ref().is_some_and(|tree| tree.contains(&id));
+            if copied && self.describing.insert(id) {
+                self.make(id, &id.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every object that is copied.
+    fn reachable(&self) -> HashSet<ObjectId> {
+        let mut found: HashSet<ObjectId> = self.roots.iter().copied().collect();
+        let mut groups = self.roots.clone();
+        while let Some(group) = groups.pop() {
+            // What is no group has no links, and what cannot be read is an error when it is copied.
+            let _ = self.way.from.store().for_each_link(group, &mut |link| {
+                if let LinkTarget::Hard(id) = link.target
+                    && found.insert(id)
+                {
+                    groups.push(id);
+                }
+                true
+            });
+        }
+        found
     }
 
     /// Puts the chunks and filters that are wished for into a description.

@@ -158,3 +158,21 @@ fn datasets_are_rechunked_and_filtered_anew() -> Result<(), Error> {
     assert_eq!(from.dataset("plain")?.spec()?.dataspace, Dataspace::Simple(Shape::fixed(&[20, 30])));
     Ok(())
 }
+
+#[test]
+fn fill_values_that_are_references_lead_to_the_copies() {
+    let from = File::in_memory();
+    from.create_group("z").unwrap();
+    let target = from.object("z").unwrap().reference().unwrap();
+    from.new_dataset::<Reference>().shape(&[1]).fill(target.clone()).create("a").unwrap();
+    let refs = from.new_dataset::<Reference>().shape(&[1]).fill(target).create("z/again").unwrap();
+    assert_eq!(refs.read_scalar::<Reference>().unwrap(), from.object("z").unwrap().reference().unwrap());
+    let to = File::in_memory();
+    to.create_group("so that identities differ").unwrap();
+    let mut copy = Copier::new(&from, &to);
+    copy.contents(&from.root(), &to.root()).unwrap();
+    copy.finish().unwrap();
+    let reference = to.dataset("a").unwrap().read_scalar::<Reference>().unwrap();
+    assert_eq!(to.dereference(&reference).unwrap().unwrap().id(), to.group("z").unwrap().id());
+    assert_eq!(to.group("z").unwrap().info().unwrap().links, 1);
+}

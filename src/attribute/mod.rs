@@ -1,6 +1,10 @@
 //! Attributes: small named values on an object.
 
-use h5live_model::{self as model, Dataspace, Datatype, Name, ObjectId, Shape};
+mod builder;
+
+use h5live_model::{self as model, Dataspace, Datatype, Name, ObjectId};
+
+pub use builder::AttributeBuilder;
 
 use crate::convert::{ConvertError, ElementPlan, class};
 use crate::error::ErrorKind;
@@ -66,7 +70,7 @@ macro_rules! attributes {
             /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly).
             pub fn set_attribute<T: $crate::H5Type>(&self, name: &str, value: &T) -> $crate::Result<()> {
                 let value = std::slice::from_ref(value);
-                $crate::attribute::set(&self.file, self.id, &self.path, name, value, None)
+                self.new_attribute(name).write(value)
             }
 
             /// Sets an attribute of several values, in an array of `dims` (`[rank]`, elements).
@@ -80,7 +84,22 @@ macro_rules! attributes {
                 values: &[T],
                 dims: &[u64],
             ) -> $crate::Result<()> {
-                $crate::attribute::set(&self.file, self.id, &self.path, name, values, Some(dims))
+                self.new_attribute(name).shape(dims).write(values)
+            }
+
+            /// An attribute to be set, of any type and shape.
+            pub fn new_attribute(&self, name: &str) -> $crate::AttributeBuilder {
+                $crate::AttributeBuilder::new(&self.file, self.id, &self.path, name)
+            }
+
+            /// Sets the comment on the object, or takes it away.
+            ///
+            /// # Errors
+            /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly).
+            pub fn set_comment(&self, comment: Option<&str>) -> $crate::Result<()> {
+                let comment = comment.map(h5live_model::Name::from);
+                let set = self.file.store().set_comment(self.id, comment.as_ref());
+                set.map_err(|error| self.file.error(Some(&self.path), error))
             }
 
             /// Removes an attribute.
@@ -97,32 +116,6 @@ macro_rules! attributes {
 }
 
 pub(crate) use attributes;
-
-/// Sets an attribute: a scalar if there are no dimensions.
-pub(crate) fn set<T: H5Type>(
-    file: &File,
-    id: ObjectId,
-    object: &str,
-    name: &str,
-    values: &[T],
-    dims: Option<&[u64]>,
-) -> Result<()> {
-    let set = || -> Result<(), ErrorKind> {
-        let dataspace = dims.map_or(Dataspace::Scalar, |dims| Dataspace::Simple(Shape::fixed(dims)));
-        let expected = dataspace.elements().unwrap_or(u64::MAX);
-        if expected != values.len() as u64 {
-            return Err(ErrorKind::Length { expected, found: values.len() as u64 });
-        }
-        let datatype = T::datatype();
-        let size = datatype.size() as usize;
-        let mut value = vec![0; values.len() * size];
-        T::encode_slice(&T::encoder(&datatype)?, values, &mut value, size, file.heap())?;
-        let attribute =
-            model::Attribute { name: name.into(), datatype, committed: None, dataspace, value, creation_order: None };
-        Ok(file.store().set_attribute(id, &attribute)?)
-    };
-    set().map_err(|kind| file.error(Some(&shown(object, name)), kind))
-}
 
 fn shown(object: &str, name: &str) -> String {
     format!("{object}@{name}")

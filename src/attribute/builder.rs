@@ -1,0 +1,157 @@
+//! Descriptions of attributes to be set.
+
+use h5live_model::{self as model, Dataspace, Datatype, ObjectId, Shape};
+
+use super::shown;
+use crate::error::ErrorKind;
+use crate::{File, H5Type, NamedType, Result, Value};
+
+/// An attribute to be set, of any type and shape. Made by `new_attribute` of groups, datasets and committed types.
+///
+/// ```
+/// use h5live::{Datatype, File, H5Type, Value};
+///
+/// let file = File::in_memory();
+/// let root = file.root();
+/// root.new_attribute("origin").shape(&[2]).write(&[0.5, 1.5])?;
+/// root.new_attribute("title").of(String::datatype()).write_values(&[Value::Text("run 7".into())])?;
+/// root.new_attribute("nothing").of(u8::datatype()).null().write_values(&[])?;
+/// assert_eq!(root.attribute("origin")?.read::<f32>()?, [0.5, 1.5]);
+/// # Ok::<(), h5live::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "an attribute is set by `write`, `write_values` or `write_raw`"]
+pub struct AttributeBuilder {
+    file: File,
+    id: ObjectId,
+    object: String,
+    name: String,
+    datatype: Option<Datatype>,
+    committed: Option<ObjectId>,
+    dataspace: Dataspace,
+}
+
+impl AttributeBuilder {
+    pub(crate) fn new(file: &File, id: ObjectId, object: &str, name: &str) -> Self {
+        AttributeBuilder {
+            file: file.clone(),
+            id,
+            object: object.to_owned(),
+            name: name.to_owned(),
+            datatype: None,
+            committed: None,
+            dataspace: Dataspace::Scalar,
+        }
+    }
+
+    /// The type of its elements in the file; without it, that of the values.
+    pub fn of(mut self, datatype: Datatype) -> Self {
+        self.datatype = Some(datatype);
+        self.committed = None;
+        self
+    }
+
+    /// The type is a committed one of the same file.
+    pub fn committed(mut self, datatype: &NamedType) -> Self {
+        self.datatype = Some(datatype.datatype().clone());
+        self.committed = Some(datatype.id());
+        self
+    }
+
+    /// The dimensions (`[rank]`, elements). Without any, there is one element.
+    pub fn shape(mut self, dims: &[u64]) -> Self {
+        self.dataspace = Dataspace::Simple(Shape::fixed(dims));
+        self
+    }
+
+    /// The dataspace.
+    pub fn dataspace(mut self, dataspace: Dataspace) -> Self {
+        self.dataspace = dataspace;
+        self
+    }
+
+    /// No elements and no dimensions at all.
+    pub fn null(mut self) -> Self {
+        self.dataspace = Dataspace::Null;
+        self
+    }
+
+    /// Sets the attribute to these elements, in row-major order, in place of one of the same name.
+    ///
+    /// # Errors
+    /// [`model::Error::ReadOnly`], [`ErrorKind::Length`] if there are more or fewer elements than the shape has,
+    /// [`ErrorKind::Convert`] if the type in the file cannot hold them.
+    pub fn write<T: H5Type>(self, values: &[T]) -> Result<()> {
+        self.set(values.len(), T::datatype, |datatype, file| {
+            let size = datatype.size() as usize;
+            let mut bytes = vec![0; values.len().saturating_mul(size)];
+            T::encode_slice(&T::encoder(datatype)?, values, &mut bytes, size, file.heap())?;
+            Ok(bytes)
+        })
+    }
+
+    /// Sets the attribute to these values, of whatever type they are; [`AttributeBuilder::of`] says which.
+    ///
+    /// # Errors
+    /// As [`AttributeBuilder::write`].
+    pub fn write_values(self, values: &[Value]) -> Result<()> {
+        let encode = |datatype: &Datatype, file: &File| Ok(Value::encode_all(values, datatype, file.store())?);
+        self.set(values.len(), Datatype::default, encode)
+    }
+
+    /// Sets the attribute to these elements as they are.
+    ///
+    /// # Errors
+    /// As [`AttributeBuilder::write`].
+    pub fn write_raw(self, bytes: &[u8]) -> Result<()> {
+        let size = self.datatype.as_ref().map_or(1, |datatype| datatype.size().max(1) as usize);
+        self.set(bytes.len() / size, Datatype::default, |_, _| Ok(bytes.to_vec()))
+    }
+
+    fn set(
+        self,
+        found: usize,
+        default: impl FnOnce() -> Datatype,
+        encode: impl FnOnce(&Datatype, &File) -> Result<Vec<u8>, ErrorKind>,
+    ) -> Result<()> {
+        let AttributeBuilder { file, id, object, name, datatype, committed, dataspace } = self;
+        let set = || -> Result<(), ErrorKind> {
+            let (expected, found) = (dataspace.elements().unwrap_or(u64::MAX), found as u64);
+            if expected != found {
+                return Err(ErrorKind::Length { expected, found });
+            }
+            let datatype = datatype.unwrap_or_else(default).with_offsets(8, file.store().offset_size());
+            let value = encode(&datatype, &file)?;
+            let name = name.as_str().into();
+            let attribute = model::Attribute { name, datatype, committed, dataspace, value, creation_order: None };
+            Ok(file.store().set_attribute(id, &attribute)?)
+        };
+        set().map_err(|kind| file.error(Some(&shown(&object, &name)), kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ErrorKind, File, H5Type, Value};
+
+    #[test]
+    fn attributes_have_any_type_and_shape() {
+        let file = File::in_memory();
+        let root = file.root();
+        let datatype = root.commit("type", &f32::datatype()).unwrap();
+        root.new_attribute("a").committed(&datatype).shape(&[2, 1]).write(&[1u8, 2]).unwrap();
+        let attribute = root.attribute("a").unwrap();
+        assert_eq!(attribute.datatype(), &f32::datatype());
+        assert_eq!(attribute.dataspace().dims(), [2, 1]);
+        assert_eq!(attribute.read::<f64>().unwrap(), [1.0, 2.0]);
+        assert_eq!(file.store().attribute(root.id(), &"a".into()).unwrap().unwrap().committed, Some(datatype.id()));
+        root.new_attribute("a").null().of(u16::datatype()).write_raw(&[]).unwrap();
+        assert_eq!(root.attribute("a").unwrap().values().unwrap(), []);
+        root.new_attribute("t").of(bool::datatype()).write_values(&[Value::Truth(true)]).unwrap();
+        assert!(root.attribute("t").unwrap().read_scalar::<bool>().unwrap());
+        let error = root.new_attribute("x").shape(&[3]).write(&[1, 2]).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Length { expected: 3, found: 2 }), "{error}");
+        assert!(root.new_attribute("x").of(u8::datatype()).write(&["text".to_owned()]).is_err());
+        assert!(root.attribute("x").is_err());
+    }
+}

@@ -1,0 +1,76 @@
+//! Descriptions of groups to be made.
+
+use h5live_model::{CreationOrder, EntryStorage, GroupSpec, ObjectBody, ObjectSpec};
+
+use crate::error::ErrorKind;
+use crate::{Group, Result, path};
+
+/// A group to be made, by [`Group::new_group`].
+///
+/// ```
+/// use h5live::File;
+/// use h5live::model::CreationOrder;
+///
+/// let file = File::in_memory();
+/// let steps = file.root().new_group().link_order(CreationOrder::Indexed).create("steps")?;
+/// steps.create_group("second")?;
+/// steps.create_group("first")?;
+/// assert_eq!(steps.link("first")?.and_then(|link| link.creation_order), Some(1));
+/// # Ok::<(), h5live::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a group is made by `create`"]
+pub struct GroupBuilder {
+    group: Group,
+    spec: GroupSpec,
+    attributes: EntryStorage,
+    times: bool,
+}
+
+impl GroupBuilder {
+    pub(crate) fn new(group: Group) -> Self {
+        GroupBuilder { group, spec: GroupSpec::default(), attributes: EntryStorage::default(), times: false }
+    }
+
+    /// Whether the order in which links are added is kept.
+    pub fn link_order(mut self, order: CreationOrder) -> Self {
+        self.spec.links.order = order;
+        self
+    }
+
+    /// How links are kept.
+    pub fn links(mut self, storage: EntryStorage) -> Self {
+        self.spec.links = storage;
+        self
+    }
+
+    /// How attributes are kept.
+    pub fn attributes(mut self, storage: EntryStorage) -> Self {
+        self.attributes = storage;
+        self
+    }
+
+    /// It is kept when the group was touched.
+    pub fn times(mut self) -> Self {
+        self.times = true;
+        self
+    }
+
+    /// Makes the group, and the groups above it that are not there, which are like any others.
+    ///
+    /// # Errors
+    /// As [`Group::create_group`].
+    pub fn create(self, path: &str) -> Result<Group> {
+        let spec = ObjectSpec { body: ObjectBody::Group(self.spec), attributes: self.attributes, times: self.times };
+        let shown = path::join(self.group.path(), path);
+        let make = || -> Result<_, ErrorKind> {
+            let (file, parent, name) = path::parent(self.group.file(), self.group.id(), path)?;
+            let id = file.store().create(parent, &name, &spec)?;
+            Ok((file, id))
+        };
+        match make() {
+            Ok((file, id)) => Ok(Group::new(file, id, shown)),
+            Err(kind) => Err(self.group.file().error(Some(&shown), kind)),
+        }
+    }
+}
