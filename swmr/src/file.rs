@@ -51,6 +51,23 @@ impl NativeFile {
         }
     }
 
+    /// A link as a file holds it, and the header to which it leads if it is a hard link.
+    fn value_of(&self, target: &LinkTarget) -> Result<(LinkValue, Option<Header>)> {
+        Ok(match target {
+            LinkTarget::Hard(id) => {
+                let header = self.0.header(self.0.object(*id)?)?;
+                (LinkValue::Hard(header.addr()), Some(header))
+            }
+            LinkTarget::Soft(path) => (LinkValue::Soft(path.clone()), None),
+            LinkTarget::External { file, path } => {
+                (LinkValue::External { file: file.clone(), path: path.clone() }, None)
+            }
+            LinkTarget::UserDefined { class, data } => {
+                (LinkValue::UserDefined { class: *class, data: data.clone() }, None)
+            }
+        })
+    }
+
     fn insert_link(&self, group: ObjectId, name: &Name, value: LinkValue, target: Option<&Header>) -> Result<()> {
         check_name(name)?;
         let addr = self.0.object(group)?;
@@ -139,19 +156,7 @@ impl Objects for NativeFile {
     fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> ModelResult<()> {
         self.0.check_writable()?;
         let _operation = self.0.cache.operation();
-        let (value, header) = match target {
-            LinkTarget::Hard(id) => {
-                let header = self.0.header(self.0.object(*id)?)?;
-                (LinkValue::Hard(header.addr()), Some(header))
-            }
-            LinkTarget::Soft(path) => (LinkValue::Soft(path.clone()), None),
-            LinkTarget::External { file, path } => {
-                (LinkValue::External { file: file.clone(), path: path.clone() }, None)
-            }
-            LinkTarget::UserDefined { class, data } => {
-                (LinkValue::UserDefined { class: *class, data: data.clone() }, None)
-            }
-        };
+        let (value, header) = self.value_of(target)?;
         self.insert_link(group, name, value, header.as_ref())?;
         if let Some(header) = header {
             self.0.count_use(header.addr())?;
@@ -173,6 +178,28 @@ impl Objects for NativeFile {
         let _lock = self.0.header_lock(addr);
         let mut header = self.group(group)?;
         Ok(self.0.remove_link(&mut header, name)?)
+    }
+
+    fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> ModelResult<()> {
+        self.0.check_writable()?;
+        let link = {
+            let header = self.group(from.0)?;
+            Links::of(&self.0, &header)?.find(&header, from.1)?.ok_or_else(|| ModelError::NotFound(from.1.clone()))?
+        };
+        if from == to {
+            return Ok(());
+        }
+        let _operation = self.0.cache.operation();
+        let (value, target) = self.value_of(&link.target)?;
+        self.insert_link(to.0, to.1, value, target.as_ref())?;
+        let addr = self.0.object(from.0)?;
+        let _lock = self.0.header_lock(addr);
+        let mut header = self.group(from.0)?;
+        self.0.remove_link(&mut header, from.1)?;
+        if from.0 != to.0 {
+            header.depend_on(&self.group(to.0)?, EdgeKind::Link);
+        }
+        Ok(())
     }
 
     fn attribute(&self, id: ObjectId, name: &Name) -> ModelResult<Option<Attribute>> {

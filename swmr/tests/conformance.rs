@@ -76,6 +76,7 @@ parts!(
     references,
     rich_references,
     unlinked,
+    renaming,
     persistence,
     live
 );
