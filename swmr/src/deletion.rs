@@ -122,14 +122,14 @@ impl Session {
     fn delete_storage(&self, header: &Header) -> Result<()> {
         let metadata = header.metadata();
         if let Some(info) = header.get::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
-            self.fractal_heap(metadata, info.heap).delete()?;
+            self.fractal_heap_for_writing(metadata, info.heap).delete()?;
             Btree2::new(metadata.clone(), info.names, AttributeNameRecord::default()).delete()?;
             if let Some(order) = info.order.filter(|order| order.is_defined()) {
                 Btree2::new(metadata.clone(), order, AttributeOrderRecord::default()).delete()?;
             }
         }
         if let Some(info) = header.get::<LinkInfo>()?.filter(LinkInfo::is_dense) {
-            self.fractal_heap(metadata, info.heap).delete()?;
+            self.fractal_heap_for_writing(metadata, info.heap).delete()?;
             Btree2::new(metadata.clone(), info.names, LinkNameRecord::default()).delete()?;
             if let Some(order) = info.order.filter(|order| order.is_defined()) {
                 Btree2::new(metadata.clone(), order, LinkOrderRecord::default()).delete()?;

@@ -134,7 +134,9 @@ impl Objects for NativeFile {
     }
 
     fn link(&self, group: ObjectId, name: &Name) -> ModelResult<Option<Link>> {
+        let addr = self.0.object(group)?;
         let found = self.0.patience.retry(|| {
+            let _lock = self.0.lock_to_read(addr);
             let header = self.group(group)?;
             Links::of(&self.0, &header)?.find(&header, name)
         })?;
@@ -146,7 +148,9 @@ impl Objects for NativeFile {
     }
 
     fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> ModelResult<()> {
+        let addr = self.0.object(group)?;
         self.0.listed(each, |each| {
+            let _lock = self.0.lock_to_read(addr);
             let header = self.group(group)?;
             Links::of(&self.0, &header)?.for_each(&header, each)
         })?;
@@ -205,6 +209,7 @@ impl Objects for NativeFile {
     fn attribute(&self, id: ObjectId, name: &Name) -> ModelResult<Option<Attribute>> {
         let addr = self.0.object(id)?;
         let found = self.0.patience.retry(|| {
+            let _lock = self.0.lock_to_read(addr);
             let header = self.0.header(addr)?;
             let tracked = header.prefix().attributes_tracked;
             let found = Attributes::of(&self.0, &header)?.find(&self.0, &header, name)?;
@@ -216,6 +221,7 @@ impl Objects for NativeFile {
     fn attribute_names(&self, id: ObjectId) -> ModelResult<Vec<Name>> {
         let addr = self.0.object(id)?;
         let names = self.0.patience.retry(|| {
+            let _lock = self.0.lock_to_read(addr);
             let header = self.0.header(addr)?;
             let mut names = Vec::new();
             Attributes::of(&self.0, &header)?.for_each(&self.0, &header, &mut |stored| {
@@ -230,6 +236,7 @@ impl Objects for NativeFile {
     fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(Attribute) -> bool) -> ModelResult<()> {
         let addr = self.0.object(id)?;
         self.0.listed(each, |each| {
+            let _lock = self.0.lock_to_read(addr);
             let header = self.0.header(addr)?;
             let tracked = header.prefix().attributes_tracked;
             Attributes::of(&self.0, &header)?

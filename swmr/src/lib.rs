@@ -16,6 +16,7 @@ mod file;
 mod free_space;
 mod header;
 mod heap;
+mod inner_space;
 mod lease;
 mod links;
 mod locking;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use h5live_cache::{Cache, Owner, Reuse, Scope};
 use h5live_format::{Addr, Profile, StatusFlags, Superblock};
-use h5live_indexes::{HeapSpace, ObjectMetadata};
+use h5live_indexes::ObjectMetadata;
 use h5live_model::{self as model, ObjectId, Unfilter};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -17,6 +17,7 @@ use crate::error::NotLive;
 use crate::extension::Extension;
 use crate::header::Header;
 use crate::heap::HeapWriter;
+use crate::inner_space::InnerSpace;
 use crate::locking::{Lock, LockHandle, Writer};
 use crate::open::{Mode, OpenOptions};
 use crate::status::Status;
@@ -48,8 +49,7 @@ pub(crate) struct Session {
     /// Objects that nothing leads to yet, though their headers count one link.
     pub unlinked: Mutex<HashSet<Addr>>,
     pub heap: Mutex<HeapWriter>,
-    /// What is free in the fractal heaps that this session has changed.
-    pub heaps: Mutex<HashMap<Addr, Arc<HeapSpace>>>,
+    pub inner: InnerSpace,
 }
 
 impl Session {
@@ -83,7 +83,7 @@ impl Session {
             datasets: Mutex::default(),
             unlinked: Mutex::default(),
             heap: Mutex::default(),
-            heaps: Mutex::default(),
+            inner: InnerSpace::default(),
         })
     }
 
@@ -119,6 +119,12 @@ impl Session {
         self.headers[number as usize].lock()
     }
 
+    /// Keeps other threads from changing the header at `addr` while several of its messages are read, or what they lead
+    /// to.
+    pub fn lock_to_read(&self, addr: Addr) -> Option<MutexGuard<'_, ()>> {
+        self.mode.writes().then(|| self.header_lock(addr))
+    }
+
     pub fn metadata(&self, addr: Addr) -> ObjectMetadata {
         ObjectMetadata::new(self.cache.clone(), Owner::new(addr))
     }
@@ -137,14 +143,14 @@ impl Session {
         })
     }
 
-    /// Calls `each` with everything that `list` lists. Who follows a writer may have to begin anew, and so gathers all
-    /// of it first.
+    /// Calls `each` with everything that `list` lists. Who follows a writer may have to begin anew, and who writes keeps
+    /// others from writing meanwhile; both gather all of it first.
     pub fn listed<T>(
         &self,
         each: &mut dyn FnMut(T) -> bool,
         mut list: impl FnMut(&mut dyn FnMut(T) -> bool) -> Result<()>,
     ) -> Result<()> {
-        if !self.follows() {
+        if !self.follows() && !self.mode.writes() {
             return list(each);
         }
         let all = self.patience.retry(|| {
@@ -221,6 +227,9 @@ impl Session {
         }
         if self.mode.writes() {
             self.cache.flush(Scope::All)?;
+            if self.settle_inner_space()? {
+                self.cache.flush(Scope::All)?;
+            }
             self.keep_free_space()?;
             self.cache.finish(false)?;
             self.status.set_flags(StatusFlags::CLEAR);

@@ -1,39 +1,15 @@
 //! Messages that object headers share: in the header of a committed datatype, or in the file's heap of shared messages.
 
-use std::sync::Arc;
-
 use h5live_cache::Owner;
 use h5live_format::messages::{Message, MessageType, Shareable, SharedMessage, SharedPlace};
-use h5live_format::{Addr, RawMessage, decode_prefix};
-use h5live_indexes::{FractalHeap, HeapParameters, ObjectMetadata};
+use h5live_format::{RawMessage, decode_prefix};
+use h5live_indexes::{FractalHeap, ObjectMetadata};
 
 use crate::header::Header;
 use crate::session::Session;
 use crate::{Error, Result};
 
 impl Session {
-    /// The heap at `addr`, which belongs to the object of `metadata`, to be read.
-    pub fn fractal_heap(&self, metadata: &ObjectMetadata, addr: Addr) -> FractalHeap {
-        FractalHeap::new(metadata.clone(), addr, self.unfilter.clone(), Arc::default())
-    }
-
-    /// The heap at `addr`, which belongs to the object of `metadata`, to be changed.
-    pub fn fractal_heap_for_writing(&self, metadata: &ObjectMetadata, addr: Addr) -> FractalHeap {
-        let space = self.heaps.lock().entry(addr).or_default().clone();
-        FractalHeap::new(metadata.clone(), addr, self.unfilter.clone(), space)
-    }
-
-    /// A new heap for the object of `metadata`.
-    ///
-    /// # Errors
-    /// If there is no room.
-    pub fn new_fractal_heap(&self, metadata: &ObjectMetadata, parameters: &HeapParameters) -> Result<FractalHeap> {
-        let space = Arc::default();
-        let heap = FractalHeap::create(metadata.clone(), self.unfilter.clone(), parameters, Arc::clone(&space))?;
-        self.heaps.lock().insert(heap.addr(), space);
-        Ok(heap)
-    }
-
     /// The message `M` of an object, wherever it is stored.
     ///
     /// # Errors

@@ -4,9 +4,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use h5live_model::{LinkTarget, Name, ObjectId, ObjectSpec, Objects};
-use h5live_swmr::{Mode, NativeFile, OpenOptions};
+use h5live_swmr::{MemoryStorage, Mode, NativeFile, OpenOptions};
 
 /// A file that two programs change.
 struct Lab {
@@ -155,4 +157,30 @@ fn two_programs_change_a_group_in_turns() {
 #[test]
 fn two_programs_change_a_group_that_keeps_the_order_of_creation_in_turns() {
     change_in_turns("latest", "tracked");
+}
+
+#[test]
+fn a_link_is_found_by_one_thread_while_another_changes_the_group() {
+    let file =
+        NativeFile::on(Arc::new(MemoryStorage::default()), &OpenOptions { mode: Mode::Create, ..Default::default() });
+    let file = file.unwrap();
+    let root = file.root();
+    let add = |n: u32| file.add_link(root, &name(n), &LinkTarget::Soft("/".into())).unwrap();
+    add(0);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..20 {
+                (1..200).for_each(add);
+                file.flush().unwrap();
+                (1..200).for_each(|n| file.remove_link(root, &name(n)).unwrap());
+            }
+            done.store(true, Ordering::Release);
+        });
+        while !done.load(Ordering::Acquire) {
+            assert!(file.link(root, &name(0)).unwrap().is_some());
+            assert!(names(&file, root).contains(&name(0)));
+        }
+    });
+    assert_eq!(names(&file, root), [name(0)]);
 }
