@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use h5live_model::{self as model, Datatype, Link, LinkTarget, Name, ObjectId, ObjectKind};
+use h5live_model::{self as model, Datatype, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectKind};
 
 use crate::error::ErrorKind;
 use crate::path::{self, Found};
@@ -156,6 +156,14 @@ impl Group {
         let found = self.find(path)?;
         path::expect(&found, ObjectKind::Dataset, "dataset")?;
         Dataset::open(found.file, found.id, found.path)
+    }
+
+    /// How the group keeps its links.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the group cannot be read.
+    pub fn spec(&self) -> Result<GroupSpec> {
+        self.file.store().group(self.id).map_err(|error| self.error(error))
     }
 
     /// Whether there is a link of this name.

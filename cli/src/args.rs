@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::error::Outcome;
-use crate::{check, copy, demo, diff, dump, ls, manifest, record, stress, watch};
+use crate::{check, copy, demo, diff, dump, ls, manifest, mv, record, rm, set, stress, watch};
 
 /// HDF5 files that stay readable while they are being written.
 #[derive(Debug, Parser)]
@@ -24,7 +24,10 @@ enum Command {
     Dump(dump::Dump),
     Ls(ls::Ls),
     Manifest(manifest::Manifest),
+    Mv(mv::Mv),
     Record(record::Record),
+    Rm(rm::Rm),
+    Set(set::Set),
     Watch(watch::Watch),
     Stress(stress::Stress),
     Demo(demo::Demo),
@@ -39,7 +42,10 @@ pub fn run() -> ExitCode {
         Command::Dump(command) => command.run(),
         Command::Ls(command) => command.run(),
         Command::Manifest(command) => command.run(),
+        Command::Mv(command) => command.run(),
         Command::Record(command) => command.run(),
+        Command::Rm(command) => command.run(),
+        Command::Set(command) => command.run(),
         Command::Watch(command) => command.run(),
         Command::Stress(command) => command.run(),
         Command::Demo(command) => command.run(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::record::input::InputError;
 use crate::record::row::RowError;
+use crate::set::Refused;
 
 /// A result of a command.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -39,6 +40,16 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         problem: Problem,
+    },
+    /// Something in a file is not to be changed so.
+    #[error("{}: {path}: {why}", file.display())]
+    Refused {
+        /// The file.
+        file: PathBuf,
+        /// What should have been changed.
+        path: String,
+        /// Why not.
+        why: Refused,
     },
     /// A file cannot be put in its place.
     #[error("{} cannot take its place: {source}", path.display())]

@@ -4,7 +4,7 @@ use h5live_model::{self as model, Dataspace, Datatype, ObjectId, Shape};
 
 use super::shown;
 use crate::error::ErrorKind;
-use crate::{File, H5Type, NamedType, Result, Value};
+use crate::{Attribute, File, H5Type, NamedType, Result, Value};
 
 /// An attribute to be set, of any type and shape. Made by `new_attribute` of groups, datasets and committed types.
 ///
@@ -55,6 +55,13 @@ impl AttributeBuilder {
     pub fn committed(mut self, datatype: &NamedType) -> Self {
         self.datatype = Some(datatype.datatype().clone());
         self.committed = Some(datatype.id());
+        self
+    }
+
+    /// The type is that of another attribute of the same file, be it committed or not.
+    pub fn shared_like(mut self, other: &Attribute) -> Self {
+        self.datatype = Some(other.datatype().clone());
+        self.committed = other.committed();
         self
     }
 

@@ -146,6 +146,11 @@ impl Attribute {
         &self.value.datatype
     }
 
+    /// The committed datatype of its file that is its type, if it is one.
+    pub fn committed(&self) -> Option<ObjectId> {
+        self.value.committed
+    }
+
     /// Its dataspace.
     pub fn dataspace(&self) -> &Dataspace {
         &self.value.dataspace

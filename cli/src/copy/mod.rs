@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use h5live::model::{GroupSpec, ObjectBody, ObjectSpec};
+use h5live::model::{ObjectBody, ObjectSpec};
 use h5live::{Copier, File, Group, Profile, Visit};
 
 use self::filter::FilterArg;
@@ -97,10 +97,8 @@ impl Copy {
 
 /// What a group is like, for another one like it.
 fn described(group: &Group) -> Result<ObjectSpec> {
-    let store = group.file().store();
     let info = group.info()?;
-    let spec = store.group(group.id()).unwrap_or(GroupSpec::default());
-    Ok(ObjectSpec { body: ObjectBody::Group(spec), attributes: info.attributes, times: info.times.is_some() })
+    Ok(ObjectSpec { body: ObjectBody::Group(group.spec()?), attributes: info.attributes, times: info.times.is_some() })
 }
 
 /// Bytes of elements below a group, about.

@@ -1,0 +1,199 @@
+//! Values of elements from JSON, as `dump --json` writes them.
+
+use serde_json::Value as Json;
+
+use crate::model::{Compound, Datatype, Name, VarLenKind};
+use crate::value::Value;
+
+/// Why JSON is no value of a datatype.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoValue {
+    /// It is of another kind.
+    #[error("{0} is no value of type {1}")]
+    Kind(String, String),
+    /// A compound lacks a member.
+    #[error("the member {0:?} is missing")]
+    Member(String),
+    /// An array has another shape.
+    #[error("these are {found} values instead of {wanted}")]
+    Count {
+        /// Values given.
+        found: usize,
+        /// Elements there are.
+        wanted: u64,
+    },
+    /// A reference leads nowhere.
+    #[error("there is no {0:?} to refer to")]
+    NoObject(String),
+}
+
+/// What becomes of the path in place of a reference.
+pub type Refer<'a> = &'a dyn Fn(&str) -> Option<Value>;
+
+/// The value of an element that JSON stands for.
+///
+/// Not-a-number is null or `"nan"`; infinities are `"inf"` and `"-inf"`; bytes are hexadecimal; references are paths.
+///
+/// # Errors
+/// [`NoValue`].
+pub fn value(datatype: &Datatype, json: &Json, refer: Refer<'_>) -> Result<Value, NoValue> {
+    let refused = || NoValue::Kind(json.to_string(), crate::manifest::type_text(datatype));
+    let found = match (datatype, json) {
+        (Datatype::Integer(_) | Datatype::Bitfield(_) | Datatype::Time(_), _) => integer(json),
+        (Datatype::Float(_), Json::Null) => Some(Value::Double(f64::NAN)),
+        (Datatype::Float(_), Json::Number(number)) => number.as_f64().map(Value::Double),
+        (Datatype::Float(_), Json::String(text)) => text.parse().ok().map(Value::Double),
+        (Datatype::String(_), Json::String(text)) => Some(Value::Text(text.clone())),
+        (Datatype::Opaque(_), Json::String(text)) => unhex(text).map(Value::Bytes),
+        (Datatype::Reference(_), Json::Null) => Some(Value::Reference(h5live::Reference::default())),
+        (Datatype::Reference(_), Json::String(path)) => {
+            return refer(path).ok_or_else(|| NoValue::NoObject(path.clone()));
+        }
+        (Datatype::Enum(_), Json::String(name)) => Some(Value::Name(name.as_str().into())),
+        (Datatype::Enum(_), Json::Bool(truth)) => Some(Value::Truth(*truth)),
+        (Datatype::Enum(_), _) => integer(json),
+        (Datatype::Complex(complex), Json::Array(parts)) => match &parts[..] {
+            [real, imaginary] => {
+                let parts = [value(&complex.base, real, refer)?, value(&complex.base, imaginary, refer)?];
+                Some(Value::Complex(Box::new(parts)))
+            }
+            _ => None,
+        },
+        (Datatype::Complex(complex), _) => return value(&complex.base, json, refer),
+        (Datatype::VarLen(of), _) => match (of.kind, json) {
+            (VarLenKind::String { .. }, Json::String(text)) => Some(Value::Text(text.clone())),
+            (VarLenKind::Sequence, Json::Array(values)) => {
+                let values = values.iter().map(|json| value(&of.base, json, refer));
+                Some(Value::List(values.collect::<Result<_, _>>()?))
+            }
+            _ => None,
+        },
+        (Datatype::Array(array), _) => return nested(&array.dims, &array.base, json, refer),
+        (Datatype::Compound(compound), _) => return members(compound, json, refer),
+        _ => None,
+    };
+    found.ok_or_else(refused)
+}
+
+/// Whether elements of a datatype are strings.
+pub fn is_text(datatype: &Datatype) -> bool {
+    match datatype {
+        Datatype::String(_) => true,
+        Datatype::VarLen(of) => matches!(of.kind, VarLenKind::String { .. }),
+        _ => false,
+    }
+}
+
+fn integer(json: &Json) -> Option<Value> {
+    match json {
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(value), _) => Some(Value::Integer(value.into())),
+            (_, Some(value)) => Some(Value::Integer(value.into())),
+            _ => number.as_f64().map(Value::Double),
+        },
+        Json::String(digits) => digits.parse().ok().map(Value::Integer),
+        Json::Bool(truth) => Some(Value::Integer((*truth).into())),
+        _ => None,
+    }
+}
+
+fn nested(dims: &[u32], base: &Datatype, json: &Json, refer: Refer<'_>) -> Result<Value, NoValue> {
+    let [length, inner @ ..] = dims else { return value(base, json, refer) };
+    match json {
+        Json::Array(values) if values.len() == *length as usize => {
+            let values = values.iter().map(|json| nested(inner, base, json, refer));
+            Ok(Value::List(values.collect::<Result<_, _>>()?))
+        }
+        Json::Array(values) => Err(NoValue::Count { found: values.len(), wanted: (*length).into() }),
+        _ => Err(NoValue::Kind(json.to_string(), "array".to_owned())),
+    }
+}
+
+fn members(compound: &Compound, json: &Json, refer: Refer<'_>) -> Result<Value, NoValue> {
+    let member = |(i, member): (usize, &crate::model::Member)| {
+        let name = member.name.to_string();
+        let found = match json {
+            Json::Object(values) => values.get(&name),
+            Json::Array(values) => values.get(i),
+            _ => None,
+        };
+        let found = found.ok_or(NoValue::Member(name))?;
+        Ok((Name::clone(&member.name), value(&member.datatype, found, refer)?))
+    };
+    match json {
+        Json::Object(values) if values.len() > compound.members.len() => {}
+        Json::Array(values) if values.len() > compound.members.len() => {}
+        _ => return Ok(Value::Compound(compound.members.iter().enumerate().map(member).collect::<Result<_, _>>()?)),
+    }
+    Err(NoValue::Kind(json.to_string(), "compound".to_owned()))
+}
+
+/// The elements of an array of `dims` (`[rank]`, elements), in row-major order, that lists within lists stand for.
+///
+/// # Errors
+/// [`NoValue`].
+pub fn elements(datatype: &Datatype, dims: &[u64], json: &Json, refer: Refer<'_>) -> Result<Vec<Value>, NoValue> {
+    let mut values = Vec::new();
+    flatten(datatype, dims, json, refer, &mut values)?;
+    Ok(values)
+}
+
+fn flatten(
+    datatype: &Datatype,
+    dims: &[u64],
+    json: &Json,
+    refer: Refer<'_>,
+    values: &mut Vec<Value>,
+) -> Result<(), NoValue> {
+    let [length, inner @ ..] = dims else {
+        values.push(value(datatype, json, refer)?);
+        return Ok(());
+    };
+    match json {
+        Json::Array(rows) if rows.len() as u64 == *length => {
+            rows.iter().try_for_each(|row| flatten(datatype, inner, row, refer, values))
+        }
+        Json::Array(rows) => Err(NoValue::Count { found: rows.len(), wanted: *length }),
+        _ => Err(NoValue::Kind(json.to_string(), "array".to_owned())),
+    }
+}
+
+/// Bytes from hexadecimal digits.
+pub fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.strip_prefix("0x").unwrap_or(text).as_bytes();
+    let byte = |pair: &[u8]| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    digits.len().is_multiple_of(2).then(|| digits.chunks(2).map(byte).collect()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::type_parse::TypeText;
+
+    fn parsed(datatype: &str, json: &str) -> Result<Value, NoValue> {
+        let TypeText(datatype) = datatype.parse().unwrap();
+        value(&datatype, &serde_json::from_str(json).unwrap(), &|_| None)
+    }
+
+    #[test]
+    fn values_are_what_their_json_says() {
+        assert_eq!(parsed("u64le", "18446744073709551615"), Ok(Value::Integer(u64::MAX.into())));
+        assert_eq!(parsed("i128le", "\"-1180591620717411303424\""), Ok(Value::Integer(-(1 << 70))));
+        assert_eq!(parsed("f32le", "\"-inf\""), Ok(Value::Double(f64::NEG_INFINITY)));
+        assert_eq!(parsed("opaque(2,\"x\")", "\"ab01\""), Ok(Value::Bytes(vec![0xAB, 1])));
+        assert_eq!(parsed("string", "\"a\""), Ok(Value::Text("a".into())));
+        let compound = parsed("compound(8){a@0:array[2]<u8>,b@4:f32le}", r#"{"b": 1.5, "a": [1, 2]}"#).unwrap();
+        assert_eq!(compound.to_string(), "{a: [1, 2], b: 1.5}");
+        let complex = parsed("complex<f32le>", "[1, -2]").unwrap();
+        assert_eq!(complex.to_string(), "1.0-2.0i");
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        assert_eq!(parsed("u8", "\"x\"").unwrap_err().to_string(), "\"x\" is no value of type u8");
+        assert!(matches!(parsed("array[2]<u8>", "[1]"), Err(NoValue::Count { found: 1, wanted: 2 })));
+        assert!(matches!(parsed("compound(1){a@0:u8}", "{}"), Err(NoValue::Member(_))));
+        assert!(matches!(parsed("ref(object)", "\"/a\""), Err(NoValue::NoObject(_))));
+        assert!(parsed("compound(1){a@0:u8}", r#"{"a": 1, "b": 2}"#).is_err());
+    }
+}

@@ -1,0 +1,55 @@
+//! `h5live rm`: links and attributes go.
+
+use std::path::PathBuf;
+
+use h5live::{File, Object};
+
+use crate::error::{Error, Outcome, Result};
+use crate::place::{self, Place};
+use crate::set::Refused;
+
+/// Remove links and attributes
+///
+/// An object to which no link leads any more is deleted, and its space used again.
+#[derive(Debug, clap::Args)]
+pub struct Rm {
+    /// The file
+    file: PathBuf,
+    /// Objects, links, or attributes as OBJECT@NAME
+    #[arg(required = true)]
+    paths: Vec<String>,
+}
+
+impl Rm {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If something is not there; what comes before it is removed.
+    pub fn run(self) -> Result<Outcome> {
+        let file = File::options().write().open(&self.file)?;
+        for path in &self.paths {
+            self.remove(&file, path)?;
+        }
+        file.close()?;
+        Ok(Outcome::Clean)
+    }
+
+    fn remove(&self, file: &File, path: &str) -> Result<()> {
+        if path.split('/').all(|name| matches!(name, "" | ".")) {
+            return Err(Error::Refused { file: self.file.clone(), path: path.to_owned(), why: Refused::Root });
+        }
+        // A link that leads nowhere is a link all the same.
+        match file.root().remove(path) {
+            Err(error) if error.is_not_found() && path.contains('@') => match place::find(file, path) {
+                Ok(Place::Attribute(object, name)) => Ok(match &object {
+                    Object::Group(group) => group.remove_attribute(&name),
+                    Object::Dataset(dataset) => dataset.remove_attribute(&name),
+                    Object::Datatype(datatype) => datatype.remove_attribute(&name),
+                    _ => Err(error),
+                }?),
+                _ => Err(error.into()),
+            },
+            removed => Ok(removed?),
+        }
+    }
+}

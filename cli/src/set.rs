@@ -1,0 +1,176 @@
+//! `h5live set`: values of attributes and datasets.
+
+use std::path::PathBuf;
+
+use h5live::{Dataset, File, H5Type, Object};
+use serde_json::Value as Json;
+
+use crate::error::{Error, Outcome, Result};
+use crate::from_json::{self, NoValue};
+use crate::model::{Dataspace, Datatype, Selection, Shape};
+use crate::place::{self, Place};
+use crate::type_parse::TypeText;
+
+/// Set an attribute, or the values of a dataset
+///
+/// The value is JSON, or text if it is none. An attribute that is there keeps its type, and its shape if the value has
+/// it. All elements of a dataset are set: each to the same value, or to those of a list.
+#[derive(Debug, clap::Args)]
+pub struct Set {
+    /// The file
+    file: PathBuf,
+    /// An attribute as OBJECT@NAME, or a dataset
+    path: String,
+    /// The value
+    #[arg(allow_hyphen_values = true)]
+    value: String,
+    /// The type of an attribute, as `ls` shows types: u16le, f64be, str(10,nullpad,utf8), ...
+    #[arg(long = "type", value_name = "TYPE")]
+    datatype: Option<TypeText>,
+}
+
+impl Set {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If there is no such object, or the value does not fit; then the file is as it was.
+    pub fn run(self) -> Result<Outcome> {
+        let json = serde_json::from_str(&self.value).unwrap_or_else(|_| Json::String(self.value.clone()));
+        let file = File::options().write().open(&self.file)?;
+        match place::find(&file, &self.path)? {
+            Place::Object(Object::Dataset(dataset)) => self.dataset(&file, &dataset, &json)?,
+            Place::Object(_) => return Err(self.refused(Refused::NoValues)),
+            Place::Attribute(object, name) => self.attribute(&file, &object, &name, &json)?,
+        }
+        file.close()?;
+        Ok(Outcome::Clean)
+    }
+
+    fn dataset(&self, file: &File, dataset: &Dataset, json: &Json) -> Result<()> {
+        let spec = dataset.spec()?;
+        let dims = spec.dataspace.dims();
+        let refer = |path: &str| place::refer(file, path);
+        let text = self.text_for(&spec.datatype, json);
+        let one = from_json::value(&spec.datatype, &text, &refer);
+        let values = match (from_json::elements(&spec.datatype, dims, &text, &refer), one) {
+            (Ok(values), _) => values,
+            (_, Ok(value)) => vec![value; usize::try_from(dataset.elements()?).unwrap_or(usize::MAX)],
+            (Err(refused), _) => return Err(self.refused(Refused::Value(refused))),
+        };
+        Ok(dataset.write_values(Selection::All, &values)?)
+    }
+
+    fn attribute(&self, file: &File, object: &Object, name: &str, json: &Json) -> Result<()> {
+        let old = place::attribute(object, name)?;
+        let datatype = match (&self.datatype, &old) {
+            (Some(TypeText(datatype)), _) => datatype.clone(),
+            (None, Some(old)) => old.datatype().clone(),
+            (None, None) => inferred(json),
+        };
+        let refer = |path: &str| place::refer(file, path);
+        let text = self.text_for(&datatype, json);
+        let same = old.as_ref().map(|old| old.dataspace().clone());
+        let shapes = same.into_iter().chain([Dataspace::Scalar, shape_of(&datatype, &text)]);
+        let mut refused = None;
+        for dataspace in shapes.filter(|space| *space != Dataspace::Null) {
+            match from_json::elements(&datatype, dataspace.dims(), &text, &refer) {
+                Ok(values) => {
+                    let mut builder = place::new_attribute(object, name).ok_or(self.refused(Refused::NoValues))?;
+                    builder = builder.of(datatype).dataspace(dataspace);
+                    if let (Some(old), None) = (&old, &self.datatype) {
+                        builder = builder.shared_like(old);
+                    }
+                    return Ok(builder.write_values(&values)?);
+                }
+                Err(error) => refused = Some(error),
+            }
+        }
+        Err(self.refused(refused.map_or(Refused::NoValues, Refused::Value)))
+    }
+
+    /// What is meant where a string is wanted: the text, even if it is JSON too.
+    fn text_for(&self, datatype: &Datatype, json: &Json) -> Json {
+        let is_text = from_json::is_text(datatype) && !json.is_string() && !json.is_array();
+        if is_text { Json::String(self.value.clone()) } else { json.clone() }
+    }
+
+    fn refused(&self, why: Refused) -> Error {
+        Error::Refused { file: self.file.clone(), path: self.path.clone(), why }
+    }
+}
+
+/// Why something in a file does not take a value.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// The value does not fit.
+    #[error("{0}")]
+    Value(#[from] NoValue),
+    /// It is neither a dataset nor an attribute.
+    #[error("this is neither a dataset nor an attribute")]
+    NoValues,
+    /// It is the root group.
+    #[error("the root group stays where it is")]
+    Root,
+}
+
+/// The type of a new attribute.
+fn inferred(json: &Json) -> Datatype {
+    let mut leaves = Vec::new();
+    leaves_of(json, &mut leaves);
+    let all = |of: fn(&Json) -> bool| !leaves.is_empty() && leaves.iter().all(|leaf| of(leaf));
+    if all(Json::is_boolean) {
+        bool::datatype()
+    } else if all(|leaf| leaf.is_i64()) {
+        i64::datatype()
+    } else if all(|leaf| leaf.is_u64()) {
+        u64::datatype()
+    } else if all(|leaf| leaf.is_number() || leaf.is_null()) {
+        f64::datatype()
+    } else {
+        String::datatype()
+    }
+}
+
+fn leaves_of<'a>(json: &'a Json, leaves: &mut Vec<&'a Json>) {
+    match json {
+        Json::Array(values) => values.iter().for_each(|value| leaves_of(value, leaves)),
+        leaf => leaves.push(leaf),
+    }
+}
+
+/// The shape of lists within lists of elements.
+fn shape_of(datatype: &Datatype, json: &Json) -> Dataspace {
+    let inner = match datatype {
+        Datatype::Array(array) => array.dims.len(),
+        Datatype::Compound(_) | Datatype::Complex(_) | Datatype::VarLen(_) if !from_json::is_text(datatype) => 1,
+        _ => 0,
+    };
+    let mut dims = Vec::new();
+    let mut level = json;
+    while let Json::Array(values) = level {
+        dims.push(values.len() as u64);
+        let Some(first) = values.first() else { break };
+        level = first;
+    }
+    dims.truncate(dims.len().saturating_sub(if level.is_object() { 0 } else { inner }));
+    if dims.is_empty() { Dataspace::Scalar } else { Dataspace::Simple(Shape::fixed(&dims)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_attributes_have_the_type_and_shape_of_their_value() {
+        let of = |text: &str| {
+            let json: Json = serde_json::from_str(text).unwrap();
+            let datatype = inferred(&json);
+            (crate::manifest::type_text(&datatype), shape_of(&datatype, &json).dims().to_vec())
+        };
+        assert_eq!(of("7"), ("i64le".into(), vec![]));
+        assert_eq!(of("18446744073709551615"), ("u64le".into(), vec![]));
+        assert_eq!(of("[[1, 2.5], [3, null]]"), ("f64le".into(), vec![2, 2]));
+        assert_eq!(of("[true]"), ("enum<i8>{FALSE=0,TRUE=1}".into(), vec![1]));
+        assert_eq!(of("[\"a\", \"b\"]"), ("vstr(nullterm,utf8)".into(), vec![2]));
+    }
+}
