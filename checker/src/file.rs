@@ -39,6 +39,8 @@ pub use report::{Finding, Report};
 pub struct Options<'a> {
     /// Whether bytes that nothing uses are reported. They are no fault.
     pub leaks: bool,
+    /// Whether a map of the file is made: who uses which bytes.
+    pub map: bool,
     /// Whether a writer may have the file open, or may have died: status flags, and sums that a writer brings into
     /// order last, are notes then.
     pub live: bool,
@@ -53,7 +55,7 @@ pub struct Options<'a> {
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Options { leaks: false, live: false, data: false, values: 1 << 30, filters: None }
+        Options { leaks: false, map: false, live: false, data: false, values: 1 << 30, filters: None }
     }
 }
 

@@ -23,6 +23,9 @@ pub struct Check {
     /// List the bytes that nothing uses, too, and heap objects to which nothing leads
     #[arg(long)]
     leaks: bool,
+    /// Show who uses which bytes, too
+    #[arg(long)]
+    map: bool,
     /// The files may be open for writing, or their writers may have died: status flags and sums that a writer brings into
     /// order last are no findings
     #[arg(long)]
@@ -88,8 +91,8 @@ impl Check {
     fn check(&self, path: &Path) -> Result<Report> {
         let file = std::fs::File::open(path).map_err(|source| Error::Path { path: path.to_owned(), source })?;
         let filters = Filters(Registry::default());
-        let (leaks, live, data) = (self.leaks, self.live, self.data);
-        let options = Options { leaks, live, data, filters: Some(&filters), ..Options::default() };
+        let (leaks, map, live, data) = (self.leaks, self.map, self.live, self.data);
+        let options = Options { leaks, map, live, data, filters: Some(&filters), ..Options::default() };
         let report = check_with(&FileStorage::new(file), options);
         if report.is_hdf5 {
             return Ok(report);
@@ -98,6 +101,10 @@ impl Check {
     }
 
     fn text(&self, out: &mut Output, path: &Path, report: &Report) -> Result<()> {
+        for Piece { path, structure, offset, len } in &report.map {
+            let path = if path.is_empty() { "-" } else { path };
+            out.line(format_args!("{offset:#010x} {len:10}  {structure}  {path}"))?;
+        }
         for finding in &report.findings {
             out.line(finding)?;
         }
@@ -125,6 +132,17 @@ impl Check {
 
     fn json(&self, out: &mut Output, path: &Path, report: &Report) -> Result<()> {
         let file = path.display().to_string();
+        for Piece { path, structure, offset, len } in &report.map {
+            let line = json!({
+                "file": file,
+                "is": "used",
+                "path": path,
+                "structure": structure,
+                "offset": offset,
+                "len": len,
+            });
+            out.line(line)?;
+        }
         let line = |is: &str, f: &Finding| -> Value {
             json!({
                 "file": file,

@@ -33,6 +33,8 @@ pub struct Report {
     pub notes: Vec<Finding>,
     /// Bytes that nothing uses, if they were asked for.
     pub leaks: Vec<Piece>,
+    /// Who uses which bytes, by their place, if that was asked for. Neighbours of one kind and object are one piece.
+    pub map: Vec<Piece>,
     /// Whether there is a superblock: whether this is an HDF5 file at all, and can be read.
     pub is_hdf5: bool,
     /// Objects that were visited.

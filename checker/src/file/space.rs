@@ -100,6 +100,13 @@ impl Space {
         (self.metadata.values().fold(0u64, |n, piece| n.saturating_add(piece.len)), sum(&self.raw), sum(&self.free))
     }
 
+    /// All pieces of metadata, raw data and free space, by their place.
+    pub fn pieces(&self) -> Vec<Use> {
+        let mut all: Vec<Use> = self.metadata.values().chain(&self.raw).chain(&self.free).copied().collect();
+        all.sort_by_key(|piece| piece.start);
+        all
+    }
+
     /// Goes over all pieces by their place: `overlap` gets each that begins before one before it ends, with that one;
     /// `gap` the unused bytes (start, end) between pieces, up to `end`. Stops when `overlap` says so.
     pub fn sweep(&mut self, end: u64, mut overlap: impl FnMut(&Use, &Use) -> bool, mut gap: impl FnMut(u64, u64)) {

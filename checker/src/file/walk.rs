@@ -249,6 +249,9 @@ impl<'a> Walk<'a> {
             },
         );
         self.space = space;
+        if self.options.map {
+            self.report.map = self.space.pieces().iter().map(|piece| self.piece(piece)).collect();
+        }
         for (piece, before) in overlaps {
             let cause = Cause::Overlap { len: piece.len, with: self.piece(&before) };
             self.found_of(piece.owner, self.space.name(&piece), Addr::new(piece.start), cause);
