@@ -143,6 +143,11 @@ impl FractalHeap {
                 header.huge_objects = header.huge_objects.saturating_sub(1);
             });
         }
+        // libhdf5 gives up a tree without objects even when it only reads, and fails.
+        if header.read().huge_objects == 0 {
+            self.delete_huge(&shape)?;
+            header.update(|header| header.huge_index = Addr::UNDEFINED);
+        }
         Ok(())
     }
 
