@@ -209,7 +209,8 @@ impl File {
     /// Writes out what is staged, and tells the store the extents.
     fn write_out(&self) -> Result<()> {
         let cores: Vec<_> = self.shared.datasets.lock().values().cloned().collect();
-        let write_out = |core: Arc<Core>| core.write_out(&self.shared).map_err(|failure| failure.at(self, None));
+        let write_out =
+            |core: Arc<Core>| core.write_out_if_there(&self.shared).map_err(|failure| failure.at(self, None));
         cores.into_iter().try_for_each(write_out)
     }
 
@@ -242,7 +243,7 @@ impl File {
 impl Shared {
     fn close(&self) -> Result<()> {
         let cores: Vec<_> = std::mem::take(&mut *self.datasets.lock()).into_values().collect();
-        let written = cores.iter().try_for_each(|core| core.write_out(self));
+        let written = cores.iter().try_for_each(|core| core.write_out_if_there(self));
         self.others.lock().clear();
         let closed = self.store.close();
         written.map_err(|failure| failure.named(&self.name, None))?;

@@ -55,6 +55,14 @@ impl Core {
         }
         self.writer(&*shared.store, &shared.cache)?.write_out()
     }
+
+    /// As [`Core::write_out`]; what is staged for a dataset that has been deleted is forgotten.
+    pub(crate) fn write_out_if_there(&self, shared: &crate::file::Shared) -> Result<(), Failure> {
+        match self.chunks.spec() {
+            Err(h5live_model::Error::NoObject(_)) => Ok(()),
+            _ => self.write_out(shared),
+        }
+    }
 }
 
 impl Dataset {

@@ -45,7 +45,7 @@ impl Element for f64 {
 
 impl Element for FixedStr<8> {
     fn of(number: u64) -> Self {
-        FixedStr::new(&format!("v{number}"))
+        FixedStr::new(&format!("v{number}")).expect("it fits")
     }
 
     fn shown(&self) -> String {

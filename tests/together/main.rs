@@ -1,0 +1,149 @@
+//! h5live and h5py change the same files in turn, a plain store in memory beside them: after each turn all three see
+//! the same.
+//!
+//! Needs the Python that `H5LIVE_PYTHON` names, with h5py; without it the test says that it is skipped.
+//! `H5LIVE_SEQUENCES` says how many files, `H5LIVE_STEPS` how many changes to each, `H5LIVE_SEED` where to begin.
+
+mod hands;
+mod steps;
+mod values;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use h5live::{File, Mode};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use hands::{H5py, lines, take};
+use steps::{Step, Turn, turns};
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn profile(low: &str) -> h5live::Profile {
+    low.parse().expect("a profile")
+}
+
+/// How often each step was taken by h5live (true) and by h5py.
+type Taken = BTreeMap<(bool, &'static str), u32>;
+
+/// The first line in which two listings differ.
+fn difference(ours: &[String], theirs: &[String]) -> Option<String> {
+    let longest = ours.len().max(theirs.len());
+    (0..longest)
+        .map(|at| (ours.get(at), theirs.get(at)))
+        .find(|(a, b)| a != b)
+        .map(|(a, b)| format!("{a:?} is not {b:?}"))
+}
+
+/// Lets the hands take their turns on one file; what went wrong, if anything did.
+fn play(h5py: &mut H5py, path: &Path, turns: &[Turn], taken: &mut Taken) -> Result<(), String> {
+    let model = File::in_memory();
+    for (number, turn) in turns.iter().enumerate() {
+        let who = if turn.ours { "h5live" } else { "h5py" };
+        let at = |what: String| format!("turn {number} ({who}, {}): {what}", turn.low);
+        let new = number == 0;
+        let ours = match turn.ours {
+            true => {
+                let mode = if new { Mode::CreateNew } else { Mode::Write };
+                let file = File::options().mode(mode).profile(profile(turn.low)).open(path);
+                Some(file.map_err(|error| at(format!("open: {error}")))?)
+            }
+            false => {
+                h5py.open(path, if new { "w-" } else { "r+" }, turn.low)
+                    .map_err(|error| at(format!("open: {error}")))?;
+                None
+            }
+        };
+        for step in &turn.steps {
+            if !possible(&model, step) || take(&model, step).is_err() {
+                continue;
+            }
+            *taken.entry((turn.ours, step.name())).or_default() += 1;
+            let done = match &ours {
+                Some(file) => take(file, step),
+                None => h5py.take(step),
+            };
+            done.map_err(|error| at(format!("{step:?}: {error}")))?;
+        }
+        match ours {
+            Some(file) => file.close().map_err(|error| at(format!("close: {error}")))?,
+            None => h5py.close().map_err(|error| at(format!("close: {error}")))?,
+        }
+        let expected = lines(&model).map_err(&at)?;
+        let seen = File::open(path).map_err(|error| at(format!("open to read: {error}")))?;
+        let seen = lines(&seen).map_err(|error| at(format!("h5live reads: {error}")))?;
+        if let Some(difference) = difference(&seen, &expected) {
+            return Err(at(format!("h5live sees what is not so: {difference}")));
+        }
+        h5py.open(path, "r", "v110").map_err(|error| at(format!("h5py opens to read: {error}")))?;
+        let seen = h5py.lines().map_err(|error| at(format!("h5py reads: {error}")))?;
+        h5py.close().map_err(&at)?;
+        if let Some(difference) = difference(&seen, &expected) {
+            return Err(at(format!("h5py sees what is not so: {difference}")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether both programs take the step, or both refuse it, and mean the same by it.
+fn possible(model: &File, step: &Step) -> bool {
+    let is_group = |path: &str| path.is_empty() || model.group(path).is_ok();
+    let above = |path: &str| path.rsplit_once('/').is_some_and(|(group, _)| is_group(group));
+    match step {
+        Step::Group { path, .. } | Step::Dataset { path, .. } | Step::Soft { path, .. } => above(path),
+        Step::External { path, .. } | Step::Hard { path, .. } | Step::Remove { path } => above(path),
+        Step::Move { from, to } => above(from) && above(to) && from != to && !to.starts_with(&format!("{from}/")),
+        Step::Write { count, .. } => !count.contains(&0),
+        Step::Resize { .. } | Step::Attribute { .. } | Step::Unattribute { .. } => true,
+    }
+}
+
+#[test]
+fn both_see_the_same_after_each_turn() {
+    let Some(mut h5py) = H5py::start() else { return };
+    let (sequences, steps) = (setting("H5LIVE_SEQUENCES", 40), setting("H5LIVE_STEPS", 200) as usize);
+    let first = setting("H5LIVE_SEED", 1);
+    let mut taken = Taken::new();
+    println!("sequences {first} to {} of up to {steps} steps", first + sequences - 1);
+    for seed in first..first + sequences {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+        let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+        let mut tree = turns(steps).new_tree(&mut runner).expect("a sequence");
+        let mut play = |turns: &[Turn]| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let played = play(&mut h5py, &folder.path().join("both.h5"), turns, &mut taken);
+            if played.is_err() {
+                // Whatever it has open is of no use any more.
+                h5py = H5py::start().expect("as before");
+            }
+            played
+        };
+        let Err(first) = play(&tree.current()) else { continue };
+        // The shortest sequence that fails says most.
+        let mut shortest = (tree.current(), first);
+        for _ in 0..setting("H5LIVE_SHRINK", 300) {
+            let moved = match play(&tree.current()) {
+                Err(error) => {
+                    shortest = (tree.current(), error);
+                    tree.simplify()
+                }
+                Ok(()) => tree.complicate(),
+            };
+            if !moved {
+                break;
+            }
+        }
+        for turn in &shortest.0 {
+            println!("{} ({}):", if turn.ours { "h5live" } else { "h5py" }, turn.low);
+            turn.steps.iter().for_each(|step| println!("  {step:?}"));
+        }
+        panic!("sequence {seed}: {}", shortest.1);
+    }
+    println!("steps taken by h5live (true) and h5py: {taken:?}");
+    assert!(taken.len() == 2 * Step::KINDS || sequences < 10, "both take all kinds of steps");
+}
