@@ -17,6 +17,7 @@ use h5live_indexes::ObjectMetadata;
 use h5live_model::{ObjectInfo, ObjectTimes};
 
 pub use edit::Room;
+use layout::fill;
 
 use crate::creation::attribute_storage;
 use crate::session::Session;
@@ -45,10 +46,25 @@ impl Chunk {
         }
     }
 
+    /// Changes the messages; what they leave of the chunk is marked as unused.
     pub fn change<R>(&self, change: impl FnOnce(&mut Vec<RawMessage>) -> R) -> R {
         match self {
-            Chunk::First(chunk) => chunk.update(|chunk| change(&mut chunk.messages)),
-            Chunk::Next(chunk) => chunk.update(|chunk| change(&mut chunk.messages)),
+            Chunk::First(chunk) => chunk.update(|chunk| {
+                let done = change(&mut chunk.messages);
+                fill(&mut chunk.messages, chunk.prefix.message_header_len(), chunk.prefix.size);
+                done
+            }),
+            Chunk::Next(chunk) => chunk.update(|chunk| {
+                let done = change(&mut chunk.messages);
+                let prefix = ObjectHeaderPrefix {
+                    version: chunk.version,
+                    attributes_tracked: chunk.attributes_tracked,
+                    ..ObjectHeaderPrefix::default()
+                };
+                let area = chunk.len.saturating_sub(ContinuationChunk::overhead(chunk.version));
+                fill(&mut chunk.messages, prefix.message_header_len(), area);
+                done
+            }),
         }
     }
 

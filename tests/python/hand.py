@@ -123,7 +123,8 @@ class Hand:
         dataset = self.file[path]
         start, count = shape(start), shape(count)
         kind = kind_of(dataset.dtype)
-        block = values(kind, int(seed), int(numpy.prod(count, dtype=int))).reshape(count)
+        # In the dataset's own type: strings of different character sets are not converted.
+        block = values(kind, int(seed), int(numpy.prod(count, dtype=int))).reshape(count).astype(dataset.dtype)
         dataset[tuple(slice(a, a + n) for a, n in zip(start, count))] = block
 
     def resize(self, path, now):

@@ -94,8 +94,9 @@ impl Header {
     pub fn replace(&mut self, spot: Spot, new: RawMessage) -> Result<()> {
         let sizes = self.sizes();
         let chunk = self.chunk(spot)?.clone();
-        let old = chunk.with(|messages| messages.get(spot.message).map(|message| sizes.of_message(message)));
-        let room = old.ok_or_else(|| self.damaged("the message is still there"))?;
+        let old = chunk.with(|messages| messages.get(spot.message).cloned());
+        let old = old.ok_or_else(|| self.damaged("the message is still there"))?;
+        let room = sizes.of_message(&old);
         let taken = sizes.of_message(&new);
         if sizes.fits(room, taken) {
             chunk.change(|messages| {
@@ -105,6 +106,8 @@ impl Header {
             return Ok(());
         }
         self.add(new)?;
+        // What was added may have moved the old message.
+        let (spot, _) = self.find(|held| *held == old).ok_or_else(|| self.damaged("the message is still there"))?;
         self.remove(spot)
     }
 

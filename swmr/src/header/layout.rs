@@ -25,13 +25,27 @@ impl Sizes {
         self.frame + message.body.len().next_multiple_of(self.unit)
     }
 
-    /// Whether `room` bytes can hold exactly `taken`, or so that what is left can be marked as unused.
+    /// Whether `room` bytes can hold `taken`. What is left and too small to be marked as unused goes to the end of the
+    /// chunk (see [`fill`]); in version 1 nothing is that small.
     pub fn fits(&self, room: usize, taken: usize) -> bool {
-        room == taken || room >= taken + self.frame
+        room >= taken
     }
 
     /// Unused space of `room` bytes, its frame included; `None` if there is none to mark.
     pub fn unused(&self, room: usize) -> Option<RawMessage> {
         room.checked_sub(self.frame).map(RawMessage::unused)
+    }
+}
+
+/// Makes `messages`, each with `frame` bytes before its body, fill a chunk of `area` bytes: what is left belongs to
+/// unused space; only where there is none, less than a frame may be left at the end.
+pub(super) fn fill(messages: &mut Vec<RawMessage>, frame: usize, area: u64) {
+    let used: usize = messages.iter().map(|message| frame + message.body.len()).sum();
+    let left = usize::try_from(area).unwrap_or(0).saturating_sub(used);
+    let widest = usize::from(u16::MAX);
+    let unused = messages.iter_mut().rfind(|message| message.is_unused() && message.body.len() + left <= widest);
+    match unused {
+        Some(unused) => unused.body.resize(unused.body.len() + left, 0),
+        None => messages.extend(left.checked_sub(frame).map(RawMessage::unused)),
     }
 }
