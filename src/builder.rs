@@ -109,6 +109,16 @@ impl DatasetBuilder {
         self
     }
 
+    /// The dataspace: shape and maximum.
+    pub fn dataspace(mut self, dataspace: Dataspace) -> Self {
+        (self.dims, self.max, self.null) = match dataspace {
+            Dataspace::Null => (None, None, true),
+            Dataspace::Scalar => (None, None, false),
+            Dataspace::Simple(shape) => (Some(shape.dims().into()), shape.has_max().then(|| shape.max().into()), false),
+        };
+        self
+    }
+
     /// No elements and no dimensions at all.
     pub fn null(mut self) -> Self {
         self.null = true;
@@ -255,6 +265,20 @@ impl DatasetBuilder {
         }
     }
 
+    /// Makes the dataset without a link that leads to it: [`Group::link_hard`] is to add one before the file is closed.
+    ///
+    /// # Errors
+    /// As [`DatasetBuilder::create`].
+    pub fn create_unlinked(self) -> Result<Dataset> {
+        let file = self.group.file().clone();
+        let make = || -> Result<_, ErrorKind> {
+            let (attributes, times) = (self.attributes, self.times);
+            Ok(file.store().create_unlinked(&ObjectSpec { attributes, times, ..self.spec()?.into() })?)
+        };
+        let id = make().map_err(|kind| file.error(None, kind))?;
+        Dataset::open(file, id, id.to_string())
+    }
+
     /// Makes the dataset and writes its elements. Without a shape it has one dimension, as long as there are values.
     ///
     /// # Errors
@@ -272,7 +296,7 @@ impl DatasetBuilder {
         self
     }
 
-    fn dataspace(&self) -> Result<Dataspace, ErrorKind> {
+    fn space(&self) -> Result<Dataspace, ErrorKind> {
         Ok(match (&self.dims, &self.max) {
             _ if self.null => Dataspace::Null,
             (None, None) => Dataspace::Scalar,
@@ -287,7 +311,7 @@ impl DatasetBuilder {
     }
 
     fn spec(self) -> Result<DatasetSpec, ErrorKind> {
-        let dataspace = self.dataspace()?;
+        let dataspace = self.space()?;
         let DatasetBuilder { group, datatype, layout, mut filters, fill, unfiltered_edges, committed, .. } = self;
         let fill = fill?;
         let chunked = !filters.is_empty() || dataspace.max() != dataspace.dims();

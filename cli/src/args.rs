@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::error::Outcome;
-use crate::{check, copy, demo, diff, dump, ls, manifest, mv, record, rm, set, stress, watch};
+use crate::{check, copy, demo, diff, dump, ls, manifest, mv, new, record, rm, set, stress, watch};
 
 /// HDF5 files that stay readable while they are being written.
 #[derive(Debug, Parser)]
@@ -25,6 +25,7 @@ enum Command {
     Ls(ls::Ls),
     Manifest(manifest::Manifest),
     Mv(mv::Mv),
+    New(new::New),
     Record(record::Record),
     Rm(rm::Rm),
     Set(set::Set),
@@ -43,6 +44,7 @@ pub fn run() -> ExitCode {
         Command::Ls(command) => command.run(),
         Command::Manifest(command) => command.run(),
         Command::Mv(command) => command.run(),
+        Command::New(command) => command.run(),
         Command::Record(command) => command.run(),
         Command::Rm(command) => command.run(),
         Command::Set(command) => command.run(),

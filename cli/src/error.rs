@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::new::Fault;
 use crate::record::input::InputError;
 use crate::record::row::RowError;
 use crate::set::Refused;
@@ -50,6 +51,22 @@ pub enum Error {
         path: String,
         /// Why not.
         why: Refused,
+    },
+    /// A description cannot be read.
+    #[error("standard input: {0}")]
+    Description(#[source] io::Error),
+    /// A description is none, or contradicts itself.
+    #[error("standard input: {0}")]
+    Described(#[from] Fault),
+    /// The store refused something.
+    #[error("{}: {path}: {source}", file.display())]
+    Store {
+        /// The file.
+        file: PathBuf,
+        /// The object.
+        path: String,
+        /// Why.
+        source: h5live::model::Error,
     },
     /// A file cannot be put in its place.
     #[error("{} cannot take its place: {source}", path.display())]
@@ -120,6 +137,9 @@ pub enum Problem {
     /// Nothing known begins at an offset.
     #[error("no structure that could be known begins at {0:#x}")]
     NoStructure(u64),
+    /// Groups are inside each other deeper than a description may be.
+    #[error("{0} is too deep inside other groups for a description")]
+    TooDeep(String),
     /// The recorded rows are of another type than the dataset.
     #[error("{path} holds {found}, the input {given}")]
     OtherType {

@@ -16,6 +16,7 @@ mod live;
 mod ls;
 mod manifest;
 mod mv;
+mod new;
 mod open;
 mod output;
 mod place;
@@ -25,6 +26,7 @@ mod rm;
 mod set;
 mod stress;
 mod type_parse;
+mod unfinished;
 mod value;
 mod watch;
 

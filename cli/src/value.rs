@@ -13,14 +13,28 @@ pub fn decode(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Objects>) -> 
 
 /// A value as JSON: not-a-number, infinities and what cannot be read are null; bytes are hexadecimal.
 pub fn json(value: &Value) -> serde_json::Value {
+    json_with(value, &serde_json::Value::from)
+}
+
+/// A value as JSON from which it can be told again: not-a-number and infinities are `"nan"`, `"inf"` and `"-inf"`.
+pub fn exact_json(value: &Value) -> serde_json::Value {
+    let float = |float: f64| match float.is_finite() {
+        true => float.into(),
+        false => float.to_string().to_lowercase().into(),
+    };
+    json_with(value, &float)
+}
+
+fn json_with(value: &Value, float: &dyn Fn(f64) -> serde_json::Value) -> serde_json::Value {
+    let json = |value: &Value| json_with(value, float);
     match value {
         Value::Integer(i) => match (u64::try_from(*i), i64::try_from(*i)) {
             (Ok(u), _) => u.into(),
             (_, Ok(i)) => i.into(),
             _ => i.to_string().into(),
         },
-        Value::Single(f) => f.to_string().parse::<f64>().unwrap_or(f64::NAN).into(),
-        Value::Double(f) => (*f).into(),
+        Value::Single(f) => float(f.to_string().parse().unwrap_or(f64::NAN)),
+        Value::Double(f) => float(*f),
         Value::Text(text) => text.as_str().into(),
         Value::Name(name) => name.to_string().into(),
         Value::Truth(truth) => (*truth).into(),

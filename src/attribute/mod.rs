@@ -151,6 +151,11 @@ impl Attribute {
         self.value.committed
     }
 
+    /// The position in the order of creation, if the object keeps it.
+    pub fn creation_order(&self) -> Option<u16> {
+        self.value.creation_order
+    }
+
     /// Its dataspace.
     pub fn dataspace(&self) -> &Dataspace {
         &self.value.dataspace

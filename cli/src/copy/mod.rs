@@ -10,9 +10,10 @@ use clap::Args;
 use h5live::model::{ObjectBody, ObjectSpec};
 use h5live::{Copier, File, Group, Profile, Visit};
 
-use self::filter::FilterArg;
+pub use self::filter::FilterArg;
 use crate::error::{Error, Outcome, Result};
 use crate::output::Output;
+use crate::unfinished::Unfinished;
 use crate::{open, progress};
 
 /// Write a file anew: without gaps, with other chunks or filters, for older or newer programs.
@@ -53,7 +54,7 @@ impl Copy {
         let from = open::for_reading(&self.from)?;
         let unfinished = Unfinished::beside(&self.to);
         let root = from.root();
-        let to = File::options().create().profile(self.profile).root(described(&root)?).open(&unfinished.path)?;
+        let to = File::options().create().profile(self.profile).root(described(&root)?).open(unfinished.path())?;
         let bar = if self.quiet || !io::stderr().is_terminal() {
             indicatif::ProgressBar::hidden()
         } else {
@@ -111,30 +112,4 @@ fn stored_bytes(group: &Group) -> u64 {
         _ => None,
     };
     group.walk().filter_map(bytes).fold(0, u64::saturating_add)
-}
-
-/// A file that is being written, and removed unless it takes its place.
-struct Unfinished {
-    path: PathBuf,
-}
-
-impl Unfinished {
-    /// A new file in the folder of another one.
-    fn beside(path: &Path) -> Self {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        Unfinished { path: path.with_file_name(format!(".{name}.{}.unfinished", std::process::id())) }
-    }
-
-    fn take_place(self, path: &Path) -> Result<()> {
-        let placed =
-            fs::File::open(&self.path).and_then(|file| file.sync_all()).and_then(|()| fs::rename(&self.path, path));
-        placed.map_err(|source| Error::Place { path: path.to_owned(), source })
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        // It is not there any more once it has taken its place.
-        let _ = fs::remove_file(&self.path);
-    }
 }

@@ -1,6 +1,7 @@
 //! `h5live dump`: values, or the bytes of a structure.
 
 mod bytes;
+mod describe;
 mod values;
 
 use std::path::PathBuf;
@@ -16,11 +17,12 @@ use values::{Rows, Style};
 
 /// Prints values, or the structure at an offset field by field
 #[derive(Debug, clap::Args)]
-#[command(group = clap::ArgGroup::new("what").required(true).args(["path", "bytes"]))]
+#[command(group = clap::ArgGroup::new("what").args(["path", "bytes"]))]
 pub struct Dump {
     /// The file
     file: PathBuf,
-    /// A dataset, or an attribute as OBJECT@NAME
+    /// A dataset, or an attribute as OBJECT@NAME; with --json also a group, or nothing for the whole file
+    #[arg(required_unless_present_any = ["bytes", "json"])]
     path: Option<String>,
     /// Only these rows: A..B, A.., ..B, A, or -N for the last N
     #[arg(long, default_value = "0..", allow_hyphen_values = true)]
@@ -28,7 +30,7 @@ pub struct Dump {
     /// The structure that begins here (bytes from the start of the file; 0x... for hexadecimal)
     #[arg(long, value_name = "OFFSET", value_parser = offset)]
     bytes: Option<u64>,
-    /// For programs: JSON, a row per line
+    /// For programs: JSON, a row per line; of a group, a description of everything below it, for `h5live new`
     #[arg(long, conflicts_with = "raw")]
     json: bool,
     /// For programs: the elements as the file has them, and nothing else
@@ -75,6 +77,13 @@ impl Dump {
             (_, true) => Style::Json,
             _ => Style::Text,
         };
+        if self.json
+            && let Ok(group) = file.group(path)
+        {
+            let described = describe::describe(&group)?;
+            out.line(serde_json::to_string_pretty(&described).unwrap_or_default())?;
+            return Ok(Outcome::Clean);
+        }
         // A dataset may well have an @ in its name; only where there is none, an attribute is meant.
         match (file.dataset(path), path.rsplit_once('@')) {
             (Err(error), Some((object, name))) if error.is_not_found() => {

@@ -138,7 +138,7 @@ fn lines(row: &[u64], values: Vec<Value>, first: Option<u64>, style: Style, out:
 }
 
 /// The next elements, which make up a row, as lists within lists.
-fn nested(dims: &[u64], values: &mut dyn Iterator<Item = Value>) -> Value {
+pub fn nested(dims: &[u64], values: &mut dyn Iterator<Item = Value>) -> Value {
     match dims {
         [] => values.next().unwrap_or_default(),
         [length, inner @ ..] => Value::List((0..*length).map(|_| nested(inner, values)).collect()),

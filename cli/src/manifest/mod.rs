@@ -17,6 +17,7 @@ use crate::output::Output;
 use crate::{open, progress};
 
 pub use columns::{space_text, storage_text};
+pub use escape::escape;
 pub use type_text::type_text;
 
 use render::Renderer;

@@ -1,0 +1,304 @@
+//! From a description to a file: all objects first, then their attributes and values, which may refer to any of them.
+
+use std::collections::HashMap;
+
+use h5live::{Dataset, File, Group, NamedType, Object};
+use serde_json::Value as Json;
+
+use crate::error::{Error, Result};
+use crate::from_json;
+use crate::model::{Datatype, GroupSpec, LinkTarget, Name, ObjectBody, ObjectId, ObjectSpec, Objects, Selection};
+use crate::type_parse::unescape;
+use crate::value::Value;
+
+use super::fields::{Fault, Fields, numbers};
+
+const COMMON: [&str; 5] = ["kind", "attribute_order", "attributes", "comment", "times"];
+const GROUP: [&str; 2] = ["link_order", "links"];
+const DATATYPE: [&str; 1] = ["type"];
+const DATASET: [&str; 15] = [
+    "type",
+    "committed",
+    "shape",
+    "max_shape",
+    "layout",
+    "chunks",
+    "files",
+    "sources",
+    "filters",
+    "unfiltered_edges",
+    "fill",
+    "fill_time",
+    "fill_undefined",
+    "allocation",
+    "values",
+];
+const ATTRIBUTE: [&str; 4] = ["type", "committed", "shape", "value"];
+
+fn fields<'a>(path: &str, json: &'a Json, own: &[&str]) -> Result<Fields<'a>, Fault> {
+    Fields::new(path, json, &[&COMMON[..], own].concat())
+}
+
+/// What the root group is like.
+///
+/// # Errors
+/// [`Error::Described`].
+pub fn root(json: &Json) -> Result<ObjectSpec> {
+    let fields = fields("/", json, &GROUP)?;
+    match fields.get("kind").and_then(Json::as_str) {
+        None | Some("group") => {
+            Ok(described(&fields, ObjectBody::Group(GroupSpec { links: fields.order("link_order")? }))?)
+        }
+        Some(_) => Err(Fault::Field { path: "/".to_owned(), field: "kind", wanted: "group" }.into()),
+    }
+}
+
+fn described(fields: &Fields<'_>, body: ObjectBody) -> Result<ObjectSpec, Fault> {
+    Ok(ObjectSpec { body, attributes: fields.order("attribute_order")?, times: fields.flag("times")? })
+}
+
+/// Puts into a new file what a description says of its root group.
+///
+/// # Errors
+/// [`Error::Described`], or what the file refuses.
+pub fn fill(file: &File, json: &Json) -> Result<()> {
+    let root = file.root();
+    let made = HashMap::from([("/".to_owned(), root.id())]);
+    let mut builder = Builder { file, store: file.store(), json, made };
+    builder.links(&root, "/", json)?;
+    builder.contents("/", json)
+}
+
+struct Builder<'a> {
+    file: &'a File,
+    store: &'a dyn Objects,
+    json: &'a Json,
+    /// The objects that are made, by their path in the description.
+    made: HashMap<String, ObjectId>,
+}
+
+fn below(path: &str, name: &Name) -> String {
+    format!("{}/{name}", path.trim_end_matches('/'))
+}
+
+impl<'a> Builder<'a> {
+    fn error(&self, path: &str, error: crate::model::Error) -> Error {
+        Error::Store { file: self.file.name().into(), path: path.to_owned(), source: error }
+    }
+
+    /// The part of the description at a path.
+    fn at(&self, path: &str) -> Option<&'a Json> {
+        let mut json = self.json;
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            let links = json.get("links")?.as_object()?;
+            json = links.iter().find(|(key, _)| unescape(key) == name).map(|(_, json)| json)?;
+        }
+        Some(json)
+    }
+
+    fn object(&self, id: ObjectId, path: &str) -> Result<Object> {
+        Ok(self.file.root().object_by_id(id, path)?)
+    }
+
+    fn links(&mut self, group: &Group, path: &str, json: &'a Json) -> Result<()> {
+        let described = fields(path, json, &GROUP)?;
+        for (name, json) in described.members("links")? {
+            let path = below(path, &name);
+            let kind = json.get("kind").and_then(Json::as_str).unwrap_or("dataset");
+            let text = |field: &'static str, known: &[&str]| Fields::new(&path, json, known)?.text(field);
+            let target = match kind {
+                "soft" => LinkTarget::Soft(text("target", &["kind", "target"])?.into()),
+                "external" => {
+                    let known = ["kind", "file", "target"];
+                    LinkTarget::External { file: text("file", &known)?.into(), path: text("target", &known)?.into() }
+                }
+                "user" => {
+                    let fields = Fields::new(&path, json, &["kind", "class", "data"])?;
+                    let class = fields.required("class", "a number from 64 to 255", Json::as_u64)?;
+                    let data =
+                        fields.required("data", "bytes in hexadecimal", |json| from_json::unhex(json.as_str()?))?;
+                    LinkTarget::UserDefined { class: u8::try_from(class).unwrap_or(0), data }
+                }
+                "hard" => LinkTarget::Hard(self.make(text("target", &["kind", "target"])?, &path)?),
+                _ => LinkTarget::Hard(self.make(&path, &path)?),
+            };
+            self.store.add_link(group.id(), &name, &target).map_err(|error| self.error(&path, error))?;
+            if let ("group", LinkTarget::Hard(id)) = (kind, &target)
+                && let Object::Group(inner) = self.object(*id, &path)?
+            {
+                self.links(&inner, &path, json)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the object that the description has at a path, unless it is made.
+    fn make(&mut self, path: &str, from: &str) -> Result<ObjectId> {
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        if let Some(id) = self.made.get(&path) {
+            return Ok(*id);
+        }
+        let missing = || Fault::Target { path: from.to_owned(), target: path.clone() };
+        let json = self.at(&path).ok_or_else(missing)?;
+        let kind = json.get("kind").and_then(Json::as_str).unwrap_or("dataset");
+        let id = match kind {
+            "group" => {
+                let fields = fields(&path, json, &GROUP)?;
+                let group = ObjectBody::Group(GroupSpec { links: fields.order("link_order")? });
+                self.unlinked(&path, &described(&fields, group)?)?
+            }
+            "datatype" => {
+                let fields = fields(&path, json, &DATATYPE)?;
+                let datatype = self.fit(fields.datatype()?);
+                self.unlinked(&path, &described(&fields, ObjectBody::Datatype(datatype))?)?
+            }
+            "dataset" => self.dataset(&path, json)?,
+            _ => return Err(missing().into()),
+        };
+        self.made.insert(path, id);
+        Ok(id)
+    }
+
+    fn fit(&self, datatype: Datatype) -> Datatype {
+        datatype.with_offsets(8, self.store.offset_size())
+    }
+
+    fn unlinked(&self, path: &str, spec: &ObjectSpec) -> Result<ObjectId> {
+        self.store.create_unlinked(spec).map_err(|error| self.error(path, error))
+    }
+
+    /// The committed type that fields name.
+    fn committed(&mut self, fields: &Fields<'_>) -> Result<Option<NamedType>> {
+        let Some(target) = fields.optional("committed", "the path of a committed type", Json::as_str)? else {
+            return Ok(None);
+        };
+        let id = self.make(target, &fields.path)?;
+        match self.object(id, target)? {
+            Object::Datatype(datatype) => Ok(Some(datatype)),
+            _ => Err(Fault::Target { path: fields.path.clone(), target: target.to_owned() }.into()),
+        }
+    }
+
+    fn dataset(&mut self, path: &str, json: &'a Json) -> Result<ObjectId> {
+        let fields = fields(path, json, &DATASET)?;
+        let committed = self.committed(&fields)?;
+        let datatype = match &committed {
+            Some(committed) => committed.datatype().clone(),
+            None => fields.datatype()?,
+        };
+        let mut builder = self.file.root().new_dataset_of(datatype.clone());
+        if let Some(committed) = &committed {
+            builder = builder.committed(committed);
+        }
+        builder = builder.dataspace(fields.dataspace()?);
+        let chunks = fields.optional("chunks", "dimensions", numbers)?;
+        builder = match (fields.optional("layout", "the name of a layout", Json::as_str)?, chunks) {
+            (None | Some("chunked"), Some(dims)) => builder.chunk(&dims),
+            (None | Some("chunked"), None) => builder,
+            (Some("compact"), _) => builder.compact(),
+            (Some("contiguous"), _) => builder.contiguous(),
+            (Some("virtual"), _) => builder.sources(fields.sources()?),
+            (Some("external"), _) => {
+                let pieces = fields.pieces()?;
+                pieces
+                    .into_iter()
+                    .fold(builder, |builder, piece| builder.external(&piece.name.to_string(), piece.offset, piece.size))
+            }
+            (Some(_), _) => {
+                let wanted = "compact, contiguous, chunked, external or virtual";
+                return Err(Fault::Field { path: path.to_owned(), field: "layout", wanted }.into());
+            }
+        };
+        builder = fields.filters()?.into_iter().fold(builder, |builder, filter| builder.filter(filter));
+        if fields.flag("unfiltered_edges")? {
+            builder = builder.unfiltered_edges();
+        }
+        builder = builder.fill_time(fields.fill_time()?);
+        if let Some(allocation) = fields.allocation()? {
+            builder = builder.allocation(allocation);
+        }
+        if let Some(fill) = fields.get("fill") {
+            let value = from_json::value(&datatype, fill, &|_| None);
+            builder = builder.fill_value(&value.map_err(|source| Fault::Value { path: path.to_owned(), source })?);
+        }
+        if fields.flag("fill_undefined")? {
+            builder = builder.fill_undefined();
+        }
+        builder = builder.attributes(fields.order("attribute_order")?);
+        if fields.flag("times")? {
+            builder = builder.times();
+        }
+        Ok(builder.create_unlinked()?.id())
+    }
+
+    /// Sets the attributes, values and comments of an object that is made, and of everything below it.
+    fn contents(&mut self, path: &str, json: &'a Json) -> Result<()> {
+        let Some(id) = self.made.get(path).copied() else { return Ok(()) };
+        let kind = json.get("kind").and_then(Json::as_str).unwrap_or(if path == "/" { "group" } else { "dataset" });
+        let own = match kind {
+            "group" => &GROUP[..],
+            "datatype" => &DATATYPE[..],
+            _ => &DATASET[..],
+        };
+        let fields = fields(path, json, own)?;
+        let object = self.object(id, path)?;
+        for (name, json) in fields.members("attributes")? {
+            self.attribute(&object, path, &name, json)?;
+        }
+        if let Some(comment) = fields.optional("comment", "a text", Json::as_str)? {
+            let set = self.store.set_comment(id, Some(&comment.into()));
+            set.map_err(|error| self.error(path, error))?;
+        }
+        if let Object::Dataset(dataset) = &object {
+            return self.values(&fields, dataset);
+        }
+        if kind == "group" {
+            for (name, json) in fields.members("links")? {
+                let path = below(path, &name);
+                let is_object =
+                    !matches!(json.get("kind").and_then(Json::as_str), Some("hard" | "soft" | "external" | "user"));
+                if is_object {
+                    self.contents(&path, json)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn values(&self, fields: &Fields<'_>, dataset: &Dataset) -> Result<()> {
+        let Some(values) = fields.get("values") else { return Ok(()) };
+        let spec = dataset.spec()?;
+        let values = self.elements(&fields.path, &spec.datatype, spec.dataspace.dims(), values)?;
+        Ok(dataset.write_values(Selection::All, &values)?)
+    }
+
+    fn attribute(&mut self, object: &Object, path: &str, name: &Name, json: &Json) -> Result<()> {
+        let shown = format!("{path}@{name}");
+        let fields = Fields::new(&shown, json, &ATTRIBUTE)?;
+        let committed = self.committed(&fields)?;
+        let Some(mut builder) = crate::place::new_attribute(object, &name.to_string()) else { return Ok(()) };
+        let datatype = match &committed {
+            Some(committed) => committed.datatype().clone(),
+            None => fields.datatype()?,
+        };
+        builder = match &committed {
+            Some(committed) => builder.committed(committed),
+            None => builder.of(datatype.clone()),
+        };
+        let dataspace = fields.dataspace()?;
+        let values = match (&dataspace, fields.get("value")) {
+            (crate::model::Dataspace::Null, _) => Vec::new(),
+            (_, value) => self.elements(&shown, &datatype, dataspace.dims(), value.unwrap_or(&Json::Null))?,
+        };
+        Ok(builder.dataspace(dataspace).write_values(&values)?)
+    }
+
+    fn elements(&self, path: &str, datatype: &Datatype, dims: &[u64], json: &Json) -> Result<Vec<Value>> {
+        let refer = |target: &str| {
+            let id = self.made.get(target)?;
+            self.file.root().object_by_id(*id, target).ok()?.reference().ok().map(Value::Reference)
+        };
+        let values = from_json::elements(datatype, dims, json, &refer);
+        values.map_err(|source| Fault::Value { path: path.to_owned(), source }.into())
+    }
+}

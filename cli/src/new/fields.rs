@@ -1,0 +1,240 @@
+//! The fields of a description.
+
+use serde_json::{Map, Value as Json};
+
+use crate::from_json::NoValue;
+use crate::type_parse::{NoType, TypeText, unescape};
+
+use crate::model::{
+    AllocationTime, Block, CreationOrder, Dataspace, Datatype, EntryStorage, ExternalPiece, FillTime, FilterSpec,
+    Hyperslab, Name, Selection, Shape, UNLIMITED, VirtualSource,
+};
+
+/// What is wrong with a description.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// It is no JSON.
+    #[error("{0}")]
+    Json(#[source] serde_json::Error),
+    /// A field is missing, or of another kind.
+    #[error("{path}: {field:?} is missing, or is not {wanted}")]
+    Field {
+        /// The object.
+        path: String,
+        /// The field.
+        field: &'static str,
+        /// What it should be.
+        wanted: &'static str,
+    },
+    /// A field is known to nobody.
+    #[error("{path}: nobody knows {field:?}")]
+    Unknown {
+        /// The object.
+        path: String,
+        /// The field.
+        field: String,
+    },
+    /// A type is none.
+    #[error("{path}: {source}")]
+    Type {
+        /// The object.
+        path: String,
+        /// Why.
+        source: NoType,
+    },
+    /// A value is none of its type.
+    #[error("{path}: {source}")]
+    Value {
+        /// The object.
+        path: String,
+        /// Why.
+        source: NoValue,
+    },
+    /// A path leads to nothing in the description, or to something else.
+    #[error("{path}: the description has no {target:?} of the right kind")]
+    Target {
+        /// The object.
+        path: String,
+        /// Where the path should lead.
+        target: String,
+    },
+}
+
+/// The fields of an object of a description.
+pub struct Fields<'a> {
+    pub path: String,
+    of: &'a Map<String, Json>,
+}
+
+impl<'a> Fields<'a> {
+    /// # Errors
+    /// [`Fault::Field`] if it is no JSON object; [`Fault::Unknown`] if it has other fields than `known`.
+    pub fn new(path: &str, json: &'a Json, known: &[&str]) -> Result<Self, Fault> {
+        let of = json.as_object();
+        let of = of.ok_or(Fault::Field { path: path.to_owned(), field: "kind", wanted: "an object's" })?;
+        match of.keys().find(|key| !known.contains(&key.as_str())) {
+            Some(field) => Err(Fault::Unknown { path: path.to_owned(), field: field.clone() }),
+            None => Ok(Fields { path: path.to_owned(), of }),
+        }
+    }
+
+    pub fn get(&self, field: &str) -> Option<&'a Json> {
+        self.of.get(field).filter(|value| !value.is_null())
+    }
+
+    /// A field, if it is there, as what `read` makes of it.
+    pub fn optional<T>(
+        &self,
+        field: &'static str,
+        wanted: &'static str,
+        read: impl FnOnce(&'a Json) -> Option<T>,
+    ) -> Result<Option<T>, Fault> {
+        let fault = || Fault::Field { path: self.path.clone(), field, wanted };
+        self.get(field).map(|value| read(value).ok_or_else(fault)).transpose()
+    }
+
+    pub fn required<T>(
+        &self,
+        field: &'static str,
+        wanted: &'static str,
+        read: impl FnOnce(&'a Json) -> Option<T>,
+    ) -> Result<T, Fault> {
+        let fault = Fault::Field { path: self.path.clone(), field, wanted };
+        self.optional(field, wanted, read)?.ok_or(fault)
+    }
+
+    pub fn text(&self, field: &'static str) -> Result<&'a str, Fault> {
+        self.required(field, "a text", Json::as_str)
+    }
+
+    pub fn flag(&self, field: &'static str) -> Result<bool, Fault> {
+        Ok(self.optional(field, "true or false", Json::as_bool)?.unwrap_or(false))
+    }
+
+    /// The members of an object in this field; none, if it is not there.
+    pub fn members(&self, field: &'static str) -> Result<impl Iterator<Item = (Name, &'a Json)> + 'a, Fault> {
+        let members = self.optional(field, "an object", Json::as_object)?;
+        Ok(members.into_iter().flatten().map(|(name, value)| (unescape(name), value)))
+    }
+
+    pub fn datatype(&self) -> Result<Datatype, Fault> {
+        let parsed = self.text("type")?.parse::<TypeText>();
+        parsed.map(|text| text.0).map_err(|source| Fault::Type { path: self.path.clone(), source })
+    }
+
+    pub fn dataspace(&self) -> Result<Dataspace, Fault> {
+        let shape = |json: &Json| match json {
+            Json::String(text) if text == "null" => Some(Dataspace::Null),
+            Json::String(text) if text == "scalar" => Some(Dataspace::Scalar),
+            dims => Some(Dataspace::Simple(Shape::fixed(&numbers(dims)?))),
+        };
+        let space = self.optional("shape", "dimensions, \"scalar\" or \"null\"", shape)?.unwrap_or_default();
+        let max = self.optional("max_shape", "dimensions not below the shape", |json| {
+            Shape::with_max(space.dims(), &numbers(json)?).map(Dataspace::Simple)
+        })?;
+        Ok(max.unwrap_or(space))
+    }
+
+    pub fn order(&self, field: &'static str) -> Result<EntryStorage, Fault> {
+        let order = |json: &Json| match json.as_str()? {
+            "untracked" => Some(CreationOrder::Untracked),
+            "tracked" => Some(CreationOrder::Tracked),
+            "indexed" => Some(CreationOrder::Indexed),
+            _ => None,
+        };
+        let order = self.optional(field, "untracked, tracked or indexed", order)?.unwrap_or_default();
+        Ok(EntryStorage { order, ..EntryStorage::default() })
+    }
+
+    pub fn fill_time(&self) -> Result<FillTime, Fault> {
+        let time = self.optional("fill_time", "ifset, allocation or never", |json| match json.as_str()? {
+            "ifset" => Some(FillTime::IfSet),
+            "allocation" => Some(FillTime::Allocation),
+            "never" => Some(FillTime::Never),
+            _ => None,
+        })?;
+        Ok(time.unwrap_or_default())
+    }
+
+    pub fn allocation(&self) -> Result<Option<AllocationTime>, Fault> {
+        self.optional("allocation", "early, late or incremental", |json| match json.as_str()? {
+            "early" => Some(AllocationTime::Early),
+            "late" => Some(AllocationTime::Late),
+            "incremental" => Some(AllocationTime::Incremental),
+            _ => None,
+        })
+    }
+
+    pub fn filters(&self) -> Result<Vec<FilterSpec>, Fault> {
+        let list = |json: &Json| json.as_array()?.iter().map(filter).collect();
+        Ok(self.optional("filters", "filters: names with parameters, or objects with id", list)?.unwrap_or_default())
+    }
+
+    pub fn pieces(&self) -> Result<Vec<ExternalPiece>, Fault> {
+        let piece = |json: &Json| {
+            let size = json.get("size").filter(|size| !size.is_null());
+            let offset = json.get("offset").map_or(Some(0), Json::as_u64)?;
+            let size = size.map_or(Some(UNLIMITED), Json::as_u64)?;
+            Some(ExternalPiece { name: unescape(json.get("file")?.as_str()?), offset, size })
+        };
+        self.required("files", "files with offset and size", |json| json.as_array()?.iter().map(piece).collect())
+    }
+
+    pub fn sources(&self) -> Result<Vec<VirtualSource>, Fault> {
+        let source = |json: &Json| {
+            Some(VirtualSource {
+                file: unescape(json.get("file")?.as_str()?),
+                dataset: unescape(json.get("dataset")?.as_str()?),
+                source: selection(json.get("source")?)?,
+                target: selection(json.get("target")?)?,
+            })
+        };
+        let wanted = "sources with file, dataset, source and target";
+        self.required("sources", wanted, |json| json.as_array()?.iter().map(source).collect())
+    }
+}
+
+/// Numbers; null is no limit.
+pub fn numbers(json: &Json) -> Option<Vec<u64>> {
+    json.as_array()?.iter().map(|n| if n.is_null() { Some(UNLIMITED) } else { n.as_u64() }).collect()
+}
+
+fn filter(json: &Json) -> Option<FilterSpec> {
+    if let Json::String(text) = json {
+        return text.parse::<crate::copy::FilterArg>().ok()?.0;
+    }
+    let params = json.get("params").map_or(Some(Vec::new()), |params| {
+        params.as_array()?.iter().map(|n| n.as_u64().and_then(|n| u32::try_from(n).ok())).collect()
+    })?;
+    Some(FilterSpec {
+        id: u16::try_from(json.get("id")?.as_u64()?).ok()?,
+        optional: json.get("optional").and_then(Json::as_bool).unwrap_or(true),
+        name: json.get("name").and_then(Json::as_str).map(Name::from),
+        params,
+    })
+}
+
+fn selection(json: &Json) -> Option<Selection> {
+    let field = |name: &str| Some(numbers(json.get(name)?)?.into());
+    match json {
+        Json::String(text) if text == "all" => Some(Selection::All),
+        Json::String(text) if text == "none" => Some(Selection::None),
+        _ if json.get("blocks").is_some() => {
+            let block = |json: &Json| {
+                let field = |name: &str| Some(numbers(json.get(name)?)?.into());
+                Some(Block { start: field("start")?, count: field("count")? })
+            };
+            Some(Selection::Blocks(json.get("blocks")?.as_array()?.iter().map(block).collect::<Option<_>>()?))
+        }
+        _ if json.get("points").is_some() => {
+            let points = json.get("points")?.as_array()?.iter().map(|at| Some(numbers(at)?.into()));
+            Some(Selection::Points(points.collect::<Option<_>>()?))
+        }
+        _ => Some(Selection::Hyperslab(Hyperslab {
+            start: field("start")?,
+            stride: field("stride")?,
+            count: field("count")?,
+            block: field("block")?,
+        })),
+    }
+}

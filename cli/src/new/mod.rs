@@ -1,0 +1,48 @@
+//! `h5live new`: files from a description.
+
+mod build;
+mod fields;
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use h5live::{File, Profile};
+
+use crate::error::{Error, Outcome, Result};
+use crate::unfinished::Unfinished;
+
+pub use fields::Fault;
+
+/// Make a file from a description: JSON on standard input, as `dump --json FILE` writes it
+///
+/// The description is that of the root group; docs/description.md says what may stand in it.
+#[derive(Debug, clap::Args)]
+pub struct New {
+    /// The new file; one that exists is an error
+    file: PathBuf,
+    /// The oldest HDF5 release that is to read it: earliest, v18, v110, v112, v114, v200, latest
+    #[arg(long, default_value_t)]
+    profile: Profile,
+}
+
+impl New {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// If the description is none, or contradicts itself; then there is no new file.
+    pub fn run(self) -> Result<Outcome> {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(Error::Description)?;
+        let json = serde_json::from_str(&text).map_err(|error| Error::Described(Fault::Json(error)))?;
+        if self.file.exists() {
+            return Err(Error::Path { path: self.file, source: std::io::ErrorKind::AlreadyExists.into() });
+        }
+        let unfinished = Unfinished::beside(&self.file);
+        let options = File::options().create_new().profile(self.profile).root(build::root(&json)?);
+        let file = options.open(unfinished.path())?;
+        build::fill(&file, &json)?;
+        file.close()?;
+        unfinished.take_place(&self.file)?;
+        Ok(Outcome::Clean)
+    }
+}

@@ -1,0 +1,96 @@
+//! `dump --json` describes a file, and `new` makes it again.
+
+mod common;
+
+use std::path::Path;
+
+use common::{error, h5py, python, run, run_with, text};
+
+const MAKE: &str = r#"
+with h5py.File(path, "w", track_order=True, libver="v110") as f:
+    f["z"] = np.arange(6, dtype=">i2").reshape(2, 3)
+    f.create_dataset("packed", data=np.linspace(0, 1, 50), chunks=(20,), maxshape=(None,), compression="gzip", shuffle=True)
+    f["t"] = np.dtype("<f4")
+    f.create_dataset("typed", (2,), dtype=f["t"], fillvalue=-1.5)
+    f.attrs["texts"] = ["a", "grün", ""]
+    f.attrs.create("null", h5py.Empty("<u4"))
+    f.attrs["special"] = [np.nan, np.inf, -np.inf]
+    g = f.create_group("a/b")
+    g["again"] = f["z"]
+    g["soft"] = h5py.SoftLink("/nowhere")
+    g["out"] = h5py.ExternalLink("other.h5", "/x")
+    refs = g.create_dataset("refs", (2,), h5py.ref_dtype)
+    refs[0] = f["z"].ref
+    kind = np.dtype([("n", "<i4"), ("name", "S3"), ("sub", [("x", "<f8", (2,)), ("flag", bool)])])
+    g["records"] = np.array([(1, b"ab", ([0.5, 1.5], True)), (2, b"", ([2.5, 3.5], False))], dtype=kind)
+    g["ragged"] = np.array([np.array([1, 2], "u1"), np.array([], "u1")], dtype=h5py.vlen_dtype("u1"))
+    g["state"] = np.array(1, dtype=h5py.enum_dtype({"OFF": 0, "ON": 1}, "i1"))
+    g["opaque"] = np.array([b"\x01\xff"], dtype="V2")
+    g["complex"] = np.array([1 + 2j])
+    layout = h5py.VirtualLayout((2, 3), "<i2")
+    layout[:, :] = h5py.VirtualSource(f["z"])
+    g.create_virtual_dataset("view", layout)
+    f.create_dataset("raw", (4,), "u1", external=[("raw.bin", 2, 4)])
+"#;
+
+#[test]
+fn a_described_file_is_made_again() {
+    let Some(python) = python() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = ["a.h5", "b.h5"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
+    std::fs::write(folder.path().join("raw.bin"), [0, 0, 1, 2, 3, 4]).unwrap();
+    h5py(&python, MAKE, Path::new(&first));
+    let description = text(&run(&["dump", "--json", &first]));
+    assert_eq!(text(&run_with(&["new", &second], description.as_bytes())), "");
+    let manifests = [&first, &second].map(|path| text(&run(&["manifest", path])));
+    assert_eq!(manifests[0], manifests[1]);
+    assert_eq!(text(&run(&["dump", "--json", &second])), description);
+    let seen = h5py(
+        &python,
+        "with h5py.File(path) as f: print(list(f), f['typed'].id.get_type().committed())",
+        Path::new(&second),
+    );
+    assert_eq!(seen.trim(), "['z', 'packed', 't', 'typed', 'a', 'raw'] True");
+}
+
+#[test]
+fn a_description_may_leave_out_what_is_usual() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new.h5");
+    let path = path.to_str().unwrap();
+    let description = r#"{"links": {
+        "run": {"kind": "group", "attributes": {"unit": {"type": "string", "value": "mm"}}, "links": {
+            "frames": {"type": "u16le", "shape": [0, 4], "max_shape": [null, 4], "filters": ["shuffle", "deflate:4"]},
+            "scalar": {"type": "bool", "values": true}}}}}"#;
+    assert_eq!(text(&run_with(&["new", path, "--profile", "v110"], description.as_bytes())), "");
+    let file = h5live::File::open(path).unwrap();
+    let frames = file.dataset("run/frames").unwrap();
+    let spec = frames.spec().unwrap();
+    assert_eq!(
+        spec.filters.iter().map(|filter| (filter.id, &filter.params[..])).collect::<Vec<_>>(),
+        [(2, &[2][..]), (1, &[4])]
+    );
+    assert!(file.dataset("run/scalar").unwrap().read_scalar::<bool>().unwrap());
+    let said = error(&run_with(&["new", path], description.as_bytes()));
+    assert!(said.contains("exists"), "{said}");
+}
+
+#[test]
+fn says_what_is_wrong_with_a_description_and_makes_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new.h5");
+    let refused = |description: &str| {
+        let said = error(&run_with(&["new", path.to_str().unwrap()], description.as_bytes()));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{said}");
+        said.strip_prefix("h5live: standard input: ").unwrap_or(&said).to_owned()
+    };
+    assert!(refused("{").starts_with("EOF while parsing"));
+    assert_eq!(refused(r#"{"lynx": {}}"#), "/: nobody knows \"lynx\"");
+    assert_eq!(refused(r#"{"links": {"a": {"shape": [1]}}}"#), "/a: \"type\" is missing, or is not a text");
+    assert!(refused(r#"{"links": {"a": {"type": "u7"}}}"#).starts_with("/a: \"u7\" is no datatype"));
+    assert_eq!(refused(r#"{"links": {"a": {"type": "u8", "values": 300}}}"#).contains("300 is no value"), true);
+    let hard = r#"{"links": {"a": {"kind": "hard", "target": "/b"}}}"#;
+    assert_eq!(refused(hard), "/a: the description has no \"/b\" of the right kind");
+    let wrong = r#"{"links": {"a": {"type": "u8", "shape": [2], "values": [1, 2, 3]}}}"#;
+    assert_eq!(refused(wrong), "/a: these are 3 values instead of 2");
+}
