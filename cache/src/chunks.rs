@@ -12,6 +12,7 @@ use std::sync::{
 };
 
 use h5live_format::Addr;
+use smallvec::SmallVec;
 
 use self::pieces::Pieces;
 use crate::{
@@ -52,7 +53,7 @@ struct Shard {
 #[derive(Debug, Default)]
 struct Chunk {
     waiting: Option<(Pieces, Proxy)>,
-    in_flight: Option<Arc<Pieces>>,
+    in_flight: Option<(Arc<Pieces>, Proxy)>,
     /// Bytes of this chunk are being written by the thread that brought them.
     through: bool,
 }
@@ -129,7 +130,7 @@ impl Chunks {
             let (pieces, proxy) = chunk.waiting.take()?;
             self.waiting.fetch_sub(pieces.weight(), Relaxed);
             let pieces = Arc::new(pieces);
-            chunk.in_flight = Some(Arc::clone(&pieces));
+            chunk.in_flight = Some((Arc::clone(&pieces), proxy));
             Some(RawFlight { proxy, pieces })
         })
     }
@@ -224,12 +225,24 @@ impl Cache {
             0 => None,
             _ => self.chunks.shard(chunk).chunks.lock().get(&chunk).map(|state| {
                 let waiting = state.waiting.iter().map(|(pieces, _)| pieces);
-                pieces::overlay(waiting.chain(state.in_flight.as_deref()), offset, into)
+                pieces::overlay(waiting.chain(state.in_flight.iter().map(|(pieces, _)| &**pieces)), offset, into)
             }),
         };
         let start = chunk.get().and_then(|at| at.checked_add(offset)).ok_or(Error::Undefined)?;
         let Some(gaps) = gaps else { return self.read_exact(Addr::new(start), into) };
         gaps.into_iter().try_for_each(|gap| self.read_exact(Addr::new(start + gap.start as u64), &mut into[gap]))
+    }
+
+    /// The proxies of a chunk: for raw data that waits, and for raw data that a flush is writing. Whatever comes to
+    /// point to the chunk must be made to wait for them.
+    pub fn proxies(&self, chunk: Addr) -> SmallVec<[Proxy; 2]> {
+        if self.chunks.present.load(SeqCst) == 0 {
+            return SmallVec::new();
+        }
+        let chunks = self.chunks.shard(chunk).chunks.lock();
+        let Some(state) = chunks.get(&chunk) else { return SmallVec::new() };
+        let waiting = state.waiting.iter().map(|(_, proxy)| *proxy);
+        waiting.chain(state.in_flight.iter().map(|(_, proxy)| *proxy)).collect()
     }
 
     /// Forgets what waits to be written of a chunk that is no longer wanted.

@@ -6,7 +6,10 @@ use std::{
     ops::Deref,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{
+            AtomicU8, AtomicUsize,
+            Ordering::{AcqRel, Relaxed},
+        },
     },
 };
 
@@ -84,11 +87,36 @@ pub(crate) struct Head {
     dirty: AtomicBool,
     /// No longer what the cache has at this address: changes are not written.
     pub(crate) gone: AtomicBool,
+    /// Whether the file has the structure: one of the constants below.
+    in_file: AtomicU8,
     /// Found again since the clock hand last passed. A hint, as is `weight`: not for loom to explore.
     used: std::sync::atomic::AtomicBool,
 }
 
+/// No flush has taken the structure yet.
+const NEW: u8 = 0;
+/// A flush that is under way has taken it for the first time.
+const UNDER_WAY: u8 = 1;
+/// It was read from the file, or written.
+const STORED: u8 = 2;
+
 impl Head {
+    pub(crate) fn set_new(&self) {
+        self.in_file.store(NEW, Release);
+    }
+
+    fn set_under_way(&self) {
+        let _ = self.in_file.compare_exchange(NEW, UNDER_WAY, AcqRel, Relaxed);
+    }
+
+    pub(crate) fn set_stored(&self) {
+        self.in_file.store(STORED, Release);
+    }
+
+    pub(crate) fn set_not_stored(&self) {
+        let _ = self.in_file.compare_exchange(UNDER_WAY, NEW, AcqRel, Relaxed);
+    }
+
     pub(crate) fn mark_used(&self) {
         if !self.used.load(Relaxed) {
             self.used.store(true, Relaxed);
@@ -127,6 +155,7 @@ impl<T: Entry> AnySlot for Slot<T> {
         let value = self.value.read();
         let image = value.image(widths)?;
         self.head.dirty.store(false, Release);
+        self.head.set_under_way();
         Ok(image)
     }
 }
@@ -158,6 +187,7 @@ impl<T: Entry> Handle<T> {
             weight: AtomicUsize::new(value.weight()),
             dirty: AtomicBool::new(false),
             gone: AtomicBool::new(false),
+            in_file: STORED.into(),
             used: false.into(),
         };
         Handle { slot: Arc::new(Slot { head, value: RwLock::new(value) }) }
@@ -199,6 +229,12 @@ impl<T: Entry> Handle<T> {
     /// Whether the cache has given up this entry: removed, replaced, or forgotten by a refresh.
     pub fn is_gone(&self) -> bool {
         self.slot.head.gone.load(Acquire)
+    }
+
+    /// Whether no flush has taken the structure since it was added by [`Cache::insert`](crate::Cache::insert), or
+    /// only flushes that failed: then nothing in the file leads to it.
+    pub fn is_new(&self) -> bool {
+        self.slot.head.in_file.load(Acquire) == NEW
     }
 
     /// The value, which does not change as long as the guard lives. Do not call the cache while holding it.

@@ -79,6 +79,7 @@ impl Cache {
     /// Adds a new structure, dirty. What was cached at this address is forgotten, written or not.
     pub fn insert<T: Entry>(&self, addr: Addr, owner: Owner, value: T) -> Handle<T> {
         let handle = self.new_handle(addr, owner, value);
+        handle.slot_head().set_new();
         let shard = self.shard(addr);
         if let Some(old) = shard.put(handle.erased()) {
             self.give_up(&old);
@@ -142,7 +143,20 @@ impl Cache {
         P: Node + ?Sized,
         C: Node + ?Sized,
     {
-        self.ledger.graph.lock().depend(&parent.link(), &child.link(), kind)
+        self.ledger.graph.lock().depend(&parent.link(), &child.link(), kind, false)
+    }
+
+    /// As [`Cache::depend`], but the edge ends as soon as a flush has written the child as it is then: the parent
+    /// waits for one change of the child, not for later ones.
+    ///
+    /// # Errors
+    /// As [`Cache::depend`].
+    pub fn depend_once<P, C>(&self, parent: &P, child: &C, kind: EdgeKind) -> Result<(), Cycle>
+    where
+        P: Node + ?Sized,
+        C: Node + ?Sized,
+    {
+        self.ledger.graph.lock().depend(&parent.link(), &child.link(), kind, true)
     }
 
     /// Removes the flush dependencies between `parent` and `child`, if there are any.

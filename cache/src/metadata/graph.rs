@@ -75,7 +75,7 @@ pub(crate) struct Graph {
 pub(super) struct Node {
     pub(super) owner: Owner,
     pub(super) body: Body,
-    pub(super) parents: SmallVec<[(EntryId, EdgeKind); 2]>,
+    pub(super) parents: SmallVec<[Above; 2]>,
     children: u32,
     pins: u32,
     pub(super) dirty: bool,
@@ -88,6 +88,15 @@ pub(super) struct Node {
     pub(super) above: u64,
     /// The pass in which this was found to be in scope.
     pub(super) needed: u64,
+}
+
+/// An edge, as its child keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Above {
+    pub(super) parent: EntryId,
+    kind: EdgeKind,
+    /// The edge ends when the child has been written as it is then.
+    until_written: bool,
 }
 
 pub(super) enum Body {
@@ -160,7 +169,13 @@ impl Graph {
 
     /// Joins parent and child. A proxy that is gone (its data has been written) or an entry that is gone has
     /// nothing to wait for, and nothing waits for it.
-    pub(super) fn depend(&mut self, parent: &Link, child: &Link, kind: EdgeKind) -> Result<(), Cycle> {
+    pub(super) fn depend(
+        &mut self,
+        parent: &Link,
+        child: &Link,
+        kind: EdgeKind,
+        until_written: bool,
+    ) -> Result<(), Cycle> {
         let (up, down) = (parent.id(), child.id());
         if self.disabled.contains(kind) {
             let broken = self.broken.entry(up).or_default();
@@ -169,9 +184,12 @@ impl Graph {
             }
             return Ok(());
         }
-        if self.nodes.get(&down).is_some_and(|node| node.parents.contains(&(up, kind))) {
+        let same = |above: &&mut Above| above.parent == up && above.kind == kind;
+        if let Some(above) = self.nodes.get_mut(&down).and_then(|node| node.parents.iter_mut().find(same)) {
+            above.until_written &= until_written;
             return Ok(());
         }
+        let above = Above { parent: up, kind, until_written };
         if up == down || self.is_above(down, up) {
             return Err(Cycle);
         }
@@ -192,11 +210,11 @@ impl Graph {
         let child_owner = match child {
             Link::Slot(slot) => {
                 let node = self.of_slot(slot);
-                node.parents.push((up, kind));
+                node.parents.push(above);
                 node.owner
             }
             Link::Proxy(_) => self.nodes.get_mut(&down).map_or(parent_owner, |node| {
-                node.parents.push((up, kind));
+                node.parents.push(above);
                 node.owner
             }),
         };
@@ -224,7 +242,7 @@ impl Graph {
             if std::mem::replace(&mut node.visited, pass) == pass {
                 continue;
             }
-            for (parent, _) in &node.parents {
+            for Above { parent, .. } in &node.parents {
                 if *parent == upper {
                     return true;
                 }
@@ -238,7 +256,7 @@ impl Graph {
     pub(super) fn undepend(&mut self, parent: EntryId, child: EntryId) {
         let Some(node) = self.nodes.get_mut(&child) else { return };
         let before = node.parents.len();
-        node.parents.retain(|(id, _)| *id != parent);
+        node.parents.retain(|above| above.parent != parent);
         let removed = before - node.parents.len();
         (0..removed).for_each(|_| self.lose_child(parent));
         self.settle(child);
@@ -264,7 +282,7 @@ impl Graph {
         if node.dirty {
             self.dirty_weight -= node.weight;
         }
-        node.parents.iter().for_each(|(parent, _)| self.lose_child(*parent));
+        node.parents.iter().for_each(|above| self.lose_child(above.parent));
     }
 
     fn lose_child(&mut self, parent: EntryId) {
@@ -305,7 +323,7 @@ impl Graph {
     pub(crate) fn merge_proxy(&mut self, old: EntryId, new: EntryId) {
         let (Some(gone), true) = (self.nodes.remove(&old), self.nodes.contains_key(&new)) else { return };
         for node in self.nodes.values_mut() {
-            node.parents.iter_mut().filter(|(id, _)| *id == old).for_each(|(id, _)| *id = new);
+            node.parents.iter_mut().filter(|above| above.parent == old).for_each(|above| above.parent = new);
         }
         if let Some(node) = self.nodes.get_mut(&new) {
             node.parents.extend(gone.parents);
@@ -317,16 +335,27 @@ impl Graph {
     pub(crate) fn written(&mut self, id: EntryId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.in_flight = false;
-        match node.body {
-            Body::Proxy { .. } => self.forget(id),
-            Body::Entry(_) => self.settle(id),
+        match &node.body {
+            Body::Proxy { .. } => return self.forget(id),
+            Body::Entry(held) => held.iter().for_each(|slot| slot.head().set_stored()),
         }
+        // What has changed meanwhile, and whoever waits for that, waits for the next flush.
+        if !node.dirty {
+            let (over, left): (SmallVec<[Above; 2]>, _) =
+                std::mem::take(&mut node.parents).into_iter().partition(|above| above.until_written);
+            node.parents = left;
+            over.iter().for_each(|above| self.lose_child(above.parent));
+        }
+        self.settle(id);
     }
 
     /// What was in flight has not been written: it is dirty again.
     pub(crate) fn failed(&mut self, id: EntryId) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.in_flight = false;
+            if let Body::Entry(Some(slot)) = &node.body {
+                slot.head().set_not_stored();
+            }
             self.mark_dirty(id);
         }
     }

@@ -120,7 +120,7 @@ impl Graph {
                 let id = *id;
                 let parents = self.nodes.get(&id).map_or(&[][..], |node| &node.parents);
                 let later = match parents.get(*next) {
-                    Some((parent, _)) => Some(*parent),
+                    Some(above) => Some(above.parent),
                     // A broken edge turns the order around, as nothing else would be sure to violate it.
                     None => self.broken.get(&id).and_then(|down| down.get(*next - parents.len())).copied(),
                 };
@@ -169,7 +169,7 @@ impl Graph {
                 || node
                     .parents
                     .iter()
-                    .any(|(parent, _)| self.nodes.get(parent).is_some_and(|node| node.needed == pass));
+                    .any(|above| self.nodes.get(&above.parent).is_some_and(|node| node.needed == pass));
             if needed && let Some(node) = self.nodes.get_mut(id) {
                 node.needed = pass;
             }

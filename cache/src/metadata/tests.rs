@@ -247,3 +247,78 @@ fn a_cache_is_shared_by_threads() {
     shared::<Cache>();
     shared::<crate::Handle<Block>>();
 }
+
+fn order(cache: &Cache) -> Vec<crate::EntryId> {
+    let plan = cache.plan(Scope::All).unwrap();
+    let entries = |step: &Step| match step {
+        Step::Entry { id, .. } => Some(*id),
+        _ => None,
+    };
+    let order = plan.steps().iter().filter_map(entries).collect();
+    plan.write().unwrap();
+    order
+}
+
+#[test]
+fn a_parent_waits_once_for_a_change_of_its_child() {
+    let cache = cache(&MemoryStorage::new());
+    let upper = add(&cache, OWNER, b"upper");
+    let lower = add(&cache, OWNER, b"lower");
+    cache.depend_once(&upper, &lower, EdgeKind::BTree1Node).unwrap();
+    assert!(cache.depend_once(&lower, &upper, EdgeKind::BTree1Node).is_err());
+    assert_eq!(order(&cache), [lower.id(), upper.id()]);
+    upper.touch();
+    lower.touch();
+    cache.depend_once(&lower, &upper, EdgeKind::BTree1Node).unwrap();
+    assert_eq!(order(&cache), [upper.id(), lower.id()]);
+}
+
+#[test]
+fn a_change_made_during_a_flush_is_waited_for_in_the_next() {
+    let cache = cache(&MemoryStorage::new());
+    let upper = add(&cache, OWNER, b"upper");
+    let lower = add(&cache, OWNER, b"lower");
+    let plan = cache.plan(Scope::All).unwrap();
+    lower.touch();
+    upper.touch();
+    cache.depend_once(&upper, &lower, EdgeKind::BTree1Node).unwrap();
+    plan.write().unwrap();
+    assert_eq!(order(&cache), [lower.id(), upper.id()]);
+}
+
+#[test]
+fn an_entry_is_new_until_a_flush_has_taken_it() {
+    let cache = cache(&MemoryStorage::new());
+    let entry = add(&cache, OWNER, b"entry");
+    assert!(entry.is_new());
+    let plan = cache.plan(Scope::All).unwrap();
+    assert!(!entry.is_new());
+    drop(plan);
+    assert!(entry.is_new());
+    cache.flush(Scope::All).unwrap();
+    entry.touch();
+    drop(cache.plan(Scope::All).unwrap());
+    assert!(!entry.is_new());
+    let at = entry.addr();
+    drop(entry);
+    cache.evict_all();
+    cache.flush(Scope::All).unwrap();
+    cache.evict_all();
+    let loaded = cache.load(at, OWNER, || Ok::<_, Error>(Block(Vec::new()))).unwrap();
+    assert!(!loaded.is_new());
+}
+
+#[test]
+fn proxies_stand_for_raw_data_that_waits_or_is_under_way() {
+    let cache = cache(&MemoryStorage::new());
+    let chunk = cache.space().alloc(3, Kind::Raw).unwrap();
+    assert!(cache.proxies(chunk).is_empty());
+    let first = cache.write_raw(OWNER, chunk, 0, b"raw".to_vec());
+    assert_eq!(cache.proxies(chunk)[..], [first]);
+    let plan = cache.plan(Scope::All).unwrap();
+    assert_eq!(cache.proxies(chunk)[..], [first]);
+    let second = cache.write_raw(OWNER, chunk, 0, b"new".to_vec());
+    assert_eq!(cache.proxies(chunk)[..], [second, first]);
+    plan.write().unwrap();
+    assert_eq!(cache.proxies(chunk)[..], [second]);
+}
