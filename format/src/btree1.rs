@@ -8,12 +8,15 @@ use crate::table::{read_addr, read_uint};
 use crate::{Addr, Fault, Record, Result, Widths, Wire};
 
 /// What a version 1 B-tree sorts by.
-pub trait Btree1Key: Clone + fmt::Debug + PartialEq {
+pub trait Btree1Key: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// What the size of a key depends on.
-    type Shape: Copy + fmt::Debug + PartialEq + Default;
+    type Shape: Copy + fmt::Debug + PartialEq + Default + Send + Sync;
 
     /// The type of node.
     const KIND: u8;
+
+    /// Whether the key that belongs to a child is the one behind it.
+    const BEHIND: bool;
 
     /// Bytes of a key.
     fn size(shape: Self::Shape, widths: Widths) -> usize;
@@ -35,6 +38,8 @@ impl Btree1Key for GroupKey {
     type Shape = ();
 
     const KIND: u8 = 0;
+
+    const BEHIND: bool = true;
 
     fn size((): (), widths: Widths) -> usize {
         widths.length.bytes()
@@ -74,6 +79,8 @@ impl Btree1Key for ChunkKey {
     type Shape = ChunkRank;
 
     const KIND: u8 = 1;
+
+    const BEHIND: bool = false;
 
     fn size(rank: ChunkRank, _: Widths) -> usize {
         usize::from(rank.0).saturating_mul(8).saturating_add(16)

@@ -1,15 +1,18 @@
 //! The version 1 B-tree of chunks: the index of all chunked datasets before HDF5 1.10.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
-use h5live_cache::Proxy;
-use h5live_format::{Btree1Node, ChunkElement, ChunkKey, ChunkRank};
+use h5live_cache::{EdgeKind, Handle, Node, Proxy};
+use h5live_format::{Addr, Btree1Node, ChunkElement, ChunkKey, ChunkRank};
 use h5live_model::{ChunkCoord, ChunkGrid};
+use parking_lot::RwLock;
 use smallvec::SmallVec;
 
-use crate::btree1::Btree1;
+use crate::btree1::{Btree1, Entries, Leaf, Range, Step};
 use crate::{ChunkIndex, Error, IndexRoot, ObjectMetadata, Result};
+
+/// So many chunks are looked up at a time in going through all of a tree that may be changed meanwhile.
+const BATCH: usize = 1024;
 
 /// The version 1 B-tree of one dataset's chunks (format specification 4.0, III.A.1).
 #[derive(Debug)]
@@ -17,18 +20,35 @@ pub struct ChunkBtree1 {
     metadata: ObjectMetadata,
     root: Arc<dyn IndexRoot>,
     grid: ChunkGrid,
+    element_size: u64,
     k: u16,
+    /// Held by who reads nodes, and alone by who changes them.
+    lock: RwLock<()>,
 }
 
 impl ChunkBtree1 {
-    /// The tree to which `root` leads, over the chunks of `grid`. Its nodes have at most `2 * k` children.
-    pub fn new(metadata: ObjectMetadata, root: Arc<dyn IndexRoot>, grid: ChunkGrid, k: u16) -> Self {
-        ChunkBtree1 { metadata, root, grid, k }
+    /// The tree to which `root` leads, or will lead once a chunk is stored, over the chunks of `grid`, of elements of
+    /// `element_size` bytes. Its nodes have at most `2 * k` children.
+    pub fn new(metadata: ObjectMetadata, root: Arc<dyn IndexRoot>, grid: ChunkGrid, element_size: u64, k: u16) -> Self {
+        ChunkBtree1 { metadata, root, grid, element_size, k, lock: RwLock::new(()) }
+    }
+
+    fn rank(&self) -> ChunkRank {
+        ChunkRank(u8::try_from(self.grid.dims().len()).unwrap_or(u8::MAX))
     }
 
     fn tree(&self) -> Btree1<ChunkKey> {
-        let rank = ChunkRank(u8::try_from(self.grid.dims().len()).unwrap_or(u8::MAX));
-        Btree1::new(self.metadata.clone(), self.root.addr(), self.k, rank)
+        Btree1::new(self.metadata.clone(), self.root.addr(), self.k, self.rank())
+    }
+
+    fn tree_for_writing(&self) -> Result<Btree1<ChunkKey>> {
+        if self.root.addr().is_defined() {
+            return Ok(self.tree());
+        }
+        let (tree, node) = Btree1::create(self.metadata.clone(), self.k, self.rank())?;
+        self.root.set_addr(tree.root())?;
+        self.root.depend(&node)?;
+        Ok(tree)
     }
 
     fn coord(&self, key: &ChunkKey) -> Result<ChunkCoord> {
@@ -41,40 +61,179 @@ impl ChunkBtree1 {
         Ok(coord)
     }
 
-    fn element((key, addr): (ChunkKey, h5live_format::Addr)) -> ChunkElement {
+    fn element((key, addr): (ChunkKey, Addr)) -> ChunkElement {
         ChunkElement { addr, size: key.size.into(), filter_mask: key.filter_mask }
+    }
+
+    /// The key behind the last chunk of a tree; `None` if the chunk is too far out for it.
+    fn behind(&self, start: &[u64]) -> Option<ChunkKey> {
+        let next = start.iter().zip(self.grid.dims()).map(|(at, dim)| at.checked_add(*dim));
+        Some(ChunkKey {
+            size: 0,
+            filter_mask: 0,
+            start: next.collect::<Option<_>>()?,
+            element_offset: self.element_size,
+        })
+    }
+
+    /// The leaf in which the chunk at `start` is or would be: its entries, the place there, and whether it is there.
+    fn seek(&self, tree: &Btree1<ChunkKey>, start: &[u64]) -> Result<Sought> {
+        let mut sought = None;
+        let path = tree.path(|node| {
+            let place = partition(node, start);
+            if node.level == 0 {
+                let found =
+                    place.checked_sub(1).filter(|found| node.key(*found).is_some_and(|key| key.start[..] == *start));
+                sought = Some((Entries::of(node), found.unwrap_or(place), found.is_some()));
+                return Ok(place);
+            }
+            Ok(place.saturating_sub(1))
+        })?;
+        let (entries, index, found) = sought.unwrap_or((Entries { keys: Vec::new(), children: Vec::new() }, 0, false));
+        Ok(Sought { path, entries, index, found })
+    }
+
+    /// Gathers the next chunks.
+    fn batch(&self, last: Option<&[u64]>) -> Result<Vec<(ChunkKey, Addr)>> {
+        let _shared = self.lock.read_recursive();
+        let mut batch = Vec::new();
+        let mut each = |key, addr| {
+            batch.push((key, addr));
+            Ok::<_, Error>(batch.len() < BATCH)
+        };
+        self.tree().for_each_in(&After(last), &mut each)?;
+        Ok(batch)
+    }
+}
+
+/// The chunks after one, or all.
+struct After<'a>(Option<&'a [u64]>);
+
+impl Range<ChunkKey> for After<'_> {
+    fn is_before(&self, key: &ChunkKey, other: &ChunkKey) -> bool {
+        (&key.start[..], key.element_offset) < (&other.start[..], other.element_offset)
+    }
+
+    fn wants(&self, level: u8, key: &ChunkKey, next: &ChunkKey) -> bool {
+        let latest = if level == 0 { key } else { next };
+        self.0.is_none_or(|last| latest.start[..] > *last)
+    }
+}
+
+/// A place in a leaf.
+struct Sought {
+    path: Vec<Step>,
+    entries: Entries<ChunkKey>,
+    index: usize,
+    found: bool,
+}
+
+/// How many children of a node begin at or before `start`.
+fn partition(node: &Btree1Node<ChunkKey>, start: &[u64]) -> usize {
+    let (mut low, mut high) = (0, node.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if node.key(middle).is_some_and(|key| key.start[..] <= *start) { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
+impl Leaf<ChunkKey> for ChunkBtree1 {
+    fn attach(&self, node: &Handle<Btree1Node<ChunkKey>>, chunk: Addr) -> Result<()> {
+        let proxies = self.metadata.cache().proxies(chunk);
+        proxies.iter().try_for_each(|proxy| self.metadata.depend(node, proxy, EdgeKind::BTree1Chunk))
+    }
+
+    fn changed(&self, node: &dyn Node) -> Result<()> {
+        self.root.depend(node)
     }
 }
 
 impl ChunkIndex for ChunkBtree1 {
     fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        let _shared = self.lock.read_recursive();
         let start = self.grid.start_of(coord);
-        let order = |key: Option<ChunkKey>| key.map_or(Ordering::Greater, |key| key.start[..].cmp(&start[..]));
         // The last child whose first chunk does not come after the one that is sought.
-        let choose = |node: &Btree1Node<ChunkKey>| {
-            let (mut low, mut high) = (0, node.len());
-            while low < high {
-                let middle = low + (high - low) / 2;
-                if order(node.key(middle)) == Ordering::Greater { high = middle } else { low = middle + 1 }
-            }
-            Ok(low.checked_sub(1))
-        };
+        let choose = |node: &Btree1Node<ChunkKey>| Ok(partition(node, &start).checked_sub(1));
         let found = self.tree().find(choose)?.filter(|(key, _)| key.start[..] == start[..]);
         Ok(found.map(Self::element).filter(|element| element.addr.is_defined()))
     }
 
-    fn set(&self, _: &ChunkCoord, _: ChunkElement, _: Option<&Proxy>) -> Result<()> {
-        Err(Error::Unsupported("changing a version 1 B-tree of chunks"))
+    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
+        debug_assert!(proxy.is_none_or(|proxy| proxy.chunk() == element.addr));
+        let outside = || Error::Outside(coord.clone());
+        if coord.rank() != self.grid.dims().len() {
+            return Err(outside());
+        }
+        // Unfiltered chunks state a size here, though it is always the same.
+        let whole = self.grid.elements().and_then(|elements| elements.checked_mul(self.element_size));
+        let size = if element.size == 0 { whole.unwrap_or(u64::MAX) } else { element.size };
+        let size = u32::try_from(size).map_err(|_| Error::ChunkTooLarge { size })?;
+        let start = self.grid.start_of(coord);
+        let behind = self.behind(&start).ok_or_else(outside)?;
+        let key = ChunkKey { size, filter_mask: element.filter_mask, start: start.clone(), element_offset: 0 };
+
+        let _alone = self.lock.write();
+        let tree = self.tree_for_writing()?;
+        let Sought { path, mut entries, index, found } = self.seek(&tree, &start)?;
+        if found {
+            entries.keys.splice(index..=index, [key]);
+            entries.children.splice(index..=index, [element.addr]);
+        } else {
+            let last = index == entries.children.len();
+            let beyond = |bound: &ChunkKey| (&bound.start[..], bound.element_offset) <= (&start[..], 0);
+            if last && entries.keys.last().is_none_or(beyond) {
+                entries.keys.pop();
+                entries.keys.extend([key, behind]);
+            } else {
+                entries.keys.insert(index, key);
+            }
+            entries.children.insert(index, element.addr);
+        }
+        tree.replace(&path, entries, Some(element.addr), self)
+    }
+
+    fn remove(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        let start = self.grid.start_of(coord);
+        let _alone = self.lock.write();
+        if !self.root.addr().is_defined() {
+            return Ok(None);
+        }
+        let tree = self.tree();
+        let Sought { path, mut entries, index, found } = self.seek(&tree, &start)?;
+        let old = entries.keys.get(index).cloned().zip(entries.children.get(index).copied());
+        let Some(old) = old.filter(|_| found).map(Self::element) else { return Ok(None) };
+        entries.remove(index);
+        tree.replace(&path, entries, None, self)?;
+        Ok(Some(old).filter(|old| old.addr.is_defined()))
     }
 
     fn delete(&self) -> Result<()> {
-        Err(Error::Unsupported("deleting a version 1 B-tree of chunks"))
+        let _alone = self.lock.write();
+        let tree = self.tree();
+        let size = tree.node_size();
+        tree.nodes()?.into_iter().for_each(|node| self.metadata.free(node, size));
+        Ok(())
     }
 
     fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
-        self.tree().for_each(&mut |key, addr| {
+        let mut give = |key: ChunkKey, addr: Addr| {
             let coord = self.coord(&key)?;
             Ok(!addr.is_defined() || each(coord, Self::element((key, addr))))
-        })
+        };
+        if self.metadata.cache().is_read_only() {
+            return self.tree().for_each_in(&After(None), &mut give);
+        }
+        let mut last: Option<SmallVec<[u64; 4]>> = None;
+        loop {
+            let batch = self.batch(last.as_deref())?;
+            let Some((end, _)) = batch.last() else { return Ok(()) };
+            last = Some(end.start.clone());
+            for (key, addr) in batch {
+                if !give(key, addr)? {
+                    return Ok(());
+                }
+            }
+        }
     }
 }

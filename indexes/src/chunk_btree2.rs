@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::{Btree2, Btree2Shape, ChunkIndex, Error, IndexRoot, ObjectMetadata, Result};
 
-/// So many chunks are looked up at a time in going through all.
+/// So many chunks are looked up at a time in going through all of a tree that may be changed meanwhile.
 const BATCH: usize = 1024;
 
 /// The version 2 B-tree of one dataset's chunks (format specification 4.0, III.A.2).
@@ -133,10 +133,20 @@ impl ChunkBtree2 {
 
     fn visit<R: Stored>(&self, blank: R, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
         let Some(tree) = self.tree(blank) else { return Ok(()) };
-        let mut last = None;
+        if self.metadata.cache().is_read_only() {
+            return tree.for_each(&mut |record| {
+                let element = record.element();
+                Ok(!element.addr.is_defined() || each(record.coord().clone(), element))
+            });
+        }
+        let mut last: Option<ChunkCoord> = None;
         loop {
             let batch = batch(&tree, last.as_ref())?;
             let Some((end, _)) = batch.last() else { return Ok(()) };
+            if last.is_some_and(|last| last.scaled() >= end.scaled()) {
+                let (record, other, at) = ("version 2 B-tree node", "version 2 B-tree", self.root.addr());
+                return Err(Error::Contradiction { record, at, other, rule: "its records are sorted" });
+            }
             last = Some(end.clone());
             for (coord, element) in batch {
                 if element.addr.is_defined() && !each(coord, element) {

@@ -8,7 +8,8 @@ use h5live_model::{ChunkCoord, ChunkGrid, UNLIMITED};
 use proptest::prelude::*;
 
 use crate::{
-    Btree2Shape, ChunkBtree2, ChunkIndex, ChunkLine, ExtensibleArray, FixedArray, IndexRoot, ObjectMetadata, Result,
+    Btree2Shape, ChunkBtree1, ChunkBtree2, ChunkIndex, ChunkLine, ExtensibleArray, FixedArray, IndexRoot,
+    ObjectMetadata, Result,
 };
 
 #[derive(Debug)]
@@ -21,7 +22,7 @@ impl Superblock for NoSuperblock {
 }
 
 #[derive(Debug)]
-struct Root(AtomicU64);
+pub(crate) struct Root(AtomicU64);
 
 impl IndexRoot for Root {
     fn addr(&self) -> Addr {
@@ -50,7 +51,7 @@ pub(crate) fn cache_from(storage: &MemoryStorage, end: u64) -> Arc<Cache> {
     Arc::new(Cache::writing(storage, Settings::default(), end, Arc::new(NoSuperblock)))
 }
 
-fn root(addr: Addr) -> Arc<Root> {
+pub(crate) fn root(addr: Addr) -> Arc<Root> {
     Arc::new(Root(AtomicU64::new(addr.get().unwrap_or(u64::MAX))))
 }
 
@@ -69,6 +70,12 @@ fn fixed(cache: &Arc<Cache>, root: Arc<Root>, format: ElementFormat, rows: u64) 
 
 fn btree2(cache: &Arc<Cache>, root: Arc<Root>, format: ElementFormat) -> ChunkBtree2 {
     ChunkBtree2::new(ObjectMetadata::new(cache.clone(), OWNER), root, 2, format, Btree2Shape::CHUNKS)
+}
+
+/// Of chunks of one 4-byte element each, so that the sizes of unfiltered chunks are known.
+fn btree1(cache: &Arc<Cache>, root: Arc<Root>, k: u16) -> ChunkBtree1 {
+    let grid = ChunkGrid::new(&[10, 5]).unwrap();
+    ChunkBtree1::new(ObjectMetadata::new(cache.clone(), OWNER), root, grid, 4, k)
 }
 
 fn element(seed: u64, format: ElementFormat) -> ChunkElement {
@@ -134,6 +141,10 @@ fn check_btree2(rows: &[u64], format: ElementFormat) {
     check(rows, format, &|cache, root| Box::new(btree2(cache, root, format)));
 }
 
+fn check_btree1(rows: &[u64], k: u16) {
+    check(rows, FILTERED, &|cache, root| Box::new(btree1(cache, root, k)));
+}
+
 fn check_fixed(rows: &[u64], format: ElementFormat, limit: u64) {
     check(rows, format, &|cache, root| Box::new(fixed(cache, root, format, limit)));
 }
@@ -161,6 +172,15 @@ fn trees_of_chunks_grow_in_any_order() {
     let rows: Vec<u64> = (0..12_000).map(|n| n * 7919 % 12_000).collect();
     check_btree2(&rows, ElementFormat::Unfiltered);
     check_btree2(&rows, FILTERED);
+}
+
+#[test]
+fn old_trees_of_chunks_grow_in_any_order() {
+    check_btree1(&(0..5000).collect::<Vec<_>>(), 32);
+    check_btree1(&(0..5000).rev().collect::<Vec<_>>(), 32);
+    let rows: Vec<u64> = (0..5000).map(|n| n * 1237 % 5000).collect();
+    check_btree1(&rows, 32);
+    check_btree1(&rows, 2);
 }
 
 #[test]
@@ -234,6 +254,11 @@ proptest! {
     #[test]
     fn trees_of_chunks_agree_with_a_map(rows in prop::collection::vec(0u64..4000, 1..300), filtered: bool) {
         check_btree2(&rows, if filtered { FILTERED } else { ElementFormat::Unfiltered });
+    }
+
+    #[test]
+    fn old_trees_of_chunks_agree_with_a_map(rows in prop::collection::vec(0u64..4000, 1..300), k in 2u16..5) {
+        check_btree1(&rows, k);
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl Place {
             }
             IndexKind::Btree1 => {
                 let k = session.extension.btree_k.chunk;
-                Box::new(ChunkBtree1::new(metadata, root.clone(), grid, k))
+                Box::new(ChunkBtree1::new(metadata, root.clone(), grid, chunks.element_size, k))
             }
             IndexKind::Implicit => Box::new(Implicit::new(metadata, root.clone(), line()?, bytes)?),
             IndexKind::Btree2 { node_size, split, merge } => {

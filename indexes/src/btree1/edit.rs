@@ -1,0 +1,347 @@
+//! One change of a version 1 B-tree: prepared on copies of its nodes, then made at once.
+
+use h5live_cache::{EdgeKind, Handle, Kind, Node};
+use h5live_format::{Addr, Btree1Key, Btree1Node};
+
+use super::{Btree1, Step};
+use crate::Result;
+
+/// What the entries of leaves lead to, as the tree needs to know it.
+pub(crate) trait Leaf<K: Btree1Key> {
+    /// `node` has come to lead to `child`, for which it may have to wait.
+    ///
+    /// # Errors
+    /// If the dependency would close a circle.
+    fn attach(&self, node: &Handle<Btree1Node<K>>, child: Addr) -> Result<()>;
+
+    /// `node` has changed.
+    ///
+    /// # Errors
+    /// If the dependency would close a circle.
+    fn changed(&self, node: &dyn Node) -> Result<()>;
+}
+
+/// The entries of a node, of which there may be more than fit: one more key than children, or nothing.
+#[derive(Debug, Clone)]
+pub(crate) struct Entries<K> {
+    pub keys: Vec<K>,
+    pub children: Vec<Addr>,
+}
+
+impl<K: Btree1Key> Entries<K> {
+    pub fn of(node: &Btree1Node<K>) -> Self {
+        let keys = (0..).map_while(|index| node.key(index)).collect();
+        Entries { keys, children: (0..node.len()).map_while(|index| node.child(index)).collect() }
+    }
+
+    /// Takes out a child, and the key that belongs to it.
+    pub fn remove(&mut self, index: usize) {
+        if index < self.children.len() {
+            self.children.remove(index);
+            self.keys.remove(index + usize::from(K::BEHIND));
+        }
+        if self.children.is_empty() {
+            self.keys.clear();
+        }
+    }
+}
+
+/// A node at work.
+struct Work<K: Btree1Key> {
+    addr: Addr,
+    /// `None` for a node that is to be made.
+    handle: Option<Handle<Btree1Node<K>>>,
+    node: Btree1Node<K>,
+    entries: Entries<K>,
+    /// The first and the last key before the change.
+    bounds: Option<(K, K)>,
+    changed: bool,
+    gone: bool,
+}
+
+/// A change that is being prepared.
+pub(super) struct Edit<'a, K: Btree1Key> {
+    tree: &'a Btree1<K>,
+    work: Vec<Work<K>>,
+    /// Of two nodes, the first loses entries to a node to which the second comes to lead, or what is below it.
+    lost: Vec<(usize, usize)>,
+    /// Of two nodes, the first comes to have the second, a new one, to its left.
+    beside: Vec<(usize, usize)>,
+}
+
+impl<K: Btree1Key> Btree1<K> {
+    /// Gives the leaf at the end of `path` these entries, and the tree the shape that this needs. `added`: the child
+    /// that is new among them.
+    ///
+    /// # Errors
+    /// If a node cannot be read, or there is no room for a new one. The tree is then as it was.
+    pub(crate) fn replace(
+        &self,
+        path: &[Step],
+        entries: Entries<K>,
+        added: Option<Addr>,
+        leaf: &impl Leaf<K>,
+    ) -> Result<()> {
+        let mut edit = Edit { tree: self, work: Vec::new(), lost: Vec::new(), beside: Vec::new() };
+        match edit.prepare(path, entries).and_then(|()| edit.encoded()) {
+            Ok(nodes) => edit.apply(nodes, added, leaf),
+            Err(error) => {
+                edit.give_up();
+                Err(error)
+            }
+        }
+    }
+}
+
+impl<K: Btree1Key> Edit<'_, K> {
+    fn open(&mut self, addr: Addr) -> Result<usize> {
+        if let Some(known) = self.work.iter().position(|work| work.addr == addr) {
+            return Ok(known);
+        }
+        let handle = self.tree.node(addr, None)?;
+        let node = handle.read().clone();
+        let entries = Entries::of(&node);
+        let bounds = entries.keys.first().cloned().zip(entries.keys.last().cloned());
+        self.work.push(Work { addr, handle: Some(handle), node, entries, bounds, changed: false, gone: false });
+        Ok(self.work.len() - 1)
+    }
+
+    fn create(&mut self, level: u8, entries: Entries<K>) -> Result<usize> {
+        let tree = self.tree;
+        let mut node = Btree1Node::empty(tree.k, tree.shape, tree.metadata.widths());
+        node.level = level;
+        let addr = tree.metadata.cache().space().alloc(node.size() as u64, Kind::Metadata)?;
+        self.work.push(Work { addr, handle: None, node, entries, bounds: None, changed: true, gone: false });
+        Ok(self.work.len() - 1)
+    }
+
+    fn give_up(&self) {
+        let space = self.tree.metadata.cache().space();
+        let made = self.work.iter().filter(|work| work.handle.is_none());
+        made.for_each(|work| space.free(work.addr, work.node.size() as u64));
+    }
+
+    fn prepare(&mut self, path: &[Step], entries: Entries<K>) -> Result<()> {
+        let [above @ .., leaf] = path else { return Ok(()) };
+        let mut at = self.open(leaf.addr)?;
+        self.work[at].entries = entries;
+        self.work[at].changed = true;
+        let mut above = above;
+        loop {
+            let (full, empty) = {
+                let Work { node, entries, .. } = &self.work[at];
+                (entries.children.len() > node.capacity(), entries.children.is_empty())
+            };
+            let [higher @ .., parent] = above else {
+                return self.settle_root(at, full);
+            };
+            let up = self.open(parent.addr)?;
+            if empty {
+                self.unlink(at)?;
+                self.work[up].entries.remove(parent.index);
+                self.work[up].changed = true;
+            } else {
+                self.adjust(at, up, parent.index)?;
+                if full {
+                    self.split(at, up, parent.index, above)?;
+                }
+                if !self.work[up].changed {
+                    return Ok(());
+                }
+            }
+            (at, above) = (up, higher);
+        }
+    }
+
+    /// Passes the outer keys of a node on to its parent, and to the nodes beside it, if they have changed.
+    fn adjust(&mut self, at: usize, up: usize, index: usize) -> Result<()> {
+        let Work { entries, bounds, node, .. } = &self.work[at];
+        let (left, right) = (node.left, node.right);
+        let new = entries.keys.first().cloned().zip(entries.keys.last().cloned());
+        let (Some((first, last)), before) = (new, bounds.clone()) else { return Ok(()) };
+        if before.as_ref().is_none_or(|(before, _)| *before != first) {
+            if left.is_defined() {
+                let left = self.open(left)?;
+                self.set_key(left, usize::MAX, &first);
+            }
+            self.set_key(up, index, &first);
+        }
+        if before.as_ref().is_none_or(|(_, before)| *before != last) {
+            if right.is_defined() {
+                let right = self.open(right)?;
+                self.set_key(right, 0, &last);
+            }
+            self.set_key(up, index + 1, &last);
+        }
+        Ok(())
+    }
+
+    /// Sets one key, or the last.
+    fn set_key(&mut self, at: usize, index: usize, key: &K) {
+        let Work { entries, changed, .. } = &mut self.work[at];
+        let last = entries.keys.len().saturating_sub(1);
+        if let Some(slot) = entries.keys.get_mut(index.min(last)).filter(|slot| *slot != key) {
+            *slot = key.clone();
+            *changed = true;
+        }
+    }
+
+    /// How many of its children a node that holds too many keeps: as libhdf5 splits.
+    fn kept(node: &Btree1Node<K>, len: usize) -> usize {
+        let kept = match (node.left.is_defined(), node.right.is_defined()) {
+            (_, false) => len * 9 / 10,
+            (false, true) => len / 10,
+            (true, true) => len / 2,
+        };
+        kept.clamp(1, len.saturating_sub(1).max(1)).max(len.saturating_sub(node.capacity()))
+    }
+
+    /// Moves the later children of a node to a new one.
+    fn halve(&mut self, at: usize) -> Result<usize> {
+        let Work { node, entries, .. } = &mut self.work[at];
+        let kept = Self::kept(node, entries.children.len()).min(node.capacity());
+        let children = entries.children.split_off(kept);
+        let keys = entries.keys.split_off(kept);
+        entries.keys.extend(keys.first().cloned());
+        let level = node.level;
+        let made = self.create(level, Entries { keys, children })?;
+        self.work[at].changed = true;
+        Ok(made)
+    }
+
+    /// Splits a node, to which `above` is the path.
+    fn split(&mut self, at: usize, up: usize, index: usize, above: &[Step]) -> Result<()> {
+        let made = self.halve(at)?;
+        let (here, there) = (self.work[at].addr, self.work[made].addr);
+        let right = std::mem::replace(&mut self.work[at].node.right, there);
+        self.work[made].node.left = here;
+        self.work[made].node.right = right;
+        if right.is_defined() {
+            let right = self.open(right)?;
+            self.work[right].node.left = there;
+            self.work[right].changed = true;
+            self.beside.push((right, made));
+        }
+        let between = self.work[made].entries.keys.first().cloned();
+        let Work { entries, changed, .. } = &mut self.work[up];
+        entries.children.insert((index + 1).min(entries.children.len()), there);
+        entries.keys.splice((index + 1).min(entries.keys.len())..(index + 1).min(entries.keys.len()), between);
+        *changed = true;
+        // All on the way: what leads to the new node may move up and away from the parent before it is written.
+        for step in above {
+            let up = self.open(step.addr)?;
+            self.lost.push((at, up));
+        }
+        Ok(())
+    }
+
+    /// Keeps the root where it is: what is too much for it goes to two new nodes below.
+    fn settle_root(&mut self, root: usize, full: bool) -> Result<()> {
+        let Work { entries, node, .. } = &mut self.work[root];
+        if entries.children.is_empty() {
+            node.level = 0;
+            return Ok(());
+        }
+        if !full {
+            return Ok(());
+        }
+        let level = node.level;
+        let higher = level.checked_add(1);
+        let rule = "a tree has at most 255 levels";
+        let higher = higher.ok_or_else(|| self.tree.contradiction(self.tree.root, rule))?;
+        let right = self.halve(root)?;
+        let entries = self.work[root].entries.clone();
+        let (first, between) = (entries.keys.first().cloned(), entries.keys.last().cloned());
+        let last = self.work[right].entries.keys.last().cloned();
+        let left = self.create(level, entries)?;
+        self.work[left].node.right = self.work[right].addr;
+        self.work[right].node.left = self.work[left].addr;
+        let children = vec![self.work[left].addr, self.work[right].addr];
+        let keys = [first, between, last].into_iter().flatten().collect();
+        self.work[root].entries = Entries { keys, children };
+        self.work[root].node.level = higher;
+        Ok(())
+    }
+
+    /// Takes a node without children out of its level.
+    fn unlink(&mut self, at: usize) -> Result<()> {
+        self.work[at].gone = true;
+        let (left, right) = (self.work[at].node.left, self.work[at].node.right);
+        let bounds = self.work[at].bounds.clone();
+        if left.is_defined() {
+            let beside = self.open(left)?;
+            self.work[beside].node.right = right;
+            self.work[beside].changed = true;
+            if let (false, Some((_, last))) = (K::BEHIND, &bounds) {
+                self.set_key(beside, usize::MAX, last);
+            }
+        }
+        if right.is_defined() {
+            let beside = self.open(right)?;
+            self.work[beside].node.left = left;
+            self.work[beside].changed = true;
+            if let (true, Some((first, _))) = (K::BEHIND, &bounds) {
+                self.set_key(beside, 0, first);
+            }
+        }
+        Ok(())
+    }
+
+    /// The nodes as they are to be.
+    fn encoded(&mut self) -> Result<Vec<Btree1Node<K>>> {
+        let encode = |work: &Work<K>| {
+            let mut node = work.node.clone();
+            let fits = work.gone || !work.changed || node.set(&work.entries.keys, &work.entries.children);
+            let rule = "its keys are between its children";
+            if fits { Ok(node) } else { Err(self.tree.contradiction(work.addr, rule)) }
+        };
+        self.work.iter().map(encode).collect()
+    }
+
+    fn apply(mut self, nodes: Vec<Btree1Node<K>>, added: Option<Addr>, leaf: &impl Leaf<K>) -> Result<()> {
+        let metadata = &self.tree.metadata;
+        let (cache, owner) = (metadata.cache(), metadata.owner());
+        let made: Vec<bool> = self.work.iter().map(|work| work.handle.is_none()).collect();
+        for (work, node) in self.work.iter_mut().zip(&nodes) {
+            work.handle.get_or_insert_with(|| cache.insert(work.addr, owner, node.clone()));
+        }
+        let handles: Vec<_> = self.work.iter().filter_map(|work| work.handle.clone()).collect();
+        for ((work, handle), made) in self.work.iter().zip(&handles).zip(&made).filter(|((work, _), _)| work.changed) {
+            if work.gone {
+                continue;
+            }
+            leaf.changed(handle)?;
+            for child in &work.entries.children {
+                if work.node.level == 0 {
+                    if *made || Some(*child) == added {
+                        leaf.attach(handle, *child)?;
+                    }
+                } else if *made || self.work.iter().zip(&handles).any(|(_, other)| other.addr() == *child) {
+                    let child = cache.peek::<Btree1Node<K>>(*child)?;
+                    if let Some(child) = child.filter(Handle::is_new) {
+                        let edge = cache.depend_once(handle, &child, EdgeKind::BTree1Node);
+                        edge.map_err(h5live_cache::Error::from)?;
+                    }
+                }
+            }
+        }
+        let wait = |later: usize, earlier: usize, beside: bool| {
+            let (Some(later), Some(earlier)) = (handles.get(later), handles.get(earlier)) else { return };
+            if !later.is_new() && (!earlier.is_new() || beside) {
+                cache.undepend(earlier, later);
+                // This order matters only if the writer dies on the way, and a circle means that all of them are new.
+                cache.depend_once(later, earlier, EdgeKind::BTree1Node).expect("circle");
+            }
+        };
+        self.lost.iter().for_each(|(later, earlier)| wait(*later, *earlier, false));
+        self.beside.iter().for_each(|(later, earlier)| wait(*later, *earlier, true));
+        for (((work, handle), node), made) in self.work.iter().zip(&handles).zip(nodes).zip(made) {
+            if work.gone {
+                metadata.free(work.addr, node.size() as u64);
+            } else if work.changed && !made {
+                handle.update(|value| *value = node);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,266 @@
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use h5live_cache::{Cache, EdgeKind, EdgeKinds, MemoryStorage, RecordingStorage, Scope, Settings, replay};
+use h5live_format::{Addr, Btree1Node, ChunkElement, ChunkKey, ChunkRank, Widths, decode_with};
+use h5live_model::{ChunkCoord, ChunkGrid};
+use proptest::prelude::*;
+
+use crate::tests::{NoSuperblock, OWNER, Root, root};
+use crate::{ChunkBtree1, ChunkIndex, IndexRoot, ObjectMetadata};
+
+type Model = BTreeMap<ChunkCoord, ChunkElement>;
+
+fn index(cache: Arc<Cache>, root: Arc<Root>, k: u16) -> ChunkBtree1 {
+    let grid = ChunkGrid::new(&[10, 5]).unwrap();
+    ChunkBtree1::new(ObjectMetadata::new(cache, OWNER), root, grid, 4, k)
+}
+
+fn coord(row: u64) -> ChunkCoord {
+    ChunkCoord::new(&[row / 7, row % 7])
+}
+
+/// A reader of the bytes of a tree that checks all that must hold of them.
+struct Walk<'a> {
+    bytes: &'a [u8],
+    k: u16,
+    seen: HashSet<Addr>,
+    /// By level, the nodes from left to right, with the neighbours that they state.
+    levels: BTreeMap<u8, Vec<(Addr, Addr, Addr)>>,
+    found: Vec<(Vec<u64>, ChunkElement)>,
+}
+
+impl Walk<'_> {
+    fn over(bytes: &[u8], root: Addr, k: u16) -> Model {
+        let mut walk = Walk { bytes, k, seen: HashSet::new(), levels: BTreeMap::new(), found: Vec::new() };
+        if root.is_defined() {
+            walk.node(root, None, None);
+        }
+        for nodes in walk.levels.values() {
+            let undefined = [Addr::UNDEFINED];
+            let stated = |side: fn(&(Addr, Addr, Addr)) -> Addr| nodes.iter().map(side);
+            assert!(stated(|node| node.1).eq(undefined.into_iter().chain(stated(|node| node.0)).take(nodes.len())));
+            assert!(stated(|node| node.2).eq(stated(|node| node.0).skip(1).chain(undefined)));
+        }
+        assert!(walk.found.windows(2).all(|pair| pair[0].0 < pair[1].0), "chunks are sorted");
+        let scaled = |start: &[u64]| ChunkCoord::new(&[start[0] / 10, start[1] / 5]);
+        walk.found.iter().map(|(start, element)| (scaled(start), *element)).collect()
+    }
+
+    fn node(&mut self, addr: Addr, level: Option<u8>, bounds: Option<(ChunkKey, ChunkKey)>) {
+        assert!(self.seen.insert(addr), "a node has one parent");
+        let empty = Btree1Node::<ChunkKey>::empty(self.k, ChunkRank(2), Widths::default());
+        let bytes = &self.bytes[addr.get().unwrap() as usize..][..empty.size()];
+        let node = decode_with(empty, bytes, Widths::default()).unwrap();
+        assert!(level.is_none_or(|level| level == node.level));
+        assert!(level.is_none() || !node.is_empty(), "only the root is empty");
+        self.levels.entry(node.level).or_default().push((addr, node.left, node.right));
+        let key = |index| node.key(index).unwrap();
+        if let Some((first, last)) = bounds {
+            assert_eq!((first, last), (key(0), key(node.len())));
+        }
+        for at in 0..node.len() {
+            let (key, next, child) = (key(at), key(at + 1), node.child(at).unwrap());
+            assert!((&key.start, key.element_offset) < (&next.start, next.element_offset), "keys are sorted");
+            if node.level > 0 {
+                self.node(child, Some(node.level - 1), Some((key, next)));
+            } else {
+                let element = ChunkElement { addr: child, size: key.size.into(), filter_mask: key.filter_mask };
+                self.found.push((key.start.to_vec(), element));
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Set(u64, u64),
+    Remove(u64),
+    Clear(u64, u64),
+    Fill(u64, u64),
+    Flush,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (0..500u64, 1..9999u64).prop_map(|(row, value)| Step::Set(row, value)),
+        4 => (0..500u64).prop_map(Step::Remove),
+        1 => (0..500u64, 1..150u64).prop_map(|(row, len)| Step::Clear(row, len)),
+        1 => (0..500u64, 1..150u64).prop_map(|(row, len)| Step::Fill(row, len)),
+        2 => Just(Step::Flush),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+/// A tree, and what it should hold.
+struct Pair {
+    cache: Arc<Cache>,
+    index: ChunkBtree1,
+    model: Model,
+    /// What was removed since the last flush, if only for some time.
+    removed: HashSet<ChunkCoord>,
+}
+
+impl Pair {
+    fn set(&mut self, row: u64, value: u64) {
+        let _operation = self.cache.operation();
+        let element = ChunkElement { addr: Addr::new(1 << 30 | row << 16 | value), size: value, filter_mask: 1 };
+        self.index.set(&coord(row), element, None).unwrap();
+        self.model.insert(coord(row), element);
+    }
+
+    fn remove(&mut self, row: u64) {
+        let _operation = self.cache.operation();
+        self.removed.insert(coord(row));
+        assert_eq!(self.index.remove(&coord(row)).unwrap(), self.model.remove(&coord(row)));
+    }
+
+    /// Takes a step; `true` if it is a flush, which is left to the caller.
+    fn take(&mut self, step: &Step) -> bool {
+        match *step {
+            Step::Set(row, value) => self.set(row, value),
+            Step::Remove(row) => self.remove(row),
+            Step::Clear(row, len) => (row..row + len).for_each(|row| self.remove(row)),
+            Step::Fill(row, len) => (row..row + len).for_each(|row| self.set(row, row + 1)),
+            Step::Flush => return true,
+        }
+        false
+    }
+}
+
+fn listed(index: &ChunkBtree1) -> Vec<(ChunkCoord, ChunkElement)> {
+    let mut all = Vec::new();
+    index
+        .for_each(&mut |coord, element| {
+            all.push((coord, element));
+            true
+        })
+        .unwrap();
+    all
+}
+
+/// Nothing that is the same in `old` and `new` may be missed, and nothing else be seen.
+fn check_between(bytes: &[u8], place: &Arc<Root>, k: u16, old: &Model, pair: &Pair) {
+    let new = &pair.model;
+    let cache = Cache::reading(Arc::new(MemoryStorage::from(bytes.to_vec())), Settings::default());
+    let index = index(Arc::new(cache), place.clone(), k);
+    for coord in old.keys().chain(new.keys()) {
+        let found = index.get(coord).unwrap();
+        let right = found.as_ref() == old.get(coord) || found.as_ref() == new.get(coord);
+        assert!(right || found.is_none() && pair.removed.contains(coord), "{coord:?}: {found:?}");
+    }
+    let all = listed(&index);
+    assert!(all.windows(2).all(|pair| pair[0].0 < pair[1].0), "each chunk is seen once");
+    let all: Model = all.into_iter().collect();
+    let kept = |(coord, element): &(&ChunkCoord, &ChunkElement)| {
+        new.get(*coord) == Some(*element) && !pair.removed.contains(*coord)
+    };
+    for (coord, element) in old.iter().filter(kept) {
+        assert_eq!(all.get(coord), Some(element));
+    }
+    assert!(all.iter().all(|(coord, element)| [old, new].iter().any(|map| map.get(coord) == Some(element))));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    #[test]
+    fn trees_keep_their_shape(steps in steps(), k in prop_oneof![Just(2u16), Just(3), Just(8)]) {
+        let storage = MemoryStorage::default();
+        let cache = Cache::writing(Arc::new(storage.clone()), Settings::default(), 4096, Arc::new(NoSuperblock));
+        let cache = Arc::new(cache);
+        let place = root(Addr::UNDEFINED);
+        let mut pair = Pair { index: index(cache.clone(), place.clone(), k), cache, model: Model::new(), removed: HashSet::new() };
+        for step in steps.iter().chain([&Step::Flush]) {
+            if pair.take(step) {
+                pair.cache.flush(Scope::All).unwrap();
+                assert_eq!(Walk::over(&storage.to_vec(), place.addr(), k), pair.model);
+            }
+            assert!(listed(&pair.index).into_iter().eq(pair.model.clone()));
+        }
+    }
+
+    #[test]
+    fn nothing_is_lost_by_a_writer_that_dies(steps in steps(), k in 2u16..5) {
+        let memory = MemoryStorage::default();
+        let recording = RecordingStorage::new(memory.clone());
+        let cache = Cache::writing(Arc::new(recording.clone()), Settings::default(), 4096, Arc::new(NoSuperblock));
+        let cache = Arc::new(cache);
+        let place = root(Addr::UNDEFINED);
+        let mut pair = Pair { index: index(cache.clone(), place.clone(), k), cache, model: Model::new(), removed: HashSet::new() };
+        pair.set(250, 1);
+        pair.cache.flush(Scope::All).unwrap();
+        let (mut image, mut old) = (memory.to_vec(), pair.model.clone());
+        recording.take_log();
+        for step in steps {
+            if pair.take(&step) {
+                pair.cache.flush(Scope::All).unwrap();
+                for write in recording.take_log() {
+                    replay(&mut image, [&write]).unwrap();
+                    check_between(&image, &place, k, &old, &pair);
+                }
+                old = pair.model.clone();
+                pair.removed.clear();
+            }
+        }
+    }
+}
+
+/// Whether every node that a flush writes leads to chunks that are there.
+fn chunks_come_first(disabled: EdgeKinds) -> bool {
+    let mut settings = Settings::default();
+    settings.disabled_edges = disabled;
+    let recording = RecordingStorage::new(MemoryStorage::default());
+    let cache = Arc::new(Cache::writing(Arc::new(recording.clone()), settings, 4096, Arc::new(NoSuperblock)));
+    let place = root(Addr::UNDEFINED);
+    let tree = index(cache.clone(), place.clone(), 2);
+    for row in 0..60 {
+        let addr = cache.space().alloc(8, h5live_cache::Kind::Raw).unwrap();
+        let proxy = cache.write_raw(OWNER, addr, 0, vec![row as u8 + 1; 8]);
+        tree.set(&coord(row), ChunkElement { addr, size: 8, filter_mask: 0 }, Some(&proxy)).unwrap();
+    }
+    cache.flush(Scope::All).unwrap();
+    let mut image = Vec::new();
+    recording.take_log().into_iter().all(|write| {
+        replay(&mut image, [&write]).unwrap();
+        let there = |at: u64| image.get(at as usize..at as usize + 8).is_some_and(|bytes| bytes != [0; 8]);
+        let node = |at: usize| image.get(at..at + 4) == Some(b"TREE".as_slice());
+        (4096..image.len()).step_by(8).filter(|at| node(*at)).all(|at| {
+            let empty = Btree1Node::<ChunkKey>::empty(2, ChunkRank(2), Widths::default());
+            let node = decode_with(empty.clone(), &image[at..at + empty.size()], Widths::default()).unwrap();
+            node.level > 0 || (0..node.len()).all(|index| there(node.child(index).unwrap().get().unwrap()))
+        })
+    })
+}
+
+#[test]
+fn chunks_reach_the_file_before_every_node_that_leads_to_them() {
+    assert!(chunks_come_first(EdgeKinds::NONE));
+    assert!(!chunks_come_first(EdgeKinds::only(EdgeKind::BTree1Chunk)));
+}
+
+#[test]
+fn a_tree_that_finds_no_room_stays_as_it_was() {
+    let mut settings = Settings::default();
+    settings.widths.offset = h5live_format::Width::TWO;
+    let cache = Cache::writing(Arc::new(MemoryStorage::default()), settings, 4096, Arc::new(NoSuperblock));
+    let cache = Arc::new(cache);
+    let mut pair = Pair {
+        index: index(cache.clone(), root(Addr::UNDEFINED), 4),
+        cache,
+        model: Model::new(),
+        removed: HashSet::new(),
+    };
+    let mut failed = 0;
+    for row in (0..3000).map(|n| n * 1237 % 3000) {
+        let element = ChunkElement { addr: Addr::new(row + 8), size: 1, filter_mask: 0 };
+        match pair.index.set(&coord(row), element, None) {
+            Ok(()) => {
+                pair.model.insert(coord(row), element);
+            }
+            Err(_) => failed += 1,
+        }
+    }
+    assert!(failed > 0 && pair.model.len() > 500);
+    assert!(listed(&pair.index).into_iter().eq(pair.model));
+}
