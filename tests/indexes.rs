@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use h5live::{Dataset, File, Selection, UNLIMITED};
+use h5live::{Dataset, File, Profile, Selection, UNLIMITED};
 
 /// A dataset of `tests/python/indexes.py`.
 struct Case {
@@ -103,8 +103,8 @@ fn check(file: &File, step: usize) {
     }
 }
 
-fn create(path: &Path) {
-    let file = File::create(path).unwrap();
+fn create(path: &Path, profile: Profile) {
+    let file = File::options().create().profile(profile).open(path).unwrap();
     for case in &CASES {
         let zeros = vec![0; case.chunk.len()];
         let builder = file.new_dataset::<i32>().shape(&zeros).max_shape(case.max).chunk(case.chunk);
@@ -134,12 +134,11 @@ fn python(args: &[&str]) -> Option<()> {
     Some(())
 }
 
-#[test]
-fn h5py_goes_on_with_what_we_began() {
+fn h5py_goes_on(profile: Profile) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ours.h5");
     let name = path.to_str().unwrap();
-    create(&path);
+    create(&path, profile);
     let Some(()) = python(&["check", name, "1"]) else { return };
     python(&["extend", name, "2"]);
     extend(&path, 3);
@@ -149,13 +148,37 @@ fn h5py_goes_on_with_what_we_began() {
 }
 
 #[test]
-fn we_go_on_with_what_h5py_began() {
+fn h5py_goes_on_with_what_we_began() {
+    h5py_goes_on(Profile::default());
+}
+
+#[test]
+fn h5py_goes_on_with_what_we_began_as_since_1_8() {
+    h5py_goes_on(Profile::V18);
+}
+
+fn go_on_with_h5py(bounds: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("theirs.h5");
     let name = path.to_str().unwrap();
-    let Some(()) = python(&["create", name, "1"]) else { return };
+    let Some(()) = python(&["create", name, "1", bounds, "latest"]) else { return };
     extend(&path, 2);
-    python(&["extend", name, "3"]);
+    python(&["extend", name, "3", bounds, "latest"]);
     extend(&path, 4);
     python(&["check", name, "4"]);
+}
+
+#[test]
+fn we_go_on_with_what_h5py_began() {
+    go_on_with_h5py("v110");
+}
+
+#[test]
+fn we_go_on_with_what_h5py_began_as_ever() {
+    go_on_with_h5py("earliest");
+}
+
+#[test]
+fn we_go_on_with_what_h5py_began_as_since_1_8() {
+    go_on_with_h5py("v108");
 }
