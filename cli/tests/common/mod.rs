@@ -1,6 +1,8 @@
 //! Running the program, and what stands beside it.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod manifests;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

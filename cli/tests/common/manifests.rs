@@ -1,0 +1,74 @@
+//! Manifests of many files, and whether two of them agree.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+
+/// The files below a folder with this extension.
+pub fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|e| e == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Runs `each` on all items, on as many threads as there are processors.
+pub fn in_parallel<T: Send>(items: Vec<T>, each: impl Fn(T) + Sync) {
+    let items = Mutex::new(items);
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some(item) = { items.lock().unwrap().pop() } {
+                    each(item);
+                }
+            });
+        }
+    });
+}
+
+/// Whether the lines agree. What the reference program cannot read, it says nothing about.
+pub fn agree(wanted: &str, found: &str) -> bool {
+    let errors: Vec<&str> = wanted
+        .lines()
+        .filter(|line| line.split('\t').nth(1) == Some("error"))
+        .filter_map(|l| l.split('\t').next())
+        .collect();
+    let said = |line: &&str| {
+        let path = line.split('\t').next().unwrap_or_default();
+        !errors.iter().any(|e| {
+            path == *e
+                || path.strip_prefix(*e).is_some_and(|rest| e.ends_with(['/', '@']) || rest.starts_with(['/', '@']))
+        })
+    };
+    let (wanted, found) = (wanted.lines().filter(said), found.lines().filter(said));
+    let (wanted, found): (Vec<_>, Vec<_>) = (wanted.collect(), found.collect());
+    wanted.len() == found.len() && wanted.iter().zip(&found).all(|(wanted, found)| line_agrees(wanted, found))
+}
+
+fn line_agrees(wanted: &str, found: &str) -> bool {
+    let (wanted, found): (Vec<_>, Vec<_>) = (wanted.split('\t').collect(), found.split('\t').collect());
+    let free =
+        |column: usize, text: &str| text == "unreadable" || (column == 5 && matches!(text, "unsupported" | "skipped"));
+    wanted.len() == found.len() && wanted.iter().zip(&found).enumerate().all(|(i, (w, f))| w == f || free(i, w))
+}
+
+#[test]
+fn agreement_forgives_only_what_the_reference_cannot_read() {
+    let line = |path: &str, sha: &str| format!("{path}\tdataset\tu8\tscalar\tcompact\t{sha}");
+    assert!(agree(&line("/a", "x"), &line("/a", "x")));
+    assert!(!agree(&line("/a", "x"), &line("/a", "y")));
+    assert!(agree(&line("/a", "unreadable"), &line("/a", "y")));
+    assert!(!agree(&line("/a", "x"), &line("/a", "unreadable")));
+    assert!(!agree(&line("/a", "x"), ""));
+    let error = "/b\terror\t-\t-\t-\t-";
+    assert!(agree(&format!("{}\n{error}", line("/a", "x")), &format!("{}\n{}", line("/a", "x"), line("/b/c", "y"))));
+    assert!(!agree(error, &line("/bb", "y")));
+}

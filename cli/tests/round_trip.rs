@@ -1,0 +1,170 @@
+//! `copy` of files that libhdf5 and others wrote, at several profiles: the copy has the manifest of the original, by a
+//! reference program on libhdf5, and `h5dump` reads it to its end.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::manifests::{agree, files, in_parallel};
+use common::{python, shared};
+
+/// Longer than any copy, and any reading of one, may take.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// Longer than `h5dump` is waited for: it prints every element of the few files that have billions of them.
+const DUMP_LIMIT: Duration = Duration::from_secs(20);
+
+/// The files whose copies differ or that are not copied, and why.
+const EXCEPTIONS: [(&str, &str); 3] = [
+    ("generated/sizes.earliest.h5", "addresses have 4 bytes in it, and 8 in the copy: so have references in compounds"),
+    ("generated/sizes.latest.h5", "addresses have 4 bytes in it, and 8 in the copy: so have references in compounds"),
+    ("libhdf5/test/tbogus.h5", "objects in it have messages that are to make programs refuse them"),
+];
+
+/// Runs the manifest program on many files in children of one process, for it takes long to start. On standard input:
+/// lines of a file, a TAB, and where its manifest goes.
+const MANIFESTS: &str = r#"
+import os, sys, time, importlib.machinery
+manifest = importlib.machinery.SourceFileLoader("manifest", sys.argv[1]).load_module()
+for line in sys.stdin:
+    path, out = line.rstrip("\n").split("\t")
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(out, os.O_WRONLY | os.O_CREAT, 0o600), 1)
+        sys.argv = ["manifest.py", path]
+        code = manifest.main()
+        sys.stdout.flush()
+        os._exit(code)
+    until = time.monotonic() + 240
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > until:
+            os.kill(child, 9)
+        time.sleep(0.002)
+"#;
+
+/// Whether a command ends well, `None` if it does not end in time; and what it says.
+fn ends(command: &mut Command, limit: Duration) -> (Option<bool>, String) {
+    let errors = tempfile::NamedTempFile::new().unwrap();
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors.reopen().unwrap());
+    let mut child = command.spawn().unwrap();
+    let until = Instant::now() + limit;
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break Some(status.success()),
+            None if Instant::now() > until => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                break None;
+            }
+            None => thread::sleep(Duration::from_millis(1)),
+        }
+    };
+    (status, fs::read_to_string(errors.path()).unwrap_or_default())
+}
+
+/// A folder for the copy of a file, in which what the file names is beside it as it is beside the original.
+fn beside(file: &Path, folder: &Path) -> PathBuf {
+    fs::create_dir_all(folder).unwrap();
+    for entry in fs::read_dir(file.parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        if path != file {
+            symlink(&path, folder.join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    folder.join(file.file_name().unwrap())
+}
+
+fn has_h5dump() -> bool {
+    Command::new("h5dump").arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// What is wrong with the copies of the whole corpus at a profile.
+fn faults(profile: &str, dumped: bool) -> Option<BTreeSet<String>> {
+    let (corpus, python) = (shared()?, python()?);
+    let (corpus, program) = (corpus.join("corpus"), corpus.join("oracle/manifest.py"));
+    let folder = tempfile::tempdir().unwrap();
+    let references = files(&corpus, "manifest");
+    let references: Vec<_> =
+        references.into_iter().filter(|path| !path.starts_with(corpus.join("malformed"))).collect();
+    let bad = Mutex::new(BTreeSet::new());
+    let name = |reference: &Path| reference.with_extension("").strip_prefix(&corpus).unwrap().display().to_string();
+    let fault = |reference: &Path, what: String| {
+        eprintln!("{profile}: {}: {what}", name(reference));
+        bad.lock().unwrap().insert(name(reference));
+    };
+    let copies = Mutex::new(Vec::new());
+    let numbered = references.into_iter().enumerate().collect();
+    in_parallel(numbered, |(i, reference): (usize, PathBuf)| {
+        let file = reference.with_extension("");
+        let copy = beside(&file, &folder.path().join(i.to_string()));
+        let mut command = common::h5live();
+        command
+            .args(["copy", "--quiet", "--profile", profile])
+            .args([&file, &copy])
+            .env("HDF5_USE_FILE_LOCKING", "FALSE");
+        match ends(&mut command, LIMIT) {
+            (Some(true), _) => copies.lock().unwrap().push((reference, file, copy)),
+            (Some(false), error) => fault(&reference, error),
+            (None, _) => fault(&reference, "the copy takes too long".to_owned()),
+        }
+    });
+    let copies = copies.into_inner().unwrap();
+    let halves: Vec<_> = copies.chunks(copies.len().div_ceil(2).max(1)).collect();
+    in_parallel(halves, |copies| {
+        let mut command = Command::new(&python);
+        command.args(["-c", MANIFESTS]).arg(&program).stdin(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        for (_, _, copy) in copies {
+            writeln!(input, "{}\t{}.lines", copy.display(), copy.display()).unwrap();
+        }
+        drop(input);
+        assert!(child.wait().unwrap().success());
+    });
+    in_parallel(copies, |(reference, file, copy)| {
+        let wanted = fs::read_to_string(&reference).unwrap();
+        let found = fs::read_to_string(format!("{}.lines", copy.display())).unwrap_or_default();
+        if !agree(&wanted, &found) {
+            let differ = wanted.lines().zip(found.lines()).find(|(wanted, found)| !agree(wanted, found));
+            fault(&reference, format!("{} and {} lines; {differ:?}", wanted.lines().count(), found.lines().count()));
+        }
+        let dump = |file: &Path| {
+            let mut command = Command::new("h5dump");
+            let folder = copy.parent().unwrap();
+            command.arg(file).env("HDF5_VDS_PREFIX", folder).env("HDF5_EXTFILE_PREFIX", folder);
+            ends(command.current_dir(folder), DUMP_LIMIT)
+        };
+        if dumped
+            && let (Some(false), error) = dump(&copy)
+            && let (Some(true), _) = dump(&file)
+        {
+            fault(&reference, format!("h5dump: {error}"));
+        }
+    });
+    Some(bad.into_inner().unwrap())
+}
+
+#[track_caller]
+fn check(profile: &str, dumped: bool) {
+    let Some(found) = faults(profile, dumped && has_h5dump()) else { return };
+    let excepted: BTreeSet<_> = EXCEPTIONS.iter().map(|(file, _)| (*file).to_owned()).collect();
+    assert_eq!(found, excepted, "files that are not copied as they are, and those of which that is known");
+}
+
+#[test]
+fn copies_for_hdf5_1_10_have_the_manifests_of_their_originals() {
+    check("v110", true);
+}
+
+#[test]
+fn copies_in_the_latest_format_have_the_manifests_of_their_originals() {
+    check("latest", false);
+}
