@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use h5live::{Dataset, File, Profile, Selection, UNLIMITED};
+use h5live_checker::file::check_path;
 
 /// A dataset of `tests/python/indexes.py`.
 struct Case {
@@ -113,6 +114,7 @@ fn create(path: &Path, profile: Profile) {
     }
     check(&file, 1);
     file.close().unwrap();
+    check_path(path).unwrap().expect_clean();
 }
 
 fn extend(path: &Path, step: usize) {
@@ -120,6 +122,7 @@ fn extend(path: &Path, step: usize) {
     CASES.iter().for_each(|case| fill(&file.dataset(case.name).unwrap(), case, step));
     check(&file, step);
     file.close().unwrap();
+    check_path(path).unwrap().expect_clean();
 }
 
 /// Runs `tests/python/indexes.py`; `None`, with a line that says so, where there is no Python for it.

@@ -28,7 +28,11 @@ mod symbol_table;
 mod values;
 mod walk;
 
-use h5live_cache::Storage;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use h5live_cache::{FileStorage, Storage};
 use h5live_model::Unfilter;
 
 pub use cause::{Cause, Piece, UnknownFilter};
@@ -62,6 +66,14 @@ impl Default for Options<'_> {
 /// Checks a file that no writer has open.
 pub fn check(storage: &dyn Storage) -> Report {
     check_with(storage, Options::default())
+}
+
+/// Checks the file of this name, which no writer has open.
+///
+/// # Errors
+/// If it cannot be opened.
+pub fn check_path(path: &Path) -> io::Result<Report> {
+    Ok(check(&FileStorage::new(File::open(path)?)))
 }
 
 /// Checks a file.
