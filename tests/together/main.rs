@@ -11,6 +11,7 @@ mod values;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use h5live::model::Layout;
 use h5live::{File, Mode};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -97,7 +98,11 @@ fn possible(model: &File, step: &Step) -> bool {
         Step::External { path, .. } | Step::Hard { path, .. } | Step::Remove { path } => above(path),
         Step::Move { from, to } => above(from) && above(to) && from != to && !to.starts_with(&format!("{from}/")),
         Step::Write { count, .. } => !count.contains(&0),
-        Step::Resize { .. } | Step::Attribute { .. } | Step::Unattribute { .. } => true,
+        Step::Resize { path, .. } => {
+            let spec = model.dataset(path).and_then(|dataset| dataset.spec());
+            spec.is_ok_and(|spec| matches!(spec.layout, Layout::Chunked(_)))
+        }
+        Step::Attribute { .. } | Step::Unattribute { .. } => true,
     }
 }
 

@@ -153,12 +153,9 @@ impl Header {
     fn add_chunk(&mut self, message: RawMessage, sizes: Sizes) -> Result<()> {
         let last = self.chunks[self.chunks.len() - 1].clone();
         let link = sizes.frame + sizes.continuation;
-        let place = last.with(|messages| place_for_continuation(messages, link, sizes));
-        let place = place.ok_or_else(|| self.damaged("a chunk has a message that can make way for a continuation"))?;
-        let moved = match place {
-            Place::Unused(_) => None,
-            Place::Message(at) => last.with(|messages| messages.get(at).cloned()),
-        };
+        let way = last.with(|messages| make_way(messages, link, sizes));
+        let (mut kept, at, moved) =
+            way.ok_or_else(|| self.damaged("a chunk has messages that can make way for a continuation"))?;
         let mut messages: Vec<_> = moved.into_iter().chain([message]).collect();
         let used: usize = messages.iter().map(|message| sizes.of_message(message)).sum();
         let room = continuation_room(used, link);
@@ -170,13 +167,8 @@ impl Header {
         let chunk = self.metadata.create(length, chunk)?;
         let continuation = self.raw(&Continuation { addr: chunk.addr(), length }, MessageFlags::default())?;
         self.metadata.cache().depend(last.node(), &chunk, EdgeKind::Continuation).map_err(h5live_cache::Error::from)?;
-        last.change(|messages| match place {
-            Place::Unused(at) => put_in_unused(messages, at, continuation, sizes),
-            Place::Message(at) => {
-                let room = messages.get(at).map_or(0, |message| sizes.of_message(message));
-                messages.splice(at..=at, [continuation].into_iter().chain(sizes.unused(room - link)));
-            }
-        });
+        put_in_unused(&mut kept, at, continuation, sizes);
+        last.change(|messages| *messages = kept);
         self.chunks.push(Chunk::Next(chunk));
         self.count_messages();
         Ok(())
@@ -266,20 +258,31 @@ pub(super) fn room_for(messages: &[RawMessage], taken: usize, sizes: Sizes, must
     found.map(|(at, _)| at)
 }
 
-/// Where a continuation message can go.
-#[derive(Debug, Clone, Copy)]
-enum Place {
-    /// Into unused space.
-    Unused(usize),
-    /// In the place of a message, which moves to the new chunk.
-    Message(usize),
-}
-
-fn place_for_continuation(messages: &[RawMessage], link: usize, sizes: Sizes) -> Option<Place> {
-    let fits = |message: &RawMessage| sizes.fits(sizes.of_message(message), link);
-    let unused = messages.iter().position(|message| message.is_unused() && fits(message)).map(Place::Unused);
-    let movable = |message: &RawMessage| message.kind != MessageType::CONTINUATION && !message.is_unused();
-    unused.or_else(|| messages.iter().rposition(|message| movable(message) && fits(message)).map(Place::Message))
+/// Makes room for a continuation of `link` bytes among the messages of a chunk: what they are then, the position of
+/// unused space that is large enough, and the messages that must go elsewhere. `None` if too few can.
+pub(super) fn make_way(
+    messages: &[RawMessage],
+    link: usize,
+    sizes: Sizes,
+) -> Option<(Vec<RawMessage>, usize, Vec<RawMessage>)> {
+    let mut kept = messages.to_vec();
+    let mut moved = Vec::new();
+    let large = |message: &RawMessage| sizes.fits(sizes.of_message(message), link);
+    loop {
+        if let Some(at) = kept.iter().position(|message| message.is_unused() && large(message)) {
+            return Some((kept, at, moved));
+        }
+        // One message that is large enough, or else one after the other from the end.
+        let movable = |message: &RawMessage| !message.is_unused() && message.kind != MessageType::CONTINUATION;
+        let one = kept.iter().rposition(|message| movable(message) && large(message));
+        let at = one.or_else(|| kept.iter().rposition(movable))?;
+        let unused = RawMessage::unused(kept.get(at)?.body.len());
+        moved.push(std::mem::replace(kept.get_mut(at)?, unused));
+        if one.is_none() {
+            kept.sort_by_key(RawMessage::is_unused);
+            merge_unused(&mut kept, sizes.frame);
+        }
+    }
 }
 
 pub(super) fn put_in_unused(messages: &mut Vec<RawMessage>, at: usize, message: RawMessage, sizes: Sizes) {

@@ -63,11 +63,11 @@ impl Header {
         while place(&messages).is_none() {
             // Some message of the first chunk makes way.
             let movable = |message: &RawMessage| !message.is_unused() && !is_fixed(message);
-            let fits = |message: &RawMessage| movable(message) && sizes.fits(sizes.of_message(message), link);
-            let at = messages.iter().rposition(fits);
-            let at = at.ok_or_else(|| self.damaged("a chunk has a message that can make way for a continuation"))?;
+            let at = messages.iter().rposition(movable);
+            let at = at.ok_or_else(|| self.damaged("a chunk has messages that can make way for a continuation"))?;
             let unused = RawMessage::unused(messages[at].body.len());
             moving.push(std::mem::replace(&mut messages[at], unused));
+            messages.sort_by_key(RawMessage::is_unused);
             merge_unused(&mut messages, sizes.frame);
         }
         let used: usize = moving.iter().map(|message| sizes.of_message(message)).sum();
