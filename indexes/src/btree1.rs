@@ -200,6 +200,14 @@ impl<K: Btree1Key> Btree1<K> {
         self.root
     }
 
+    /// The root, for flush dependencies.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(crate) fn entry(&self) -> Result<impl h5live_cache::Node + use<K>> {
+        self.node(self.root, None)
+    }
+
     /// The way from the root to a leaf, in each node by way of the child that `choose` names, or of the last.
     ///
     /// # Errors

@@ -10,16 +10,13 @@ mod tests;
 
 use std::sync::Arc;
 
-use h5live_cache::{EdgeKind, Handle, Node};
+use h5live_cache::Handle;
 use h5live_format::{Addr, DoublingTable, FractalHeapHeader, FreeSpaceHeader, HeapPlace, decode_with, encode};
 use h5live_model::{FilterSpec, Unfilter};
 
 pub use self::space::HeapSpace;
 use self::space::Sections;
-use crate::{Error, ObjectMetadata, Result};
-
-/// Something that must be written before an object of a heap, and why.
-pub type Before<'a> = (&'a dyn Node, EdgeKind);
+use crate::{Before, Error, ObjectMetadata, Result};
 
 type Header = Handle<FractalHeapHeader>;
 
@@ -332,13 +329,5 @@ impl FractalHeap {
         self.release(self.addr, len as u64);
         *self.space.lock() = Sections::empty(false);
         managed.and(huge)
-    }
-
-    /// Has `parent` written after what it tells of. Where that would close a circle, as between groups that link to
-    /// each other, the child has been told of before and is in the file already.
-    fn order(&self, parent: &dyn Node, before: &[Before<'_>]) {
-        for (child, kind) in before {
-            let _circle = self.metadata.cache().depend(parent, *child, *kind);
-        }
     }
 }

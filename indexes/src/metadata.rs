@@ -76,4 +76,15 @@ impl ObjectMetadata {
     pub fn depend(&self, parent: &(impl Node + ?Sized), child: &(impl Node + ?Sized), kind: EdgeKind) -> Result<()> {
         Ok(self.cache.depend(parent, child, kind).map_err(h5live_cache::Error::from)?)
     }
+
+    /// Has `parent` written after what it tells of. Where that would close a circle, as between groups that link to
+    /// each other, the child has been told of before and is in the file already.
+    pub(crate) fn order(&self, parent: &dyn Node, before: &[Before<'_>]) {
+        for (child, kind) in before {
+            let _circle = self.cache.depend(parent, *child, *kind);
+        }
+    }
 }
+
+/// Something that must be written before what tells of it, and why.
+pub type Before<'a> = (&'a dyn Node, EdgeKind);

@@ -1,14 +1,19 @@
 //! Symbol tables: the links of old-style groups.
 
-use std::cmp::Ordering;
+mod edit;
+#[cfg(test)]
+mod tests;
 
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use h5live_cache::Handle;
 use h5live_format::messages::BtreeK;
-use h5live_format::{
-    Addr, Btree1Node, GroupKey, LocalHeap, LocalHeapData, SymbolCache, SymbolTableEntry, SymbolTableNode,
-};
+use h5live_format::{Addr, Btree1Node, GroupKey, SymbolCache, SymbolTableEntry, SymbolTableNode};
 use h5live_model::Name;
 
 use crate::btree1::Btree1;
+use crate::local_heap::{LocalStrings, UnusedStrings};
 use crate::{Error, ObjectMetadata, Result};
 
 /// Where an old-style link leads.
@@ -28,37 +33,31 @@ pub struct SymbolTable {
     tree: Btree1<GroupKey>,
     heap: Addr,
     k: BtreeK,
+    unused: Arc<UnusedStrings>,
 }
 
 impl SymbolTable {
-    /// The table with its B-tree at `btree` and its heap at `heap`, in a file of these K values.
-    pub fn new(metadata: ObjectMetadata, btree: Addr, heap: Addr, k: BtreeK) -> Self {
+    /// The table with its B-tree at `btree` and its heap at `heap`, in a file of these K values. `unused` is the same for
+    /// all that change the table in one session.
+    pub fn new(metadata: ObjectMetadata, btree: Addr, heap: Addr, k: BtreeK, unused: Arc<UnusedStrings>) -> Self {
         let tree = Btree1::new(metadata.clone(), btree, k.group_internal, ());
-        SymbolTable { metadata, tree, heap, k }
+        SymbolTable { metadata, tree, heap, k, unused }
     }
 
-    fn names(&self) -> Result<Names> {
-        let prefix =
-            self.metadata.load(self.heap, LocalHeap::prefix_size(self.metadata.widths()) as u64, LocalHeap::default)?;
-        let (data, size) = {
-            let prefix = prefix.read();
-            (prefix.data, prefix.size)
-        };
-        if size == 0 {
-            return Ok(Names { at: self.heap, data: None });
-        }
-        let data = self.metadata.load(data, size, LocalHeapData::default)?;
-        Ok(Names { at: self.heap, data: Some(data) })
+    fn names(&self) -> Result<LocalStrings> {
+        LocalStrings::load(&self.metadata, self.heap)
+    }
+
+    fn symbols(&self, addr: Addr) -> Result<Handle<SymbolTableNode>> {
+        let empty = SymbolTableNode::for_k(self.k);
+        self.metadata.load(addr, empty.size(self.metadata.widths()) as u64, || empty)
     }
 
     fn entries(&self, addr: Addr) -> Result<Vec<SymbolTableEntry>> {
-        let empty = SymbolTableNode::for_k(self.k);
-        let node = self.metadata.load(addr, empty.size(self.metadata.widths()) as u64, || empty)?;
-        let entries = node.read().entries.clone();
-        Ok(entries)
+        Ok(self.symbols(addr)?.read().entries.clone())
     }
 
-    fn target(names: &Names, entry: &SymbolTableEntry) -> Result<SymbolTarget> {
+    fn target(names: &LocalStrings, entry: &SymbolTableEntry) -> Result<SymbolTarget> {
         match entry.cache {
             SymbolCache::SoftLink { value_offset } => Ok(SymbolTarget::Path(names.get(value_offset.into())?)),
             _ => Ok(SymbolTarget::Object(entry.header)),
@@ -108,30 +107,6 @@ impl SymbolTable {
             }
             Ok(true)
         })
-    }
-}
-
-/// The strings of a local heap.
-struct Names {
-    at: Addr,
-    data: Option<h5live_cache::Handle<LocalHeapData>>,
-}
-
-impl Names {
-    fn with<T>(&self, look: impl FnOnce(&LocalHeapData) -> h5live_format::Result<T>) -> Result<T> {
-        let found = match &self.data {
-            Some(data) => look(&data.read()),
-            None => look(&LocalHeapData::default()),
-        };
-        found.map_err(|source| Error::Cache(h5live_cache::Error::Decode { at: self.at, source }))
-    }
-
-    fn get(&self, offset: u64) -> Result<Name> {
-        self.with(|data| data.string(offset))
-    }
-
-    fn compare(&self, offset: u64, name: &Name) -> Result<Ordering> {
-        self.with(|data| Ok(data.text(offset)?.cmp(name.as_bytes())))
     }
 }
 

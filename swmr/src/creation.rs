@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use h5live_cache::EdgeKind;
 use h5live_format::messages::{
     DatatypeMessage, GroupInfo, LinkInfo, LinkPhase, Message, ModificationTime, Shareable, SharedMessage, SharedPlace,
+    SymbolTable,
 };
 use h5live_format::{Addr, AttributePhase, MessageFlags, ObjectHeaderPrefix, ObjectTimes, Profile, RawMessage, encode};
 use h5live_model::{
@@ -19,6 +20,9 @@ use crate::{Error, Result};
 
 /// Bytes of unused space in the header of a new group, for links.
 const GROUP_ROOM: Room = Room(320);
+
+/// Bytes of unused space in the header of a new group of the old style, for attributes.
+const OLD_GROUP_ROOM: Room = Room(64);
 
 /// Bytes of unused space in the header of a new committed datatype, for attributes.
 const DATATYPE_ROOM: Room = Room(64);
@@ -80,7 +84,7 @@ impl Session {
     fn new_group(&self, spec: &ObjectSpec, group: &GroupSpec) -> Result<Header> {
         let EntryStorage { order, max_compact, min_dense } = group.links;
         if !self.profile.has_link_messages() && order == CreationOrder::Untracked {
-            return Err(Error::Model(ModelError::Unsupported("making groups of the old style")));
+            return self.new_old_group(spec);
         }
         let phase = LinkPhase { max_compact, min_dense };
         let info = LinkInfo {
@@ -92,6 +96,20 @@ impl Session {
         let messages =
             vec![self.message_of(&info, MessageFlags::default())?, self.message_of(&choices, MessageFlags::CONSTANT)?];
         self.new_header(spec, messages, GROUP_ROOM)
+    }
+
+    /// A group with a symbol table.
+    fn new_old_group(&self, spec: &ObjectSpec) -> Result<Header> {
+        let none = SymbolTable { btree: Addr::UNDEFINED, heap: Addr::UNDEFINED };
+        let mut header =
+            self.new_header(spec, vec![self.message_of(&none, MessageFlags::default())?], OLD_GROUP_ROOM)?;
+        let table = self.new_symbol_table(header.metadata())?;
+        let (btree, heap) = table.places();
+        header.put(&SymbolTable { btree, heap })?;
+        for chunk in header.nodes() {
+            table.hold(chunk)?;
+        }
+        Ok(header)
     }
 
     /// A datatype as a header holds it: itself, or the way to the committed datatype that it is.

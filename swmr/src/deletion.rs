@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use h5live_format::messages::{AttributeInfo, ExternalFiles, LinkInfo};
+use h5live_format::messages::{AttributeInfo, ExternalFiles, LinkInfo, SymbolTable};
 use h5live_format::{Addr, AttributeNameRecord, AttributeOrderRecord, LinkNameRecord, LinkOrderRecord, LocalHeap};
 use h5live_indexes::Btree2;
 use h5live_model::{LinkTarget, ObjectId, ObjectKind};
@@ -134,6 +134,9 @@ impl Session {
             if let Some(order) = info.order.filter(|order| order.is_defined()) {
                 Btree2::new(metadata.clone(), order, LinkOrderRecord::default()).delete()?;
             }
+        }
+        if let Some(message) = header.get::<SymbolTable>()? {
+            self.delete_symbol_table(metadata, &message)?;
         }
         if let Some(files) = header.get::<ExternalFiles>()? {
             let len = LocalHeap::prefix_size(header.widths()) as u64;

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use h5live_format::Addr;
-use h5live_indexes::{FractalHeap, HeapParameters, ObjectMetadata};
+use h5live_format::messages::SymbolTable as SymbolTableMessage;
+use h5live_indexes::{FractalHeap, HeapParameters, ObjectMetadata, SymbolTable};
 use parking_lot::Mutex;
 
 use crate::Result;
@@ -14,6 +15,7 @@ use crate::session::Session;
 #[derive(Debug, Default)]
 pub(crate) struct InnerSpace {
     heaps: Mutex<HashMap<Addr, FractalHeap>>,
+    tables: Mutex<HashMap<Addr, SymbolTable>>,
 }
 
 impl Session {
@@ -38,6 +40,35 @@ impl Session {
         Ok(heap)
     }
 
+    /// The symbol table to which a group's message leads, to be read.
+    pub fn symbol_table(&self, metadata: &ObjectMetadata, message: &SymbolTableMessage) -> SymbolTable {
+        let SymbolTableMessage { btree, heap } = *message;
+        SymbolTable::new(metadata.clone(), btree, heap, self.extension.btree_k, Arc::default())
+    }
+
+    /// The symbol table to which a group's message leads, to be changed.
+    pub fn symbol_table_for_writing(&self, metadata: &ObjectMetadata, message: &SymbolTableMessage) -> SymbolTable {
+        let mut tables = self.inner.tables.lock();
+        tables.entry(message.heap).or_insert_with(|| self.symbol_table(metadata, message)).clone()
+    }
+
+    /// A new symbol table for the group of `metadata`.
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub fn new_symbol_table(&self, metadata: &ObjectMetadata) -> Result<SymbolTable> {
+        Ok(SymbolTable::create(metadata.clone(), self.extension.btree_k, Arc::default())?)
+    }
+
+    /// Gives up a symbol table.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn delete_symbol_table(&self, metadata: &ObjectMetadata, message: &SymbolTableMessage) -> Result<()> {
+        self.inner.tables.lock().remove(&message.heap);
+        Ok(self.symbol_table(metadata, message).delete()?)
+    }
+
     /// Gives up what the last flush has made unreachable, and says whether there was any.
     ///
     /// # Errors
@@ -48,6 +79,10 @@ impl Session {
         let mut settled = false;
         for heap in heaps {
             settled |= heap.settle()?;
+        }
+        let tables: Vec<_> = self.inner.tables.lock().values().cloned().collect();
+        for table in tables {
+            settled |= table.settle()?;
         }
         Ok(settled)
     }

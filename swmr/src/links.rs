@@ -41,9 +41,8 @@ impl Links {
     /// # Errors
     /// If a message of the header is damaged.
     pub fn of(session: &Session, header: &Header) -> Result<Self> {
-        if let Some(SymbolTableMessage { btree, heap }) = header.get()? {
-            let k = session.extension.btree_k;
-            return Ok(Links::Old(SymbolTable::new(header.metadata().clone(), btree, heap, k)));
+        if let Some(message) = header.get::<SymbolTableMessage>()? {
+            return Ok(Links::Old(session.symbol_table(header.metadata(), &message)));
         }
         match header.get::<LinkInfo>()? {
             Some(info) if info.is_dense() => Ok(Links::Dense(DenseLinks::of(session, header, &info))),

@@ -55,10 +55,11 @@ fn hard(file: &NativeFile, group: ObjectId, name: &str) -> ObjectId {
 }
 
 /// As the script adds them.
-fn add(file: &NativeFile, group: ObjectId, number: u32) {
+fn add(file: &NativeFile, group: ObjectId, number: u32, is_old: bool) {
     let target = match number % 4 {
         0 => return file.create(group, &name(number), &ObjectSpec::group()).map(drop).unwrap(),
         1 => LinkTarget::Soft(format!("/target/{number}").into()),
+        2 if is_old => LinkTarget::Soft(format!("/o{number}").into()),
         2 => LinkTarget::External { file: "other.h5".into(), path: format!("/o{number}").into() },
         _ => LinkTarget::Hard(hard(file, file.root(), "shared")),
     };
@@ -86,6 +87,7 @@ fn expected(numbers: impl Iterator<Item = u32>) -> Vec<Name> {
 fn change_in_turns(libver: &str, tracked: &str) {
     let Some(lab) = Lab::new() else { return };
     lab.python(&["make", libver, tracked, "0", "5"]);
+    let add = |file: &NativeFile, group: ObjectId, number: u32| add(file, group, number, libver == "earliest");
     let ours = |change: &mut dyn FnMut(&NativeFile, ObjectId), left: &mut dyn Iterator<Item = u32>, check: &str| {
         let file = lab.open(Mode::Write);
         let group = hard(&file, file.root(), "g");
@@ -152,6 +154,11 @@ fn change_in_turns(libver: &str, tracked: &str) {
 #[test]
 fn two_programs_change_a_group_in_turns() {
     change_in_turns("v110", "untracked");
+}
+
+#[test]
+fn two_programs_change_a_group_of_the_old_style_in_turns() {
+    change_in_turns("earliest", "untracked");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use h5live_format::{
     HugeIndirectRecord, Record, Wire,
 };
 
-use super::{Before, FractalHeap, Header, Outside};
-use crate::{Btree2, Error, Result};
+use super::{FractalHeap, Header, Outside};
+use crate::{Before, Btree2, Error, Result};
 
 /// Bytes of a node of the tree of huge objects.
 const NODE_SIZE: u32 = 512;
@@ -97,7 +97,7 @@ impl FractalHeap {
             return Err(Error::HeapFull { at: self.addr });
         }
         let stored = self.metadata.create(length, HugeObject { bytes: object.to_vec() })?;
-        self.order(&stored, before);
+        self.metadata.order(&stored, before);
         let addr = stored.addr();
         let place = if is_direct {
             let tree = self.tree_for_writing(header, HugeDirectRecord::default())?;

@@ -4,8 +4,8 @@ use h5live_format::{FractalHeapHeader, HeapPlace};
 
 use super::place::{Direct, Place};
 use super::space::Sections;
-use super::{Before, FractalHeap, Header};
-use crate::{Error, Result};
+use super::{FractalHeap, Header};
+use crate::{Before, Error, Result};
 
 impl FractalHeap {
     fn misplaced(&self) -> Error {
@@ -52,7 +52,7 @@ impl FractalHeap {
         let place = self.place(&shape, offset)?;
         let block: Direct = self.direct_block(&shape, &place)?;
         self.depend_along(header, &place, &block)?;
-        self.order(&block, before);
+        self.metadata.order(&block, before);
         block.update(|block| {
             let room = block.object_mut(offset, object.len() as u64);
             room.map(|room| room.copy_from_slice(object)).ok_or_else(|| self.misplaced())

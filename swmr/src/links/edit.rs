@@ -1,9 +1,11 @@
 //! Adding and removing the links of a group.
 
 use h5live_cache::EdgeKind;
-use h5live_format::messages::{GroupInfo, LinkInfo, LinkMessage, LinkValue, MessageType};
+use h5live_format::messages::{
+    GroupInfo, LinkInfo, LinkMessage, LinkValue, MessageType, SymbolTable as SymbolTableMessage,
+};
 use h5live_format::{MessageFlags, RawMessage};
-use h5live_indexes::Before;
+use h5live_indexes::{Before, SymbolTable, SymbolTarget};
 use h5live_model::{CharacterSet, Error as ModelError, Name};
 
 use super::{DenseLinks, Links};
@@ -18,6 +20,29 @@ const TOO_LARGE: usize = 1 << 16;
 fn raw_info(header: &Header, info: &LinkInfo) -> Result<RawMessage> {
     let old = header.find(|message| message.kind == MessageType::LINK_INFO);
     header.raw(info, old.map_or(MessageFlags::default(), |(_, message)| message.flags))
+}
+
+/// Adds an entry to a symbol table.
+fn insert_symbol(
+    table: &SymbolTable,
+    name: &Name,
+    value: LinkValue,
+    target: Option<&Header>,
+    before: &[Before<'_>],
+) -> Result<()> {
+    let leads_to = match value {
+        LinkValue::Hard(addr) => SymbolTarget::Object(addr),
+        LinkValue::Soft(path) => SymbolTarget::Path(path),
+        LinkValue::External { .. } | LinkValue::UserDefined { .. } => {
+            let what = "external and user-defined links in groups of the old style";
+            return Err(Error::Model(ModelError::Unsupported(what)));
+        }
+    };
+    let group = match target {
+        Some(target) => target.get::<SymbolTableMessage>()?.map(|message| (message.btree, message.heap)),
+        None => None,
+    };
+    Ok(table.insert(name, &leads_to, group, before)?)
 }
 
 impl Session {
@@ -37,16 +62,17 @@ impl Session {
         if links.find(header, name)?.is_some() {
             return Err(Error::Model(ModelError::Exists(name.clone())));
         }
-        if let Links::Old(_) = links {
-            return Err(Error::Model(ModelError::Unsupported("changing a group of the old style")));
+        let nodes = target.iter().flat_map(|target| target.nodes());
+        let before: Vec<Before<'_>> = nodes.map(|node| (node, EdgeKind::Link)).collect();
+        if let Some(table) = header.get::<SymbolTableMessage>()? {
+            let table = self.symbol_table_for_writing(header.metadata(), &table);
+            return insert_symbol(&table, name, value, target, &before);
         }
         let mut info = header.get::<LinkInfo>()?.unwrap_or_default();
         let creation_order = info.max_creation_order;
         info.max_creation_order = creation_order.map(|next| next.saturating_add(1));
         let character_set = if name.is_ascii() { CharacterSet::Ascii } else { CharacterSet::Utf8 };
         let link = LinkMessage { name: name.clone(), character_set, creation_order, value };
-        let before: Vec<Before<'_>> =
-            target.iter().flat_map(|target| target.nodes()).map(|n| (n, EdgeKind::Link)).collect();
         if info.is_dense() {
             let dense = DenseLinks::for_writing(self, header, &info);
             dense.hold(header)?;
@@ -82,8 +108,9 @@ impl Session {
     /// [`ModelError::NotFound`]; if a structure cannot be read.
     pub fn remove_link(&self, header: &mut Header, name: &Name) -> Result<()> {
         let missing = || Error::Model(ModelError::NotFound(name.clone()));
-        if let Links::Old(_) = Links::of(self, header)? {
-            return Err(Error::Model(ModelError::Unsupported("changing a group of the old style")));
+        if let Some(table) = header.get::<SymbolTableMessage>()? {
+            let table = self.symbol_table_for_writing(header.metadata(), &table);
+            return table.remove(name)?.map(drop).ok_or_else(missing);
         }
         let mut info = header.get::<LinkInfo>()?.unwrap_or_default();
         let left = if info.is_dense() {

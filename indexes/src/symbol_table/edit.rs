@@ -1,0 +1,255 @@
+//! Adding and removing the entries of a symbol table.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use h5live_cache::{EdgeKind, Handle, Node};
+use h5live_format::messages::BtreeK;
+use h5live_format::{Addr, Btree1Node, GroupKey, SymbolCache, SymbolTableEntry, SymbolTableNode};
+use h5live_model::Name;
+
+use super::{SymbolTable, SymbolTarget, partition};
+use crate::btree1::{Btree1, Entries, Leaf, Step};
+use crate::local_heap::{LocalStrings, UnusedStrings};
+use crate::{Before, Error, ObjectMetadata, Result};
+
+/// Bytes of a new local heap, if it is not known how many names there will be.
+const NEW_HEAP: u64 = 88;
+
+/// Where a name is, or would be.
+struct Sought {
+    path: Vec<Step>,
+    /// The entries of the leaf at the end of the path.
+    leaf: Entries<GroupKey>,
+    /// The child of the leaf whose names come before and after the one that is sought.
+    index: usize,
+}
+
+impl SymbolTable {
+    /// Makes an empty table.
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub fn create(metadata: ObjectMetadata, k: BtreeK, unused: Arc<UnusedStrings>) -> Result<Self> {
+        let (tree, _) = Btree1::<GroupKey>::create(metadata.clone(), k.group_internal, ())?;
+        let heap = LocalStrings::create(&metadata, NEW_HEAP)?.node().addr();
+        Ok(SymbolTable { metadata, tree, heap, k, unused })
+    }
+
+    /// Has `parent`, which leads to the table, written after its first structures.
+    ///
+    /// # Errors
+    /// If a structure cannot be read; if the dependency would close a circle.
+    pub fn hold(&self, parent: &dyn Node) -> Result<()> {
+        self.metadata.depend(parent, &self.tree.entry()?, EdgeKind::SymbolTable)?;
+        self.metadata.depend(parent, self.names()?.node(), EdgeKind::SymbolTable)
+    }
+
+    /// The B-tree and the heap, which entries that lead to the group repeat.
+    pub fn places(&self) -> (Addr, Addr) {
+        (self.tree.root(), self.heap)
+    }
+
+    fn seek(&self, names: &LocalStrings, name: &Name) -> Result<Sought> {
+        let mut found = None;
+        let path = self.tree.path(|node: &Btree1Node<GroupKey>| {
+            // The names below child `i` are not greater than key `i + 1`.
+            let index = partition(node.len(), |i| {
+                let GroupKey(offset) = node.key(i + 1).unwrap_or_default();
+                Ok(names.compare(offset, name)? == Ordering::Less)
+            })?;
+            let index = index.min(node.len().saturating_sub(1));
+            if node.level == 0 {
+                found = Some((Entries::of(node), index));
+            }
+            Ok(index)
+        })?;
+        let (leaf, index) = found.unwrap_or((Entries { keys: Vec::new(), children: Vec::new() }, 0));
+        Ok(Sought { path, leaf, index })
+    }
+
+    fn position(names: &LocalStrings, entries: &[SymbolTableEntry], name: &Name) -> Result<(usize, bool)> {
+        let offset = |i: usize| entries.get(i).map_or(0, |entry| entry.name_offset);
+        let at = partition(entries.len(), |i| Ok(names.compare(offset(i), name)? == Ordering::Less))?;
+        let found = match entries.get(at) {
+            Some(entry) => names.compare(entry.name_offset, name)? == Ordering::Equal,
+            None => false,
+        };
+        Ok((at, found))
+    }
+
+    /// Adds an entry, which is written after `before`. There must be none of its name. `group` says where the symbol
+    /// table of the object is to which it leads, if that is a group with one.
+    ///
+    /// # Errors
+    /// If a structure cannot be read, or there is no room.
+    pub fn insert(
+        &self,
+        name: &Name,
+        target: &SymbolTarget,
+        group: Option<(Addr, Addr)>,
+        before: &[Before<'_>],
+    ) -> Result<()> {
+        let mut names = self.names()?;
+        names.settle(&self.unused)?;
+        let name_offset = names.insert(name)?;
+        let (header, cache) = match target {
+            SymbolTarget::Object(header) => {
+                let cache = group.map_or(SymbolCache::None, |(btree, heap)| SymbolCache::Group { btree, heap });
+                (*header, cache)
+            }
+            SymbolTarget::Path(path) => {
+                let value = u32::try_from(names.insert(path)?);
+                let value_offset = value.map_err(|_| Error::HeapFull { at: self.heap })?;
+                (Addr::UNDEFINED, SymbolCache::SoftLink { value_offset })
+            }
+        };
+        let entry = SymbolTableEntry { name_offset, header, cache };
+        let Sought { path, mut leaf, index } = self.seek(&names, name)?;
+        let Some(&child) = leaf.children.get(index) else {
+            let node = self.new_symbols(&names, vec![entry])?;
+            self.metadata.order(&node, before);
+            leaf = Entries { keys: vec![GroupKey(0), GroupKey(name_offset)], children: vec![node.addr()] };
+            return self.tree.replace(&path, leaf, Some(node.addr()), &Symbols { table: self, names: &names });
+        };
+        let node = self.symbols(child)?;
+        let mut entries = node.read().entries.clone();
+        let (at, _) = Self::position(&names, &entries, name)?;
+        let is_last = at == entries.len();
+        entries.insert(at, entry);
+        if entries.len() <= usize::from(node.read().capacity) {
+            self.metadata.depend(&node, names.node(), EdgeKind::SymbolTable)?;
+            self.metadata.order(&node, before);
+            node.update(|node| node.entries = entries);
+            if is_last {
+                set_bound(&mut leaf, index, name_offset);
+                self.tree.replace(&path, leaf, None, &Symbols { table: self, names: &names })?;
+            }
+            return Ok(());
+        }
+        // Both halves are new, so that the tree comes to lead to them at once.
+        let right = entries.split_off(entries.len() / 2);
+        let last = |entries: &[SymbolTableEntry]| entries.last().map_or(0, |entry| entry.name_offset);
+        let (left_bound, right_bound) = (last(&entries), last(&right));
+        let left = self.new_symbols(&names, entries)?;
+        let right = self.new_symbols(&names, right)?;
+        for half in [&left, &right] {
+            // What the old node waits for, the new ones wait for.
+            self.metadata.depend(half, &node, EdgeKind::BTree1Symbols)?;
+            self.metadata.order(half, before);
+        }
+        self.metadata.depend(&left, &right, EdgeKind::BTree1Symbols)?;
+        leaf.children.splice(index..=index, [left.addr(), right.addr()]);
+        leaf.keys.insert((index + 1).min(leaf.keys.len()), GroupKey(left_bound));
+        if is_last {
+            set_bound(&mut leaf, index + 1, right_bound);
+        }
+        self.tree.replace(&path, leaf, Some(left.addr()), &Symbols { table: self, names: &names })?;
+        let len = node.read().size(self.metadata.widths());
+        self.metadata.cache().space().free(node.addr(), len as u64);
+        Ok(())
+    }
+
+    fn new_symbols(&self, names: &LocalStrings, entries: Vec<SymbolTableEntry>) -> Result<Handle<SymbolTableNode>> {
+        let node = SymbolTableNode { entries, ..SymbolTableNode::for_k(self.k) };
+        let node = self.metadata.create(node.size(self.metadata.widths()) as u64, node)?;
+        self.metadata.depend(&node, names.node(), EdgeKind::SymbolTable)?;
+        Ok(node)
+    }
+
+    /// Removes the entry of this name, and returns where it led.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn remove(&self, name: &Name) -> Result<Option<SymbolTarget>> {
+        let mut names = self.names()?;
+        names.settle(&self.unused)?;
+        let Sought { path, mut leaf, index } = self.seek(&names, name)?;
+        let Some(&child) = leaf.children.get(index) else { return Ok(None) };
+        let node = self.symbols(child)?;
+        let mut entries = node.read().entries.clone();
+        let (at, found) = Self::position(&names, &entries, name)?;
+        if !found {
+            return Ok(None);
+        }
+        let entry = entries.remove(at);
+        let target = Self::target(&names, &entry)?;
+        let symbols = Symbols { table: self, names: &names };
+        match entries.last().map(|last| last.name_offset) {
+            None => {
+                leaf.remove(index);
+                self.tree.replace(&path, leaf, None, &symbols)?;
+                let len = node.read().size(self.metadata.widths());
+                self.metadata.free(child, len as u64);
+            }
+            Some(bound) => {
+                let was_last = at == entries.len();
+                node.update(|node| node.entries = entries);
+                if was_last {
+                    set_bound(&mut leaf, index, bound);
+                    self.tree.replace(&path, leaf, None, &symbols)?;
+                }
+            }
+        }
+        names.remove(&self.unused, &[entry.name_offset])?;
+        if let SymbolCache::SoftLink { value_offset } = entry.cache {
+            names.remove(&self.unused, &[value_offset.into()])?;
+        }
+        Ok(Some(target))
+    }
+
+    /// Gives the space of removed names back of which nothing in the file tells any more; also done by each change.
+    /// Returns whether there were any.
+    ///
+    /// # Errors
+    /// If the heap cannot be changed.
+    pub fn settle(&self) -> Result<bool> {
+        if self.unused.is_empty() { Ok(false) } else { self.names()?.settle(&self.unused) }
+    }
+
+    /// Gives up the table.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn delete(&self) -> Result<()> {
+        let names = self.names()?;
+        let mut children = Vec::new();
+        self.tree.for_each(&mut |_, child| {
+            children.push(child);
+            Ok::<_, Error>(true)
+        })?;
+        let len = SymbolTableNode::for_k(self.k).size(self.metadata.widths()) as u64;
+        children.into_iter().for_each(|child| self.metadata.free(child, len));
+        let len = self.tree.node_size();
+        self.tree.nodes()?.into_iter().for_each(|node| self.metadata.free(node, len));
+        names.delete();
+        Ok(())
+    }
+}
+
+/// Sets the last name below a child.
+fn set_bound(leaf: &mut Entries<GroupKey>, child: usize, name_offset: u64) {
+    if let Some(key) = leaf.keys.get_mut(child + 1) {
+        *key = GroupKey(name_offset);
+    }
+}
+
+/// The nodes below a tree of names.
+struct Symbols<'a> {
+    table: &'a SymbolTable,
+    names: &'a LocalStrings,
+}
+
+impl Leaf<GroupKey> for Symbols<'_> {
+    fn attach(&self, node: &Handle<Btree1Node<GroupKey>>, child: Addr) -> Result<()> {
+        let metadata = &self.table.metadata;
+        match metadata.cache().peek::<SymbolTableNode>(child)? {
+            Some(child) => metadata.depend(node, &child, EdgeKind::BTree1Symbols),
+            None => Ok(()),
+        }
+    }
+
+    fn changed(&self, node: &dyn Node) -> Result<()> {
+        self.table.metadata.depend(node, self.names.node(), EdgeKind::SymbolTable)
+    }
+}
