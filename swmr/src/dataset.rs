@@ -292,8 +292,10 @@ impl NativeDataset {
         let state = self.state();
         self.check_chunk(&state, coord, Some(bytes.len()))?;
         let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
-        if let Place::Compact = *state.place {
-            return self.write_compact(0, bytes);
+        match &*state.place {
+            Place::Compact => return self.write_compact(0, bytes),
+            Place::External(files) => return files.write(0, bytes),
+            _ => {}
         }
         let old = state.place.get(coord)?;
         let filtered = matches!(state.place.format(), Some(ElementFormat::Filtered(_)));
@@ -338,6 +340,9 @@ impl NativeDataset {
         let size = state.spec.chunk_bytes().unwrap_or(0);
         if at.checked_add(bytes.len() as u64).is_none_or(|end| end > size) {
             return Err(invalid(format!("{} bytes at {at} do not fit a chunk of {size} bytes", bytes.len())));
+        }
+        if let Place::External(files) = &*state.place {
+            return files.write(at, bytes);
         }
         let old = state.place.get(coord)?;
         let operation = cache.operation();
@@ -409,7 +414,10 @@ impl Chunks for NativeDataset {
         let mut state = self.state.write();
         let mut spec = DatasetSpec::clone(&state.spec);
         let resized = match &mut spec.dataspace {
-            Dataspace::Simple(shape) => matches!(spec.layout, Layout::Chunked(_)) && shape.resize(dims),
+            Dataspace::Simple(shape) => {
+                let grows = matches!(spec.layout, Layout::Chunked(_) | Layout::External(_) | Layout::Virtual(_));
+                grows && shape.resize(dims)
+            }
             _ => false,
         };
         if !resized && dims != spec.dataspace.dims() {

@@ -1,8 +1,9 @@
 //! Raw files beside the HDF5 file that hold a dataset's elements.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io;
+use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -60,44 +61,78 @@ impl External {
         prefix.map(|prefix| prefix.join(name)).into_iter().chain([name.to_owned(), self.folder.join(name)]).collect()
     }
 
-    fn open(&self, name: &Path) -> Result<FileStorage> {
+    /// Opens the first file that is there, or makes the one that libhdf5 would make, if it is to be written.
+    fn open(&self, name: &Path, write: bool) -> Result<FileStorage> {
+        let candidates = self.candidates(name);
+        let mut options = OpenOptions::new();
+        options.read(true).write(write);
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
-        for candidate in self.candidates(name) {
-            match File::open(candidate) {
+        for candidate in &candidates {
+            match options.open(candidate) {
                 Ok(file) => return Ok(FileStorage::new(file)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => failure = error,
+            }
+        }
+        if let (true, io::ErrorKind::NotFound, Some(first)) = (write, failure.kind(), candidates.first()) {
+            match options.create(true).open(first) {
+                Ok(file) => return Ok(FileStorage::new(file)),
                 Err(error) => failure = error,
             }
         }
         Err(Error::External { file: name.to_owned(), source: failure })
     }
 
-    /// Reads the `into.len()` bytes of the dataset from `at` on. What a file is too short for is zero.
-    ///
-    /// # Errors
-    /// [`Error::External`] if a file is not there or cannot be read, or if the files do not hold all elements.
-    pub fn read(&self, mut at: u64, mut into: &mut [u8]) -> Result<()> {
-        for piece in &self.pieces {
-            if into.is_empty() {
+    /// Calls `each` with the files that hold `len` bytes of the dataset from `at` on: the file, where the bytes are in it,
+    /// and which of the bytes they are.
+    fn for_each(
+        &self,
+        mut at: u64,
+        len: usize,
+        write: bool,
+        mut each: impl FnMut(FileStorage, u64, Range<usize>) -> io::Result<()>,
+    ) -> Result<()> {
+        let mut done = 0;
+        for piece in self.pieces.iter() {
+            if done == len {
                 return Ok(());
             }
             let Some(left) = piece.size.checked_sub(at).filter(|left| *left > 0) else {
                 at -= piece.size;
                 continue;
             };
-            let len = usize::try_from(left).unwrap_or(usize::MAX).min(into.len());
-            let (part, rest) = into.split_at_mut(len);
+            let end = done.saturating_add(usize::try_from(left).unwrap_or(usize::MAX)).min(len);
             let name = path(&piece.name);
             let failed = |source| Error::External { file: name.clone(), source };
             let start = piece.offset.checked_add(at).ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
-            let found = self.open(&name)?.read_at(part, start).map_err(failed)?;
-            part.iter_mut().skip(found).for_each(|byte| *byte = 0);
-            (at, into) = (0, rest);
+            each(self.open(&name, write)?, start, done..end).map_err(failed)?;
+            (at, done) = (0, end);
         }
-        match self.pieces.last().filter(|_| !into.is_empty()) {
+        match self.pieces.last().filter(|_| done < len) {
             Some(last) => Err(Error::External { file: path(&last.name), source: io::ErrorKind::UnexpectedEof.into() }),
             None => Ok(()),
         }
+    }
+
+    /// Reads the `into.len()` bytes of the dataset from `at` on. What a file is too short for is zero.
+    ///
+    /// # Errors
+    /// [`Error::External`] if a file is not there or cannot be read, or if the files do not hold all elements.
+    pub fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.for_each(at, into.len(), false, |file, start, range| {
+            let part = &mut into[range];
+            let found = file.read_at(part, start)?;
+            part.iter_mut().skip(found).for_each(|byte| *byte = 0);
+            Ok(())
+        })
+    }
+
+    /// Writes bytes of the dataset from `at` on. Files that are not there are made.
+    ///
+    /// # Errors
+    /// [`Error::External`] if a file cannot be written, or if the files have no room for all elements.
+    pub fn write(&self, at: u64, bytes: &[u8]) -> Result<()> {
+        self.for_each(at, bytes.len(), true, |file, start, range| file.write_at(&bytes[range], start))
     }
 }
 

@@ -184,7 +184,6 @@ impl Place {
     /// Refuses to write where elements are not in this file.
     pub fn check_writable(&self) -> Result<()> {
         match self {
-            Place::External(_) => Err(unsupported("writing to raw files")),
             Place::Virtual => Err(unsupported("writing to virtual datasets")),
             _ => Ok(()),
         }
@@ -192,8 +191,7 @@ impl Place {
 
     pub fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         match self {
-            Place::Compact => Ok(None),
-            Place::External(_) | Place::Virtual => Ok(None),
+            Place::Compact | Place::External(_) | Place::Virtual => Ok(None),
             Place::Single(root, _) => {
                 let addr = root.current();
                 let filtered = *root.filtered.lock();
@@ -206,8 +204,8 @@ impl Place {
 
     pub fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
         match self {
-            Place::Compact => Ok(()),
-            Place::External(_) | Place::Virtual => self.check_writable(),
+            Place::Compact | Place::External(_) => Ok(()),
+            Place::Virtual => self.check_writable(),
             Place::Single(root, _) => {
                 root.update(|storage| match storage {
                     Storage::Contiguous { addr, .. } => *addr = element.addr,
