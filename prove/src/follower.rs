@@ -1,24 +1,23 @@
-//! The reader, which knows what it may see.
+//! The reader of rows, which knows what it may see.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use h5live_checker::schedule::{History, Verdict, View};
 use h5live_checker::trace::Counter;
 use h5live_model::{ChunkCoord, Chunks, Objects, StoredChunk};
-use h5live_swmr::{Mode, NativeFile, OpenOptions, Patience, Trial};
 
-use crate::Workload;
-use crate::lab::{Series, find};
+use crate::checked::{End, Eyes, verdict};
+use crate::{Series, Workload, find};
 
 /// How a reader goes about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// Row by row, below the extent.
+    /// Chunk by chunk, below the extent.
     Rows,
-    /// What the index lists, whatever the extent says, and then the rows.
+    /// What the index lists, whatever the extent says, and then as above.
     IndexFirst,
-    /// Chunks as the index has them, also beyond the extent that is known.
+    /// Chunk by chunk, also beyond the extent.
     Beyond,
 }
 
@@ -28,7 +27,6 @@ pub struct Follower {
     series: Vec<Watched>,
     passes: usize,
     look: Look,
-    attempts: u32,
 }
 
 /// A dataset, and what the trace says of it.
@@ -43,16 +41,14 @@ struct Watched {
 struct Known {
     dataset: Arc<dyn Chunks>,
     extent: u64,
-    versions: HashMap<u64, u64>,
+    versions: BTreeMap<u64, u64>,
     /// All that what is kept of the dataset may come from.
     history: History,
 }
 
 impl Known {
     fn state(&self) -> impl std::hash::Hash + use<> {
-        let mut versions: Vec<_> = self.versions.iter().map(|(row, version)| (*row, *version)).collect();
-        versions.sort_unstable();
-        (self.extent, versions, self.history)
+        (self.extent, self.versions.clone(), self.history)
     }
 }
 
@@ -64,7 +60,7 @@ impl Follower {
             Watched { what: series.clone(), issued: counter("issued"), flushed: counter("flushed") }
         };
         let series = workload.series.iter().map(watch).collect();
-        Follower { series, passes, look, attempts: 4 }
+        Follower { series, passes, look }
     }
 
     /// Reads.
@@ -72,185 +68,135 @@ impl Follower {
     /// # Errors
     /// What is wrong with what was seen.
     pub fn run(&self, view: &Arc<View>) -> Verdict {
-        let eyes = Eyes(view);
-        let pause = {
-            let view = view.clone();
-            move |_| view.begin_anew()
-        };
-        let patience = Patience::new(self.attempts, pause);
-        let options = OpenOptions {
-            mode: Mode::SwmrRead,
-            patience,
-            trial: Trial { shards: Some(1), ..Trial::default() },
-            ..OpenOptions::default()
-        };
-        let Some(file) = eyes.unless_torn("open", || NativeFile::on(view.clone(), &options))? else { return Ok(()) };
+        verdict(self.follow(&Eyes(view)))
+    }
+
+    fn follow(&self, eyes: &Eyes<'_>) -> Result<(), End> {
+        let view = eyes.0;
+        let file = eyes.open()?;
         let mut all = Vec::new();
+        let mut floors: Vec<u64> =
+            self.series.iter().map(|series| series.flushed.at(view.prefix()).unwrap_or(0)).collect();
         for series in &self.series {
             let name = series.what.name;
-            let Some(id) = eyes.unless_torn("find the dataset", || find(&file, name))? else { return Ok(()) };
+            let id = eyes.see("find the dataset", || find(&file, name))?;
             let id = id.ok_or_else(|| format!("there is no link {name}"))?;
-            let Some(dataset) = eyes.unless_torn("open the dataset", || file.dataset(id))? else { return Ok(()) };
-            let (extent, versions, history) = (0, HashMap::new(), History::NONE);
-            all.push((Known { dataset, extent, versions, history }, series));
+            let dataset = eyes.see("open the dataset", || file.dataset(id))?;
+            all.push(Known { dataset, extent: 0, versions: BTreeMap::new(), history: History::NONE });
         }
         // What the file says of itself, and all that was seen of it before there was more than one pass.
         let opened = view.set_history(History::NONE);
         for pass in 0..self.passes {
-            for n in 0..all.len() {
-                let Some((known, series)) = all.get_mut(n) else { continue };
-                let flushed = series.flushed.at(view.prefix()).unwrap_or(0);
+            for (n, series) in self.series.iter().enumerate() {
+                if pass > 0 {
+                    floors[n] = series.flushed.at(view.prefix()).unwrap_or(0);
+                    let known = &mut all[n];
+                    view.set_history(known.history);
+                    refresh(eyes, known)?;
+                    known.history = view.set_history(History::NONE);
+                    let states: Vec<_> = all.iter().map(Known::state).collect();
+                    eyes.checkpoint((pass, n, &floors, opened, states))?;
+                }
+                let known = &mut all[n];
                 view.set_history(known.history);
-                if pass > 0 && !refresh(&eyes, known)? {
-                    return Ok(());
-                }
-                known.history = view.set_history(History::NONE);
-                let states: Vec<_> = all.iter().map(|(known, _)| known.state()).collect();
-                if pass > 0 && !view.checkpoint((pass, n, flushed, opened, states)) {
-                    return Ok(());
-                }
-                let Some((known, series)) = all.get_mut(n) else { continue };
-                view.set_history(known.history);
-                let least = if pass > 0 { flushed } else { 0 };
-                if !self.pass(&eyes, known, series, least)? {
-                    return Ok(());
-                }
+                self.pass(eyes, known, series, floors[n])?;
                 known.history = view.set_history(History::NONE);
             }
         }
         Ok(())
     }
 
-    /// Reads one dataset; returns whether the reader can go on.
-    fn pass(&self, eyes: &Eyes<'_>, known: &mut Known, series: &Watched, least: u64) -> Result<bool, String> {
+    /// Reads one dataset, of which `floor` had been flushed when its description was looked up.
+    fn pass(&self, eyes: &Eyes<'_>, known: &mut Known, series: &Watched, floor: u64) -> Result<(), End> {
         let spec = known.dataset.spec().map_err(|error| format!("a description that was read is gone: {error}"))?;
         let extent = spec.dataspace.dims().first().copied().unwrap_or(0);
         let most = series.issued.at(eyes.0.prefix()).unwrap_or(0);
-        let series = &series.what;
+        let Watched { what: series, .. } = series;
         let name = series.name;
         if extent < known.extent {
-            return Err(format!("{name}: the extent went back from {} to {extent}", known.extent));
+            return Err(format!("{name}: the extent went back from {} to {extent}", known.extent).into());
         }
-        if extent < least {
-            return Err(format!("{name}: the extent is {extent}, {least} rows were flushed before it was looked up"));
+        if extent < series.rows(floor) {
+            return Err(format!("{name}: the extent is {extent}, {floor} rows were flushed before it was read").into());
         }
-        if extent > most {
-            return Err(format!("{name}: the extent is {extent}, and only {most} rows were ever written"));
+        if extent > series.rows(most) {
+            return Err(format!("{name}: the extent is {extent}, and only {most} rows were ever written").into());
         }
         known.extent = extent;
         if self.look == Look::IndexFirst {
-            let mut chunks = Vec::new();
-            let list = || {
-                chunks.clear();
+            let chunks = eyes.see("list the chunks", || {
+                let mut chunks = Vec::new();
                 known.dataset.for_each_chunk(&mut |chunk| {
                     chunks.push(chunk);
                     true
-                })
-            };
-            if eyes.unless_torn("list chunks", list)?.is_none() {
-                return Ok(false);
-            }
+                })?;
+                Ok::<_, h5live_model::Error>(chunks)
+            })?;
             for chunk in chunks {
                 let at = chunk.coord.scaled().first().copied().unwrap_or(0);
-                if at * series.chunk >= series.first && !self.chunk(eyes, known, series, at, Some(chunk))? {
-                    return Ok(false);
+                if at * series.chunk >= series.first {
+                    look_at(eyes, known, series, floor, at, Some(chunk))?;
                 }
             }
         }
         let last = if self.look == Look::Beyond { extent + 2 * series.chunk } else { extent };
         for at in series.first / series.chunk..last.div_ceil(series.chunk) {
             let coord = ChunkCoord::new(&[at]);
-            let Some(chunk) = eyes.unless_torn("look up a chunk", || known.dataset.chunk(&coord))? else {
-                return Ok(false);
-            };
-            if !self.chunk(eyes, known, series, at, chunk)? {
-                return Ok(false);
-            }
+            let chunk = eyes.see("look up a chunk", || known.dataset.chunk(&coord))?;
+            look_at(eyes, known, series, floor, at, chunk)?;
         }
-        Ok(true)
-    }
-
-    /// Reads what the index says of one chunk.
-    fn chunk(
-        &self,
-        eyes: &Eyes<'_>,
-        known: &mut Known,
-        series: &Series,
-        at: u64,
-        chunk: Option<StoredChunk>,
-    ) -> Result<bool, String> {
-        let (first, name) = (at * series.chunk, series.name);
-        let Some(chunk) = chunk else {
-            return match first < known.extent {
-                true => Err(format!("{name}: rows from {first} on are fill values, below the extent {}", known.extent)),
-                false => Ok(true),
-            };
-        };
-        let mut bytes = vec![0; series.chunk as usize * 8];
-        if eyes.unless_torn("read a chunk", || known.dataset.read(&chunk, 0, &mut bytes))?.is_none() {
-            return Ok(false);
-        }
-        for (row, value) in (first..).zip(bytes.chunks_exact(8)) {
-            let value = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-            if row < series.first {
-                continue;
-            }
-            let Some(version) = series.version(row, value) else {
-                if row < known.extent || value != 0 {
-                    return Err(format!("{name}: row {row} is {value:#x}, the extent is {}", known.extent));
-                }
-                continue;
-            };
-            let before = known.versions.insert(row, version).unwrap_or(0);
-            if version < before {
-                return Err(format!("{name}: row {row} went back from version {before} to {version}"));
-            }
-        }
-        // The first row of a chunk that is stored is there, whatever the extent.
-        if first >= series.first && !known.versions.contains_key(&first) {
-            return Err(format!("{name}: the index has chunk {at}, but its data is not there"));
-        }
-        Ok(true)
+        Ok(())
     }
 }
 
-/// Refreshes a dataset; returns whether the reader can go on.
-fn refresh(eyes: &Eyes<'_>, known: &mut Known) -> Result<bool, String> {
+/// Reads what the index says of one chunk.
+fn look_at(
+    eyes: &Eyes<'_>,
+    known: &mut Known,
+    series: &Series,
+    floor: u64,
+    at: u64,
+    chunk: Option<StoredChunk>,
+) -> Result<(), End> {
+    let (first, name, extent) = (at * series.chunk, series.name, known.extent);
+    let least = series.least_version(floor);
+    let Some(chunk) = chunk else {
+        return match first < extent && least > 0 {
+            true => Err(format!("{name}: there is no chunk for row {first}, the extent is {extent}").into()),
+            false => Ok(()),
+        };
+    };
+    let mut bytes = vec![0; series.chunk as usize * 8];
+    eyes.see("read a chunk", || known.dataset.read(&chunk, 0, &mut bytes))?;
+    for (row, value) in (first..).zip(bytes.chunks_exact(8)) {
+        let value = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        if row < series.first {
+            continue;
+        }
+        let Some(version) = series.version(row, value) else {
+            // Rows of a chunk that is stored may still be to come, but for the first.
+            if row < extent || row == first {
+                return Err(format!("{name}: row {row} is {value:#x}, the extent is {extent}").into());
+            }
+            continue;
+        };
+        let before = known.versions.insert(row, version).unwrap_or(0);
+        if version < before.max(if row < extent { least } else { 0 }) {
+            return Err(format!("{name}: row {row} is of version {version}, {} was there", before.max(least)).into());
+        }
+    }
+    Ok(())
+}
+
+/// Looks whether a dataset has changed.
+fn refresh(eyes: &Eyes<'_>, known: &mut Known) -> Result<(), End> {
     let view = eyes.0;
     let (queries, before) = (view.queries(), view.set_history(History::NONE));
-    if eyes.unless_torn("refresh", || known.dataset.refresh())?.is_none() {
-        return Ok(false);
-    }
+    eyes.see("refresh", || known.dataset.refresh())?;
     // One look shows the header unchanged; otherwise all that was known of the dataset is forgotten.
     if view.queries() - queries <= 1 {
         let since = view.set_history(History::NONE);
         view.set_history(before.with(since));
     }
-    Ok(true)
-}
-
-struct Eyes<'a>(&'a Arc<View>);
-
-impl Eyes<'_> {
-    /// What an operation gives; `None` if it failed because the writer was in its way.
-    fn unless_torn<T, E: std::error::Error>(
-        &self,
-        what: &str,
-        operation: impl FnOnce() -> Result<T, E>,
-    ) -> Result<Option<T>, String> {
-        self.0.begin_anew();
-        match operation() {
-            Ok(found) => Ok(Some(found)),
-            Err(_) if !self.0.is_at_rest() => Ok(None),
-            Err(error) => {
-                let mut text = format!("cannot {what}, with the file at rest: {error}");
-                let mut source = error.source();
-                while let Some(cause) = source {
-                    text.push_str(&format!(": {cause}"));
-                    source = cause.source();
-                }
-                Err(text)
-            }
-        }
-    }
+    Ok(())
 }

@@ -5,43 +5,20 @@ use std::sync::Arc;
 use h5live::{Dataset, File, Options};
 use h5live_cache::{EdgeKinds, MemoryStorage, RecordingStorage};
 use h5live_checker::trace::Trace;
-use h5live_model::Objects;
+use h5live_model::{Chunks, Objects};
 use h5live_swmr::{Mode, NativeFile, OpenOptions, Trial};
+
+use crate::{Kind, Series};
 
 /// A recorded writer, and what is known of the datasets that it writes.
 #[derive(Debug, Clone)]
 pub struct Workload {
-    /// Its name.
-    pub name: &'static str,
     /// What the writer did, from when it let readers in.
     pub trace: Trace,
+    /// The prefix of the trace with which it begins: before, it only says what is there.
+    pub start: usize,
     /// The datasets.
     pub series: Vec<Series>,
-}
-
-/// A dataset of rows of one number each, which tells the row and how often it was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Series {
-    /// Its name in the root group.
-    pub name: &'static str,
-    /// Rows of a chunk.
-    pub chunk: u64,
-    /// The first row that readers look at.
-    pub first: u64,
-}
-
-impl Series {
-    /// What a row holds once it has been written `version` times, from 1.
-    pub fn value(&self, row: u64, version: u64) -> u64 {
-        let name = self.name.bytes().fold(7, |hash: u64, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
-        (row + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ name << 56 ^ version
-    }
-
-    /// The version of a row that holds `value`; `None` if it is none of its values.
-    pub fn version(&self, row: u64, value: u64) -> Option<u64> {
-        let version = value ^ self.value(row, 0);
-        (1..=9).contains(&version).then_some(version)
-    }
 }
 
 /// Where a writer is recorded.
@@ -49,28 +26,27 @@ impl Series {
 pub struct Lab {
     storage: Arc<RecordingStorage<MemoryStorage>>,
     disabled: EdgeKinds,
+    native: Option<Arc<NativeFile>>,
     file: Option<File>,
     base: Vec<u8>,
+    series: Vec<Series>,
 }
 
 impl Lab {
     /// A new file, whose writer breaks the flush dependencies of some kinds.
     pub fn new(disabled: EdgeKinds) -> Self {
         let storage = Arc::new(RecordingStorage::new(MemoryStorage::new()));
-        let mut lab = Lab { storage, disabled, file: None, base: Vec::new() };
+        let mut lab = Lab { storage, disabled, native: None, file: None, base: Vec::new(), series: Vec::new() };
         lab.open(Mode::Create);
         lab
     }
 
     fn open(&mut self, mode: Mode) {
-        let options = OpenOptions {
-            mode,
-            trial: Trial { disabled_edges: self.disabled, ..Trial::default() },
-            take_over: true,
-            ..OpenOptions::default()
-        };
-        let file = NativeFile::on(self.storage.clone(), &options).expect("a file in memory opens");
-        self.file = Some(File::with_store(Arc::new(file), "prove", Options::default()));
+        let trial = Trial { disabled_edges: self.disabled, ..Trial::default() };
+        let options = OpenOptions { mode, trial, take_over: true, ..OpenOptions::default() };
+        let native = Arc::new(NativeFile::on(self.storage.clone(), &options).expect("a file in memory opens"));
+        self.file = Some(File::with_store(native.clone(), "prove", Options::default()));
+        self.native = Some(native);
     }
 
     /// The file, open for writing.
@@ -78,33 +54,92 @@ impl Lab {
         self.file.as_ref().expect("the file is open")
     }
 
-    /// Lets readers in: what is done from now on is the trace.
-    pub fn begin(&mut self) {
+    /// Makes a dataset that readers will follow.
+    pub fn add(&mut self, series: Series) -> Dataset {
+        let builder = self.file().new_dataset::<u64>().chunk(&[series.chunk]);
+        let builder = match series.kind {
+            Kind::Rows { most: None } => builder.growing(&[]),
+            Kind::Rows { most: Some(most) } => builder.shape(&[0]).max_shape(&[most]),
+            Kind::Versions { rows } | Kind::Filtered { rows } => builder.shape(&[rows]),
+        };
+        let builder = if matches!(series.kind, Kind::Filtered { .. }) { builder.deflate(1) } else { builder };
+        let dataset = builder.create(series.name).expect("a dataset can be made");
+        self.series.push(series);
+        dataset
+    }
+
+    /// The dataset of that name.
+    pub fn dataset(&self, name: &str) -> Dataset {
+        self.file().dataset(name).expect("the dataset is there")
+    }
+
+    /// The stored chunks of the dataset of that name.
+    pub fn chunks(&self, name: &str) -> Arc<dyn Chunks> {
+        let native = self.native.as_ref().expect("the file is open");
+        let id = crate::find(native, name).expect("the root group can be read").expect("the dataset is there");
+        native.dataset(id).expect("the dataset opens")
+    }
+
+    /// Lets readers in: what is done from now on is the trace. So many rows are there.
+    pub fn begin(&mut self, rows: u64) {
         self.file().start_swmr().expect("a file in memory can be followed");
         self.base = self.storage.inner().to_vec();
         drop(self.storage.take_log());
+        for series in &self.series {
+            self.mark("issued", series, rows);
+            self.mark("flushed", series, rows);
+        }
     }
 
-    /// Says in the trace how many rows of a dataset have been written, or flushed.
-    pub fn mark(&self, what: &str, series: &Series, rows: u64) {
-        self.storage.mark(format!("{}.{what} {rows}", series.name));
+    /// Says in the trace how many rows of a dataset, or which version of it, have been written, or flushed.
+    pub fn mark(&self, what: &str, series: &Series, count: u64) {
+        self.storage.mark(format!("{}.{what} {count}", series.name));
     }
 
-    /// Writes the rows from `from` to `to`, without flushing them.
-    pub fn append(&self, dataset: &Dataset, series: &Series, from: u64, to: u64) {
+    /// Writes the rows from `from` to `to` of a series, without flushing them.
+    pub fn append(&self, name: &str, from: u64, to: u64) {
+        let series = self.series(name);
         let rows: Vec<u64> = (from..to).map(|row| series.value(row, 1)).collect();
         self.mark("issued", series, to);
-        dataset.append(&rows).expect("rows can be appended");
+        self.dataset(name).append(&rows).expect("rows can be appended");
     }
 
-    /// Flushes the file, which now has so many rows in each dataset.
-    pub fn flush(&self, rows: &[(&Series, u64)]) {
+    /// Overwrites all rows of a series, without flushing them.
+    pub fn rewrite(&self, name: &str, version: u64) {
+        let series = self.series(name);
+        self.mark("issued", series, version);
+        match series.kind {
+            Kind::Filtered { rows } => {
+                let chunks = self.chunks(name);
+                for chunk in 0..rows.div_ceil(series.chunk) {
+                    let rows = chunk * series.chunk..(chunk + 1) * series.chunk;
+                    let mut bytes: Vec<u8> = rows.flat_map(|row| series.value(row, version).to_le_bytes()).collect();
+                    // Stored without its filter, and of another size each time.
+                    bytes.resize(bytes.len() + 8 * version as usize, 0);
+                    chunks.write(&h5live_model::ChunkCoord::new(&[chunk]), 1, &bytes).expect("a chunk is written");
+                }
+            }
+            Kind::Versions { rows } => {
+                let rows: Vec<u64> = (0..rows).map(|row| series.value(row, version)).collect();
+                self.dataset(name).write(&rows).expect("rows can be written");
+            }
+            Kind::Rows { .. } => panic!("rows that are appended have one version"),
+        }
+    }
+
+    /// Flushes the file, in which each series has so many rows, or is of that version.
+    pub fn flush(&self, counts: &[(&str, u64)]) {
         self.file().flush().expect("a file in memory can be flushed");
-        rows.iter().for_each(|(series, rows)| self.mark("flushed", series, *rows));
+        counts.iter().for_each(|(name, count)| self.mark("flushed", self.series(name), *count));
+    }
+
+    fn series(&self, name: &str) -> &Series {
+        self.series.iter().find(|series| series.name == name).expect("the series was added")
     }
 
     /// Closes the file.
     pub fn close(&mut self) {
+        self.native = None;
         self.file.take().expect("the file is open").close().expect("a file in memory closes");
     }
 
@@ -113,31 +148,15 @@ impl Lab {
         self.open(Mode::SwmrWrite);
     }
 
-    /// The writer dies: what it has not written is lost.
+    /// The writer dies: what it has not written is lost. (So is its memory, for dropping it would close the file.)
     pub fn die(&mut self) {
-        let file = self.file.take().expect("the file is open");
-        let log = self.storage.log();
-        let image = self.storage.inner().to_vec();
-        drop(file);
-        drop(log);
-        drop(image);
+        std::mem::forget((self.file.take(), self.native.take()));
     }
 
     /// What was recorded.
-    pub fn finish(self, name: &'static str, series: Vec<Series>) -> Workload {
+    pub fn finish(mut self) -> Workload {
         let operations = self.storage.take_log();
-        // Dropping the file closes it, which is not part of what was asked for.
-        let base = self.base.clone();
-        drop(self);
-        Workload { name, trace: Trace::new(base, operations), series }
+        let (base, series) = (std::mem::take(&mut self.base), std::mem::take(&mut self.series));
+        Workload { trace: Trace::new(base, operations), start: 2 * series.len(), series }
     }
-}
-
-/// The object that a name in the root group leads to.
-pub(crate) fn find(file: &NativeFile, name: &str) -> h5live_model::Result<Option<h5live_model::ObjectId>> {
-    let link = file.link(file.root(), &name.into())?;
-    Ok(link.and_then(|link| match link.target {
-        h5live_model::LinkTarget::Hard(id) => Some(id),
-        _ => None,
-    }))
 }

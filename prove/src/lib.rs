@@ -1,9 +1,31 @@
-//! What the model checker explores: [`Lab`] records h5live's writer at work, and [`Follower`] is h5live's reader, which
-//! knows what it may see.
+//! What the model checker explores: [`Lab`] records h5live's writer at work, and [`Follower`] and [`Survivor`] are
+//! h5live's reader, which know what it may see while the writer works, and after a crash.
 
+mod attributes;
+mod checked;
 mod follower;
 mod lab;
+mod links;
+mod series;
+pub mod suite;
+mod survivor;
 pub mod workloads;
 
+use h5live_model::{LinkTarget, ObjectId, Objects};
+use h5live_swmr::NativeFile;
+
+pub use attributes::attributes;
 pub use follower::{Follower, Look};
-pub use lab::{Lab, Series, Workload};
+pub use lab::{Lab, Workload};
+pub use links::links;
+pub use series::{Kind, Series};
+pub use survivor::Survivor;
+
+/// The object that a name in the root group leads to.
+pub(crate) fn find(file: &NativeFile, name: &str) -> h5live_model::Result<Option<ObjectId>> {
+    let link = file.link(file.root(), &name.into())?;
+    Ok(link.and_then(|link| match link.target {
+        LinkTarget::Hard(id) => Some(id),
+        _ => None,
+    }))
+}

@@ -1,0 +1,77 @@
+//! The reader's operations, which may fail only while the writer is in their way.
+
+use std::sync::Arc;
+
+use h5live_checker::schedule::View;
+use h5live_swmr::{Mode, NativeFile, OpenOptions, Patience, Trial};
+
+/// Attempts at an operation of the reader.
+const ATTEMPTS: u32 = 4;
+
+/// An error with what led to it.
+pub(crate) fn explain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// The file as a reader sees it.
+pub(crate) struct Eyes<'a>(pub &'a Arc<View>);
+
+/// Why a run of a reader ends.
+pub(crate) enum End {
+    /// The writer was in the way.
+    Torn,
+    /// Something is wrong.
+    Wrong(String),
+    /// Another run has been here.
+    Merged,
+}
+
+impl From<String> for End {
+    fn from(fault: String) -> Self {
+        End::Wrong(fault)
+    }
+}
+
+/// What the reader makes of its run.
+pub(crate) fn verdict(done: Result<(), End>) -> Result<(), String> {
+    match done {
+        Ok(()) | Err(End::Torn | End::Merged) => Ok(()),
+        Err(End::Wrong(fault)) => Err(fault),
+    }
+}
+
+impl Eyes<'_> {
+    /// What an operation gives.
+    pub fn see<T, E: std::error::Error>(&self, what: &str, operation: impl FnOnce() -> Result<T, E>) -> Result<T, End> {
+        self.0.begin_anew();
+        match operation() {
+            Ok(found) => Ok(found),
+            Err(_) if !self.0.is_at_rest() => Err(End::Torn),
+            Err(error) => Err(End::Wrong(format!("cannot {what}, with the file at rest: {}", explain(&error)))),
+        }
+    }
+
+    /// The file.
+    pub fn open(&self) -> Result<NativeFile, End> {
+        let view = self.0.clone();
+        let patience = Patience::new(ATTEMPTS, move |_| view.begin_anew());
+        let trial = Trial { shards: Some(1), ..Trial::default() };
+        let options = OpenOptions { mode: Mode::SwmrRead, patience, trial, ..OpenOptions::default() };
+        self.see("open the file", || NativeFile::on(self.0.clone(), &options))
+    }
+
+    /// Goes on, unless another run has been here in the same state.
+    pub fn checkpoint(&self, state: impl std::hash::Hash) -> Result<(), End> {
+        if self.0.checkpoint(state) { Ok(()) } else { Err(End::Merged) }
+    }
+}

@@ -1,0 +1,64 @@
+//! What is written: values that tell where they belong.
+
+/// A dataset of one number in each row, which tells the row and how often it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Series {
+    /// Its name in the root group.
+    pub name: &'static str,
+    /// Rows of a chunk.
+    pub chunk: u64,
+    /// The first row that readers look at.
+    pub first: u64,
+    /// How it is written.
+    pub kind: Kind,
+}
+
+/// How a dataset is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Row after row, each once: counts in the trace are rows.
+    Rows {
+        /// Most rows that the dataset may have.
+        most: Option<u64>,
+    },
+    /// All rows again and again: counts in the trace are versions, 0 being that nothing was written.
+    Versions {
+        /// The number of rows.
+        rows: u64,
+    },
+    /// As versions, in chunks that filters may make of any size.
+    Filtered {
+        /// The number of rows.
+        rows: u64,
+    },
+}
+
+impl Series {
+    /// What a row holds once it has been written `version` times, from 1.
+    pub fn value(&self, row: u64, version: u64) -> u64 {
+        let name = self.name.bytes().fold(7, |hash: u64, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
+        ((row + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ name << 56) & !0xf | version & 0xf
+    }
+
+    /// The version of a row that holds `value`; `None` if it is none of its values.
+    pub fn version(&self, row: u64, value: u64) -> Option<u64> {
+        let version = value & 0xf;
+        (version > 0 && self.value(row, version) == value).then_some(version)
+    }
+
+    /// How many rows there are when the trace counts `count`.
+    pub fn rows(&self, count: u64) -> u64 {
+        match self.kind {
+            Kind::Rows { .. } => count,
+            Kind::Versions { rows } | Kind::Filtered { rows } => rows,
+        }
+    }
+
+    /// The version that every row has at least when the trace counts `count`.
+    pub fn least_version(&self, count: u64) -> u64 {
+        match self.kind {
+            Kind::Rows { .. } => 1,
+            Kind::Versions { .. } | Kind::Filtered { .. } => count,
+        }
+    }
+}

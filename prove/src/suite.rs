@@ -1,0 +1,199 @@
+//! What is explored: workloads, and how readers look at each.
+
+use std::sync::Arc;
+
+use h5live_cache::EdgeKinds;
+use h5live_checker::schedule::{Bounds, Counterexample, Explored, Tearing, Verdict, View, explore, shortest};
+
+use crate::{Follower, Kind, Look, Workload, attributes, links, workloads};
+
+/// A workload by name.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    /// Its name.
+    pub name: &'static str,
+    /// Records it, with the flush dependencies of some kinds broken.
+    pub record: fn(EdgeKinds) -> Workload,
+    /// Who reads meanwhile.
+    pub readers: &'static [Reader],
+    /// Passes over the whole, every write being seen whole.
+    pub passes: usize,
+    /// How many operations readers see when writes are torn, and in how many passes.
+    pub torn: Option<(fn(EdgeKinds) -> Workload, usize)>,
+}
+
+/// A reader by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// Of rows.
+    Rows(Look),
+    /// Of attributes.
+    Attributes,
+    /// Of links, and what they lead to.
+    Links,
+}
+
+const ROWS: &[Reader] = &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst), Reader::Rows(Look::Beyond)];
+
+/// All workloads.
+pub const CASES: &[Case] = &[
+    Case {
+        name: "extensible array, from nothing",
+        record: |disabled| workloads::extensible_array(disabled, 0, 8, 1),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|disabled| workloads::extensible_array(disabled, 0, 3, 1), 2)),
+    },
+    Case {
+        name: "extensible array, chunks of 3 rows",
+        record: |disabled| workloads::extensible_array(disabled, 0, 8, 3),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|disabled| workloads::extensible_array(disabled, 1, 3, 3), 2)),
+    },
+    Case {
+        name: "extensible array, first super block",
+        record: |disabled| workloads::extensible_array(disabled, 242, 8, 1),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|disabled| workloads::extensible_array(disabled, 243, 3, 1), 2)),
+    },
+    Case {
+        name: "extensible array, first paged block",
+        record: |disabled| workloads::extensible_array(disabled, 131_058, 8, 1),
+        readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::Beyond)],
+        passes: 3,
+        torn: None,
+    },
+    Case {
+        name: "extensible array, 3 rows a flush",
+        record: |disabled| workloads::batches(disabled, None, 8, 3, 1),
+        readers: ROWS,
+        passes: 2,
+        torn: None,
+    },
+    Case {
+        name: "fixed array",
+        record: |disabled| workloads::fixed_array(disabled, 40, 0, 8, 1),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|disabled| workloads::fixed_array(disabled, 40, 0, 3, 1), 2)),
+    },
+    Case {
+        name: "fixed array, second page",
+        record: |disabled| workloads::fixed_array(disabled, 3000, 1020, 8, 1),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|disabled| workloads::fixed_array(disabled, 3000, 1023, 3, 1), 2)),
+    },
+    Case {
+        name: "single chunk",
+        record: |disabled| workloads::rewrite(disabled, Kind::Versions { rows: 4 }, 4, 8),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|disabled| workloads::rewrite(disabled, Kind::Versions { rows: 4 }, 4, 3), 2)),
+    },
+    Case {
+        name: "single chunk that moves",
+        record: |disabled| workloads::rewrite(disabled, Kind::Filtered { rows: 4 }, 4, 8),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|disabled| workloads::rewrite(disabled, Kind::Filtered { rows: 4 }, 4, 3), 2)),
+    },
+    Case {
+        name: "overwritten chunks",
+        record: |disabled| workloads::rewrite(disabled, Kind::Versions { rows: 4 }, 2, 6),
+        readers: ROWS,
+        passes: 3,
+        torn: None,
+    },
+    Case {
+        name: "chunks that move",
+        record: |disabled| workloads::rewrite(disabled, Kind::Filtered { rows: 4 }, 2, 6),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|disabled| workloads::rewrite(disabled, Kind::Filtered { rows: 4 }, 2, 3), 2)),
+    },
+    Case {
+        name: "two datasets",
+        record: |disabled| workloads::two_datasets(disabled, 4),
+        readers: ROWS,
+        passes: 2,
+        torn: None,
+    },
+    Case {
+        name: "close and open again",
+        record: |disabled| workloads::reopen(disabled, 3),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|disabled| workloads::reopen(disabled, 1), 2)),
+    },
+    Case {
+        name: "a dead writer's successor",
+        record: |disabled| workloads::takeover(disabled, 3),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|disabled| workloads::takeover(disabled, 1), 2)),
+    },
+    Case {
+        name: "attributes, continued header",
+        record: |disabled| workloads::attributes(disabled, 6),
+        readers: &[Reader::Attributes],
+        passes: 2,
+        torn: Some((|disabled| workloads::attributes(disabled, 4), 2)),
+    },
+    Case {
+        name: "new datasets",
+        record: |disabled| workloads::links(disabled, 3),
+        readers: &[Reader::Links],
+        passes: 2,
+        torn: None,
+    },
+];
+
+impl Reader {
+    /// Calls `run` with this reader of a workload.
+    pub fn with<R>(
+        self,
+        workload: &Workload,
+        passes: usize,
+        run: impl FnOnce(&(dyn Fn(&Arc<View>) -> Verdict + Sync)) -> R,
+    ) -> R {
+        match self {
+            Reader::Rows(look) => {
+                let follower = Follower::new(workload, look, passes);
+                run(&|view: &Arc<View>| follower.run(view))
+            }
+            Reader::Attributes => run(&attributes(&workload.trace, passes)),
+            Reader::Links => run(&links(&workload.trace, passes)),
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reader::Rows(Look::Rows) => "rows",
+            Reader::Rows(Look::IndexFirst) => "index first",
+            Reader::Rows(Look::Beyond) => "beyond the extent",
+            Reader::Attributes => "attributes",
+            Reader::Links => "links",
+        }
+    }
+
+    /// Explores all schedules of this reader.
+    pub fn explore(self, workload: &Workload, passes: usize, bounds: &Bounds) -> Explored {
+        let bounds = &Bounds { start: workload.start, ..bounds.clone() };
+        self.with(workload, passes, |reader| explore(&workload.trace, bounds, &reader))
+    }
+
+    /// Looks for the shortest counterexample.
+    pub fn shortest(self, workload: &Workload, passes: usize, bounds: &Bounds) -> (Option<Counterexample>, Explored) {
+        let bounds = &Bounds { start: workload.start, ..bounds.clone() };
+        self.with(workload, passes, |reader| shortest(&workload.trace, bounds, &reader))
+    }
+}
+
+/// Writes seen in part, cut at multiples of 8 bytes.
+pub fn small_tears() -> Tearing {
+    Tearing::at(8)
+}
