@@ -1,11 +1,13 @@
 //! What the model checker explores: [`Lab`] records h5live's writer at work, and [`Follower`] and [`Survivor`] are
 //! h5live's reader, which know what it may see while the writer works, and after a crash.
 
+mod announced;
 mod attributes;
 mod checked;
 mod follower;
 mod lab;
 mod links;
+pub mod mutants;
 mod series;
 pub mod suite;
 mod survivor;
@@ -14,6 +16,7 @@ pub mod workloads;
 use h5live_model::{LinkTarget, ObjectId, Objects};
 use h5live_swmr::NativeFile;
 
+pub use announced::announced;
 pub use attributes::attributes;
 pub use follower::{Follower, Look};
 pub use lab::{Lab, Workload};

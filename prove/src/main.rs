@@ -1,141 +1,141 @@
 //! Runs the model checker over h5live's writer and readers, and prints what it has seen.
+//!
+//! `prove [--quick] [readers|torn|deaths|mutants]... [=NAME]`: all parts, or those that are named; all workloads, or
+//! those with NAME in their names.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use h5live_cache::{EdgeKind, EdgeKinds};
-use h5live_checker::crash::{CrashBounds, Crashed, Loss, crash};
-use h5live_checker::schedule::{Bounds, Explored, PAGE, Tearing};
-use h5live_prove::Survivor;
-use h5live_prove::suite::{CASES, Case, Reader, small_tears};
+use h5live_checker::crash::{CrashBounds, Disk, Expected, crash};
+use h5live_checker::schedule::{Bounds, Tearing};
+use h5live_prove::mutants::{self, Fate};
+use h5live_prove::suite::{CASES, Case, small_tears};
+use h5live_prove::{Survivor, Workload};
+
+struct Run {
+    threads: usize,
+    /// Most time for one exploration.
+    limit: Duration,
+    name: String,
+    sound: bool,
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let quick = arguments.iter().any(|argument| argument == "--quick");
-    let only = arguments.iter().find(|argument| !argument.starts_with("--"));
-    let has = |part: &str| {
-        !arguments.iter().any(|argument| argument.starts_with("--only-"))
-            || arguments.iter().any(|argument| argument == &format!("--only-{part}"))
-    };
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let named = arguments.iter().find_map(|argument| argument.strip_prefix('='));
+    let parts: Vec<&str> = arguments.iter().map(String::as_str).filter(|text| !text.starts_with(['-', '='])).collect();
+    let wanted = |part| parts.is_empty() || parts.contains(&part);
     let began = Instant::now();
-    let mut sound = true;
-    let chosen = || CASES.iter().filter(|case| only.is_none_or(|name| case.name.contains(name.as_str())));
-    let limit = Duration::from_secs(if quick { 5 } else { 90 });
-    if has("readers") {
+    let mut run = Run {
+        threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+        limit: Duration::from_secs(if quick { 2 } else { 120 }),
+        name: named.unwrap_or_default().into(),
+        sound: true,
+    };
+    if wanted("readers") {
+        run.readers("every schedule", |case| Some((case.record, case.passes, Tearing::NONE)));
+    }
+    if wanted("torn") {
+        run.readers("every schedule, writes torn", |case| case.torn.map(|(record, n)| (record, n, small_tears())));
+    }
+    if wanted("deaths") {
+        run.deaths();
+    }
+    if wanted("mutants") {
+        run.mutants();
+    }
+    println!("\n{} in {:.0} s", if run.sound { "sound" } else { "NOT SOUND" }, began.elapsed().as_secs_f64());
+    if run.sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+type Plan = (fn(EdgeKinds) -> Workload, usize, Tearing);
+
+fn yes(whether: bool) -> &'static str {
+    if whether { "yes" } else { "no" }
+}
+
+impl Run {
+    fn cases(&self) -> impl Iterator<Item = &'static Case> + use<> {
+        let name = self.name.clone();
+        CASES.iter().filter(move |case| case.name.contains(&name))
+    }
+
+    fn readers(&mut self, title: &str, plan: impl Fn(&Case) -> Option<Plan>) {
         println!(
-            "{:<38} {:<18} {:>6} {:>10} {:>10} {:>8} {:>7} {:>10} {:>9}",
-            "workload", "reader", "writes", "schedules", "states", "longest", "wrong", "exhausted", "per s"
+            "\n{title:<36} {:<18} {:>6} {:>6} {:>10} {:>10} {:>6} {:>9} {:>8}",
+            "reader", "writes", "passes", "schedules", "states", "wrong", "exhausted", "per s"
         );
-        for case in chosen() {
-            let workload = (case.record)(EdgeKinds::NONE);
+        for case in self.cases() {
+            let Some((record, passes, tearing)) = plan(case) else { continue };
+            let workload = record(EdgeKinds::NONE);
             for reader in case.readers {
-                let bounds = Bounds { threads, time: Some(limit), ..Bounds::default() };
-                let explored = reader.explore(&workload, case.passes, &bounds);
-                sound &= show(case, *reader, "", workload.trace.len(), &explored);
-            }
-            if let Some((record, passes)) = case.torn {
-                let workload = record(EdgeKinds::NONE);
-                for reader in case.readers {
-                    let bounds = Bounds { threads, time: Some(limit), tearing: small_tears(), ..Bounds::default() };
-                    let explored = reader.explore(&workload, passes, &bounds);
-                    sound &= show(case, *reader, ", torn", workload.trace.len(), &explored);
+                let bounds = Bounds { threads: self.threads, time: Some(self.limit), tearing, ..Bounds::default() };
+                let explored = reader.explore(&workload, passes, &bounds);
+                println!(
+                    "{:<36} {:<18} {:>6} {passes:>6} {:>10} {:>10} {:>6} {:>9} {:>8.0}",
+                    case.name,
+                    reader.name(),
+                    workload.trace.len() - workload.start,
+                    explored.schedules,
+                    explored.states,
+                    explored.wrong,
+                    yes(explored.exhausted),
+                    explored.schedules as f64 / explored.elapsed.as_secs_f64()
+                );
+                for found in explored.violations.iter().take(2) {
+                    println!("    after {} moves: {}", found.moves(), found.fault);
                 }
+                self.sound &= explored.wrong == 0;
             }
         }
     }
-    if has("deaths") {
-        println!(
-            "\n{:<38} {:>10} {:>10} {:>7} {:>10}",
-            "workload, the writer dies", "crashes", "states", "wrong", "exhausted"
-        );
-        for case in chosen().filter(|case| matches!(case.readers, [Reader::Rows(_), ..])) {
+
+    fn deaths(&mut self) {
+        println!("\n{:<36} {:>8} {:>8} {:>6} {:>9}", "the writer dies", "deaths", "states", "wrong", "exhausted");
+        for case in self.cases().filter(|case| case.has_rows()) {
             let workload = (case.record)(EdgeKinds::NONE);
             let survivor = Survivor::of_death(&workload);
-            let bounds = CrashBounds {
-                start: 0,
-                tearing: Tearing::at(512),
-                loss: Loss::Process,
-                again: 1,
-                time: Some(limit),
-                threads,
-            };
-            let crashed = crash(&workload.trace, &bounds, &|disk: &_, expected: &_| survivor.recover(disk, expected));
-            sound &= show_crash(case.name, &crashed);
+            let bounds = CrashBounds { start: workload.start, ..mutants::death(self.threads, self.limit) };
+            let recover = |disk: &Arc<Disk>, expected: &Expected| survivor.recover(disk, expected);
+            let crashed = crash(&workload.trace, &bounds, &recover);
+            println!(
+                "{:<36} {:>8} {:>8} {:>6} {:>9}",
+                case.name,
+                crashed.crashes,
+                crashed.states,
+                crashed.wrong,
+                yes(crashed.exhausted)
+            );
+            for bad in crashed.violations.iter().take(2) {
+                println!("    {} ({:?}, then {:?})", bad.fault, bad.survivors, bad.recoveries);
+            }
+            self.sound &= crashed.wrong == 0;
         }
     }
-    if has("mutants") {
-        sound &= mutants(threads, limit);
-    }
-    println!("\n{:.0} s", began.elapsed().as_secs_f64());
-    if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
 
-fn show(case: &Case, reader: Reader, how: &str, writes: usize, explored: &Explored) -> bool {
-    println!(
-        "{:<38} {:<18} {:>6} {:>10} {:>10} {:>8} {:>7} {:>10} {:>9.0}",
-        format!("{}{how}", case.name),
-        reader.name(),
-        writes,
-        explored.schedules,
-        explored.states,
-        explored.longest,
-        explored.wrong,
-        if explored.exhausted { "yes" } else { "no" },
-        explored.schedules as f64 / explored.elapsed.as_secs_f64()
-    );
-    for found in &explored.violations {
-        println!("    {} ({} moves)", found.fault, found.moves());
-    }
-    explored.wrong == 0
-}
-
-fn show_crash(name: &str, crashed: &Crashed) -> bool {
-    let exhausted = if crashed.exhausted { "yes" } else { "no" };
-    println!("{name:<38} {:>10} {:>10} {:>7} {exhausted:>10}", crashed.crashes, crashed.states, crashed.wrong);
-    for bad in crashed.violations.iter().take(4) {
-        println!("    {} ({:?}, {:?}, {:?})", bad.fault, bad.survivors, bad.expected, bad.recoveries);
-    }
-    crashed.wrong == 0
-}
-
-/// Breaks each kind of flush dependency in turn.
-fn mutants(threads: usize, limit: Duration) -> bool {
-    println!("\n{:<28} {:<38} {:<18} {:>6} moves", "without", "workload", "reader", "");
-    let mut sound = true;
-    for kind in EdgeKind::ALL {
-        let disabled = EdgeKinds::only(kind);
-        let mut used = false;
-        let mut killed = None;
-        'cases: for case in CASES {
-            let (with, without) = ((case.record)(EdgeKinds::NONE), (case.record)(disabled));
-            if with.trace == without.trace {
-                continue;
-            }
-            used = true;
-            for reader in case.readers {
-                let bounds = Bounds { threads, time: Some(limit), ..Bounds::default() };
-                if let (Some(found), _) = reader.shortest(&without, case.passes.min(2), &bounds) {
-                    killed = Some((case.name, reader.name(), found));
-                    break 'cases;
+    fn mutants(&mut self) {
+        println!("\n{:<26} {:<9} {:>5}  by", "without the dependencies", "", "moves");
+        let sound: Vec<Workload> = CASES.iter().map(|case| (case.record)(EdgeKinds::NONE)).collect();
+        for kind in EdgeKind::ALL {
+            let name = format!("{kind:?}");
+            match mutants::judge(kind, &sound, self.threads, self.limit) {
+                Fate::Killed { case, reader, found } => {
+                    let by = format!("{}, {}", case.name, reader.name());
+                    println!("{name:<26} {:<9} {:>5}  {by}: {}", "killed", found.moves(), found.fault);
                 }
+                Fate::KilledByDeath { case, fault } => {
+                    println!("{name:<26} {:<9} {:>5}  {}, the writer dies: {fault}", "killed", "", case.name);
+                }
+                Fate::Redundant(why) => println!("{name:<26} {:<9} {:>5}  {why}", "redundant", ""),
+                Fate::Alive { exhausted } => {
+                    println!("{name:<26} {:<9} {:>5}  exhausted: {}", "ALIVE", "", yes(exhausted));
+                    self.sound = false;
+                }
+                Fate::Unused => println!("{name:<26} {:<9} {:>5}  no workload has it", "-", ""),
             }
-        }
-        match killed {
-            Some((case, reader, found)) => {
-                println!(
-                    "{:<28} {case:<38} {reader:<18} killed {}: {}",
-                    format!("{kind:?}"),
-                    found.moves(),
-                    found.fault
-                );
-            }
-            None if used => {
-                println!("{:<28} ALIVE", format!("{kind:?}"));
-                sound = false;
-            }
-            None => println!("{:<28} no workload has it", format!("{kind:?}")),
         }
     }
-    sound
 }

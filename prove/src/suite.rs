@@ -5,7 +5,7 @@ use std::sync::Arc;
 use h5live_cache::EdgeKinds;
 use h5live_checker::schedule::{Bounds, Counterexample, Explored, Tearing, Verdict, View, explore, shortest};
 
-use crate::{Follower, Kind, Look, Workload, attributes, links, workloads};
+use crate::{Follower, Kind, Look, Workload, announced, attributes, links, workloads};
 
 /// A workload by name.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +22,13 @@ pub struct Case {
     pub torn: Option<(fn(EdgeKinds) -> Workload, usize)>,
 }
 
+impl Case {
+    /// Whether its readers read rows, which can also be looked for after a crash.
+    pub fn has_rows(&self) -> bool {
+        matches!(self.readers, [Reader::Rows(_), ..])
+    }
+}
+
 /// A reader by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
@@ -31,6 +38,8 @@ pub enum Reader {
     Attributes,
     /// Of links, and what they lead to.
     Links,
+    /// Of what the superblock announces, and of where chunks are.
+    Announced,
 }
 
 const ROWS: &[Reader] = &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst), Reader::Rows(Look::Beyond)];
@@ -69,6 +78,13 @@ pub const CASES: &[Case] = &[
         name: "extensible array, 3 rows a flush",
         record: |disabled| workloads::batches(disabled, None, 8, 3, 1),
         readers: ROWS,
+        passes: 2,
+        torn: None,
+    },
+    Case {
+        name: "extensible array, large chunks",
+        record: |disabled| workloads::batches(disabled, None, 8, 2048, 2048),
+        readers: &[Reader::Rows(Look::Rows), Reader::Announced],
         passes: 2,
         torn: None,
     },
@@ -145,7 +161,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "new datasets",
         record: |disabled| workloads::links(disabled, 3),
-        readers: &[Reader::Links],
+        readers: &[Reader::Links, Reader::Announced],
         passes: 2,
         torn: None,
     },
@@ -166,6 +182,7 @@ impl Reader {
             }
             Reader::Attributes => run(&attributes(&workload.trace, passes)),
             Reader::Links => run(&links(&workload.trace, passes)),
+            Reader::Announced => run(&|view: &Arc<View>| announced(view, passes)),
         }
     }
 
@@ -177,6 +194,7 @@ impl Reader {
             Reader::Rows(Look::Beyond) => "beyond the extent",
             Reader::Attributes => "attributes",
             Reader::Links => "links",
+            Reader::Announced => "announced end",
         }
     }
 

@@ -1,5 +1,7 @@
 //! What the writer does.
 
+use std::cmp::Ordering;
+
 use h5live_cache::EdgeKinds;
 
 use crate::{Kind, Lab, Series, Workload};
@@ -29,13 +31,16 @@ pub fn fixed_array(disabled: EdgeKinds, most: u64, start: u64, appends: u64, chu
     append(disabled, Some(most), start, appends, chunk)
 }
 
-/// Appends several rows before each flush.
+/// Appends several rows before each flush, one at a time unless they fill a chunk.
 pub fn batches(disabled: EdgeKinds, most: Option<u64>, flushes: u64, rows: u64, chunk: u64) -> Workload {
     let mut lab = Lab::new(disabled);
     lab.add(Series { name: "d", chunk, first: 0, kind: Kind::Rows { most } });
     lab.begin(0);
     for flush in 0..flushes {
-        (flush * rows..(flush + 1) * rows).for_each(|row| lab.append("d", row, row + 1));
+        match chunk.cmp(&rows) {
+            Ordering::Less => (flush * rows..(flush + 1) * rows).for_each(|row| lab.append("d", row, row + 1)),
+            _ => lab.append("d", flush * rows, (flush + 1) * rows),
+        }
         lab.flush(&[("d", (flush + 1) * rows)]);
     }
     lab.finish()

@@ -1,0 +1,115 @@
+//! Writers that break one kind of flush dependency each: every one must be found out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use h5live_cache::{EdgeKind, EdgeKinds};
+use h5live_checker::crash::{CrashBounds, Disk, Expected, Loss, crash};
+use h5live_checker::schedule::{Bounds, Counterexample, PAGE, Tearing};
+
+use crate::suite::{CASES, Case, Reader};
+use crate::{Survivor, Workload};
+
+/// What became of a mutant.
+#[derive(Debug, Clone)]
+pub enum Fate {
+    /// A reader found it out.
+    Killed {
+        /// The workload.
+        case: &'static Case,
+        /// The reader.
+        reader: Reader,
+        /// The schedule with the fewest moves.
+        found: Counterexample,
+    },
+    /// It was found out after the writer's death.
+    KilledByDeath {
+        /// The workload.
+        case: &'static Case,
+        /// What was wrong.
+        fault: String,
+    },
+    /// Nobody can find it out, and why.
+    Redundant(&'static str),
+    /// Nobody found it out; whether all there is was looked at.
+    Alive {
+        /// Whether every schedule was explored.
+        exhausted: bool,
+    },
+    /// No workload has such a dependency.
+    Unused,
+}
+
+/// Why some kinds make no difference to any reader, as long as the others hold.
+const REDUNDANT: &[(EdgeKind, &str)] = &[
+    (
+        EdgeKind::ExtensibleArrayIndexBlock,
+        "the index block is made together with the header, and nothing leads to the header before the object header, \
+         which waits for both; later the header is only ahead in its counts, and elements not yet set read as missing",
+    ),
+    (
+        EdgeKind::FixedArrayDataBlock,
+        "the header is written once, with the data block, and nothing leads to it before the object header, which \
+         waits for both",
+    ),
+];
+
+/// A workload as it should be, and as the mutant has it.
+struct Pair {
+    case: &'static Case,
+    without: Workload,
+}
+
+/// Looks for someone who finds out that dependencies of `kind` are missing.
+pub fn judge(kind: EdgeKind, sound: &[Workload], threads: usize, limit: Duration) -> Fate {
+    let pairs: Vec<Pair> = CASES
+        .iter()
+        .zip(sound)
+        .map(|(case, with)| (with, Pair { case, without: (case.record)(EdgeKinds::only(kind)) }))
+        .filter(|(with, pair)| with.trace != pair.without.trace)
+        .map(|(_, pair)| pair)
+        .collect();
+    if pairs.is_empty() {
+        return Fate::Unused;
+    }
+    let mut exhausted = true;
+    // Two moves are nearly always enough, and soon looked through.
+    for moves in [Some(2), None] {
+        exhausted = true;
+        for Pair { case, without } in &pairs {
+            for reader in case.readers {
+                let bounds = Bounds { threads, moves, time: Some(limit), ..Bounds::default() };
+                let (found, explored) = reader.shortest(without, case.passes.min(2), &bounds);
+                if let Some(found) = found {
+                    return Fate::Killed { case, reader: *reader, found };
+                }
+                exhausted &= explored.exhausted;
+            }
+        }
+        if let (Some(_), Some(fate)) = (moves, by_death(&pairs, threads, limit)) {
+            return fate;
+        }
+        if let Some((_, why)) = REDUNDANT.iter().find(|(redundant, _)| *redundant == kind) {
+            return Fate::Redundant(why);
+        }
+    }
+    Fate::Alive { exhausted }
+}
+
+fn by_death(pairs: &[Pair], threads: usize, limit: Duration) -> Option<Fate> {
+    for Pair { case, without } in pairs.iter().filter(|pair| pair.case.has_rows()) {
+        let survivor = Survivor::of_death(without);
+        let bounds = CrashBounds { start: without.start, tearing: Tearing::NONE, again: 0, ..death(threads, limit) };
+        let recover = |disk: &Arc<Disk>, expected: &Expected| survivor.recover(disk, expected);
+        if let Some(bad) = crash(&without.trace, &bounds, &recover).violations.into_iter().next() {
+            return Some(Fate::KilledByDeath { case, fault: bad.fault });
+        }
+    }
+    None
+}
+
+/// The death of a process: the system copies a page at once, so a write within one page is whole or not there.
+pub fn death(threads: usize, limit: Duration) -> CrashBounds {
+    let tearing = Tearing { observations: 1, ..Tearing::at(PAGE as u32) };
+    CrashBounds { start: 0, tearing, loss: Loss::Process, again: 1, time: Some(limit), threads }
+}
