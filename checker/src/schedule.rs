@@ -10,13 +10,16 @@
 //! to the branch, so the reader must do the same whenever it sees the same.
 
 mod explore;
+mod keep;
 mod position;
 mod range;
+mod story;
 mod timeline;
 mod view;
 
 pub use explore::{Bounds, Counterexample, Explored, Verdict, explore, replay, shortest};
 pub use position::{PAGE, Position, Tear, Tearing};
+pub use story::{Line, Story};
 pub(crate) use timeline::visible;
 pub use view::{History, Query, Seen, View};
 

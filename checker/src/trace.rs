@@ -10,6 +10,7 @@ use h5live_cache::{StorageOperation, replay};
 pub use h5live_cache::StorageOperation as Operation;
 
 pub use file::TraceError;
+pub(crate) use file::{Record, put, take};
 pub use strace::StraceError;
 
 /// A file, and what was done to it from then on.

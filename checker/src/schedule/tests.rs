@@ -259,3 +259,46 @@ fn schedules_that_meet_at_a_checkpoint_go_on_once() {
         assert!(explore(&broken, &bounds, &forgetful(true)).wrong > 0);
     }
 }
+
+#[test]
+fn counterexamples_come_back_from_files_with_what_the_writer_did() {
+    let trace = Trace::new(vec![0; 4], vec![write(1, &[9]), write(0, &[1]), write(0, &[2]), write(2, &[9])]);
+    let (found, _) = shortest(&trace, &Bounds::default(), &follow_pointer);
+    let mut found = found.unwrap();
+    found.seen.push(Seen { query: Query::Length, position: Position { prefix: 2, tear: Tear::Pages(3) } });
+    let mut file = Vec::new();
+    found.save(&trace, &mut file).unwrap();
+    let (kept, again) = Counterexample::load(&*file).unwrap();
+    assert_eq!((&again, &kept), (&found, &trace.cut(4)));
+    for len in 0..file.len() {
+        assert!(Counterexample::load(&file[..len]).is_err());
+    }
+}
+
+#[test]
+fn a_story_names_what_was_written_and_read() {
+    let superblock = h5live_format::Superblock { version: 3, ..Default::default() };
+    let image = |end: u64| {
+        let end_of_file = h5live_format::Addr::new(end);
+        let superblock = h5live_format::Superblock { end_of_file, ..superblock.clone() };
+        h5live_format::encode(&superblock, superblock.widths).unwrap()
+    };
+    let operations = vec![write(0, &image(200)), Operation::Mark("d.flushed 2".into()), Operation::SetLen(50)];
+    let trace = Trace::new(image(100), operations);
+    let query = Query::Bytes { at: 0, len: 48 };
+    let seen = |prefix| Seen { query, position: Position::after(prefix) };
+    let length = Seen { query: Query::Length, position: Position::after(3) };
+    let found = Counterexample { fault: "the end is beyond the end".into(), seen: vec![seen(0), seen(1), length] };
+    let story = Story::new(&trace, &found).to_string();
+    for part in [
+        "0 superblock at 0x0, 48 bytes",
+        "end of file",
+        "(d.flushed 2)",
+        "the file has 50 bytes",
+        "| reads superblock at 0x0, 48 bytes",
+        "| asks for the length: 50",
+        "| the end is beyond the end",
+    ] {
+        assert!(story.contains(part), "{part}\n{story}");
+    }
+}

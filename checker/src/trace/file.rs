@@ -67,10 +67,10 @@ pub enum TraceError {
     TooLarge(usize),
 }
 
-struct Record {
-    kind: u8,
-    number: u64,
-    bytes: Vec<u8>,
+pub(crate) struct Record {
+    pub kind: u8,
+    pub number: u64,
+    pub bytes: Vec<u8>,
 }
 
 impl Trace {
@@ -129,7 +129,7 @@ impl Trace {
     }
 }
 
-fn put(to: &mut impl Write, kind: u8, number: u64, bytes: &[u8]) -> Result<(), TraceError> {
+pub(crate) fn put(to: &mut impl Write, kind: u8, number: u64, bytes: &[u8]) -> Result<(), TraceError> {
     let len = u32::try_from(bytes.len()).map_err(|_| TraceError::TooLarge(bytes.len()))?;
     let mut head = [0; 13];
     head[0] = kind;
@@ -141,7 +141,7 @@ fn put(to: &mut impl Write, kind: u8, number: u64, bytes: &[u8]) -> Result<(), T
     Ok(to.write_all(&sum.to_le_bytes())?)
 }
 
-fn take(from: &mut impl Read, record: u64) -> Result<Record, TraceError> {
+pub(crate) fn take(from: &mut impl Read, record: u64) -> Result<Record, TraceError> {
     let head: [u8; 13] = array(from)?;
     let [kind, rest @ ..] = head;
     let number = rest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));

@@ -1,0 +1,91 @@
+//! Counterexamples in files: the trace, and after it the reader's queries.
+
+use std::io::{Read, Write};
+
+use super::explore::Counterexample;
+use super::position::{Position, Tear};
+use super::view::{Query, Seen};
+use crate::trace::{Record, Trace, TraceError, put, take};
+
+const FAULT: u8 = 16;
+const LENGTH: u8 = 17;
+const BYTES: u8 = 18;
+const END: u8 = 19;
+
+impl Counterexample {
+    /// Writes the counterexample with its trace.
+    ///
+    /// # Errors
+    /// As [`Trace::save`].
+    pub fn save(&self, trace: &Trace, mut to: impl Write) -> Result<(), TraceError> {
+        let last = self.seen.iter().map(|seen| seen.position.prefix as usize + 1).max().unwrap_or(0);
+        trace.cut(last).save(&mut to)?;
+        put(&mut to, FAULT, 0, self.fault.as_bytes())?;
+        for seen in &self.seen {
+            let (kind, at, len) = match seen.query {
+                Query::Length => (LENGTH, 0, 0),
+                Query::Bytes { at, len } => (BYTES, at, len as u64),
+            };
+            let (tear, value) = match seen.position.tear {
+                Tear::None => (0, 0),
+                Tear::Cut(bytes) => (1, u64::from(bytes)),
+                Tear::Pages(pages) => (2, pages),
+            };
+            let mut body = Vec::with_capacity(21);
+            body.extend(len.to_le_bytes());
+            body.extend(seen.position.prefix.to_le_bytes());
+            body.push(tear);
+            body.extend(value.to_le_bytes());
+            put(&mut to, kind, at, &body)?;
+        }
+        put(&mut to, END, self.seen.len() as u64, &[])?;
+        Ok(to.flush()?)
+    }
+
+    /// Reads a counterexample and its trace.
+    ///
+    /// # Errors
+    /// If it is none, or a damaged one.
+    pub fn load(mut from: impl Read) -> Result<(Trace, Self), TraceError> {
+        let trace = Trace::load(&mut from)?;
+        let mut number = trace.len() as u64 + 2;
+        let mut next = || {
+            let record = take(&mut from, number)?;
+            number += 1;
+            Ok::<_, TraceError>((number - 1, record))
+        };
+        let (at, first) = next()?;
+        if first.kind != FAULT {
+            return Err(TraceError::Kind { record: at, kind: first.kind });
+        }
+        let fault = String::from_utf8_lossy(&first.bytes).into_owned();
+        let mut seen = Vec::new();
+        loop {
+            let (at, record) = next()?;
+            match record.kind {
+                END if record.number == seen.len() as u64 => return Ok((trace, Counterexample { fault, seen })),
+                END => return Err(TraceError::Count { stated: record.number, found: seen.len() as u64 }),
+                kind => seen.push(look(&record).ok_or(TraceError::Kind { record: at, kind })?),
+            }
+        }
+    }
+}
+
+fn look(record: &Record) -> Option<Seen> {
+    let (len, rest) = record.bytes.split_first_chunk()?;
+    let (prefix, rest) = rest.split_first_chunk()?;
+    let (tear, rest) = rest.split_first()?;
+    let value = u64::from_le_bytes(*rest.first_chunk()?);
+    let tear = match tear {
+        0 => Tear::None,
+        1 => Tear::Cut(u32::try_from(value).ok()?),
+        2 => Tear::Pages(value),
+        _ => return None,
+    };
+    let query = match record.kind {
+        LENGTH => Query::Length,
+        BYTES => Query::Bytes { at: record.number, len: usize::try_from(u64::from_le_bytes(*len)).ok()? },
+        _ => return None,
+    };
+    Some(Seen { query, position: Position { prefix: u32::from_le_bytes(*prefix), tear } })
+}

@@ -1,0 +1,184 @@
+//! A counterexample as a person reads it: what the writer did on the left, what the reader found on the right.
+
+use std::fmt;
+
+use h5live_format::dump::{self, Context, Dump};
+use h5live_format::{Superblock, Widths};
+
+use super::explore::Counterexample;
+use super::position::{Position, Tear};
+use super::timeline::Timeline;
+use super::view::Query;
+use crate::trace::{Operation, Trace};
+
+/// One line of a story.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line {
+    /// The writer did something, the operation of this number.
+    Writer {
+        /// Which operation, from 0.
+        operation: u32,
+        /// What it was.
+        what: String,
+        /// What it changed, or the part of it that could be seen.
+        changes: Vec<String>,
+    },
+    /// The reader asked for something.
+    Reader {
+        /// What it was.
+        what: String,
+    },
+}
+
+/// What happened, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Story {
+    /// How many operations had been done before.
+    pub begins: u32,
+    /// What happened then.
+    pub lines: Vec<Line>,
+    /// What is wrong with it.
+    pub fault: String,
+}
+
+/// Most changes of one write that are told.
+const TOLD: usize = 6;
+
+/// Bytes that are read to recognise a structure.
+const RECOGNISED: usize = 16 << 10;
+
+impl Story {
+    /// The story of a counterexample.
+    pub fn new(trace: &Trace, found: &Counterexample) -> Self {
+        let teller = Teller::new(trace);
+        let begins = found.seen.first().map_or(0, |seen| seen.position.prefix);
+        let mut story = Story { begins, lines: Vec::new(), fault: found.fault.clone() };
+        let mut before = Position { prefix: begins, tear: Tear::None };
+        for seen in &found.seen {
+            for operation in before.prefix..seen.position.prefix {
+                story.lines.extend(teller.write(operation, Tear::None));
+            }
+            if seen.position.is_torn() && seen.position != before {
+                story.lines.extend(teller.write(seen.position.prefix, seen.position.tear));
+            }
+            before = seen.position;
+            let what = teller.query(seen.query, seen.position);
+            match story.lines.last_mut() {
+                // The same again is told once.
+                Some(Line::Reader { what: last }) if *last == what => {}
+                _ => story.lines.push(Line::Reader { what }),
+            }
+        }
+        story
+    }
+}
+
+struct Teller {
+    timeline: Timeline,
+    widths: Widths,
+}
+
+impl Teller {
+    fn new(trace: &Trace) -> Self {
+        let timeline = Timeline::new(trace.clone());
+        let start = timeline.read(Position::default(), 0, Superblock::MAX_SIZE);
+        let widths = Superblock::decode(&start).map(|superblock| superblock.widths).unwrap_or_default();
+        Teller { timeline, widths }
+    }
+
+    fn describe(&self, position: Position, at: u64, bytes: &[u8]) -> Option<Dump> {
+        // Blocks of arrays name their header, with which they are understood.
+        let owner = bytes
+            .get(6..6 + self.widths.offset.bytes())
+            .map(|field| field.iter().rev().fold(0u64, |addr, byte| addr << 8 | u64::from(*byte)));
+        let header = owner.filter(|_| at != 0).map(|owner| self.timeline.read(position, owner, 256));
+        let context = Context { widths: self.widths, header: header.as_deref(), ..Context::default() };
+        dump::any(bytes, &context)
+    }
+
+    fn write(&self, number: u32, tear: Tear) -> Option<Line> {
+        let before = Position { prefix: number, tear: Tear::None };
+        let (what, changes) = match self.timeline.operation(number)? {
+            Operation::Mark(text) => (format!("({text})"), Vec::new()),
+            Operation::Sync => ("barrier".into(), Vec::new()),
+            Operation::SetLen(len) => (format!("the file has {len} bytes"), Vec::new()),
+            Operation::Write { at, bytes } => {
+                let after = Position { prefix: number + 1, tear: Tear::None };
+                let new = self.describe(after, *at, bytes);
+                let old = self.timeline.read(before, *at, bytes.len());
+                let old = self.describe(before, *at, &old);
+                let name = new.as_ref().map_or("bytes", |new| new.name);
+                let changes = match (&old, &new) {
+                    (Some(old), Some(new)) if old.name == new.name => changed(old, new),
+                    (_, Some(_)) => vec!["new".into()],
+                    _ => Vec::new(),
+                };
+                (format!("{name} at {at:#x}, {} bytes{}", bytes.len(), part(tear)), changes)
+            }
+        };
+        Some(Line::Writer { operation: number, what, changes })
+    }
+
+    fn query(&self, query: Query, position: Position) -> String {
+        match query {
+            Query::Length => format!("asks for the length: {}", self.timeline.length(position)),
+            Query::Bytes { at, len } => {
+                let bytes = self.timeline.read(position, at, len.max(RECOGNISED));
+                let structure = self.describe(position, at, &bytes);
+                let found = bytes.len().min(len);
+                let short = if found < len { format!(", of {len}") } else { String::new() };
+                let Some(structure) = structure else { return format!("reads {found} bytes at {at:#x}{short}") };
+                let broken = if position.is_torn() && structure.result.is_err() { ", half-written" } else { "" };
+                format!("reads {} at {at:#x}, {found} bytes{short}{broken}", structure.name)
+            }
+        }
+    }
+}
+
+fn part(tear: Tear) -> String {
+    match tear {
+        Tear::None => String::new(),
+        Tear::Cut(bytes) => format!(", of which the first {bytes} can be seen"),
+        Tear::Pages(pages) => format!(", of which the pages {pages:#b} can be seen"),
+    }
+}
+
+/// The fields that differ.
+fn changed(old: &Dump, new: &Dump) -> Vec<String> {
+    let same_shape = old.fields.len() == new.fields.len();
+    let pairs = old.fields.iter().zip(&new.fields);
+    let differ = pairs.filter(|(old, new)| old.value != new.value && new.field != "checksum");
+    let mut told: Vec<String> =
+        differ.map(|(old, new)| format!("{}: {} -> {}", new.field, old.value, new.value)).collect();
+    if !same_shape {
+        told.push(format!("{} fields, which were {}", new.fields.len(), old.fields.len()));
+    }
+    if told.len() > TOLD {
+        let more = told.len() - TOLD;
+        told.truncate(TOLD);
+        told.push(format!("and {more} more"));
+    }
+    told
+}
+
+/// Columns of the writer's side.
+const LEFT: usize = 64;
+
+impl fmt::Display for Story {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<LEFT$} | reader", format!("writer, after {} operations", self.begins))?;
+        for line in &self.lines {
+            match line {
+                Line::Writer { operation, what, changes } => {
+                    writeln!(f, "{:<LEFT$} |", format!("{operation:>4} {what}"))?;
+                    changes.iter().try_for_each(|change| {
+                        let text: String = change.chars().take(LEFT - 7).collect();
+                        writeln!(f, "{:<LEFT$} |", format!("       {text}"))
+                    })?;
+                }
+                Line::Reader { what } => writeln!(f, "{:<LEFT$} | {what}", "")?,
+            }
+        }
+        write!(f, "{:<LEFT$} | {}", "", self.fault)
+    }
+}
