@@ -37,7 +37,7 @@ install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
 
 ##@ Check
-.PHONY: test lint unit doc-test loom stress live walk python-env h5tools corpus
+.PHONY: test lint unit doc-test loom stress prove live walk python-env h5tools corpus
 test: setup corpus doc-test loom stress unit ## every test; sets up what they need by itself
 
 lint: .deps/bin/cargo-deny python-env ## format, clippy, documentation, dependencies, spelling; no warning passes
@@ -68,6 +68,11 @@ stress: ## a writer and its readers in processes of their own, every value check
 	cargo build --quiet -p h5live-cli
 	target/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS)
 	target/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS) --kill
+
+# PROVE=--quick: a few seconds for each exploration instead of all of it.
+PROVE ?=
+prove: ## every schedule of a reader, every death of the writer, every missing flush dependency (some 25 minutes)
+	cargo run --release --quiet -p h5live-prove -- $(PROVE)
 
 # Rows of five datasets that one side writes, each flushed, and the other side follows; and their rate.
 LIVE_ROWS ?= 60000

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use h5live_cache::Storage;
 use h5live_checker::schedule::{Verdict, View};
 use h5live_format::Superblock;
-use h5live_model::{LinkTarget, Objects};
+use h5live_model::{LinkTarget, ObjectKind, Objects};
 
 use crate::checked::{End, Eyes, verdict};
 
@@ -57,6 +57,9 @@ fn look(eyes: &Eyes<'_>, passes: usize) -> Result<(), End> {
         let mut far = 0;
         for id in objects {
             far = far.max(u64::try_from(id.0).unwrap_or(u64::MAX));
+            if eyes.see("look at an object", || file.kind(id))? != ObjectKind::Dataset {
+                continue;
+            }
             let dataset = eyes.see("open a dataset", || file.dataset(id))?;
             eyes.see("refresh a dataset", || dataset.refresh())?;
             eyes.see("list the chunks", || {

@@ -159,7 +159,7 @@ fn look_at(
     chunk: Option<StoredChunk>,
 ) -> Result<(), End> {
     let (first, name, extent) = (at * series.chunk, series.name, known.extent);
-    let least = series.least_version(floor);
+    let least = series.least_version(at, floor);
     let Some(chunk) = chunk else {
         return match first < extent && least > 0 {
             true => Err(format!("{name}: there is no chunk for row {first}, the extent is {extent}").into()),
@@ -170,7 +170,7 @@ fn look_at(
     eyes.see("read a chunk", || known.dataset.read(&chunk, 0, &mut bytes))?;
     for (row, value) in (first..).zip(bytes.chunks_exact(8)) {
         let value = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        if row < series.first {
+        if row < series.first || !series.is_written(row) {
             continue;
         }
         let Some(version) = series.version(row, value) else {

@@ -58,12 +58,15 @@ impl Lab {
     pub fn add(&mut self, series: Series) -> Dataset {
         let builder = self.file().new_dataset::<u64>().chunk(&[series.chunk]);
         let builder = match series.kind {
-            Kind::Rows { most: None } => builder.growing(&[]),
+            Kind::Rows { most: None } | Kind::Sparse { .. } => builder.growing(&[]),
             Kind::Rows { most: Some(most) } => builder.shape(&[0]).max_shape(&[most]),
             Kind::Versions { rows } | Kind::Filtered { rows } => builder.shape(&[rows]),
         };
         let builder = if matches!(series.kind, Kind::Filtered { .. }) { builder.deflate(1) } else { builder };
         let dataset = builder.create(series.name).expect("a dataset can be made");
+        if let Kind::Sparse { rows, .. } = series.kind {
+            dataset.resize(&[rows]).expect("a dataset can grow");
+        }
         self.series.push(series);
         dataset
     }
@@ -104,7 +107,7 @@ impl Lab {
         self.dataset(name).append(&rows).expect("rows can be appended");
     }
 
-    /// Overwrites all rows of a series, without flushing them.
+    /// Overwrites all rows of a series, or writes its next chunk, without flushing them.
     pub fn rewrite(&self, name: &str, version: u64) {
         let series = self.series(name);
         self.mark("issued", series, version);
@@ -122,6 +125,11 @@ impl Lab {
             Kind::Versions { rows } => {
                 let rows: Vec<u64> = (0..rows).map(|row| series.value(row, version)).collect();
                 self.dataset(name).write(&rows).expect("rows can be written");
+            }
+            Kind::Sparse { order, .. } => {
+                let first = order[version as usize - 1] * series.chunk;
+                let rows: Vec<u64> = (first..first + series.chunk - 1).map(|row| series.value(row, 1)).collect();
+                self.dataset(name).write_slice(first..first + series.chunk - 1, &rows).expect("rows can be written");
             }
             Kind::Rows { .. } => panic!("rows that are appended have one version"),
         }

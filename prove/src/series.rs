@@ -26,6 +26,13 @@ pub enum Kind {
         /// The number of rows.
         rows: u64,
     },
+    /// Chunk after chunk, each once and but for its last row, in the order that is given: counts in the trace are chunks.
+    Sparse {
+        /// The number of rows.
+        rows: u64,
+        /// The chunks, in the order in which they are written.
+        order: &'static [u64],
+    },
     /// As versions, in chunks that filters may make of any size.
     Filtered {
         /// The number of rows.
@@ -50,15 +57,22 @@ impl Series {
     pub fn rows(&self, count: u64) -> u64 {
         match self.kind {
             Kind::Rows { .. } => count,
-            Kind::Versions { rows } | Kind::Filtered { rows } => rows,
+            Kind::Versions { rows } | Kind::Filtered { rows } | Kind::Sparse { rows, .. } => rows,
         }
     }
 
-    /// The version that every row has at least when the trace counts `count`.
-    pub fn least_version(&self, count: u64) -> u64 {
+    /// The version that the rows of a chunk have at least when the trace counts `count`; 0 if the chunk need not be
+    /// there.
+    pub fn least_version(&self, chunk: u64, count: u64) -> u64 {
         match self.kind {
             Kind::Rows { .. } => 1,
             Kind::Versions { .. } | Kind::Filtered { .. } => count,
+            Kind::Sparse { order, .. } => order.iter().take(count as usize).any(|written| *written == chunk).into(),
         }
+    }
+
+    /// Whether a row is ever written.
+    pub fn is_written(&self, row: u64) -> bool {
+        !matches!(self.kind, Kind::Sparse { .. }) || row % self.chunk + 1 < self.chunk
     }
 }

@@ -18,8 +18,10 @@ pub struct Case {
     pub readers: &'static [Reader],
     /// Passes over the whole, every write being seen whole.
     pub passes: usize,
-    /// How many operations readers see when writes are torn, and in how many passes.
+    /// What readers see when writes are torn, and in how many passes.
     pub torn: Option<(fn(EdgeKinds) -> Workload, usize)>,
+    /// Why a file may not survive the death of its writer between two pages of one write.
+    pub limit: Option<&'static str>,
 }
 
 impl Case {
@@ -44,6 +46,9 @@ pub enum Reader {
 
 const ROWS: &[Reader] = &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst), Reader::Rows(Look::Beyond)];
 
+/// A structure that is changed in place and has one checksum cannot be changed at once if it lies in two pages.
+const TWO_PAGES: Option<&str> = Some("pages of 1024 elements lie in two or three pages of memory");
+
 /// All workloads.
 pub const CASES: &[Case] = &[
     Case {
@@ -52,6 +57,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|disabled| workloads::extensible_array(disabled, 0, 3, 1), 2)),
+        limit: None,
     },
     Case {
         name: "extensible array, chunks of 3 rows",
@@ -59,6 +65,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|disabled| workloads::extensible_array(disabled, 1, 3, 3), 2)),
+        limit: None,
     },
     Case {
         name: "extensible array, first super block",
@@ -66,6 +73,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|disabled| workloads::extensible_array(disabled, 243, 3, 1), 2)),
+        limit: None,
     },
     Case {
         name: "extensible array, first paged block",
@@ -73,6 +81,7 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::Beyond)],
         passes: 3,
         torn: None,
+        limit: TWO_PAGES,
     },
     Case {
         name: "extensible array, 3 rows a flush",
@@ -80,6 +89,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 2,
         torn: None,
+        limit: None,
     },
     Case {
         name: "extensible array, large chunks",
@@ -87,6 +97,7 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Rows(Look::Rows), Reader::Announced],
         passes: 2,
         torn: None,
+        limit: None,
     },
     Case {
         name: "fixed array",
@@ -94,6 +105,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|disabled| workloads::fixed_array(disabled, 40, 0, 3, 1), 2)),
+        limit: None,
     },
     Case {
         name: "fixed array, second page",
@@ -101,6 +113,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|disabled| workloads::fixed_array(disabled, 3000, 1023, 3, 1), 2)),
+        limit: TWO_PAGES,
     },
     Case {
         name: "single chunk",
@@ -108,6 +121,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|disabled| workloads::rewrite(disabled, Kind::Versions { rows: 4 }, 4, 3), 2)),
+        limit: None,
     },
     Case {
         name: "single chunk that moves",
@@ -115,6 +129,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|disabled| workloads::rewrite(disabled, Kind::Filtered { rows: 4 }, 4, 3), 2)),
+        limit: None,
     },
     Case {
         name: "overwritten chunks",
@@ -122,6 +137,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: None,
+        limit: None,
     },
     Case {
         name: "chunks that move",
@@ -129,6 +145,15 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|disabled| workloads::rewrite(disabled, Kind::Filtered { rows: 4 }, 2, 3), 2)),
+        limit: None,
+    },
+    Case {
+        name: "extensible array, sparse",
+        record: |disabled| workloads::rewrite(disabled, Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4] }, 3, 6),
+        readers: ROWS,
+        passes: 2,
+        torn: None,
+        limit: None,
     },
     Case {
         name: "two datasets",
@@ -136,6 +161,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 2,
         torn: None,
+        limit: None,
     },
     Case {
         name: "close and open again",
@@ -143,6 +169,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|disabled| workloads::reopen(disabled, 1), 2)),
+        limit: None,
     },
     Case {
         name: "a dead writer's successor",
@@ -150,6 +177,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|disabled| workloads::takeover(disabled, 1), 2)),
+        limit: None,
     },
     Case {
         name: "attributes, continued header",
@@ -157,6 +185,15 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Attributes],
         passes: 2,
         torn: Some((|disabled| workloads::attributes(disabled, 4), 2)),
+        limit: None,
+    },
+    Case {
+        name: "200 groups at once",
+        record: |disabled| workloads::deep_groups(disabled, 200),
+        readers: &[Reader::Announced],
+        passes: 2,
+        torn: None,
+        limit: None,
     },
     Case {
         name: "new datasets",
@@ -164,6 +201,7 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Links, Reader::Announced],
         passes: 2,
         torn: None,
+        limit: None,
     },
 ];
 

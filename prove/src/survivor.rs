@@ -81,16 +81,19 @@ impl Survivor {
         for at in series.first / series.chunk..sure.div_ceil(series.chunk) {
             let first = at * series.chunk;
             let Some(chunk) = dataset.chunk(&ChunkCoord::new(&[at])).map_err(told)? else {
-                if series.least_version(kept) > 0 {
+                if series.least_version(at, kept) > 0 {
                     return Err(format!("there is no chunk for row {first}, the extent is {extent}"));
                 }
                 continue;
             };
             let mut bytes = vec![0; series.chunk as usize * 8];
             dataset.read(&chunk, 0, &mut bytes).map_err(told)?;
-            for (row, value) in (first..sure).zip(bytes.chunks_exact(8)).filter(|(row, _)| *row >= series.first) {
+            for (row, value) in (first..sure)
+                .zip(bytes.chunks_exact(8))
+                .filter(|(row, _)| *row >= series.first && series.is_written(*row))
+            {
                 let value = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-                let least = series.least_version(kept);
+                let least = series.least_version(at, kept);
                 match series.version(row, value) {
                     Some(version) if version >= least => {}
                     _ => return Err(format!("row {row} is {value:#x}, the extent is {extent}")),

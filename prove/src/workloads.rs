@@ -138,3 +138,12 @@ pub fn links(disabled: EdgeKinds, count: u64) -> Workload {
     }
     lab.finish()
 }
+
+/// Makes groups in groups, `depth` deep, all at once: the file grows by nothing but structures.
+pub fn deep_groups(disabled: EdgeKinds, depth: usize) -> Workload {
+    let mut lab = Lab::new(disabled);
+    lab.begin(0);
+    lab.file().create_group(&vec!["g"; depth].join("/")).expect("groups can be made");
+    lab.flush(&[]);
+    lab.finish()
+}

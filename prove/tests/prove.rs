@@ -1,0 +1,96 @@
+//! A small part of what `make prove` goes through.
+
+use std::sync::Arc;
+
+use h5live_cache::{EdgeKind, EdgeKinds};
+use h5live_checker::crash::{CrashBounds, Disk, Expected, crash};
+use h5live_checker::schedule::{Bounds, Counterexample, Story, Tearing};
+use h5live_prove::suite::{Reader, small_tears};
+use h5live_prove::{Kind, Look, Survivor, Workload, mutants, workloads};
+
+const ROWS: Reader = Reader::Rows(Look::Rows);
+const INDEX_FIRST: Reader = Reader::Rows(Look::IndexFirst);
+
+fn explore(workload: &Workload, reader: Reader, passes: usize, tearing: Tearing) -> u64 {
+    let bounds = Bounds { tearing, ..Bounds::default() };
+    let explored = reader.explore(workload, passes, &bounds);
+    assert!(explored.exhausted);
+    assert_eq!(explored.violations, []);
+    explored.schedules
+}
+
+/// The shortest counterexample for a writer without the dependencies of one kind.
+fn found(kind: EdgeKind, record: impl Fn(EdgeKinds) -> Workload, reader: Reader) -> (Workload, Counterexample) {
+    let workload = record(EdgeKinds::only(kind));
+    let (found, _) = reader.shortest(&workload, 2, &Bounds { moves: Some(2), ..Bounds::default() });
+    (workload, found.unwrap_or_else(|| panic!("{kind:?} is not missed")))
+}
+
+#[test]
+fn readers_of_an_extensible_array_are_right_in_every_schedule() {
+    let workload = workloads::extensible_array(EdgeKinds::NONE, 0, 3, 1);
+    for reader in [ROWS, INDEX_FIRST, Reader::Rows(Look::Beyond)] {
+        assert!(explore(&workload, reader, 2, Tearing::NONE) > 1000);
+    }
+    explore(&workloads::extensible_array(EdgeKinds::NONE, 2, 1, 1), ROWS, 1, small_tears());
+}
+
+#[test]
+fn readers_of_a_fixed_array_are_right_in_every_schedule() {
+    let workload = workloads::fixed_array(EdgeKinds::NONE, 20, 0, 3, 2);
+    explore(&workload, ROWS, 2, Tearing::NONE);
+    explore(&workload, INDEX_FIRST, 2, Tearing::NONE);
+}
+
+#[test]
+fn readers_of_a_chunk_that_moves_are_right_in_every_schedule_of_torn_writes() {
+    let workload = workloads::rewrite(EdgeKinds::NONE, Kind::Filtered { rows: 2 }, 2, 2);
+    explore(&workload, ROWS, 2, small_tears());
+}
+
+#[test]
+fn readers_of_attributes_and_links_are_right_in_every_schedule() {
+    explore(&workloads::attributes(EdgeKinds::NONE, 5), Reader::Attributes, 2, Tearing::NONE);
+    explore(&workloads::links(EdgeKinds::NONE, 2), Reader::Links, 2, Tearing::NONE);
+    explore(&workloads::links(EdgeKinds::NONE, 2), Reader::Announced, 1, Tearing::NONE);
+}
+
+#[test]
+fn readers_notice_missing_dependencies() {
+    let array = |disabled| workloads::extensible_array(disabled, 3, 3, 1);
+    found(EdgeKind::ObjectHeaderIndex, array, ROWS);
+    found(EdgeKind::ExtensibleArrayDataBlock, array, INDEX_FIRST);
+    found(EdgeKind::LayoutRaw, |disabled| workloads::extensible_array(disabled, 0, 2, 3), ROWS);
+    found(EdgeKind::Continuation, |disabled| workloads::attributes(disabled, 6), Reader::Attributes);
+    found(EdgeKind::Link, |disabled| workloads::links(disabled, 1), Reader::Links);
+    let sparse = Kind::Sparse { rows: 12, order: &[3, 1] };
+    found(EdgeKind::ExtensibleArrayChunk, |disabled| workloads::rewrite(disabled, sparse, 3, 2), INDEX_FIRST);
+}
+
+#[test]
+fn a_counterexample_is_told_by_structures_and_fields() {
+    let array = |disabled| workloads::extensible_array(disabled, 0, 2, 1);
+    let (workload, found) = found(EdgeKind::ObjectHeaderIndex, array, ROWS);
+    let story = Story::new(&workload.trace, &found).to_string();
+    for part in ["object header at 0x", "dimension: 0 -> 1", "reads object header", &found.fault] {
+        assert!(story.contains(part), "{part}\n{story}");
+    }
+}
+
+#[test]
+fn what_was_flushed_outlasts_the_death_of_the_writer() {
+    for workload in [
+        workloads::extensible_array(EdgeKinds::NONE, 2, 3, 1),
+        workloads::fixed_array(EdgeKinds::NONE, 20, 0, 3, 2),
+        workloads::reopen(EdgeKinds::NONE, 2),
+        workloads::takeover(EdgeKinds::NONE, 2),
+    ] {
+        let bounds = mutants::death(2, std::time::Duration::from_secs(60));
+        let bounds = CrashBounds { start: workload.start, ..bounds };
+        let survivor = Survivor::of_death(&workload);
+        let crashed =
+            crash(&workload.trace, &bounds, &|disk: &Arc<Disk>, expected: &Expected| survivor.recover(disk, expected));
+        assert!(crashed.exhausted && crashed.states > 20);
+        assert_eq!(crashed.violations, []);
+    }
+}
