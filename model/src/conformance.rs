@@ -464,9 +464,13 @@ pub fn unlinked(lab: &impl Lab) {
     store.add_link(store.root(), &name("group"), &LinkTarget::Hard(group)).unwrap();
     store.add_link(store.root(), &name("again"), &LinkTarget::Hard(data)).unwrap();
     assert_eq!((store.info(group).unwrap().links, store.info(data).unwrap().links), (1, 2));
+    // A committed type may have users, and no link.
+    let id = store.create_unlinked(&u16le().into()).unwrap();
+    make(&store, "typed", DatasetSpec { committed: Some(id), ..growing(&[1], &[1]) });
+    assert_eq!(store.info(id).unwrap().links, 1);
     store.close().unwrap();
     let store = lab.reopen(store);
-    assert_eq!(link_names(&store, store.root()), [name("again"), name("group")].into());
+    assert_eq!(link_names(&store, store.root()), [name("again"), name("group"), name("typed")].into());
     let Some(LinkTarget::Hard(data)) = store.link(store.root(), &name("again")).unwrap().map(|link| link.target) else {
         panic!("a hard link");
     };

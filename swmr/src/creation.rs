@@ -146,9 +146,12 @@ impl Session {
     pub(crate) fn count_user(&self, user: &Header, committed: Option<ObjectId>) -> Result<()> {
         let Some(id) = committed else { return Ok(()) };
         let addr = self.object(id)?;
+        let is_first = self.unlinked.lock().remove(&addr);
         let _lock = self.header_lock(addr);
         let mut header = self.header(addr)?;
-        header.count_link(1)?;
+        if !is_first {
+            header.count_link(1)?;
+        }
         user.depend_on(&header, EdgeKind::Link);
         Ok(())
     }
