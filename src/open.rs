@@ -28,6 +28,7 @@ fn native(options: &Options) -> OpenOptions {
         locking: locking(options.locking),
         profile: profile(options.profile),
         root: options.root.clone(),
+        user_block: options.user_block.clone(),
         unfilter: Arc::new(Known(options.filters.clone())),
         ..OpenOptions::default()
     }

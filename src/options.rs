@@ -58,6 +58,7 @@ pub struct Options {
     pub(crate) locking: Locking,
     pub(crate) profile: Profile,
     pub(crate) root: ObjectSpec,
+    pub(crate) user_block: Vec<u8>,
     pub(crate) chunk_cache: usize,
     pub(crate) staging: usize,
     pub(crate) memory: usize,
@@ -71,6 +72,7 @@ impl Default for Options {
             locking: Locking::Environment,
             profile: Profile::default(),
             root: ObjectSpec::group(),
+            user_block: Vec::new(),
             chunk_cache: 32 << 20,
             staging: 64 << 20,
             memory: 64 << 20,
@@ -134,6 +136,13 @@ impl Options {
         if let ObjectBody::Group(_) = root.body {
             self.root = root;
         }
+        self
+    }
+
+    /// A new file begins with these bytes, which are not HDF5's (a header of another format, say), padded with zeros to 512
+    /// or the next power of two.
+    pub fn user_block(mut self, bytes: &[u8]) -> Self {
+        self.user_block = bytes.into();
         self
     }
 

@@ -243,6 +243,25 @@ fn structure(file: &File) -> Result<()> {
 }
 
 #[test]
+fn h5py_sees_a_file_behind_a_user_block() {
+    let Some(python) = python() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("user.h5");
+    let header = [b"MATLAB 7.3 MAT-file".as_slice(), &[b' '; 700]].concat();
+    let file = Options::default().create().user_block(&header).open(&path).unwrap();
+    file.new_dataset::<u8>().create_with("data", &[1, 2, 3]).unwrap();
+    file.close().unwrap();
+    let file = Options::default().write().open(&path).unwrap();
+    file.new_dataset::<f64>().growing(&[]).create("more").unwrap().append(&[0.5]).unwrap();
+    file.close().unwrap();
+    dumped(&path);
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(bytes.starts_with(&header) && bytes[1024..].starts_with(b"\x89HDF"));
+    let program = "    print(f.userblock_size, f['data'][:].tolist(), f['more'][:].tolist())";
+    assert_eq!(seen(&python, program, &path).trim(), "1024 [1, 2, 3] [0.5]");
+}
+
+#[test]
 fn h5py_sees_groups_attributes_and_references() {
     let Some(python) = python() else { return };
     let folder = tempfile::tempdir().unwrap();

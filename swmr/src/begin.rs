@@ -147,6 +147,14 @@ impl OpenOptions {
         Ok(session)
     }
 
+    /// Bytes of the user block of a new file: none, or at least 512, and a power of two.
+    fn user_block_size(&self) -> u64 {
+        match self.user_block.len() as u64 {
+            0 => 0,
+            len => len.next_power_of_two().max(512),
+        }
+    }
+
     /// Makes a new file of a storage, whatever it holds.
     pub(crate) fn make(&self, medium: Medium) -> Result<Session> {
         if self.profile == Profile::Earliest {
@@ -157,8 +165,10 @@ impl OpenOptions {
         let version = self.profile.superblock();
         let superblock = Superblock { version, end_of_file: Addr::new(1), ..Superblock::default() };
         let len = h5live_format::encoded_len(&superblock, superblock.widths)? as u64;
-        let superblock = Superblock { end_of_file: Addr::new(len), ..superblock };
-        let session = self.write(medium, Found { at: 0, superblock, marked: false })?;
+        let at = self.user_block_size();
+        let superblock = Superblock { end_of_file: Addr::new(at.saturating_add(len)), ..superblock };
+        medium.storage.write_at(&self.user_block, 0).map_err(Error::io("write the user block"))?;
+        let session = self.write(medium, Found { at, superblock, marked: false })?;
         let root = session.create(&self.root)?.addr();
         session.cache.flush(Scope::All)?;
         session.status.change(|superblock| superblock.root = Root::Header(root));

@@ -52,6 +52,8 @@ pub struct OpenOptions {
     pub profile: Profile,
     /// Write a file that its superblock says is being written, when the system cannot tell whether its writer lives.
     pub take_over: bool,
+    /// What a new file begins with, before the superblock; padded with zeros.
+    pub user_block: Vec<u8>,
     /// The root group of a new file.
     pub root: ObjectSpec,
     /// What undoes the filters of groups that keep their links behind some.
@@ -78,6 +80,7 @@ impl Default for OpenOptions {
             patience: Patience::default(),
             profile: Profile::default(),
             take_over: false,
+            user_block: Vec::new(),
             root: ObjectSpec::group(),
             unfilter: Arc::new(NoFilters),
             trial: Trial::default(),

@@ -3,12 +3,13 @@
 mod filter;
 
 use std::fs;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use h5live::model::{ObjectBody, ObjectSpec};
 use h5live::{Copier, File, Group, Profile, Visit};
+use h5live_format::Superblock;
 
 pub use self::filter::FilterArg;
 use crate::error::{Error, Outcome, Result};
@@ -54,7 +55,8 @@ impl Copy {
         let from = open::for_reading(&self.from)?;
         let unfinished = Unfinished::beside(&self.to);
         let root = from.root();
-        let to = File::options().create().profile(self.profile).root(described(&root)?).open(unfinished.path())?;
+        let options = File::options().create().profile(self.profile).root(described(&root)?);
+        let to = options.user_block(&user_block(&self.from)?).open(unfinished.path())?;
         let bar = if self.quiet || !io::stderr().is_terminal() {
             indicatif::ProgressBar::hidden()
         } else {
@@ -94,6 +96,25 @@ impl Copy {
         out.line(format_args!("{before} bytes became {after} ({percent:.1} %)"))?;
         out.flush()
     }
+}
+
+/// What a file begins with before its superblock.
+fn user_block(path: &Path) -> Result<Vec<u8>> {
+    let failed = |source| Error::Path { path: path.to_owned(), source };
+    // A file that is cut into several has none.
+    let Ok(mut file) = fs::File::open(path) else { return Ok(Vec::new()) };
+    let len = file.metadata().map_err(failed)?.len();
+    let mut start = Vec::new();
+    for at in Superblock::locations(len) {
+        let missing = at.saturating_add(Superblock::SIGNATURE.len() as u64).saturating_sub(start.len() as u64);
+        file.by_ref().take(missing).read_to_end(&mut start).map_err(failed)?;
+        let before = usize::try_from(at).unwrap_or(usize::MAX);
+        if start.get(before..).is_some_and(|found| found.starts_with(&Superblock::SIGNATURE)) {
+            start.truncate(before);
+            return Ok(start);
+        }
+    }
+    Ok(Vec::new())
 }
 
 /// What a group is like, for another one like it.
