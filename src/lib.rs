@@ -39,6 +39,7 @@ mod path;
 mod profile;
 mod reference;
 mod referent;
+mod scales;
 mod select;
 mod types;
 mod unfilter;
