@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use h5live_cache::{Based, Cache, Overlay, Reuse, Scope, Settings, Storage};
-use h5live_format::{Addr, Profile, Root, StatusFlags, Superblock};
+use h5live_format::messages::SymbolTable as SymbolTableMessage;
+use h5live_format::{Addr, Root, StatusFlags, Superblock, SymbolCache, SymbolTableEntry};
 use h5live_model as model;
 
 use crate::error::{Conflict, NotLive};
 use crate::extension::{cache_image, write_image};
+use crate::header::Header;
 use crate::locking::{LockHandle, Writer};
 use crate::session::Session;
 use crate::status::Status;
@@ -157,31 +159,45 @@ impl OpenOptions {
 
     /// Makes a new file of a storage, whatever it holds.
     pub(crate) fn make(&self, medium: Medium) -> Result<Session> {
-        if self.profile == Profile::Earliest {
-            return Err(Error::Model(model::Error::Unsupported("making a file of the profile earliest")));
-        }
         medium.storage.set_len(0).map_err(Error::io("empty the file"))?;
         // The end is not known before the size, and must not be undefined.
         let version = self.profile.superblock();
-        let superblock = Superblock { version, end_of_file: Addr::new(1), ..Superblock::default() };
+        let root = match version {
+            ..2 => Root::Entry(SymbolTableEntry::default()),
+            _ => Root::Header(Addr::UNDEFINED),
+        };
+        let superblock = Superblock { version, end_of_file: Addr::new(1), root, ..Superblock::default() };
         let len = h5live_format::encoded_len(&superblock, superblock.widths)? as u64;
         let at = self.user_block_size();
         let superblock = Superblock { end_of_file: Addr::new(at.saturating_add(len)), ..superblock };
         medium.storage.write_at(&self.user_block, 0).map_err(Error::io("write the user block"))?;
         let session = self.write(medium, Found { at, superblock, marked: false })?;
-        let root = session.create(&self.root)?.addr();
+        let header = session.create(&self.root)?;
+        let root = match version {
+            ..2 => Root::Entry(root_entry(&header)?),
+            _ => Root::Header(header.addr()),
+        };
         session.cache.flush(Scope::All)?;
-        session.status.change(|superblock| superblock.root = Root::Header(root));
+        session.status.change(|superblock| superblock.root = root.clone());
         session.cache.write_superblock()?;
         Ok(session.with_root(root))
     }
 }
 
 impl Session {
-    fn with_root(mut self, root: Addr) -> Self {
-        self.superblock.root = Root::Header(root);
+    fn with_root(mut self, root: Root) -> Self {
+        self.superblock.root = root;
         self
     }
+}
+
+/// The way to the root group in superblocks before version 2.
+fn root_entry(root: &Header) -> Result<SymbolTableEntry> {
+    let cache = match root.get::<SymbolTableMessage>()? {
+        Some(SymbolTableMessage { btree, heap }) => SymbolCache::Group { btree, heap },
+        None => SymbolCache::None,
+    };
+    Ok(SymbolTableEntry { name_offset: 0, header: root.addr(), cache })
 }
 
 /// The superblock at `at` (bytes from the start of `storage`).

@@ -287,7 +287,11 @@ impl Objects for NativeFile {
         let committed = attribute.committed.map(|id| self.0.header(self.0.object(id)?)).transpose()?;
         let heaps = if attribute.datatype.is_indirect() { self.0.heap.lock().changed() } else { Vec::new() };
         let heaps = heaps.iter().map(|heap| (heap as &dyn Node, EdgeKind::MetadataHeap));
-        let types = committed.iter().flat_map(Header::nodes).map(|node| (node, EdgeKind::Link));
+        let types = committed
+            .iter()
+            .filter(|header| header.is_new())
+            .flat_map(Header::nodes)
+            .map(|node| (node, EdgeKind::Link));
         let before: Vec<_> = heaps.chain(types).collect();
         self.0.put_attribute(&mut header, &message, &before)?;
         if attribute.datatype.is_indirect() {

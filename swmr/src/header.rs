@@ -173,6 +173,14 @@ impl Header {
         self.chunks.iter().map(Chunk::node)
     }
 
+    /// Whether nothing in the file leads to the object, because it is not there yet.
+    pub fn is_new(&self) -> bool {
+        self.chunks.first().is_some_and(|chunk| match chunk {
+            Chunk::First(chunk) => chunk.is_new(),
+            Chunk::Next(chunk) => chunk.is_new(),
+        })
+    }
+
     /// Has every chunk of this header written only after every chunk of `other`. Where that would close a circle, as
     /// between groups that link to each other, `other` has been linked to before and is in the file already.
     pub fn depend_on(&self, other: &Header, edge: EdgeKind) {

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use h5live_checker::file::check_path;
 use h5live_model::{Attribute, ByteOrder, Dataspace, Datatype, LinkTarget, Name, ObjectId, Objects, Shape, Sign};
 use h5live_swmr::{Mode, NativeFile, OpenOptions};
 
@@ -45,6 +46,7 @@ impl Lab {
         let left: Vec<u32> = left.collect();
         check_all(&file, group, &left);
         file.close().unwrap();
+        check_path(&self.path()).unwrap().expect_clean();
         let file = self.open(Mode::Read);
         check_all(&file, group, &left);
         drop(file);

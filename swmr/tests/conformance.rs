@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use h5live_checker::file::check_path;
 use h5live_model::Objects;
 use h5live_model::conformance::{self, Lab};
-use h5live_swmr::{Mode, NativeFile, OpenOptions};
+use h5live_swmr::{Mode, NativeFile, OpenOptions, Profile};
 
 struct Files {
+    profile: Profile,
     folder: tempfile::TempDir,
     made: AtomicU64,
 }
 
 impl Files {
-    fn new() -> Self {
-        Files { folder: tempfile::tempdir().unwrap(), made: AtomicU64::new(0) }
+    fn new(profile: Profile) -> Self {
+        Files { profile, folder: tempfile::tempdir().unwrap(), made: AtomicU64::new(0) }
     }
 
     fn last(&self) -> PathBuf {
@@ -23,7 +24,7 @@ impl Files {
     }
 
     fn open(&self, mode: Mode) -> NativeFile {
-        NativeFile::open(&self.last(), &OpenOptions { mode, ..Default::default() }).unwrap()
+        NativeFile::open(&self.last(), &OpenOptions { mode, profile: self.profile, ..Default::default() }).unwrap()
     }
 }
 
@@ -48,15 +49,16 @@ impl Lab for Files {
 }
 
 macro_rules! parts {
-    ($($part:ident),*) => {
+    ($profile:expr, $($part:ident),*) => {
         $(#[test]
         fn $part() {
-            conformance::$part(&Files::new());
+            conformance::$part(&Files::new($profile));
         })*
     };
 }
 
 parts!(
+    Profile::V110,
     groups,
     links,
     link_removal,
@@ -77,3 +79,30 @@ parts!(
     persistence,
     live
 );
+
+/// What files hold that every release of libhdf5 reads.
+mod earliest {
+    use super::*;
+
+    parts!(
+        Profile::Earliest,
+        groups,
+        links,
+        link_removal,
+        attributes,
+        committed_types,
+        contiguous,
+        chunks,
+        filtered_chunks,
+        extents,
+        shrinking,
+        uses_of_committed_types,
+        comments,
+        heap,
+        references,
+        rich_references,
+        unlinked,
+        renaming,
+        persistence
+    );
+}

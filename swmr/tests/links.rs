@@ -7,8 +7,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use h5live_checker::file::check_path;
 use h5live_model::{LinkTarget, Name, ObjectId, ObjectSpec, Objects};
-use h5live_swmr::{MemoryStorage, Mode, NativeFile, OpenOptions};
+use h5live_swmr::{MemoryStorage, Mode, NativeFile, OpenOptions, Profile};
 
 /// A file that two programs change.
 struct Lab {
@@ -41,8 +42,13 @@ impl Lab {
 }
 
 fn name(number: u32) -> Name {
+    name_in(number, false)
+}
+
+/// As the script names links; `is_old` says whether groups of the file have symbol tables.
+fn name_in(number: u32, is_old: bool) -> Name {
     match number % 7 {
-        0 => format!("link {number} é").into(),
+        0 if !is_old => format!("link {number} é").into(),
         _ => format!("link {number}{}", "x".repeat(number as usize % 40)).into(),
     }
 }
@@ -57,13 +63,13 @@ fn hard(file: &NativeFile, group: ObjectId, name: &str) -> ObjectId {
 /// As the script adds them.
 fn add(file: &NativeFile, group: ObjectId, number: u32, is_old: bool) {
     let target = match number % 4 {
-        0 => return file.create(group, &name(number), &ObjectSpec::group()).map(drop).unwrap(),
+        0 => return file.create(group, &name_in(number, is_old), &ObjectSpec::group()).map(drop).unwrap(),
         1 => LinkTarget::Soft(format!("/target/{number}").into()),
         2 if is_old => LinkTarget::Soft(format!("/o{number}").into()),
         2 => LinkTarget::External { file: "other.h5".into(), path: format!("/o{number}").into() },
         _ => LinkTarget::Hard(hard(file, file.root(), "shared")),
     };
-    file.add_link(group, &name(number), &target).unwrap();
+    file.add_link(group, &name_in(number, is_old), &target).unwrap();
 }
 
 fn names(file: &NativeFile, group: ObjectId) -> Vec<Name> {
@@ -77,8 +83,8 @@ fn names(file: &NativeFile, group: ObjectId) -> Vec<Name> {
     names
 }
 
-fn expected(numbers: impl Iterator<Item = u32>) -> Vec<Name> {
-    let mut names: Vec<_> = numbers.map(name).collect();
+fn expected(numbers: impl Iterator<Item = u32>, is_old: bool) -> Vec<Name> {
+    let mut names: Vec<_> = numbers.map(|number| name_in(number, is_old)).collect();
     names.sort();
     names
 }
@@ -87,14 +93,17 @@ fn expected(numbers: impl Iterator<Item = u32>) -> Vec<Name> {
 fn change_in_turns(libver: &str, tracked: &str) {
     let Some(lab) = Lab::new() else { return };
     lab.python(&["make", libver, tracked, "0", "5"]);
-    let add = |file: &NativeFile, group: ObjectId, number: u32| add(file, group, number, libver == "earliest");
+    let is_old = libver == "earliest";
+    let add = |file: &NativeFile, group: ObjectId, number: u32| add(file, group, number, is_old);
+    let name = |number| name_in(number, is_old);
     let ours = |change: &mut dyn FnMut(&NativeFile, ObjectId), left: &mut dyn Iterator<Item = u32>, check: &str| {
         let file = lab.open(Mode::Write);
         let group = hard(&file, file.root(), "g");
         change(&file, group);
-        let left = expected(left);
+        let left = expected(left, is_old);
         assert_eq!(names(&file, group), left);
         file.close().unwrap();
+        check_path(&lab.path()).unwrap().expect_clean();
         let file = lab.open(Mode::Read);
         assert_eq!(names(&file, group), left);
         drop(file);
@@ -164,6 +173,52 @@ fn two_programs_change_a_group_of_the_old_style_in_turns() {
 #[test]
 fn two_programs_change_a_group_that_keeps_the_order_of_creation_in_turns() {
     change_in_turns("latest", "tracked");
+}
+
+#[test]
+fn libhdf5_reads_files_of_the_earliest_profile() {
+    let Some(lab) = Lab::new() else { return };
+    let options = OpenOptions { mode: Mode::Create, profile: Profile::Earliest, ..Default::default() };
+    let file = NativeFile::open(&lab.path(), &options).unwrap();
+    let group = file.create(file.root(), &"g".into(), &ObjectSpec::group()).unwrap();
+    file.create(file.root(), &"shared".into(), &ObjectSpec::group()).unwrap();
+    (0..300).for_each(|number| add(&file, group, number, true));
+    file.close().unwrap();
+    lab.python(&["check", "0:300"]);
+    lab.python(&["add", "300", "600"]);
+    lab.python(&["remove", "0", "300"]);
+    let file = lab.open(Mode::Read);
+    assert_eq!(names(&file, group), expected(300..600, true));
+}
+
+#[test]
+fn a_symbol_table_makes_way_for_links_that_it_cannot_hold() {
+    let Some(lab) = Lab::new() else { return };
+    for many in [3, 30] {
+        lab.python(&["make", "earliest", "untracked", "0", &many.to_string()]);
+        let file = lab.open(Mode::Write);
+        let group = hard(&file, file.root(), "g");
+        let external = LinkTarget::External { file: "other.h5".into(), path: "/x".into() };
+        let ours: [Name; 2] = ["external".into(), "é".into()];
+        file.add_link(group, &ours[0], &external).unwrap();
+        file.add_link(group, &ours[1], &LinkTarget::Soft("/".into())).unwrap();
+        let all = |file: &NativeFile| {
+            let mut all = expected(0..many, true);
+            all.extend(ours.clone());
+            all.sort();
+            assert_eq!(names(file, group), all);
+            assert_eq!(file.link(group, &ours[0]).unwrap().unwrap().target, external);
+        };
+        all(&file);
+        file.close().unwrap();
+        check_path(&lab.path()).unwrap().expect_clean();
+        let file = lab.open(Mode::Write);
+        all(&file);
+        ours.iter().for_each(|name| file.remove_link(group, name).unwrap());
+        file.close().unwrap();
+        check_path(&lab.path()).unwrap().expect_clean();
+        lab.python(&["check", &format!("0:{many}")]);
+    }
 }
 
 #[test]

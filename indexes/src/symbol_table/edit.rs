@@ -108,9 +108,10 @@ impl SymbolTable {
         let Sought { path, mut leaf, index } = self.seek(&names, name)?;
         let Some(&child) = leaf.children.get(index) else {
             let node = self.new_symbols(&names, vec![entry])?;
-            self.metadata.order(&node, before);
             leaf = Entries { keys: vec![GroupKey(0), GroupKey(name_offset)], children: vec![node.addr()] };
-            return self.tree.replace(&path, leaf, Some(node.addr()), &Symbols { table: self, names: &names });
+            self.tree.replace(&path, leaf, Some(node.addr()), &Symbols { table: self, names: &names })?;
+            self.metadata.order(&node, before);
+            return Ok(());
         };
         let node = self.symbols(child)?;
         let mut entries = node.read().entries.clone();
@@ -136,7 +137,6 @@ impl SymbolTable {
         for half in [&left, &right] {
             // What the old node waits for, the new ones wait for.
             self.metadata.depend(half, &node, EdgeKind::BTree1Symbols)?;
-            self.metadata.order(half, before);
         }
         self.metadata.depend(&left, &right, EdgeKind::BTree1Symbols)?;
         leaf.children.splice(index..=index, [left.addr(), right.addr()]);
@@ -145,6 +145,7 @@ impl SymbolTable {
             set_bound(&mut leaf, index + 1, right_bound);
         }
         self.tree.replace(&path, leaf, Some(left.addr()), &Symbols { table: self, names: &names })?;
+        self.metadata.order(&left, before);
         let len = node.read().size(self.metadata.widths());
         self.metadata.cache().space().free(node.addr(), len as u64);
         Ok(())

@@ -2,11 +2,11 @@
 
 use h5live_cache::EdgeKind;
 use h5live_format::messages::{
-    GroupInfo, LinkInfo, LinkMessage, LinkValue, MessageType, SymbolTable as SymbolTableMessage,
+    GroupInfo, LinkInfo, LinkMessage, LinkPhase, LinkValue, MessageType, SymbolTable as SymbolTableMessage,
 };
 use h5live_format::{MessageFlags, RawMessage};
 use h5live_indexes::{Before, SymbolTable, SymbolTarget};
-use h5live_model::{CharacterSet, Error as ModelError, Name};
+use h5live_model::{CharacterSet, Error as ModelError, Link, LinkTarget, Name};
 
 use super::{DenseLinks, Links};
 use crate::header::Header;
@@ -34,8 +34,7 @@ fn insert_symbol(
         LinkValue::Hard(addr) => SymbolTarget::Object(addr),
         LinkValue::Soft(path) => SymbolTarget::Path(path),
         LinkValue::External { .. } | LinkValue::UserDefined { .. } => {
-            let what = "external and user-defined links in groups of the old style";
-            return Err(Error::Model(ModelError::Unsupported(what)));
+            return Err(Error::Model(ModelError::Unsupported("such links in a symbol table")));
         }
     };
     let group = match target {
@@ -62,11 +61,14 @@ impl Session {
         if links.find(header, name)?.is_some() {
             return Err(Error::Model(ModelError::Exists(name.clone())));
         }
-        let nodes = target.iter().flat_map(|target| target.nodes());
+        let nodes = target.iter().filter(|target| target.is_new()).flat_map(|target| target.nodes());
         let before: Vec<Before<'_>> = nodes.map(|node| (node, EdgeKind::Link)).collect();
         if let Some(table) = header.get::<SymbolTableMessage>()? {
-            let table = self.symbol_table_for_writing(header.metadata(), &table);
-            return insert_symbol(&table, name, value, target, &before);
+            if name.is_ascii() && matches!(value, LinkValue::Hard(_) | LinkValue::Soft(_)) {
+                let table = self.symbol_table_for_writing(header.metadata(), &table);
+                return insert_symbol(&table, name, value, target, &before);
+            }
+            self.leave_symbol_table(header, &table)?;
         }
         let mut info = header.get::<LinkInfo>()?.unwrap_or_default();
         let creation_order = info.max_creation_order;
@@ -100,6 +102,47 @@ impl Session {
             Some(_) => header.put(&info),
             None => Ok(()),
         }
+    }
+
+    /// Turns a group of the old style into one of the new, for links that symbol tables do not hold.
+    fn leave_symbol_table(&self, header: &mut Header, message: &SymbolTableMessage) -> Result<()> {
+        let mut links = Vec::new();
+        Links::of(self, header)?.for_each(header, &mut |link| {
+            links.push(link);
+            true
+        })?;
+        let links = links.into_iter().map(|Link { name, target, .. }| {
+            let value = match target {
+                LinkTarget::Soft(path) => LinkValue::Soft(path),
+                LinkTarget::Hard(id) => LinkValue::Hard(self.object(id)?),
+                _ => return Err(header.damaged("symbol tables hold hard and soft links")),
+            };
+            Ok(LinkMessage { name, character_set: CharacterSet::Ascii, creation_order: None, value })
+        });
+        let links = links.collect::<Result<Vec<_>>>()?;
+        let mut info = LinkInfo::default();
+        if header.get::<GroupInfo>()?.is_none() {
+            let choices = header.raw(&GroupInfo::default(), MessageFlags::CONSTANT)?;
+            header.add(choices)?;
+        }
+        let dense = if links.len() > LinkPhase::default().max_compact.into() {
+            let dense = DenseLinks::create(self, header, &mut info)?;
+            dense.hold(header)?;
+            links.iter().try_for_each(|link| dense.insert(header, link, &[]))?;
+            Some(dense)
+        } else {
+            for link in &links {
+                let link = header.raw(link, MessageFlags::default())?;
+                header.add(link)?;
+            }
+            None
+        };
+        let info = header.raw(&info, MessageFlags::default())?;
+        header.supersede(MessageType::SYMBOL_TABLE, info)?;
+        if let Some(dense) = dense {
+            dense.hold(header)?;
+        }
+        self.delete_symbol_table(header.metadata(), message)
     }
 
     /// Removes a link from the group with this header, which the caller has locked.

@@ -17,7 +17,7 @@ def is_old(group):
 
 
 def add(group, number):
-    name = link_name(number)
+    name = link_name(number, is_old(group))
     kind = number % 4
     if kind == 0:
         group.create_group(name)
@@ -31,8 +31,8 @@ def add(group, number):
         group[name] = group.file["shared"]
 
 
-def link_name(number):
-    return f"link {number} é" if number % 7 == 0 else f"link {number}" + "x" * (number % 40)
+def link_name(number, old=False):
+    return f"link {number} é" if number % 7 == 0 and not old else f"link {number}" + "x" * (number % 40)
 
 
 def check(file, ranges):
@@ -40,9 +40,9 @@ def check(file, ranges):
     numbers = [n for part in ranges.split(",") if part for n in range(*map(int, part.split(":")))]
     names = list(group)
     assert len(names) == len(numbers) == len(group), (len(names), len(numbers), len(group))
-    assert sorted(names) == sorted(map(link_name, numbers))
+    assert sorted(names) == sorted(link_name(n, is_old(group)) for n in numbers)
     for number in numbers:
-        name = link_name(number)
+        name = link_name(number, is_old(group))
         link = group.get(name, getlink=True)
         kind = number % 4
         if kind == 0:
@@ -77,4 +77,4 @@ else:
         if what == "check":
             check(file, rest[0] if rest else "")
         for number in range(*map(int, rest)) if what != "check" else []:
-            add(file["g"], number) if what == "add" else file["g"].__delitem__(link_name(number))
+            add(file["g"], number) if what == "add" else file["g"].__delitem__(link_name(number, is_old(file)))
