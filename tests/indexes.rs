@@ -125,6 +125,15 @@ fn extend(path: &Path, step: usize) {
     check_path(path).unwrap().expect_clean();
 }
 
+fn shrink(path: &Path, step: usize) {
+    let file = File::options().write().open(path).unwrap();
+    for case in &CASES {
+        file.dataset(case.name).unwrap().resize(case.extents[step - 1]).unwrap();
+    }
+    check(&file, step);
+    file.close().unwrap();
+}
+
 /// Runs `tests/python/indexes.py`; `None`, with a line that says so, where there is no Python for it.
 fn python(args: &[&str]) -> Option<()> {
     let Some(python) = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists()) else {
@@ -146,8 +155,15 @@ fn h5py_goes_on(profile: Profile) {
     python(&["extend", name, "2"]);
     extend(&path, 3);
     python(&["check", name, "3"]);
+    shrink(&path, 2);
+    python(&["check", name, "2"]);
     python(&["extend", name, "4"]);
     check(&File::open(&path).unwrap(), 4);
+    python(&["shrink", name, "1"]);
+    extend(&path, 2);
+    shrink(&path, 1);
+    python(&["extend", name, "3"]);
+    check(&File::open(&path).unwrap(), 3);
 }
 
 #[test]
@@ -167,8 +183,12 @@ fn go_on_with_h5py(bounds: &str) {
     let Some(()) = python(&["create", name, "1", bounds, "latest"]) else { return };
     extend(&path, 2);
     python(&["extend", name, "3", bounds, "latest"]);
+    shrink(&path, 1);
+    python(&["check", name, "1"]);
     extend(&path, 4);
-    python(&["check", name, "4"]);
+    python(&["shrink", name, "2"]);
+    extend(&path, 3);
+    python(&["check", name, "3"]);
 }
 
 #[test]

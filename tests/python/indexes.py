@@ -1,7 +1,7 @@
 """The other side of tests/indexes.rs.
 
-indexes.py create|extend|check PATH STEP [EARLIEST [LATEST]]: makes the datasets with the extents of a step, extends and
-writes them to those of a step, or checks that they hold what the rule says up to it."""
+indexes.py create|extend|shrink|check PATH STEP [EARLIEST [LATEST]]: makes the datasets with the extents of a step, extends
+and writes them to those of a step, shrinks them to those, or checks that they hold what the rule says up to it."""
 import math
 import sys
 
@@ -40,16 +40,16 @@ def fill(dataset, chunk, extent):
 def main(what, path, step, *bounds):
     step = int(step) - 1
     libver = tuple(bounds) if len(bounds) == 2 else bounds[0] if bounds else "v110"
-    with h5py.File(path, {"create": "w", "extend": "r+", "check": "r"}[what], libver=libver) as file:
+    with h5py.File(path, {"create": "w", "check": "r"}.get(what, "r+"), libver=libver) as file:
         for name, chunk, maximum, extents, compressed in DATASETS:
             extent = extents[step]
             if what == "create":
                 compression = {"compression": 1, "shuffle": True} if compressed else {}
                 dataset = file.create_dataset(name, extent, "<i4", chunks=chunk, maxshape=maximum, **compression)
             dataset = file[name]
-            if what == "extend":
+            if what in ("extend", "shrink"):
                 dataset.resize(extent)
-            if what != "check":
+            if what in ("create", "extend"):
                 fill(dataset, chunk, extent)
             assert dataset.shape == extent, (name, dataset.shape)
             values = dataset[()]
