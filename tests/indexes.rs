@@ -132,6 +132,7 @@ fn shrink(path: &Path, step: usize) {
     }
     check(&file, step);
     file.close().unwrap();
+    check_path(path).unwrap().expect_clean();
 }
 
 /// Runs `tests/python/indexes.py`; `None`, with a line that says so, where there is no Python for it.
@@ -164,6 +165,7 @@ fn h5py_goes_on(profile: Profile) {
     shrink(&path, 1);
     python(&["extend", name, "3"]);
     check(&File::open(&path).unwrap(), 3);
+    check_path(&path).unwrap().expect_clean();
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl Walk<'_> {
         }
         let (first, last) = (node.key(0), node.key(node.len()));
         if let (Some((from, to)), Some(first), Some(last)) = (between, &first, &last)
-            && !((first == from || (tree.sorted)(from, first)) && (last == to || (tree.sorted)(last, to)))
+            && ((tree.sorted)(first, from) || (tree.sorted)(to, last))
         {
             self.found(name::<K>(), addr, Cause::Rule("the keys of a node lie between those beside it in its parent"));
         }

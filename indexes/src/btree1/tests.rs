@@ -264,3 +264,47 @@ fn a_tree_that_finds_no_room_stays_as_it_was() {
     assert!(failed > 0 && pair.model.len() > 500);
     assert!(listed(&pair.index).into_iter().eq(pair.model));
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_trees_are_refused_or_changed(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..8usize), 1..12),
+        rows in prop::collection::vec((0..400u64, any::<bool>()), 1..60),
+    ) {
+        let storage = MemoryStorage::default();
+        let cache = Cache::writing(Arc::new(storage.clone()), Settings::default(), 4096, Arc::new(NoSuperblock));
+        let place = root(Addr::UNDEFINED);
+        let cache = Arc::new(cache);
+        let sound = index(cache.clone(), place.clone(), 2);
+        for row in (0..300).map(|n| n * 37 % 300) {
+            let element = ChunkElement { addr: Addr::new(8), size: 8, filter_mask: 0 };
+            sound.set(&coord(row), element, None).unwrap();
+        }
+        cache.flush(Scope::All).unwrap();
+        let mut bytes = storage.to_vec();
+        let nodes: Vec<usize> =
+            (4096..bytes.len()).step_by(8).filter(|at| bytes.get(*at..*at + 4) == Some(b"TREE".as_slice())).collect();
+        for (index, value, field) in damage {
+            // level, count, left, right, the first keys and children
+            let at = index.get(&nodes) + [5, 6, 8, 16, 32, 40, 56, 96][field];
+            bytes[at] = value;
+            if value % 3 == 0 {
+                let other = (*index.get(&nodes) as u64).to_le_bytes();
+                bytes[at / 8 * 8..at / 8 * 8 + 8].copy_from_slice(&other);
+            }
+        }
+        let end = bytes.len() as u64;
+        let storage = MemoryStorage::from(bytes);
+        let cache = Arc::new(Cache::writing(Arc::new(storage), Settings::default(), end, Arc::new(NoSuperblock)));
+        let damaged = index(cache.clone(), place, 2);
+        for (row, set) in rows {
+            let element = ChunkElement { addr: Addr::new(16), size: 8, filter_mask: 0 };
+            let _ = if set { damaged.set(&coord(row), element, None) } else { damaged.remove(&coord(row)).map(|_| ()) };
+        }
+        let _ = damaged.for_each(&mut |_, _| true);
+        let _ = damaged.delete();
+        let _ = cache.flush(Scope::All);
+    }
+}

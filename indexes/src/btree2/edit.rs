@@ -23,6 +23,8 @@ pub(super) struct Edit<'a, R> {
     pub geometry: Btree2Geometry,
     root: Handle<Root>,
     header: Btree2Header,
+    /// The nodes that were looked at, of which each has one parent.
+    opened: Vec<Addr>,
     /// Space that was allocated for the nodes.
     allocated: Vec<Addr>,
     /// The nodes as they are to be.
@@ -35,7 +37,16 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
     pub fn new(tree: &'a Btree2<R>, root: Handle<Root>) -> Result<Self> {
         let header = root.read().header.clone();
         let geometry = tree.geometry(&header)?;
-        let edit = Edit { tree, geometry, root, header, allocated: Vec::new(), nodes: Vec::new(), gone: Vec::new() };
+        let edit = Edit {
+            tree,
+            geometry,
+            root,
+            header,
+            opened: Vec::new(),
+            allocated: Vec::new(),
+            nodes: Vec::new(),
+            gone: Vec::new(),
+        };
         (0..=edit.header.depth).try_for_each(|depth| edit.check(&edit.geometry, depth))?;
         Ok(edit)
     }
@@ -52,7 +63,11 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
         self.tree.root(&self.header)
     }
 
-    pub fn open(&self, way: Way) -> Result<Open> {
+    pub fn open(&mut self, way: Way) -> Result<Open> {
+        if self.opened.contains(&way.addr) {
+            return Err(self.tree.two_parents(way.addr));
+        }
+        self.opened.push(way.addr);
         self.tree.open(way, &self.geometry)
     }
 
@@ -182,9 +197,10 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
 
     /// The children `first` and `first + 1` of `parent` with the record between them as one; `child` is the changed
     /// one of them, number `index`.
-    fn join(&self, parent: &Open, index: usize, child: Open, first: usize) -> Result<Open> {
+    fn join(&mut self, parent: &Open, index: usize, child: Open, first: usize) -> Result<Open> {
         let other = if index == first { first + 1 } else { first };
-        let other = self.open(self.child(parent, other)?)?;
+        let other = self.child(parent, other)?;
+        let other = self.open(other)?;
         let (mut left, right) = if index == first { (child, other) } else { (other, child) };
         let between = parent.content.records.bytes(first).unwrap_or_default();
         left.content.join(between, right.content);

@@ -427,3 +427,70 @@ fn refuses_nodes_that_cannot_be_split() {
     assert!(matches!(fourth, Err(Error::Unsupported(_))));
     assert_eq!(pair.records(), pair.expected());
 }
+
+/// Where the nodes of a tree are, with their depths and numbers of records.
+fn nodes(bytes: &[u8], header: Addr) -> Vec<(Addr, u16, u16)> {
+    let widths = Widths::default();
+    let header: Btree2Header = decode(block(bytes, header, Btree2Header::size(widths)), widths).unwrap();
+    let geometry = Btree2Geometry::of(&header, widths).unwrap();
+    let mut nodes = vec![(header.root, header.depth, header.root_records)];
+    let mut next = 0;
+    while let Some(&(addr, depth, records)) = nodes.get(next) {
+        next += 1;
+        if depth > 0 {
+            let bytes = block(bytes, addr, geometry.node_size() as usize);
+            let node = decode_with(geometry.internal(depth, records), bytes, widths).unwrap();
+            nodes.extend(node.children.iter().map(|child| (child.addr, depth - 1, child.records)));
+        }
+    }
+    nodes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_trees_are_refused_or_changed(
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        keys in prop::collection::vec((0..400u64, any::<bool>()), 1..60),
+    ) {
+        let storage = Arc::new(MemoryStorage::default());
+        let mut pair = Pair::<HugeDirectRecord>::new(storage.clone(), 160);
+        (0..400).for_each(|key| pair.put(key * 37 % 400, key));
+        pair.flush();
+        let mut bytes = storage.to_vec();
+        let all = nodes(&bytes, pair.tree.addr());
+        for (which, other, how) in damage {
+            let widths = Widths::default();
+            let header: Btree2Header = decode(block(&bytes, pair.tree.addr(), Btree2Header::size(widths)), widths).unwrap();
+            let geometry = Btree2Geometry::of(&header, widths).unwrap();
+            let internal: Vec<_> = all.iter().filter(|node| node.1 > 0).collect();
+            let (addr, depth, records) = **which.get(&internal);
+            let at = addr.get().unwrap() as usize;
+            let size = geometry.node_size() as usize;
+            let Ok(mut node) = decode_with(geometry.internal(depth, records), &bytes[at..at + size], widths) else { continue };
+            let len = node.children.len();
+            let child = &mut node.children[other.index(len)];
+            match how % 4 {
+                0 => child.addr = other.get(&all).0,
+                1 => child.records = other.get(&all).2,
+                2 => child.total = u64::from(how) << (how % 16),
+                _ => node.children.swap(0, other.index(len)),
+            }
+            if let Ok(image) = h5live_format::encode(&node, widths) {
+                bytes[at..at + image.len()].copy_from_slice(&image);
+            }
+        }
+        let end = bytes.len() as u64;
+        let storage = Arc::new(MemoryStorage::from(bytes));
+        let cache = Arc::new(Cache::writing(storage, Settings::default(), end, Arc::new(NoSuperblock)));
+        let tree = Btree2::new(metadata(&cache), pair.tree.addr(), HugeDirectRecord::default());
+        for (key, put) in keys {
+            let compare = |found: &HugeDirectRecord| Ok::<_, Error>(found.key().cmp(&key));
+            let _ = if put { tree.put(&HugeDirectRecord::of(key, 1), compare) } else { tree.remove(compare) };
+        }
+        let _ = tree.for_each(&mut |_| Ok::<_, Error>(true));
+        let _ = tree.delete();
+        cache.flush(Scope::All).unwrap();
+    }
+}
