@@ -1,5 +1,7 @@
 //! Setting and removing the attributes of an object.
 
+use std::collections::BTreeSet;
+
 use h5live_format::messages::{AttributeInfo, AttributeMessage, MessageType, SharedMessage, SharedPlace};
 use h5live_format::{Addr, MessageFlags, RawMessage, decode_prefix};
 use h5live_indexes::Before;
@@ -111,7 +113,18 @@ impl Session {
         let dense = DenseAttributes::create(self, header, &mut info)?;
         dense.hold(header)?;
         let tracked = info.max_creation_order.is_some();
-        let position_of = |position: u16| if tracked { position } else { UNTRACKED };
+        let mut taken = BTreeSet::new();
+        let mut position_of = |mut position: u16, info: &mut AttributeInfo| {
+            // Some programs give attributes in a header the same position, which the index of positions cannot hold.
+            while tracked && !taken.insert(position) {
+                position = info.max_creation_order.unwrap_or(UNTRACKED);
+                info.max_creation_order = Some(position.saturating_add(1));
+                if position == UNTRACKED {
+                    return Err(header.damaged("attributes differ in their positions"));
+                }
+            }
+            Ok(if tracked { position } else { UNTRACKED })
+        };
         let shared = self.shared_attributes(header)?;
         for (spot, Stored { message: old, creation_order }) in
             held.iter().filter(|(_, old)| old.message.name != message.name)
@@ -120,9 +133,11 @@ impl Session {
                 Some((_, id)) => Source::Shared(*id),
                 None => Source::Message(old),
             };
-            dense.put((self, header), &old.name, &source, position_of(*creation_order), &[])?;
+            let position = position_of(*creation_order, &mut info)?;
+            dense.put((self, header), &old.name, &source, position, &[])?;
         }
-        dense.put((self, header), &message.name, &Source::Message(message), position_of(position), before)?;
+        let position = position_of(position, &mut info)?;
+        dense.put((self, header), &message.name, &Source::Message(message), position, before)?;
         header.supersede(MessageType::ATTRIBUTE, raw_info(header, &info)?)?;
         dense.hold(header)
     }
