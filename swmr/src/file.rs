@@ -257,11 +257,12 @@ impl Objects for NativeFile {
         let _lock = self.0.header_lock(addr);
         let mut header = self.0.header(addr)?;
         let old = header.find(|message| message.kind == MessageType::COMMENT);
-        Ok(match (comment, old) {
+        match (comment, old) {
             (Some(text), _) => header.put(&Comment { text: text.clone() })?,
             (None, Some((spot, _))) => header.remove(spot)?,
             (None, None) => {}
-        })
+        }
+        Ok(())
     }
 
     fn set_attribute(&self, id: ObjectId, attribute: &Attribute) -> ModelResult<()> {

@@ -145,8 +145,8 @@ fn new_chunked(session: &Session, spec: &DatasetSpec, dims: &[u64]) -> Result<St
         }
         0 if !filtered && spec.fill.allocation == AllocationTime::Early => {
             let chunks = ChunkGrid::new(dims).and_then(|grid| {
-                let counts = shape.max().iter().zip(grid.dims()).map(|(max, chunk)| max.div_ceil(*chunk));
-                counts.fold(Some(1u64), |n, count| n?.checked_mul(count))
+                let mut counts = shape.max().iter().zip(grid.dims()).map(|(max, chunk)| max.div_ceil(*chunk));
+                counts.try_fold(1u64, |n, count| n.checked_mul(count))
             });
             let bytes = chunks.and_then(|chunks| chunks.checked_mul(bytes));
             let bytes = bytes.ok_or_else(|| invalid("a dataset has less than 2^64 bytes"))?;
