@@ -132,10 +132,10 @@ class Hand:
 
     def attribute(self, path, name, kind, count, seed):
         made = values(kind, int(seed), int(count))
-        self.file[path].attrs.create(name, made, dtype=KINDS[kind])
+        self.file[path or "/"].attrs.create(name, made, dtype=KINDS[kind])
 
     def unattribute(self, path, name):
-        del self.file[path].attrs[name]
+        del self.file[path or "/"].attrs[name]
 
     def remove(self, path):
         del self.file[path]

@@ -5,10 +5,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use h5live::model::{LinkTarget, Name};
+use h5live::model::{Layout, LinkTarget, Name};
 use h5live::{Attribute, Dataset, File, FixedStr, Group, Object};
 
-use crate::steps::{Filter, Step};
+use crate::steps::{Catalog, Filter, Step};
 use crate::values::{Element, Kind, Pair, contents, values};
 
 /// Says what a hand could not do.
@@ -218,6 +218,40 @@ fn group(
         }
     }
     Ok(())
+}
+
+/// What there is in a file, by its hard links; what is below a group only where it is first met.
+pub fn catalog(file: &File) -> Result<Catalog, String> {
+    let mut found = Catalog { groups: vec![String::new()], ..Catalog::default() };
+    let mut seen = BTreeSet::from([file.root().id()]);
+    let mut waiting = vec![(String::new(), file.root())];
+    let attributes = |path: &str, names: Vec<Name>| {
+        names.into_iter().map(|name| (path.to_owned(), name.to_string())).collect::<Vec<_>>()
+    };
+    while let Some((path, group)) = waiting.pop() {
+        found.attributes.extend(attributes(&path, group.attribute_names().map_err(failed)?));
+        let mut links = group.links().map_err(failed)?;
+        links.sort_by(|a, b| a.name.cmp(&b.name));
+        for link in links {
+            let below = format!("{path}/{}", link.name);
+            found.links.push(below.clone());
+            let LinkTarget::Hard(id) = link.target else { continue };
+            match group.object_by_id(id, &link.name.to_string()).map_err(failed)? {
+                Object::Group(group) if seen.insert(id) => {
+                    found.groups.push(below.clone());
+                    waiting.push((below, group));
+                }
+                Object::Dataset(dataset) => {
+                    found.attributes.extend(attributes(&below, dataset.attribute_names().map_err(failed)?));
+                    let spec = dataset.spec().map_err(failed)?;
+                    let (shape, max) = (spec.dataspace.dims().to_vec(), spec.dataspace.max().to_vec());
+                    found.datasets.push((below, shape, max, matches!(spec.layout, Layout::Chunked(_))));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// h5py, in a process of its own.

@@ -49,33 +49,97 @@ impl Step {
     }
 }
 
+/// A step whose places are still to be found among what is there.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// Choose among what is there.
+    picks: (usize, usize),
+    step: Step,
+}
+
 /// Who changes the file next, and how it opens it.
 #[derive(Debug, Clone)]
 pub struct Turn {
     pub ours: bool,
     /// The oldest release whose structures are written.
     pub low: &'static str,
-    pub steps: Vec<Step>,
+    pub drafts: Vec<Draft>,
 }
 
-/// A path of few, so that steps meet: at most two groups deep.
-fn path() -> impl Strategy<Value = String> {
-    let name = prop_oneof![4 => 0..6u32, 1 => 0..40u32];
-    let group = prop_oneof![3 => Just(String::new()), 3 => (0..3u32).prop_map(|n| format!("/n{n}")), 1 => (0..3u32, 0..3u32).prop_map(|(a, b)| format!("/n{a}/n{b}"))];
-    (group, name).prop_map(|(group, name)| format!("{group}/n{name}"))
+/// What there is.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// Paths of groups; the root is empty.
+    pub groups: Vec<String>,
+    /// Paths, shapes and greatest shapes of datasets, and whether they are chunked.
+    pub datasets: Vec<(String, Vec<u64>, Vec<u64>, bool)>,
+    /// Paths of all links.
+    pub links: Vec<String>,
+    /// Paths and names of attributes.
+    pub attributes: Vec<(String, String)>,
+}
+
+fn pick<T>(from: &[T], number: usize) -> Option<&T> {
+    (!from.is_empty()).then(|| &from[number % from.len()])
+}
+
+impl Draft {
+    /// The step, in places that are there; `None` if there are none for it.
+    pub fn settle(&self, there: &Catalog) -> Option<Step> {
+        let (a, b) = self.picks;
+        let new = |name: &str| pick(&there.groups, a).map(|group| format!("{group}{name}"));
+        let objects: Vec<_> = there.groups.iter().chain(there.datasets.iter().map(|(path, ..)| path)).collect();
+        let mut step = self.step.clone();
+        match &mut step {
+            Step::Group { path, .. } | Step::Dataset { path, .. } => *path = new(path)?,
+            Step::Soft { path, target } => (*path, *target) = (new(path)?, pick(&there.links, b)?.clone()),
+            Step::External { path, .. } => *path = new(path)?,
+            Step::Hard { path, target } => {
+                (*path, *target) = (new(path)?, pick(&objects[1..], b)?.to_string());
+            }
+            Step::Write { path, start, count, .. } => {
+                let (place, shape, ..) = pick(&there.datasets, a)?;
+                *path = place.clone();
+                start.resize(shape.len(), 3);
+                count.resize(shape.len(), 7);
+                for ((start, count), len) in start.iter_mut().zip(count).zip(shape) {
+                    *start = start.checked_rem(*len)?;
+                    *count = 1 + *count % (len - *start);
+                }
+            }
+            Step::Resize { path, shape } => {
+                let chunked: Vec<_> = there.datasets.iter().filter(|(.., chunked)| *chunked).collect();
+                let (place, _, max, _) = pick(&chunked, a)?;
+                *path = place.clone();
+                shape.resize(max.len(), 5);
+                shape.iter_mut().zip(max).for_each(|(len, max)| *len = (*len).min(*max));
+            }
+            Step::Attribute { path, .. } => *path = pick(&objects, a)?.to_string(),
+            Step::Unattribute { path, name } => (*path, *name) = pick(&there.attributes, a)?.clone(),
+            Step::Remove { path } => *path = pick(&there.links, b)?.clone(),
+            Step::Move { from, to } => (*from, *to) = (pick(&there.links, b)?.clone(), new(to)?),
+        }
+        Some(step)
+    }
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
-    prop_oneof![4 => Just(Kind::I4), 2 => Just(Kind::F8), 1 => Just(Kind::S8), 2 => Just(Kind::Text), 1 => Just(Kind::Pair)]
+    let (i4, f8, s8, text, pair) = (Kind::I4, Kind::F8, Kind::S8, Kind::Text, Kind::Pair);
+    prop_oneof![4 => Just(i4), 2 => Just(f8), 1 => Just(s8), 2 => Just(text), 1 => Just(pair)]
+}
+
+/// The name of a link, after a slash. Some are long.
+fn name() -> impl Strategy<Value = String> {
+    (0..40u32).prop_map(|n| if n % 13 == 12 { format!("/n{n}{}", "x".repeat(90)) } else { format!("/n{n}") })
 }
 
 fn dataset() -> impl Strategy<Value = Step> {
     let dimension = (1..5u64, 0..20u64, prop_oneof![Just(None), (0..20u64).prop_map(Some)]);
     let filter = prop_oneof![2 => Just(Filter::None), 1 => Just(Filter::Deflate), 1 => Just(Filter::Shuffle)];
     let dimensions = proptest::collection::vec(dimension, 1..4);
-    (path(), kind(), dimensions, any::<bool>(), filter).prop_map(|(path, kind, dimensions, chunked, filter)| {
+    (name(), kind(), dimensions, 0..3u32, filter).prop_map(|(path, kind, dimensions, chunked, filter)| {
         let shape: Vec<_> = dimensions.iter().map(|(_, now, _)| *now).collect();
-        if !chunked {
+        if chunked == 0 {
             return Step::Dataset { path, kind, max: shape.clone(), shape, chunk: None, filter: Filter::None };
         }
         let max = |(chunk, now, more): &(u64, u64, Option<u64>)| {
@@ -83,42 +147,44 @@ fn dataset() -> impl Strategy<Value = Step> {
         };
         let max = dimensions.iter().map(max).collect();
         let chunk = Some(dimensions.iter().map(|(chunk, ..)| *chunk).collect());
-        let filter = if matches!(kind, Kind::Text) { Filter::None } else { filter };
         Step::Dataset { path, kind, shape, max, chunk, filter }
     })
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    let block = proptest::collection::vec((0..12u64, 0..12u64), 1..4);
-    let write = (path(), block, 0..1000u64).prop_map(|(path, block, seed)| {
-        let (start, count) = block.into_iter().unzip();
-        Step::Write { path, start, count, seed }
-    });
-    let shape = proptest::collection::vec(0..30u64, 1..4);
-    let resize = (path(), shape).prop_map(|(path, shape)| Step::Resize { path, shape });
-    let name = prop_oneof![3 => (0..4u32).prop_map(|n| format!("a{n}")), 1 => (0..30u32).prop_map(|n| format!("long attribute {n}"))];
-    let attribute = (path(), name.clone(), kind(), prop_oneof![4 => 1..6u64, 1 => 1..400u64], 0..1000u64);
+fn draft() -> impl Strategy<Value = Draft> {
+    let some = || proptest::collection::vec(0..30u64, 3);
+    let empty = String::new;
+    let write = (some(), some(), 0..1000u64);
+    let write = write.prop_map(move |(start, count, seed)| Step::Write { path: empty(), start, count, seed });
+    let resize = some().prop_map(move |shape| Step::Resize { path: empty(), shape });
+    let attribute = prop_oneof![
+        3 => (0..4u32).prop_map(|n| format!("a{n}")),
+        2 => (0..30u32).prop_map(|n| format!("long attribute {n}"))
+    ];
+    let attribute = (attribute, kind(), prop_oneof![6 => 1..6u64, 1 => 1..400u64], 0..1000u64);
     let attribute =
-        attribute.prop_map(|(path, name, kind, count, seed)| Step::Attribute { path, name, kind, count, seed });
-    prop_oneof![
-        3 => (path(), any::<bool>()).prop_map(|(path, ordered)| Step::Group { path, ordered }),
-        5 => dataset(),
-        8 => write,
-        4 => resize,
-        8 => attribute,
-        3 => (path(), name).prop_map(|(path, name)| Step::Unattribute { path, name }),
-        3 => path().prop_map(|path| Step::Remove { path }),
-        2 => (path(), path()).prop_map(|(from, to)| Step::Move { from, to }),
-        1 => (path(), path()).prop_map(|(path, target)| Step::Soft { path, target }),
-        1 => (path(), path()).prop_map(|(path, target)| Step::External { path, file: "other.h5".into(), target }),
-        2 => (path(), path()).prop_map(|(path, target)| Step::Hard { path, target }),
-    ]
+        attribute.prop_map(move |(name, kind, count, seed)| Step::Attribute { path: empty(), name, kind, count, seed });
+    let step = prop_oneof![
+        4 => (name(), any::<bool>()).prop_map(|(path, ordered)| Step::Group { path, ordered }),
+        6 => dataset(),
+        10 => write,
+        5 => resize,
+        9 => attribute,
+        3 => Just(Step::Unattribute { path: empty(), name: empty() }),
+        3 => Just(Step::Remove { path: empty() }),
+        2 => name().prop_map(move |to| Step::Move { from: empty(), to }),
+        1 => name().prop_map(move |path| Step::Soft { path, target: empty() }),
+        1 => name().prop_map(|path| Step::External { path, file: "other.h5".into(), target: "/there".into() }),
+        2 => name().prop_map(move |path| Step::Hard { path, target: empty() }),
+    ];
+    (any::<(usize, usize)>(), step).prop_map(|(picks, step)| Draft { picks, step })
 }
 
-/// Sequences of `steps` changes in all, in turns.
+/// Sequences of about `steps` changes in all, in turns.
 pub fn turns(steps: usize) -> impl Strategy<Value = Vec<Turn>> {
     let low = prop_oneof![Just("v110"), Just("latest")];
-    let turn = (any::<bool>(), low, proptest::collection::vec(step(), 1..20));
-    let turn = turn.prop_map(|(ours, low, steps)| Turn { ours, low, steps });
-    proptest::collection::vec(turn, 1..=steps.div_ceil(10))
+    let turn = (any::<bool>(), low, proptest::collection::vec(draft(), 1..39));
+    let turn = turn.prop_map(|(ours, low, drafts)| Turn { ours, low, drafts });
+    let count = steps.div_ceil(20);
+    proptest::collection::vec(turn, count..=count)
 }
