@@ -15,6 +15,7 @@ use h5live_format::Addr;
 use smallvec::SmallVec;
 
 use self::pieces::Pieces;
+use crate::stats::count;
 use crate::{
     cache::Cache,
     entry::{Owner, Proxy},
@@ -221,6 +222,32 @@ impl Cache {
     /// # Errors
     /// [`Error::Io`]; [`Error::PastEnd`] if the file ends within the bytes.
     pub fn read_raw(&self, chunk: Addr, offset: u64, into: &mut [u8]) -> Result<()> {
+        self.read_raw_by(chunk, offset, into, |at, gap| self.read_exact(at, gap))
+    }
+
+    /// As [`Cache::read_raw`], but what lies past the end of the file is zero.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn read_raw_padded(&self, chunk: Addr, offset: u64, into: &mut [u8]) -> Result<()> {
+        self.read_raw_by(chunk, offset, into, |at, gap| {
+            let start = at.get().ok_or(Error::Undefined)?;
+            let len = gap.len() as u64;
+            let found = self.storage.read_at(gap, start).map_err(Error::io(Action::Read, start, len))?;
+            count(&self.stats.bytes_read, found as u64);
+            gap.iter_mut().skip(found).for_each(|byte| *byte = 0);
+            Ok(())
+        })
+    }
+
+    /// Reads with `read` what does not wait to be written.
+    fn read_raw_by(
+        &self,
+        chunk: Addr,
+        offset: u64,
+        into: &mut [u8],
+        read: impl Fn(Addr, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
         let gaps = match self.chunks.present.load(SeqCst) {
             0 => None,
             _ => self.chunks.shard(chunk).chunks.lock().get(&chunk).map(|state| {
@@ -229,8 +256,8 @@ impl Cache {
             }),
         };
         let start = chunk.get().and_then(|at| at.checked_add(offset)).ok_or(Error::Undefined)?;
-        let Some(gaps) = gaps else { return self.read_exact(Addr::new(start), into) };
-        gaps.into_iter().try_for_each(|gap| self.read_exact(Addr::new(start + gap.start as u64), &mut into[gap]))
+        let Some(gaps) = gaps else { return read(Addr::new(start), into) };
+        gaps.into_iter().try_for_each(|gap| read(Addr::new(start + gap.start as u64), &mut into[gap]))
     }
 
     /// The proxies of a chunk: for raw data that waits, and for raw data that a flush is writing. Whatever comes to

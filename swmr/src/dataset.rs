@@ -488,15 +488,12 @@ impl Chunks for NativeDataset {
         };
         // What filters made of a chunk was written as a whole.
         let may_end_early = !matches!(self.state().place.format(), Some(ElementFormat::Filtered(_)));
-        match self.session.cache.read_raw(Addr::new(offset), at, into) {
-            Err(h5live_cache::Error::PastEnd { .. }) if may_end_early => {
-                into.fill(0);
-                let start = offset.saturating_add(at);
-                self.session.cache.storage().read_at(into, start).map_err(Error::io("read a chunk"))?;
-                Ok(())
-            }
-            done => Ok(done.map_err(Error::from)?),
-        }
+        let (cache, chunk) = (&self.session.cache, Addr::new(offset));
+        let read = match may_end_early {
+            true => cache.read_raw_padded(chunk, at, into),
+            false => cache.read_raw(chunk, at, into),
+        };
+        Ok(read.map_err(Error::from)?)
     }
 
     fn write(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> ModelResult<()> {

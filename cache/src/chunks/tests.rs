@@ -30,6 +30,17 @@ fn writes(storage: &RecordingStorage<MemoryStorage>) -> Vec<(u64, usize)> {
 }
 
 #[test]
+fn what_waits_is_read_also_past_the_end_of_the_file() {
+    let (_, cache) = cache();
+    let chunk = cache.space().alloc(10, Kind::Raw).unwrap();
+    cache.write_raw(Owner::FILE, chunk, 4, vec![7; 2]);
+    let mut read = [9; 10];
+    cache.read_raw_padded(chunk, 0, &mut read).unwrap();
+    assert_eq!(read, [0, 0, 0, 0, 7, 7, 0, 0, 0, 0]);
+    assert!(cache.read_raw(chunk, 0, &mut read).is_err());
+}
+
+#[test]
 fn adjacent_chunks_are_written_in_one_call() {
     let (storage, cache) = cache();
     let chunks: Vec<Addr> = (0..8).map(|_| cache.space().alloc(100, Kind::Raw).unwrap()).collect();
