@@ -1,6 +1,6 @@
 //! Descriptions of groups to be made.
 
-use h5live_model::{CreationOrder, EntryStorage, GroupSpec, ObjectBody, ObjectSpec};
+use h5live_model::{CreationOrder, EntryStorage, GroupSpec, ObjectSpec};
 
 use crate::error::ErrorKind;
 use crate::{Group, Result, path};
@@ -61,7 +61,7 @@ impl GroupBuilder {
     /// # Errors
     /// As [`Group::create_group`].
     pub fn create(self, path: &str) -> Result<Group> {
-        let spec = ObjectSpec { body: ObjectBody::Group(self.spec), attributes: self.attributes, times: self.times };
+        let spec = ObjectSpec { attributes: self.attributes, times: self.times, ..self.spec.into() };
         let shown = path::join(self.group.path(), path);
         let make = || -> Result<_, ErrorKind> {
             let (file, parent, name) = path::parent(self.group.file(), self.group.id(), path)?;

@@ -202,7 +202,7 @@ fn h5py_sees_what_its_plugins_can_read() {
     assert_eq!(seen(&python, program, &path).trim(), "[]");
 }
 
-fn structure(file: &File) -> Result<()> {
+fn structure(file: &File, large: usize) -> Result<()> {
     let indexed = EntryStorage { order: CreationOrder::Indexed, ..EntryStorage::default() };
     let group =
         file.root().new_group().link_order(CreationOrder::Indexed).attributes(indexed).times().create("many")?;
@@ -219,7 +219,7 @@ fn structure(file: &File) -> Result<()> {
     file.root().new_attribute("typed").committed(&datatype).write(&[outer(1)])?;
     file.root().new_attribute("null").null().of(f64::datatype()).write_raw(&[])?;
     file.root().new_attribute("matrix").shape(&[2, 2]).write(&[1.5f32, 2.5, 3.5, 4.5])?;
-    file.root().new_attribute("large").shape(&[20_000]).write(&vec![3u64; 20_000])?;
+    file.root().new_attribute("large").shape(&[large as u64]).write(&vec![3u64; large])?;
     let data = file.new_dataset::<u8>().shape(&[4, 4]).fill_time(FillTime::Never).create("data")?;
     data.write(&(0..16).collect::<Vec<u8>>())?;
     let region = data.region((1..3, 2..))?;
@@ -267,7 +267,7 @@ fn h5py_sees_groups_attributes_and_references() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("structure.h5");
     let file = File::create(&path).unwrap();
-    structure(&file).unwrap();
+    structure(&file, 20_000).unwrap();
     file.close().unwrap();
     dumped(&path);
     let program = r#"
@@ -303,12 +303,13 @@ True label 2 [7, 7]
 fn every_profile_holds_types_layouts_and_structure() {
     let Some(python) = python() else { return };
     let folder = tempfile::tempdir().unwrap();
-    for (name, profile) in &Profile::ALL[1..] {
+    for (name, profile) in &Profile::ALL {
         let path = folder.path().join(format!("{name}.h5"));
         let file = Options::default().create().profile(*profile).open(&path).unwrap();
         types(&file).unwrap();
         layouts(&file, folder.path()).unwrap();
-        structure(&file).unwrap();
+        // Object headers of HDF5 1.6 have no room for attributes of more than 64 KiB.
+        structure(&file, if *profile == Profile::Earliest { 2000 } else { 20_000 }).unwrap();
         let objects = file.walk().filter(|visit| matches!(visit, Ok(h5live::Visit::Object(_)))).count() - 1;
         file.close().unwrap();
         let program = r#"

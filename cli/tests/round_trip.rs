@@ -168,3 +168,8 @@ fn copies_for_hdf5_1_10_have_the_manifests_of_their_originals() {
 fn copies_in_the_latest_format_have_the_manifests_of_their_originals() {
     check("latest", false);
 }
+
+#[test]
+fn copies_for_every_release_have_the_manifests_of_their_originals() {
+    check("earliest", true);
+}

@@ -212,6 +212,8 @@ pub struct ObjectSpec {
     pub attributes: EntryStorage,
     /// Whether it is kept when it was touched.
     pub times: bool,
+    /// Whether it is to have attributes of more than 64 KiB, for which the oldest formats have no room.
+    pub large_attributes: bool,
 }
 
 /// What an object to be made is.
@@ -227,7 +229,7 @@ pub enum ObjectBody {
 
 impl From<ObjectBody> for ObjectSpec {
     fn from(body: ObjectBody) -> Self {
-        ObjectSpec { body, attributes: EntryStorage::default(), times: false }
+        ObjectSpec { body, attributes: EntryStorage::default(), times: false, large_attributes: false }
     }
 }
 

@@ -17,6 +17,9 @@ use crate::error::ErrorKind;
 use crate::path::{self, join};
 use crate::{Dataset, Error, File, Group, Object, Result};
 
+/// An attribute with a value of more bytes may not fit a message of 64 KiB, together with its name, type and shape.
+const LARGE: usize = 56 << 10;
+
 /// A copy of objects with everything below them, to the same file or another one. Made by [`Copier::new`].
 ///
 /// Links are copied as they are; an object that several hard links lead to is copied once. What a reference refers to is
@@ -207,7 +210,9 @@ impl<'a> Copier<'a> {
         if let Some(copy) = self.way.objects.get(&id) {
             return Ok(*copy);
         }
-        let spec = ObjectSpec { body, attributes: info.attributes, times: info.times.is_some() };
+        let large_attributes = self.has_large_attributes(id, path)?;
+        let (attributes, times) = (info.attributes, info.times.is_some());
+        let spec = ObjectSpec { body, attributes, times, large_attributes };
         let to = self.way.to.store();
         let copy = to.create_unlinked(&spec).map_err(|error| self.writing(path, error))?;
         if let Some(comment) = &info.comment {
@@ -220,6 +225,16 @@ impl<'a> Copier<'a> {
             self.groups.push_back(made());
         }
         Ok(copy)
+    }
+
+    fn has_large_attributes(&self, id: ObjectId, path: &str) -> Result<bool> {
+        let mut found = false;
+        let listed = self.way.from.store().for_each_attribute(id, &mut |attribute| {
+            found |= attribute.value.len() > LARGE;
+            !found
+        });
+        listed.map_err(|error| self.reading(path, error))?;
+        Ok(found)
     }
 
     /// The type in the other file.

@@ -69,7 +69,7 @@ impl Session {
         let EntryStorage { order, max_compact, min_dense } = spec.attributes;
         let phase = AttributePhase { max_compact, min_dense };
         let tracked = order >= CreationOrder::Tracked;
-        let version = if tracked { 2 } else { self.profile.object_header() };
+        let version = if tracked || spec.large_attributes { 2 } else { self.profile.object_header() };
         let times = ObjectTimes { access: now(), modification: now(), change: now(), birth: now() };
         ObjectHeaderPrefix {
             version,

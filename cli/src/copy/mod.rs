@@ -17,6 +17,9 @@ use crate::output::Output;
 use crate::unfinished::Unfinished;
 use crate::{open, progress};
 
+/// An attribute with a value of more bytes may not fit a message of 64 KiB, together with its name, type and shape.
+const LARGE: usize = 56 << 10;
+
 /// Write a file anew: without gaps, with other chunks or filters, for older or newer programs.
 ///
 /// The new file appears when it is complete, in place of one that is there.
@@ -120,7 +123,9 @@ fn user_block(path: &Path) -> Result<Vec<u8>> {
 /// What a group is like, for another one like it.
 fn described(group: &Group) -> Result<ObjectSpec> {
     let info = group.info()?;
-    Ok(ObjectSpec { body: ObjectBody::Group(group.spec()?), attributes: info.attributes, times: info.times.is_some() })
+    let large_attributes = group.attributes()?.iter().any(|attribute| attribute.raw().len() > LARGE);
+    let (attributes, times) = (info.attributes, info.times.is_some());
+    Ok(ObjectSpec { body: ObjectBody::Group(group.spec()?), attributes, times, large_attributes })
 }
 
 /// Bytes of elements below a group, about.

@@ -54,7 +54,8 @@ pub fn root(json: &Json) -> Result<ObjectSpec> {
 }
 
 fn described(fields: &Fields<'_>, body: ObjectBody) -> Result<ObjectSpec, Fault> {
-    Ok(ObjectSpec { body, attributes: fields.order("attribute_order")?, times: fields.flag("times")? })
+    let (attributes, times) = (fields.order("attribute_order")?, fields.flag("times")?);
+    Ok(ObjectSpec { attributes, times, ..body.into() })
 }
 
 /// Puts into a new file what a description says of its root group.
