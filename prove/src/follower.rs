@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use h5live_checker::schedule::{History, Verdict, View};
 use h5live_checker::trace::Counter;
-use h5live_model::{ChunkCoord, Chunks, Objects, StoredChunk};
+use h5live_model::{Chunks, Objects, StoredChunk};
 
 use crate::checked::{End, Eyes, verdict};
 use crate::{Series, Workload, find};
@@ -116,10 +116,10 @@ impl Follower {
         if extent < known.extent {
             return Err(format!("{name}: the extent went back from {} to {extent}", known.extent).into());
         }
-        if extent < series.rows(floor) {
+        if extent < series.extent(floor) {
             return Err(format!("{name}: the extent is {extent}, {floor} rows were flushed before it was read").into());
         }
-        if extent > series.rows(most) {
+        if extent > series.extent(most) {
             return Err(format!("{name}: the extent is {extent}, and only {most} rows were ever written").into());
         }
         known.extent = extent;
@@ -141,7 +141,7 @@ impl Follower {
         }
         let last = if self.look == Look::Beyond { extent + 2 * series.chunk } else { extent };
         for at in series.first / series.chunk..last.div_ceil(series.chunk) {
-            let coord = ChunkCoord::new(&[at]);
+            let coord = series.coord(at);
             let chunk = eyes.see("look up a chunk", || known.dataset.chunk(&coord))?;
             look_at(eyes, known, series, floor, at, chunk)?;
         }

@@ -56,15 +56,18 @@ impl Lab {
 
     /// Makes a dataset that readers will follow.
     pub fn add(&mut self, series: Series) -> Dataset {
-        let builder = self.file().new_dataset::<u64>().chunk(&[series.chunk]);
+        let builder = self.file().new_dataset::<u64>();
+        let builder = if series.wide { builder.chunk(&[series.chunk, 1]) } else { builder.chunk(&[series.chunk]) };
         let builder = match series.kind {
+            Kind::Rows { most: None } if series.wide => builder.shape(&[0, 1]).resizable(),
+            Kind::Sparse { rows, .. } if series.wide => builder.shape(&[rows, 1]).resizable(),
             Kind::Rows { most: None } | Kind::Sparse { .. } => builder.growing(&[]),
             Kind::Rows { most: Some(most) } => builder.shape(&[0]).max_shape(&[most]),
             Kind::Versions { rows } | Kind::Filtered { rows } => builder.shape(&[rows]),
         };
         let builder = if matches!(series.kind, Kind::Filtered { .. }) { builder.deflate(1) } else { builder };
         let dataset = builder.create(series.name).expect("a dataset can be made");
-        if let Kind::Sparse { rows, .. } = series.kind {
+        if let (Kind::Sparse { rows, .. }, false) = (series.kind, series.wide) {
             dataset.resize(&[rows]).expect("a dataset can grow");
         }
         self.series.push(series);
@@ -119,7 +122,7 @@ impl Lab {
                     let mut bytes: Vec<u8> = rows.flat_map(|row| series.value(row, version).to_le_bytes()).collect();
                     // Stored without its filter, and of another size each time.
                     bytes.resize(bytes.len() + 8 * version as usize, 0);
-                    chunks.write(&h5live_model::ChunkCoord::new(&[chunk]), 1, &bytes).expect("a chunk is written");
+                    chunks.write(&series.coord(chunk), 1, &bytes).expect("a chunk is written");
                 }
             }
             Kind::Versions { rows } => {
@@ -129,7 +132,13 @@ impl Lab {
             Kind::Sparse { order, .. } => {
                 let first = order[version as usize - 1] * series.chunk;
                 let rows: Vec<u64> = (first..first + series.chunk - 1).map(|row| series.value(row, 1)).collect();
-                self.dataset(name).write_slice(first..first + series.chunk - 1, &rows).expect("rows can be written");
+                let rows_written = first..first + series.chunk - 1;
+                let dataset = self.dataset(name);
+                let done = match series.wide {
+                    true => dataset.write_slice((rows_written, ..), &rows),
+                    false => dataset.write_slice(rows_written, &rows),
+                };
+                done.expect("rows can be written");
             }
             Kind::Rows { .. } => panic!("rows that are appended have one version"),
         }
@@ -162,9 +171,15 @@ impl Lab {
     }
 
     /// What was recorded.
-    pub fn finish(mut self) -> Workload {
+    pub fn finish(self) -> Workload {
+        let start = 2 * self.series.len();
+        self.finish_after(start)
+    }
+
+    /// What was recorded, the first `start` operations being remarks on what was there.
+    pub fn finish_after(mut self, start: usize) -> Workload {
         let operations = self.storage.take_log();
         let (base, series) = (std::mem::take(&mut self.base), std::mem::take(&mut self.series));
-        Workload { trace: Trace::new(base, operations), start: 2 * series.len(), series }
+        Workload { trace: Trace::new(base, operations), start, series }
     }
 }

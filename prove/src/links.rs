@@ -44,7 +44,7 @@ fn follow(eyes: &Eyes<'_>, passes: usize, issued: &Counter, flushed: &Counter) -
             };
             let dataset = eyes.see("open a new dataset", || file.dataset(id))?;
             let spec = dataset.spec().map_err(|error| format!("a new dataset is closed: {error}"))?;
-            let series = object(0);
+            let series = object();
             let rows = spec.dataspace.dims().first().copied().unwrap_or(0);
             if rows != 2 {
                 return Err(format!("the new dataset {} has {rows} rows", link.name).into());

@@ -11,7 +11,7 @@ use h5live_cache::{EdgeKind, EdgeKinds};
 use h5live_checker::crash::{CrashBounds, Disk, Expected, crash};
 use h5live_checker::schedule::{Bounds, Tearing};
 use h5live_prove::mutants::{self, Fate};
-use h5live_prove::suite::{CASES, Case, small_tears};
+use h5live_prove::suite::{CASES, Case, Record, small_tears};
 use h5live_prove::{Survivor, Workload};
 
 struct Run {
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     if run.sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-type Plan = (fn(EdgeKinds) -> Workload, usize, Tearing);
+type Plan = (Record, usize, Tearing);
 
 fn yes(whether: bool) -> &'static str {
     if whether { "yes" } else { "no" }

@@ -1,5 +1,7 @@
 //! What is written: values that tell where they belong.
 
+use h5live_model::ChunkCoord;
+
 /// A dataset of one number in each row, which tells the row and how often it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
@@ -9,6 +11,8 @@ pub struct Series {
     pub chunk: u64,
     /// The first row that readers look at.
     pub first: u64,
+    /// Whether there is a second dimension, of one element, that can grow as well.
+    pub wide: bool,
     /// How it is written.
     pub kind: Kind,
 }
@@ -41,6 +45,16 @@ pub enum Kind {
 }
 
 impl Series {
+    /// A dataset of rows that are appended, without limit, in chunks of `chunk`.
+    pub fn rows(name: &'static str, chunk: u64) -> Self {
+        Series { name, chunk, first: 0, wide: false, kind: Kind::Rows { most: None } }
+    }
+
+    /// Where a chunk is.
+    pub fn coord(&self, chunk: u64) -> ChunkCoord {
+        if self.wide { ChunkCoord::new(&[chunk, 0]) } else { ChunkCoord::new(&[chunk]) }
+    }
+
     /// What a row holds once it has been written `version` times, from 1.
     pub fn value(&self, row: u64, version: u64) -> u64 {
         let name = self.name.bytes().fold(7, |hash: u64, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
@@ -54,7 +68,7 @@ impl Series {
     }
 
     /// How many rows there are when the trace counts `count`.
-    pub fn rows(&self, count: u64) -> u64 {
+    pub fn extent(&self, count: u64) -> u64 {
         match self.kind {
             Kind::Rows { .. } => count,
             Kind::Versions { rows } | Kind::Filtered { rows } | Kind::Sparse { rows, .. } => rows,

@@ -7,19 +7,22 @@ use h5live_checker::schedule::{Bounds, Counterexample, Explored, Tearing, Verdic
 
 use crate::{Follower, Kind, Look, Workload, announced, attributes, links, workloads};
 
+/// Records a writer that breaks the flush dependencies of some kinds.
+pub type Record = fn(EdgeKinds) -> Workload;
+
 /// A workload by name.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     /// Its name.
     pub name: &'static str,
     /// Records it, with the flush dependencies of some kinds broken.
-    pub record: fn(EdgeKinds) -> Workload,
+    pub record: Record,
     /// Who reads meanwhile.
     pub readers: &'static [Reader],
     /// Passes over the whole, every write being seen whole.
     pub passes: usize,
     /// What readers see when writes are torn, and in how many passes.
-    pub torn: Option<(fn(EdgeKinds) -> Workload, usize)>,
+    pub torn: Option<(Record, usize)>,
     /// Why a file may not survive the death of its writer between two pages of one write.
     pub limit: Option<&'static str>,
 }
@@ -181,10 +184,52 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "attributes, continued header",
-        record: |disabled| workloads::attributes(disabled, 6),
+        record: |disabled| workloads::attributes(disabled, 0, 6),
         readers: &[Reader::Attributes],
         passes: 2,
-        torn: Some((|disabled| workloads::attributes(disabled, 4), 2)),
+        torn: Some((|disabled| workloads::attributes(disabled, 0, 4), 2)),
+        limit: None,
+    },
+    Case {
+        name: "B-tree, from nothing",
+        record: |disabled| workloads::btree2(disabled, 0, 8, 1),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|disabled| workloads::btree2(disabled, 0, 3, 1), 2)),
+        limit: None,
+    },
+    Case {
+        name: "B-tree, root splits",
+        record: |disabled| workloads::btree2(disabled, 80, 8, 1),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|disabled| workloads::btree2(disabled, 83, 3, 1), 2)),
+        limit: None,
+    },
+    Case {
+        name: "B-tree, sparse",
+        record: |disabled| {
+            workloads::rewrite_wide(disabled, Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4] }, 3, 6)
+        },
+        readers: ROWS,
+        passes: 2,
+        torn: None,
+        limit: None,
+    },
+    Case {
+        name: "attributes become many",
+        record: |disabled| workloads::attributes(disabled, 6, 6),
+        readers: &[Reader::Attributes],
+        passes: 2,
+        torn: Some((|disabled| workloads::attributes(disabled, 7, 3), 1)),
+        limit: None,
+    },
+    Case {
+        name: "links become many",
+        record: |disabled| workloads::links(disabled, 6, 6),
+        readers: &[Reader::Links],
+        passes: 2,
+        torn: Some((|disabled| workloads::links(disabled, 7, 3), 1)),
         limit: None,
     },
     Case {
@@ -197,7 +242,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "new datasets",
-        record: |disabled| workloads::links(disabled, 3),
+        record: |disabled| workloads::links(disabled, 0, 3),
         readers: &[Reader::Links, Reader::Announced],
         passes: 2,
         torn: None,

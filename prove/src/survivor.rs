@@ -6,7 +6,7 @@ use h5live::{File, Options};
 use h5live_checker::crash::{Disk, Expected};
 use h5live_checker::schedule::Verdict;
 use h5live_checker::trace::Counter;
-use h5live_model::{ChunkCoord, Objects};
+use h5live_model::Objects;
 use h5live_swmr::{Mode, NativeFile, OpenOptions, Trial};
 
 use crate::checked::explain;
@@ -74,13 +74,13 @@ impl Survivor {
         let id = find(file, series.name).map_err(told)?.ok_or("the link is not there")?;
         let dataset = file.dataset(id).map_err(told)?;
         let extent = dataset.spec().map_err(told)?.dataspace.dims().first().copied().unwrap_or(0);
-        if extent < series.rows(kept) || extent > series.rows(issued + more) {
+        if extent < series.extent(kept) || extent > series.extent(issued + more) {
             return Err(format!("the extent is {extent}, of {kept} rows kept and {issued} written"));
         }
-        let sure = if self.whole { extent } else { series.rows(kept).min(extent) };
+        let sure = if self.whole { extent } else { series.extent(kept).min(extent) };
         for at in series.first / series.chunk..sure.div_ceil(series.chunk) {
             let first = at * series.chunk;
-            let Some(chunk) = dataset.chunk(&ChunkCoord::new(&[at])).map_err(told)? else {
+            let Some(chunk) = dataset.chunk(&series.coord(at)).map_err(told)? else {
                 if series.least_version(at, kept) > 0 {
                     return Err(format!("there is no chunk for row {first}, the extent is {extent}"));
                 }

@@ -7,9 +7,9 @@ use h5live_cache::EdgeKinds;
 use crate::{Kind, Lab, Series, Workload};
 
 /// Appends `appends` rows, one at a time with a flush after each, to a dataset of `start` rows in chunks of `chunk`.
-pub fn append(disabled: EdgeKinds, most: Option<u64>, start: u64, appends: u64, chunk: u64) -> Workload {
+fn append(disabled: EdgeKinds, (most, wide): (Option<u64>, bool), start: u64, appends: u64, chunk: u64) -> Workload {
     let mut lab = Lab::new(disabled);
-    lab.add(Series { name: "d", chunk, first: start.saturating_sub(2), kind: Kind::Rows { most } });
+    lab.add(Series { first: start.saturating_sub(2), wide, kind: Kind::Rows { most }, ..Series::rows("d", chunk) });
     if start > 0 {
         lab.append("d", 0, start);
     }
@@ -23,18 +23,23 @@ pub fn append(disabled: EdgeKinds, most: Option<u64>, start: u64, appends: u64, 
 
 /// Appends rows to a dataset with one unlimited dimension.
 pub fn extensible_array(disabled: EdgeKinds, start: u64, appends: u64, chunk: u64) -> Workload {
-    append(disabled, None, start, appends, chunk)
+    append(disabled, (None, false), start, appends, chunk)
 }
 
 /// Appends rows to a dataset of at most `most` rows.
 pub fn fixed_array(disabled: EdgeKinds, most: u64, start: u64, appends: u64, chunk: u64) -> Workload {
-    append(disabled, Some(most), start, appends, chunk)
+    append(disabled, (Some(most), false), start, appends, chunk)
+}
+
+/// Appends rows to a dataset with two unlimited dimensions.
+pub fn btree2(disabled: EdgeKinds, start: u64, appends: u64, chunk: u64) -> Workload {
+    append(disabled, (None, true), start, appends, chunk)
 }
 
 /// Appends several rows before each flush, one at a time unless they fill a chunk.
 pub fn batches(disabled: EdgeKinds, most: Option<u64>, flushes: u64, rows: u64, chunk: u64) -> Workload {
     let mut lab = Lab::new(disabled);
-    lab.add(Series { name: "d", chunk, first: 0, kind: Kind::Rows { most } });
+    lab.add(Series { kind: Kind::Rows { most }, ..Series::rows("d", chunk) });
     lab.begin(0);
     for flush in 0..flushes {
         match chunk.cmp(&rows) {
@@ -48,8 +53,17 @@ pub fn batches(disabled: EdgeKinds, most: Option<u64>, flushes: u64, rows: u64, 
 
 /// Writes a dataset again and again; the first time, nothing is allocated yet.
 pub fn rewrite(disabled: EdgeKinds, kind: Kind, chunk: u64, times: u64) -> Workload {
+    rewrite_as(disabled, kind, false, chunk, times)
+}
+
+/// As [`rewrite`], with two unlimited dimensions.
+pub fn rewrite_wide(disabled: EdgeKinds, kind: Kind, chunk: u64, times: u64) -> Workload {
+    rewrite_as(disabled, kind, true, chunk, times)
+}
+
+fn rewrite_as(disabled: EdgeKinds, kind: Kind, wide: bool, chunk: u64, times: u64) -> Workload {
     let mut lab = Lab::new(disabled);
-    lab.add(Series { name: "d", chunk, first: 0, kind });
+    lab.add(Series { kind, wide, ..Series::rows("d", chunk) });
     lab.begin(0);
     for version in 1..=times {
         lab.rewrite("d", version);
@@ -61,8 +75,8 @@ pub fn rewrite(disabled: EdgeKinds, kind: Kind, chunk: u64, times: u64) -> Workl
 /// Appends to two datasets by turns.
 pub fn two_datasets(disabled: EdgeKinds, appends: u64) -> Workload {
     let mut lab = Lab::new(disabled);
-    lab.add(Series { name: "d", chunk: 1, first: 0, kind: Kind::Rows { most: None } });
-    lab.add(Series { name: "e", chunk: 2, first: 0, kind: Kind::Rows { most: Some(10) } });
+    lab.add(Series::rows("d", 1));
+    lab.add(Series { kind: Kind::Rows { most: Some(10) }, ..Series::rows("e", 2) });
     lab.begin(0);
     for row in 0..appends {
         lab.append("d", row, row + 1);
@@ -75,7 +89,7 @@ pub fn two_datasets(disabled: EdgeKinds, appends: u64) -> Workload {
 /// Appends, closes, opens again, and appends.
 pub fn reopen(disabled: EdgeKinds, appends: u64) -> Workload {
     let mut lab = Lab::new(disabled);
-    lab.add(Series { name: "d", chunk: 1, first: 0, kind: Kind::Rows { most: None } });
+    lab.add(Series::rows("d", 1));
     lab.begin(0);
     for row in 0..appends {
         lab.append("d", row, row + 1);
@@ -89,7 +103,7 @@ pub fn reopen(disabled: EdgeKinds, appends: u64) -> Workload {
 /// Appends, dies with a row unwritten, and another writer goes on.
 pub fn takeover(disabled: EdgeKinds, appends: u64) -> Workload {
     let mut lab = Lab::new(disabled);
-    lab.add(Series { name: "d", chunk: 1, first: 0, kind: Kind::Rows { most: None } });
+    lab.add(Series::rows("d", 1));
     lab.begin(0);
     for row in 0..appends {
         lab.append("d", row, row + 1);
@@ -101,42 +115,52 @@ pub fn takeover(disabled: EdgeKinds, appends: u64) -> Workload {
     lab.finish()
 }
 
-/// Adds attributes to a dataset, until its header has to be continued elsewhere.
-pub fn attributes(disabled: EdgeKinds, count: u64) -> Workload {
+/// Adds `count` attributes to a dataset that has `start` of them: its header has to be continued elsewhere, and in the
+/// end they move out of it.
+pub fn attributes(disabled: EdgeKinds, start: u64, count: u64) -> Workload {
     let mut lab = Lab::new(disabled);
-    let name = Series { name: "d", chunk: 1, first: 0, kind: Kind::Rows { most: None } };
-    let dataset = lab.add(name);
-    let counted = Series { name: "a", chunk: 1, first: 0, kind: Kind::Rows { most: None } };
+    let dataset = lab.add(Series::rows("d", 1));
+    let counted = Series::rows("a", 1);
+    let set = |number: u64| dataset.set_attribute(&format!("a{number}"), &number).expect("an attribute can be set");
+    (0..start).for_each(set);
     lab.begin(0);
-    for number in 0..count {
+    lab.mark("issued", &counted, start);
+    lab.mark("flushed", &counted, start);
+    for number in start..start + count {
         lab.mark("issued", &counted, number + 1);
-        dataset.set_attribute(&format!("a{number}"), &number).expect("an attribute can be set");
+        set(number);
         lab.flush(&[]);
         lab.mark("flushed", &counted, number + 1);
     }
     drop(dataset);
-    lab.finish()
+    Workload { series: vec![Series::rows("d", 1)], ..lab.finish_after(4) }
 }
 
 /// What the new datasets of [`links`] hold.
-pub(crate) fn object(first: u64) -> Series {
-    Series { name: "o", chunk: 2, first, kind: Kind::Rows { most: None } }
+pub(crate) fn object() -> Series {
+    Series::rows("o", 2)
 }
 
-/// Makes datasets in the root group, each with its rows.
-pub fn links(disabled: EdgeKinds, count: u64) -> Workload {
+/// Makes `count` datasets in the root group, which has `start` of them, each with its rows.
+pub fn links(disabled: EdgeKinds, start: u64, count: u64) -> Workload {
     let mut lab = Lab::new(disabled);
-    lab.begin(0);
-    let counted = object(0);
-    for number in 0..count {
-        lab.mark("issued", &counted, number + 1);
+    let counted = object();
+    let make = |lab: &Lab, number: u64| {
         let builder = lab.file().new_dataset::<u64>().growing(&[]).chunk(&[2]);
         let dataset = builder.create(&format!("o{number}")).expect("a dataset can be made");
         dataset.append(&[counted.value(0, 1), counted.value(1, 1)]).expect("rows can be appended");
+    };
+    (0..start).for_each(|number| make(&lab, number));
+    lab.begin(0);
+    lab.mark("issued", &counted, start);
+    lab.mark("flushed", &counted, start);
+    for number in start..start + count {
+        lab.mark("issued", &counted, number + 1);
+        make(&lab, number);
         lab.flush(&[]);
         lab.mark("flushed", &counted, number + 1);
     }
-    lab.finish()
+    lab.finish_after(2)
 }
 
 /// Makes groups in groups, `depth` deep, all at once: the file grows by nothing but structures.

@@ -50,9 +50,9 @@ fn readers_of_a_chunk_that_moves_are_right_in_every_schedule_of_torn_writes() {
 
 #[test]
 fn readers_of_attributes_and_links_are_right_in_every_schedule() {
-    explore(&workloads::attributes(EdgeKinds::NONE, 5), Reader::Attributes, 2, Tearing::NONE);
-    explore(&workloads::links(EdgeKinds::NONE, 2), Reader::Links, 2, Tearing::NONE);
-    explore(&workloads::links(EdgeKinds::NONE, 2), Reader::Announced, 1, Tearing::NONE);
+    explore(&workloads::attributes(EdgeKinds::NONE, 0, 5), Reader::Attributes, 2, Tearing::NONE);
+    explore(&workloads::links(EdgeKinds::NONE, 0, 2), Reader::Links, 2, Tearing::NONE);
+    explore(&workloads::links(EdgeKinds::NONE, 0, 2), Reader::Announced, 1, Tearing::NONE);
 }
 
 #[test]
@@ -61,8 +61,8 @@ fn readers_notice_missing_dependencies() {
     found(EdgeKind::ObjectHeaderIndex, array, ROWS);
     found(EdgeKind::ExtensibleArrayDataBlock, array, INDEX_FIRST);
     found(EdgeKind::LayoutRaw, |disabled| workloads::extensible_array(disabled, 0, 2, 3), ROWS);
-    found(EdgeKind::Continuation, |disabled| workloads::attributes(disabled, 6), Reader::Attributes);
-    found(EdgeKind::Link, |disabled| workloads::links(disabled, 1), Reader::Links);
+    found(EdgeKind::Continuation, |disabled| workloads::attributes(disabled, 0, 6), Reader::Attributes);
+    found(EdgeKind::Link, |disabled| workloads::links(disabled, 0, 1), Reader::Links);
     let sparse = Kind::Sparse { rows: 12, order: &[3, 1] };
     found(EdgeKind::ExtensibleArrayChunk, |disabled| workloads::rewrite(disabled, sparse, 3, 2), INDEX_FIRST);
 }
