@@ -1,5 +1,7 @@
 //! `h5live check`: whether a file is sound.
 
+mod replay;
+
 use std::path::{Path, PathBuf};
 
 use h5live::filters::{Pipeline, Registry};
@@ -16,7 +18,10 @@ use crate::output::Output;
 /// Nothing of the code that reads and writes files is used. Exit code 0: sound; 1: there are findings; 2: the file cannot be
 /// read, or is no HDF5 file.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Check {
+    #[command(subcommand)]
+    part: Option<Part>,
     /// The files
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -39,6 +44,11 @@ pub struct Check {
     /// For programs: a JSON object per line
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Part {
+    Replay(replay::Replay),
 }
 
 /// Undoes the filters that are known.
@@ -71,6 +81,9 @@ impl Check {
     /// # Errors
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
+        if let Some(Part::Replay(replay)) = self.part {
+            return replay.run();
+        }
         let mut out = Output::stdout();
         let mut outcome = Outcome::Clean;
         for path in &self.files {

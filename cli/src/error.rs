@@ -52,6 +52,14 @@ pub enum Error {
         /// Why not.
         why: Refused,
     },
+    /// A counterexample cannot be read.
+    #[error("{}: {source}", path.display())]
+    Counterexample {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: h5live_checker::trace::TraceError,
+    },
     /// A description cannot be read.
     #[error("standard input: {0}")]
     Description(#[source] io::Error),

@@ -1,15 +1,19 @@
 //! Runs the model checker over h5live's writer and readers, and prints what it has seen.
 //!
-//! `prove [--quick] [readers|torn|deaths|mutants]... [=NAME]`: all parts, or those that are named; all workloads, or
-//! those with NAME in their names.
+//! `prove [--quick] [--keep=FOLDER] [readers|torn|deaths|mutants]... [=NAME]`: all parts, or those that are named; all
+//! workloads, or those with NAME in their names. Counterexamples are kept in FOLDER.
 
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use h5live_cache::{EdgeKind, EdgeKinds};
 use h5live_checker::crash::{CrashBounds, Disk, Expected, crash};
-use h5live_checker::schedule::{Bounds, Tearing};
+use h5live_checker::schedule::{Bounds, Counterexample, Tearing};
+use h5live_checker::trace::{Trace, TraceError};
 use h5live_prove::mutants::{self, Fate};
 use h5live_prove::suite::{CASES, Case, Record, small_tears};
 use h5live_prove::{Survivor, Workload};
@@ -19,6 +23,7 @@ struct Run {
     /// Most time for one exploration.
     limit: Duration,
     name: String,
+    keep: Option<PathBuf>,
     sound: bool,
 }
 
@@ -33,6 +38,7 @@ fn main() -> ExitCode {
         threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
         limit: Duration::from_secs(if quick { 2 } else { 120 }),
         name: named.unwrap_or_default().into(),
+        keep: arguments.iter().find_map(|argument| argument.strip_prefix("--keep=")).map(PathBuf::from),
         sound: true,
     };
     if wanted("readers") {
@@ -63,6 +69,16 @@ impl Run {
         CASES.iter().filter(move |case| case.name.contains(&name))
     }
 
+    fn keep(&self, name: &str, trace: &Trace, found: &Counterexample) {
+        let Some(folder) = &self.keep else { return };
+        let path = folder.join(format!("{}.h5trace", name.replace([' ', ','], "-").replace("--", "-")));
+        let done = std::fs::create_dir_all(folder).and_then(|()| File::create(&path));
+        match done.map_err(TraceError::from).and_then(|file| found.save(trace, BufWriter::new(file))) {
+            Ok(()) => println!("    kept in {}", path.display()),
+            Err(error) => println!("    not kept in {}: {error}", path.display()),
+        }
+    }
+
     fn readers(&mut self, title: &str, plan: impl Fn(&Case) -> Option<Plan>) {
         println!(
             "\n{title:<36} {:<18} {:>6} {:>6} {:>10} {:>10} {:>6} {:>9} {:>8}",
@@ -87,6 +103,9 @@ impl Run {
                 );
                 for found in explored.violations.iter().take(2) {
                     println!("    after {} moves: {}", found.moves(), found.fault);
+                }
+                if let Some(found) = explored.violations.first() {
+                    self.keep(&format!("{}-{}", case.name, reader.name()), &workload.trace, found);
                 }
                 self.sound &= explored.wrong == 0;
             }
@@ -130,9 +149,10 @@ impl Run {
         for kind in EdgeKind::ALL {
             let name = format!("{kind:?}");
             match mutants::judge(kind, &sound, self.threads, self.limit) {
-                Fate::Killed { case, reader, found } => {
+                Fate::Killed { case, reader, found, trace } => {
                     let by = format!("{}, {}", case.name, reader.name());
                     println!("{name:<26} {:<9} {:>5}  {by}: {}", "killed", found.moves(), found.fault);
+                    self.keep(&name, &trace, &found);
                 }
                 Fate::KilledByDeath { case, fault } => {
                     println!("{name:<26} {:<9} {:>5}  {}, the writer dies: {fault}", "killed", "", case.name);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use h5live_cache::{EdgeKind, EdgeKinds};
 use h5live_checker::crash::{CrashBounds, Disk, Expected, Loss, crash};
 use h5live_checker::schedule::{Bounds, Counterexample, PAGE, Tearing};
+use h5live_checker::trace::Trace;
 
 use crate::suite::{CASES, Case, Reader};
 use crate::{Survivor, Workload};
@@ -21,6 +22,8 @@ pub enum Fate {
         reader: Reader,
         /// The schedule with the fewest moves.
         found: Counterexample,
+        /// What the writer did.
+        trace: Trace,
     },
     /// It was found out after the writer's death.
     KilledByDeath {
@@ -81,7 +84,7 @@ pub fn judge(kind: EdgeKind, sound: &[Workload], threads: usize, limit: Duration
                 let bounds = Bounds { threads, moves, time: Some(limit), ..Bounds::default() };
                 let (found, explored) = reader.shortest(without, case.passes.min(2), &bounds);
                 if let Some(found) = found {
-                    return Fate::Killed { case, reader: *reader, found };
+                    return Fate::Killed { case, reader: *reader, found, trace: without.trace.clone() };
                 }
                 exhausted &= explored.exhausted;
             }

@@ -1,0 +1,55 @@
+//! `h5live check replay`: the story of a counterexample.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+
+use h5live_checker::schedule::{Counterexample, Line, Story};
+use serde_json::json;
+
+use crate::error::{Error, Outcome, Result};
+use crate::output::Output;
+
+/// Tells what a reader found wrong while a file was written, as the model checker kept it
+///
+/// On the left what the writer did, by structures and fields, on the right what the reader asked for.
+#[derive(Debug, clap::Args)]
+pub struct Replay {
+    /// The counterexample
+    file: PathBuf,
+    /// For programs: a JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Replay {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// As [`crate::error::Error`] says.
+    pub fn run(self) -> Result<Outcome> {
+        let path = self.file;
+        let file = File::open(&path).map_err(|source| Error::Path { path: path.clone(), source })?;
+        let loaded = Counterexample::load(BufReader::new(file));
+        let (trace, found) = loaded.map_err(|source| Error::Counterexample { path, source })?;
+        let story = Story::new(&trace, &found);
+        let mut out = Output::stdout();
+        if !self.json {
+            out.line(&story)?;
+            out.flush()?;
+            return Ok(Outcome::Clean);
+        }
+        out.line(json!({ "is": "beginning", "operations": story.begins }))?;
+        for line in &story.lines {
+            out.line(match line {
+                Line::Writer { operation, what, changes } => {
+                    json!({ "is": "writer", "operation": operation, "what": what, "changes": changes })
+                }
+                Line::Reader { what } => json!({ "is": "reader", "what": what }),
+            })?;
+        }
+        out.line(json!({ "is": "fault", "what": story.fault }))?;
+        out.flush()?;
+        Ok(Outcome::Clean)
+    }
+}
