@@ -190,12 +190,17 @@ impl LocalStrings {
     /// If the heap cannot be changed.
     pub fn settle(&mut self, unused: &UnusedStrings) -> Result<bool> {
         let space = self.metadata.cache().space();
-        let (settled, waiting): (Vec<_>, Vec<_>) =
-            unused.0.lock().drain(..).partition(|(moment, ..)| space.is_settled(*moment));
-        *unused.0.lock() = waiting;
-        if settled.is_empty() {
-            return Ok(false);
-        }
+        let settled = {
+            let mut unused = unused.0.lock();
+            // The first has waited longest.
+            if unused.first().is_none_or(|(moment, ..)| !space.is_settled(*moment)) {
+                return Ok(false);
+            }
+            let (settled, waiting): (Vec<_>, Vec<_>) =
+                unused.drain(..).partition(|(moment, ..)| space.is_settled(*moment));
+            *unused = waiting;
+            settled
+        };
         let mut blocks = self.free_blocks();
         blocks.extend(settled.into_iter().map(|(_, offset, size)| FreeBlock { offset, size }));
         blocks.sort_unstable_by_key(|block| block.offset);

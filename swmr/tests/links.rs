@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use h5live_checker::file::check_path;
 use h5live_model::{LinkTarget, Name, ObjectId, ObjectSpec, Objects};
@@ -245,4 +245,46 @@ fn a_link_is_found_by_one_thread_while_another_changes_the_group() {
         }
     });
     assert_eq!(names(&file, root), [name(0)]);
+}
+
+#[test]
+fn who_follows_a_writer_finds_every_link_that_was_flushed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("live.h5");
+    let open = |mode| NativeFile::open(&path, &OpenOptions { mode, ..Default::default() }).unwrap();
+    let writer = open(Mode::Create);
+    let root = writer.root();
+    writer.start_swmr().unwrap();
+    let flushed = AtomicU32::new(0);
+    const ALL: u32 = 1500;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..ALL {
+                match number % 2 {
+                    0 => drop(writer.create(root, &name(number), &ObjectSpec::group()).unwrap()),
+                    _ => writer.add_link(root, &name(number), &LinkTarget::Soft("/".into())).unwrap(),
+                }
+                if number % 3 == 0 {
+                    writer.flush().unwrap();
+                    flushed.store(number + 1, Ordering::Release);
+                }
+            }
+            writer.flush().unwrap();
+            flushed.store(ALL, Ordering::Release);
+        });
+        let reader = open(Mode::SwmrRead);
+        let mut known = 0;
+        while known < ALL {
+            known = flushed.load(Ordering::Acquire);
+            let found = names(&reader, root);
+            assert!(found.len() >= known as usize, "{} links, {known} were flushed", found.len());
+            for number in (0..known).rev().take(20) {
+                let link = reader.link(root, &name(number)).unwrap().unwrap();
+                if let LinkTarget::Hard(id) = link.target {
+                    assert!(names(&reader, id).is_empty());
+                }
+            }
+        }
+        assert_eq!(names(&reader, root), expected(0..ALL, false));
+    });
 }

@@ -104,6 +104,9 @@ impl Sections {
 
     /// Removed huge objects of which nothing in the file tells any more.
     pub fn settled_huge(&mut self, space: &Space) -> Vec<HeapPlace> {
+        if self.removed_huge.first().is_none_or(|(moment, _)| !space.is_settled(*moment)) {
+            return Vec::new();
+        }
         let (settled, waiting) = self.removed_huge.drain(..).partition(|(moment, _)| space.is_settled(*moment));
         self.removed_huge = waiting;
         settled.into_iter().map(|(_, place)| place).collect()
@@ -116,6 +119,10 @@ impl Sections {
 
     /// Removed objects of which nothing in the file tells any more.
     pub fn settled(&mut self, space: &Space) -> Vec<(u64, u64)> {
+        // The first has waited longest.
+        if self.removed.first().is_none_or(|(moment, ..)| !space.is_settled(*moment)) {
+            return Vec::new();
+        }
         let (settled, waiting) = self.removed.drain(..).partition(|(moment, ..)| space.is_settled(*moment));
         self.removed = waiting;
         settled.into_iter().map(|(_, offset, len)| (offset, len)).collect()

@@ -128,26 +128,31 @@ impl SymbolTable {
             }
             return Ok(());
         }
-        // Both halves are new, so that the tree comes to lead to them at once.
         let right = entries.split_off(entries.len() / 2);
         let last = |entries: &[SymbolTableEntry]| entries.last().map_or(0, |entry| entry.name_offset);
         let (left_bound, right_bound) = (last(&entries), last(&right));
-        let left = self.new_symbols(&names, entries)?;
         let right = self.new_symbols(&names, right)?;
-        for half in [&left, &right] {
-            // What the old node waits for, the new ones wait for.
-            self.metadata.depend(half, &node, EdgeKind::BTree1Symbols)?;
-        }
-        self.metadata.depend(&left, &right, EdgeKind::BTree1Symbols)?;
+        // Both halves are new, so that the tree comes to lead to them at once. What the old node waits for, the new ones
+        // wait for.
+        self.metadata.depend(&right, &node, EdgeKind::BTree1Symbols)?;
+        let (left, added) = if node.is_new() {
+            node.update(|node| node.entries = entries);
+            (node.clone(), right.addr())
+        } else {
+            let left = self.new_symbols(&names, entries)?;
+            self.metadata.depend(&left, &right, EdgeKind::BTree1Symbols)?;
+            let len = node.read().size(self.metadata.widths());
+            self.metadata.cache().space().free(node.addr(), len as u64);
+            let added = left.addr();
+            (left, added)
+        };
         leaf.children.splice(index..=index, [left.addr(), right.addr()]);
         leaf.keys.insert((index + 1).min(leaf.keys.len()), GroupKey(left_bound));
         if is_last {
             set_bound(&mut leaf, index + 1, right_bound);
         }
-        self.tree.replace(&path, leaf, Some(left.addr()), &Symbols { table: self, names: &names })?;
-        self.metadata.order(&left, before);
-        let len = node.read().size(self.metadata.widths());
-        self.metadata.cache().space().free(node.addr(), len as u64);
+        self.tree.replace(&path, leaf, Some(added), &Symbols { table: self, names: &names })?;
+        self.metadata.order(&right, before);
         Ok(())
     }
 
