@@ -1,0 +1,105 @@
+//! `copy` writes files anew, and never half.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{error, run, text};
+use h5live::File;
+use h5live::model::{Layout, Name};
+
+fn made(folder: &Path) -> String {
+    let path = folder.join("a.h5");
+    let file = File::create(&path).unwrap();
+    let values: Vec<u32> = (0..40_000).map(|i| i / 9).collect();
+    let group = file.create_group("run").unwrap();
+    group.new_dataset::<u32>().shape(&[200, 200]).create("plain").unwrap().write(&values).unwrap();
+    group
+        .new_dataset::<u32>()
+        .shape(&[200, 200])
+        .chunk(&[7, 200])
+        .deflate(9)
+        .create("packed")
+        .unwrap()
+        .write(&values)
+        .unwrap();
+    group.new_dataset::<String>().create_with("texts", &["a".to_owned(), "b".to_owned()]).unwrap();
+    group.set_attribute("unit", &"mm".to_owned()).unwrap();
+    file.root().link_hard("again", group.dataset("plain").unwrap().id()).unwrap();
+    file.close().unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// The names in a folder.
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn chunks_and_filters_are_changed_and_values_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = made(folder.path());
+    let to = folder.path().join("b.h5").to_str().unwrap().to_owned();
+    let said = text(&run(&["copy", &from, &to, "--chunks", "50,50", "--filter", "shuffle", "--filter", "deflate:4"]));
+    let [before, after] = [&from, &to].map(|path| fs::metadata(path).unwrap().len());
+    let percent = after as f64 / before as f64 * 100.0;
+    assert_eq!(said, format!("{before} bytes became {after} ({percent:.1} %)\n"));
+    assert!(after < before / 5);
+    assert_eq!(text(&run(&["diff", &from, &to])), "");
+    let file = File::open(&to).unwrap();
+    for name in ["run/plain", "run/packed"] {
+        let spec = file.dataset(name).unwrap().spec().unwrap();
+        assert_eq!(spec.layout, Layout::Chunked(vec![50, 50]));
+        assert_eq!(spec.filters.iter().map(|filter| filter.id).collect::<Vec<_>>(), [2, 1]);
+    }
+    assert_eq!(file.dataset("again").unwrap().id(), file.dataset("run/plain").unwrap().id());
+    assert_eq!(names(folder.path()), ["a.h5", "b.h5"]);
+}
+
+#[test]
+fn a_file_is_copied_onto_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = made(folder.path());
+    let before = text(&run(&["manifest", &path]));
+    assert_eq!(text(&run(&["copy", "--quiet", "--filter", "none", "--profile", "v18", &path, &path])), "");
+    assert!(File::open(&path).unwrap().dataset("run/packed").unwrap().spec().unwrap().filters.is_empty());
+    let hashes =
+        |manifest: &str| manifest.lines().map(|line| line.rsplit('\t').next().unwrap().to_owned()).collect::<Vec<_>>();
+    assert_eq!(hashes(&text(&run(&["manifest", &path]))), hashes(&before));
+}
+
+#[test]
+fn only_what_is_selected_is_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = made(folder.path());
+    let to = folder.path().join("b.h5").to_str().unwrap().to_owned();
+    text(&run(&["copy", &from, &to, "--select", "run/packed", "/again"]));
+    let file = File::open(&to).unwrap();
+    assert_eq!(file.root().names().unwrap(), ["again", "run"].map(Name::from));
+    assert_eq!(file.group("run").unwrap().names().unwrap(), ["packed"].map(Name::from));
+}
+
+#[test]
+fn what_cannot_be_copied_leaves_no_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = made(folder.path());
+    let damaged = folder.path().join("damaged.h5");
+    let mut bytes = fs::read(&from).unwrap();
+    let at = bytes.windows(5).position(|window| window == b"GCOL\x01").unwrap();
+    bytes[at] = b'X';
+    fs::write(&damaged, bytes).unwrap();
+    let to = folder.path().join("b.h5");
+    fs::write(&to, "something else").unwrap();
+    let copy = |arguments: &[&str]| error(&run(&[&["copy", "--quiet"], arguments].concat()));
+    let (damaged, target) = (damaged.to_str().unwrap(), to.to_str().unwrap());
+    let said = copy(&[damaged, target]);
+    assert!(said.starts_with(&format!("h5live: {damaged}: /run")), "{said}");
+    assert!(copy(&[&from, target, "--select", "nothing"]).contains("there is no \"nothing\" here"));
+    assert!(copy(&[&from, "/nowhere/b.h5"]).contains("/nowhere/"));
+    assert_eq!(fs::read(&to).unwrap(), b"something else");
+    assert_eq!(names(folder.path()), ["a.h5", "b.h5", "damaged.h5"]);
+}
