@@ -76,6 +76,7 @@ parts!(
     rich_references,
     unlinked,
     renaming,
+    creation_order,
     persistence,
     live
 );
