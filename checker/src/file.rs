@@ -48,6 +48,8 @@ pub struct Options<'a> {
     /// Whether a writer may have the file open, or may have died: status flags, and sums that a writer brings into
     /// order last, are notes then.
     pub live: bool,
+    /// Whether sums are findings that libhdf5 itself gets wrong: of fractal heaps that shrank to their first block.
+    pub strict: bool,
     /// Whether the filters of all chunks are undone, which shows damage to compressed and checksummed data.
     pub data: bool,
     /// Most bytes of raw data that are read for the heap objects to which values lead.
@@ -59,7 +61,7 @@ pub struct Options<'a> {
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Options { leaks: false, map: false, live: false, data: false, values: 1 << 30, filters: None }
+        Options { leaks: false, map: false, live: false, strict: false, data: false, values: 1 << 30, filters: None }
     }
 }
 
@@ -73,7 +75,15 @@ pub fn check(storage: &dyn Storage) -> Report {
 /// # Errors
 /// If it cannot be opened.
 pub fn check_path(path: &Path) -> io::Result<Report> {
-    Ok(check(&FileStorage::new(File::open(path)?)))
+    check_path_with(path, Options::default())
+}
+
+/// Checks the file of this name.
+///
+/// # Errors
+/// If it cannot be opened.
+pub fn check_path_with(path: &Path, options: Options<'_>) -> io::Result<Report> {
+    Ok(check_with(&FileStorage::new(File::open(path)?), options))
 }
 
 /// Checks a file.

@@ -5,8 +5,7 @@ mod replay;
 use std::path::{Path, PathBuf};
 
 use h5live::filters::{Pipeline, Registry};
-use h5live_cache::FileStorage;
-use h5live_checker::file::{Finding, Options, Piece, Report, UnknownFilter, check_with};
+use h5live_checker::file::{Finding, Options, Piece, Report, UnknownFilter, check_path_with};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Outcome, Problem, Result};
@@ -102,11 +101,11 @@ impl Check {
     }
 
     fn check(&self, path: &Path) -> Result<Report> {
-        let file = std::fs::File::open(path).map_err(|source| Error::Path { path: path.to_owned(), source })?;
         let filters = Filters(Registry::default());
         let (leaks, map, live, data) = (self.leaks, self.map, self.live, self.data);
         let options = Options { leaks, map, live, data, filters: Some(&filters), ..Options::default() };
-        let report = check_with(&FileStorage::new(file), options);
+        let report = check_path_with(path, options);
+        let report = report.map_err(|source| Error::Path { path: path.to_owned(), source })?;
         if report.is_hdf5 {
             return Ok(report);
         }

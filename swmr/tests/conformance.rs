@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5live_checker::file::check_path;
+use h5live_checker::file::{Options, check_path_with};
 use h5live_model::Objects;
 use h5live_model::conformance::{self, Lab};
 use h5live_swmr::{Mode, NativeFile, OpenOptions, Profile};
@@ -39,7 +39,8 @@ impl Lab for Files {
     fn reopen(&self, closed: NativeFile) -> NativeFile {
         closed.close().unwrap();
         drop(closed);
-        check_path(&self.last()).unwrap().expect_clean();
+        let options = Options { strict: true, ..Options::default() };
+        check_path_with(&self.last(), options).unwrap().expect_clean();
         self.open(Mode::Write)
     }
 

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use h5live::{File, Mode};
+use h5live_checker::file::check_path;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
@@ -78,6 +79,10 @@ fn play(
         match ours {
             Some(file) => file.close().map_err(|error| at(format!("close: {error}")))?,
             None => h5py.close().map_err(|error| at(format!("close: {error}")))?,
+        }
+        let report = check_path(path).map_err(|error| at(error.to_string()))?;
+        if let Some(finding) = report.findings.first() {
+            return Err(at(format!("the file is not sound: {finding}")));
         }
         let expected = lines(&model).map_err(&at)?;
         let seen = File::open(path).map_err(|error| at(format!("open to read: {error}")))?;

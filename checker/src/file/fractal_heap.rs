@@ -129,7 +129,7 @@ impl Walk<'_> {
         self.tally(NAME, heap.addr, "managed space", heap.header.managed_space, covered);
         if heap.whole {
             let allocated = heap.blocks.iter().fold(0u64, |n, block| n.saturating_add(block.size));
-            self.tally(NAME, heap.addr, "allocated space", heap.header.allocated_space, allocated);
+            self.heap_tally(heap.addr, "allocated space", heap.header.allocated_space, allocated);
         }
         let end = heap.blocks.last().map_or(0, |block| block.offset.saturating_add(block.size));
         // A root that is a direct block is the only one; its place among others is not kept.
@@ -362,7 +362,7 @@ impl Walk<'_> {
         };
         if heap.whole {
             self.tally(NAME, heap.addr, "managed objects", header.managed_objects, heap.managed);
-            self.tally(NAME, heap.addr, "free space", header.free, space.saturating_sub(heap.used.bytes()));
+            self.heap_tally(heap.addr, "free space", header.free, space.saturating_sub(heap.used.bytes()));
             self.tally(NAME, heap.addr, "huge objects", header.huge_objects, heap.huge_seen.0);
             self.tally(NAME, heap.addr, "bytes of huge objects", header.huge_bytes, heap.huge_seen.1);
             self.tally(NAME, heap.addr, "tiny objects", header.tiny_objects, heap.tiny.0);
@@ -371,6 +371,15 @@ impl Walk<'_> {
         }
         if header.free_manager.is_defined() {
             self.heap_free_space(heap);
+        }
+    }
+
+    /// As [`Walk::tally`], of what libhdf5 gets wrong when a heap shrinks to its first block, and ever after.
+    fn heap_tally(&mut self, at: Addr, what: &'static str, stated: u64, found: u64) {
+        if self.options.strict || stated == found {
+            self.tally(NAME, at, what, stated, found);
+        } else {
+            self.note(NAME, at, Cause::Count { what, stated, found });
         }
     }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use h5live_cache::{MemoryStorage, Storage};
-use h5live_checker::file::{Finding, Options, Piece, Report, check, check_with};
+use h5live_checker::file::{Finding, Options, Piece, Report, check_with};
 use h5live_format::messages::Message;
 use h5live_format::{MessageFlags, ObjectHeader, RawMessage, Record, Superblock, Widths, decode_prefix_with, encode};
 
@@ -113,11 +113,11 @@ impl File {
     }
 
     pub fn report(&self) -> Report {
-        check(&self.storage)
+        check_with(&self.storage, Options { strict: true, ..Options::default() })
     }
 
     pub fn live(&self) -> Report {
-        check_with(&self.storage, Options { live: true, ..Options::default() })
+        check_with(&self.storage, Options { live: true, strict: true, ..Options::default() })
     }
 
     /// Expects a finding of this kind at this structure.

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use h5live_cache::FileStorage;
-use h5live_checker::file::{Options, check_with};
+use h5live_checker::file::{Options, check_path_with};
 
 use crate::error::{Error, Outcome, Result};
 use crate::live::message::Invariant;
@@ -201,11 +200,10 @@ impl Stress {
 
 /// What the file checker finds in the file of a writer that is gone.
 fn unsound(path: &Path) -> Option<String> {
-    let file = match std::fs::File::open(path) {
-        Ok(file) => FileStorage::new(file),
+    let report = match check_path_with(path, Options { live: true, ..Options::default() }) {
+        Ok(report) => report,
         Err(error) => return Some(error.to_string()),
     };
-    let report = check_with(&file, Options { live: true, ..Options::default() });
     let more = report.findings.len().saturating_sub(1);
     report.findings.first().map(|finding| format!("{finding} (and {more} findings more)"))
 }

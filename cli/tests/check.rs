@@ -1,0 +1,79 @@
+//! `check` tells sound files from damaged ones.
+
+mod common;
+
+use common::{error, h5py, python, run, text};
+
+const MAKE: &str = r#"
+with h5py.File(path, "w", libver="latest") as file:
+    file.create_dataset("grid", data=np.arange(600).reshape(20, 30), chunks=(2, 3), compression="gzip", fletcher32=True)
+    file["group/texts"] = ["x", "yy"]
+"#;
+
+#[test]
+fn the_exit_code_says_whether_files_are_sound() {
+    let Some(python) = python() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let [sound, damaged, text_file] = ["a.h5", "b.h5", "c.txt"].map(|name| folder.path().join(name));
+    h5py(&python, MAKE, &sound);
+    let mut bytes = std::fs::read(&sound).unwrap();
+    let at = bytes.windows(4).position(|window| window == b"FAHD").unwrap();
+    bytes[at + 8] ^= 1;
+    std::fs::write(&damaged, bytes).unwrap();
+    std::fs::write(&text_file, "no HDF5").unwrap();
+    let [sound, damaged, text_file] = [&sound, &damaged, &text_file].map(|path| path.to_str().unwrap());
+
+    let output = run(&["check", "--data", sound]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output).contains("a.h5: sound; 4 objects"), "{}", text(&output));
+
+    let output = run(&["check", sound, damaged]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stdout).unwrap();
+    let finding = format!("/grid: fixed array header at {at:#x}: fixed array header: checksum");
+    assert!(said.contains(&finding) && said.contains("b.h5: 1 finding;"), "{said}");
+
+    let said = error(&run(&["check", text_file]));
+    assert!(said.contains("not an HDF5 file"), "{said}");
+    let said = error(&run(&["check", "nowhere.h5"]));
+    assert!(said.contains("nowhere.h5"), "{said}");
+}
+
+#[test]
+fn findings_are_json_for_programs() {
+    let Some(python) = python() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.h5");
+    h5py(&python, MAKE, &path);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.truncate(bytes.len() - 1);
+    std::fs::write(&path, bytes).unwrap();
+    let output = run(&["check", "--json", "--map", "--leaks", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<serde_json::Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |is: &str| lines.iter().filter(|line| line["is"] == is).collect::<Vec<_>>();
+    let findings = of("finding");
+    assert_eq!((&findings[0]["structure"], &findings[0]["kind"]), (&"superblock".into(), &"count".into()));
+    assert!(of("used").iter().any(|line| line["path"] == "/grid" && line["structure"] == "chunk"));
+    assert_eq!(of("summary")[0]["objects"], 4);
+}
+
+#[test]
+fn damage_to_data_is_found_if_it_is_asked_for() {
+    let Some(python) = python() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.h5");
+    h5py(&python, MAKE, &path);
+    let name = path.to_str().unwrap();
+    let map = text(&run(&["check", "--map", name]));
+    let line = map.lines().find(|line| line.contains("  chunk  /grid")).unwrap();
+    let at = usize::from_str_radix(&line[2..10], 16).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[at + 12] ^= 0x10;
+    std::fs::write(&path, bytes).unwrap();
+    assert_eq!(run(&["check", name]).status.code(), Some(0));
+    let output = run(&["check", "--data", name]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("its filters cannot be undone"));
+}
