@@ -89,21 +89,25 @@ impl Btree1Key for ChunkKey {
     fn read(bytes: &[u8]) -> Self {
         let (head, offsets) = bytes.split_at_checked(8).unwrap_or_default();
         let (size, mask) = head.split_at_checked(4).unwrap_or_default();
-        let narrow = |bytes| u32::try_from(read_uint(bytes)).unwrap_or(u32::MAX);
-        let mut start: SmallVec<[u64; 4]> = offsets.chunks_exact(8).map(read_uint).collect();
-        let element_offset = start.pop().unwrap_or(0);
-        ChunkKey { size: narrow(size), filter_mask: narrow(mask), start, element_offset }
+        let narrow = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes);
+        let (offsets, _) = offsets.as_chunks::<8>();
+        let (last, start) = offsets.split_last().unwrap_or((&[0; 8], &[]));
+        ChunkKey {
+            size: narrow(size),
+            filter_mask: narrow(mask),
+            start: start.iter().map(|offset| u64::from_le_bytes(*offset)).collect(),
+            element_offset: u64::from_le_bytes(*last),
+        }
     }
 
     fn write(&self, rank: ChunkRank, _: Widths, bytes: &mut Vec<u8>) -> bool {
         if self.start.len() != usize::from(rank.0) {
             return false;
         }
-        bytes.extend(self.size.to_le_bytes());
-        bytes.extend(self.filter_mask.to_le_bytes());
-        for offset in self.start.iter().chain([&self.element_offset]) {
-            bytes.extend(offset.to_le_bytes());
-        }
+        bytes.extend_from_slice(&self.size.to_le_bytes());
+        bytes.extend_from_slice(&self.filter_mask.to_le_bytes());
+        self.start.iter().for_each(|offset| bytes.extend_from_slice(&offset.to_le_bytes()));
+        bytes.extend_from_slice(&self.element_offset.to_le_bytes());
         true
     }
 }
@@ -178,7 +182,7 @@ impl<K: Btree1Key> Btree1Node<K> {
         if !counts || children.len() > self.capacity() {
             return false;
         }
-        let mut entries = Vec::new();
+        let mut entries = Vec::with_capacity(keys.len().saturating_mul(self.stride()));
         let width = self.widths.offset;
         for (i, key) in keys.iter().enumerate() {
             if !key.write(self.shape, self.widths, &mut entries) {
@@ -186,7 +190,7 @@ impl<K: Btree1Key> Btree1Node<K> {
             }
             if let Some(child) = children.get(i) {
                 let at = child.get().unwrap_or(width.max());
-                entries.extend(at.to_le_bytes().into_iter().take(width.bytes()));
+                entries.extend_from_slice(at.to_le_bytes().get(..width.bytes()).unwrap_or_default());
             }
         }
         self.entries = entries;

@@ -95,14 +95,20 @@ impl<K: Btree1Key> Btree1<K> {
 
 impl<K: Btree1Key> Edit<'_, K> {
     fn open(&mut self, addr: Addr) -> Result<usize> {
-        if let Some(known) = self.work.iter().position(|work| work.addr == addr) {
-            return Ok(known);
+        match self.work.iter().position(|work| work.addr == addr) {
+            Some(known) => Ok(known),
+            None => self.begin(addr, None),
         }
+    }
+
+    /// Takes a node to work, to which entries are given, or which keeps those that it has.
+    fn begin(&mut self, addr: Addr, given: Option<Entries<K>>) -> Result<usize> {
         let handle = self.tree.node(addr, None)?;
         let node = handle.read().clone();
-        let entries = Entries::of(&node);
-        let bounds = entries.keys.first().cloned().zip(entries.keys.last().cloned());
-        self.work.push(Work { addr, handle: Some(handle), node, entries, bounds, changed: false, gone: false });
+        let bounds = node.key(0).zip(node.key(node.len()));
+        let changed = given.is_some();
+        let entries = given.unwrap_or_else(|| Entries::of(&node));
+        self.work.push(Work { addr, handle: Some(handle), node, entries, bounds, changed, gone: false });
         Ok(self.work.len() - 1)
     }
 
@@ -123,15 +129,18 @@ impl<K: Btree1Key> Edit<'_, K> {
 
     fn prepare(&mut self, path: &[Step], entries: Entries<K>) -> Result<()> {
         let [above @ .., leaf] = path else { return Ok(()) };
-        let mut at = self.open(leaf.addr)?;
-        self.work[at].entries = entries;
-        self.work[at].changed = true;
+        let mut at = self.begin(leaf.addr, Some(entries))?;
         let mut above = above;
         loop {
-            let (full, empty) = {
-                let Work { node, entries, .. } = &self.work[at];
-                (entries.children.len() > node.capacity(), entries.children.is_empty())
+            let (full, empty, same) = {
+                let Work { node, entries, bounds, .. } = &self.work[at];
+                let same = bounds.as_ref().map(|(first, last)| (first, last));
+                let same = same == entries.keys.first().zip(entries.keys.last());
+                (entries.children.len() > node.capacity(), entries.children.is_empty(), same)
             };
+            if same && !full && !empty {
+                return Ok(());
+            }
             let [higher @ .., parent] = above else {
                 return self.settle_root(at, full);
             };

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use h5live_cache::{EdgeKind, Handle, Kind};
+use h5live_cache::{EdgeKind, Entry, Handle, Kind};
 use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Header, Btree2Record};
 
 use super::Btree2;
@@ -251,30 +251,40 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
 
     /// Makes the change.
     pub fn commit(mut self) -> Result<()> {
-        let metadata = &self.tree.metadata;
-        let (cache, owner) = (metadata.cache(), metadata.owner());
         self.allocated.clear();
-        for Open { addr, depth, content } in std::mem::take(&mut self.nodes) {
+        for Open { addr, depth, content: Content { records, children } } in std::mem::take(&mut self.nodes) {
             self.root.read().add_fresh(addr);
             let kind = if addr == self.header.root { EdgeKind::BTree2Root } else { EdgeKind::BTree2Node };
             if depth == 0 {
                 let mut leaf = self.geometry.empty_leaf();
-                leaf.records = content.records;
-                metadata.depend(&self.root, &cache.insert(addr, owner, leaf), kind)?;
+                leaf.records = records;
+                self.keep(addr, leaf, kind)?;
             } else {
                 let mut node = self.geometry.internal(depth, 0);
-                node.records = content.records;
-                node.children = content.children;
-                metadata.depend(&self.root, &cache.insert(addr, owner, node), kind)?;
+                (node.records, node.children) = (records, children);
+                self.keep(addr, node, kind)?;
             }
         }
         let header = self.header.clone();
         self.root.update(|root| root.header = header);
         for addr in std::mem::take(&mut self.gone) {
             self.root.read().forget_fresh(addr);
-            metadata.free(addr, self.geometry.node_size().into());
+            self.tree.metadata.free(addr, self.geometry.node_size().into());
         }
         Ok(())
+    }
+
+    /// Has the cache keep a node, for which the header waits.
+    fn keep<N: Entry>(&self, addr: Addr, node: N, kind: EdgeKind) -> Result<()> {
+        let metadata = &self.tree.metadata;
+        let handle = match metadata.cache().peek::<N>(addr)? {
+            Some(handle) => {
+                handle.update(|value| *value = node);
+                handle
+            }
+            None => metadata.cache().insert(addr, metadata.owner(), node),
+        };
+        metadata.depend(&self.root, &handle, kind)
     }
 }
 
