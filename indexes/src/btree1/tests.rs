@@ -1,5 +1,6 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use h5live_cache::{Cache, EdgeKind, EdgeKinds, MemoryStorage, RecordingStorage, Scope, Settings, replay};
 use h5live_format::{Addr, Btree1Node, ChunkElement, ChunkKey, ChunkRank, Widths, decode_with};
@@ -307,4 +308,50 @@ proptest! {
         let _ = damaged.delete();
         let _ = cache.flush(Scope::All);
     }
+}
+
+#[test]
+fn nothing_is_lost_of_a_tree_that_changes_while_it_is_flushed() {
+    let memory = MemoryStorage::default();
+    let recording = RecordingStorage::new(memory.clone());
+    let mut settings = Settings::default();
+    settings.dirty_budget = 8000;
+    let cache = Arc::new(Cache::writing(Arc::new(recording.clone()), settings, 4096, Arc::new(NoSuperblock)));
+    let place = root(Addr::UNDEFINED);
+    let mut pair = Pair {
+        index: index(cache.clone(), place.clone(), 2),
+        cache: cache.clone(),
+        model: Model::new(),
+        removed: HashSet::new(),
+    };
+    (0..60).for_each(|row| pair.set(row * 10, 1));
+    cache.flush(Scope::All).unwrap();
+    recording.take_log();
+    let mut image = memory.to_vec();
+    let kept = pair.model.clone();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Relaxed) {
+                cache.trim().unwrap();
+                cache.trim().unwrap();
+                cache.flush(Scope::All).unwrap();
+            }
+        });
+        for _ in 0..20 {
+            (0..300).for_each(|n| pair.set(n * 37 % 600 / 10 * 10 + 1 + n % 9, n + 1));
+            (0..300).for_each(|n| pair.remove(n * 41 % 600 / 10 * 10 + 1 + n % 9));
+        }
+        done.store(true, Relaxed);
+    });
+    cache.flush(Scope::All).unwrap();
+    for write in recording.take_log() {
+        replay(&mut image, [&write]).unwrap();
+        let reading = Cache::reading(Arc::new(MemoryStorage::from(image.clone())), Settings::default());
+        let found = index(Arc::new(reading), place.clone(), 2);
+        for (coord, element) in &kept {
+            assert_eq!(found.get(coord).unwrap(), Some(*element), "{coord:?}");
+        }
+    }
+    assert_eq!(Walk::over(&memory.to_vec(), place.addr(), 2), pair.model);
 }

@@ -1,5 +1,6 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use h5live_cache::{Cache, MemoryStorage, Operation, RecordingStorage, Scope, Settings, Storage};
 use h5live_format::{
@@ -493,4 +494,42 @@ proptest! {
         let _ = tree.delete();
         cache.flush(Scope::All).unwrap();
     }
+}
+
+#[test]
+fn a_tree_that_changes_while_it_is_flushed_is_whole_after_every_write() {
+    let memory = MemoryStorage::default();
+    let recording = RecordingStorage::new(memory.clone());
+    let mut settings = Settings::default();
+    settings.dirty_budget = 8000;
+    let cache = Arc::new(Cache::writing(Arc::new(recording.clone()), settings, 4096, Arc::new(NoSuperblock)));
+    let tree = Btree2::create(metadata(&cache), ChunkRecord::blank(2), 160).unwrap();
+    let mut pair = Pair { cache: cache.clone(), tree, model: BTreeMap::new() };
+    (0..100).for_each(|key| pair.put(key * 10, 1));
+    pair.flush();
+    recording.take_log();
+    let mut image = memory.to_vec();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let done = &done;
+        scope.spawn(move || {
+            while !done.load(Relaxed) {
+                cache.trim().unwrap();
+                cache.trim().unwrap();
+                cache.flush(Scope::All).unwrap();
+            }
+        });
+        for _ in 0..20 {
+            (0..500).for_each(|n| pair.put(n * 37 % 1000 / 10 * 10 + 1 + n % 9, n));
+            (0..500).for_each(|n| pair.remove(n * 41 % 1000 / 10 * 10 + 1 + n % 9));
+        }
+        done.store(true, Relaxed);
+    });
+    pair.flush();
+    for write in recording.take_log() {
+        h5live_cache::replay(&mut image, [&write]).unwrap();
+        let stored = Walk::<ChunkRecord>::over(&image, pair.tree.addr());
+        assert_eq!(stored.iter().filter(|record| record.key() % 10 == 0).count(), 100);
+    }
+    assert_eq!(pair.stored(&memory), pair.expected());
 }
