@@ -24,6 +24,7 @@ impl Walk<'_> {
         };
         let mut names = HashSet::new();
         let mut orders = HashSet::new();
+        let tracked = info.max_creation_order.is_some();
         for message in header.of(MessageType::LINK) {
             let body = message.body.clone();
             let Some(link) = self.decode(LinkMessage::default(), header.addr, &body) else {
@@ -33,7 +34,7 @@ impl Walk<'_> {
             if !names.insert(link.name.clone()) {
                 self.found(LinkMessage::NAME, header.addr, Cause::NameRepeated(link.name.to_string()));
             }
-            if link.creation_order.is_some_and(|order| !orders.insert(order)) {
+            if tracked && link.creation_order.is_some_and(|order| !orders.insert(order)) {
                 self.found(LinkMessage::NAME, header.addr, Cause::Rule("no two links are created at once"));
             }
             self.link(owner, header.addr, &info, &link);
@@ -49,7 +50,8 @@ impl Walk<'_> {
     }
 
     fn link(&mut self, owner: Owner, at: Addr, info: &LinkInfo, link: &LinkMessage) {
-        if link.creation_order.is_some() != info.max_creation_order.is_some() {
+        // What libhdf5 moves from a group that tracks the order to one that does not keeps its place in the order.
+        if link.creation_order.is_none() && info.max_creation_order.is_some() {
             self.found(LinkMessage::NAME, at, Cause::Rule("links have a creation order if their group tracks it"));
         }
         if let (Some(order), Some(max)) = (link.creation_order, info.max_creation_order)
