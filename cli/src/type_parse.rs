@@ -62,6 +62,20 @@ impl<'a> Rest<'a> {
         Some(before)
     }
 
+    /// A name, in which anything may stand: up to the first `mark` after which there is a number (behind what `sign` takes
+    /// away) and one of `ends`. The mark is eaten.
+    fn name(&mut self, mark: char, sign: fn(&str) -> &str, ends: &[char]) -> Option<&'a str> {
+        let is_end = |at: usize| {
+            let number = sign(self.0.get(at + mark.len_utf8()..).unwrap_or_default());
+            let rest = number.trim_start_matches(|c: char| c.is_ascii_digit());
+            rest.len() < number.len() && rest.starts_with(ends)
+        };
+        let (at, _) = self.0.match_indices(mark).find(|(at, _)| is_end(*at))?;
+        let (name, rest) = self.0.split_at(at);
+        self.0 = rest.get(mark.len_utf8()..).unwrap_or_default();
+        Some(name)
+    }
+
     fn field<T: FromStr>(&mut self, name: &str) -> Option<T> {
         self.eat(name)?;
         self.number()
@@ -244,7 +258,7 @@ impl<'a> Rest<'a> {
         self.eat("{")?;
         let mut members = Vec::new();
         while self.eat("}").is_none() {
-            let name = unescape(self.until("=")?);
+            let name = unescape(self.name('=', |rest| rest.strip_prefix('-').unwrap_or(rest), &[',', '}'])?);
             let negative = self.eat("-").is_some();
             let value: i128 = self.number()?;
             let value = h5live::Value::Integer(if negative { -value } else { value });
@@ -262,7 +276,7 @@ impl<'a> Rest<'a> {
         self.eat("){")?;
         let mut members = Vec::new();
         while self.eat("}").is_none() {
-            let name = unescape(self.until("@")?);
+            let name = unescape(self.name('@', |rest| rest, &[':'])?);
             let offset = self.number()?;
             self.eat(":")?;
             members.push(Member { name, offset, datatype: self.datatype()? });
@@ -327,6 +341,8 @@ mod tests {
             "vstr(nullterm,utf8)",
             "compound(24){a@0:i32le,b\\n\\xFF@8:vlen<array[3,4]<enum<u8>{RED=1,x y=2}>>}",
             "compound(4){}",
+            "compound(16){,:{}@@0:f64le,b@c=1@8:u8}",
+            "enum<i8>{a b,c=d=5,=7}",
             "enum<i8>{FALSE=0,TRUE=1}",
             "enum<i16be>{a=-3}",
             "ref(object)",

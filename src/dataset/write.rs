@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use h5live_model::{ChunkCoord, ChunkGrid, Cut, Objects, Run, Selected, Selection, Shape};
+use h5live_model::{ChunkCoord, ChunkGrid, Cut, Layout, Objects, Run, Selected, Selection, Shape};
 use parking_lot::MutexGuard;
 use rayon::prelude::*;
 
@@ -129,6 +129,9 @@ impl<'a> Writer<'a> {
     /// Changes the extent. Elements that come to be are fill values; those outside are gone.
     pub(crate) fn resize(&mut self, dims: &[u64]) -> Result<(), Failure> {
         self.check_extent(dims)?;
+        if !matches!(self.view.spec.layout, Layout::Chunked(_)) {
+            return Ok(self.core.chunks.set_extent(dims)?);
+        }
         let Some((grid, bytes)) = self.view.grid()? else { return Ok(self.core.chunks.set_extent(dims)?) };
         if self.view.extent.iter().zip(dims).all(|(old, new)| old <= new) {
             self.promote_edges(dims)?;

@@ -97,7 +97,14 @@ impl EncodePlan {
                 }
                 Ok(())
             }
-            (Step::Text(padding), value) => pad(value.bytes().ok_or_else(refused)?, element, *padding),
+            (Step::Text(padding), value) => match value.bytes().ok_or_else(refused)? {
+                // Such strings are found in files, though nothing ends them.
+                text if text.len() == self.size => {
+                    element.copy_from_slice(text);
+                    Ok(())
+                }
+                text => pad(text, element, *padding),
+            },
             (Step::HeapText, value) => {
                 let text = value.bytes().ok_or_else(refused)?;
                 heap.write(text, text.len(), element)
@@ -261,6 +268,9 @@ mod tests {
         let padding = StringPadding::SpacePadded;
         let fixed = FixedString { size: 5, padding, character_set: CharacterSet::Utf8 };
         comes_back(&Datatype::String(fixed), &[text("grün"), text("")]);
+        let padding = StringPadding::NullTerminated;
+        let fixed = FixedString { size: 3, padding, character_set: CharacterSet::Ascii };
+        comes_back(&Datatype::String(fixed), &[text("abc"), text("ab")]);
         comes_back(&String::datatype(), &[text("a rather long text"), text("")]);
         comes_back(&Datatype::Opaque(Opaque { size: 2, tag: "x".into() }), &[Value::Bytes(vec![1, 255])]);
         let complex = Datatype::Complex(Complex { base: Box::new(Datatype::float(4, ByteOrder::Big).unwrap()) });

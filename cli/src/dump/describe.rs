@@ -11,7 +11,7 @@ use crate::error::{Error, Problem, Result};
 use crate::manifest::{escape, type_text};
 use crate::model::{
     AllocationTime, CreationOrder, DatasetSpec, Dataspace, EntryStorage, FillTime, FillValue, FilterSpec, Hyperslab,
-    Layout, LinkTarget, Name, ObjectId, ObjectInfo, Selection, UNLIMITED, VirtualSource,
+    Layout, LinkTarget, Name, ObjectId, ObjectInfo, ReferenceKind, Selection, UNLIMITED, VirtualSource,
 };
 use crate::value::{Value, exact_json, with_paths};
 
@@ -158,7 +158,9 @@ impl Describer<'_> {
 
     fn values(&self, space: &Dataspace, values: Vec<Value>) -> Json {
         let path = |reference: &Reference| {
-            let object = self.file.dereference(reference).ok().flatten()?;
+            // A path does not say what of the object is meant.
+            let whole = reference.kind() == ReferenceKind::Object1;
+            let object = self.file.dereference(reference).ok().flatten().filter(|_| whole)?;
             self.paths.get(&object.id()).map(|path| Name::from(path.as_str()))
         };
         let values = values.into_iter().map(|value| with_paths(value, &path));

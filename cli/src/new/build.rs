@@ -1,12 +1,13 @@
 //! From a description to a file: all objects first, then their attributes and values, which may refer to any of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use h5live::{Dataset, File, Group, NamedType, Object};
 use serde_json::Value as Json;
 
 use crate::error::{Error, Result};
 use crate::from_json;
+use crate::manifest::escape;
 use crate::model::{Datatype, GroupSpec, LinkTarget, Name, ObjectBody, ObjectId, ObjectSpec, Objects, Selection};
 use crate::type_parse::unescape;
 use crate::value::Value;
@@ -65,7 +66,7 @@ fn described(fields: &Fields<'_>, body: ObjectBody) -> Result<ObjectSpec, Fault>
 pub fn fill(file: &File, json: &Json) -> Result<()> {
     let root = file.root();
     let made = HashMap::from([("/".to_owned(), root.id())]);
-    let mut builder = Builder { file, store: file.store(), json, made };
+    let mut builder = Builder { file, store: file.store(), json, made, making: HashSet::new() };
     builder.links(&root, "/", json)?;
     builder.contents("/", json)
 }
@@ -76,10 +77,13 @@ struct Builder<'a> {
     json: &'a Json,
     /// The objects that are made, by their path in the description.
     made: HashMap<String, ObjectId>,
+    /// The paths at which objects are being made, or are.
+    making: HashSet<String>,
 }
 
+/// A path as the description has it: with escapes in the names.
 fn below(path: &str, name: &Name) -> String {
-    format!("{}/{name}", path.trim_end_matches('/'))
+    format!("{}/{}", path.trim_end_matches('/'), escape(name.as_bytes()))
 }
 
 impl<'a> Builder<'a> {
@@ -92,7 +96,7 @@ impl<'a> Builder<'a> {
         let mut json = self.json;
         for name in path.split('/').filter(|name| !name.is_empty()) {
             let links = json.get("links")?.as_object()?;
-            json = links.iter().find(|(key, _)| unescape(key) == name).map(|(_, json)| json)?;
+            json = links.iter().find(|(key, _)| escape(unescape(key).as_bytes()) == name).map(|(_, json)| json)?;
         }
         Some(json)
     }
@@ -142,6 +146,9 @@ impl<'a> Builder<'a> {
         let missing = || Fault::Target { path: from.to_owned(), target: path.clone() };
         let json = self.at(&path).ok_or_else(missing)?;
         let kind = json.get("kind").and_then(Json::as_str).unwrap_or("dataset");
+        if !self.making.insert(path.clone()) {
+            return Err(missing().into());
+        }
         let id = match kind {
             "group" => {
                 let fields = fields(&path, json, &GROUP)?;
@@ -219,7 +226,11 @@ impl<'a> Builder<'a> {
             builder = builder.allocation(allocation);
         }
         if let Some(fill) = fields.get("fill") {
-            let value = from_json::value(&datatype, fill, &|_| None);
+            if let (Datatype::Reference(_), Json::String(target)) = (&datatype, fill) {
+                self.make(target, path)?;
+            }
+            let refer = |target: &str| self.refer(target);
+            let value = from_json::value(&datatype, fill, &refer);
             builder = builder.fill_value(&value.map_err(|source| Fault::Value { path: path.to_owned(), source })?);
         }
         if fields.flag("fill_undefined")? {
@@ -294,11 +305,14 @@ impl<'a> Builder<'a> {
         Ok(builder.dataspace(dataspace).write_values(&values)?)
     }
 
+    /// A reference to the object that is made at a path.
+    fn refer(&self, target: &str) -> Option<Value> {
+        let id = self.made.get(target)?;
+        self.file.root().object_by_id(*id, target).ok()?.reference().ok().map(Value::Reference)
+    }
+
     fn elements(&self, path: &str, datatype: &Datatype, dims: &[u64], json: &Json) -> Result<Vec<Value>> {
-        let refer = |target: &str| {
-            let id = self.made.get(target)?;
-            self.file.root().object_by_id(*id, target).ok()?.reference().ok().map(Value::Reference)
-        };
+        let refer = |target: &str| self.refer(target);
         let values = from_json::elements(datatype, dims, json, &refer);
         values.map_err(|source| Fault::Value { path: path.to_owned(), source }.into())
     }
