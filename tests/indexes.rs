@@ -174,6 +174,11 @@ fn h5py_goes_on_with_what_we_began() {
 }
 
 #[test]
+fn h5py_goes_on_with_what_we_began_as_ever() {
+    h5py_goes_on(Profile::Earliest);
+}
+
+#[test]
 fn h5py_goes_on_with_what_we_began_as_since_1_8() {
     h5py_goes_on(Profile::V18);
 }
