@@ -116,7 +116,8 @@ class Hand:
         choices = dict(FILTERS[choice])
         if chunk != ".":
             choices |= {"chunks": shape(chunk), "maxshape": shape(most)}
-        fill = {} if kind in ("text", "pair") else {"fillvalue": KINDS[kind].type(value(kind, 7))}
+        # Without a fill value of its own, what nobody wrote is what was left in the file by something else.
+        fill = {} if kind == "text" else {"fillvalue": numpy.array(value(kind, 0 if kind == "pair" else 7), KINDS[kind])[()]}
         self.file.create_dataset(path, shape(now), KINDS[kind], **choices, **fill)
 
     def write(self, path, start, count, seed):

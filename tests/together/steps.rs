@@ -182,7 +182,7 @@ fn draft() -> impl Strategy<Value = Draft> {
 
 /// Sequences of about `steps` changes in all, in turns.
 pub fn turns(steps: usize) -> impl Strategy<Value = Vec<Turn>> {
-    let low = prop_oneof![Just("v110"), Just("latest")];
+    let low = prop_oneof![Just("earliest"), Just("v18"), Just("v110"), Just("latest")];
     let turn = (any::<bool>(), low, proptest::collection::vec(draft(), 1..39));
     let turn = turn.prop_map(|(ours, low, drafts)| Turn { ours, low, drafts });
     let count = steps.div_ceil(20);
