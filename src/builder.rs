@@ -3,7 +3,7 @@
 use h5live_filters::Target;
 use h5live_model::{
     AllocationTime, DatasetSpec, Dataspace, Datatype, EntryStorage, ExternalPiece, Fill, FillTime, FillValue,
-    FilterSpec, Layout, ObjectId, ObjectSpec, Shape, UNLIMITED, VirtualSource,
+    FilterSpec, Layout, LinkTarget, ObjectId, ObjectSpec, Shape, UNLIMITED, VirtualSource,
 };
 
 use crate::error::ErrorKind;
@@ -279,15 +279,27 @@ impl DatasetBuilder {
         Dataset::open(file, id, id.to_string())
     }
 
-    /// Makes the dataset and writes its elements. Without a shape it has one dimension, as long as there are values.
+    /// Makes the dataset and writes its elements: the link is there only once they are. Without a shape it has one
+    /// dimension, as long as there are values.
     ///
     /// # Errors
     /// As [`DatasetBuilder::create`] and [`Dataset::write`].
     pub fn create_with<T: H5Type>(mut self, path: &str, values: &[T]) -> Result<Dataset> {
         self.dims.get_or_insert_with(|| vec![values.len() as u64]);
-        let dataset = self.create(path)?;
+        let group = self.group.clone();
+        let shown = path::join(group.path(), path);
+        let failed = |kind: ErrorKind| group.file().error(Some(&shown), kind);
+        let (file, parent, name) = path::parent(group.file(), group.id(), path).map_err(failed)?;
+        let store = file.store();
+        if store.link(parent, &name).map_err(|error| failed(error.into()))?.is_some() {
+            return Err(failed(h5live_model::Error::Exists(name).into()));
+        }
+        let dataset = self.create_unlinked()?;
         dataset.write(values)?;
-        Ok(dataset)
+        dataset.write_out()?;
+        let target = LinkTarget::Hard(dataset.id());
+        store.add_link(parent, &name, &target).map_err(|error| failed(error.into()))?;
+        Dataset::open(file.clone(), dataset.id(), shown.clone())
     }
 
     #[cfg(feature = "ndarray")]

@@ -255,8 +255,8 @@ pub trait Chunks: Send + Sync + fmt::Debug {
     fn spec(&self) -> Result<Arc<DatasetSpec>>;
 
     /// Changes the extent (`[rank]`, elements) of a chunked dataset. Readers see it after the next flush, and
-    /// after the data below it. Chunks that lie wholly outside are dropped; what other chunks hold outside is the
-    /// caller's to overwrite with fill values before.
+    /// after the data below it. Chunks that lie wholly outside of a smaller extent are dropped once readers see it; what
+    /// other chunks hold outside is the caller's to overwrite with fill values after that.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] above the maximum or of a layout that cannot change, [`crate::Error::ReadOnly`].

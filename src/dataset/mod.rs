@@ -440,6 +440,11 @@ impl Dataset {
         })
     }
 
+    /// Stores what is staged.
+    pub(crate) fn write_out(&self) -> Result<()> {
+        self.run(|| self.core.write_out(self.file.shared()))
+    }
+
     /// Takes up what the writer of a live file has published since, and says whether the extent has changed.
     ///
     /// # Errors

@@ -148,6 +148,8 @@ impl<'a> Writer<'a> {
             }
             true
         })?;
+        // The extent comes first: what is cleared and dropped is then no longer there to see.
+        self.core.chunks.set_extent(dims)?;
         let smaller = View { extent: dims.into(), ..self.view.clone() };
         for coord in changed {
             let clear = || -> Result<(), Failure> {
@@ -157,7 +159,6 @@ impl<'a> Writer<'a> {
             };
             clear().map_err(|failure| failure.of(&coord))?;
         }
-        self.core.chunks.set_extent(dims)?;
         let mut stage = self.core.stage.lock();
         stage.retain(|_, _| false);
         stage.extent = None;

@@ -249,6 +249,30 @@ impl NativeDataset {
         }
     }
 
+    /// Puts a new extent into the header, and says whether some dimension has become smaller.
+    fn put_extent(&self, dims: &[u64]) -> Result<bool> {
+        let _operation = self.session.cache.operation();
+        let _lock = self.session.header_lock(self.addr);
+        let mut state = self.state.write();
+        let mut spec = DatasetSpec::clone(&state.spec);
+        let resized = match &mut spec.dataspace {
+            Dataspace::Simple(shape) => {
+                let grows = matches!(spec.layout, Layout::Chunked(_) | Layout::External(_) | Layout::Virtual(_));
+                grows && shape.resize(dims)
+            }
+            _ => false,
+        };
+        if !resized && dims != spec.dataspace.dims() {
+            return Err(invalid(format!("{dims:?} is not within the maximum {:?}", spec.dataspace.max())));
+        }
+        let mut header = self.session.header(self.addr)?;
+        let old = header.require::<DataspaceMessage>("a dataset has a dataspace")?;
+        header.put(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old })?;
+        let shrunk = dims.iter().zip(state.spec.dataspace.dims()).any(|(new, old)| new < old);
+        *state = Arc::new(State { spec: Arc::new(spec), place: state.place.clone() });
+        Ok(shrunk)
+    }
+
     /// Drops the chunks that lie wholly outside of the extent `dims`.
     fn drop_outside(&self, state: &State, dims: &[u64]) -> Result<()> {
         let Some(grid) = state.spec.grid() else { return Ok(()) };
@@ -415,29 +439,14 @@ impl Chunks for NativeDataset {
 
     fn set_extent(&self, dims: &[u64]) -> ModelResult<()> {
         self.check_writable()?;
-        let _operation = self.session.cache.operation();
-        let _lock = self.session.header_lock(self.addr);
-        let mut state = self.state.write();
-        let mut spec = DatasetSpec::clone(&state.spec);
-        let resized = match &mut spec.dataspace {
-            Dataspace::Simple(shape) => {
-                let grows = matches!(spec.layout, Layout::Chunked(_) | Layout::External(_) | Layout::Virtual(_));
-                grows && shape.resize(dims)
-            }
-            _ => false,
-        };
-        if !resized && dims != spec.dataspace.dims() {
-            let text = format!("{dims:?} is not within the maximum {:?}", spec.dataspace.max());
-            return Err(ModelError::Invalid(text));
+        if self.put_extent(dims)? {
+            // Nobody must find chunks gone below the extent that is in the file.
+            self.session.flush(Scope::Owner(Owner::new(self.addr)))?;
+            let operation = self.session.cache.operation();
+            self.drop_outside(&self.state(), dims)?;
+            drop(operation);
+            self.session.settle_space()?;
         }
-        let mut header = self.session.header(self.addr)?;
-        let old = header.require::<DataspaceMessage>("a dataset has a dataspace")?;
-        header.put(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old })?;
-        let shrunk = dims.iter().zip(state.spec.dataspace.dims()).any(|(new, old)| new < old);
-        if shrunk {
-            self.drop_outside(&state, dims)?;
-        }
-        *state = Arc::new(State { spec: Arc::new(spec), place: state.place.clone() });
         Ok(())
     }
 

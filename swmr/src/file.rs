@@ -170,7 +170,7 @@ impl Objects for NativeFile {
 
     fn remove_link(&self, group: ObjectId, name: &Name) -> ModelResult<()> {
         self.0.check_writable()?;
-        let _operation = self.0.cache.operation();
+        let operation = self.0.cache.operation();
         let addr = self.0.object(group)?;
         let link = {
             let header = self.group(group)?;
@@ -179,9 +179,11 @@ impl Objects for NativeFile {
         if let LinkTarget::Hard(target) = link.target {
             self.0.release(self.0.object(target)?)?;
         }
-        let _lock = self.0.header_lock(addr);
+        let lock = self.0.header_lock(addr);
         let mut header = self.group(group)?;
-        Ok(self.0.remove_link(&mut header, name)?)
+        self.0.remove_link(&mut header, name)?;
+        drop((lock, operation));
+        Ok(self.0.settle_space()?)
     }
 
     fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> ModelResult<()> {

@@ -25,6 +25,9 @@ use crate::{Error, Patience, Result};
 
 const LOCKS: usize = 64;
 
+/// Bytes given back of which it is worth a flush that they can be used again.
+const MUCH_SPACE: u64 = 64 << 10;
+
 /// What all handles of one open file share.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -181,6 +184,12 @@ impl Session {
             self.heap.lock().end_flush(generation);
         }
         Ok(())
+    }
+
+    /// Flushes if much was given back that can be used again only after a flush. Call it between operations.
+    pub fn settle_space(&self) -> Result<()> {
+        let space = self.cache.space();
+        if space.waiting() > (space.end() / 64).max(MUCH_SPACE) { self.flush(Scope::All) } else { Ok(()) }
     }
 
     pub fn start_swmr(&self) -> Result<()> {

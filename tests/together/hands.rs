@@ -86,8 +86,9 @@ fn take_step(file: &File, step: &Step) -> h5live::Result<()> {
                 Filter::Deflate => builder.deflate(1),
                 Filter::Shuffle => builder.shuffle(),
             };
-            if !matches!(kind, Kind::Text | Kind::Pair) {
-                builder = builder.fill(T::of(7));
+            // Without a fill value of its own, what nobody wrote is for libhdf5 what something else left in the file.
+            if *kind != Kind::Text {
+                builder = builder.fill(T::of(if *kind == Kind::Pair { 0 } else { 7 }));
             }
             builder.create(path).map(drop)
         }),
