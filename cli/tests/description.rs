@@ -30,6 +30,9 @@ with h5py.File(path, "w", track_order=True, libver="v110") as f:
     layout = h5py.VirtualLayout((2, 3), "<i2")
     layout[:, :] = h5py.VirtualSource(f["z"])
     g.create_virtual_dataset("view", layout)
+    f["back\\slash"] = 7
+    refs[1] = f["back\\slash"].ref
+    g["short"] = np.array(b"abc", "S3")
     f.create_dataset("raw", (4,), "u1", external=[("raw.bin", 2, 4)])
 "#;
 
@@ -50,7 +53,7 @@ fn a_described_file_is_made_again() {
         "with h5py.File(path) as f: print(list(f), f['typed'].id.get_type().committed())",
         Path::new(&second),
     );
-    assert_eq!(seen.trim(), "['z', 'packed', 't', 'typed', 'a', 'raw'] True");
+    assert_eq!(seen.trim(), r"['z', 'packed', 't', 'typed', 'a', 'back\\slash', 'raw'] True");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! What the description says is written down in `docs/description.md`.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use h5live::{Attribute, Dataset, File, Group, NamedType, Object, Reference};
 use serde_json::{Map, Value as Json, json};
@@ -10,8 +11,8 @@ use serde_json::{Map, Value as Json, json};
 use crate::error::{Error, Problem, Result};
 use crate::manifest::{escape, type_text};
 use crate::model::{
-    AllocationTime, CreationOrder, DatasetSpec, Dataspace, EntryStorage, FillTime, FillValue, FilterSpec, Hyperslab,
-    Layout, LinkTarget, Name, ObjectId, ObjectInfo, ReferenceKind, Selection, UNLIMITED, VirtualSource,
+    AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, FillTime, FillValue, FilterSpec,
+    Hyperslab, Layout, LinkTarget, Name, ObjectId, ObjectInfo, ReferenceKind, Selection, UNLIMITED, VirtualSource,
 };
 use crate::value::{Value, exact_json, with_paths};
 
@@ -25,33 +26,43 @@ const MAX_DEPTH: usize = 60;
 /// # Errors
 /// If something cannot be read; [`Problem::TooDeep`].
 pub fn describe(group: &Group) -> Result<Json> {
-    let mut paths = HashMap::new();
-    for visit in group.walk() {
-        if let h5live::Visit::Object(object) = visit? {
-            paths.insert(object.id(), object.path().to_owned());
-        }
-    }
-    // Paths begin at the group that is described.
-    let above = group.path().trim_end_matches('/').len();
-    paths.values_mut().for_each(|path| {
-        *path = path.get(above..).filter(|path| !path.is_empty()).unwrap_or("/").to_owned();
-    });
-    Describer { file: group.file(), paths }.group(group, "/", 0)
+    let mut describer = Describer { file: group.file(), paths: HashMap::from([(group.id(), "/".to_owned())]) };
+    describer.collect(group, "/", 0)?;
+    describer.group(group, "/", 0)
+}
+
+fn below(path: &str, name: &Name) -> String {
+    format!("{}/{}", path.trim_end_matches('/'), escape(name.as_bytes()))
 }
 
 struct Describer<'a> {
     file: &'a File,
-    /// The first path of each object.
+    /// The first path of each object, from the group on that is described, with escapes in the names.
     paths: HashMap<ObjectId, String>,
 }
 
 type Fields = Map<String, Json>;
 
 impl Describer<'_> {
-    fn group(&self, group: &Group, path: &str, depth: usize) -> Result<Json> {
+    /// Takes up the paths of everything below a group.
+    fn collect(&mut self, group: &Group, path: &str, depth: usize) -> Result<()> {
         if depth > MAX_DEPTH {
             return Err(Error::Unfit { path: self.file.name().into(), problem: Problem::TooDeep(path.to_owned()) });
         }
+        for link in group.links()? {
+            let LinkTarget::Hard(id) = link.target else { continue };
+            let path = below(path, &link.name);
+            if let Entry::Vacant(place) = self.paths.entry(id) {
+                place.insert(path.clone());
+                if let Object::Group(inner) = group.object_by_id(id, &link.name.to_string())? {
+                    self.collect(&inner, &path, depth + 1)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn group(&self, group: &Group, path: &str, depth: usize) -> Result<Json> {
         let mut fields = Fields::new();
         fields.insert("kind".into(), "group".into());
         order(&mut fields, "link_order", &group.spec()?.links);
@@ -61,7 +72,7 @@ impl Describer<'_> {
         let mut described = Fields::new();
         for link in links {
             let name = link.name.to_string();
-            let below = format!("{}/{name}", path.trim_end_matches('/'));
+            let below = below(path, &link.name);
             let value = match link.target {
                 LinkTarget::Hard(id) => match self.paths.get(&id) {
                     Some(first) if *first != below => json!({ "kind": "hard", "target": first }),
@@ -93,7 +104,7 @@ impl Describer<'_> {
     fn datatype(&self, datatype: &NamedType) -> Result<Json> {
         let mut fields = Fields::new();
         fields.insert("kind".into(), "datatype".into());
-        fields.insert("type".into(), type_text(datatype.datatype()).into());
+        fields.insert("type".into(), self.type_text(datatype.datatype()));
         self.common(&mut fields, &datatype.info()?, datatype.attributes()?)?;
         Ok(fields.into())
     }
@@ -121,13 +132,18 @@ impl Describer<'_> {
 
     fn attribute(&self, attribute: &Attribute) -> Result<Json> {
         let mut fields = Fields::new();
-        fields.insert("type".into(), type_text(attribute.datatype()).into());
+        fields.insert("type".into(), self.type_text(attribute.datatype()));
         self.committed(&mut fields, attribute.committed());
         shape(&mut fields, attribute.dataspace());
         if *attribute.dataspace() != Dataspace::Null {
             fields.insert("value".into(), self.values(attribute.dataspace(), attribute.values()?));
         }
         Ok(fields.into())
+    }
+
+    /// A type as it is in files with the usual size of addresses.
+    fn type_text(&self, datatype: &Datatype) -> Json {
+        type_text(&datatype.with_offsets(self.file.store().offset_size(), 8)).into()
     }
 
     fn committed(&self, fields: &mut Fields, committed: Option<ObjectId>) {
@@ -140,7 +156,7 @@ impl Describer<'_> {
         let spec = dataset.spec()?;
         let mut fields = Fields::new();
         fields.insert("kind".into(), "dataset".into());
-        fields.insert("type".into(), type_text(&spec.datatype).into());
+        fields.insert("type".into(), self.type_text(&spec.datatype));
         self.committed(&mut fields, spec.committed);
         shape(&mut fields, &spec.dataspace);
         storage(&mut fields, &spec);
