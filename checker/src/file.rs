@@ -48,7 +48,8 @@ pub struct Options<'a> {
     /// Whether a writer may have the file open, or may have died: status flags, and sums that a writer brings into
     /// order last, are notes then.
     pub live: bool,
-    /// Whether sums are findings that libhdf5 itself gets wrong: of fractal heaps that shrank to their first block.
+    /// Whether what does no harm is a finding too: objects that state more links than there are, as they are left by groups
+    /// that lead to each other in a circle, and sums of heaps, which libhdf5 gets wrong when they shrink.
     pub strict: bool,
     /// Whether the filters of all chunks are undone, which shows damage to compressed and checksummed data.
     pub data: bool,

@@ -48,6 +48,7 @@ fn play(
     story: &mut Vec<String>,
 ) -> Result<(), String> {
     let model = File::in_memory();
+    let mut circles = false;
     for (number, turn) in turns.iter().enumerate() {
         let who = if turn.ours { "h5live" } else { "h5py" };
         let at = |what: String| format!("turn {number} ({who}, {}): {what}", turn.low);
@@ -68,6 +69,7 @@ fn play(
             let there = catalog(&model).map_err(&at)?;
             let step = draft.settle(&there).filter(possible).filter(|step| take(&model, step).is_ok());
             let Some(step) = &step else { continue };
+            circles |= matches!(step, Step::Hard { .. });
             story.push(format!("{who} ({}): {step:?}", turn.low));
             *taken.entry((turn.ours, step.name())).or_default() += 1;
             let done = match &ours {
@@ -83,6 +85,11 @@ fn play(
         let report = check_path(path).map_err(|error| at(error.to_string()))?;
         if let Some(finding) = report.findings.first() {
             return Err(at(format!("the file is not sound: {finding}")));
+        }
+        // Groups that lead to each other in a circle keep links to others when nothing leads to them any more.
+        let links = report.notes.iter().find(|note| note.to_string().contains("hard links"));
+        if let Some(note) = links.filter(|_| !circles) {
+            return Err(at(format!("the file has links that lead nowhere: {note}")));
         }
         let expected = lines(&model).map_err(&at)?;
         let seen = File::open(path).map_err(|error| at(format!("open to read: {error}")))?;

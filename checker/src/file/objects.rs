@@ -192,14 +192,19 @@ impl Walk<'_> {
         self.message::<OldModificationTime>(&header);
     }
 
-    /// Reports objects with more or fewer links than they state.
+    /// Reports objects with more links than they state, and notes those with fewer.
     pub fn link_counts(&mut self) {
         for (owner, stated, links) in self.objects.miscounted() {
             if links < stated && (self.incomplete || self.report.is_full()) {
                 continue;
             }
             let cause = Cause::Count { what: "hard links", stated: stated.into(), found: links.into() };
-            self.unsettled(owner, ObjectHeader::NAME, self.objects.header(owner), cause);
+            if links > stated || self.options.strict {
+                self.unsettled(owner, ObjectHeader::NAME, self.objects.header(owner), cause);
+            } else {
+                // From groups that only lead to each other, once the last link to them was removed.
+                self.note_of(owner, ObjectHeader::NAME, self.objects.header(owner), cause);
+            }
         }
     }
 }

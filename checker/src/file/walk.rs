@@ -111,8 +111,13 @@ impl<'a> Walk<'a> {
 
     /// Notes what is allowed, but worth to know.
     pub fn note(&mut self, structure: &'static str, addr: Addr, cause: Cause) {
+        self.note_of(self.owner, structure, addr, cause);
+    }
+
+    /// As [`Walk::note`], of another object.
+    pub fn note_of(&mut self, owner: Owner, structure: &'static str, addr: Addr, cause: Cause) {
         if self.report.notes.len() < Report::MOST {
-            let note = self.finding(self.owner, structure, self.offset(addr), cause);
+            let note = self.finding(owner, structure, self.offset(addr), cause);
             self.report.notes.push(note);
         }
     }
@@ -128,9 +133,8 @@ impl<'a> Walk<'a> {
     pub fn unsettled(&mut self, owner: Owner, structure: &'static str, addr: Addr, cause: Cause) {
         if !self.options.live {
             self.found_of(owner, structure, addr, cause);
-        } else if self.report.notes.len() < Report::MOST {
-            let note = self.finding(owner, structure, self.offset(addr), cause);
-            self.report.notes.push(note);
+        } else {
+            self.note_of(owner, structure, addr, cause);
         }
     }
 
