@@ -118,42 +118,71 @@ impl SymbolTable {
         let (at, _) = Self::position(&names, &entries, name)?;
         let is_last = at == entries.len();
         entries.insert(at, entry);
-        if entries.len() <= usize::from(node.read().capacity) {
+        let symbols = Symbols { table: self, names: &names };
+        if entries.len() > usize::from(node.read().capacity) {
+            let right = entries.split_off(entries.len() / 2);
+            let last = |entries: &[SymbolTableEntry]| entries.last().map_or(0, |entry| entry.name_offset);
+            let (left_bound, right_bound) = (last(&entries), last(&right));
+            let left = self.moved(&names, &node, &path, entries)?;
+            let right = self.new_symbols(&names, right)?;
+            self.depend_once(&right, &node)?;
+            // The leaf, which is ordered with one of them, waits for both.
+            let (first, second) = if left.addr() == child { (&right, &left) } else { (&left, &right) };
+            self.depend_once(first, second)?;
+            leaf.children.splice(index..=index, [left.addr(), right.addr()]);
+            leaf.keys.insert((index + 1).min(leaf.keys.len()), GroupKey(left_bound));
+            if is_last {
+                set_bound(&mut leaf, index + 1, right_bound);
+            }
+            self.tree.replace(&path, leaf, Some(first.addr()), &symbols)?;
+            self.metadata.order(first, before);
+        } else if is_last {
+            let moved = self.moved(&names, &node, &path, entries)?;
+            set_child(&mut leaf, index, &moved, name_offset);
+            self.tree.replace(&path, leaf, Some(moved.addr()), &symbols)?;
+            self.metadata.order(&moved, before);
+        } else {
             self.metadata.depend(&node, names.node(), EdgeKind::SymbolTable)?;
             self.metadata.order(&node, before);
             node.update(|node| node.entries = entries);
-            if is_last {
-                set_bound(&mut leaf, index, name_offset);
-                self.tree.replace(&path, leaf, None, &Symbols { table: self, names: &names })?;
-            }
+        }
+        Ok(())
+    }
+
+    fn depend_once(&self, parent: &Handle<SymbolTableNode>, child: &Handle<SymbolTableNode>) -> Result<()> {
+        if parent.addr() == child.addr() {
             return Ok(());
         }
-        let right = entries.split_off(entries.len() / 2);
-        let last = |entries: &[SymbolTableEntry]| entries.last().map_or(0, |entry| entry.name_offset);
-        let (left_bound, right_bound) = (last(&entries), last(&right));
-        let right = self.new_symbols(&names, right)?;
-        // Both halves are new, so that the tree comes to lead to them at once. What the old node waits for, the new ones
-        // wait for.
-        self.metadata.depend(&right, &node, EdgeKind::BTree1Symbols)?;
-        let (left, added) = if node.is_new() {
+        let done = self.metadata.cache().depend_once(parent, child, EdgeKind::BTree1Symbols);
+        done.map_err(|circle| Error::Cache(circle.into()))
+    }
+
+    /// A node with other entries in the place of `node`, to which `path` leads: at another address if the file leads to
+    /// the old one, so that it changes at once with the names in the tree that bound it.
+    fn moved(
+        &self,
+        names: &LocalStrings,
+        node: &Handle<SymbolTableNode>,
+        path: &[Step],
+        entries: Vec<SymbolTableEntry>,
+    ) -> Result<Handle<SymbolTableNode>> {
+        if node.is_new() {
+            self.metadata.depend(node, names.node(), EdgeKind::SymbolTable)?;
             node.update(|node| node.entries = entries);
-            (node.clone(), right.addr())
-        } else {
-            let left = self.new_symbols(&names, entries)?;
-            self.metadata.depend(&left, &right, EdgeKind::BTree1Symbols)?;
-            let len = node.read().size(self.metadata.widths());
-            self.metadata.cache().space().free(node.addr(), len as u64);
-            let added = left.addr();
-            (left, added)
-        };
-        leaf.children.splice(index..=index, [left.addr(), right.addr()]);
-        leaf.keys.insert((index + 1).min(leaf.keys.len()), GroupKey(left_bound));
-        if is_last {
-            set_bound(&mut leaf, index + 1, right_bound);
+            return Ok(node.clone());
         }
-        self.tree.replace(&path, leaf, Some(added), &Symbols { table: self, names: &names })?;
-        self.metadata.order(&right, before);
-        Ok(())
+        let moved = self.new_symbols(names, entries)?;
+        let cache = self.metadata.cache();
+        for step in path {
+            if let Some(above) = cache.peek::<Btree1Node<GroupKey>>(step.addr)? {
+                cache.undepend(&above, node);
+            }
+        }
+        // What the old node waits for, the new one waits for.
+        self.depend_once(&moved, node)?;
+        let len = node.read().size(self.metadata.widths());
+        cache.space().free(node.addr(), len as u64);
+        Ok(moved)
     }
 
     fn new_symbols(&self, names: &LocalStrings, entries: Vec<SymbolTableEntry>) -> Result<Handle<SymbolTableNode>> {
@@ -188,14 +217,12 @@ impl SymbolTable {
                 let len = node.read().size(self.metadata.widths());
                 self.metadata.free(child, len as u64);
             }
-            Some(bound) => {
-                let was_last = at == entries.len();
-                node.update(|node| node.entries = entries);
-                if was_last {
-                    set_bound(&mut leaf, index, bound);
-                    self.tree.replace(&path, leaf, None, &symbols)?;
-                }
+            Some(bound) if at == entries.len() => {
+                let moved = self.moved(&names, &node, &path, entries)?;
+                set_child(&mut leaf, index, &moved, bound);
+                self.tree.replace(&path, leaf, Some(moved.addr()), &symbols)?;
             }
+            Some(_) => node.update(|node| node.entries = entries),
         }
         names.remove(&self.unused, &[entry.name_offset])?;
         if let SymbolCache::SoftLink { value_offset } = entry.cache {
@@ -240,6 +267,14 @@ fn set_bound(leaf: &mut Entries<GroupKey>, child: usize, name_offset: u64) {
     }
 }
 
+/// Replaces a child and the last name below it.
+fn set_child(leaf: &mut Entries<GroupKey>, index: usize, child: &Handle<SymbolTableNode>, name_offset: u64) {
+    if let Some(slot) = leaf.children.get_mut(index) {
+        *slot = child.addr();
+    }
+    set_bound(leaf, index, name_offset);
+}
+
 /// The nodes below a tree of names.
 struct Symbols<'a> {
     table: &'a SymbolTable,
@@ -250,8 +285,11 @@ impl Leaf<GroupKey> for Symbols<'_> {
     fn attach(&self, node: &Handle<Btree1Node<GroupKey>>, child: Addr) -> Result<()> {
         let metadata = &self.table.metadata;
         match metadata.cache().peek::<SymbolTableNode>(child)? {
-            Some(child) => metadata.depend(node, &child, EdgeKind::BTree1Symbols),
-            None => Ok(()),
+            Some(child) if child.is_new() => {
+                let done = metadata.cache().depend_once(node, &child, EdgeKind::BTree1Symbols);
+                done.map_err(|circle| Error::Cache(circle.into()))
+            }
+            _ => Ok(()),
         }
     }
 
