@@ -119,51 +119,42 @@ impl SymbolTable {
         let is_last = at == entries.len();
         entries.insert(at, entry);
         let symbols = Symbols { table: self, names: &names };
-        if entries.len() > usize::from(node.read().capacity) {
-            let right = entries.split_off(entries.len() / 2);
-            let last = |entries: &[SymbolTableEntry]| entries.last().map_or(0, |entry| entry.name_offset);
-            let (left_bound, right_bound) = (last(&entries), last(&right));
-            let left = self.moved(&names, &node, &path, entries)?;
-            let right = self.new_symbols(&names, right)?;
-            self.depend_once(&right, &node)?;
-            // The leaf, which is ordered with one of them, waits for both.
-            let (first, second) = if left.addr() == child { (&right, &left) } else { (&left, &right) };
-            self.depend_once(first, second)?;
-            leaf.children.splice(index..=index, [left.addr(), right.addr()]);
-            leaf.keys.insert((index + 1).min(leaf.keys.len()), GroupKey(left_bound));
-            if is_last {
-                set_bound(&mut leaf, index + 1, right_bound);
+        if entries.len() <= usize::from(node.read().capacity) {
+            let moved = self.moved(&names, &node, entries)?;
+            let bound = is_last.then_some(name_offset);
+            if set_child(&mut leaf, index, &moved, bound) {
+                self.tree.replace(&path, leaf, Some(moved.addr()), &symbols)?;
             }
-            self.tree.replace(&path, leaf, Some(first.addr()), &symbols)?;
-            self.metadata.order(first, before);
-        } else if is_last {
-            let moved = self.moved(&names, &node, &path, entries)?;
-            set_child(&mut leaf, index, &moved, name_offset);
-            self.tree.replace(&path, leaf, Some(moved.addr()), &symbols)?;
             self.metadata.order(&moved, before);
-        } else {
-            self.metadata.depend(&node, names.node(), EdgeKind::SymbolTable)?;
-            self.metadata.order(&node, before);
-            node.update(|node| node.entries = entries);
+            return Ok(());
         }
+        let right = entries.split_off(entries.len() / 2);
+        let last = |entries: &[SymbolTableEntry]| entries.last().map(|entry| entry.name_offset);
+        let (left_bound, right_bound) = (last(&entries).unwrap_or(0), last(&right));
+        let left = self.moved(&names, &node, entries)?;
+        let right = self.new_symbols(&names, right)?;
+        // Nothing leads to the right half but the leaf, which thus waits for both, and for what either half waits for.
+        self.depend_once(&right, &left)?;
+        set_child(&mut leaf, index, &left, None);
+        leaf.children.insert((index + 1).min(leaf.children.len()), right.addr());
+        leaf.keys.insert((index + 1).min(leaf.keys.len()), GroupKey(left_bound));
+        set_child(&mut leaf, index + 1, &right, right_bound.filter(|_| is_last));
+        self.tree.replace(&path, leaf, Some(right.addr()), &symbols)?;
+        self.metadata.order(&right, before);
         Ok(())
     }
 
     fn depend_once(&self, parent: &Handle<SymbolTableNode>, child: &Handle<SymbolTableNode>) -> Result<()> {
-        if parent.addr() == child.addr() {
-            return Ok(());
-        }
         let done = self.metadata.cache().depend_once(parent, child, EdgeKind::BTree1Symbols);
         done.map_err(|circle| Error::Cache(circle.into()))
     }
 
-    /// A node with other entries in the place of `node`, to which `path` leads: at another address if the file leads to
-    /// the old one, so that it changes at once with the names in the tree that bound it.
+    /// A node with other entries in the place of `node`: at another address if the file leads to the old one, so that
+    /// entries change at once with the names in the tree that bound them.
     fn moved(
         &self,
         names: &LocalStrings,
         node: &Handle<SymbolTableNode>,
-        path: &[Step],
         entries: Vec<SymbolTableEntry>,
     ) -> Result<Handle<SymbolTableNode>> {
         if node.is_new() {
@@ -172,16 +163,8 @@ impl SymbolTable {
             return Ok(node.clone());
         }
         let moved = self.new_symbols(names, entries)?;
-        let cache = self.metadata.cache();
-        for step in path {
-            if let Some(above) = cache.peek::<Btree1Node<GroupKey>>(step.addr)? {
-                cache.undepend(&above, node);
-            }
-        }
-        // What the old node waits for, the new one waits for.
-        self.depend_once(&moved, node)?;
         let len = node.read().size(self.metadata.widths());
-        cache.space().free(node.addr(), len as u64);
+        self.metadata.free(node.addr(), len as u64);
         Ok(moved)
     }
 
@@ -217,12 +200,13 @@ impl SymbolTable {
                 let len = node.read().size(self.metadata.widths());
                 self.metadata.free(child, len as u64);
             }
-            Some(bound) if at == entries.len() => {
-                let moved = self.moved(&names, &node, &path, entries)?;
-                set_child(&mut leaf, index, &moved, bound);
-                self.tree.replace(&path, leaf, Some(moved.addr()), &symbols)?;
+            Some(bound) => {
+                let bound = (at == entries.len()).then_some(bound);
+                let moved = self.moved(&names, &node, entries)?;
+                if set_child(&mut leaf, index, &moved, bound) {
+                    self.tree.replace(&path, leaf, Some(moved.addr()), &symbols)?;
+                }
             }
-            Some(_) => node.update(|node| node.entries = entries),
         }
         names.remove(&self.unused, &[entry.name_offset])?;
         if let SymbolCache::SoftLink { value_offset } = entry.cache {
@@ -260,19 +244,23 @@ impl SymbolTable {
     }
 }
 
-/// Sets the last name below a child.
-fn set_bound(leaf: &mut Entries<GroupKey>, child: usize, name_offset: u64) {
-    if let Some(key) = leaf.keys.get_mut(child + 1) {
-        *key = GroupKey(name_offset);
-    }
-}
-
-/// Replaces a child and the last name below it.
-fn set_child(leaf: &mut Entries<GroupKey>, index: usize, child: &Handle<SymbolTableNode>, name_offset: u64) {
-    if let Some(slot) = leaf.children.get_mut(index) {
+/// Replaces a child, and the last name below it if that is another one. Returns whether anything has changed.
+fn set_child(
+    leaf: &mut Entries<GroupKey>,
+    index: usize,
+    child: &Handle<SymbolTableNode>,
+    name_offset: Option<u64>,
+) -> bool {
+    let mut changed = false;
+    if let Some(slot) = leaf.children.get_mut(index).filter(|slot| **slot != child.addr()) {
         *slot = child.addr();
+        changed = true;
     }
-    set_bound(leaf, index, name_offset);
+    if let (Some(key), Some(name_offset)) = (leaf.keys.get_mut(index + 1), name_offset) {
+        *key = GroupKey(name_offset);
+        changed = true;
+    }
+    changed
 }
 
 /// The nodes below a tree of names.
