@@ -36,8 +36,9 @@ pub struct Settings {
     pub dirty_budget: usize,
     /// Bytes of raw data not yet written, beyond which [`Cache::trim`] writes them.
     pub raw_budget: usize,
-    /// Whether a barrier comes between the file's new length and the superblock that announces it, so that also
-    /// after a power failure no file is shorter than announced.
+    /// Whether each flush writes what is new first, and then a barrier, before it changes anything to which the file
+    /// leads: so that also after a power failure all of an earlier flush, followed by [`Cache::sync`], is there, and
+    /// no file is shorter than announced.
     pub barriers: bool,
     /// Parts with locks of their own, for threads that work at once; 0 counts as 1.
     pub shards: usize,

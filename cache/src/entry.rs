@@ -105,6 +105,11 @@ impl Head {
         self.in_file.store(NEW, Release);
     }
 
+    /// Whether the file has the structure.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.in_file.load(Acquire) == STORED
+    }
+
     fn set_under_way(&self) {
         let _ = self.in_file.compare_exchange(NEW, UNDER_WAY, AcqRel, Relaxed);
     }

@@ -37,6 +37,7 @@ impl OpenOptions {
     fn settings(&self, superblock: &Superblock) -> Settings {
         let mut settings = Settings::default();
         settings.widths = superblock.widths;
+        settings.barriers = self.durable && !self.trial.without_barriers;
         settings.disabled_edges = self.trial.disabled_edges;
         settings.shards = self.trial.shards.unwrap_or(settings.shards);
         settings

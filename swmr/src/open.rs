@@ -56,6 +56,9 @@ pub struct OpenOptions {
     pub user_block: Vec<u8>,
     /// The root group of a new file.
     pub root: ObjectSpec,
+    /// Whether each flush of the whole file is durable: it returns when all that was written will outlast a power
+    /// failure, and orders what it writes so that nothing durable is lost by one meanwhile.
+    pub durable: bool,
     /// What undoes the filters of groups that keep their links behind some.
     pub unfilter: Arc<dyn Unfilter>,
     /// What only those choose who put the store to the proof.
@@ -68,6 +71,8 @@ pub struct OpenOptions {
 pub struct Trial {
     /// What flush dependencies of these kinds protect is violated.
     pub disabled_edges: EdgeKinds,
+    /// Durable flushes do without the barrier between what is new and what leads there.
+    pub without_barriers: bool,
     /// As [`Settings::shards`](h5live_cache::Settings::shards), for a session of a single thread.
     pub shards: Option<usize>,
 }
@@ -82,6 +87,7 @@ impl Default for OpenOptions {
             take_over: false,
             user_block: Vec::new(),
             root: ObjectSpec::group(),
+            durable: false,
             unfilter: Arc::new(NoFilters),
             trial: Trial::default(),
         }

@@ -44,6 +44,8 @@ pub(crate) struct Session {
     pub extension: Extension,
     /// Whether other processes may read what this one writes.
     swmr: AtomicBool,
+    /// Whether flushes are durable.
+    durable: bool,
     closed: Mutex<bool>,
     is_closed: AtomicBool,
     /// Taken to change an object header; which one is a matter of its address.
@@ -80,6 +82,7 @@ impl Session {
             unfilter: options.unfilter.clone(),
             extension,
             swmr: AtomicBool::new(options.mode == Mode::SwmrWrite),
+            durable: options.durable,
             closed: Mutex::new(false),
             is_closed: AtomicBool::new(false),
             headers: (0..LOCKS).map(|_| Mutex::new(())).collect(),
@@ -183,7 +186,7 @@ impl Session {
         if scope == Scope::All {
             self.heap.lock().end_flush(generation);
         }
-        Ok(())
+        if self.durable && scope == Scope::All { Ok(self.cache.sync()?) } else { Ok(()) }
     }
 
     /// Flushes if much was given back that can be used again only after a flush. Call it between operations.
@@ -240,9 +243,12 @@ impl Session {
                 self.cache.flush(Scope::All)?;
             }
             self.keep_free_space()?;
-            self.cache.finish(false)?;
+            self.cache.finish(self.durable)?;
             self.status.set_flags(StatusFlags::CLEAR);
             self.cache.write_superblock()?;
+            if self.durable {
+                self.cache.sync()?;
+            }
         }
         *closed = true;
         self.is_closed.store(true, Ordering::Release);

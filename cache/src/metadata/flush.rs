@@ -204,7 +204,8 @@ impl FlushPlan<'_> {
         if !raw.is_empty() {
             self.steps.push(Step::Raw(raw));
         }
-        let before = self.steps.len();
+        let mut before = self.steps.len();
+        let mut new = Vec::new();
         let mut failure = None;
         // Each picked entry becomes a step even after a failure: dropping the plan makes them dirty again.
         for Picked { id, what, waits } in picked {
@@ -224,10 +225,16 @@ impl FlushPlan<'_> {
                             Vec::new()
                         }),
                     };
-                    self.steps.push(Step::Entry { id, at, name: slot.type_name(), image });
+                    let step = Step::Entry { id, at, name: slot.type_name(), image };
+                    // Nothing in the file leads to what is new, so it may come before all that does.
+                    let first = cache.settings.barriers && !slot.head().is_stored();
+                    if first { new.push(step) } else { self.steps.push(step) }
                 }
             }
         }
+        let count = new.len();
+        self.steps.splice(before..before, new);
+        before += count;
         if failure.is_none() {
             failure = self.announce(before).err();
         }
@@ -235,16 +242,19 @@ impl FlushPlan<'_> {
     }
 
     /// Adds the steps that announce a new end of file, if there must be one: the length before all, the superblock
-    /// before the step `before`, with which entries begin.
+    /// before the step `before`, with which entries begin that the file leads to; and the barrier before these.
     fn announce(&mut self, before: usize) -> Result<()> {
-        let Some((at, bytes, end)) = self.cache.announcement()? else { return Ok(()) };
+        let announcement = self.cache.announcement()?;
         let disabled = self.cache.settings.disabled_edges;
+        let mut before = before;
+        if self.cache.settings.barriers && (announcement.is_some() || before < self.steps.len()) {
+            self.steps.insert(before, Step::Barrier);
+            before += 1;
+        }
+        let Some((at, bytes, end)) = announcement else { return Ok(()) };
         let superblock = Step::Superblock { at, bytes, end };
         let place = if disabled.contains(EdgeKind::EndOfFile) { self.steps.len() } else { before };
         self.steps.insert(place, superblock);
-        if self.cache.settings.barriers {
-            self.steps.insert(place, Step::Barrier);
-        }
         let place = if disabled.contains(EdgeKind::FileLength) { self.steps.len() } else { 0 };
         self.steps.insert(place, Step::Extend(end));
         Ok(())

@@ -322,3 +322,27 @@ fn proxies_stand_for_raw_data_that_waits_or_is_under_way() {
     plan.write().unwrap();
     assert_eq!(cache.proxies(chunk)[..], [second]);
 }
+
+#[test]
+fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
+    let storage = MemoryStorage::new();
+    let mut settings = Settings::default();
+    settings.barriers = true;
+    let cache = Cache::writing(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
+    let root = add(&cache, OWNER, b"root");
+    cache.flush(Scope::All).unwrap();
+    let stored = add(&cache, OWNER, b"leaf");
+    cache.flush(Scope::All).unwrap();
+    stored.update(|block| block.0[0] = b'L');
+    let new = add(&cache, OWNER, b"node");
+    cache.depend(&new, &stored, EdgeKind::BTree2Node).unwrap();
+    root.update(|block| block.0[0] = b'R');
+    cache.depend(&root, &new, EdgeKind::BTree2Root).unwrap();
+    let plan = cache.plan(Scope::All).unwrap();
+    let [Step::Entry { id: first, .. }, Step::Barrier, Step::Entry { id: second, .. }, Step::Entry { id: last, .. }] =
+        plan.steps()
+    else {
+        panic!("{plan:?}")
+    };
+    assert_eq!([*first, *second, *last], [new.id(), stored.id(), root.id()]);
+}
