@@ -214,7 +214,9 @@ fn power_failures(trace: &Trace, bounds: &CrashBounds, power: &Power) -> All {
             // Marks that follow the last survivor and precede the next operation belong to it.
             let last = kept.last().map_or(*durable, |last| *last as usize + 1);
             let most = (last..end).find(|n| changes(n)).unwrap_or(end);
-            let expected = Expected { least: *durable, most, round: 0 };
+            // What was said of what is durable was said before anything else was done.
+            let least = pending.first().map_or(end, |first| *first as usize);
+            let expected = Expected { least, most, round: 0 };
             let torn = kept.iter().filter(|_| subset.may_be_torn).flat_map(|n| {
                 let tears = operations.get(*n as usize).map(|operation| tears(operation, &bounds.tearing));
                 tears.into_iter().flatten().map(move |tear| Some((*n, tear)))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5live::{Dataset, File, Options};
-use h5live_cache::{EdgeKinds, MemoryStorage, RecordingStorage};
+use h5live_cache::{EdgeKind, EdgeKinds, MemoryStorage, RecordingStorage};
 use h5live_checker::trace::Trace;
 use h5live_model::{Chunks, Objects};
 use h5live_swmr::{Mode, NativeFile, OpenOptions, Trial};
@@ -21,11 +21,34 @@ pub struct Workload {
     pub series: Vec<Series>,
 }
 
+/// How a writer is set up.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Setup {
+    /// The kinds of flush dependencies that it breaks.
+    pub disabled: EdgeKinds,
+    /// Whether its flushes are durable.
+    pub durable: bool,
+    /// Whether they do without the barrier in the middle.
+    pub without_barriers: bool,
+}
+
+impl Setup {
+    /// A writer that breaks the flush dependencies of one kind.
+    pub fn without(kind: EdgeKind) -> Self {
+        Setup { disabled: EdgeKinds::only(kind), ..Setup::default() }
+    }
+
+    /// A writer whose flushes are durable.
+    pub fn durable() -> Self {
+        Setup { durable: true, ..Setup::default() }
+    }
+}
+
 /// Where a writer is recorded.
 #[derive(Debug)]
 pub struct Lab {
     storage: Arc<RecordingStorage<MemoryStorage>>,
-    disabled: EdgeKinds,
+    setup: Setup,
     native: Option<Arc<NativeFile>>,
     file: Option<File>,
     base: Vec<u8>,
@@ -33,17 +56,18 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// A new file, whose writer breaks the flush dependencies of some kinds.
-    pub fn new(disabled: EdgeKinds) -> Self {
+    /// A new file.
+    pub fn new(setup: Setup) -> Self {
         let storage = Arc::new(RecordingStorage::new(MemoryStorage::new()));
-        let mut lab = Lab { storage, disabled, native: None, file: None, base: Vec::new(), series: Vec::new() };
+        let mut lab = Lab { storage, setup, native: None, file: None, base: Vec::new(), series: Vec::new() };
         lab.open(Mode::Create);
         lab
     }
 
     fn open(&mut self, mode: Mode) {
-        let trial = Trial { disabled_edges: self.disabled, ..Trial::default() };
-        let options = OpenOptions { mode, trial, take_over: true, ..OpenOptions::default() };
+        let Setup { disabled: disabled_edges, durable, without_barriers } = self.setup;
+        let trial = Trial { disabled_edges, without_barriers, ..Trial::default() };
+        let options = OpenOptions { mode, trial, durable, take_over: true, ..OpenOptions::default() };
         let native = Arc::new(NativeFile::on(self.storage.clone(), &options).expect("a file in memory opens"));
         self.file = Some(File::with_store(native.clone(), "prove", Options::default()));
         self.native = Some(native);
@@ -94,6 +118,7 @@ impl Lab {
         for series in &self.series {
             self.mark("issued", series, rows);
             self.mark("flushed", series, rows);
+            self.mark("durable", series, rows);
         }
     }
 
@@ -147,7 +172,12 @@ impl Lab {
     /// Flushes the file, in which each series has so many rows, or is of that version.
     pub fn flush(&self, counts: &[(&str, u64)]) {
         self.file().flush().expect("a file in memory can be flushed");
-        counts.iter().for_each(|(name, count)| self.mark("flushed", self.series(name), *count));
+        for (name, count) in counts {
+            self.mark("flushed", self.series(name), *count);
+            if self.setup.durable {
+                self.mark("durable", self.series(name), *count);
+            }
+        }
     }
 
     fn series(&self, name: &str) -> &Series {
@@ -172,7 +202,7 @@ impl Lab {
 
     /// What was recorded.
     pub fn finish(self) -> Workload {
-        let start = 2 * self.series.len();
+        let start = 3 * self.series.len();
         self.finish_after(start)
     }
 

@@ -19,7 +19,7 @@ use h5live_swmr::NativeFile;
 pub use announced::announced;
 pub use attributes::attributes;
 pub use follower::{Follower, Look};
-pub use lab::{Lab, Workload};
+pub use lab::{Lab, Setup, Workload};
 pub use links::links;
 pub use series::{Kind, Series};
 pub use survivor::Survivor;

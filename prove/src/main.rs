@@ -1,6 +1,6 @@
 //! Runs the model checker over h5live's writer and readers, and prints what it has seen.
 //!
-//! `prove [--quick] [--keep=FOLDER] [readers|torn|deaths|mutants]... [=NAME]`: all parts, or those that are named; all
+//! `prove [--quick] [--keep=FOLDER] [readers|torn|deaths|power|mutants]... [=NAME]`: all parts, or those that are named; all
 //! workloads, or those with NAME in their names. Counterexamples are kept in FOLDER.
 
 use std::fs::File;
@@ -10,13 +10,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use h5live_cache::{EdgeKind, EdgeKinds};
-use h5live_checker::crash::{CrashBounds, Disk, Expected, crash};
+use h5live_cache::EdgeKind;
+use h5live_checker::crash::{CrashBounds, Disk, Expected, Loss, Power, crash};
 use h5live_checker::schedule::{Bounds, Counterexample, Tearing};
 use h5live_checker::trace::{Trace, TraceError};
 use h5live_prove::mutants::{self, Fate};
 use h5live_prove::suite::{CASES, Case, Record, small_tears};
-use h5live_prove::{Survivor, Workload};
+use h5live_prove::{Setup, Survivor, Workload};
 
 struct Run {
     threads: usize,
@@ -49,6 +49,9 @@ fn main() -> ExitCode {
     }
     if wanted("deaths") {
         run.deaths();
+    }
+    if wanted("power") {
+        run.power();
     }
     if wanted("mutants") {
         run.mutants();
@@ -86,7 +89,7 @@ impl Run {
         );
         for case in self.cases() {
             let Some((record, passes, tearing)) = plan(case) else { continue };
-            let workload = record(EdgeKinds::NONE);
+            let workload = record(Setup::default());
             for reader in case.readers {
                 let bounds = Bounds { threads: self.threads, time: Some(self.limit), tearing, ..Bounds::default() };
                 let explored = reader.explore(&workload, passes, &bounds);
@@ -118,7 +121,7 @@ impl Run {
             "the writer dies", "deaths", "states", "wrong", "exhausted", "states", "wrong"
         );
         for case in self.cases().filter(|case| case.has_rows()) {
-            let workload = (case.record)(EdgeKinds::NONE);
+            let workload = (case.record)(Setup::default());
             let survivor = Survivor::of_death(&workload);
             let recover = |disk: &Arc<Disk>, expected: &Expected| survivor.recover(disk, expected);
             let torn = CrashBounds { start: workload.start, ..mutants::death(self.threads, self.limit) };
@@ -143,9 +146,50 @@ impl Run {
         }
     }
 
+    /// Durable flushes, and any subset of what was written since: whole writes, writes torn between pages, and between
+    /// sectors; and the same without the barrier in the middle of each flush.
+    fn power(&mut self) {
+        println!(
+            "\n{:<36} {:>9} {:>7} {:>9}  {:>12} {:>14} {:>16}",
+            "the power fails", "failures", "states", "exhausted", "wrong: whole", "torn at pages", "torn at sectors"
+        );
+        let mut missed = false;
+        for case in self.cases().filter(|case| case.has_rows()) {
+            let run = |setup, tearing| {
+                let workload = (case.record)(setup);
+                let survivor = Survivor::of_power_failure(&workload);
+                let recover = |disk: &Arc<Disk>, expected: &Expected| survivor.recover(disk, expected);
+                let loss = Loss::Power(Power::default());
+                let (start, again, time) = (workload.start, 0, Some(self.limit));
+                let bounds = CrashBounds { start, tearing, loss, again, time, threads: self.threads };
+                crash(&workload.trace, &bounds, &recover)
+            };
+            let torn = |unit| Tearing { observations: 1, ..Tearing::at(unit) };
+            let [whole, pages, sectors] = [Tearing::NONE, torn(4096), torn(512)].map(|t| run(Setup::durable(), t));
+            println!(
+                "{:<36} {:>9} {:>7} {:>9}  {:>12} {:>14} {:>16}{}",
+                case.name,
+                sectors.crashes,
+                sectors.states,
+                yes(whole.exhausted && sectors.exhausted),
+                whole.wrong,
+                pages.wrong,
+                sectors.wrong,
+                case.limit.map_or(String::new(), |why| format!("  known: {why}"))
+            );
+            let known = case.limit.is_some();
+            for bad in whole.violations.iter().chain(pages.violations.iter().filter(|_| !known)).take(2) {
+                println!("    {} ({:?})", bad.fault, bad.survivors);
+            }
+            self.sound &= whole.wrong == 0 && (known || pages.wrong == 0);
+            missed |= run(Setup { without_barriers: true, ..Setup::durable() }, Tearing::NONE).wrong > 0;
+        }
+        println!("without barriers in the middle of flushes: {}", if missed { "found out" } else { "ALIVE" });
+    }
+
     fn mutants(&mut self) {
         println!("\n{:<26} {:<9} {:>5}  by", "without the dependencies", "", "moves");
-        let sound: Vec<Workload> = CASES.iter().map(|case| (case.record)(EdgeKinds::NONE)).collect();
+        let sound: Vec<Workload> = CASES.iter().map(|case| (case.record)(Setup::default())).collect();
         for kind in EdgeKind::ALL {
             let name = format!("{kind:?}");
             match mutants::judge(kind, &sound, self.threads, self.limit) {

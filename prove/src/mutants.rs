@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_cache::{EdgeKind, EdgeKinds};
+use h5live_cache::EdgeKind;
 use h5live_checker::crash::{CrashBounds, Disk, Expected, Loss, crash};
 use h5live_checker::schedule::{Bounds, Counterexample, PAGE, Tearing};
 use h5live_checker::trace::Trace;
 
 use crate::suite::{CASES, Case, Reader};
-use crate::{Survivor, Workload};
+use crate::{Setup, Survivor, Workload};
 
 /// What became of a mutant.
 #[derive(Debug, Clone)]
@@ -68,7 +68,7 @@ pub fn judge(kind: EdgeKind, sound: &[Workload], threads: usize, limit: Duration
     let pairs: Vec<Pair> = CASES
         .iter()
         .zip(sound)
-        .map(|(case, with)| (with, Pair { case, without: (case.record)(EdgeKinds::only(kind)) }))
+        .map(|(case, with)| (with, Pair { case, without: (case.record)(Setup::without(kind)) }))
         .filter(|(with, pair)| with.trace != pair.without.trace)
         .map(|(_, pair)| pair)
         .collect();

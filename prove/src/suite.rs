@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use h5live_cache::EdgeKinds;
 use h5live_checker::schedule::{Bounds, Counterexample, Explored, Tearing, Verdict, View, explore, shortest};
 
-use crate::{Follower, Kind, Look, Workload, announced, attributes, links, workloads};
+use crate::{Follower, Kind, Look, Setup, Workload, announced, attributes, links, workloads};
 
 /// Records a writer that breaks the flush dependencies of some kinds.
-pub type Record = fn(EdgeKinds) -> Workload;
+pub type Record = fn(Setup) -> Workload;
 
 /// A workload by name.
 #[derive(Debug, Clone, Copy)]
@@ -56,31 +55,31 @@ const TWO_PAGES: Option<&str> = Some("pages of 1024 elements lie in two or three
 pub const CASES: &[Case] = &[
     Case {
         name: "extensible array, from nothing",
-        record: |disabled| workloads::extensible_array(disabled, 0, 8, 1),
+        record: |setup| workloads::extensible_array(setup, 0, 8, 1),
         readers: ROWS,
         passes: 3,
-        torn: Some((|disabled| workloads::extensible_array(disabled, 0, 3, 1), 2)),
+        torn: Some((|setup| workloads::extensible_array(setup, 0, 3, 1), 2)),
         limit: None,
     },
     Case {
         name: "extensible array, chunks of 3 rows",
-        record: |disabled| workloads::extensible_array(disabled, 0, 8, 3),
+        record: |setup| workloads::extensible_array(setup, 0, 8, 3),
         readers: ROWS,
         passes: 3,
-        torn: Some((|disabled| workloads::extensible_array(disabled, 1, 3, 3), 2)),
+        torn: Some((|setup| workloads::extensible_array(setup, 1, 3, 3), 2)),
         limit: None,
     },
     Case {
         name: "extensible array, first super block",
-        record: |disabled| workloads::extensible_array(disabled, 242, 8, 1),
+        record: |setup| workloads::extensible_array(setup, 242, 8, 1),
         readers: ROWS,
         passes: 3,
-        torn: Some((|disabled| workloads::extensible_array(disabled, 243, 3, 1), 2)),
+        torn: Some((|setup| workloads::extensible_array(setup, 243, 3, 1), 2)),
         limit: None,
     },
     Case {
         name: "extensible array, first paged block",
-        record: |disabled| workloads::extensible_array(disabled, 131_058, 8, 1),
+        record: |setup| workloads::extensible_array(setup, 131_058, 8, 1),
         readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::Beyond)],
         passes: 3,
         torn: None,
@@ -88,7 +87,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "extensible array, 3 rows a flush",
-        record: |disabled| workloads::batches(disabled, None, 8, 3, 1),
+        record: |setup| workloads::batches(setup, None, 8, 3, 1),
         readers: ROWS,
         passes: 2,
         torn: None,
@@ -96,7 +95,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "extensible array, large chunks",
-        record: |disabled| workloads::batches(disabled, None, 8, 2048, 2048),
+        record: |setup| workloads::batches(setup, None, 8, 2048, 2048),
         readers: &[Reader::Rows(Look::Rows), Reader::Announced],
         passes: 2,
         torn: None,
@@ -104,39 +103,39 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "fixed array",
-        record: |disabled| workloads::fixed_array(disabled, 40, 0, 8, 1),
+        record: |setup| workloads::fixed_array(setup, 40, 0, 8, 1),
         readers: ROWS,
         passes: 3,
-        torn: Some((|disabled| workloads::fixed_array(disabled, 40, 0, 3, 1), 2)),
+        torn: Some((|setup| workloads::fixed_array(setup, 40, 0, 3, 1), 2)),
         limit: None,
     },
     Case {
         name: "fixed array, second page",
-        record: |disabled| workloads::fixed_array(disabled, 3000, 1020, 8, 1),
+        record: |setup| workloads::fixed_array(setup, 3000, 1020, 8, 1),
         readers: ROWS,
         passes: 3,
-        torn: Some((|disabled| workloads::fixed_array(disabled, 3000, 1023, 3, 1), 2)),
+        torn: Some((|setup| workloads::fixed_array(setup, 3000, 1023, 3, 1), 2)),
         limit: TWO_PAGES,
     },
     Case {
         name: "single chunk",
-        record: |disabled| workloads::rewrite(disabled, Kind::Versions { rows: 4 }, 4, 8),
+        record: |setup| workloads::rewrite(setup, Kind::Versions { rows: 4 }, 4, 8),
         readers: ROWS,
         passes: 3,
-        torn: Some((|disabled| workloads::rewrite(disabled, Kind::Versions { rows: 4 }, 4, 3), 2)),
+        torn: Some((|setup| workloads::rewrite(setup, Kind::Versions { rows: 4 }, 4, 3), 2)),
         limit: None,
     },
     Case {
         name: "single chunk that moves",
-        record: |disabled| workloads::rewrite(disabled, Kind::Filtered { rows: 4 }, 4, 8),
+        record: |setup| workloads::rewrite(setup, Kind::Filtered { rows: 4 }, 4, 8),
         readers: ROWS,
         passes: 3,
-        torn: Some((|disabled| workloads::rewrite(disabled, Kind::Filtered { rows: 4 }, 4, 3), 2)),
+        torn: Some((|setup| workloads::rewrite(setup, Kind::Filtered { rows: 4 }, 4, 3), 2)),
         limit: None,
     },
     Case {
         name: "overwritten chunks",
-        record: |disabled| workloads::rewrite(disabled, Kind::Versions { rows: 4 }, 2, 6),
+        record: |setup| workloads::rewrite(setup, Kind::Versions { rows: 4 }, 2, 6),
         readers: ROWS,
         passes: 3,
         torn: None,
@@ -144,15 +143,15 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "chunks that move",
-        record: |disabled| workloads::rewrite(disabled, Kind::Filtered { rows: 4 }, 2, 6),
+        record: |setup| workloads::rewrite(setup, Kind::Filtered { rows: 4 }, 2, 6),
         readers: ROWS,
         passes: 3,
-        torn: Some((|disabled| workloads::rewrite(disabled, Kind::Filtered { rows: 4 }, 2, 3), 2)),
+        torn: Some((|setup| workloads::rewrite(setup, Kind::Filtered { rows: 4 }, 2, 3), 2)),
         limit: None,
     },
     Case {
         name: "extensible array, sparse",
-        record: |disabled| workloads::rewrite(disabled, Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4] }, 3, 6),
+        record: |setup| workloads::rewrite(setup, Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4] }, 3, 6),
         readers: ROWS,
         passes: 2,
         torn: None,
@@ -160,7 +159,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "two datasets",
-        record: |disabled| workloads::two_datasets(disabled, 4),
+        record: |setup| workloads::two_datasets(setup, 4),
         readers: ROWS,
         passes: 2,
         torn: None,
@@ -168,49 +167,47 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "close and open again",
-        record: |disabled| workloads::reopen(disabled, 3),
+        record: |setup| workloads::reopen(setup, 3),
         readers: ROWS,
         passes: 3,
-        torn: Some((|disabled| workloads::reopen(disabled, 1), 2)),
+        torn: Some((|setup| workloads::reopen(setup, 1), 2)),
         limit: None,
     },
     Case {
         name: "a dead writer's successor",
-        record: |disabled| workloads::takeover(disabled, 3),
+        record: |setup| workloads::takeover(setup, 3),
         readers: ROWS,
         passes: 3,
-        torn: Some((|disabled| workloads::takeover(disabled, 1), 2)),
+        torn: Some((|setup| workloads::takeover(setup, 1), 2)),
         limit: None,
     },
     Case {
         name: "attributes, continued header",
-        record: |disabled| workloads::attributes(disabled, 0, 6),
+        record: |setup| workloads::attributes(setup, 0, 6),
         readers: &[Reader::Attributes],
         passes: 2,
-        torn: Some((|disabled| workloads::attributes(disabled, 0, 4), 2)),
+        torn: Some((|setup| workloads::attributes(setup, 0, 4), 2)),
         limit: None,
     },
     Case {
         name: "B-tree, from nothing",
-        record: |disabled| workloads::btree2(disabled, 0, 8, 1),
+        record: |setup| workloads::btree2(setup, 0, 8, 1),
         readers: ROWS,
         passes: 3,
-        torn: Some((|disabled| workloads::btree2(disabled, 0, 3, 1), 2)),
+        torn: Some((|setup| workloads::btree2(setup, 0, 3, 1), 2)),
         limit: None,
     },
     Case {
         name: "B-tree, root splits",
-        record: |disabled| workloads::btree2(disabled, 80, 8, 1),
+        record: |setup| workloads::btree2(setup, 80, 8, 1),
         readers: ROWS,
         passes: 3,
-        torn: Some((|disabled| workloads::btree2(disabled, 83, 3, 1), 2)),
+        torn: Some((|setup| workloads::btree2(setup, 83, 3, 1), 2)),
         limit: None,
     },
     Case {
         name: "B-tree, sparse",
-        record: |disabled| {
-            workloads::rewrite_wide(disabled, Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4] }, 3, 6)
-        },
+        record: |setup| workloads::rewrite_wide(setup, Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4] }, 3, 6),
         readers: ROWS,
         passes: 2,
         torn: None,
@@ -218,23 +215,23 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "attributes become many",
-        record: |disabled| workloads::attributes(disabled, 6, 6),
+        record: |setup| workloads::attributes(setup, 6, 6),
         readers: &[Reader::Attributes],
         passes: 2,
-        torn: Some((|disabled| workloads::attributes(disabled, 7, 3), 1)),
+        torn: Some((|setup| workloads::attributes(setup, 7, 3), 1)),
         limit: None,
     },
     Case {
         name: "links become many",
-        record: |disabled| workloads::links(disabled, 6, 6),
+        record: |setup| workloads::links(setup, 6, 6),
         readers: &[Reader::Links],
         passes: 2,
-        torn: Some((|disabled| workloads::links(disabled, 7, 3), 1)),
+        torn: Some((|setup| workloads::links(setup, 7, 3), 1)),
         limit: None,
     },
     Case {
         name: "200 groups at once",
-        record: |disabled| workloads::deep_groups(disabled, 200),
+        record: |setup| workloads::deep_groups(setup, 200),
         readers: &[Reader::Announced],
         passes: 2,
         torn: None,
@@ -242,7 +239,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "new datasets",
-        record: |disabled| workloads::links(disabled, 0, 3),
+        record: |setup| workloads::links(setup, 0, 3),
         readers: &[Reader::Links, Reader::Announced],
         passes: 2,
         torn: None,

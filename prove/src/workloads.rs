@@ -2,13 +2,11 @@
 
 use std::cmp::Ordering;
 
-use h5live_cache::EdgeKinds;
-
-use crate::{Kind, Lab, Series, Workload};
+use crate::{Kind, Lab, Series, Setup, Workload};
 
 /// Appends `appends` rows, one at a time with a flush after each, to a dataset of `start` rows in chunks of `chunk`.
-fn append(disabled: EdgeKinds, (most, wide): (Option<u64>, bool), start: u64, appends: u64, chunk: u64) -> Workload {
-    let mut lab = Lab::new(disabled);
+fn append(setup: Setup, (most, wide): (Option<u64>, bool), start: u64, appends: u64, chunk: u64) -> Workload {
+    let mut lab = Lab::new(setup);
     lab.add(Series { first: start.saturating_sub(2), wide, kind: Kind::Rows { most }, ..Series::rows("d", chunk) });
     if start > 0 {
         lab.append("d", 0, start);
@@ -22,23 +20,23 @@ fn append(disabled: EdgeKinds, (most, wide): (Option<u64>, bool), start: u64, ap
 }
 
 /// Appends rows to a dataset with one unlimited dimension.
-pub fn extensible_array(disabled: EdgeKinds, start: u64, appends: u64, chunk: u64) -> Workload {
-    append(disabled, (None, false), start, appends, chunk)
+pub fn extensible_array(setup: Setup, start: u64, appends: u64, chunk: u64) -> Workload {
+    append(setup, (None, false), start, appends, chunk)
 }
 
 /// Appends rows to a dataset of at most `most` rows.
-pub fn fixed_array(disabled: EdgeKinds, most: u64, start: u64, appends: u64, chunk: u64) -> Workload {
-    append(disabled, (Some(most), false), start, appends, chunk)
+pub fn fixed_array(setup: Setup, most: u64, start: u64, appends: u64, chunk: u64) -> Workload {
+    append(setup, (Some(most), false), start, appends, chunk)
 }
 
 /// Appends rows to a dataset with two unlimited dimensions.
-pub fn btree2(disabled: EdgeKinds, start: u64, appends: u64, chunk: u64) -> Workload {
-    append(disabled, (None, true), start, appends, chunk)
+pub fn btree2(setup: Setup, start: u64, appends: u64, chunk: u64) -> Workload {
+    append(setup, (None, true), start, appends, chunk)
 }
 
 /// Appends several rows before each flush, one at a time unless they fill a chunk.
-pub fn batches(disabled: EdgeKinds, most: Option<u64>, flushes: u64, rows: u64, chunk: u64) -> Workload {
-    let mut lab = Lab::new(disabled);
+pub fn batches(setup: Setup, most: Option<u64>, flushes: u64, rows: u64, chunk: u64) -> Workload {
+    let mut lab = Lab::new(setup);
     lab.add(Series { kind: Kind::Rows { most }, ..Series::rows("d", chunk) });
     lab.begin(0);
     for flush in 0..flushes {
@@ -52,17 +50,17 @@ pub fn batches(disabled: EdgeKinds, most: Option<u64>, flushes: u64, rows: u64, 
 }
 
 /// Writes a dataset again and again; the first time, nothing is allocated yet.
-pub fn rewrite(disabled: EdgeKinds, kind: Kind, chunk: u64, times: u64) -> Workload {
-    rewrite_as(disabled, kind, false, chunk, times)
+pub fn rewrite(setup: Setup, kind: Kind, chunk: u64, times: u64) -> Workload {
+    rewrite_as(setup, kind, false, chunk, times)
 }
 
 /// As [`rewrite`], with two unlimited dimensions.
-pub fn rewrite_wide(disabled: EdgeKinds, kind: Kind, chunk: u64, times: u64) -> Workload {
-    rewrite_as(disabled, kind, true, chunk, times)
+pub fn rewrite_wide(setup: Setup, kind: Kind, chunk: u64, times: u64) -> Workload {
+    rewrite_as(setup, kind, true, chunk, times)
 }
 
-fn rewrite_as(disabled: EdgeKinds, kind: Kind, wide: bool, chunk: u64, times: u64) -> Workload {
-    let mut lab = Lab::new(disabled);
+fn rewrite_as(setup: Setup, kind: Kind, wide: bool, chunk: u64, times: u64) -> Workload {
+    let mut lab = Lab::new(setup);
     lab.add(Series { kind, wide, ..Series::rows("d", chunk) });
     lab.begin(0);
     for version in 1..=times {
@@ -73,8 +71,8 @@ fn rewrite_as(disabled: EdgeKinds, kind: Kind, wide: bool, chunk: u64, times: u6
 }
 
 /// Appends to two datasets by turns.
-pub fn two_datasets(disabled: EdgeKinds, appends: u64) -> Workload {
-    let mut lab = Lab::new(disabled);
+pub fn two_datasets(setup: Setup, appends: u64) -> Workload {
+    let mut lab = Lab::new(setup);
     lab.add(Series::rows("d", 1));
     lab.add(Series { kind: Kind::Rows { most: Some(10) }, ..Series::rows("e", 2) });
     lab.begin(0);
@@ -87,8 +85,8 @@ pub fn two_datasets(disabled: EdgeKinds, appends: u64) -> Workload {
 }
 
 /// Appends, closes, opens again, and appends.
-pub fn reopen(disabled: EdgeKinds, appends: u64) -> Workload {
-    let mut lab = Lab::new(disabled);
+pub fn reopen(setup: Setup, appends: u64) -> Workload {
+    let mut lab = Lab::new(setup);
     lab.add(Series::rows("d", 1));
     lab.begin(0);
     for row in 0..appends {
@@ -101,8 +99,8 @@ pub fn reopen(disabled: EdgeKinds, appends: u64) -> Workload {
 }
 
 /// Appends, dies with a row unwritten, and another writer goes on.
-pub fn takeover(disabled: EdgeKinds, appends: u64) -> Workload {
-    let mut lab = Lab::new(disabled);
+pub fn takeover(setup: Setup, appends: u64) -> Workload {
+    let mut lab = Lab::new(setup);
     lab.add(Series::rows("d", 1));
     lab.begin(0);
     for row in 0..appends {
@@ -117,8 +115,8 @@ pub fn takeover(disabled: EdgeKinds, appends: u64) -> Workload {
 
 /// Adds `count` attributes to a dataset that has `start` of them: its header has to be continued elsewhere, and in the
 /// end they move out of it.
-pub fn attributes(disabled: EdgeKinds, start: u64, count: u64) -> Workload {
-    let mut lab = Lab::new(disabled);
+pub fn attributes(setup: Setup, start: u64, count: u64) -> Workload {
+    let mut lab = Lab::new(setup);
     let dataset = lab.add(Series::rows("d", 1));
     let counted = Series::rows("a", 1);
     let set = |number: u64| dataset.set_attribute(&format!("a{number}"), &number).expect("an attribute can be set");
@@ -133,7 +131,7 @@ pub fn attributes(disabled: EdgeKinds, start: u64, count: u64) -> Workload {
         lab.mark("flushed", &counted, number + 1);
     }
     drop(dataset);
-    Workload { series: vec![Series::rows("d", 1)], ..lab.finish_after(4) }
+    Workload { series: vec![Series::rows("d", 1)], ..lab.finish_after(5) }
 }
 
 /// What the new datasets of [`links`] hold.
@@ -142,8 +140,8 @@ pub(crate) fn object() -> Series {
 }
 
 /// Makes `count` datasets in the root group, which has `start` of them, each with its rows.
-pub fn links(disabled: EdgeKinds, start: u64, count: u64) -> Workload {
-    let mut lab = Lab::new(disabled);
+pub fn links(setup: Setup, start: u64, count: u64) -> Workload {
+    let mut lab = Lab::new(setup);
     let counted = object();
     let make = |lab: &Lab, number: u64| {
         let builder = lab.file().new_dataset::<u64>().growing(&[]).chunk(&[2]);
@@ -164,8 +162,8 @@ pub fn links(disabled: EdgeKinds, start: u64, count: u64) -> Workload {
 }
 
 /// Makes groups in groups, `depth` deep, all at once: the file grows by nothing but structures.
-pub fn deep_groups(disabled: EdgeKinds, depth: usize) -> Workload {
-    let mut lab = Lab::new(disabled);
+pub fn deep_groups(setup: Setup, depth: usize) -> Workload {
+    let mut lab = Lab::new(setup);
     lab.begin(0);
     lab.file().create_group(&vec!["g"; depth].join("/")).expect("groups can be made");
     lab.flush(&[]);

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use h5live_cache::{EdgeKind, EdgeKinds};
-use h5live_checker::crash::{CrashBounds, Disk, Expected, crash};
+use h5live_cache::EdgeKind;
+use h5live_checker::crash::{CrashBounds, Disk, Expected, Loss, Power, crash};
 use h5live_checker::schedule::{Bounds, Counterexample, Story, Tearing};
 use h5live_prove::suite::{Reader, small_tears};
-use h5live_prove::{Kind, Look, Survivor, Workload, mutants, workloads};
+use h5live_prove::{Kind, Look, Setup, Survivor, Workload, mutants, workloads};
 
 const ROWS: Reader = Reader::Rows(Look::Rows);
 const INDEX_FIRST: Reader = Reader::Rows(Look::IndexFirst);
@@ -20,56 +20,56 @@ fn explore(workload: &Workload, reader: Reader, passes: usize, tearing: Tearing)
 }
 
 /// The shortest counterexample for a writer without the dependencies of one kind.
-fn found(kind: EdgeKind, record: impl Fn(EdgeKinds) -> Workload, reader: Reader) -> (Workload, Counterexample) {
-    let workload = record(EdgeKinds::only(kind));
+fn found(kind: EdgeKind, record: impl Fn(Setup) -> Workload, reader: Reader) -> (Workload, Counterexample) {
+    let workload = record(Setup::without(kind));
     let (found, _) = reader.shortest(&workload, 2, &Bounds { moves: Some(2), ..Bounds::default() });
     (workload, found.unwrap_or_else(|| panic!("{kind:?} is not missed")))
 }
 
 #[test]
 fn readers_of_an_extensible_array_are_right_in_every_schedule() {
-    let workload = workloads::extensible_array(EdgeKinds::NONE, 0, 3, 1);
+    let workload = workloads::extensible_array(Setup::default(), 0, 3, 1);
     for reader in [ROWS, INDEX_FIRST, Reader::Rows(Look::Beyond)] {
         assert!(explore(&workload, reader, 2, Tearing::NONE) > 1000);
     }
-    explore(&workloads::extensible_array(EdgeKinds::NONE, 2, 1, 1), ROWS, 1, small_tears());
+    explore(&workloads::extensible_array(Setup::default(), 2, 1, 1), ROWS, 1, small_tears());
 }
 
 #[test]
 fn readers_of_a_fixed_array_are_right_in_every_schedule() {
-    let workload = workloads::fixed_array(EdgeKinds::NONE, 20, 0, 3, 2);
+    let workload = workloads::fixed_array(Setup::default(), 20, 0, 3, 2);
     explore(&workload, ROWS, 2, Tearing::NONE);
     explore(&workload, INDEX_FIRST, 2, Tearing::NONE);
 }
 
 #[test]
 fn readers_of_a_chunk_that_moves_are_right_in_every_schedule_of_torn_writes() {
-    let workload = workloads::rewrite(EdgeKinds::NONE, Kind::Filtered { rows: 2 }, 2, 2);
+    let workload = workloads::rewrite(Setup::default(), Kind::Filtered { rows: 2 }, 2, 2);
     explore(&workload, ROWS, 2, small_tears());
 }
 
 #[test]
 fn readers_of_attributes_and_links_are_right_in_every_schedule() {
-    explore(&workloads::attributes(EdgeKinds::NONE, 0, 5), Reader::Attributes, 2, Tearing::NONE);
-    explore(&workloads::links(EdgeKinds::NONE, 0, 2), Reader::Links, 2, Tearing::NONE);
-    explore(&workloads::links(EdgeKinds::NONE, 0, 2), Reader::Announced, 1, Tearing::NONE);
+    explore(&workloads::attributes(Setup::default(), 0, 5), Reader::Attributes, 2, Tearing::NONE);
+    explore(&workloads::links(Setup::default(), 0, 2), Reader::Links, 2, Tearing::NONE);
+    explore(&workloads::links(Setup::default(), 0, 2), Reader::Announced, 1, Tearing::NONE);
 }
 
 #[test]
 fn readers_notice_missing_dependencies() {
-    let array = |disabled| workloads::extensible_array(disabled, 3, 3, 1);
+    let array = |setup| workloads::extensible_array(setup, 3, 3, 1);
     found(EdgeKind::ObjectHeaderIndex, array, ROWS);
     found(EdgeKind::ExtensibleArrayDataBlock, array, INDEX_FIRST);
-    found(EdgeKind::LayoutRaw, |disabled| workloads::extensible_array(disabled, 0, 2, 3), ROWS);
-    found(EdgeKind::Continuation, |disabled| workloads::attributes(disabled, 0, 6), Reader::Attributes);
-    found(EdgeKind::Link, |disabled| workloads::links(disabled, 0, 1), Reader::Links);
+    found(EdgeKind::LayoutRaw, |setup| workloads::extensible_array(setup, 0, 2, 3), ROWS);
+    found(EdgeKind::Continuation, |setup| workloads::attributes(setup, 0, 6), Reader::Attributes);
+    found(EdgeKind::Link, |setup| workloads::links(setup, 0, 1), Reader::Links);
     let sparse = Kind::Sparse { rows: 12, order: &[3, 1] };
-    found(EdgeKind::ExtensibleArrayChunk, |disabled| workloads::rewrite(disabled, sparse, 3, 2), INDEX_FIRST);
+    found(EdgeKind::ExtensibleArrayChunk, |setup| workloads::rewrite(setup, sparse, 3, 2), INDEX_FIRST);
 }
 
 #[test]
 fn a_counterexample_is_told_by_structures_and_fields() {
-    let array = |disabled| workloads::extensible_array(disabled, 0, 2, 1);
+    let array = |setup| workloads::extensible_array(setup, 0, 2, 1);
     let (workload, found) = found(EdgeKind::ObjectHeaderIndex, array, ROWS);
     let story = Story::new(&workload.trace, &found).to_string();
     for part in ["object header at 0x", "dimension: 0 -> 1", "reads object header", &found.fault] {
@@ -80,10 +80,10 @@ fn a_counterexample_is_told_by_structures_and_fields() {
 #[test]
 fn what_was_flushed_outlasts_the_death_of_the_writer() {
     for workload in [
-        workloads::extensible_array(EdgeKinds::NONE, 2, 3, 1),
-        workloads::fixed_array(EdgeKinds::NONE, 20, 0, 3, 2),
-        workloads::reopen(EdgeKinds::NONE, 2),
-        workloads::takeover(EdgeKinds::NONE, 2),
+        workloads::extensible_array(Setup::default(), 2, 3, 1),
+        workloads::fixed_array(Setup::default(), 20, 0, 3, 2),
+        workloads::reopen(Setup::default(), 2),
+        workloads::takeover(Setup::default(), 2),
     ] {
         let bounds = mutants::death(2, std::time::Duration::from_secs(60));
         let bounds = CrashBounds { start: workload.start, ..bounds };
@@ -93,4 +93,37 @@ fn what_was_flushed_outlasts_the_death_of_the_writer() {
         assert!(crashed.exhausted && crashed.states > 20);
         assert_eq!(crashed.violations, []);
     }
+}
+
+#[test]
+fn what_was_durable_outlasts_a_power_failure() {
+    let wrong = |setup: Setup, record: fn(Setup) -> Workload, unit: u32| {
+        let workload = record(setup);
+        let tearing = Tearing { observations: 1, ..Tearing::at(unit) };
+        let tearing = if unit == 0 { Tearing::NONE } else { tearing };
+        let bounds = CrashBounds {
+            start: workload.start,
+            tearing,
+            loss: Loss::Power(Power::default()),
+            again: 0,
+            ..mutants::death(2, std::time::Duration::from_secs(60))
+        };
+        let survivor = Survivor::of_power_failure(&workload);
+        let crashed =
+            crash(&workload.trace, &bounds, &|disk: &Arc<Disk>, expected: &Expected| survivor.recover(disk, expected));
+        assert!(crashed.exhausted && crashed.states > 20, "{crashed:?}");
+        crashed.wrong
+    };
+    for record in [
+        |setup| workloads::extensible_array(setup, 2, 4, 1),
+        |setup| workloads::fixed_array(setup, 20, 0, 4, 2),
+        |setup| workloads::btree2(setup, 82, 4, 1),
+        |setup| workloads::reopen(setup, 2),
+    ] as [fn(Setup) -> Workload; 4]
+    {
+        assert_eq!(wrong(Setup::durable(), record, 0), 0);
+        assert_eq!(wrong(Setup::durable(), record, 4096), 0);
+    }
+    let without_barriers = Setup { without_barriers: true, ..Setup::durable() };
+    assert!(wrong(without_barriers, |setup| workloads::btree2(setup, 82, 4, 1), 0) > 0);
 }
