@@ -48,7 +48,7 @@ struct Known {
 
 impl Known {
     fn state(&self) -> impl std::hash::Hash + use<> {
-        (self.extent, self.versions.clone(), self.history)
+        (self.dataset.id(), self.extent, self.versions.clone(), self.history)
     }
 }
 
@@ -74,6 +74,7 @@ impl Follower {
     fn follow(&self, eyes: &Eyes<'_>) -> Result<(), End> {
         let view = eyes.0;
         let file = eyes.open()?;
+        let opened = view.set_history(History::NONE);
         let mut all = Vec::new();
         let mut floors: Vec<u64> =
             self.series.iter().map(|series| series.flushed.at(view.prefix()).unwrap_or(0)).collect();
@@ -81,11 +82,12 @@ impl Follower {
             let name = series.what.name;
             let id = eyes.see("find the dataset", || find(&file, name))?;
             let id = id.ok_or_else(|| format!("there is no link {name}"))?;
+            // Of the group nothing is kept but where the dataset is.
+            view.set_history(History::NONE);
             let dataset = eyes.see("open the dataset", || file.dataset(id))?;
-            all.push(Known { dataset, extent: 0, versions: BTreeMap::new(), history: History::NONE });
+            let history = view.set_history(History::NONE);
+            all.push(Known { dataset, extent: 0, versions: BTreeMap::new(), history });
         }
-        // What the file says of itself, and all that was seen of it before there was more than one pass.
-        let opened = view.set_history(History::NONE);
         for pass in 0..self.passes {
             for (n, series) in self.series.iter().enumerate() {
                 if pass > 0 {
