@@ -125,8 +125,13 @@ impl File {
 
     /// The shared state of a dataset.
     pub(crate) fn core(&self, id: ObjectId) -> Result<Arc<Core>, ErrorKind> {
-        if let Some(core) = self.shared.datasets.lock().get(&id) {
-            return Ok(core.clone());
+        let found = self.shared.datasets.lock().get(&id).cloned();
+        if let Some(core) = found {
+            if !core.is_gone() {
+                return Ok(core);
+            }
+            // What was staged of it is gone too; another dataset may have taken its place.
+            self.shared.datasets.lock().remove(&id);
         }
         // Not under the lock, for it reads; who comes second takes what the first one made.
         let core = Arc::new(Core::open(self.shared.store.dataset(id)?, &self.shared.options)?);

@@ -243,6 +243,28 @@ fn structure(file: &File, large: usize) -> Result<()> {
 }
 
 #[test]
+fn what_is_deleted_leaves_nothing_to_those_that_take_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    for file in [File::create(folder.path().join("deleted.h5")).unwrap(), File::in_memory()] {
+        for round in 1..20u16 {
+            let len = 8 + u64::from(round);
+            let data = file.new_dataset::<u16>().shape(&[len]).chunk(&[4]).deflate(1).create("group/data").unwrap();
+            data.write_slice(1..3, &[round, round]).unwrap();
+            assert_eq!(data.read_slice::<u16>(0..4).unwrap(), [0, round, round, 0]);
+            file.flush().unwrap();
+            data.write_slice(5..6, &[round]).unwrap();
+            file.root().remove("group").unwrap();
+            assert!(data.read::<u16>().is_err());
+            assert!(data.write_slice(0..1, &[1u16]).is_err());
+            file.flush().unwrap();
+        }
+        let wrong = file.new_dataset::<u8>().shape(&[2]).create_with("wrong", &["a".to_owned(), "b".to_owned()]);
+        assert!(wrong.is_err() && !file.root().contains("wrong").unwrap());
+        file.close().unwrap();
+    }
+}
+
+#[test]
 fn h5py_sees_a_file_behind_a_user_block() {
     let Some(python) = python() else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -14,6 +14,9 @@ use crate::{Error, File, Options};
 
 pub(crate) type Dims = SmallVec<[u64; 4]>;
 
+/// Numbers for [`Core::cached_as`].
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
 /// A dataset of a file, shared by every handle.
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -30,6 +33,8 @@ pub(crate) struct Core {
     pub(super) virtual_extent: Mutex<Option<Dims>>,
     /// Counts what may make a decoded chunk outdated.
     pub(super) changes: AtomicU64,
+    /// What decoded chunks are kept under. Not the identity: that of a deleted dataset may become another one's.
+    cached_as: ObjectId,
 }
 
 /// A dataset as one operation sees it, from its start to its end.
@@ -94,11 +99,17 @@ impl Core {
             stage: Mutex::default(),
             virtual_extent: Mutex::default(),
             changes: AtomicU64::new(0),
+            cached_as: ObjectId(NEXT.fetch_add(1, Ordering::Relaxed).into()),
         })
     }
 
-    pub(crate) fn id(&self) -> ObjectId {
-        self.chunks.id()
+    pub(super) fn cached_as(&self) -> ObjectId {
+        self.cached_as
+    }
+
+    /// Whether the dataset has been deleted.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self.chunks.spec(), Err(h5live_model::Error::NoObject(_)))
     }
 
     pub(crate) fn view(&self) -> Result<View, ErrorKind> {

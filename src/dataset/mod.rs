@@ -58,10 +58,7 @@ impl Core {
 
     /// As [`Core::write_out`]; what is staged for a dataset that has been deleted is forgotten.
     pub(crate) fn write_out_if_there(&self, shared: &crate::file::Shared) -> Result<(), Failure> {
-        match self.chunks.spec() {
-            Err(h5live_model::Error::NoObject(_)) => Ok(()),
-            _ => self.write_out(shared),
-        }
+        if self.is_gone() { Ok(()) } else { self.write_out(shared) }
     }
 }
 
@@ -453,7 +450,7 @@ impl Dataset {
         self.run(|| {
             let changed = self.core.chunks.refresh()?;
             self.core.changed();
-            self.file.shared().cache.forget(self.id);
+            self.file.shared().cache.forget(self.core.cached_as());
             let extent = self.core.virtual_extent.lock().clone();
             let _ = self.update_virtual_extent();
             Ok(changed || *self.core.virtual_extent.lock() != extent)

@@ -185,10 +185,10 @@ impl Chunk<'_> {
         let changes = core.changes.load(Ordering::Acquire);
         let content = self.decode(coord, None)?.unwrap_or(Content::Fill);
         if let (Content::Decoded(bytes), true, None) = (&content, keep, core.stage.lock().get(coord)) {
-            cache.insert(core.id(), coord, bytes.clone());
+            cache.insert(core.cached_as(), coord, bytes.clone());
             // Who changed the chunk in the meantime may have looked into the cache before it was there.
             if core.changes.load(Ordering::Acquire) != changes {
-                cache.remove(core.id(), coord);
+                cache.remove(core.cached_as(), coord);
             }
         }
         Ok(content)
@@ -204,7 +204,7 @@ impl Chunk<'_> {
             staged => staged,
         };
         if !core.filters.is_empty()
-            && let Some(bytes) = cache.get(core.id(), coord)
+            && let Some(bytes) = cache.get(core.cached_as(), coord)
         {
             return Ok(Some(Content::Decoded(bytes)));
         }

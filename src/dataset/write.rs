@@ -164,7 +164,7 @@ impl<'a> Writer<'a> {
         stage.extent = None;
         drop(stage);
         self.core.changed();
-        self.cache.forget(self.core.id());
+        self.cache.forget(self.core.cached_as());
         self.view.extent = dims.into();
         Ok(())
     }
@@ -268,7 +268,7 @@ impl<'a> Writer<'a> {
     fn put_encoded(&self, coord: &ChunkCoord, mask: u32, bytes: &[u8]) -> Result<(), Failure> {
         self.core.chunks.write(coord, mask, bytes).map_err(|error| Failure::in_chunk(coord, error))?;
         self.core.changed();
-        self.cache.remove(self.core.id(), coord);
+        self.cache.remove(self.core.cached_as(), coord);
         Ok(())
     }
 
