@@ -13,7 +13,7 @@ pub enum EdgeKind {
     Dense,
     /// A group's link points to the header of a new object.
     Link,
-    /// A v1 B-tree node points to a child node.
+    /// A v1 B-tree node points to a child node; or entries of the parent have moved to a node to which the child leads.
     BTree1Node,
     /// A v1 B-tree leaf points to a symbol table node.
     BTree1Symbols,
@@ -21,9 +21,9 @@ pub enum EdgeKind {
     BTree1Chunk,
     /// A v2 B-tree header points to its root node.
     BTree2Root,
-    /// A v2 B-tree internal node points to a child node.
+    /// A v2 B-tree header leads to a node by way of others, which are only reached through it.
     BTree2Node,
-    /// A v2 B-tree node's record points to a chunk, whose proxy is the child.
+    /// A record of a v2 B-tree, to whose header it belongs, points to a chunk, whose proxy is the child.
     BTree2Chunk,
     /// An extensible array's header points to its index block.
     ExtensibleArrayIndexBlock,
