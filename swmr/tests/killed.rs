@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use h5live_cache::{MemoryStorage, RecordingStorage, StorageOperation, replay};
 use h5live_model::{
-    Attribute, ByteOrder, Dataspace, Datatype, Link, LinkTarget, Name, ObjectId, ObjectSpec, Objects, Shape, Sign,
+    Attribute, ByteOrder, CreationOrder, Dataspace, Datatype, EntryStorage, GroupSpec, Link, LinkTarget, Name,
+    ObjectId, ObjectSpec, Objects, Shape, Sign,
 };
 use h5live_swmr::{Mode, NativeFile, OpenOptions, Profile};
 
@@ -162,7 +163,11 @@ fn check(image: &[u8], profile: Profile, epoch: &Epoch) -> Result<(), String> {
 fn kill_everywhere(profile: Profile, seed: u64, most: u64, flushes: u32, changes: u64) {
     let storage = RecordingStorage::new(MemoryStorage::default());
     let file = NativeFile::on(Arc::new(storage.clone()), &options(profile, Mode::Create)).unwrap();
-    let group = file.create(file.root(), &"g".into(), &ObjectSpec::group()).unwrap();
+    let order =
+        if seed % 2 == 1 && profile > Profile::Earliest { CreationOrder::Indexed } else { CreationOrder::Untracked };
+    let entries = EntryStorage { order, ..Default::default() };
+    let spec = ObjectSpec { attributes: entries, ..GroupSpec { links: entries }.into() };
+    let group = file.create(file.root(), &"g".into(), &spec).unwrap();
     file.flush().unwrap();
     let mut random = Random(seed);
     let mut state = State::default();
