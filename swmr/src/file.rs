@@ -122,6 +122,7 @@ impl Objects for NativeFile {
         let header = self.0.create(spec)?;
         self.insert_link(parent, name, LinkValue::Hard(header.addr()), Some(&header))?;
         drop(operation);
+        self.0.settle_space()?;
         Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
     }
 
@@ -159,13 +160,14 @@ impl Objects for NativeFile {
 
     fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> ModelResult<()> {
         self.0.check_writable()?;
-        let _operation = self.0.cache.operation();
+        let operation = self.0.cache.operation();
         let (value, header) = self.value_of(target)?;
         self.insert_link(group, name, value, header.as_ref())?;
         if let Some(header) = header {
             self.0.count_use(header.addr())?;
         }
-        Ok(())
+        drop(operation);
+        Ok(self.0.settle_space()?)
     }
 
     fn remove_link(&self, group: ObjectId, name: &Name) -> ModelResult<()> {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 use h5live_cache::{Cache, Owner, Reuse, Scope};
@@ -27,6 +27,9 @@ const LOCKS: usize = 64;
 
 /// Bytes given back of which it is worth a flush that they can be used again.
 const MUCH_SPACE: u64 = 64 << 10;
+
+/// Operations between two such flushes: structures that a flush has written are copied when they next change.
+const MANY_OPERATIONS: u32 = 128;
 
 /// What all handles of one open file share.
 #[derive(Debug)]
@@ -54,6 +57,8 @@ pub(crate) struct Session {
     /// Objects that nothing leads to yet, though their headers count one link.
     pub unlinked: Mutex<HashSet<Addr>>,
     pub heap: Mutex<HeapWriter>,
+    /// Operations since the last flush for the sake of space.
+    unsettled: AtomicU32,
     pub inner: InnerSpace,
 }
 
@@ -89,6 +94,7 @@ impl Session {
             datasets: Mutex::default(),
             unlinked: Mutex::default(),
             heap: Mutex::default(),
+            unsettled: AtomicU32::new(0),
             inner: InnerSpace::default(),
         })
     }
@@ -189,10 +195,21 @@ impl Session {
         if self.durable && scope == Scope::All { Ok(self.cache.sync()?) } else { Ok(()) }
     }
 
-    /// Flushes if much was given back that can be used again only after a flush. Call it between operations.
+    /// Flushes now and then if much was given back that can be used again only after a flush. Call it after operations
+    /// that give space back or take some, between operations.
+    ///
+    /// # Errors
+    /// If the flush fails; the operation is done then, and is flushed later.
     pub fn settle_space(&self) -> Result<()> {
+        if self.unsettled.fetch_add(1, Ordering::Relaxed) < MANY_OPERATIONS {
+            return Ok(());
+        }
         let space = self.cache.space();
-        if space.waiting() > (space.end() / 64).max(MUCH_SPACE) { self.flush(Scope::All) } else { Ok(()) }
+        if space.waiting() <= (space.end() / 64).max(MUCH_SPACE) {
+            return Ok(());
+        }
+        self.unsettled.store(0, Ordering::Relaxed);
+        self.flush(Scope::All)
     }
 
     pub fn start_swmr(&self) -> Result<()> {

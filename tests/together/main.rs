@@ -115,7 +115,7 @@ fn possible(step: &Step) -> bool {
 #[test]
 fn both_see_the_same_after_each_turn() {
     let Some(mut h5py) = H5py::start() else { return };
-    let (sequences, steps) = (setting("H5LIVE_SEQUENCES", 40), setting("H5LIVE_STEPS", 200) as usize);
+    let (sequences, steps) = (setting("H5LIVE_SEQUENCES", 200), setting("H5LIVE_STEPS", 200) as usize);
     let first = setting("H5LIVE_SEED", 1);
     let mut taken = Taken::new();
     println!("sequences {first} to {} of up to {steps} steps", first + sequences - 1);

@@ -95,7 +95,8 @@ impl Draft {
             Step::Soft { path, target } => (*path, *target) = (new(path)?, pick(&there.links, b)?.clone()),
             Step::External { path, .. } => *path = new(path)?,
             Step::Hard { path, target } => {
-                (*path, *target) = (new(path)?, pick(&objects[1..], b)?.to_string());
+                // Groups that lead to each other are lost, not deleted, with the last link from outside.
+                (*path, *target) = (new(path)?, pick(&there.datasets, b)?.0.clone());
             }
             Step::Write { path, start, count, .. } => {
                 let (place, shape, ..) = pick(&there.datasets, a)?;
