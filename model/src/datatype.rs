@@ -399,6 +399,16 @@ impl Datatype {
         }
     }
 
+    /// Whether elements hold variable-length data, at any depth.
+    pub fn has_variable_length(&self) -> bool {
+        match self {
+            Datatype::VarLen(_) => true,
+            Datatype::Compound(t) => t.members.iter().any(|m| m.datatype.has_variable_length()),
+            Datatype::Array(t) => t.base.has_variable_length(),
+            _ => false,
+        }
+    }
+
     /// Whether elements hold places in a heap: variable-length data or references, at any depth.
     pub fn is_indirect(&self) -> bool {
         match self {

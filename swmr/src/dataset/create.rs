@@ -12,8 +12,8 @@ use h5live_format::{
     VirtualMapping, encode,
 };
 use h5live_model::{
-    AllocationTime, ChunkGrid, DatasetSpec, Dataspace, Error as ModelError, ExternalPiece, FillTime, Layout,
-    ObjectSpec, Selection, UNLIMITED, VirtualSource,
+    AllocationTime, ChunkGrid, DatasetSpec, Dataspace, Error as ModelError, ExternalPiece, Fill, FillTime, FillValue,
+    Layout, ObjectSpec, Selection, UNLIMITED, VirtualSource,
 };
 
 use super::invalid;
@@ -44,7 +44,7 @@ pub(crate) fn create_dataset(session: &Session, object: &ObjectSpec, spec: &Data
     let mut messages = vec![
         session.message_of(&dataspace, MessageFlags::default())?,
         session.raw_datatype(&spec.datatype, spec.committed)?,
-        session.message_of(&FillValueMessage::new(profile, spec.fill.clone()), constant)?,
+        session.message_of(&FillValueMessage::new(profile, fill_of(spec)), constant)?,
     ];
     let filtered = !spec.filters.is_empty();
     if filtered {
@@ -100,6 +100,16 @@ fn new_storage(session: &Session, spec: &DatasetSpec) -> Result<Storage> {
         Layout::Chunked(dims) => new_chunked(session, spec, dims),
         Layout::Virtual(sources) => new_virtual(session, spec, sources),
     }
+}
+
+/// The fill value as the file is to hold it. Elements of variable length are always filled: what was left in the space by
+/// something else would be taken for places in a heap.
+fn fill_of(spec: &DatasetSpec) -> Fill {
+    let mut fill = spec.fill.clone();
+    if spec.datatype.has_variable_length() && fill.time == FillTime::IfSet && fill.value == FillValue::Default {
+        fill.time = FillTime::Allocation;
+    }
+    fill
 }
 
 /// Newly allocated space of `bytes` bytes, which holds fill values unless nobody wants them.
