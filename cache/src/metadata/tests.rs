@@ -326,8 +326,7 @@ fn proxies_stand_for_raw_data_that_waits_or_is_under_way() {
 #[test]
 fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
     let storage = MemoryStorage::new();
-    let mut settings = Settings::default();
-    settings.barriers = true;
+    let settings = Settings { barriers: true, ..Settings::default() };
     let cache = Cache::writing(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
     let root = add(&cache, OWNER, b"root");
     cache.flush(Scope::All).unwrap();
