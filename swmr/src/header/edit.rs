@@ -197,11 +197,10 @@ impl Header {
 
     /// Gives back the space of the header, to which nothing must lead any more.
     pub fn delete(self) {
-        let version = self.prefix.version;
         let cache = self.metadata.cache();
         for chunk in &self.chunks {
             let (at, len) = match chunk {
-                Chunk::First(chunk) => (chunk.addr(), self.prefix.chunk_len() + if version > 1 { 4 } else { 0 }),
+                Chunk::First(chunk) => (chunk.addr(), self.prefix.chunk_len()),
                 Chunk::Next(chunk) => (chunk.addr(), chunk.read().len),
             };
             cache.remove(at);
