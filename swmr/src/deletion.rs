@@ -149,3 +149,31 @@ impl Session {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use h5live_cache::MemoryStorage;
+    use h5live_model::{DatasetSpec, Name, ObjectSpec, Objects};
+
+    use super::*;
+    use crate::{Mode, NativeFile, OpenOptions, Profile};
+
+    #[test]
+    fn a_deleted_object_gives_back_what_it_took_and_no_more() {
+        for profile in [Profile::V18, Profile::V110, Profile::V200] {
+            let options = OpenOptions { mode: Mode::Create, profile, ..OpenOptions::default() };
+            let file = NativeFile::on(Arc::new(MemoryStorage::new()), &options).unwrap();
+            let name = Name::from("object");
+            for spec in [ObjectSpec::group(), DatasetSpec::default().into()] {
+                file.flush().unwrap();
+                let space = file.session().cache.space();
+                let before = (space.end(), space.reusable());
+                file.create(file.root(), &name, &spec).unwrap();
+                file.flush().unwrap();
+                file.remove_link(file.root(), &name).unwrap();
+                file.flush().unwrap();
+                assert_eq!(space.reusable() - before.1, space.end() - before.0, "{profile:?} {spec:?}");
+            }
+        }
+    }
+}

@@ -43,6 +43,11 @@ impl NativeFile {
         Ok(NativeFile(Arc::new(options.on(storage)?)))
     }
 
+    #[cfg(test)]
+    pub(crate) fn session(&self) -> &Session {
+        &self.0
+    }
+
     fn group(&self, id: ObjectId) -> Result<Header> {
         let header = self.0.header(self.0.object(id)?)?;
         match kind_of(&header)? {
