@@ -26,12 +26,14 @@ pub enum StraceError {
 
 impl Trace {
     /// What a program did to the file whose name ends with `file`, which held `base` before, from the log of
-    /// `strace -f -xx -s 16777216 -e trace=openat,open,close,pwrite64,ftruncate,fsync,fdatasync`.
+    /// `strace -f -xx -s 16777216 -e trace=openat,open,close,pwrite64,write,ftruncate,fsync,fdatasync`. What it wrote
+    /// to the file of that name with `.marks` at its end are remarks, one in each write.
     ///
     /// # Errors
     /// If a call on the file is cut short, has no offset, or shows not all of its bytes.
     pub fn from_strace(base: Vec<u8>, file: &str, log: impl BufRead) -> Result<Trace, StraceError> {
-        let mut open: HashMap<u64, bool> = HashMap::new();
+        let mut open: HashMap<u64, Role> = HashMap::new();
+        let marks = format!("{file}.marks");
         let mut operations = Vec::new();
         for (number, line) in log.lines().enumerate() {
             let line = line?;
@@ -40,25 +42,31 @@ impl Trace {
             let Ok(result) = result.parse::<u64>() else { continue };
             if matches!(name, "open" | "openat") {
                 let path = arguments.split('"').nth(1).and_then(unescape).unwrap_or_default();
-                open.insert(result, path.ends_with(file.as_bytes()));
+                let role = if path.ends_with(file.as_bytes()) { Some(Role::File) } else { None };
+                let role = if path.ends_with(marks.as_bytes()) { Some(Role::Marks) } else { role };
+                match role {
+                    Some(role) => open.insert(result, role),
+                    None => open.remove(&result),
+                };
                 continue;
             }
             let descriptor = arguments.split([',', ' ']).next().and_then(|text| text.parse::<u64>().ok());
-            let Some(descriptor) = descriptor.filter(|number| open.get(number) == Some(&true)) else { continue };
+            let Some(descriptor) = descriptor else { continue };
+            let Some(role) = open.get(&descriptor).copied() else { continue };
             let last = arguments.rsplit(", ").next().and_then(|text| text.parse::<u64>().ok());
             match name {
                 "close" => {
                     open.remove(&descriptor);
                 }
+                "write" if role == Role::Marks => {
+                    let text = shown(arguments, result).map_err(wrong)?;
+                    operations.push(StorageOperation::Mark(String::from_utf8_lossy(&text).trim_end().into()));
+                }
+                _ if role == Role::Marks => {}
                 "pwrite64" => {
-                    let mut parts = arguments.split('"');
-                    let bytes = parts.nth(1).and_then(unescape).ok_or_else(|| wrong("bytes are not shown as \\x.."))?;
-                    if parts.next().is_none_or(|rest| rest.starts_with("...")) || (bytes.len() as u64) < result {
-                        return Err(wrong("not all bytes are shown; give strace a larger -s"));
-                    }
                     let at = last.ok_or_else(|| wrong("there is no offset"))?;
-                    let written = bytes.into_iter().take(usize::try_from(result).unwrap_or(usize::MAX)).collect();
-                    operations.push(StorageOperation::Write { at, bytes: written });
+                    let bytes = shown(arguments, result).map_err(wrong)?;
+                    operations.push(StorageOperation::Write { at, bytes });
                 }
                 "ftruncate" => {
                     operations.push(StorageOperation::SetLen(last.ok_or_else(|| wrong("there is no length"))?));
@@ -70,6 +78,24 @@ impl Trace {
         }
         Ok(Trace { base, operations })
     }
+}
+
+/// What is written to a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    File,
+    Marks,
+}
+
+/// The first `len` bytes that a call shows.
+fn shown(arguments: &str, len: u64) -> Result<Vec<u8>, &'static str> {
+    let mut parts = arguments.split('"');
+    let mut bytes = parts.nth(1).and_then(unescape).ok_or("bytes are not shown as \\x..")?;
+    if parts.next().is_none_or(|rest| rest.starts_with("...")) || (bytes.len() as u64) < len {
+        return Err("not all bytes are shown; give strace a larger -s");
+    }
+    bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
+    Ok(bytes)
 }
 
 /// The name, the arguments and the result of the call in a line, without the number of the process before it.

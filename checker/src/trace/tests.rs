@@ -69,6 +69,8 @@ fn takes_the_calls_on_one_file_from_a_log_of_strace() {
 openat(AT_FDCWD, "\x2f\x62\x2e\x68\x35", O_RDWR) = 4
 [pid   17] pwrite64(3, "\x61\x62\x63", 3, 5) = 3
 pwrite64(4, "\x61\x62\x63", 3, 5)       = 3
+openat(AT_FDCWD, "\x61\x2e\x68\x35\x2e\x6d\x61\x72\x6b\x73", O_WRONLY|O_CREAT, 0666) = 5
+write(5, "\x64\x20\x33\x0a", 4) = 4
 17 ftruncate(3, 2048)                 = 0
 fsync(3) = 0
 pwrite64(3, "\x61", 1, 5) = -1 ENOSPC (No space left on device)
@@ -77,8 +79,10 @@ openat(AT_FDCWD, "\x2f\x63", O_RDWR) = 3
 pwrite64(3, "\x61", 1, 5) = 1
 +++ exited with 0 +++
 "#;
+    let mark = StorageOperation::Mark("d 3".into());
+    let expected = [write(5, b"abc"), mark, StorageOperation::SetLen(2048), StorageOperation::Sync];
     let trace = Trace::from_strace(Vec::new(), "a.h5", log.as_bytes()).unwrap();
-    assert_eq!(trace.operations(), [write(5, b"abc"), StorageOperation::SetLen(2048), StorageOperation::Sync]);
+    assert_eq!(trace.operations(), expected);
     let cut = "openat(3, \"\\x61\", 0) = 3\npwrite64(3, \"\\x61\"..., 3, 5) = 3\n";
     assert!(matches!(Trace::from_strace(Vec::new(), "a", cut.as_bytes()), Err(StraceError::Line { line: 2, .. })));
 }
