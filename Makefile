@@ -37,7 +37,7 @@ install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
 
 ##@ Check
-.PHONY: test lint unit doc-test loom stress prove live walk python-env h5tools corpus
+.PHONY: test lint unit doc-test loom stress prove live walk bench python-env h5tools corpus
 test: setup corpus doc-test loom stress unit ## every test; sets up what they need by itself
 
 lint: .deps/bin/cargo-deny python-env ## format, clippy, documentation, dependencies, spelling; no warning passes
@@ -89,6 +89,13 @@ live: setup ## minutes of libhdf5 following us, of us following libhdf5, and of 
 walk: python-env ## a file of 100,000 groups and a million attributes: time beside h5py, and memory
 	cargo build --release --quiet --example walk
 	$(H5LIVE_PYTHON) tests/python/walk.py target/release/examples/walk target/walk
+
+# BENCH: names of works (`h5live-compare --list`), --rounds N, --scale F.
+BENCH ?=
+bench: python-env ## h5live beside libhdf5 on the same work: docs/BENCHMARKS.md (some 30 minutes, the first time 10 more)
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement benches/compare/requirements.txt
+	cd benches/compare && cargo build --release --quiet
+	benches/compare/target/release/h5live-compare --out docs $(BENCH)
 
 corpus: target/corpus/.done ## a small corpus made by h5py, in target/corpus
 

@@ -37,7 +37,7 @@ pub use driver_info::DriverInfo;
 pub use external_files::{ExternalFile, ExternalFiles};
 pub use file_space_info::{FileSpaceInfo, SpaceStrategy};
 pub use fill_value::{FillValueMessage, OldFillValueMessage};
-pub use filter_pipeline::{FilterPipelineMessage, registered_filter_name};
+pub use filter_pipeline::FilterPipelineMessage;
 pub use group_info::{GroupInfo, LinkEstimate, LinkPhase};
 use h5live_model::CharacterSet;
 pub use layout::{ChunkIndex, ChunkedStorage, FilteredChunk, LayoutMessage, Storage};

@@ -1,6 +1,6 @@
 //! The filters of a dataset's chunks or of a group's heap (format specification 4.0, IV.A.2.l).
 
-use h5live_model::{FilterSpec, Name, Pipeline};
+use h5live_model::{FilterSpec, Pipeline};
 
 use super::{Message, MessageType};
 use crate::{Fault, Profile, Record, Result, Wire};
@@ -115,22 +115,10 @@ impl Message for FilterPipelineMessage {
     const TYPE: MessageType = MessageType::FILTER_PIPELINE;
 }
 
-/// The name under which libhdf5 registers one of its own filters, which version 1 messages store.
-pub fn registered_filter_name(id: u16) -> Option<Name> {
-    let name = match id {
-        1 => "deflate",
-        2 => "shuffle",
-        3 => "fletcher32",
-        4 => "szip",
-        5 => "nbit",
-        6 => "scaleoffset",
-        _ => return None,
-    };
-    Some(name.into())
-}
-
 #[cfg(test)]
 mod tests {
+    use h5live_model::Name;
+
     use super::*;
     use crate::{Widths, decode, encode};
 

@@ -1,0 +1,119 @@
+//! h5live beside libhdf5: the same work, in the same run, each in a process of its own, in turns.
+//!
+//! `compare` prints what it finds and, with `--out FOLDER`, writes it as Markdown. `compare --list` names the works,
+//! `compare NAME...` does only those. `--rounds N` and `--scale F` make runs longer or shorter.
+
+mod measure;
+mod peer;
+mod report;
+mod side;
+mod work;
+mod works;
+
+use std::path::PathBuf;
+
+use side::Side;
+
+/// Why a work could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("libhdf5: {0} failed")]
+    Call(&'static str),
+    #[error(transparent)]
+    H5live(#[from] h5live::Error),
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    #[error("a child: {0}")]
+    Child(String),
+    #[error("{0}")]
+    Usage(String),
+    #[error("the sides do not agree: {0}")]
+    Differ(String),
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What the command line asks for.
+struct Arguments {
+    names: Vec<String>,
+    rounds: usize,
+    scale: f64,
+    folder: PathBuf,
+    out: Option<PathBuf>,
+    list: bool,
+    /// One side of one work, in this process: what the parent asks of its children.
+    child: Option<(String, Side)>,
+}
+
+fn arguments() -> Result<Arguments> {
+    let mut found = Arguments {
+        names: Vec::new(),
+        rounds: 5,
+        scale: 1.0,
+        folder: std::env::temp_dir().join("h5live-compare"),
+        out: None,
+        list: false,
+        child: None,
+    };
+    let mut rest = std::env::args().skip(1);
+    while let Some(argument) = rest.next() {
+        let mut value = || rest.next().ok_or_else(|| Error::Usage(format!("{argument} needs a value")));
+        let number = |text: String| text.parse::<f64>().map_err(|_| Error::Usage(format!("{text} is not a number")));
+        match argument.as_str() {
+            "--list" => found.list = true,
+            "--rounds" => found.rounds = number(value()?)?.max(1.0) as usize,
+            "--scale" => found.scale = number(value()?)?,
+            "--folder" => found.folder = value()?.into(),
+            "--out" => found.out = Some(value()?.into()),
+            "--child" => {
+                let (name, side) = (value()?, value()?);
+                found.child = Some((name, side.parse()?));
+            }
+            _ if argument.starts_with('-') => return Err(Error::Usage(format!("{argument} is not known"))),
+            _ => found.names.push(argument),
+        }
+    }
+    Ok(found)
+}
+
+fn run() -> Result<()> {
+    let arguments = arguments()?;
+    let works = works::all();
+    if arguments.list {
+        works.iter().for_each(|work| println!("{:24} {}", work.name, work.title));
+        return Ok(());
+    }
+    if let Some((name, side)) = &arguments.child {
+        let work = works.iter().find(|work| work.name == name);
+        let work = work.ok_or_else(|| Error::Usage(format!("there is no work {name}")))?;
+        let measure = measure::here(work, *side, &arguments.folder, arguments.scale)?;
+        println!("{}", serde_json::to_string(&measure).expect("plain numbers"));
+        return Ok(());
+    }
+    if let Some(unknown) = arguments.names.iter().find(|name| !works.iter().any(|work| work.name == **name)) {
+        return Err(Error::Usage(format!("there is no work {unknown}; --list names them")));
+    }
+    std::fs::create_dir_all(&arguments.folder)?;
+    let mut rows = Vec::new();
+    for work in works.iter().filter(|work| arguments.names.is_empty() || arguments.names.iter().any(|n| n == work.name))
+    {
+        let row = measure::in_turns(work, &arguments.folder, arguments.rounds, arguments.scale)?;
+        report::print(&row);
+        rows.push(row);
+    }
+    std::fs::remove_dir_all(&arguments.folder)?;
+    match arguments.out {
+        Some(folder) => report::write(&rows, &folder),
+        None => Ok(()),
+    }
+}
+
+fn main() -> std::process::ExitCode {
+    match run() {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("compare: {error}");
+            std::process::ExitCode::from(2)
+        }
+    }
+}

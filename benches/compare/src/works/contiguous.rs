@@ -1,0 +1,123 @@
+//! Unfiltered data.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+
+use h5live::File;
+
+use crate::peer::{self, Make, Slab, Type};
+use crate::work::{Done, Ground, Numbers, Unit, Work, bytes, sum, timed};
+use crate::{Result, Side};
+
+/// Elements of 4 bytes: chunks of 1 MiB.
+const CHUNK: u64 = 256 << 10;
+const PIECE: u64 = 4 << 10;
+
+fn elements(ground: &Ground) -> u64 {
+    ground.times(1024) * CHUNK
+}
+
+fn make(ground: &Ground, name: &str, chunk: &[u64]) -> Result<()> {
+    let len = elements(ground);
+    let file = peer::File::create(&ground.file(name))?;
+    let data = file.create_dataset("data", Type::I32, &Make { dims: &[len], chunk, ..Make::default() })?;
+    let mut block: Vec<i32> = (0..CHUNK as i32).collect();
+    for at in (0..len).step_by(CHUNK as usize) {
+        block[0] = at as i32;
+        data.write_block(Type::I32, &[at], &[CHUNK], &block)?;
+    }
+    Ok(())
+}
+
+fn whole(side: Side, ground: &Ground) -> Result<Done> {
+    let (path, len) = (ground.file("contiguous"), elements(ground));
+    let mut values = vec![1i32; len as usize];
+    let done = match side {
+        Side::H5live => {
+            let data = File::open(&path)?.dataset("data")?;
+            timed(len * 4, || Ok(data.read_into(.., &mut values)?))?
+        }
+        Side::Libhdf5 => {
+            let file = peer::File::open(&path)?;
+            let data = file.dataset("data", 0)?;
+            timed(len * 4, || data.read_all(Type::I32.id(), &mut values))?
+        }
+        Side::Bare => {
+            let file = fs::File::open(&path)?;
+            let skip = file.metadata()?.len() - len * 4;
+            let into: &mut [u8] = bytemuck::cast_slice_mut(&mut values);
+            timed(len * 4, || Ok(file.read_exact_at(into, skip)?))?
+        }
+    }
+    .0;
+    Ok(done.sum(sum(bytes(&values))))
+}
+
+fn random(side: Side, ground: &Ground) -> Result<Done> {
+    let (path, len, times) = (ground.file("chunks"), elements(ground), ground.times(100_000));
+    let mut values = vec![0i32; PIECE as usize];
+    let (mut numbers, mut total) = (Numbers::new(), 0u64);
+    let done = match side {
+        Side::H5live => {
+            let data = File::open(&path)?.dataset("data")?;
+            timed(times, || {
+                for _ in 0..times {
+                    let at = numbers.below(len - PIECE);
+                    data.read_into(at..at + PIECE, &mut values)?;
+                    total = total.wrapping_add(values[0] as u64 ^ values[PIECE as usize - 1] as u64);
+                }
+                Ok(())
+            })?
+        }
+        Side::Libhdf5 => {
+            let file = peer::File::open(&path)?;
+            let data = file.dataset("data", 32 << 20)?;
+            timed(times, || {
+                for _ in 0..times {
+                    let at = numbers.below(len - PIECE);
+                    data.read_slab(Type::I32, &Slab { start: &[at], stride: &[], count: &[PIECE] }, &mut values)?;
+                    total = total.wrapping_add(values[0] as u64 ^ values[PIECE as usize - 1] as u64);
+                }
+                Ok(())
+            })?
+        }
+        Side::Bare => {
+            let file = fs::File::open(&path)?;
+            timed(times, || {
+                for _ in 0..times {
+                    let at = numbers.below(len - PIECE);
+                    file.read_exact_at(bytemuck::cast_slice_mut(&mut values), at * 4)?;
+                }
+                Ok(())
+            })?
+        }
+    }
+    .0;
+    Ok(done.sum(total))
+}
+
+pub fn works() -> Vec<Work> {
+    let work = Work {
+        name: "contiguous",
+        title: "read contiguous 1 GiB into a warm buffer",
+        unit: Unit::Bytes,
+        aim: 1.0,
+        bare_aim: None,
+        size_aim: None,
+        sides: &[Side::H5live, Side::Libhdf5, Side::Bare],
+        prepare: |ground| make(ground, "contiguous", &[]),
+        run: whole,
+    };
+    vec![
+        work,
+        Work {
+            name: "chunks-random",
+            title: "random 16 KiB from unfiltered 1 MiB chunks",
+            unit: Unit::Things("reads"),
+            aim: 10.0,
+            prepare: |ground| make(ground, "chunks", &[CHUNK]),
+            run: random,
+            ..work
+        },
+    ]
+}

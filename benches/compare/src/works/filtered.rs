@@ -1,0 +1,128 @@
+//! Filtered chunks.
+
+use std::fs;
+
+use h5live::{File, Mode};
+
+use crate::peer::{self, Make, Slab, Type};
+use crate::work::{Done, Ground, Numbers, Unit, Work, bytes, signal, sum, timed};
+use crate::{Result, Side};
+
+const BOTH: &[Side] = &[Side::H5live, Side::Libhdf5];
+/// Elements of 4 bytes: chunks of 256 KiB.
+const CHUNK: u64 = 64 << 10;
+const DEFLATE: &[(i32, &[u32])] = &[(2, &[4]), (1, &[4])];
+const PIECE: u64 = 4 << 10;
+
+fn elements(ground: &Ground) -> u64 {
+    ground.times(256) * CHUNK
+}
+
+fn write(side: Side, ground: &Ground) -> Result<Done> {
+    let (path, len) = (ground.file(&format!("deflate-{side}")), elements(ground));
+    let values = signal(len as usize);
+    let done = match side {
+        Side::H5live => timed(len * 4, || {
+            let file = File::options().mode(Mode::Create).open(&path)?;
+            let data = file.new_dataset::<i32>().shape(&[len]).chunk(&[CHUNK]).shuffle().deflate(4).create("data")?;
+            data.write(&values)?;
+            Ok(file.close()?)
+        })?,
+        _ => timed(len * 4, || {
+            let file = peer::File::create(&path)?;
+            let make = Make { dims: &[len], chunk: &[CHUNK], filters: DEFLATE, ..Make::default() };
+            file.create_dataset("data", Type::I32, &make)?.write_all(Type::I32.id(), &values)
+        })?,
+    }
+    .0;
+    let read = File::open(&path)?.dataset("data")?.read::<i32>()?;
+    let done = done.size_of(&path, len * 4)?.sum(sum(bytes(&read)));
+    fs::remove_file(path)?;
+    Ok(done)
+}
+
+fn prepare(ground: &Ground) -> Result<()> {
+    let len = elements(ground);
+    let file = peer::File::create(&ground.file("deflate"))?;
+    let make = Make { dims: &[len], chunk: &[CHUNK], filters: DEFLATE, ..Make::default() };
+    file.create_dataset("data", Type::I32, &make)?.write_all(Type::I32.id(), &signal(len as usize))
+}
+
+fn read(side: Side, ground: &Ground) -> Result<Done> {
+    let (path, len) = (ground.file("deflate"), elements(ground));
+    let mut values = vec![0i32; len as usize];
+    let done = match side {
+        Side::H5live => {
+            let data = File::open(&path)?.dataset("data")?;
+            timed(len * 4, || Ok(data.read_into(.., &mut values)?))?
+        }
+        _ => {
+            let file = peer::File::open(&path)?;
+            let data = file.dataset("data", 1 << 20)?;
+            timed(len * 4, || data.read_all(Type::I32.id(), &mut values))?
+        }
+    }
+    .0;
+    Ok(done.sum(sum(bytes(&values))))
+}
+
+fn random(side: Side, ground: &Ground) -> Result<Done> {
+    let (path, len, times) = (ground.file("deflate"), elements(ground), ground.times(8_000));
+    let mut values = vec![0i32; PIECE as usize];
+    let (mut numbers, mut total) = (Numbers::new(), 0u64);
+    let done = match side {
+        Side::H5live => {
+            let data = File::open(&path)?.dataset("data")?;
+            timed(times, || {
+                for _ in 0..times {
+                    let at = numbers.below(len - PIECE);
+                    data.read_into(at..at + PIECE, &mut values)?;
+                    total = total.wrapping_add(sum(bytes(&values)));
+                }
+                Ok(())
+            })?
+        }
+        _ => {
+            let file = peer::File::open(&path)?;
+            // As much as h5live's own cache of decoded chunks.
+            let data = file.dataset("data", 32 << 20)?;
+            timed(times, || {
+                for _ in 0..times {
+                    let at = numbers.below(len - PIECE);
+                    data.read_slab(Type::I32, &Slab { start: &[at], stride: &[], count: &[PIECE] }, &mut values)?;
+                    total = total.wrapping_add(sum(bytes(&values)));
+                }
+                Ok(())
+            })?
+        }
+    }
+    .0;
+    Ok(done.sum(total))
+}
+
+pub fn works() -> Vec<Work> {
+    let work = Work {
+        name: "deflate-write",
+        title: "write deflate(4)+shuffle, 256 KiB chunks",
+        unit: Unit::Bytes,
+        aim: 6.0,
+        bare_aim: None,
+        size_aim: None,
+        sides: BOTH,
+        prepare: |_| Ok(()),
+        run: write,
+    };
+    vec![
+        work,
+        Work { name: "deflate-read", title: "read the same, whole", aim: 4.0, prepare, run: read, ..work },
+        Work {
+            name: "deflate-random",
+            title: "read the same, random 16 KiB",
+            unit: Unit::Things("reads"),
+            aim: 3.0,
+            prepare,
+            run: random,
+            ..work
+        },
+    ]
+}

@@ -1,0 +1,74 @@
+//! What a flush costs among many open datasets.
+
+use std::fs;
+
+use h5live::{File, Mode};
+
+use crate::peer::{self, Make, Type};
+use crate::work::{Done, Ground, Unit, Work, timed};
+use crate::{Result, Side};
+
+const CHUNK: u64 = 64;
+
+/// Appends to one of `open` datasets and flushes the whole file.
+fn run(open: u64, side: Side, ground: &Ground) -> Result<Done> {
+    let (open, times) = (if open > 1 { ground.times(open) } else { open }, ground.times(20_000));
+    let path = ground.file(&format!("flush-{open}-{side}"));
+    let values = [3u64; CHUNK as usize];
+    let done = match side {
+        Side::H5live => {
+            let file = File::options().mode(Mode::Create).open(&path)?;
+            let all = (0..open).map(|i| file.new_dataset::<u64>().growing(&[]).chunk(&[CHUNK]).create(&format!("{i}")));
+            let all = all.collect::<h5live::Result<Vec<_>>>()?;
+            file.start_swmr()?;
+            let done = timed(times, || {
+                (0..times).try_for_each(|_| {
+                    all[0].append(&values)?;
+                    Ok(file.flush()?)
+                })
+            })?;
+            drop(all);
+            done
+        }
+        _ => {
+            let file = peer::File::create(&path)?;
+            let make = Make { dims: &[0], max: &[u64::MAX], chunk: &[CHUNK], ..Make::default() };
+            let all = (0..open)
+                .map(|i| file.create_dataset(&format!("{i}"), Type::U64, &make))
+                .collect::<Result<Vec<_>>>()?;
+            file.start_swmr()?;
+            timed(times, || {
+                (0..times).try_for_each(|i| {
+                    all[0].extend(&[(i + 1) * CHUNK])?;
+                    all[0].write_chunk(&[i * CHUNK], crate::work::bytes(&values))?;
+                    file.flush()
+                })
+            })?
+        }
+    }
+    .0;
+    let sum = File::open(&path)?.dataset("0")?.elements()?;
+    fs::remove_file(path)?;
+    Ok(done.sum(sum))
+}
+
+pub fn works() -> Vec<Work> {
+    let work = Work {
+        name: "flush-1",
+        title: "flush with 1 dirty of 1 open dataset",
+        unit: Unit::Things("flushes"),
+        aim: 1.0,
+        bare_aim: None,
+        size_aim: None,
+        sides: &[Side::H5live, Side::Libhdf5],
+        prepare: |_| Ok(()),
+        run: |side, ground| run(1, side, ground),
+    };
+    let many = Work {
+        name: "flush-10k",
+        title: "flush with 1 dirty of 10,000 open datasets",
+        run: |side, ground| run(10_000, side, ground),
+        ..work
+    };
+    vec![work, many]
+}

@@ -1,0 +1,143 @@
+//! From a flush to the moment at which another process has the value.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use h5live::{File, Mode};
+
+use crate::peer::{self, Make, Slab, Type};
+use crate::work::{Done, Ground, Unit, Work};
+use crate::{Error, Result, Side};
+
+const READER: &str = "H5LIVE_COMPARE_READER";
+const EVERY: Duration = Duration::from_millis(1);
+
+/// Nanoseconds of the clock that all processes share.
+fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the struct is ours, and the clock exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The reader: prints a line when it follows, then how long each row was under way, until `times` rows have come.
+fn read(side: Side, path: &std::path::Path, times: u64) -> Result<()> {
+    let mut delays = Vec::new();
+    match side {
+        Side::H5live => {
+            let file = File::options().swmr_read().open(path)?;
+            let data = file.dataset("data")?;
+            println!("ready");
+            for row in data.follow::<u64>().timeout(Duration::from_secs(10)).rows_one_by_one() {
+                let sent = row?[0];
+                delays.push(now().saturating_sub(sent));
+                if delays.len() as u64 == times {
+                    break;
+                }
+            }
+        }
+        _ => {
+            let file = peer::File::open_to_follow(path)?;
+            let data = file.dataset("data", 0)?;
+            println!("ready");
+            while (delays.len() as u64) < times {
+                data.refresh()?;
+                let (seen, there) = (delays.len() as u64, data.dims()?[0]);
+                if there > seen {
+                    let mut values = vec![0u64; (there - seen) as usize];
+                    let slab = Slab { start: &[seen], stride: &[], count: &[there - seen] };
+                    data.read_slab(Type::U64, &slab, &mut values)?;
+                    let now = now();
+                    delays.extend(values.iter().map(|sent| now.saturating_sub(*sent)));
+                }
+            }
+        }
+    }
+    delays.iter().for_each(|delay| println!("{delay}"));
+    Ok(())
+}
+
+fn run(side: Side, ground: &Ground) -> Result<Done> {
+    let (path, times) = (ground.file(&format!("latency-{side}")), ground.times(3_000));
+    if std::env::var_os(READER).is_some() {
+        read(side, &path, times)?;
+        // The parent reads delays, not measures.
+        std::process::exit(0);
+    }
+    let start_reader = || -> Result<_> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["--child", "latency", &side.to_string(), "--scale", &ground.scale.to_string(), "--folder"])
+            .arg(&ground.folder)
+            .env(READER, "1")
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        match lines.next() {
+            Some(Ok(line)) if line == "ready" => Ok((child, lines)),
+            _ => Err(Error::Child("the reader did not start".to_owned())),
+        }
+    };
+    // Each row has the time at which its flush began; rows come at a steady rate.
+    let pace = |append: &mut dyn FnMut(u64) -> Result<()>| -> Result<()> {
+        let begin = Instant::now();
+        for i in 0..times {
+            let due = begin + EVERY * i as u32;
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            append(now())?;
+        }
+        Ok(())
+    };
+    let (mut child, lines) = match side {
+        Side::H5live => {
+            let file = File::options().mode(Mode::Create).open(&path)?;
+            let data = file.new_dataset::<u64>().growing(&[]).chunk(&[1024]).create("data")?;
+            file.start_swmr()?;
+            let reader = start_reader()?;
+            pace(&mut |time| {
+                data.append(&[time])?;
+                Ok(data.flush()?)
+            })?;
+            reader
+        }
+        _ => {
+            let file = peer::File::create(&path)?;
+            let make = Make { dims: &[0], max: &[u64::MAX], chunk: &[1024], ..Make::default() };
+            let data = file.create_dataset("data", Type::U64, &make)?;
+            file.start_swmr()?;
+            let reader = start_reader()?;
+            let mut row = 0;
+            pace(&mut |time| {
+                data.extend(&[row + 1])?;
+                data.write_block(Type::U64, &[row], &[1], &[time])?;
+                row += 1;
+                data.flush()
+            })?;
+            reader
+        }
+    };
+    let mut delays: Vec<u64> = lines.map_while(|line| line.ok()?.parse().ok()).collect();
+    child.wait()?;
+    fs::remove_file(path)?;
+    delays.sort_unstable();
+    if delays.len() as u64 != times {
+        return Err(Error::Child(format!("{} of {times} rows were seen", delays.len())));
+    }
+    let at = |part: f64| delays[((delays.len() - 1) as f64 * part) as usize] as f64 / 1e9;
+    Ok(Done { seconds: at(0.5), units: times, tail: Some(at(0.99)), ..Done::default() })
+}
+
+pub fn works() -> Vec<Work> {
+    vec![Work {
+        name: "latency",
+        title: "flush to visible in another process, 1,000/s",
+        unit: Unit::Latency,
+        aim: 10.0,
+        bare_aim: None,
+        size_aim: None,
+        sides: &[Side::H5live, Side::Libhdf5],
+        prepare: |_| Ok(()),
+        run,
+    }]
+}

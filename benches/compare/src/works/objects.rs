@@ -1,0 +1,163 @@
+//! Many objects and links.
+
+use std::fs;
+
+use h5live::model::LinkTarget;
+use h5live::{File, Mode};
+
+use crate::peer::{self, Dataset, Make, Type};
+use crate::work::{Done, Ground, Numbers, Unit, Work, timed};
+use crate::{Result, Side};
+
+const BOTH: &[Side] = &[Side::H5live, Side::Libhdf5];
+
+fn datasets(ground: &Ground) -> u64 {
+    ground.times(50_000)
+}
+
+fn links(ground: &Ground) -> u64 {
+    ground.times(1_000_000)
+}
+
+fn create(side: Side, ground: &Ground) -> Result<Done> {
+    let (path, number) = (ground.file(&format!("create-{side}")), datasets(ground));
+    let done = match side {
+        Side::H5live => timed(number, || {
+            let file = File::options().mode(Mode::Create).open(&path)?;
+            for i in 0..number as i32 {
+                file.new_dataset::<i32>().compact().create_with(&format!("dataset {i}"), &[i, 1, 2, 3])?;
+            }
+            Ok(file.close()?)
+        })?,
+        _ => timed(number, || {
+            let file = peer::File::create(&path)?;
+            for i in 0..number as i32 {
+                let make = Make { dims: &[4], compact: true, ..Make::default() };
+                let data = file.create_dataset(&format!("dataset {i}"), Type::I32, &make)?;
+                data.write_all(Type::I32.id(), &[i, 1, 2, 3])?;
+            }
+            Ok(())
+        })?,
+    }
+    .0;
+    let file = File::open(&path)?;
+    let sum = (0..number).step_by(97).map(|i| file.dataset(&format!("dataset {i}"))?.read::<i32>());
+    let sum = sum.sum_values()?;
+    let done = done.size_of(&path, number * 16)?.sum(sum);
+    fs::remove_file(path)?;
+    Ok(done)
+}
+
+trait SumValues {
+    fn sum_values(self) -> Result<u64>;
+}
+
+impl<I: Iterator<Item = h5live::Result<Vec<i32>>>> SumValues for I {
+    fn sum_values(mut self) -> Result<u64> {
+        Ok(self.try_fold(0u64, |sum, values| values.map(|v| sum * 3 + v[0] as u64))?)
+    }
+}
+
+fn prepare_datasets(ground: &Ground) -> Result<()> {
+    let file = peer::File::create(&ground.file("datasets"))?;
+    for i in 0..datasets(ground) as i32 {
+        let make = Make { dims: &[4], compact: true, ..Make::default() };
+        file.create_dataset(&format!("dataset {i}"), Type::I32, &make)?.write_all(Type::I32.id(), &[i, 1, 2, 3])?;
+    }
+    Ok(())
+}
+
+fn open(side: Side, ground: &Ground) -> Result<Done> {
+    let (path, number, times) = (ground.file("datasets"), datasets(ground), datasets(ground));
+    let (mut numbers, mut total, mut values) = (Numbers::new(), 0u64, [0i32; 4]);
+    let done = match side {
+        Side::H5live => {
+            let file = File::open(&path)?;
+            timed(times, || {
+                for _ in 0..times {
+                    let name = format!("dataset {}", numbers.below(number));
+                    file.dataset(&name)?.read_into(.., &mut values)?;
+                    total = total.wrapping_mul(3).wrapping_add(values[0] as u64);
+                }
+                Ok(())
+            })?
+        }
+        _ => {
+            let file = peer::File::open(&path)?;
+            timed(times, || {
+                for _ in 0..times {
+                    let name = format!("dataset {}", numbers.below(number));
+                    Dataset::open_in(file.id(), &name, 0)?.read_all(Type::I32.id(), &mut values)?;
+                    total = total.wrapping_mul(3).wrapping_add(values[0] as u64);
+                }
+                Ok(())
+            })?
+        }
+    }
+    .0;
+    Ok(done.sum(total))
+}
+
+fn prepare_links(ground: &Ground) -> Result<()> {
+    let file = peer::File::create(&ground.file("links"))?;
+    peer::soft_links(&file.create_group("group")?, links(ground))
+}
+
+fn list(side: Side, ground: &Ground) -> Result<Done> {
+    let (path, number) = (ground.file("links"), links(ground));
+    let (done, sum) = match side {
+        Side::H5live => {
+            let group = File::open(&path)?.group("group")?;
+            timed(number, || {
+                Ok(group.links()?.iter().fold(0u64, |sum, link| {
+                    let type_ = match link.target {
+                        LinkTarget::Hard(_) => 0,
+                        LinkTarget::Soft(_) => 1,
+                        _ => 64 & 7,
+                    };
+                    sum + link.name.as_bytes().len() as u64 * 8 + type_
+                }))
+            })?
+        }
+        _ => {
+            let file = peer::File::open(&path)?;
+            let group = file.group("group")?;
+            timed(number, || peer::list_links(&group))?
+        }
+    };
+    Ok(done.sum(sum))
+}
+
+pub fn works() -> Vec<Work> {
+    let work = Work {
+        name: "create",
+        title: "create 50,000 compact datasets in one group",
+        unit: Unit::Things("datasets"),
+        aim: 3.0,
+        bare_aim: None,
+        size_aim: None,
+        sides: BOTH,
+        prepare: |_| Ok(()),
+        run: create,
+    };
+    vec![
+        work,
+        Work {
+            name: "open",
+            title: "open by name and read, random, among 50,000",
+            aim: 5.0,
+            prepare: prepare_datasets,
+            run: open,
+            ..work
+        },
+        Work {
+            name: "list",
+            title: "list 1,000,000 links with types",
+            unit: Unit::Things("links"),
+            aim: 5.0,
+            prepare: prepare_links,
+            run: list,
+            ..work
+        },
+    ]
+}
