@@ -22,6 +22,16 @@ pub(crate) fn image(bytes: Vec<u8>, options: &Options) -> Result<Arc<dyn Objects
     Ok(Arc::new(file))
 }
 
+/// What state a file is in.
+pub(crate) fn diagnose(location: &Path) -> Result<swmr::Diagnosis, OpenError> {
+    swmr::diagnose(location).map_err(|error| OpenError::Store(Box::new(error)))
+}
+
+/// Brings a file into order.
+pub(crate) fn repair(location: &Path, options: &Options) -> Result<swmr::Repair, OpenError> {
+    swmr::repair(location, &native(options)).map_err(|error| OpenError::Store(Box::new(error)))
+}
+
 fn native(options: &Options) -> OpenOptions {
     OpenOptions {
         mode: mode(options.mode),

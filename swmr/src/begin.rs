@@ -213,7 +213,7 @@ pub(crate) fn read_superblock(storage: &dyn Storage, at: u64) -> Result<Superblo
 }
 
 /// Where the superblock is (bytes from the start of the file), and what it says.
-fn locate_superblock(storage: &dyn Storage) -> Result<(u64, Superblock)> {
+pub(crate) fn locate_superblock(storage: &dyn Storage) -> Result<(u64, Superblock)> {
     let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
     for at in Superblock::locations(len) {
         match read_superblock(storage, at) {

@@ -1,0 +1,121 @@
+//! What state a file is in, and bringing one into order whose writer died.
+//!
+//! A writer that opens such a file does the same by itself; to do it without writing anything is for those who want
+//! programs to open the file that refuse it as it is.
+
+use std::fs::File;
+use std::path::Path;
+
+use h5live_cache::FileStorage;
+use h5live_format::StatusFlags;
+
+use crate::begin::locate_superblock;
+use crate::error::Conflict;
+use crate::locking::{Holder, LockHandle, Writer};
+use crate::{Error, Locking, Mode, OpenOptions, Result};
+
+/// The state of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Condition {
+    /// Its last writer has closed it.
+    Closed,
+    /// A process has it open for writing.
+    Written {
+        /// Whether others may follow that writer.
+        live: bool,
+        /// The processes, where the system names them.
+        holders: Vec<Holder>,
+    },
+    /// The superblock says that it is open for writing, and no process has it.
+    Abandoned {
+        /// Whether others could follow that writer.
+        live: bool,
+    },
+    /// The superblock says that it is open for writing, and the system cannot tell whether it is.
+    Unknown {
+        /// Whether others may follow that writer.
+        live: bool,
+    },
+}
+
+/// What a file says of itself, without what is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Diagnosis {
+    /// The state.
+    pub condition: Condition,
+    /// The version of the superblock. Before version 3 it does not say that the file is open for writing.
+    pub superblock: u8,
+    /// Bytes of the file.
+    pub length: u64,
+    /// Where the file ends as the superblock announces it, in bytes from its start. While a writer is at work this may be
+    /// ahead of what is there.
+    pub announced: u64,
+}
+
+/// What [`repair`] found and did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Repair {
+    /// The file as it was.
+    pub before: Diagnosis,
+    /// The file as it is.
+    pub after: Diagnosis,
+}
+
+impl Diagnosis {
+    /// Whether programs refuse to open the file though nobody writes it: [`repair`] helps.
+    pub fn needs_repair(&self) -> bool {
+        matches!(self.condition, Condition::Abandoned { .. }) || self.length < self.announced
+    }
+}
+
+impl Repair {
+    /// Whether anything was changed.
+    pub fn changed(&self) -> bool {
+        self.before != self.after
+    }
+}
+
+/// Finds out what state the file at `path` is in, without changing it.
+///
+/// # Errors
+/// [`Error::Io`]; [`Error::NotHdf5`] and [`Error::Superblock`] if it is no HDF5 file.
+pub fn diagnose(path: &Path) -> Result<Diagnosis> {
+    let lock = LockHandle::open(path, Locking::Off).map_err(Error::io("open the file"))?;
+    let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
+    let length = std::fs::metadata(path).map_err(Error::io("ask for the length of the file"))?.len();
+    let (_, superblock) = crate::Patience::default().retry(|| locate_superblock(&storage))?;
+    let live = superblock.status.contains(StatusFlags::SWMR);
+    let marked = superblock.version >= 3 && (live || superblock.status.contains(StatusFlags::WRITE));
+    let condition = match lock.writer() {
+        Writer::Alive(holders) => Condition::Written { live, holders },
+        Writer::None if marked => Condition::Abandoned { live },
+        Writer::Unknown if marked => Condition::Unknown { live },
+        _ => Condition::Closed,
+    };
+    let announced = superblock.end_of_file.get().unwrap_or(0);
+    Ok(Diagnosis { condition, superblock: superblock.version, length, announced })
+}
+
+/// Brings the file at `path` into the state in which a writer that closes it leaves it: the end that it announces is
+/// where it ends, what was never published is cut off, and nobody is said to write. Files of libhdf5 are treated alike,
+/// for which others use `h5clear`. What is in the file is not changed; a file that is in order is left alone.
+///
+/// # Errors
+/// [`Error::InUse`] if a process reads or writes the file, or if whether one writes it cannot be told and `options` do
+/// not say to take over; [`Error::Truncated`] if structures are missing; errors of opening and closing.
+pub fn repair(path: &Path, options: &OpenOptions) -> Result<Repair> {
+    let before = diagnose(path)?;
+    match &before.condition {
+        Condition::Written { live, holders } => {
+            let reason = if *live { Conflict::SwmrWriter } else { Conflict::Writer };
+            return Err(Error::InUse { reason, holders: holders.clone() });
+        }
+        Condition::Closed if !before.needs_repair() => return Ok(Repair { after: before.clone(), before }),
+        _ => {}
+    }
+    OpenOptions { mode: Mode::Write, ..options.clone() }.open(path)?.close()?;
+    Ok(Repair { before, after: diagnose(path)? })
+}
