@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::{
     Attribute, ByteOrder, ChunkCoord, ChunkGrid, Chunks, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage,
     Error, Fill, FillValue, FilterSpec, GroupSpec, Layout, LinkTarget, Name, ObjectId, ObjectKind, ObjectSpec, Objects,
-    Reference, ReferenceKind, Referent, ReferentPart, Selection, Shape, Sign, UNLIMITED,
+    Reference, ReferenceKind, Referent, ReferentPart, Selection, Shape, Sign, UNLIMITED, Wake,
 };
 
 /// Makes the stores that the suite tries.
@@ -595,6 +595,7 @@ pub fn live(lab: &impl Lab) {
     let LinkTarget::Hard(id) = reader.link(reader.root(), &name("data")).unwrap().unwrap().target else {
         panic!("a hard link");
     };
+    let mut watch = reader.watch(&[id]).unwrap();
     let seen = reader.dataset(id).unwrap();
     let extent = || seen.spec().unwrap().dataspace.dims()[0];
     assert_eq!(extent(), 0);
@@ -604,7 +605,7 @@ pub fn live(lab: &impl Lab) {
         seen.refresh().unwrap();
         assert!(extent() <= 2 * i + 2);
         data.flush().unwrap();
-        seen.wait(Duration::from_millis(1)).unwrap();
+        assert_eq!(watch.wait(Duration::MAX).unwrap(), Wake::Changed);
         seen.refresh().unwrap();
         assert_eq!(extent(), 2 * i + 2);
         for k in 0..=i {

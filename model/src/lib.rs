@@ -20,6 +20,7 @@ mod selection;
 mod spec;
 mod store;
 mod unfilter;
+mod watch;
 
 pub use attribute::Attribute;
 pub use chunk::{ChunkCoord, ChunkGrid, StoredChunk};
@@ -42,3 +43,4 @@ pub use spec::{
 };
 pub use store::{Chunks, ObjectId, Objects};
 pub use unfilter::{NoFilters, Unfilter};
+pub use watch::{Wake, Watch};

@@ -2,11 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::{
     Attribute, ChunkCoord, DatasetSpec, Error, GroupSpec, Link, LinkTarget, Name, ObjectInfo, ObjectKind, ObjectSpec,
-    Reference, ReferenceKind, Referent, Result, StoredChunk,
+    Reference, ReferenceKind, Referent, Result, StoredChunk, Watch,
 };
 
 /// The identity of an object inside its store: an address, a key, or a UUID.
@@ -241,6 +240,13 @@ pub trait Objects: Send + Sync + fmt::Debug {
 
     /// Whether another process may be changing the store while it is read here.
     fn is_live(&self) -> Result<bool>;
+
+    /// Watches what a writer publishes of some objects: the elements of datasets, the links of groups, the attributes
+    /// that are kept with an object.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if one of them cannot be watched.
+    fn watch(&self, objects: &[ObjectId]) -> Result<Box<dyn Watch>>;
 }
 
 /// The chunks of one dataset. A contiguous or compact dataset is one chunk at the origin, of the size of the extent.
@@ -306,10 +312,4 @@ pub trait Chunks: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`crate::Error::Store`] if the dataset cannot be read any more.
     fn refresh(&self) -> Result<bool>;
-
-    /// Waits until the writer may have published something, or `timeout` is over. May return early.
-    ///
-    /// # Errors
-    /// [`crate::Error::Store`] if the dataset cannot be watched.
-    fn wait(&self, timeout: Duration) -> Result<()>;
 }

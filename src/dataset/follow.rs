@@ -4,15 +4,17 @@ use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use h5live_model::Selection;
+use h5live_model::{Layout, Selection, Wake, Watch};
 
 use super::Dataset;
 use crate::{H5Type, Result};
 
 /// Elements of one batch (bytes in memory), unless a row is larger.
 const BATCH_BYTES: usize = 8 << 20;
-/// The longest wait for the writer at a time.
-const WAIT: Duration = Duration::from_millis(100);
+/// The longest wait at a time before it is looked whether the writer still lives.
+const WAIT: Duration = Duration::from_secs(1);
+/// The same for a virtual dataset, which shows what comes into other files.
+const WAIT_FOR_OTHERS: Duration = Duration::from_millis(20);
 
 /// Batches of rows that a writer publishes, made by [`Dataset::follow`].
 ///
@@ -27,6 +29,7 @@ pub struct Follow<T> {
     next: u64,
     timeout: Option<Duration>,
     batch_rows: Option<u64>,
+    watch: Option<Box<dyn Watch>>,
     failed: bool,
     values: PhantomData<fn() -> T>,
 }
@@ -57,6 +60,7 @@ impl Dataset {
             next: 0,
             timeout: None,
             batch_rows: None,
+            watch: None,
             failed: false,
             values: PhantomData,
         }
@@ -121,21 +125,34 @@ impl<T: H5Type> Follow<T> {
     }
 
     /// Waits for rows; `None` at the end.
-    fn wait(&self) -> Result<Option<u64>> {
+    fn wait(&mut self) -> Result<Option<u64>> {
         let until = self.timeout.map(|timeout| Instant::now() + timeout);
+        let longest = match self.dataset.spec()?.layout {
+            Layout::Virtual(_) => WAIT_FOR_OTHERS,
+            _ => WAIT,
+        };
+        let mut last = false;
         loop {
-            // In this order: what is published before the end is still seen.
-            let live = self.dataset.file().is_live()?;
             self.dataset.refresh()?;
             let rows = self.rows()?;
             if rows > self.next {
                 return Ok(Some(rows));
             }
-            let left = until.map_or(WAIT, |until| until.saturating_duration_since(Instant::now()).min(WAIT));
-            if !live || left.is_zero() {
+            if last {
                 return Ok(None);
             }
-            self.dataset.run(|| Ok(self.dataset.core.chunks.wait(left)?))?;
+            let dataset = &self.dataset;
+            let Some(watch) = &mut self.watch else {
+                // Made before the look after which it is waited for more.
+                let watch = dataset.file().store().watch(&[dataset.id()]);
+                self.watch = Some(dataset.run(|| Ok(watch?))?);
+                continue;
+            };
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let woken = dataset.run(|| Ok(watch.wait(left.unwrap_or(longest).min(longest))?))?;
+            let over = until.is_some_and(|until| Instant::now() >= until);
+            // What is published before the end is still seen.
+            last = over || woken != Wake::Changed && !dataset.file().is_live()?;
         }
     }
 

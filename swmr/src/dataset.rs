@@ -6,7 +6,6 @@ mod place;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
 
 use h5live_cache::{EdgeKind, Kind, Owner, Proxy, Scope};
 use h5live_format::messages::{
@@ -30,16 +29,13 @@ use crate::header::Header;
 use crate::session::Session;
 use crate::{Error, Result};
 
-/// Bytes at the start of a header that a waiting reader watches.
-const WATCHED: usize = 512;
-
 /// A dataset of an HDF5 file.
 #[derive(Debug)]
 pub struct NativeDataset {
     session: Arc<Session>,
     addr: Addr,
     state: RwLock<Arc<State>>,
-    /// The start of the header when the state was read; held while it is read anew.
+    /// The first chunk of the header when the state was read, if that is known; held while it is read anew.
     watched: Mutex<Vec<u8>>,
     /// Whether the dataset has been deleted.
     gone: AtomicBool,
@@ -50,6 +46,8 @@ pub struct NativeDataset {
 struct State {
     spec: Arc<DatasetSpec>,
     place: Arc<Place>,
+    /// Bytes of the first chunk of the header.
+    header_len: usize,
 }
 
 fn invalid(text: impl Into<String>) -> Error {
@@ -109,7 +107,6 @@ impl NativeDataset {
         if let Some(dataset) = open.get(&addr).and_then(Weak::upgrade) {
             return Ok(dataset);
         }
-        let watched = session.cache.read_prefix(addr, WATCHED).unwrap_or_default();
         let state = session.patience.retry(|| {
             let header = session.header(addr)?;
             if kind_of(&header)? != ObjectKind::Dataset {
@@ -122,7 +119,7 @@ impl NativeDataset {
             session: session.clone(),
             addr,
             state,
-            watched: Mutex::new(watched),
+            watched: Mutex::default(),
             gone: AtomicBool::new(false),
         };
         let dataset = Arc::new(dataset);
@@ -269,7 +266,7 @@ impl NativeDataset {
         let old = header.require::<DataspaceMessage>("a dataset has a dataspace")?;
         header.put(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old })?;
         let shrunk = dims.iter().zip(state.spec.dataspace.dims()).any(|(new, old)| new < old);
-        *state = Arc::new(State { spec: Arc::new(spec), place: state.place.clone() });
+        *state = Arc::new(State { spec: Arc::new(spec), place: state.place.clone(), header_len: state.header_len });
         Ok(shrunk)
     }
 
@@ -414,8 +411,8 @@ impl NativeDataset {
         header.wait_for_heap(&self.session)
     }
 
-    fn image(&self) -> Vec<u8> {
-        self.session.cache.read_prefix(self.addr, WATCHED).unwrap_or_default()
+    fn image(&self, len: usize) -> Vec<u8> {
+        self.session.cache.read_prefix(self.addr, len).unwrap_or_default()
     }
 }
 
@@ -423,7 +420,8 @@ impl State {
     fn new(session: &Arc<Session>, header: &Header) -> Result<Self> {
         let (spec, layout) = describe(session, header)?;
         let place = Place::new(session, header, &spec, &layout)?;
-        Ok(State { spec: Arc::new(spec), place: Arc::new(place) })
+        let header_len = header.extents().next().map_or(0, |(_, len)| len);
+        Ok(State { spec: Arc::new(spec), place: Arc::new(place), header_len })
     }
 }
 
@@ -523,27 +521,13 @@ impl Chunks for NativeDataset {
             return Ok(false);
         }
         let mut watched = self.watched.lock();
-        let image = self.image();
-        if *watched == image && !image.is_empty() && self.state().place.is_whole() {
+        let before = self.state();
+        let image = self.image(before.header_len);
+        if *watched == image && !image.is_empty() && before.place.is_whole() {
             return Ok(false);
         }
         let changed = self.reload()?;
-        *watched = image;
+        *watched = if self.state().header_len == before.header_len { image } else { Vec::new() };
         Ok(changed)
-    }
-
-    fn wait(&self, timeout: Duration) -> ModelResult<()> {
-        let deadline = Instant::now() + timeout;
-        let before = self.watched.lock().clone();
-        let mut pause = Duration::from_micros(20);
-        while self.image() == before {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            std::thread::sleep(pause.min(left));
-            pause = (pause * 5 / 4).min(Duration::from_millis(2));
-        }
-        Ok(())
     }
 }

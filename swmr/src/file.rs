@@ -10,7 +10,7 @@ use h5live_format::messages::{
 use h5live_format::{Addr, GlobalHeapId, VarLenElement, decode, encode};
 use h5live_model::{
     Attribute, Chunks, Datatype, Error as ModelError, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectInfo,
-    ObjectKind, ObjectSpec, Objects, Reference, ReferenceKind, Referent, Result as ModelResult,
+    ObjectKind, ObjectSpec, Objects, Reference, ReferenceKind, Referent, Result as ModelResult, Watch,
 };
 
 use crate::attributes::Attributes;
@@ -20,6 +20,7 @@ use crate::header::Header;
 use crate::links::Links;
 use crate::open::OpenOptions;
 use crate::session::Session;
+use crate::watch::NativeWatch;
 use crate::{Error, Result};
 
 /// An HDF5 file that is open in this process. Clones are the same session.
@@ -392,5 +393,9 @@ impl Objects for NativeFile {
 
     fn is_live(&self) -> ModelResult<bool> {
         Ok(self.0.is_live()?)
+    }
+
+    fn watch(&self, objects: &[ObjectId]) -> ModelResult<Box<dyn Watch>> {
+        Ok(Box::new(NativeWatch::new(&self.0, objects)?))
     }
 }

@@ -155,6 +155,22 @@ impl Header {
         self.chunks.len() == 1
     }
 
+    /// The first byte and the length of each chunk.
+    pub fn extents(&self) -> impl Iterator<Item = (Addr, usize)> {
+        self.chunks.iter().map(|chunk| {
+            let (at, len) = match chunk {
+                Chunk::First(chunk) => (chunk.addr(), chunk.read().prefix.chunk_len()),
+                Chunk::Next(chunk) => (chunk.addr(), chunk.read().len),
+            };
+            (at, usize::try_from(len).unwrap_or(usize::MAX))
+        })
+    }
+
+    /// Whether the first chunk holds the message of type `kind`.
+    pub fn begins_with(&self, kind: MessageType) -> bool {
+        self.find(|message| message.kind == kind).is_some_and(|(spot, _)| spot.chunk == 0)
+    }
+
     /// Has the chunk that holds the message of type `kind` written only after `child`.
     ///
     /// # Errors

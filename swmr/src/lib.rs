@@ -28,6 +28,7 @@ mod retry;
 mod session;
 mod shared;
 mod status;
+mod watch;
 
 pub use dataset::NativeDataset;
 pub use error::{Conflict, Error, NotLive, Result};

@@ -109,6 +109,12 @@ impl LockHandle {
         LockHandle { file: None, locking: Locking::Off }
     }
 
+    /// The file, unless the storage is none.
+    #[cfg(target_os = "linux")]
+    pub fn file(&self) -> Option<&File> {
+        self.file.as_ref()
+    }
+
     /// The file, if it is to be locked.
     fn lockable(&self) -> Option<&File> {
         self.file.as_ref().filter(|_| self.locking != Locking::Off)

@@ -1,8 +1,7 @@
 //! The chunks of one dataset in memory.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -18,18 +17,16 @@ pub(super) struct MemoryChunks {
     id: ObjectId,
     /// The extent as of the last refresh; only readers look at it.
     seen: Mutex<Dims>,
-    generation: AtomicU64,
 }
 
 impl MemoryChunks {
-    pub(super) fn new(session: &Arc<Session>, id: ObjectId, seen: Dims, generation: u64) -> Self {
+    pub(super) fn new(session: &Arc<Session>, id: ObjectId, seen: Dims) -> Self {
         MemoryChunks {
             session: Arc::downgrade(session),
             file: session.file.clone(),
             writable: session.writable,
             id,
             seen: Mutex::new(seen),
-            generation: AtomicU64::new(generation),
         }
     }
 
@@ -154,18 +151,6 @@ impl Chunks for MemoryChunks {
         let mut seen = self.seen.lock();
         let changed = *seen != *published;
         *seen = published.clone();
-        self.generation.store(state.generation, Ordering::Release);
         Ok(changed && !self.writable)
-    }
-
-    fn wait(&self, timeout: Duration) -> Result<()> {
-        let until = Instant::now() + timeout;
-        let mut state = self.read_state()?;
-        while state.writer && state.generation == self.generation.load(Ordering::Acquire) {
-            if self.file.flushed.wait_until(&mut state, until).timed_out() {
-                break;
-            }
-        }
-        Ok(())
     }
 }

@@ -10,6 +10,7 @@ mod state;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -17,7 +18,7 @@ use self::chunks::MemoryChunks;
 use self::state::{Body, ROOT, State};
 use crate::{
     Attribute, Chunks, Datatype, Error, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind,
-    ObjectSpec, Objects, Reference, ReferenceKind, Referent, Result,
+    ObjectSpec, Objects, Reference, ReferenceKind, Referent, Result, Wake, Watch,
 };
 
 /// A session on a file in memory.
@@ -182,13 +183,9 @@ impl Objects for MemoryStore {
     }
 
     fn dataset(&self, id: ObjectId) -> Result<Arc<dyn Chunks>> {
-        let (seen, generation) = {
-            let state = self.read()?;
-            (state.stored(id)?.published.clone(), state.generation)
-        };
+        let seen = self.read()?.stored(id)?.published.clone();
         let mut datasets = self.session.datasets.lock();
-        let chunks =
-            datasets.entry(id).or_insert_with(|| Arc::new(MemoryChunks::new(&self.session, id, seen, generation)));
+        let chunks = datasets.entry(id).or_insert_with(|| Arc::new(MemoryChunks::new(&self.session, id, seen)));
         Ok(chunks.clone())
     }
 
@@ -256,6 +253,7 @@ impl Objects for MemoryStore {
         self.flush()?;
         if self.session.writable {
             self.session.file.state.lock().writer = false;
+            self.session.file.flushed.notify_all();
         }
         self.session.closed.store(true, Ordering::Release);
         Ok(())
@@ -268,6 +266,39 @@ impl Objects for MemoryStore {
 
     fn is_live(&self) -> Result<bool> {
         Ok(self.read()?.writer && !self.session.writable)
+    }
+
+    fn watch(&self, _: &[ObjectId]) -> Result<Box<dyn Watch>> {
+        let generation = self.read()?.generation;
+        Ok(Box::new(MemoryWatch { file: self.session.file.clone(), generation }))
+    }
+}
+
+/// Wakes up at each flush.
+#[derive(Debug)]
+struct MemoryWatch {
+    file: Arc<MemoryFile>,
+    /// Flushes as of the last wake-up.
+    generation: u64,
+}
+
+impl Watch for MemoryWatch {
+    fn wait(&mut self, timeout: Duration) -> Result<Wake> {
+        let until = Instant::now().checked_add(timeout);
+        let mut state = self.file.state.lock();
+        loop {
+            if std::mem::replace(&mut self.generation, state.generation) != state.generation {
+                return Ok(Wake::Changed);
+            }
+            if !state.writer {
+                return Ok(Wake::Ended);
+            }
+            match until {
+                Some(until) if self.file.flushed.wait_until(&mut state, until).timed_out() => return Ok(Wake::Timeout),
+                Some(_) => {}
+                None => self.file.flushed.wait(&mut state),
+            }
+        }
     }
 }
 

@@ -1,0 +1,100 @@
+//! The clock of the system, and what it tells of changes of files.
+
+use std::fmt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::attention::{Heard, Senses};
+use crate::locking::LockHandle;
+
+/// The clock, and ears where the system has some and has not run out of them.
+pub struct Ears {
+    begin: Instant,
+    #[cfg(target_os = "linux")]
+    inotify: Option<nix::sys::inotify::Inotify>,
+}
+
+impl fmt::Debug for Ears {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ears").finish_non_exhaustive()
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::os::fd::{AsFd, AsRawFd};
+    use std::time::Duration;
+
+    use nix::errno::Errno;
+    use nix::poll::{PollFd, PollFlags, ppoll};
+    use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+    use nix::sys::time::TimeSpec;
+
+    use super::Heard;
+    use crate::locking::LockHandle;
+
+    /// Ears for the file of `lock`, whatever its name is now.
+    pub fn open(lock: &LockHandle) -> Option<Inotify> {
+        let path = format!("/proc/self/fd/{}", lock.file()?.as_raw_fd());
+        let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).ok()?;
+        let events = AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_CLOSE_WRITE;
+        inotify.add_watch(path.as_str(), events).ok()?;
+        Some(inotify)
+    }
+
+    /// `None` if these ears are of no use any more.
+    pub fn listen(inotify: &Inotify, rest: Duration) -> Option<Heard> {
+        let mut fds = [PollFd::new(inotify.as_fd(), PollFlags::POLLIN)];
+        match ppoll(&mut fds, Some(TimeSpec::from_duration(rest)), None) {
+            Ok(0) | Err(Errno::EINTR) => return Some(Heard::Nothing),
+            Ok(_) => {}
+            Err(_) => return None,
+        }
+        let mut heard = Heard::Write;
+        loop {
+            match inotify.read_events() {
+                Ok(events) if events.iter().any(|event| event.mask.contains(AddWatchFlags::IN_CLOSE_WRITE)) => {
+                    heard = Heard::Close;
+                }
+                Ok(_) => {}
+                Err(Errno::EAGAIN) => return Some(heard),
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+impl Ears {
+    /// Ears for the file of `lock`.
+    pub fn new(lock: &LockHandle) -> Self {
+        #[cfg(not(target_os = "linux"))]
+        let _ = lock;
+        Ears {
+            begin: Instant::now(),
+            #[cfg(target_os = "linux")]
+            inotify: linux::open(lock),
+        }
+    }
+}
+
+impl Senses for Ears {
+    fn now(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
+    fn listen(&mut self, rest: Duration) -> Heard {
+        #[cfg(target_os = "linux")]
+        if let Some(inotify) = &self.inotify {
+            match linux::listen(inotify, rest) {
+                Some(heard) => return heard,
+                None => self.inotify = None,
+            }
+        }
+        self.sleep(rest);
+        Heard::Nothing
+    }
+
+    fn sleep(&mut self, rest: Duration) {
+        thread::sleep(rest);
+    }
+}
