@@ -1,0 +1,202 @@
+//! Elements: chunks, extents, the heap, references.
+
+use std::collections::BTreeSet;
+
+use super::{Lab, growing, link_names, make, name, stored, u16le};
+use crate::{
+    ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Error, Fill, FillValue, FilterSpec, Layout, Name, ObjectId,
+    ObjectSpec, Objects, Reference, ReferenceKind, Referent, ReferentPart, Selection, Shape,
+};
+
+/// A dataset that is not chunked is one chunk at the origin, and a part of it can be written.
+pub fn contiguous(lab: &impl Lab) {
+    let store = lab.create();
+    let fill = Fill { value: FillValue::Value(vec![5, 6]), ..Default::default() };
+    let fixed = |layout| DatasetSpec {
+        datatype: u16le(),
+        dataspace: Dataspace::Simple(Shape::fixed(&[2, 3])),
+        layout,
+        fill: fill.clone(),
+        ..Default::default()
+    };
+    for (at, layout) in [("contiguous", Layout::Contiguous), ("compact", Layout::Compact)] {
+        let spec = fixed(layout);
+        let data = make(&store, at, spec.clone());
+        assert_eq!(*data.spec().unwrap(), spec);
+        data.write_part(&ChunkCoord::new(&[0, 0]), 2, &[1, 2, 3, 4]).unwrap();
+        assert_eq!(stored(&*data, &[0, 0]), [5, 6, 1, 2, 3, 4, 5, 6, 5, 6, 5, 6]);
+        assert!(matches!(data.write_part(&ChunkCoord::new(&[0, 0]), 10, &[0; 4]), Err(Error::Invalid(_))));
+        assert!(data.write_part(&ChunkCoord::new(&[1, 0]), 0, &[0; 4]).is_err());
+        assert!(matches!(data.set_extent(&[3, 3]), Err(Error::Invalid(_))));
+        data.write(&ChunkCoord::new(&[0, 0]), 0, &[7; 12]).unwrap();
+        assert_eq!(stored(&*data, &[0, 0]), [7; 12]);
+    }
+    let scalar = make(&store, "scalar", DatasetSpec { datatype: u16le(), ..Default::default() });
+    scalar.write(&ChunkCoord::origin(0), 0, &[1, 2]).unwrap();
+    assert_eq!(stored(&*scalar, &[]), [1, 2]);
+    let null = DatasetSpec { datatype: u16le(), dataspace: Dataspace::Null, ..Default::default() };
+    let null = make(&store, "null", null);
+    assert_eq!(null.spec().unwrap().dataspace, Dataspace::Null);
+}
+
+/// Chunks are stored where they belong, and parts of them overwritten.
+pub fn chunks(lab: &impl Lab) {
+    let store = lab.create();
+    let data = make(&store, "data", growing(&[5, 3], &[2, 2]));
+    assert_eq!(data.chunk(&ChunkCoord::new(&[0, 0])).unwrap(), None);
+    data.write(&ChunkCoord::new(&[1, 0]), 0, &[1; 8]).unwrap();
+    data.write(&ChunkCoord::new(&[0, 1]), 0, &[2; 8]).unwrap();
+    data.write_part(&ChunkCoord::new(&[2, 1]), 4, &[3, 3]).unwrap();
+    assert_eq!(stored(&*data, &[1, 0]), [1; 8]);
+    assert_eq!(stored(&*data, &[0, 1]), [2; 8]);
+    assert_eq!(stored(&*data, &[2, 1]), [0, 0, 0, 0, 3, 3, 0, 0]);
+    assert_eq!(data.chunk(&ChunkCoord::new(&[0, 0])).unwrap(), None);
+    data.write_part(&ChunkCoord::new(&[1, 0]), 6, &[4, 4]).unwrap();
+    assert_eq!(stored(&*data, &[1, 0]), [1, 1, 1, 1, 1, 1, 4, 4]);
+    let mut seen = BTreeSet::new();
+    data.for_each_chunk(&mut |chunk| {
+        assert_eq!((chunk.size, chunk.filter_mask), (8, 0));
+        assert!(seen.insert(chunk.coord), "a chunk is listed once");
+        true
+    })
+    .unwrap();
+    assert_eq!(seen, [[0, 1], [1, 0], [2, 1]].iter().map(|at| ChunkCoord::new(at)).collect());
+    let chunk = data.chunk(&ChunkCoord::new(&[1, 0])).unwrap().unwrap();
+    let mut part = [0; 3];
+    data.read(&chunk, 5, &mut part).unwrap();
+    assert_eq!(part, [1, 4, 4]);
+    assert!(matches!(data.write(&ChunkCoord::new(&[0, 0]), 0, &[0; 7]), Err(Error::Invalid(_))));
+    assert!(data.write(&ChunkCoord::new(&[0, 2]), 0, &[0; 8]).is_err(), "outside the maximum");
+    assert!(matches!(data.write_part(&ChunkCoord::new(&[0, 0]), 4, &[0; 5]), Err(Error::Invalid(_))));
+    assert!(matches!(store.create(store.root(), &name("bad"), &growing(&[1, 1], &[1]).into()), Err(Error::Invalid(_))));
+    assert_eq!(link_names(&store, store.root()), [name("data")].into(), "what was refused is not there");
+}
+
+/// Filtered chunks are of any size, change it, and keep their mask.
+pub fn filtered_chunks(lab: &impl Lab) {
+    let store = lab.create();
+    let deflate = FilterSpec { id: 1, params: vec![6], ..Default::default() };
+    let spec = DatasetSpec { filters: vec![deflate], ..growing(&[100], &[10]) };
+    let data = make(&store, "data", spec.clone());
+    for i in 0..10u8 {
+        data.write(&ChunkCoord::new(&[i.into()]), u32::from(i % 2), &vec![i; usize::from(i) + 1]).unwrap();
+    }
+    data.write(&ChunkCoord::new(&[3]), 0, &[33; 19]).unwrap();
+    data.write(&ChunkCoord::new(&[8]), 1, &[88]).unwrap();
+    for i in 0..10u8 {
+        let chunk = data.chunk(&ChunkCoord::new(&[i.into()])).unwrap().unwrap();
+        let (mask, want) = match i {
+            3 => (0, vec![33; 19]),
+            8 => (1, vec![88]),
+            _ => (u32::from(i % 2), vec![i; usize::from(i) + 1]),
+        };
+        assert_eq!(chunk.filter_mask, mask);
+        assert_eq!(stored(&*data, &[i.into()]), want);
+    }
+    assert!(matches!(data.write_part(&ChunkCoord::new(&[0]), 0, &[1]), Err(Error::Invalid(_))));
+    assert_eq!(data.spec().unwrap().filters[0].id, 1);
+}
+
+/// An extent grows within its maximum, and data may come before it.
+pub fn extents(lab: &impl Lab) {
+    let store = lab.create();
+    let mut spec = growing(&[0, 2], &[4, 2]);
+    spec.dataspace = Dataspace::Simple(Shape::with_max(&[0, 2], &[10, 2]).unwrap());
+    let data = make(&store, "data", spec);
+    assert_eq!(data.spec().unwrap().dataspace.dims(), [0, 2]);
+    data.write(&ChunkCoord::new(&[1, 0]), 0, &[1; 16]).unwrap();
+    data.set_extent(&[7, 2]).unwrap();
+    assert_eq!(data.spec().unwrap().dataspace.dims(), [7, 2]);
+    assert_eq!(stored(&*data, &[1, 0]), [1; 16]);
+    assert!(matches!(data.set_extent(&[11, 2]), Err(Error::Invalid(_))));
+    assert!(matches!(data.set_extent(&[1]), Err(Error::Invalid(_))));
+    assert_eq!(data.spec().unwrap().dataspace.dims(), [7, 2]);
+    let again = store.dataset(data.id()).unwrap();
+    assert_eq!(again.spec().unwrap().dataspace.dims(), [7, 2], "two handles of a dataset share its state");
+    data.flush().unwrap();
+    assert_eq!(again.spec().unwrap().dataspace.dims(), [7, 2]);
+}
+
+/// Chunks outside a smaller extent are gone.
+pub fn shrinking(lab: &impl Lab) {
+    let store = lab.create();
+    let data = make(&store, "data", growing(&[10], &[2]));
+    for i in 0..5 {
+        data.write(&ChunkCoord::new(&[i]), 0, &[i as u8 + 1; 4]).unwrap();
+    }
+    data.set_extent(&[3]).unwrap();
+    assert_eq!(stored(&*data, &[1]), [2; 4]);
+    assert_eq!(data.chunk(&ChunkCoord::new(&[2])).unwrap(), None);
+    data.set_extent(&[10]).unwrap();
+    assert_eq!(data.chunk(&ChunkCoord::new(&[4])).unwrap(), None);
+}
+
+/// Variable-length elements come back from the heap.
+pub fn heap(lab: &impl Lab) {
+    let store = lab.create();
+    let elements: Vec<_> = (0..50u8)
+        .map(|i| {
+            let bytes = vec![i; usize::from(i) * 100];
+            (store.write_heap(&bytes, bytes.len() as u32).unwrap(), bytes)
+        })
+        .collect();
+    for (element, bytes) in &elements {
+        assert_eq!(&store.read_heap(element).unwrap(), bytes);
+    }
+    assert_eq!(store.read_heap(&[0; 16]).unwrap(), []);
+}
+
+/// References to objects lead back to them, and null to nothing.
+pub fn references(lab: &impl Lab) {
+    let store = lab.create();
+    let a = store.create(store.root(), &name("a"), &ObjectSpec::group()).unwrap();
+    let form = Reference { kind: ReferenceKind::Object1, size: 8 };
+    let to = |object| Referent { file: None, object, part: ReferentPart::Whole };
+    let reference = store.reference(&form, &to(a)).unwrap();
+    assert_eq!(reference.len(), 8);
+    assert_eq!(store.dereference(ReferenceKind::Object1, &reference).unwrap(), Some(a));
+    assert_eq!(store.referent(ReferenceKind::Object1, &reference).unwrap(), Some(to(a)));
+    assert_eq!(store.dereference(ReferenceKind::Object1, &[0; 8]).unwrap(), None);
+    assert!(store.reference(&form, &to(ObjectId(u128::MAX))).is_err());
+    let region = Referent { part: ReferentPart::Region(Selection::All), ..to(a) };
+    assert!(matches!(store.reference(&form, &region), Err(Error::Invalid(_))));
+}
+
+/// The blocks of a region of a dataset of 10 by 4 elements, and the name of an attribute.
+fn elements(part: &ReferentPart) -> (Vec<Vec<u64>>, Option<Name>) {
+    match part {
+        ReferentPart::Whole => (Vec::new(), None),
+        ReferentPart::Attribute(name) => (Vec::new(), Some(name.clone())),
+        ReferentPart::Region(selection) => {
+            let selected = selection.on(&[10, 4]).unwrap();
+            let grid = ChunkGrid::new(&[1, 1]).unwrap();
+            let cut = selected.cut(&grid);
+            (cut.chunks().map(|at| at.scaled().to_vec()).collect(), None)
+        }
+    }
+}
+
+/// References to regions and attributes, and those of HDF5 1.12, lead back to what they were made of.
+pub fn rich_references(lab: &impl Lab) {
+    let store = lab.create();
+    let data = make(&store, "data", growing(&[10, 4], &[2, 2])).id();
+    let slab = Selection::block(&[2, 1], &[3, 2]);
+    let points = Selection::Points(vec![[1, 1].as_slice().into(), [9, 0].as_slice().into()]);
+    let attribute = name("unit");
+    let cases = [
+        (ReferenceKind::Region1, 12, ReferentPart::Region(slab.clone())),
+        (ReferenceKind::Region1, 12, ReferentPart::Region(points)),
+        (ReferenceKind::Object2, 16, ReferentPart::Whole),
+        (ReferenceKind::Region2, 20, ReferentPart::Region(slab)),
+        (ReferenceKind::Attribute, 20, ReferentPart::Attribute(attribute)),
+    ];
+    for (kind, size, part) in cases {
+        let to = Referent { file: None, object: data, part };
+        let element = store.reference(&Reference { kind, size }, &to).unwrap();
+        assert_eq!(element.len(), size as usize);
+        let found = store.referent(kind, &element).unwrap().expect("the reference is not null");
+        assert_eq!((&found.file, found.object), (&to.file, to.object), "{kind:?}");
+        assert_eq!(elements(&found.part), elements(&to.part), "{kind:?}");
+        assert_eq!(store.referent(kind, &vec![0; size as usize]).unwrap(), None);
+    }
+}

@@ -1,0 +1,248 @@
+//! Groups, links, attributes, committed types.
+
+use std::collections::BTreeSet;
+
+use super::{Lab, growing, link_names, make, name, number, stored, u16le};
+use crate::{
+    Attribute, ByteOrder, ChunkCoord, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, Error, GroupSpec,
+    LinkTarget, Name, ObjectId, ObjectKind, ObjectSpec, Objects, Shape,
+};
+
+/// Groups are made, found and listed; a name is taken once.
+pub fn groups(lab: &impl Lab) {
+    let store = lab.create();
+    let root = store.root();
+    assert_eq!(store.kind(root).unwrap(), ObjectKind::Group);
+    assert_eq!(link_names(&store, root), BTreeSet::new());
+    let a = store.create(root, &name("a"), &ObjectSpec::group()).unwrap();
+    let b = store.create(a, &name("b"), &ObjectSpec::group()).unwrap();
+    assert_ne!(a, b);
+    assert_eq!(store.kind(b).unwrap(), ObjectKind::Group);
+    assert!(matches!(store.create(root, &name("a"), &ObjectSpec::group()), Err(Error::Exists(_))));
+    for bad in ["", ".", "x/y"] {
+        assert!(matches!(store.create(root, &name(bad), &ObjectSpec::group()), Err(Error::Invalid(_))), "{bad:?}");
+    }
+    assert_eq!(link_names(&store, root), [name("a")].into());
+    assert_eq!(link_names(&store, a), [name("b")].into());
+    let link = store.link(root, &name("a")).unwrap().expect("the link is there");
+    assert_eq!(link.target, LinkTarget::Hard(a));
+    assert_eq!(store.link(root, &name("b")).unwrap(), None);
+    for i in 0..100 {
+        store.create(b, &Name::from(format!("member {i}")), &ObjectSpec::group()).unwrap();
+    }
+    assert_eq!(link_names(&store, b).len(), 100);
+    let mut seen = 0;
+    store
+        .for_each_link(b, &mut |_| {
+            seen += 1;
+            seen < 3
+        })
+        .unwrap();
+    assert_eq!(seen, 3, "a listing stops when it is told to");
+    let data = make(&store, "data", growing(&[0], &[4]));
+    assert!(matches!(store.link(data.id(), &name("x")), Err(Error::WrongKind { .. })));
+    assert!(matches!(store.dataset(a), Err(Error::WrongKind { .. })));
+    assert!(store.kind(ObjectId(u128::MAX)).is_err());
+}
+
+/// Links of every class keep their targets.
+pub fn links(lab: &impl Lab) {
+    let store = lab.create();
+    let root = store.root();
+    let a = store.create(root, &name("a"), &ObjectSpec::group()).unwrap();
+    let targets = [
+        ("hard", LinkTarget::Hard(a)),
+        ("soft", LinkTarget::Soft(name("/a/nowhere"))),
+        ("external", LinkTarget::External { file: name("other.h5"), path: name("/x") }),
+    ];
+    for (at, target) in &targets {
+        store.add_link(a, &name(at), target).unwrap();
+        assert!(matches!(store.add_link(a, &name(at), target), Err(Error::Exists(_))));
+    }
+    for (at, target) in &targets {
+        assert_eq!(store.link(a, &name(at)).unwrap().map(|link| link.target).as_ref(), Some(target));
+    }
+    assert!(store.add_link(a, &name("dangling"), &LinkTarget::Hard(ObjectId(u128::MAX))).is_err());
+}
+
+/// An object lives as long as a hard link leads to it.
+pub fn link_removal(lab: &impl Lab) {
+    let store = lab.create();
+    let root = store.root();
+    let a = store.create(root, &name("a"), &ObjectSpec::group()).unwrap();
+    store.create(a, &name("below"), &ObjectSpec::group()).unwrap();
+    store.add_link(root, &name("again"), &LinkTarget::Hard(a)).unwrap();
+    store.remove_link(root, &name("a")).unwrap();
+    assert_eq!(link_names(&store, root), [name("again")].into());
+    assert_eq!(link_names(&store, a), [name("below")].into());
+    store.remove_link(root, &name("again")).unwrap();
+    assert_eq!(link_names(&store, root), BTreeSet::new());
+    assert!(matches!(store.remove_link(root, &name("a")), Err(Error::NotFound(_))));
+}
+
+/// A link goes from one name to another, and what it leads to stays what it is.
+pub fn renaming(lab: &impl Lab) {
+    let store = lab.create();
+    let root = store.root();
+    let group = store.create(root, &name("group"), &ObjectSpec::group()).unwrap();
+    let data = make(&store, "data", growing(&[3], &[2]));
+    store.add_link(root, &name("soft"), &LinkTarget::Soft(name("/data"))).unwrap();
+    store.rename_link((root, &name("data")), (group, &name("moved"))).unwrap();
+    store.rename_link((root, &name("soft")), (root, &name("other"))).unwrap();
+    assert_eq!(link_names(&store, root), [name("group"), name("other")].into());
+    assert_eq!(store.link(group, &name("moved")).unwrap().unwrap().target, LinkTarget::Hard(data.id()));
+    assert_eq!(store.link(root, &name("other")).unwrap().unwrap().target, LinkTarget::Soft(name("/data")));
+    let nothing = store.rename_link((root, &name("data")), (root, &name("new")));
+    assert!(matches!(nothing, Err(Error::NotFound(_))));
+    let taken = store.rename_link((root, &name("other")), (root, &name("group")));
+    assert!(matches!(taken, Err(Error::Exists(_))));
+    let bad = store.rename_link((root, &name("other")), (root, &name("a/b")));
+    assert!(matches!(bad, Err(Error::Invalid(_))));
+    let elsewhere = store.rename_link((root, &name("other")), (data.id(), &name("new")));
+    assert!(matches!(elsewhere, Err(Error::WrongKind { .. })));
+    store.rename_link((root, &name("other")), (root, &name("other"))).unwrap();
+    assert_eq!(link_names(&store, root), [name("group"), name("other")].into(), "what was refused changed nothing");
+    store.remove_link(group, &name("moved")).unwrap();
+    assert_eq!(link_names(&store, group), BTreeSet::new());
+}
+
+/// An object that is made without links has as many as are added.
+pub fn unlinked(lab: &impl Lab) {
+    let store = lab.create();
+    let group = store.create_unlinked(&ObjectSpec::group()).unwrap();
+    let data = store.create_unlinked(&growing(&[2], &[2]).into()).unwrap();
+    store.dataset(data).unwrap().write(&ChunkCoord::new(&[0]), 0, &[1, 2, 3, 4]).unwrap();
+    store.add_link(group, &name("data"), &LinkTarget::Hard(data)).unwrap();
+    assert_eq!(link_names(&store, store.root()), BTreeSet::new());
+    store.add_link(store.root(), &name("group"), &LinkTarget::Hard(group)).unwrap();
+    store.add_link(store.root(), &name("again"), &LinkTarget::Hard(data)).unwrap();
+    assert_eq!((store.info(group).unwrap().links, store.info(data).unwrap().links), (1, 2));
+    // A committed type may have users, and no link.
+    let id = store.create_unlinked(&u16le().into()).unwrap();
+    make(&store, "typed", DatasetSpec { committed: Some(id), ..growing(&[1], &[1]) });
+    assert_eq!(store.info(id).unwrap().links, 1);
+    store.close().unwrap();
+    let store = lab.reopen(store);
+    assert_eq!(link_names(&store, store.root()), [name("again"), name("group"), name("typed")].into());
+    let Some(LinkTarget::Hard(data)) = store.link(store.root(), &name("again")).unwrap().map(|link| link.target) else {
+        panic!("a hard link");
+    };
+    assert_eq!(stored(&*store.dataset(data).unwrap(), &[0]), [1, 2, 3, 4]);
+    assert_eq!(store.info(data).unwrap().links, 2);
+}
+
+/// Links and attributes know their order of creation where it is tracked, also after some are gone.
+pub fn creation_order(lab: &impl Lab) {
+    let store = lab.create();
+    for order in [CreationOrder::Untracked, CreationOrder::Tracked, CreationOrder::Indexed] {
+        let kept = EntryStorage { order, ..EntryStorage::default() };
+        let spec = ObjectSpec { attributes: kept, ..GroupSpec { links: kept }.into() };
+        let group = store.create(store.root(), &Name::from(format!("{order:?}")), &spec).unwrap();
+        assert_eq!(store.group(group).unwrap(), GroupSpec { links: kept });
+        assert_eq!(store.info(group).unwrap().attributes, kept);
+        for i in 0..20u16 {
+            let name = Name::from(format!("{:02}", 19 - i));
+            store.add_link(group, &name, &LinkTarget::Soft(name.clone())).unwrap();
+            store.set_attribute(group, &number(name, i)).unwrap();
+        }
+        store.set_attribute(group, &number(name("19"), 99)).unwrap();
+        store.remove_link(group, &name("18")).unwrap();
+        store.remove_attribute(group, &name("18")).unwrap();
+        store.add_link(group, &name("18"), &LinkTarget::Soft(name("x"))).unwrap();
+        store.set_attribute(group, &number(name("18"), 1)).unwrap();
+        let tracked = order != CreationOrder::Untracked;
+        for (at, position) in [("19", 0), ("17", 2), ("00", 19), ("18", 20)] {
+            let link = store.link(group, &name(at)).unwrap().unwrap();
+            assert_eq!(link.creation_order, tracked.then_some(position));
+            let attribute = store.attribute(group, &name(at)).unwrap().unwrap();
+            assert_eq!(attribute.creation_order, tracked.then_some(position as u16));
+        }
+    }
+}
+
+/// A committed type comes back as it was.
+pub fn committed_types(lab: &impl Lab) {
+    let store = lab.create();
+    let datatype = Datatype::float(8, ByteOrder::Big).unwrap();
+    let id = store.create(store.root(), &name("t"), &datatype.clone().into()).unwrap();
+    assert_eq!(store.kind(id).unwrap(), ObjectKind::Datatype);
+    assert_eq!(store.datatype(id).unwrap(), datatype);
+    assert!(matches!(store.datatype(store.root()), Err(Error::WrongKind { .. })));
+}
+
+/// Datasets and attributes whose type is a committed one say so, and keep it alive.
+pub fn uses_of_committed_types(lab: &impl Lab) {
+    let store = lab.create();
+    let root = store.root();
+    let id = store.create(root, &name("t"), &u16le().into()).unwrap();
+    let data = make(&store, "data", DatasetSpec { committed: Some(id), ..growing(&[1], &[1]) });
+    assert_eq!(data.spec().unwrap().committed, Some(id));
+    store.set_attribute(root, &Attribute { committed: Some(id), ..number(name("a"), 7) }).unwrap();
+    assert_eq!(store.attribute(root, &name("a")).unwrap().unwrap().committed, Some(id));
+    assert_eq!(store.info(id).unwrap().links, 3);
+    store.remove_link(root, &name("t")).unwrap();
+    store.remove_attribute(root, &name("a")).unwrap();
+    assert_eq!(store.datatype(id).unwrap(), u16le());
+    assert_eq!(store.info(id).unwrap().links, 1);
+    store.add_link(root, &name("again"), &LinkTarget::Hard(id)).unwrap();
+    store.remove_link(root, &name("data")).unwrap();
+    assert_eq!(store.info(id).unwrap().links, 1);
+    let group = store.create(root, &name("group"), &ObjectSpec::group()).unwrap();
+    let wrong = DatasetSpec { committed: Some(group), ..growing(&[1], &[1]) };
+    assert!(store.create(root, &name("wrong"), &wrong.into()).is_err());
+}
+
+/// A comment is set, replaced and taken away.
+pub fn comments(lab: &impl Lab) {
+    let store = lab.create();
+    let comment = || store.info(store.root()).unwrap().comment;
+    assert_eq!(comment(), None);
+    for text in [Some("short"), Some("somewhat longer than it was before"), Some(""), None] {
+        store.set_comment(store.root(), text.map(Name::from).as_ref()).unwrap();
+        assert_eq!(comment().filter(|text| !text.is_empty()), text.filter(|text| !text.is_empty()).map(Name::from));
+    }
+}
+
+/// Attributes are set, replaced, listed and removed.
+pub fn attributes(lab: &impl Lab) {
+    let store = lab.create();
+    let root = store.root();
+    let make = |at: &str, value: &[u8]| Attribute {
+        name: name(at),
+        datatype: u16le(),
+        committed: None,
+        dataspace: Dataspace::Simple(Shape::fixed(&[value.len() as u64 / 2])),
+        value: value.into(),
+        creation_order: None,
+    };
+    let check = |want: &Attribute| {
+        let got = store.attribute(root, &want.name).unwrap().expect("the attribute is there");
+        assert_eq!((&got.datatype, &got.dataspace, &got.value), (&want.datatype, &want.dataspace, &want.value));
+    };
+    assert_eq!(store.attribute(root, &name("x")).unwrap(), None);
+    let first = make("x", &[1, 0, 2, 0]);
+    store.set_attribute(root, &first).unwrap();
+    check(&first);
+    let second = make("x", &[9, 9, 9, 9, 9, 9]);
+    store.set_attribute(root, &second).unwrap();
+    check(&second);
+    let scalar = Attribute { dataspace: Dataspace::Scalar, value: vec![7, 7], ..make("s", &[]) };
+    store.set_attribute(root, &scalar).unwrap();
+    check(&scalar);
+    let null = Attribute { dataspace: Dataspace::Null, ..make("null", &[]) };
+    store.set_attribute(root, &null).unwrap();
+    check(&null);
+    let wrong = Attribute { value: vec![1, 2, 3], ..make("wrong", &[]) };
+    assert!(matches!(store.set_attribute(root, &wrong), Err(Error::Invalid(_))));
+    for i in 0..40u8 {
+        store.set_attribute(root, &make(&format!("many {i}"), &[i, 0])).unwrap();
+    }
+    let names: BTreeSet<_> = store.attribute_names(root).unwrap().into_iter().collect();
+    assert_eq!(names.len(), 43);
+    for i in 0..40u8 {
+        check(&make(&format!("many {i}"), &[i, 0]));
+    }
+    store.remove_attribute(root, &name("x")).unwrap();
+    assert_eq!(store.attribute(root, &name("x")).unwrap(), None);
+    assert!(matches!(store.remove_attribute(root, &name("x")), Err(Error::NotFound(_))));
+}
