@@ -72,7 +72,9 @@ stress: ## a writer and its readers in processes of their own, every value check
 # PROVE=--quick: a few seconds for each exploration instead of all of it.
 PROVE ?=
 prove: ## every schedule of a reader, every death of the writer, every missing flush dependency (some 25 minutes)
-	cargo run --release --quiet -p h5live-prove -- $(PROVE)
+	cargo build --release --quiet -p h5live-prove -p h5live-prove-libhdf5
+	target/release/prove $(PROVE)
+	target/release/prove-libhdf5 $(filter --quick,$(PROVE))
 
 # Rows of five datasets that one side writes, each flushed, and the other side follows; and their rate.
 LIVE_ROWS ?= 60000

@@ -1,0 +1,270 @@
+//! libhdf5, loaded when the program runs: the few functions that a reader needs.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::fmt;
+use std::path::Path;
+
+use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
+
+type Hid = i64;
+
+macro_rules! functions {
+    ($($name:ident($($argument:ty),*) -> $result:ty;)*) => {
+        #[allow(non_snake_case)]
+        struct Functions {
+            $($name: unsafe extern "C" fn($($argument),*) -> $result,)*
+        }
+
+        impl Functions {
+            fn load(handle: &Handle) -> Result<Self, libloading::Error> {
+                // SAFETY: each name has this type in every release since 1.10.
+                unsafe { Ok(Functions { $($name: *handle.get(concat!(stringify!($name), "\0").as_bytes())?,)* }) }
+            }
+        }
+    };
+}
+
+functions! {
+    H5open() -> c_int;
+    H5get_libversion(*mut c_uint, *mut c_uint, *mut c_uint) -> c_int;
+    H5Eset_auto2(Hid, *const c_void, *const c_void) -> c_int;
+    H5Ewalk2(Hid, c_int, extern "C" fn(c_uint, *const ErrorEntry, *mut c_void) -> c_int, *mut c_void) -> c_int;
+    H5Pcreate(Hid) -> Hid;
+    H5Pset_metadata_read_attempts(Hid, c_uint) -> c_int;
+    H5Fopen(*const c_char, c_uint, Hid) -> Hid;
+    H5Fclose(Hid) -> c_int;
+    H5Gopen2(Hid, *const c_char, Hid) -> Hid;
+    H5Grefresh(Hid) -> c_int;
+    H5Gclose(Hid) -> c_int;
+    H5Lexists(Hid, *const c_char, Hid) -> c_int;
+    H5Dopen2(Hid, *const c_char, Hid) -> Hid;
+    H5Drefresh(Hid) -> c_int;
+    H5Dget_space(Hid) -> Hid;
+    H5Dread(Hid, Hid, Hid, Hid, Hid, *mut c_void) -> c_int;
+    H5Dclose(Hid) -> c_int;
+    H5Screate_simple(c_int, *const u64, *const u64) -> Hid;
+    H5Sget_simple_extent_ndims(Hid) -> c_int;
+    H5Sget_simple_extent_dims(Hid, *mut u64, *mut u64) -> c_int;
+    H5Sselect_hyperslab(Hid, c_int, *const u64, *const u64, *const u64, *const u64) -> c_int;
+    H5Sclose(Hid) -> c_int;
+    H5Aexists(Hid, *const c_char) -> c_int;
+    H5Aopen(Hid, *const c_char, Hid) -> Hid;
+    H5Aread(Hid, Hid, *mut c_void) -> c_int;
+    H5Aclose(Hid) -> c_int;
+}
+
+/// As `H5E_error2_t`.
+#[repr(C)]
+struct ErrorEntry {
+    _ids: [Hid; 3],
+    _line: c_uint,
+    _function: *const c_char,
+    _file: *const c_char,
+    text: *const c_char,
+}
+
+const DEFAULT: Hid = 0;
+const READ_SWMR: c_uint = 0x40;
+const SELECT_SET: c_int = 0;
+const WALK_DOWNWARD: c_int = 1;
+
+/// The library, with what it needs to open a file.
+pub struct Library {
+    functions: Functions,
+    access: Hid,
+    u64: Hid,
+    version: String,
+    _handle: Handle,
+}
+
+/// What a function of the library failed with: the stack of its errors.
+#[derive(Debug, Clone)]
+pub struct Failure(String);
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Something open, which is closed when it is dropped.
+pub struct Open<'l> {
+    library: &'l Library,
+    id: Hid,
+    close: unsafe extern "C" fn(Hid) -> c_int,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the identifier is open, and of the kind that this function closes.
+        unsafe { (self.close)(self.id) };
+    }
+}
+
+extern "C" fn note(_: c_uint, entry: *const ErrorEntry, into: *mut c_void) -> c_int {
+    // SAFETY: the library hands over an entry, and what `failure` gave it.
+    unsafe {
+        let into = &mut *into.cast::<Vec<String>>();
+        if !(*entry).text.is_null() {
+            into.push(CStr::from_ptr((*entry).text).to_string_lossy().into_owned());
+        }
+    }
+    0
+}
+
+impl Library {
+    /// Loads it, from a path or by its name. A structure that does not check is read `attempts` times.
+    ///
+    /// # Errors
+    /// If it cannot be loaded, or is none of release 1.10 or later.
+    pub fn load(path: &Path, attempts: u32) -> Result<Self, libloading::Error> {
+        // SAFETY: libhdf5 may be loaded by any program.
+        let handle = unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }?;
+        let functions = Functions::load(&handle)?;
+        // SAFETY: H5open comes first; both names are variables of type hid_t, set by it.
+        unsafe {
+            (functions.H5open)();
+            let access_class = **handle.get::<*const Hid>(b"H5P_CLS_FILE_ACCESS_ID_g\0")?;
+            let u64 = **handle.get::<*const Hid>(b"H5T_NATIVE_UINT64_g\0")?;
+            (functions.H5Eset_auto2)(DEFAULT, std::ptr::null(), std::ptr::null());
+            let access = (functions.H5Pcreate)(access_class);
+            (functions.H5Pset_metadata_read_attempts)(access, attempts);
+            let (mut major, mut minor, mut release) = (0, 0, 0);
+            (functions.H5get_libversion)(&mut major, &mut minor, &mut release);
+            let version = format!("{major}.{minor}.{release}");
+            Ok(Library { functions, access, u64, version, _handle: handle })
+        }
+    }
+
+    /// Its release.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    fn failure(&self, call: &str) -> Failure {
+        let mut texts: Vec<String> = Vec::new();
+        // SAFETY: `note` takes what it is given here, and nobody else has it meanwhile.
+        unsafe { (self.functions.H5Ewalk2)(DEFAULT, WALK_DOWNWARD, note, (&raw mut texts).cast()) };
+        Failure(format!("{call}: {}", texts.join(": ")))
+    }
+
+    fn done(&self, call: &str, result: c_int) -> Result<c_int, Failure> {
+        if result < 0 { Err(self.failure(call)) } else { Ok(result) }
+    }
+
+    fn opened(&self, call: &str, id: Hid, close: unsafe extern "C" fn(Hid) -> c_int) -> Result<Open<'_>, Failure> {
+        if id < 0 { Err(self.failure(call)) } else { Ok(Open { library: self, id, close }) }
+    }
+
+    /// Opens a file that may be followed.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn file(&self, path: &CStr) -> Result<Open<'_>, Failure> {
+        // SAFETY: the path ends with a zero, and the property list is open.
+        let id = unsafe { (self.functions.H5Fopen)(path.as_ptr(), READ_SWMR, self.access) };
+        self.opened("H5Fopen", id, self.functions.H5Fclose)
+    }
+}
+
+fn name(text: &str) -> CString {
+    CString::new(text).unwrap_or_default()
+}
+
+/// What can be done with a file, group, dataset or attribute.
+///
+/// # Errors
+/// The library's.
+impl<'l> Open<'l> {
+    // SAFETY (of all calls below): identifiers are open as long as `Open` lives, names end with a zero, and what is
+    // written into is as large as it was said to be.
+
+    /// The root group of a file.
+    pub fn root(&self) -> Result<Open<'l>, Failure> {
+        let functions = &self.library.functions;
+        let id = unsafe { (functions.H5Gopen2)(self.id, c"/".as_ptr(), DEFAULT) };
+        self.library.opened("H5Gopen2", id, functions.H5Gclose)
+    }
+
+    /// Drops what is known of a group.
+    pub fn refresh_group(&self) -> Result<(), Failure> {
+        let done = unsafe { (self.library.functions.H5Grefresh)(self.id) };
+        self.library.done("H5Grefresh", done).map(|_| ())
+    }
+
+    /// Whether a group has a link.
+    pub fn has_link(&self, link: &str) -> Result<bool, Failure> {
+        let found = unsafe { (self.library.functions.H5Lexists)(self.id, name(link).as_ptr(), DEFAULT) };
+        Ok(self.library.done("H5Lexists", found)? > 0)
+    }
+
+    /// A dataset.
+    pub fn dataset(&self, path: &str) -> Result<Open<'l>, Failure> {
+        let functions = &self.library.functions;
+        let id = unsafe { (functions.H5Dopen2)(self.id, name(path).as_ptr(), DEFAULT) };
+        self.library.opened("H5Dopen2", id, functions.H5Dclose)
+    }
+
+    /// Drops what is known of a dataset, and reads it anew.
+    pub fn refresh(&self) -> Result<(), Failure> {
+        let done = unsafe { (self.library.functions.H5Drefresh)(self.id) };
+        self.library.done("H5Drefresh", done).map(|_| ())
+    }
+
+    fn space(&self) -> Result<Open<'l>, Failure> {
+        let functions = &self.library.functions;
+        let id = unsafe { (functions.H5Dget_space)(self.id) };
+        self.library.opened("H5Dget_space", id, functions.H5Sclose)
+    }
+
+    /// The extent of a dataset, as \[rank\], in elements.
+    pub fn extent(&self) -> Result<Vec<u64>, Failure> {
+        let (space, functions) = (self.space()?, &self.library.functions);
+        let rank = unsafe { (functions.H5Sget_simple_extent_ndims)(space.id) };
+        let rank = self.library.done("H5Sget_simple_extent_ndims", rank)?;
+        let mut extent = vec![0; usize::try_from(rank).unwrap_or(0)];
+        let got = unsafe { (functions.H5Sget_simple_extent_dims)(space.id, extent.as_mut_ptr(), std::ptr::null_mut()) };
+        self.library.done("H5Sget_simple_extent_dims", got)?;
+        Ok(extent)
+    }
+
+    /// `count` rows from `first` on of a dataset of numbers, of which each row has one.
+    pub fn rows(&self, first: u64, count: u64) -> Result<Vec<u64>, Failure> {
+        let (library, functions) = (self.library, &self.library.functions);
+        let rank = self.extent()?.len();
+        let mut values = vec![0u64; usize::try_from(count).unwrap_or(0)];
+        if count == 0 {
+            return Ok(values);
+        }
+        let start: Vec<u64> = std::iter::once(first).chain(std::iter::repeat_n(0, rank.saturating_sub(1))).collect();
+        let size: Vec<u64> = std::iter::once(count).chain(std::iter::repeat_n(1, rank.saturating_sub(1))).collect();
+        let none = std::ptr::null();
+        let space = self.space()?;
+        let selected =
+            unsafe { (functions.H5Sselect_hyperslab)(space.id, SELECT_SET, start.as_ptr(), none, size.as_ptr(), none) };
+        library.done("H5Sselect_hyperslab", selected)?;
+        let memory = unsafe { (functions.H5Screate_simple)(1, &count, none) };
+        let memory = library.opened("H5Screate_simple", memory, functions.H5Sclose)?;
+        let into = values.as_mut_ptr().cast();
+        let done = unsafe { (functions.H5Dread)(self.id, library.u64, memory.id, space.id, DEFAULT, into) };
+        library.done("H5Dread", done)?;
+        Ok(values)
+    }
+
+    /// An attribute that is one number; `None` if there is none of that name.
+    pub fn attribute(&self, attribute: &str) -> Result<Option<u64>, Failure> {
+        let (library, functions) = (self.library, &self.library.functions);
+        let attribute = name(attribute);
+        let found = unsafe { (functions.H5Aexists)(self.id, attribute.as_ptr()) };
+        if library.done("H5Aexists", found)? == 0 {
+            return Ok(None);
+        }
+        let id = unsafe { (functions.H5Aopen)(self.id, attribute.as_ptr(), DEFAULT) };
+        let opened = library.opened("H5Aopen", id, functions.H5Aclose)?;
+        let mut value = 0u64;
+        let done = unsafe { (functions.H5Aread)(opened.id, library.u64, (&raw mut value).cast()) };
+        library.done("H5Aread", done)?;
+        Ok(Some(value))
+    }
+}

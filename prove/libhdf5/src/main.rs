@@ -1,0 +1,45 @@
+//! Runs the model checker with libhdf5 in one of the roles, and prints what it has seen.
+//!
+//! `prove-libhdf5 [--quick] [--story] [reader|writer]... [=NAME]`: both parts, or those that are named; all workloads, or those with
+//! NAME in their names; counterexamples are told with --story.
+//!
+//! libhdf5 is looked for where H5LIVE_LIBHDF5 says (paths, with colons between them), in the h5py of the Python that
+//! H5LIVE_PYTHON names, and among the libraries of the system. What is not there is skipped.
+
+use std::process::ExitCode;
+
+#[cfg(target_os = "linux")]
+mod find;
+#[cfg(target_os = "linux")]
+mod library;
+#[cfg(target_os = "linux")]
+mod reader;
+#[cfg(target_os = "linux")]
+mod readers;
+#[cfg(target_os = "linux")]
+mod served;
+
+#[cfg(target_os = "linux")]
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(job) = readers::Job::parse(&arguments) {
+        return job.run();
+    }
+    let quick = arguments.iter().any(|argument| argument == "--quick");
+    let story = arguments.iter().any(|argument| argument == "--story");
+    let name = arguments.iter().find_map(|argument| argument.strip_prefix('=')).unwrap_or_default();
+    let parts: Vec<&str> = arguments.iter().map(String::as_str).filter(|text| !text.starts_with(['-', '='])).collect();
+    let wanted = |part| parts.is_empty() || parts.contains(&part);
+    let mut sound = true;
+    if wanted("reader") {
+        sound &= readers::all(quick, story, name);
+    }
+    println!("\nwith libhdf5: {}", if sound { "sound" } else { "NOT SOUND" });
+    if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> ExitCode {
+    println!("skipped: libhdf5 in the model checker needs Linux");
+    ExitCode::SUCCESS
+}

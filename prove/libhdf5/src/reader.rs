@@ -1,0 +1,238 @@
+//! libhdf5 as the reader of what h5live writes.
+
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use h5live_checker::schedule::{History, Verdict, View};
+use h5live_checker::trace::Counter;
+use h5live_prove::suite::Reader;
+use h5live_prove::{Series, Workload};
+
+use crate::library::{Failure, Library, Open};
+use crate::served;
+
+/// A reader that knows what it may see.
+pub struct Follower<'l> {
+    library: &'l Library,
+    /// The file that is served.
+    path: &'l CStr,
+    what: Reader,
+    passes: usize,
+    series: Vec<Watched>,
+    attributes: Bounds,
+    links: Bounds,
+}
+
+/// A dataset, and what the trace says of it.
+struct Watched {
+    what: Series,
+    counts: Bounds,
+}
+
+/// How many there must be, and may be.
+struct Bounds {
+    issued: Counter,
+    flushed: Counter,
+}
+
+impl Bounds {
+    fn new(workload: &Workload, name: &str) -> Self {
+        let counter = |what| Counter::new(&workload.trace, &format!("{name}.{what}"));
+        Bounds { issued: counter("issued"), flushed: counter("flushed") }
+    }
+
+    fn least(&self, view: &View) -> u64 {
+        self.flushed.at(view.prefix()).unwrap_or(0)
+    }
+
+    fn most(&self, view: &View) -> u64 {
+        self.issued.at(view.prefix()).unwrap_or(0)
+    }
+}
+
+/// How often a file is opened that changes each time.
+const OPENINGS: u32 = 3;
+
+/// Why a run ends.
+enum End {
+    /// A structure was torn for as long as the library looked.
+    Torn,
+    Wrong(String),
+    Merged,
+}
+
+impl From<String> for End {
+    fn from(fault: String) -> Self {
+        End::Wrong(fault)
+    }
+}
+
+/// What the library gives: it may fail only if a write is half-done, and stays so.
+fn see<T>(view: &View, operation: impl FnOnce() -> Result<T, Failure>) -> Result<T, End> {
+    operation().map_err(|failure| judge(view, &failure))
+}
+
+fn judge(view: &View, failure: &Failure) -> End {
+    if view.position().is_torn() || served::was_torn() {
+        return End::Torn;
+    }
+    End::Wrong(format!("no write is half-done, and yet {failure}"))
+}
+
+/// Opens the file. The library asks for its length first and then reads the superblock, so it may take a file that is
+/// opened, written and closed meanwhile for one that is cut short: then it has to be opened again.
+fn open<'l>(view: &View, library: &'l Library, path: &CStr) -> Result<Open<'l>, End> {
+    for _ in 0..OPENINGS {
+        view.begin_anew();
+        match library.file(path) {
+            Ok(file) => return Ok(file),
+            Err(failure) if view.is_at_rest() => return Err(judge(view, &failure)),
+            Err(_) => {}
+        }
+    }
+    Err(End::Torn)
+}
+
+/// What one run has seen of one dataset.
+struct Known<'l> {
+    dataset: Open<'l>,
+    extent: u64,
+    versions: BTreeMap<u64, u64>,
+    /// All that what the library keeps of the dataset may come from.
+    history: History,
+}
+
+impl<'l> Follower<'l> {
+    /// A reader for a workload.
+    pub fn new(library: &'l Library, path: &'l CStr, workload: &Workload, what: Reader, passes: usize) -> Self {
+        let watch = |series: &Series| Watched { what: series.clone(), counts: Bounds::new(workload, series.name) };
+        let series = workload.series.iter().map(watch).collect();
+        let (attributes, links) = (Bounds::new(workload, "a"), Bounds::new(workload, "o"));
+        Follower { library, path, what, passes, series, attributes, links }
+    }
+
+    /// Reads.
+    ///
+    /// # Errors
+    /// What is wrong with what was seen.
+    pub fn run(&self, view: &Arc<View>) -> Verdict {
+        let done = served::with(view, || match self.what {
+            Reader::Attributes => self.attributes(view),
+            Reader::Links => self.links(view),
+            _ => self.rows(view),
+        });
+        match done {
+            Ok(()) | Err(End::Torn | End::Merged) => Ok(()),
+            Err(End::Wrong(fault)) => Err(fault),
+        }
+    }
+
+    fn rows(&self, view: &View) -> Result<(), End> {
+        let file = open(view, self.library, self.path)?;
+        let opened = view.set_history(History::NONE);
+        let mut floors: Vec<u64> = self.series.iter().map(|series| series.counts.least(view)).collect();
+        let mut all = Vec::new();
+        for series in &self.series {
+            let dataset = see(view, || file.dataset(series.what.name))?;
+            let history = view.set_history(History::NONE);
+            all.push(Known { dataset, extent: 0, versions: BTreeMap::new(), history });
+        }
+        for pass in 0..self.passes {
+            for (n, series) in self.series.iter().enumerate() {
+                if pass > 0 {
+                    floors[n] = series.counts.least(view);
+                    // The library drops all that it knew of the dataset.
+                    view.set_history(History::NONE);
+                    see(view, || all[n].dataset.refresh())?;
+                    all[n].history = view.set_history(History::NONE);
+                    let states: Vec<_> =
+                        all.iter().map(|known| (known.extent, known.versions.clone(), known.history)).collect();
+                    if !view.checkpoint((pass, n, &floors, opened, states)) {
+                        return Err(End::Merged);
+                    }
+                }
+                let known = &mut all[n];
+                view.set_history(known.history);
+                look(view, known, series, floors[n])?;
+                known.history = view.set_history(History::NONE);
+            }
+        }
+        Ok(())
+    }
+
+    fn attributes(&self, view: &View) -> Result<(), End> {
+        let file = open(view, self.library, self.path)?;
+        let dataset = see(view, || file.dataset("d"))?;
+        let mut before = 0;
+        for _ in 0..self.passes {
+            let least = self.attributes.least(view);
+            see(view, || dataset.refresh())?;
+            let mut count = 0;
+            while let Some(value) = see(view, || dataset.attribute(&format!("a{count}")))? {
+                if value != count {
+                    return Err(format!("the attribute a{count} is {value}").into());
+                }
+                count += 1;
+            }
+            check("attributes", count, before.max(least), self.attributes.most(view))?;
+            before = count;
+        }
+        Ok(())
+    }
+
+    fn links(&self, view: &View) -> Result<(), End> {
+        let file = open(view, self.library, self.path)?;
+        let root = see(view, || file.root())?;
+        let mut before = 0;
+        for _ in 0..self.passes {
+            let least = self.links.least(view);
+            see(view, || root.refresh_group())?;
+            let mut count = 0;
+            while see(view, || root.has_link(&format!("o{count}")))? {
+                count += 1;
+            }
+            check("links", count, before.max(least), self.links.most(view))?;
+            before = count;
+            let series = Series::rows("o", 2);
+            for number in 0..count {
+                let dataset = see(view, || root.dataset(&format!("o{number}")))?;
+                let rows = see(view, || dataset.rows(0, 2))?;
+                if (0..).zip(&rows).any(|(row, value)| series.version(row, *value).is_none()) {
+                    return Err(format!("the rows of the new dataset o{number} are {rows:x?}").into());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check(what: &str, count: u64, least: u64, most: u64) -> Result<(), End> {
+    match (least..=most).contains(&count) {
+        true => Ok(()),
+        false => Err(format!("there are {count} {what}, of {least} that were there and {most} made").into()),
+    }
+}
+
+/// Reads one dataset, of which `floor` had been flushed when it was refreshed.
+fn look(view: &View, known: &mut Known<'_>, Watched { what, counts }: &Watched, floor: u64) -> Result<(), End> {
+    let name = what.name;
+    let extent = see(view, || known.dataset.extent())?.first().copied().unwrap_or(0);
+    let (least, most) = (what.extent(floor).max(known.extent), what.extent(counts.most(view)));
+    if !(least..=most).contains(&extent) {
+        return Err(format!("{name}: the extent is {extent}, of {least} that were there and {most} written").into());
+    }
+    known.extent = extent;
+    let rows = see(view, || known.dataset.rows(what.first, extent.saturating_sub(what.first)))?;
+    for (row, value) in (what.first..).zip(rows).filter(|(row, _)| what.is_written(*row)) {
+        let least = what.least_version(row / what.chunk, floor);
+        let Some(version) = what.version(row, value).or((value == 0 && least == 0).then_some(0)) else {
+            return Err(format!("{name}: row {row} is {value:#x}, the extent is {extent}").into());
+        };
+        let before = known.versions.insert(row, version).unwrap_or(0).max(least);
+        if version < before {
+            return Err(format!("{name}: row {row} is of version {version}, {before} was there").into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,227 @@
+//! Every workload of h5live's writer, with libhdf5 as the reader: a process for each, for the library serves one thread
+//! at a time.
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use h5live_cache::EdgeKind;
+use h5live_checker::schedule::{Bounds, Explored, Story, Tearing, explore};
+use h5live_prove::suite::{CASES, Case, Reader, small_tears};
+use h5live_prove::{Setup, Workload};
+
+use crate::library::Library;
+use crate::reader::Follower;
+use crate::served;
+
+/// How often the library reads a structure that does not check: more often than a workload writes any. It reads the
+/// superblock in two parts, which a writer that opens and closes can come between each time.
+const ATTEMPTS: u32 = 6;
+
+/// Schedules of one exploration.
+const RUNS: u64 = 100_000;
+
+/// What the library is shown of a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// Every write at once.
+    Whole,
+    /// Writes in part.
+    Torn,
+    /// A writer that publishes extents before what lies below them: it must be found out.
+    Broken,
+}
+
+impl Shown {
+    fn name(self) -> &'static str {
+        match self {
+            Shown::Whole => "whole",
+            Shown::Torn => "torn",
+            Shown::Broken => "broken",
+        }
+    }
+}
+
+/// One exploration: a library and a workload.
+#[derive(Debug, Clone)]
+pub struct Job {
+    library: PathBuf,
+    case: usize,
+    shown: Shown,
+    /// Whether to tell counterexamples.
+    story: bool,
+    limit: Duration,
+}
+
+impl Job {
+    /// The job that a process of its own is to do.
+    pub fn parse(arguments: &[String]) -> Option<Job> {
+        let [job, library, case, shown, limit, story] = arguments else { return None };
+        let limit = Duration::from_millis(limit.parse().ok()?);
+        let job = (job == "--job").then(|| case.parse().ok()).flatten();
+        let shown = [Shown::Whole, Shown::Torn, Shown::Broken].into_iter().find(|known| known.name() == shown)?;
+        Some(Job { library: library.into(), case: job?, shown, story: story == "story", limit })
+    }
+
+    fn arguments(&self) -> [String; 6] {
+        let library = self.library.display().to_string();
+        let story = if self.story { "story" } else { "" };
+        let limit = self.limit.as_millis().to_string();
+        ["--job".into(), library, self.case.to_string(), self.shown.name().into(), limit, story.into()]
+    }
+
+    fn plan(&self) -> Option<(&'static Case, Reader, Workload, usize, Tearing)> {
+        let case = CASES.get(self.case)?;
+        let reader = case.readers.iter().copied().find(|reader| *reader != Reader::Announced)?;
+        let whole = (case.record, case.passes, Tearing::NONE);
+        let ((record, passes, tearing), setup) = match self.shown {
+            Shown::Whole => (whole, Setup::default()),
+            Shown::Torn => (case.torn.map(|(record, passes)| (record, passes, small_tears()))?, Setup::default()),
+            Shown::Broken => (whole, Setup::without(EdgeKind::ObjectHeaderIndex)),
+        };
+        Some((case, reader, record(setup), passes, tearing))
+    }
+
+    /// Explores, and prints a line.
+    pub fn run(&self) -> ExitCode {
+        let Some((case, reader, workload, passes, tearing)) = self.plan() else { return ExitCode::SUCCESS };
+        let library = match Library::load(&self.library, ATTEMPTS) {
+            Ok(library) => library,
+            Err(error) => {
+                println!("{}: {error}", self.library.display());
+                return ExitCode::FAILURE;
+            }
+        };
+        let file = tempfile::NamedTempFile::new().expect("a temporary file can be made");
+        served::stand_in_for(file.as_file()).expect("the file is there");
+        let path = CString::new(file.path().as_os_str().as_bytes()).expect("a path has no zeros");
+        let follower = Follower::new(&library, &path, &workload, reader, passes);
+        let bounds = Bounds { start: workload.start, tearing, threads: 1, ..Bounds::default() };
+        let (explored, moves) = deepen(&workload, &bounds, self.limit, &follower);
+        println!(
+            "{:<36} {:<8} {:<6} {:>6} {passes:>6} {:>10} {:>10} {:>6} {:>9} {:>6} {:>8.0}",
+            case.name,
+            library.version(),
+            self.shown.name(),
+            workload.trace.len() - workload.start,
+            explored.schedules,
+            explored.states,
+            explored.wrong,
+            if explored.exhausted { "yes" } else { "no" },
+            moves.map_or("all".into(), |moves| moves.to_string()),
+            explored.schedules as f64 / explored.elapsed.as_secs_f64(),
+        );
+        if self.shown == Shown::Broken {
+            println!("    {}", if explored.wrong > 0 { "found out, as it must be" } else { "NOT FOUND OUT" });
+            return if explored.wrong > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
+        for found in explored.violations.iter().take(2) {
+            println!("    after {} moves: {}", found.moves(), found.fault);
+            if self.story {
+                println!("{}", Story::new(&workload.trace, found));
+            }
+        }
+        if explored.wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+/// All schedules, if they come to an end in half of the time; else those with one move of the writer, then with two, and
+/// so on, as far as it goes, and the number of moves that was reached.
+fn deepen(workload: &Workload, bounds: &Bounds, limit: Duration, follower: &Follower<'_>) -> (Explored, Option<u32>) {
+    let began = Instant::now();
+    let explore = |moves, limit: Duration| {
+        let time = Some(limit.saturating_sub(began.elapsed()));
+        let bounds = Bounds { moves, runs: Some(RUNS), time, ..bounds.clone() };
+        explore(&workload.trace, &bounds, &|view| follower.run(view))
+    };
+    let mut found = explore(None, limit / 2);
+    let mut reached = None;
+    while !found.exhausted && found.wrong == 0 && began.elapsed() < limit {
+        let moves = reached.map_or(1, |moves| moves + 1);
+        let next = explore(Some(moves), limit);
+        reached = Some(moves);
+        let through = next.exhausted;
+        found = Explored { exhausted: false, ..next };
+        if !through {
+            break;
+        }
+    }
+    (found, reached)
+}
+
+/// Explores all workloads with `name` in their names under each library that is there; returns whether nothing is wrong.
+pub fn all(quick: bool, story: bool, name: &str) -> bool {
+    let libraries = crate::find::libraries();
+    if libraries.is_empty() {
+        println!("\nskipped: libhdf5 as the reader; there is no libhdf5");
+        return true;
+    }
+    println!(
+        "\n{:<36} {:<8} {:<6} {:>6} {:>6} {:>10} {:>10} {:>6} {:>9} {:>6} {:>8}",
+        "libhdf5 reads",
+        "version",
+        "seen",
+        "writes",
+        "passes",
+        "schedules",
+        "states",
+        "wrong",
+        "exhausted",
+        "moves",
+        "per s"
+    );
+    let limit = Duration::from_secs(if quick { 1 } else { 16 });
+    let cases = CASES.iter().enumerate().filter(|(_, case)| case.name.contains(name));
+    let mut jobs: Vec<Job> = Vec::new();
+    for (case, _) in cases {
+        for (n, library) in libraries.iter().enumerate() {
+            // The first is the newest.
+            let all: &[Shown] = match (case, n) {
+                (0, _) => &[Shown::Broken, Shown::Whole, Shown::Torn],
+                (_, 0) => &[Shown::Whole, Shown::Torn],
+                _ => &[Shown::Whole],
+            };
+            jobs.extend(all.iter().map(|shown| Job { library: library.clone(), case, shown: *shown, story, limit }));
+        }
+    }
+    jobs.reverse();
+    let jobs = Mutex::new(jobs);
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let sound = Mutex::new(true);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let Some(job) = jobs.lock().ok().and_then(|mut jobs| jobs.pop()) else { return };
+                    let well = apart(&job);
+                    if let Ok(mut sound) = sound.lock() {
+                        *sound &= well;
+                    }
+                }
+            });
+        }
+    });
+    sound.into_inner().unwrap_or(false)
+}
+
+/// Does a job in a process of its own.
+fn apart(job: &Job) -> bool {
+    let program = std::env::current_exe().unwrap_or_else(|_| Path::new("/proc/self/exe").into());
+    match Command::new(program).args(job.arguments()).output() {
+        Ok(output) => {
+            print!("{}", String::from_utf8_lossy(&output.stdout));
+            eprint!("{}", String::from_utf8_lossy(&output.stderr));
+            if output.status.code().is_none() {
+                println!("    {:?} ended the process: {}", job, output.status);
+            }
+            output.status.success()
+        }
+        Err(error) => {
+            println!("    {job:?} could not be run: {error}");
+            false
+        }
+    }
+}
