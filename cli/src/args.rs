@@ -64,7 +64,7 @@ pub fn run() -> ExitCode {
 }
 
 /// An error with its causes, on one line. A cause that the error has shown already is not shown again.
-fn whole_text(error: &dyn Error) -> String {
+pub fn whole_text(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -16,7 +16,7 @@ use crate::live::latency::{Latencies, duration_text};
 use crate::live::message::{Extents, Message, now};
 use crate::live::processes::{end_of_input, interruption};
 use crate::live::reader::Reader;
-use crate::live::troupe::Troupe;
+use crate::live::troupe::{Troupe, rows};
 use crate::open;
 use crate::output::Output;
 use crate::watch::screen::Screen;
@@ -86,7 +86,7 @@ impl Demo {
             }
             self.show(path, &mut troupe, &interrupted)?;
         }
-        troupe.finish().map_err(Error::Process)?;
+        troupe.finish(rows).map_err(Error::Process)?;
         self.sum_up(path, &troupe)?;
         Ok(if troupe.violations.is_empty() { Outcome::Clean } else { Outcome::Findings })
     }

@@ -48,8 +48,12 @@ pub enum Invariant {
     WholeAppends,
     /// An extent, a link or a value went back.
     NoWayBack,
+    /// Something was seen half-written: in part new, in part as it was.
+    TornWrites,
     /// After the writer's death the file does not open, or has lost what was flushed.
     ProcessDeath,
+    /// Another program met an error.
+    OtherProgram,
     /// A process does not come to its end.
     Progress,
 }
@@ -64,11 +68,13 @@ pub struct Violation {
 }
 
 impl Invariant {
-    const ALL: [(Invariant, &'static str); 5] = [
+    const ALL: [(Invariant, &'static str); 7] = [
         (Invariant::NoDanglingAddress, "I1"),
         (Invariant::WholeAppends, "I2"),
         (Invariant::NoWayBack, "I3"),
+        (Invariant::TornWrites, "I4"),
         (Invariant::ProcessDeath, "I5"),
+        (Invariant::OtherProgram, "I8"),
         (Invariant::Progress, "progress"),
     ];
 

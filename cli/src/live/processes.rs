@@ -50,8 +50,16 @@ impl<Name: Copy + Send + 'static> Stage<Name> {
     /// An I/O error if it cannot be started.
     pub fn start(&self, name: Name, arguments: &[&str], file: &Path) -> io::Result<Process> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(arguments).arg("--").arg(file).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn()?;
+        command.args(arguments).arg("--").arg(file);
+        self.start_command(name, command)
+    }
+
+    /// Starts another program.
+    ///
+    /// # Errors
+    /// An I/O error if it cannot be started.
+    pub fn start_command(&self, name: Name, mut command: Command) -> io::Result<Process> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let sender = self.sender.clone();
         thread::spawn(move || {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,8 @@ pub enum Who {
     Writer,
     /// A reader, by number.
     Reader(usize),
+    /// A reader that is another program.
+    Peer,
 }
 
 /// What a reader has said.
@@ -38,6 +41,7 @@ pub struct Troupe {
     writer: Option<Process>,
     writer_arguments: Vec<String>,
     readers: Vec<Process>,
+    other: Option<Process>,
     open: Vec<Who>,
     /// What the writer flushed.
     pub flushes: Vec<Extents>,
@@ -45,6 +49,12 @@ pub struct Troupe {
     pub stories: Vec<Story>,
     /// What must never happen.
     pub violations: Vec<Violation>,
+    /// What the writer did, once it has ended.
+    pub written: Option<Work>,
+    /// What the other program saw and did.
+    pub peer: Story,
+    /// What the other program met that it should not.
+    pub peer_violations: Vec<Violation>,
 }
 
 impl Troupe {
@@ -56,10 +66,14 @@ impl Troupe {
             writer: None,
             writer_arguments: writer_arguments.iter().map(|a| (*a).to_owned()).collect(),
             readers: Vec::new(),
+            other: None,
             open: Vec::new(),
             flushes: Vec::new(),
             stories: Vec::new(),
             violations: Vec::new(),
+            written: None,
+            peer: Story::default(),
+            peer_violations: Vec::new(),
         }
     }
 
@@ -95,6 +109,16 @@ impl Troupe {
         Ok(())
     }
 
+    /// Starts another program that reads.
+    ///
+    /// # Errors
+    /// An I/O error if it cannot be started.
+    pub fn start_peer(&mut self, command: Command) -> io::Result<()> {
+        self.other = Some(self.stage.start_command(Who::Peer, command)?);
+        self.open.push(Who::Peer);
+        Ok(())
+    }
+
     /// Takes up what is said for so long.
     pub fn listen(&mut self, time: Duration) {
         let until = Instant::now() + time;
@@ -109,6 +133,7 @@ impl Troupe {
     fn take(&mut self, who: Who, event: Event) {
         let story = match who {
             Who::Reader(i) => self.stories.get_mut(i),
+            Who::Peer => Some(&mut self.peer),
             Who::Writer => None,
         };
         match (event, story) {
@@ -116,12 +141,16 @@ impl Troupe {
             (Event::Message(Message::Flushed(extents)), _) => self.flushes.push(extents),
             (Event::Message(Message::Seen(extents)), Some(story)) => story.seen.push(extents),
             (Event::Message(Message::Done(work)), Some(story)) => story.work = Some(work),
+            (Event::Message(Message::Done(work)), None) => self.written = Some(work),
+            (Event::Message(Message::Violation(violation)), _) if who == Who::Peer => {
+                self.peer_violations.push(violation);
+            }
             (Event::Message(Message::Violation(mut violation)), _) => {
                 violation.detail = format!("{who:?}: {}", violation.detail);
                 self.violations.push(violation);
             }
-            (Event::Message(message), _) => self.violation(Invariant::Progress, &format!("{who:?} says {message}")),
-            (Event::Noise(line), _) => self.violation(Invariant::Progress, &format!("{who:?} says {line:?}")),
+            (Event::Message(message), _) => self.violation_of(who, &format!("says {message}")),
+            (Event::Noise(line), _) => self.violation_of(who, &format!("says {line:?}")),
         }
     }
 
@@ -143,29 +172,49 @@ impl Troupe {
     }
 
     /// Tells the writer, and after it the readers, to come to their end, and waits for it. A reader that has then not
-    /// seen all that was flushed is a violation.
+    /// seen all that was flushed, which is what `all` makes of the flushes, is a violation.
     ///
     /// # Errors
     /// An I/O error if a process is not there.
-    pub fn finish(&mut self) -> io::Result<()> {
+    pub fn finish(&mut self, all: impl FnOnce(&[Extents]) -> Vec<u64>) -> io::Result<()> {
         if let Some(mut writer) = self.writer.take() {
             writer.finish();
             self.await_end(Who::Writer, &mut writer)?;
         }
+        let written = all(&self.flushes);
         let mut readers = std::mem::take(&mut self.readers);
         readers.iter_mut().for_each(Process::finish);
         for (i, reader) in readers.iter_mut().enumerate() {
             self.await_end(Who::Reader(i), reader)?;
         }
-        let written = self.flushes.last().map(|flush| flush.rows.clone()).unwrap_or_default();
+        let peer = self.other.take();
+        if let Some(mut peer) = peer {
+            peer.finish();
+            self.await_end(Who::Peer, &mut peer)?;
+            self.compare(Who::Peer, all_seen(&self.peer), &written);
+        }
         for i in 0..self.stories.len() {
-            let seen =
-                self.stories.get(i).and_then(|story| story.seen.last()).map(|s| s.rows.clone()).unwrap_or_default();
-            if seen != written {
-                self.violation(Invariant::Progress, &format!("reader {i} has seen {seen:?} of {written:?} rows"));
-            }
+            let seen = self.stories.get(i).map(all_seen).unwrap_or_default();
+            self.compare(Who::Reader(i), seen, &written);
         }
         Ok(())
+    }
+
+    fn compare(&mut self, who: Who, seen: Vec<u64>, written: &[u64]) {
+        if seen != written {
+            self.violation_of(who, &format!("has seen {seen:?} of {written:?}"));
+        }
+    }
+
+    fn violation_of(&mut self, who: Who, detail: &str) {
+        match who {
+            Who::Peer => {
+                let violation = Violation { invariant: Invariant::Progress, detail: detail.to_owned() };
+                self.peer_violations.push(violation);
+            }
+            Who::Reader(i) => self.violation(Invariant::Progress, &format!("reader {i} {detail}")),
+            Who::Writer => self.violation(Invariant::Progress, &format!("the writer {detail}")),
+        }
     }
 
     fn await_end(&mut self, who: Who, process: &mut Process) -> io::Result<()> {
@@ -173,11 +222,11 @@ impl Troupe {
         match process.wait(PATIENCE)? {
             Ended::Well => Ok(()),
             Ended::Badly(status) => {
-                self.violation(Invariant::Progress, &format!("{who:?} ended with {status}"));
+                self.violation_of(who, &format!("ended with {status}"));
                 Ok(())
             }
             Ended::Not => {
-                self.violation(Invariant::Progress, &format!("{who:?} does not end"));
+                self.violation_of(who, "does not end");
                 process.kill()
             }
         }
@@ -207,4 +256,14 @@ impl Troupe {
     pub fn flushed_rows(&self) -> &[u64] {
         self.flushes.last().map_or(&[], |flush| &flush.rows)
     }
+}
+
+/// What a reader has seen when it ended.
+fn all_seen(story: &Story) -> Vec<u64> {
+    story.seen.last().map(|seen| seen.rows.clone()).unwrap_or_default()
+}
+
+/// What there is to see when the flushes say how many rows each dataset has.
+pub fn rows(flushes: &[Extents]) -> Vec<u64> {
+    flushes.last().map(|flush| flush.rows.clone()).unwrap_or_default()
 }

@@ -1,5 +1,6 @@
 //! `h5live stress`: a writer and readers in processes of their own, every value checked against a rule.
 
+mod matrix;
 mod report;
 mod rule;
 mod writer;
@@ -14,7 +15,7 @@ use crate::error::{Error, Outcome, Result};
 use crate::live::message::Invariant;
 use crate::live::processes::{end_of_input, interruption};
 use crate::live::reader::Reader;
-use crate::live::troupe::Troupe;
+use crate::live::troupe::{Troupe, rows};
 use crate::output::Output;
 use crate::watch::{length, newest, seconds};
 use crate::{open, progress};
@@ -48,15 +49,17 @@ pub struct Stress {
     /// The seed from which all values follow
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Flushes that the writer attempts in a second
-    #[arg(long, default_value_t = 1000.0, value_parser = seconds)]
-    rate: f64,
+    /// Flushes that the writer attempts in a second (1000, or what suits a cell of the matrix)
+    #[arg(long, value_parser = seconds)]
+    rate: Option<f64>,
     /// For programs: the report as JSON
     #[arg(long)]
     json: bool,
     /// What this process does in a run that another one has started
     #[arg(long, hide = true, value_enum)]
     role: Option<Role>,
+    #[command(flatten)]
+    matrix: matrix::Choice,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -74,8 +77,13 @@ impl Stress {
         let temporary = std::env::temp_dir().join(format!("h5live-stress-{}.h5", std::process::id()));
         let path = self.file.clone().unwrap_or_else(|| temporary.clone());
         match self.role {
-            Some(Role::Writer) => writer::run(&path, self.seed, self.rate, &end_of_input()).map(|()| Outcome::Clean),
+            Some(role) if self.matrix.is_made() => {
+                let stop = end_of_input();
+                self.matrix.play(role == Role::Writer, &path, &self.terms(), &stop).map(|()| Outcome::Clean)
+            }
+            Some(Role::Writer) => writer::run(&path, self.seed, self.rate(), &end_of_input()).map(|()| Outcome::Clean),
             Some(Role::Reader) => self.read(&path).map(|()| Outcome::Clean),
+            None if self.matrix.is_made() => self.try_matrix(&path),
             None => {
                 let report = self.direct(&path)?;
                 let mut out = Output::stdout();
@@ -96,6 +104,44 @@ impl Stress {
         }
     }
 
+    fn rate(&self) -> f64 {
+        self.rate.unwrap_or(1000.0)
+    }
+
+    fn terms(&self) -> matrix::Terms {
+        let length = Duration::from_secs_f64(self.seconds);
+        matrix::Terms { readers: self.readers, length, seed: self.seed, rate: self.rate }
+    }
+
+    /// Tries the cells of the matrix.
+    fn try_matrix(&self, path: &Path) -> Result<Outcome> {
+        let mut out = Output::stdout();
+        if !self.json {
+            out.line(matrix::head())?;
+            out.flush()?;
+        }
+        let mut clean = true;
+        let rows = self.matrix.direct(path, &self.terms(), &interruption(), |row| {
+            if self.json { out.line(row.json())? } else { out.line(row)? }
+            out.flush()?;
+            if !row.is_clean() {
+                clean = false;
+                let kept = path.with_extension(format!("{}.h5", row.cell.to_string().replace(' ', "-")));
+                // The violations are told in any case.
+                let kept = std::fs::rename(path, &kept).map_or_else(|e| e.to_string(), |()| kept.display().to_string());
+                eprintln!("h5live: {kept}: kept, for there are violations");
+            }
+            Ok(())
+        })?;
+        if !self.json {
+            out.line(matrix::sum(&rows))?;
+            out.flush()?;
+        }
+        // It is not there if it was kept.
+        let _ = if self.file.is_none() { std::fs::remove_file(path) } else { Ok(()) };
+        Ok(if clean { Outcome::Clean } else { Outcome::Findings })
+    }
+
     fn read(&self, path: &Path) -> Result<()> {
         let all = all_series();
         let names: Vec<_> = all.iter().map(|series| series.name).collect();
@@ -110,7 +156,7 @@ impl Stress {
     fn direct(&self, path: &Path) -> Result<Report> {
         writer::create(path)?;
         let interrupted = interruption();
-        let (seed, rate) = (self.seed.to_string(), self.rate.to_string());
+        let (seed, rate) = (self.seed.to_string(), self.rate().to_string());
         let mut troupe = Troupe::new(path, &["stress", "--role=writer", "--seed", &seed, "--rate", &rate]);
         let begin = Instant::now();
         let length = Duration::from_secs_f64(self.seconds);
@@ -136,7 +182,7 @@ impl Stress {
                 next_kill = Instant::now() + LIFE;
             }
         }
-        troupe.finish().map_err(Error::Process)?;
+        troupe.finish(rows).map_err(Error::Process)?;
         bar.finish_and_clear();
         self.after_death(path, &mut troupe);
         let all = all_series();

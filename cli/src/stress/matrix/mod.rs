@@ -1,0 +1,182 @@
+//! Every chunk index under every kind of change, with and without filters and heaps: what readers of h5live and of
+//! libhdf5 see of it while it happens.
+
+mod cell;
+mod plan;
+mod reader;
+mod table;
+mod value;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::live::message::{Extents, Invariant};
+use crate::live::troupe::Troupe;
+
+use cell::{Cell, Filter, Index, Type, Work, name};
+use plan::{Model, Plan};
+pub use table::{Row, head, sum};
+use table::Told;
+
+/// Which cells of the matrix are tried
+#[derive(Debug, Clone, clap::Args)]
+pub struct Choice {
+    /// Try every chunk index under every kind of change, each for so many seconds, and print a table
+    #[arg(long)]
+    matrix: bool,
+    /// Only cells with these indexes
+    #[arg(long, value_enum)]
+    index: Vec<Index>,
+    /// Only cells with these kinds of change
+    #[arg(long, value_enum)]
+    work: Vec<Work>,
+    /// Only cells with these filters
+    #[arg(long, value_enum)]
+    filter: Vec<Filter>,
+    /// Only cells with these types of elements
+    #[arg(long = "type", value_enum)]
+    kind: Vec<Type>,
+    /// Another program that reads each cell too (tests/python/matrix.py does it with h5py)
+    #[arg(long, num_args = 2, value_names = ["PYTHON", "SCRIPT"])]
+    peer: Vec<PathBuf>,
+}
+
+/// What all cells have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms {
+    /// Processes that read.
+    pub readers: usize,
+    /// How long a cell takes.
+    pub length: Duration,
+    /// The seed from which all values follow.
+    pub seed: u64,
+    /// Flushes that the writer attempts in a second; where it is not said, what suits the cell.
+    pub rate: Option<f64>,
+}
+
+impl Terms {
+    fn rate(&self, cell: Cell) -> f64 {
+        self.rate.unwrap_or(if cell.work == Work::Grow { 100.0 } else { 500.0 })
+    }
+
+    /// After how long a reader opens the file anew: what a late reader sees must be right too.
+    fn reopen(&self) -> Duration {
+        (self.length / 3).min(Duration::from_secs(1))
+    }
+}
+
+impl Choice {
+    /// Whether the matrix is asked for.
+    pub fn is_made(&self) -> bool {
+        let cells = self.index.len() + self.work.len() + self.filter.len() + self.kind.len();
+        self.matrix || cells > 0
+    }
+
+    fn cells(&self) -> Vec<Cell> {
+        Cell::all(&self.index, &self.work, &self.filter, &self.kind)
+    }
+
+    /// Does the part of a writer or a reader in the one cell that is chosen.
+    ///
+    /// # Errors
+    /// As [`crate::error::Error`] says.
+    pub fn play(&self, writes: bool, path: &Path, terms: &Terms, stop: &AtomicBool) -> Result<()> {
+        let Some(cell) = self.cells().first().copied() else { return Ok(()) };
+        let plan = Plan::new(cell, terms.seed);
+        match (writes, cell.kind) {
+            (true, Type::Fixed) => writer::run::<u64>(path, &plan, 0, terms.rate(cell), stop),
+            (true, Type::Vlen) => writer::run::<String>(path, &plan, 0, terms.rate(cell), stop),
+            (false, Type::Fixed) => reader::Reader::new(path, &plan).run::<u64>(terms.reopen(), stop),
+            (false, Type::Vlen) => reader::Reader::new(path, &plan).run::<String>(terms.reopen(), stop),
+        }
+    }
+
+    /// Tries one cell after the other, and calls `each` with what came of it.
+    ///
+    /// # Errors
+    /// If processes cannot be started, or as `each` has it.
+    pub fn direct(
+        &self,
+        path: &Path,
+        terms: &Terms,
+        interrupted: &AtomicBool,
+        mut each: impl FnMut(&Row) -> Result<()>,
+    ) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for cell in self.cells() {
+            if interrupted.load(Ordering::Acquire) {
+                break;
+            }
+            let told = match (cell.nonsense(), cell.not_yet()) {
+                (Some(why), _) => Told::Nonsense(why),
+                (None, Some(why)) => Told::NotYet(why),
+                (None, None) => self.cell(cell, path, terms, interrupted)?,
+            };
+            let row = Row { cell, told };
+            each(&row)?;
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    fn cell(&self, cell: Cell, path: &Path, terms: &Terms, interrupted: &AtomicBool) -> Result<Told> {
+        let plan = Plan::new(cell, terms.seed);
+        match cell.kind {
+            Type::Fixed => writer::create::<u64>(path, &plan)?,
+            Type::Vlen => writer::create::<String>(path, &plan)?,
+        }
+        let (seed, rate) = (terms.seed.to_string(), terms.rate(cell).to_string());
+        let seconds = terms.length.as_secs_f64().to_string();
+        let (index, work, filter, kind) = (name(cell.index), name(cell.work), name(cell.filter), name(cell.kind));
+        let of_cell = ["--index", &index, "--work", &work, "--filter", &filter, "--type", &kind, "--seed", &seed];
+        let terms_of = ["--rate", &rate, "--seconds", &seconds];
+        let arguments = |role| [&["stress", role], &of_cell[..], &terms_of].concat();
+        let mut troupe = Troupe::new(path, &arguments("--role=writer"));
+        if troupe.start_writer().map_err(Error::Process)? {
+            for _ in 0..terms.readers {
+                troupe.start_reader(&arguments("--role=reader")).map_err(Error::Process)?;
+            }
+            if let Some(peer) = self.peer(&plan, path, terms) {
+                troupe.start_peer(peer).map_err(Error::Process)?;
+            }
+        }
+        let until = Instant::now() + terms.length;
+        while Instant::now() < until && !interrupted.load(Ordering::Acquire) {
+            troupe.listen(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
+            if troupe.writer_is_gone() {
+                troupe.violation(Invariant::Progress, "the writer has ended too early");
+                break;
+            }
+        }
+        troupe.finish(|flushes| vec![digest(&plan, flushes)]).map_err(Error::Process)?;
+        let is_sound = super::unsound(path);
+        is_sound.into_iter().for_each(|fault| troupe.violation(Invariant::NoDanglingAddress, &fault));
+        Ok(Told::tried(troupe, self.peer.is_empty()))
+    }
+
+    /// The other program, where it can follow.
+    fn peer(&self, plan: &Plan, path: &Path, terms: &Terms) -> Option<Command> {
+        let [program, script] = &*self.peer else { return None };
+        if plan.cell.beyond_libhdf5().is_some() {
+            return None;
+        }
+        let mut command = Command::new(program);
+        let reopen = terms.reopen().as_secs_f64().to_string();
+        command.arg(script).arg("follow").arg(path).arg(plan.json().to_string()).arg(reopen);
+        Some(command)
+    }
+}
+
+/// The number that stands for what a file holds after all that was flushed.
+fn digest(plan: &Plan, flushes: &[Extents]) -> u64 {
+    let steps = flushes.last().and_then(|flush| flush.rows.first()).copied().unwrap_or(0);
+    let mut model = Model::new(plan);
+    for step in 0..steps {
+        plan.changes(step, &model.extents).iter().for_each(|change| model.apply(plan, change));
+    }
+    model.digest()
+}

@@ -1,0 +1,284 @@
+//! A reader of a cell of the matrix: it checks every value that it sees.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use h5live::{Dataset, Selection};
+
+use crate::error::{Error, Result};
+use crate::live::message::{Extents, Invariant, Message, Violation, Work as Done};
+use crate::open;
+use crate::output::Output;
+use crate::stress::rule::mix;
+
+use super::cell::Work;
+use super::plan::{Model, Plan, Region, added};
+use super::value::{Found, Ruled};
+
+/// A pause after a look at the file.
+const PAUSE: Duration = Duration::from_micros(300);
+/// Elements that are read at a time.
+const BLOCK: u64 = 1 << 14;
+/// After so many violations it is enough.
+const MAX_VIOLATIONS: u32 = 50;
+/// How often an element that has just been cut off and come back is looked at again before it counts as lost.
+const LOOKS: u32 = 50;
+
+/// A reader.
+pub struct Reader<'a> {
+    path: &'a Path,
+    plan: &'a Plan,
+    /// What was seen and right.
+    known: Model,
+    done: Done,
+    violations: u32,
+    out: Output,
+}
+
+enum Failure {
+    File(Error),
+    Output(Error),
+}
+
+impl From<h5live::Error> for Failure {
+    fn from(error: h5live::Error) -> Self {
+        Failure::File(error.into())
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// A reader that has seen nothing yet.
+    pub fn new(path: &'a Path, plan: &'a Plan) -> Self {
+        let known = Model {
+            extents: vec![vec![0; plan.dims.len()]; plan.names.len()],
+            versions: plan.regions.iter().map(|region| vec![0; region.elements() as usize]).collect(),
+        };
+        Reader { path, plan, known, done: Done::default(), violations: 0, out: Output::stdout() }
+    }
+
+    /// Follows the file until `stop` is set, and looks at it once more after that. It opens the file anew each `reopen`.
+    ///
+    /// # Errors
+    /// [`Error::Output`]; whatever the file does is reported as a violation instead.
+    pub fn run<T: Ruled>(mut self, reopen: Duration, stop: &AtomicBool) -> Result<()> {
+        let mut ended = false;
+        while !ended && self.violations < MAX_VIOLATIONS {
+            match self.session::<T>(reopen, stop) {
+                Ok(last) => ended = last,
+                Err(Failure::Output(error)) => return Err(error),
+                Err(Failure::File(error)) => {
+                    self.violation(Invariant::NoDanglingAddress, crate::args::whole_text(&error))?;
+                    ended = stop.load(Ordering::Acquire);
+                    thread::sleep(Duration::from_millis(10));
+                }
+            }
+        }
+        self.say(&Message::Seen(Extents::now(vec![self.known.digest()])))?;
+        self.say(&Message::Done(self.done))
+    }
+
+    fn session<T: Ruled>(&mut self, reopen: Duration, stop: &AtomicBool) -> Result<bool, Failure> {
+        let file = open::for_following(self.path).map_err(Failure::File)?;
+        self.done.opens += 1;
+        let datasets = self.plan.names.iter().map(|name| file.dataset(name)).collect::<Result<Vec<_>, _>>()?;
+        let until = Instant::now() + reopen;
+        while Instant::now() < until {
+            // In this order: what was written before the end is still seen.
+            let last = stop.load(Ordering::Acquire);
+            self.done.refreshes += 1;
+            for (number, dataset) in datasets.iter().enumerate() {
+                match self.plan.cell.work.grows() {
+                    true => self.look_at_growth::<T>(number, dataset)?,
+                    false => self.look_at_changes::<T>(dataset)?,
+                }
+            }
+            if last {
+                return Ok(true);
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(false)
+    }
+
+    /// Reads and checks what has come, and something that was there before.
+    fn look_at_growth<T: Ruled>(&mut self, number: usize, dataset: &Dataset) -> Result<(), Failure> {
+        dataset.refresh()?;
+        let extent = dataset.shape()?;
+        let known = self.known.extents.get(number).cloned().unwrap_or_default();
+        if extent.iter().zip(&known).any(|(now, before)| now < before) {
+            let detail = format!("{}: {extent:?} after {known:?}", dataset.path());
+            return self.violation(Invariant::NoWayBack, detail).map_err(Failure::Output);
+        }
+        for region in added(&known, &extent) {
+            for block in blocks(&region) {
+                self.check_growth::<T>(number, dataset, &block, Invariant::WholeAppends)?;
+                self.done.rows += block.elements();
+            }
+        }
+        let mut back = Region::new(&vec![0; known.len()], &known);
+        let random = mix(self.done.refreshes);
+        if let (Some(start), Some(count)) = (back.start.first_mut(), back.count.first_mut())
+            && *count > 0
+        {
+            *start = random % *count;
+            *count = (*count - *start).min(4);
+            if back.elements() > 0 {
+                self.check_growth::<T>(number, dataset, &back, Invariant::NoWayBack)?;
+                self.done.rereads += back.elements();
+            }
+        }
+        self.known.extents.get_mut(number).into_iter().for_each(|known| known.clone_from(&extent));
+        Ok(())
+    }
+
+    fn check_growth<T: Ruled>(
+        &mut self,
+        number: usize,
+        dataset: &Dataset,
+        region: &Region,
+        broken: Invariant,
+    ) -> Result<(), Failure> {
+        let values = dataset.read_slice::<T>(Selection::block(&region.start, &region.count))?;
+        let mut wrong = None;
+        let mut values = values.iter();
+        region.for_each(|at| {
+            let value = values.next();
+            let found = value.map(|value| value.found(self.plan.place(number, at)));
+            if found != Some(Found::Version(1)) && wrong.is_none() {
+                wrong = Some(format!("{}: element {at:?} is {value:?}", dataset.path()));
+            }
+        });
+        wrong.map_or(Ok(()), |detail| self.violation(broken, detail).map_err(Failure::Output))
+    }
+
+    /// Reads all that may change, and checks that it goes on and never back.
+    fn look_at_changes<T: Ruled>(&mut self, dataset: &Dataset) -> Result<(), Failure> {
+        dataset.refresh()?;
+        let extent = dataset.shape()?;
+        let shrinks = self.plan.cell.work == Work::Shrink;
+        let known = self.known.extents.first().cloned().unwrap_or_default();
+        if !shrinks && extent != known && known.iter().any(|side| *side > 0) {
+            let detail = format!("{}: {extent:?} after {known:?}", dataset.path());
+            self.violation(Invariant::NoWayBack, detail).map_err(Failure::Output)?;
+        }
+        self.forget_outside(&extent);
+        let plan = self.plan;
+        for (number, whole) in plan.regions.iter().enumerate() {
+            let Some(region) = whole.within(&extent) else { continue };
+            let Some(values) = self.read::<T>(dataset, &region, &extent)? else { return Ok(()) };
+            let mut lost = None;
+            let mut wrong = None;
+            let mut versions = (u32::MAX, 0);
+            let mut values = values.iter();
+            region.for_each(|at| {
+                let slot = slot_of(whole, at);
+                let known = self.known.versions.get(number).and_then(|slots| slots.get(slot)).copied().unwrap_or(0);
+                let Some(value) = values.next() else { return };
+                let problem = match value.found(plan.place(0, at)) {
+                    Found::Version(version) if version >= known => {
+                        versions = (versions.0.min(version), versions.1.max(version));
+                        if let Some(known) = self.known.versions.get_mut(number).and_then(|slots| slots.get_mut(slot)) {
+                            *known = version;
+                        }
+                        return;
+                    }
+                    Found::Version(version) => {
+                        (Invariant::NoWayBack, format!("element {at:?}: version {version} after {known}"))
+                    }
+                    Found::Fill if shrinks => {
+                        lost.get_or_insert_with(|| at.to_vec());
+                        return;
+                    }
+                    Found::Fill if plan.cell.work == Work::Sparse && known == 0 => return,
+                    Found::Fill => {
+                        (Invariant::NoWayBack, format!("element {at:?}: a fill value after version {known}"))
+                    }
+                    Found::Nothing => (Invariant::WholeAppends, format!("element {at:?} is {value:?}")),
+                };
+                wrong.get_or_insert(problem);
+            });
+            self.done.rows += region.elements();
+            if let Some((broken, detail)) = wrong {
+                self.violation(broken, format!("{}: {detail}", dataset.path())).map_err(Failure::Output)?;
+            }
+            if plan.cell.work == Work::Rewrite && versions.0 < versions.1 {
+                let detail = format!("{}: chunk at {:?} of versions {versions:?}", dataset.path(), region.start);
+                self.violation(Invariant::TornWrites, detail).map_err(Failure::Output)?;
+            }
+            if let Some(at) = lost {
+                self.look_for::<T>(dataset, &at)?;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// What is outside of the extent is gone, and so is what was known of it.
+    fn forget_outside(&mut self, extent: &[u64]) {
+        if let Some(known) = self.known.extents.first().cloned() {
+            let cut = super::plan::Change::Extent(0, extent.to_vec());
+            if known != extent {
+                self.known.apply(self.plan, &cut);
+            }
+        }
+    }
+
+    /// The elements of a region; `None` if the extent has changed meanwhile, so that they may not be there any more.
+    fn read<T: Ruled>(&self, dataset: &Dataset, region: &Region, extent: &[u64]) -> Result<Option<Vec<T>>, Failure> {
+        match dataset.read_slice::<T>(Selection::block(&region.start, &region.count)) {
+            Err(_) if dataset.shape()? != extent => Ok(None),
+            read => Ok(Some(read?)),
+        }
+    }
+
+    /// Looks again for an element that was a fill value below the extent: it must have been cut off meanwhile, or come
+    /// back.
+    fn look_for<T: Ruled>(&mut self, dataset: &Dataset, at: &[u64]) -> Result<(), Failure> {
+        let region = Region::new(at, &vec![1; at.len()]);
+        for _ in 0..LOOKS {
+            dataset.refresh()?;
+            let extent = dataset.shape()?;
+            if region.within(&extent).is_none() {
+                return Ok(());
+            }
+            let value = self.read::<T>(dataset, &region, &extent)?;
+            if value.is_none_or(|value| value.iter().all(|value| value.found(self.plan.place(0, at)) != Found::Fill)) {
+                return Ok(());
+            }
+            thread::sleep(PAUSE);
+        }
+        let detail = format!("{}: element {at:?} stays a fill value", dataset.path());
+        self.violation(Invariant::WholeAppends, detail).map_err(Failure::Output)
+    }
+
+    fn violation(&mut self, invariant: Invariant, detail: String) -> Result<()> {
+        self.violations += 1;
+        self.say(&Message::Violation(Violation { invariant, detail }))
+    }
+
+    fn say(&mut self, message: &Message) -> Result<()> {
+        self.out.line(message)?;
+        self.out.flush()
+    }
+}
+
+fn slot_of(region: &Region, at: &[u64]) -> usize {
+    let sides = at.iter().zip(&region.start).zip(&region.count);
+    sides.fold(0, |slot, ((at, start), count)| slot * count + at.saturating_sub(*start)) as usize
+}
+
+/// A block in pieces that are read at a time.
+fn blocks(region: &Region) -> Vec<Region> {
+    let rows = region.count.first().copied().unwrap_or(0);
+    let step = (BLOCK / (region.elements() / rows.max(1)).max(1)).max(1);
+    let first = region.start.first().copied().unwrap_or(0);
+    let piece = |from: u64| {
+        let mut piece = region.clone();
+        piece.start.first_mut().into_iter().for_each(|start| *start = first + from);
+        piece.count.first_mut().into_iter().for_each(|count| *count = step.min(rows - from));
+        piece
+    };
+    (0..rows).step_by(step as usize).map(piece).collect()
+}

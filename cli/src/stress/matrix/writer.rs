@@ -1,0 +1,118 @@
+//! The writer of a cell of the matrix.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use h5live::model::AllocationTime;
+use h5live::{Dataset, File, Profile, Selection};
+
+use crate::error::Result;
+use crate::live::message::{Extents, Message, Work as Done};
+use crate::output::Output;
+
+use super::cell::{Filter, Index};
+use super::plan::{Change, Plan, Region};
+use super::value::Ruled;
+
+/// How far the writer may be behind its rate and still catch up.
+const LATE: Duration = Duration::from_millis(250);
+
+/// Makes the file of a plan, with what is in it before anybody reads.
+///
+/// # Errors
+/// [`crate::error::Error::File`].
+pub fn create<T: Ruled>(path: &Path, plan: &Plan) -> Result<()> {
+    let profile = if plan.cell.index == Index::Btree1 { Profile::Earliest } else { Profile::default() };
+    let file = File::options().create().profile(profile).open(path)?;
+    let mut datasets = Vec::new();
+    for name in &plan.names {
+        let mut builder = file.new_dataset::<T>().shape(&plan.dims).max_shape(&plan.max).chunk(&plan.chunk);
+        builder = match plan.cell.filter {
+            Filter::None => builder,
+            Filter::Deflate => builder.shuffle().deflate(1),
+            Filter::Fletcher32 => builder.fletcher32(),
+        };
+        if plan.cell.index == Index::Implicit {
+            builder = builder.allocation(AllocationTime::Early);
+        }
+        datasets.push(builder.create(name)?);
+    }
+    for change in plan.beginning() {
+        make::<T>(plan, &datasets, &change)?;
+    }
+    Ok(file.close()?)
+}
+
+/// Makes one step after the other, from `step` on, and says after each flush how many were made, until `stop` is set.
+///
+/// # Errors
+/// As [`crate::error::Error`] says.
+pub fn run<T: Ruled>(path: &Path, plan: &Plan, mut step: u64, rate: f64, stop: &AtomicBool) -> Result<()> {
+    let file = File::options().swmr_write().open(path)?;
+    let datasets: Vec<Dataset> = plan.names.iter().map(|name| file.dataset(name)).collect::<Result<_, _>>()?;
+    let mut extents: Vec<_> = datasets.iter().map(Dataset::shape).collect::<Result<_, _>>()?;
+    let mut out = Output::stdout();
+    let mut done = Done::default();
+    let pause = Duration::from_secs_f64(1.0 / rate);
+    let mut next = Instant::now();
+    loop {
+        let changes = plan.changes(step, &extents);
+        for change in &changes {
+            done.rows += make::<T>(plan, &datasets, change)?;
+            if let Change::Append(dataset, _) | Change::Extent(dataset, _) = change {
+                let new = datasets.get(*dataset).map(Dataset::shape).transpose()?;
+                extents.get_mut(*dataset).into_iter().zip(new).for_each(|(extent, new)| *extent = new);
+            }
+        }
+        let at = Extents::now(vec![step + 1]);
+        // Both ways to publish, by turns.
+        if step.is_multiple_of(2) {
+            file.flush()?
+        } else {
+            datasets.iter().try_for_each(Dataset::flush)?
+        }
+        step += 1;
+        done.refreshes += 1;
+        out.line(Message::Flushed(at))?;
+        out.flush()?;
+        if stop.load(Ordering::Acquire) {
+            break;
+        }
+        next += pause;
+        thread::sleep(next.saturating_duration_since(Instant::now()));
+        // Flushes that are late are made up for; those of a long standstill are not.
+        next = next.max(Instant::now().checked_sub(LATE).unwrap_or(next));
+    }
+    file.close()?;
+    out.line(Message::Done(done))?;
+    out.flush()
+}
+
+/// Makes a change; how many elements were written.
+fn make<T: Ruled>(plan: &Plan, datasets: &[Dataset], change: &Change) -> Result<u64> {
+    let (Change::Append(number, _) | Change::Extent(number, _) | Change::Write(number, ..)) = change;
+    let Some(dataset) = datasets.get(*number) else { return Ok(0) };
+    match change {
+        Change::Append(_, region) => {
+            dataset.append(&values::<T>(plan, *number, region, 1))?;
+            Ok(region.elements())
+        }
+        Change::Extent(_, dims) => {
+            dataset.resize(dims)?;
+            Ok(0)
+        }
+        Change::Write(_, region, version) => {
+            let values = values::<T>(plan, *number, region, *version);
+            dataset.write_slice(Selection::block(&region.start, &region.count), &values)?;
+            Ok(region.elements())
+        }
+    }
+}
+
+fn values<T: Ruled>(plan: &Plan, dataset: usize, region: &Region, version: u32) -> Vec<T> {
+    let mut values = Vec::with_capacity(region.elements() as usize);
+    region.for_each(|at| values.push(T::value(plan.place(dataset, at), version)));
+    values
+}
