@@ -524,6 +524,8 @@ impl Chunks for NativeDataset {
         let before = self.state();
         let image = self.image(before.header_len);
         if *watched == image && !image.is_empty() && before.place.is_whole() {
+            // Chunks come, and move, without the header.
+            self.session.cache.evict_owner(Owner::new(self.addr));
             return Ok(false);
         }
         let changed = self.reload()?;
