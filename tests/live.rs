@@ -49,3 +49,41 @@ fn a_reader_sees_chunks_that_come_and_move_without_the_header() {
         }
     }
 }
+
+#[test]
+fn a_chunk_that_is_rewritten_comes_to_be_elsewhere() {
+    let single: (&str, &[u64], &[u64], &[u64]) = ("single chunk", &[64], &[64], &[64]);
+    for (index, dims, max, chunk) in SHAPES.into_iter().chain([single]) {
+        let Pair { writer, reader, _folder } = pair(|file| {
+            let dataset = file.new_dataset::<u64>().shape(dims).max_shape(max).chunk(chunk).create("data").unwrap();
+            dataset.write(&[1; 64]).unwrap();
+            dataset
+        });
+        let places = || -> Vec<_> { reader.chunks().unwrap().iter().map(|chunk| chunk.offset).collect() };
+        let before = places();
+        writer.write(&[2; 64]).unwrap();
+        // What has not been flushed is not seen, though it is in the file.
+        assert_eq!(look(&reader), [1; 64], "{index}");
+        writer.flush().unwrap();
+        assert_eq!(look(&reader), [2; 64], "{index}");
+        assert!(places().iter().all(|place| !before.contains(place)), "{index}");
+    }
+}
+
+#[test]
+fn a_reader_finds_what_came_into_a_heap_that_it_has_read() {
+    let Pair { writer, reader, _folder } =
+        pair(|file| file.new_dataset::<String>().growing(&[]).chunk(&[4]).create("data").unwrap());
+    let text = |n: u64| format!("number {n}");
+    for n in 0..50 {
+        writer.append(&[text(n)]).unwrap();
+        writer.flush().unwrap();
+        reader.refresh().unwrap();
+        assert_eq!(reader.read::<String>().unwrap(), (0..=n).map(text).collect::<Vec<_>>());
+    }
+    // Nothing of the header changes.
+    writer.write_slice(7..9, &["seven", "eight"].map(String::from)).unwrap();
+    writer.flush().unwrap();
+    reader.refresh().unwrap();
+    assert_eq!(reader.read_slice::<String>(6..10).unwrap(), [&text(6), "seven", "eight", &text(9)]);
+}

@@ -326,7 +326,9 @@ impl NativeDataset {
         }
         let old = state.place.get(coord)?;
         let filtered = matches!(state.place.format(), Some(ElementFormat::Filtered(_)));
-        if let Some(old) = old.filter(|_| !filtered) {
+        // Who follows is to see the old chunk or the new one, and not some of both.
+        let moves = filtered || (self.session.is_followed() && state.place.can_move());
+        if let Some(old) = old.filter(|_| !moves) {
             let operation = cache.operation();
             let proxy = cache.write_raw(owner, old.addr, 0, bytes.to_vec());
             self.wait_for_heap(&state, &proxy)?;
@@ -346,8 +348,9 @@ impl NativeDataset {
         let size = if filtered { bytes.len() as u64 } else { 0 };
         state.place.set(coord, ChunkElement { addr, size, filter_mask }, proxy.as_ref())?;
         if let Some(old) = old {
+            let size = if filtered { old.size } else { bytes.len() as u64 };
             cache.discard_raw(old.addr);
-            cache.space().free_raw(old.addr, old.size);
+            cache.space().free_raw(old.addr, size);
         }
         drop(operation);
         Ok(cache.trim()?)
@@ -500,7 +503,11 @@ impl Chunks for NativeDataset {
             true => cache.read_raw_padded(chunk, at, into),
             false => cache.read_raw(chunk, at, into),
         };
-        Ok(read.map_err(Error::from)?)
+        read.map_err(Error::from)?;
+        if self.session.follows() && self.state().spec.datatype.is_indirect() {
+            self.session.heap_reader.forget();
+        }
+        Ok(())
     }
 
     fn write(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> ModelResult<()> {

@@ -1,9 +1,11 @@
 //! Objects of global heaps: variable-length data, mappings of virtual datasets, regions.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use h5live_cache::{EdgeKind, EntryId, Handle, Kind, Node, Owner};
 use h5live_format::{Addr, GlobalHeapCollection, GlobalHeapId, decode};
+use parking_lot::Mutex;
 
 use crate::session::Session;
 use crate::{Error, Result};
@@ -58,6 +60,59 @@ impl HeapWriter {
     }
 }
 
+/// Collections that one who follows a writer keeps at most.
+const KEPT: usize = 16;
+
+/// The collections that one who follows a writer has read since it last read anything that leads to them: what they hold
+/// is as new as what it knows of. Nothing else tells when they are to be read anew.
+#[derive(Debug, Default)]
+pub(crate) struct HeapReader(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// Grows with everything that is read and may lead to objects.
+    moment: u64,
+    collections: Vec<(Addr, Arc<GlobalHeapCollection>)>,
+}
+
+impl HeapReader {
+    /// Something was read that may lead to objects which came after the collections were read.
+    pub fn forget(&self) {
+        let mut kept = self.0.lock();
+        kept.moment += 1;
+        kept.collections.clear();
+    }
+
+    fn get(
+        &self,
+        at: Addr,
+        read: impl FnOnce() -> h5live_cache::Result<GlobalHeapCollection>,
+    ) -> h5live_cache::Result<Arc<GlobalHeapCollection>> {
+        let moment = {
+            let kept = self.0.lock();
+            if let Some((_, collection)) = kept.collections.iter().find(|(addr, _)| *addr == at) {
+                return Ok(collection.clone());
+            }
+            kept.moment
+        };
+        let collection = Arc::new(read()?);
+        let mut kept = self.0.lock();
+        // What was read in between by another thread may lead to more than this.
+        if kept.moment == moment {
+            if kept.collections.len() == KEPT {
+                kept.collections.remove(0);
+            }
+            kept.collections.push((at, collection.clone()));
+        }
+        Ok(collection)
+    }
+
+    /// Reads a collection anew the next time.
+    fn drop_one(&self, at: Addr) {
+        self.0.lock().collections.retain(|(addr, _)| *addr != at);
+    }
+}
+
 impl Session {
     /// Puts `bytes` into a global heap.
     ///
@@ -98,9 +153,13 @@ impl Session {
     pub fn heap_object(&self, place: GlobalHeapId) -> Result<Vec<u8>> {
         let at = place.collection;
         self.patience.retry(|| {
-            // Collections have no owner whose reading anew would evict them, so who follows a writer keeps none.
             let found = if self.follows() {
-                self.read_collection(at)?.get(place.index).map(<[u8]>::to_vec)
+                let collection = self.heap_reader.get(at, || self.read_collection(at))?;
+                let found = collection.get(place.index).map(<[u8]>::to_vec);
+                if found.is_none() {
+                    self.heap_reader.drop_one(at);
+                }
+                found
             } else {
                 let collection = self.cache.load(at, Owner::new(at), || self.read_collection(at))?;
                 let collection = collection.read();

@@ -16,7 +16,7 @@ use crate::dataset::NativeDataset;
 use crate::error::NotLive;
 use crate::extension::Extension;
 use crate::header::Header;
-use crate::heap::HeapWriter;
+use crate::heap::{HeapReader, HeapWriter};
 use crate::inner_space::InnerSpace;
 use crate::locking::{Lock, LockHandle, Writer};
 use crate::open::{Mode, OpenOptions};
@@ -57,6 +57,7 @@ pub(crate) struct Session {
     /// Objects that nothing leads to yet, though their headers count one link.
     pub unlinked: Mutex<HashSet<Addr>>,
     pub heap: Mutex<HeapWriter>,
+    pub heap_reader: HeapReader,
     /// Operations since the last flush for the sake of space.
     unsettled: AtomicU32,
     pub inner: InnerSpace,
@@ -94,6 +95,7 @@ impl Session {
             datasets: Mutex::default(),
             unlinked: Mutex::default(),
             heap: Mutex::default(),
+            heap_reader: HeapReader::default(),
             unsettled: AtomicU32::new(0),
             inner: InnerSpace::default(),
         })
@@ -102,6 +104,11 @@ impl Session {
     /// Whether another process may be changing the file.
     pub fn follows(&self) -> bool {
         self.mode == Mode::SwmrRead
+    }
+
+    /// Whether other processes may read what this one writes.
+    pub fn is_followed(&self) -> bool {
+        self.swmr.load(Ordering::Acquire)
     }
 
     pub fn check_open(&self) -> Result<()> {
@@ -151,7 +158,9 @@ impl Session {
             if self.follows() {
                 self.cache.evict_owner(Owner::new(addr));
             }
-            Header::load(&self.metadata(addr), self.mode.writes())
+            let header = Header::load(&self.metadata(addr), self.mode.writes())?;
+            self.heap_reader.forget();
+            Ok(header)
         })
     }
 
@@ -220,7 +229,7 @@ impl Session {
         if self.superblock.version < 3 {
             return Err(Error::NotLive(NotLive::Superblock(self.superblock.version)));
         }
-        if self.swmr.load(Ordering::Acquire) {
+        if self.is_followed() {
             return Ok(());
         }
         self.cache.flush(Scope::All)?;

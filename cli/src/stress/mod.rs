@@ -122,7 +122,11 @@ impl Stress {
         }
         let mut clean = true;
         let rows = self.matrix.direct(path, &self.terms(), &interruption(), |row| {
-            if self.json { out.line(row.json())? } else { out.line(row)? }
+            if self.json {
+                out.line(row.json())?
+            } else {
+                out.line(row)?
+            }
             out.flush()?;
             if !row.is_clean() {
                 clean = false;

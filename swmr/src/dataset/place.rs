@@ -40,6 +40,8 @@ pub(super) struct Root {
     filtered: parking_lot::Mutex<FilteredChunk>,
     /// Whether all of the header is in its first chunk.
     whole: bool,
+    /// Whether a chunk can come to be elsewhere.
+    moves: bool,
     /// What must wait for chunks and index: the parts of the header that state the extent and the layout.
     parents: Header,
 }
@@ -114,6 +116,7 @@ impl Place {
                 addr: AtomicU64::new(addr.get().unwrap_or(u64::MAX)),
                 filtered: parking_lot::Mutex::new(filtered),
                 whole: header.is_whole(),
+                moves: matches!(&layout.storage, Storage::Chunked(chunks) if chunks.index != IndexKind::Implicit),
                 parents: header.clone(),
             })
         };
@@ -177,6 +180,14 @@ impl Place {
     pub fn is_whole(&self) -> bool {
         match self {
             Place::Single(root, _) | Place::Chunked(_, root, _) => root.whole,
+            _ => false,
+        }
+    }
+
+    /// Whether a chunk can come to be elsewhere.
+    pub fn can_move(&self) -> bool {
+        match self {
+            Place::Single(root, _) | Place::Chunked(_, root, _) => root.moves,
             _ => false,
         }
     }

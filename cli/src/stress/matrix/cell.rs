@@ -71,20 +71,13 @@ pub struct Cell {
 
 impl Index {
     /// All of them.
-    pub const ALL: [Index; 6] = [
-        Index::ExtensibleArray,
-        Index::FixedArray,
-        Index::Btree2,
-        Index::Btree1,
-        Index::Implicit,
-        Index::Single,
-    ];
+    pub const ALL: [Index; 6] =
+        [Index::ExtensibleArray, Index::FixedArray, Index::Btree2, Index::Btree1, Index::Implicit, Index::Single];
 }
 
 impl Work {
     /// All of them.
-    pub const ALL: [Work; 6] =
-        [Work::Append, Work::AppendRows, Work::Grow, Work::Sparse, Work::Rewrite, Work::Shrink];
+    pub const ALL: [Work; 6] = [Work::Append, Work::AppendRows, Work::Grow, Work::Sparse, Work::Rewrite, Work::Shrink];
 
     /// Whether elements get their value once, when the extent comes to hold them.
     pub fn grows(self) -> bool {

@@ -19,8 +19,8 @@ use crate::live::troupe::Troupe;
 
 use cell::{Cell, Filter, Index, Type, Work, name};
 use plan::{Model, Plan};
-pub use table::{Row, head, sum};
 use table::Told;
+pub use table::{Row, head, sum};
 
 /// Which cells of the matrix are tried
 #[derive(Debug, Clone, clap::Args)]

@@ -106,7 +106,10 @@ impl Row {
 /// The head of the table.
 pub fn head() -> String {
     let cell = "index             work        filter     type";
-    format!("{cell}   {:>10} {:>8} {:>12} {:>10}  {:>12} {:>6}", "written", "flushes", "read", "violations", "by peer", "errors")
+    format!(
+        "{cell}   {:>10} {:>8} {:>12} {:>10}  {:>12} {:>6}",
+        "written", "flushes", "read", "violations", "by peer", "errors"
+    )
 }
 
 impl fmt::Display for Row {
