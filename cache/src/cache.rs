@@ -8,7 +8,7 @@ use crate::{
     chunks::Chunks,
     edge::EdgeKinds,
     error::{Action, Error, Result},
-    metadata::{Ledger, Shard},
+    metadata::{Intents, Ledger, Shard},
     primitive::{Mutex, RwLock, RwLockReadGuard},
     reentry::{Inside, Mark, enter},
     space::Space,
@@ -36,10 +36,16 @@ pub struct Settings {
     pub dirty_budget: usize,
     /// Bytes of raw data not yet written, beyond which [`Cache::trim`] writes them.
     pub raw_budget: usize,
+    /// The base address, in bytes from the start of the file: pages and sectors are counted from there.
+    pub base: u64,
     /// Whether each flush writes what is new first, and then a barrier, before it changes anything to which the file
     /// leads: so that also after a power failure all of an earlier flush, followed by [`Cache::sync`], is there, and
-    /// no file is shorter than announced.
+    /// no file is shorter than announced. What it changes in place it first writes down as an
+    /// [`Intent`](h5live_format::Intent), so that a later flush is there whole, once that has been done again, or not
+    /// at all.
     pub barriers: bool,
+    /// For tests that prove that they matter: no intents are written.
+    pub without_intents: bool,
     /// Parts with locks of their own, for threads that work at once; 0 counts as 1.
     pub shards: usize,
     /// For tests that prove that flush dependencies matter: what these kinds protect is violated.
@@ -50,10 +56,12 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             widths: Widths::default(),
+            base: 0,
             metadata_budget: 64 << 20,
             dirty_budget: 16 << 20,
             raw_budget: 64 << 20,
             barriers: false,
+            without_intents: false,
             shards: SHARDS,
             disabled_edges: EdgeKinds::NONE,
         }
@@ -80,6 +88,7 @@ pub struct Cache {
     pub(crate) space: Space,
     pub(crate) stats: Stats,
     superblock: Option<Arc<dyn Superblock>>,
+    pub(crate) intents: Intents,
     /// Held by the one flush that is under way.
     pub(crate) flushing: Mutex<()>,
     /// Shared by operations; taken alone by a flush for its snapshot.
@@ -128,6 +137,7 @@ impl Cache {
             space: Space::new(end, settings.widths.offset),
             stats: Stats::default(),
             superblock,
+            intents: Intents::default(),
             flushing: Mutex::new(()),
             gate: RwLock::new(()),
             settings,
@@ -249,6 +259,9 @@ impl Cache {
         let end = self.space.end();
         self.space.reach(end, &*self.storage)?;
         if durable {
+            self.sync()?;
+        }
+        if self.bury_intents(end)? && durable {
             self.sync()?;
         }
         self.announce_at(end)?;

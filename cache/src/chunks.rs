@@ -77,6 +77,12 @@ impl RawFlight {
     pub fn chunk(&self) -> Addr {
         self.proxy.chunk
     }
+
+    /// What is to be written, and where.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = (Addr, &[u8])> {
+        let chunk = self.proxy.chunk;
+        self.pieces.iter().map(move |(offset, bytes)| (chunk.checked_add(offset).unwrap_or_default(), bytes))
+    }
 }
 
 impl Chunks {
@@ -198,6 +204,8 @@ impl Cache {
     /// [`Error::Io`]; any part of the bytes may have been written then.
     pub fn write_raw_through(&self, owner: Owner, chunk: Addr, offset: u64, bytes: Vec<u8>) -> Result<Option<Proxy>> {
         let start = chunk.get().and_then(|at| at.checked_add(offset)).ok_or(Error::Undefined)?;
+        let end = start.saturating_add(bytes.len() as u64);
+        let _no_intents = (end > self.space.announced()).then(|| self.intents.beyond.read());
         let left = self.chunks.with(chunk, |state| {
             if state.is_over() {
                 state.through = true;
@@ -209,7 +217,7 @@ impl Cache {
             Ok(proxy) => Ok(Some(proxy)),
             Err(bytes) => {
                 let _ends = Through(&self.chunks, chunk);
-                self.space.reach_ahead(start.saturating_add(bytes.len() as u64), &*self.storage)?;
+                self.space.reach_ahead(end, &*self.storage)?;
                 self.write_at(Action::WriteRaw, Addr::new(start), &bytes)?;
                 Ok(None)
             }

@@ -112,6 +112,8 @@ pub enum Action {
     WriteRaw,
     /// Writing the superblock.
     WriteSuperblock,
+    /// Writing down what is about to be changed in place.
+    WriteIntent,
     /// Making the file longer.
     Extend,
     /// Cutting the file at its end.
@@ -128,6 +130,7 @@ impl fmt::Display for Action {
             Action::WriteEntry(name) => write!(f, "writing a {name}"),
             Action::WriteRaw => f.write_str("writing raw data"),
             Action::WriteSuperblock => f.write_str("writing the superblock"),
+            Action::WriteIntent => f.write_str("writing down what is to be written"),
             Action::Extend => f.write_str("extending the file"),
             Action::Truncate => f.write_str("cutting the file"),
             Action::Sync => f.write_str("making the file durable"),

@@ -32,4 +32,4 @@ pub use metadata::{FlushPlan, Scope, Step};
 pub use space::{Kind, Moment, Reuse, Space};
 pub use stats::Totals;
 pub use storage::{Based, Failure, FaultyStorage, FileStorage, MemoryStorage, Operation as StorageOperation};
-pub use storage::{Members, Overlay, RecordingStorage, Storage, replay};
+pub use storage::{Members, Mended, Overlay, RecordingStorage, Storage, replay};

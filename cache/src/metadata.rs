@@ -2,6 +2,7 @@
 
 mod flush;
 mod graph;
+mod intent;
 mod order;
 mod shard;
 
@@ -16,6 +17,7 @@ pub use self::{
 };
 pub(crate) use self::{
     graph::Ledger,
+    intent::Intents,
     shard::{ByAddr, Shard, pick},
 };
 use crate::{

@@ -1,22 +1,21 @@
 //! The locks and atomics of this crate: those of `parking_lot` and `std`, or loom's when built with `--cfg loom`.
 
 #[cfg(not(loom))]
-pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
+pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic;
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic;
 #[cfg(loom)]
-pub(crate) use modelled::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
+pub(crate) use modelled::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Loom's locks with the signatures of `parking_lot`: no poisoning, and `Condvar::wait` borrows the guard.
 #[cfg(loom)]
 mod modelled {
     use std::ops::{Deref, DerefMut};
 
-    pub(crate) use loom::sync::RwLockReadGuard;
-    use loom::sync::RwLockWriteGuard;
+    pub(crate) use loom::sync::{RwLockReadGuard, RwLockWriteGuard};
 
     #[derive(Debug, Default)]
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);

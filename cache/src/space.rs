@@ -217,6 +217,11 @@ impl Space {
         (state.end > state.announced).then(|| state.end.saturating_add(ahead(state.end)).min(state.limit - 1))
     }
 
+    /// Whether [`Space::to_announce`] has an end to announce.
+    pub(crate) fn must_announce(&self) -> bool {
+        self.to_announce().is_some()
+    }
+
     pub(crate) fn set_announced(&self, end: u64) {
         self.state.lock().announced = end;
     }

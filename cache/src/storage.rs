@@ -4,6 +4,7 @@ mod faulty;
 mod file;
 mod members;
 mod memory;
+mod mended;
 mod overlay;
 mod recording;
 
@@ -13,6 +14,7 @@ pub use faulty::{Failure, FaultyStorage};
 pub use file::FileStorage;
 pub use members::Members;
 pub use memory::MemoryStorage;
+pub use mended::Mended;
 pub use overlay::Overlay;
 pub use recording::{Operation, RecordingStorage, replay};
 

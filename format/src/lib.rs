@@ -32,6 +32,7 @@ mod free_space;
 #[doc(hidden)]
 pub mod fuzz;
 mod global_heap;
+mod intent;
 mod local_heap;
 pub mod messages;
 mod object_header;
@@ -68,6 +69,7 @@ pub use fractal_heap::{
 };
 pub use free_space::{FreeBlocks, FreeSection, FreeSections, FreeSpaceClient, FreeSpaceHeader, FreeSpaceSections};
 pub use global_heap::{GlobalHeapCollection, GlobalHeapId, GlobalHeapObject};
+pub use intent::{IntendedWrite, Intent};
 pub use local_heap::{FreeBlock, LocalHeap, LocalHeapData};
 pub use object_header::{
     AttributePhase, ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, ObjectTimes, RawMessage,

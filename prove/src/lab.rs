@@ -30,6 +30,8 @@ pub struct Setup {
     pub durable: bool,
     /// Whether they do without the barrier in the middle.
     pub without_barriers: bool,
+    /// Whether what is changed in place is not written down first.
+    pub without_intents: bool,
 }
 
 impl Setup {
@@ -65,8 +67,8 @@ impl Lab {
     }
 
     fn open(&mut self, mode: Mode) {
-        let Setup { disabled: disabled_edges, durable, without_barriers } = self.setup;
-        let trial = Trial { disabled_edges, without_barriers, ..Trial::default() };
+        let Setup { disabled: disabled_edges, durable, without_barriers, without_intents } = self.setup;
+        let trial = Trial { disabled_edges, without_barriers, without_intents, ..Trial::default() };
         let options = OpenOptions { mode, trial, durable, take_over: true, ..OpenOptions::default() };
         let native = Arc::new(NativeFile::on(self.storage.clone(), &options).expect("a file in memory opens"));
         self.file = Some(File::with_store(native.clone(), "prove", Options::default()));

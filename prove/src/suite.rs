@@ -22,8 +22,6 @@ pub struct Case {
     pub passes: usize,
     /// What readers see when writes are torn, and in how many passes.
     pub torn: Option<(Record, usize)>,
-    /// Why a file may not survive the death of its writer between two pages of one write.
-    pub limit: Option<&'static str>,
 }
 
 impl Case {
@@ -48,9 +46,6 @@ pub enum Reader {
 
 const ROWS: &[Reader] = &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst), Reader::Rows(Look::Beyond)];
 
-/// A structure that is changed in place and has one checksum cannot be changed at once if it lies in two pages.
-const TWO_PAGES: Option<&str> = Some("pages of 1024 elements lie in two or three pages of memory");
-
 /// All workloads.
 pub const CASES: &[Case] = &[
     Case {
@@ -59,7 +54,6 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::extensible_array(setup, 0, 3, 1), 2)),
-        limit: None,
     },
     Case {
         name: "extensible array, chunks of 3 rows",
@@ -67,7 +61,6 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::extensible_array(setup, 1, 3, 3), 2)),
-        limit: None,
     },
     Case {
         name: "extensible array, first super block",
@@ -75,7 +68,6 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::extensible_array(setup, 243, 3, 1), 2)),
-        limit: None,
     },
     Case {
         name: "extensible array, first paged block",
@@ -83,7 +75,6 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::Beyond)],
         passes: 3,
         torn: None,
-        limit: TWO_PAGES,
     },
     Case {
         name: "extensible array, 3 rows a flush",
@@ -91,7 +82,6 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 2,
         torn: None,
-        limit: None,
     },
     Case {
         name: "extensible array, large chunks",
@@ -99,7 +89,6 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Rows(Look::Rows), Reader::Announced],
         passes: 2,
         torn: None,
-        limit: None,
     },
     Case {
         name: "fixed array",
@@ -107,7 +96,6 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::fixed_array(setup, 40, 0, 3, 1), 2)),
-        limit: None,
     },
     Case {
         name: "fixed array, second page",
@@ -115,7 +103,6 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::fixed_array(setup, 3000, 1023, 3, 1), 2)),
-        limit: TWO_PAGES,
     },
     Case {
         name: "single chunk",
@@ -123,7 +110,6 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::rewrite(setup, Kind::Versions { rows: 4 }, 4, 3), 2)),
-        limit: None,
     },
     Case {
         name: "single chunk that moves",
@@ -131,7 +117,6 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::rewrite(setup, Kind::Filtered { rows: 4 }, 4, 3), 2)),
-        limit: None,
     },
     Case {
         name: "overwritten chunks",
@@ -139,7 +124,6 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: None,
-        limit: None,
     },
     Case {
         name: "chunks that move",
@@ -147,7 +131,6 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::rewrite(setup, Kind::Filtered { rows: 4 }, 2, 3), 2)),
-        limit: None,
     },
     Case {
         name: "extensible array, sparse",
@@ -155,7 +138,6 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 2,
         torn: None,
-        limit: None,
     },
     Case {
         name: "two datasets",
@@ -163,7 +145,6 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 2,
         torn: None,
-        limit: None,
     },
     Case {
         name: "close and open again",
@@ -171,7 +152,6 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::reopen(setup, 1), 2)),
-        limit: None,
     },
     Case {
         name: "a dead writer's successor",
@@ -179,7 +159,6 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::takeover(setup, 1), 2)),
-        limit: None,
     },
     Case {
         name: "attributes, continued header",
@@ -187,7 +166,6 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Attributes],
         passes: 2,
         torn: Some((|setup| workloads::attributes(setup, 0, 4), 2)),
-        limit: None,
     },
     Case {
         name: "B-tree, from nothing",
@@ -195,7 +173,6 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::btree2(setup, 0, 3, 1), 2)),
-        limit: None,
     },
     Case {
         name: "B-tree, root splits",
@@ -203,7 +180,6 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::btree2(setup, 83, 3, 1), 2)),
-        limit: None,
     },
     Case {
         name: "B-tree, sparse",
@@ -211,7 +187,6 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 2,
         torn: None,
-        limit: None,
     },
     Case {
         name: "attributes become many",
@@ -219,7 +194,6 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Attributes],
         passes: 2,
         torn: Some((|setup| workloads::attributes(setup, 7, 3), 1)),
-        limit: None,
     },
     Case {
         name: "links become many",
@@ -227,7 +201,6 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Links],
         passes: 2,
         torn: Some((|setup| workloads::links(setup, 7, 3), 1)),
-        limit: None,
     },
     Case {
         name: "200 groups at once",
@@ -235,7 +208,6 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Announced],
         passes: 2,
         torn: None,
-        limit: None,
     },
     Case {
         name: "new datasets",
@@ -243,7 +215,6 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Links, Reader::Announced],
         passes: 2,
         torn: None,
-        limit: None,
     },
 ];
 

@@ -16,25 +16,23 @@ use crate::{Kind, Series, Workload, find};
 #[derive(Debug)]
 pub struct Survivor {
     series: Vec<(Series, Counter, Counter)>,
-    /// Whether rows that were not durable are whole or not there.
-    whole: bool,
 }
 
 impl Survivor {
     /// For the death of the writer of a workload: what was flushed is there, and nothing else but what was written.
     pub fn of_death(workload: &Workload) -> Self {
-        Survivor::new(workload, "flushed", true)
+        Survivor::new(workload, "flushed")
     }
 
-    /// For a power failure: what was durable is there. What came later may be there in parts.
+    /// For a power failure: what was durable is there, and each later flush whole or not at all.
     pub fn of_power_failure(workload: &Workload) -> Self {
-        Survivor::new(workload, "durable", false)
+        Survivor::new(workload, "durable")
     }
 
-    fn new(workload: &Workload, kept: &str, whole: bool) -> Self {
+    fn new(workload: &Workload, kept: &str) -> Self {
         let counter = |series: &Series, what: &str| Counter::new(&workload.trace, &format!("{}.{what}", series.name));
         let watch = |series: &Series| (series.clone(), counter(series, kept), counter(series, "issued"));
-        Survivor { series: workload.series.iter().map(watch).collect(), whole }
+        Survivor { series: workload.series.iter().map(watch).collect() }
     }
 
     /// Recovers a file.
@@ -43,8 +41,7 @@ impl Survivor {
     /// What is wrong with it.
     pub fn recover(&self, disk: &Arc<Disk>, expected: &Expected) -> Verdict {
         self.read(disk, Mode::Read, expected, 0)?;
-        // Rows that are there in parts would be in the way of those that are appended.
-        if expected.round == 0 && self.whole {
+        if expected.round == 0 {
             self.write_on(disk, expected)?;
             self.read(disk, Mode::Read, expected, 1)?;
         }
@@ -78,8 +75,7 @@ impl Survivor {
         if extent < series.extent(kept) || extent > series.extent(issued + more) {
             return Err(format!("the extent is {extent}, of {kept} rows kept and {issued} written"));
         }
-        let sure = if self.whole { extent } else { series.extent(kept).min(extent) };
-        for at in series.first / series.chunk..sure.div_ceil(series.chunk) {
+        for at in series.first / series.chunk..extent.div_ceil(series.chunk) {
             let first = at * series.chunk;
             let Some(chunk) = dataset.chunk(&series.coord(at)).map_err(told)? else {
                 if series.least_version(at, kept) > 0 {
@@ -89,7 +85,7 @@ impl Survivor {
             };
             let mut bytes = vec![0; series.chunk as usize * 8];
             dataset.read(&chunk, 0, &mut bytes).map_err(told)?;
-            for (row, value) in (first..sure)
+            for (row, value) in (first..extent)
                 .zip(bytes.chunks_exact(8))
                 .filter(|(row, _)| *row >= series.first && series.is_written(*row))
             {

@@ -84,6 +84,7 @@ fn what_was_flushed_outlasts_the_death_of_the_writer() {
         workloads::fixed_array(Setup::default(), 20, 0, 3, 2),
         workloads::reopen(Setup::default(), 2),
         workloads::takeover(Setup::default(), 2),
+        workloads::fixed_array(Setup::default(), 3000, 1020, 2, 1),
     ] {
         let bounds = mutants::death(2, std::time::Duration::from_secs(60));
         let bounds = CrashBounds { start: workload.start, ..bounds };
@@ -123,7 +124,10 @@ fn what_was_durable_outlasts_a_power_failure() {
     {
         assert_eq!(wrong(Setup::durable(), record, 0), 0);
         assert_eq!(wrong(Setup::durable(), record, 4096), 0);
+        assert_eq!(wrong(Setup::durable(), record, 512), 0);
     }
+    let without_intents = Setup { without_intents: true, ..Setup::durable() };
+    assert!(wrong(without_intents, |setup| workloads::fixed_array(setup, 3000, 1020, 4, 1), 512) > 0);
     let without_barriers = Setup { without_barriers: true, ..Setup::durable() };
     assert!(wrong(without_barriers, |setup| workloads::btree2(setup, 82, 4, 1), 0) > 0);
 }

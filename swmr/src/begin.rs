@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use h5live_cache::{Based, Cache, Overlay, Reuse, Scope, Settings, Storage};
+use h5live_cache::{Based, Cache, Mended, Overlay, Reuse, Scope, Settings, Storage};
 use h5live_format::messages::SymbolTable as SymbolTableMessage;
 use h5live_format::{Addr, Root, StatusFlags, Superblock, SymbolCache, SymbolTableEntry};
 use h5live_model as model;
@@ -11,6 +11,7 @@ use h5live_model as model;
 use crate::error::{Conflict, NotLive};
 use crate::extension::{cache_image, write_image};
 use crate::header::Header;
+use crate::intent::{self, Mender};
 use crate::locking::{LockHandle, Writer};
 use crate::session::Session;
 use crate::status::Status;
@@ -37,6 +38,8 @@ impl OpenOptions {
     fn settings(&self, superblock: &Superblock) -> Settings {
         let mut settings = Settings::default();
         settings.widths = superblock.widths;
+        settings.base = superblock.base.get().unwrap_or(0);
+        settings.without_intents = self.trial.without_intents;
         settings.barriers = self.durable && !self.trial.without_barriers;
         settings.disabled_edges = self.trial.disabled_edges;
         settings.shards = self.trial.shards.unwrap_or(settings.shards);
@@ -68,6 +71,15 @@ impl OpenOptions {
             lock.release().map_err(Error::io("unlock the file"))?;
         }
         let storage: Arc<dyn Storage> = Arc::new(Based::new(storage, at));
+        let mender = Mender(Arc::new(Mended::new(storage)));
+        let storage: Arc<dyn Storage> = mender.0.clone();
+        let patience = match live {
+            true => patience.with(mender),
+            false => {
+                mender.mend_all(&superblock)?;
+                patience
+            }
+        };
         let mut cache = Arc::new(Cache::reading(storage.clone(), self.settings(&superblock)));
         let image = patience.retry(|| cache_image(&cache, &superblock))?;
         if !image.is_empty() {
@@ -124,15 +136,19 @@ impl OpenOptions {
         let Found { at, mut superblock, marked } = found;
         let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
         let stated = superblock.end_of_file.get().unwrap_or(0);
-        // A writer that died may have left structures beyond the end that it announced.
-        let end = if marked { stated.max(len) } else { stated };
         superblock.base = Addr::new(at);
+        let storage: Arc<dyn Storage> = Arc::new(Based::new(storage, at));
+        let intent = intent::find(&*storage, &superblock)?;
+        if let Some(intent) = &intent {
+            intent::redo(&*storage, intent)?;
+        }
+        // A writer that died may have left structures beyond the end that it announced; one with intents has not.
+        let end = if marked && intent.is_none() { stated.max(len) } else { stated };
         superblock.status = match self.mode {
             Mode::SwmrWrite => StatusFlags::WRITE | StatusFlags::SWMR,
             _ if superblock.version >= 3 => StatusFlags::WRITE,
             _ => StatusFlags::CLEAR,
         };
-        let storage: Arc<dyn Storage> = Arc::new(Based::new(storage, at));
         let status = Arc::new(Status::new(superblock.clone()));
         let settings = self.settings(&superblock);
         let cache = Arc::new(Cache::writing(storage, settings, end.saturating_sub(at), status.clone()));

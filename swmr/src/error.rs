@@ -176,6 +176,22 @@ impl Error {
         }
     }
 
+    /// Where the structure is that could not be read.
+    pub(crate) fn place(&self) -> Option<Addr> {
+        use h5live_cache::Error as CacheError;
+        match self {
+            Error::Cache(CacheError::Decode { at, .. } | CacheError::PastEnd { at, .. })
+            | Error::Index(h5live_indexes::Error::Cache(
+                CacheError::Decode { at, .. } | CacheError::PastEnd { at, .. },
+            ))
+            | Error::Index(h5live_indexes::Error::Contradiction { at, .. })
+            | Error::Message { header: at, .. }
+            | Error::Object { header: at, .. } => Some(*at),
+            Error::Torn { source, .. } => source.place(),
+            _ => None,
+        }
+    }
+
     pub(crate) fn io(action: &'static str) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Io { action, source }
     }

@@ -17,6 +17,7 @@ mod free_space;
 mod header;
 mod heap;
 mod inner_space;
+mod intent;
 mod lease;
 mod links;
 mod locking;

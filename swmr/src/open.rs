@@ -73,6 +73,8 @@ pub struct Trial {
     pub disabled_edges: EdgeKinds,
     /// Durable flushes do without the barrier between what is new and what leads there.
     pub without_barriers: bool,
+    /// What is changed in place is not written down first.
+    pub without_intents: bool,
     /// As [`Settings::shards`](h5live_cache::Settings::shards), for a session of a single thread.
     pub shards: Option<usize>,
 }

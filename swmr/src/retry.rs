@@ -4,7 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::intent::Mender;
 use crate::{Error, Result};
+
+/// Attempts after which it is looked up what the writer was about to write, in case it is dead.
+const SOON: u32 = 8;
 
 /// How often, and how far apart, a reader tries again when it meets a structure in the middle of being written.
 ///
@@ -14,6 +18,7 @@ use crate::{Error, Result};
 pub struct Patience {
     attempts: u32,
     sleep: Arc<dyn Fn(Duration) + Send + Sync>,
+    mender: Option<Arc<Mender>>,
 }
 
 impl fmt::Debug for Patience {
@@ -31,7 +36,12 @@ impl Default for Patience {
 impl Patience {
     /// Patience for so many attempts, with `sleep` to wait between them.
     pub fn new(attempts: u32, sleep: impl Fn(Duration) + Send + Sync + 'static) -> Self {
-        Patience { attempts: attempts.max(1), sleep: Arc::new(sleep) }
+        Patience { attempts: attempts.max(1), sleep: Arc::new(sleep), mender: None }
+    }
+
+    /// The same patience, and a remedy for what does not become whole by itself.
+    pub(crate) fn with(self, mender: Mender) -> Self {
+        Patience { mender: Some(Arc::new(mender)), ..self }
     }
 
     /// No patience: the first error counts. For files that nobody writes.
@@ -44,9 +54,19 @@ impl Patience {
     /// # Errors
     /// Errors of the operation that reading again cannot mend, and [`Error::Torn`] when patience is at its end.
     pub fn retry<T>(&self, mut operation: impl FnMut() -> Result<T>) -> Result<T> {
+        if let Some(mender) = &self.mender {
+            mender.0.forget();
+        }
         for attempt in 1.. {
             match operation() {
-                Err(error) if error.may_be_torn() && attempt < self.attempts => (self.sleep)(Self::wait(attempt)),
+                Err(error) if error.may_be_torn() && attempt < self.attempts => {
+                    if let (Some(mender), Some(at), true) =
+                        (&self.mender, error.place(), attempt >= SOON.min(self.attempts - 1))
+                    {
+                        mender.mend_at(at);
+                    }
+                    (self.sleep)(Self::wait(attempt));
+                }
                 Err(error) if error.may_be_torn() && self.attempts > 1 => {
                     return Err(Error::Torn { attempts: attempt, source: Box::new(error) });
                 }

@@ -7,6 +7,7 @@ use std::fmt;
 
 use h5live_format::Addr;
 
+use super::intent;
 use super::order::{Picked, Scope, Take, What};
 use crate::{
     cache::Cache,
@@ -14,7 +15,7 @@ use crate::{
     edge::EdgeKind,
     entry::EntryId,
     error::{Action, Error, Result},
-    primitive::MutexGuard,
+    primitive::{MutexGuard, RwLockWriteGuard},
     reentry::{Inside, Mark, enter},
     stats::count,
 };
@@ -26,6 +27,15 @@ pub enum Step {
     Extend(u64),
     /// Everything before becomes durable.
     Barrier,
+    /// What is about to be changed in place is written down behind the announced end of the file.
+    Intent {
+        /// Where.
+        at: Addr,
+        /// The bytes of the [`Intent`](h5live_format::Intent).
+        image: Vec<u8>,
+    },
+    /// The intent of an earlier flush is made invalid: what it says is in its place.
+    Forget(Addr),
     /// Raw data is written, in any order.
     Raw(Vec<RawFlight>),
     /// The superblock is written.
@@ -47,6 +57,8 @@ pub enum Step {
         name: &'static str,
         /// Its bytes.
         image: Vec<u8>,
+        /// Whether the file leads to it already: it is changed in place.
+        in_place: bool,
     },
 }
 
@@ -55,9 +67,11 @@ impl fmt::Debug for Step {
         match self {
             Step::Extend(len) => write!(f, "extend to {len:#x}"),
             Step::Barrier => f.write_str("barrier"),
+            Step::Intent { at, image } => write!(f, "intent at {at}, {} bytes", image.len()),
+            Step::Forget(at) => write!(f, "forget the intent at {at}"),
             Step::Raw(flights) => f.debug_list().entries(flights.iter().map(|flight| flight.chunk())).finish(),
             Step::Superblock { end, .. } => write!(f, "announce {end:#x}"),
-            Step::Entry { id, at, name, image } => write!(f, "{name} {id:?} at {at}, {} bytes", image.len()),
+            Step::Entry { id, at, name, image, .. } => write!(f, "{name} {id:?} at {at}, {} bytes", image.len()),
         }
     }
 }
@@ -71,6 +85,8 @@ pub struct FlushPlan<'a> {
     /// Everything that was dirty is in the steps.
     whole: bool,
     succeeded: bool,
+    /// While there are intents, nothing else is written behind the announced end.
+    beyond: Option<RwLockWriteGuard<'a, ()>>,
     _only: MutexGuard<'a, ()>,
     _inside: Mark,
 }
@@ -79,6 +95,17 @@ impl fmt::Debug for FlushPlan<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(&self.steps).finish()
     }
+}
+
+/// What a flush does beside writing what was dirty.
+#[derive(Default)]
+struct Joints {
+    before: Vec<Step>,
+    /// Before what the file leads to is changed.
+    between: Vec<Step>,
+    /// Intents, each before the change with this number.
+    intents: Vec<(usize, Step)>,
+    after: Vec<Step>,
 }
 
 impl Cache {
@@ -138,6 +165,7 @@ impl Cache {
             done: 0,
             whole,
             succeeded: false,
+            beyond: None,
             _only: only,
             _inside: inside,
         };
@@ -152,6 +180,8 @@ impl Cache {
         match step {
             Step::Extend(len) => self.space.reach(*len, &*self.storage),
             Step::Barrier => self.sync(),
+            Step::Intent { at, image } => self.write_intent(*at, image),
+            Step::Forget(at) => self.forget_intent(*at),
             Step::Raw(flights) => self.write_flights(flights),
             Step::Superblock { at, bytes, end } => {
                 self.write_at(Action::WriteSuperblock, *at, bytes)?;
@@ -204,7 +234,7 @@ impl FlushPlan<'_> {
         if !raw.is_empty() {
             self.steps.push(Step::Raw(raw));
         }
-        let mut before = self.steps.len();
+        let first = self.steps.len();
         let mut new = Vec::new();
         let mut failure = None;
         // Each picked entry becomes a step even after a failure: dropping the plan makes them dirty again.
@@ -225,39 +255,81 @@ impl FlushPlan<'_> {
                             Vec::new()
                         }),
                     };
-                    let step = Step::Entry { id, at, name: slot.type_name(), image };
+                    let in_place = slot.head().is_stored();
+                    let step = Step::Entry { id, at, name: slot.type_name(), image, in_place };
                     // Nothing in the file leads to what is new, so it may come before all that does.
-                    let first = cache.settings.barriers && !slot.head().is_stored();
+                    let first = cache.settings.barriers && !in_place;
                     if first { new.push(step) } else { self.steps.push(step) }
                 }
             }
         }
-        let count = new.len();
-        self.steps.splice(before..before, new);
-        before += count;
-        if failure.is_none() {
-            failure = self.announce(before).err();
+        let changes = self.steps.split_off(first);
+        self.steps.append(&mut new);
+        let joints = failure.map_or_else(|| self.joints(&changes), Err);
+        let (Joints { before, between, intents, after }, done) = match joints {
+            Ok(joints) => (joints, Ok(())),
+            Err(error) => (Joints::default(), Err(error)),
+        };
+        self.steps.splice(0..0, before);
+        self.steps.extend(between);
+        let mut intents = intents.into_iter().peekable();
+        for (n, change) in changes.into_iter().enumerate() {
+            self.steps.extend(intents.next_if(|(at, _)| *at == n).map(|(_, intent)| intent));
+            self.steps.push(change);
         }
-        failure.map_or(Ok(()), Err)
+        self.steps.extend(after);
+        done
     }
 
-    /// Adds the steps that announce a new end of file, if there must be one: the length before all, the superblock
-    /// before the step `before`, with which entries begin that the file leads to; and the barrier before these.
-    fn announce(&mut self, before: usize) -> Result<()> {
-        let announcement = self.cache.announcement()?;
-        let disabled = self.cache.settings.disabled_edges;
-        let mut before = before;
-        if self.cache.settings.barriers && (announcement.is_some() || before < self.steps.len()) {
-            self.steps.insert(before, Step::Barrier);
-            before += 1;
+    /// What there is to do beside writing what was dirty. `changes` are the steps that begin with the first one to
+    /// change what the file leads to; those before them are in `self.steps`.
+    fn joints(&mut self, changes: &[Step]) -> Result<Joints> {
+        let cache = self.cache;
+        let settings = &cache.settings;
+        let groups =
+            intent::groups(settings, changes, cache.standing_intent().is_some() || cache.space.must_announce());
+        if !groups.is_empty() {
+            // What is allocated from now on is not part of this flush, and must not be written where intents are.
+            self.beyond = Some(cache.intents.beyond.write());
         }
-        let Some((at, bytes, end)) = announcement else { return Ok(()) };
-        let superblock = Step::Superblock { at, bytes, end };
-        let place = if disabled.contains(EdgeKind::EndOfFile) { self.steps.len() } else { before };
-        self.steps.insert(place, superblock);
-        let place = if disabled.contains(EdgeKind::FileLength) { self.steps.len() } else { 0 };
-        self.steps.insert(place, Step::Extend(end));
-        Ok(())
+        let announcement = cache.announcement()?;
+        let place = Addr::new(announcement.as_ref().map_or(cache.space.announced(), |(_, _, end)| *end));
+        let mut intents = Vec::with_capacity(groups.len());
+        for group in groups {
+            let intent = intent::intent(settings, place, changes.get(group.clone()).unwrap_or_default());
+            intents.push((group.start, intent.map_err(|source| Error::Encode { at: place, source })?));
+        }
+        let mut joints = Joints::default();
+        let standing = cache.standing_intent().filter(|at| *at == place);
+        let changed_after = settings.barriers.then(|| intents.pop()).flatten().map(|(_, intent)| intent);
+        if settings.barriers && (announcement.is_some() || !changes.is_empty()) {
+            joints.between.push(Step::Barrier);
+        }
+        // With barriers, what an earlier intent says has long been durable in its place.
+        joints.before.extend(standing.filter(|_| !settings.barriers).map(Step::Forget));
+        joints.intents = intents;
+        let has_intent = changed_after.is_some();
+        joints.between.extend(changed_after);
+        if let Some((at, bytes, end)) = announcement {
+            self.announce(&mut joints, Step::Superblock { at, bytes, end }, end);
+        }
+        if has_intent {
+            joints.between.push(Step::Barrier);
+        }
+        Ok(joints)
+    }
+
+    fn announce(&self, joints: &mut Joints, superblock: Step, end: u64) {
+        let disabled = self.cache.settings.disabled_edges;
+        // It is broken only for tests, and then as thoroughly as can be.
+        match disabled.contains(EdgeKind::FileLength) {
+            false => joints.before.insert(0, Step::Extend(end)),
+            true => joints.after.push(Step::Extend(end)),
+        }
+        match disabled.contains(EdgeKind::EndOfFile) {
+            false => joints.between.push(superblock),
+            true => joints.after.insert(0, superblock),
+        }
     }
 }
 

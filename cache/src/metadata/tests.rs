@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use h5live_format::{Addr, EncodeError, Widths};
+use h5live_format::{Addr, EncodeError, Intent, Widths, decode};
 
 use crate::{Cache, EdgeKind, Entry, Error, Kind, MemoryStorage, Owner, Scope, Settings, Step, Superblock};
 
@@ -338,10 +338,64 @@ fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
     root.update(|block| block.0[0] = b'R');
     cache.depend(&root, &new, EdgeKind::BTree2Root).unwrap();
     let plan = cache.plan(Scope::All).unwrap();
-    let [Step::Entry { id: first, .. }, Step::Barrier, Step::Entry { id: second, .. }, Step::Entry { id: last, .. }] =
-        plan.steps()
+    let [
+        Step::Entry { id: first, .. },
+        Step::Barrier,
+        Step::Intent { image, .. },
+        Step::Barrier,
+        Step::Entry { id: second, .. },
+        Step::Entry { id: last, .. },
+    ] = plan.steps()
     else {
         panic!("{plan:?}")
     };
     assert_eq!([*first, *second, *last], [new.id(), stored.id(), root.id()]);
+    let intent: Intent = decode(image, Widths::default()).unwrap();
+    let writes: Vec<_> = intent.writes.iter().map(|write| (write.at, &write.bytes[..])).collect();
+    assert_eq!(writes, [(stored.addr(), &b"Leaf"[..]), (root.addr(), b"Root")]);
+}
+
+#[test]
+fn what_lies_in_two_pages_is_written_down_before_it_is_changed() {
+    let storage = MemoryStorage::new();
+    let cache = cache(&storage);
+    let (large, small) = (add(&cache, OWNER, &[1; 5000]), add(&cache, OWNER, b"small"));
+    let steps = cache.plan(Scope::All).unwrap();
+    assert!(!steps.steps().iter().any(|step| matches!(step, Step::Intent { .. })), "nothing leads to it yet");
+    steps.write().unwrap();
+    large.update(|block| block.0[0] = 2);
+    small.touch();
+    cache.depend(&large, &small, EdgeKind::Link).unwrap();
+    let plan = cache.plan(Scope::All).unwrap();
+    let [Step::Entry { id, .. }, Step::Intent { at, .. }, Step::Entry { id: last, .. }] = plan.steps() else {
+        panic!("{plan:?}")
+    };
+    assert_eq!([*id, *last], [small.id(), large.id()]);
+    let at = *at;
+    assert_eq!(at, Addr::new(cache.space().announced()));
+    plan.write().unwrap();
+    let valid =
+        |storage: &MemoryStorage| storage.to_vec()[at.get().unwrap() as usize..].starts_with(&Intent::SIGNATURE);
+    assert!(valid(&storage));
+    small.touch();
+    let plan = cache.plan(Scope::All).unwrap();
+    assert!(matches!(plan.steps(), [Step::Forget(forgotten), Step::Entry { .. }] if *forgotten == at), "{plan:?}");
+    plan.write().unwrap();
+    assert!(!valid(&storage));
+    small.touch();
+    assert!(matches!(cache.plan(Scope::All).unwrap().steps(), [Step::Entry { .. }]));
+}
+
+#[test]
+fn pages_begin_with_the_file_and_not_behind_its_user_block() {
+    for (base, cut) in [(0, false), (512, true)] {
+        let settings = Settings { base, ..Settings::default() };
+        let cache = Cache::writing(Arc::new(MemoryStorage::new()), settings, 4096, Arc::new(Announcer));
+        let block = add(&cache, OWNER, &[1; 4000]);
+        assert_eq!(block.addr(), Addr::new(4096));
+        cache.flush(Scope::All).unwrap();
+        block.touch();
+        let plan = cache.plan(Scope::All).unwrap();
+        assert_eq!(plan.steps().iter().any(|step| matches!(step, Step::Intent { .. })), cut);
+    }
 }

@@ -1,0 +1,109 @@
+//! Intents: what a flush is about to change in place, written down first where the announced end of the file is.
+//!
+//! The system copies a page of memory at once, and a disk writes a sector at once; a write that covers more may be cut
+//! off. While an intent is valid, what it says is in its place, or on its way there, and may be written again. At most
+//! one is valid at any time: each takes the place of the one before, or that one is made invalid first.
+
+use std::ops::Range;
+
+use h5live_format::{Addr, EncodeError, IntendedWrite, Intent, encode};
+
+use super::flush::Step;
+use crate::{
+    cache::{Cache, Settings},
+    error::{Action, Error, Result},
+    primitive::{Mutex, RwLock},
+};
+
+/// Bytes that a process which is killed has copied all or none of.
+const PAGE: u64 = 4096;
+
+/// Bytes that a disk whose power fails has written all or none of.
+const SECTOR: u64 = 512;
+
+/// What a cache knows of its intents.
+#[derive(Debug, Default)]
+pub(crate) struct Intents {
+    /// Where the last one was written that has not been made invalid.
+    last: Mutex<Option<Addr>>,
+    /// Held alone by a flush with intents: what is allocated meanwhile may lie where they do. Shared by those who
+    /// write behind the announced end.
+    pub(crate) beyond: RwLock<()>,
+}
+
+/// Which changes in place need an intent, and which of them share one. `joined` says that even a single one needs one:
+/// an earlier intent may name the same place, or a new end is to be announced with it.
+pub(super) fn groups(settings: &Settings, changes: &[Step], joined: bool) -> Vec<Range<usize>> {
+    if settings.without_intents || changes.is_empty() {
+        return Vec::new();
+    }
+    let is_cut = |step: &Step, unit: u64| match step {
+        Step::Entry { at, image, in_place: true, .. } => {
+            let first = at.get().unwrap_or(0).saturating_add(settings.base);
+            let last = first.saturating_add(image.len().saturating_sub(1) as u64);
+            first / unit != last / unit
+        }
+        Step::Raw(_) => true,
+        _ => false,
+    };
+    if settings.barriers {
+        // One intent for all makes the flush whole; a single sector is whole by itself.
+        let alone = !joined && changes.len() == 1 && !is_cut(&changes[0], SECTOR);
+        return (!alone).then_some(0..changes.len()).into_iter().collect();
+    }
+    // Each one just before it is written, when what it leads to is in the file: it may be written again at any time.
+    let cut = |n: &usize| matches!(changes[*n], Step::Entry { .. }) && is_cut(&changes[*n], PAGE);
+    (0..changes.len()).filter(cut).map(|n| n..n + 1).collect()
+}
+
+/// The intent to take these steps, at `place`.
+pub(super) fn intent(settings: &Settings, place: Addr, changes: &[Step]) -> std::result::Result<Step, EncodeError> {
+    let mut intent = Intent { place, writes: Vec::new() };
+    for change in changes {
+        match change {
+            Step::Entry { at, image, .. } => {
+                intent.writes.push(IntendedWrite { at: *at, bytes: image.clone() });
+            }
+            Step::Raw(flights) => {
+                let pieces = flights.iter().flat_map(|flight| flight.pieces());
+                intent.writes.extend(pieces.map(|(at, bytes)| IntendedWrite { at, bytes: bytes.to_vec() }));
+            }
+            _ => {}
+        }
+    }
+    Ok(Step::Intent { at: place, image: encode(&intent, settings.widths)? })
+}
+
+impl Cache {
+    /// The intent that is still valid where the end is announced.
+    pub(super) fn standing_intent(&self) -> Option<Addr> {
+        let announced = Addr::new(self.space.announced());
+        self.intents.last.lock().filter(|at| *at == announced)
+    }
+
+    pub(super) fn write_intent(&self, at: Addr, image: &[u8]) -> Result<()> {
+        let start = at.get().ok_or(Error::Undefined)?;
+        self.space.reach(start.saturating_add(image.len() as u64), &*self.storage)?;
+        self.write_at(Action::WriteIntent, at, image)?;
+        *self.intents.last.lock() = Some(at);
+        Ok(())
+    }
+
+    pub(super) fn forget_intent(&self, at: Addr) -> Result<()> {
+        self.write_at(Action::WriteIntent, at, &[0; Intent::SIGNATURE.len()])?;
+        *self.intents.last.lock() = None;
+        Ok(())
+    }
+
+    /// Before `end` is announced: what lies there is no intent, whatever was there in the course of time. Returns whether
+    /// something had to be written.
+    pub(crate) fn bury_intents(&self, end: u64) -> Result<bool> {
+        let len = self.storage.len().map_err(Error::io(Action::Length, 0, 0))?;
+        let beyond = len.saturating_sub(end).min(Intent::SIGNATURE.len() as u64) as usize;
+        let had_some = self.intents.last.lock().take().is_some() && beyond > 0;
+        if had_some {
+            self.write_at(Action::WriteIntent, Addr::new(end), &[0; Intent::SIGNATURE.len()][..beyond])?;
+        }
+        Ok(had_some)
+    }
+}

@@ -1,0 +1,135 @@
+//! A storage of which some torn places are read as if they were whole.
+
+use std::io;
+
+use super::Storage;
+use crate::primitive::{
+    RwLock,
+    atomic::{
+        AtomicBool,
+        Ordering::{Acquire, Release},
+    },
+};
+
+/// A storage in which places that were found torn are read as what they are to be, for as long as they stay just as
+/// they were found.
+#[derive(Debug)]
+pub struct Mended<S> {
+    storage: S,
+    pieces: RwLock<Vec<Piece>>,
+    any: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Piece {
+    at: u64,
+    torn: Vec<u8>,
+    whole: Vec<u8>,
+}
+
+impl<S: Storage> Mended<S> {
+    /// A storage of which nothing is mended yet.
+    pub fn new(storage: S) -> Self {
+        Mended { storage, pieces: RwLock::default(), any: AtomicBool::new(false) }
+    }
+
+    /// The storage as it is.
+    pub fn inner(&self) -> &S {
+        &self.storage
+    }
+
+    /// Reads what is at `at` (bytes) now as `whole`, until it changes.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn mend(&self, at: u64, whole: Vec<u8>) -> io::Result<()> {
+        let torn = read(&self.storage, at, whole.len())?;
+        if torn.len() == whole.len() && torn != whole {
+            let mut pieces = self.pieces.write();
+            pieces.retain(|piece| piece.at != at);
+            pieces.push(Piece { at, torn, whole });
+            self.any.store(true, Release);
+        }
+        Ok(())
+    }
+
+    /// Reads everything as it is.
+    pub fn forget(&self) {
+        if self.any.swap(false, Release) {
+            self.pieces.write().clear();
+        }
+    }
+}
+
+fn read(storage: &impl Storage, at: u64, len: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; len];
+    let found = storage.read_at(&mut bytes, at)?;
+    bytes.truncate(found);
+    Ok(bytes)
+}
+
+impl<S: Storage> Storage for Mended<S> {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        let found = self.storage.read_at(into, at)?;
+        if self.any.load(Acquire) {
+            let last = at.saturating_add(found as u64);
+            for Piece { at: start, torn, whole } in self.pieces.read().iter() {
+                let (from, to) = (at.max(*start), last.min(start.saturating_add(whole.len() as u64)));
+                if from < to && read(&self.storage, *start, torn.len())? == *torn {
+                    let part = &whole[(from - start) as usize..(to - start) as usize];
+                    into[(from - at) as usize..(to - at) as usize].copy_from_slice(part);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.storage.write_at(bytes, at)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.storage.len()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.storage.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.storage.sync()
+    }
+
+    fn close(&self) {
+        self.storage.close();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::MemoryStorage;
+
+    #[test]
+    fn a_torn_place_is_whole_until_it_changes() {
+        let mended = Mended::new(MemoryStorage::default());
+        mended.write_at(&[1; 12], 0).unwrap();
+        mended.mend(4, vec![2; 4]).unwrap();
+        assert_eq!(read(&mended, 0, 12).unwrap(), [1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 1, 1]);
+        assert_eq!(read(&mended, 6, 3).unwrap(), [2, 2, 1]);
+        mended.write_at(&[3], 5).unwrap();
+        assert_eq!(read(&mended, 4, 4).unwrap(), [1, 3, 1, 1]);
+        mended.mend(4, vec![2; 4]).unwrap();
+        assert_eq!(read(&mended, 4, 4).unwrap(), [2; 4]);
+        mended.forget();
+        assert_eq!(read(&mended, 4, 4).unwrap(), [1, 3, 1, 1]);
+    }
+
+    #[test]
+    fn nothing_is_made_longer() {
+        let mended = Mended::new(MemoryStorage::default());
+        mended.write_at(&[1; 4], 0).unwrap();
+        mended.mend(2, vec![2; 4]).unwrap();
+        assert_eq!(read(&mended, 0, 9).unwrap(), [1; 4]);
+    }
+}

@@ -1,0 +1,95 @@
+//! What a writer was about to change in place when it died: see [`Intent`].
+
+use std::sync::Arc;
+
+use h5live_cache::{Mended, Storage};
+use h5live_format::{Addr, IntendedWrite, Intent, Superblock, decode};
+
+use crate::begin::read_superblock;
+use crate::{Error, Result};
+
+/// Most bytes of an intent.
+const MOST: u64 = 1 << 30;
+
+/// The intent at the end of the file that `superblock` announces, if there is a valid one. `storage` begins at the base
+/// address.
+///
+/// # Errors
+/// Those of the storage.
+pub(crate) fn find(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<Intent>> {
+    let read = |at: u64, len: usize| {
+        let mut bytes = vec![0; len];
+        let found = storage.read_at(&mut bytes, at).map_err(Error::io("read behind the end of the file"))?;
+        bytes.truncate(found);
+        Ok::<_, Error>(bytes)
+    };
+    let Some(end) = superblock.end_of_file.get().and_then(|end| end.checked_sub(superblock.base.get()?)) else {
+        return Ok(None);
+    };
+    let Some(size) = Intent::stated_size(&read(end, Intent::HEAD)?).filter(|size| *size <= MOST) else {
+        return Ok(None);
+    };
+    let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
+    if end.checked_add(size).is_none_or(|last| last > len) {
+        return Ok(None);
+    }
+    let bytes = read(end, usize::try_from(size).unwrap_or(usize::MAX))?;
+    let intent: Option<Intent> = decode(&bytes, superblock.widths).ok();
+    let inside = |at: Addr, len: usize| at.checked_add(len as u64).and_then(Addr::get).is_some_and(|last| last <= end);
+    Ok(intent.filter(|intent| {
+        intent.place == Addr::new(end) && intent.writes.iter().all(|write| inside(write.at, write.bytes.len()))
+    }))
+}
+
+/// Does what a dead writer was about to do, for good. If that is interrupted, it can be done again.
+///
+/// # Errors
+/// Those of the storage.
+pub(crate) fn redo(storage: &dyn Storage, intent: &Intent) -> Result<()> {
+    let finish = || {
+        for write in &intent.writes {
+            storage.write_at(&write.bytes, write.at.get().unwrap_or(0))?;
+        }
+        storage.sync()?;
+        storage.write_at(&[0; Intent::SIGNATURE.len()], intent.place.get().unwrap_or(0))
+    };
+    finish().map_err(Error::io("finish what a dead writer had begun"))
+}
+
+/// What a reader does about structures that do not become whole.
+#[derive(Debug)]
+pub(crate) struct Mender(pub Arc<Mended<Arc<dyn Storage>>>);
+
+impl Mender {
+    /// Reads all that a dead writer was about to write as if it had.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn mend_all(&self, superblock: &Superblock) -> Result<()> {
+        let intent = find(&**self.0.inner(), superblock)?;
+        for write in intent.into_iter().flat_map(|intent| intent.writes) {
+            self.mend(write.at, write.bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the structure at `at` as it is to be, if an intent names it. What leads to it is not changed: if it is
+    /// torn, what it leads to is in the file.
+    pub fn mend_at(&self, at: Addr) {
+        let names = |write: &IntendedWrite| {
+            write.at <= at && write.at.checked_add(write.bytes.len() as u64).is_some_and(|end| at < end)
+        };
+        let mend = || {
+            let superblock = read_superblock(&**self.0.inner(), 0)?;
+            let intent = find(&**self.0.inner(), &superblock)?;
+            let torn = intent.into_iter().flat_map(|intent| intent.writes).filter(names);
+            torn.into_iter().try_for_each(|write| self.mend(write.at, write.bytes))
+        };
+        // Whatever is in the way: the structure is torn then, and that is what is said of it.
+        let _: Result<()> = mend();
+    }
+
+    fn mend(&self, at: Addr, bytes: Vec<u8>) -> Result<()> {
+        self.0.mend(at.get().unwrap_or(0), bytes).map_err(Error::io("read what is torn"))
+    }
+}
