@@ -5,6 +5,9 @@ use std::sync::Arc;
 use h5live_checker::schedule::View;
 use h5live_swmr::{Mode, NativeFile, OpenOptions, Patience, Trial};
 
+/// What a fault says when an operation failed without a reason to: nothing changed meanwhile.
+pub const FAILED_AT_REST: &str = ", with the file at rest: ";
+
 /// Attempts at an operation of the reader.
 const ATTEMPTS: u32 = 4;
 
@@ -57,7 +60,7 @@ impl Eyes<'_> {
         match operation() {
             Ok(found) => Ok(found),
             Err(_) if !self.0.is_at_rest() => Err(End::Torn),
-            Err(error) => Err(End::Wrong(format!("cannot {what}, with the file at rest: {}", explain(&error)))),
+            Err(error) => Err(End::Wrong(format!("cannot {what}{FAILED_AT_REST}{}", explain(&error)))),
         }
     }
 

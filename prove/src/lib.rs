@@ -18,6 +18,7 @@ use h5live_swmr::NativeFile;
 
 pub use announced::announced;
 pub use attributes::attributes;
+pub use checked::FAILED_AT_REST;
 pub use follower::{Follower, Look};
 pub use lab::{Lab, Setup, Workload};
 pub use links::links;

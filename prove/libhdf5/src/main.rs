@@ -18,6 +18,8 @@ mod reader;
 mod readers;
 #[cfg(target_os = "linux")]
 mod served;
+#[cfg(target_os = "linux")]
+mod writers;
 
 #[cfg(target_os = "linux")]
 fn main() -> ExitCode {
@@ -33,6 +35,9 @@ fn main() -> ExitCode {
     let mut sound = true;
     if wanted("reader") {
         sound &= readers::all(quick, story, name);
+    }
+    if wanted("writer") {
+        sound &= writers::all(quick, story, name);
     }
     println!("\nwith libhdf5: {}", if sound { "sound" } else { "NOT SOUND" });
     if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }

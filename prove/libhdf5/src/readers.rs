@@ -173,7 +173,7 @@ pub fn all(quick: bool, story: bool, name: &str) -> bool {
         "moves",
         "per s"
     );
-    let limit = Duration::from_secs(if quick { 1 } else { 16 });
+    let limit = Duration::from_secs(if quick { 1 } else { 10 });
     let cases = CASES.iter().enumerate().filter(|(_, case)| case.name.contains(name));
     let mut jobs: Vec<Job> = Vec::new();
     for (case, _) in cases {

@@ -1,0 +1,154 @@
+"""Writes a file with h5py as prove's workloads do with h5live, and remarks what it does in FILE.marks.
+
+usage: write.py FILE rows INDEX FIRST COUNT CHUNK [MOST] | rewrite|resize|sparse INDEX CHUNK COUNT ROWS [CHUNKS...]
+                | two COUNT | attributes FIRST COUNT | links FIRST COUNT
+"""
+import sys
+
+import h5py
+import numpy as np
+
+
+def value(name, row, version):
+    """As `Series::value`."""
+    number = 7
+    for byte in name.encode():
+        number = number * 31 + byte
+    return ((row + 1) * 0x9E3779B97F4A7C15 ^ number << 56) & 0xFFFFFFFFFFFFFFF0 | version
+
+
+def values(name, rows, version=1):
+    return np.array([value(name, row, version) for row in rows], "<u8")
+
+
+class Writer:
+    def __init__(self, path):
+        self.file = h5py.File(path, "w", libver="latest")
+        self.marks = open(path + ".marks", "wb", buffering=0)
+
+    def mark(self, text):
+        self.marks.write(text.encode())
+
+    def add(self, name, index, chunk, rows=0, most=None, **more):
+        wide = index == "btree2"
+        shape, limit = {
+            "extensible": ((rows,), (None,)),
+            "fixed": ((rows,), (most,)),
+            "single": ((rows,), (rows,)),
+            "btree2": ((rows, 1), (None, None)),
+        }[index]
+        chunks = (chunk, 1) if wide else (chunk,)
+        return self.file.create_dataset(name, shape, "<u8", chunks=chunks, maxshape=limit, **more)
+
+    def begin(self, **counts):
+        self.file.flush()
+        self.file.swmr_mode = True
+        self.mark("begin")
+        for name, count in counts.items():
+            self.mark(f"{name}.issued {count}")
+            self.mark(f"{name}.flushed {count}")
+        self.mark("start")
+
+    def append(self, name, row):
+        dataset = self.file[name]
+        self.mark(f"{name}.issued {row + 1}")
+        dataset.resize(row + 1, axis=0)
+        dataset[row] = value(name, row, 1)
+        dataset.flush()
+        self.mark(f"{name}.flushed {row + 1}")
+
+
+def rows(writer, index, first, count, chunk, most=0):
+    first, count, chunk, most = int(first), int(count), int(chunk), int(most)
+    dataset = writer.add("d", index, chunk, first, most)
+    if first:
+        dataset[:] = values("d", range(first)).reshape(dataset.shape)
+    writer.begin(d=first)
+    for row in range(first, first + count):
+        writer.append("d", row)
+
+
+def rewrite(writer, index, chunk, count, length):
+    length = int(length)
+    dataset = writer.add("d", index, int(chunk), length, length)
+    writer.begin(d=0)
+    for version in range(1, int(count) + 1):
+        writer.mark(f"d.issued {version}")
+        dataset[:] = values("d", range(length), version)
+        dataset.flush()
+        writer.mark(f"d.flushed {version}")
+
+
+def resize(writer, index, chunk, count, length):
+    """Chunks of another size each time, stored without their filter."""
+    chunk, length = int(chunk), int(length)
+    dataset = writer.add("d", index, chunk, length, length, compression="gzip")
+    writer.begin(d=0)
+    for version in range(1, int(count) + 1):
+        writer.mark(f"d.issued {version}")
+        for first in range(0, length, chunk):
+            stored = values("d", range(first, first + chunk), version).tobytes() + bytes(8 * version)
+            dataset.id.write_direct_chunk((first,), stored, 1)
+        dataset.flush()
+        writer.mark(f"d.flushed {version}")
+
+
+def sparse(writer, index, chunk, count, length, *order):
+    chunk = int(chunk)
+    dataset = writer.add("d", index, chunk, int(length), int(length))
+    writer.begin(d=0)
+    for number, at in enumerate(order[: int(count)]):
+        writer.mark(f"d.issued {number + 1}")
+        written = range(int(at) * chunk, int(at) * chunk + chunk - 1)
+        dataset[written.start : written.stop] = values("d", written).reshape((-1, *dataset.shape[1:]))
+        dataset.flush()
+        writer.mark(f"d.flushed {number + 1}")
+
+
+def two(writer, count):
+    writer.add("d", "extensible", 1)
+    writer.add("e", "fixed", 2, most=10)
+    writer.begin(d=0, e=0)
+    for row in range(int(count)):
+        writer.append("d", row)
+        writer.append("e", row)
+
+
+def attributes(writer, first, count):
+    first = int(first)
+    dataset = writer.add("d", "extensible", 1)
+    for number in range(first):
+        dataset.attrs[f"a{number}"] = np.uint64(number)
+    writer.begin(a=first)
+    for number in range(first, first + int(count)):
+        writer.mark(f"a.issued {number + 1}")
+        dataset.attrs[f"a{number}"] = np.uint64(number)
+        dataset.flush()
+        writer.mark(f"a.flushed {number + 1}")
+
+
+def links(writer, first, count):
+    def make(number):
+        writer.file.create_dataset(f"o{number}", data=values("o", range(2)), chunks=(2,), maxshape=(None,))
+
+    first = int(first)
+    for number in range(first):
+        make(number)
+    writer.begin(o=first)
+    for number in range(first, first + int(count)):
+        writer.mark(f"o.issued {number + 1}")
+        make(number)
+        writer.file.flush()
+        writer.mark(f"o.flushed {number + 1}")
+
+
+def main():
+    path, case, *arguments = sys.argv[1:]
+    writer = Writer(path)
+    cases = (rows, rewrite, resize, sparse, two, attributes, links)
+    {run.__name__: run for run in cases}[case](writer, *arguments)
+    writer.file.close()
+    writer.mark("closed")
+
+
+main()
