@@ -6,6 +6,7 @@ use h5live_format::{Addr, EncodeError, Widths};
 
 use crate::{
     chunks::Chunks,
+    clock::Clock,
     edge::EdgeKinds,
     error::{Action, Error, Result},
     metadata::{Intents, Ledger, Shard},
@@ -46,6 +47,8 @@ pub struct Settings {
     pub barriers: bool,
     /// For tests that prove that they matter: no intents are written.
     pub without_intents: bool,
+    /// What the grace of freed space is measured by.
+    pub clock: Clock,
     /// Parts with locks of their own, for threads that work at once; 0 counts as 1.
     pub shards: usize,
     /// For tests that prove that flush dependencies matter: what these kinds protect is violated.
@@ -62,6 +65,7 @@ impl Default for Settings {
             raw_budget: 64 << 20,
             barriers: false,
             without_intents: false,
+            clock: Clock::default(),
             shards: SHARDS,
             disabled_edges: EdgeKinds::NONE,
         }
@@ -134,7 +138,7 @@ impl Cache {
             shards: (0..shards).map(|_| Shard::new()).collect(),
             ledger: Arc::new(Ledger::new(settings.disabled_edges)),
             chunks: Chunks::new(shards),
-            space: Space::new(end, settings.widths.offset),
+            space: Space::new(end, settings.widths.offset, settings.clock.clone(), settings.barriers),
             stats: Stats::default(),
             superblock,
             intents: Intents::default(),
@@ -240,7 +244,10 @@ impl Cache {
     /// # Errors
     /// [`Error::Io`].
     pub fn sync(&self) -> Result<()> {
-        self.storage.sync().map_err(Error::io(Action::Sync, 0, 0))
+        let flushed = self.space.begin_sync();
+        self.storage.sync().map_err(Error::io(Action::Sync, 0, 0))?;
+        self.space.end_sync(flushed);
+        Ok(())
     }
 
     /// Announces the true end of the file and cuts the storage there: the last thing that is done to a file. If

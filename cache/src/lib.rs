@@ -13,6 +13,7 @@
 
 mod cache;
 mod chunks;
+mod clock;
 mod edge;
 mod entry;
 mod error;
@@ -25,6 +26,7 @@ mod storage;
 
 pub use cache::{Cache, Operation, Settings, Superblock};
 pub use chunks::RawFlight;
+pub use clock::Clock;
 pub use edge::{EdgeKind, EdgeKinds};
 pub use entry::{Entry, EntryId, Handle, Node, Owner, Proxy, Read};
 pub use error::{Action, Cycle, Error, Result};

@@ -2,12 +2,20 @@
 
 mod free;
 mod lists;
+mod quarantine;
+
+use std::time::Duration;
 
 use h5live_format::{Addr, Width};
 
 use self::lists::Lists;
+pub(crate) use self::quarantine::Flushed;
+use self::quarantine::Quarantine;
 use crate::{
+    clock::Clock,
+    entry::Owner,
     error::{Action, Error, Result},
+    metadata::Scope,
     primitive::Mutex,
     storage::Storage,
 };
@@ -30,16 +38,34 @@ pub enum Kind {
 /// What becomes of freed space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reuse {
-    /// It is allocated again as soon as a whole flush has written the structures that no longer point to it.
+    /// It is allocated again as soon as a flush has written the structures that no longer point to it.
     AfterFlush,
-    /// It is never allocated again in this session: readers may follow old pointers to it.
+    /// It is allocated again so long after that flush, at least [`Reuse::SHORTEST_GRACE`]: readers may follow pointers
+    /// to it until then. [`Duration::MAX`] is never.
+    Grace(Duration),
+    /// It is never allocated again in this session.
     Never,
+}
+
+impl Reuse {
+    /// So long may any reader follow pointers that it has read: no writer uses space again earlier.
+    pub const SHORTEST_GRACE: Duration = Duration::from_secs(1);
+
+    /// How long what is unreachable rests; `None`: for ever.
+    fn grace(self) -> Option<Duration> {
+        match self {
+            Reuse::AfterFlush => Some(Duration::ZERO),
+            Reuse::Never | Reuse::Grace(Duration::MAX) => None,
+            Reuse::Grace(grace) => Some(grace.max(Reuse::SHORTEST_GRACE)),
+        }
+    }
 }
 
 /// The space of one file.
 #[derive(Debug)]
 pub struct Space {
     state: Mutex<State>,
+    clock: Clock,
     /// The length of the storage, which is never written beyond it. Taken on its own, never with `state`.
     length: Mutex<Option<u64>>,
 }
@@ -49,18 +75,9 @@ struct State {
     end: u64,
     announced: u64,
     limit: u64,
-    reuse: Reuse,
     free: Lists,
-    /// Freed since the last snapshot of a whole flush.
-    freed: Vec<(u64, u64, Kind)>,
-    /// Freed before the snapshot of the whole flush that is under way.
-    releasing: Vec<(u64, u64, Kind)>,
-    /// Bytes of both.
-    waiting: u64,
-    /// Whole flushes that have begun.
-    snapshots: u64,
-    /// The last of them that succeeded.
-    settled: u64,
+    /// What was freed and is not free yet.
+    quarantine: Quarantine,
 }
 
 /// A moment between two snapshots of whole flushes, see [`Space::is_settled`].
@@ -72,23 +89,34 @@ fn ahead(end: u64) -> u64 {
     (end / 8).clamp(64 << 10, 16 << 20)
 }
 
+impl State {
+    /// Frees what has rested long enough.
+    fn wake(&mut self, clock: &Clock) {
+        if !self.quarantine.is_restless() {
+            let free = self.quarantine.wake(clock.now());
+            self.release(free);
+        }
+    }
+
+    fn release(&mut self, sections: Vec<quarantine::Section>) {
+        for (at, len, kind) in sections {
+            self.free.give(at, len, kind);
+        }
+    }
+}
+
 impl Space {
     /// The space of a file whose superblock announces `end` (bytes from the base address), with addresses of
-    /// `offset` width.
-    pub fn new(end: u64, offset: Width) -> Self {
+    /// `offset` width. If flushes are `durable`, freed space waits until the flush that makes it unreachable is.
+    pub fn new(end: u64, offset: Width, clock: Clock, durable: bool) -> Self {
         let state = State {
             end,
             announced: end,
             limit: offset.max(),
-            reuse: Reuse::AfterFlush,
             free: Lists::default(),
-            freed: Vec::new(),
-            releasing: Vec::new(),
-            waiting: 0,
-            snapshots: 0,
-            settled: 0,
+            quarantine: Quarantine::new(durable),
         };
-        Space { state: Mutex::new(state), length: Mutex::new(None) }
+        Space { state: Mutex::new(state), clock, length: Mutex::new(None) }
     }
 
     /// Space for `len` bytes.
@@ -97,31 +125,45 @@ impl Space {
     /// [`Error::Full`] if addresses do not reach that far.
     pub fn alloc(&self, len: u64, kind: Kind) -> Result<Addr> {
         let state = &mut *self.state.lock();
+        state.wake(&self.clock);
         let at = state.free.take(len, kind, &mut state.end, state.limit);
         at.map(Addr::new).ok_or(Error::Full { wanted: len, end: state.end, limit: state.limit })
     }
 
     /// Gives back the `len` bytes at `at` that held a structure.
     pub fn free(&self, at: Addr, len: u64) {
-        self.give_back(at, len, Kind::Metadata);
+        self.give_back(at, len, Kind::Metadata, None);
+    }
+
+    /// As [`Space::free`], of a structure to which only structures of `owner` lead: to flush that object is enough.
+    pub fn free_of(&self, owner: Owner, at: Addr, len: u64) {
+        self.give_back(at, len, Kind::Metadata, Some(owner));
     }
 
     /// Gives back the `len` bytes at `at` that held raw data.
     pub fn free_raw(&self, at: Addr, len: u64) {
-        self.give_back(at, len, Kind::Raw);
+        self.give_back(at, len, Kind::Raw, None);
     }
 
-    fn give_back(&self, at: Addr, len: u64, kind: Kind) {
-        let mut state = self.state.lock();
-        if let (Some(at), Reuse::AfterFlush) = (at.get(), state.reuse) {
-            state.freed.push((at, len, kind));
-            state.waiting += len;
+    /// As [`Space::free_raw`], of raw data to which only structures of `owner` lead.
+    pub fn free_raw_of(&self, owner: Owner, at: Addr, len: u64) {
+        self.give_back(at, len, Kind::Raw, Some(owner));
+    }
+
+    /// The object goes: what only its structures led to is unreachable once all has been flushed.
+    pub fn disown(&self, owner: Owner) {
+        self.state.lock().quarantine.widen(owner);
+    }
+
+    fn give_back(&self, at: Addr, len: u64, kind: Kind, owner: Option<Owner>) {
+        if let Some(at) = at.get() {
+            self.state.lock().quarantine.give((at, len, kind), owner);
         }
     }
 
-    /// Bytes that can be allocated again after the next whole flush.
+    /// Bytes that were freed and wait for a flush.
     pub fn waiting(&self) -> u64 {
-        self.state.lock().waiting
+        self.state.lock().quarantine.waiting()
     }
 
     /// From now on the file has pages of `page` bytes: structures and raw data are in pages of their own, and what is
@@ -137,10 +179,24 @@ impl Space {
     }
 
     /// Takes up space that an earlier session left free: `len` bytes at `at`, which held something of `kind`.
+    ///
+    /// In a session that others follow it rests for the grace: they may have followed that session too.
     pub fn adopt(&self, at: u64, len: u64, kind: Kind) {
+        let grace = self.state.lock().quarantine.grace();
+        if let Some(grace) = grace {
+            self.adopt_later(at, len, kind, grace);
+        }
+    }
+
+    /// As [`Space::adopt`], of space that must rest for so long.
+    pub fn adopt_later(&self, at: u64, len: u64, kind: Kind, rest: Duration) {
         let state = &mut *self.state.lock();
-        if state.reuse == Reuse::AfterFlush && at.checked_add(len).is_some_and(|end| end <= state.end) {
-            state.free.give(at, len, kind);
+        if at.checked_add(len).is_none_or(|end| end > state.end) {
+            return;
+        }
+        match rest {
+            Duration::ZERO => state.free.give(at, len, kind),
+            rest => state.quarantine.lay((at, len, kind), rest, self.clock.now()),
         }
     }
 
@@ -168,32 +224,27 @@ impl Space {
     /// The file ends where the last allocated space does.
     pub fn trim(&self) {
         let state = &mut *self.state.lock();
+        state.wake(&self.clock);
         state.end = state.free.trim(state.end);
     }
 
     /// Now.
     pub fn moment(&self) -> Moment {
-        Moment(self.state.lock().snapshots)
+        Moment(self.state.lock().quarantine.snapshots())
     }
 
     /// Whether what was given up at `moment`, inside a structure, may be overwritten: a whole flush has since written
-    /// what no longer points to it, and no reader follows old pointers.
+    /// what no longer points to it, and no reader follows old pointers any more.
     pub fn is_settled(&self, moment: Moment) -> bool {
-        let state = self.state.lock();
-        state.reuse == Reuse::AfterFlush && state.settled > moment.0
+        let state = &mut *self.state.lock();
+        state.wake(&self.clock);
+        state.quarantine.grace().is_some() && state.quarantine.settled() > moment.0
     }
 
     /// Decides what becomes of freed space from now on. Under [`Reuse::Never`] space that was freed before, but
     /// has not been flushed since, is lost too.
     pub fn set_reuse(&self, reuse: Reuse) {
-        let mut state = self.state.lock();
-        state.reuse = reuse;
-        if reuse == Reuse::Never {
-            state.freed.clear();
-            state.releasing.clear();
-            state.waiting = 0;
-            state.free.clear();
-        }
+        self.state.lock().quarantine.set_grace(reuse.grace());
     }
 
     /// The end of the allocated space, in bytes from the base address.
@@ -226,25 +277,28 @@ impl Space {
         self.state.lock().announced = end;
     }
 
-    /// A whole flush takes its snapshot: what was freed so far is unreachable once it is done.
-    pub(crate) fn begin_flush(&self) {
-        let state = &mut *self.state.lock();
-        state.releasing.append(&mut state.freed);
-        state.snapshots += 1;
+    /// A flush takes its snapshot: what was freed so far is unreachable once it is done.
+    pub(crate) fn begin_flush(&self, scope: Scope) {
+        self.state.lock().quarantine.begin_flush(scope);
     }
 
-    /// The whole flush has ended; if it `succeeded`, what was freed before it is free.
+    /// The flush has ended; if it `succeeded`, what was freed before it is unreachable.
     pub(crate) fn end_flush(&self, succeeded: bool) {
         let state = &mut *self.state.lock();
-        if succeeded {
-            state.settled = state.snapshots;
-            for (at, len, kind) in state.releasing.drain(..) {
-                state.waiting = state.waiting.saturating_sub(len);
-                state.free.give(at, len, kind);
-            }
-        } else {
-            state.freed.append(&mut state.releasing);
-        }
+        let free = state.quarantine.end_flush(succeeded, self.clock.now());
+        state.release(free);
+    }
+
+    /// What has been flushed so far begins to become durable.
+    pub(crate) fn begin_sync(&self) -> Flushed {
+        self.state.lock().quarantine.begin_sync()
+    }
+
+    /// What had been `flushed` is durable.
+    pub(crate) fn end_sync(&self, flushed: Flushed) {
+        let state = &mut *self.state.lock();
+        let free = state.quarantine.end_sync(flushed, self.clock.now());
+        state.release(free);
     }
 
     /// Makes the storage at least `len` bytes long. Whoever writes calls this, or [`Space::reach_ahead`], first:

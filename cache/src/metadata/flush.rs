@@ -82,7 +82,7 @@ pub struct FlushPlan<'a> {
     cache: &'a Cache,
     steps: Vec<Step>,
     done: usize,
-    /// Everything that was dirty is in the steps.
+    /// Everything that was dirty in a scope is in the steps.
     whole: bool,
     succeeded: bool,
     /// While there are intents, nothing else is written behind the announced end.
@@ -151,25 +151,28 @@ impl Cache {
         let inside = enter(self, Inside::Flush, &[Inside::Operation, Inside::Flush]);
         let only = self.flushing.lock();
         let _gate = self.gate.write();
-        let whole = take == Take::Scope(Scope::All);
+        let scope = match take {
+            Take::Scope(scope) => Some(scope),
+            Take::Excess { .. } => None,
+        };
         if self.is_read_only() {
             return Err(Error::ReadOnly);
         }
         let picked = self.ledger.graph.lock().take(take);
-        if whole {
-            self.space.begin_flush();
+        if let Some(scope) = scope {
+            self.space.begin_flush(scope);
         }
         let mut plan = FlushPlan {
             cache: self,
             steps: Vec::new(),
             done: 0,
-            whole,
+            whole: scope.is_some(),
             succeeded: false,
             beyond: None,
             _only: only,
             _inside: inside,
         };
-        if !picked.is_empty() || whole {
+        if !picked.is_empty() || scope == Some(Scope::All) {
             plan.fill(picked)?;
         }
         Ok(plan)

@@ -73,11 +73,6 @@ impl FreeList {
         self.by_addr.values().sum()
     }
 
-    pub(super) fn clear(&mut self) {
-        self.by_addr.clear();
-        self.by_size.clear();
-    }
-
     fn add(&mut self, at: u64, len: u64) {
         if len > 0 {
             self.by_addr.insert(at, len);

@@ -122,10 +122,4 @@ impl Lists {
     pub fn total(&self) -> u64 {
         self.metadata.total() + self.raw.total() + self.pages.total()
     }
-
-    pub fn clear(&mut self) {
-        self.metadata.clear();
-        self.raw.clear();
-        self.pages.clear();
-    }
 }

@@ -1,4 +1,6 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use h5live_format::Width;
 use proptest::{prelude::*, test_runner::RngSeed};
@@ -7,7 +9,7 @@ use super::*;
 use crate::{FaultyStorage, MemoryStorage};
 
 fn space(end: u64) -> Space {
-    Space::new(end, Width::EIGHT)
+    Space::new(end, Width::EIGHT, Clock::default(), false)
 }
 
 #[test]
@@ -30,7 +32,7 @@ fn raw_data_is_aligned_only_if_that_costs_nothing_in_the_long_run() {
 
 #[test]
 fn an_address_must_fit_the_width_of_the_file() {
-    let space = Space::new(60_000, Width::TWO);
+    let space = Space::new(60_000, Width::TWO, Clock::default(), false);
     assert!(space.alloc(5000, Kind::Raw).is_ok());
     assert!(matches!(space.alloc(1000, Kind::Raw), Err(Error::Full { wanted: 1000, .. })));
     assert!(space.alloc(u64::MAX, Kind::Metadata).is_err());
@@ -69,14 +71,14 @@ fn reaching_never_cuts() {
 fn freed_space_waits_for_a_flush_that_began_later_and_succeeded() {
     let space = space(0);
     let at = space.alloc(64, Kind::Metadata).unwrap();
-    space.begin_flush();
+    space.begin_flush(Scope::All);
     space.free(at, 64);
     space.end_flush(true);
     assert_eq!(space.reusable(), 0);
-    space.begin_flush();
+    space.begin_flush(Scope::All);
     space.end_flush(false);
     assert_eq!(space.reusable(), 0);
-    space.begin_flush();
+    space.begin_flush(Scope::All);
     space.end_flush(true);
     assert_eq!(space.reusable(), 64);
     assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), at);
@@ -113,7 +115,7 @@ proptest! {
                 let (&at, &len) = held.iter().nth(n % held.len()).unwrap();
                 held.remove(&at);
                 space.free(Addr::new(at), len);
-                space.begin_flush();
+                space.begin_flush(Scope::All);
                 space.end_flush(true);
             }
             prop_assert_eq!(space.reusable() + held.values().sum::<u64>(), space.end() - 48);
@@ -123,14 +125,14 @@ proptest! {
 
 #[test]
 fn what_is_given_up_inside_a_structure_is_settled_by_the_next_whole_flush_that_succeeds() {
-    let space = Space::new(0, Width::EIGHT);
+    let space = Space::new(0, Width::EIGHT, Clock::default(), false);
     let moment = space.moment();
     assert!(!space.is_settled(moment));
-    space.begin_flush();
+    space.begin_flush(Scope::All);
     let during = space.moment();
     space.end_flush(false);
     assert!(!space.is_settled(moment));
-    space.begin_flush();
+    space.begin_flush(Scope::All);
     space.end_flush(true);
     assert!(space.is_settled(moment) && space.is_settled(during) && !space.is_settled(space.moment()));
     space.set_reuse(Reuse::Never);
@@ -139,7 +141,7 @@ fn what_is_given_up_inside_a_structure_is_settled_by_the_next_whole_flush_that_s
 
 #[test]
 fn pages_hold_one_kind_each_and_nothing_small_crosses_a_border() {
-    let space = Space::new(100, Width::EIGHT);
+    let space = Space::new(100, Width::EIGHT, Clock::default(), false);
     space.set_page(4096).unwrap();
     assert_eq!(space.end(), 4096);
     let metadata = space.alloc(1000, Kind::Metadata).unwrap();
@@ -155,7 +157,7 @@ fn pages_hold_one_kind_each_and_nothing_small_crosses_a_border() {
     space.free_raw(Addr::new(7096), 1000);
     space.free_raw(large, 5000);
     assert_eq!(space.waiting(), 9000);
-    space.begin_flush();
+    space.begin_flush(Scope::All);
     space.end_flush(true);
     assert_eq!(space.waiting(), 0);
     assert_eq!(space.alloc(3000, Kind::Metadata).unwrap().get(), Some(4096), "a page that is empty is for anything");
@@ -164,15 +166,113 @@ fn pages_hold_one_kind_each_and_nothing_small_crosses_a_border() {
 
 #[test]
 fn ends_where_the_last_allocated_space_does() {
-    let space = Space::new(0, Width::EIGHT);
+    let space = Space::new(0, Width::EIGHT, Clock::default(), false);
     let first = space.alloc(100, Kind::Metadata).unwrap();
     let second = space.alloc(100, Kind::Metadata).unwrap();
     space.free(second, 100);
-    space.begin_flush();
+    space.begin_flush(Scope::All);
     space.end_flush(true);
     space.trim();
     assert_eq!(space.end(), 100);
     space.adopt(first.get().unwrap(), 100, Kind::Metadata);
     assert_eq!(space.sections(), [(0, 100, None)]);
     assert_eq!(space.alloc_at_end(10).unwrap().get(), Some(104));
+}
+
+/// A space whose grace is measured by milliseconds that a test counts.
+fn timed(reuse: Reuse, durable: bool) -> (Space, Arc<AtomicU64>) {
+    let time = Arc::new(AtomicU64::new(0));
+    let shown = time.clone();
+    let clock = Clock::new(move || Duration::from_millis(shown.load(Relaxed)));
+    let space = Space::new(0, Width::EIGHT, clock, durable);
+    space.set_reuse(reuse);
+    (space, time)
+}
+
+fn flush(space: &Space, scope: Scope) {
+    space.begin_flush(scope);
+    space.end_flush(true);
+}
+
+#[test]
+fn freed_space_rests_for_the_grace_after_the_flush() {
+    let (space, time) = timed(Reuse::Grace(Duration::from_secs(5)), false);
+    let at = space.alloc(64, Kind::Metadata).unwrap();
+    let moment = space.moment();
+    space.free(at, 64);
+    time.store(60_000, Relaxed);
+    assert_ne!(space.alloc(64, Kind::Metadata).unwrap(), at, "no flush has come");
+    flush(&space, Scope::All);
+    time.store(64_999, Relaxed);
+    assert_ne!(space.alloc(64, Kind::Metadata).unwrap(), at);
+    assert!(!space.is_settled(moment));
+    time.store(65_200, Relaxed);
+    assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), at);
+    assert!(space.is_settled(moment));
+}
+
+#[test]
+fn no_grace_is_shorter_than_what_readers_count_on() {
+    let (space, time) = timed(Reuse::Grace(Duration::ZERO), false);
+    let at = space.alloc(64, Kind::Metadata).unwrap();
+    space.free(at, 64);
+    flush(&space, Scope::All);
+    time.store(999, Relaxed);
+    assert_ne!(space.alloc(64, Kind::Metadata).unwrap(), at);
+    time.store(1100, Relaxed);
+    assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), at);
+}
+
+#[test]
+fn the_longest_grace_never_ends() {
+    let (space, time) = timed(Reuse::Grace(Duration::MAX), false);
+    let at = space.alloc(64, Kind::Metadata).unwrap();
+    space.free(at, 64);
+    flush(&space, Scope::All);
+    time.store(u64::MAX, Relaxed);
+    assert_ne!(space.alloc(64, Kind::Metadata).unwrap(), at);
+}
+
+#[test]
+fn a_flush_of_one_object_frees_what_only_that_object_led_to() {
+    let (space, time) = timed(Reuse::Grace(Duration::from_secs(1)), false);
+    let [own, others, shared] = std::array::from_fn(|_| space.alloc(64, Kind::Metadata).unwrap());
+    let [owner, other] = [1, 2].map(|at| Owner::new(Addr::new(at)));
+    space.free_of(owner, own, 64);
+    space.free_of(other, others, 64);
+    space.free(shared, 64);
+    flush(&space, Scope::Owner(owner));
+    time.store(2000, Relaxed);
+    assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), own);
+    let fresh = space.alloc(64, Kind::Metadata).unwrap();
+    assert!(fresh > shared);
+    space.disown(other);
+    flush(&space, Scope::Owner(other));
+    time.store(4000, Relaxed);
+    assert!(space.alloc(64, Kind::Metadata).unwrap() > fresh, "others led to it");
+    flush(&space, Scope::All);
+    time.store(6000, Relaxed);
+    assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), others);
+    assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), shared);
+}
+
+#[test]
+fn a_durable_file_waits_for_the_barrier_after_the_flush() {
+    for reuse in [Reuse::AfterFlush, Reuse::Grace(Duration::from_secs(1))] {
+        let (space, time) = timed(reuse, true);
+        let [first, second] = std::array::from_fn(|_| space.alloc(64, Kind::Metadata).unwrap());
+        space.free(first, 64);
+        flush(&space, Scope::All);
+        let flushed = space.begin_sync();
+        space.free(second, 64);
+        flush(&space, Scope::All);
+        space.end_sync(flushed);
+        space.end_sync(flushed);
+        time.store(2000, Relaxed);
+        assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), first);
+        assert!(space.alloc(64, Kind::Metadata).unwrap() > second);
+        space.end_sync(space.begin_sync());
+        time.store(4000, Relaxed);
+        assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), second);
+    }
 }

@@ -1,0 +1,205 @@
+//! What was given back, on its way to being free: it waits for the flush that makes it unreachable, for that flush to be
+//! durable if flushes are, and then for the grace, in which readers may still follow what they have read before.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use super::Kind;
+use crate::entry::Owner;
+use crate::metadata::Scope;
+
+/// Space that waits: first byte, length (bytes), and what it held.
+pub(super) type Section = (u64, u64, Kind);
+
+#[derive(Debug, Default)]
+pub(super) struct Quarantine {
+    /// How long what is unreachable rests; `None`: for ever.
+    grace: Option<Duration>,
+    /// Whether a flush counts only once it is durable.
+    durable: bool,
+    /// Given back since the last snapshot of a flush of the object that alone led there, or, without one, of all.
+    given: HashMap<Option<Owner>, Vec<Section>>,
+    /// Given back before the snapshot of the flush that is under way.
+    leaving: Leaving,
+    /// Unreachable, but not durably.
+    volatile: Leaving,
+    /// Sections that have ever begun to rest.
+    rested: u64,
+    /// Unreachable; by the time from which it is free.
+    resting: BTreeMap<Duration, Vec<Section>>,
+    /// Bytes of what is given or leaving.
+    waiting: u64,
+    /// Snapshots of whole flushes so far.
+    snapshots: u64,
+    /// The last of them before which everything that was given back is free, and those that will be: by the time.
+    settled: u64,
+    settling: BTreeMap<Duration, u64>,
+}
+
+#[derive(Debug, Default)]
+struct Leaving {
+    sections: Vec<(Option<Owner>, Section)>,
+    /// The snapshot of a whole flush.
+    snapshot: Option<u64>,
+}
+
+/// What had been flushed at one moment: sections that were ever flushed, and the last snapshot.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Flushed {
+    sections: u64,
+    snapshot: Option<u64>,
+}
+
+/// Times are rounded up to so many parts of the grace, so that there are few different ones.
+const PARTS: u32 = 64;
+
+impl Quarantine {
+    pub fn new(durable: bool) -> Self {
+        Quarantine { grace: Some(Duration::ZERO), durable, ..Quarantine::default() }
+    }
+
+    /// From now on what becomes unreachable rests for so long. Without a grace, nothing that waits becomes free.
+    pub fn set_grace(&mut self, grace: Option<Duration>) {
+        self.grace = grace;
+        if grace.is_none() {
+            self.given.clear();
+            self.leaving = Leaving::default();
+            self.volatile = Leaving::default();
+            self.resting.clear();
+            self.settling.clear();
+            self.waiting = 0;
+        }
+    }
+
+    /// Takes what was given back. If `owner` is given, nothing but structures of that object leads there.
+    pub fn give(&mut self, section: Section, owner: Option<Owner>) {
+        if self.grace.is_some() {
+            self.given.entry(owner).or_default().push(section);
+            self.waiting += section.1;
+        }
+    }
+
+    /// Other objects lead to `owner` and what it has given back: only a whole flush makes that unreachable.
+    pub fn widen(&mut self, owner: Owner) {
+        if let Some(sections) = self.given.remove(&Some(owner)) {
+            self.given.entry(None).or_default().extend(sections);
+        }
+    }
+
+    /// Bytes for which a flush has to come.
+    pub fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    pub fn snapshots(&self) -> u64 {
+        self.snapshots
+    }
+
+    /// The last snapshot before which everything that was given back is free.
+    pub fn settled(&self) -> u64 {
+        self.settled
+    }
+
+    /// A flush takes its snapshot.
+    pub fn begin_flush(&mut self, scope: Scope) {
+        match scope {
+            Scope::All => {
+                self.snapshots += 1;
+                self.leaving.snapshot = Some(self.snapshots);
+                let given = self.given.drain().flat_map(|(owner, all)| all.into_iter().map(move |s| (owner, s)));
+                self.leaving.sections.extend(given);
+            }
+            Scope::Owner(_) if self.durable => {}
+            Scope::Owner(owner) => {
+                let given = self.given.remove(&Some(owner)).into_iter().flatten();
+                self.leaving.sections.extend(given.map(|section| (Some(owner), section)));
+            }
+        }
+    }
+
+    /// The flush has ended at `now`; what is free then is returned.
+    pub fn end_flush(&mut self, succeeded: bool, now: Duration) -> Vec<Section> {
+        let Leaving { sections, snapshot } = std::mem::take(&mut self.leaving);
+        if !succeeded {
+            for (owner, section) in sections {
+                self.given.entry(owner).or_default().push(section);
+            }
+            return Vec::new();
+        }
+        let bytes: u64 = sections.iter().map(|(_, (_, len, _))| len).sum();
+        self.waiting = self.waiting.saturating_sub(bytes);
+        self.volatile.sections.extend(sections);
+        self.volatile.snapshot = snapshot.or(self.volatile.snapshot);
+        if self.durable { Vec::new() } else { self.rest(usize::MAX, now) }
+    }
+
+    /// What has been flushed, for [`Quarantine::end_sync`].
+    pub fn begin_sync(&self) -> Flushed {
+        Flushed { sections: self.rested + self.volatile.sections.len() as u64, snapshot: self.volatile.snapshot }
+    }
+
+    /// What had been `flushed` is durable at `now`; what is free then is returned.
+    pub fn end_sync(&mut self, flushed: Flushed, now: Duration) -> Vec<Section> {
+        let Flushed { sections, snapshot } = flushed;
+        let later = std::mem::replace(&mut self.volatile.snapshot, snapshot).filter(|last| Some(*last) > snapshot);
+        let free = self.rest(sections.saturating_sub(self.rested) as usize, now);
+        self.volatile.snapshot = later;
+        free
+    }
+
+    /// The first `len` sections that have been flushed begin to rest.
+    fn rest(&mut self, len: usize, now: Duration) -> Vec<Section> {
+        let len = len.min(self.volatile.sections.len());
+        self.rested += len as u64;
+        let sections = self.volatile.sections.drain(..len).map(|(_, section)| section);
+        let snapshot = self.volatile.snapshot.take();
+        match self.grace {
+            None => Vec::new(),
+            Some(Duration::ZERO) => {
+                self.settled = self.settled.max(snapshot.unwrap_or(0));
+                sections.collect()
+            }
+            Some(grace) => {
+                let until = after(grace, now);
+                self.resting.entry(until).or_default().extend(sections);
+                if let Some(snapshot) = snapshot {
+                    self.settling.insert(until, snapshot);
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    /// A section to which nothing leads rests for so long from `now` on.
+    pub fn lay(&mut self, section: Section, rest: Duration, now: Duration) {
+        self.resting.entry(after(rest, now)).or_default().push(section);
+    }
+
+    /// How long what is unreachable rests.
+    pub fn grace(&self) -> Option<Duration> {
+        self.grace
+    }
+
+    pub fn is_restless(&self) -> bool {
+        self.resting.is_empty() && self.settling.is_empty()
+    }
+
+    /// What has rested long enough at `now`.
+    pub fn wake(&mut self, now: Duration) -> Vec<Section> {
+        while let Some(first) = self.settling.first_entry().filter(|first| *first.key() <= now) {
+            self.settled = self.settled.max(first.remove());
+        }
+        let mut free = Vec::new();
+        while let Some(first) = self.resting.first_entry().filter(|first| *first.key() <= now) {
+            free.extend(first.remove());
+        }
+        free
+    }
+}
+
+/// `grace` after `now`, or a little later.
+fn after(grace: Duration, now: Duration) -> Duration {
+    let part = (grace / PARTS).max(Duration::from_millis(1)).as_nanos();
+    let until = now.saturating_add(grace).as_nanos().div_ceil(part).saturating_mul(part);
+    u64::try_from(until).map_or(Duration::MAX, Duration::from_nanos)
+}
