@@ -39,6 +39,7 @@ fn native(options: &Options) -> OpenOptions {
         profile: profile(options.profile),
         root: options.root.clone(),
         user_block: options.user_block.clone(),
+        grace: options.grace,
         unfilter: Arc::new(Known(options.filters.clone())),
         ..OpenOptions::default()
     }

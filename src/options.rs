@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use h5live_filters::Registry;
 use h5live_model::{ObjectBody, ObjectSpec};
@@ -59,6 +60,7 @@ pub struct Options {
     pub(crate) profile: Profile,
     pub(crate) root: ObjectSpec,
     pub(crate) user_block: Vec<u8>,
+    pub(crate) grace: Duration,
     pub(crate) chunk_cache: usize,
     pub(crate) staging: usize,
     pub(crate) memory: usize,
@@ -73,6 +75,7 @@ impl Default for Options {
             profile: Profile::default(),
             root: ObjectSpec::group(),
             user_block: Vec::new(),
+            grace: Duration::from_secs(5),
             chunk_cache: 32 << 20,
             staging: 64 << 20,
             memory: 64 << 20,
@@ -143,6 +146,20 @@ impl Options {
     /// or the next power of two.
     pub fn user_block(mut self, bytes: &[u8]) -> Self {
         self.user_block = bytes.into();
+        self
+    }
+
+    /// How long space of a live file to which nothing leads any more stays as it is (default: 5 s; at least 1 s).
+    ///
+    /// Nodes of B-trees that were copied, filtered chunks that were replaced, chunks outside of a smaller extent and
+    /// deleted objects give their space back; so long after the flush that no longer leads there it is used for something
+    /// else. Readers of h5live know by themselves when what they have read may be too old, and read it again. **Readers
+    /// of libhdf5 (h5py) do not**: they must refresh every dataset and group that they have open at least once in this
+    /// time, or take something else for what was there. For readers that do not, [`Duration::MAX`] never uses space
+    /// again; the file then grows with every flush of a dataset with more than one unlimited dimension. Datasets that
+    /// are only appended to and have at most one unlimited dimension give nothing back.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
         self
     }
 

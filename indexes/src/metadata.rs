@@ -69,6 +69,12 @@ impl ObjectMetadata {
         self.cache.space().free(addr, len);
     }
 
+    /// As [`ObjectMetadata::free`], of a structure to which only others of the same object lead, which stays.
+    pub fn replace(&self, addr: Addr, len: u64) {
+        self.cache.remove(addr);
+        self.cache.space().free_of(self.owner, addr, len);
+    }
+
     /// Orders two structures: `parent` is never written while `child` is dirty.
     ///
     /// # Errors

@@ -24,6 +24,9 @@ pub enum Error {
     /// The identity leads to no object.
     #[error("no object is at {0}")]
     NoObject(ObjectId),
+    /// A chunk is no longer where it was found: its writer has stored it anew. Look it up again.
+    #[error("the chunk has been stored anew since it was looked up")]
+    Moved,
     /// The store was opened for reading.
     #[error("the file is open for reading only")]
     ReadOnly,

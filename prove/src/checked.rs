@@ -1,9 +1,10 @@
 //! The reader's operations, which may fail only while the writer is in their way.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use h5live_checker::schedule::View;
-use h5live_swmr::{Mode, NativeFile, OpenOptions, Patience, Trial};
+use h5live_swmr::{Clock, Mode, NativeFile, OpenOptions, Patience, Trial};
 
 /// What a fault says when an operation failed without a reason to: nothing changed meanwhile.
 pub const FAILED_AT_REST: &str = ", with the file at rest: ";
@@ -69,7 +70,13 @@ impl Eyes<'_> {
         let view = self.0.clone();
         let patience = Patience::new(ATTEMPTS, move |_| view.begin_anew());
         let trial = Trial { shards: Some(1), ..Trial::default() };
-        let options = OpenOptions { mode: Mode::SwmrRead, patience, trial, ..OpenOptions::default() };
+        let options = OpenOptions {
+            mode: Mode::SwmrRead,
+            patience,
+            trial,
+            clock: Clock::new(|| Duration::ZERO),
+            ..OpenOptions::default()
+        };
         self.see("open the file", || NativeFile::on(self.0.clone(), &options))
     }
 

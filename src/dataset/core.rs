@@ -163,6 +163,11 @@ impl Failure {
         self
     }
 
+    /// Whether a chunk was stored anew since it was looked up.
+    pub(crate) fn is_moved(&self) -> bool {
+        matches!(self.kind, ErrorKind::Store(h5live_model::Error::Moved))
+    }
+
     pub(crate) fn at(self, file: &File, path: Option<&str>) -> Error {
         self.named(file.name(), path)
     }

@@ -230,7 +230,7 @@ impl Chunk<'_> {
             };
             match decoded {
                 Ok(content) => return Ok(content),
-                Err(failure) if attempt == RETRIES || !store.is_live()? => return Err(failure),
+                Err(failure) if attempt == RETRIES || !(failure.is_moved() || store.is_live()?) => return Err(failure),
                 Err(_) => {
                     std::thread::sleep(Duration::from_micros(200 << attempt));
                     attempt += 1;
@@ -251,8 +251,29 @@ impl Chunk<'_> {
         Ok(core.filters.decode_into(stored.filter_mask, &bytes, into)?)
     }
 
-    /// Puts the selected elements of a chunk into their places, the first of which is `base`.
+    /// Puts the selected elements of a chunk into their places, the first of which is `base`; of one that was stored anew
+    /// meanwhile, all of them again.
     fn scatter<S: Sink>(&self, coord: &ChunkCoord, content: Content, base: usize, sink: &mut S) -> Result<(), Failure> {
+        let mut content = content;
+        for _ in 0..RETRIES {
+            match self.scatter_once(coord, content, base, sink) {
+                Err(failure) if failure.is_moved() => {
+                    self.reader.core.chunks.refresh()?;
+                    content = self.decode(coord, None)?.unwrap_or(Content::Fill);
+                }
+                done => return done,
+            }
+        }
+        self.scatter_once(coord, content, base, sink)
+    }
+
+    fn scatter_once<S: Sink>(
+        &self,
+        coord: &ChunkCoord,
+        content: Content,
+        base: usize,
+        sink: &mut S,
+    ) -> Result<(), Failure> {
         let size = self.reader.view.size;
         let heap = Heap(self.reader.store);
         let mut result = Ok(());

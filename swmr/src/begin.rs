@@ -41,6 +41,7 @@ impl OpenOptions {
         settings.base = superblock.base.get().unwrap_or(0);
         settings.without_intents = self.trial.without_intents;
         settings.barriers = self.durable && !self.trial.without_barriers;
+        settings.clock = self.clock.clone();
         settings.disabled_edges = self.trial.disabled_edges;
         settings.shards = self.trial.shards.unwrap_or(settings.shards);
         settings
@@ -50,7 +51,7 @@ impl OpenOptions {
     pub(crate) fn read(&self, medium: Medium) -> Result<Session> {
         let Medium { path, storage, lock } = medium;
         let live = self.mode == Mode::SwmrRead;
-        let patience = if live { self.patience.clone() } else { Patience::none() };
+        let patience = if live { self.patience.clone().by(self.clock.clone()) } else { Patience::none() };
         let (at, superblock) = patience.retry(|| locate_superblock(&storage))?;
         let flags = superblock.status;
         let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.contains(StatusFlags::SWMR));
@@ -153,7 +154,7 @@ impl OpenOptions {
         let settings = self.settings(&superblock);
         let cache = Arc::new(Cache::writing(storage, settings, end.saturating_sub(at), status.clone()));
         if self.mode == Mode::SwmrWrite {
-            cache.space().set_reuse(Reuse::Never);
+            cache.space().set_reuse(Reuse::Grace(self.grace));
         }
         let image = cache_image(&cache, &superblock)?;
         cache.write_superblock()?;

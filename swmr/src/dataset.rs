@@ -6,6 +6,7 @@ mod place;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use h5live_cache::{EdgeKind, Kind, Owner, Proxy, Scope};
 use h5live_format::messages::{
@@ -29,6 +30,9 @@ use crate::header::Header;
 use crate::session::Session;
 use crate::{Error, Result};
 
+/// Bytes that a reader that follows a writer reads at once: they must not take too long.
+const READ_AT_ONCE: usize = 8 << 20;
+
 /// A dataset of an HDF5 file.
 #[derive(Debug)]
 pub struct NativeDataset {
@@ -42,8 +46,10 @@ pub struct NativeDataset {
 }
 
 /// What one reading of the header says.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct State {
+    /// Before the header was read.
+    since: Duration,
     spec: Arc<DatasetSpec>,
     place: Arc<Place>,
     /// Bytes of the first chunk of the header.
@@ -107,12 +113,12 @@ impl NativeDataset {
         if let Some(dataset) = open.get(&addr).and_then(Weak::upgrade) {
             return Ok(dataset);
         }
-        let state = session.patience.retry(|| {
+        let state = session.patience.retry_since(|since| {
             let header = session.header(addr)?;
             if kind_of(&header)? != ObjectKind::Dataset {
                 return Err(Error::Model(ModelError::WrongKind { expected: "dataset" }));
             }
-            State::new(session, &header)
+            State::new(session, &header, *since)
         })?;
         let state = RwLock::new(Arc::new(state));
         let dataset = NativeDataset {
@@ -146,12 +152,17 @@ impl NativeDataset {
         })
     }
 
+    /// The dataset is deleted.
+    pub(crate) fn doom(&self) {
+        self.gone.store(true, Ordering::Release);
+    }
+
     /// Gives back the space of the chunk index: the dataset is deleted.
     ///
     /// # Errors
     /// If the index cannot be read.
     pub(crate) fn delete_index(&self) -> Result<()> {
-        self.gone.store(true, Ordering::Release);
+        self.doom();
         self.state().place.delete_index()
     }
 
@@ -176,9 +187,9 @@ impl NativeDataset {
     /// index is at least as new.
     fn reload(&self) -> Result<bool> {
         let owner = Owner::new(self.addr);
-        let new = self.session.patience.retry(|| {
+        let new = self.session.patience.retry_since(|since| {
             let header = self.session.header(self.addr)?;
-            let state = State::new(&self.session, &header)?;
+            let state = State::new(&self.session, &header, *since)?;
             self.session.cache.evict_owner(owner);
             Ok(state)
         })?;
@@ -189,16 +200,34 @@ impl NativeDataset {
     }
 
     /// Does `operation` on the chunks; for a reader that follows a writer, again from the header on where it meets
-    /// something torn.
+    /// something torn, or was led there by a header that is too old.
     fn with_place<T>(&self, mut operation: impl FnMut(&State) -> Result<T>) -> Result<T> {
         self.check_there()?;
+        let patience = &self.session.patience;
         let mut again = false;
-        self.session.patience.retry(|| {
-            if std::mem::replace(&mut again, true) {
+        patience.retry_since(|since| {
+            if std::mem::replace(&mut again, true) || patience.is_old(self.state().since) {
                 self.reload()?;
             }
-            operation(&self.state())
+            let state = self.state();
+            *since = state.since;
+            operation(&state)
         })
+    }
+
+    /// Reads from a chunk that was found before, and may have been stored anew since.
+    fn read_found(&self, state: &State, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()> {
+        let found = state.place.get(&chunk.coord)?.map(|element| self.stored(state, &chunk.coord, element));
+        let cache = &self.session.cache;
+        if found.as_ref() != Some(chunk) {
+            return Err(Error::Model(ModelError::Moved));
+        }
+        let addr = chunk.offset.map_or(Addr::UNDEFINED, Addr::new);
+        match state.place.format() {
+            // What filters made of a chunk was written as a whole.
+            Some(ElementFormat::Filtered(_)) => Ok(cache.read_raw(addr, at, into)?),
+            _ => Ok(cache.read_raw_padded(addr, at, into)?),
+        }
     }
 
     fn stored(&self, state: &State, coord: &ChunkCoord, element: ChunkElement) -> StoredChunk {
@@ -266,7 +295,7 @@ impl NativeDataset {
         let old = header.require::<DataspaceMessage>("a dataset has a dataspace")?;
         header.put(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old })?;
         let shrunk = dims.iter().zip(state.spec.dataspace.dims()).any(|(new, old)| new < old);
-        *state = Arc::new(State { spec: Arc::new(spec), place: state.place.clone(), header_len: state.header_len });
+        *state = Arc::new(State { spec: Arc::new(spec), ..State::clone(&state) });
         Ok(shrunk)
     }
 
@@ -286,7 +315,7 @@ impl NativeDataset {
             let Some(offset) = chunk.offset else { continue };
             if state.place.remove(&chunk.coord)? {
                 cache.discard_raw(Addr::new(offset));
-                cache.space().free_raw(Addr::new(offset), chunk.size);
+                cache.space().free_raw_of(Owner::new(self.addr), Addr::new(offset), chunk.size);
             } else {
                 let element = state.spec.fill_element();
                 let bytes =
@@ -350,7 +379,7 @@ impl NativeDataset {
         if let Some(old) = old {
             let size = if filtered { old.size } else { bytes.len() as u64 };
             cache.discard_raw(old.addr);
-            cache.space().free_raw(old.addr, size);
+            cache.space().free_raw_of(owner, old.addr, size);
         }
         drop(operation);
         Ok(cache.trim()?)
@@ -420,11 +449,11 @@ impl NativeDataset {
 }
 
 impl State {
-    fn new(session: &Arc<Session>, header: &Header) -> Result<Self> {
+    fn new(session: &Arc<Session>, header: &Header, since: Duration) -> Result<Self> {
         let (spec, layout) = describe(session, header)?;
         let place = Place::new(session, header, &spec, &layout)?;
         let header_len = header.extents().next().map_or(0, |(_, len)| len);
-        Ok(State { spec: Arc::new(spec), place: Arc::new(place), header_len })
+        Ok(State { since, spec: Arc::new(spec), place: Arc::new(place), header_len })
     }
 }
 
@@ -496,18 +525,23 @@ impl Chunks for NativeDataset {
             }
             return Ok(());
         };
-        // What filters made of a chunk was written as a whole.
+        if self.session.follows() {
+            let parts = into.chunks_mut(READ_AT_ONCE).zip((at..).step_by(READ_AT_ONCE));
+            for (part, at) in parts {
+                self.with_place(|state| self.read_found(state, chunk, at, part))?;
+            }
+            if self.state().spec.datatype.is_indirect() {
+                self.session.heap_reader.forget();
+            }
+            return Ok(());
+        }
         let may_end_early = !matches!(self.state().place.format(), Some(ElementFormat::Filtered(_)));
         let (cache, chunk) = (&self.session.cache, Addr::new(offset));
         let read = match may_end_early {
             true => cache.read_raw_padded(chunk, at, into),
             false => cache.read_raw(chunk, at, into),
         };
-        read.map_err(Error::from)?;
-        if self.session.follows() && self.state().spec.datatype.is_indirect() {
-            self.session.heap_reader.forget();
-        }
-        Ok(())
+        Ok(read.map_err(Error::from)?)
     }
 
     fn write(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> ModelResult<()> {
@@ -529,10 +563,15 @@ impl Chunks for NativeDataset {
         }
         let mut watched = self.watched.lock();
         let before = self.state();
+        let since = self.session.patience.now();
         let image = self.image(before.header_len);
         if *watched == image && !image.is_empty() && before.place.is_whole() {
             // Chunks come, and move, without the header.
             self.session.cache.evict_owner(Owner::new(self.addr));
+            let mut state = self.state.write();
+            if Arc::ptr_eq(&state, &before) {
+                *state = Arc::new(State { since, ..State::clone(&before) });
+            }
             return Ok(false);
         }
         let changed = self.reload()?;

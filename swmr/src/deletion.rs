@@ -33,6 +33,12 @@ struct Toll {
     datasets: Vec<Arc<NativeDataset>>,
 }
 
+/// Objects that lost their last link while others follow. What leads to them is still in the file: their space is given
+/// back after the flush that writes what no longer does, and what is left of their headers then says that they are no
+/// more, for those who have them open.
+#[derive(Debug)]
+pub(crate) struct Doomed(Toll);
+
 impl Toll {
     /// What goes when the objects at `first` lose a use each.
     fn of(session: &Arc<Session>, first: impl IntoIterator<Item = Addr>) -> Result<Self> {
@@ -74,14 +80,19 @@ impl Toll {
         }
     }
 
-    /// Gives back the space of what goes, and counts the uses of what stays.
-    fn take(self, session: &Session) -> Result<()> {
+    /// Counts the uses of what stays.
+    fn count(&self, session: &Session) -> Result<()> {
         for (addr, lost) in &self.uses {
             if !self.gone.contains(addr) {
                 let _lock = session.header_lock(*addr);
                 session.header(*addr)?.count_link(-i32::try_from(*lost).unwrap_or(i32::MAX))?;
             }
         }
+        Ok(())
+    }
+
+    /// Gives back the space of what goes.
+    fn take(self, session: &Session) -> Result<()> {
         for dataset in &self.datasets {
             dataset.delete_index()?;
         }
@@ -91,9 +102,14 @@ impl Toll {
             space.free_raw(*addr, *len);
         }
         for addr in &self.gone {
-            let header = session.header(*addr)?;
+            let header = Header::load(&session.metadata(*addr), true)?;
             session.delete_storage(&header)?;
-            header.delete();
+            space.disown(header.metadata().owner());
+            if session.is_followed() {
+                header.bury()
+            } else {
+                header.delete()
+            }
             session.datasets.lock().remove(addr);
         }
         Ok(())
@@ -107,7 +123,28 @@ impl Session {
     /// # Errors
     /// If a structure of what goes cannot be read; nothing has changed then.
     pub fn release(self: &Arc<Self>, addr: Addr) -> Result<()> {
-        Toll::of(self, [addr])?.take(self)
+        let toll = Toll::of(self, [addr])?;
+        toll.count(self)?;
+        if toll.gone.is_empty() || !self.is_followed() {
+            return toll.take(self);
+        }
+        toll.datasets.iter().for_each(|dataset| dataset.doom());
+        self.doomed.lock().push(Doomed(toll));
+        Ok(())
+    }
+
+    /// Whether the object at `addr` goes with the next flush.
+    pub fn is_doomed(&self, addr: Addr) -> bool {
+        self.doomed.lock().iter().any(|Doomed(toll)| toll.gone.contains(&addr))
+    }
+
+    /// Gives back what doomed objects had, when the file no longer leads to them.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn bury(&self, doomed: Vec<Doomed>) -> Result<()> {
+        let _operation = self.cache.operation();
+        doomed.into_iter().try_for_each(|Doomed(toll)| toll.take(self))
     }
 
     /// A committed datatype, if it was one, has lost a use.

@@ -62,6 +62,12 @@ pub enum Error {
         /// What was wrong the last time.
         source: Box<Error>,
     },
+    /// Reading took so long that space to which the reader was led may have been used again meanwhile.
+    #[error("reading took {took:?}, longer than pointers of a file that is being written are valid")]
+    Late {
+        /// From the reading of the object header to the end.
+        took: std::time::Duration,
+    },
     /// A structure could not be read, written or ordered.
     #[error(transparent)]
     Cache(#[from] h5live_cache::Error),
@@ -168,6 +174,7 @@ impl Error {
                 | h5live_indexes::Error::Contradiction { .. },
             )
             | Error::Superblock(_)
+            | Error::Late { .. }
             | Error::Message { .. }
             | Error::Object { .. } => true,
             Error::Cache(error) => error.may_be_torn(),

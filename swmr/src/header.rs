@@ -242,6 +242,11 @@ impl Header {
         })
     }
 
+    /// Whether there are no messages at all: what was left of a deleted object.
+    pub fn is_empty(&self) -> bool {
+        self.find(|message| !message.is_unused()).is_none()
+    }
+
     /// Whether there is a message of a type.
     pub fn has(&self, kind: MessageType) -> bool {
         self.find(|message| message.kind == kind).is_some()

@@ -34,7 +34,7 @@ mod watch;
 pub use dataset::NativeDataset;
 pub use error::{Conflict, Error, NotLive, Result};
 pub use file::NativeFile;
-pub use h5live_cache::{FileStorage, MemoryStorage, Storage};
+pub use h5live_cache::{Clock, FileStorage, MemoryStorage, Storage};
 pub use h5live_format::Profile;
 pub use locking::{Holder, Locking, Writer};
 pub use open::{Mode, OpenOptions, Trial};

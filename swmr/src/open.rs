@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use h5live_cache::{EdgeKinds, FileStorage, Storage};
+use h5live_cache::{Clock, EdgeKinds, FileStorage, Storage};
 use h5live_format::Profile;
 use h5live_model::{NoFilters, ObjectSpec, Unfilter};
 
@@ -59,6 +60,12 @@ pub struct OpenOptions {
     /// Whether each flush of the whole file is durable: it returns when all that was written will outlast a power
     /// failure, and orders what it writes so that nothing durable is lost by one meanwhile.
     pub durable: bool,
+    /// While others follow, space to which nothing leads any more (copied index nodes, replaced chunks, deleted objects)
+    /// is used again so long after the flush that made it unreachable: at least a second, for which h5live's readers
+    /// count on it; [`Duration::MAX`] for never. Readers of libhdf5 must refresh what they have open at least as often.
+    pub grace: Duration,
+    /// What graces are measured by, by writers and readers.
+    pub clock: Clock,
     /// What undoes the filters of groups that keep their links behind some.
     pub unfilter: Arc<dyn Unfilter>,
     /// What only those choose who put the store to the proof.
@@ -90,6 +97,8 @@ impl Default for OpenOptions {
             user_block: Vec::new(),
             root: ObjectSpec::group(),
             durable: false,
+            grace: Duration::from_secs(5),
+            clock: Clock::default(),
             unfilter: Arc::new(NoFilters),
             trial: Trial::default(),
         }

@@ -4,11 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use h5live_cache::{Clock, Reuse};
+
 use crate::intent::Mender;
 use crate::{Error, Result};
 
 /// Attempts after which it is looked up what the writer was about to write, in case it is dead.
 const SOON: u32 = 8;
+
+/// So long after it has read where something is may a reader take what it finds there for it: no writer uses space again
+/// earlier than that after the flush that made it unreachable.
+const VALID: Duration = Reuse::SHORTEST_GRACE;
 
 /// How often, and how far apart, a reader tries again when it meets a structure in the middle of being written.
 ///
@@ -19,6 +25,7 @@ pub struct Patience {
     attempts: u32,
     sleep: Arc<dyn Fn(Duration) + Send + Sync>,
     mender: Option<Arc<Mender>>,
+    clock: Clock,
 }
 
 impl fmt::Debug for Patience {
@@ -36,7 +43,7 @@ impl Default for Patience {
 impl Patience {
     /// Patience for so many attempts, with `sleep` to wait between them.
     pub fn new(attempts: u32, sleep: impl Fn(Duration) + Send + Sync + 'static) -> Self {
-        Patience { attempts: attempts.max(1), sleep: Arc::new(sleep), mender: None }
+        Patience { attempts: attempts.max(1), sleep: Arc::new(sleep), mender: None, clock: Clock::default() }
     }
 
     /// The same patience, and a remedy for what does not become whole by itself.
@@ -44,21 +51,39 @@ impl Patience {
         Patience { mender: Some(Arc::new(mender)), ..self }
     }
 
+    /// The same patience, that measures by `clock` how long what was read is valid.
+    pub(crate) fn by(self, clock: Clock) -> Self {
+        Patience { clock, ..self }
+    }
+
     /// No patience: the first error counts. For files that nobody writes.
     pub fn none() -> Self {
         Patience::new(1, |_| ())
     }
 
-    /// Does `operation`, from its start, until it meets nothing torn.
+    /// Does `operation`, from its start, until it meets nothing torn, and was not so slow that a writer may have used
+    /// space again to which it was led.
     ///
     /// # Errors
     /// Errors of the operation that reading again cannot mend, and [`Error::Torn`] when patience is at its end.
     pub fn retry<T>(&self, mut operation: impl FnMut() -> Result<T>) -> Result<T> {
+        self.retry_since(|_| operation())
+    }
+
+    /// As [`Patience::retry`], of an `operation` that sets the time before what it goes out from was read, if that was
+    /// before its start.
+    ///
+    /// This is the reader's half of the protocol by which space is used again: everything that follows a pointer which
+    /// a writer may change is done in here.
+    ///
+    /// # Errors
+    /// As [`Patience::retry`].
+    pub fn retry_since<T>(&self, mut operation: impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
         if let Some(mender) = &self.mender {
             mender.0.forget();
         }
         for attempt in 1.. {
-            match operation() {
+            match self.in_time(&mut operation) {
                 Err(error) if error.may_be_torn() && attempt < self.attempts => {
                     if let (Some(mender), Some(at), true) =
                         (&self.mender, error.place(), attempt >= SOON.min(self.attempts - 1))
@@ -74,6 +99,27 @@ impl Patience {
             }
         }
         unreachable!("attempts are counted")
+    }
+
+    fn in_time<T>(&self, operation: &mut impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
+        if self.attempts == 1 {
+            let mut now = Duration::ZERO;
+            return operation(&mut now);
+        }
+        let mut since = self.clock.now();
+        let done = operation(&mut since);
+        let took = self.clock.now().saturating_sub(since);
+        if took > VALID { Err(Error::Late { took }) } else { done }
+    }
+
+    /// Now, for [`Patience::retry_since`].
+    pub fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    /// Whether what was read at `since` is so old that an operation had better not begin with it.
+    pub fn is_old(&self, since: Duration) -> bool {
+        self.attempts > 1 && self.clock.now().saturating_sub(since) > VALID / 2
     }
 
     fn wait(attempt: u32) -> Duration {
@@ -124,6 +170,29 @@ mod tests {
         });
         assert!(done.is_err());
         assert_eq!(tries, 1);
+    }
+
+    #[test]
+    fn what_took_too_long_is_done_again() {
+        let time = Arc::new(std::sync::atomic::AtomicU64::new(0));
+        let shown = time.clone();
+        let clock = Clock::new(move || Duration::from_millis(shown.load(std::sync::atomic::Ordering::Relaxed)));
+        let patience = Patience::new(10, |_| ()).by(clock);
+        let mut pace = [5000, 1001, 1000, 0].into_iter();
+        let mut tries = 0;
+        let done = patience.retry(|| {
+            tries += 1;
+            time.fetch_add(pace.next().unwrap(), std::sync::atomic::Ordering::Relaxed);
+            Ok(7)
+        });
+        assert_eq!((done.unwrap(), tries), (7, 3));
+        let early = Duration::from_secs(1);
+        let late = patience.retry_since(|since| {
+            *since = early;
+            Ok(())
+        });
+        assert!(matches!(late, Err(Error::Torn { attempts: 10, .. })), "{late:?}");
+        assert!(Patience::none().retry(|| Ok(())).is_ok());
     }
 
     #[test]

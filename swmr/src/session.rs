@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use h5live_cache::{Cache, Owner, Reuse, Scope};
 use h5live_format::{Addr, Profile, StatusFlags, Superblock};
@@ -13,6 +14,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::begin::read_superblock;
 use crate::dataset::NativeDataset;
+use crate::deletion::Doomed;
 use crate::error::NotLive;
 use crate::extension::Extension;
 use crate::header::Header;
@@ -49,11 +51,15 @@ pub(crate) struct Session {
     swmr: AtomicBool,
     /// Whether flushes are durable.
     durable: bool,
+    /// How long space that became unreachable rests while others follow.
+    grace: Duration,
     closed: Mutex<bool>,
     is_closed: AtomicBool,
     /// Taken to change an object header; which one is a matter of its address.
     headers: Vec<Mutex<()>>,
     pub datasets: Mutex<HashMap<Addr, Weak<NativeDataset>>>,
+    /// Objects to which nothing leads any more, but for what is in the file.
+    pub doomed: Mutex<Vec<Doomed>>,
     /// Objects that nothing leads to yet, though their headers count one link.
     pub unlinked: Mutex<HashSet<Addr>>,
     pub heap: Mutex<HeapWriter>,
@@ -89,11 +95,13 @@ impl Session {
             extension,
             swmr: AtomicBool::new(options.mode == Mode::SwmrWrite),
             durable: options.durable,
+            grace: options.grace,
             closed: Mutex::new(false),
             is_closed: AtomicBool::new(false),
             headers: (0..LOCKS).map(|_| Mutex::new(())).collect(),
             datasets: Mutex::default(),
             unlinked: Mutex::default(),
+            doomed: Mutex::default(),
             heap: Mutex::default(),
             heap_reader: HeapReader::default(),
             unsettled: AtomicU32::new(0),
@@ -160,6 +168,10 @@ impl Session {
             }
             let header = Header::load(&self.metadata(addr), self.mode.writes())?;
             self.heap_reader.forget();
+            // Its last link went while it was followed, or is about to go.
+            if header.is_empty() || self.is_followed() && self.is_doomed(addr) {
+                return Err(Error::Model(model::Error::NoObject(ObjectId(addr.get().unwrap_or(u64::MAX).into()))));
+            }
             Ok(header)
         })
     }
@@ -196,6 +208,20 @@ impl Session {
         if !self.mode.writes() {
             return Ok(());
         }
+        let doomed = if scope == Scope::All { std::mem::take(&mut *self.doomed.lock()) } else { Vec::new() };
+        let flushed = self.flush_once(scope);
+        match flushed {
+            Ok(()) if doomed.is_empty() => return Ok(()),
+            Ok(()) => self.bury(doomed)?,
+            Err(error) => {
+                self.doomed.lock().extend(doomed);
+                return Err(error);
+            }
+        }
+        self.flush_once(scope)
+    }
+
+    fn flush_once(&self, scope: Scope) -> Result<()> {
         let generation = self.heap.lock().begin_flush();
         self.cache.flush(scope)?;
         if scope == Scope::All {
@@ -210,6 +236,10 @@ impl Session {
     /// # Errors
     /// If the flush fails; the operation is done then, and is flushed later.
     pub fn settle_space(&self) -> Result<()> {
+        // While others follow, whoever flushes decides what they see.
+        if self.is_followed() {
+            return Ok(());
+        }
         if self.unsettled.fetch_add(1, Ordering::Relaxed) < MANY_OPERATIONS {
             return Ok(());
         }
@@ -233,7 +263,7 @@ impl Session {
             return Ok(());
         }
         self.cache.flush(Scope::All)?;
-        self.cache.space().set_reuse(Reuse::Never);
+        self.cache.space().set_reuse(Reuse::Grace(self.grace));
         self.status.set_flags(StatusFlags::WRITE | StatusFlags::SWMR);
         self.cache.write_superblock()?;
         self.swmr.store(true, Ordering::Release);
@@ -264,7 +294,7 @@ impl Session {
             return Ok(());
         }
         if self.mode.writes() {
-            self.cache.flush(Scope::All)?;
+            self.flush(Scope::All)?;
             if self.settle_inner_space()? {
                 self.cache.flush(Scope::All)?;
             }

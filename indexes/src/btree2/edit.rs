@@ -269,7 +269,7 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
         self.root.update(|root| root.header = header);
         for addr in std::mem::take(&mut self.gone) {
             self.root.read().forget_fresh(addr);
-            self.tree.metadata.free(addr, self.geometry.node_size().into());
+            self.tree.metadata.replace(addr, self.geometry.node_size().into());
         }
         Ok(())
     }

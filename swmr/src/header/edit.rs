@@ -22,6 +22,9 @@ pub struct Room(pub usize);
 /// Bytes of messages in a new continuation chunk, if nothing larger is to go in.
 const CONTINUATION_ROOM: usize = 480;
 
+/// Most bytes of unused space in one message; a multiple of 8.
+const MAX_UNUSED: usize = 0xfff8;
+
 /// Most bytes of a message body.
 const MAX_BODY: usize = u16::MAX as usize;
 
@@ -193,6 +196,26 @@ impl Header {
             return Ok(());
         }
         self.put(&ReferenceCount { links: count })
+    }
+
+    /// Leaves nothing of the header but its first chunk, without messages: whoever still has the object open finds that
+    /// it is no more. That chunk is never used for anything else.
+    pub fn bury(self) {
+        for chunk in &self.chunks {
+            match chunk {
+                Chunk::First(first) => first.update(|first| {
+                    let frame = self.sizes().frame;
+                    let mut left = usize::try_from(first.prefix.size).unwrap_or(0);
+                    first.messages.clear();
+                    while let Some(room) = left.checked_sub(frame) {
+                        first.messages.push(RawMessage::unused(room.min(MAX_UNUSED)));
+                        left = room - room.min(MAX_UNUSED);
+                    }
+                    first.prefix.message_count = u16::try_from(first.messages.len()).unwrap_or(u16::MAX);
+                }),
+                Chunk::Next(chunk) => self.metadata.free(chunk.addr(), chunk.read().len),
+            }
+        }
     }
 
     /// Gives back the space of the header, to which nothing must lead any more.
