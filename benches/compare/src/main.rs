@@ -1,7 +1,8 @@
 //! h5live beside libhdf5: the same work, in the same run, each in a process of its own, in turns.
 //!
 //! `compare` prints what it finds and, with `--out FOLDER`, writes it as Markdown. `compare --list` names the works,
-//! `compare NAME...` does only those. `--rounds N` and `--scale F` make runs longer or shorter.
+//! `compare NAME...` does only those. `--rounds N` and `--scale F` make runs longer or shorter. `--keep` leaves what was
+//! read, for a profiler of `--child NAME SIDE`.
 
 mod measure;
 mod peer;
@@ -41,6 +42,7 @@ struct Arguments {
     folder: PathBuf,
     out: Option<PathBuf>,
     list: bool,
+    keep: bool,
     /// One side of one work, in this process: what the parent asks of its children.
     child: Option<(String, Side)>,
 }
@@ -53,6 +55,7 @@ fn arguments() -> Result<Arguments> {
         folder: std::env::temp_dir().join("h5live-compare"),
         out: None,
         list: false,
+        keep: false,
         child: None,
     };
     let mut rest = std::env::args().skip(1);
@@ -61,6 +64,7 @@ fn arguments() -> Result<Arguments> {
         let number = |text: String| text.parse::<f64>().map_err(|_| Error::Usage(format!("{text} is not a number")));
         match argument.as_str() {
             "--list" => found.list = true,
+            "--keep" => found.keep = true,
             "--rounds" => found.rounds = number(value()?)?.max(1.0) as usize,
             "--scale" => found.scale = number(value()?)?,
             "--folder" => found.folder = value()?.into(),
@@ -101,7 +105,9 @@ fn run() -> Result<()> {
         report::print(&row);
         rows.push(row);
     }
-    std::fs::remove_dir_all(&arguments.folder)?;
+    if !arguments.keep {
+        std::fs::remove_dir_all(&arguments.folder)?;
+    }
     match arguments.out {
         Some(folder) => report::write(&rows, &folder),
         None => Ok(()),
