@@ -120,6 +120,9 @@ fn both_see_the_same_after_each_turn() {
     let mut taken = Taken::new();
     println!("sequences {first} to {} of up to {steps} steps", first + sequences - 1);
     for seed in first..first + sequences {
+        if seed > first && (seed - first) % 500 == 0 {
+            println!("{} of {sequences} without a difference", seed - first);
+        }
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
