@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::error::Outcome;
-use crate::{check, copy, demo, diff, dump, ls, manifest, mv, new, record, rm, set, stress, watch};
+use crate::{check, copy, demo, diff, dump, latency, ls, manifest, mv, new, record, rm, set, stress, watch};
 
 /// HDF5 files that stay readable while they are being written.
 #[derive(Debug, Parser)]
@@ -22,6 +22,7 @@ enum Command {
     Copy(copy::Copy),
     Diff(diff::Diff),
     Dump(dump::Dump),
+    Latency(latency::Latency),
     Ls(ls::Ls),
     Manifest(manifest::Manifest),
     Mv(mv::Mv),
@@ -41,6 +42,7 @@ pub fn run() -> ExitCode {
         Command::Copy(command) => command.run(),
         Command::Diff(command) => command.run(),
         Command::Dump(command) => command.run(),
+        Command::Latency(command) => command.run(),
         Command::Ls(command) => command.run(),
         Command::Manifest(command) => command.run(),
         Command::Mv(command) => command.run(),

@@ -12,6 +12,7 @@ mod diff;
 mod dump;
 mod error;
 mod from_json;
+mod latency;
 mod live;
 mod ls;
 mod manifest;

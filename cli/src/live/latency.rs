@@ -33,11 +33,16 @@ impl Latencies {
         Latencies(times)
     }
 
-    /// Puts the times of several readers together.
-    pub fn merged(all: impl IntoIterator<Item = Latencies>) -> Self {
-        let mut times: Vec<_> = all.into_iter().flat_map(|l| l.0).collect();
+    /// Times as they were measured (ns).
+    pub fn of(times: impl IntoIterator<Item = u64>) -> Self {
+        let mut times: Vec<_> = times.into_iter().collect();
         times.sort_unstable();
         Latencies(times)
+    }
+
+    /// Puts the times of several readers together.
+    pub fn merged(all: impl IntoIterator<Item = Latencies>) -> Self {
+        Latencies::of(all.into_iter().flat_map(|l| l.0))
     }
 
     /// The number of flushes seen.

@@ -1,0 +1,218 @@
+//! `h5live latency`: how late other processes see what is appended and flushed.
+
+use std::fmt;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use h5live::File;
+use serde_json::json;
+
+use crate::error::{Error, Outcome, Result};
+use crate::live::latency::{Latencies, duration_text};
+use crate::live::message::now;
+use crate::open;
+use crate::output::Output;
+use crate::watch::seconds;
+
+/// The dataset: row by row the time at which its append began (ns since 1970).
+const DATASET: &str = "times";
+/// The reader of another library.
+const REFRESH: &str = include_str!("refresh.py");
+
+/// Measures how late other processes see what is appended and flushed, from before the append to after the read
+#[derive(Debug, clap::Args)]
+pub struct Latency {
+    /// The file; a temporary one if it is not said. It is replaced
+    file: Option<PathBuf>,
+    /// Appends in a second, each flushed
+    #[arg(long, default_value_t = 1000.0, value_parser = seconds)]
+    rate: f64,
+    /// How long it goes on
+    #[arg(long, default_value_t = 5.0, value_parser = seconds)]
+    seconds: f64,
+    /// A Python with h5py, which follows beside it
+    #[arg(long, value_name = "PYTHON")]
+    h5py: Option<PathBuf>,
+    /// For programs: the report as JSON
+    #[arg(long)]
+    json: bool,
+    /// What this process does in a run that another one has started
+    #[arg(long, hide = true, value_enum)]
+    role: Option<Role>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Role {
+    Writer,
+    Reader,
+}
+
+impl Latency {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// As [`crate::error::Error`] says.
+    pub fn run(self) -> Result<Outcome> {
+        let temporary = std::env::temp_dir().join(format!("h5live-latency-{}.h5", std::process::id()));
+        let path = self.file.clone().unwrap_or_else(|| temporary.clone());
+        match self.role {
+            Some(Role::Writer) => self.write(&path)?,
+            Some(Role::Reader) => follow(&path)?,
+            None => {
+                let reports = self.direct(&path)?;
+                let mut out = Output::stdout();
+                for report in reports {
+                    if self.json { out.line(report.json())? } else { out.line(report)? }
+                }
+                out.flush()?;
+                // Nobody needs it any more; if it stays, no harm is done.
+                let _ = if self.file.is_none() { std::fs::remove_file(&path) } else { Ok(()) };
+            }
+        }
+        Ok(Outcome::Clean)
+    }
+
+    fn rows(&self) -> u64 {
+        (self.rate * self.seconds).ceil() as u64
+    }
+
+    /// Appends, flushes, and waits for the next turn, from when somebody says so.
+    fn write(&self, path: &Path) -> Result<()> {
+        let file = File::options().swmr_write().open(path)?;
+        let dataset = file.dataset(DATASET)?;
+        say("ready")?;
+        std::io::stdin().lock().read_line(&mut String::new()).map_err(Error::Process)?;
+        let mut next = Instant::now();
+        for _ in 0..self.rows() {
+            dataset.append(&[now()])?;
+            dataset.flush()?;
+            next += Duration::from_secs_f64(1.0 / self.rate);
+            thread::sleep(next.saturating_duration_since(Instant::now()));
+        }
+        Ok(file.close()?)
+    }
+
+    /// Starts the processes and gathers what the readers say.
+    fn direct(&self, path: &Path) -> Result<Vec<Report>> {
+        let file = File::create(path)?;
+        file.new_dataset::<u64>().growing(&[]).chunk(&[1024]).create(DATASET)?;
+        file.close()?;
+        let program = std::env::current_exe().map_err(Error::Process)?;
+        let numbers = [self.rate, self.seconds].map(|number| number.to_string());
+        let role = |role: &str| {
+            let mut command = Command::new(&program);
+            command.args(["latency", "--role", role, "--rate", &numbers[0], "--seconds", &numbers[1], "--"]).arg(path);
+            command
+        };
+        let mut writer = Player::start(role("writer"))?;
+        let mut readers = vec![("h5live", Player::start(role("reader"))?)];
+        if let Some(python) = &self.h5py {
+            let mut command = Command::new(python);
+            command.args(["-c", REFRESH, &self.rows().to_string()]).arg(path);
+            readers.push(("h5py", Player::start(command)?));
+        }
+        writer.go()?;
+        let reports = readers.iter_mut().map(|(name, reader)| {
+            let times = reader.line()?;
+            let times = times.split_whitespace().filter_map(|word| word.parse().ok());
+            Ok(Report { reader: name, expected: self.rows(), late: Latencies::of(times) })
+        });
+        reports.collect()
+    }
+}
+
+/// Follows the dataset to its end, and says how late each row was seen (ns).
+fn follow(path: &Path) -> Result<()> {
+    let file = open::for_following(path)?;
+    let dataset = file.dataset(DATASET)?;
+    let mut late = Vec::new();
+    let rows = dataset.follow::<u64>();
+    say("ready")?;
+    for batch in rows {
+        let times = batch?;
+        let now = now();
+        late.extend(times.into_iter().map(|at| now.saturating_sub(at).to_string()));
+    }
+    say(&late.join(" "))
+}
+
+fn say(line: &str) -> Result<()> {
+    let mut out = Output::stdout();
+    out.line(line)?;
+    out.flush()
+}
+
+/// A process of a run. It is gone when this is dropped.
+struct Player {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Player {
+    /// Starts a process and waits until it is ready.
+    fn start(mut command: Command) -> Result<Self> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(Error::Process)?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let output = BufReader::new(output.ok_or_else(|| Error::Process(std::io::ErrorKind::BrokenPipe.into()))?);
+        let mut player = Player { child, input, output };
+        match player.line()?.as_str() {
+            "ready" => Ok(player),
+            _ => Err(Error::Process(std::io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.output.read_line(&mut line).map_err(Error::Process)?;
+        Ok(line.trim().to_owned())
+    }
+
+    fn go(&mut self) -> Result<()> {
+        self.input.take().map_or(Ok(()), |mut input| writeln!(input)).map_err(Error::Process)
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What one reader saw.
+struct Report {
+    reader: &'static str,
+    expected: u64,
+    late: Latencies,
+}
+
+impl Report {
+    fn json(&self) -> serde_json::Value {
+        let micros = |part| self.late.quantile(part).map(|nanos| nanos as f64 / 1e3);
+        json!({
+            "reader": self.reader,
+            "rows": self.late.count(),
+            "expected": self.expected,
+            "latency_us": { "median": micros(0.5), "p99": micros(0.99), "worst": micros(1.0) },
+        })
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |part| self.late.quantile(part).map_or_else(|| "none".into(), duration_text);
+        let (seen, expected) = (self.late.count(), self.expected);
+        write!(
+            f,
+            "{:7} {seen} of {expected} rows; append to seen: median {}, 99 % {}, worst {}",
+            self.reader,
+            text(0.5),
+            text(0.99),
+            text(1.0)
+        )
+    }
+}
