@@ -91,6 +91,12 @@ pub enum ErrorKind {
         /// The maximum.
         max: Vec<u64>,
     },
+    /// Two datasets cannot be published one after the other.
+    #[error("the order in which datasets are published: {0}")]
+    Order(&'static str),
+    /// A thread that publishes in the background could not be started.
+    #[error("cannot start a thread that publishes: {0}")]
+    Thread(#[source] std::io::Error),
     /// A dataset was described in a way that contradicts itself.
     #[error("{0}")]
     Description(&'static str),

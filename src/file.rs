@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use crate::beside::Family;
 use crate::dataset::{ChunkCache, Core};
 use crate::error::ErrorKind;
+use crate::publish::Publisher;
 use crate::types::Heap;
 use crate::{Attribute, Dataset, DatasetBuilder, Error, Group, H5Type, Object, Options, Result, Walk};
 
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     pub(crate) family: Arc<Family>,
     /// Files that this one led to: open as long as it is.
     pub(crate) others: Mutex<Vec<File>>,
+    pub(crate) publisher: Publisher,
     datasets: Mutex<HashMap<ObjectId, Arc<Core>>>,
 }
 
@@ -94,11 +96,13 @@ impl File {
         family: Arc<Family>,
     ) -> File {
         let cache = ChunkCache::new(options.chunk_cache);
-        let (others, datasets) = (Mutex::default(), Mutex::default());
-        let shared = Arc::new(Shared { store, name, options, cache, location, family, others, datasets });
+        let (others, datasets, publisher) = Default::default();
+        let shared = Shared { store, name, options, cache, location, family, others, publisher, datasets };
+        let shared = Arc::new(shared);
         if let Some(location) = &shared.location {
             shared.family.join(location, &shared);
         }
+        shared.begin_publishing();
         File { shared }
     }
 
@@ -137,7 +141,7 @@ impl File {
         let core = Arc::new(Core::open(self.shared.store.dataset(id)?, &self.shared.options)?);
         let mut datasets = self.shared.datasets.lock();
         if datasets.len() >= MANY && datasets.len().is_power_of_two() {
-            datasets.retain(|_, core| Arc::strong_count(core) > 1 || core.has_staged());
+            datasets.retain(|_, core| Arc::strong_count(core) > 1 || core.must_stay());
         }
         Ok(datasets.entry(id).or_insert(core).clone())
     }
@@ -202,29 +206,14 @@ impl File {
         self.root().new_dataset::<T>()
     }
 
-    /// Writes out everything, and makes it visible to other processes, data before what leads to it.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Store`] if a write fails; what was flushed before stays readable.
-    pub fn flush(&self) -> Result<()> {
-        self.write_out()?;
-        self.store().flush().map_err(|error| self.error(None, error))
-    }
-
-    /// Writes out what is staged, and tells the store the extents.
-    fn write_out(&self) -> Result<()> {
-        let cores: Vec<_> = self.shared.datasets.lock().values().cloned().collect();
-        let write_out =
-            |core: Arc<Core>| core.write_out_if_there(&self.shared).map_err(|failure| failure.at(self, None));
-        cores.into_iter().try_for_each(write_out)
-    }
-
     /// Lets other processes read while this one goes on writing. What was written so far is flushed.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if the file, or something in it, cannot be read while it is written.
     pub fn start_swmr(&self) -> Result<()> {
-        self.write_out()?;
+        self.shared.publisher.take_deferred()?;
+        let _only = self.shared.publisher.only();
+        self.shared.write_out()?;
         self.store().start_swmr().map_err(|error| self.error(None, error))
     }
 
@@ -241,18 +230,32 @@ impl File {
     /// # Errors
     /// As [`File::flush`].
     pub fn close(&self) -> Result<()> {
-        self.shared.close()
+        let counted = self.shared.count_last();
+        self.shared.close().and(counted)
     }
 }
 
 impl Shared {
+    /// The datasets that were opened.
+    pub(crate) fn cores(&self) -> Vec<Arc<Core>> {
+        self.datasets.lock().values().cloned().collect()
+    }
+
+    /// Whether something is staged that the store does not have.
+    pub(crate) fn has_staged(&self) -> bool {
+        self.datasets.lock().values().any(|core| core.has_staged())
+    }
+
     fn close(&self) -> Result<()> {
-        let cores: Vec<_> = std::mem::take(&mut *self.datasets.lock()).into_values().collect();
-        let written = cores.iter().try_for_each(|core| core.write_out_if_there(self));
+        let close = || self.store.close().map_err(|error| Error::new(&self.name, None, error));
+        if !self.publisher.close() {
+            return close();
+        }
+        let _only = self.publisher.only();
+        let written = self.write_out();
+        self.datasets.lock().clear();
         self.others.lock().clear();
-        let closed = self.store.close();
-        written.map_err(|failure| failure.named(&self.name, None))?;
-        closed.map_err(|error| Error::new(&self.name, None, error))
+        self.publisher.take_deferred().and(written).and(close())
     }
 }
 

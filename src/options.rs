@@ -9,7 +9,7 @@ use h5live_filters::Registry;
 use h5live_model::{ObjectBody, ObjectSpec};
 
 use crate::beside::Family;
-use crate::{File, Profile, Result, open};
+use crate::{Every, File, Profile, Result, open};
 
 /// What a session may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -28,6 +28,12 @@ pub enum Mode {
     Create,
     /// Make a new file; one that exists is an error.
     CreateNew,
+}
+
+impl Mode {
+    pub(crate) fn writes(self) -> bool {
+        !matches!(self, Mode::Read | Mode::SwmrRead)
+    }
 }
 
 /// Whether files are locked against use by other processes.
@@ -65,6 +71,9 @@ pub struct Options {
     pub(crate) staging: usize,
     pub(crate) memory: usize,
     pub(crate) filters: Arc<Registry>,
+    pub(crate) publications: Option<String>,
+    pub(crate) publish_rows: Option<u64>,
+    pub(crate) publish_time: Option<Duration>,
 }
 
 impl Default for Options {
@@ -80,6 +89,9 @@ impl Default for Options {
             staging: 64 << 20,
             memory: 64 << 20,
             filters: Arc::default(),
+            publications: None,
+            publish_rows: None,
+            publish_time: None,
         }
     }
 }
@@ -233,6 +245,33 @@ impl Options {
         self
     }
 
+    /// Counts publications in the attribute `publications` (a 64-bit number) of the group at `path`, which is made if it is
+    /// not there. It is written after everything that it counts: one small write more for each flush. Readers that are
+    /// given the same path, or none if it is `/`, wait for it with [`File::wait_for`](crate::File::wait_for).
+    pub fn publications(mut self, path: &str) -> Self {
+        self.publications = Some(path.into());
+        self
+    }
+
+    /// Publishes without being asked for it, beside each flush that is asked for: after so many rows
+    /// ([`Every::Rows`]), or each time that a time is over ([`Every::Time`]). Both may be set.
+    ///
+    /// An error that this meets in the background is that of the next append or flush.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    ///
+    /// let file = h5live::File::options().create().publish_every(Duration::from_millis(20)).open("run.h5")?;
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    pub fn publish_every(mut self, every: impl Into<Every>) -> Self {
+        match every.into() {
+            Every::Rows(rows) => self.publish_rows = Some(rows.max(1)),
+            Every::Time(time) => self.publish_time = Some(time),
+        }
+        self
+    }
+
     /// The mode.
     pub fn get_mode(&self) -> Mode {
         self.mode
@@ -258,13 +297,17 @@ impl Options {
     pub fn open_image(&self, bytes: Vec<u8>) -> Result<File> {
         let name = "memory";
         let store = open::image(bytes, self).map_err(|error| crate::Error::new(name, None, error))?;
-        Ok(File::new(store, name.into(), self.clone()))
+        let file = File::new(store, name.into(), self.clone());
+        file.begin_counting()?;
+        Ok(file)
     }
 
     pub(crate) fn open_in(&self, location: &Path, family: Arc<Family>) -> Result<File> {
         let name = location.display().to_string();
         let store = open::open(location, self).map_err(|error| crate::Error::new(&name, None, error))?;
-        Ok(File::opened(store, name, self.clone(), Some(location.to_owned()), family))
+        let file = File::opened(store, name, self.clone(), Some(location.to_owned()), family);
+        file.begin_counting()?;
+        Ok(file)
     }
 }
 

@@ -1,6 +1,12 @@
 //! One open file: its entries, its raw data under way, its space.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use h5live_format::{Addr, EncodeError, Widths};
 
@@ -91,6 +97,8 @@ pub struct Cache {
     pub(crate) chunks: Chunks,
     pub(crate) space: Space,
     pub(crate) stats: Stats,
+    /// As [`Settings::barriers`].
+    barriers: AtomicBool,
     superblock: Option<Arc<dyn Superblock>>,
     pub(crate) intents: Intents,
     /// Held by the one flush that is under way.
@@ -140,6 +148,7 @@ impl Cache {
             chunks: Chunks::new(shards),
             space: Space::new(end, settings.widths.offset, settings.clock.clone(), settings.barriers),
             stats: Stats::default(),
+            barriers: settings.barriers.into(),
             superblock,
             intents: Intents::default(),
             flushing: Mutex::new(()),
@@ -237,6 +246,21 @@ impl Cache {
         let end = self.space.end().saturating_add(ahead).max(self.space.announced());
         self.space.reach(end, &*self.storage)?;
         self.announce_at(end)
+    }
+
+    /// As [`Settings::barriers`], from the next flush on.
+    pub fn set_barriers(&self) {
+        self.barriers.store(true, Ordering::Release);
+        self.space.set_durable();
+    }
+
+    pub(crate) fn has_barriers(&self) -> bool {
+        self.barriers.load(Ordering::Acquire)
+    }
+
+    /// Whether a flush would write something.
+    pub fn is_dirty(&self) -> bool {
+        self.ledger.graph.lock().is_dirty()
     }
 
     /// Makes everything that was flushed durable.

@@ -289,6 +289,11 @@ impl Space {
         state.release(free);
     }
 
+    /// From now on freed space waits until the flush that makes it unreachable is durable.
+    pub(crate) fn set_durable(&self) {
+        self.state.lock().quarantine.set_durable();
+    }
+
     /// What has been flushed so far begins to become durable.
     pub(crate) fn begin_sync(&self) -> Flushed {
         self.state.lock().quarantine.begin_sync()

@@ -226,6 +226,40 @@ pub trait Objects: Send + Sync + fmt::Debug {
     /// [`crate::Error::Store`] if a write fails; what was flushed before stays readable.
     fn flush(&self) -> Result<()>;
 
+    /// Publishes what was changed of one object, and whatever must be seen before it, as [`Objects::flush`] does for
+    /// everything.
+    ///
+    /// # Errors
+    /// As [`Objects::flush`].
+    fn flush_object(&self, id: ObjectId) -> Result<()> {
+        let _ = id;
+        self.flush()
+    }
+
+    /// Flushes one object, or everything, and returns when that will outlast a power failure. From the first call on,
+    /// every flush orders what it writes so that nothing durable is lost by a power failure meanwhile.
+    ///
+    /// # Errors
+    /// As [`Objects::flush`].
+    fn flush_durable(&self, id: Option<ObjectId>) -> Result<()> {
+        id.map_or_else(|| self.flush(), |id| self.flush_object(id))
+    }
+
+    /// Whether something was changed that is not published. A store that does not know says yes.
+    fn is_dirty(&self) -> bool {
+        true
+    }
+
+    /// Has what is changed of the dataset `later` from now on seen only after what was changed of the dataset `earlier`
+    /// so far.
+    ///
+    /// # Errors
+    /// As [`Objects::flush`].
+    fn publish_after(&self, later: ObjectId, earlier: ObjectId) -> Result<()> {
+        let _ = later;
+        self.flush_object(earlier)
+    }
+
     /// Flushes, and ends the session. A second call does nothing.
     ///
     /// # Errors

@@ -29,6 +29,10 @@ pub(crate) struct Core {
     /// Held by the one that changes elements or the extent.
     pub(super) writer: Mutex<()>,
     pub(super) stage: Mutex<Stage>,
+    /// Datasets whose rows are seen before those of this one.
+    after: Mutex<Vec<Arc<Core>>>,
+    /// Rows appended since the last time that everything was written out.
+    pub(super) unpublished: AtomicU64,
     /// The extent of a virtual dataset, which follows from its sources.
     pub(super) virtual_extent: Mutex<Option<Dims>>,
     /// Counts what may make a decoded chunk outdated.
@@ -97,6 +101,8 @@ impl Core {
             memory: options.memory,
             writer: Mutex::new(()),
             stage: Mutex::default(),
+            after: Mutex::default(),
+            unpublished: AtomicU64::new(0),
             virtual_extent: Mutex::default(),
             changes: AtomicU64::new(0),
             cached_as: ObjectId(NEXT.fetch_add(1, Ordering::Relaxed).into()),
@@ -132,6 +138,34 @@ impl Core {
     /// Whether something is staged that the store does not have.
     pub(crate) fn has_staged(&self) -> bool {
         self.stage.lock().is_dirty()
+    }
+
+    /// Whether it is more than what the store knows of the dataset.
+    pub(crate) fn must_stay(&self) -> bool {
+        self.has_staged() || !self.after.lock().is_empty()
+    }
+
+    /// Datasets whose rows are seen before those of this one.
+    pub(super) fn earlier(&self) -> Vec<Arc<Core>> {
+        self.after.lock().clone()
+    }
+
+    /// Has the rows of `earlier` seen before those of this one, unless it is the other way round already.
+    pub(super) fn come_after(self: &Arc<Self>, earlier: &Arc<Core>) -> bool {
+        static ORDER: Mutex<()> = Mutex::new(());
+        let _one_at_a_time = ORDER.lock();
+        if earlier.is_after(self) {
+            return false;
+        }
+        let mut after = self.after.lock();
+        if !after.iter().any(|core| Arc::ptr_eq(core, earlier)) {
+            after.push(earlier.clone());
+        }
+        true
+    }
+
+    fn is_after(self: &Arc<Self>, other: &Arc<Core>) -> bool {
+        Arc::ptr_eq(self, other) || self.earlier().iter().any(|earlier| earlier.is_after(other))
     }
 
     pub(super) fn changed(&self) {

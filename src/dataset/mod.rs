@@ -20,6 +20,7 @@ mod write;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use h5live_model::{DatasetSpec, Datatype, Layout, ObjectId, Selected};
 
@@ -53,7 +54,22 @@ impl Core {
         if !self.has_staged() {
             return Ok(());
         }
-        self.writer(&*shared.store, &shared.cache)?.write_out()
+        // Nothing is appended to this dataset while those are written out whose rows were appended before.
+        let writer = self.writer(&*shared.store, &shared.cache)?;
+        self.write_out_earlier(shared)?;
+        self.unpublished.store(0, Ordering::Release);
+        writer.write_out()
+    }
+
+    /// Writes out the datasets whose rows are seen before those of this one, and has the store keep that order.
+    fn write_out_earlier(&self, shared: &crate::file::Shared) -> Result<(), Failure> {
+        for earlier in self.earlier() {
+            if !earlier.is_gone() {
+                earlier.write_out(shared)?;
+                crate::publish::order(shared, self.chunks.id(), earlier.chunks.id())?;
+            }
+        }
+        Ok(())
     }
 
     /// As [`Core::write_out`]; what is staged for a dataset that has been deleted is forgotten.
@@ -376,6 +392,7 @@ impl Dataset {
     /// [`ErrorKind::CannotGrow`], [`ErrorKind::Rows`], [`ErrorKind::Extent`] if the maximum is reached, or as
     /// [`Dataset::write_slice`]. After an error the extent is as it was.
     pub fn append<T: H5Type>(&self, values: &[T]) -> Result<()> {
+        self.file.shared().publisher.take_deferred()?;
         self.run(|| {
             let mut writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
             let (selected, extent) = writer.rows(values.len())?;
@@ -388,7 +405,8 @@ impl Dataset {
             let mut bytes = writer.view().fill_bytes(values.len().saturating_mul(size));
             T::encode_slice(&encoder, values, &mut bytes, size, self.file.heap())?;
             writer.append(&selected, extent, &Raw { bytes: &bytes, size })
-        })
+        })?;
+        self.count_rows(values.len() as u64)
     }
 
     /// Appends rows of values, of whatever type they are.
@@ -396,12 +414,14 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::append`].
     pub fn append_values(&self, values: &[Value]) -> Result<()> {
+        self.file.shared().publisher.take_deferred()?;
         self.run(|| {
             let mut writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
             let (selected, extent) = writer.rows(values.len())?;
             let plan = EncodePlan::new(&writer.view().spec.datatype)?;
             writer.append(&selected, extent, &DynamicInput { values, plan: &plan, heap: self.file.heap() })
-        })
+        })?;
+        self.count_rows(values.len() as u64)
     }
 
     /// Appends rows of elements as they are, in the file's type.
@@ -409,6 +429,13 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::append`].
     pub fn append_raw(&self, bytes: &[u8]) -> Result<()> {
+        self.file.shared().publisher.take_deferred()?;
+        self.stage_rows(bytes)?;
+        self.count_rows(self.run(|| Ok((bytes.len() / self.core.view()?.size) as u64))?)
+    }
+
+    /// Appends rows of elements as they are, and publishes nothing.
+    pub(crate) fn stage_rows(&self, bytes: &[u8]) -> Result<()> {
         self.run(|| {
             let mut writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
             let size = writer.view().size;
@@ -417,20 +444,39 @@ impl Dataset {
         })
     }
 
+    /// Refuses elements that are no whole rows.
+    pub(crate) fn check_rows(&self, bytes: &[u8]) -> Result<()> {
+        self.run(|| {
+            let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            writer.rows(raw_elements(bytes, writer.view().size)?).map(drop)
+        })
+    }
+
+    /// Values as they are stored.
+    pub(crate) fn encode_rows<T: H5Type>(&self, values: &[T]) -> Result<Vec<u8>> {
+        self.run(|| {
+            let view = self.core.view()?;
+            let encoder = T::encoder(&view.spec.datatype)?;
+            let mut bytes = view.fill_bytes(values.len().saturating_mul(view.size));
+            T::encode_slice(&encoder, values, &mut bytes, view.size, self.file.heap())?;
+            Ok(bytes)
+        })
+    }
+
     /// Changes the dimensions (`[rank]`, elements). New elements have the fill value; those outside are gone.
     ///
     /// # Errors
     /// [`ErrorKind::Extent`] above the maximum or of another rank, [`ErrorKind::Store`] if the layout cannot change.
     pub fn resize(&self, dims: &[u64]) -> Result<()> {
-        self.run(|| self.core.writer(self.file.store(), &self.file.shared().cache)?.resize(dims))
+        self.run(|| {
+            let mut writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            self.core.write_out_earlier(self.file.shared())?;
+            writer.resize(dims)
+        })
     }
 
-    /// Writes out what was appended and written to this dataset, and makes it visible to other processes: elements
-    /// first, then what leads to them, then the extent.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Store`] or [`ErrorKind::Filter`] if a write fails; what was flushed before stays readable.
-    pub fn flush(&self) -> Result<()> {
+    /// Writes out and publishes; the caller holds [`Publisher::only`](crate::publish::Publisher::only).
+    pub(crate) fn publish(&self) -> Result<()> {
         self.run(|| {
             self.core.write_out(self.file.shared())?;
             Ok(self.core.chunks.flush()?)
@@ -440,6 +486,31 @@ impl Dataset {
     /// Stores what is staged.
     pub(crate) fn write_out(&self) -> Result<()> {
         self.run(|| self.core.write_out(self.file.shared()))
+    }
+
+    pub(crate) fn come_after(&self, earlier: &Dataset) -> Result<()> {
+        match self.core.come_after(&earlier.core) {
+            true => Ok(()),
+            false => Err(self.file.error(Some(&self.path), ErrorKind::Order("it is itself published after this one"))),
+        }
+    }
+
+    /// Counts appended rows, and flushes when they are as many as the options say.
+    fn count_rows(&self, values: u64) -> Result<()> {
+        let Some(most) = self.file.shared().options.publish_rows else { return Ok(()) };
+        let rows = values / self.row_len()?.max(1);
+        if self.core.unpublished.fetch_add(rows, Ordering::AcqRel).saturating_add(rows) < most {
+            return Ok(());
+        }
+        self.flush()
+    }
+
+    /// Elements of a row: of one step along the dimension along which the dataset grows.
+    fn row_len(&self) -> Result<u64> {
+        self.run(|| {
+            let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            Ok(writer.row()?)
+        })
     }
 
     /// Takes up what the writer of a live file has published since, and says whether the extent has changed.

@@ -83,12 +83,18 @@ impl<'a> Writer<'a> {
         if first { Ok(0) } else { unlimited.ok_or(ErrorKind::CannotGrow) }
     }
 
+    /// Elements of a row.
+    pub(crate) fn row(&self) -> Result<u64, ErrorKind> {
+        let axis = self.axis()?;
+        let others = self.view.extent.iter().enumerate().filter(|(dim, _)| *dim != axis);
+        Ok(others.map(|(_, n)| *n).try_fold(1u64, u64::checked_mul).unwrap_or(0))
+    }
+
     /// The selection that rows of `values` elements in all will have, and the extent with them.
     pub(crate) fn rows(&self, values: usize) -> Result<(Selected, Dims), Failure> {
         let axis = self.axis()?;
         let old = &self.view.extent;
-        let others = old.iter().enumerate().filter(|(dim, _)| *dim != axis);
-        let row = others.map(|(_, n)| *n).try_fold(1u64, u64::checked_mul).unwrap_or(0);
+        let row = self.row()?;
         let values = values as u64;
         if row == 0 || !values.is_multiple_of(row) {
             return Err(ErrorKind::Rows { row, values }.into());

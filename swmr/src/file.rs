@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use h5live_cache::{EdgeKind, Node, Scope, Storage};
+use h5live_cache::{EdgeKind, Node, Owner, Scope, Storage};
 use h5live_format::messages::{
     AttributeMessage, Comment, DataspaceMessage, DatatypeMessage, LinkValue, MessageType, Shareable,
 };
@@ -381,6 +381,26 @@ impl Objects for NativeFile {
 
     fn flush(&self) -> ModelResult<()> {
         Ok(self.0.flush(Scope::All)?)
+    }
+
+    fn flush_object(&self, id: ObjectId) -> ModelResult<()> {
+        Ok(self.0.flush(Scope::Owner(Owner::new(self.0.object(id)?)))?)
+    }
+
+    fn flush_durable(&self, id: Option<ObjectId>) -> ModelResult<()> {
+        let scope = match id {
+            Some(id) => Scope::Owner(Owner::new(self.0.object(id)?)),
+            None => Scope::All,
+        };
+        Ok(self.0.flush_durable(scope)?)
+    }
+
+    fn is_dirty(&self) -> bool {
+        self.0.mode.writes() && self.0.cache.is_dirty()
+    }
+
+    fn publish_after(&self, later: ObjectId, earlier: ObjectId) -> ModelResult<()> {
+        Ok(self.0.publish_after(self.0.object(later)?, self.0.object(earlier)?)?)
     }
 
     fn close(&self) -> ModelResult<()> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use h5live_cache::{Cache, Owner, Reuse, Scope};
+use h5live_cache::{Cache, EdgeKind, Owner, Reuse, Scope};
 use h5live_format::{Addr, Profile, StatusFlags, Superblock};
 use h5live_indexes::ObjectMetadata;
 use h5live_model::{self as model, ObjectId, Unfilter};
@@ -53,6 +53,8 @@ pub(crate) struct Session {
     durable: bool,
     /// How long space that became unreachable rests while others follow.
     grace: Duration,
+    /// Whether flushes keep the order that a power failure needs.
+    ordered: AtomicBool,
     closed: Mutex<bool>,
     is_closed: AtomicBool,
     /// Taken to change an object header; which one is a matter of its address.
@@ -96,6 +98,7 @@ impl Session {
             swmr: AtomicBool::new(options.mode == Mode::SwmrWrite),
             durable: options.durable,
             grace: options.grace,
+            ordered: options.durable.into(),
             closed: Mutex::new(false),
             is_closed: AtomicBool::new(false),
             headers: (0..LOCKS).map(|_| Mutex::new(())).collect(),
@@ -251,6 +254,34 @@ impl Session {
         self.flush(Scope::All)
     }
 
+    /// Flushes, and returns when everything of that will outlast a power failure.
+    pub fn flush_durable(&self, scope: Scope) -> Result<()> {
+        self.check_open()?;
+        if !self.mode.writes() {
+            return Ok(());
+        }
+        self.cache.set_barriers();
+        self.ordered.store(true, Ordering::Release);
+        self.flush(scope)?;
+        Ok(self.cache.sync()?)
+    }
+
+    /// Has what is changed of the header at `later` from now on written only after what was changed of the one at
+    /// `earlier`, and of what it leads to, so far.
+    pub fn publish_after(&self, later: Addr, earlier: Addr) -> Result<()> {
+        self.check_writable()?;
+        let circle = {
+            let _operation = self.cache.operation();
+            let (later, earlier) = (self.header(later)?, self.header(earlier)?);
+            later.nodes().any(|parent| {
+                let mut children = earlier.nodes();
+                children.any(|child| self.cache.depend_once(parent, child, EdgeKind::PublishAfter).is_err())
+            })
+        };
+        // Something of the earlier one already waits for the later one, which is thus to be written first and again.
+        if circle { self.flush(Scope::Owner(Owner::new(earlier))) } else { Ok(()) }
+    }
+
     pub fn start_swmr(&self) -> Result<()> {
         self.check_open()?;
         if !self.mode.writes() {
@@ -299,10 +330,11 @@ impl Session {
                 self.cache.flush(Scope::All)?;
             }
             self.keep_free_space()?;
-            self.cache.finish(self.durable)?;
+            let durable = self.ordered.load(Ordering::Acquire);
+            self.cache.finish(durable)?;
             self.status.set_flags(StatusFlags::CLEAR);
             self.cache.write_superblock()?;
-            if self.durable {
+            if durable {
                 self.cache.sync()?;
             }
         }

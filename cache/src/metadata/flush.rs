@@ -10,7 +10,7 @@ use h5live_format::Addr;
 use super::intent;
 use super::order::{Picked, Scope, Take, What};
 use crate::{
-    cache::Cache,
+    cache::{Cache, Settings},
     chunks::RawFlight,
     edge::EdgeKind,
     entry::EntryId,
@@ -84,6 +84,8 @@ pub struct FlushPlan<'a> {
     done: usize,
     /// Everything that was dirty in a scope is in the steps.
     whole: bool,
+    /// As [`Settings::barriers`], as it was when the snapshot was taken.
+    barriers: bool,
     succeeded: bool,
     /// While there are intents, nothing else is written behind the announced end.
     beyond: Option<RwLockWriteGuard<'a, ()>>,
@@ -167,6 +169,7 @@ impl Cache {
             steps: Vec::new(),
             done: 0,
             whole: scope.is_some(),
+            barriers: self.has_barriers(),
             succeeded: false,
             beyond: None,
             _only: only,
@@ -261,7 +264,7 @@ impl FlushPlan<'_> {
                     let in_place = slot.head().is_stored();
                     let step = Step::Entry { id, at, name: slot.type_name(), image, in_place };
                     // Nothing in the file leads to what is new, so it may come before all that does.
-                    let first = cache.settings.barriers && !in_place;
+                    let first = self.barriers && !in_place;
                     if first { new.push(step) } else { self.steps.push(step) }
                 }
             }
@@ -288,7 +291,7 @@ impl FlushPlan<'_> {
     /// change what the file leads to; those before them are in `self.steps`.
     fn joints(&mut self, changes: &[Step]) -> Result<Joints> {
         let cache = self.cache;
-        let settings = &cache.settings;
+        let settings = &Settings { barriers: self.barriers, ..cache.settings.clone() };
         let groups =
             intent::groups(settings, changes, cache.standing_intent().is_some() || cache.space.must_announce());
         if !groups.is_empty() {

@@ -314,6 +314,10 @@ impl Graph {
         self.dirty_weight
     }
 
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.nodes.values().any(|node| node.dirty)
+    }
+
     /// The number of dirty entries and proxies.
     pub(crate) fn dirty_count(&self) -> usize {
         self.nodes.values().filter(|node| node.dirty).count()

@@ -58,6 +58,11 @@ impl Quarantine {
         Quarantine { grace: Some(Duration::ZERO), durable, ..Quarantine::default() }
     }
 
+    /// From now on a flush counts only once it is durable.
+    pub fn set_durable(&mut self) {
+        self.durable = true;
+    }
+
     /// From now on what becomes unreachable rests for so long. Without a grace, nothing that waits becomes free.
     pub fn set_grace(&mut self, grace: Option<Duration>) {
         self.grace = grace;

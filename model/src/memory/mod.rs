@@ -246,6 +246,13 @@ impl Objects for MemoryStore {
         Ok(())
     }
 
+    fn flush_object(&self, id: ObjectId) -> Result<()> {
+        match self.kind(id)? {
+            ObjectKind::Dataset => self.dataset(id)?.flush(),
+            _ => self.flush(),
+        }
+    }
+
     fn close(&self) -> Result<()> {
         if self.session.closed.load(Ordering::Acquire) {
             return Ok(());

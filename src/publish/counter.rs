@@ -1,0 +1,125 @@
+//! The publication counter: an attribute that is written after everything that it counts.
+
+use h5live_model::{
+    Attribute, ByteOrder, Dataspace, Datatype, Error as ModelError, Name, ObjectId, Objects, Sign, Wake,
+};
+use parking_lot::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::{File, Result};
+
+/// The name of the attribute.
+const NAME: &str = "publications";
+/// The longest wait before it is looked whether the writer still lives.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// Counts the publications of a session that writes.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    group: ObjectId,
+    count: Mutex<u64>,
+}
+
+fn read(store: &dyn Objects, group: ObjectId) -> Result<Option<u64>, ModelError> {
+    let found = store.attribute(group, &NAME.into())?;
+    let bytes = found.and_then(|attribute| attribute.value.try_into().ok());
+    Ok(bytes.map(u64::from_le_bytes))
+}
+
+impl Counter {
+    /// Goes on counting where an earlier session ended.
+    pub(crate) fn begin(store: &dyn Objects, group: ObjectId) -> Result<Self, ModelError> {
+        let found = read(store, group)?;
+        let counter = Counter { group, count: Mutex::new(found.unwrap_or(0)) };
+        if found.is_none() {
+            counter.put(store, 0)?;
+        }
+        Ok(counter)
+    }
+
+    fn put(&self, store: &dyn Objects, count: u64) -> Result<(), ModelError> {
+        let attribute = Attribute {
+            name: Name::from(NAME),
+            datatype: Datatype::integer(8, ByteOrder::Little, Sign::Unsigned),
+            committed: None,
+            dataspace: Dataspace::Scalar,
+            value: count.to_le_bytes().to_vec(),
+            creation_order: None,
+        };
+        store.set_attribute(self.group, &attribute)
+    }
+
+    /// Counts and publishes one more; what it counts is published already.
+    pub(crate) fn count(&self, store: &dyn Objects) -> Result<(), ModelError> {
+        let mut count = self.count.lock();
+        self.put(store, *count + 1)?;
+        *count += 1;
+        store.flush_object(self.group)
+    }
+}
+
+impl File {
+    /// The group that has the counter.
+    fn counter_group(&self) -> Result<ObjectId> {
+        let path = self.shared().options.publications.as_deref().unwrap_or("/");
+        Ok(self.group(path)?.id())
+    }
+
+    /// How often a writer with a [publication counter](crate::Options::publications) has published something: each flush
+    /// and each transaction counts. Of what was published up to then everything is seen by who looks at it later (as
+    /// [`Dataset::refresh`](crate::Dataset::refresh) does); of later publications some may be seen, too.
+    ///
+    /// # Errors
+    /// [`model::Error::NotFound`](ModelError::NotFound) if the writer does not count.
+    pub fn publication(&self) -> Result<u64> {
+        let group = self.counter_group()?;
+        self.publication_of(group)
+    }
+
+    fn publication_of(&self, group: ObjectId) -> Result<u64> {
+        let found = read(self.store(), group).and_then(|count| count.ok_or_else(|| ModelError::NotFound(NAME.into())));
+        found.map_err(|error| self.error(None, error))
+    }
+
+    /// Waits until at least `publication` was published, the writer has closed the file, or the time is over, and says
+    /// how far it is then. See [`File::publication`].
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// let file = h5live::File::options().swmr_read().open("run.h5")?;
+    /// let (frames, times) = (file.dataset("frames")?, file.dataset("times")?);
+    /// let mut seen = file.publication()?;
+    /// loop {
+    ///     // In this order: the counter first, then what it counts.
+    ///     let now = file.wait_for(seen + 1, Duration::from_secs(10))?;
+    ///     if now == seen {
+    ///         break;
+    ///     }
+    ///     seen = now;
+    ///     times.refresh()?;
+    ///     frames.refresh()?;
+    ///     println!("{} frames, {} times", frames.shape()?[0], times.shape()?[0]);
+    /// }
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`File::publication`].
+    pub fn wait_for(&self, publication: u64, timeout: Duration) -> Result<u64> {
+        let until = Instant::now().checked_add(timeout);
+        let group = self.counter_group()?;
+        let mut watch = self.store().watch(&[group]).map_err(|error| self.error(None, error))?;
+        let mut last = false;
+        loop {
+            let now = self.publication_of(group)?;
+            if now >= publication || last {
+                return Ok(now);
+            }
+            let left = until.map_or(WAIT, |until| until.saturating_duration_since(Instant::now()));
+            let woken = watch.wait(left.min(WAIT)).map_err(|error| self.error(None, error))?;
+            let over = until.is_some_and(|until| Instant::now() >= until);
+            // What is published before the end is still seen.
+            last = over || woken != Wake::Changed && !self.is_live()?;
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Transactions: appends that others see in their order.
+
+use h5live_model::ObjectId;
+
+use crate::{Dataset, ErrorKind, File, H5Type, Result};
+
+/// Appends to datasets of one file that are published together, made by [`File::transaction`].
+#[derive(Debug)]
+pub struct Transaction<'a> {
+    file: &'a File,
+    steps: Vec<Step>,
+}
+
+#[derive(Debug)]
+struct Step {
+    dataset: Dataset,
+    /// The rows, as they are stored.
+    rows: Vec<u8>,
+}
+
+impl Transaction<'_> {
+    /// Appends rows, as [`Dataset::append`] does, when the transaction ends.
+    ///
+    /// # Errors
+    /// As [`Dataset::append`]; [`ErrorKind::Order`] if the dataset is of another file.
+    pub fn append<T: H5Type>(&mut self, dataset: &Dataset, values: &[T]) -> Result<()> {
+        let rows = dataset.encode_rows(values)?;
+        self.append_raw(dataset, &rows)
+    }
+
+    /// Appends rows of elements as they are, in the file's type, when the transaction ends.
+    ///
+    /// # Errors
+    /// As [`Transaction::append`].
+    pub fn append_raw(&mut self, dataset: &Dataset, rows: &[u8]) -> Result<()> {
+        if !std::sync::Arc::ptr_eq(dataset.file().shared(), self.file.shared()) {
+            return Err(self.file.error(Some(dataset.path()), ErrorKind::Order("they are in different files")));
+        }
+        dataset.check_rows(rows)?;
+        match self.steps.last_mut().filter(|last| last.dataset.id() == dataset.id()) {
+            Some(last) => last.rows.extend_from_slice(rows),
+            None => self.steps.push(Step { dataset: dataset.clone(), rows: rows.into() }),
+        }
+        Ok(())
+    }
+
+    /// Publishes the steps: those of different datasets by one flush, in which each waits for the one before it.
+    fn commit(self) -> Result<()> {
+        let mut rest = &self.steps[..];
+        while !rest.is_empty() {
+            let (run, later) = rest.split_at(distinct(rest.iter().map(|step| step.dataset.id())));
+            run.iter().try_for_each(|step| step.dataset.stage_rows(&step.rows))?;
+            for (n, step) in run.iter().enumerate() {
+                if let Some(before) = n.checked_sub(1).and_then(|n| run.get(n)) {
+                    let ordered = super::order(self.file.shared(), step.dataset.id(), before.dataset.id());
+                    ordered.map_err(|error| self.file.error(Some(step.dataset.path()), error))?;
+                }
+                step.dataset.write_out()?;
+            }
+            run.last().map_or(Ok(()), |last| last.dataset.publish())?;
+            rest = later;
+        }
+        self.file.shared().count()
+    }
+}
+
+/// The number of elements before one that was there already.
+fn distinct(ids: impl Iterator<Item = ObjectId>) -> usize {
+    let mut seen = Vec::new();
+    ids.take_while(|id| {
+        !seen.contains(id) && {
+            seen.push(*id);
+            true
+        }
+    })
+    .count()
+}
+
+impl File {
+    /// Appends to several datasets and publishes that as one. The appends take place when `build` returns, and nothing
+    /// does if it returns an error.
+    ///
+    /// At each moment, also after the sudden end of this process, others see a beginning of the appends: never one
+    /// without all those before it. Who wants to see whole transactions only takes a look at the dataset that was
+    /// appended to last first, or waits for the [publication counter](File::wait_for), and then looks at the others.
+    /// Appends that go back to a dataset after others cost a flush each time they do.
+    ///
+    /// ```
+    /// # let file = h5live::File::in_memory();
+    /// # let frames = file.new_dataset::<u16>().growing(&[2, 2]).create("frames")?;
+    /// # let times = file.new_dataset::<f64>().growing(&[]).create("times")?;
+    /// file.transaction(|tx| {
+    ///     tx.append(&frames, &[1u16, 2, 3, 4])?;
+    ///     tx.append(&times, &[0.1])
+    /// })?;
+    /// assert_eq!((frames.shape()?[0], times.shape()?[0]), (1, 1));
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `build`; as [`File::flush`], after which the appends may be published in part, the earlier ones.
+    pub fn transaction<T>(&self, build: impl FnOnce(&mut Transaction<'_>) -> Result<T>) -> Result<T> {
+        let mut transaction = Transaction { file: self, steps: Vec::new() };
+        let built = build(&mut transaction)?;
+        let shared = self.shared();
+        shared.publisher.take_deferred()?;
+        let _only = shared.publisher.only();
+        transaction.commit()?;
+        Ok(built)
+    }
+}
