@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::error::Outcome;
-use crate::{check, copy, demo, diff, dump, latency, ls, manifest, mv, new, record, rm, set, stress, watch};
+use crate::{
+    check, copy, demo, diff, dump, latency, ls, manifest, mv, new, record, repair, rm, set, stress, watch,
+};
 
 /// HDF5 files that stay readable while they are being written.
 #[derive(Debug, Parser)]
@@ -28,6 +30,7 @@ enum Command {
     Mv(mv::Mv),
     New(new::New),
     Record(record::Record),
+    Repair(repair::Repair),
     Rm(rm::Rm),
     Set(set::Set),
     Watch(watch::Watch),
@@ -48,6 +51,7 @@ pub fn run() -> ExitCode {
         Command::Mv(command) => command.run(),
         Command::New(command) => command.run(),
         Command::Record(command) => command.run(),
+        Command::Repair(command) => command.run(),
         Command::Rm(command) => command.run(),
         Command::Set(command) => command.run(),
         Command::Watch(command) => command.run(),

@@ -4,10 +4,12 @@ mod replay;
 
 use std::path::{Path, PathBuf};
 
+use h5live::Condition;
 use h5live::filters::{Pipeline, Registry};
 use h5live_checker::file::{Finding, Options, Piece, Report, UnknownFilter, check_path_with};
 use serde_json::{Value, json};
 
+use crate::condition;
 use crate::error::{Error, Outcome, Problem, Result};
 use crate::model::{FilterSpec, Unfilter};
 use crate::output::Output;
@@ -87,6 +89,19 @@ impl Check {
         let mut outcome = Outcome::Clean;
         for path in &self.files {
             let report = self.check(path)?;
+            // What cannot be said to be in any state has findings.
+            let found = h5live::diagnose(path).ok();
+            if let Some(found) = &found {
+                if self.json {
+                    let mut line = json!({ "file": path, "is": "state" });
+                    if let (Value::Object(line), Value::Object(state)) = (&mut line, condition::json(found)) {
+                        line.extend(state);
+                    }
+                    out.line(line)?
+                } else if found.condition != Condition::Closed {
+                    out.line(format_args!("{}: {}", path.display(), condition::text(path, found)))?
+                }
+            }
             if self.json {
                 self.json(&mut out, path, &report)?
             } else {

@@ -6,6 +6,7 @@ use h5live::model;
 
 mod args;
 mod check;
+mod condition;
 mod copy;
 mod demo;
 mod diff;
@@ -23,6 +24,7 @@ mod output;
 mod place;
 mod progress;
 mod record;
+mod repair;
 mod rm;
 mod set;
 mod stress;

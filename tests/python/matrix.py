@@ -3,6 +3,7 @@
 What it says are the lines of a process of such a run (cli/src/live/message.rs).
 
 usage: matrix.py follow FILE PLAN REOPEN    until the input ends; the file is opened anew each REOPEN seconds
+       matrix.py serve                      reads whole files, as the lines of its input ask for, and says what they hold
 """
 import json
 import sys
@@ -130,7 +131,40 @@ class Follower:
         self.error(f"{dataset.name}: element {at} stays a fill value")
 
 
+def whole(path, plan, swmr):
+    """The digest of everything in a file."""
+    extents, versions = [], []
+    with h5py.File(path, "r", swmr=swmr) as file:
+        for number, name in enumerate(plan["names"]):
+            dataset = file[name]
+            extent = list(dataset.shape)
+            extents += extent
+            read = lambda start, count: rule.versions(
+                number,
+                rule.numbers(plan["strides"], start, count),
+                dataset[tuple(slice(s, s + c) for s, c in zip(start, count))],
+            )
+            if not plan["regions"] and all(extent):
+                assert (read([0] * len(extent), extent) == 1).all(), f"{name}: an element is not what was written"
+            for start, count in plan["regions"]:
+                found = np.zeros(count, "i8")
+                there = [max(0, min(c, end - s)) for s, c, end in zip(start, count, extent)]
+                if all(there):
+                    found[tuple(slice(0, c) for c in there)] = read(start, there)
+                assert (found != rule.NOTHING).all(), f"{name}: an element is nothing that anybody wrote"
+                versions += found.reshape(-1).tolist()
+    return rule.digest(extents + versions)
+
+
 def main():
+    if sys.argv[1] == "serve":
+        for line in sys.stdin:
+            wish = json.loads(line)
+            try:
+                print(whole(wish["path"], wish["plan"], wish["swmr"]), flush=True)
+            except Exception as error:
+                print(f"{type(error).__name__}: {error}".replace("\n", " "), flush=True)
+        return
     _, path, plan, reopen = sys.argv[1:]
     Follower(path, json.loads(plan), float(reopen)).run()
 

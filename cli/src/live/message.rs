@@ -13,6 +13,8 @@ pub enum Message {
     Seen(Extents),
     /// The reader ends, and what it did.
     Done(Work),
+    /// The writer has stopped, and why.
+    Stopped(String),
     /// Something must never happen, and did.
     Violation(Violation),
 }
@@ -111,6 +113,7 @@ impl fmt::Display for Message {
             Message::Done(Work { rows, rereads, refreshes, opens }) => {
                 write!(f, "done {rows} {rereads} {refreshes} {opens}")
             }
+            Message::Stopped(why) => write!(f, "stopped {}", why.replace(['\n', '\r'], " ")),
             Message::Violation(Violation { invariant, detail }) => {
                 write!(f, "violation {} {}", invariant.name(), detail.replace(['\n', '\r'], " "))
             }
@@ -138,6 +141,9 @@ fn parse(line: &str) -> Option<Message> {
         let (invariant, _) = Invariant::ALL.into_iter().find(|(_, n)| *n == name)?;
         return Some(Message::Violation(Violation { invariant, detail: detail.to_owned() }));
     }
+    if word == "stopped" {
+        return Some(Message::Stopped(rest.to_owned()));
+    }
     let numbers = rest.split(' ').map(str::parse).collect::<Result<Vec<u64>, _>>().ok()?;
     match (word, numbers.as_slice()) {
         ("flushed", [at, rows @ ..]) => Some(Message::Flushed(Extents { at: *at, rows: rows.to_vec() })),
@@ -160,6 +166,7 @@ mod tests {
             Message::Seen(extents),
             Message::Seen(Extents { at: 1, rows: vec![] }),
             Message::Done(Work { rows: 1, rereads: 2, refreshes: 3, opens: 4 }),
+            Message::Stopped("no space is left".into()),
             Message::Violation(violation),
         ] {
             assert_eq!(message.to_string().parse(), Ok(message));

@@ -51,6 +51,8 @@ pub struct Troupe {
     pub violations: Vec<Violation>,
     /// What the writer did, once it has ended.
     pub written: Option<Work>,
+    /// Why the writer has stopped, if it said so.
+    pub stopped: Option<String>,
     /// What the other program saw and did.
     pub peer: Story,
     /// What the other program met that it should not.
@@ -72,6 +74,7 @@ impl Troupe {
             stories: Vec::new(),
             violations: Vec::new(),
             written: None,
+            stopped: None,
             peer: Story::default(),
             peer_violations: Vec::new(),
         }
@@ -95,6 +98,28 @@ impl Troupe {
             self.listen(Duration::from_millis(10));
         }
         Ok(true)
+    }
+
+    /// Starts a writer with these arguments, and does not wait for it.
+    ///
+    /// # Errors
+    /// An I/O error if it cannot be started.
+    pub fn spawn_writer(&mut self, arguments: &[&str]) -> io::Result<()> {
+        self.writer = Some(self.stage.start(Who::Writer, arguments, &self.file)?);
+        self.open.push(Who::Writer);
+        Ok(())
+    }
+
+    /// Listens until something has come about, the writer is gone, or the time is over; whether it has come about.
+    pub fn await_writer(&mut self, limit: Duration, come: impl Fn(&Troupe) -> bool) -> bool {
+        let until = Instant::now() + limit;
+        while !come(self) {
+            if Instant::now() >= until || self.writer_is_gone() {
+                return false;
+            }
+            self.listen(Duration::from_millis(1));
+        }
+        true
     }
 
     /// Starts a reader.
@@ -141,6 +166,7 @@ impl Troupe {
             (Event::Message(Message::Flushed(extents)), _) => self.flushes.push(extents),
             (Event::Message(Message::Seen(extents)), Some(story)) => story.seen.push(extents),
             (Event::Message(Message::Done(work)), Some(story)) => story.work = Some(work),
+            (Event::Message(Message::Stopped(why)), None) => self.stopped = Some(why),
             (Event::Message(Message::Done(work)), None) => self.written = Some(work),
             (Event::Message(Message::Violation(violation)), _) if who == Who::Peer => {
                 self.peer_violations.push(violation);

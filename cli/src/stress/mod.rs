@@ -83,6 +83,7 @@ impl Stress {
             }
             Some(Role::Writer) => writer::run(&path, self.seed, self.rate(), &end_of_input()).map(|()| Outcome::Clean),
             Some(Role::Reader) => self.read(&path).map(|()| Outcome::Clean),
+            None if self.matrix.ends_badly() => self.end_badly(&path),
             None if self.matrix.is_made() => self.try_matrix(&path),
             None => {
                 let report = self.direct(&path)?;
@@ -130,10 +131,7 @@ impl Stress {
             out.flush()?;
             if !row.is_clean() {
                 clean = false;
-                let kept = path.with_extension(format!("{}.h5", row.cell.to_string().replace(' ', "-")));
-                // The violations are told in any case.
-                let kept = std::fs::rename(path, &kept).map_or_else(|e| e.to_string(), |()| kept.display().to_string());
-                eprintln!("h5live: {kept}: kept, for there are violations");
+                self.keep(path, &row.cell.to_string());
             }
             Ok(())
         })?;
@@ -144,6 +142,45 @@ impl Stress {
         // It is not there if it was kept.
         let _ = if self.file.is_none() { std::fs::remove_file(path) } else { Ok(()) };
         Ok(if clean { Outcome::Clean } else { Outcome::Findings })
+    }
+
+    /// Has writers end badly, all over the matrix.
+    fn end_badly(&self, path: &Path) -> Result<Outcome> {
+        let mut out = Output::stdout();
+        if !self.json {
+            out.line(matrix::lives_head())?;
+            out.flush()?;
+        }
+        let (mut lives, mut steps, mut violations) = (0, 0, 0);
+        self.matrix.end_badly(path, &self.terms(), &interruption(), |row| {
+            lives += row.lives;
+            steps += row.steps;
+            violations += row.violations.len();
+            if !row.violations.is_empty() {
+                self.keep(path, &row.cell.to_string());
+            }
+            if self.json {
+                out.line(row.json())?
+            } else {
+                out.line(row)?
+            }
+            out.flush()
+        })?;
+        if !self.json {
+            out.line(format_args!("{lives} writers ended badly, {steps} flushes: {violations} violations"))?;
+            out.flush()?;
+        }
+        // It is not there if it was kept.
+        let _ = if self.file.is_none() { std::fs::remove_file(path) } else { Ok(()) };
+        Ok(if violations == 0 { Outcome::Clean } else { Outcome::Findings })
+    }
+
+    /// Keeps a file that has shown violations.
+    fn keep(&self, path: &Path, name: &str) {
+        let kept = path.with_extension(format!("{}.h5", name.replace(' ', "-")));
+        // The violations are told in any case.
+        let kept = std::fs::rename(path, &kept).map_or_else(|e| e.to_string(), |()| kept.display().to_string());
+        eprintln!("h5live: {kept}: kept, for there are violations");
     }
 
     fn read(&self, path: &Path) -> Result<()> {

@@ -2,8 +2,12 @@
 //! libhdf5 see of it while it happens.
 
 mod cell;
+mod faults;
+mod lives;
+mod peer;
 mod plan;
 mod reader;
+mod state;
 mod table;
 mod value;
 mod writer;
@@ -13,11 +17,17 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use h5live::File;
+
+use crate::args::whole_text;
 use crate::error::{Error, Result};
-use crate::live::message::{Extents, Invariant};
+use crate::live::message::{Extents, Invariant, Message};
 use crate::live::troupe::Troupe;
+use crate::output::Output;
 
 use cell::{Cell, Filter, Index, Type, Work, name};
+pub use lives::head as lives_head;
+use peer::Peer;
 use plan::{Model, Plan};
 use table::Told;
 pub use table::{Row, head, sum};
@@ -43,6 +53,18 @@ pub struct Choice {
     /// Another program that reads each cell too (tests/python/matrix.py does it with h5py)
     #[arg(long, num_args = 2, value_names = ["PYTHON", "SCRIPT"])]
     peer: Vec<PathBuf>,
+    /// With --kill or --io-faults: so many writers, spread over the cells
+    #[arg(long, value_name = "NUMBER")]
+    kills: Option<u64>,
+    /// Let the storage of the writers fail (full, broken, short writes) or be slow, and see that nothing flushed is lost
+    #[arg(long)]
+    io_faults: bool,
+    /// The first step of a writer
+    #[arg(long, hide = true, default_value_t = 0)]
+    step: u64,
+    /// What the storage of a writer does
+    #[arg(long, hide = true, value_parser = faults::parse)]
+    fault: Option<faults::Fault>,
 }
 
 /// What all cells have in common.
@@ -73,7 +95,12 @@ impl Choice {
     /// Whether the matrix is asked for.
     pub fn is_made(&self) -> bool {
         let cells = self.index.len() + self.work.len() + self.filter.len() + self.kind.len();
-        self.matrix || cells > 0
+        self.matrix || cells > 0 || self.ends_badly()
+    }
+
+    /// Whether it is about writers that end badly.
+    pub fn ends_badly(&self) -> bool {
+        self.kills.is_some() || self.io_faults
     }
 
     fn cells(&self) -> Vec<Cell> {
@@ -88,11 +115,54 @@ impl Choice {
         let Some(cell) = self.cells().first().copied() else { return Ok(()) };
         let plan = Plan::new(cell, terms.seed);
         match (writes, cell.kind) {
-            (true, Type::Fixed) => writer::run::<u64>(path, &plan, 0, terms.rate(cell), stop),
-            (true, Type::Vlen) => writer::run::<String>(path, &plan, 0, terms.rate(cell), stop),
+            (true, Type::Fixed) => self.write::<u64>(path, &plan, terms, stop),
+            (true, Type::Vlen) => self.write::<String>(path, &plan, terms, stop),
             (false, Type::Fixed) => reader::Reader::new(path, &plan).run::<u64>(terms.reopen(), stop),
             (false, Type::Vlen) => reader::Reader::new(path, &plan).run::<String>(terms.reopen(), stop),
         }
+    }
+
+    fn write<T: value::Ruled>(&self, path: &Path, plan: &Plan, terms: &Terms, stop: &AtomicBool) -> Result<()> {
+        let rate = terms.rate(plan.cell);
+        let Some(fault) = self.fault else {
+            return writer::run::<T>(&File::options().swmr_write().open(path)?, plan, self.step, rate, stop);
+        };
+        let end = faults::open(path, fault).and_then(|file| writer::run::<T>(&file, plan, self.step, rate, stop));
+        let Err(error) = end else { return Ok(()) };
+        let mut out = Output::stdout();
+        out.line(Message::Stopped(whole_text(&error)))?;
+        out.flush()
+    }
+
+    /// Has writers of all cells end badly, and calls `each` with what came of those of a cell.
+    ///
+    /// # Errors
+    /// If processes cannot be started, or as `each` has it.
+    pub fn end_badly(
+        &self,
+        path: &Path,
+        terms: &Terms,
+        interrupted: &AtomicBool,
+        mut each: impl FnMut(&lives::Row) -> Result<()>,
+    ) -> Result<()> {
+        let cells = self.cells().into_iter().filter(|cell| cell.nonsense().is_none() && cell.not_yet().is_none());
+        let cells: Vec<_> = cells.collect();
+        let kills = self.kills.unwrap_or(100);
+        let mut peer = match &*self.peer {
+            [program, script] => Some(Peer::start(program, script)?),
+            _ => None,
+        };
+        let mut lives = lives::Lives { path, terms, faults: self.io_faults, peer: peer.as_mut() };
+        let mut left = kills;
+        for (done, cell) in cells.iter().enumerate() {
+            if interrupted.load(Ordering::Acquire) || left == 0 {
+                break;
+            }
+            let share = left.div_ceil((cells.len() - done) as u64);
+            left -= share;
+            each(&lives.run(*cell, share)?)?;
+        }
+        Ok(())
     }
 
     /// Tries one cell after the other, and calls `each` with what came of it.
@@ -129,16 +199,13 @@ impl Choice {
             Type::Fixed => writer::create::<u64>(path, &plan)?,
             Type::Vlen => writer::create::<String>(path, &plan)?,
         }
-        let (seed, rate) = (terms.seed.to_string(), terms.rate(cell).to_string());
-        let seconds = terms.length.as_secs_f64().to_string();
-        let (index, work, filter, kind) = (name(cell.index), name(cell.work), name(cell.filter), name(cell.kind));
-        let of_cell = ["--index", &index, "--work", &work, "--filter", &filter, "--type", &kind, "--seed", &seed];
-        let terms_of = ["--rate", &rate, "--seconds", &seconds];
-        let arguments = |role| [&["stress", role], &of_cell[..], &terms_of].concat();
-        let mut troupe = Troupe::new(path, &arguments("--role=writer"));
+        let arguments = |role| arguments(role, cell, terms, terms.rate(cell));
+        let (writer, reader) = (arguments("--role=writer"), arguments("--role=reader"));
+        let [writer, reader] = [&writer, &reader].map(|list| list.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut troupe = Troupe::new(path, &writer);
         if troupe.start_writer().map_err(Error::Process)? {
             for _ in 0..terms.readers {
-                troupe.start_reader(&arguments("--role=reader")).map_err(Error::Process)?;
+                troupe.start_reader(&reader).map_err(Error::Process)?;
             }
             if let Some(peer) = self.peer(&plan, path, terms) {
                 troupe.start_peer(peer).map_err(Error::Process)?;
@@ -153,8 +220,7 @@ impl Choice {
             }
         }
         troupe.finish(|flushes| vec![digest(&plan, flushes)]).map_err(Error::Process)?;
-        let is_sound = super::unsound(path);
-        is_sound.into_iter().for_each(|fault| troupe.violation(Invariant::NoDanglingAddress, &fault));
+        super::unsound(path).into_iter().for_each(|fault| troupe.violation(Invariant::NoDanglingAddress, &fault));
         Ok(Told::tried(troupe, self.peer.is_empty()))
     }
 
@@ -169,6 +235,15 @@ impl Choice {
         command.arg(script).arg("follow").arg(path).arg(plan.json().to_string()).arg(reopen);
         Some(command)
     }
+}
+
+/// What this program is called with to do its part in a cell.
+fn arguments(role: &str, cell: Cell, terms: &Terms, rate: f64) -> Vec<String> {
+    let choices = ["--index", &name(cell.index), "--work", &name(cell.work), "--filter", &name(cell.filter)];
+    let seconds = terms.length.as_secs_f64().to_string();
+    let more = ["--type", &name(cell.kind), "--seed", &terms.seed.to_string(), "--rate", &rate.to_string()];
+    let all = ["stress", role].into_iter().chain(choices).chain(more).chain(["--seconds", &seconds]);
+    all.map(str::to_owned).collect()
 }
 
 /// The number that stands for what a file holds after all that was flushed.

@@ -53,6 +53,12 @@ impl Region {
         (!count.contains(&0)).then_some(Region { start, count })
     }
 
+    /// The number of an element in row-major order.
+    pub fn slot(&self, at: &[u64]) -> usize {
+        let sides = at.iter().zip(&self.start).zip(&self.count);
+        sides.fold(0, |slot, ((at, start), count)| slot * count + at.saturating_sub(*start)) as usize
+    }
+
     /// Calls `each` with the coordinates of every element, in row-major order.
     pub fn for_each(&self, mut each: impl FnMut(&[u64])) {
         let mut at = self.start.clone();
@@ -345,9 +351,7 @@ impl Model {
         for (region, versions) in plan.regions.iter().zip(&mut self.versions) {
             let Some(both) = region.and(block) else { continue };
             both.for_each(|at| {
-                let sides = at.iter().zip(&region.start).zip(&region.count);
-                let slot = sides.fold(0, |slot, ((at, start), count)| slot * count + (at - start));
-                versions.get_mut(slot as usize).into_iter().for_each(|slot| *slot = version);
+                versions.get_mut(region.slot(at)).into_iter().for_each(|slot| *slot = version);
             });
         }
     }

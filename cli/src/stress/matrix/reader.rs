@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
             let mut versions = (u32::MAX, 0);
             let mut values = values.iter();
             region.for_each(|at| {
-                let slot = slot_of(whole, at);
+                let slot = whole.slot(at);
                 let known = self.known.versions.get(number).and_then(|slots| slots.get(slot)).copied().unwrap_or(0);
                 let Some(value) = values.next() else { return };
                 let problem = match value.found(plan.place(0, at)) {
@@ -262,11 +262,6 @@ impl<'a> Reader<'a> {
         self.out.line(message)?;
         self.out.flush()
     }
-}
-
-fn slot_of(region: &Region, at: &[u64]) -> usize {
-    let sides = at.iter().zip(&region.start).zip(&region.count);
-    sides.fold(0, |slot, ((at, start), count)| slot * count + at.saturating_sub(*start)) as usize
 }
 
 /// A block in pieces that are read at a time.

@@ -49,8 +49,7 @@ pub fn create<T: Ruled>(path: &Path, plan: &Plan) -> Result<()> {
 ///
 /// # Errors
 /// As [`crate::error::Error`] says.
-pub fn run<T: Ruled>(path: &Path, plan: &Plan, mut step: u64, rate: f64, stop: &AtomicBool) -> Result<()> {
-    let file = File::options().swmr_write().open(path)?;
+pub fn run<T: Ruled>(file: &File, plan: &Plan, mut step: u64, rate: f64, stop: &AtomicBool) -> Result<()> {
     let datasets: Vec<Dataset> = plan.names.iter().map(|name| file.dataset(name)).collect::<Result<_, _>>()?;
     let mut extents: Vec<_> = datasets.iter().map(Dataset::shape).collect::<Result<_, _>>()?;
     let mut out = Output::stdout();

@@ -1,0 +1,83 @@
+//! `h5live repair`: brings files into order whose writer died.
+
+use std::path::PathBuf;
+
+use h5live::{Condition, Diagnosis, diagnose, repair};
+use serde_json::json;
+
+use crate::condition;
+use crate::error::{Outcome, Result};
+use crate::output::Output;
+
+/// Brings files into order whose writer died, so that every program opens them
+///
+/// h5live goes on with such files by itself. Other programs may refuse them: because of the mark that they are being
+/// written, or because the end that they announce is beyond what is there. Nothing that was flushed is changed; what was
+/// never published is cut off. It does for files of libhdf5 what h5clear does, and gives the announced end back. Exit
+/// code 0: the files are in order; 1: with --dry-run, some are not; 2: a file is being written, or cannot be repaired.
+#[derive(Debug, clap::Args)]
+pub struct Repair {
+    /// The files
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Change nothing, and say what state the files are in
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// For programs: a JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Repair {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// As [`crate::error::Error`] says.
+    pub fn run(self) -> Result<Outcome> {
+        let mut out = Output::stdout();
+        let mut outcome = Outcome::Clean;
+        for path in &self.files {
+            let (before, after) = match self.dry_run {
+                true => (diagnose(path)?, None),
+                false => {
+                    let done = repair(path)?;
+                    (done.before, Some(done.after))
+                }
+            };
+            if self.dry_run && before.needs_repair() {
+                outcome = Outcome::Findings;
+            }
+            if self.json {
+                let after = after.as_ref().map(condition::json);
+                out.line(json!({ "file": path, "before": condition::json(&before), "after": after }))?;
+            } else {
+                let said = after.as_ref().map_or_else(|| condition::text(path, &before), |after| told(&before, after));
+                out.line(format_args!("{}: {said}", path.display()))?;
+            }
+            // What comes next may be an error.
+            out.flush()?;
+        }
+        Ok(outcome)
+    }
+}
+
+/// What was done, in words.
+fn told(before: &Diagnosis, after: &Diagnosis) -> String {
+    if before == after {
+        return "in order".to_owned();
+    }
+    let mut said = vec!["brought into order".to_owned()];
+    if let Condition::Abandoned { .. } = before.condition {
+        said.push("its writer had died".to_owned());
+    }
+    if after.length < before.length {
+        said.push(format!("{} bytes that were never published are cut off", before.length - after.length));
+    }
+    if before.announced > before.length.max(after.announced) {
+        said.push(format!(
+            "{} announced bytes that were never there are given back",
+            before.announced - after.announced
+        ));
+    }
+    said.join("; ")
+}

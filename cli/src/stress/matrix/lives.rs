@@ -1,0 +1,235 @@
+//! Writers that end badly, one after the other: killed at any instant, or stopped by a storage that fails. Each time
+//! everything that was flushed must be there, and nothing twice.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::live::message::{Invariant, Violation};
+use crate::live::troupe::Troupe;
+use crate::stress::rule::mix;
+use crate::stress::unsound;
+
+use super::cell::{Cell, Type};
+use super::faults::Fault;
+use super::peer::Peer;
+use super::plan::{Model, Plan};
+use super::value::Ruled;
+use super::{Terms, arguments, state, writer};
+
+/// How long a writer whose storage fails may take to say so, and how long one may take to flush.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Steps in a second.
+const RATE: f64 = 2000.0;
+
+/// What came of the writers of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The cell.
+    pub cell: Cell,
+    /// Writers that ended badly.
+    pub lives: u64,
+    /// Of them, those that ended before they had flushed anything.
+    pub early: u64,
+    /// Steps that were flushed.
+    pub steps: u64,
+    /// What must never happen.
+    pub violations: Vec<Violation>,
+}
+
+impl Row {
+    /// The row for programs.
+    pub fn json(&self) -> Value {
+        let violations: Vec<_> = self.violations.iter().map(|v| json!([v.invariant.name(), v.detail])).collect();
+        json!({
+            "cell": self.cell.to_string(),
+            "lives": self.lives,
+            "early": self.early,
+            "steps": self.steps,
+            "violations": violations,
+        })
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Row { cell, lives, early, steps, violations } = self;
+        write!(f, "{:<48} {lives:>5} {early:>5} {steps:>8} {:>10}", cell.to_string(), violations.len())?;
+        violations.iter().take(5).try_for_each(|v| write!(f, "\n    {}: {}", v.invariant.name(), v.detail))
+    }
+}
+
+/// The head of the table.
+pub fn head() -> String {
+    format!("{:<48} {:>5} {:>5} {:>8} {:>10}", "cell", "lives", "early", "flushes", "violations")
+}
+
+/// Has one writer after the other end badly.
+pub struct Lives<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// What the cells have in common.
+    pub terms: &'a Terms,
+    /// Whether storages fail, instead of writers being killed.
+    pub faults: bool,
+    /// Another program that looks at what is left.
+    pub peer: Option<&'a mut Peer>,
+}
+
+impl Lives<'_> {
+    /// Has `lives` writers of a cell end badly, and one well.
+    ///
+    /// # Errors
+    /// If processes cannot be started.
+    pub fn run(&mut self, cell: Cell, lives: u64) -> Result<Row> {
+        match cell.kind {
+            Type::Fixed => self.run_of::<u64>(cell, lives),
+            Type::Vlen => self.run_of::<String>(cell, lives),
+        }
+    }
+
+    fn run_of<T: Ruled>(&mut self, cell: Cell, lives: u64) -> Result<Row> {
+        let plan = Plan::new(cell, self.terms.seed);
+        writer::create::<T>(self.path, &plan)?;
+        let mut troupe = Troupe::new(self.path, &[]);
+        let mut row = Row { cell, lives, early: 0, steps: 0, violations: Vec::new() };
+        let mut model = Model::new(&plan);
+        let mut step = 0;
+        for life in 0..lives {
+            let random = mix(self.terms.seed ^ mix(life ^ mix(name_of(cell))));
+            let before = troupe.flushes.len();
+            self.live(&mut troupe, &plan, step, random)?;
+            let flushes = troupe.flushes.len() - before;
+            row.steps += flushes as u64;
+            row.early += u64::from(flushes == 0);
+            let told = troupe.flushes.get(before..).unwrap_or_default().last().and_then(|f| f.rows.first()).copied();
+            let told = told.unwrap_or(step);
+            (step..told).for_each(|step| apply(&plan, &mut model, step));
+            let mut attempted = model.clone();
+            apply(&plan, &mut attempted, told);
+            model = self.examine::<T>(&mut troupe, &plan, model, &attempted);
+            step = told + 1;
+            if life == 0 {
+                for _ in 0..self.terms.readers {
+                    let arguments = arguments("--role=reader", cell, self.terms, RATE);
+                    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+                    troupe.start_reader(&arguments).map_err(Error::Process)?;
+                }
+            }
+            if troupe.violations.len() > 5 {
+                break;
+            }
+        }
+        self.last_life(&mut troupe, &plan, step)?;
+        let start = step;
+        let mut end = model;
+        troupe
+            .finish(|flushes| {
+                let steps = flushes.last().and_then(|flush| flush.rows.first()).copied().unwrap_or(start);
+                (start..steps).for_each(|step| apply(&plan, &mut end, step));
+                vec![end.digest()]
+            })
+            .map_err(Error::Process)?;
+        self.examine_closed(&mut troupe, &plan, &end);
+        row.violations = troupe.violations;
+        Ok(row)
+    }
+
+    /// One writer, until it ends badly.
+    fn live(&self, troupe: &mut Troupe, plan: &Plan, step: u64, random: u64) -> Result<()> {
+        let fault = self.faults.then(|| Fault::draw(random >> 3));
+        let mut arguments = arguments("--role=writer", plan.cell, self.terms, RATE);
+        arguments.extend(["--step".to_owned(), step.to_string()]);
+        arguments.extend(fault.into_iter().flat_map(|fault| ["--fault".to_owned(), fault.to_string()]));
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        let flushes = troupe.flushes.len();
+        troupe.spawn_writer(&arguments).map_err(Error::Process)?;
+        if fault.is_some_and(Fault::is_error) {
+            troupe.stopped = None;
+            if !troupe.await_writer(PATIENCE, |troupe| troupe.stopped.is_some()) || troupe.stopped.is_none() {
+                troupe.violation(Invariant::Progress, &format!("{fault:?}: the writer does not stop with an error"));
+            }
+        } else if random.is_multiple_of(4) {
+            // Perhaps before it has opened the file, or while it puts it in order.
+            thread::sleep(Duration::from_micros((random >> 32) % 20_000));
+        } else {
+            if !troupe.await_writer(PATIENCE, |troupe| troupe.flushes.len() > flushes) {
+                troupe.violation(Invariant::Progress, "the writer does not flush");
+            }
+            thread::sleep(Duration::from_micros((random >> 32) % 50_000));
+        }
+        troupe.kill_writer().map_err(Error::Process)
+    }
+
+    /// A writer that closes the file.
+    fn last_life(&self, troupe: &mut Troupe, plan: &Plan, step: u64) -> Result<()> {
+        let mut arguments = arguments("--role=writer", plan.cell, self.terms, RATE);
+        arguments.extend(["--step".to_owned(), step.to_string()]);
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        let flushes = troupe.flushes.len();
+        troupe.spawn_writer(&arguments).map_err(Error::Process)?;
+        if !troupe.await_writer(PATIENCE, |troupe| troupe.flushes.len() > flushes) {
+            troupe.violation(Invariant::ProcessDeath, "the next writer does not go on");
+        }
+        Ok(())
+    }
+
+    /// Looks at the file that a writer has left; what it holds.
+    fn examine<T: Ruled>(&mut self, troupe: &mut Troupe, plan: &Plan, told: Model, attempted: &Model) -> Model {
+        let mut wrong = |detail: &str| troupe.violation(Invariant::ProcessDeath, detail);
+        let found = match state::of::<T>(self.path, plan) {
+            Ok(found) => found,
+            Err(fault) => {
+                wrong(&fault);
+                return told;
+            }
+        };
+        state::fault(plan, &found, &told, attempted).into_iter().for_each(|fault| wrong(&fault));
+        unsound(self.path).into_iter().for_each(|fault| wrong(&fault));
+        if let Some(peer) = &mut self.peer {
+            let repaired: PathBuf = self.path.with_extension("repaired.h5");
+            for (path, swmr) in [(self.path, true), (&*repaired, false)] {
+                if !swmr && let Err(fault) = repair_copy(self.path, &repaired) {
+                    wrong(&fault);
+                    continue;
+                }
+                match peer.digest(path, plan, swmr) {
+                    Ok(digest) if digest == found.digest() => {}
+                    Ok(_) => wrong("the other program finds something else"),
+                    Err(fault) => wrong(&fault),
+                }
+            }
+            // It is not there if it could not be made.
+            let _ = std::fs::remove_file(&repaired);
+        }
+        found
+    }
+
+    /// Looks at the file that a writer has closed.
+    fn examine_closed(&mut self, troupe: &mut Troupe, plan: &Plan, end: &Model) {
+        if let Some(peer) = &mut self.peer {
+            match peer.digest(self.path, plan, false) {
+                Ok(digest) if digest == end.digest() => {}
+                Ok(_) => troupe.violation(Invariant::OtherProgram, "it finds something else in the closed file"),
+                Err(fault) => troupe.violation(Invariant::OtherProgram, &fault),
+            }
+        }
+    }
+}
+
+fn repair_copy(from: &Path, to: &Path) -> Result<(), String> {
+    std::fs::copy(from, to).map_err(|error| error.to_string())?;
+    h5live::repair(to).map(drop).map_err(|error| crate::args::whole_text(&error))
+}
+
+fn apply(plan: &Plan, model: &mut Model, step: u64) {
+    plan.changes(step, &model.extents).iter().for_each(|change| model.apply(plan, change));
+}
+
+fn name_of(cell: Cell) -> u64 {
+    cell.to_string().bytes().fold(0, |state, byte| mix(state ^ u64::from(byte)))
+}

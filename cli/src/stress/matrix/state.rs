@@ -1,0 +1,81 @@
+//! What a file holds, read as a whole while nobody writes it.
+
+use std::path::Path;
+
+use h5live::Selection;
+
+use crate::open;
+
+use super::plan::{Model, Plan, Region};
+use super::value::{Found, Ruled};
+
+/// What a file holds, or what is wrong with it.
+///
+/// # Errors
+/// A line that says what cannot be read, or is not what anybody wrote.
+pub fn of<T: Ruled>(path: &Path, plan: &Plan) -> Result<Model, String> {
+    let text = |error: h5live::Error| crate::args::whole_text(&error);
+    let file = open::for_reading(path).map_err(|error| crate::args::whole_text(&error))?;
+    let mut model = Model { extents: Vec::new(), versions: Vec::new() };
+    for (number, name) in plan.names.iter().enumerate() {
+        let dataset = file.dataset(name).map_err(text)?;
+        let extent = dataset.shape().map_err(text)?;
+        let read = |region: &Region| -> Result<Vec<u32>, String> {
+            let values = dataset.read_slice::<T>(Selection::block(&region.start, &region.count)).map_err(text)?;
+            let mut versions = Vec::with_capacity(values.len());
+            let mut wrong = None;
+            let mut values = values.iter();
+            region.for_each(|at| match values.next().map(|value| (value, value.found(plan.place(number, at)))) {
+                Some((_, Found::Version(version))) => versions.push(version),
+                Some((_, Found::Fill)) => versions.push(0),
+                value => {
+                    let value = value.map(|(value, _)| value);
+                    wrong.get_or_insert_with(|| format!("{name}: element {at:?} is {value:?}"));
+                }
+            });
+            wrong.map_or(Ok(versions), Err)
+        };
+        if plan.cell.work.grows() {
+            let whole = Region::new(&vec![0; extent.len()], &extent);
+            if let Some(at) = read(&whole)?.iter().position(|version| *version != 1) {
+                return Err(format!("{name}: element number {at} of {extent:?} is a fill value"));
+            }
+        }
+        for whole in &plan.regions {
+            let mut versions = vec![0; whole.elements() as usize];
+            if let Some(region) = whole.within(&extent) {
+                let mut found = read(&region)?.into_iter();
+                region.for_each(|at| {
+                    versions.get_mut(whole.slot(at)).into_iter().zip(found.next()).for_each(|(slot, new)| *slot = new);
+                });
+            }
+            model.versions.push(versions);
+        }
+        model.extents.push(extent);
+    }
+    Ok(model)
+}
+
+/// What is wrong with a state after a writer has ended that had made `told` known, and may have got to `attempted`.
+pub fn fault(plan: &Plan, found: &Model, told: &Model, attempted: &Model) -> Option<String> {
+    for (number, extent) in found.extents.iter().enumerate() {
+        let (told, attempted) = (told.extents.get(number), attempted.extents.get(number));
+        if Some(extent) != told && Some(extent) != attempted {
+            return Some(format!("data{number}: {extent:?} instead of {told:?} or {attempted:?}"));
+        }
+    }
+    for (number, region) in plan.regions.iter().enumerate() {
+        let of = |model: &Model, slot: usize| model.versions.get(number).and_then(|v| v.get(slot)).copied();
+        for slot in 0..region.elements() as usize {
+            let version = of(found, slot);
+            if version != of(told, slot) && version != of(attempted, slot) {
+                let (told, attempted) = (of(told, slot), of(attempted, slot));
+                return Some(format!(
+                    "element {slot} of the block at {:?}: version {version:?} instead of {told:?} or {attempted:?}",
+                    region.start
+                ));
+            }
+        }
+    }
+    None
+}
