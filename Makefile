@@ -38,7 +38,7 @@ install: ## the program, into cargo's bin folder
 
 ##@ Check
 .PHONY: test lint unit doc-test loom stress prove live walk bench python-env h5tools corpus
-test: setup corpus doc-test loom stress unit ## every test; sets up what they need by itself
+test: setup corpus doc-test loom stress live-matrix-cut unit ## every test; sets up what they need by itself
 
 lint: .deps/bin/cargo-deny python-env ## format, clippy, documentation, dependencies, spelling; no warning passes
 	cargo fmt --all --check
@@ -87,6 +87,25 @@ live: setup ## minutes of libhdf5 following us, of us following libhdf5, and of 
 	target/release/h5live stress --readers 4 --seconds $(LIVE_SECONDS)
 	target/release/h5live stress --readers 4 --seconds $(LIVE_SECONDS) --kill \
 	    --check "$(H5LIVE_PYTHON) tests/python/after_kill.py"
+
+# What readers of h5live and of h5py see of every chunk index under every kind of change.
+MATRIX = stress --matrix --readers 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+MATRIX_SECONDS ?= 20
+live-matrix: setup ## every chunk index x change x filter x type, followed by h5live and h5py (45 minutes)
+	cargo build --release --quiet -p h5live-cli
+	target/release/h5live $(MATRIX) --seconds $(MATRIX_SECONDS)
+
+live-matrix-cut: setup ## the same in three minutes, and writers killed and failing all over it
+	cargo build --quiet -p h5live-cli
+	target/debug/h5live $(MATRIX) --seconds 0.7
+	target/debug/h5live stress --kill --kills 132 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+	target/debug/h5live stress --io-faults --kills 132 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+
+KILLS ?= 1000
+kills: setup ## writers killed, and writers whose storage fails, all over the matrix; each time all that was flushed is there
+	cargo build --release --quiet -p h5live-cli
+	target/release/h5live stress --kill --kills $(KILLS) --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+	target/release/h5live stress --io-faults --kills $(KILLS) --peer $(H5LIVE_PYTHON) tests/python/matrix.py
 
 walk: python-env ## a file of 100,000 groups and a million attributes: time beside h5py, and memory
 	cargo build --release --quiet --example walk

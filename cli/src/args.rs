@@ -6,9 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::error::Outcome;
-use crate::{
-    check, copy, demo, diff, dump, latency, ls, manifest, mv, new, record, repair, rm, set, stress, watch,
-};
+use crate::{check, copy, demo, diff, dump, latency, ls, manifest, mv, new, record, repair, rm, set, stress, watch};
 
 /// HDF5 files that stay readable while they are being written.
 #[derive(Debug, Parser)]

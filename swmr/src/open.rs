@@ -4,17 +4,21 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use h5live_cache::{Clock, EdgeKinds, FileStorage, Storage};
-use h5live_format::Profile;
+use h5live_format::{Profile, StatusFlags};
 use h5live_model::{NoFilters, ObjectSpec, Unfilter};
 
-use crate::begin::Medium;
+use crate::begin::{Medium, locate_superblock};
 use crate::error::Conflict;
 use crate::locking::{Lock, LockHandle, Locking, Taken, Writer, light_beacon};
 use crate::session::Session;
 use crate::{Error, Patience, Result, members};
+
+/// How often a SWMR reader looks whether a writer that is just opening the file lets it in, a millisecond apart.
+const BEGINNING: u32 = 200;
 
 /// What a session may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -140,11 +144,35 @@ impl OpenOptions {
     fn open_for_reading(&self, path: &Path) -> Result<Session> {
         let path = &*members::first_of(path);
         let lock = self.lock_handle(path)?;
-        if lock.take(Lock::Shared).map_err(Error::io("lock the file"))? == Taken::Conflict {
+        let mut taken = lock.take(Lock::Shared).map_err(Error::io("lock the file"))?;
+        if taken == Taken::Conflict && self.mode == Mode::SwmrRead {
+            taken = self.wait_for_writer_to_begin(path, &lock)?;
+        }
+        if taken == Taken::Conflict {
             return Err(Error::InUse { reason: Conflict::Writer, holders: lock.holders() });
         }
         let file = File::open(path).map_err(Error::io("open the file"))?;
         self.read(Medium { path: path.to_owned(), storage: Arc::new(FileStorage::new(file)), lock })
+    }
+
+    /// A SWMR writer holds the lock until the superblock says that it is there; who comes in between waits for that
+    /// moment. A writer that is not going to let go has said so in the superblock.
+    fn wait_for_writer_to_begin(&self, path: &Path, lock: &LockHandle) -> Result<Taken> {
+        let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
+        for _ in 0..BEGINNING {
+            let writes_alone = locate_superblock(&storage).is_ok_and(|(_, superblock)| {
+                let status = superblock.status;
+                status.contains(StatusFlags::WRITE) && !status.contains(StatusFlags::SWMR)
+            });
+            if writes_alone {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
+            if lock.take(Lock::Shared).map_err(Error::io("lock the file"))? == Taken::Yes {
+                return Ok(Taken::Yes);
+            }
+        }
+        Ok(Taken::Conflict)
     }
 
     fn open_for_writing(&self, path: &Path) -> Result<Session> {

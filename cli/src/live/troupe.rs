@@ -208,20 +208,34 @@ impl Troupe {
             self.await_end(Who::Writer, &mut writer)?;
         }
         let written = all(&self.flushes);
-        let mut readers = std::mem::take(&mut self.readers);
-        readers.iter_mut().for_each(Process::finish);
-        for (i, reader) in readers.iter_mut().enumerate() {
-            self.await_end(Who::Reader(i), reader)?;
-        }
         let peer = self.other.take();
         if let Some(mut peer) = peer {
             peer.finish();
             self.await_end(Who::Peer, &mut peer)?;
             self.compare(Who::Peer, all_seen(&self.peer), &written);
         }
+        self.end_readers(&written)
+    }
+
+    /// Has the readers come to their end, by which they must have seen `written`, and forgets them.
+    ///
+    /// # Errors
+    /// An I/O error if a process is not there.
+    pub fn dismiss_readers(&mut self, written: &[u64]) -> io::Result<()> {
+        self.end_readers(written)?;
+        self.stories.clear();
+        Ok(())
+    }
+
+    fn end_readers(&mut self, written: &[u64]) -> io::Result<()> {
+        let mut readers = std::mem::take(&mut self.readers);
+        readers.iter_mut().for_each(Process::finish);
+        for (i, reader) in readers.iter_mut().enumerate() {
+            self.await_end(Who::Reader(i), reader)?;
+        }
         for i in 0..self.stories.len() {
             let seen = self.stories.get(i).map(all_seen).unwrap_or_default();
-            self.compare(Who::Reader(i), seen, &written);
+            self.compare(Who::Reader(i), seen, written);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use h5live::Condition;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
@@ -113,7 +114,12 @@ impl Lives<'_> {
             apply(&plan, &mut attempted, told);
             model = self.examine::<T>(&mut troupe, &plan, model, &attempted);
             step = told + 1;
-            if life == 0 {
+            if h5live::diagnose(self.path).is_ok_and(|found| found.condition == Condition::Closed) {
+                // It could close the file after all. Readers of a closed file keep writers out.
+                troupe.dismiss_readers(&[model.digest()]).map_err(Error::Process)?;
+            }
+            // Readers of a file that is not live yet would keep the writer out.
+            if flushes > 0 && troupe.stories.is_empty() {
                 for _ in 0..self.terms.readers {
                     let arguments = arguments("--role=reader", cell, self.terms, RATE);
                     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
