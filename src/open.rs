@@ -40,6 +40,7 @@ fn native(options: &Options) -> OpenOptions {
         root: options.root.clone(),
         user_block: options.user_block.clone(),
         grace: options.grace,
+        headroom: options.headroom,
         unfilter: Arc::new(Known(options.filters.clone())),
         ..OpenOptions::default()
     }

@@ -67,6 +67,7 @@ pub struct Options {
     pub(crate) root: ObjectSpec,
     pub(crate) user_block: Vec<u8>,
     pub(crate) grace: Duration,
+    pub(crate) headroom: u64,
     pub(crate) chunk_cache: usize,
     pub(crate) staging: usize,
     pub(crate) memory: usize,
@@ -85,6 +86,7 @@ impl Default for Options {
             root: ObjectSpec::group(),
             user_block: Vec::new(),
             grace: Duration::from_secs(5),
+            headroom: 0,
             chunk_cache: 32 << 20,
             staging: 64 << 20,
             memory: 64 << 20,
@@ -172,6 +174,21 @@ impl Options {
     /// are only appended to and have at most one unlimited dimension give nothing back.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
+        self
+    }
+
+    /// Bytes beyond its end that a live file announces (default: none), for readers of libhdf5.
+    ///
+    /// Such a reader takes the end of the file from when it opened it, and refuses what lies beyond: it follows elements
+    /// of fixed size in chunked datasets that were there, and attributes, but neither opens new objects nor reads new
+    /// strings. With headroom, it can follow everything that comes to lie within; h5py must reopen a group to see what is
+    /// new in it. Readers of h5live need none.
+    ///
+    /// From [`File::start_swmr`] until it is closed the file is longer by as much, though nothing is stored there. If
+    /// its writer dies, it stays so until h5live next writes it, or until [`repair`](crate::repair); programs that copy
+    /// files without holes then copy zeros.
+    pub fn headroom(mut self, bytes: u64) -> Self {
+        self.headroom = bytes;
         self
     }
 

@@ -76,6 +76,8 @@ struct State {
     announced: u64,
     limit: u64,
     free: Lists,
+    /// The end of what was ever freed.
+    end_of_freed: u64,
     /// What was freed and is not free yet.
     quarantine: Quarantine,
 }
@@ -114,6 +116,7 @@ impl Space {
             announced: end,
             limit: offset.max(),
             free: Lists::default(),
+            end_of_freed: 0,
             quarantine: Quarantine::new(durable),
         };
         Space { state: Mutex::new(state), clock, length: Mutex::new(None) }
@@ -157,8 +160,15 @@ impl Space {
 
     fn give_back(&self, at: Addr, len: u64, kind: Kind, owner: Option<Owner>) {
         if let Some(at) = at.get() {
-            self.state.lock().quarantine.give((at, len, kind), owner);
+            let state = &mut *self.state.lock();
+            state.end_of_freed = state.end_of_freed.max(at.saturating_add(len));
+            state.quarantine.give((at, len, kind), owner);
         }
+    }
+
+    /// The end of all that was ever given back.
+    pub fn end_of_freed(&self) -> u64 {
+        self.state.lock().end_of_freed
     }
 
     /// Bytes that were freed and wait for a flush.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use h5live_cache::{Based, Cache, Mended, Overlay, Reuse, Scope, Settings, Storage};
+use h5live_cache::{Based, Cache, Kind, Mended, Overlay, Reuse, Scope, Settings, Storage};
 use h5live_format::messages::SymbolTable as SymbolTableMessage;
 use h5live_format::{Addr, Root, StatusFlags, Superblock, SymbolCache, SymbolTableEntry};
 use h5live_model as model;
@@ -15,7 +15,7 @@ use crate::intent::{self, Mender};
 use crate::locking::{LockHandle, Writer};
 use crate::session::Session;
 use crate::status::Status;
-use crate::{Error, Mode, OpenOptions, Patience, Result, members};
+use crate::{Error, Mode, OpenOptions, Patience, Result, members, survey};
 
 /// Where a file is, and the handle through which it is locked.
 pub(crate) struct Medium {
@@ -25,17 +25,52 @@ pub(crate) struct Medium {
     pub lock: LockHandle,
 }
 
+/// Most bytes at the end of a file that are not used at once when its writer died (more than any is announced ahead, unless
+/// it is asked for).
+const MOST_RESTING: u64 = 64 << 20;
+
+/// The end of a file whose writer died, in bytes from the base address.
+#[derive(Debug, Clone, Copy)]
+enum Tail {
+    /// The file ends here.
+    None(u64),
+    /// What lies between is in nobody's use, but those who follow may have been led there a moment ago.
+    Resting { from: u64, end: u64 },
+}
+
+impl Tail {
+    fn end(self) -> u64 {
+        match self {
+            Tail::None(end) | Tail::Resting { end, .. } => end,
+        }
+    }
+}
+
 /// What a file that is to be written says of itself.
 pub(crate) struct Found {
     /// Where the superblock is (bytes from the start of the file).
     at: u64,
     superblock: Superblock,
-    /// Whether its last writer has not closed it.
-    marked: bool,
+    /// What is known of a writer that has not closed it.
+    left: Option<Left>,
+}
+
+/// What a writer has left that has not closed the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Others may still be following it.
+    live: bool,
+}
+
+impl Found {
+    /// As a file that a writer has left, whatever it says.
+    pub(crate) fn mended(self) -> Self {
+        Found { left: self.left.or(Some(Left { live: false })), ..self }
+    }
 }
 
 impl OpenOptions {
-    fn settings(&self, superblock: &Superblock) -> Settings {
+    pub(crate) fn settings(&self, superblock: &Superblock) -> Settings {
         let mut settings = Settings::default();
         settings.widths = superblock.widths;
         settings.base = superblock.base.get().unwrap_or(0);
@@ -96,6 +131,15 @@ impl OpenOptions {
     /// Finds out whether a file may be written, and what it says of itself. `locked` says whether the lock was to be
     /// had.
     pub(crate) fn check_writable(&self, storage: &dyn Storage, lock: &LockHandle, locked: bool) -> Result<Found> {
+        let found = self.check_unmended(storage, lock, locked)?;
+        if found.left.is_none() {
+            check_length(storage, &found.superblock)?;
+        }
+        Ok(found)
+    }
+
+    /// As [`OpenOptions::check_writable`], of a file that may end before it says.
+    pub(crate) fn check_unmended(&self, storage: &dyn Storage, lock: &LockHandle, locked: bool) -> Result<Found> {
         let (at, superblock) = locate_superblock(storage)?;
         let marked = superblock.status.contains(StatusFlags::WRITE) || superblock.status.contains(StatusFlags::SWMR);
         let marked = superblock.version >= 3 && marked;
@@ -118,8 +162,6 @@ impl OpenOptions {
                 Writer::Alive(holders) => return Err(Error::InUse { reason, holders }),
                 Writer::Unknown => return Err(Error::InUse { reason: Conflict::UnknownWriter, holders: Vec::new() }),
             }
-        } else {
-            check_length(storage, &superblock)?;
         }
         if superblock.driver_info.is_defined() {
             let what = "changing a file that is cut into several";
@@ -128,13 +170,13 @@ impl OpenOptions {
         if self.mode == Mode::SwmrWrite && superblock.version < 3 {
             return Err(Error::NotLive(NotLive::Superblock(superblock.version)));
         }
-        Ok(Found { at, superblock, marked })
+        Ok(Found { at, superblock, left: marked.then_some(Left { live: swmr }) })
     }
 
     /// Begins to write: from here on the superblock says so.
     pub(crate) fn write(&self, medium: Medium, found: Found) -> Result<Session> {
         let Medium { path, storage, lock } = medium;
-        let Found { at, mut superblock, marked } = found;
+        let Found { at, mut superblock, left } = found;
         let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
         let stated = superblock.end_of_file.get().unwrap_or(0);
         superblock.base = Addr::new(at);
@@ -144,7 +186,8 @@ impl OpenOptions {
             intent::redo(&*storage, intent)?;
         }
         // A writer that died may have left structures beyond the end that it announced; one with intents has not.
-        let end = if marked && intent.is_none() { stated.max(len) } else { stated };
+        let end = if left.is_some() && intent.is_none() { stated.max(len) } else { stated }.saturating_sub(at);
+        let tail = left.map_or(Ok(Tail::None(end)), |left| self.tail(&storage, &superblock, left, end))?;
         superblock.status = match self.mode {
             Mode::SwmrWrite => StatusFlags::WRITE | StatusFlags::SWMR,
             _ if superblock.version >= 3 => StatusFlags::WRITE,
@@ -152,12 +195,18 @@ impl OpenOptions {
         };
         let status = Arc::new(Status::new(superblock.clone()));
         let settings = self.settings(&superblock);
-        let cache = Arc::new(Cache::writing(storage, settings, end.saturating_sub(at), status.clone()));
+        let cache = Arc::new(Cache::writing(storage, settings, tail.end(), status.clone()));
         if self.mode == Mode::SwmrWrite {
             cache.space().set_reuse(Reuse::Grace(self.grace));
         }
+        if let Tail::Resting { from, end } = tail {
+            cache.space().adopt_later(from, end - from, Kind::Metadata, Reuse::SHORTEST_GRACE);
+        }
         let image = cache_image(&cache, &superblock)?;
-        cache.write_superblock()?;
+        match self.headroom {
+            headroom if self.mode == Mode::SwmrWrite && headroom > 0 => cache.announce_ahead(headroom)?,
+            _ => cache.write_superblock()?,
+        }
         write_image(&cache, image)?;
         if self.mode == Mode::SwmrWrite {
             lock.release().map_err(Error::io("unlock the file"))?;
@@ -165,6 +214,29 @@ impl OpenOptions {
         let session = Session::new(cache, status, superblock, lock, Patience::none(), self, &path)?;
         session.claim_extension()?;
         Ok(session)
+    }
+
+    /// What a dead writer has left at the end of the file, which ends at `end` at the latest (bytes from the base address).
+    fn tail(&self, storage: &Arc<dyn Storage>, superblock: &Superblock, left: Left, end: u64) -> Result<Tail> {
+        let found = match survey::end_of(storage, superblock, self, end) {
+            Ok(found) if found <= end => found,
+            // Nothing is known to be in nobody's use, but nothing can be there that is not in the file.
+            _ if storage.len().is_ok_and(|len| len >= end) => return Ok(Tail::None(end)),
+            _ => {
+                let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
+                return Err(Error::Truncated { len, stated: end });
+            }
+        };
+        Ok(match end - found {
+            0 => Tail::None(end),
+            _ if !left.live => Tail::None(found),
+            1..=MOST_RESTING => Tail::Resting { from: found, end },
+            _ => {
+                // The end was announced far ahead, so that all of that would be jumped over.
+                std::thread::sleep(Reuse::SHORTEST_GRACE);
+                Tail::None(found)
+            }
+        })
     }
 
     /// Bytes of the user block of a new file: none, or at least 512, and a power of two.
@@ -189,7 +261,7 @@ impl OpenOptions {
         let at = self.user_block_size();
         let superblock = Superblock { end_of_file: Addr::new(at.saturating_add(len)), ..superblock };
         medium.storage.write_at(&self.user_block, 0).map_err(Error::io("write the user block"))?;
-        let session = self.write(medium, Found { at, superblock, marked: false })?;
+        let session = self.write(medium, Found { at, superblock, left: None })?;
         let header = session.create(&self.root)?;
         let root = match version {
             ..2 => Root::Entry(root_entry(&header)?),

@@ -156,7 +156,10 @@ impl Session {
     }
 
     /// Gives back what holds the dense links and attributes of an object, or the names of its raw files.
-    fn delete_storage(&self, header: &Header) -> Result<()> {
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn delete_storage(&self, header: &Header) -> Result<()> {
         let metadata = header.metadata();
         if let Some(info) = header.get::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
             self.fractal_heap_for_writing(metadata, info.heap).delete()?;

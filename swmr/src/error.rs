@@ -23,6 +23,12 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// Where this process writes a file, another one has been put meanwhile.
+    #[error("the file has been replaced by another, and what is written here is seen by nobody")]
+    Replaced,
+    /// The lock that shows that this process writes the file is no longer held.
+    #[error("the lock that shows that this process writes the file is lost: others may write it too")]
+    LockLost,
     /// There is no superblock in the file.
     #[error("this is not an HDF5 file")]
     NotHdf5,

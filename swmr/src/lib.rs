@@ -29,6 +29,7 @@ mod retry;
 mod session;
 mod shared;
 mod status;
+mod survey;
 mod watch;
 
 pub use dataset::NativeDataset;

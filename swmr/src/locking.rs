@@ -157,10 +157,34 @@ impl LockHandle {
         }
     }
 
+    /// Whether the record lock that stands for a live writer is held, by this process or another.
+    pub fn has_beacon(&self) -> bool {
+        self.lockable().is_some_and(is_beacon_lit)
+    }
+
+    /// Whether another file is at `path` now.
+    pub fn is_replaced(&self, path: &Path) -> bool {
+        self.file.as_ref().is_some_and(|file| is_another(file, path))
+    }
+
     /// The processes that have the file open for writing, as far as the system lets this one see them.
     pub fn holders(&self) -> Vec<Holder> {
         self.file.as_ref().and_then(|file| holders::of(file).ok()).unwrap_or_default()
     }
+}
+
+#[cfg(unix)]
+fn is_another(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(here), Ok(there)) => (here.dev(), here.ino()) != (there.dev(), there.ino()),
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn is_another(_: &File, _: &Path) -> bool {
+    false
 }
 
 #[cfg(target_os = "linux")]

@@ -11,7 +11,7 @@ use h5live_cache::{Clock, EdgeKinds, FileStorage, Storage};
 use h5live_format::{Profile, StatusFlags};
 use h5live_model::{NoFilters, ObjectSpec, Unfilter};
 
-use crate::begin::{Medium, locate_superblock};
+use crate::begin::{Found, Medium, locate_superblock};
 use crate::error::Conflict;
 use crate::locking::{Lock, LockHandle, Locking, Taken, Writer, light_beacon};
 use crate::session::Session;
@@ -68,6 +68,12 @@ pub struct OpenOptions {
     /// is used again so long after the flush that made it unreachable: at least a second, for which h5live's readers
     /// count on it; [`Duration::MAX`] for never. Readers of libhdf5 must refresh what they have open at least as often.
     pub grace: Duration,
+    /// Bytes beyond its end that a file announces from the moment on in which others may follow: readers of libhdf5, which
+    /// never look at the end again, can then also follow what comes to lie there, and not only elements of datasets that
+    /// were there: new objects, dense links and attributes, elements of variable length, contiguous data. The file is
+    /// made that long, without anything in it, until it is closed; after the death of its writer, until it is next written
+    /// or repaired.
+    pub headroom: u64,
     /// What graces are measured by, by writers and readers.
     pub clock: Clock,
     /// What undoes the filters of groups that keep their links behind some.
@@ -102,6 +108,7 @@ impl Default for OpenOptions {
             root: ObjectSpec::group(),
             durable: false,
             grace: Duration::from_secs(5),
+            headroom: 0,
             clock: Clock::default(),
             unfilter: Arc::new(NoFilters),
             trial: Trial::default(),
@@ -176,10 +183,23 @@ impl OpenOptions {
     }
 
     fn open_for_writing(&self, path: &Path) -> Result<Session> {
+        self.open_checked(path, |storage, lock, locked| self.check_writable(storage, lock, locked))
+    }
+
+    /// Opens a file for writing though it may end before it says.
+    pub(crate) fn open_for_mending(&self, path: &Path) -> Result<Session> {
+        self.open_checked(path, |storage, lock, locked| Ok(self.check_unmended(storage, lock, locked)?.mended()))
+    }
+
+    fn open_checked(
+        &self,
+        path: &Path,
+        check: impl FnOnce(&FileStorage, &LockHandle, bool) -> Result<Found>,
+    ) -> Result<Session> {
         let lock = self.lock_handle(path)?;
         let locked = lock.take(Lock::Exclusive).map_err(Error::io("lock the file"))? == Taken::Yes;
         let probe = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
-        let found = self.check_writable(&probe, &lock, locked)?;
+        let found = check(&probe, &lock, locked)?;
         let file = File::options().read(true).write(true).open(path).map_err(Error::io("open the file for writing"))?;
         self.light_beacon(&file, &lock)?;
         self.write(Medium { path: path.to_owned(), storage: Arc::new(FileStorage::new(file)), lock }, found)

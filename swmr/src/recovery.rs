@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use h5live_cache::FileStorage;
+use h5live_cache::{FileStorage, Reuse};
 use h5live_format::StatusFlags;
 
 use crate::begin::locate_superblock;
@@ -116,6 +116,11 @@ pub fn repair(path: &Path, options: &OpenOptions) -> Result<Repair> {
         Condition::Closed if !before.needs_repair() => return Ok(Repair { after: before.clone(), before }),
         _ => {}
     }
-    OpenOptions { mode: Mode::Write, ..options.clone() }.open(path)?.close()?;
+    let session = OpenOptions { mode: Mode::Write, ..options.clone() }.open_for_mending(path)?;
+    if before.condition == (Condition::Abandoned { live: true }) {
+        // Those who followed the writer may have been led a moment ago to what is cut off now.
+        std::thread::sleep(Reuse::SHORTEST_GRACE + Reuse::SHORTEST_GRACE / 8);
+    }
+    session.close()?;
     Ok(Repair { before, after: diagnose(path)? })
 }

@@ -51,6 +51,10 @@ pub(crate) struct Session {
     swmr: AtomicBool,
     /// Whether flushes are durable.
     durable: bool,
+    /// Whether the record lock that stands for a live writer was taken.
+    beacon: bool,
+    /// Bytes beyond its end that the file announces once others may follow.
+    headroom: u64,
     /// How long space that became unreachable rests while others follow.
     grace: Duration,
     /// Whether flushes keep the order that a power failure needs.
@@ -84,6 +88,7 @@ impl Session {
         path: &Path,
     ) -> Result<Self> {
         let extension = patience.retry(|| Extension::load(&cache, &superblock))?;
+        let beacon = options.mode.writes() && lock.has_beacon();
         Ok(Session {
             cache,
             status,
@@ -97,8 +102,10 @@ impl Session {
             extension,
             swmr: AtomicBool::new(options.mode == Mode::SwmrWrite),
             durable: options.durable,
+            beacon,
             grace: options.grace,
             ordered: options.durable.into(),
+            headroom: options.headroom,
             closed: Mutex::new(false),
             is_closed: AtomicBool::new(false),
             headers: (0..LOCKS).map(|_| Mutex::new(())).collect(),
@@ -224,7 +231,17 @@ impl Session {
         self.flush_once(scope)
     }
 
+    /// Refuses to write on where nobody reads it, or where others may write too.
+    fn check_hold(&self) -> Result<()> {
+        match () {
+            () if self.lock.is_replaced(&self.path) => Err(Error::Replaced),
+            () if self.beacon && !self.lock.has_beacon() => Err(Error::LockLost),
+            () => Ok(()),
+        }
+    }
+
     fn flush_once(&self, scope: Scope) -> Result<()> {
+        self.check_hold()?;
         let generation = self.heap.lock().begin_flush();
         self.cache.flush(scope)?;
         if scope == Scope::All {
@@ -282,6 +299,17 @@ impl Session {
         if circle { self.flush(Scope::Owner(Owner::new(earlier))) } else { Ok(()) }
     }
 
+    /// Writes the superblock, which announces as much headroom as was asked for.
+    ///
+    /// # Errors
+    /// If it cannot be written, or the file system has no files of that length.
+    pub fn announce_headroom(&self) -> Result<()> {
+        Ok(match self.headroom {
+            0 => self.cache.write_superblock()?,
+            headroom => self.cache.announce_ahead(headroom)?,
+        })
+    }
+
     pub fn start_swmr(&self) -> Result<()> {
         self.check_open()?;
         if !self.mode.writes() {
@@ -296,7 +324,7 @@ impl Session {
         self.cache.flush(Scope::All)?;
         self.cache.space().set_reuse(Reuse::Grace(self.grace));
         self.status.set_flags(StatusFlags::WRITE | StatusFlags::SWMR);
-        self.cache.write_superblock()?;
+        self.announce_headroom()?;
         self.swmr.store(true, Ordering::Release);
         self.lock.release().map_err(Error::io("unlock the file"))
     }
@@ -343,6 +371,14 @@ impl Session {
         // Others tell a live writer by whether the file is open for writing, whatever handles are left here.
         self.cache.storage().close();
         self.lock.release().map_err(Error::io("unlock the file"))
+    }
+}
+
+impl Session {
+    /// Ends the session without writing anything.
+    pub fn abandon(&self) {
+        *self.closed.lock() = true;
+        self.is_closed.store(true, Ordering::Release);
     }
 }
 

@@ -1,0 +1,156 @@
+//! Where a file really ends whose writer died: everything to which it leads is looked at.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+
+use h5live_cache::{Cache, Storage};
+use h5live_format::messages::MessageType;
+use h5live_format::{Addr, GlobalHeapCollection, Superblock};
+use h5live_model::{Error as ModelError, LinkTarget, ObjectKind};
+
+use crate::attributes::Attributes;
+use crate::creation::committed;
+use crate::dataset::NativeDataset;
+use crate::file::kind_of;
+use crate::links::Links;
+use crate::locking::LockHandle;
+use crate::session::Session;
+use crate::status::Status;
+use crate::{Error, Mode, OpenOptions, Patience, Result, extension};
+
+/// Bytes of the file that are searched at a time for collections of the global heap.
+const STRETCH: usize = 1 << 20;
+
+/// After so many bytes of zeros nothing more is looked for: an end that was announced far ahead.
+const EMPTY: u64 = 1 << 30;
+
+/// A storage that nothing changes.
+#[derive(Debug)]
+struct Untouched(Arc<dyn Storage>);
+
+impl Untouched {
+    fn refuse() -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+}
+
+impl Storage for Untouched {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        self.0.read_at(into, at)
+    }
+
+    fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
+        Self::refuse()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn set_len(&self, _: u64) -> io::Result<()> {
+        Self::refuse()
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Self::refuse()
+    }
+}
+
+/// The end of everything to which the file leads, in bytes from the base address, at which `storage` begins. What it leads
+/// to only from elements of variable length is found by what it looks like, among what lies before `limit`.
+///
+/// # Errors
+/// If a structure cannot be read, or there are some that this does not know to be exhaustive.
+pub(crate) fn end_of(
+    storage: &Arc<dyn Storage>,
+    superblock: &Superblock,
+    options: &OpenOptions,
+    limit: u64,
+) -> Result<u64> {
+    let storage: Arc<dyn Storage> = Arc::new(Untouched(storage.clone()));
+    let status = Arc::new(Status::new(superblock.clone()));
+    let cache = Arc::new(Cache::writing(storage.clone(), options.settings(superblock), limit, status.clone()));
+    let options = OpenOptions { mode: Mode::Write, ..options.clone() };
+    let (lock, path) = (LockHandle::of_no_file(), std::path::PathBuf::new());
+    let session = Session::new(cache, status, superblock.clone(), lock, Patience::none(), &options, &path)?;
+    let session = Arc::new(session);
+    let found = visit_all(&session);
+    session.abandon();
+    let superblock_end = h5live_format::encoded_len(superblock, superblock.widths)? as u64;
+    let end = found?.max(superblock_end);
+    collections(&*storage, superblock, end, limit)
+}
+
+/// Gives up every object, in memory, and returns the end of what that would free.
+fn visit_all(session: &Arc<Session>) -> Result<u64> {
+    if session.extension.shared.is_some() {
+        return Err(Error::Model(ModelError::Unsupported("finding the end of a file with shared messages")));
+    }
+    let _operation = session.cache.operation();
+    let mut end = 0;
+    let mut reach = |at: Addr, len: u64| end = end.max(at.get().map_or(0, |at| at.saturating_add(len)));
+    if let Some(header) = extension::header(&session.cache, &session.superblock)? {
+        if header.has(MessageType::CACHE_IMAGE) {
+            return Err(Error::Model(ModelError::Unsupported("finding the end of a file with a cache image")));
+        }
+        header.extents().for_each(|(at, len)| reach(at, len as u64));
+    }
+    let mut seen = HashSet::new();
+    let mut waiting = vec![session.superblock.root.header()];
+    while let Some(addr) = waiting.pop() {
+        if !seen.insert(addr) {
+            continue;
+        }
+        let header = session.header(addr)?;
+        let object = |id| session.object(id);
+        Attributes::of(session, &header)?.for_each(session, &header, &mut |stored| {
+            waiting.extend(committed(stored.message.datatype.shared()).map(object).transpose()?);
+            Ok(true)
+        })?;
+        match kind_of(&header)? {
+            ObjectKind::Group => Links::of(session, &header)?.for_each(&header, &mut |link| {
+                if let LinkTarget::Hard(id) = link.target {
+                    waiting.extend(object(id).ok());
+                }
+                true
+            })?,
+            ObjectKind::Dataset => {
+                let dataset = NativeDataset::open(session, addr)?;
+                waiting.extend(dataset.committed().map(object).transpose()?);
+                dataset.for_each_run(&mut reach)?;
+                dataset.delete_index()?;
+            }
+            _ => {}
+        }
+        session.delete_storage(&header)?;
+        header.delete();
+    }
+    Ok(end.max(session.cache.space().end_of_freed()))
+}
+
+/// The end of the last collection of the global heap that begins between `end` and `limit`; `end` if there is none.
+fn collections(storage: &dyn Storage, superblock: &Superblock, end: u64, limit: u64) -> Result<u64> {
+    let mut found = end;
+    let mut at = end;
+    let mut empty = 0;
+    let mut bytes = vec![0; STRETCH + GlobalHeapCollection::PREFIX];
+    while at < limit && empty < EMPTY {
+        let len = storage.read_at(&mut bytes, at).map_err(Error::io("search the end of the file"))?;
+        let stretch = bytes.get(..len).unwrap_or_default();
+        for (place, start) in stretch.windows(GlobalHeapCollection::PREFIX).enumerate().take(STRETCH) {
+            if start.starts_with(b"GCOL")
+                && let Ok(size) = GlobalHeapCollection::stated_size(start, superblock.widths)
+            {
+                let last = at.saturating_add(place as u64).saturating_add(size);
+                found = if last <= limit { found.max(last) } else { found };
+            }
+        }
+        if len < bytes.len() {
+            break;
+        }
+        empty = if stretch.iter().all(|byte| *byte == 0) { empty + STRETCH as u64 } else { 0 };
+        at += STRETCH as u64;
+    }
+    Ok(found)
+}

@@ -1,0 +1,191 @@
+//! A writer that died: what state its file is in, and what the next one, or a repair, makes of it.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use h5live_cache::{MemoryStorage, Storage};
+use h5live_model::{
+    ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name, Objects, Shape, Sign,
+    UNLIMITED, VarLen, VarLenKind,
+};
+use h5live_swmr::{Condition, Error, Mode, NativeFile, OpenOptions, diagnose, repair};
+
+fn options(mode: Mode) -> OpenOptions {
+    OpenOptions { mode, ..OpenOptions::default() }
+}
+
+fn bytes(unlimited: usize) -> DatasetSpec {
+    let max = if unlimited == 2 { [UNLIMITED; 2] } else { [UNLIMITED, 64] };
+    DatasetSpec {
+        datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
+        dataspace: Dataspace::Simple(Shape::with_max(&[0, 64], &max).unwrap()),
+        layout: Layout::Chunked(vec![1, 64]),
+        ..DatasetSpec::default()
+    }
+}
+
+fn dataset(file: &NativeFile, name: &str) -> Arc<dyn Chunks> {
+    match file.link(file.root(), &Name::from(name)).unwrap().unwrap().target {
+        LinkTarget::Hard(id) => file.dataset(id).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn append(data: &Arc<dyn Chunks>, rows: std::ops::Range<u64>) {
+    for n in rows {
+        data.write(&ChunkCoord::new(&[n, 0]), 0, &[n as u8; 64]).unwrap();
+        data.set_extent(&[n + 1, 64]).unwrap();
+    }
+}
+
+fn check(file: &NativeFile, name: &str, rows: u64) {
+    let data = dataset(file, name);
+    assert_eq!(data.spec().unwrap().dataspace.dims()[0], rows);
+    for n in 0..rows {
+        let chunk = data.chunk(&ChunkCoord::new(&[n, 0])).unwrap().unwrap();
+        let mut found = [0; 64];
+        data.read(&chunk, 0, &mut found).unwrap();
+        assert_eq!(found, [n as u8; 64], "row {n}");
+    }
+}
+
+/// Fills the file at `path` live, and leaves it as a writer that dies does; returns where a clean one would end.
+fn die(path: &Path, options: &OpenOptions) -> u64 {
+    let living = path.with_extension("living");
+    let file = NativeFile::open(&living, options).unwrap();
+    for (name, unlimited) in [("one", 1), ("two", 2)] {
+        file.create(file.root(), &Name::from(name), &bytes(unlimited).into()).unwrap();
+    }
+    file.start_swmr().unwrap();
+    for name in ["one", "two"] {
+        append(&dataset(&file, name), 0..200);
+    }
+    file.flush().unwrap();
+    fs::copy(&living, path).unwrap();
+    file.close().unwrap();
+    let clean = fs::metadata(&living).unwrap().len();
+    // Unpublished bytes.
+    let mut dead = fs::OpenOptions::new().append(true).open(path).unwrap();
+    std::io::Write::write_all(&mut dead, &[0xaa; 10_000]).unwrap();
+    clean
+}
+
+#[test]
+fn a_repaired_file_is_as_one_that_was_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.h5");
+    for headroom in [0, 128 << 20] {
+        let clean = die(&path, &OpenOptions { headroom, ..options(Mode::Create) });
+        let before = diagnose(&path).unwrap();
+        assert_eq!(before.condition, Condition::Abandoned { live: true });
+        assert!(before.needs_repair() && before.announced >= clean.max(headroom));
+        assert!(matches!(NativeFile::open(&path, &options(Mode::Read)), Ok(_)), "readers need no repair");
+        let done = repair(&path, &OpenOptions::default()).unwrap();
+        assert_eq!(done.before, before);
+        assert_eq!(done.after.condition, Condition::Closed);
+        assert_eq!(done.after.length, done.after.announced);
+        assert!(done.after.length <= clean, "{} of {clean}", done.after.length);
+        assert!(!done.after.needs_repair() && !repair(&path, &OpenOptions::default()).unwrap().changed());
+        let file = NativeFile::open(&path, &options(Mode::Read)).unwrap();
+        check(&file, "one", 200);
+        check(&file, "two", 200);
+    }
+}
+
+#[test]
+fn the_next_writer_goes_on_where_the_dead_one_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.h5");
+    for (mode, headroom) in [(Mode::SwmrWrite, 0), (Mode::Write, 0), (Mode::SwmrWrite, 128 << 20)] {
+        let clean = die(&path, &OpenOptions { headroom, ..options(Mode::Create) });
+        let file = NativeFile::open(&path, &options(mode)).unwrap();
+        for name in ["one", "two"] {
+            append(&dataset(&file, name), 200..300);
+        }
+        file.close().unwrap();
+        let after = fs::metadata(&path).unwrap().len();
+        assert!(after < clean + (256 << 10), "{after} after {clean}");
+        let file = NativeFile::open(&path, &options(Mode::Read)).unwrap();
+        check(&file, "one", 300);
+        check(&file, "two", 300);
+    }
+}
+
+#[test]
+fn a_file_that_is_being_written_is_not_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.h5");
+    let file = NativeFile::open(&path, &options(Mode::Create)).unwrap();
+    file.start_swmr().unwrap();
+    if let Condition::Written { live, .. } = diagnose(&path).unwrap().condition {
+        assert!(live);
+        assert!(matches!(repair(&path, &OpenOptions::default()), Err(Error::InUse { .. })));
+    }
+    file.close().unwrap();
+    assert_eq!(diagnose(&path).unwrap().condition, Condition::Closed);
+}
+
+#[test]
+fn a_file_that_is_shorter_than_it_says_is_repaired_if_nothing_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.h5");
+    let clean = die(&path, &OpenOptions { headroom: 1 << 20, ..options(Mode::Create) });
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(clean + 100).unwrap();
+    drop(file);
+    let done = repair(&path, &OpenOptions::default()).unwrap();
+    assert!(done.after.length <= clean);
+    check(&NativeFile::open(&path, &options(Mode::Read)).unwrap(), "two", 200);
+}
+
+#[test]
+fn strings_at_the_end_of_a_dead_writers_file_are_kept() {
+    let storage = MemoryStorage::new();
+    let file = NativeFile::on(Arc::new(storage.clone()), &options(Mode::Create)).unwrap();
+    let spec = DatasetSpec {
+        datatype: Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 16, base: Box::default() }),
+        dataspace: Dataspace::Simple(Shape::with_max(&[0], &[UNLIMITED]).unwrap()),
+        layout: Layout::Chunked(vec![1]),
+        ..DatasetSpec::default()
+    };
+    file.create(file.root(), &Name::from("texts"), &spec.into()).unwrap();
+    file.start_swmr().unwrap();
+    let data = dataset(&file, "texts");
+    let text = |n: u64| vec![b'a' + n as u8; 3000];
+    for n in 0..20 {
+        let element = file.write_heap(&text(n), 3000).unwrap();
+        data.write(&ChunkCoord::new(&[n]), 0, &element).unwrap();
+        data.set_extent(&[n + 1]).unwrap();
+        file.flush().unwrap();
+    }
+    let dead = MemoryStorage::from(storage.to_vec());
+    let next = NativeFile::on(Arc::new(dead.clone()), &options(Mode::Write)).unwrap();
+    for n in 0..20 {
+        next.create(next.root(), &Name::from(&*format!("{n}")), &bytes(2).into()).unwrap();
+        append(&dataset(&next, &format!("{n}")), 0..20);
+    }
+    next.close().unwrap();
+    let file = NativeFile::on(Arc::new(dead), &options(Mode::Read)).unwrap();
+    let data = dataset(&file, "texts");
+    for n in 0..20 {
+        let chunk = data.chunk(&ChunkCoord::new(&[n])).unwrap().unwrap();
+        let mut element = vec![0; 16];
+        data.read(&chunk, 0, &mut element).unwrap();
+        assert_eq!(file.read_heap(&element).unwrap(), text(n));
+    }
+    assert!(storage.len().unwrap() > 0);
+}
+
+#[test]
+fn a_writer_whose_file_was_replaced_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.h5");
+    let file = NativeFile::open(&path, &options(Mode::Create)).unwrap();
+    file.start_swmr().unwrap();
+    fs::rename(&path, folder.path().join("moved.h5")).unwrap();
+    file.flush().unwrap();
+    fs::write(&path, b"another").unwrap();
+    assert!(matches!(file.flush(), Err(h5live_model::Error::Store(_))));
+    assert_eq!(fs::read(&path).unwrap(), b"another");
+}
