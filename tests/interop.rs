@@ -254,3 +254,43 @@ fn who_may_open_what_others_have_open() {
         }
     }
 }
+
+/// What a reader that was there before says of what came later.
+fn seen_with_headroom(headroom: u64) -> Option<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("headroom.h5");
+    let file = File::options().create().headroom(headroom).open(&path).unwrap();
+    let texts = file.new_dataset::<String>().growing(&[]).create("texts").unwrap();
+    let numbers = file.new_dataset::<i32>().growing(&[]).create("numbers").unwrap();
+    let group = file.create_group("group").unwrap();
+    file.start_swmr().unwrap();
+    let mut reader = Script::start("headroom.py", &[path.to_str().unwrap()])?;
+    assert_eq!(reader.line(), "following");
+    // More than what is announced ahead in any case.
+    let bulk = file.new_dataset::<u8>().shape(&[4 << 20]).create("bulk").unwrap();
+    bulk.write(&vec![1; 4 << 20]).unwrap();
+    let lines: Vec<String> = (0..50).map(|n| format!("text {n} {}", "x".repeat(n))).collect();
+    for line in &lines {
+        texts.append(std::slice::from_ref(line)).unwrap();
+        file.flush().unwrap();
+    }
+    numbers.set_attribute("later", &7).unwrap();
+    for n in 0..20 {
+        numbers.set_attribute(&format!("attribute {n}"), &n).unwrap();
+        let new = group.new_dataset::<i32>().shape(&[3]).create(&format!("new {n}")).unwrap();
+        new.write(&[n, n + 1, n + 2]).unwrap();
+        file.flush().unwrap();
+    }
+    reader.say("look");
+    let answer = reader.line();
+    file.close().unwrap();
+    assert!(std::fs::metadata(&path).unwrap().len() < 5 << 20, "the headroom goes with the session");
+    Some(answer)
+}
+
+#[test]
+fn h5py_follows_everything_with_headroom() {
+    let Some(answer) = seen_with_headroom(1 << 30) else { return };
+    assert_eq!(answer, "seen");
+    assert_ne!(seen_with_headroom(0).unwrap(), "seen", "this is what the headroom is for");
+}
