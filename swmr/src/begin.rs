@@ -85,14 +85,19 @@ impl OpenOptions {
     /// Begins to read.
     pub(crate) fn read(&self, medium: Medium) -> Result<Session> {
         let Medium { path, storage, lock } = medium;
-        let live = self.mode == Mode::SwmrRead;
-        let patience = if live { self.patience.clone().by(self.clock.clone()) } else { Patience::none() };
+        let mut live = self.mode == Mode::SwmrRead;
+        let mut patience = if live { self.patience.clone().by(self.clock.clone()) } else { Patience::none() };
         let (at, superblock) = patience.retry(|| locate_superblock(&storage))?;
         let flags = superblock.status;
         let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.contains(StatusFlags::SWMR));
         if superblock.version >= 3 && ((write || swmr) && !live || write != swmr) {
             let reason = if swmr { Conflict::SwmrWriter } else { Conflict::Writer };
             match lock.writer() {
+                // Another SWMR writer may take it over at any time.
+                Writer::None if write && swmr && !path.as_os_str().is_empty() => {
+                    live = true;
+                    patience = self.patience.clone().by(self.clock.clone());
+                }
                 Writer::None => {}
                 Writer::Alive(holders) => return Err(Error::InUse { reason, holders }),
                 Writer::Unknown => return Err(Error::InUse { reason: Conflict::UnknownWriter, holders: Vec::new() }),
@@ -103,7 +108,7 @@ impl OpenOptions {
         if !(live && superblock.version >= 3) {
             check_length(&storage, &superblock)?;
         }
-        if live && write && swmr {
+        if self.mode == Mode::SwmrRead && write && swmr {
             lock.release().map_err(Error::io("unlock the file"))?;
         }
         let storage: Arc<dyn Storage> = Arc::new(Based::new(storage, at));
@@ -125,7 +130,8 @@ impl OpenOptions {
             cache = Arc::new(Cache::reading(Arc::new(storage), self.settings(&superblock)));
         }
         let status = Arc::new(Status::new(superblock.clone()));
-        Session::new(cache, status, superblock, lock, patience, self, &path)
+        let mode = if live { Mode::SwmrRead } else { self.mode };
+        Session::new(cache, status, superblock, lock, patience, &OpenOptions { mode, ..self.clone() }, &path)
     }
 
     /// Finds out whether a file may be written, and what it says of itself. `locked` says whether the lock was to be

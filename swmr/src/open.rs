@@ -20,6 +20,9 @@ use crate::{Error, Patience, Result, members};
 /// How often a SWMR reader looks whether a writer that is just opening the file lets it in, a millisecond apart.
 const BEGINNING: u32 = 200;
 
+/// How often a file is looked at that another process changes between the look and the moment when it is this one's.
+const LOOKS: u32 = 4;
+
 /// What a session may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
@@ -194,35 +197,57 @@ impl OpenOptions {
     fn open_checked(
         &self,
         path: &Path,
-        check: impl FnOnce(&FileStorage, &LockHandle, bool) -> Result<Found>,
+        check: impl Fn(&FileStorage, &LockHandle, bool) -> Result<Found>,
     ) -> Result<Session> {
-        let lock = self.lock_handle(path)?;
-        let locked = lock.take(Lock::Exclusive).map_err(Error::io("lock the file"))? == Taken::Yes;
-        let probe = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
-        let found = check(&probe, &lock, locked)?;
-        let file = File::options().read(true).write(true).open(path).map_err(Error::io("open the file for writing"))?;
-        self.light_beacon(&file, &lock)?;
-        self.write(Medium { path: path.to_owned(), storage: Arc::new(FileStorage::new(file)), lock }, found)
+        for _ in 0..LOOKS {
+            let lock = self.lock_handle(path)?;
+            let locked = lock.take(Lock::Exclusive).map_err(Error::io("lock the file"))? == Taken::Yes;
+            let probe = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
+            let before = locate_superblock(&probe).ok();
+            let found = check(&probe, &lock, locked)?;
+            let file = File::options().read(true).write(true).open(path);
+            let file = file.map_err(Error::io("open the file for writing"))?;
+            self.light_beacon(&file, &lock)?;
+            // Another writer may have closed the file, or taken it over and closed it, between the look and the beacon.
+            if locate_superblock(&probe).ok() == before {
+                let storage = Arc::new(FileStorage::new(file));
+                return self.write(Medium { path: path.to_owned(), storage, lock }, found);
+            }
+        }
+        Err(Error::InUse { reason: Conflict::Writer, holders: Vec::new() })
     }
 
     fn create(&self, path: &Path) -> Result<Session> {
-        if path.exists() {
-            let lock = self.lock_handle(path)?;
-            if let Writer::Alive(holders) = lock.writer() {
-                return Err(Error::InUse { reason: Conflict::Writer, holders });
-            }
-        }
+        // Locked before anything else, so that no writer comes between the look for one and the lock.
+        let lock = if path.exists() { Some(self.lock_alone(path)?) } else { None };
         let mut options = File::options();
         options.read(true).write(true);
         let options =
             if self.mode == Mode::CreateNew { options.create_new(true) } else { options.create(true).truncate(false) };
         let file = options.open(path).map_err(Error::io("create the file"))?;
-        let lock = self.lock_handle(path)?;
-        if lock.take(Lock::Exclusive).map_err(Error::io("lock the file"))? == Taken::Conflict {
-            return Err(Error::InUse { reason: Conflict::Lock, holders: Vec::new() });
-        }
+        let lock = match lock {
+            Some(lock) => lock,
+            None => {
+                let lock = self.lock_handle(path)?;
+                if lock.take(Lock::Exclusive).map_err(Error::io("lock the file"))? == Taken::Conflict {
+                    return Err(Error::InUse { reason: Conflict::Lock, holders: Vec::new() });
+                }
+                lock
+            }
+        };
         self.light_beacon(&file, &lock)?;
         self.make(Medium { path: path.to_owned(), storage: Arc::new(FileStorage::new(file)), lock })
+    }
+
+    /// The lock of a file that nobody has open.
+    fn lock_alone(&self, path: &Path) -> Result<LockHandle> {
+        let lock = self.lock_handle(path)?;
+        let taken = lock.take(Lock::Exclusive).map_err(Error::io("lock the file"))?;
+        match lock.writer() {
+            Writer::Alive(holders) => Err(Error::InUse { reason: Conflict::Writer, holders }),
+            _ if taken == Taken::Conflict => Err(Error::InUse { reason: Conflict::Lock, holders: Vec::new() }),
+            _ => Ok(lock),
+        }
     }
 
     /// Shows that this process writes the file, where nothing else does.
