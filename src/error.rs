@@ -4,6 +4,7 @@ use std::fmt;
 
 use h5live_filters as filters;
 use h5live_model::{self as model, ChunkCoord, Name, SelectionError};
+use h5live_swmr::Invariant;
 
 use crate::convert::ConvertError;
 
@@ -91,6 +92,9 @@ pub enum ErrorKind {
         /// The maximum.
         max: Vec<u64>,
     },
+    /// More groups than may be followed at once.
+    #[error("more than {0} groups to follow")]
+    TooManyGroups(usize),
     /// Two datasets cannot be published one after the other.
     #[error("the order in which datasets are published: {0}")]
     Order(&'static str),
@@ -165,6 +169,13 @@ impl Error {
     pub fn is_in_use(&self) -> bool {
         let ErrorKind::Open(OpenError::Store(error)) = self.kind() else { return false };
         matches!(error.downcast_ref(), Some(h5live_swmr::Error::InUse { .. }))
+    }
+
+    /// The promise that the writer of a live file has not kept, if that is known: only a writer that died in the middle of
+    /// a write, or is none of h5live's, does not.
+    pub fn broken_promise(&self) -> Option<Invariant> {
+        let ErrorKind::Store(model::Error::Store(error)) = self.kind() else { return None };
+        error.downcast_ref::<h5live_swmr::Error>().and_then(h5live_swmr::Error::invariant)
     }
 
     /// Whether a link, an attribute or an object is not there.

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_model::memory::MemoryStore;
-use h5live_model::{ObjectId, Objects};
+use h5live_model::{ObjectId, Objects, Stats};
 use parking_lot::Mutex;
 
 use crate::beside::Family;
@@ -49,6 +50,8 @@ pub(crate) struct Shared {
     /// Files that this one led to: open as long as it is.
     pub(crate) others: Mutex<Vec<File>>,
     pub(crate) publisher: Publisher,
+    /// Looks at what a writer has published since.
+    pub(crate) refreshes: AtomicU64,
     datasets: Mutex<HashMap<ObjectId, Arc<Core>>>,
 }
 
@@ -96,8 +99,8 @@ impl File {
         family: Arc<Family>,
     ) -> File {
         let cache = ChunkCache::new(options.chunk_cache);
-        let (others, datasets, publisher) = Default::default();
-        let shared = Shared { store, name, options, cache, location, family, others, publisher, datasets };
+        let (others, datasets, publisher, refreshes) = Default::default();
+        let shared = Shared { store, name, options, cache, location, family, others, publisher, refreshes, datasets };
         let shared = Arc::new(shared);
         if let Some(location) = &shared.location {
             shared.family.join(location, &shared);
@@ -223,6 +226,26 @@ impl File {
     /// [`ErrorKind::Store`] if that cannot be found out.
     pub fn is_live(&self) -> Result<bool> {
         self.store().is_live().map_err(|error| self.error(None, error))
+    }
+
+    /// What this session has done so far: reads and writes, what was in the caches, what was torn and read again, flushes
+    /// and how long they took.
+    ///
+    /// ```
+    /// # let file = h5live::File::in_memory();
+    /// # let log = file.new_dataset::<f64>().growing(&[]).create("log")?;
+    /// let before = file.stats();
+    /// log.refresh()?;
+    /// assert_eq!(file.stats().refreshes, before.refreshes + 1);
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    pub fn stats(&self) -> Stats {
+        let mut stats = self.store().stats();
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        stats.refreshes = count(&self.shared.refreshes);
+        stats.chunk_hits = count(&self.shared.cache.hits);
+        stats.chunk_misses = count(&self.shared.cache.misses);
+        stats
     }
 
     /// Flushes, and ends the session for every clone. A second call does nothing.

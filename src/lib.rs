@@ -20,6 +20,7 @@ extern crate self as h5live;
 
 #[cfg(feature = "ndarray")]
 mod array;
+mod arrivals;
 mod attribute;
 mod beside;
 mod builder;
@@ -51,8 +52,10 @@ mod walk;
 pub use h5live_derive::H5Type;
 pub use h5live_filters as filters;
 pub use h5live_model as model;
-pub use h5live_model::{ByteOrder, Datatype, Selection, UNLIMITED};
+pub use h5live_model::{ByteOrder, Datatype, Selection, Stats, UNLIMITED};
+pub use h5live_swmr::Invariant;
 
+pub use arrivals::Arrivals;
 pub use attribute::{Attribute, AttributeBuilder};
 pub use builder::DatasetBuilder;
 pub use convert::ConvertError;

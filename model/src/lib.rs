@@ -18,6 +18,7 @@ mod reference;
 mod select;
 mod selection;
 mod spec;
+mod stats;
 mod store;
 mod unfilter;
 mod watch;
@@ -41,6 +42,7 @@ pub use spec::{
     AllocationTime, CreationOrder, DatasetSpec, EntryStorage, ExternalPiece, Fill, FillTime, FillValue, FilterSpec,
     GroupSpec, Layout, ObjectBody, ObjectKind, ObjectSpec, Pipeline, VirtualSource,
 };
+pub use stats::Stats;
 pub use store::{Chunks, ObjectId, Objects};
 pub use unfilter::{NoFilters, Unfilter};
 pub use watch::{Wake, Watch};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{
     Attribute, ChunkCoord, DatasetSpec, Error, GroupSpec, Link, LinkTarget, Name, ObjectInfo, ObjectKind, ObjectSpec,
-    Reference, ReferenceKind, Referent, Result, StoredChunk, Watch,
+    Reference, ReferenceKind, Referent, Result, Stats, StoredChunk, Watch,
 };
 
 /// The identity of an object inside its store: an address, a key, or a UUID.
@@ -274,6 +274,11 @@ pub trait Objects: Send + Sync + fmt::Debug {
 
     /// Whether another process may be changing the store while it is read here.
     fn is_live(&self) -> Result<bool>;
+
+    /// What this session has done so far, as far as the store counts it.
+    fn stats(&self) -> Stats {
+        Stats::default()
+    }
 
     /// Watches what a writer publishes of some objects: the elements of datasets, the links of groups, the attributes
     /// that are kept with an object.

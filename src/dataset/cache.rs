@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_model::{ChunkCoord, ObjectId};
 use parking_lot::Mutex;
@@ -13,6 +14,10 @@ type Key = (ObjectId, ChunkCoord);
 pub(crate) struct ChunkCache {
     budget: usize,
     state: Mutex<State>,
+    /// Chunks that were there when they were needed.
+    pub(crate) hits: AtomicU64,
+    /// Chunks that were not.
+    pub(crate) misses: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -32,7 +37,7 @@ struct Entry {
 
 impl ChunkCache {
     pub(crate) fn new(budget: usize) -> Self {
-        ChunkCache { budget, state: Mutex::default() }
+        ChunkCache { budget, state: Mutex::default(), hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
     }
 
     /// Whether a chunk of this many bytes may be kept.
@@ -41,6 +46,13 @@ impl ChunkCache {
     }
 
     pub(crate) fn get(&self, id: ObjectId, coord: &ChunkCoord) -> Option<Arc<Vec<u8>>> {
+        let found = self.find(id, coord);
+        let count = if found.is_some() { &self.hits } else { &self.misses };
+        count.fetch_add(1, Ordering::Relaxed);
+        found
+    }
+
+    fn find(&self, id: ObjectId, coord: &ChunkCoord) -> Option<Arc<Vec<u8>>> {
         let mut state = self.state.lock();
         let state = &mut *state;
         if state.chunks.is_empty() {

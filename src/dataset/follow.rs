@@ -146,6 +146,7 @@ impl<T: H5Type> Follow<T> {
                 // Made before the look after which it is waited for more.
                 let watch = dataset.file().store().watch(&[dataset.id()]);
                 self.watch = Some(dataset.run(|| Ok(watch?))?);
+                last = !self.dataset.file().is_live()?;
                 continue;
             };
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));

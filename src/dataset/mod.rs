@@ -519,6 +519,7 @@ impl Dataset {
     /// [`ErrorKind::Store`] if the dataset cannot be read any more.
     pub fn refresh(&self) -> Result<bool> {
         self.run(|| {
+            self.file.shared().refreshes.fetch_add(1, Ordering::Relaxed);
             let changed = self.core.chunks.refresh()?;
             self.core.changed();
             self.file.shared().cache.forget(self.core.cached_as());

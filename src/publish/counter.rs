@@ -109,7 +109,7 @@ impl File {
         let until = Instant::now().checked_add(timeout);
         let group = self.counter_group()?;
         let mut watch = self.store().watch(&[group]).map_err(|error| self.error(None, error))?;
-        let mut last = false;
+        let mut last = !self.is_live()?;
         loop {
             let now = self.publication_of(group)?;
             if now >= publication || last {

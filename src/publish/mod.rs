@@ -169,12 +169,11 @@ impl File {
         let shared = self.shared();
         shared.publisher.take_deferred()?;
         shared.publisher.durable.have_done(|| {
-            let _only = shared.publisher.only();
-            shared.write_out()?;
-            if shared.counts() {
-                shared.store.flush().map_err(|error| shared.error(error))?;
-                shared.count()?;
+            {
+                let _only = shared.publisher.only();
+                shared.publish()?;
             }
+            // Others publish while this waits for the disk.
             shared.store.flush_durable(None).map_err(|error| shared.error(error))
         })
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use h5live_format::{Addr, DecodeError, EncodeError};
+use h5live_format::{Addr, DecodeError, EncodeError, Fault};
 use h5live_model as model;
 
 use crate::locking::Holder;
@@ -61,7 +61,10 @@ pub enum Error {
     #[error("the file cannot be read while it is written: {0}")]
     NotLive(NotLive),
     /// The superblock is being written, and did not settle.
-    #[error("a structure did not become whole in {attempts} attempts: its writer died or stalled in the middle of it")]
+    #[error(
+        "a structure did not become whole in {attempts} attempts: its writer died or stalled in the middle of it{}",
+        unmet(source)
+    )]
     Torn {
         /// How often it was read.
         attempts: u32,
@@ -121,6 +124,29 @@ pub enum Error {
     /// An earlier write failed, and with it the order in which readers may see things: nothing more is written.
     #[error("the file was closed")]
     Closed,
+}
+
+/// What a writer promises its readers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Invariant {
+    /// I1: whatever address can be reached, what lies there was written before the pointer to it.
+    NoDanglingAddress,
+    /// I4: a structure that is read while it is written is old or new, or becomes so soon.
+    TornWritesAreSeen,
+}
+
+impl std::fmt::Display for Invariant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Invariant::NoDanglingAddress => "I1, no dangling address",
+            Invariant::TornWritesAreSeen => "I4, torn writes are seen",
+        })
+    }
+}
+
+fn unmet(error: &Error) -> String {
+    error.invariant().map(|invariant| format!(" (not met: {invariant})")).unwrap_or_default()
 }
 
 /// What excludes a process from a file.
@@ -186,6 +212,26 @@ impl Error {
             Error::Cache(error) => error.may_be_torn(),
             Error::Index(error) => error.may_be_torn(),
             _ => false,
+        }
+    }
+
+    /// Which promise a writer has not kept, if this is met while it is followed, and that is known.
+    pub fn invariant(&self) -> Option<Invariant> {
+        use h5live_cache::Error as CacheError;
+        let cache = match self {
+            Error::Torn { source, .. } => return source.invariant(),
+            Error::Superblock(_) => return Some(Invariant::TornWritesAreSeen),
+            Error::Cache(error) | Error::Index(h5live_indexes::Error::Cache(error)) => error,
+            _ => return None,
+        };
+        match cache {
+            CacheError::PastEnd { .. } | CacheError::Undefined => Some(Invariant::NoDanglingAddress),
+            CacheError::Decode { source, .. } => match source.fault {
+                Fault::Checksum { .. } => Some(Invariant::TornWritesAreSeen),
+                Fault::Signature { .. } => Some(Invariant::NoDanglingAddress),
+                _ => None,
+            },
+            _ => None,
         }
     }
 

@@ -10,7 +10,7 @@ use h5live_format::messages::{
 use h5live_format::{Addr, GlobalHeapId, VarLenElement, decode, encode};
 use h5live_model::{
     Attribute, Chunks, Datatype, Error as ModelError, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectInfo,
-    ObjectKind, ObjectSpec, Objects, Reference, ReferenceKind, Referent, Result as ModelResult, Watch,
+    ObjectKind, ObjectSpec, Objects, Reference, ReferenceKind, Referent, Result as ModelResult, Stats, Watch,
 };
 
 use crate::attributes::Attributes;
@@ -413,6 +413,10 @@ impl Objects for NativeFile {
 
     fn is_live(&self) -> ModelResult<bool> {
         Ok(self.0.is_live()?)
+    }
+
+    fn stats(&self) -> Stats {
+        self.0.stats()
     }
 
     fn watch(&self, objects: &[ObjectId]) -> ModelResult<Box<dyn Watch>> {

@@ -33,7 +33,7 @@ mod survey;
 mod watch;
 
 pub use dataset::NativeDataset;
-pub use error::{Conflict, Error, NotLive, Result};
+pub use error::{Conflict, Error, Invariant, NotLive, Result};
 pub use file::NativeFile;
 pub use h5live_cache::{Clock, FileStorage, MemoryStorage, Storage};
 pub use h5live_format::Profile;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use h5live_cache::{Clock, Reuse};
@@ -26,6 +27,16 @@ pub struct Patience {
     sleep: Arc<dyn Fn(Duration) + Send + Sync>,
     mender: Option<Arc<Mender>>,
     clock: Clock,
+    counts: Arc<Counts>,
+}
+
+/// What was torn so far, for people to know.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Operations that were begun anew.
+    pub torn: AtomicU64,
+    /// How often they were.
+    pub retries: AtomicU64,
 }
 
 impl fmt::Debug for Patience {
@@ -43,7 +54,13 @@ impl Default for Patience {
 impl Patience {
     /// Patience for so many attempts, with `sleep` to wait between them.
     pub fn new(attempts: u32, sleep: impl Fn(Duration) + Send + Sync + 'static) -> Self {
-        Patience { attempts: attempts.max(1), sleep: Arc::new(sleep), mender: None, clock: Clock::default() }
+        Patience {
+            attempts: attempts.max(1),
+            sleep: Arc::new(sleep),
+            mender: None,
+            clock: Clock::default(),
+            counts: Arc::default(),
+        }
     }
 
     /// The same patience, and a remedy for what does not become whole by itself.
@@ -54,6 +71,11 @@ impl Patience {
     /// The same patience, that measures by `clock` how long what was read is valid.
     pub(crate) fn by(self, clock: Clock) -> Self {
         Patience { clock, ..self }
+    }
+
+    /// What was torn so far.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// No patience: the first error counts. For files that nobody writes.
@@ -85,6 +107,8 @@ impl Patience {
         for attempt in 1.. {
             match self.in_time(&mut operation) {
                 Err(error) if error.may_be_torn() && attempt < self.attempts => {
+                    self.counts.torn.fetch_add(u64::from(attempt == 1), Ordering::Relaxed);
+                    self.counts.retries.fetch_add(1, Ordering::Relaxed);
                     if let (Some(mender), Some(at), true) =
                         (&self.mender, error.place(), attempt >= SOON.min(self.attempts - 1))
                     {

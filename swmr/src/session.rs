@@ -2,14 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use h5live_cache::{Cache, EdgeKind, Owner, Reuse, Scope};
 use h5live_format::{Addr, Profile, StatusFlags, Superblock};
 use h5live_indexes::ObjectMetadata;
-use h5live_model::{self as model, ObjectId, Unfilter};
+use h5live_model::{self as model, ObjectId, Stats, Unfilter};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::begin::read_superblock;
@@ -59,6 +59,8 @@ pub(crate) struct Session {
     grace: Duration,
     /// Whether flushes keep the order that a power failure needs.
     ordered: AtomicBool,
+    flush_nanos: AtomicU64,
+    longest_flush_nanos: AtomicU64,
     closed: Mutex<bool>,
     is_closed: AtomicBool,
     /// Taken to change an object header; which one is a matter of its address.
@@ -106,6 +108,8 @@ impl Session {
             grace: options.grace,
             ordered: options.durable.into(),
             headroom: options.headroom,
+            flush_nanos: AtomicU64::new(0),
+            longest_flush_nanos: AtomicU64::new(0),
             closed: Mutex::new(false),
             is_closed: AtomicBool::new(false),
             headers: (0..LOCKS).map(|_| Mutex::new(())).collect(),
@@ -242,6 +246,34 @@ impl Session {
 
     fn flush_once(&self, scope: Scope) -> Result<()> {
         self.check_hold()?;
+        let begin = Instant::now();
+        let flushed = self.flush_untimed(scope);
+        let took = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.flush_nanos.fetch_add(took, Ordering::Relaxed);
+        self.longest_flush_nanos.fetch_max(took, Ordering::Relaxed);
+        flushed
+    }
+
+    /// What this session has done so far.
+    pub fn stats(&self) -> Stats {
+        let totals = self.cache.totals();
+        let counts = self.patience.counts();
+        let nanos = |count: &AtomicU64| Duration::from_nanos(count.load(Ordering::Relaxed));
+        let mut stats = Stats::default();
+        stats.bytes_read = totals.bytes_read;
+        stats.bytes_written = totals.bytes_written;
+        stats.writes = totals.writes;
+        stats.hits = totals.hits;
+        stats.misses = totals.misses;
+        stats.torn = counts.torn.load(Ordering::Relaxed);
+        stats.retries = counts.retries.load(Ordering::Relaxed);
+        stats.flushes = totals.flushes;
+        stats.flush_time = nanos(&self.flush_nanos);
+        stats.longest_flush = nanos(&self.longest_flush_nanos);
+        stats
+    }
+
+    fn flush_untimed(&self, scope: Scope) -> Result<()> {
         let generation = self.heap.lock().begin_flush();
         self.cache.flush(scope)?;
         if scope == Scope::All {

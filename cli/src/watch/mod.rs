@@ -4,6 +4,7 @@ mod image;
 pub mod screen;
 pub mod series;
 mod spark;
+mod stats;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use h5live::Dataset;
 
-use crate::error::{Outcome, Result};
+use crate::error::{Error, Outcome, Result};
 use crate::live::processes::interruption;
 use crate::model::{DatasetSpec, Objects, Selection};
 use crate::open;
@@ -22,8 +23,8 @@ use crate::value::{self, Value};
 use screen::Screen;
 use series::Picture;
 
-/// A pause between two looks at the file while nothing is to be shown.
-const PAUSE: Duration = Duration::from_millis(5);
+/// A pause between two looks whether to end.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Rows that are read at a time.
 const BLOCK_ROWS: u64 = 1024;
@@ -47,6 +48,9 @@ pub struct Watch {
     /// For programs: every new row as a line of JSON
     #[arg(long)]
     json: bool,
+    /// Say at the end, on standard error, what it took
+    #[arg(long)]
+    stats: bool,
 }
 
 /// A number of seconds.
@@ -69,12 +73,18 @@ impl Watch {
         } else {
             self.pictures(&dataset, until, &interrupted)
         }?;
+        if self.stats {
+            eprintln!("{}", stats::text(&file.stats()));
+        }
         Ok(Outcome::Clean)
     }
 
     fn rows_as_json(&self, dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<()> {
         let mut out = Output::stdout();
         let mut next = 0;
+        let watch = dataset.file().store().watch(&[dataset.id()]);
+        let store_error = |source| Error::Store { file: self.file.clone(), path: self.path.clone(), source };
+        let mut watch = watch.map_err(store_error)?;
         loop {
             let last = is_last(dataset, until, interrupted)?;
             dataset.refresh()?;
@@ -93,7 +103,7 @@ impl Watch {
             if last {
                 return Ok(());
             }
-            thread::sleep(PAUSE);
+            watch.wait(PAUSE).map_err(store_error)?;
         }
     }
 
