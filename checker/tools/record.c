@@ -5,11 +5,13 @@
  *
  * H5TRACE_FILE is how the name of the file ends. It is recorded from when it is first opened to be written, until the
  * program ends. What the program writes to FILE.marks are remarks, one in each write: "d.issued 3".
+ * With H5TRACE_KILL=N the program is killed as soon as it has done N operations, remarks included.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -68,6 +70,9 @@ static void put(int kind, uint64_t number, const void *bytes, size_t len)
         || fwrite(sum, sizeof sum, 1, trace) != 1 || fflush(trace) != 0)
         fail("the trace cannot be written");
     records++;
+    const char *last = getenv("H5TRACE_KILL");
+    if (last != NULL && kind != BASE && kind != END && records == strtoull(last, NULL, 10))
+        kill(owner, SIGKILL);
 }
 
 /* Begins the trace with what the file holds. */
