@@ -251,6 +251,40 @@ fn a_reader_waits_for_publications() {
     assert_eq!(again.publication().unwrap(), begin + 101);
 }
 
+/// What a line of Python says that reads the counter with h5py; `None` where there is no h5py.
+fn count_by_h5py(path: &std::path::Path, options: &str) -> Option<String> {
+    let python = std::env::var_os("H5LIVE_PYTHON").filter(|python| std::path::Path::new(python).exists())?;
+    let line = format!("import sys, h5py; print(h5py.File(sys.argv[1]{options})['state'].attrs['publications'])");
+    let output = std::process::Command::new(python).args(["-c", &line]).arg(path).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).unwrap().trim().to_owned())
+}
+
+#[test]
+fn other_programs_read_the_counter() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.h5");
+    let file = File::options().create().publications("/state").open(&path).unwrap();
+    let [frames, times] = ["frames", "times"].map(|name| create(&file, name, false));
+    times.publish_after(&frames).unwrap();
+    file.start_swmr().unwrap();
+    let begin = file.publication().unwrap();
+    for n in 1..=5 {
+        file.transaction(|tx| {
+            tx.append(&frames, &[n as u32])?;
+            tx.append(&times, &[n as u32])
+        })
+        .unwrap();
+        let Some(seen) = count_by_h5py(&path, ", swmr=True") else {
+            println!("skipped: H5LIVE_PYTHON names no Python with h5py");
+            return;
+        };
+        assert_eq!(seen, (begin + n).to_string());
+    }
+    file.close().unwrap();
+    assert_eq!(count_by_h5py(&path, ""), Some((begin + 5).to_string()));
+}
+
 #[test]
 fn nobody_counts_who_was_not_asked_to() {
     let file = File::in_memory();
@@ -344,6 +378,59 @@ fn what_a_session_does_is_counted() {
     assert_eq!((stats.refreshes, stats.torn, stats.writes), (1, 0, 0));
     assert!(stats.bytes_read > 0 && stats.misses > 0);
     assert_eq!((stats.chunk_hits, stats.chunk_misses), (1, 1));
+}
+
+/// The file after a power failure: what came before the last barrier of `log`, and any of the writes after it.
+fn after_power_failure(log: &[Operation], random: &mut Random) -> Vec<u8> {
+    let barrier = log.iter().rposition(|operation| *operation == Operation::Sync).map_or(0, |at| at + 1);
+    let mut image = Vec::new();
+    replay(&mut image, &log[..barrier]).unwrap();
+    replay(&mut image, log[barrier..].iter().filter(|_| random.below(2) == 0)).unwrap();
+    image
+}
+
+#[test]
+fn what_was_flushed_durably_outlasts_a_power_failure_also_during_later_flushes() {
+    for seed in 1..=6 {
+        println!("seed {seed}");
+        let mut random = Random(seed);
+        let (recording, file) = recorded(File::options(), |_| {});
+        let [frames, times] = ["frames", "times"].map(|name| create(&file, name, name == "frames"));
+        file.start_swmr().unwrap();
+        // How many rows were durable from which operation on.
+        let mut durable = Vec::new();
+        for n in 0..40 {
+            append(&frames, 1 + random.below(3) as u32);
+            append(&times, 1);
+            match random.below(5) {
+                0 | 1 => file.flush().unwrap(),
+                2 => times.flush().unwrap(),
+                _ if n < 5 => {}
+                3 => {
+                    file.flush_durable().unwrap();
+                    durable.push((recording.log().len(), frames.shape().unwrap()[0], times.shape().unwrap()[0]));
+                }
+                _ => {
+                    let rows = |dataset: &Dataset| dataset.shape().unwrap()[0] as u32;
+                    let (frame, time) = (rows(&frames) + 1, rows(&times) + 1);
+                    let appended = file.transaction(|tx| {
+                        tx.append(&frames, &[frame])?;
+                        tx.append(&times, &[time])
+                    });
+                    appended.unwrap();
+                }
+            }
+        }
+        let log = recording.log();
+        let first = durable.first().expect("something was durable").0;
+        for end in first..=log.len() {
+            let (_, all_frames, all_times) = durable.iter().rev().find(|(from, ..)| *from <= end).unwrap();
+            let image = after_power_failure(&log[..end], &mut random);
+            let file = File::options().write().open_image(image).unwrap();
+            assert!(rows(&file, "frames") >= *all_frames, "after {end} of {} operations", log.len());
+            assert!(rows(&file, "times") >= *all_times, "after {end} of {} operations", log.len());
+        }
+    }
 }
 
 #[test]
