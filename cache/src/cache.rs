@@ -173,6 +173,12 @@ impl Cache {
         &self.storage
     }
 
+    /// What tests want broken.
+    #[doc(hidden)]
+    pub fn disabled_edges(&self) -> EdgeKinds {
+        self.settings.disabled_edges
+    }
+
     /// The widths of addresses and lengths.
     pub fn widths(&self) -> Widths {
         self.settings.widths

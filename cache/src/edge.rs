@@ -59,13 +59,16 @@ pub enum EdgeKind {
     EndOfFile,
     /// The file is as long as the superblock announces. No entries are joined by this; every flush observes it.
     FileLength,
+    /// Nodes of a version 2 B-tree to which the file leads are not changed, but copied. No entries are joined by this;
+    /// every change of such a tree observes it.
+    BTree2Shadow,
     /// The user wants what the parent says to appear only after what the child says (`publish_after`).
     PublishAfter,
 }
 
 impl EdgeKind {
     /// All kinds, in declared order.
-    pub const ALL: [EdgeKind; 27] = [
+    pub const ALL: [EdgeKind; 28] = [
         EdgeKind::ObjectHeaderIndex,
         EdgeKind::Continuation,
         EdgeKind::Dense,
@@ -92,6 +95,7 @@ impl EdgeKind {
         EdgeKind::SymbolTable,
         EdgeKind::EndOfFile,
         EdgeKind::FileLength,
+        EdgeKind::BTree2Shadow,
         EdgeKind::PublishAfter,
     ];
 }

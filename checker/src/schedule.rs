@@ -11,6 +11,7 @@
 
 mod explore;
 mod keep;
+mod picture;
 mod position;
 mod range;
 mod story;

@@ -94,6 +94,11 @@ impl Counter {
         Counter(trace.marks(word))
     }
 
+    /// The numbers that were stated after `from` operations, and within `to`.
+    pub fn between(&self, from: usize, to: usize) -> impl Iterator<Item = u64> {
+        self.0.iter().filter(move |(at, _)| *at > from && *at <= to).map(|(_, number)| *number)
+    }
+
     /// The number that was stated last within `prefix` operations.
     pub fn at(&self, prefix: usize) -> Option<u64> {
         let after = self.0.partition_point(|(at, _)| *at <= prefix);

@@ -44,6 +44,8 @@ mod superblock;
 mod symbol_table_entry;
 mod symbol_table_node;
 mod table;
+#[doc(hidden)]
+pub mod trial;
 mod virtual_layout;
 mod wire;
 

@@ -8,7 +8,7 @@ use h5live_checker::schedule::{Verdict, View};
 use h5live_format::Superblock;
 use h5live_model::{LinkTarget, ObjectKind, Objects};
 
-use crate::checked::{End, Eyes, verdict};
+use crate::checked::{End, Eyes, See, verdict};
 
 /// Looks, `passes` times, where all objects and chunks are, and how long the file is.
 ///

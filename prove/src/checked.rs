@@ -54,9 +54,23 @@ pub(crate) fn verdict(done: Result<(), End>) -> Result<(), String> {
     }
 }
 
-impl Eyes<'_> {
+/// Someone who does something, and judges its failure.
+pub(crate) trait See {
     /// What an operation gives.
-    pub fn see<T, E: std::error::Error>(&self, what: &str, operation: impl FnOnce() -> Result<T, E>) -> Result<T, End> {
+    fn see<T, E: std::error::Error>(&self, what: &str, operation: impl FnOnce() -> Result<T, E>) -> Result<T, End>;
+}
+
+/// The file as one sees it who is alone with it: nothing may fail.
+pub(crate) struct Sure;
+
+impl See for Sure {
+    fn see<T, E: std::error::Error>(&self, what: &str, operation: impl FnOnce() -> Result<T, E>) -> Result<T, End> {
+        operation().map_err(|error| End::Wrong(format!("cannot {what}: {}", explain(&error))))
+    }
+}
+
+impl See for Eyes<'_> {
+    fn see<T, E: std::error::Error>(&self, what: &str, operation: impl FnOnce() -> Result<T, E>) -> Result<T, End> {
         self.0.begin_anew();
         match operation() {
             Ok(found) => Ok(found),
@@ -64,7 +78,9 @@ impl Eyes<'_> {
             Err(error) => Err(End::Wrong(format!("cannot {what}{FAILED_AT_REST}{}", explain(&error)))),
         }
     }
+}
 
+impl Eyes<'_> {
     /// The file.
     pub fn open(&self) -> Result<NativeFile, End> {
         let view = self.0.clone();

@@ -7,7 +7,7 @@ use h5live_checker::schedule::{History, Verdict, View};
 use h5live_checker::trace::Counter;
 use h5live_model::{Chunks, Objects, StoredChunk};
 
-use crate::checked::{End, Eyes, verdict};
+use crate::checked::{End, Eyes, See, verdict};
 use crate::{Series, Workload, find};
 
 /// How a reader goes about it.

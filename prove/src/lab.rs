@@ -6,7 +6,7 @@ use h5live::{Dataset, File, Options};
 use h5live_cache::{EdgeKind, EdgeKinds, MemoryStorage, RecordingStorage};
 use h5live_checker::trace::Trace;
 use h5live_model::{Chunks, Objects};
-use h5live_swmr::{Mode, NativeFile, OpenOptions, Trial};
+use h5live_swmr::{Mode, NativeFile, OpenOptions, Profile, Trial};
 
 use crate::{Kind, Series};
 
@@ -19,6 +19,8 @@ pub struct Workload {
     pub start: usize,
     /// The datasets.
     pub series: Vec<Series>,
+    /// Whether nobody can read while it is written.
+    pub alone: bool,
 }
 
 /// How a writer is set up.
@@ -32,12 +34,28 @@ pub struct Setup {
     pub without_barriers: bool,
     /// Whether what is changed in place is not written down first.
     pub without_intents: bool,
+    /// Which structures it writes.
+    pub profile: Profile,
+    /// Whether it lets nobody read meanwhile.
+    pub alone: bool,
 }
 
 impl Setup {
     /// A writer that breaks the flush dependencies of one kind.
     pub fn without(kind: EdgeKind) -> Self {
         Setup { disabled: EdgeKinds::only(kind), ..Setup::default() }
+    }
+
+    /// The same writer, which lets nobody read meanwhile.
+    #[must_use]
+    pub fn alone(self) -> Self {
+        Setup { alone: true, ..self }
+    }
+
+    /// The same writer, of files for old programs, which nobody can follow.
+    #[must_use]
+    pub fn of_old_files(self) -> Self {
+        Setup { profile: Profile::Earliest, ..self.alone() }
     }
 
     /// A writer whose flushes are durable.
@@ -67,9 +85,9 @@ impl Lab {
     }
 
     fn open(&mut self, mode: Mode) {
-        let Setup { disabled: disabled_edges, durable, without_barriers, without_intents } = self.setup;
+        let Setup { disabled: disabled_edges, durable, without_barriers, without_intents, profile, .. } = self.setup;
         let trial = Trial { disabled_edges, without_barriers, without_intents, ..Trial::default() };
-        let options = OpenOptions { mode, trial, durable, take_over: true, ..OpenOptions::default() };
+        let options = OpenOptions { mode, trial, durable, profile, take_over: true, ..OpenOptions::default() };
         let native = Arc::new(NativeFile::on(self.storage.clone(), &options).expect("a file in memory opens"));
         self.file = Some(File::with_store(native.clone(), "prove", Options::default()));
         self.native = Some(native);
@@ -85,10 +103,10 @@ impl Lab {
         let builder = self.file().new_dataset::<u64>();
         let builder = if series.wide { builder.chunk(&[series.chunk, 1]) } else { builder.chunk(&[series.chunk]) };
         let builder = match series.kind {
-            Kind::Rows { most: None } if series.wide => builder.shape(&[0, 1]).resizable(),
+            Kind::Rows { most: None } | Kind::Cut { most: None } if series.wide => builder.shape(&[0, 1]).resizable(),
             Kind::Sparse { rows, .. } if series.wide => builder.shape(&[rows, 1]).resizable(),
-            Kind::Rows { most: None } | Kind::Sparse { .. } => builder.growing(&[]),
-            Kind::Rows { most: Some(most) } => builder.shape(&[0]).max_shape(&[most]),
+            Kind::Rows { most: None } | Kind::Cut { most: None } | Kind::Sparse { .. } => builder.growing(&[]),
+            Kind::Rows { most: Some(most) } | Kind::Cut { most: Some(most) } => builder.shape(&[0]).max_shape(&[most]),
             Kind::Versions { rows } | Kind::Filtered { rows } => builder.shape(&[rows]),
         };
         let builder = if matches!(series.kind, Kind::Filtered { .. }) { builder.deflate(1) } else { builder };
@@ -114,7 +132,10 @@ impl Lab {
 
     /// Lets readers in: what is done from now on is the trace. So many rows are there.
     pub fn begin(&mut self, rows: u64) {
-        self.file().start_swmr().expect("a file in memory can be followed");
+        match self.setup.alone {
+            true => self.file().flush().expect("a file in memory can be flushed"),
+            false => self.file().start_swmr().expect("a file in memory can be followed"),
+        }
         self.base = self.storage.inner().to_vec();
         drop(self.storage.take_log());
         for series in &self.series {
@@ -122,6 +143,11 @@ impl Lab {
             self.mark("flushed", series, rows);
             self.mark("durable", series, rows);
         }
+    }
+
+    /// Says something in the trace that can be counted.
+    pub fn say(&self, what: &str, count: u64) {
+        self.storage.mark(format!("{what} {count}"));
     }
 
     /// Says in the trace how many rows of a dataset, or which version of it, have been written, or flushed.
@@ -167,7 +193,7 @@ impl Lab {
                 };
                 done.expect("rows can be written");
             }
-            Kind::Rows { .. } => panic!("rows that are appended have one version"),
+            Kind::Rows { .. } | Kind::Cut { .. } => panic!("rows that are appended have one version"),
         }
     }
 
@@ -175,10 +201,15 @@ impl Lab {
     pub fn flush(&self, counts: &[(&str, u64)]) {
         self.file().flush().expect("a file in memory can be flushed");
         for (name, count) in counts {
-            self.mark("flushed", self.series(name), *count);
-            if self.setup.durable {
-                self.mark("durable", self.series(name), *count);
-            }
+            self.is_flushed(name, *count);
+        }
+    }
+
+    /// Says in the trace how many of something have been flushed.
+    pub fn is_flushed(&self, name: &str, count: u64) {
+        self.say(&format!("{name}.flushed"), count);
+        if self.setup.durable {
+            self.say(&format!("{name}.durable"), count);
         }
     }
 
@@ -194,7 +225,7 @@ impl Lab {
 
     /// Opens the file again, for writing under readers.
     pub fn reopen(&mut self) {
-        self.open(Mode::SwmrWrite);
+        self.open(if self.setup.alone { Mode::Write } else { Mode::SwmrWrite });
     }
 
     /// The writer dies: what it has not written is lost. (So is its memory, for dropping it would close the file.)
@@ -212,6 +243,6 @@ impl Lab {
     pub fn finish_after(mut self, start: usize) -> Workload {
         let operations = self.storage.take_log();
         let (base, series) = (std::mem::take(&mut self.base), std::mem::take(&mut self.series));
-        Workload { trace: Trace::new(base, operations), start, series }
+        Workload { trace: Trace::new(base, operations), start, series, alone: self.setup.alone }
     }
 }

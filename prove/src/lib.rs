@@ -2,11 +2,11 @@
 //! h5live's reader, which know what it may see while the writer works, and after a crash.
 
 mod announced;
-mod attributes;
 mod checked;
+mod content;
 mod follower;
+mod growing;
 mod lab;
-mod links;
 pub mod mutants;
 mod series;
 pub mod suite;
@@ -17,11 +17,10 @@ use h5live_model::{LinkTarget, ObjectId, Objects};
 use h5live_swmr::NativeFile;
 
 pub use announced::announced;
-pub use attributes::attributes;
 pub use checked::FAILED_AT_REST;
 pub use follower::{Follower, Look};
+pub use growing::{attributes, links, strings};
 pub use lab::{Lab, Setup, Workload};
-pub use links::links;
 pub use series::{Kind, Series};
 pub use survivor::Survivor;
 

@@ -1,7 +1,8 @@
 //! Runs the model checker over h5live's writer and readers, and prints what it has seen.
 //!
-//! `prove [--quick] [--keep=FOLDER] [readers|torn|deaths|power|mutants]... [=NAME]`: all parts, or those that are named; all
-//! workloads, or those with NAME in their names. Counterexamples are kept in FOLDER.
+//! `prove [--quick] [--seconds=N] [--tell] [--keep=FOLDER] [PART]... [=NAME]`: all parts (`readers`, `torn`, `cut`,
+//! `deaths`, `power`, `mutants`), or those that are named; all workloads, or those with NAME in their names; N seconds
+//! for each exploration. Counterexamples are told, and kept in FOLDER.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -11,11 +12,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use h5live_cache::EdgeKind;
-use h5live_checker::crash::{CrashBounds, Disk, Expected, Loss, Power, crash};
-use h5live_checker::schedule::{Bounds, Counterexample, Tearing};
+use h5live_checker::crash::{CrashBounds, Disk, Expected, crash};
+use h5live_checker::schedule::{Bounds, Counterexample, Story, Tearing};
 use h5live_checker::trace::{Trace, TraceError};
-use h5live_prove::mutants::{self, Fate};
-use h5live_prove::suite::{CASES, Case, Record, small_tears};
+use h5live_prove::mutants::{self, Fate, Other};
+use h5live_prove::suite::{CASES, Case, Record, page_tears, small_tears};
 use h5live_prove::{Setup, Survivor, Workload};
 
 /// Least time to look for a mutant in one exploration: whether it is found must not depend on the machine.
@@ -27,6 +28,8 @@ struct Run {
     limit: Duration,
     name: String,
     keep: Option<PathBuf>,
+    /// Whether counterexamples are told.
+    tell: bool,
     sound: bool,
 }
 
@@ -39,9 +42,14 @@ fn main() -> ExitCode {
     let began = Instant::now();
     let mut run = Run {
         threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
-        limit: Duration::from_secs(if quick { 2 } else { 120 }),
+        limit: Duration::from_secs(match arguments.iter().find_map(|argument| argument.strip_prefix("--seconds=")) {
+            Some(seconds) => seconds.parse().unwrap_or(120),
+            None if quick => 2,
+            None => 120,
+        }),
         name: named.unwrap_or_default().into(),
         keep: arguments.iter().find_map(|argument| argument.strip_prefix("--keep=")).map(PathBuf::from),
+        tell: arguments.iter().any(|argument| argument == "--tell"),
         sound: true,
     };
     if wanted("readers") {
@@ -49,6 +57,11 @@ fn main() -> ExitCode {
     }
     if wanted("torn") {
         run.readers("every schedule, writes torn", |case| case.torn.map(|(record, n)| (record, n, small_tears())));
+    }
+    if wanted("cut") {
+        run.readers("every schedule, writes cut off for ever", |case| {
+            case.cut.map(|(record, n)| (record, n, page_tears()))
+        });
     }
     if wanted("deaths") {
         run.deaths();
@@ -111,6 +124,9 @@ impl Run {
                     println!("    after {} moves: {}", found.moves(), found.fault);
                 }
                 if let Some(found) = explored.violations.first() {
+                    if self.tell {
+                        println!("{}", Story::new(&workload.trace, found));
+                    }
                     self.keep(&format!("{}-{}", case.name, reader.name()), &workload.trace, found);
                 }
                 self.sound &= explored.wrong == 0;
@@ -123,7 +139,7 @@ impl Run {
             "\n{:<36} {:>8} {:>8} {:>6} {:>9}  in the middle of a write: {:>6} {:>6}",
             "the writer dies", "deaths", "states", "wrong", "exhausted", "states", "wrong"
         );
-        for case in self.cases().filter(|case| case.has_rows()) {
+        for case in self.cases().filter(|case| case.may_crash()) {
             let workload = (case.record)(Setup::default());
             let survivor = Survivor::of_death(&workload);
             let recover = |disk: &Arc<Disk>, expected: &Expected| survivor.recover(disk, expected);
@@ -148,21 +164,19 @@ impl Run {
     }
 
     /// Durable flushes, and any subset of what was written since: whole writes, writes torn between pages, and between
-    /// sectors; and the same without the barrier in the middle of each flush.
+    /// sectors.
     fn power(&mut self) {
         println!(
             "\n{:<36} {:>9} {:>7} {:>9}  {:>12} {:>14} {:>16}",
             "the power fails", "failures", "states", "exhausted", "wrong: whole", "torn at pages", "torn at sectors"
         );
-        let mut missed = false;
-        for case in self.cases().filter(|case| case.has_rows()) {
+        for case in self.cases().filter(|case| case.may_crash()) {
             let run = |setup, tearing| {
                 let workload = (case.record)(setup);
                 let survivor = Survivor::of_power_failure(&workload);
                 let recover = |disk: &Arc<Disk>, expected: &Expected| survivor.recover(disk, expected);
-                let loss = Loss::Power(Power::default());
-                let (start, again, time) = (workload.start, 0, Some(self.limit));
-                let bounds = CrashBounds { start, tearing, loss, again, time, threads: self.threads };
+                let bounds = mutants::power(tearing, self.threads, self.limit);
+                let bounds = CrashBounds { start: workload.start, ..bounds };
                 crash(&workload.trace, &bounds, &recover)
             };
             let torn = |unit| Tearing { observations: 1, ..Tearing::at(unit) };
@@ -181,10 +195,7 @@ impl Run {
                 println!("    {} ({:?})", bad.fault, bad.survivors);
             }
             self.sound &= whole.wrong + pages.wrong + sectors.wrong == 0;
-            missed |= run(Setup { without_barriers: true, ..Setup::durable() }, Tearing::NONE).wrong > 0;
         }
-        println!("without barriers in the middle of flushes: {}", if missed { "found out" } else { "ALIVE" });
-        self.sound &= missed || !self.name.is_empty();
     }
 
     fn mutants(&mut self) {
@@ -207,6 +218,16 @@ impl Run {
                     self.sound = false;
                 }
                 Fate::Unused => println!("{name:<26} {:<9} {:>5}  no workload has it", "-", ""),
+            }
+        }
+        for other in Other::ALL {
+            let name = format!("{other:?}");
+            match other.found(self.threads, self.limit.max(MUTANT)) {
+                Some((case, fault)) => println!("{name:<26} {:<9} {:>5}  {}, {fault}", "killed", "", case.name),
+                None => {
+                    println!("{name:<26} {:<9}", "ALIVE");
+                    self.sound = false;
+                }
             }
         }
     }

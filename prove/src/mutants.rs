@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_cache::EdgeKind;
-use h5live_checker::crash::{CrashBounds, Disk, Expected, Loss, crash};
-use h5live_checker::schedule::{Bounds, Counterexample, PAGE, Tearing};
+use h5live_checker::crash::{CrashBounds, Disk, Expected, Loss, Power, crash};
+use h5live_checker::schedule::{Bounds, Counterexample, PAGE, Tearing, View, shortest};
 use h5live_checker::trace::Trace;
+use h5live_format::trial::blind as blind_reader;
 
-use crate::suite::{CASES, Case, Reader};
+use crate::suite::{CASES, Case, Reader, small_tears};
 use crate::{Setup, Survivor, Workload};
 
 /// What became of a mutant.
@@ -100,7 +101,7 @@ pub fn judge(kind: EdgeKind, sound: &[Workload], threads: usize, limit: Duration
 }
 
 fn by_death(pairs: &[Pair], threads: usize, limit: Duration) -> Option<Fate> {
-    for Pair { case, without } in pairs.iter().filter(|pair| pair.case.has_rows()) {
+    for Pair { case, without } in pairs.iter().filter(|pair| pair.case.may_crash()) {
         let survivor = Survivor::of_death(without);
         let bounds = CrashBounds { start: without.start, tearing: Tearing::NONE, again: 0, ..death(threads, limit) };
         let recover = |disk: &Arc<Disk>, expected: &Expected| survivor.recover(disk, expected);
@@ -109,6 +110,79 @@ fn by_death(pairs: &[Pair], threads: usize, limit: Duration) -> Option<Fate> {
         }
     }
     None
+}
+
+/// What else is broken, beside dependencies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Other {
+    /// Readers take every checksum for right.
+    Checksums,
+    /// Durable flushes have no barriers.
+    Barriers,
+    /// What is changed in place is not written down first, and the process dies.
+    IntentsAtDeath,
+    /// What is changed in place is not written down first, and the power fails.
+    IntentsAtPowerFailure,
+}
+
+impl Other {
+    /// All of them.
+    pub const ALL: [Other; 4] =
+        [Other::Checksums, Other::Barriers, Other::IntentsAtDeath, Other::IntentsAtPowerFailure];
+
+    /// Who finds it out: the case, and what was wrong.
+    pub fn found(self, threads: usize, limit: Duration) -> Option<(&'static Case, String)> {
+        let without_intents = Setup { without_intents: true, ..Setup::default() };
+        CASES.iter().filter(|case| case.may_crash()).find_map(|case| {
+            let fault = match self {
+                Other::Checksums => blind(case, threads, limit),
+                Other::Barriers => {
+                    let setup = Setup { without_barriers: true, ..Setup::durable() };
+                    after_power_failure(case, setup, Tearing::NONE, threads, limit)
+                }
+                Other::IntentsAtDeath => {
+                    let workload = (case.record)(without_intents);
+                    after(&Survivor::of_death(&workload), &workload, death(threads, limit))
+                }
+                Other::IntentsAtPowerFailure => {
+                    let tearing = Tearing { observations: 1, ..Tearing::at(512) };
+                    after_power_failure(case, Setup { durable: true, ..without_intents }, tearing, threads, limit)
+                }
+            };
+            fault.map(|fault| (case, fault))
+        })
+    }
+}
+
+fn blind(case: &Case, threads: usize, limit: Duration) -> Option<String> {
+    let (record, passes) = case.torn?;
+    let workload = record(Setup::default());
+    let bounds = Bounds { start: workload.start, threads, time: Some(limit), moves: Some(2), ..Bounds::default() };
+    let bounds = Bounds { tearing: small_tears(), ..bounds };
+    case.readers.iter().find_map(|reader| {
+        let (found, _) = reader.with(&workload, passes, |reader| {
+            shortest(&workload.trace, &bounds, &|view: &Arc<View>| blind_reader(|| reader(view)))
+        });
+        found.map(|found| format!("{}: {}", reader.name(), found.fault))
+    })
+}
+
+fn after_power_failure(case: &Case, setup: Setup, tearing: Tearing, threads: usize, limit: Duration) -> Option<String> {
+    let workload = (case.record)(setup);
+    after(&Survivor::of_power_failure(&workload), &workload, power(tearing, threads, limit))
+}
+
+fn after(survivor: &Survivor, workload: &Workload, bounds: CrashBounds) -> Option<String> {
+    let recover = |disk: &Arc<Disk>, expected: &Expected| survivor.recover(disk, expected);
+    let bounds = CrashBounds { start: workload.start, ..bounds };
+    crash(&workload.trace, &bounds, &recover).violations.into_iter().next().map(|bad| bad.fault)
+}
+
+/// Power failures: whatever is not durable is there or not, and parts of one write. Who recovers may be killed, too, but
+/// that tears no pages.
+pub fn power(tearing: Tearing, threads: usize, limit: Duration) -> CrashBounds {
+    let again = tearing.cut.is_none_or(|unit| u64::from(unit.get()) >= PAGE).into();
+    CrashBounds { start: 0, tearing, loss: Loss::Power(Power::default()), again, time: Some(limit), threads }
 }
 
 /// The death of a process: the system copies a page at once, so a write within one page is whole or not there.

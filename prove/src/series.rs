@@ -25,6 +25,11 @@ pub enum Kind {
         /// Most rows that the dataset may have.
         most: Option<u64>,
     },
+    /// As rows, but now and then the last ones are cut off, and appended again: counts in the trace are rows.
+    Cut {
+        /// Most rows that the dataset may have.
+        most: Option<u64>,
+    },
     /// All rows again and again: counts in the trace are versions, 0 being that nothing was written.
     Versions {
         /// The number of rows.
@@ -70,16 +75,21 @@ impl Series {
     /// How many rows there are when the trace counts `count`.
     pub fn extent(&self, count: u64) -> u64 {
         match self.kind {
-            Kind::Rows { .. } => count,
+            Kind::Rows { .. } | Kind::Cut { .. } => count,
             Kind::Versions { rows } | Kind::Filtered { rows } | Kind::Sparse { rows, .. } => rows,
         }
+    }
+
+    /// Whether rows can be appended.
+    pub fn grows(&self) -> bool {
+        matches!(self.kind, Kind::Rows { .. } | Kind::Cut { .. })
     }
 
     /// The version that the rows of a chunk have at least when the trace counts `count`; 0 if the chunk need not be
     /// there.
     pub fn least_version(&self, chunk: u64, count: u64) -> u64 {
         match self.kind {
-            Kind::Rows { .. } => 1,
+            Kind::Rows { .. } | Kind::Cut { .. } => 1,
             Kind::Versions { .. } | Kind::Filtered { .. } => count,
             Kind::Sparse { order, .. } => order.iter().take(count as usize).any(|written| *written == chunk).into(),
         }

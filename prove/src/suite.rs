@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use h5live_checker::schedule::{Bounds, Counterexample, Explored, Tearing, Verdict, View, explore, shortest};
+use h5live_checker::schedule::{Bounds, Counterexample, Explored, PAGE, Tearing, Verdict, View, explore, shortest};
 
-use crate::{Follower, Kind, Look, Setup, Workload, announced, attributes, links, workloads};
+use crate::{Follower, Kind, Look, Setup, Workload, announced, attributes, links, strings, workloads};
 
 /// Records a writer that breaks the flush dependencies of some kinds.
 pub type Record = fn(Setup) -> Workload;
@@ -22,12 +22,14 @@ pub struct Case {
     pub passes: usize,
     /// What readers see when writes are torn, and in how many passes.
     pub torn: Option<(Record, usize)>,
+    /// What readers see when a writer may die between two pages of a write, and in how many passes.
+    pub cut: Option<(Record, usize)>,
 }
 
 impl Case {
-    /// Whether its readers read rows, which can also be looked for after a crash.
-    pub fn has_rows(&self) -> bool {
-        matches!(self.readers, [Reader::Rows(_), ..])
+    /// Whether there is something to be looked for after a crash.
+    pub fn may_crash(&self) -> bool {
+        !matches!(self.readers, [Reader::Announced])
     }
 }
 
@@ -40,6 +42,8 @@ pub enum Reader {
     Attributes,
     /// Of links, and what they lead to.
     Links,
+    /// Of rows of variable length.
+    Strings,
     /// Of what the superblock announces, and of where chunks are.
     Announced,
 }
@@ -54,6 +58,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::extensible_array(setup, 0, 3, 1), 2)),
+        cut: None,
     },
     Case {
         name: "extensible array, chunks of 3 rows",
@@ -61,6 +66,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::extensible_array(setup, 1, 3, 3), 2)),
+        cut: None,
     },
     Case {
         name: "extensible array, first super block",
@@ -68,6 +74,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::extensible_array(setup, 243, 3, 1), 2)),
+        cut: None,
     },
     Case {
         name: "extensible array, first paged block",
@@ -75,6 +82,7 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::Beyond)],
         passes: 3,
         torn: None,
+        cut: Some((|setup| workloads::extensible_array(setup, 131_059, 3, 1), 2)),
     },
     Case {
         name: "extensible array, 3 rows a flush",
@@ -82,6 +90,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 2,
         torn: None,
+        cut: None,
     },
     Case {
         name: "extensible array, large chunks",
@@ -89,6 +98,7 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Rows(Look::Rows), Reader::Announced],
         passes: 2,
         torn: None,
+        cut: None,
     },
     Case {
         name: "fixed array",
@@ -96,6 +106,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::fixed_array(setup, 40, 0, 3, 1), 2)),
+        cut: None,
     },
     Case {
         name: "fixed array, second page",
@@ -103,6 +114,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::fixed_array(setup, 3000, 1023, 3, 1), 2)),
+        cut: Some((|setup| workloads::fixed_array(setup, 3000, 1022, 3, 1), 2)),
     },
     Case {
         name: "single chunk",
@@ -110,6 +122,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::rewrite(setup, Kind::Versions { rows: 4 }, 4, 3), 2)),
+        cut: None,
     },
     Case {
         name: "single chunk that moves",
@@ -117,6 +130,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::rewrite(setup, Kind::Filtered { rows: 4 }, 4, 3), 2)),
+        cut: None,
     },
     Case {
         name: "overwritten chunks",
@@ -124,6 +138,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: None,
+        cut: None,
     },
     Case {
         name: "chunks that move",
@@ -131,6 +146,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::rewrite(setup, Kind::Filtered { rows: 4 }, 2, 3), 2)),
+        cut: None,
     },
     Case {
         name: "extensible array, sparse",
@@ -138,6 +154,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 2,
         torn: None,
+        cut: None,
     },
     Case {
         name: "two datasets",
@@ -145,6 +162,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 2,
         torn: None,
+        cut: None,
     },
     Case {
         name: "close and open again",
@@ -152,6 +170,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::reopen(setup, 1), 2)),
+        cut: None,
     },
     Case {
         name: "a dead writer's successor",
@@ -159,6 +178,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::takeover(setup, 1), 2)),
+        cut: None,
     },
     Case {
         name: "attributes, continued header",
@@ -166,6 +186,7 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Attributes],
         passes: 2,
         torn: Some((|setup| workloads::attributes(setup, 0, 4), 2)),
+        cut: None,
     },
     Case {
         name: "B-tree, from nothing",
@@ -173,6 +194,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::btree2(setup, 0, 3, 1), 2)),
+        cut: None,
     },
     Case {
         name: "B-tree, root splits",
@@ -180,6 +202,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 3,
         torn: Some((|setup| workloads::btree2(setup, 83, 3, 1), 2)),
+        cut: None,
     },
     Case {
         name: "B-tree, sparse",
@@ -187,6 +210,7 @@ pub const CASES: &[Case] = &[
         readers: ROWS,
         passes: 2,
         torn: None,
+        cut: None,
     },
     Case {
         name: "attributes become many",
@@ -194,6 +218,7 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Attributes],
         passes: 2,
         torn: Some((|setup| workloads::attributes(setup, 7, 3), 1)),
+        cut: None,
     },
     Case {
         name: "links become many",
@@ -201,6 +226,7 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Links],
         passes: 2,
         torn: Some((|setup| workloads::links(setup, 7, 3), 1)),
+        cut: None,
     },
     Case {
         name: "200 groups at once",
@@ -208,6 +234,7 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Announced],
         passes: 2,
         torn: None,
+        cut: None,
     },
     Case {
         name: "new datasets",
@@ -215,6 +242,79 @@ pub const CASES: &[Case] = &[
         readers: &[Reader::Links, Reader::Announced],
         passes: 2,
         torn: None,
+        cut: None,
+    },
+    Case {
+        name: "texts",
+        record: |setup| workloads::strings(setup, 0, 5, 2),
+        readers: &[Reader::Strings],
+        passes: 2,
+        torn: Some((|setup| workloads::strings(setup, 0, 2, 2), 1)),
+        cut: None,
+    },
+    Case {
+        name: "attributes that are texts",
+        record: |setup| workloads::texts(setup, 0, 4),
+        readers: &[Reader::Attributes],
+        passes: 2,
+        torn: None,
+        cut: None,
+    },
+    Case {
+        name: "extensible array that shrinks",
+        record: |setup| workloads::shrink(setup.alone(), None, 1, 4),
+        readers: &[],
+        passes: 0,
+        torn: None,
+        cut: None,
+    },
+    Case {
+        name: "fixed array that shrinks",
+        record: |setup| workloads::shrink(setup.alone(), Some(30), 1, 4),
+        readers: &[],
+        passes: 0,
+        torn: None,
+        cut: None,
+    },
+    Case {
+        name: "datasets that come and go",
+        record: |setup| workloads::delete(setup.alone(), 5),
+        readers: &[],
+        passes: 0,
+        torn: None,
+        cut: None,
+    },
+    Case {
+        name: "B-tree of version 1, from nothing",
+        record: |setup| workloads::extensible_array(setup.of_old_files(), 0, 8, 1),
+        readers: &[],
+        passes: 0,
+        torn: None,
+        cut: None,
+    },
+    Case {
+        name: "B-tree of version 1, root splits",
+        record: |setup| workloads::extensible_array(setup.of_old_files(), 60, 8, 1),
+        readers: &[],
+        passes: 0,
+        torn: None,
+        cut: None,
+    },
+    Case {
+        name: "B-tree of version 1 that shrinks",
+        record: |setup| workloads::shrink(setup.of_old_files(), None, 1, 4),
+        readers: &[],
+        passes: 0,
+        torn: None,
+        cut: None,
+    },
+    Case {
+        name: "symbol table",
+        record: |setup| workloads::links(setup.of_old_files(), 0, 12),
+        readers: &[],
+        passes: 0,
+        torn: None,
+        cut: None,
     },
 ];
 
@@ -233,6 +333,7 @@ impl Reader {
             }
             Reader::Attributes => run(&attributes(&workload.trace, passes)),
             Reader::Links => run(&links(&workload.trace, passes)),
+            Reader::Strings => run(&strings(&workload.trace, passes)),
             Reader::Announced => run(&|view: &Arc<View>| announced(view, passes)),
         }
     }
@@ -245,6 +346,7 @@ impl Reader {
             Reader::Rows(Look::Beyond) => "beyond the extent",
             Reader::Attributes => "attributes",
             Reader::Links => "links",
+            Reader::Strings => "texts",
             Reader::Announced => "announced end",
         }
     }
@@ -260,6 +362,11 @@ impl Reader {
         let bounds = &Bounds { start: workload.start, ..bounds.clone() };
         self.with(workload, passes, |reader| shortest(&workload.trace, bounds, &reader))
     }
+}
+
+/// Writes cut off between two pages, by the death of the writer if need be.
+pub fn page_tears() -> Tearing {
+    Tearing { lasting: true, ..Tearing::at(PAGE as u32) }
 }
 
 /// Writes seen in part, cut at multiples of 8 bytes.

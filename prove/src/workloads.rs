@@ -116,10 +116,24 @@ pub fn takeover(setup: Setup, appends: u64) -> Workload {
 /// Adds `count` attributes to a dataset that has `start` of them: its header has to be continued elsewhere, and in the
 /// end they move out of it.
 pub fn attributes(setup: Setup, start: u64, count: u64) -> Workload {
+    attributes_of(setup, start, count, false)
+}
+
+/// As [`attributes`], with values of variable length.
+pub fn texts(setup: Setup, start: u64, count: u64) -> Workload {
+    attributes_of(setup, start, count, true)
+}
+
+fn attributes_of(setup: Setup, start: u64, count: u64, texts: bool) -> Workload {
     let mut lab = Lab::new(setup);
     let dataset = lab.add(Series::rows("d", 1));
     let counted = Series::rows("a", 1);
-    let set = |number: u64| dataset.set_attribute(&format!("a{number}"), &number).expect("an attribute can be set");
+    let set = |number: u64| {
+        let name = format!("a{number}");
+        let done =
+            if texts { dataset.set_attribute(&name, &text(number)) } else { dataset.set_attribute(&name, &number) };
+        done.expect("an attribute can be set");
+    };
     (0..start).for_each(set);
     lab.begin(0);
     lab.mark("issued", &counted, start);
@@ -128,7 +142,7 @@ pub fn attributes(setup: Setup, start: u64, count: u64) -> Workload {
         lab.mark("issued", &counted, number + 1);
         set(number);
         lab.flush(&[]);
-        lab.mark("flushed", &counted, number + 1);
+        lab.is_flushed(counted.name, number + 1);
     }
     drop(dataset);
     Workload { series: vec![Series::rows("d", 1)], ..lab.finish_after(5) }
@@ -156,7 +170,7 @@ pub fn links(setup: Setup, start: u64, count: u64) -> Workload {
         lab.mark("issued", &counted, number + 1);
         make(&lab, number);
         lab.flush(&[]);
-        lab.mark("flushed", &counted, number + 1);
+        lab.is_flushed(counted.name, number + 1);
     }
     lab.finish_after(2)
 }
@@ -167,5 +181,69 @@ pub fn deep_groups(setup: Setup, depth: usize) -> Workload {
     lab.begin(0);
     lab.file().create_group(&vec!["g"; depth].join("/")).expect("groups can be made");
     lab.flush(&[]);
+    lab.finish()
+}
+
+/// What row `row` of the dataset of [`strings`] holds.
+pub(crate) fn text(row: u64) -> String {
+    format!("row {row} ").repeat(4 + row as usize % 3)
+}
+
+/// Appends rows of variable length to the dataset `s`, one at a time with a flush after each.
+pub fn strings(setup: Setup, start: u64, appends: u64, chunk: u64) -> Workload {
+    let mut lab = Lab::new(setup);
+    let builder = lab.file().new_dataset::<String>().growing(&[]).chunk(&[chunk]);
+    let dataset = builder.create("s").expect("a dataset can be made");
+    let append = |row| dataset.append(&[text(row)]).expect("rows can be appended");
+    (0..start).for_each(append);
+    lab.begin(start);
+    for what in ["s.issued", "s.flushed", "s.durable"] {
+        lab.say(what, start);
+    }
+    for row in start..start + appends {
+        lab.say("s.issued", row + 1);
+        append(row);
+        lab.flush(&[]);
+        lab.is_flushed("s", row + 1);
+    }
+    drop(dataset);
+    lab.finish_after(3)
+}
+
+/// Appends rows, makes the dataset smaller, and appends rows again, which hold the same as those that were cut off.
+pub fn shrink(setup: Setup, most: Option<u64>, chunk: u64, times: u64) -> Workload {
+    let mut lab = Lab::new(setup);
+    let dataset = lab.add(Series { kind: Kind::Cut { most }, ..Series::rows("d", chunk) });
+    lab.begin(0);
+    let mut rows = 0;
+    for _ in 0..times {
+        lab.append("d", rows, rows + 5);
+        lab.flush(&[("d", rows + 5)]);
+        rows += 2;
+        lab.mark("issued", &Series::rows("d", chunk), rows);
+        dataset.resize(&[rows]).expect("a dataset can be made smaller");
+        lab.flush(&[("d", rows)]);
+    }
+    drop(dataset);
+    lab.finish()
+}
+
+/// Makes datasets and removes them again, each time all but the newest; its space is used again.
+pub fn delete(setup: Setup, times: u64) -> Workload {
+    let mut lab = Lab::new(setup);
+    lab.add(Series::rows("d", 2));
+    lab.begin(0);
+    for time in 0..times {
+        let builder = lab.file().new_dataset::<u64>().growing(&[]).chunk(&[4]);
+        let dataset = builder.create(&format!("x{time}")).expect("a dataset can be made");
+        let rows: Vec<u64> = (0..12).collect();
+        dataset.append(&rows).expect("rows can be appended");
+        lab.append("d", time, time + 1);
+        lab.flush(&[("d", time + 1)]);
+        if let Some(before) = time.checked_sub(1) {
+            lab.file().root().remove(&format!("x{before}")).expect("a dataset can be removed");
+            lab.flush(&[]);
+        }
+    }
     lab.finish()
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use h5live_cache::{Based, Cache, Kind, Mended, Overlay, Reuse, Scope, Settings, Storage};
+use h5live_cache::{Based, Cache, Kind, Overlay, Reuse, Scope, Settings, Storage};
 use h5live_format::messages::SymbolTable as SymbolTableMessage;
 use h5live_format::{Addr, Root, StatusFlags, Superblock, SymbolCache, SymbolTableEntry};
 use h5live_model as model;
@@ -112,8 +112,8 @@ impl OpenOptions {
             lock.release().map_err(Error::io("unlock the file"))?;
         }
         let storage: Arc<dyn Storage> = Arc::new(Based::new(storage, at));
-        let mender = Mender(Arc::new(Mended::new(storage)));
-        let storage: Arc<dyn Storage> = mender.0.clone();
+        let mender = Mender::new(storage);
+        let storage = mender.storage();
         let patience = match live {
             true => patience.with(mender),
             false => {

@@ -1,6 +1,7 @@
 //! What a writer was about to change in place when it died: see [`Intent`].
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use h5live_cache::{Mended, Storage};
 use h5live_format::{Addr, IntendedWrite, Intent, Superblock, decode};
@@ -58,15 +59,45 @@ pub(crate) fn redo(storage: &dyn Storage, intent: &Intent) -> Result<()> {
 
 /// What a reader does about structures that do not become whole.
 #[derive(Debug)]
-pub(crate) struct Mender(pub Arc<Mended<Arc<dyn Storage>>>);
+pub(crate) struct Mender {
+    mended: Arc<Mended<Arc<dyn Storage>>>,
+    /// Operations under way, those within others included.
+    begun: AtomicUsize,
+}
+
+/// An operation that is under way.
+pub(crate) struct Begun<'a>(&'a Mender);
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        self.0.begun.fetch_sub(1, SeqCst);
+    }
+}
 
 impl Mender {
+    pub fn new(storage: Arc<dyn Storage>) -> Self {
+        Mender { mended: Arc::new(Mended::new(storage)), begun: AtomicUsize::new(0) }
+    }
+
+    /// The storage as the reader sees it.
+    pub fn storage(&self) -> Arc<dyn Storage> {
+        self.mended.clone()
+    }
+
+    /// Begins an operation. If it is the only one, it sees the file as it is.
+    pub fn begin(&self) -> Begun<'_> {
+        if self.begun.fetch_add(1, SeqCst) == 0 {
+            self.mended.forget();
+        }
+        Begun(self)
+    }
+
     /// Reads all that a dead writer was about to write as if it had.
     ///
     /// # Errors
     /// Those of the storage.
     pub fn mend_all(&self, superblock: &Superblock) -> Result<()> {
-        let intent = find(&**self.0.inner(), superblock)?;
+        let intent = find(&**self.mended.inner(), superblock)?;
         for write in intent.into_iter().flat_map(|intent| intent.writes) {
             self.mend(write.at, write.bytes)?;
         }
@@ -80,8 +111,8 @@ impl Mender {
             write.at <= at && write.at.checked_add(write.bytes.len() as u64).is_some_and(|end| at < end)
         };
         let mend = || {
-            let superblock = read_superblock(&**self.0.inner(), 0)?;
-            let intent = find(&**self.0.inner(), &superblock)?;
+            let superblock = read_superblock(&**self.mended.inner(), 0)?;
+            let intent = find(&**self.mended.inner(), &superblock)?;
             let torn = intent.into_iter().flat_map(|intent| intent.writes).filter(names);
             torn.into_iter().try_for_each(|write| self.mend(write.at, write.bytes))
         };
@@ -90,6 +121,6 @@ impl Mender {
     }
 
     fn mend(&self, at: Addr, bytes: Vec<u8>) -> Result<()> {
-        self.0.mend(at.get().unwrap_or(0), bytes).map_err(Error::io("read what is torn"))
+        self.mended.mend(at.get().unwrap_or(0), bytes).map_err(Error::io("read what is torn"))
     }
 }

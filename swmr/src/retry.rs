@@ -101,9 +101,7 @@ impl Patience {
     /// # Errors
     /// As [`Patience::retry`].
     pub fn retry_since<T>(&self, mut operation: impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
-        if let Some(mender) = &self.mender {
-            mender.0.forget();
-        }
+        let _begun = self.mender.as_deref().map(Mender::begin);
         for attempt in 1.. {
             match self.in_time(&mut operation) {
                 Err(error) if error.may_be_torn() && attempt < self.attempts => {

@@ -81,7 +81,9 @@ impl Walk<'_> {
         if let (Some((from, to)), Some(first), Some(last)) = (between, &first, &last)
             && ((tree.sorted)(first, from) || (tree.sorted)(to, last))
         {
-            self.found(name::<K>(), addr, Cause::Rule("the keys of a node lie between those beside it in its parent"));
+            // A writer that moves entries to a new node takes them out of the old one last.
+            let cause = Cause::Rule("the keys of a node lie between those beside it in its parent");
+            self.unsettled(self.owner, name::<K>(), addr, cause);
         }
         let mut whole = true;
         for index in 0..node.len() {

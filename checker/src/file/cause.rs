@@ -42,6 +42,12 @@ pub enum Cause {
         /// The end that the superblock announces, or that of the file (bytes from the start of the file).
         end: u64,
     },
+    /// Its writer died in the middle of a flush.
+    #[error("{writes} writes of a flush that was cut off are still to be done; readers take them for done")]
+    Intent {
+        /// Their number.
+        writes: u64,
+    },
     /// It uses bytes that something else uses.
     #[error("{len} bytes, which overlap {with}")]
     Overlap {
@@ -146,6 +152,7 @@ impl Cause {
             Cause::Status(_) => "status",
             Cause::Filters(_) => "filters",
             Cause::Rule(_) => "rule",
+            Cause::Intent { .. } => "intent",
         }
     }
 }

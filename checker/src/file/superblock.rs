@@ -2,7 +2,7 @@
 
 use h5live_cache::Storage;
 use h5live_format::messages::{BtreeK, CacheImageInfo, DriverInfo, FileSpaceInfo, MessageType, SharedMessageTableInfo};
-use h5live_format::{Addr, CacheImage, DriverInfoBlock, Record, StatusFlags, Superblock, encoded_len};
+use h5live_format::{Addr, CacheImage, DriverInfoBlock, Intent, Record, StatusFlags, Superblock, decode, encoded_len};
 
 use super::Cause;
 use super::source::Source;
@@ -43,6 +43,7 @@ impl<'a> Walk<'a> {
         self.widths = self.superblock.widths;
         self.k = self.superblock.btree_k;
         self.ends(len);
+        self.intent();
         let size = encoded_len(&self.superblock, self.widths).unwrap_or_default();
         self.claim(NAME, Addr::new(0), size as u64);
         if self.superblock.version > 1 {
@@ -88,6 +89,25 @@ impl<'a> Walk<'a> {
                 self.found(NAME, Addr::new(0), cause);
             } else {
                 self.note(NAME, Addr::new(0), cause);
+            }
+        }
+    }
+
+    /// What a writer that died was about to change in place: readers take it for done, and the next writer does it.
+    fn intent(&mut self) {
+        let end = self.superblock.end_of_file.get().and_then(|end| end.checked_sub(self.superblock.base.get()?));
+        let Some(end) = end else { return };
+        let head = self.source.read(end, Intent::HEAD as u64).unwrap_or_default();
+        let Some(bytes) = Intent::stated_size(&head).and_then(|size| self.source.read(end, size).ok()) else { return };
+        let Ok(intent) = decode::<Intent>(&bytes, self.widths) else { return };
+        if intent.place != Addr::new(end) {
+            return;
+        }
+        self.note(NAME, Addr::new(0), Cause::Intent { writes: intent.writes.len() as u64 });
+        for write in intent.writes {
+            let len = write.bytes.len() as u64;
+            if let Some(at) = write.at.get().filter(|at| at.checked_add(len).is_some_and(|last| last <= end)) {
+                self.source.lay(at, write.bytes);
             }
         }
     }

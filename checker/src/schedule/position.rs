@@ -58,6 +58,8 @@ pub struct Tearing {
     pub pages: bool,
     /// Most torn positions on one path. To stay at one, for ever if need be, is free.
     pub observations: u32,
+    /// Whether readers must cope with a write that stays as it is, half-done: its writer is dead.
+    pub lasting: bool,
 }
 
 /// Most pages of one write that a read may find in any order; of more, one at a time is missing or alone.
@@ -65,16 +67,16 @@ const FREE_PAGES: u32 = 6;
 
 impl Tearing {
     /// Every write is seen whole.
-    pub const NONE: Tearing = Tearing { cut: None, pages: false, observations: 0 };
+    pub const NONE: Tearing = Tearing { cut: None, pages: false, observations: 0, lasting: false };
 
     /// Writes that stop at multiples of `unit` bytes, seen at most twice on a path.
     pub fn at(unit: u32) -> Self {
-        Tearing { cut: NonZeroU32::new(unit), pages: false, observations: 2 }
+        Tearing { cut: NonZeroU32::new(unit), pages: false, observations: 2, lasting: false }
     }
 
     /// Writes whose pages appear in any order, seen at most twice on a path.
     pub fn by_pages() -> Self {
-        Tearing { cut: None, pages: true, observations: 2 }
+        Tearing { cut: None, pages: true, observations: 2, lasting: false }
     }
 
     /// The parts of a write of `len` bytes at `at` that may make a difference between `from` and `to` (bytes from the

@@ -193,11 +193,11 @@ impl View {
         self.0.lock().moved = false;
     }
 
-    /// Whether no write is half-done, and nothing has changed since [`View::begin_anew`]: then every operation of the
-    /// reader must succeed.
+    /// Whether no write is half-done, unless such writes [last](Tearing::lasting), and nothing has changed since
+    /// [`View::begin_anew`]: then every operation of the reader must succeed.
     pub fn is_at_rest(&self) -> bool {
         let run = self.0.lock();
-        !run.position.is_torn() && !run.moved
+        (run.tearing.lasting || !run.position.is_torn()) && !run.moved
     }
 
     /// The history since the run began, or [`View::set_history`]; it begins anew from `history`.

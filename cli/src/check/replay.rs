@@ -20,6 +20,9 @@ pub struct Replay {
     /// For programs: a JSON object per line
     #[arg(long)]
     json: bool,
+    /// Draws the story into this file, as SVG
+    #[arg(long, value_name = "OUT")]
+    svg: Option<PathBuf>,
 }
 
 impl Replay {
@@ -33,6 +36,10 @@ impl Replay {
         let loaded = Counterexample::load(BufReader::new(file));
         let (trace, found) = loaded.map_err(|source| Error::Counterexample { path, source })?;
         let story = Story::new(&trace, &found);
+        if let Some(path) = self.svg {
+            std::fs::write(&path, story.svg()).map_err(|source| Error::Path { path, source })?;
+            return Ok(Outcome::Clean);
+        }
         let mut out = Output::stdout();
         if !self.json {
             out.line(&story)?;

@@ -110,7 +110,9 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
     /// Decides where a node is to be, and returns the way there. It comes in place of the node at `was`, if that is
     /// defined.
     fn place(&mut self, was: Addr, depth: u16, content: Content) -> Result<Btree2Child> {
-        let addr = if self.root.read().is_fresh(was) {
+        let disabled = self.tree.metadata.cache().disabled_edges();
+        let unshadowed = disabled.contains(EdgeKind::BTree2Shadow) && was.is_defined();
+        let addr = if self.root.read().is_fresh(was) || unshadowed {
             was
         } else {
             let size = self.geometry.node_size().into();

@@ -1,0 +1,99 @@
+//! What readers and survivors look at beside rows of numbers.
+
+use std::sync::Arc;
+
+use h5live::{File, Options};
+use h5live_model::{ChunkCoord, LinkTarget, ObjectId, Objects};
+use h5live_swmr::NativeFile;
+
+use crate::checked::{End, See};
+use crate::workloads::{object, text};
+
+/// Looks at the attributes `a0`, `a1`, ... of an object: there are from `least` to `most` of them, and each holds its
+/// number, or its text. Returns how many there are.
+pub(crate) fn attributes(
+    file: &NativeFile,
+    id: ObjectId,
+    see: &impl See,
+    least: u64,
+    most: &dyn Fn() -> u64,
+) -> Result<u64, End> {
+    let names = see.see("list the attributes", || file.attribute_names(id))?;
+    let (count, most) = (names.len() as u64, most());
+    if count < least || count > most {
+        return Err(format!("there are the attributes {names:?}, of {least} that were there and {most} written").into());
+    }
+    for number in 0..count {
+        let name = format!("a{number}");
+        let found = see.see("read an attribute", || file.attribute(id, &name.as_str().into()))?;
+        let value = found.map(|attribute| attribute.value).unwrap_or_default();
+        let holds = match value.len() {
+            8 => value == number.to_le_bytes(),
+            _ => see.see("read from a heap", || file.read_heap(&value))? == text(number).as_bytes(),
+        };
+        if !holds {
+            return Err(format!("the attribute {name} is {value:?}").into());
+        }
+    }
+    Ok(count)
+}
+
+/// Looks at the datasets `o0`, `o1`, ... in the root group: there are from `least` to `most` of them, and each holds two
+/// rows. Returns how many there are.
+pub(crate) fn links(file: &NativeFile, see: &impl See, least: u64, most: &dyn Fn() -> u64) -> Result<u64, End> {
+    let mut found = Vec::new();
+    see.see("list the links", || {
+        found.clear();
+        file.for_each_link(file.root(), &mut |link| {
+            found.push(link);
+            true
+        })
+    })?;
+    let (count, most) = (found.len() as u64, most());
+    if count < least || count > most {
+        return Err(format!("there are {count} links, of {least} that were there and {most} made").into());
+    }
+    for link in found {
+        let LinkTarget::Hard(id) = link.target else {
+            return Err(format!("the link {} leads nowhere", link.name).into());
+        };
+        let dataset = see.see("open a new dataset", || file.dataset(id))?;
+        let spec = dataset.spec().map_err(|error| format!("a new dataset is closed: {error}"))?;
+        let series = object();
+        let rows = spec.dataspace.dims().first().copied().unwrap_or(0);
+        if rows != 2 {
+            return Err(format!("the new dataset {} has {rows} rows", link.name).into());
+        }
+        let chunk = see.see("look up a chunk", || dataset.chunk(&ChunkCoord::new(&[0])))?;
+        let chunk = chunk.ok_or_else(|| format!("the new dataset {} has no chunk", link.name))?;
+        let mut bytes = [0; 16];
+        see.see("read a chunk", || dataset.read(&chunk, 0, &mut bytes))?;
+        for (row, value) in bytes.chunks_exact(8).enumerate() {
+            let value = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            if series.version(row as u64, value).is_none() {
+                return Err(format!("row {row} of the new dataset {} is {value:#x}", link.name).into());
+            }
+        }
+    }
+    Ok(count)
+}
+
+/// Looks at the rows of the dataset `s`: there are from `least` to `most` of them, and each holds its text. Returns how
+/// many there are.
+pub(crate) fn strings(file: &Arc<NativeFile>, see: &impl See, least: u64, most: &dyn Fn() -> u64) -> Result<u64, End> {
+    let file = File::with_store(file.clone(), "prove", Options::default());
+    let dataset = see.see("open the dataset", || file.dataset("s"))?;
+    see.see("refresh", || dataset.refresh())?;
+    let shape = see.see("ask for the shape", || dataset.shape())?;
+    let (rows, most) = (shape.first().copied().unwrap_or(0), most());
+    if rows < least || rows > most {
+        return Err(format!("there are {rows} texts, of {least} that were there and {most} written").into());
+    }
+    let texts = see.see("read texts", || dataset.read_slice::<String>(0..rows))?;
+    for (row, found) in texts.iter().enumerate() {
+        if *found != text(row as u64) {
+            return Err(format!("text {row} of {rows} is {found:?}").into());
+        }
+    }
+    Ok(rows)
+}

@@ -1,0 +1,78 @@
+//! The readers of what grows in number: attributes, links, texts.
+
+use std::sync::Arc;
+
+use h5live_checker::schedule::{Verdict, View};
+use h5live_checker::trace::{Counter, Trace};
+
+use crate::checked::{Eyes, See, verdict};
+use crate::{content, find};
+
+fn counters(trace: &Trace, what: &str) -> (Counter, Counter) {
+    (Counter::new(trace, &format!("{what}.issued")), Counter::new(trace, &format!("{what}.flushed")))
+}
+
+/// A reader of the attributes `a0`, `a1`, ... of the dataset `d`, which the trace counts as `a`, and of which each
+/// holds its number, or its text.
+pub fn attributes(trace: &Trace, passes: usize) -> impl Fn(&Arc<View>) -> Verdict + Sync + use<> {
+    let (issued, flushed) = counters(trace, "a");
+    move |view| {
+        let follow = || {
+            let eyes = &Eyes(view);
+            let file = eyes.open()?;
+            let id = eyes.see("find the dataset", || find(&file, "d"))?;
+            let id = id.ok_or_else(|| "there is no link d".to_owned())?;
+            let opened = view.set_history(Default::default());
+            let mut before = 0;
+            for pass in 0..passes {
+                // Each look at an object reads its header anew.
+                view.set_history(Default::default());
+                eyes.checkpoint((pass, before, opened))?;
+                let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                let most = || issued.at(view.prefix()).unwrap_or(0);
+                before = content::attributes(&file, id, eyes, least, &most)?;
+            }
+            Ok(())
+        };
+        verdict(follow())
+    }
+}
+
+/// A reader of the datasets `o0`, `o1`, ... in the root group, which the trace counts as `o`: each holds two rows when
+/// it appears.
+pub fn links(trace: &Trace, passes: usize) -> impl Fn(&Arc<View>) -> Verdict + Sync + use<> {
+    let (issued, flushed) = counters(trace, "o");
+    move |view| {
+        let follow = || {
+            let eyes = &Eyes(view);
+            let file = eyes.open()?;
+            let mut before = 0;
+            for _ in 0..passes {
+                let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                let most = || issued.at(view.prefix()).unwrap_or(0);
+                before = content::links(&file, eyes, least, &most)?;
+            }
+            Ok(())
+        };
+        verdict(follow())
+    }
+}
+
+/// A reader of the rows of the dataset `s`, which are of variable length, and which the trace counts as `s`.
+pub fn strings(trace: &Trace, passes: usize) -> impl Fn(&Arc<View>) -> Verdict + Sync + use<> {
+    let (issued, flushed) = counters(trace, "s");
+    move |view| {
+        let follow = || {
+            let eyes = &Eyes(view);
+            let file = Arc::new(eyes.open()?);
+            let mut before = 0;
+            for _ in 0..passes {
+                let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                let most = || issued.at(view.prefix()).unwrap_or(0);
+                before = content::strings(&file, eyes, least, &most)?;
+            }
+            Ok(())
+        };
+        verdict(follow())
+    }
+}
