@@ -85,7 +85,7 @@ impl Trace {
 }
 
 /// A number that remarks state again and again, looked up by prefix.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counter(Vec<(usize, u64)>);
 
 impl Counter {

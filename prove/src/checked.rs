@@ -1,7 +1,6 @@
 //! The reader's operations, which may fail only while the writer is in their way.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use h5live_checker::schedule::View;
 use h5live_swmr::{Clock, Mode, NativeFile, OpenOptions, Patience, Trial};
@@ -86,11 +85,12 @@ impl Eyes<'_> {
         let view = self.0.clone();
         let patience = Patience::new(ATTEMPTS, move |_| view.begin_anew());
         let trial = Trial { shards: Some(1), ..Trial::default() };
+        let view = self.0.clone();
         let options = OpenOptions {
             mode: Mode::SwmrRead,
             patience,
             trial,
-            clock: Clock::new(|| Duration::ZERO),
+            clock: Clock::new(move || view.time()),
             ..OpenOptions::default()
         };
         self.see("open the file", || NativeFile::on(self.0.clone(), &options))

@@ -169,7 +169,21 @@ fn look_at(
         };
     };
     let mut bytes = vec![0; series.chunk as usize * 8];
-    eyes.see("read a chunk", || known.dataset.read(&chunk, 0, &mut bytes))?;
+    let mut chunk = Some(chunk);
+    // A chunk that was stored anew since it was looked up is looked up again.
+    while let Some(found) = chunk {
+        let read = eyes.see("read a chunk", || match known.dataset.read(&found, 0, &mut bytes) {
+            Err(h5live_model::Error::Moved) => Ok(false),
+            other => other.map(|()| true),
+        });
+        chunk = match read? {
+            true => None,
+            false => eyes.see("look up a chunk again", || known.dataset.chunk(&found.coord))?,
+        };
+        if chunk.is_some() {
+            bytes.fill(0);
+        }
+    }
     for (row, value) in (first..).zip(bytes.chunks_exact(8)) {
         let value = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         if row < series.first || !series.is_written(row) {

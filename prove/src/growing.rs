@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use h5live::{File, Options};
 use h5live_checker::schedule::{Verdict, View};
 use h5live_checker::trace::{Counter, Trace};
 
-use crate::checked::{Eyes, See, verdict};
+use h5live_model::Objects;
+
+use crate::checked::{End, Eyes, See, verdict};
 use crate::{content, find};
 
 fn counters(trace: &Trace, what: &str) -> (Counter, Counter) {
@@ -64,12 +67,42 @@ pub fn strings(trace: &Trace, passes: usize) -> impl Fn(&Arc<View>) -> Verdict +
     move |view| {
         let follow = || {
             let eyes = &Eyes(view);
-            let file = Arc::new(eyes.open()?);
+            let file = File::with_store(Arc::new(eyes.open()?), "prove", Options::default());
             let mut before = 0;
             for _ in 0..passes {
                 let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
                 let most = || issued.at(view.prefix()).unwrap_or(0);
                 before = content::strings(&file, eyes, least, &most)?;
+            }
+            Ok(())
+        };
+        verdict(follow())
+    }
+}
+
+/// A reader of `e` and `d`, of which `d` never has fewer rows than `e` had.
+pub fn ordered(passes: usize) -> impl Fn(&Arc<View>) -> Verdict + Sync + use<> {
+    move |view| {
+        let follow = || {
+            let eyes = &Eyes(view);
+            let file = eyes.open()?;
+            let open = |name: &str| {
+                let id = eyes.see("find a dataset", || find(&file, name))?;
+                let id = id.ok_or_else(|| format!("there is no link {name}"))?;
+                eyes.see("open a dataset", || file.dataset(id))
+            };
+            let (later, earlier) = (open("e")?, open("d")?);
+            for _ in 0..passes {
+                let [e, d] = [&later, &earlier].map(|dataset| {
+                    eyes.see("refresh", || dataset.refresh())?;
+                    let spec =
+                        dataset.spec().map_err(|error| format!("a description that was read is gone: {error}"))?;
+                    Ok::<_, End>(spec.dataspace.dims().first().copied().unwrap_or(0))
+                });
+                let (e, d) = (e?, d?);
+                if d < e {
+                    return Err(format!("e has {e} rows, and d, which is published before it, {d}").into());
+                }
             }
             Ok(())
         };

@@ -1,12 +1,14 @@
 //! The writer, on a file in memory that records what is done to it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use h5live::{Dataset, File, Options};
 use h5live_cache::{EdgeKind, EdgeKinds, MemoryStorage, RecordingStorage};
 use h5live_checker::trace::Trace;
 use h5live_model::{Chunks, Objects};
-use h5live_swmr::{Mode, NativeFile, OpenOptions, Profile, Trial};
+use h5live_swmr::{Clock, Mode, NativeFile, OpenOptions, Profile, Trial};
 
 use crate::{Kind, Series};
 
@@ -73,13 +75,23 @@ pub struct Lab {
     file: Option<File>,
     base: Vec<u8>,
     series: Vec<Series>,
+    /// The time, in milliseconds.
+    time: Arc<AtomicU64>,
 }
 
 impl Lab {
     /// A new file.
     pub fn new(setup: Setup) -> Self {
         let storage = Arc::new(RecordingStorage::new(MemoryStorage::new()));
-        let mut lab = Lab { storage, setup, native: None, file: None, base: Vec::new(), series: Vec::new() };
+        let mut lab = Lab {
+            storage,
+            setup,
+            native: None,
+            file: None,
+            base: Vec::new(),
+            series: Vec::new(),
+            time: Arc::default(),
+        };
         lab.open(Mode::Create);
         lab
     }
@@ -87,7 +99,9 @@ impl Lab {
     fn open(&mut self, mode: Mode) {
         let Setup { disabled: disabled_edges, durable, without_barriers, without_intents, profile, .. } = self.setup;
         let trial = Trial { disabled_edges, without_barriers, without_intents, ..Trial::default() };
-        let options = OpenOptions { mode, trial, durable, profile, take_over: true, ..OpenOptions::default() };
+        let time = self.time.clone();
+        let clock = Clock::new(move || Duration::from_millis(time.load(Relaxed)));
+        let options = OpenOptions { mode, clock, trial, durable, profile, take_over: true, ..OpenOptions::default() };
         let native = Arc::new(NativeFile::on(self.storage.clone(), &options).expect("a file in memory opens"));
         self.file = Some(File::with_store(native.clone(), "prove", Options::default()));
         self.native = Some(native);
@@ -143,6 +157,12 @@ impl Lab {
             self.mark("flushed", series, rows);
             self.mark("durable", series, rows);
         }
+    }
+
+    /// Lets time go by.
+    pub fn wait(&self, milliseconds: u64) {
+        let now = self.time.fetch_add(milliseconds, Relaxed) + milliseconds;
+        self.say("time", now);
     }
 
     /// Says something in the trace that can be counted.

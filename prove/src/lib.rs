@@ -19,7 +19,7 @@ use h5live_swmr::NativeFile;
 pub use announced::announced;
 pub use checked::FAILED_AT_REST;
 pub use follower::{Follower, Look};
-pub use growing::{attributes, links, strings};
+pub use growing::{attributes, links, ordered, strings};
 pub use lab::{Lab, Setup, Workload};
 pub use series::{Kind, Series};
 pub use survivor::Survivor;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use h5live_checker::schedule::{Bounds, Counterexample, Explored, PAGE, Tearing, Verdict, View, explore, shortest};
 
-use crate::{Follower, Kind, Look, Setup, Workload, announced, attributes, links, strings, workloads};
+use crate::{Follower, Kind, Look, Setup, Workload, announced, attributes, links, ordered, strings, workloads};
 
 /// Records a writer that breaks the flush dependencies of some kinds.
 pub type Record = fn(Setup) -> Workload;
@@ -44,6 +44,8 @@ pub enum Reader {
     Links,
     /// Of rows of variable length.
     Strings,
+    /// Of the extents of two datasets, of which one is published before the other.
+    Ordered,
     /// Of what the superblock announces, and of where chunks are.
     Announced,
 }
@@ -245,6 +247,38 @@ pub const CASES: &[Case] = &[
         cut: None,
     },
     Case {
+        name: "a dataset after another",
+        record: |setup| workloads::ordered(setup, 5),
+        readers: &[Reader::Ordered, Reader::Rows(Look::Rows)],
+        passes: 2,
+        torn: None,
+        cut: None,
+    },
+    Case {
+        name: "transactions",
+        record: |setup| workloads::transactions(setup, 5),
+        readers: &[Reader::Ordered, Reader::Rows(Look::Rows)],
+        passes: 2,
+        torn: None,
+        cut: None,
+    },
+    Case {
+        name: "space used again, single chunk",
+        record: |setup| workloads::reuse(setup, 2, 2, 6, 2500),
+        readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst)],
+        passes: 2,
+        torn: None,
+        cut: None,
+    },
+    Case {
+        name: "space used again, fixed array",
+        record: |setup| workloads::reuse(setup, 4, 2, 5, 2500),
+        readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst)],
+        passes: 2,
+        torn: None,
+        cut: None,
+    },
+    Case {
         name: "texts",
         record: |setup| workloads::strings(setup, 0, 5, 2),
         readers: &[Reader::Strings],
@@ -333,6 +367,7 @@ impl Reader {
             }
             Reader::Attributes => run(&attributes(&workload.trace, passes)),
             Reader::Links => run(&links(&workload.trace, passes)),
+            Reader::Ordered => run(&ordered(passes)),
             Reader::Strings => run(&strings(&workload.trace, passes)),
             Reader::Announced => run(&|view: &Arc<View>| announced(view, passes)),
         }
@@ -347,6 +382,7 @@ impl Reader {
             Reader::Attributes => "attributes",
             Reader::Links => "links",
             Reader::Strings => "texts",
+            Reader::Ordered => "order",
             Reader::Announced => "announced end",
         }
     }

@@ -119,6 +119,7 @@ impl Survivor {
             verdict(content::links(&file, &Sure, least, &|| most).map(drop))?;
         }
         if let Some((least, most)) = self.strings.range(expected) {
+            let file = File::with_store(file.clone(), "survivor", Options::default());
             verdict(content::strings(&file, &Sure, least, &|| most).map(drop))?;
         }
         Ok(())

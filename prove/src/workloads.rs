@@ -247,3 +247,56 @@ pub fn delete(setup: Setup, times: u64) -> Workload {
     }
     lab.finish()
 }
+
+/// Writes chunks of other sizes again and again, `pause` milliseconds apart: with pauses that are longer than what
+/// readers count on, the space of old ones is used again under them.
+pub fn reuse(setup: Setup, rows: u64, chunk: u64, times: u64, pause: u64) -> Workload {
+    let mut lab = Lab::new(setup);
+    lab.add(Series { kind: Kind::Filtered { rows }, ..Series::rows("d", chunk) });
+    lab.begin(0);
+    for version in 1..=times {
+        lab.rewrite("d", version);
+        lab.flush(&[("d", version)]);
+        lab.wait(pause);
+    }
+    lab.finish()
+}
+
+/// Appends to `e` and to `d`, which is published before it.
+pub fn ordered(setup: Setup, appends: u64) -> Workload {
+    let mut lab = Lab::new(setup);
+    let earlier = lab.add(Series::rows("d", 1));
+    let later = lab.add(Series::rows("e", 2));
+    lab.begin(0);
+    later.publish_after(&earlier).expect("datasets can be ordered");
+    for row in 0..appends {
+        lab.append("e", row, row + 1);
+        lab.append("d", row, row + 1);
+        later.flush().expect("a file in memory can be flushed");
+        lab.is_flushed("d", row + 1);
+        lab.is_flushed("e", row + 1);
+    }
+    drop((earlier, later));
+    lab.finish()
+}
+
+/// Appends to `d` and then `e` in transactions.
+pub fn transactions(setup: Setup, appends: u64) -> Workload {
+    let mut lab = Lab::new(setup);
+    let (d, e) = (Series::rows("d", 1), Series::rows("e", 2));
+    let sets = [lab.add(d.clone()), lab.add(e.clone())];
+    lab.begin(0);
+    for row in 0..appends {
+        lab.mark("issued", &d, row + 1);
+        lab.mark("issued", &e, row + 1);
+        let done = lab.file().transaction(|step| {
+            step.append(&sets[0], &[d.value(row, 1)])?;
+            step.append(&sets[1], &[e.value(row, 1)])
+        });
+        done.expect("a transaction can be made");
+        lab.is_flushed("d", row + 1);
+        lab.is_flushed("e", row + 1);
+    }
+    drop(sets);
+    lab.finish()
+}

@@ -1,7 +1,9 @@
 //! The file at every position of its writer, without an image for each.
 
+use std::time::Duration;
+
 use crate::schedule::position::{PAGE, Position, Tear};
-use crate::trace::{Operation, Trace};
+use crate::trace::{Counter, Operation, Trace};
 
 /// Where the bytes of a segment come from.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +23,9 @@ pub(crate) struct Timeline {
     versions: Vec<Vec<(u32, Source)>>,
     /// The length of the file after each prefix.
     lengths: Vec<u64>,
+    /// The remarks `time N` (milliseconds).
+    times: Counter,
+    has_times: bool,
 }
 
 impl Timeline {
@@ -56,11 +61,18 @@ impl Timeline {
             let to = starts.partition_point(|at| *at < end);
             versions.get_mut(from..to).into_iter().flatten().for_each(|list| list.push((prefix, source)));
         }
-        Timeline { trace, starts, versions, lengths }
+        let times = Counter::new(&trace, "time");
+        Timeline { has_times: times != Counter::default(), times, trace, starts, versions, lengths }
     }
 
     pub fn trace(&self) -> &Trace {
         &self.trace
+    }
+
+    /// The time, and whether it goes on at all.
+    pub fn time(&self, position: Position) -> (Duration, bool) {
+        let time = if self.has_times { self.times.at(position.prefix as usize) } else { None };
+        (Duration::from_millis(time.unwrap_or(0)), self.has_times)
     }
 
     pub fn operation(&self, prefix: u32) -> Option<&Operation> {

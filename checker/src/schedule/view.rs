@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use h5live_cache::Storage;
 use parking_lot::Mutex;
@@ -177,6 +178,12 @@ impl View {
         self.0.lock().position
     }
 
+    /// What time it is, by the remarks `time N` of the writer (milliseconds): the reader is as fast as can be.
+    pub fn time(&self) -> Duration {
+        let run = self.0.lock();
+        run.timeline.time(run.position).0
+    }
+
     /// The number of operations that are complete.
     pub fn prefix(&self) -> usize {
         self.position().prefix as usize
@@ -221,6 +228,10 @@ impl View {
         }
         // Below a fork that is being explored, it is this run's own.
         if run.passed < run.forks.len() || run.journal.is_some() {
+            return true;
+        }
+        // Readers remember when they saw what, which is no part of their history.
+        if run.timeline.time(position).1 {
             return true;
         }
         let new = run.checkpoints.lock().insert(Checkpoint { position, moves, tears, history, state: hasher.finish() });
