@@ -71,9 +71,11 @@ impl See for Sure {
 impl See for Eyes<'_> {
     fn see<T, E: std::error::Error>(&self, what: &str, operation: impl FnOnce() -> Result<T, E>) -> Result<T, End> {
         self.0.begin_anew();
+        let began = self.0.time();
         match operation() {
             Ok(found) => Ok(found),
-            Err(_) if !self.0.is_at_rest() => Err(End::Torn),
+            // A reader that is slow again and again may give up.
+            Err(_) if !self.0.is_at_rest() || self.0.time() > began => Err(End::Torn),
             Err(error) => Err(End::Wrong(format!("cannot {what}{FAILED_AT_REST}{}", explain(&error)))),
         }
     }

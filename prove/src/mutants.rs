@@ -6,7 +6,7 @@ use std::time::Duration;
 use h5live_cache::EdgeKind;
 use h5live_checker::crash::{CrashBounds, Disk, Expected, Loss, Power, crash};
 use h5live_checker::schedule::{Bounds, Counterexample, PAGE, Tearing, View, shortest};
-use h5live_checker::trace::Trace;
+use h5live_checker::trace::{Operation, Trace};
 use h5live_format::trial::blind as blind_reader;
 
 use crate::suite::{CASES, Case, Reader, small_tears};
@@ -117,6 +117,8 @@ fn by_death(pairs: &[Pair], threads: usize, limit: Duration) -> Option<Fate> {
 pub enum Other {
     /// Readers take every checksum for right.
     Checksums,
+    /// Readers do not look at the time.
+    Grace,
     /// Durable flushes have no barriers.
     Barriers,
     /// What is changed in place is not written down first, and the process dies.
@@ -127,8 +129,8 @@ pub enum Other {
 
 impl Other {
     /// All of them.
-    pub const ALL: [Other; 4] =
-        [Other::Checksums, Other::Barriers, Other::IntentsAtDeath, Other::IntentsAtPowerFailure];
+    pub const ALL: [Other; 5] =
+        [Other::Checksums, Other::Grace, Other::Barriers, Other::IntentsAtDeath, Other::IntentsAtPowerFailure];
 
     /// Who finds it out: the case, and what was wrong.
     pub fn found(self, threads: usize, limit: Duration) -> Option<(&'static Case, String)> {
@@ -136,6 +138,7 @@ impl Other {
         CASES.iter().filter(|case| case.may_crash()).find_map(|case| {
             let fault = match self {
                 Other::Checksums => blind(case, threads, limit),
+                Other::Grace => timeless(case, threads, limit),
                 Other::Barriers => {
                     let setup = Setup { without_barriers: true, ..Setup::durable() };
                     after_power_failure(case, setup, Tearing::NONE, threads, limit)
@@ -163,6 +166,21 @@ fn blind(case: &Case, threads: usize, limit: Duration) -> Option<String> {
         let (found, _) = reader.with(&workload, passes, |reader| {
             shortest(&workload.trace, &bounds, &|view: &Arc<View>| blind_reader(|| reader(view)))
         });
+        found.map(|found| format!("{}: {}", reader.name(), found.fault))
+    })
+}
+
+fn timeless(case: &Case, threads: usize, limit: Duration) -> Option<String> {
+    let mut workload = (case.record)(Setup::default());
+    let is_time = |operation: &Operation| matches!(operation, Operation::Mark(text) if text.starts_with("time "));
+    if !workload.trace.operations().iter().any(is_time) {
+        return None;
+    }
+    let operations = workload.trace.operations().iter().filter(|operation| !is_time(operation));
+    workload.trace = Trace::new(workload.trace.base().to_vec(), operations.cloned().collect());
+    let bounds = Bounds { threads, time: Some(limit), moves: Some(2), ..Bounds::default() };
+    case.readers.iter().find_map(|reader| {
+        let (found, _) = reader.shortest(&workload, case.passes, &bounds);
         found.map(|found| format!("{}: {}", reader.name(), found.fault))
     })
 }

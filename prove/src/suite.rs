@@ -335,6 +335,17 @@ pub const CASES: &[Case] = &[
         cut: None,
     },
     Case {
+        name: "B-tree of version 1, sparse",
+        record: |setup| {
+            let kind = Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4] };
+            workloads::rewrite(setup.of_old_files(), kind, 3, 6)
+        },
+        readers: &[],
+        passes: 0,
+        torn: None,
+        cut: None,
+    },
+    Case {
         name: "B-tree of version 1 that shrinks",
         record: |setup| workloads::shrink(setup.of_old_files(), None, 1, 4),
         readers: &[],
