@@ -115,6 +115,9 @@ pub enum ErrorKind {
         /// Bytes stored.
         found: u64,
     },
+    /// A chunk below the extent that a writer has published cannot be read, nor could it after waiting for the writer.
+    #[error("what its writer has published is not there (not met: {promise}): {0}", promise = Invariant::WholeAppends)]
+    NotFinal(#[source] Box<ErrorKind>),
     /// There is no virtual dataset, external file or similar here yet.
     #[error("{0} cannot be read or written yet")]
     Unsupported(&'static str),
@@ -174,8 +177,13 @@ impl Error {
     /// The promise that the writer of a live file has not kept, if that is known: only a writer that died in the middle of
     /// a write, or is none of h5live's, does not.
     pub fn broken_promise(&self) -> Option<Invariant> {
-        let ErrorKind::Store(model::Error::Store(error)) = self.kind() else { return None };
-        error.downcast_ref::<h5live_swmr::Error>().and_then(h5live_swmr::Error::invariant)
+        match self.kind() {
+            ErrorKind::NotFinal(_) => Some(Invariant::WholeAppends),
+            ErrorKind::Store(model::Error::Store(error)) => {
+                error.downcast_ref::<h5live_swmr::Error>().and_then(h5live_swmr::Error::invariant)
+            }
+            _ => None,
+        }
     }
 
     /// Whether a link, an attribute or an object is not there.

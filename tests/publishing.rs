@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live::model::memory::MemoryStore;
-use h5live::{Dataset, ErrorKind, Every, File, Options};
+use h5live::{Dataset, ErrorKind, Every, File, Invariant, Options};
 use h5live_cache::{
     EdgeKind, EdgeKinds, Failure, FaultyStorage, MemoryStorage, RecordingStorage, StorageOperation as Operation, replay,
 };
@@ -351,6 +351,35 @@ fn an_error_in_the_background_is_that_of_a_later_call() {
         }
     };
     assert!(matches!(error.kind(), ErrorKind::Store(_)), "{error}");
+}
+
+#[test]
+fn errors_of_a_reader_name_the_promise_that_its_writer_has_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.h5");
+    let file = File::create(&path).unwrap();
+    let data = create(&file, "data", true);
+    file.start_swmr().unwrap();
+    append(&data, 4);
+    data.flush().unwrap();
+    let reader = File::options().swmr_read().open(&path).unwrap();
+    let seen = reader.dataset("data").unwrap();
+    let spoil = |at: u64| {
+        use std::io::{Seek, SeekFrom, Write};
+        let mut file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.seek(SeekFrom::Start(at)).unwrap();
+        file.write_all(&[0xff; 4]).unwrap();
+    };
+    spoil(seen.chunks().unwrap()[0].offset.unwrap());
+    let error = seen.read::<u32>().unwrap_err();
+    assert_eq!(error.broken_promise(), Some(Invariant::WholeAppends), "{error}");
+    assert!(error.to_string().contains("I2"), "{error}");
+    spoil(seen.id().0 as u64 + 16);
+    let error = seen.refresh().unwrap_err();
+    assert_eq!(error.broken_promise(), Some(Invariant::TornWritesAreSeen), "{error}");
+    spoil(seen.id().0 as u64);
+    let error = reader.dataset("data").and_then(|data| data.refresh()).unwrap_err();
+    assert_eq!(error.broken_promise(), Some(Invariant::NoDanglingAddress), "{error}");
 }
 
 #[test]

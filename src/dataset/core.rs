@@ -202,6 +202,11 @@ impl Failure {
         matches!(self.kind, ErrorKind::Store(h5live_model::Error::Moved))
     }
 
+    /// The writer was waited for, and what it has published is still not there.
+    pub(crate) fn unfinished(self) -> Self {
+        Failure { kind: ErrorKind::NotFinal(Box::new(self.kind)), ..self }
+    }
+
     pub(crate) fn at(self, file: &File, path: Option<&str>) -> Error {
         self.named(file.name(), path)
     }

@@ -230,6 +230,7 @@ impl Chunk<'_> {
             };
             match decoded {
                 Ok(content) => return Ok(content),
+                Err(failure) if attempt == RETRIES && !failure.is_moved() => return Err(failure.unfinished()),
                 Err(failure) if attempt == RETRIES || !(failure.is_moved() || store.is_live()?) => return Err(failure),
                 Err(_) => {
                     std::thread::sleep(Duration::from_micros(200 << attempt));

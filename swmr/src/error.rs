@@ -132,6 +132,8 @@ pub enum Error {
 pub enum Invariant {
     /// I1: whatever address can be reached, what lies there was written before the pointer to it.
     NoDanglingAddress,
+    /// I2: elements below the extent that is seen have their final values.
+    WholeAppends,
     /// I4: a structure that is read while it is written is old or new, or becomes so soon.
     TornWritesAreSeen,
 }
@@ -140,6 +142,7 @@ impl std::fmt::Display for Invariant {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Invariant::NoDanglingAddress => "I1, no dangling address",
+            Invariant::WholeAppends => "I2, whole appends",
             Invariant::TornWritesAreSeen => "I4, torn writes are seen",
         })
     }
@@ -228,7 +231,8 @@ impl Error {
             CacheError::PastEnd { .. } | CacheError::Undefined => Some(Invariant::NoDanglingAddress),
             CacheError::Decode { source, .. } => match source.fault {
                 Fault::Checksum { .. } => Some(Invariant::TornWritesAreSeen),
-                Fault::Signature { .. } => Some(Invariant::NoDanglingAddress),
+                // There is another structure, or none.
+                Fault::Signature { .. } | Fault::Version { .. } => Some(Invariant::NoDanglingAddress),
                 _ => None,
             },
             _ => None,
