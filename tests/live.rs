@@ -25,8 +25,11 @@ fn look(reader: &Dataset) -> Vec<u64> {
     reader.read().unwrap()
 }
 
+/// The name of an index, then dimensions, largest dimensions and those of a chunk of a dataset that has it.
+type Indexed = (&'static str, &'static [u64], &'static [u64], &'static [u64]);
+
 /// One dataset for each index that says where chunks are.
-const SHAPES: [(&str, &[u64], &[u64], &[u64]); 3] = [
+const SHAPES: [Indexed; 3] = [
     ("extensible array", &[64], &[h5live::UNLIMITED], &[4]),
     ("fixed array", &[64], &[64], &[4]),
     ("version 2 B-tree", &[8, 8], &[h5live::UNLIMITED; 2], &[2, 2]),

@@ -336,10 +336,11 @@ impl Session {
     /// # Errors
     /// If it cannot be written, or the file system has no files of that length.
     pub fn announce_headroom(&self) -> Result<()> {
-        Ok(match self.headroom {
+        match self.headroom {
             0 => self.cache.write_superblock()?,
             headroom => self.cache.announce_ahead(headroom)?,
-        })
+        }
+        Ok(())
     }
 
     pub fn start_swmr(&self) -> Result<()> {

@@ -120,7 +120,7 @@ fn both_see_the_same_after_each_turn() {
     let mut taken = Taken::new();
     println!("sequences {first} to {} of up to {steps} steps", first + sequences - 1);
     for seed in first..first + sequences {
-        if seed > first && (seed - first) % 500 == 0 {
+        if seed > first && (seed - first).is_multiple_of(500) {
             println!("{} of {sequences} without a difference", seed - first);
         }
         let mut bytes = [0; 32];
