@@ -62,7 +62,7 @@ doc-test: ## the examples in the documentation
 loom: ## every interleaving of the parts with interior concurrency
 	@[ -n "$(LOOM_CRATES)" ] || echo "skipped: no crate has tests/loom*.rs"
 	$(foreach crate,$(LOOM_CRATES),RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
-	    cargo test --release -p h5live-$(crate) $(LOOM_TARGETS);)
+	    cargo test --release -p h5live-$(crate) $(LOOM_TARGETS) -- --nocapture;)
 
 stress: ## a writer and its readers in processes of their own, every value checked, with and without kills
 	cargo build --quiet -p h5live-cli

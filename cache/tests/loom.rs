@@ -248,6 +248,32 @@ fn raw_data_is_read_as_written_also_while_it_is_flushed() {
 }
 
 #[test]
+fn a_reader_beside_an_append_and_a_flush_finds_what_the_index_says() {
+    explore("append against read against flush", 3, || {
+        let storage = MemoryStorage::from(vec![0; 64]);
+        let cache = cache(&storage);
+        let index = cache.insert(Addr::new(PARENT), OWNER, Pointer { child: 0 });
+        let (writer, appended) = (Arc::clone(&cache), index.clone());
+        let thread = thread::spawn(move || {
+            let _operation = writer.operation();
+            let proxy = writer.write_raw(OWNER, CHUNK, 0, vec![1]);
+            appended.update(|pointer| pointer.child = 1);
+            writer.depend(&appended, &proxy, EdgeKind::ExtensibleArrayChunk).unwrap();
+        });
+        let flusher = Arc::clone(&cache);
+        let flush = thread::spawn(move || flusher.flush(Scope::All).unwrap());
+        let pointer = index.read().child;
+        let mut read = [0];
+        cache.read_raw(CHUNK, 0, &mut read).unwrap();
+        assert!(read[0] >= pointer);
+        thread.join().unwrap();
+        flush.join().unwrap();
+        cache.read_raw(CHUNK, 0, &mut read).unwrap();
+        assert_eq!(read, [1]);
+    });
+}
+
+#[test]
 fn a_write_through_does_not_overtake_what_came_later() {
     explore("write-through against write-through and flush", None, || {
         let storage = MemoryStorage::from(vec![0; 64]);

@@ -5,6 +5,7 @@ mod core;
 mod follow;
 #[cfg(test)]
 mod model_tests;
+mod primitive;
 mod raw_chunks;
 #[cfg(test)]
 mod raw_chunks_tests;

@@ -185,11 +185,8 @@ impl Chunk<'_> {
         let changes = core.changes.load(Ordering::Acquire);
         let content = self.decode(coord, None)?.unwrap_or(Content::Fill);
         if let (Content::Decoded(bytes), true, None) = (&content, keep, core.stage.lock().get(coord)) {
-            cache.insert(core.cached_as(), coord, bytes.clone());
-            // Who changed the chunk in the meantime may have looked into the cache before it was there.
-            if core.changes.load(Ordering::Acquire) != changes {
-                cache.remove(core.cached_as(), coord);
-            }
+            let is_old = || core.changes.load(Ordering::Acquire) != changes;
+            cache.insert(core.cached_as(), coord, bytes.clone(), is_old);
         }
         Ok(content)
     }

@@ -1,7 +1,8 @@
 //! Runs the model checker with libhdf5 in one of the roles, and prints what it has seen.
 //!
-//! `prove-libhdf5 [--quick] [--story] [reader|writer]... [=NAME]`: both parts, or those that are named; all workloads, or those with
-//! NAME in their names; counterexamples are told with --story.
+//! `prove-libhdf5 [--quick] [--seconds=N] [--story] [reader|writer]... [=NAME]`: both parts, or those that are named; all workloads, or those with
+//! NAME in their names; counterexamples are told with --story. libhdf5 reads for
+//! at most N seconds under each workload.
 //!
 //! libhdf5 is looked for where H5LIVE_LIBHDF5 says (paths, with colons between them), in the h5py of the Python that
 //! H5LIVE_PYTHON names, and among the libraries of the system. What is not there is skipped.
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     if let Some(job) = readers::Job::parse(&arguments) {
         return job.run();
     }
+    let seconds = arguments.iter().find_map(|argument| argument.strip_prefix("--seconds=")?.parse().ok());
     let quick = arguments.iter().any(|argument| argument == "--quick");
     let story = arguments.iter().any(|argument| argument == "--story");
     let name = arguments.iter().find_map(|argument| argument.strip_prefix('=')).unwrap_or_default();
@@ -34,7 +36,7 @@ fn main() -> ExitCode {
     let wanted = |part| parts.is_empty() || parts.contains(&part);
     let mut sound = true;
     if wanted("reader") {
-        sound &= readers::all(quick, story, name);
+        sound &= readers::all(seconds.unwrap_or(if quick { 1 } else { 10 }), story, name);
     }
     if wanted("writer") {
         sound &= writers::all(quick, story, name);

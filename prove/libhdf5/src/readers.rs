@@ -152,8 +152,9 @@ fn deepen(workload: &Workload, bounds: &Bounds, limit: Duration, follower: &Foll
     (found, reached)
 }
 
-/// Explores all workloads with `name` in their names under each library that is there; returns whether nothing is wrong.
-pub fn all(quick: bool, story: bool, name: &str) -> bool {
+/// Explores all workloads with `name` in their names under each library that is there, each for so many seconds; returns
+/// whether nothing is wrong.
+pub fn all(seconds: u64, story: bool, name: &str) -> bool {
     let libraries = crate::find::libraries();
     if libraries.is_empty() {
         println!("\nskipped: libhdf5 as the reader; there is no libhdf5");
@@ -173,7 +174,7 @@ pub fn all(quick: bool, story: bool, name: &str) -> bool {
         "moves",
         "per s"
     );
-    let limit = Duration::from_secs(if quick { 1 } else { 10 });
+    let limit = Duration::from_secs(seconds);
     let cases = CASES.iter().enumerate().filter(|(_, case)| case.name.contains(name));
     let mut jobs: Vec<Job> = Vec::new();
     for (case, _) in cases {

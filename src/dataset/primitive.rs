@@ -1,0 +1,5 @@
+//! The lock and the counter of the chunk cache; its loom models (`cache/tests/loom_chunks.rs`) put their own here.
+
+pub(crate) use std::sync::atomic::AtomicU64;
+
+pub(crate) use parking_lot::Mutex;
