@@ -110,6 +110,11 @@ impl Head {
         self.in_file.load(Acquire) == STORED
     }
 
+    /// Whether no flush has taken the structure.
+    pub(crate) fn is_new(&self) -> bool {
+        self.in_file.load(Acquire) == NEW
+    }
+
     fn set_under_way(&self) {
         let _ = self.in_file.compare_exchange(NEW, UNDER_WAY, AcqRel, Relaxed);
     }
@@ -239,7 +244,7 @@ impl<T: Entry> Handle<T> {
     /// Whether no flush has taken the structure since it was added by [`Cache::insert`](crate::Cache::insert), or
     /// only flushes that failed: then nothing in the file leads to it.
     pub fn is_new(&self) -> bool {
-        self.slot.head.in_file.load(Acquire) == NEW
+        self.slot.head.is_new()
     }
 
     /// The value, which does not change as long as the guard lives. Do not call the cache while holding it.

@@ -31,7 +31,7 @@ pub use edge::{EdgeKind, EdgeKinds};
 pub use entry::{Entry, EntryId, Handle, Node, Owner, Proxy, Read};
 pub use error::{Action, Cycle, Error, Result};
 pub use metadata::{FlushPlan, Scope, Step};
-pub use space::{Kind, Moment, Reuse, Space};
+pub use space::{FreeList, Kind, Moment, Reuse, Space};
 pub use stats::Totals;
 pub use storage::{Based, Failure, FaultyStorage, FileStorage, MemoryStorage, Operation as StorageOperation};
 pub use storage::{Members, Mended, Overlay, RecordingStorage, Storage, replay};

@@ -98,6 +98,19 @@ impl Cache {
         }
     }
 
+    /// As [`Cache::remove`], of a structure of `len` bytes whose space is given back: at once, if no flush has ever taken
+    /// it.
+    pub fn free(&self, addr: Addr, len: u64) {
+        let old = self.shard(addr).remove(addr);
+        let unwritten = old.as_ref().is_some_and(|old| old.head().is_new());
+        old.iter().for_each(|old| self.give_up(old));
+        if unwritten {
+            self.space.free_unwritten(addr, len);
+        } else {
+            self.space.free(addr, len);
+        }
+    }
+
     /// Forgets all clean entries of `owner`, also those that loads under way will bring: what is loaded from now
     /// on is read from the file. Handles to them stay valid, with their old values.
     ///

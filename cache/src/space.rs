@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use h5live_format::{Addr, Width};
 
+pub use self::free::FreeList;
 use self::lists::Lists;
 pub(crate) use self::quarantine::Flushed;
 use self::quarantine::Quarantine;
@@ -133,6 +134,11 @@ impl Space {
         at.map(Addr::new).ok_or(Error::Full { wanted: len, end: state.end, limit: state.limit })
     }
 
+    /// Space for `len` bytes that was free, and ends before `limit` (bytes from the base address).
+    pub fn alloc_before(&self, len: u64, kind: Kind, limit: u64) -> Option<Addr> {
+        self.state.lock().free.take_before(len, kind, limit).map(Addr::new)
+    }
+
     /// Gives back the `len` bytes at `at` that held a structure.
     pub fn free(&self, at: Addr, len: u64) {
         self.give_back(at, len, Kind::Metadata, None);
@@ -156,6 +162,14 @@ impl Space {
     /// The object goes: what only its structures led to is unreachable once all has been flushed.
     pub fn disown(&self, owner: Owner) {
         self.state.lock().quarantine.widen(owner);
+    }
+
+    /// Gives back the `len` bytes at `at` of a structure to which nothing in the file has ever led.
+    pub(crate) fn free_unwritten(&self, at: Addr, len: u64) {
+        let mut state = self.state.lock();
+        if let (Some(at), true) = (at.get(), state.quarantine.is_private()) {
+            state.free.give(at, len, Kind::Metadata);
+        }
     }
 
     fn give_back(&self, at: Addr, len: u64, kind: Kind, owner: Option<Owner>) {
@@ -249,6 +263,13 @@ impl Space {
         let state = &mut *self.state.lock();
         state.wake(&self.clock);
         state.quarantine.grace().is_some() && state.quarantine.settled() > moment.0
+    }
+
+    /// Whether the `len` bytes at `at`, to which the file leads, may be overwritten with something as valid: the system
+    /// writes them at once, and nobody reads them meanwhile.
+    pub fn may_change_in_place(&self, at: Addr, len: u64) -> bool {
+        let is_one_write = at.get().is_some_and(|at| (at % PAGE).saturating_add(len) <= PAGE);
+        is_one_write && self.state.lock().quarantine.is_private()
     }
 
     /// Decides what becomes of freed space from now on. Under [`Reuse::Never`] space that was freed before, but

@@ -43,7 +43,7 @@ impl<K: Btree1Key> Btree1<K> {
         Error::Contradiction { record: "version 1 B-tree node", at, other: "its parent", rule }
     }
 
-    fn node(&self, addr: Addr, level: Option<u8>) -> Result<Handle<Btree1Node<K>>> {
+    pub(crate) fn node(&self, addr: Addr, level: Option<u8>) -> Result<Handle<Btree1Node<K>>> {
         let empty = Btree1Node::empty(self.k, self.shape, self.metadata.widths());
         let node = self.metadata.load(addr, empty.size() as u64, || empty)?;
         let found = node.read().level;

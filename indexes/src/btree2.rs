@@ -9,6 +9,7 @@ mod edit;
 mod header;
 mod insert;
 mod node;
+mod pack;
 mod remove;
 #[cfg(test)]
 mod tests;

@@ -31,6 +31,6 @@ pub use fractal_heap::{FractalHeap, HeapParameters, HeapSpace};
 pub use implicit::Implicit;
 pub use index::{ChunkIndex, IndexRoot};
 pub use linear::ChunkLine;
-pub use local_heap::UnusedStrings;
+pub use local_heap::StringSpace;
 pub use metadata::{Before, ObjectMetadata};
-pub use symbol_table::{SymbolTable, SymbolTarget};
+pub use symbol_table::{PackedSymbols, SymbolTable, SymbolTarget};

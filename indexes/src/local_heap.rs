@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use h5live_cache::{EdgeKind, Handle, Moment};
+use h5live_cache::{EdgeKind, FreeList, Handle, Kind, Moment, Node, Space};
 use h5live_format::{Addr, FreeBlock, LocalHeap, LocalHeapData};
 use h5live_model::Name;
 use parking_lot::Mutex;
@@ -20,14 +20,70 @@ pub(crate) struct LocalStrings {
 /// Bytes that the empty string at the beginning takes.
 const EMPTY: u64 = 8;
 
-/// Strings of one local heap that are no longer used, but that readers of what is in the file still find; to be kept
-/// as long as the session.
-#[derive(Debug, Default)]
-pub struct UnusedStrings(Mutex<Vec<(Moment, u64, u64)>>);
+/// No segment is cut shorter than this (bytes).
+const SMALLEST: u64 = 88;
 
-impl UnusedStrings {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
+/// One part in so many of a segment may be free at its end when it is put away.
+const SLACK: u64 = 32;
+
+/// What this session knows of the space in one local heap; to be kept as long as the session, for all that change the
+/// heap.
+///
+/// From the first change on, the file says that nothing in the heap is free: a list that begins in the prefix and goes on
+/// in the segment cannot be changed at once with what it tells of. So strings are put where nothing is, in the segment to
+/// which the file leads, and the list is written again when the session ends ([`LocalStrings::put_away`]).
+#[derive(Debug, Default)]
+pub struct StringSpace(Mutex<Strings>);
+
+#[derive(Debug, Default)]
+struct Strings {
+    /// Whether `free` says what is free, and not the file.
+    known: bool,
+    /// Whether what is not in `free` is known to be taken.
+    surveyed: bool,
+    /// By offset in the segment.
+    free: FreeList,
+    /// Strings that are no longer used, but that readers of what is in the file still find: offset and length (bytes).
+    removed: Vec<(Moment, u64, u64)>,
+}
+
+impl StringSpace {
+    pub(crate) fn is_changed(&self) -> bool {
+        self.0.lock().known
+    }
+}
+
+/// Bytes that a string takes.
+fn room_of(string: &Name) -> u64 {
+    LocalHeapData::space_for(string) as u64
+}
+
+impl Strings {
+    /// Takes room for all of these strings, or for none.
+    fn place(&mut self, strings: &[&Name]) -> Option<Vec<u64>> {
+        let mut offsets = Vec::with_capacity(strings.len());
+        for string in strings {
+            match self.free.take(room_of(string), Some) {
+                Some(offset) => offsets.push(offset),
+                None => {
+                    offsets.iter().zip(strings).for_each(|(at, string)| self.free.give(*at, room_of(string)));
+                    return None;
+                }
+            }
+        }
+        Some(offsets)
+    }
+
+    /// What unused strings took of which nothing in the file tells any more is free.
+    fn settle(&mut self, space: &Space) {
+        // The first has waited longest.
+        if self.removed.first().is_none_or(|(moment, ..)| !space.is_settled(*moment)) {
+            return;
+        }
+        let (settled, waiting): (Vec<_>, _) =
+            self.removed.drain(..).partition(|(moment, ..)| space.is_settled(*moment));
+        self.removed = waiting;
+        settled.into_iter().for_each(|(_, offset, len)| self.free.give(offset, len));
     }
 }
 
@@ -47,25 +103,49 @@ impl LocalStrings {
         Ok(LocalStrings { metadata: metadata.clone(), prefix, data })
     }
 
-    /// A new heap with the empty string at offset 0, and a data segment of `size` bytes.
+    /// A new heap with the empty string at offset 0, and a data segment of `size` bytes, of which `space` knows what is
+    /// free.
     ///
     /// # Errors
     /// If there is no room.
-    pub fn create(metadata: &ObjectMetadata, size: u64) -> Result<Self> {
-        let widths = metadata.widths();
-        let mut data = LocalHeapData { bytes: vec![0; usize::try_from(size).unwrap_or(usize::MAX)] };
-        let rest = FreeBlock { offset: EMPTY, size: size.saturating_sub(EMPTY) };
-        let free = data.set_free_blocks(&[rest], widths.length);
+    pub fn create(metadata: &ObjectMetadata, size: u64, space: &StringSpace) -> Result<Self> {
+        let data = LocalHeapData { bytes: vec![0; usize::try_from(size).unwrap_or(usize::MAX)] };
         let data = metadata.create(size, data)?;
-        let prefix = LocalHeap { size, free, data: data.addr() };
-        let prefix = metadata.create(LocalHeap::prefix_size(widths) as u64, prefix)?;
-        metadata.depend(&prefix, &data, EdgeKind::SymbolTable)?;
+        let prefix = LocalHeap { size, free: None, data: data.addr() };
+        let prefix = metadata.create(LocalHeap::prefix_size(metadata.widths()) as u64, prefix)?;
+        let mut strings = space.0.lock();
+        strings.free.give(EMPTY, size.saturating_sub(EMPTY));
+        (strings.known, strings.surveyed) = (true, true);
         Ok(LocalStrings { metadata: metadata.clone(), prefix, data: Some(data) })
     }
 
-    /// The prefix, which is written after the strings.
-    pub fn node(&self) -> &Handle<LocalHeap> {
-        &self.prefix
+    /// Where the prefix is.
+    pub fn addr(&self) -> Addr {
+        self.prefix.addr()
+    }
+
+    #[cfg(test)]
+    pub fn size(&self) -> u64 {
+        self.prefix.read().size
+    }
+
+    #[cfg(test)]
+    pub fn free(&self) -> u64 {
+        self.free_blocks().iter().map(|block| block.size).sum()
+    }
+
+    /// Has `parent` written after all strings that were added before.
+    ///
+    /// # Errors
+    /// If the dependency would close a circle.
+    pub fn hold(&self, parent: &(impl Node + ?Sized)) -> Result<()> {
+        self.after(parent, &self.prefix)?;
+        self.data.as_ref().map_or(Ok(()), |data| self.after(parent, data))
+    }
+
+    fn after(&self, parent: &(impl Node + ?Sized), child: &(impl Node + ?Sized)) -> Result<()> {
+        let done = self.metadata.cache().depend_once(parent, child, EdgeKind::SymbolTable);
+        Ok(done.map_err(h5live_cache::Error::from)?)
     }
 
     fn with<T>(&self, look: impl FnOnce(&LocalHeapData) -> h5live_format::Result<T>) -> Result<T> {
@@ -92,56 +172,102 @@ impl LocalStrings {
         self.with(|data| Ok(data.text(offset)?.cmp(name.as_bytes())))
     }
 
-    /// Adds a string, and returns its offset (bytes).
+    /// Adds strings, and returns their offsets (bytes). `taken` tells the offsets of all strings that are in use; it is
+    /// asked if no room is known, for the last session may have ended without a list of what is free.
     ///
     /// # Errors
-    /// If there is no room.
-    pub fn insert(&mut self, string: &Name) -> Result<u64> {
-        let smallest = 2 * self.metadata.widths().length.bytes() as u64;
-        let need = LocalHeapData::space_for(string) as u64;
-        let mut blocks = self.free_blocks();
-        let fits = |block: &FreeBlock| block.size == need || block.size >= need.saturating_add(smallest);
-        let at = match blocks.iter().position(fits) {
-            Some(at) => at,
+    /// If there is no room; the error of `taken`.
+    pub fn insert(
+        &mut self,
+        space: &StringSpace,
+        strings: &[&Name],
+        taken: impl FnOnce() -> Result<Vec<u64>>,
+    ) -> Result<Vec<u64>> {
+        let known = &mut *space.0.lock();
+        self.learn(known)?;
+        known.settle(self.metadata.cache().space());
+        let offsets = match known.place(strings) {
+            Some(offsets) => offsets,
             None => {
-                self.grow(&mut blocks, need.saturating_add(smallest))?;
-                blocks.len() - 1
+                if !std::mem::replace(&mut known.surveyed, true) {
+                    self.survey(known, &taken()?);
+                }
+                self.place(known, strings)?
             }
         };
-        let offset = blocks[at].offset;
-        blocks[at] = FreeBlock { offset: offset.saturating_add(need), size: blocks[at].size.saturating_sub(need) };
-        blocks.retain(|block| block.size > 0);
-        self.change(&blocks, |data| data.put(offset, string))?;
-        Ok(offset)
+        let full = || Error::HeapFull { at: self.prefix.addr() };
+        let data = self.data.as_ref().ok_or_else(full)?;
+        let put = |data: &mut LocalHeapData| strings.iter().zip(&offsets).all(|(string, at)| data.put(*at, string));
+        if data.update(put) { Ok(offsets) } else { Err(full()) }
     }
 
-    /// Changes the strings, and the list of free blocks. The segment moves if the file leads to it: prefix and segment
-    /// could not be changed at once, and the list begins in the one and goes on in the other.
-    fn change(&mut self, blocks: &[FreeBlock], change: impl FnOnce(&mut LocalHeapData) -> bool) -> Result<()> {
-        let at = self.prefix.addr();
-        let full = || Error::HeapFull { at };
-        if !self.data.as_ref().ok_or_else(full)?.is_new() {
-            let size = self.prefix.read().size;
-            self.move_to(size)?;
+    /// Finds room for strings, if need be in a larger segment.
+    fn place(&mut self, known: &mut Strings, strings: &[&Name]) -> Result<Vec<u64>> {
+        if let Some(offsets) = known.place(strings) {
+            return Ok(offsets);
         }
-        let (data, width) = (self.data.as_ref().ok_or_else(full)?, self.metadata.widths().length);
-        let free = data.update(|data| change(data).then(|| data.set_free_blocks(blocks, width)));
-        let free = free.ok_or_else(full)?;
-        self.metadata.depend(&self.prefix, data, EdgeKind::SymbolTable)?;
-        self.prefix.update(|prefix| prefix.free = free);
+        self.grow(known, strings.iter().map(|string| room_of(string)).sum())?;
+        known.place(strings).ok_or(Error::HeapFull { at: self.prefix.addr() })
+    }
+
+    /// Learns what is free from what is not.
+    fn survey(&self, known: &mut Strings, taken: &[u64]) {
+        known.free.clear();
+        known.free.give(EMPTY, self.prefix.read().size.saturating_sub(EMPTY));
+        // Keys of other programs may lead to strings that are no more.
+        for (offset, string) in taken.iter().filter_map(|offset| Some((*offset, self.get(*offset).ok()?))) {
+            known.free.carve(offset, room_of(&string));
+        }
+        for (_, offset, len) in &known.removed {
+            known.free.carve(*offset, *len);
+        }
+    }
+
+    /// Takes the list of what is free over from the file.
+    fn learn(&self, strings: &mut Strings) -> Result<()> {
+        if strings.known {
+            return Ok(());
+        }
+        self.free_blocks().into_iter().for_each(|block| strings.free.give(block.offset, block.size));
+        if let Some(data) = self.data.as_ref().filter(|_| self.prefix.read().free.is_some()) {
+            self.prefix.update(|prefix| prefix.free = None);
+            // Nothing in the file tells of a list in a new segment.
+            if !data.is_new() {
+                self.metadata.cache().undepend(&self.prefix, data);
+                self.after(data, &self.prefix)?;
+            }
+        }
+        strings.known = true;
         Ok(())
     }
 
-    /// Moves the strings to a segment of `size` bytes.
-    fn move_to(&mut self, size: u64) -> Result<()> {
+    /// The free blocks of which the file tells; none if the list of them is damaged.
+    fn free_blocks(&self) -> Vec<FreeBlock> {
+        let (head, width) = (self.prefix.read().free, self.metadata.widths().length);
+        self.with(|data| data.free_blocks(head, width)).unwrap_or_default()
+    }
+
+    /// Moves the strings to a segment that is at least half as large again, with at least `need` free bytes at its end.
+    fn grow(&mut self, strings: &mut Strings, need: u64) -> Result<()> {
+        let size = self.prefix.read().size;
+        let more = need.max(size / 2).next_multiple_of(8);
+        let grown = size.checked_add(more).ok_or(Error::HeapFull { at: self.prefix.addr() })?;
+        let at = self.metadata.cache().space().alloc(grown, Kind::Metadata)?;
+        self.move_to(at, grown)?;
+        strings.free.give(size, more);
+        Ok(())
+    }
+
+    /// Moves the strings to a segment of `size` bytes at `at`.
+    fn move_to(&mut self, at: Addr, size: u64) -> Result<()> {
         let (old, old_size) = {
             let prefix = self.prefix.read();
             (prefix.data, prefix.size)
         };
         let mut bytes = self.with(|data| Ok(data.bytes.clone()))?;
         bytes.resize(usize::try_from(size).unwrap_or(usize::MAX), 0);
-        let data = self.metadata.create(size, LocalHeapData { bytes })?;
-        self.metadata.depend(&self.prefix, &data, EdgeKind::SymbolTable)?;
+        let data = self.metadata.cache().insert(at, self.metadata.owner(), LocalHeapData { bytes });
+        self.after(&self.prefix, &data)?;
         self.prefix.update(|prefix| (prefix.size, prefix.data) = (size, data.addr()));
         if old_size > 0 {
             self.metadata.free(old, old_size);
@@ -150,68 +276,62 @@ impl LocalStrings {
         Ok(())
     }
 
-    /// The free blocks; none if the list of them is damaged.
-    fn free_blocks(&self) -> Vec<FreeBlock> {
-        let (head, width) = (self.prefix.read().free, self.metadata.widths().length);
-        self.with(|data| data.free_blocks(head, width)).unwrap_or_default()
-    }
-
-    /// Moves the strings to a segment that is at least twice as large, with a free block of at least `need` bytes at
-    /// its end.
-    fn grow(&mut self, blocks: &mut Vec<FreeBlock>, need: u64) -> Result<()> {
-        let size = self.prefix.read().size;
-        let more = need.max(size).next_multiple_of(8);
-        self.move_to(size.checked_add(more).ok_or(Error::HeapFull { at: self.prefix.addr() })?)?;
-        match blocks.iter().position(|block| block.offset.saturating_add(block.size) == size) {
-            Some(last) => {
-                let block = blocks.remove(last);
-                blocks.push(FreeBlock { size: block.size.saturating_add(more), ..block });
-            }
-            None => blocks.push(FreeBlock { offset: size, size: more }),
-        }
-        Ok(())
-    }
-
     /// Strings become unused.
     ///
     /// # Errors
     /// If there are no such strings.
-    pub fn remove(&self, unused: &UnusedStrings, offsets: &[u64]) -> Result<()> {
+    pub fn remove(&self, space: &StringSpace, offsets: &[u64]) -> Result<()> {
+        let strings = &mut *space.0.lock();
+        self.learn(strings)?;
         for offset in offsets.iter().filter(|offset| **offset >= EMPTY) {
-            let len = LocalHeapData::space_for(&self.get(*offset)?) as u64;
-            unused.0.lock().push((self.metadata.cache().space().moment(), *offset, len));
+            let len = room_of(&self.get(*offset)?);
+            strings.removed.push((self.metadata.cache().space().moment(), *offset, len));
         }
         Ok(())
     }
 
-    /// Gives the space of unused strings back of which nothing in the file tells any more.
+    /// Writes the list of what is free into the file again, and gives up the end of the segment if nothing is there: no
+    /// more changes are expected. A segment that lies at `limit` or behind it is moved to what is free before, if there
+    /// is room. Everything before has been flushed. Returns whether there was anything to be done.
     ///
     /// # Errors
-    /// If the heap cannot be changed.
-    pub fn settle(&mut self, unused: &UnusedStrings) -> Result<bool> {
-        let space = self.metadata.cache().space();
-        let settled = {
-            let mut unused = unused.0.lock();
-            // The first has waited longest.
-            if unused.first().is_none_or(|(moment, ..)| !space.is_settled(*moment)) {
-                return Ok(false);
+    /// If the dependency would close a circle.
+    pub fn put_away(&mut self, space: &StringSpace, limit: u64) -> Result<bool> {
+        let strings = &mut *space.0.lock();
+        if !std::mem::take(&mut strings.known) {
+            return Ok(false);
+        }
+        strings.surveyed = false;
+        strings.settle(self.metadata.cache().space());
+        let mut blocks: Vec<_> = strings.free.sections().map(|(offset, size)| FreeBlock { offset, size }).collect();
+        strings.free.clear();
+        let old = self.prefix.read().size;
+        let mut size = old;
+        if let Some(last) = blocks.last_mut().filter(|last| last.offset.saturating_add(last.size) == old) {
+            let kept = last.offset.next_multiple_of(8).max(SMALLEST).min(old);
+            if old - kept > old / SLACK {
+                last.size = kept.saturating_sub(last.offset);
+                size = kept;
             }
-            let (settled, waiting): (Vec<_>, Vec<_>) =
-                unused.drain(..).partition(|(moment, ..)| space.is_settled(*moment));
-            *unused = waiting;
-            settled
-        };
-        let mut blocks = self.free_blocks();
-        blocks.extend(settled.into_iter().map(|(_, offset, size)| FreeBlock { offset, size }));
-        blocks.sort_unstable_by_key(|block| block.offset);
-        blocks.dedup_by(|next, block| {
-            let adjoins = block.offset.saturating_add(block.size) == next.offset;
-            if adjoins {
-                block.size = block.size.saturating_add(next.size);
-            }
-            adjoins
-        });
-        self.change(&blocks, |_| true)?;
+        }
+        let cache = self.metadata.cache().clone();
+        let Some(data) = &self.data else { return Ok(false) };
+        let at = data.addr();
+        let len = usize::try_from(size).unwrap_or(usize::MAX);
+        data.update(|data| data.bytes.truncate(len));
+        let place =
+            at.get().filter(|at| *at >= limit).and_then(|_| cache.space().alloc_before(size, Kind::Metadata, limit));
+        if let Some(place) = place {
+            self.move_to(place, size)?;
+        }
+        let Some(data) = &self.data else { return Ok(false) };
+        let width = self.metadata.widths().length;
+        let free = data.update(|data| data.set_free_blocks(&blocks, width));
+        self.after(&self.prefix, data)?;
+        self.prefix.update(|prefix| (prefix.size, prefix.free) = (size, free));
+        if let Some(end) = at.get().filter(|_| size < old && place.is_none()).and_then(|at| at.checked_add(size)) {
+            cache.space().free(Addr::new(end), old - size);
+        }
         Ok(true)
     }
 

@@ -65,8 +65,7 @@ impl ObjectMetadata {
 
     /// Forgets the structure of `len` bytes at `addr`, and gives its space back.
     pub fn free(&self, addr: Addr, len: u64) {
-        self.cache.remove(addr);
-        self.cache.space().free(addr, len);
+        self.cache.free(addr, len);
     }
 
     /// As [`ObjectMetadata::free`], of a structure to which only others of the same object lead, which stays.

@@ -1,6 +1,7 @@
 //! Symbol tables: the links of old-style groups.
 
 mod edit;
+mod pack;
 #[cfg(test)]
 mod tests;
 
@@ -12,8 +13,9 @@ use h5live_format::messages::BtreeK;
 use h5live_format::{Addr, Btree1Node, GroupKey, SymbolCache, SymbolTableEntry, SymbolTableNode};
 use h5live_model::Name;
 
+pub use self::pack::PackedSymbols;
 use crate::btree1::Btree1;
-use crate::local_heap::{LocalStrings, UnusedStrings};
+use crate::local_heap::{LocalStrings, StringSpace};
 use crate::{Error, ObjectMetadata, Result};
 
 /// Where an old-style link leads.
@@ -33,15 +35,15 @@ pub struct SymbolTable {
     tree: Btree1<GroupKey>,
     heap: Addr,
     k: BtreeK,
-    unused: Arc<UnusedStrings>,
+    space: Arc<StringSpace>,
 }
 
 impl SymbolTable {
-    /// The table with its B-tree at `btree` and its heap at `heap`, in a file of these K values. `unused` is the same for
+    /// The table with its B-tree at `btree` and its heap at `heap`, in a file of these K values. `space` is the same for
     /// all that change the table in one session.
-    pub fn new(metadata: ObjectMetadata, btree: Addr, heap: Addr, k: BtreeK, unused: Arc<UnusedStrings>) -> Self {
+    pub fn new(metadata: ObjectMetadata, btree: Addr, heap: Addr, k: BtreeK, space: Arc<StringSpace>) -> Self {
         let tree = Btree1::new(metadata.clone(), btree, k.group_internal, ());
-        SymbolTable { metadata, tree, heap, k, unused }
+        SymbolTable { metadata, tree, heap, k, space }
     }
 
     fn names(&self) -> Result<LocalStrings> {

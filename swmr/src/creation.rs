@@ -19,13 +19,13 @@ use crate::session::Session;
 use crate::{Error, Result};
 
 /// Bytes of unused space in the header of a new group, for links.
-const GROUP_ROOM: Room = Room(320);
+const GROUP_ROOM: Room = Room::More(320);
 
 /// Bytes of unused space in the header of a new group of the old style, for attributes.
-const OLD_GROUP_ROOM: Room = Room(64);
+const OLD_GROUP_ROOM: Room = Room::More(64);
 
 /// Bytes of unused space in the header of a new committed datatype, for attributes.
-const DATATYPE_ROOM: Room = Room(64);
+const DATATYPE_ROOM: Room = Room::More(64);
 
 /// The flag of a message that another header holds.
 const SHARED: MessageFlags = MessageFlags(0x03);
@@ -65,7 +65,7 @@ impl Session {
         Header::create(&self.cache, prefix, messages, room)
     }
 
-    fn prefix(&self, spec: &ObjectSpec) -> ObjectHeaderPrefix {
+    pub(crate) fn prefix(&self, spec: &ObjectSpec) -> ObjectHeaderPrefix {
         let EntryStorage { order, max_compact, min_dense } = spec.attributes;
         let phase = AttributePhase { max_compact, min_dense };
         let tracked = order >= CreationOrder::Tracked;

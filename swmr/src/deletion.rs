@@ -111,6 +111,7 @@ impl Toll {
                 header.delete()
             }
             session.datasets.lock().remove(addr);
+            session.forget_owner(*addr);
         }
         Ok(())
     }

@@ -1,14 +1,16 @@
 //! Space inside structures: what removed links and attributes leave in heaps can be used again after a flush.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use h5live_format::Addr;
-use h5live_format::messages::SymbolTable as SymbolTableMessage;
-use h5live_indexes::{FractalHeap, HeapParameters, ObjectMetadata, SymbolTable};
+use h5live_cache::Scope;
+use h5live_format::messages::{AttributeInfo, LinkInfo, SymbolTable as SymbolTableMessage};
+use h5live_format::{Addr, AttributeNameRecord, LinkNameRecord, LinkOrderRecord};
+use h5live_indexes::{Btree2, FractalHeap, HeapParameters, ObjectMetadata, SymbolTable};
 use parking_lot::Mutex;
 
 use crate::Result;
+use crate::header::Header;
 use crate::session::Session;
 
 /// The heaps that this session has changed, each with what is known of its free space.
@@ -16,6 +18,8 @@ use crate::session::Session;
 pub(crate) struct InnerSpace {
     heaps: Mutex<HashMap<Addr, FractalHeap>>,
     tables: Mutex<HashMap<Addr, SymbolTable>>,
+    /// The headers of the objects to which the heaps belong.
+    owners: Mutex<BTreeSet<Addr>>,
 }
 
 impl Session {
@@ -26,6 +30,7 @@ impl Session {
 
     /// The fractal heap at `addr`, which belongs to the object of `metadata`, to be changed.
     pub fn fractal_heap_for_writing(&self, metadata: &ObjectMetadata, addr: Addr) -> FractalHeap {
+        self.inner.owners.lock().insert(metadata.owner().header());
         let mut heaps = self.inner.heaps.lock();
         heaps.entry(addr).or_insert_with(|| self.fractal_heap(metadata, addr)).clone()
     }
@@ -36,6 +41,7 @@ impl Session {
     /// If there is no room.
     pub fn new_fractal_heap(&self, metadata: &ObjectMetadata, parameters: &HeapParameters) -> Result<FractalHeap> {
         let heap = FractalHeap::create(metadata.clone(), self.unfilter.clone(), parameters, Arc::default())?;
+        self.inner.owners.lock().insert(metadata.owner().header());
         self.inner.heaps.lock().insert(heap.addr(), heap.clone());
         Ok(heap)
     }
@@ -57,7 +63,9 @@ impl Session {
     /// # Errors
     /// If there is no room.
     pub fn new_symbol_table(&self, metadata: &ObjectMetadata) -> Result<SymbolTable> {
-        Ok(SymbolTable::create(metadata.clone(), self.extension.btree_k, Arc::default())?)
+        let table = SymbolTable::create(metadata.clone(), self.extension.btree_k, Arc::default())?;
+        self.inner.tables.lock().insert(table.places().1, table.clone());
+        Ok(table)
     }
 
     /// Gives up a symbol table.
@@ -82,8 +90,68 @@ impl Session {
         }
         let tables: Vec<_> = self.inner.tables.lock().values().cloned().collect();
         for table in tables {
-            settled |= table.settle()?;
+            settled |= table.put_away(self.packed_end())?;
         }
         Ok(settled)
+    }
+
+    /// Where the file would end if nothing in it were free.
+    fn packed_end(&self) -> u64 {
+        let space = self.cache.space();
+        space.end().saturating_sub(space.reusable())
+    }
+
+    /// Moves what can be moved simply from the end of the file to what is free. Everything has been flushed, before and
+    /// after. A power failure might tear what is changed in place, so sessions that must outlast one leave holes instead.
+    ///
+    /// # Errors
+    /// If a structure cannot be read, or a flush fails.
+    pub fn pack(&self) -> Result<()> {
+        let limit = self.packed_end();
+        if self.is_durable() || limit == self.cache.space().end() {
+            return Ok(());
+        }
+        let operation = self.cache.operation();
+        let mut packed = false;
+        for owner in std::mem::take(&mut *self.inner.owners.lock()) {
+            packed |= self.pack_dense(&self.header(owner)?, limit)?;
+        }
+        let tables: Vec<_> = self.inner.tables.lock().values().cloned().collect();
+        let mut copies = Vec::new();
+        for table in tables {
+            copies.extend(table.pack(limit)?);
+        }
+        drop(operation);
+        if packed || !copies.is_empty() {
+            self.cache.flush(Scope::All)?;
+        }
+        if !copies.is_empty() {
+            let operation = self.cache.operation();
+            copies.into_iter().try_for_each(|copies| copies.lead())?;
+            drop(operation);
+            self.cache.flush(Scope::All)?;
+        }
+        Ok(())
+    }
+
+    /// Packs the indexes of dense links and attributes.
+    fn pack_dense(&self, header: &Header, limit: u64) -> Result<bool> {
+        let metadata = || header.metadata().clone();
+        let mut packed = false;
+        if let Some(info) = header.get::<LinkInfo>()?.filter(LinkInfo::is_dense) {
+            packed |= Btree2::new(metadata(), info.names, LinkNameRecord::default()).pack(limit)?;
+            if let Some(order) = info.order.filter(|order| order.is_defined()) {
+                packed |= Btree2::new(metadata(), order, LinkOrderRecord::default()).pack(limit)?;
+            }
+        }
+        if let Some(info) = header.get::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
+            packed |= Btree2::new(metadata(), info.names, AttributeNameRecord::default()).pack(limit)?;
+        }
+        Ok(packed)
+    }
+
+    /// The object with its header at `owner` is no more.
+    pub fn forget_owner(&self, owner: Addr) {
+        self.inner.owners.lock().remove(&owner);
     }
 }

@@ -28,7 +28,7 @@ use crate::{Error, Patience, Result};
 const LOCKS: usize = 64;
 
 /// Bytes given back of which it is worth a flush that they can be used again.
-const MUCH_SPACE: u64 = 64 << 10;
+const MUCH_SPACE: u64 = 32 << 10;
 
 /// Operations between two such flushes: structures that a flush has written are copied when they next change.
 const MANY_OPERATIONS: u32 = 128;
@@ -217,6 +217,11 @@ impl Session {
         addr.ok_or(Error::Model(model::Error::NoObject(id)))
     }
 
+    /// Whether flushes are durable.
+    pub fn is_durable(&self) -> bool {
+        self.durable
+    }
+
     pub fn flush(&self, scope: Scope) -> Result<()> {
         self.check_open()?;
         if !self.mode.writes() {
@@ -296,7 +301,7 @@ impl Session {
             return Ok(());
         }
         let space = self.cache.space();
-        if space.waiting() <= (space.end() / 64).max(MUCH_SPACE) {
+        if space.waiting() <= (space.end() / 128).max(MUCH_SPACE) {
             return Ok(());
         }
         self.unsettled.store(0, Ordering::Relaxed);
@@ -390,6 +395,7 @@ impl Session {
             if self.settle_inner_space()? {
                 self.cache.flush(Scope::All)?;
             }
+            self.pack()?;
             self.keep_free_space()?;
             let durable = self.ordered.load(Ordering::Acquire);
             self.cache.finish(durable)?;

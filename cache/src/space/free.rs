@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// At most this many sections that are large enough are tried for one that also fits by its alignment.
 const TRIES: usize = 16;
 
+/// Free space: sections of bytes, none of which touch.
 #[derive(Debug, Default)]
-pub(super) struct FreeList {
+pub struct FreeList {
     by_addr: BTreeMap<u64, u64>,
     by_size: BTreeSet<(u64, u64)>,
 }
 
 impl FreeList {
     /// Adds `len` bytes at `at`. What overlaps free space already is not added twice.
-    pub(super) fn give(&mut self, at: u64, len: u64) {
+    pub fn give(&mut self, at: u64, len: u64) {
         let (mut start, mut end) = (at, at.saturating_add(len));
         if start == end {
             return;
@@ -32,7 +33,7 @@ impl FreeList {
 
     /// Takes `len` bytes from the smallest section in which `place` (from the section's beginning to the first
     /// fitting address) puts them.
-    pub(super) fn take(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+    pub fn take(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         let (start, size, at) = self.by_size.range((len, 0)..).take(TRIES).find_map(|&(size, start)| {
             let at = place(start)?;
             (at.checked_add(len)? <= start + size).then_some((start, size, at))
@@ -44,7 +45,7 @@ impl FreeList {
     }
 
     /// Takes exactly the `len` bytes at `at`, which must be free.
-    pub(super) fn carve(&mut self, at: u64, len: u64) {
+    pub fn carve(&mut self, at: u64, len: u64) {
         let Some((&start, &size)) = self.by_addr.range(..=at).next_back() else { return };
         if at + len <= start + size {
             self.drop(start, size);
@@ -54,23 +55,30 @@ impl FreeList {
     }
 
     /// The section that holds `at`: its first byte and its length.
-    pub(super) fn around(&self, at: u64) -> Option<(u64, u64)> {
+    pub fn around(&self, at: u64) -> Option<(u64, u64)> {
         let (&start, &size) = self.by_addr.range(..=at).next_back()?;
         (at < start + size).then_some((start, size))
     }
 
     /// The last section.
-    pub(super) fn last(&self) -> Option<(u64, u64)> {
+    pub fn last(&self) -> Option<(u64, u64)> {
         self.by_addr.last_key_value().map(|(&start, &size)| (start, size))
     }
 
     /// All sections, by address.
-    pub(super) fn sections(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub fn sections(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.by_addr.iter().map(|(&start, &size)| (start, size))
     }
 
-    pub(super) fn total(&self) -> u64 {
+    /// All free bytes.
+    pub fn total(&self) -> u64 {
         self.by_addr.values().sum()
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.by_addr.clear();
+        self.by_size.clear();
     }
 
     fn add(&mut self, at: u64, len: u64) {

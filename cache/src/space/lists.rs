@@ -29,6 +29,12 @@ fn placed(kind: Kind, len: u64, at: u64) -> Option<u64> {
     }
 }
 
+/// The first address from `at` on where `len` bytes of a kind, which are less than a page, go in a file with pages.
+fn placed_in(page: u64, kind: Kind, len: u64, at: u64) -> Option<u64> {
+    let at = if kind == Kind::Metadata { at.checked_next_multiple_of(METADATA_ALIGNMENT)? } else { at };
+    if at % page + len > page { at.checked_next_multiple_of(page) } else { Some(at) }
+}
+
 impl Lists {
     /// From now on the file has pages of `page` bytes. It ends at `end`; returns where it ends from now on.
     pub fn set_page(&mut self, page: u64, end: u64) -> Option<u64> {
@@ -69,15 +75,22 @@ impl Lists {
             Kind::Metadata => &mut self.metadata,
             Kind::Raw => &mut self.raw,
         };
-        let place = |at: u64| {
-            let at = if kind == Kind::Metadata { at.checked_next_multiple_of(METADATA_ALIGNMENT)? } else { at };
-            if at % page + len > page { at.checked_next_multiple_of(page) } else { Some(at) }
-        };
-        list.take(len, place).or_else(|| {
+        list.take(len, |at| placed_in(page, kind, len, at)).or_else(|| {
             let at = fresh(&mut self.pages, page)?;
             list.give(at + len, page - len);
             Some(at)
         })
+    }
+
+    /// Takes `len` bytes that end before `limit` from what is free, but no whole page.
+    pub fn take_before(&mut self, len: u64, kind: Kind, limit: u64) -> Option<u64> {
+        let before = |at: u64| Some(at).filter(|at| at.checked_add(len).is_some_and(|end| end <= limit));
+        match (self.page, kind) {
+            (None, _) => self.metadata.take(len, |at| before(placed(kind, len, at)?)),
+            (Some(page), _) if len >= page => None,
+            (Some(page), Kind::Metadata) => self.metadata.take(len, |at| before(placed_in(page, kind, len, at)?)),
+            (Some(page), Kind::Raw) => self.raw.take(len, |at| before(placed_in(page, kind, len, at)?)),
+        }
     }
 
     /// Adds `len` free bytes at `at`, which held something of `kind`.

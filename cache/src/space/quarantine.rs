@@ -76,6 +76,11 @@ impl Quarantine {
         }
     }
 
+    /// Whether nobody reads the file meanwhile.
+    pub fn is_private(&self) -> bool {
+        self.grace == Some(Duration::ZERO)
+    }
+
     /// Takes what was given back. If `owner` is given, nothing but structures of that object leads there.
     pub fn give(&mut self, section: Section, owner: Option<Owner>) {
         if self.grace.is_some() {

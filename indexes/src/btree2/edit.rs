@@ -158,13 +158,16 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
         let before = room(index.checked_sub(1));
         let after = room(index.checked_add(1));
         // Sharing what little room there is would have to be done again soon.
-        let worthwhile = most / 8 + 1;
+        let worthwhile = most / 16 + 1;
         if before.max(after) >= worthwhile {
             let first = if before >= after { index.saturating_sub(1) } else { index };
             let pair = self.join(parent, index, child, first)?;
             let len = pair.content.len();
             let left = if last { most.min(len - 1 - fewest) } else { (len - 1) / 2 };
             return self.share(parent, first, pair, left);
+        }
+        if !last && parent.content.len() > 0 {
+            return self.thirds(parent, index, child);
         }
         let Open { addr, depth, mut content } = child;
         let len = content.len();
@@ -175,6 +178,26 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
         self.link(parent, index, left);
         parent.content.children.insert((index + 1).min(parent.content.children.len()), right);
         let fits = parent.content.records.insert_bytes(index, &between);
+        debug_assert!(fits, "records of one tree have one size");
+        Ok(())
+    }
+
+    /// Makes three of a node that holds too much and a neighbour that is full.
+    fn thirds(&mut self, parent: &mut Open, index: usize, child: Open) -> Result<()> {
+        let first = index.saturating_sub(1);
+        let Open { addr, depth, mut content } = self.join(parent, index, child, first)?;
+        let second_addr = self.child(parent, first + 1)?.addr;
+        let third = (content.len() - 2) / 3;
+        let (before, mut second) = content.cut(third);
+        let (after, last) = second.cut((second.len() - 1) / 2);
+        let left = self.place(addr, depth, content)?;
+        let second = self.place(second_addr, depth, second)?;
+        let right = self.place(Addr::UNDEFINED, depth, last)?;
+        self.link(parent, first, left);
+        self.link(parent, first + 1, second);
+        parent.content.children.insert((first + 2).min(parent.content.children.len()), right);
+        let fits =
+            parent.content.records.set_bytes(first, &before) && parent.content.records.insert_bytes(first + 1, &after);
         debug_assert!(fits, "records of one tree have one size");
         Ok(())
     }

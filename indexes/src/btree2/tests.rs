@@ -226,6 +226,8 @@ enum Step {
     /// Adds so many records from here on.
     Fill(u64, u64),
     Flush,
+    /// Flushes, and moves nodes from here on to what is free.
+    Pack(u64),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -235,6 +237,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0..400u64, 1..150u64).prop_map(|(key, len)| Step::Clear(key, len)),
         1 => (0..400u64, 1..150u64).prop_map(|(key, len)| Step::Fill(key, len)),
         2 => Just(Step::Flush),
+        1 => (4096..30_000u64).prop_map(Step::Pack),
     ];
     prop::collection::vec(step, 1..80)
 }
@@ -248,6 +251,11 @@ fn check<R: Kind>(steps: &[Step], node_size: u32) {
             Step::Remove(key) => pair.remove(key),
             Step::Clear(key, len) => (key..key + len).for_each(|key| pair.remove(key)),
             Step::Fill(key, len) => (key..key + len).for_each(|key| pair.put(key, key + 7)),
+            Step::Pack(limit) => {
+                pair.flush();
+                pair.tree.pack(limit).unwrap();
+                assert_eq!(pair.stored(&storage), pair.expected());
+            }
             Step::Flush => {
                 pair.flush();
                 assert_eq!(pair.stored(&storage), pair.expected());
@@ -294,9 +302,13 @@ proptest! {
                 Step::Remove(key) => pair.remove(key),
                 Step::Clear(key, len) => (key..key + len).for_each(|key| pair.remove(key)),
                 Step::Fill(key, len) => (key..key + len).for_each(|key| pair.put(key, key + 7)),
-                Step::Flush => {
+                Step::Flush | Step::Pack(_) => {
                     pair.flush();
                     let new = pair.expected();
+                    if let Step::Pack(limit) = step {
+                        pair.tree.pack(limit).unwrap();
+                        pair.flush();
+                    }
                     for write in recording.take_log() {
                         h5live_cache::replay(&mut replayed, [&write]).unwrap();
                         let stored = Walk::<ChunkRecord>::over(&replayed, pair.tree.addr());
@@ -532,4 +544,28 @@ fn a_tree_that_changes_while_it_is_flushed_is_whole_after_every_write() {
         assert_eq!(stored.iter().filter(|record| record.key() % 10 == 0).count(), 100);
     }
     assert_eq!(pair.stored(&memory), pair.expected());
+}
+
+#[test]
+fn packed_nodes_leave_nothing_but_the_end_free() {
+    let storage = Arc::new(MemoryStorage::default());
+    let mut pair = Pair::<LinkNameRecord>::new(storage.clone(), 512);
+    for key in 0..5000 {
+        pair.put(key * 7919 % 5003, key);
+        if key % 100 == 0 {
+            pair.flush();
+        }
+    }
+    pair.flush();
+    let space = pair.cache.space();
+    let (end, free) = (space.end(), space.reusable());
+    assert!(free > 0);
+    assert!(pair.tree.pack(end - free).unwrap());
+    assert_eq!(pair.records(), pair.expected());
+    pair.flush();
+    assert_eq!(pair.stored(&storage), pair.expected());
+    space.trim();
+    assert!(space.reusable() < 512, "{:?}", space.sections());
+    space.set_reuse(h5live_cache::Reuse::Never);
+    assert!(!pair.tree.pack(0).unwrap(), "others may read");
 }

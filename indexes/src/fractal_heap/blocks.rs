@@ -339,7 +339,6 @@ impl FractalHeap {
 
     /// Gives up a structure and its space.
     pub(super) fn release(&self, at: Addr, len: u64) {
-        self.metadata.cache().remove(at);
-        self.metadata.cache().space().free(at, len);
+        self.metadata.free(at, len);
     }
 }

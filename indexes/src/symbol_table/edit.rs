@@ -10,7 +10,7 @@ use h5live_model::Name;
 
 use super::{SymbolTable, SymbolTarget, partition};
 use crate::btree1::{Btree1, Entries, Leaf, Step};
-use crate::local_heap::{LocalStrings, UnusedStrings};
+use crate::local_heap::{LocalStrings, StringSpace};
 use crate::{Before, Error, ObjectMetadata, Result};
 
 /// Bytes of a new local heap, if it is not known how many names there will be.
@@ -30,10 +30,10 @@ impl SymbolTable {
     ///
     /// # Errors
     /// If there is no room.
-    pub fn create(metadata: ObjectMetadata, k: BtreeK, unused: Arc<UnusedStrings>) -> Result<Self> {
+    pub fn create(metadata: ObjectMetadata, k: BtreeK, space: Arc<StringSpace>) -> Result<Self> {
         let (tree, _) = Btree1::<GroupKey>::create(metadata.clone(), k.group_internal, ())?;
-        let heap = LocalStrings::create(&metadata, NEW_HEAP)?.node().addr();
-        Ok(SymbolTable { metadata, tree, heap, k, unused })
+        let heap = LocalStrings::create(&metadata, NEW_HEAP, &space)?.addr();
+        Ok(SymbolTable { metadata, tree, heap, k, space })
     }
 
     /// Has `parent`, which leads to the table, written after its first structures.
@@ -42,7 +42,7 @@ impl SymbolTable {
     /// If a structure cannot be read; if the dependency would close a circle.
     pub fn hold(&self, parent: &dyn Node) -> Result<()> {
         self.metadata.depend(parent, &self.tree.entry()?, EdgeKind::SymbolTable)?;
-        self.metadata.depend(parent, self.names()?.node(), EdgeKind::SymbolTable)
+        self.names()?.hold(parent)
     }
 
     /// The B-tree and the heap, which entries that lead to the group repeat.
@@ -91,15 +91,20 @@ impl SymbolTable {
         before: &[Before<'_>],
     ) -> Result<()> {
         let mut names = self.names()?;
-        names.settle(&self.unused)?;
-        let name_offset = names.insert(name)?;
+        let strings = match target {
+            SymbolTarget::Object(_) => vec![name],
+            SymbolTarget::Path(path) => vec![name, path],
+        };
+        let offsets = names.insert(&self.space, &strings, || self.strings())?;
+        let offset = |index: usize| offsets.get(index).copied().unwrap_or(0);
+        let name_offset = offset(0);
         let (header, cache) = match target {
             SymbolTarget::Object(header) => {
                 let cache = group.map_or(SymbolCache::None, |(btree, heap)| SymbolCache::Group { btree, heap });
                 (*header, cache)
             }
-            SymbolTarget::Path(path) => {
-                let value = u32::try_from(names.insert(path)?);
+            SymbolTarget::Path(_) => {
+                let value = u32::try_from(offset(1));
                 let value_offset = value.map_err(|_| Error::HeapFull { at: self.heap })?;
                 (Addr::UNDEFINED, SymbolCache::SoftLink { value_offset })
             }
@@ -120,7 +125,8 @@ impl SymbolTable {
         entries.insert(at, entry);
         let symbols = Symbols { table: self, names: &names };
         if entries.len() <= usize::from(node.read().capacity) {
-            let moved = self.moved(&names, &node, entries)?;
+            let moved =
+                if is_last { self.moved(&names, &node, entries) } else { self.changed(&names, &node, entries) }?;
             let bound = is_last.then_some(name_offset);
             if set_child(&mut leaf, index, &moved, bound) {
                 self.tree.replace(&path, leaf, Some(moved.addr()), &symbols)?;
@@ -128,7 +134,9 @@ impl SymbolTable {
             self.metadata.order(&moved, before);
             return Ok(());
         }
-        let right = entries.split_off(entries.len() / 2);
+        // The next name often comes right after this one: names that come in their order leave full nodes behind.
+        let half = entries.len() / 2;
+        let right = entries.split_off(if at < half { half } else { (at + 1).min(entries.len() - 1) });
         let last = |entries: &[SymbolTableEntry]| entries.last().map(|entry| entry.name_offset);
         let (left_bound, right_bound) = (last(&entries).unwrap_or(0), last(&right));
         let left = self.moved(&names, &node, entries)?;
@@ -142,6 +150,26 @@ impl SymbolTable {
         self.tree.replace(&path, leaf, Some(right.addr()), &symbols)?;
         self.metadata.order(&right, before);
         Ok(())
+    }
+
+    /// The offsets of all strings that entries and keys lead to.
+    fn strings(&self) -> Result<Vec<u64>> {
+        let mut offsets = Vec::new();
+        for addr in self.tree.nodes()? {
+            let node = self.tree.node(addr, None)?;
+            let node = node.read();
+            offsets.extend((0..=node.len()).filter_map(|index| node.key(index)).map(|GroupKey(offset)| offset));
+            let leaves = if node.level == 0 { node.len() } else { 0 };
+            for child in (0..leaves).filter_map(|index| node.child(index)) {
+                for entry in self.entries(child)? {
+                    offsets.push(entry.name_offset);
+                    if let SymbolCache::SoftLink { value_offset } = entry.cache {
+                        offsets.push(value_offset.into());
+                    }
+                }
+            }
+        }
+        Ok(offsets)
     }
 
     fn depend_once(&self, parent: &Handle<SymbolTableNode>, child: &Handle<SymbolTableNode>) -> Result<()> {
@@ -158,7 +186,7 @@ impl SymbolTable {
         entries: Vec<SymbolTableEntry>,
     ) -> Result<Handle<SymbolTableNode>> {
         if node.is_new() {
-            self.metadata.depend(node, names.node(), EdgeKind::SymbolTable)?;
+            names.hold(node)?;
             node.update(|node| node.entries = entries);
             return Ok(node.clone());
         }
@@ -168,10 +196,27 @@ impl SymbolTable {
         Ok(moved)
     }
 
+    /// A node with other entries in the place of `node`, which the names in the tree bound also before they change: at
+    /// the same address if it is written at once, and nobody reads it meanwhile.
+    fn changed(
+        &self,
+        names: &LocalStrings,
+        node: &Handle<SymbolTableNode>,
+        entries: Vec<SymbolTableEntry>,
+    ) -> Result<Handle<SymbolTableNode>> {
+        let len = node.read().size(self.metadata.widths()) as u64;
+        if node.is_new() || !self.metadata.cache().space().may_change_in_place(node.addr(), len) {
+            return self.moved(names, node, entries);
+        }
+        names.hold(node)?;
+        node.update(|node| node.entries = entries);
+        Ok(node.clone())
+    }
+
     fn new_symbols(&self, names: &LocalStrings, entries: Vec<SymbolTableEntry>) -> Result<Handle<SymbolTableNode>> {
         let node = SymbolTableNode { entries, ..SymbolTableNode::for_k(self.k) };
         let node = self.metadata.create(node.size(self.metadata.widths()) as u64, node)?;
-        self.metadata.depend(&node, names.node(), EdgeKind::SymbolTable)?;
+        names.hold(&node)?;
         Ok(node)
     }
 
@@ -180,8 +225,7 @@ impl SymbolTable {
     /// # Errors
     /// If a structure cannot be read.
     pub fn remove(&self, name: &Name) -> Result<Option<SymbolTarget>> {
-        let mut names = self.names()?;
-        names.settle(&self.unused)?;
+        let names = self.names()?;
         let Sought { path, mut leaf, index } = self.seek(&names, name)?;
         let Some(&child) = leaf.children.get(index) else { return Ok(None) };
         let node = self.symbols(child)?;
@@ -202,26 +246,27 @@ impl SymbolTable {
             }
             Some(bound) => {
                 let bound = (at == entries.len()).then_some(bound);
-                let moved = self.moved(&names, &node, entries)?;
+                let moved = self.changed(&names, &node, entries)?;
                 if set_child(&mut leaf, index, &moved, bound) {
                     self.tree.replace(&path, leaf, Some(moved.addr()), &symbols)?;
                 }
             }
         }
-        names.remove(&self.unused, &[entry.name_offset])?;
+        names.remove(&self.space, &[entry.name_offset])?;
         if let SymbolCache::SoftLink { value_offset } = entry.cache {
-            names.remove(&self.unused, &[value_offset.into()])?;
+            names.remove(&self.space, &[value_offset.into()])?;
         }
         Ok(Some(target))
     }
 
-    /// Gives the space of removed names back of which nothing in the file tells any more; also done by each change.
-    /// Returns whether there were any.
+    /// Has the file say again what is free in the heap of names: no more changes are expected, and everything before has
+    /// been flushed. Names that lie at `limit` (bytes from the base address) or behind it are moved to what is free
+    /// before, if there is room. Returns whether there was anything to be done.
     ///
     /// # Errors
     /// If the heap cannot be changed.
-    pub fn settle(&self) -> Result<bool> {
-        if self.unused.is_empty() { Ok(false) } else { self.names()?.settle(&self.unused) }
+    pub fn put_away(&self, limit: u64) -> Result<bool> {
+        if self.space.is_changed() { self.names()?.put_away(&self.space, limit) } else { Ok(false) }
     }
 
     /// Gives up the table.
@@ -282,6 +327,6 @@ impl Leaf<GroupKey> for Symbols<'_> {
     }
 
     fn changed(&self, node: &dyn Node) -> Result<()> {
-        self.table.metadata.depend(node, self.names.node(), EdgeKind::SymbolTable)
+        self.names.hold(node)
     }
 }

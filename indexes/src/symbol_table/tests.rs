@@ -85,11 +85,94 @@ fn thousands_of_names_are_found_and_removed() {
     assert_eq!(cache.space().reusable(), cache.space().end() - start);
 }
 
+#[test]
+fn a_heap_whose_writer_died_is_not_larger_than_before() {
+    let storage = MemoryStorage::default();
+    let mut open = cache(&storage);
+    let mut table = create(&open, k(4, 16));
+    let mut links = BTreeMap::new();
+    for number in 0..200 {
+        let name: Name = format!("name {number}").into();
+        table.insert(&name, &target(1), None, &[]).unwrap();
+        links.insert(name, 1);
+        open.flush(Scope::All).unwrap();
+        open = cache_from(&storage, open.space().end());
+        table = reopened(open.clone(), &table);
+    }
+    check(&table, &links);
+    assert!(table.names().unwrap().size() < 16 * 200 * 2);
+}
+
+#[test]
+fn a_heap_that_is_put_away_has_no_room_at_its_end_and_lists_the_rest() {
+    let storage = MemoryStorage::default();
+    let cache = cache(&storage);
+    let table = create(&cache, k(4, 16));
+    let mut links = BTreeMap::new();
+    for number in 0..300 {
+        let name: Name = format!("name {number:08}").into();
+        table.insert(&name, &target(1), None, &[]).unwrap();
+        links.insert(name, 1);
+    }
+    for number in 0..10 {
+        let name: Name = format!("name {:08}", 20 * number).into();
+        table.remove(&name).unwrap().unwrap();
+        links.remove(&name);
+    }
+    cache.flush(Scope::All).unwrap();
+    assert!(table.put_away(0).unwrap());
+    assert!(!table.put_away(0).unwrap());
+    cache.flush(Scope::All).unwrap();
+    let cache = cache_from(&storage, cache.space().end());
+    let table = reopened(cache.clone(), &table);
+    check(&table, &links);
+    let names = table.names().unwrap();
+    assert_eq!((names.size(), names.free()), (8 + 16 * 300, 16 * 10));
+    let size = names.size();
+    for number in 0..10 {
+        table.insert(&format!("NAME {number:08}").into(), &target(1), None, &[]).unwrap();
+    }
+    assert_eq!(table.names().unwrap().size(), size);
+}
+
+#[test]
+fn a_packed_table_is_whole_before_and_after_it_leads_to_the_copies() {
+    let storage = MemoryStorage::default();
+    let cache = cache(&storage);
+    let table = create(&cache, k(4, 16));
+    let mut links = BTreeMap::new();
+    for number in 0..3000 {
+        let name: Name = format!("name {}", number * 7919 % 3001).into();
+        table.insert(&name, &target(number), None, &[]).unwrap();
+        links.insert(name, number);
+        if number % 100 == 0 {
+            cache.flush(Scope::All).unwrap();
+        }
+    }
+    for number in 0..1000 {
+        let name: Name = format!("name {}", number * 7919 % 3001).into();
+        table.remove(&name).unwrap().unwrap();
+        links.remove(&name);
+    }
+    cache.flush(Scope::All).unwrap();
+    let space = cache.space();
+    let (end, free) = (space.end(), space.reusable());
+    let copies = table.pack(end - free).unwrap().unwrap();
+    cache.flush(Scope::All).unwrap();
+    check(&reopened(cache_from(&storage, end), &table), &links);
+    copies.lead().unwrap();
+    check(&table, &links);
+    cache.flush(Scope::All).unwrap();
+    check(&reopened(cache_from(&storage, end), &table), &links);
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Insert(u64, usize),
     Remove(usize),
     Flush,
+    PutAway(u64),
+    Pack(u64),
     Reopen,
 }
 
@@ -98,6 +181,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => (0u64..2000, 0usize..40).prop_map(|(number, len)| Step::Insert(number, len)),
         4 => any::<usize>().prop_map(Step::Remove),
         1 => Just(Step::Flush),
+        1 => (0u64..40_000).prop_map(Step::PutAway),
+        1 => (0u64..40_000).prop_map(Step::Pack),
         1 => Just(Step::Reopen),
     ];
     prop::collection::vec(step, 1..400)
@@ -131,6 +216,18 @@ proptest! {
                     }
                 }
                 Step::Flush => open.flush(Scope::All).unwrap(),
+                Step::PutAway(limit) => {
+                    open.flush(Scope::All).unwrap();
+                    table.put_away(limit).unwrap();
+                }
+                Step::Pack(limit) => {
+                    open.flush(Scope::All).unwrap();
+                    if let Some(copies) = table.pack(limit).unwrap() {
+                        open.flush(Scope::All).unwrap();
+                        check(&reopened(cache_from(&storage, open.space().end()), &table), &links);
+                        copies.lead().unwrap();
+                    }
+                }
                 Step::Reopen => {
                     open.flush(Scope::All).unwrap();
                     open = cache_from(&storage, open.space().end());

@@ -23,7 +23,11 @@ use crate::session::Session;
 use crate::{Error, Result};
 
 /// Bytes of unused space in the header of a new dataset, for attributes.
-const DATASET_ROOM: Room = Room(160);
+const DATASET_ROOM: Room = Room::More(160);
+
+/// Bytes of the messages of a new dataset whose header is of version 1, with unused space for attributes: as libhdf5 has
+/// it.
+const OLD_DATASET_ROOM: Room = Room::UpTo(256);
 
 /// Most bytes of a compact dataset: its layout message must fit its size field.
 const MAX_COMPACT: u64 = 65_520;
@@ -57,7 +61,8 @@ pub(crate) fn create_dataset(session: &Session, object: &ObjectSpec, spec: &Data
         names = Some((message.heap, heap, data));
     }
     messages.push(session.message_of(&LayoutMessage::new(profile, storage, filtered), MessageFlags::default())?);
-    let header = session.new_header(object, messages, DATASET_ROOM)?;
+    let room = if session.prefix(object).version == 1 { OLD_DATASET_ROOM } else { DATASET_ROOM };
+    let header = session.new_header(object, messages, room)?;
     if let Some((at, heap, data)) = names {
         let (cache, owner) = (&session.cache, header.metadata().owner());
         let data = cache.insert(heap.data, owner, data);

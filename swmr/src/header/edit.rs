@@ -17,7 +17,12 @@ use crate::{Error, Result};
 /// Readers of other programs follow what is added inside the first chunk, so there must be room for a continuation
 /// message at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room(pub usize);
+pub enum Room {
+    /// This many.
+    More(usize),
+    /// As many as make all messages take this many.
+    UpTo(usize),
+}
 
 /// Bytes of messages in a new continuation chunk, if nothing larger is to go in.
 const CONTINUATION_ROOM: usize = 480;
@@ -44,10 +49,17 @@ impl Header {
         if let Some(message) = messages.iter().find(|message| message.body.len() > MAX_BODY) {
             return Err(too_large(message));
         }
-        messages.push(RawMessage::unused(room.0.max(sizes.continuation)));
         for message in &mut messages {
             message.body.resize(message.body.len().next_multiple_of(sizes.unit), 0);
         }
+        let unused = match room {
+            Room::More(len) => len.next_multiple_of(sizes.unit),
+            Room::UpTo(len) => {
+                let used: usize = messages.iter().map(|message| sizes.of_message(message)).sum();
+                len.saturating_sub(used.saturating_add(sizes.frame))
+            }
+        };
+        messages.push(RawMessage::unused(unused.max(sizes.continuation)));
         let used: usize = messages.iter().map(|message| sizes.of_message(message)).sum();
         prefix.message_count = u16::try_from(messages.len()).unwrap_or(u16::MAX);
         prefix.size = used as u64;

@@ -1,0 +1,112 @@
+//! Moving the nodes of a version 2 B-tree to where something is free.
+
+use std::collections::HashSet;
+
+use h5live_cache::{EdgeKind, Entry, Handle, Kind};
+use h5live_format::{Addr, Btree2Geometry, Btree2Header, Btree2Internal, Btree2Leaf, Btree2Record};
+
+use super::Btree2;
+use super::node::{Node, Way};
+use crate::Result;
+
+impl<R: Btree2Record> Btree2<R> {
+    /// Moves nodes that lie at `limit` (bytes from the base address) or behind it to what is free before, as far as there
+    /// is room, and returns whether any has moved. What leads to them is changed where it is, in one write; so nothing
+    /// moves if others may read the tree.
+    ///
+    /// # Errors
+    /// If the header cannot be read.
+    pub fn pack(&self, limit: u64) -> Result<bool> {
+        let root = self.header()?;
+        let lock = root.read().lock();
+        let _alone = lock.write();
+        let header = root.read().header.clone();
+        let header_len = Btree2Header::size(self.metadata.widths()) as u64;
+        let Some(way) = self.root(&header) else { return Ok(false) };
+        if !self.metadata.cache().space().may_change_in_place(self.addr, header_len) {
+            return Ok(false);
+        }
+        let geometry = self.geometry(&header)?;
+        let mut packing = Packing { tree: self, geometry, limit, seen: HashSet::new(), moved: false };
+        let at = packing.below(way);
+        if at != way.addr {
+            packing.order(&root, Way { addr: at, ..way }, EdgeKind::BTree2Root)?;
+            root.update(|root| root.header.root = at);
+        }
+        Ok(packing.moved)
+    }
+}
+
+struct Packing<'a, R> {
+    tree: &'a Btree2<R>,
+    geometry: Btree2Geometry,
+    limit: u64,
+    seen: HashSet<Addr>,
+    moved: bool,
+}
+
+impl<R: Btree2Record> Packing<'_, R> {
+    /// Moves a node and what is below it, and returns where it is then. What cannot be read stays where it is.
+    fn below(&mut self, way: Way) -> Addr {
+        self.node(way).unwrap_or(way.addr)
+    }
+
+    fn node(&mut self, way: Way) -> Result<Addr> {
+        let is_behind = way.addr.get().is_some_and(|at| at >= self.limit);
+        if !self.seen.insert(way.addr) || way.depth == 0 && !is_behind {
+            return Ok(way.addr);
+        }
+        let node = self.tree.node(way, &self.geometry)?;
+        let metadata = &self.tree.metadata;
+        let (space, len) = (metadata.cache().space(), self.geometry.node_size().into());
+        let place = if is_behind { space.alloc_before(len, Kind::Metadata, self.limit) } else { None };
+        if place.is_none() && !space.may_change_in_place(way.addr, len) {
+            return Ok(way.addr);
+        }
+        match (node, place) {
+            (Node::Leaf(_), None) => return Ok(way.addr),
+            (Node::Leaf(leaf), Some(place)) => {
+                let leaf = leaf.read().clone();
+                metadata.cache().insert(place, metadata.owner(), leaf);
+            }
+            (Node::Internal(node), place) => {
+                let mut value = node.read().clone();
+                let mut moved = Vec::new();
+                for child in &mut value.children {
+                    let depth = way.depth - 1;
+                    let below = Way { addr: child.addr, depth, records: child.records };
+                    let at = self.below(below);
+                    if at != child.addr {
+                        child.addr = at;
+                        moved.push(Way { addr: at, ..below });
+                    }
+                }
+                let node = match place {
+                    Some(place) => metadata.cache().insert(place, metadata.owner(), value),
+                    None if moved.is_empty() => return Ok(way.addr),
+                    None => {
+                        node.update(|node| *node = value);
+                        node
+                    }
+                };
+                for child in moved {
+                    self.order(&node, child, EdgeKind::BTree2Node)?;
+                }
+            }
+        }
+        let Some(place) = place else { return Ok(way.addr) };
+        self.moved = true;
+        metadata.free(way.addr, len);
+        Ok(place)
+    }
+
+    /// Has what has come to lead to a node that moved written after it.
+    fn order(&self, parent: &Handle<impl Entry>, child: Way, kind: EdgeKind) -> Result<()> {
+        let cache = self.tree.metadata.cache();
+        let done = match child.depth {
+            0 => cache.peek::<Btree2Leaf>(child.addr)?.map(|child| cache.depend_once(parent, &child, kind)),
+            _ => cache.peek::<Btree2Internal>(child.addr)?.map(|child| cache.depend_once(parent, &child, kind)),
+        };
+        Ok(done.unwrap_or(Ok(())).map_err(h5live_cache::Error::from)?)
+    }
+}

@@ -1,0 +1,102 @@
+//! Moving the nodes of a symbol table to where something is free.
+
+use std::collections::HashMap;
+
+use h5live_cache::Kind;
+use h5live_format::{Addr, Btree1Node, GroupKey, SymbolTableNode};
+
+use super::SymbolTable;
+use crate::Result;
+use crate::btree1::Entries;
+
+/// Nodes that were copied, and are to be changed so that they lead to the copies ([`PackedSymbols::lead`]).
+///
+/// The copies lead to each other, and so must be in the file before anything else leads to them. What they are copies of
+/// stays as it is until then, so it does not matter which of the nodes that lead there are changed first.
+#[derive(Debug)]
+#[must_use = "nothing leads to the copies yet"]
+pub struct PackedSymbols {
+    table: SymbolTable,
+    changed: Vec<(Addr, Btree1Node<GroupKey>)>,
+    /// The originals, and how long they are (bytes).
+    moved: Vec<(Addr, u64)>,
+}
+
+impl SymbolTable {
+    /// Copies nodes that lie at `limit` (bytes from the base address) or behind it to what is free before, as far as there
+    /// is room. What leads to them will be changed where it is, so nothing moves if others may read the table. Everything
+    /// is to be flushed before and after.
+    ///
+    /// # Errors
+    /// If a node cannot be read.
+    pub fn pack(&self, limit: u64) -> Result<Option<PackedSymbols>> {
+        let (metadata, cache) = (&self.metadata, self.metadata.cache());
+        let node_len = self.tree.node_size();
+        let symbols_len = SymbolTableNode::for_k(self.k).size(metadata.widths()) as u64;
+        let addrs = self.tree.nodes()?;
+        if !addrs.iter().all(|node| cache.space().may_change_in_place(*node, node_len)) {
+            return Ok(None);
+        }
+        let mut nodes = Vec::with_capacity(addrs.len());
+        let mut symbols = HashMap::new();
+        for addr in addrs {
+            let node = self.tree.node(addr, None)?.read().clone();
+            let leaves = if node.level == 0 { node.len() } else { 0 };
+            for child in (0..leaves).filter_map(|index| node.child(index)).filter(|child| is_behind(*child, limit)) {
+                symbols.insert(child, self.symbols(child)?.read().clone());
+            }
+            nodes.push((addr, node));
+        }
+        // From here on nothing fails.
+        let mut places = HashMap::new();
+        let mut moved = Vec::new();
+        let mut place = |addr: Addr, len: u64| {
+            let place = cache.space().alloc_before(len, Kind::Metadata, limit)?;
+            places.insert(addr, place);
+            moved.push((addr, len));
+            Some(place)
+        };
+        for (addr, symbols) in symbols {
+            if let Some(place) = place(addr, symbols_len) {
+                cache.insert(place, metadata.owner(), symbols);
+            }
+        }
+        for (addr, _) in nodes.iter().filter(|(addr, _)| *addr != self.tree.root() && is_behind(*addr, limit)) {
+            place(*addr, node_len);
+        }
+        let at = |addr: Addr| places.get(&addr).copied().unwrap_or(addr);
+        let mut changed = Vec::new();
+        for (addr, old) in nodes {
+            let Entries { keys, children } = Entries::of(&old);
+            let mut node = old.clone();
+            (node.left, node.right) = (at(node.left), at(node.right));
+            let fits = node.set(&keys, &children.into_iter().map(at).collect::<Vec<_>>());
+            debug_assert!(fits, "it has the entries that it had");
+            if at(addr) != addr {
+                cache.insert(at(addr), metadata.owner(), node);
+            } else if node != old {
+                changed.push((addr, node));
+            }
+        }
+        Ok((!moved.is_empty()).then(|| PackedSymbols { table: self.clone(), changed, moved }))
+    }
+}
+
+fn is_behind(addr: Addr, limit: u64) -> bool {
+    addr.get().is_some_and(|at| at >= limit)
+}
+
+impl PackedSymbols {
+    /// Has the table lead to the copies, which a flush has written, and gives back the space of the originals.
+    ///
+    /// # Errors
+    /// If a node cannot be read any more.
+    pub fn lead(self) -> Result<()> {
+        let PackedSymbols { table, changed, moved } = self;
+        let nodes = changed.into_iter().map(|(addr, value)| Ok((table.tree.node(addr, None)?, value)));
+        let nodes = nodes.collect::<Result<Vec<_>>>()?;
+        nodes.into_iter().for_each(|(node, value)| node.update(|node| *node = value));
+        moved.into_iter().for_each(|(addr, len)| table.metadata.free(addr, len));
+        Ok(())
+    }
+}
