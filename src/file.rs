@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_model::memory::MemoryStore;
-use h5live_model::{ObjectId, Objects, Stats};
+use h5live_model::{FileSpace, ObjectId, Objects, Stats};
 use parking_lot::Mutex;
 
 use crate::beside::Family;
@@ -152,6 +152,14 @@ impl File {
     /// The name of the file, as it was opened.
     pub fn name(&self) -> &str {
         &self.shared.name
+    }
+
+    /// How the file hands out its space.
+    ///
+    /// # Errors
+    /// If that cannot be read.
+    pub fn file_space(&self) -> Result<FileSpace> {
+        self.store().file_space().map_err(|error| self.error(None, error))
     }
 
     /// The root group.

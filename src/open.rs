@@ -41,6 +41,7 @@ fn native(options: &Options) -> OpenOptions {
         user_block: options.user_block.clone(),
         grace: options.grace,
         headroom: options.headroom,
+        space: options.file_space,
         unfilter: Arc::new(Known(options.filters.clone())),
         ..OpenOptions::default()
     }

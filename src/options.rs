@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_filters::Registry;
-use h5live_model::{ObjectBody, ObjectSpec};
+use h5live_model::{FileSpace, ObjectBody, ObjectSpec};
 
 use crate::beside::Family;
 use crate::{Every, File, Profile, Result, open};
@@ -68,6 +68,7 @@ pub struct Options {
     pub(crate) user_block: Vec<u8>,
     pub(crate) grace: Duration,
     pub(crate) headroom: u64,
+    pub(crate) file_space: FileSpace,
     pub(crate) chunk_cache: usize,
     pub(crate) staging: usize,
     pub(crate) memory: usize,
@@ -87,6 +88,7 @@ impl Default for Options {
             user_block: Vec::new(),
             grace: Duration::from_secs(5),
             headroom: 0,
+            file_space: FileSpace::default(),
             chunk_cache: 32 << 20,
             staging: 64 << 20,
             memory: 64 << 20,
@@ -189,6 +191,25 @@ impl Options {
     /// files without holes then copy zeros.
     pub fn headroom(mut self, bytes: u64) -> Self {
         self.headroom = bytes;
+        self
+    }
+
+    /// How a new file hands out its space, and whether it keeps what is free while nobody has it open. Other programs know
+    /// what is not by default from HDF5 1.10 on.
+    ///
+    /// ```
+    /// use h5live::File;
+    /// use h5live::model::{FileSpace, SpaceStrategy};
+    ///
+    /// let space = FileSpace { strategy: SpaceStrategy::Paged, persist: true, page_size: 8192, ..FileSpace::default() };
+    /// let path = std::env::temp_dir().join(format!("paged-{}.h5", std::process::id()));
+    /// File::options().create().file_space(space).open(&path)?.close()?;
+    /// assert_eq!(File::open(&path)?.file_space()?, space);
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    pub fn file_space(mut self, space: FileSpace) -> Self {
+        self.file_space = space;
         self
     }
 

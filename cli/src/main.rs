@@ -27,6 +27,7 @@ mod record;
 mod repair;
 mod rm;
 mod set;
+mod space;
 mod stress;
 mod type_parse;
 mod unfinished;

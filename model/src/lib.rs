@@ -10,6 +10,7 @@ pub mod conformance;
 mod dataspace;
 mod datatype;
 mod error;
+mod file_space;
 mod info;
 mod link;
 pub mod memory;
@@ -32,6 +33,7 @@ pub use datatype::{
     VarLenKind,
 };
 pub use error::{Error, Result};
+pub use file_space::{FileSpace, SpaceStrategy};
 pub use info::{ObjectInfo, ObjectTimes};
 pub use link::{Link, LinkTarget};
 pub use name::Name;

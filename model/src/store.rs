@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::{
-    Attribute, ChunkCoord, DatasetSpec, Error, GroupSpec, Link, LinkTarget, Name, ObjectInfo, ObjectKind, ObjectSpec,
-    Reference, ReferenceKind, Referent, Result, Stats, StoredChunk, Watch,
+    Attribute, ChunkCoord, DatasetSpec, Error, FileSpace, GroupSpec, Link, LinkTarget, Name, ObjectInfo, ObjectKind,
+    ObjectSpec, ObjectTimes, Reference, ReferenceKind, Referent, Result, Stats, StoredChunk, Watch,
 };
 
 /// The identity of an object inside its store: an address, a key, or a UUID.
@@ -30,6 +30,14 @@ pub trait Objects: Send + Sync + fmt::Debug {
         8
     }
 
+    /// How the file hands out its space.
+    ///
+    /// # Errors
+    /// If that cannot be read.
+    fn file_space(&self) -> Result<FileSpace> {
+        Ok(FileSpace::default())
+    }
+
     /// The kind of an object.
     ///
     /// # Errors
@@ -50,6 +58,25 @@ pub trait Objects: Send + Sync + fmt::Debug {
     fn create_unlinked(&self, spec: &ObjectSpec) -> Result<ObjectId> {
         let _ = spec;
         Err(Error::Unsupported("making objects without links"))
+    }
+
+    /// Deletes an object of [`Objects::create_unlinked`], with everything to which nothing else leads, if still no link
+    /// leads to it.
+    ///
+    /// # Errors
+    /// As removing a link to it.
+    fn discard(&self, id: ObjectId) -> Result<()> {
+        let _ = id;
+        Ok(())
+    }
+
+    /// Says when an object was touched, where it keeps that.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoObject`], [`crate::Error::ReadOnly`].
+    fn set_times(&self, id: ObjectId, times: ObjectTimes) -> Result<()> {
+        let _ = (id, times);
+        Ok(())
     }
 
     /// The link of a group with this name.

@@ -161,13 +161,31 @@ impl<'a> Copier<'a> {
             if made.kind == ObjectKind::Dataset {
                 self.elements(&made)?;
             }
+            self.times(&made)?;
             next += 1;
         }
-        for (group, name, target) in std::mem::take(&mut self.links) {
-            let added = self.way.to.store().add_link(group.id(), &name, &target);
-            added.map_err(|error| self.way.to.error(Some(&join(group.path(), &name.to_string())), error))?;
+        let links = std::mem::take(&mut self.links);
+        let store = self.way.to.store();
+        for (done, (group, name, target)) in links.iter().enumerate() {
+            store.add_link(group.id(), name, target).map_err(|error| {
+                // The first error is what is told.
+                links.iter().take(done).for_each(|(group, name, _)| drop(store.remove_link(group.id(), name)));
+                self.way.to.error(Some(&join(group.path(), &name.to_string())), error)
+            })?;
         }
+        self.made.clear();
         Ok(())
+    }
+
+    fn times(&self, made: &Made) -> Result<()> {
+        let info = self.way.from.store().info(made.from).map_err(|error| self.reading(&made.path, error))?;
+        match info.times {
+            Some(times) => {
+                let set = self.way.to.store().set_times(made.to, times);
+                set.map_err(|error| self.writing(&made.path, error))
+            }
+            None => Ok(()),
+        }
     }
 
     fn root(&mut self, id: ObjectId) {
@@ -398,6 +416,15 @@ impl<'a> Copier<'a> {
             }
         }
         Ok(completed)
+    }
+}
+
+impl Drop for Copier<'_> {
+    /// What a copy that was not finished has made goes again.
+    fn drop(&mut self) {
+        for made in self.made.iter().rev() {
+            let _ = self.way.to.store().discard(made.to);
+        }
     }
 }
 

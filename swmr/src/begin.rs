@@ -6,7 +6,7 @@ use std::sync::Arc;
 use h5live_cache::{Based, Cache, Kind, Overlay, Reuse, Scope, Settings, Storage};
 use h5live_format::messages::SymbolTable as SymbolTableMessage;
 use h5live_format::{Addr, Root, StatusFlags, Superblock, SymbolCache, SymbolTableEntry};
-use h5live_model as model;
+use h5live_model::{self as model, FileSpace};
 
 use crate::error::{Conflict, NotLive};
 use crate::extension::{cache_image, write_image};
@@ -257,7 +257,12 @@ impl OpenOptions {
     pub(crate) fn make(&self, medium: Medium) -> Result<Session> {
         medium.storage.set_len(0).map_err(Error::io("empty the file"))?;
         // The end is not known before the size, and must not be undefined.
-        let version = self.profile.superblock();
+        let space = self.space.checked().map_err(Error::Model)?;
+        let version = match self.profile.superblock() {
+            // Earlier ones have no extension.
+            version @ ..2 if space == FileSpace::default() => version,
+            version => version.max(2),
+        };
         let root = match version {
             ..2 => Root::Entry(SymbolTableEntry::default()),
             _ => Root::Header(Addr::UNDEFINED),
@@ -267,23 +272,22 @@ impl OpenOptions {
         let at = self.user_block_size();
         let superblock = Superblock { end_of_file: Addr::new(at.saturating_add(len)), ..superblock };
         medium.storage.write_at(&self.user_block, 0).map_err(Error::io("write the user block"))?;
-        let session = self.write(medium, Found { at, superblock, left: None })?;
+        let mut session = self.write(medium, Found { at, superblock, left: None })?;
+        let extension = match space == FileSpace::default() {
+            true => Addr::UNDEFINED,
+            false => session.create_extension(space)?,
+        };
         let header = session.create(&self.root)?;
         let root = match version {
             ..2 => Root::Entry(root_entry(&header)?),
             _ => Root::Header(header.addr()),
         };
         session.cache.flush(Scope::All)?;
-        session.status.change(|superblock| superblock.root = root.clone());
+        session.superblock.root = root.clone();
+        session.superblock.extension = extension;
+        session.status.change(|superblock| (superblock.root, superblock.extension) = (root, extension));
         session.cache.write_superblock()?;
-        Ok(session.with_root(root))
-    }
-}
-
-impl Session {
-    fn with_root(mut self, root: Root) -> Self {
-        self.superblock.root = root;
-        self
+        Ok(session)
     }
 }
 

@@ -6,10 +6,11 @@ use h5live_cache::{Cache, Owner, Scope};
 use h5live_format::messages::{
     BtreeK, CacheImageInfo, FileSpaceInfo, MessageType, SharedMessageTableInfo, SpaceStrategy,
 };
-use h5live_format::{CacheImage, SharedMessageTable, Superblock, Widths, decode_with};
+use h5live_format::{Addr, CacheImage, MessageFlags, SharedMessageTable, Superblock, Widths, decode_with};
 use h5live_indexes::ObjectMetadata;
+use h5live_model::{FileSpace, ObjectSpec};
 
-use crate::header::Header;
+use crate::header::{Header, Room};
 use crate::session::Session;
 use crate::{Error, Result};
 
@@ -20,7 +21,12 @@ pub(crate) struct Extension {
     pub btree_k: BtreeK,
     /// Where messages are that object headers share.
     pub shared: Option<SharedMessageTable>,
+    /// How space is handed out.
+    pub space: FileSpace,
 }
+
+/// The message is not to be shared, and is marked by programs that do not know it and change the header.
+const SPACE_INFO_FLAGS: MessageFlags = MessageFlags(0x14);
 
 /// Most bytes of a metadata cache image.
 const MAX_IMAGE: u64 = 1 << 30;
@@ -88,6 +94,23 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Makes a superblock extension that says how the file hands out its space, which is done from here on, and returns
+    /// where it is.
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub fn create_extension(&mut self, space: FileSpace) -> Result<Addr> {
+        if space.strategy == SpaceStrategy::Paged {
+            self.cache.space().set_page(space.page_size)?;
+        }
+        let message = self.message_of(&FileSpaceInfo::from(space), SPACE_INFO_FLAGS)?;
+        let header = self.new_header(&ObjectSpec::group(), vec![message], Room::More(0))?;
+        self.extension.space = space;
+        Ok(header.addr())
+    }
+}
+
 /// The object header of the superblock extension, if there is one.
 pub(crate) fn header(cache: &Arc<Cache>, superblock: &Superblock) -> Result<Option<Header>> {
     if superblock.version < 2 || !superblock.extension.is_defined() {
@@ -102,7 +125,7 @@ impl Extension {
     /// # Errors
     /// If it cannot be read.
     pub fn load(cache: &Arc<Cache>, superblock: &Superblock) -> Result<Self> {
-        let none = Extension { btree_k: superblock.btree_k, shared: None };
+        let none = Extension { btree_k: superblock.btree_k, ..Extension::default() };
         let Some(header) = header(cache, superblock)? else { return Ok(none) };
         let btree_k = header.get::<BtreeK>()?.unwrap_or(none.btree_k);
         let shared = match header.get::<SharedMessageTableInfo>()? {
@@ -115,7 +138,8 @@ impl Extension {
             }
             _ => None,
         };
-        Ok(Extension { btree_k, shared })
+        let space = header.get::<FileSpaceInfo>()?.map_or(none.space, |info| (&info).into());
+        Ok(Extension { btree_k, shared, space })
     }
 }
 

@@ -9,8 +9,9 @@ use h5live_format::messages::{
 };
 use h5live_format::{Addr, GlobalHeapId, VarLenElement, decode, encode};
 use h5live_model::{
-    Attribute, Chunks, Datatype, Error as ModelError, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectInfo,
-    ObjectKind, ObjectSpec, Objects, Reference, ReferenceKind, Referent, Result as ModelResult, Stats, Watch,
+    Attribute, Chunks, Datatype, Error as ModelError, FileSpace, GroupSpec, Link, LinkTarget, Name, ObjectId,
+    ObjectInfo, ObjectKind, ObjectSpec, ObjectTimes, Objects, Reference, ReferenceKind, Referent,
+    Result as ModelResult, Stats, Watch,
 };
 
 use crate::attributes::Attributes;
@@ -112,6 +113,10 @@ impl Objects for NativeFile {
 
     fn offset_size(&self) -> u32 {
         self.0.cache.widths().offset.bytes() as u32
+    }
+
+    fn file_space(&self) -> ModelResult<FileSpace> {
+        Ok(self.0.extension.space)
     }
 
     fn kind(&self, id: ObjectId) -> ModelResult<ObjectKind> {
@@ -258,6 +263,24 @@ impl Objects for NativeFile {
     fn info(&self, id: ObjectId) -> ModelResult<ObjectInfo> {
         let addr = self.0.object(id)?;
         Ok(self.0.patience.retry(|| self.0.header(addr)?.info())?)
+    }
+
+    fn discard(&self, id: ObjectId) -> ModelResult<()> {
+        self.0.check_writable()?;
+        let addr = self.0.object(id)?;
+        let _operation = self.0.cache.operation();
+        if self.0.unlinked.lock().remove(&addr) {
+            self.0.release(addr)?;
+        }
+        Ok(())
+    }
+
+    fn set_times(&self, id: ObjectId, times: ObjectTimes) -> ModelResult<()> {
+        self.0.check_writable()?;
+        let _operation = self.0.cache.operation();
+        let addr = self.0.object(id)?;
+        let _lock = self.0.header_lock(addr);
+        Ok(self.0.header(addr)?.set_times(times)?)
     }
 
     fn set_comment(&self, id: ObjectId, comment: Option<&Name>) -> ModelResult<()> {

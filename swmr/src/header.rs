@@ -306,6 +306,33 @@ impl Header {
         Ok(ObjectInfo { links, times, comment, attributes, header_version: Some(self.prefix.version) })
     }
 
+    /// Says when the object was touched, as far as the header keeps that.
+    ///
+    /// # Errors
+    /// If the header cannot be changed.
+    pub fn set_times(&mut self, times: ObjectTimes) -> Result<()> {
+        // Headers of version 1 know one time alone.
+        let seconds = |time: i64| {
+            let time = if time == 0 { times.change } else { time };
+            u32::try_from(time.max(0)).unwrap_or(u32::MAX)
+        };
+        if self.prefix.times.is_some() {
+            let times = h5live_format::ObjectTimes {
+                access: seconds(times.access),
+                modification: seconds(times.modification),
+                change: seconds(times.change),
+                birth: seconds(times.birth),
+            };
+            self.prefix.times = Some(times);
+            if let Some(Chunk::First(first)) = self.chunks.first() {
+                first.update(|header| header.prefix.times = Some(times));
+            }
+        } else if self.has(MessageType::MODIFICATION_TIME) {
+            self.put(&ModificationTime { seconds: seconds(times.change) })?;
+        }
+        Ok(())
+    }
+
     /// The error of an object that breaks `rule`.
     pub fn damaged(&self, rule: &'static str) -> Error {
         Error::Object { header: self.addr(), rule }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use h5live_cache::{Clock, EdgeKinds, FileStorage, Storage};
 use h5live_format::{Profile, StatusFlags};
-use h5live_model::{NoFilters, ObjectSpec, Unfilter};
+use h5live_model::{FileSpace, NoFilters, ObjectSpec, Unfilter};
 
 use crate::begin::{Found, Medium, locate_superblock};
 use crate::error::Conflict;
@@ -64,6 +64,9 @@ pub struct OpenOptions {
     pub user_block: Vec<u8>,
     /// The root group of a new file.
     pub root: ObjectSpec,
+    /// How a new file hands out its space. What is not by default needs version 1.10 to be known, and version 1.8 to be
+    /// read, whatever the profile.
+    pub space: FileSpace,
     /// Whether each flush of the whole file is durable: it returns when all that was written will outlast a power
     /// failure, and orders what it writes so that nothing durable is lost by one meanwhile.
     pub durable: bool,
@@ -109,6 +112,7 @@ impl Default for OpenOptions {
             take_over: false,
             user_block: Vec::new(),
             root: ObjectSpec::group(),
+            space: FileSpace::default(),
             durable: false,
             grace: Duration::from_secs(5),
             headroom: 0,

@@ -7,13 +7,14 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use h5live::model::{ObjectBody, ObjectSpec};
+use h5live::model::{FileSpace, ObjectBody, ObjectSpec};
 use h5live::{Copier, File, Group, Profile, Visit};
 use h5live_format::Superblock;
 
 pub use self::filter::FilterArg;
 use crate::error::{Error, Outcome, Result};
 use crate::output::Output;
+use crate::space::SpaceArgs;
 use crate::unfinished::Unfinished;
 use crate::{open, progress};
 
@@ -44,6 +45,8 @@ pub struct Copy {
     /// Copy what is at these paths, and nothing else
     #[arg(long, num_args = 1.., value_name = "PATH")]
     select: Vec<String>,
+    #[command(flatten)]
+    space: SpaceArgs,
     /// Say nothing
     #[arg(short, long)]
     quiet: bool,
@@ -58,7 +61,10 @@ impl Copy {
         let from = open::for_reading(&self.from)?;
         let unfinished = Unfinished::beside(&self.to);
         let root = from.root();
+        // Before 1.10 nobody knew of anything but the default.
+        let space = if self.profile >= Profile::V110 { from.file_space()? } else { FileSpace::default() };
         let options = File::options().create().profile(self.profile).root(described(&root)?);
+        let options = options.file_space(self.space.or(space));
         let to = options.user_block(&user_block(&self.from)?).open(unfinished.path())?;
         let bar = if self.quiet || !io::stderr().is_terminal() {
             indicatif::ProgressBar::hidden()

@@ -14,6 +14,7 @@ use crate::model::{
     AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, FillTime, FillValue, FilterSpec,
     Hyperslab, Layout, LinkTarget, Name, ObjectId, ObjectInfo, ReferenceKind, Selection, UNLIMITED, VirtualSource,
 };
+use crate::space;
 use crate::value::{Value, exact_json, with_paths};
 
 use super::values::nested;
@@ -28,7 +29,12 @@ const MAX_DEPTH: usize = 60;
 pub fn describe(group: &Group) -> Result<Json> {
     let mut describer = Describer { file: group.file(), paths: HashMap::from([(group.id(), "/".to_owned())]) };
     describer.collect(group, "/", 0)?;
-    describer.group(group, "/", 0)
+    let mut json = describer.group(group, "/", 0)?;
+    let space = group.file().file_space()?;
+    if let (Some(space), Some(fields), "/") = (space::described(space), json.as_object_mut(), group.path()) {
+        fields.insert("file_space".into(), space);
+    }
+    Ok(json)
 }
 
 fn below(path: &str, name: &Name) -> String {

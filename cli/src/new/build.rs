@@ -8,7 +8,10 @@ use serde_json::Value as Json;
 use crate::error::{Error, Result};
 use crate::from_json;
 use crate::manifest::escape;
-use crate::model::{Datatype, GroupSpec, LinkTarget, Name, ObjectBody, ObjectId, ObjectSpec, Objects, Selection};
+use crate::model::{
+    Datatype, FileSpace, GroupSpec, LinkTarget, Name, ObjectBody, ObjectId, ObjectSpec, Objects, Selection,
+};
+use crate::space;
 use crate::type_parse::unescape;
 use crate::value::Value;
 
@@ -16,6 +19,7 @@ use super::fields::{Fault, Fields, numbers};
 
 const COMMON: [&str; 5] = ["kind", "attribute_order", "attributes", "comment", "times"];
 const GROUP: [&str; 2] = ["link_order", "links"];
+const FILE: [&str; 1] = ["file_space"];
 const DATATYPE: [&str; 1] = ["type"];
 const DATASET: [&str; 15] = [
     "type",
@@ -37,7 +41,8 @@ const DATASET: [&str; 15] = [
 const ATTRIBUTE: [&str; 4] = ["type", "committed", "shape", "value"];
 
 fn fields<'a>(path: &str, json: &'a Json, own: &[&str]) -> Result<Fields<'a>, Fault> {
-    Fields::new(path, json, &[&COMMON[..], own].concat())
+    let file = if path == "/" { &FILE[..] } else { &[] };
+    Fields::new(path, json, &[&COMMON[..], own, file].concat())
 }
 
 /// What the root group is like.
@@ -52,6 +57,15 @@ pub fn root(json: &Json) -> Result<ObjectSpec> {
         }
         Some(_) => Err(Fault::Field { path: "/".to_owned(), field: "kind", wanted: "group" }.into()),
     }
+}
+
+/// How the file hands out its space.
+///
+/// # Errors
+/// [`Error::Described`].
+pub fn file_space(json: &Json) -> Result<FileSpace> {
+    let wanted = "strategy, persist, threshold and page_size";
+    Ok(fields("/", json, &GROUP)?.optional("file_space", wanted, space::of)?.unwrap_or_default())
 }
 
 fn described(fields: &Fields<'_>, body: ObjectBody) -> Result<ObjectSpec, Fault> {

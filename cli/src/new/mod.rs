@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use h5live::{File, Profile};
 
 use crate::error::{Error, Outcome, Result};
+use crate::space::SpaceArgs;
 use crate::unfinished::Unfinished;
 
 pub use fields::Fault;
@@ -23,6 +24,8 @@ pub struct New {
     /// The oldest HDF5 release that is to read it: earliest, v18, v110, v112, v114, v200, latest
     #[arg(long, default_value_t)]
     profile: Profile,
+    #[command(flatten)]
+    space: SpaceArgs,
 }
 
 impl New {
@@ -39,6 +42,7 @@ impl New {
         }
         let unfinished = Unfinished::beside(&self.file);
         let options = File::options().create_new().profile(self.profile).root(build::root(&json)?);
+        let options = options.file_space(self.space.or(build::file_space(&json)?));
         let file = options.open(unfinished.path())?;
         build::fill(&file, &json)?;
         file.close()?;

@@ -1,40 +1,27 @@
 //! How the file's space is managed (format specification 4.0, IV.A.2.x).
 
+use h5live_model::FileSpace;
+pub use h5live_model::SpaceStrategy;
+
 use super::{Message, MessageType};
 use crate::{Addr, Fault, Record, Result, Wire};
 
-/// Who hands out space.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum SpaceStrategy {
-    /// Free-space managers, aggregators, and the driver.
-    #[default]
-    FreeSpace,
-    /// Free-space managers with pages, aggregators, and the driver.
-    Paged,
-    /// Aggregators and the driver.
-    Aggregators,
-    /// The driver alone.
-    None,
+fn from_number(number: u8) -> Option<SpaceStrategy> {
+    Some(match number {
+        0 => SpaceStrategy::FreeSpace,
+        1 => SpaceStrategy::Paged,
+        2 => SpaceStrategy::Aggregators,
+        3 => SpaceStrategy::None,
+        _ => return None,
+    })
 }
 
-impl SpaceStrategy {
-    fn from_number(number: u8) -> Option<Self> {
-        Some(match number {
-            0 => SpaceStrategy::FreeSpace,
-            1 => SpaceStrategy::Paged,
-            2 => SpaceStrategy::Aggregators,
-            3 => SpaceStrategy::None,
-            _ => return None,
-        })
-    }
-
-    fn number(self) -> u8 {
-        match self {
-            SpaceStrategy::FreeSpace => 0,
-            SpaceStrategy::Paged => 1,
-            SpaceStrategy::Aggregators => 2,
-            SpaceStrategy::None => 3,
-        }
+fn number(strategy: SpaceStrategy) -> u8 {
+    match strategy {
+        SpaceStrategy::FreeSpace => 0,
+        SpaceStrategy::Paged => 1,
+        SpaceStrategy::Aggregators => 2,
+        SpaceStrategy::None => 3,
     }
 }
 
@@ -72,6 +59,24 @@ impl Default for FileSpaceInfo {
         }
     }
 }
+
+impl From<&FileSpaceInfo> for FileSpace {
+    fn from(info: &FileSpaceInfo) -> Self {
+        let FileSpaceInfo { strategy, threshold, page_size, .. } = *info;
+        FileSpace { strategy, persist: info.managers.is_some(), threshold, page_size }
+    }
+}
+
+impl From<FileSpace> for FileSpaceInfo {
+    fn from(space: FileSpace) -> Self {
+        let FileSpace { strategy, persist, threshold, page_size } = space;
+        let managers = persist.then(|| vec![Addr::UNDEFINED; MANAGERS]);
+        FileSpaceInfo { strategy, threshold, page_size, managers, ..FileSpaceInfo::default() }
+    }
+}
+
+/// Free-space managers of version 1.
+const MANAGERS: usize = 12;
 
 /// The largest page (bytes).
 const MAX_PAGE: u64 = 1 << 30;
@@ -112,9 +117,9 @@ impl FileSpaceInfo {
     }
 
     fn version_1(&mut self, w: &mut impl Wire) -> Result<()> {
-        let number = w.derived_u8("strategy", self.strategy.number())?;
+        let number = w.derived_u8("strategy", number(self.strategy))?;
         let fault = Fault::Value { found: number.into(), rule: "a strategy is 0 to 3" };
-        self.strategy = SpaceStrategy::from_number(number).ok_or_else(|| w.fault("strategy", fault))?;
+        self.strategy = from_number(number).ok_or_else(|| w.fault("strategy", fault))?;
         let persists = w.derived_u8("persist", self.managers.is_some().into())?;
         w.length("threshold", &mut self.threshold)?;
         w.length("page size", &mut self.page_size)?;
@@ -122,7 +127,7 @@ impl FileSpaceInfo {
         w.require("page size", sound, self.page_size, "1 byte to 1 GiB")?;
         w.u16("page end threshold", &mut self.page_end_threshold)?;
         w.addr("end before managers", &mut self.end_before_managers)?;
-        self.managers(w, persists != 0, 12)
+        self.managers(w, persists != 0, MANAGERS)
     }
 }
 

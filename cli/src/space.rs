@@ -1,0 +1,62 @@
+//! How a new file hands out its space: on the command line, and in descriptions.
+
+use clap::Args;
+use serde_json::{Value as Json, json};
+
+use crate::model::{FileSpace, SpaceStrategy};
+
+/// What a command says of the space of the file that it makes.
+#[derive(Debug, Args)]
+pub struct SpaceArgs {
+    /// Who hands out space in the file: fsm-aggr, page, aggr, none
+    #[arg(long, value_name = "NAME", value_parser = strategy)]
+    strategy: Option<SpaceStrategy>,
+    /// Bytes of a page, of a file with pages
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(512..=1 << 30))]
+    page_size: Option<u64>,
+    /// The file keeps what is free while nobody has it open
+    #[arg(long)]
+    persist: bool,
+    /// The smallest free section that is kept
+    #[arg(long, value_name = "BYTES")]
+    threshold: Option<u64>,
+}
+
+fn strategy(name: &str) -> Result<SpaceStrategy, String> {
+    SpaceStrategy::from_name(name).ok_or_else(|| "fsm-aggr, page, aggr or none".to_owned())
+}
+
+impl SpaceArgs {
+    /// What is said here, and otherwise `base`.
+    pub fn or(&self, base: FileSpace) -> FileSpace {
+        FileSpace {
+            strategy: self.strategy.unwrap_or(base.strategy),
+            persist: self.persist || base.persist,
+            threshold: self.threshold.unwrap_or(base.threshold),
+            page_size: self.page_size.unwrap_or(base.page_size),
+        }
+    }
+}
+
+/// As a description has it; nothing, if it is as by default.
+pub fn described(space: FileSpace) -> Option<Json> {
+    let FileSpace { strategy, persist, threshold, page_size } = space;
+    let json =
+        json!({ "strategy": strategy.name(), "persist": persist, "threshold": threshold, "page_size": page_size });
+    (space != FileSpace::default()).then_some(json)
+}
+
+/// From a description.
+pub fn of(json: &Json) -> Option<FileSpace> {
+    let mut space = FileSpace::default();
+    for (field, value) in json.as_object()? {
+        match field.as_str() {
+            "strategy" => space.strategy = SpaceStrategy::from_name(value.as_str()?)?,
+            "persist" => space.persist = value.as_bool()?,
+            "threshold" => space.threshold = value.as_u64()?,
+            "page_size" => space.page_size = value.as_u64()?,
+            _ => return None,
+        }
+    }
+    Some(space)
+}
