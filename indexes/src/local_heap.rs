@@ -124,7 +124,7 @@ impl LocalStrings {
         self.prefix.addr()
     }
 
-    #[cfg(test)]
+    /// Bytes of the segment.
     pub fn size(&self) -> u64 {
         self.prefix.read().size
     }
@@ -290,13 +290,13 @@ impl LocalStrings {
         Ok(())
     }
 
-    /// Writes the list of what is free into the file again, and gives up the end of the segment if nothing is there: no
-    /// more changes are expected. A segment that lies at `limit` or behind it is moved to what is free before, if there
-    /// is room. Everything before has been flushed. Returns whether there was anything to be done.
+    /// Writes the list of what is free into the file again, gives up the end of the segment if nothing is there, and moves
+    /// the segment to what is free before it if there is room: no more changes are expected, and everything before has
+    /// been flushed. Returns whether there was anything to be done.
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    pub fn put_away(&mut self, space: &StringSpace, limit: u64) -> Result<bool> {
+    pub fn put_away(&mut self, space: &StringSpace) -> Result<bool> {
         let strings = &mut *space.0.lock();
         if !std::mem::take(&mut strings.known) {
             return Ok(false);
@@ -319,8 +319,7 @@ impl LocalStrings {
         let at = data.addr();
         let len = usize::try_from(size).unwrap_or(usize::MAX);
         data.update(|data| data.bytes.truncate(len));
-        let place =
-            at.get().filter(|at| *at >= limit).and_then(|_| cache.space().alloc_before(size, Kind::Metadata, limit));
+        let place = at.get().and_then(|at| cache.space().alloc_before(size, Kind::Metadata, at));
         if let Some(place) = place {
             self.move_to(place, size)?;
         }

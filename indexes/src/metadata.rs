@@ -1,5 +1,6 @@
 //! The metadata of one object: where its structures are read, cached, allocated and ordered.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use h5live_cache::{Cache, EdgeKind, Entry, Handle, Kind, Node, Owner};
@@ -61,6 +62,20 @@ impl ObjectMetadata {
     pub fn create<R: Entry>(&self, len: u64, value: R) -> Result<Handle<R>> {
         let addr = self.cache.space().alloc(len, Kind::Metadata)?;
         Ok(self.cache.insert(addr, self.owner, value))
+    }
+
+    /// Finds room before `limit` (bytes from the base address) for structures that lie there or behind, each given with its
+    /// length (bytes): for the last ones first, as it is the end of the file that shall move. Returns where each is to be.
+    pub(crate) fn places_before(
+        &self,
+        limit: u64,
+        structures: impl Iterator<Item = (Addr, u64)>,
+    ) -> HashMap<Addr, Addr> {
+        let mut behind: Vec<_> = structures.filter(|(addr, _)| addr.get().is_some_and(|at| at >= limit)).collect();
+        behind.sort_unstable_by(|a, b| b.cmp(a));
+        let space = self.cache.space();
+        let place = |(addr, len)| Some((addr, space.alloc_before(len, Kind::Metadata, limit)?));
+        behind.into_iter().filter_map(place).collect()
     }
 
     /// Forgets the structure of `len` bytes at `addr`, and gives its space back.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_cache::Scope;
 use h5live_format::messages::{AttributeInfo, LinkInfo, SymbolTable as SymbolTableMessage};
@@ -20,6 +21,8 @@ pub(crate) struct InnerSpace {
     tables: Mutex<HashMap<Addr, SymbolTable>>,
     /// The headers of the objects to which the heaps belong.
     owners: Mutex<BTreeSet<Addr>>,
+    /// Bytes of the largest heap of names from which some were removed since the last flush.
+    names: AtomicU64,
 }
 
 impl Session {
@@ -90,9 +93,28 @@ impl Session {
         }
         let tables: Vec<_> = self.inner.tables.lock().values().cloned().collect();
         for table in tables {
-            settled |= table.put_away(self.packed_end())?;
+            settled |= table.put_away()?;
         }
         Ok(settled)
+    }
+
+    /// Names were removed from this table.
+    ///
+    /// # Errors
+    /// If its heap cannot be read.
+    pub fn note_removed_names(&self, table: &SymbolTable) -> Result<()> {
+        self.inner.names.fetch_max(table.heap_size()?, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Bytes of the largest heap in which the next flush makes names free, which the flush may have to write; 0 for none.
+    pub fn heap_of_removed_names(&self) -> u64 {
+        self.inner.names.load(Ordering::Relaxed)
+    }
+
+    /// A whole flush begins.
+    pub fn begin_flush_of_names(&self) {
+        self.inner.names.store(0, Ordering::Relaxed);
     }
 
     /// Where the file would end if nothing in it were free.
@@ -114,12 +136,13 @@ impl Session {
         let operation = self.cache.operation();
         let mut packed = false;
         for owner in std::mem::take(&mut *self.inner.owners.lock()) {
-            packed |= self.pack_dense(&self.header(owner)?, limit)?;
+            // What cannot be read stays where it is: to leave a hole is no error.
+            packed |= self.header(owner).and_then(|header| self.pack_dense(&header, limit)).unwrap_or(false);
         }
         let tables: Vec<_> = self.inner.tables.lock().values().cloned().collect();
         let mut copies = Vec::new();
         for table in tables {
-            copies.extend(table.pack(limit)?);
+            copies.extend(table.pack(limit).unwrap_or(None));
         }
         drop(operation);
         if packed || !copies.is_empty() {

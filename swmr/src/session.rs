@@ -28,10 +28,18 @@ use crate::{Error, Patience, Result};
 const LOCKS: usize = 64;
 
 /// Bytes given back of which it is worth a flush that they can be used again.
-const MUCH_SPACE: u64 = 32 << 10;
+const MUCH_SPACE: u64 = 4 << 10;
 
 /// Operations between two such flushes: structures that a flush has written are copied when they next change.
-const MANY_OPERATIONS: u32 = 128;
+const MANY_OPERATIONS: u64 = 128;
+const FEW_OPERATIONS: u64 = 16;
+
+/// Bytes of a file for each operation between two such flushes.
+const BYTES_PER_OPERATION: u64 = 256 << 10;
+
+/// Bytes of a heap of names that are written for each operation, at most, so that names can be used again: if they cannot,
+/// the heap is moved sooner or later.
+const NAMES_WRITTEN: u64 = 512;
 
 /// What all handles of one open file share.
 #[derive(Debug)]
@@ -74,6 +82,8 @@ pub(crate) struct Session {
     pub heap_reader: HeapReader,
     /// Operations since the last flush for the sake of space.
     unsettled: AtomicU32,
+    /// Where the allocated space ended at the last of them.
+    settled_end: AtomicU64,
     pub inner: InnerSpace,
 }
 
@@ -119,6 +129,7 @@ impl Session {
             heap: Mutex::default(),
             heap_reader: HeapReader::default(),
             unsettled: AtomicU32::new(0),
+            settled_end: AtomicU64::new(0),
             inner: InnerSpace::default(),
         })
     }
@@ -280,6 +291,9 @@ impl Session {
 
     fn flush_untimed(&self, scope: Scope) -> Result<()> {
         let generation = self.heap.lock().begin_flush();
+        if scope == Scope::All {
+            self.begin_flush_of_names();
+        }
         self.cache.flush(scope)?;
         if scope == Scope::All {
             self.heap.lock().end_flush(generation);
@@ -297,14 +311,22 @@ impl Session {
         if self.is_followed() {
             return Ok(());
         }
-        if self.unsettled.fetch_add(1, Ordering::Relaxed) < MANY_OPERATIONS {
+        let operations = self.unsettled.fetch_add(1, Ordering::Relaxed);
+        // In a small file, what waits is much beside the rest.
+        let many = (self.cache.space().end() / BYTES_PER_OPERATION).clamp(FEW_OPERATIONS, MANY_OPERATIONS);
+        if u64::from(operations) < many {
             return Ok(());
         }
         let space = self.cache.space();
-        if space.waiting() <= (space.end() / 128).max(MUCH_SPACE) {
+        // The end need not have moved if there had been a flush before.
+        let share = if space.end() > self.settled_end.load(Ordering::Relaxed) { 512 } else { 128 };
+        let names = self.heap_of_removed_names();
+        let are_names_worth_it = names > 0 && u64::from(operations) >= names / NAMES_WRITTEN;
+        if space.waiting() <= (space.end() / share).max(MUCH_SPACE) && !are_names_worth_it {
             return Ok(());
         }
         self.unsettled.store(0, Ordering::Relaxed);
+        self.settled_end.store(space.end(), Ordering::Relaxed);
         self.flush(Scope::All)
     }
 

@@ -13,6 +13,9 @@ use crate::{Error, Result};
 /// Fewest records of a full node: its halves, and what is between them, are then records.
 pub(super) const SMALLEST: u16 = 3;
 
+/// Neighbours that share what is too much in one of them.
+const BESIDE: usize = 3;
+
 pub(super) fn too_small() -> Error {
     Error::Unsupported("changing a version 2 B-tree whose nodes hold fewer than 3 records")
 }
@@ -150,6 +153,9 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
 
     /// Shares what is too much in a node with a neighbour that has room, or a new one.
     fn relieve(&mut self, parent: &mut Open, index: usize, child: Open, last: bool) -> Result<()> {
+        if !last && parent.content.len() > 0 {
+            return self.spread(parent, index, child);
+        }
         let (most, fewest) = (self.most(child.depth), self.fewest(child.depth));
         let room = |index: Option<usize>| {
             let neighbour = index.and_then(|index| parent.content.children.get(index));
@@ -158,16 +164,13 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
         let before = room(index.checked_sub(1));
         let after = room(index.checked_add(1));
         // Sharing what little room there is would have to be done again soon.
-        let worthwhile = most / 16 + 1;
+        let worthwhile = most / 8 + 1;
         if before.max(after) >= worthwhile {
             let first = if before >= after { index.saturating_sub(1) } else { index };
             let pair = self.join(parent, index, child, first)?;
             let len = pair.content.len();
             let left = if last { most.min(len - 1 - fewest) } else { (len - 1) / 2 };
             return self.share(parent, first, pair, left);
-        }
-        if !last && parent.content.len() > 0 {
-            return self.thirds(parent, index, child);
         }
         let Open { addr, depth, mut content } = child;
         let len = content.len();
@@ -182,23 +185,45 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
         Ok(())
     }
 
-    /// Makes three of a node that holds too much and a neighbour that is full.
-    fn thirds(&mut self, parent: &mut Open, index: usize, child: Open) -> Result<()> {
-        let first = index.saturating_sub(1);
-        let Open { addr, depth, mut content } = self.join(parent, index, child, first)?;
-        let second_addr = self.child(parent, first + 1)?.addr;
-        let third = (content.len() - 2) / 3;
-        let (before, mut second) = content.cut(third);
-        let (after, last) = second.cut((second.len() - 1) / 2);
-        let left = self.place(addr, depth, content)?;
-        let second = self.place(second_addr, depth, second)?;
-        let right = self.place(Addr::UNDEFINED, depth, last)?;
-        self.link(parent, first, left);
-        self.link(parent, first + 1, second);
-        parent.content.children.insert((first + 2).min(parent.content.children.len()), right);
-        let fits =
-            parent.content.records.set_bytes(first, &before) && parent.content.records.insert_bytes(first + 1, &after);
-        debug_assert!(fits, "records of one tree have one size");
+    /// Distributes what a node that holds too much and those beside it hold over these nodes, and one more if they are
+    /// full.
+    fn spread(&mut self, parent: &mut Open, index: usize, child: Open) -> Result<()> {
+        let (most, depth) = (self.most(child.depth), child.depth);
+        let wide = parent.content.children.len().min(BESIDE);
+        let first = index.saturating_sub(1).min(parent.content.children.len() - wide);
+        let (mut addrs, mut child) = (Vec::new(), Some(child));
+        let mut rest = Content::empty(&self.geometry);
+        for at in first..first + wide {
+            let node = match child.take_if(|_| at == index) {
+                Some(child) => child,
+                None => self.open(self.child(parent, at)?)?,
+            };
+            addrs.push(node.addr);
+            match at.checked_sub(1).filter(|_| at > first).and_then(|before| parent.content.records.bytes(before)) {
+                Some(between) => rest.join(between, node.content),
+                None => rest = node.content,
+            }
+        }
+        // Sharing what little room there is would have to be done again soon.
+        let parts = if rest.len() <= wide * (most - most / 16) { wide } else { wide + 1 };
+        for part in 0..parts {
+            let left = parts - part - 1;
+            let len = (rest.len() - left) / (left + 1);
+            let (between, tail) = if left > 0 { rest.cut(len) } else { (Vec::new(), Content::empty(&self.geometry)) };
+            let content = std::mem::replace(&mut rest, tail);
+            let placed = self.place(addrs.get(part).copied().unwrap_or(Addr::UNDEFINED), depth, content)?;
+            let (children, records) = (&mut parent.content.children, &mut parent.content.records);
+            match children.get_mut(first + part).filter(|_| part < wide) {
+                Some(slot) => *slot = placed,
+                None => children.insert((first + part).min(children.len()), placed),
+            }
+            let fits = match left {
+                0 => true,
+                _ if part + 1 < wide => records.set_bytes(first + part, &between),
+                _ => records.insert_bytes(first + part, &between),
+            };
+            debug_assert!(fits, "records of one tree have one size");
+        }
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! Moving the nodes of a version 2 B-tree to where something is free.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use h5live_cache::{EdgeKind, Entry, Handle, Kind};
+use h5live_cache::{EdgeKind, Entry, Handle};
 use h5live_format::{Addr, Btree2Geometry, Btree2Header, Btree2Internal, Btree2Leaf, Btree2Record};
 
 use super::Btree2;
@@ -27,8 +27,15 @@ impl<R: Btree2Record> Btree2<R> {
             return Ok(false);
         }
         let geometry = self.geometry(&header)?;
-        let mut packing = Packing { tree: self, geometry, limit, seen: HashSet::new(), moved: false };
+        let mut nodes = HashSet::new();
+        self.addresses(way, &geometry, &mut nodes)?;
+        let places =
+            self.metadata.places_before(limit, nodes.into_iter().map(|node| (node, geometry.node_size().into())));
+        let mut packing = Packing { tree: self, geometry, places, seen: HashSet::new(), moved: false };
         let at = packing.below(way);
+        let space = self.metadata.cache().space();
+        let len = packing.geometry.node_size().into();
+        packing.places.drain().for_each(|(_, place)| space.free(place, len));
         if at != way.addr {
             packing.order(&root, Way { addr: at, ..way }, EdgeKind::BTree2Root)?;
             root.update(|root| root.header.root = at);
@@ -40,7 +47,8 @@ impl<R: Btree2Record> Btree2<R> {
 struct Packing<'a, R> {
     tree: &'a Btree2<R>,
     geometry: Btree2Geometry,
-    limit: u64,
+    /// Where the nodes are to be that are to move.
+    places: HashMap<Addr, Addr>,
     seen: HashSet<Addr>,
     moved: bool,
 }
@@ -52,14 +60,13 @@ impl<R: Btree2Record> Packing<'_, R> {
     }
 
     fn node(&mut self, way: Way) -> Result<Addr> {
-        let is_behind = way.addr.get().is_some_and(|at| at >= self.limit);
-        if !self.seen.insert(way.addr) || way.depth == 0 && !is_behind {
+        if !self.seen.insert(way.addr) || way.depth == 0 && !self.places.contains_key(&way.addr) {
             return Ok(way.addr);
         }
         let node = self.tree.node(way, &self.geometry)?;
         let metadata = &self.tree.metadata;
         let (space, len) = (metadata.cache().space(), self.geometry.node_size().into());
-        let place = if is_behind { space.alloc_before(len, Kind::Metadata, self.limit) } else { None };
+        let place = self.places.remove(&way.addr);
         if place.is_none() && !space.may_change_in_place(way.addr, len) {
             return Ok(way.addr);
         }

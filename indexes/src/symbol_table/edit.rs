@@ -125,8 +125,10 @@ impl SymbolTable {
         entries.insert(at, entry);
         let symbols = Symbols { table: self, names: &names };
         if entries.len() <= usize::from(node.read().capacity) {
+            // What comes first may have belonged to the node before until now: first the tree has to say so.
+            let is_in_place = !is_last && (at > 0 || node.is_new() || self.order_after(&node, &path)?);
             let moved =
-                if is_last { self.moved(&names, &node, entries) } else { self.changed(&names, &node, entries) }?;
+                if is_in_place { self.changed(&names, &node, entries) } else { self.moved(&names, &node, entries) }?;
             let bound = is_last.then_some(name_offset);
             if set_child(&mut leaf, index, &moved, bound) {
                 self.tree.replace(&path, leaf, Some(moved.addr()), &symbols)?;
@@ -150,6 +152,17 @@ impl SymbolTable {
         self.tree.replace(&path, leaf, Some(right.addr()), &symbols)?;
         self.metadata.order(&right, before);
         Ok(())
+    }
+
+    /// Has a node written after what leads to it, if nothing there waits for the node.
+    fn order_after(&self, node: &Handle<SymbolTableNode>, path: &[Step]) -> Result<bool> {
+        for step in path {
+            let above = self.tree.node(step.addr, None)?;
+            if self.metadata.cache().depend_once(node, &above, EdgeKind::BTree1Symbols).is_err() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The offsets of all strings that entries and keys lead to.
@@ -260,13 +273,20 @@ impl SymbolTable {
     }
 
     /// Has the file say again what is free in the heap of names: no more changes are expected, and everything before has
-    /// been flushed. Names that lie at `limit` (bytes from the base address) or behind it are moved to what is free
-    /// before, if there is room. Returns whether there was anything to be done.
+    /// been flushed. Returns whether there was anything to be done.
     ///
     /// # Errors
     /// If the heap cannot be changed.
-    pub fn put_away(&self, limit: u64) -> Result<bool> {
-        if self.space.is_changed() { self.names()?.put_away(&self.space, limit) } else { Ok(false) }
+    pub fn put_away(&self) -> Result<bool> {
+        if self.space.is_changed() { self.names()?.put_away(&self.space) } else { Ok(false) }
+    }
+
+    /// Bytes of the heap of names.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn heap_size(&self) -> Result<u64> {
+        Ok(self.names()?.size())
     }
 
     /// Gives up the table.

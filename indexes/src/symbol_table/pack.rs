@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use h5live_cache::Kind;
 use h5live_format::{Addr, Btree1Node, GroupKey, SymbolTableNode};
 
 use super::SymbolTable;
@@ -42,27 +41,21 @@ impl SymbolTable {
         for addr in addrs {
             let node = self.tree.node(addr, None)?.read().clone();
             let leaves = if node.level == 0 { node.len() } else { 0 };
-            for child in (0..leaves).filter_map(|index| node.child(index)).filter(|child| is_behind(*child, limit)) {
+            for child in (0..leaves).filter_map(|index| node.child(index)).filter(|child| child.get() >= Some(limit)) {
                 symbols.insert(child, self.symbols(child)?.read().clone());
             }
             nodes.push((addr, node));
         }
         // From here on nothing fails.
-        let mut places = HashMap::new();
-        let mut moved = Vec::new();
-        let mut place = |addr: Addr, len: u64| {
-            let place = cache.space().alloc_before(len, Kind::Metadata, limit)?;
-            places.insert(addr, place);
-            moved.push((addr, len));
-            Some(place)
-        };
+        let movable = nodes.iter().map(|(addr, _)| (*addr, node_len)).filter(|(addr, _)| *addr != self.tree.root());
+        let all = symbols.keys().map(|addr| (*addr, symbols_len)).chain(movable);
+        let places = metadata.places_before(limit, all);
+        let len = |addr: &Addr| if symbols.contains_key(addr) { symbols_len } else { node_len };
+        let moved: Vec<_> = places.keys().map(|addr| (*addr, len(addr))).collect();
         for (addr, symbols) in symbols {
-            if let Some(place) = place(addr, symbols_len) {
-                cache.insert(place, metadata.owner(), symbols);
+            if let Some(place) = places.get(&addr) {
+                cache.insert(*place, metadata.owner(), symbols);
             }
-        }
-        for (addr, _) in nodes.iter().filter(|(addr, _)| *addr != self.tree.root() && is_behind(*addr, limit)) {
-            place(*addr, node_len);
         }
         let at = |addr: Addr| places.get(&addr).copied().unwrap_or(addr);
         let mut changed = Vec::new();
@@ -80,10 +73,6 @@ impl SymbolTable {
         }
         Ok((!moved.is_empty()).then(|| PackedSymbols { table: self.clone(), changed, moved }))
     }
-}
-
-fn is_behind(addr: Addr, limit: u64) -> bool {
-    addr.get().is_some_and(|at| at >= limit)
 }
 
 impl PackedSymbols {

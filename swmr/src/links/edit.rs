@@ -153,7 +153,8 @@ impl Session {
         let missing = || Error::Model(ModelError::NotFound(name.clone()));
         if let Some(table) = header.get::<SymbolTableMessage>()? {
             let table = self.symbol_table_for_writing(header.metadata(), &table);
-            return table.remove(name)?.map(drop).ok_or_else(missing);
+            table.remove(name)?.map(drop).ok_or_else(missing)?;
+            return self.note_removed_names(&table);
         }
         let mut info = header.get::<LinkInfo>()?.unwrap_or_default();
         let left = if info.is_dense() {
