@@ -255,9 +255,9 @@ impl OpenOptions {
 
     /// Makes a new file of a storage, whatever it holds.
     pub(crate) fn make(&self, medium: Medium) -> Result<Session> {
+        let space = self.space.checked().map_err(Error::Model)?;
         medium.storage.set_len(0).map_err(Error::io("empty the file"))?;
         // The end is not known before the size, and must not be undefined.
-        let space = self.space.checked().map_err(Error::Model)?;
         let version = match self.profile.superblock() {
             // Earlier ones have no extension.
             version @ ..2 if space == FileSpace::default() => version,

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// At most this many sections that are large enough are tried for one that also fits by its alignment.
-const TRIES: usize = 16;
+/// At most this many sections are tried for one that fits, in each order.
+const TRIES: usize = 32;
 
 /// Free space: sections of bytes, none of which touch.
 #[derive(Debug, Default)]
@@ -31,13 +31,19 @@ impl FreeList {
         self.add(start, end - start);
     }
 
-    /// Takes `len` bytes from the smallest section in which `place` (from the section's beginning to the first
-    /// fitting address) puts them.
+    /// Takes `len` bytes from a section in which `place` (from the section's beginning to the first fitting address) puts
+    /// them: one that is just as long, one of the first, so that the last ones grow together and the file can end before
+    /// them, or else the smallest.
     pub fn take(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        let (start, size, at) = self.by_size.range((len, 0)..).take(TRIES).find_map(|&(size, start)| {
+        let fit = |start: u64, size: u64| {
             let at = place(start)?;
             (at.checked_add(len)? <= start + size).then_some((start, size, at))
-        })?;
+        };
+        let exact =
+            || self.by_size.range((len, 0)..=(len, u64::MAX)).take(TRIES).find_map(|&(size, start)| fit(start, size));
+        let first = || self.by_addr.iter().take(TRIES).find_map(|(&start, &size)| fit(start, size));
+        let smallest = || self.by_size.range((len, 0)..).take(TRIES).find_map(|&(size, start)| fit(start, size));
+        let (start, size, at) = exact().or_else(first).or_else(smallest)?;
         self.drop(start, size);
         self.add(start, at - start);
         self.add(at + len, start + size - (at + len));

@@ -165,6 +165,17 @@ impl SymbolTable {
         Ok(true)
     }
 
+    /// Has what leads to a node written after it, if the node waits for nothing there.
+    fn order_before(&self, node: &Handle<SymbolTableNode>, path: &[Step]) -> Result<bool> {
+        for step in path {
+            let above = self.tree.node(step.addr, None)?;
+            if self.metadata.cache().depend_once(&above, node, EdgeKind::BTree1Symbols).is_err() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// The offsets of all strings that entries and keys lead to.
     fn strings(&self) -> Result<Vec<u64>> {
         let mut offsets = Vec::new();
@@ -259,7 +270,13 @@ impl SymbolTable {
             }
             Some(bound) => {
                 let bound = (at == entries.len()).then_some(bound);
-                let moved = self.changed(&names, &node, entries)?;
+                // What is below a name in the tree goes before the name does.
+                let is_in_place = bound.is_none() || node.is_new() || self.order_before(&node, &path)?;
+                let moved = if is_in_place {
+                    self.changed(&names, &node, entries)
+                } else {
+                    self.moved(&names, &node, entries)
+                }?;
                 if set_child(&mut leaf, index, &moved, bound) {
                     self.tree.replace(&path, leaf, Some(moved.addr()), &symbols)?;
                 }
