@@ -125,8 +125,10 @@ impl SymbolTable {
         entries.insert(at, entry);
         let symbols = Symbols { table: self, names: &names };
         if entries.len() <= usize::from(node.read().capacity) {
-            // What comes first may have belonged to the node before until now: first the tree has to say so.
-            let is_in_place = !is_last && (at > 0 || node.is_new() || self.order_after(&node, &path)?);
+            // What comes first may have belonged to the node before until now: first the tree has to say so. A node that
+            // waits for what it tells of stays as it is, as it may have to move yet.
+            let is_in_place =
+                node.is_new() || !is_last && before.is_empty() && (at > 0 || self.order_after(&node, &path)?);
             let moved =
                 if is_in_place { self.changed(&names, &node, entries) } else { self.moved(&names, &node, entries) }?;
             let bound = is_last.then_some(name_offset);
