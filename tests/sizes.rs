@@ -8,12 +8,13 @@ use std::process::Command;
 
 use h5live::{File, Mode, Profile};
 
-/// What is still larger than libhdf5's: groups with very many links are copied before they are changed, so that a writer
-/// may die at any time, and what was copied is a hole in the file when it is closed.
-const LARGER: [&str; 4] = ["earliest datasets", "earliest links", "v110 links", "latest links"];
+/// What is still larger than libhdf5's, by less than two percent: copies of nodes that are changed leave holes between the
+/// last blocks of a heap, which do not move when the file is closed.
+const LARGER: [&str; 2] = ["v110 links", "latest links"];
 
-/// The profile whose files still grow when everything in them is made anew, for the same reason.
-const GROWS: &str = "earliest";
+/// The profiles whose files still grow by more than five percent when everything in them is made anew ten times: the
+/// blocks of heaps are large, and holes of earlier sessions are not known.
+const GROWS: [&str; 2] = ["v110", "latest"];
 
 fn size(path: &Path) -> u64 {
     std::fs::metadata(path).unwrap().len()
@@ -107,5 +108,5 @@ fn datasets_that_are_deleted_and_made_again_do_not_make_the_file_grow() {
         }
         assert_eq!(File::open(&path).unwrap().root().names().unwrap().len(), count as usize);
     }
-    assert_eq!(grown, [GROWS]);
+    assert_eq!(grown, GROWS);
 }
