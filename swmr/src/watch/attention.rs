@@ -40,6 +40,9 @@ pub trait Senses: Send {
     /// Rests so long, or until something is heard that was not heard before.
     fn listen(&mut self, rest: Duration) -> Heard;
 
+    /// Whether anything may be heard at all.
+    fn can_hear(&self) -> bool;
+
     /// Rests so long, and hears nothing.
     fn sleep(&mut self, rest: Duration);
 }
@@ -63,7 +66,7 @@ pub struct Attention<S> {
     last: Duration,
     /// Changes heard of since then.
     in_vain: u32,
-    /// Changes that were not heard of since one that was; `None` before that.
+    /// Changes that were not heard of since one that was; `None` before the first change.
     untold: Option<u32>,
 }
 
@@ -99,8 +102,13 @@ impl<S: Senses> Attention<S> {
         }
     }
 
-    fn is_told(&self) -> bool {
-        self.untold.is_some_and(|untold| untold < UNTOLD)
+    /// The shortest and the longest rest.
+    fn rests(&self) -> (Duration, Duration) {
+        match self.untold {
+            Some(untold) if untold < UNTOLD => TOLD,
+            None if self.senses.can_hear() => (SHORTEST, TOLD.1),
+            _ => (SHORTEST, LONGEST),
+        }
     }
 
     fn rest(&mut self, left: Duration) -> Heard {
@@ -108,7 +116,7 @@ impl<S: Senses> Attention<S> {
         if self.in_vain >= IN_VAIN {
             self.senses.sleep(idle.clamp(SHORTEST, LONGEST_RESPITE).min(left));
         }
-        let (shortest, longest) = if self.is_told() { TOLD } else { (SHORTEST, LONGEST) };
+        let (shortest, longest) = self.rests();
         let heard = self.senses.listen(idle.clamp(shortest, longest).min(left));
         self.in_vain += u32::from(heard == Heard::Write);
         heard
@@ -121,6 +129,7 @@ impl<S: Senses> Attention<S> {
         match (heard, &mut self.untold) {
             (Some(Heard::Write), untold) => *untold = Some(0),
             (Some(Heard::Nothing), Some(untold)) => *untold = untold.saturating_add(1),
+            (Some(Heard::Nothing), untold) => *untold = Some(UNTOLD),
             _ => {}
         }
     }
@@ -141,12 +150,13 @@ mod tests {
         /// When the file is written, in order (µs), if the system tells of it.
         writes: Vec<u64>,
         heard: u64,
+        deaf: bool,
     }
 
     impl Scripted {
         fn new(writes: &[u64]) -> (Self, Arc<AtomicU64>) {
             let now = Arc::new(AtomicU64::new(0));
-            (Scripted { now: now.clone(), writes: writes.to_vec(), heard: 0 }, now)
+            (Scripted { now: now.clone(), writes: writes.to_vec(), heard: 0, deaf: writes.is_empty() }, now)
         }
     }
 
@@ -162,6 +172,10 @@ mod tests {
             self.now.store(next.map_or(until, |at| at.max(now)), Ordering::Relaxed);
             self.heard = self.now.load(Ordering::Relaxed);
             if next.is_some() { Heard::Write } else { Heard::Nothing }
+        }
+
+        fn can_hear(&self) -> bool {
+            !self.deaf
         }
 
         fn sleep(&mut self, rest: Duration) {
@@ -206,6 +220,24 @@ mod tests {
         let (_, before) = follow(true, &[1000, 2000], &[], 10 * SECOND);
         let (_, after) = follow(true, &[1000, 2000], &[], 110 * SECOND);
         assert!(after - before <= 101, "{before} {after}");
+    }
+
+    #[test]
+    fn an_idle_follower_that_has_heard_nothing_yet_wakes_up_once_a_second_until_it_was_not_told() {
+        let (_, before) = follow(true, &[], &[500 * SECOND], 10 * SECOND);
+        let (_, after) = follow(true, &[], &[500 * SECOND], 110 * SECOND);
+        assert!(after - before <= 101, "{before} {after}");
+        let (mut senses, now) = Scripted::new(&[]);
+        senses.deaf = false;
+        let mut attention = Attention::new(senses);
+        let mut late = Vec::new();
+        for after in [10 * SECOND, 10 * SECOND] {
+            let at = now.load(Ordering::Relaxed) + after;
+            let look = || Ok(if now.load(Ordering::Relaxed) >= at { Look::Changed } else { Look::Same });
+            assert_eq!(attention.wait(Duration::MAX, look).unwrap(), Wake::Changed);
+            late.push(now.load(Ordering::Relaxed) - at);
+        }
+        assert!(late[0] <= SECOND && late[1] <= 50_000, "{late:?}");
     }
 
     #[test]

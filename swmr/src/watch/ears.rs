@@ -94,6 +94,13 @@ impl Senses for Ears {
         Heard::Nothing
     }
 
+    fn can_hear(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.inotify.is_some();
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+
     fn sleep(&mut self, rest: Duration) {
         thread::sleep(rest);
     }
