@@ -303,6 +303,33 @@ impl ExtensibleArray {
         Ok(Some((self.index_block(index_block)?, end)))
     }
 
+    /// Calls `each` with the chunks before `end`, until it returns `false`.
+    fn visit(
+        &self,
+        index_block: &IndexBlock,
+        end: u64,
+        each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool,
+    ) -> Result<()> {
+        let mut index = 0;
+        while index < end {
+            let (table, first) = match self.find(index_block, index)? {
+                None => break,
+                Some(Found::Nothing(len)) => {
+                    index = index.saturating_add(len);
+                    continue;
+                }
+                Some(Found::Table(table, slot)) => (table, slot),
+            };
+            for element in (first..).map_while(|slot| table.get(slot)) {
+                if index < end && element.addr.is_defined() && !each(self.line.coord(index), element) {
+                    return Ok(());
+                }
+                index += 1;
+            }
+        }
+        Ok(())
+    }
+
     fn header_for_writing(&self) -> Result<Header> {
         let _creation = self.creation.lock();
         let header = match self.header()? {
@@ -505,24 +532,15 @@ impl ChunkIndex for ExtensibleArray {
     }
 
     fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
-        let Some((index_block, end)) = self.contents()? else { return Ok(()) };
-        let mut index = 0;
-        while index < end {
-            let (table, first) = match self.find(&index_block, index)? {
-                None => break,
-                Some(Found::Nothing(len)) => {
-                    index = index.saturating_add(len);
-                    continue;
-                }
-                Some(Found::Table(table, slot)) => (table, slot),
-            };
-            for element in (first..).map_while(|slot| table.get(slot)) {
-                if index < end && element.addr.is_defined() && !each(self.line.coord(index), element) {
-                    return Ok(());
-                }
-                index += 1;
-            }
+        match self.contents()? {
+            Some((index_block, end)) => self.visit(&index_block, end, each),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    fn for_each_left(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+        let Some(header) = self.header()? else { return Ok(()) };
+        let addr = header.read().index_block;
+        if addr.is_defined() { self.visit(&self.index_block(addr)?, u64::MAX, each) } else { Ok(()) }
     }
 }

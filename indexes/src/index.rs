@@ -48,6 +48,15 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// # Errors
     /// If a structure of the index cannot be read.
     fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()>;
+
+    /// As [`for_each`](Self::for_each), also with chunks that the index does not count yet: a writer that died may have
+    /// left them.
+    ///
+    /// # Errors
+    /// As `for_each`.
+    fn for_each_left(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+        self.for_each(each)
+    }
 }
 
 /// Where a dataset's layout message keeps the way to the index: seen from the index.

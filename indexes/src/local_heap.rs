@@ -31,7 +31,7 @@ const SLACK: u64 = 32;
 ///
 /// From the first change on, the file says that nothing in the heap is free: a list that begins in the prefix and goes on
 /// in the segment cannot be changed at once with what it tells of. So strings are put where nothing is, in the segment to
-/// which the file leads, and the list is written again when the session ends ([`LocalStrings::put_away`]).
+/// which the file leads, and the list is written again when the session ends (`LocalStrings::put_away`).
 #[derive(Debug, Default)]
 pub struct StringSpace(Mutex<Strings>);
 

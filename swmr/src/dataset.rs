@@ -152,6 +152,20 @@ impl NativeDataset {
         })
     }
 
+    /// As [`for_each_run`](Self::for_each_run), also with chunks that a writer that died did not come to count.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub(crate) fn for_each_run_left(&self, each: &mut dyn FnMut(Addr, u64)) -> Result<()> {
+        let state = self.state();
+        self.for_each_run(each)?;
+        state.place.for_each_left(state.spec.dataspace.rank(), &mut |coord, element| {
+            let chunk = self.stored(&state, &coord, element);
+            chunk.offset.into_iter().for_each(|offset| each(Addr::new(offset), chunk.size));
+            true
+        })
+    }
+
     /// The dataset is deleted.
     pub(crate) fn doom(&self) {
         self.gone.store(true, Ordering::Release);

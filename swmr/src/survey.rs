@@ -118,7 +118,7 @@ fn visit_all(session: &Arc<Session>) -> Result<u64> {
             ObjectKind::Dataset => {
                 let dataset = NativeDataset::open(session, addr)?;
                 waiting.extend(dataset.committed().map(object).transpose()?);
-                dataset.for_each_run(&mut reach)?;
+                dataset.for_each_run_left(&mut reach)?;
                 dataset.delete_index()?;
             }
             _ => {}

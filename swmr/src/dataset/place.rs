@@ -277,4 +277,12 @@ impl Place {
             Place::Chunked(index, ..) => Ok(index.for_each(each)?),
         }
     }
+
+    /// As [`for_each`](Self::for_each), also with chunks that a writer that died did not come to count.
+    pub fn for_each_left(&self, rank: usize, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+        match self {
+            Place::Chunked(index, ..) => Ok(index.for_each_left(each)?),
+            _ => self.for_each(rank, each),
+        }
+    }
 }
