@@ -24,6 +24,12 @@ const ATTEMPTS: u32 = 6;
 /// Schedules of one exploration.
 const RUNS: u64 = 100_000;
 
+/// Workloads that the library is not shown, by what their names begin with, and why.
+const NOT_SHOWN: [(&str, &str); 2] = [
+    ("space used again", "libhdf5 does not measure how old is what it follows; its readers refresh within the grace"),
+    ("attributes that are texts", "the reader here knows no texts"),
+];
+
 /// What the library is shown of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
@@ -75,7 +81,8 @@ impl Job {
 
     fn plan(&self) -> Option<(&'static Case, Reader, Workload, usize, Tearing)> {
         let case = CASES.get(self.case)?;
-        let reader = case.readers.iter().copied().find(|reader| *reader != Reader::Announced)?;
+        let shown = |reader: &Reader| !matches!(reader, Reader::Announced | Reader::Strings);
+        let reader = case.readers.iter().copied().find(shown)?;
         let whole = (case.record, case.passes, Tearing::NONE);
         let ((record, passes, tearing), setup) = match self.shown {
             Shown::Whole => (whole, Setup::default()),
@@ -177,15 +184,20 @@ pub fn all(seconds: u64, story: bool, name: &str) -> bool {
     let limit = Duration::from_secs(seconds);
     let cases = CASES.iter().enumerate().filter(|(_, case)| case.name.contains(name));
     let mut jobs: Vec<Job> = Vec::new();
-    for (case, _) in cases {
+    for (number, case) in cases {
+        if let Some((_, reason)) = NOT_SHOWN.iter().find(|(start, _)| case.name.starts_with(start)) {
+            println!("{:<36} not shown: {reason}", case.name);
+            continue;
+        }
         for (n, library) in libraries.iter().enumerate() {
             // The first is the newest.
-            let all: &[Shown] = match (case, n) {
+            let all: &[Shown] = match (number, n) {
                 (0, _) => &[Shown::Broken, Shown::Whole, Shown::Torn],
                 (_, 0) => &[Shown::Whole, Shown::Torn],
                 _ => &[Shown::Whole],
             };
-            jobs.extend(all.iter().map(|shown| Job { library: library.clone(), case, shown: *shown, story, limit }));
+            let job = |shown: &Shown| Job { library: library.clone(), case: number, shown: *shown, story, limit };
+            jobs.extend(all.iter().map(job));
         }
     }
     jobs.reverse();
