@@ -48,6 +48,12 @@ impl Cache {
         refuse(self, Inside::Load, &[Inside::Load]);
         loop {
             match shard.find(addr, owner) {
+                // While others write the file, space comes to belong to another object.
+                Found::Ready(slot) if self.is_read_only() && slot.head().owner != owner => {
+                    if let Some(old) = shard.remove(addr) {
+                        self.give_up(&old);
+                    }
+                }
                 Found::Ready(slot) => {
                     count(&shard.hits, 1);
                     return Ok(typed(slot)?);
