@@ -75,6 +75,8 @@ pub struct Space {
 struct State {
     end: u64,
     announced: u64,
+    /// The end of everything that intents ever took.
+    intended: u64,
     limit: u64,
     free: Lists,
     /// The end of what was ever freed.
@@ -115,6 +117,7 @@ impl Space {
         let state = State {
             end,
             announced: end,
+            intended: end,
             limit: offset.max(),
             free: Lists::default(),
             end_of_freed: 0,
@@ -302,6 +305,19 @@ impl Space {
     /// Whether [`Space::to_announce`] has an end to announce.
     pub(crate) fn must_announce(&self) -> bool {
         self.to_announce().is_some()
+    }
+
+    /// An intent was written behind the announced end, up to `end`.
+    pub(crate) fn note_intent(&self, end: u64) {
+        let mut state = self.state.lock();
+        state.intended = state.intended.max(end);
+    }
+
+    /// Whether `len` bytes at `at`, allocated where nothing was before, hold zeros for good: no intent was written there,
+    /// and none will be.
+    pub fn holds_zeros(&self, at: u64, len: u64) -> bool {
+        let state = self.state.lock();
+        at >= state.intended && at.checked_add(len).is_some_and(|end| end <= state.announced)
     }
 
     pub(crate) fn set_announced(&self, end: u64) {

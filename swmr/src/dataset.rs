@@ -354,7 +354,7 @@ impl NativeDataset {
         let space = self.session.cache.space();
         let end = space.end();
         let addr = space.alloc(bytes, Kind::Raw)?;
-        Ok((addr, addr.get().is_some_and(|at| at >= end)))
+        Ok((addr, addr.get().is_some_and(|at| at >= end && space.holds_zeros(at, bytes))))
     }
 
     fn write_chunk(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {

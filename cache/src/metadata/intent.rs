@@ -83,7 +83,9 @@ impl Cache {
 
     pub(super) fn write_intent(&self, at: Addr, image: &[u8]) -> Result<()> {
         let start = at.get().ok_or(Error::Undefined)?;
-        self.space.reach(start.saturating_add(image.len() as u64), &*self.storage)?;
+        let end = start.saturating_add(image.len() as u64);
+        self.space.note_intent(end);
+        self.space.reach(end, &*self.storage)?;
         self.write_at(Action::WriteIntent, at, image)?;
         *self.intents.last.lock() = Some(at);
         Ok(())

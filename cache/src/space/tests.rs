@@ -276,3 +276,15 @@ fn a_durable_file_waits_for_the_barrier_after_the_flush() {
         assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), second);
     }
 }
+
+#[test]
+fn zeros_are_where_no_intent_was_or_will_be() {
+    let space = Space::new(0, Width::EIGHT, Clock::default(), false);
+    space.set_announced(1000);
+    assert!(space.holds_zeros(900, 100), "it is announced, and nothing was there");
+    assert!(!space.holds_zeros(901, 100), "an intent may come to be where the end is announced");
+    space.note_intent(1500);
+    space.set_announced(4000);
+    assert!(!space.holds_zeros(1400, 64), "an intent was there");
+    assert!(space.holds_zeros(1500, 64));
+}
