@@ -69,7 +69,7 @@ impl Session {
             let what = "changing a file that is cut into several";
             return Err(Error::Model(h5live_model::Error::Unsupported(what)));
         }
-        let mut space = header.get::<FileSpaceInfo>()?;
+        let mut space = space_info(&header)?;
         let mut free = Vec::new();
         if let Some(info) = &mut space {
             if info.strategy == SpaceStrategy::Paged && info.version > 0 {
@@ -119,6 +119,18 @@ pub(crate) fn header(cache: &Arc<Cache>, superblock: &Superblock) -> Result<Opti
     Header::load(&ObjectMetadata::new(cache.clone(), Owner::new(superblock.extension)), false).map(Some)
 }
 
+/// How the file's space is managed, as its extension says; nothing if a program that did not know the message has
+/// changed the file since, as libhdf5 does.
+///
+/// # Errors
+/// If the message cannot be decoded.
+pub(crate) fn space_info(header: &Header) -> Result<Option<FileSpaceInfo>> {
+    match header.find(|message| message.kind == MessageType::FILE_SPACE_INFO && !message.flags.was_unknown()) {
+        None => Ok(None),
+        Some((_, message)) => header.decode(&message).map(Some),
+    }
+}
+
 impl Extension {
     /// Reads the extension to which the superblock leads.
     ///
@@ -138,7 +150,7 @@ impl Extension {
             }
             _ => None,
         };
-        let space = header.get::<FileSpaceInfo>()?.map_or(none.space, |info| (&info).into());
+        let space = space_info(&header)?.map_or(none.space, |info| (&info).into());
         Ok(Extension { btree_k, shared, space })
     }
 }

@@ -78,7 +78,7 @@ impl Session {
     /// If there is no space, or the superblock extension cannot be changed.
     pub fn keep_free_space(&self) -> Result<()> {
         let Some(mut header) = extension::header(&self.cache, &self.superblock)? else { return Ok(()) };
-        let Some(mut info) = header.get::<FileSpaceInfo>()?.filter(|info| info.managers.is_some()) else {
+        let Some(mut info) = extension::space_info(&header)?.filter(|info| info.managers.is_some()) else {
             return Ok(());
         };
         let space = self.cache.space();

@@ -98,7 +98,7 @@ fn tell(file: &NativeFile, held: &mut BTreeMap<ObjectId, Arc<dyn Chunks>>) -> BT
         file.for_each_attribute(id, &mut |attribute: Attribute| {
             let value = values(file, &attribute.datatype, &attribute.value);
             told.insert(format!("{path} @{:?}", attribute.name), value)
-                .map_or(true, |_| panic!("an attribute is there twice"))
+                .is_none_or(|_| panic!("an attribute is there twice"))
         })
         .unwrap();
         match file.kind(id).unwrap() {

@@ -58,9 +58,6 @@ const SINGLE: [MessageType; 16] = [
     MessageType::FILE_SPACE_INFO,
 ];
 
-/// The flag of messages that a program carried without knowing them: what they say may no longer hold.
-const WAS_UNKNOWN: u8 = 0x20;
-
 impl Walk<'_> {
     /// An object header with all its chunks.
     pub fn header(&mut self, addr: Addr) -> Option<Header> {
@@ -115,7 +112,7 @@ impl Walk<'_> {
 
     /// The message of a type, if there is one that can be decoded.
     pub fn message<M: Message + Default>(&mut self, header: &Header) -> Option<M> {
-        let message = header.of(M::TYPE).find(|message| message.flags.0 & WAS_UNKNOWN == 0)?;
+        let message = header.of(M::TYPE).find(|message| !message.flags.was_unknown())?;
         let body = self.body(message, header.addr)?;
         self.decode(M::default(), header.addr, &body)
     }

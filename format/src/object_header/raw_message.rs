@@ -16,6 +16,11 @@ impl MessageFlags {
         self.0 & 0x02 != 0
     }
 
+    /// Whether a program that did not know the type changed the object, so that the message may no longer be true of it.
+    pub fn was_unknown(self) -> bool {
+        self.0 & 0x20 != 0
+    }
+
     /// Whether a program that does not know the type must not open the object, or not for writing.
     pub fn must_be_known(self, writing: bool) -> bool {
         self.0 & 0x80 != 0 || (writing && self.0 & 0x08 != 0)
