@@ -90,3 +90,19 @@ fn a_reader_finds_what_came_into_a_heap_that_it_has_read() {
     reader.refresh().unwrap();
     assert_eq!(reader.read_slice::<String>(6..10).unwrap(), [&text(6), "seven", "eight", &text(9)]);
 }
+
+#[test]
+fn what_nobody_wrote_of_a_chunk_is_the_fill_value() {
+    let Pair { writer, reader, _folder } = pair(|file| {
+        let dataset = file.new_dataset::<u64>().shape(&[1 << 20]).max_shape(&[h5live::UNLIMITED]).chunk(&[8]);
+        dataset.create("data").unwrap()
+    });
+    // All over it, so that blocks of more than a page of the index are changed by and by.
+    for n in 1..300u64 {
+        let at = n * 7919 % (1 << 17) * 8;
+        writer.write_slice(at + 3..at + 4, &[n]).unwrap();
+        writer.flush().unwrap();
+        reader.refresh().unwrap();
+        assert_eq!(reader.read_slice::<u64>(at..at + 8).unwrap(), [0, 0, 0, n, 0, 0, 0, 0], "element {at}");
+    }
+}
