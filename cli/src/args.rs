@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::error::Outcome;
-use crate::{check, copy, demo, diff, dump, latency, ls, manifest, mv, new, record, repair, rm, set, stress, watch};
+use crate::{
+    check, copy, demo, diff, dump, latency, ls, manifest, mv, new, record, repair, rm, scenario, set, stress, watch,
+};
 
 /// HDF5 files that stay readable while they are being written.
 #[derive(Debug, Parser)]
@@ -30,6 +32,7 @@ enum Command {
     Record(record::Record),
     Repair(repair::Repair),
     Rm(rm::Rm),
+    Scenario(scenario::Scenario),
     Set(set::Set),
     Watch(watch::Watch),
     Stress(stress::Stress),
@@ -51,6 +54,7 @@ pub fn run() -> ExitCode {
         Command::Record(command) => command.run(),
         Command::Repair(command) => command.run(),
         Command::Rm(command) => command.run(),
+        Command::Scenario(command) => command.run(),
         Command::Set(command) => command.run(),
         Command::Watch(command) => command.run(),
         Command::Stress(command) => command.run(),

@@ -26,6 +26,7 @@ mod progress;
 mod record;
 mod repair;
 mod rm;
+mod scenario;
 mod set;
 mod space;
 mod stress;

@@ -1,8 +1,8 @@
 //! `h5live stress`: a writer and readers in processes of their own, every value checked against a rule.
 
-mod matrix;
+pub mod matrix;
 mod report;
-mod rule;
+pub mod rule;
 mod writer;
 
 use std::path::{Path, PathBuf};

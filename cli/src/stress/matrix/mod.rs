@@ -1,7 +1,7 @@
 //! Every chunk index under every kind of change, with and without filters and heaps: what readers of h5live and of
 //! libhdf5 see of it while it happens.
 
-mod cell;
+pub mod cell;
 mod faults;
 mod lives;
 mod peer;
@@ -29,8 +29,7 @@ use cell::{Cell, Filter, Index, Type, Work, name};
 pub use lives::head as lives_head;
 use peer::Peer;
 use plan::{Model, Plan};
-use table::Told;
-pub use table::{Row, head, sum};
+pub use table::{Row, Told, head, sum};
 
 /// Which cells of the matrix are tried
 #[derive(Debug, Clone, clap::Args)]
@@ -92,6 +91,22 @@ impl Terms {
 }
 
 impl Choice {
+    /// The cells of these indexes.
+    pub fn of(indexes: &[Index], work: Work, filter: Filter, kind: Type) -> Choice {
+        Choice {
+            matrix: true,
+            index: indexes.to_vec(),
+            work: vec![work],
+            filter: vec![filter],
+            kind: vec![kind],
+            peer: Vec::new(),
+            kills: None,
+            io_faults: false,
+            step: 0,
+            fault: None,
+        }
+    }
+
     /// Whether the matrix is asked for.
     pub fn is_made(&self) -> bool {
         let cells = self.index.len() + self.work.len() + self.filter.len() + self.kind.len();

@@ -1,0 +1,262 @@
+//! `h5live scenario`: the scenarios of libhdf5's own tests of SWMR, each by one command that checks itself.
+
+mod scenes;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::args::whole_text;
+use crate::error::{Error, Outcome, Result};
+use crate::live::message::{Extents, Invariant, Message, Violation, Work};
+use crate::live::processes::{end_of_input, interruption};
+use crate::live::troupe::{Troupe, rows};
+use crate::output::Output;
+use crate::stress::matrix::{self, cell};
+use crate::watch::seconds;
+
+use scenes::Scene;
+
+/// A pause of the writer between two steps, and of a reader between two looks.
+const PAUSE: Duration = Duration::from_millis(1);
+/// After so many violations it is enough.
+const MAX_VIOLATIONS: u32 = 20;
+
+/// Plays a scenario in which one process writes and others read, and checks everything that they see
+///
+/// They are those of libhdf5's own tests of SWMR. Exit code 0: all was as it should be; 1: there are violations.
+#[derive(Debug, clap::Args)]
+pub struct Scenario {
+    /// Which
+    #[arg(value_enum)]
+    name: Name,
+    /// The file; a temporary one if it is not said. It is replaced
+    file: Option<PathBuf>,
+    /// Processes that read
+    #[arg(long, default_value_t = 2)]
+    readers: usize,
+    /// How long it goes on, each scenario if it is all of them
+    #[arg(long, default_value_t = 5.0, value_parser = seconds)]
+    seconds: f64,
+    /// What this process does in a run that another one has started
+    #[arg(long, hide = true, value_enum)]
+    role: Option<Role>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Role {
+    Writer,
+    Reader,
+}
+
+/// A scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Name {
+    /// Many datasets on several levels, appended to at random (generator, writer, reader)
+    Generator,
+    /// Elements here and there of large datasets (sparse writer and reader)
+    Sparse,
+    /// Extents that go up and down (add and remove)
+    AddRemove,
+    /// A file that exists is opened to write, and only then let others follow (start write)
+    StartWrite,
+    /// A whole plane of chunks at a time (append chunk)
+    AppendChunk,
+    /// Several datasets flushed together (append to several datasets)
+    AppendMulti,
+    /// A virtual dataset whose sources are written live, in files of their own
+    Virtual,
+    /// Attributes of groups, datasets and named types (flush and refresh)
+    Refresh,
+    /// One after the other
+    All,
+}
+
+impl Name {
+    const EACH: [Name; 8] = [
+        Name::Generator,
+        Name::Sparse,
+        Name::AddRemove,
+        Name::StartWrite,
+        Name::AppendChunk,
+        Name::AppendMulti,
+        Name::Virtual,
+        Name::Refresh,
+    ];
+
+    /// What happens in it; `None` if it is made of cells of the matrix.
+    fn scene(self) -> Option<Box<dyn Scene>> {
+        Some(match self {
+            Name::Generator => Box::new(scenes::Levels),
+            Name::StartWrite => Box::new(scenes::StartWrite),
+            Name::AppendMulti => Box::new(scenes::Multi),
+            Name::Virtual => Box::new(scenes::Virtual),
+            Name::Refresh => Box::new(scenes::Refresh),
+            Name::Sparse | Name::AddRemove | Name::AppendChunk | Name::All => return None,
+        })
+    }
+
+    fn work(self) -> cell::Work {
+        match self {
+            Name::AddRemove => cell::Work::Shrink,
+            Name::AppendChunk => cell::Work::AppendRows,
+            _ => cell::Work::Sparse,
+        }
+    }
+}
+
+impl Scenario {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// As [`crate::error::Error`] says.
+    pub fn run(self) -> Result<Outcome> {
+        let temporary = std::env::temp_dir().join(format!("h5live-scenario-{}", std::process::id()));
+        if let (Some(role), Some(scene), Some(path)) = (self.role, self.name.scene(), &self.file) {
+            return match role {
+                Role::Writer => write(&*scene, path),
+                Role::Reader => read(&*scene, path),
+            }
+            .map(|()| Outcome::Clean);
+        }
+        if self.file.is_none() {
+            std::fs::create_dir_all(&temporary).map_err(Error::Process)?;
+        }
+        let path = self.file.clone().unwrap_or_else(|| temporary.join("scenario.h5"));
+        let names = if self.name == Name::All { &Name::EACH[..] } else { &[self.name] };
+        let mut clean = true;
+        for name in names {
+            clean &= match name.scene() {
+                Some(scene) => self.play(*name, &*scene, &path)?,
+                None => self.play_cells(*name, &path)?,
+            };
+        }
+        if self.file.is_none() && clean {
+            // Nobody needs it any more; if it stays, no harm is done.
+            let _ = std::fs::remove_dir_all(&temporary);
+        }
+        Ok(if clean { Outcome::Clean } else { Outcome::Findings })
+    }
+
+    /// Plays a scenario; whether nothing was seen that must not be.
+    fn play(&self, name: Name, scene: &dyn Scene, path: &Path) -> Result<bool> {
+        scene.make(path)?;
+        let word = cell::name(name);
+        let mut troupe = Troupe::new(path, &["scenario", "--role=writer", &word]);
+        if troupe.start_writer().map_err(Error::Process)? {
+            for _ in 0..self.readers {
+                troupe.start_reader(&["scenario", "--role=reader", &word]).map_err(Error::Process)?;
+            }
+        }
+        let interrupted = interruption();
+        let until = Instant::now() + Duration::from_secs_f64(self.seconds);
+        while Instant::now() < until && !interrupted.load(Ordering::Acquire) {
+            troupe.listen(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
+            if troupe.writer_is_gone() {
+                troupe.violation(Invariant::Progress, "the writer has ended too early");
+                break;
+            }
+        }
+        troupe.finish(rows).map_err(Error::Process)?;
+        let looks: u64 = troupe.stories.iter().filter_map(|story| story.work).map(|work| work.refreshes).sum();
+        let mut out = Output::stdout();
+        let (steps, violations) = (troupe.flushed_rows().first().copied().unwrap_or(0), troupe.violations.len());
+        out.line(format_args!("{word:<14} {steps:>8} steps, {looks:>8} looks, {violations} violations"))?;
+        for violation in troupe.violations.iter().take(5) {
+            out.line(format_args!("    {}: {}", violation.invariant.name(), violation.detail))?;
+        }
+        out.flush()?;
+        Ok(violations == 0)
+    }
+
+    /// Plays a scenario that is made of cells of the matrix.
+    fn play_cells(&self, name: Name, path: &Path) -> Result<bool> {
+        let indexes = [cell::Index::ExtensibleArray, cell::Index::FixedArray, cell::Index::Btree2];
+        let choice = matrix::Choice::of(&indexes, name.work(), cell::Filter::None, cell::Type::Fixed);
+        let length = Duration::from_secs_f64(self.seconds / indexes.len() as f64);
+        let terms = matrix::Terms { readers: self.readers, length, seed: 1, rate: None };
+        let rows = choice.direct(path, &terms, &interruption(), |_| Ok(()))?;
+        let mut out = Output::stdout();
+        let (mut elements, mut looks, mut violations) = (0, 0, Vec::new());
+        for row in &rows {
+            if let matrix::Told::Tried { written, read, violations: found, .. } = &row.told {
+                elements += written.refreshes;
+                looks += read.refreshes;
+                violations.extend(found);
+            }
+        }
+        let word = cell::name(name);
+        out.line(format_args!("{word:<14} {elements:>8} steps, {looks:>8} looks, {} violations", violations.len()))?;
+        for violation in violations.iter().take(5) {
+            out.line(format_args!("    {}: {}", violation.invariant.name(), violation.detail))?;
+        }
+        out.flush()?;
+        Ok(violations.is_empty())
+    }
+}
+
+fn write(scene: &dyn Scene, path: &Path) -> Result<()> {
+    let stop = end_of_input();
+    let files = scene.begin(path)?;
+    let mut out = Output::stdout();
+    for number in 0.. {
+        let at = Extents::now(vec![number + 1]);
+        scene.step(&files, number)?;
+        out.line(Message::Flushed(at))?;
+        out.flush()?;
+        if stop.load(Ordering::Acquire) {
+            break;
+        }
+        thread::sleep(PAUSE);
+    }
+    Ok(files.iter().try_for_each(h5live::File::close)?)
+}
+
+fn read(scene: &dyn Scene, path: &Path) -> Result<()> {
+    let stop = end_of_input();
+    let mut out = Output::stdout();
+    let (mut known, mut work, mut violations, mut ended) = (0, Work::default(), 0, false);
+    while !ended && violations < MAX_VIOLATIONS {
+        let reopen = Instant::now() + Duration::from_secs(1);
+        work.opens += 1;
+        let mut session = || -> Result<Option<Violation>> {
+            let file = scenes::follow(path)?;
+            while Instant::now() < reopen {
+                // In this order: what was written before the end is still seen.
+                let last = stop.load(Ordering::Acquire);
+                work.refreshes += 1;
+                let detail = match scene.look(&file, work.refreshes)? {
+                    Err(detail) => Some((Invariant::WholeAppends, detail)),
+                    Ok(steps) if steps < known => Some((Invariant::NoWayBack, format!("{steps} steps after {known}"))),
+                    Ok(steps) => {
+                        known = steps;
+                        None
+                    }
+                };
+                if let Some((invariant, detail)) = detail {
+                    return Ok(Some(Violation { invariant, detail }));
+                }
+                if last {
+                    ended = true;
+                    return Ok(None);
+                }
+                thread::sleep(PAUSE);
+            }
+            Ok(None)
+        };
+        let found = session();
+        let violation = found.unwrap_or_else(|error| {
+            Some(Violation { invariant: Invariant::NoDanglingAddress, detail: whole_text(&error) })
+        });
+        if let Some(violation) = violation {
+            violations += 1;
+            ended |= stop.load(Ordering::Acquire);
+            out.line(Message::Violation(violation))?;
+        }
+        out.flush()?;
+    }
+    out.line(Message::Seen(Extents::now(vec![known])))?;
+    out.line(Message::Done(work))?;
+    out.flush()
+}
