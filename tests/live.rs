@@ -1,6 +1,7 @@
 //! What a reader in one session sees of what another session writes.
 
-use h5live::{Dataset, File};
+use h5live::model::{Hyperslab, Selection, VirtualSource};
+use h5live::{Dataset, File, UNLIMITED};
 use tempfile::TempDir;
 
 /// A file with a dataset, open to write and to follow.
@@ -30,9 +31,9 @@ type Indexed = (&'static str, &'static [u64], &'static [u64], &'static [u64]);
 
 /// One dataset for each index that says where chunks are.
 const SHAPES: [Indexed; 3] = [
-    ("extensible array", &[64], &[h5live::UNLIMITED], &[4]),
+    ("extensible array", &[64], &[UNLIMITED], &[4]),
     ("fixed array", &[64], &[64], &[4]),
-    ("version 2 B-tree", &[8, 8], &[h5live::UNLIMITED; 2], &[2, 2]),
+    ("version 2 B-tree", &[8, 8], &[UNLIMITED; 2], &[2, 2]),
 ];
 
 #[test]
@@ -94,7 +95,7 @@ fn a_reader_finds_what_came_into_a_heap_that_it_has_read() {
 #[test]
 fn what_nobody_wrote_of_a_chunk_is_the_fill_value() {
     let Pair { writer, reader, _folder } = pair(|file| {
-        let dataset = file.new_dataset::<u64>().shape(&[1 << 20]).max_shape(&[h5live::UNLIMITED]).chunk(&[8]);
+        let dataset = file.new_dataset::<u64>().shape(&[1 << 20]).max_shape(&[UNLIMITED]).chunk(&[8]);
         dataset.create("data").unwrap()
     });
     // All over it, so that blocks of more than a page of the index are changed by and by.
@@ -104,5 +105,28 @@ fn what_nobody_wrote_of_a_chunk_is_the_fill_value() {
         writer.flush().unwrap();
         reader.refresh().unwrap();
         assert_eq!(reader.read_slice::<u64>(at..at + 8).unwrap(), [0, 0, 0, n, 0, 0, 0, 0], "element {at}");
+    }
+}
+
+#[test]
+fn a_virtual_dataset_shows_at_once_what_its_sources_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = File::create(folder.path().join("source.h5")).unwrap();
+    let rows = source.new_dataset::<u64>().growing(&[]).chunk(&[4]).create("rows").unwrap();
+    source.start_swmr().unwrap();
+    let mut all = Hyperslab::block(&[0], &[1]);
+    all.block[0] = UNLIMITED;
+    let all = Selection::Hyperslab(all);
+    let piece = VirtualSource { file: "source.h5".into(), dataset: "/rows".into(), source: all.clone(), target: all };
+    let whole = File::create(folder.path().join("whole.h5")).unwrap();
+    whole.new_dataset::<u64>().shape(&[0]).max_shape(&[UNLIMITED]).sources(vec![piece]).create("whole").unwrap();
+    whole.close().unwrap();
+    let file = File::options().swmr_read().open(folder.path().join("whole.h5")).unwrap();
+    let whole = file.dataset("whole").unwrap();
+    for n in 0..20u64 {
+        rows.append(&[n]).unwrap();
+        rows.flush().unwrap();
+        assert!(whole.refresh().unwrap());
+        assert_eq!(whole.read::<u64>().unwrap(), (0..=n).collect::<Vec<_>>());
     }
 }

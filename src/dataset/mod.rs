@@ -525,6 +525,9 @@ impl Dataset {
             self.core.changed();
             self.file.shared().cache.forget(self.core.cached_as());
             let extent = self.core.virtual_extent.lock().clone();
+            if self.file.shared().options.mode == crate::Mode::SwmrRead {
+                self.refresh_sources()?;
+            }
             let _ = self.update_virtual_extent();
             Ok(changed || *self.core.virtual_extent.lock() != extent)
         })

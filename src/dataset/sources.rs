@@ -108,6 +108,22 @@ impl Dataset {
         }
     }
 
+    /// Takes up what others have published in the sources of a virtual dataset since.
+    pub(super) fn refresh_sources(&self) -> Result<(), Failure> {
+        let spec = self.core.chunks.spec()?;
+        let Layout::Virtual(sources) = &spec.layout else { return Ok(()) };
+        let _layer = Layer::enter()?;
+        for source in sources {
+            let blocks = if is_numbered(&source.file) || is_numbered(&source.dataset) { MAX_BLOCKS } else { 1 };
+            for block in 0..blocks {
+                let found = self.source(&numbered(&source.file, block), &numbered(&source.dataset, block))?;
+                let Some(found) = found else { break };
+                found.refresh().map_err(|error| ErrorKind::OtherFile(Box::new(error)))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Finds out how far a virtual dataset without limit reaches: as far as its sources do.
     pub(super) fn update_virtual_extent(&self) -> Result<(), Failure> {
         let spec = self.core.chunks.spec()?;

@@ -56,12 +56,17 @@ fn elements_and_attributes(live: &Live, early: &mut Script) {
         for (path, value) in [("/numbers", number), ("/group", 10 + number)] {
             expect(early, &format!("refresh {path}"), "ok");
             expect(early, &format!("attribute {path} {name}"), value);
+            expect(early, &format!("attributes {path}"), number + 1);
         }
     }
     live.numbers.set_attribute("one", &100).unwrap();
     live.file.flush().unwrap();
     expect(early, "refresh /numbers", "ok");
     expect(early, "attribute /numbers one", 100);
+    live.numbers.remove_attribute("two").unwrap();
+    live.file.flush().unwrap();
+    expect(early, "refresh /numbers", "ok");
+    expect(early, "attributes /numbers", 2);
 }
 
 #[test]
@@ -109,6 +114,7 @@ fn h5py_opened_before_sees_new_objects_where_there_is_headroom() {
         expect(&mut early, "refresh /group", "ok");
         expect(&mut early, "length /group", 4 + round);
         expect(&mut early, &format!("attribute /group attribute-{round}"), round);
+        expect(&mut early, "attributes /group", 4 + round);
     }
     early.end();
     live.file.close().unwrap();

@@ -286,7 +286,7 @@ fn attributes(object: &Object) -> Result<Vec<Attribute>> {
 
 /// The number of steps that an object tells of.
 fn steps_of(attributes: &[Attribute]) -> Result<u64> {
-    let steps = attributes.iter().find(|attribute| attribute.name().to_string() == "steps");
+    let steps = attributes.iter().find(|attribute| *attribute.name() == "steps");
     Ok(steps.map_or(Ok(0), Attribute::read_scalar)?)
 }
 
@@ -318,7 +318,7 @@ impl Scene for Refresh {
             let before = steps_of(&attributes(&object)?)?;
             let found = attributes(&object)?;
             let after = steps_of(&attributes(&object)?)?;
-            for attribute in found.iter().filter(|attribute| attribute.name().to_string() != "steps") {
+            for attribute in found.iter().filter(|attribute| *attribute.name() != "steps") {
                 let name = attribute.name().to_string();
                 let text: String = attribute.read_scalar()?;
                 let other: u64 = name.trim_start_matches("other ").parse().unwrap_or(OTHERS);

@@ -68,14 +68,16 @@ impl Session {
                 None => header.add(new),
             };
         }
+        let is_told = header.find(|message| message.kind == MessageType::ATTRIBUTE_INFO).is_some();
         let mut info = attribute_info(header, &held)?;
         let dense = info.is_dense().then(|| DenseAttributes::for_writing(self, header, &info));
         let is_new = match &dense {
             Some(dense) => dense.find(self, header, &message.name)?.is_none(),
             None => old.is_none(),
         };
+        let tracked = info.max_creation_order.is_some();
         let position = old.map_or(info.max_creation_order.unwrap_or(UNTRACKED), |(_, held)| held.creation_order);
-        if is_new && position == u16::MAX && info.max_creation_order.is_some() {
+        if is_new && position == u16::MAX && tracked {
             let what = "an object that keeps the order of creation and has had more than 65,535 attributes";
             return Err(Error::Model(ModelError::Unsupported(what)));
         }
@@ -85,20 +87,21 @@ impl Session {
         if let Some(dense) = dense {
             dense.hold(header)?;
             dense.put((self, header), &message.name, &Source::Message(message), position, before)?;
-        } else {
-            let phase = header.prefix().attribute_phase.unwrap_or_default();
-            if is_new && held.len() >= phase.max_compact.into() || new.body.len() >= TOO_LARGE {
-                return self.move_to_heap(header, info, &held, (message, position), before);
-            }
-            let new =
-                RawMessage { creation_index: if header.prefix().attributes_tracked { position } else { 0 }, ..new };
-            match old {
-                Some((spot, _)) => header.replace(*spot, new)?,
-                None => header.add(new)?,
-            }
+            return if is_new && tracked { put_info(header, &info) } else { Ok(()) };
         }
-        let changed = is_new && info.max_creation_order.is_some();
-        if changed { put_info(header, &info) } else { Ok(()) }
+        let phase = header.prefix().attribute_phase.unwrap_or_default();
+        if is_new && held.len() >= phase.max_compact.into() || new.body.len() >= TOO_LARGE {
+            return self.move_to_heap(header, info, &held, (message, position), before);
+        }
+        let new = RawMessage { creation_index: if header.prefix().attributes_tracked { position } else { 0 }, ..new };
+        if let Some((spot, _)) = old {
+            return header.replace(*spot, new);
+        }
+        // libhdf5 takes an object without this message for one without attributes when it counts them.
+        if tracked || !is_told {
+            put_info(header, &info)?;
+        }
+        header.add(new)
     }
 
     /// Moves attributes out of the header, together with a new one, or one in the place of one that is there.
