@@ -8,14 +8,6 @@ use std::process::Command;
 
 use h5live::{File, Mode, Profile};
 
-/// What is still larger than libhdf5's, by less than two percent: copies of nodes that are changed leave holes between the
-/// last blocks of a heap, which do not move when the file is closed.
-const LARGER: [&str; 2] = ["v110 links", "latest links"];
-
-/// The profiles whose files still grow by more than five percent when everything in them is made anew ten times: the
-/// blocks of heaps are large, and holes of earlier sessions are not known.
-const GROWS: [&str; 2] = ["v110", "latest"];
-
 fn size(path: &Path) -> u64 {
     std::fs::metadata(path).unwrap().len()
 }
@@ -76,7 +68,7 @@ fn files_are_not_larger_than_those_of_libhdf5() {
             }
         }
     }
-    assert_eq!(larger, LARGER, "larger than libhdf5's");
+    assert!(larger.is_empty(), "larger than libhdf5's: {larger:?}");
 }
 
 #[test]
@@ -108,5 +100,5 @@ fn datasets_that_are_deleted_and_made_again_do_not_make_the_file_grow() {
         }
         assert_eq!(File::open(&path).unwrap().root().names().unwrap().len(), count as usize);
     }
-    assert_eq!(grown, GROWS);
+    assert!(grown.is_empty(), "grown by five percent or more: {grown:?}");
 }

@@ -31,19 +31,17 @@ impl FreeList {
         self.add(start, end - start);
     }
 
-    /// Takes `len` bytes from a section in which `place` (from the section's beginning to the first fitting address) puts
-    /// them: one that is just as long, one of the first, so that the last ones grow together and the file can end before
-    /// them, or else the smallest.
+    /// Takes `len` bytes from the smallest section, of several the first one, in which `place` (from the section's
+    /// beginning to the first fitting address) puts them: what is large stays whole for what needs it.
     pub fn take(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         let fit = |start: u64, size: u64| {
             let at = place(start)?;
             (at.checked_add(len)? <= start + size).then_some((start, size, at))
         };
-        let exact =
-            || self.by_size.range((len, 0)..=(len, u64::MAX)).take(TRIES).find_map(|&(size, start)| fit(start, size));
-        let first = || self.by_addr.iter().take(TRIES).find_map(|(&start, &size)| fit(start, size));
+        // Where `place` refuses many of those, one of the first sections may still suit.
         let smallest = || self.by_size.range((len, 0)..).take(TRIES).find_map(|&(size, start)| fit(start, size));
-        let (start, size, at) = exact().or_else(first).or_else(smallest)?;
+        let first = || self.by_addr.iter().take(TRIES).find_map(|(&start, &size)| fit(start, size));
+        let (start, size, at) = smallest().or_else(first)?;
         self.drop(start, size);
         self.add(start, at - start);
         self.add(at + len, start + size - (at + len));

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 pub(super) const SMALLEST: u16 = 3;
 
 /// Neighbours that share what is too much in one of them.
-const BESIDE: usize = 3;
+const BESIDE: usize = 4;
 
 pub(super) fn too_small() -> Error {
     Error::Unsupported("changing a version 2 B-tree whose nodes hold fewer than 3 records")
@@ -204,8 +204,7 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
                 None => rest = node.content,
             }
         }
-        // Sharing what little room there is would have to be done again soon.
-        let parts = if rest.len() <= wide * (most - most / 16) { wide } else { wide + 1 };
+        let parts = if rest.len() <= wide * most { wide } else { wide + 1 };
         for part in 0..parts {
             let left = parts - part - 1;
             let len = (rest.len() - left) / (left + 1);
