@@ -16,6 +16,7 @@ fn spaces() -> Vec<FileSpace> {
         of(SpaceStrategy::FreeSpace, true, 1, 4096),
         of(SpaceStrategy::FreeSpace, true, 100, 4096),
         of(SpaceStrategy::Paged, false, 1, 4096),
+        of(SpaceStrategy::Paged, true, 1, 512),
         of(SpaceStrategy::Paged, true, 1, 8192),
         of(SpaceStrategy::Aggregators, false, 1, 4096),
         of(SpaceStrategy::None, false, 1, 4096),

@@ -1,6 +1,6 @@
 //! Free space that is kept in the file while nobody has it open: its free-space managers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use h5live_cache::{Kind, Owner, Scope};
 use h5live_format::messages::{FileSpaceInfo, SpaceStrategy};
@@ -39,19 +39,22 @@ impl Session {
     /// If a manager cannot be read.
     pub fn take_free_space(&self, info: &mut FileSpaceInfo) -> Result<Vec<Section>> {
         let mut sections = Vec::new();
+        let page = Some(info.page_size).filter(|_| is_paged(info));
         for (number, manager) in info.managers.iter_mut().flatten().enumerate() {
             // The kinds of the managers repeat: superblock, B-trees, raw data, global heap, local heap, object headers.
             let kind = if matches!(number % 6, 2 | 3) { Kind::Raw } else { Kind::Metadata };
             let addr = std::mem::replace(manager, Addr::UNDEFINED);
             if addr.is_defined() {
-                self.read_manager(addr, kind, &mut sections)?;
+                // What a large block leaves of its last page is of no use before the block is free too.
+                let least = page.filter(|_| number >= LARGE).unwrap_or(0);
+                self.read_manager(addr, (kind, least), &mut sections)?;
             }
         }
         info.end_before_managers = Addr::UNDEFINED;
         Ok(sections)
     }
 
-    fn read_manager(&self, addr: Addr, kind: Kind, sections: &mut Vec<Section>) -> Result<()> {
+    fn read_manager(&self, addr: Addr, (kind, least): (Kind, u64), sections: &mut Vec<Section>) -> Result<()> {
         let metadata = ObjectMetadata::new(self.cache.clone(), Owner::FILE);
         let len = FreeSpaceHeader::size(metadata.widths()) as u64;
         let header = metadata.load(addr, len, FreeSpaceHeader::default)?.read().clone();
@@ -64,7 +67,7 @@ impl Session {
             return Err(Error::Object { header: addr, rule: "a free-space manager has a sensible number of sections" });
         }
         let list = metadata.load(header.section_list, header.used, || header.section_list())?;
-        for group in &list.read().groups {
+        for group in list.read().groups.iter().filter(|group| group.size >= least) {
             sections.extend(group.sections.iter().map(|section| (section.addr, group.size, kind)));
         }
         self.cache.remove(header.section_list);
@@ -83,24 +86,34 @@ impl Session {
         };
         let space = self.cache.space();
         space.trim();
+        let page = Some(info.page_size).filter(|_| is_paged(&info));
+        let manager = |kind| match kind {
+            _ if page.is_none() => (SIMPLE, CLASS_SIMPLE),
+            Some(Kind::Metadata) => (SMALL_METADATA, CLASS_SMALL),
+            Some(Kind::Raw) => (SMALL_RAW, CLASS_SMALL),
+            None => (LARGE, CLASS_LARGE),
+        };
+        let widths = self.cache.widths();
+        // The headers take from what they will list; a new page for them leaves something for structures.
+        let numbers: BTreeSet<usize> =
+            space.sections().iter().map(|(.., kind)| manager(*kind).0).chain(page.map(|_| SMALL_METADATA)).collect();
+        let mut headers = BTreeMap::new();
+        for number in numbers {
+            headers.insert(number, space.alloc(FreeSpaceHeader::size(widths) as u64, Kind::Metadata)?);
+        }
         let mut managers: BTreeMap<usize, (u8, Vec<(u64, u64)>)> = BTreeMap::new();
-        let paged = info.strategy == SpaceStrategy::Paged && info.version > 0;
         for (at, len, kind) in space.sections() {
-            let (number, class) = match kind {
-                _ if !paged => (SIMPLE, CLASS_SIMPLE),
-                Some(Kind::Metadata) => (SMALL_METADATA, CLASS_SMALL),
-                Some(Kind::Raw) => (SMALL_RAW, CLASS_SMALL),
-                None => (LARGE, CLASS_LARGE),
-            };
+            let (number, class) = manager(kind);
             let manager = managers.entry(number).or_insert((class, Vec::new()));
-            let unit = if class == CLASS_SMALL { info.page_size } else { u64::MAX };
+            let unit = page.filter(|_| class == CLASS_SMALL).unwrap_or(u64::MAX);
             manager.1.extend(cut(at, len, unit).filter(|(_, len)| *len >= info.threshold));
         }
         let operation = self.cache.operation();
         let slots = info.managers.get_or_insert_default();
         for (number, (class, sections)) in managers.into_iter().filter(|(_, (_, sections))| !sections.is_empty()) {
-            if let Some(slot) = slots.get_mut(number) {
-                *slot = self.write_manager(class, &sections)?;
+            if let (Some(slot), Some(at)) = (slots.get_mut(number), headers.get(&number)) {
+                self.write_manager(*at, class, &sections, page.unwrap_or(1))?;
+                *slot = *at;
             }
         }
         info.end_before_managers = Addr::new(space.end());
@@ -109,8 +122,9 @@ impl Session {
         Ok(self.cache.flush(Scope::All)?)
     }
 
-    /// Writes a manager of these sections behind everything else.
-    fn write_manager(&self, class: u8, sections: &[(u64, u64)]) -> Result<Addr> {
+    /// Writes a manager of these sections at `at`, and their list behind everything else, where it takes a multiple of
+    /// `unit` bytes.
+    fn write_manager(&self, at: Addr, class: u8, sections: &[(u64, u64)], unit: u64) -> Result<()> {
         let widths = self.cache.widths();
         let mut by_size: BTreeMap<u64, Vec<FreeSection>> = BTreeMap::new();
         for (addr, len) in sections {
@@ -132,17 +146,20 @@ impl Session {
         };
         let listed: FreeSpaceSections = with(&header, Addr::UNDEFINED, groups);
         header.used = listed.len(widths) as u64;
-        header.allocated = header.used;
-        let space = self.cache.space();
-        let at = space.alloc_at_end(FreeSpaceHeader::size(widths) as u64)?;
-        header.section_list = space.alloc_at_end(header.allocated)?;
+        header.allocated = header.used.checked_next_multiple_of(unit).unwrap_or(header.used);
+        header.section_list = self.cache.space().alloc_at_end(header.allocated)?;
         let listed = with(&header, at, listed.groups);
         let listed = self.cache.insert(header.section_list, Owner::FILE, listed);
         let header = self.cache.insert(at, Owner::FILE, header);
         let edge = h5live_cache::EdgeKind::FreeSpaceSections;
         self.cache.depend(&header, &listed, edge).map_err(h5live_cache::Error::from)?;
-        Ok(at)
+        Ok(())
     }
+}
+
+/// Whether structures and raw data are in pages of their own.
+fn is_paged(info: &FileSpaceInfo) -> bool {
+    info.strategy == SpaceStrategy::Paged && info.version > 0
 }
 
 /// The pieces of a section between multiples of `unit`.

@@ -97,7 +97,9 @@ impl Lists {
     pub fn give(&mut self, at: u64, len: u64, kind: Kind) {
         let Some(page) = self.page else { return self.metadata.give(at, len) };
         if len >= page {
-            return self.pages.give(at, len.next_multiple_of(page));
+            // What is left of the last page was for nothing else.
+            let end = at.saturating_add(len).checked_next_multiple_of(page).unwrap_or(u64::MAX);
+            return self.pages.give(at, end - at);
         }
         let list = match kind {
             Kind::Metadata => &mut self.metadata,
@@ -115,13 +117,10 @@ impl Lists {
     /// If the last bytes before `end` are free, they no longer belong to the file; returns where it ends then.
     pub fn trim(&mut self, end: u64) -> u64 {
         let list = if self.page.is_some() { &mut self.pages } else { &mut self.metadata };
-        match list.last().filter(|(start, len)| start + len == end) {
-            Some((start, len)) => {
-                list.carve(start, len);
-                start
-            }
-            None => end,
-        }
+        let last = list.last().filter(|(start, len)| start + len == end);
+        let new = last.and_then(|(start, _)| start.checked_next_multiple_of(self.page.unwrap_or(1))).unwrap_or(end);
+        list.carve(new, end.saturating_sub(new));
+        new
     }
 
     /// What is free: first byte, length, and the kind of space for which it may be used alone.

@@ -165,6 +165,29 @@ fn pages_hold_one_kind_each_and_nothing_small_crosses_a_border() {
 }
 
 #[test]
+fn pages_of_large_blocks_are_given_back_whole_wherever_they_begin() {
+    let space = Space::new(0, Width::EIGHT, Clock::default(), false);
+    space.set_page(512).unwrap();
+    let large = space.alloc(998, Kind::Metadata).unwrap();
+    let next = space.alloc(512, Kind::Metadata).unwrap();
+    let last = space.alloc(20, Kind::Metadata).unwrap();
+    assert_eq!([large, next, last].map(|at| at.get()), [Some(0), Some(1024), Some(1536)]);
+    space.adopt(998, 26 + 512, Kind::Metadata);
+    assert_eq!(space.sections(), [(1556, 492, Some(Kind::Metadata)), (998, 538, None)]);
+    space.adopt(0, 998, Kind::Metadata);
+    assert_eq!(space.sections().last(), Some(&(0, 1536, None)));
+    space.free(last, 20);
+    flush(&space, Scope::All);
+    space.trim();
+    assert_eq!((space.end(), space.sections().len()), (0, 0));
+    space.alloc(1000, Kind::Raw).unwrap();
+    space.adopt(600, 424, Kind::Raw);
+    space.adopt(1000, 24, Kind::Raw);
+    space.trim();
+    assert_eq!(space.end(), 1024, "the file ends with a page");
+}
+
+#[test]
 fn ends_where_the_last_allocated_space_does() {
     let space = Space::new(0, Width::EIGHT, Clock::default(), false);
     let first = space.alloc(100, Kind::Metadata).unwrap();
