@@ -50,7 +50,7 @@ pub enum EdgeKind {
     MetadataHeap,
     /// A fractal heap's header or indirect block points to a block.
     FractalHeapBlock,
-    /// A free-space manager's header points to its sections.
+    /// The superblock extension points to a free-space manager, whose header points to its sections.
     FreeSpaceSections,
     /// A group's symbol table message points to its B-tree or local heap.
     SymbolTable,

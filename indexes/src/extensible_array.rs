@@ -303,6 +303,21 @@ impl ExtensibleArray {
         Ok(Some((self.index_block(index_block)?, end)))
     }
 
+    /// The index block, whatever the header counts.
+    fn all(&self) -> Result<Option<IndexBlock>> {
+        let Some(header) = self.header()? else { return Ok(None) };
+        let addr = header.read().index_block;
+        if addr.is_defined() { self.index_block(addr).map(Some) } else { Ok(None) }
+    }
+
+    fn element(&self, index_block: &IndexBlock, index: u64) -> Result<Option<ChunkElement>> {
+        let element = match self.find(index_block, index)? {
+            Some(Found::Table(table, slot)) => table.get(slot),
+            _ => None,
+        };
+        Ok(element.filter(|element| element.addr.is_defined()))
+    }
+
     /// Calls `each` with the chunks before `end`, until it returns `false`.
     fn visit(
         &self,
@@ -486,16 +501,20 @@ impl ExtensibleArray {
 
 impl ChunkIndex for ExtensibleArray {
     fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
-        let Some(index) = self.line.index(coord) else { return Ok(None) };
-        let Some((index_block, end)) = self.contents()? else { return Ok(None) };
-        if index >= end {
-            return Ok(None);
+        match (self.line.index(coord), self.contents()?) {
+            (Some(index), Some((index_block, end))) if index < end => self.element(&index_block, index),
+            _ => Ok(None),
         }
-        let element = match self.find(&index_block, index)? {
-            Some(Found::Table(table, slot)) => table.get(slot),
-            _ => None,
-        };
-        Ok(element.filter(|element| element.addr.is_defined()))
+    }
+
+    /// Also what is not counted.
+    fn remove(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        let (Some(index), Some(index_block)) = (self.line.index(coord), self.all()?) else { return Ok(None) };
+        let old = self.element(&index_block, index)?;
+        if old.is_some() {
+            self.set(coord, ChunkElement::default(), None)?;
+        }
+        Ok(old)
     }
 
     fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
@@ -539,8 +558,6 @@ impl ChunkIndex for ExtensibleArray {
     }
 
     fn for_each_left(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
-        let Some(header) = self.header()? else { return Ok(()) };
-        let addr = header.read().index_block;
-        if addr.is_defined() { self.visit(&self.index_block(addr)?, u64::MAX, each) } else { Ok(()) }
+        self.all()?.map_or(Ok(()), |index_block| self.visit(&index_block, u64::MAX, each))
     }
 }

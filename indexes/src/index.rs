@@ -50,7 +50,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()>;
 
     /// As [`for_each`](Self::for_each), also with chunks that the index does not count yet: a writer that died may have
-    /// left them.
+    /// left them. [`ChunkIndex::remove`] forgets them, too.
     ///
     /// # Errors
     /// As `for_each`.

@@ -15,7 +15,8 @@ use crate::intent::{self, Mender};
 use crate::locking::{LockHandle, Writer};
 use crate::session::Session;
 use crate::status::Status;
-use crate::{Error, Mode, OpenOptions, Patience, Result, members, survey};
+use crate::survey::{self, Survey};
+use crate::{Error, Mode, OpenOptions, Patience, Result, members};
 
 /// Where a file is, and the handle through which it is locked.
 pub(crate) struct Medium {
@@ -193,7 +194,10 @@ impl OpenOptions {
         }
         // A writer that died may have left structures beyond the end that it announced; one with intents has not.
         let end = if left.is_some() && intent.is_none() { stated.max(len) } else { stated }.saturating_sub(at);
-        let tail = left.map_or(Ok(Tail::None(end)), |left| self.tail(&storage, &superblock, left, end))?;
+        let (tail, grown) = match left {
+            Some(left) => self.tail(&storage, &superblock, left, end)?,
+            None => (Tail::None(end), Vec::new()),
+        };
         superblock.status = match self.mode {
             Mode::SwmrWrite => StatusFlags::WRITE | StatusFlags::SWMR,
             _ if superblock.version >= 3 => StatusFlags::WRITE,
@@ -219,21 +223,28 @@ impl OpenOptions {
         }
         let session = Session::new(cache, status, superblock, lock, Patience::none(), self, &path)?;
         session.claim_extension()?;
-        Ok(session)
+        survey::drop_left(session, grown)
     }
 
-    /// What a dead writer has left at the end of the file, which ends at `end` at the latest (bytes from the base address).
-    fn tail(&self, storage: &Arc<dyn Storage>, superblock: &Superblock, left: Left, end: u64) -> Result<Tail> {
-        let found = match survey::end_of(storage, superblock, self, end) {
-            Ok(found) if found <= end => found,
+    /// What a dead writer has left at the end of the file, which ends at `end` at the latest (bytes from the base address),
+    /// and the datasets of which it has left chunks outside of their extents.
+    fn tail(
+        &self,
+        storage: &Arc<dyn Storage>,
+        superblock: &Superblock,
+        left: Left,
+        end: u64,
+    ) -> Result<(Tail, Vec<Addr>)> {
+        let (found, grown) = match survey::survey(storage, superblock, self, end) {
+            Ok(Survey { end: found, left }) if found <= end => (found, left),
             // Nothing is known to be in nobody's use, but nothing can be there that is not in the file.
-            _ if storage.len().is_ok_and(|len| len >= end) => return Ok(Tail::None(end)),
+            _ if storage.len().is_ok_and(|len| len >= end) => return Ok((Tail::None(end), Vec::new())),
             _ => {
                 let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
                 return Err(Error::Truncated { len, stated: end });
             }
         };
-        Ok(match end - found {
+        let tail = match end - found {
             0 => Tail::None(end),
             _ if !left.live => Tail::None(found),
             1..=MOST_RESTING => Tail::Resting { from: found, end },
@@ -242,7 +253,8 @@ impl OpenOptions {
                 std::thread::sleep(Reuse::SHORTEST_GRACE);
                 Tail::None(found)
             }
-        })
+        };
+        Ok((tail, grown))
     }
 
     /// Bytes of the user block of a new file: none, or at least 512, and a power of two.

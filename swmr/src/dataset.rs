@@ -313,19 +313,45 @@ impl NativeDataset {
         Ok(shrunk)
     }
 
-    /// Drops the chunks that lie wholly outside of the extent `dims`.
-    fn drop_outside(&self, state: &State, dims: &[u64]) -> Result<()> {
-        let Some(grid) = state.spec.grid() else { return Ok(()) };
+    /// The chunks that lie wholly outside of the extent `dims`, also those that the index does not count.
+    fn outside(&self, state: &State, dims: &[u64]) -> Result<Vec<StoredChunk>> {
+        let (Some(grid), Place::Single(..) | Place::Chunked(..)) = (state.spec.grid(), &*state.place) else {
+            return Ok(Vec::new());
+        };
         let mut outside = Vec::new();
-        self.list(state, &mut |chunk| {
-            let begins = chunk.coord.scaled().iter().zip(grid.dims()).map(|(at, size)| at.saturating_mul(*size));
+        state.place.for_each_left(state.spec.dataspace.rank(), &mut |coord, element| {
+            let begins = coord.scaled().iter().zip(grid.dims()).map(|(at, size)| at.saturating_mul(*size));
             if begins.zip(dims).any(|(begin, end)| begin >= *end) {
-                outside.push(chunk);
+                outside.push(self.stored(state, &coord, element));
             }
             true
         })?;
+        Ok(outside)
+    }
+
+    /// Whether a writer that died has left chunks outside of the extent, which would come back when the dataset grows.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub(crate) fn has_left(&self) -> Result<bool> {
+        let state = self.state();
+        Ok(!self.outside(&state, state.spec.dataspace.dims())?.is_empty())
+    }
+
+    /// Drops the chunks that a writer that died has left outside of the extent.
+    ///
+    /// # Errors
+    /// If the index cannot be read or changed.
+    pub(crate) fn drop_left(&self) -> Result<()> {
+        let _operation = self.session.cache.operation();
+        let state = self.state();
+        self.drop_outside(&state, state.spec.dataspace.dims())
+    }
+
+    /// Drops the chunks that lie wholly outside of the extent `dims`.
+    fn drop_outside(&self, state: &State, dims: &[u64]) -> Result<()> {
         let cache = &self.session.cache;
-        for chunk in outside {
+        for chunk in self.outside(state, dims)? {
             let Some(offset) = chunk.offset else { continue };
             if state.place.remove(&chunk.coord)? {
                 cache.discard_raw(Addr::new(offset));
@@ -354,7 +380,10 @@ impl NativeDataset {
         let space = self.session.cache.space();
         let end = space.end();
         let addr = space.alloc(bytes, Kind::Raw)?;
-        Ok((addr, addr.get().is_some_and(|at| at >= end && space.holds_zeros(at, bytes))))
+        Ok((
+            addr,
+            addr.get().is_some_and(|at| at >= end && (self.session.trusts_zeros || space.holds_zeros(at, bytes))),
+        ))
     }
 
     fn write_chunk(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {

@@ -88,6 +88,9 @@ impl Session {
         }
         drop(operation);
         self.cache.flush(Scope::All)?;
+        if self.is_durable() && !free.is_empty() {
+            self.cache.sync()?;
+        }
         // Only now does the file no longer say that this is free.
         free.into_iter().for_each(|(at, len, kind)| self.cache.space().adopt(at, len, kind));
         Ok(())

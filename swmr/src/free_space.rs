@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use h5live_cache::{Kind, Owner, Scope};
-use h5live_format::messages::{FileSpaceInfo, SpaceStrategy};
+use h5live_cache::{EdgeKind, Handle, Kind, Owner, Scope};
+use h5live_format::messages::{FileSpaceInfo, MessageType, SpaceStrategy};
 use h5live_format::{Addr, FreeSection, FreeSections, FreeSpaceHeader, FreeSpaceSections};
 use h5live_indexes::ObjectMetadata;
 
@@ -110,21 +110,31 @@ impl Session {
         }
         let operation = self.cache.operation();
         let slots = info.managers.get_or_insert_default();
+        let mut made = Vec::new();
         for (number, (class, sections)) in managers.into_iter().filter(|(_, (_, sections))| !sections.is_empty()) {
             if let (Some(slot), Some(at)) = (slots.get_mut(number), headers.get(&number)) {
-                self.write_manager(*at, class, &sections, page.unwrap_or(1))?;
+                made.push(self.write_manager(*at, class, &sections, page.unwrap_or(1))?);
                 *slot = *at;
             }
         }
         info.end_before_managers = Addr::new(space.end());
         header.put(&info)?;
+        for manager in &made {
+            header.depend_at(MessageType::FILE_SPACE_INFO, manager, EdgeKind::FreeSpaceSections)?;
+        }
         drop(operation);
         Ok(self.cache.flush(Scope::All)?)
     }
 
     /// Writes a manager of these sections at `at`, and their list behind everything else, where it takes a multiple of
     /// `unit` bytes.
-    fn write_manager(&self, at: Addr, class: u8, sections: &[(u64, u64)], unit: u64) -> Result<()> {
+    fn write_manager(
+        &self,
+        at: Addr,
+        class: u8,
+        sections: &[(u64, u64)],
+        unit: u64,
+    ) -> Result<Handle<FreeSpaceHeader>> {
         let widths = self.cache.widths();
         let mut by_size: BTreeMap<u64, Vec<FreeSection>> = BTreeMap::new();
         for (addr, len) in sections {
@@ -151,9 +161,9 @@ impl Session {
         let listed = with(&header, at, listed.groups);
         let listed = self.cache.insert(header.section_list, Owner::FILE, listed);
         let header = self.cache.insert(at, Owner::FILE, header);
-        let edge = h5live_cache::EdgeKind::FreeSpaceSections;
-        self.cache.depend(&header, &listed, edge).map_err(h5live_cache::Error::from)?;
-        Ok(())
+        let done = self.cache.depend(&header, &listed, EdgeKind::FreeSpaceSections);
+        done.map_err(h5live_cache::Error::from)?;
+        Ok(header)
     }
 }
 

@@ -98,6 +98,8 @@ pub struct Trial {
     pub without_barriers: bool,
     /// What is changed in place is not written down first.
     pub without_intents: bool,
+    /// Space that was never allocated is taken for zeros, whatever was written there.
+    pub trusts_zeros: bool,
     /// As [`Settings::shards`](h5live_cache::Settings::shards), for a session of a single thread.
     pub shards: Option<usize>,
 }
@@ -263,3 +265,6 @@ impl OpenOptions {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

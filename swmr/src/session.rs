@@ -59,6 +59,8 @@ pub(crate) struct Session {
     swmr: AtomicBool,
     /// Whether flushes are durable.
     durable: bool,
+    /// Whether all space that was never allocated is taken for zeros.
+    pub trusts_zeros: bool,
     /// Whether the record lock that stands for a live writer was taken.
     beacon: bool,
     /// Bytes beyond its end that the file announces once others may follow.
@@ -114,6 +116,7 @@ impl Session {
             extension,
             swmr: AtomicBool::new(options.mode == Mode::SwmrWrite),
             durable: options.durable,
+            trusts_zeros: options.trial.trusts_zeros,
             beacon,
             grace: options.grace,
             ordered: options.durable.into(),

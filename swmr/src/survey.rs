@@ -1,10 +1,10 @@
-//! Where a file really ends whose writer died: everything to which it leads is looked at.
+//! Where a file really ends whose writer died, and what it has left: everything to which the file leads is looked at.
 
 use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
-use h5live_cache::{Cache, Storage};
+use h5live_cache::{Cache, Scope, Storage};
 use h5live_format::messages::MessageType;
 use h5live_format::{Addr, GlobalHeapCollection, Superblock};
 use h5live_model::{Error as ModelError, LinkTarget, ObjectKind};
@@ -57,17 +57,26 @@ impl Storage for Untouched {
     }
 }
 
-/// The end of everything to which the file leads, in bytes from the base address, at which `storage` begins. What it leads
-/// to only from elements of variable length is found by what it looks like, among what lies before `limit`.
+/// What is found in a file.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    /// The end of everything to which the file leads, in bytes from the base address.
+    pub end: u64,
+    /// The datasets with chunks outside of their extents.
+    pub left: Vec<Addr>,
+}
+
+/// Looks at a file from its base address on, at which `storage` begins. What it leads to only from elements of variable
+/// length is found by what it looks like, among what lies before `limit`.
 ///
 /// # Errors
 /// If a structure cannot be read, or there are some that this does not know to be exhaustive.
-pub(crate) fn end_of(
+pub(crate) fn survey(
     storage: &Arc<dyn Storage>,
     superblock: &Superblock,
     options: &OpenOptions,
     limit: u64,
-) -> Result<u64> {
+) -> Result<Survey> {
     let storage: Arc<dyn Storage> = Arc::new(Untouched(storage.clone()));
     let status = Arc::new(Status::new(superblock.clone()));
     let cache = Arc::new(Cache::writing(storage.clone(), options.settings(superblock), limit, status.clone()));
@@ -78,17 +87,36 @@ pub(crate) fn end_of(
     let found = visit_all(&session);
     session.abandon();
     let superblock_end = h5live_format::encoded_len(superblock, superblock.widths)? as u64;
-    let end = found?.max(superblock_end);
-    collections(&*storage, superblock, end, limit)
+    let found = found?;
+    let end = collections(&*storage, superblock, found.end.max(superblock_end), limit)?;
+    Ok(Survey { end, ..found })
+}
+
+/// Drops the chunks that a dead writer has left outside of the extents of these datasets: they would come back with what it
+/// wrote there when the datasets grow.
+///
+/// # Errors
+/// If an index cannot be read or changed, or the file not be written.
+pub(crate) fn drop_left(session: Session, left: Vec<Addr>) -> Result<Session> {
+    if left.is_empty() {
+        return Ok(session);
+    }
+    let session = Arc::new(session);
+    for addr in left {
+        NativeDataset::open(&session, addr)?.drop_left()?;
+    }
+    session.flush(Scope::All)?;
+    // Every dataset is closed again.
+    Arc::into_inner(session).ok_or(Error::Model(ModelError::Closed))
 }
 
 /// Gives up every object, in memory, and returns the end of what that would free.
-fn visit_all(session: &Arc<Session>) -> Result<u64> {
+fn visit_all(session: &Arc<Session>) -> Result<Survey> {
     if session.extension.shared.is_some() {
         return Err(Error::Model(ModelError::Unsupported("finding the end of a file with shared messages")));
     }
     let _operation = session.cache.operation();
-    let mut end = 0;
+    let (mut end, mut left) = (0, Vec::new());
     let mut reach = |at: Addr, len: u64| end = end.max(at.get().map_or(0, |at| at.saturating_add(len)));
     if let Some(header) = extension::header(&session.cache, &session.superblock)? {
         if header.has(MessageType::CACHE_IMAGE) {
@@ -119,6 +147,9 @@ fn visit_all(session: &Arc<Session>) -> Result<u64> {
                 let dataset = NativeDataset::open(session, addr)?;
                 waiting.extend(dataset.committed().map(object).transpose()?);
                 dataset.for_each_run_left(&mut reach)?;
+                if dataset.has_left()? {
+                    left.push(addr);
+                }
                 dataset.delete_index()?;
             }
             _ => {}
@@ -126,7 +157,7 @@ fn visit_all(session: &Arc<Session>) -> Result<u64> {
         session.delete_storage(&header)?;
         header.delete();
     }
-    Ok(end.max(session.cache.space().end_of_freed()))
+    Ok(Survey { end: end.max(session.cache.space().end_of_freed()), left })
 }
 
 /// The end of the last collection of the global heap that begins between `end` and `limit`; `end` if there is none.

@@ -71,6 +71,26 @@ fn die(path: &Path, options: &OpenOptions) -> u64 {
     clean
 }
 
+/// The model of who gets in found that such a reader took nothing anew.
+#[test]
+fn a_plain_reader_of_a_dead_writers_file_follows_the_writer_that_takes_it_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.h5");
+    die(&path, &options(Mode::Create));
+    let reader = NativeFile::open(&path, &options(Mode::Read)).unwrap();
+    check(&reader, "one", 200);
+    let held = dataset(&reader, "two");
+    let writer = NativeFile::open(&path, &options(Mode::SwmrWrite)).unwrap();
+    for name in ["one", "two"] {
+        append(&dataset(&writer, name), 200..300);
+    }
+    writer.flush().unwrap();
+    check(&reader, "one", 300);
+    held.refresh().unwrap();
+    check(&reader, "two", 300);
+    writer.close().unwrap();
+}
+
 #[test]
 fn a_repaired_file_is_as_one_that_was_closed() {
     let folder = tempfile::tempdir().unwrap();
