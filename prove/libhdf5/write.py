@@ -1,7 +1,7 @@
 """Writes a file with h5py as prove's workloads do with h5live, and remarks what it does in FILE.marks.
 
 usage: write.py FILE rows INDEX FIRST COUNT CHUNK [MOST] | rewrite|resize|sparse INDEX CHUNK COUNT ROWS [CHUNKS...]
-                | two COUNT | attributes FIRST COUNT | links FIRST COUNT
+                | two COUNT | attributes FIRST COUNT | links FIRST COUNT | texts COUNT
 """
 import sys
 
@@ -142,10 +142,21 @@ def links(writer, first, count):
         writer.mark(f"o.flushed {number + 1}")
 
 
+def texts(writer, count):
+    dataset = writer.file.create_dataset("s", (0,), h5py.string_dtype(), chunks=(2,), maxshape=(None,))
+    writer.begin(s=0)
+    for row in range(int(count)):
+        writer.mark(f"s.issued {row + 1}")
+        dataset.resize(row + 1, axis=0)
+        dataset[row] = f"row {row} " * (4 + row % 3)
+        dataset.flush()
+        writer.mark(f"s.flushed {row + 1}")
+
+
 def main():
     path, case, *arguments = sys.argv[1:]
     writer = Writer(path)
-    cases = (rows, rewrite, resize, sparse, two, attributes, links)
+    cases = (rows, rewrite, resize, sparse, two, attributes, links, texts)
     {run.__name__: run for run in cases}[case](writer, *arguments)
     writer.file.close()
     writer.mark("closed")

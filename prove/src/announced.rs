@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use h5live_cache::Storage;
-use h5live_checker::schedule::{Verdict, View};
+use h5live_checker::schedule::{History, Verdict, View};
 use h5live_format::Superblock;
 use h5live_model::{LinkTarget, ObjectKind, Objects};
 
@@ -38,12 +38,16 @@ fn end(eyes: &Eyes<'_>) -> Result<u64, End> {
 
 fn look(eyes: &Eyes<'_>, passes: usize) -> Result<(), End> {
     let file = eyes.open()?;
-    for _ in 0..passes {
+    let opened = eyes.0.set_history(History::NONE);
+    for pass in 0..passes {
+        // Objects are opened and closed again, and each look at one reads its header anew.
+        eyes.forget((pass, opened))?;
         let before = end(eyes)?;
         let length = eyes.see("ask for the length", || eyes.0.len())?;
         if before > length && end(eyes)? == before {
             return Err(format!("the end is announced at {before}, and the file has {length} bytes").into());
         }
+        eyes.forget((pass, opened, "checked"))?;
         let mut objects = Vec::new();
         eyes.see("list the links", || {
             objects.clear();
@@ -55,7 +59,8 @@ fn look(eyes: &Eyes<'_>, passes: usize) -> Result<(), End> {
             })
         })?;
         let mut far = 0;
-        for id in objects {
+        for (number, id) in objects.iter().copied().enumerate() {
+            eyes.forget((pass, opened, &objects, number, far))?;
             far = far.max(u64::try_from(id.0).unwrap_or(u64::MAX));
             if eyes.see("look at an object", || file.kind(id))? != ObjectKind::Dataset {
                 continue;
@@ -69,6 +74,7 @@ fn look(eyes: &Eyes<'_>, passes: usize) -> Result<(), End> {
                 })
             })?;
         }
+        eyes.forget((pass, opened, far))?;
         let after = end(eyes)?;
         if far > after {
             return Err(format!("something lies up to {far}, and the end is announced at {after}").into());

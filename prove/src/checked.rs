@@ -1,8 +1,9 @@
 //! The reader's operations, which may fail only while the writer is in their way.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
-use h5live_checker::schedule::View;
+use h5live_checker::schedule::{History, View};
 use h5live_swmr::{Clock, Mode, NativeFile, OpenOptions, Patience, Trial};
 
 /// What a fault says when an operation failed without a reason to: nothing changed meanwhile.
@@ -57,6 +58,11 @@ pub(crate) fn verdict(done: Result<(), End>) -> Result<(), String> {
 pub(crate) trait See {
     /// What an operation gives.
     fn see<T, E: std::error::Error>(&self, what: &str, operation: impl FnOnce() -> Result<T, E>) -> Result<T, End>;
+
+    /// Says that nothing of what was seen so far is used any more, but what is in `state`.
+    fn forget(&self, _state: impl Hash) -> Result<(), End> {
+        Ok(())
+    }
 }
 
 /// The file as one sees it who is alone with it: nothing may fail.
@@ -69,6 +75,11 @@ impl See for Sure {
 }
 
 impl See for Eyes<'_> {
+    fn forget(&self, state: impl Hash) -> Result<(), End> {
+        self.0.set_history(History::NONE);
+        self.checkpoint(state)
+    }
+
     fn see<T, E: std::error::Error>(&self, what: &str, operation: impl FnOnce() -> Result<T, E>) -> Result<T, End> {
         self.0.begin_anew();
         let began = self.0.time();
@@ -99,7 +110,7 @@ impl Eyes<'_> {
     }
 
     /// Goes on, unless another run has been here in the same state.
-    pub fn checkpoint(&self, state: impl std::hash::Hash) -> Result<(), End> {
+    pub fn checkpoint(&self, state: impl Hash) -> Result<(), End> {
         if self.0.checkpoint(state) { Ok(()) } else { Err(End::Merged) }
     }
 }

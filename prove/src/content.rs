@@ -4,17 +4,20 @@ use h5live::File;
 use h5live_model::{ChunkCoord, LinkTarget, ObjectId, Objects};
 use h5live_swmr::NativeFile;
 
+use std::hash::Hash;
+
 use crate::checked::{End, See};
 use crate::workloads::{object, text};
 
 /// Looks at the attributes `a0`, `a1`, ... of an object: there are from `least` to `most` of them, and each holds its
-/// number, or its text. Returns how many there are.
+/// number, or its text. Returns how many there are. Who looks goes on with `known`, whatever was seen here.
 pub(crate) fn attributes(
     file: &NativeFile,
     id: ObjectId,
     see: &impl See,
     least: u64,
     most: &dyn Fn() -> u64,
+    known: impl Hash,
 ) -> Result<u64, End> {
     let names = see.see("list the attributes", || file.attribute_names(id))?;
     let (count, most) = (names.len() as u64, most());
@@ -22,6 +25,8 @@ pub(crate) fn attributes(
         return Err(format!("there are the attributes {names:?}, of {least} that were there and {most} written").into());
     }
     for number in 0..count {
+        // Each look at an object reads its header anew.
+        see.forget((&known, count, number))?;
         let name = format!("a{number}");
         let found = see.see("read an attribute", || file.attribute(id, &name.as_str().into()))?;
         let value = found.map(|attribute| attribute.value).unwrap_or_default();
@@ -37,8 +42,14 @@ pub(crate) fn attributes(
 }
 
 /// Looks at the datasets `o0`, `o1`, ... in the root group: there are from `least` to `most` of them, and each holds two
-/// rows. Returns how many there are.
-pub(crate) fn links(file: &NativeFile, see: &impl See, least: u64, most: &dyn Fn() -> u64) -> Result<u64, End> {
+/// rows. Returns how many there are. Who looks goes on with `known`, whatever was seen here.
+pub(crate) fn links(
+    file: &NativeFile,
+    see: &impl See,
+    least: u64,
+    most: &dyn Fn() -> u64,
+    known: impl Hash,
+) -> Result<u64, End> {
     let mut found = Vec::new();
     see.see("list the links", || {
         found.clear();
@@ -51,25 +62,30 @@ pub(crate) fn links(file: &NativeFile, see: &impl See, least: u64, most: &dyn Fn
     if count < least || count > most {
         return Err(format!("there are {count} links, of {least} that were there and {most} made").into());
     }
+    let mut objects = Vec::new();
     for link in found {
         let LinkTarget::Hard(id) = link.target else {
             return Err(format!("the link {} leads nowhere", link.name).into());
         };
-        let dataset = see.see("open a new dataset", || file.dataset(id))?;
+        objects.push((link.name.to_string(), id));
+    }
+    for (number, (name, id)) in objects.iter().enumerate() {
+        see.forget((&known, &objects, number))?;
+        let dataset = see.see("open a new dataset", || file.dataset(*id))?;
         let spec = dataset.spec().map_err(|error| format!("a new dataset is closed: {error}"))?;
         let series = object();
         let rows = spec.dataspace.dims().first().copied().unwrap_or(0);
         if rows != 2 {
-            return Err(format!("the new dataset {} has {rows} rows", link.name).into());
+            return Err(format!("the new dataset {name} has {rows} rows").into());
         }
         let chunk = see.see("look up a chunk", || dataset.chunk(&ChunkCoord::new(&[0])))?;
-        let chunk = chunk.ok_or_else(|| format!("the new dataset {} has no chunk", link.name))?;
+        let chunk = chunk.ok_or_else(|| format!("the new dataset {name} has no chunk"))?;
         let mut bytes = [0; 16];
         see.see("read a chunk", || dataset.read(&chunk, 0, &mut bytes))?;
         for (row, value) in bytes.chunks_exact(8).enumerate() {
             let value = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
             if series.version(row as u64, value).is_none() {
-                return Err(format!("row {row} of the new dataset {} is {value:#x}", link.name).into());
+                return Err(format!("row {row} of the new dataset {name} is {value:#x}").into());
             }
         }
     }

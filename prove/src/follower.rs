@@ -1,6 +1,7 @@
 //! The reader of rows, which knows what it may see.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use h5live_checker::schedule::{History, Verdict, View};
@@ -41,14 +42,15 @@ struct Watched {
 struct Known {
     dataset: Arc<dyn Chunks>,
     extent: u64,
+    /// The versions of rows that have several, and of the first rows of the others' chunks.
     versions: BTreeMap<u64, u64>,
     /// All that what is kept of the dataset may come from.
     history: History,
 }
 
-impl Known {
-    fn state(&self) -> impl std::hash::Hash + use<> {
-        (self.dataset.id(), self.extent, self.versions.clone(), self.history)
+impl Hash for Known {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.dataset.id(), self.extent, &self.versions, self.history).hash(state);
     }
 }
 
@@ -90,30 +92,30 @@ impl Follower {
         }
         for pass in 0..self.passes {
             for (n, series) in self.series.iter().enumerate() {
+                // What is known of this dataset is in the history that goes on.
+                view.set_history(std::mem::take(&mut all[n].history));
                 if pass > 0 {
                     floors[n] = series.flushed.at(view.prefix()).unwrap_or(0);
-                    let known = &mut all[n];
-                    view.set_history(known.history);
-                    refresh(eyes, known)?;
-                    known.history = view.set_history(History::NONE);
-                    let states: Vec<_> = all.iter().map(Known::state).collect();
-                    eyes.checkpoint((pass, n, &floors, opened, states))?;
+                    refresh(eyes, &*all[n].dataset)?;
+                    eyes.checkpoint((pass, n, &floors, opened, &all))?;
                 }
-                let known = &mut all[n];
-                view.set_history(known.history);
-                self.pass(eyes, known, series, floors[n])?;
-                known.history = view.set_history(History::NONE);
+                let floor = std::mem::take(&mut floors[n]);
+                let others = (pass, n, floors.clone(), opened);
+                self.pass(eyes, &mut all, n, floor, &others)?;
+                all[n].history = view.set_history(History::NONE);
             }
         }
         Ok(())
     }
 
-    /// Reads one dataset, of which `floor` had been flushed when its description was looked up.
-    fn pass(&self, eyes: &Eyes<'_>, known: &mut Known, series: &Watched, floor: u64) -> Result<(), End> {
+    /// Reads dataset `n`, of which `floor` had been flushed when its description was looked up. The reader also goes on
+    /// with `others`.
+    fn pass(&self, eyes: &Eyes<'_>, all: &mut [Known], n: usize, floor: u64, others: &impl Hash) -> Result<(), End> {
+        let (known, series) = (&mut all[n], &self.series[n]);
         let spec = known.dataset.spec().map_err(|error| format!("a description that was read is gone: {error}"))?;
         let extent = spec.dataspace.dims().first().copied().unwrap_or(0);
         let most = series.issued.at(eyes.0.prefix()).unwrap_or(0);
-        let Watched { what: series, .. } = series;
+        let series = &series.what;
         let name = series.name;
         if extent < known.extent {
             return Err(format!("{name}: the extent went back from {} to {extent}", known.extent).into());
@@ -125,6 +127,8 @@ impl Follower {
             return Err(format!("{name}: the extent is {extent}, and only {most} rows were ever written").into());
         }
         known.extent = extent;
+        // From here on it matters only to what is written several times.
+        let floor = if series.grows() { 0 } else { floor };
         if self.look == Look::IndexFirst {
             let chunks = eyes.see("list the chunks", || {
                 let mut chunks = Vec::new();
@@ -137,15 +141,17 @@ impl Follower {
             for chunk in chunks {
                 let at = chunk.coord.scaled().first().copied().unwrap_or(0);
                 if at * series.chunk >= series.first {
-                    look_at(eyes, known, series, floor, at, Some(chunk))?;
+                    look_at(eyes, &mut all[n], series, floor, at, Some(chunk))?;
+                    eyes.checkpoint((others, "listed", floor, at, &*all))?;
                 }
             }
         }
         let last = if self.look == Look::Beyond { extent + 2 * series.chunk } else { extent };
         for at in series.first / series.chunk..last.div_ceil(series.chunk) {
             let coord = series.coord(at);
-            let chunk = eyes.see("look up a chunk", || known.dataset.chunk(&coord))?;
-            look_at(eyes, known, series, floor, at, chunk)?;
+            let chunk = eyes.see("look up a chunk", || all[n].dataset.chunk(&coord))?;
+            look_at(eyes, &mut all[n], series, floor, at, chunk)?;
+            eyes.checkpoint((others, floor, at, &*all))?;
         }
         Ok(())
     }
@@ -163,7 +169,7 @@ fn look_at(
     let (first, name, extent) = (at * series.chunk, series.name, known.extent);
     let least = series.least_version(at, floor);
     let Some(chunk) = chunk else {
-        return match first < extent && least > 0 {
+        return match first < extent && (least > 0 || known.versions.contains_key(&first)) {
             true => Err(format!("{name}: there is no chunk for row {first}, the extent is {extent}").into()),
             false => Ok(()),
         };
@@ -172,11 +178,18 @@ fn look_at(
     let mut chunk = Some(chunk);
     // A chunk that was stored anew since it was looked up is looked up again.
     while let Some(found) = chunk {
-        let read = eyes.see("read a chunk", || match known.dataset.read(&found, 0, &mut bytes) {
+        let (queries, before) = (eyes.0.queries(), eyes.0.set_history(History::NONE));
+        let read = eyes.see("read a chunk", || match known.dataset.read(&found, series.start_in(&found), &mut bytes) {
             Err(h5live_model::Error::Moved) => Ok(false),
             other => other.map(|()| true),
         });
-        chunk = match read? {
+        let read = read?;
+        // If it took one look, that was at the chunk itself, of which no more is kept than the versions of its rows.
+        let since = eyes.0.set_history(before);
+        if !read || eyes.0.queries() - queries > 1 {
+            eyes.0.set_history(before.with(since));
+        }
+        chunk = match read {
             true => None,
             false => eyes.see("look up a chunk again", || known.dataset.chunk(&found.coord))?,
         };
@@ -186,17 +199,19 @@ fn look_at(
     }
     for (row, value) in (first..).zip(bytes.chunks_exact(8)) {
         let value = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        if row < series.first || !series.is_written(row) {
+        if row < series.first {
             continue;
         }
-        let Some(version) = series.version(row, value) else {
-            // Rows of a chunk that is stored may still be to come, but for the first.
-            if row < extent || row == first {
+        let Some(version) = series.version(row, value).filter(|_| series.is_written(row)) else {
+            // Rows of a chunk that is stored may still be to come, but for the first, and hold nothing until then.
+            let is_under_way = row >= extent && eyes.0.position().is_torn();
+            if value != 0 && !is_under_way || series.is_written(row) && (row < extent || row == first) {
                 return Err(format!("{name}: row {row} is {value:#x}, the extent is {extent}").into());
             }
             continue;
         };
-        let before = known.versions.insert(row, version).unwrap_or(0);
+        let tells = row == first || !series.has_one_version();
+        let before = if tells { known.versions.insert(row, version).unwrap_or(0) } else { 0 };
         if version < before.max(if row < extent { least } else { 0 }) {
             return Err(format!("{name}: row {row} is of version {version}, {} was there", before.max(least)).into());
         }
@@ -204,11 +219,11 @@ fn look_at(
     Ok(())
 }
 
-/// Looks whether a dataset has changed.
-fn refresh(eyes: &Eyes<'_>, known: &mut Known) -> Result<(), End> {
+/// Looks whether a dataset has changed. The history is that of what is known of it, before and after.
+pub(crate) fn refresh(eyes: &Eyes<'_>, dataset: &dyn Chunks) -> Result<(), End> {
     let view = eyes.0;
     let (queries, before) = (view.queries(), view.set_history(History::NONE));
-    eyes.see("refresh", || known.dataset.refresh())?;
+    eyes.see("refresh", || dataset.refresh())?;
     // One look shows the header unchanged; otherwise all that was known of the dataset is forgotten.
     if view.queries() - queries <= 1 {
         let since = view.set_history(History::NONE);

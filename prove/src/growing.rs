@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use h5live::{File, Options};
-use h5live_checker::schedule::{Verdict, View};
+use h5live_checker::schedule::{History, Verdict, View};
 use h5live_checker::trace::{Counter, Trace};
 
 use h5live_model::Objects;
 
 use crate::checked::{End, Eyes, See, verdict};
+use crate::follower::refresh;
 use crate::{content, find};
 
 fn counters(trace: &Trace, what: &str) -> (Counter, Counter) {
@@ -25,15 +26,14 @@ pub fn attributes(trace: &Trace, passes: usize) -> impl Fn(&Arc<View>) -> Verdic
             let file = eyes.open()?;
             let id = eyes.see("find the dataset", || find(&file, "d"))?;
             let id = id.ok_or_else(|| "there is no link d".to_owned())?;
-            let opened = view.set_history(Default::default());
+            let opened = view.set_history(History::NONE);
             let mut before = 0;
             for pass in 0..passes {
                 // Each look at an object reads its header anew.
-                view.set_history(Default::default());
-                eyes.checkpoint((pass, before, opened))?;
+                eyes.forget((pass, before, opened))?;
                 let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
                 let most = || issued.at(view.prefix()).unwrap_or(0);
-                before = content::attributes(&file, id, eyes, least, &most)?;
+                before = content::attributes(&file, id, eyes, least, &most, (pass, opened))?;
             }
             Ok(())
         };
@@ -49,11 +49,13 @@ pub fn links(trace: &Trace, passes: usize) -> impl Fn(&Arc<View>) -> Verdict + S
         let follow = || {
             let eyes = &Eyes(view);
             let file = eyes.open()?;
+            let opened = view.set_history(History::NONE);
             let mut before = 0;
-            for _ in 0..passes {
+            for pass in 0..passes {
+                eyes.forget((pass, before, opened))?;
                 let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
                 let most = || issued.at(view.prefix()).unwrap_or(0);
-                before = content::links(&file, eyes, least, &most)?;
+                before = content::links(&file, eyes, least, &most, (pass, opened))?;
             }
             Ok(())
         };
@@ -68,8 +70,11 @@ pub fn strings(trace: &Trace, passes: usize) -> impl Fn(&Arc<View>) -> Verdict +
         let follow = || {
             let eyes = &Eyes(view);
             let file = File::with_store(Arc::new(eyes.open()?), "prove", Options::default());
+            let opened = view.set_history(History::NONE);
             let mut before = 0;
-            for _ in 0..passes {
+            for pass in 0..passes {
+                // The dataset was closed, and with it all that was kept.
+                eyes.forget((pass, before, opened))?;
                 let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
                 let most = || issued.at(view.prefix()).unwrap_or(0);
                 before = content::strings(&file, eyes, least, &most)?;
@@ -86,20 +91,29 @@ pub fn ordered(passes: usize) -> impl Fn(&Arc<View>) -> Verdict + Sync + use<> {
         let follow = || {
             let eyes = &Eyes(view);
             let file = eyes.open()?;
+            let opened = view.set_history(History::NONE);
             let open = |name: &str| {
                 let id = eyes.see("find a dataset", || find(&file, name))?;
                 let id = id.ok_or_else(|| format!("there is no link {name}"))?;
-                eyes.see("open a dataset", || file.dataset(id))
+                // Of the group nothing is kept but where the dataset is.
+                view.set_history(History::NONE);
+                let dataset = eyes.see("open a dataset", || file.dataset(id))?;
+                Ok::<_, End>((dataset, view.set_history(History::NONE)))
             };
-            let (later, earlier) = (open("e")?, open("d")?);
-            for _ in 0..passes {
-                let [e, d] = [&later, &earlier].map(|dataset| {
-                    eyes.see("refresh", || dataset.refresh())?;
+            let ((later, first), (earlier, second)) = (open("e")?, open("d")?);
+            let mut known = [first, second];
+            for pass in 0..passes {
+                let mut rows = [0; 2];
+                for (n, dataset) in [&later, &earlier].into_iter().enumerate() {
+                    view.set_history(known[n]);
+                    refresh(eyes, &**dataset)?;
+                    known[n] = view.set_history(History::NONE);
                     let spec =
                         dataset.spec().map_err(|error| format!("a description that was read is gone: {error}"))?;
-                    Ok::<_, End>(spec.dataspace.dims().first().copied().unwrap_or(0))
-                });
-                let (e, d) = (e?, d?);
+                    rows[n] = spec.dataspace.dims().first().copied().unwrap_or(0);
+                    eyes.checkpoint((pass, n, opened, known, rows))?;
+                }
+                let [e, d] = rows;
                 if d < e {
                     return Err(format!("e has {e} rows, and d, which is published before it, {d}").into());
                 }

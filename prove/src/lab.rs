@@ -7,7 +7,7 @@ use std::time::Duration;
 use h5live::{Dataset, File, Options};
 use h5live_cache::{EdgeKind, EdgeKinds, MemoryStorage, RecordingStorage};
 use h5live_checker::trace::Trace;
-use h5live_model::{Chunks, Objects};
+use h5live_model::{Chunks, FileSpace, Objects};
 use h5live_swmr::{Clock, Mode, NativeFile, OpenOptions, Profile, Trial};
 
 use crate::{Kind, Series};
@@ -23,6 +23,8 @@ pub struct Workload {
     pub series: Vec<Series>,
     /// Whether nobody can read while it is written.
     pub alone: bool,
+    /// Whether its superblock does not say that it is open for writing, so that nobody knows when its writer has died.
+    pub unmarked: bool,
 }
 
 /// How a writer is set up.
@@ -36,10 +38,16 @@ pub struct Setup {
     pub without_barriers: bool,
     /// Whether what is changed in place is not written down first.
     pub without_intents: bool,
+    /// Whether it takes all space that was never allocated for zeros.
+    pub trusts_zeros: bool,
     /// Which structures it writes.
     pub profile: Profile,
     /// Whether it lets nobody read meanwhile.
     pub alone: bool,
+    /// How many bytes its file announces beyond its end.
+    pub headroom: u64,
+    /// Whether its file keeps what is free from one session to the next.
+    pub keeps_space: bool,
 }
 
 impl Setup {
@@ -58,6 +66,24 @@ impl Setup {
     #[must_use]
     pub fn of_old_files(self) -> Self {
         Setup { profile: Profile::Earliest, ..self.alone() }
+    }
+
+    /// The same writer, whose file announces 64 KiB beyond its end.
+    #[must_use]
+    pub fn with_headroom(self) -> Self {
+        Setup { headroom: 64 << 10, ..self }
+    }
+
+    /// The same writer, whose file keeps what is free, and which lets nobody read meanwhile.
+    #[must_use]
+    pub fn that_keeps_space(self) -> Self {
+        Setup { keeps_space: true, ..self.alone() }
+    }
+
+    /// The same writer, whose flushes are durable.
+    #[must_use]
+    pub fn with_durable_flushes(self) -> Self {
+        Setup { durable: true, ..self }
     }
 
     /// A writer whose flushes are durable.
@@ -97,11 +123,16 @@ impl Lab {
     }
 
     fn open(&mut self, mode: Mode) {
-        let Setup { disabled: disabled_edges, durable, without_barriers, without_intents, profile, .. } = self.setup;
-        let trial = Trial { disabled_edges, without_barriers, without_intents, ..Trial::default() };
+        let Setup {
+            disabled: disabled_edges, durable, without_barriers, without_intents, trusts_zeros, profile, ..
+        } = self.setup;
+        let trial = Trial { disabled_edges, without_barriers, without_intents, trusts_zeros, ..Trial::default() };
         let time = self.time.clone();
         let clock = Clock::new(move || Duration::from_millis(time.load(Relaxed)));
-        let options = OpenOptions { mode, clock, trial, durable, profile, take_over: true, ..OpenOptions::default() };
+        let Setup { headroom, keeps_space: persist, .. } = self.setup;
+        let space = FileSpace { persist, ..FileSpace::default() };
+        let options = OpenOptions { mode, clock, trial, durable, profile, headroom, space, ..OpenOptions::default() };
+        let options = OpenOptions { take_over: true, ..options };
         let native = Arc::new(NativeFile::on(self.storage.clone(), &options).expect("a file in memory opens"));
         self.file = Some(File::with_store(native.clone(), "prove", Options::default()));
         self.native = Some(native);
@@ -119,13 +150,15 @@ impl Lab {
         let builder = match series.kind {
             Kind::Rows { most: None } | Kind::Cut { most: None } if series.wide => builder.shape(&[0, 1]).resizable(),
             Kind::Sparse { rows, .. } if series.wide => builder.shape(&[rows, 1]).resizable(),
-            Kind::Rows { most: None } | Kind::Cut { most: None } | Kind::Sparse { .. } => builder.growing(&[]),
+            Kind::Rows { most: None } | Kind::Cut { most: None } | Kind::Sparse { fixed: false, .. } => {
+                builder.growing(&[])
+            }
             Kind::Rows { most: Some(most) } | Kind::Cut { most: Some(most) } => builder.shape(&[0]).max_shape(&[most]),
-            Kind::Versions { rows } | Kind::Filtered { rows } => builder.shape(&[rows]),
+            Kind::Versions { rows } | Kind::Filtered { rows } | Kind::Sparse { rows, .. } => builder.shape(&[rows]),
         };
         let builder = if matches!(series.kind, Kind::Filtered { .. }) { builder.deflate(1) } else { builder };
         let dataset = builder.create(series.name).expect("a dataset can be made");
-        if let (Kind::Sparse { rows, .. }, false) = (series.kind, series.wide) {
+        if let (Kind::Sparse { rows, fixed: false, .. }, false) = (series.kind, series.wide) {
             dataset.resize(&[rows]).expect("a dataset can grow");
         }
         self.series.push(series);
@@ -192,20 +225,19 @@ impl Lab {
                 let chunks = self.chunks(name);
                 for chunk in 0..rows.div_ceil(series.chunk) {
                     let rows = chunk * series.chunk..(chunk + 1) * series.chunk;
-                    let mut bytes: Vec<u8> = rows.flat_map(|row| series.value(row, version).to_le_bytes()).collect();
-                    // Stored without its filter, and of another size each time.
-                    bytes.resize(bytes.len() + 8 * version as usize, 0);
-                    chunks.write(&series.coord(chunk), 1, &bytes).expect("a chunk is written");
+                    let bytes: Vec<u8> = rows.flat_map(|row| series.value(row, version).to_le_bytes()).collect();
+                    let stored = zlib(&bytes, version);
+                    chunks.write(&series.coord(chunk), 0, &stored).expect("a chunk is written");
                 }
             }
             Kind::Versions { rows } => {
                 let rows: Vec<u64> = (0..rows).map(|row| series.value(row, version)).collect();
                 self.dataset(name).write(&rows).expect("rows can be written");
             }
-            Kind::Sparse { order, .. } => {
+            Kind::Sparse { order, part, .. } => {
                 let first = order[version as usize - 1] * series.chunk;
-                let rows: Vec<u64> = (first..first + series.chunk - 1).map(|row| series.value(row, 1)).collect();
-                let rows_written = first..first + series.chunk - 1;
+                let rows_written = first..first + part;
+                let rows: Vec<u64> = rows_written.clone().map(|row| series.value(row, 1)).collect();
                 let dataset = self.dataset(name);
                 let done = match series.wide {
                     true => dataset.write_slice((rows_written, ..), &rows),
@@ -263,6 +295,23 @@ impl Lab {
     pub fn finish_after(mut self, start: usize) -> Workload {
         let operations = self.storage.take_log();
         let (base, series) = (std::mem::take(&mut self.base), std::mem::take(&mut self.series));
-        Workload { trace: Trace::new(base, operations), start, series, alone: self.setup.alone }
+        let unmarked = self.setup.profile == Profile::Earliest;
+        Workload { trace: Trace::new(base, operations), start, series, alone: self.setup.alone, unmarked }
     }
+}
+
+/// The bytes as a zlib stream that does not compress them, behind so many empty blocks: of another size each time.
+fn zlib(bytes: &[u8], blocks: u64) -> Vec<u8> {
+    let len = u16::try_from(bytes.len()).expect("a chunk is small").to_le_bytes();
+    let [low, high] = len;
+    let mut stream = vec![0x78, 0x01];
+    (0..blocks).for_each(|_| stream.extend([0, 0, 0, 0xff, 0xff]));
+    stream.extend([1, low, high, !low, !high]);
+    stream.extend(bytes);
+    let (a, b) = bytes.iter().fold((1u32, 0u32), |(a, b), byte| {
+        let a = (a + u32::from(*byte)) % 65_521;
+        (a, (b + a) % 65_521)
+    });
+    stream.extend((b << 16 | a).to_be_bytes());
+    stream
 }

@@ -8,6 +8,7 @@ mod follower;
 mod growing;
 mod lab;
 pub mod mutants;
+mod passing;
 mod series;
 pub mod suite;
 mod survivor;
@@ -21,6 +22,7 @@ pub use checked::FAILED_AT_REST;
 pub use follower::{Follower, Look};
 pub use growing::{attributes, links, ordered, strings};
 pub use lab::{Lab, Setup, Workload};
+pub use passing::passing;
 pub use series::{Kind, Series};
 pub use survivor::Survivor;
 

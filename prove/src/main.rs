@@ -43,9 +43,9 @@ fn main() -> ExitCode {
     let mut run = Run {
         threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
         limit: Duration::from_secs(match arguments.iter().find_map(|argument| argument.strip_prefix("--seconds=")) {
-            Some(seconds) => seconds.parse().unwrap_or(120),
+            Some(seconds) => seconds.parse().unwrap_or(300),
             None if quick => 2,
-            None => 120,
+            None => 300,
         }),
         name: named.unwrap_or_default().into(),
         keep: arguments.iter().find_map(|argument| argument.strip_prefix("--keep=")).map(PathBuf::from),

@@ -125,12 +125,20 @@ pub enum Other {
     IntentsAtDeath,
     /// What is changed in place is not written down first, and the power fails.
     IntentsAtPowerFailure,
+    /// Writers take all space that was never allocated for zeros, though intents were written there.
+    Zeros,
 }
 
 impl Other {
     /// All of them.
-    pub const ALL: [Other; 5] =
-        [Other::Checksums, Other::Grace, Other::Barriers, Other::IntentsAtDeath, Other::IntentsAtPowerFailure];
+    pub const ALL: [Other; 6] = [
+        Other::Checksums,
+        Other::Grace,
+        Other::Barriers,
+        Other::IntentsAtDeath,
+        Other::IntentsAtPowerFailure,
+        Other::Zeros,
+    ];
 
     /// Who finds it out: the case, and what was wrong.
     pub fn found(self, threads: usize, limit: Duration) -> Option<(&'static Case, String)> {
@@ -151,6 +159,7 @@ impl Other {
                     let tearing = Tearing { observations: 1, ..Tearing::at(512) };
                     after_power_failure(case, Setup { durable: true, ..without_intents }, tearing, threads, limit)
                 }
+                Other::Zeros => trusting(case, threads, limit),
             };
             fault.map(|fault| (case, fault))
         })
@@ -178,6 +187,18 @@ fn timeless(case: &Case, threads: usize, limit: Duration) -> Option<String> {
     }
     let operations = workload.trace.operations().iter().filter(|operation| !is_time(operation));
     workload.trace = Trace::new(workload.trace.base().to_vec(), operations.cloned().collect());
+    let bounds = Bounds { threads, time: Some(limit), moves: Some(2), ..Bounds::default() };
+    case.readers.iter().find_map(|reader| {
+        let (found, _) = reader.shortest(&workload, case.passes, &bounds);
+        found.map(|found| format!("{}: {}", reader.name(), found.fault))
+    })
+}
+
+fn trusting(case: &Case, threads: usize, limit: Duration) -> Option<String> {
+    let workload = (case.record)(Setup { trusts_zeros: true, ..Setup::default() });
+    if workload.trace == (case.record)(Setup::default()).trace {
+        return None;
+    }
     let bounds = Bounds { threads, time: Some(limit), moves: Some(2), ..Bounds::default() };
     case.readers.iter().find_map(|reader| {
         let (found, _) = reader.shortest(&workload, case.passes, &bounds);

@@ -1,6 +1,6 @@
 //! What is written: values that tell where they belong.
 
-use h5live_model::ChunkCoord;
+use h5live_model::{ChunkCoord, StoredChunk};
 
 /// A dataset of one number in each row, which tells the row and how often it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,12 +35,16 @@ pub enum Kind {
         /// The number of rows.
         rows: u64,
     },
-    /// Chunk after chunk, each once and but for its last row, in the order that is given: counts in the trace are chunks.
+    /// Chunk after chunk, each once and in part, in the order that is given: counts in the trace are chunks.
     Sparse {
         /// The number of rows.
         rows: u64,
         /// The chunks, in the order in which they are written.
         order: &'static [u64],
+        /// The rows of each that are written, the first ones.
+        part: u64,
+        /// Whether there can never be more rows.
+        fixed: bool,
     },
     /// As versions, in chunks that filters may make of any size.
     Filtered {
@@ -95,8 +99,34 @@ impl Series {
         }
     }
 
+    /// Where the rows begin in a stored chunk (bytes): behind what the filter put there, if there is one, and before its
+    /// checksum of four bytes.
+    pub fn start_in(&self, chunk: &StoredChunk) -> u64 {
+        match self.kind {
+            Kind::Filtered { .. } if chunk.filter_mask == 0 => chunk.size.saturating_sub(4 + 8 * self.chunk),
+            _ => 0,
+        }
+    }
+
     /// Whether a row is ever written.
     pub fn is_written(&self, row: u64) -> bool {
-        !matches!(self.kind, Kind::Sparse { .. }) || row % self.chunk + 1 < self.chunk
+        match self.kind {
+            Kind::Sparse { part, .. } => row % self.chunk < part,
+            _ => true,
+        }
+    }
+
+    /// Whether what is written once is never written again.
+    pub fn has_one_version(&self) -> bool {
+        !matches!(self.kind, Kind::Versions { .. } | Kind::Filtered { .. })
+    }
+
+    /// Most rows that there may ever be.
+    pub fn most(&self) -> u64 {
+        match self.kind {
+            Kind::Rows { most } | Kind::Cut { most } => most.unwrap_or(u64::MAX),
+            Kind::Sparse { fixed: false, .. } => u64::MAX,
+            Kind::Versions { rows } | Kind::Filtered { rows } | Kind::Sparse { rows, .. } => rows,
+        }
     }
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use h5live_checker::schedule::{Bounds, Counterexample, Explored, PAGE, Tearing, Verdict, View, explore, shortest};
 
-use crate::{Follower, Kind, Look, Setup, Workload, announced, attributes, links, ordered, strings, workloads};
+use crate::{
+    Follower, Kind, Look, Setup, Workload, announced, attributes, links, ordered, passing, strings, workloads,
+};
 
 /// Records a writer that breaks the flush dependencies of some kinds.
 pub type Record = fn(Setup) -> Workload;
@@ -44,6 +46,8 @@ pub enum Reader {
     Links,
     /// Of rows of variable length.
     Strings,
+    /// Of datasets that come and go.
+    Passing,
     /// Of the extents of two datasets, of which one is published before the other.
     Ordered,
     /// Of what the superblock announces, and of where chunks are.
@@ -152,7 +156,46 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "extensible array, sparse",
-        record: |setup| workloads::rewrite(setup, Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4] }, 3, 6),
+        record: |setup| {
+            workloads::rewrite(
+                setup,
+                Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false },
+                3,
+                6,
+            )
+        },
+        readers: ROWS,
+        passes: 2,
+        torn: None,
+        cut: None,
+    },
+    Case {
+        name: "rows in parts of chunks",
+        record: |setup| workloads::batches(setup.with_durable_flushes(), None, 6, 1500, 2048),
+        readers: ROWS,
+        passes: 2,
+        torn: None,
+        cut: None,
+    },
+    Case {
+        name: "parts of new chunks, fixed array",
+        record: |setup| workloads::parts(setup, true, false),
+        readers: ROWS,
+        passes: 2,
+        torn: None,
+        cut: None,
+    },
+    Case {
+        name: "parts of new chunks, extensible array",
+        record: |setup| workloads::parts(setup.with_durable_flushes(), false, false),
+        readers: ROWS,
+        passes: 2,
+        torn: None,
+        cut: None,
+    },
+    Case {
+        name: "parts of new chunks, B-tree",
+        record: |setup| workloads::parts(setup.with_durable_flushes(), false, true),
         readers: ROWS,
         passes: 2,
         torn: None,
@@ -208,7 +251,14 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "B-tree, sparse",
-        record: |setup| workloads::rewrite_wide(setup, Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4] }, 3, 6),
+        record: |setup| {
+            workloads::rewrite_wide(
+                setup,
+                Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false },
+                3,
+                6,
+            )
+        },
         readers: ROWS,
         passes: 2,
         torn: None,
@@ -247,6 +297,22 @@ pub const CASES: &[Case] = &[
         cut: None,
     },
     Case {
+        name: "new datasets, with headroom",
+        record: |setup| workloads::links(setup.with_headroom(), 0, 3),
+        readers: &[Reader::Links, Reader::Announced],
+        passes: 2,
+        torn: None,
+        cut: None,
+    },
+    Case {
+        name: "datasets come and go under readers",
+        record: |setup| workloads::delete(setup, 4, 0),
+        readers: &[Reader::Passing, Reader::Rows(Look::Rows)],
+        passes: 2,
+        torn: Some((|setup| workloads::delete(setup, 2, 0), 1)),
+        cut: None,
+    },
+    Case {
         name: "a dataset after another",
         record: |setup| workloads::ordered(setup, 5),
         readers: &[Reader::Ordered, Reader::Rows(Look::Rows)],
@@ -275,6 +341,14 @@ pub const CASES: &[Case] = &[
         record: |setup| workloads::reuse(setup, 4, 2, 5, 2500),
         readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst)],
         passes: 2,
+        torn: None,
+        cut: None,
+    },
+    Case {
+        name: "space used again, deleted datasets",
+        record: |setup| workloads::delete(setup, 4, 2500),
+        readers: &[Reader::Passing],
+        passes: 1,
         torn: None,
         cut: None,
     },
@@ -312,7 +386,15 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "datasets that come and go",
-        record: |setup| workloads::delete(setup.alone(), 5),
+        record: |setup| workloads::delete(setup.alone(), 5, 0),
+        readers: &[],
+        passes: 0,
+        torn: None,
+        cut: None,
+    },
+    Case {
+        name: "free space that the file keeps",
+        record: |setup| workloads::delete_and_close(setup.that_keeps_space(), 4),
         readers: &[],
         passes: 0,
         torn: None,
@@ -337,7 +419,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "B-tree of version 1, sparse",
         record: |setup| {
-            let kind = Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4] };
+            let kind = Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false };
             workloads::rewrite(setup.of_old_files(), kind, 3, 6)
         },
         readers: &[],
@@ -379,6 +461,7 @@ impl Reader {
             Reader::Attributes => run(&attributes(&workload.trace, passes)),
             Reader::Links => run(&links(&workload.trace, passes)),
             Reader::Ordered => run(&ordered(passes)),
+            Reader::Passing => run(&passing(passes)),
             Reader::Strings => run(&strings(&workload.trace, passes)),
             Reader::Announced => run(&|view: &Arc<View>| announced(view, passes)),
         }
@@ -394,6 +477,7 @@ impl Reader {
             Reader::Links => "links",
             Reader::Strings => "texts",
             Reader::Ordered => "order",
+            Reader::Passing => "coming and going",
             Reader::Announced => "announced end",
         }
     }

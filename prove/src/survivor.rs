@@ -42,6 +42,8 @@ pub struct Survivor {
     strings: Counted,
     /// How the file is written on.
     mode: Mode,
+    /// Whether nobody knows that the writer died: then what it was about to cut off may come back.
+    unmarked: bool,
 }
 
 impl Survivor {
@@ -64,6 +66,7 @@ impl Survivor {
             links: counted("o"),
             strings: counted("s"),
             mode: if workload.alone { Mode::Write } else { Mode::SwmrWrite },
+            unmarked: workload.unmarked,
         }
     }
 
@@ -72,10 +75,10 @@ impl Survivor {
     /// # Errors
     /// What is wrong with it.
     pub fn recover(&self, disk: &Arc<Disk>, expected: &Expected) -> Verdict {
-        self.read(disk, Mode::Read, expected, 0)?;
+        self.read(disk, Mode::Read, expected, Since::Nothing)?;
         if expected.round == 0 {
-            self.write_on(disk, expected)?;
-            self.read(disk, Mode::Read, expected, 1)?;
+            let found = self.write_on(disk, expected)?;
+            self.read(disk, Mode::Read, expected, Since::WrittenOn(&found))?;
             self.check(disk)?;
         }
         Ok(())
@@ -83,10 +86,6 @@ impl Survivor {
 
     /// Has a file that was recovered and closed checked, by code that shares nothing with that of readers and writers.
     fn check(&self, disk: &Arc<Disk>) -> Verdict {
-        // Such chunks are of sizes that no filter gives.
-        if self.series.iter().any(|(series, _)| matches!(series.kind, Kind::Filtered { .. })) {
-            return Ok(());
-        }
         // Sums that a writer brings into order last may stay behind what is there.
         let report = check_with(&**disk, file::Options { live: true, ..file::Options::default() });
         let status = report.notes.iter().filter(|note| matches!(note.cause, Cause::Status(_)));
@@ -102,21 +101,24 @@ impl Survivor {
         NativeFile::on(disk.clone(), &options).map_err(|error| format!("cannot open to {mode:?}: {}", explain(&error)))
     }
 
-    /// Reads everything; `more` rows have been appended since the crash.
-    fn read(&self, disk: &Arc<Disk>, mode: Mode, expected: &Expected, more: u64) -> Verdict {
+    /// Reads everything.
+    fn read(&self, disk: &Arc<Disk>, mode: Mode, expected: &Expected, since: Since<'_>) -> Verdict {
         let file = Arc::new(Survivor::open(disk, mode)?);
-        for (series, counted) in &self.series {
-            let may_be_more = series.grows() && expected.round > 0;
-            let more = if series.grows() { more.max(may_be_more.into()) } else { 0 };
-            self.read_series(&file, series, counted, expected, more)
-                .map_err(|fault| format!("{}: {fault}", series.name))?;
+        for (n, (series, counted)) in self.series.iter().enumerate() {
+            let mut plan = Plan::new(series, counted, expected);
+            plan.unmarked = self.unmarked;
+            let done = match since {
+                Since::Nothing => None,
+                Since::WrittenOn(found) => found.get(n).copied(),
+            };
+            self.read_series(&file, series, &plan, done).map_err(|fault| format!("{}: {fault}", series.name))?;
         }
         if let Some((least, most)) = self.attributes.range(expected) {
             let id = find(&file, "d").map_err(|error| explain(&error))?.ok_or("the link d is not there")?;
-            verdict(content::attributes(&file, id, &Sure, least, &|| most).map(drop))?;
+            verdict(content::attributes(&file, id, &Sure, least, &|| most, ()).map(drop))?;
         }
         if let Some((least, most)) = self.links.range(expected) {
-            verdict(content::links(&file, &Sure, least, &|| most).map(drop))?;
+            verdict(content::links(&file, &Sure, least, &|| most, ()).map(drop))?;
         }
         if let Some((least, most)) = self.strings.range(expected) {
             let file = File::with_store(file.clone(), "survivor", Options::default());
@@ -125,70 +127,157 @@ impl Survivor {
         Ok(())
     }
 
-    fn read_series(
-        &self,
-        file: &NativeFile,
-        series: &Series,
-        counted: &Counted,
-        expected: &Expected,
-        more: u64,
-    ) -> Verdict {
-        let (kept, issued) = counted.range(expected).unwrap_or((0, 0));
+    /// Reads a series, in which so many rows were found before it was written on, if it was.
+    fn read_series(&self, file: &NativeFile, series: &Series, plan: &Plan, done: Option<u64>) -> Verdict {
         let told = |error: h5live_model::Error| explain(&error);
         let id = find(file, series.name).map_err(told)?.ok_or("the link is not there")?;
         let dataset = file.dataset(id).map_err(told)?;
         let extent = dataset.spec().map_err(told)?.dataspace.dims().first().copied().unwrap_or(0);
-        let (mut least, mut most) = (series.extent(kept), series.extent(issued));
-        if let Kind::Cut { .. } = series.kind {
-            // Every extent that was asked for since the last flush.
-            for count in counted.issued.between(expected.least, expected.most).chain(counted.issued.at(expected.least))
-            {
-                (least, most) = (least.min(count), most.max(count));
-            }
-            most = most.max(kept);
-        }
-        if extent < least || extent > most + more {
-            return Err(format!("the extent is {extent}, of {least} rows kept and {most} written"));
-        }
+        let grown = plan.grown(done, extent)?;
         for at in series.first / series.chunk..extent.div_ceil(series.chunk) {
             let first = at * series.chunk;
+            let least = series.least_version(at, plan.kept);
             let Some(chunk) = dataset.chunk(&series.coord(at)).map_err(told)? else {
-                if series.least_version(at, kept) > 0 {
+                if least > 0 && grown.must_hold(first) {
                     return Err(format!("there is no chunk for row {first}, the extent is {extent}"));
                 }
                 continue;
             };
             let mut bytes = vec![0; series.chunk as usize * 8];
-            dataset.read(&chunk, 0, &mut bytes).map_err(told)?;
-            for (row, value) in (first..extent)
-                .zip(bytes.chunks_exact(8))
-                .filter(|(row, _)| *row >= series.first && series.is_written(*row))
-            {
+            dataset.read(&chunk, series.start_in(&chunk), &mut bytes).map_err(told)?;
+            for (row, value) in (first..extent).zip(bytes.chunks_exact(8)).filter(|(row, _)| *row >= series.first) {
                 let value = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-                let least = series.least_version(at, kept);
-                match series.version(row, value) {
-                    Some(version) if version >= least => {}
-                    _ => return Err(format!("row {row} is {value:#x}, the extent is {extent}")),
+                let is_right = match series.version(row, value) {
+                    Some(version) => series.is_written(row) && grown.may_hold(row) && version >= least,
+                    None => value == 0 && !(series.is_written(row) && grown.must_hold(row)),
+                };
+                if !is_right {
+                    return Err(format!("row {row} is {value:#x}, the extent is {extent}"));
                 }
             }
         }
         Ok(())
     }
 
-    /// Opens the file to write, appends a row to each series, and closes it.
-    fn write_on(&self, disk: &Arc<Disk>, expected: &Expected) -> Verdict {
+    /// Opens the file to write, appends a row to each series, writes another one far beyond it, and closes the file.
+    /// Returns how many rows there were.
+    fn write_on(&self, disk: &Arc<Disk>, expected: &Expected) -> Result<Vec<u64>, String> {
         let file = Survivor::open(disk, self.mode)?;
         let file = File::with_store(Arc::new(file), "recovered", Options::default());
         let told = |error: h5live::Error| explain(&error);
-        for (series, ..) in self.series.iter().filter(|(series, ..)| series.grows()) {
+        let mut found = Vec::new();
+        for (series, counted) in &self.series {
             let dataset = file.dataset(series.name).map_err(told)?;
-            let row = dataset.shape().map_err(told)?.first().copied().unwrap_or(0);
-            dataset.append(&[series.value(row, 1)]).map_err(told)?;
+            let rows = dataset.shape().map_err(told)?.first().copied().unwrap_or(0);
+            found.push(rows);
+            if series.grows() {
+                dataset.append(&[series.value(rows, 1)]).map_err(told)?;
+            }
+            if let Some(far) = Plan::new(series, counted, expected).far {
+                let (value, row) = ([series.value(far, 1)], far..far + 1);
+                match series.wide {
+                    true => dataset.resize(&[far + 1, 1]).and_then(|()| dataset.write_slice((row, ..), &value)),
+                    false => dataset.resize(&[far + 1]).and_then(|()| dataset.write_slice(row, &value)),
+                }
+                .map_err(told)?;
+            }
         }
         file.flush().map_err(told)?;
         if self.mode == Mode::SwmrWrite {
-            self.read(disk, Mode::SwmrRead, expected, 1)?;
+            self.read(disk, Mode::SwmrRead, expected, Since::WrittenOn(&found))?;
         }
-        file.close().map_err(told)
+        file.close().map_err(told)?;
+        Ok(found)
+    }
+}
+
+/// What has happened since the crash.
+#[derive(Debug, Clone, Copy)]
+enum Since<'a> {
+    /// Nothing; or another crash, of who recovered.
+    Nothing,
+    /// Each series was written on; it had so many rows.
+    WrittenOn(&'a [u64]),
+}
+
+/// What may be found of a series.
+#[derive(Debug)]
+struct Plan {
+    /// What the trace counts as kept.
+    kept: u64,
+    /// The least extent that a crash may leave, and the most.
+    extents: (u64, u64),
+    grows: bool,
+    /// The row that is written beyond all that the dead writer wrote, with a chunk between.
+    far: Option<u64>,
+    chunk: u64,
+    /// Whether who recovered may have crashed as well.
+    again: bool,
+    unmarked: bool,
+}
+
+impl Plan {
+    fn new(series: &Series, counted: &Counted, expected: &Expected) -> Self {
+        let (kept, issued) = counted.range(expected).unwrap_or((0, 0));
+        let (mut least, mut most) = (series.extent(kept), series.extent(issued));
+        if let Kind::Cut { .. } = series.kind {
+            // Every extent that was asked for since the last flush.
+            let between = counted.issued.between(expected.least, expected.most);
+            for count in between.chain(counted.issued.at(expected.least)) {
+                (least, most) = (least.min(count), most.max(count));
+            }
+            most = most.max(kept);
+        }
+        let far = (most + 1).next_multiple_of(series.chunk) + 2 * series.chunk;
+        let far = (series.grows() && far < series.most()).then_some(far);
+        let (grows, again) = (series.grows(), expected.round > 0);
+        Plan { kept, extents: (least, most), grows, far, chunk: series.chunk, again, unmarked: false }
+    }
+
+    /// What rows there are, with the extent as it is; or why it is wrong.
+    fn grown(&self, done: Option<u64>, extent: u64) -> Result<Grown, String> {
+        let (least, most) = self.extents;
+        let wrong = || Err(format!("the extent is {extent}, of {least} rows kept and {most} written"));
+        match (done, self.far) {
+            // The row that was appended, what the dead writer left in its chunk, nothing, and the row far away.
+            (Some(found), far) if self.grows => {
+                let end = found + 1;
+                let left = if self.unmarked { u64::MAX } else { end.next_multiple_of(self.chunk) };
+                let left = left.min(most.max(end));
+                let is_right = extent == far.map_or(end, |far| far + 1);
+                if is_right { Ok(Grown { rows: end, left, far }) } else { wrong() }
+            }
+            (_, Some(far)) if self.again && extent == far + 1 => {
+                Ok(Grown { rows: least, left: most + 1, far: Some(far) })
+            }
+            _ => {
+                let more = u64::from(self.grows && self.again);
+                if extent < least || extent > most + more {
+                    return wrong();
+                }
+                Ok(Grown { rows: extent, left: extent, far: None })
+            }
+        }
+    }
+}
+
+/// Which rows hold what.
+#[derive(Debug, Clone, Copy)]
+struct Grown {
+    /// So many are there.
+    rows: u64,
+    /// Some before this may be there.
+    left: u64,
+    /// So is this one.
+    far: Option<u64>,
+}
+
+impl Grown {
+    fn must_hold(&self, row: u64) -> bool {
+        row < self.rows || self.far == Some(row)
+    }
+
+    fn may_hold(&self, row: u64) -> bool {
+        row < self.left || self.must_hold(row)
     }
 }

@@ -7,10 +7,15 @@ use crate::{Kind, Lab, Series, Setup, Workload};
 /// Appends `appends` rows, one at a time with a flush after each, to a dataset of `start` rows in chunks of `chunk`.
 fn append(setup: Setup, (most, wide): (Option<u64>, bool), start: u64, appends: u64, chunk: u64) -> Workload {
     let mut lab = Lab::new(setup);
-    lab.add(Series { first: start.saturating_sub(2), wide, kind: Kind::Rows { most }, ..Series::rows("d", chunk) });
+    let first = start.saturating_sub(2);
+    let dataset = lab.add(Series { first, wide, kind: Kind::Rows { most }, ..Series::rows("d", chunk) });
     if start > 0 {
-        lab.append("d", 0, start);
+        // What is stored where nobody looks makes no difference to an index that keeps a place for it all the same.
+        let from = if most.is_some() { first } else { 0 };
+        dataset.resize(&[from, 1][..if wide { 2 } else { 1 }]).expect("a dataset can grow");
+        lab.append("d", from, start);
     }
+    drop(dataset);
     lab.begin(start);
     for row in start..start + appends {
         lab.append("d", row, row + 1);
@@ -70,6 +75,22 @@ fn rewrite_as(setup: Setup, kind: Kind, wide: bool, chunk: u64, times: u64) -> W
     lab.finish()
 }
 
+/// Writes a row into each of some large chunks, which lie apart in a large dataset: in space that was never written, and
+/// behind what was the announced end, where intents may have been.
+pub fn parts(setup: Setup, fixed: bool, wide: bool) -> Workload {
+    let (chunk, rows) = (2048, 1100 * 2048);
+    let order = &[1092, 1098, 1090, 1095, 1099, 1091, 1097, 1093];
+    let kind = Kind::Sparse { rows, order, part: 1, fixed };
+    let mut lab = Lab::new(setup);
+    lab.add(Series { kind, wide, first: 1090 * chunk, ..Series::rows("d", chunk) });
+    lab.begin(0);
+    for version in 1..=order.len() as u64 {
+        lab.rewrite("d", version);
+        lab.flush(&[("d", version)]);
+    }
+    lab.finish()
+}
+
 /// Appends to two datasets by turns.
 pub fn two_datasets(setup: Setup, appends: u64) -> Workload {
     let mut lab = Lab::new(setup);
@@ -94,6 +115,52 @@ pub fn reopen(setup: Setup, appends: u64) -> Workload {
         lab.flush(&[("d", row + 1)]);
         lab.close();
         lab.reopen();
+    }
+    lab.finish()
+}
+
+/// A step of a writer of any rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Appends so many rows, without flushing them.
+    Append(u64),
+    /// Flushes.
+    Flush,
+    /// Closes the file, and opens it again.
+    Reopen,
+    /// Dies, and another one goes on with what is there.
+    Die,
+}
+
+/// Takes any steps.
+pub fn steps(setup: Setup, most: Option<u64>, wide: bool, chunk: u64, steps: &[Step]) -> Workload {
+    let mut lab = Lab::new(setup);
+    lab.add(Series { wide, kind: Kind::Rows { most }, ..Series::rows("d", chunk) });
+    lab.begin(0);
+    let (mut rows, mut flushed) = (0, 0);
+    for step in steps {
+        match step {
+            Step::Append(count) => {
+                let end = most.map_or(rows + count, |most| most.min(rows + count));
+                if end > rows {
+                    lab.append("d", rows, end);
+                }
+                rows = end;
+                continue;
+            }
+            Step::Flush => lab.flush(&[]),
+            Step::Reopen => {
+                lab.close();
+                lab.reopen();
+            }
+            Step::Die => {
+                lab.die();
+                lab.reopen();
+                rows = flushed;
+            }
+        }
+        flushed = rows;
+        lab.is_flushed("d", rows);
     }
     lab.finish()
 }
@@ -228,22 +295,50 @@ pub fn shrink(setup: Setup, most: Option<u64>, chunk: u64, times: u64) -> Worklo
     lab.finish()
 }
 
-/// Makes datasets and removes them again, each time all but the newest; its space is used again.
-pub fn delete(setup: Setup, times: u64) -> Workload {
+/// What the datasets of [`delete`] hold, and how many rows.
+pub(crate) fn passing() -> (Series, u64) {
+    (Series::rows("x", 4), 12)
+}
+
+/// Makes datasets and removes them again, each time all but the newest; its space is used again, if the `pause`
+/// (milliseconds) after each is long enough for that.
+pub fn delete(setup: Setup, times: u64, pause: u64) -> Workload {
     let mut lab = Lab::new(setup);
     lab.add(Series::rows("d", 2));
     lab.begin(0);
     for time in 0..times {
-        let builder = lab.file().new_dataset::<u64>().growing(&[]).chunk(&[4]);
-        let dataset = builder.create(&format!("x{time}")).expect("a dataset can be made");
-        let rows: Vec<u64> = (0..12).collect();
-        dataset.append(&rows).expect("rows can be appended");
-        lab.append("d", time, time + 1);
-        lab.flush(&[("d", time + 1)]);
-        if let Some(before) = time.checked_sub(1) {
-            lab.file().root().remove(&format!("x{before}")).expect("a dataset can be removed");
-            lab.flush(&[]);
+        replace(&lab, time);
+        if pause > 0 {
+            lab.wait(pause);
         }
+    }
+    lab.finish()
+}
+
+/// Makes a dataset, and removes the one that was made before.
+fn replace(lab: &Lab, time: u64) {
+    let (series, count) = passing();
+    let builder = lab.file().new_dataset::<u64>().growing(&[]).chunk(&[series.chunk]);
+    let dataset = builder.create(&format!("x{time}")).expect("a dataset can be made");
+    let rows: Vec<u64> = (0..count).map(|row| series.value(row, 1)).collect();
+    dataset.append(&rows).expect("rows can be appended");
+    lab.append("d", time, time + 1);
+    lab.flush(&[("d", time + 1)]);
+    if let Some(before) = time.checked_sub(1) {
+        lab.file().root().remove(&format!("x{before}")).expect("a dataset can be removed");
+        lab.flush(&[]);
+    }
+}
+
+/// As [`delete`], and the file is closed and opened again each time.
+pub fn delete_and_close(setup: Setup, times: u64) -> Workload {
+    let mut lab = Lab::new(setup);
+    lab.add(Series::rows("d", 2));
+    lab.begin(0);
+    for time in 0..times {
+        replace(&lab, time);
+        lab.close();
+        lab.reopen();
     }
     lab.finish()
 }

@@ -107,7 +107,7 @@ impl Walk<'_> {
             return;
         };
         let indexed = info.order.filter(|order| order.is_defined());
-        let mut orders: HashMap<[u8; 8], u32> = HashMap::new();
+        let mut orders: HashMap<[u8; 8], i64> = HashMap::new();
         let mut last: Option<(u32, Vec<u8>)> = None;
         let names = self.btree2(info.names, AttributeNameRecord::default(), &mut |walk, index, record| {
             let shared = record.flags & SHARED != 0;
@@ -129,39 +129,16 @@ impl Walk<'_> {
             last = Some(key);
             walk.creation_order(at, record.order.into(), info.max_creation_order);
             if indexed.is_some() {
-                orders.insert(record.heap_id, record.order);
+                orders.insert(record.heap_id, record.order.into());
             }
             walk.attribute(at, &attribute, !shared);
         });
         if let Some(order) = indexed {
-            self.attribute_order(order, orders, names.is_some());
+            let place = |record: &AttributeOrderRecord| (record.heap_id, record.order.into());
+            self.creation_orders(order, AttributeOrderRecord::default(), place, orders, names.is_some());
         }
         if names.is_some() {
             self.heap_counts(&heap);
-        }
-    }
-
-    fn attribute_order(&mut self, at: Addr, mut orders: HashMap<[u8; 8], u32>, whole: bool) {
-        const NAME: &str = AttributeOrderRecord::NAME;
-        let mut last = None;
-        let tree = self.btree2(at, AttributeOrderRecord::default(), &mut |walk, index, record| {
-            if last.is_some_and(|last| last >= record.order) {
-                walk.found(NAME, at, Cause::Order { what: "record", index });
-            }
-            last = Some(record.order);
-            match orders.remove(&record.heap_id) {
-                Some(order) if order == record.order => {}
-                Some(order) => {
-                    let cause =
-                        Cause::Count { what: "creation order", stated: record.order.into(), found: order.into() };
-                    walk.found(NAME, at, cause);
-                }
-                None if whole => walk.found(NAME, at, Cause::Missing("record of the name index for it")),
-                None => {}
-            }
-        });
-        if tree.is_some() && whole && !orders.is_empty() {
-            self.found(NAME, at, Cause::Missing("record for each of the name index"));
         }
     }
 }

@@ -99,7 +99,8 @@ impl Walk<'_> {
         });
         self.incomplete |= names.is_none();
         if let Some(order) = indexed {
-            self.link_order(order, orders, names.is_some());
+            let place = |record: &LinkOrderRecord| (record.heap_id, record.order);
+            self.creation_orders(order, LinkOrderRecord::default(), place, orders, names.is_some());
         } else if info.order.is_some() {
             self.found(LinkInfo::NAME, at, Cause::Undefined("creation order index"));
         }
@@ -123,29 +124,6 @@ impl Walk<'_> {
             }
             Some(std::cmp::Ordering::Greater) => self.found(name, at, Cause::Order { what: "record", index }),
             _ => {}
-        }
-    }
-
-    fn link_order(&mut self, at: Addr, mut orders: HashMap<[u8; 7], i64>, whole: bool) {
-        const NAME: &str = LinkOrderRecord::NAME;
-        let mut last = None;
-        let tree = self.btree2(at, LinkOrderRecord::default(), &mut |walk, index, record| {
-            if last.is_some_and(|last| last >= record.order) {
-                walk.found(NAME, at, Cause::Order { what: "record", index });
-            }
-            last = Some(record.order);
-            match orders.remove(&record.heap_id) {
-                Some(order) if order == record.order => {}
-                Some(order) => {
-                    let (stated, found) = (record.order.cast_unsigned(), order.cast_unsigned());
-                    walk.found(NAME, at, Cause::Count { what: "creation order", stated, found });
-                }
-                None if whole => walk.found(NAME, at, Cause::Missing("record of the name index for it")),
-                None => {}
-            }
-        });
-        if tree.is_some() && whole && !orders.is_empty() {
-            self.found(NAME, at, Cause::Missing("record for each of the name index"));
         }
     }
 }

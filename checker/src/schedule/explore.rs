@@ -32,6 +32,8 @@ pub struct Bounds {
     pub time: Option<Duration>,
     /// How many threads explore.
     pub threads: usize,
+    /// Whether schedules that meet at a [checkpoint](View::checkpoint) go on once.
+    pub merge: bool,
 }
 
 impl Default for Bounds {
@@ -44,6 +46,7 @@ impl Default for Bounds {
             runs: None,
             time: None,
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            merge: true,
         }
     }
 }
@@ -163,7 +166,7 @@ pub fn replay(
     reader: &(impl Fn(&Arc<View>) -> Verdict + Sync),
 ) -> (Verdict, Vec<Seen>) {
     let timeline = Arc::new(Timeline::new(trace.clone()));
-    let limits = Limits { start: Position::after(bounds.start), moves: 0, queries: bounds.queries };
+    let limits = Limits { start: Position::after(bounds.start), moves: 0, queries: bounds.queries, merge: false };
     let view = Arc::new(View::new(timeline, bounds.tearing, limits, Checkpoints::default()));
     let numbered = seen.iter().enumerate();
     let forks = numbered.map(|(number, seen)| Fork {
@@ -256,7 +259,8 @@ struct Worker<'a, R> {
 impl<'a, R: Fn(&Arc<View>) -> Verdict> Worker<'a, R> {
     fn new(timeline: &Arc<Timeline>, bounds: &Bounds, shared: &'a Shared, reader: &'a R) -> Self {
         let moves = bounds.moves.unwrap_or(u32::MAX);
-        let limits = Limits { start: Position::after(bounds.start), moves, queries: bounds.queries };
+        let Bounds { queries, merge, .. } = *bounds;
+        let limits = Limits { start: Position::after(bounds.start), moves, queries, merge };
         let view = Arc::new(View::new(timeline.clone(), bounds.tearing, limits, shared.checkpoints.clone()));
         Worker { view, shared, reader, found: Explored::default() }
     }

@@ -99,6 +99,7 @@ pub(super) struct Limits {
     pub start: Position,
     pub moves: u32,
     pub queries: u32,
+    pub merge: bool,
 }
 
 /// The file as a reader sees it while its writer comes further. Only to be read.
@@ -220,20 +221,20 @@ impl View {
     /// follow is explored there, and the reader should end.
     pub fn checkpoint(&self, state: impl Hash) -> bool {
         let mut run = self.0.lock();
-        let mut hasher = DefaultHasher::new();
-        state.hash(&mut hasher);
         let Run { position, mut moves, tears, history, .. } = *run;
         if run.limits.moves == u32::MAX {
             moves = 0;
         }
         // Below a fork that is being explored, it is this run's own.
-        if run.passed < run.forks.len() || run.journal.is_some() {
+        if !run.limits.merge || run.passed < run.forks.len() || run.journal.is_some() {
             return true;
         }
         // Readers remember when they saw what, which is no part of their history.
         if run.timeline.time(position).1 {
             return true;
         }
+        let mut hasher = DefaultHasher::new();
+        state.hash(&mut hasher);
         let new = run.checkpoints.lock().insert(Checkpoint { position, moves, tears, history, state: hasher.finish() });
         run.merged = !new;
         new

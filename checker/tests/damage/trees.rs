@@ -1,7 +1,8 @@
 //! Damage to B-trees.
 
 use h5live_format::{
-    Addr, AttributeNameRecord, Btree1Node, Btree2Geometry, Btree2Header, ChunkKey, ChunkRank, ChunkRecord, GroupKey,
+    Addr, AttributeNameRecord, Btree1Key, Btree1Node, Btree2Geometry, Btree2Header, ChunkKey, ChunkRank, ChunkRecord,
+    GroupKey,
 };
 
 use crate::files::{File, WIDTHS};
@@ -20,6 +21,25 @@ fn node(file: &File, path: &str, depth: u16) -> (Btree2Header, Btree2Geometry, u
         (at, records) = (child.addr.get().unwrap(), child.records);
     }
     (header, geometry, at, records)
+}
+
+/// Swaps the first two records of a tree.
+fn swap_records(file: &mut File, path: &str) {
+    let (_, geometry, at, records) = node(file, path, 0);
+    file.edit(at, geometry.leaf(records), |leaf| {
+        let (first, second) = (leaf.records.bytes(0).unwrap().to_vec(), leaf.records.bytes(1).unwrap().to_vec());
+        assert!(leaf.records.set_bytes(0, &second) && leaf.records.set_bytes(1, &first));
+    });
+}
+
+/// Changes the keys of a version 1 node.
+fn edit_keys<K: Btree1Key>(file: &mut File, at: u64, blank: Btree1Node<K>, change: impl FnOnce(&mut [K])) {
+    file.edit(at, blank, |node| {
+        let mut keys: Vec<_> = (0..=node.len()).map(|i| node.key(i).unwrap()).collect();
+        let children: Vec<_> = (0..node.len()).map(|i| node.child(i).unwrap()).collect();
+        change(&mut keys);
+        assert!(node.set(&keys, &children));
+    });
 }
 
 #[test]
@@ -48,22 +68,14 @@ fn a_wrong_count_below_a_node_is_found() {
 #[test]
 fn records_that_are_out_of_order_are_found() {
     let Some(mut file) = File::open("new") else { return };
-    let (_, geometry, at, records) = node(&file, "/grid", 0);
-    file.edit(at, geometry.leaf(records), |leaf| {
-        let (first, second) = (leaf.records.bytes(0).unwrap().to_vec(), leaf.records.bytes(1).unwrap().to_vec());
-        assert!(leaf.records.set_bytes(0, &second) && leaf.records.set_bytes(1, &first));
-    });
+    swap_records(&mut file, "/grid");
     file.expect_only("chunk record", file.at("/grid", HEADER), "order");
 }
 
 #[test]
 fn names_that_are_out_of_order_are_found() {
     let Some(mut file) = File::open("new") else { return };
-    let (_, geometry, at, records) = node(&file, "/group", 0);
-    file.edit(at, geometry.leaf(records), |leaf| {
-        let (first, second) = (leaf.records.bytes(0).unwrap().to_vec(), leaf.records.bytes(1).unwrap().to_vec());
-        assert!(leaf.records.set_bytes(0, &second) && leaf.records.set_bytes(1, &first));
-    });
+    swap_records(&mut file, "/group");
     let findings = file.report().findings;
     assert!(findings.iter().any(|finding| finding.cause.kind() == "order"), "{findings:#?}");
 }
@@ -110,12 +122,7 @@ fn keys_of_chunks_that_are_out_of_order_are_found() {
     let Some(mut file) = File::open("old") else { return };
     let at = leaf(&file, "/chunks");
     let blank = Btree1Node::<ChunkKey>::empty(32, ChunkRank(2), WIDTHS);
-    file.edit(at, blank, |node| {
-        let mut keys: Vec<_> = (0..=node.len()).map(|i| node.key(i).unwrap()).collect();
-        let children: Vec<_> = (0..node.len()).map(|i| node.child(i).unwrap()).collect();
-        keys.swap(1, 2);
-        assert!(node.set(&keys, &children));
-    });
+    edit_keys(&mut file, at, blank, |keys| keys.swap(1, 2));
     file.expect(NODE, at, "order");
 }
 
@@ -136,12 +143,7 @@ fn a_chunk_with_a_size_that_it_cannot_have_is_found() {
     let Some(mut file) = File::open("old") else { return };
     let at = leaf(&file, "/chunks");
     let blank = Btree1Node::<ChunkKey>::empty(32, ChunkRank(2), WIDTHS);
-    file.edit(at, blank, |node| {
-        let mut keys: Vec<_> = (0..=node.len()).map(|i| node.key(i).unwrap()).collect();
-        let children: Vec<_> = (0..node.len()).map(|i| node.child(i).unwrap()).collect();
-        keys[1].size += 8;
-        assert!(node.set(&keys, &children));
-    });
+    edit_keys(&mut file, at, blank, |keys| keys[1].size += 8);
     let findings = file.report().findings;
     assert!(findings.iter().any(|f| f.structure == NODE && f.cause.kind() == "count"), "{findings:#?}");
 }
@@ -165,11 +167,6 @@ fn keys_of_groups_that_are_out_of_order_are_found() {
     let Some(mut file) = File::open("old") else { return };
     let at = file.at("/group", NODE);
     let blank = Btree1Node::<GroupKey>::empty(16, (), WIDTHS);
-    file.edit(at, blank, |node| {
-        let mut keys: Vec<_> = (0..=node.len()).map(|i| node.key(i).unwrap()).collect();
-        let children: Vec<_> = (0..node.len()).map(|i| node.child(i).unwrap()).collect();
-        keys.swap(0, 1);
-        assert!(node.set(&keys, &children));
-    });
+    edit_keys(&mut file, at, blank, |keys| keys.swap(0, 1));
     file.expect(NODE, at, "order");
 }

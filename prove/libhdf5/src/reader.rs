@@ -224,9 +224,10 @@ fn look(view: &View, known: &mut Known<'_>, Watched { what, counts }: &Watched, 
     }
     known.extent = extent;
     let rows = see(view, || known.dataset.rows(what.first, extent.saturating_sub(what.first)))?;
-    for (row, value) in (what.first..).zip(rows).filter(|(row, _)| what.is_written(*row)) {
-        let least = what.least_version(row / what.chunk, floor);
-        let Some(version) = what.version(row, value).or((value == 0 && least == 0).then_some(0)) else {
+    for (row, value) in (what.first..).zip(rows) {
+        let least = if what.is_written(row) { what.least_version(row / what.chunk, floor) } else { 0 };
+        let version = what.version(row, value).filter(|_| what.is_written(row));
+        let Some(version) = version.or((value == 0 && least == 0).then_some(0)) else {
             return Err(format!("{name}: row {row} is {value:#x}, the extent is {extent}").into());
         };
         let before = known.versions.insert(row, version).unwrap_or(0).max(least);

@@ -24,6 +24,30 @@ const ATTEMPTS: u32 = 6;
 /// Schedules of one exploration.
 const RUNS: u64 = 100_000;
 
+/// Most time for as many schedules, unless little is to be done.
+const MUCH_TIME: Duration = Duration::from_secs(90);
+
+/// Workloads of each chunk index that can be followed: of these the newest library is shown so many schedules, none of which
+/// is left out because another one meets it.
+const INDEXES: [&str; 10] = [
+    "extensible array, from nothing",
+    "extensible array, first super block",
+    "extensible array, first paged block",
+    "fixed array",
+    "fixed array, second page",
+    "single chunk",
+    "single chunk that moves",
+    "chunks that move",
+    "B-tree, from nothing",
+    "B-tree, root splits",
+];
+
+/// Seconds for each workload when only little is looked at.
+const QUICK: u64 = 1;
+
+/// Most passes over the whole, where there are not as many schedules with fewer.
+const PASSES: usize = 8;
+
 /// Workloads that the library is not shown, by what their names begin with, and why.
 const NOT_SHOWN: [(&str, &str); 2] = [
     ("space used again", "libhdf5 does not measure how old is what it follows; its readers refresh within the grace"),
@@ -35,6 +59,8 @@ const NOT_SHOWN: [(&str, &str); 2] = [
 enum Shown {
     /// Every write at once.
     Whole,
+    /// Every write at once, in many schedules.
+    Many,
     /// Writes in part.
     Torn,
     /// A writer that publishes extents before what lies below them: it must be found out.
@@ -45,6 +71,7 @@ impl Shown {
     fn name(self) -> &'static str {
         match self {
             Shown::Whole => "whole",
+            Shown::Many => "many",
             Shown::Torn => "torn",
             Shown::Broken => "broken",
         }
@@ -68,7 +95,8 @@ impl Job {
         let [job, library, case, shown, limit, story] = arguments else { return None };
         let limit = Duration::from_millis(limit.parse().ok()?);
         let job = (job == "--job").then(|| case.parse().ok()).flatten();
-        let shown = [Shown::Whole, Shown::Torn, Shown::Broken].into_iter().find(|known| known.name() == shown)?;
+        let shown =
+            [Shown::Whole, Shown::Many, Shown::Torn, Shown::Broken].into_iter().find(|known| known.name() == shown)?;
         Some(Job { library: library.into(), case: job?, shown, story: story == "story", limit })
     }
 
@@ -81,11 +109,11 @@ impl Job {
 
     fn plan(&self) -> Option<(&'static Case, Reader, Workload, usize, Tearing)> {
         let case = CASES.get(self.case)?;
-        let shown = |reader: &Reader| !matches!(reader, Reader::Announced | Reader::Strings);
+        let shown = |reader: &Reader| !matches!(reader, Reader::Announced | Reader::Strings | Reader::Passing);
         let reader = case.readers.iter().copied().find(shown)?;
         let whole = (case.record, case.passes, Tearing::NONE);
         let ((record, passes, tearing), setup) = match self.shown {
-            Shown::Whole => (whole, Setup::default()),
+            Shown::Whole | Shown::Many => (whole, Setup::default()),
             Shown::Torn => (case.torn.map(|(record, passes)| (record, passes, small_tears()))?, Setup::default()),
             Shown::Broken => (whole, Setup::without(EdgeKind::ObjectHeaderIndex)),
         };
@@ -94,7 +122,7 @@ impl Job {
 
     /// Explores, and prints a line.
     pub fn run(&self) -> ExitCode {
-        let Some((case, reader, workload, passes, tearing)) = self.plan() else { return ExitCode::SUCCESS };
+        let Some((case, reader, workload, mut passes, tearing)) = self.plan() else { return ExitCode::SUCCESS };
         let library = match Library::load(&self.library, ATTEMPTS) {
             Ok(library) => library,
             Err(error) => {
@@ -105,9 +133,20 @@ impl Job {
         let file = tempfile::NamedTempFile::new().expect("a temporary file can be made");
         served::stand_in_for(file.as_file()).expect("the file is there");
         let path = CString::new(file.path().as_os_str().as_bytes()).expect("a path has no zeros");
-        let follower = Follower::new(&library, &path, &workload, reader, passes);
         let bounds = Bounds { start: workload.start, tearing, threads: 1, ..Bounds::default() };
-        let (explored, moves) = deepen(&workload, &bounds, self.limit, &follower);
+        let bounds = Bounds { merge: self.shown != Shown::Many, ..bounds };
+        let (explored, moves) = loop {
+            let follower = Follower::new(&library, &path, &workload, reader, passes);
+            let (explored, moves) = match self.shown {
+                Shown::Many => many(&workload, &bounds, self.limit, &follower),
+                _ => deepen(&workload, &bounds, self.limit, &follower),
+            };
+            let is_enough = !explored.exhausted || explored.schedules >= RUNS || passes >= PASSES;
+            if self.shown != Shown::Many || is_enough || explored.wrong > 0 {
+                break (explored, moves);
+            }
+            passes += 1;
+        };
         println!(
             "{:<36} {:<8} {:<6} {:>6} {passes:>6} {:>10} {:>10} {:>6} {:>9} {:>6} {:>8.0}",
             case.name,
@@ -132,6 +171,22 @@ impl Job {
             }
         }
         if explored.wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+/// The schedules with one move of the writer, then those with two, and so on, until there are enough, and the number of
+/// moves that was reached.
+fn many(workload: &Workload, bounds: &Bounds, limit: Duration, follower: &Follower<'_>) -> (Explored, Option<u32>) {
+    let began = Instant::now();
+    let (mut last, mut moves) = (0, 1);
+    loop {
+        let time = Some(limit.saturating_sub(began.elapsed()));
+        let bounds = Bounds { moves: Some(moves), runs: Some(RUNS), time, ..bounds.clone() };
+        let found = explore(&workload.trace, &bounds, &|view| follower.run(view));
+        if !found.exhausted || found.wrong > 0 || found.schedules == last {
+            return (found, Some(moves));
+        }
+        (last, moves) = (found.schedules, moves + 1);
     }
 }
 
@@ -192,11 +247,16 @@ pub fn all(seconds: u64, story: bool, name: &str) -> bool {
         for (n, library) in libraries.iter().enumerate() {
             // The first is the newest.
             let all: &[Shown] = match (number, n) {
+                (0, 0) => &[Shown::Broken, Shown::Many, Shown::Whole, Shown::Torn],
                 (0, _) => &[Shown::Broken, Shown::Whole, Shown::Torn],
+                (_, 0) if INDEXES.contains(&case.name) => &[Shown::Many, Shown::Whole, Shown::Torn],
                 (_, 0) => &[Shown::Whole, Shown::Torn],
                 _ => &[Shown::Whole],
             };
-            let job = |shown: &Shown| Job { library: library.clone(), case: number, shown: *shown, story, limit };
+            let job = |shown: &Shown| {
+                let limit = if *shown == Shown::Many && seconds > QUICK { MUCH_TIME } else { limit };
+                Job { library: library.clone(), case: number, shown: *shown, story, limit }
+            };
             jobs.extend(all.iter().map(job));
         }
     }

@@ -97,7 +97,7 @@ const CASES: &[Case] = &[
         name: "extensible array, sparse",
         arguments: &["sparse", "extensible", "3", "6", "60", "9", "1", "5", "0", "19", "4"],
         torn: &["sparse", "extensible", "3", "2", "60", "9", "1"],
-        series: || of(Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4] }, false, 3),
+        series: || of(Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false }, false, 3),
         readers: ROWS,
         passes: 2,
         early: None,
@@ -106,7 +106,7 @@ const CASES: &[Case] = &[
         name: "B-tree, sparse",
         arguments: &["sparse", "btree2", "3", "6", "60", "9", "1", "5", "0", "19", "4"],
         torn: &["sparse", "btree2", "3", "2", "60", "9", "1"],
-        series: || of(Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4] }, true, 3),
+        series: || of(Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false }, true, 3),
         readers: ROWS,
         passes: 2,
         early: None,
@@ -183,6 +183,15 @@ const CASES: &[Case] = &[
         passes: 2,
         early: Some("the object header before the heap and the B-tree of links"),
     },
+    Case {
+        name: "texts",
+        arguments: &["texts", "5"],
+        torn: &["texts", "2"],
+        series: Vec::new,
+        readers: &[Reader::Strings],
+        passes: 2,
+        early: Some("elements before the heap to which they lead"),
+    },
 ];
 
 /// Why a workload cannot be recorded.
@@ -250,7 +259,7 @@ impl Lab {
         let begin = whole.find("begin").ok_or_else(|| Failure::Program("it does not say when it begins".into()))?;
         let trace = Trace::new(whole.image(begin)?, whole.operations().iter().skip(begin).cloned().collect());
         let start = trace.find("start").unwrap_or(0);
-        Ok(Workload { trace, start, series, alone: false })
+        Ok(Workload { trace, start, series, alone: false, unmarked: false })
     }
 }
 
@@ -260,7 +269,7 @@ struct Busy(Vec<(Counter, Counter)>);
 impl Busy {
     fn new(workload: &Workload) -> Self {
         let counter = |name: &str, what| Counter::new(&workload.trace, &format!("{name}.{what}"));
-        Busy(["d", "e", "a", "o"].map(|name| (counter(name, "issued"), counter(name, "flushed"))).into())
+        Busy(["d", "e", "a", "o", "s"].map(|name| (counter(name, "issued"), counter(name, "flushed"))).into())
     }
 
     fn at(&self, prefix: usize) -> bool {
