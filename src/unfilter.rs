@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use h5live_filters::{Pipeline, Registry};
-use h5live_model::{FilterSpec, Unfilter};
+use h5live_model::{FilterSpec, Filtered, Unfilter};
 
 /// Most bytes of such a structure.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Undoes the filters that a file was opened with.
+/// Applies and undoes the filters that a file was opened with.
 #[derive(Clone)]
 pub(crate) struct Known(pub Arc<Registry>);
 
@@ -30,5 +30,9 @@ impl Unfilter for Known {
             return Err(format!("a structure behind filters has at most {MAX_BYTES} bytes, and not {size}").into());
         }
         Ok(Pipeline::new(filters, &self.0)?.decode(mask, &bytes, usize::try_from(size)?)?)
+    }
+
+    fn filter(&self, filters: &[FilterSpec], bytes: &[u8]) -> Filtered {
+        Ok(Pipeline::new(filters, &self.0)?.encode(bytes)?)
     }
 }

@@ -1,6 +1,7 @@
 //! Fractal heaps: dense links and attributes, shared messages.
 
 mod blocks;
+mod filtered;
 mod huge;
 mod managed;
 mod place;
@@ -11,7 +12,10 @@ mod tests;
 use std::sync::Arc;
 
 use h5live_cache::Handle;
-use h5live_format::{Addr, DoublingTable, FractalHeapHeader, FreeSpaceHeader, HeapPlace, decode_with, encode};
+use h5live_format::messages::FilterPipelineMessage;
+use h5live_format::{
+    Addr, DoublingTable, FilteredRoot, FractalHeapHeader, FreeSpaceHeader, HeapPlace, decode_with, encode, encoded_len,
+};
 use h5live_model::{FilterSpec, Unfilter};
 
 pub use self::space::HeapSpace;
@@ -67,7 +71,7 @@ impl FractalHeap {
         FractalHeap { metadata, addr, unfilter, space }
     }
 
-    /// Makes an empty heap.
+    /// Makes an empty heap, whose blocks and huge objects go through `filters`, if there are any.
     ///
     /// # Errors
     /// If there is no room.
@@ -75,12 +79,16 @@ impl FractalHeap {
         metadata: ObjectMetadata,
         unfilter: Arc<dyn Unfilter>,
         parameters: &HeapParameters,
+        filters: Option<FilterPipelineMessage>,
         space: Arc<HeapSpace>,
     ) -> Result<Self> {
         let HeapParameters { id_len, table, max_managed } = *parameters;
-        let header = FractalHeapHeader { id_len, table, max_managed, ..FractalHeapHeader::default() };
-        let len = FractalHeapHeader::base_size(metadata.widths()) as u64;
-        let header = metadata.create(len, header)?;
+        let filtered = filters.filter(|filters| !filters.filters.is_empty());
+        let filtered = filtered.map(|filters| FilteredRoot { filters, ..FilteredRoot::default() });
+        let header = FractalHeapHeader { id_len, table, max_managed, filtered, ..FractalHeapHeader::default() };
+        let len = encoded_len(&header, metadata.widths());
+        let len = len.map_err(|source| h5live_cache::Error::Encode { at: Addr::UNDEFINED, source })?;
+        let header = metadata.create(len as u64, header)?;
         *space.lock() = Sections::empty(true);
         Ok(FractalHeap { metadata, addr: header.addr(), unfilter, space })
     }
@@ -175,8 +183,8 @@ impl FractalHeap {
     /// Adds an object, which is written after `before`, and returns its ID.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the object is empty or the heap has filters; [`Error::HeapFull`]; if a block cannot be
-    /// read, or there is no room for a new one.
+    /// [`Error::Unsupported`] if the object is empty; [`Error::HeapFull`]; if a block cannot be read or its filters be
+    /// applied, or there is no room for a new one.
     pub fn insert(&self, object: &[u8], before: &[Before<'_>]) -> Result<Vec<u8>> {
         let header = self.header_for_writing()?;
         let mut sections = self.space.lock();
@@ -233,7 +241,7 @@ impl FractalHeap {
     /// Removes an object.
     ///
     /// # Errors
-    /// [`Error::Contradiction`] if the heap has no such object; [`Error::Unsupported`] if it has filters.
+    /// [`Error::Contradiction`] if the heap has no such object; if its filters cannot be applied.
     pub fn remove(&self, id: &[u8]) -> Result<()> {
         let header = self.header_for_writing()?;
         let shape = header.read().clone();
@@ -277,16 +285,10 @@ impl FractalHeap {
         done
     }
 
-    /// The header, which no longer leads to a list of free space. Refuses heaps with filters.
+    /// The header, which no longer leads to a list of free space.
     fn header_for_writing(&self) -> Result<Header> {
         let header = self.header()?;
-        let (manager, filtered) = {
-            let header = header.read();
-            (header.free_manager, header.filtered.is_some())
-        };
-        if filtered {
-            return Err(Error::Unsupported("changing a fractal heap with filters"));
-        }
+        let manager = header.read().free_manager;
         if manager.is_defined() {
             self.release_manager(manager);
             header.update(|header| header.free_manager = Addr::UNDEFINED);

@@ -46,5 +46,5 @@ pub use spec::{
 };
 pub use stats::Stats;
 pub use store::{Chunks, ObjectId, Objects};
-pub use unfilter::{NoFilters, Unfilter};
+pub use unfilter::{Filtered, NoFilters, Unfilter};
 pub use watch::{Wake, Watch};

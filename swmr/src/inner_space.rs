@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_cache::Scope;
-use h5live_format::messages::{AttributeInfo, LinkInfo, SymbolTable as SymbolTableMessage};
+use h5live_format::messages::{AttributeInfo, FilterPipelineMessage, LinkInfo, SymbolTable as SymbolTableMessage};
 use h5live_format::{Addr, AttributeNameRecord, LinkNameRecord, LinkOrderRecord};
 use h5live_indexes::{Btree2, FractalHeap, HeapParameters, ObjectMetadata, SymbolTable};
 use parking_lot::Mutex;
@@ -38,12 +38,18 @@ impl Session {
         heaps.entry(addr).or_insert_with(|| self.fractal_heap(metadata, addr)).clone()
     }
 
-    /// A new fractal heap for the object of `metadata`.
+    /// A new fractal heap for the object of `metadata`, with these filters, if there are any.
     ///
     /// # Errors
     /// If there is no room.
-    pub fn new_fractal_heap(&self, metadata: &ObjectMetadata, parameters: &HeapParameters) -> Result<FractalHeap> {
-        let heap = FractalHeap::create(metadata.clone(), self.unfilter.clone(), parameters, Arc::default())?;
+    pub fn new_fractal_heap(
+        &self,
+        metadata: &ObjectMetadata,
+        parameters: &HeapParameters,
+        filters: Option<FilterPipelineMessage>,
+    ) -> Result<FractalHeap> {
+        let unfilter = self.unfilter.clone();
+        let heap = FractalHeap::create(metadata.clone(), unfilter, parameters, filters, Arc::default())?;
         self.inner.owners.lock().insert(metadata.owner().header());
         self.inner.heaps.lock().insert(heap.addr(), heap.clone());
         Ok(heap)

@@ -135,11 +135,26 @@ impl FractalHeapIndirectBlock {
         }
     }
 
-    /// Replaces the block to which an entry leads. In heaps with filters the size and the mask are left to be set.
+    /// Replaces the block to which an entry leads. In heaps with filters, that is no direct block.
     pub fn set_child(&mut self, entry: usize, addr: Addr) -> bool {
+        self.set_block(entry, ChunkElement { addr, ..ChunkElement::default() })
+    }
+
+    /// As [`FractalHeapIndirectBlock::set_child`], with the size and the mask that a direct block has in a heap with
+    /// filters.
+    pub fn set_block(&mut self, entry: usize, block: ChunkElement) -> bool {
         match entry.checked_sub(self.direct.len()) {
-            None => self.direct.set(entry, ChunkElement { addr, ..ChunkElement::default() }),
-            Some(entry) => self.indirect.set(entry, addr),
+            None => self.direct.set(entry, block),
+            Some(entry) => self.indirect.set(entry, block.addr),
+        }
+    }
+
+    /// The block to which an entry leads, with its size and its mask if it is a direct one in a heap with filters;
+    /// `None` past the last entry.
+    pub fn block(&self, entry: usize) -> Option<ChunkElement> {
+        match entry.checked_sub(self.direct.len()) {
+            None => self.direct.get(entry),
+            Some(entry) => self.indirect.get(entry).map(|addr| ChunkElement { addr, ..ChunkElement::default() }),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{DoublingTable, FractalHeapDirectBlock, FractalHeapIdShape, FractalHeapIndirectBlock};
 use crate::messages::FilterPipelineMessage;
-use crate::{Addr, Fault, Record, Result, Width, Widths, Wire, encoded_len};
+use crate::{Addr, ChunkElement, Fault, Record, Result, Width, Widths, Wire, encoded_len};
 
 /// The filters of a heap, and how its root is stored if that is a direct block.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -131,6 +131,20 @@ impl FractalHeapHeader {
         let checksum = if self.checksums { 4 } else { 0 };
         let fixed = widths.offset.bytes().saturating_add(self.table.offset_width().bytes());
         fixed.saturating_add(checksum).saturating_add(5)
+    }
+
+    /// Has the heap lead to a direct block alone, of which the size and the mask count if there are filters.
+    pub fn set_root_block(&mut self, block: ChunkElement) {
+        (self.root, self.root_rows) = (block.addr, 0);
+        if let Some(filtered) = &mut self.filtered {
+            (filtered.size, filtered.filter_mask) = (block.size, block.filter_mask);
+        }
+    }
+
+    /// Has the heap lead to an indirect block, or to none.
+    pub fn set_root(&mut self, root: Addr, rows: u16) {
+        self.set_root_block(ChunkElement { addr: root, ..ChunkElement::default() });
+        self.root_rows = rows;
     }
 
     /// An empty direct block of `size` bytes: context for decoding. Blocks that went through filters are decoded

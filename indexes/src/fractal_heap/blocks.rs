@@ -1,8 +1,11 @@
 //! The blocks of a fractal heap: making them, giving them up, and going through all of them.
 
 use h5live_cache::{EdgeKind, Node};
-use h5live_format::{Addr, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIndirectBlock, HeapSlot};
+use h5live_format::{
+    Addr, ChunkElement, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIndirectBlock, HeapSlot,
+};
 
+use super::filtered::StoredBlock;
 use super::place::{Direct, Indirect, Place};
 use super::space::Sections;
 use super::{FractalHeap, Header};
@@ -57,14 +60,23 @@ impl FractalHeap {
 
     /// Has everything on the way to a block written after it.
     pub(super) fn depend_along(&self, header: &Header, place: &Place, block: &Direct) -> Result<()> {
-        let Some(((root, _), below)) = place.above.split_first() else { return self.depend(header, block) };
+        self.depend_down(header, place)?;
+        match place.above.last() {
+            None => self.depend(header, block),
+            Some((parent, _)) => self.depend(parent, block),
+        }
+    }
+
+    /// Has each block on the way to a direct one written after the next.
+    pub(super) fn depend_down(&self, header: &Header, place: &Place) -> Result<()> {
+        let Some(((root, _), below)) = place.above.split_first() else { return Ok(()) };
         self.depend(header, root)?;
         let mut parent = root;
         for (child, _) in below {
             self.depend(parent, child)?;
             parent = child;
         }
-        self.depend(parent, block)
+        Ok(())
     }
 
     /// Makes a direct block that an object of `len` bytes fits in: where one was skipped or given up, or behind all
@@ -102,17 +114,23 @@ impl FractalHeap {
         Ok(())
     }
 
-    fn new_block(&self, shape: &FractalHeapHeader, slot: HeapSlot) -> Result<Direct> {
+    /// Makes a direct block, for which `parent` waits.
+    fn new_block(&self, parent: &impl Node, shape: &FractalHeapHeader, slot: HeapSlot) -> Result<ChunkElement> {
         let overhead = shape.direct_overhead(self.metadata.widths());
-        self.metadata.create(slot.size, shape.direct_block(slot.size).zeroed(self.addr, slot.start, overhead))
+        let block = shape.direct_block(slot.size).zeroed(self.addr, slot.start, overhead);
+        if let Some(filtered) = &shape.filtered {
+            return self.store_block(parent, &filtered.filters.filters, block);
+        }
+        let block = self.metadata.create(slot.size, block)?;
+        self.depend(parent, &block)?;
+        Ok(ChunkElement { addr: block.addr(), ..ChunkElement::default() })
     }
 
     fn add_root_block(&self, header: &Header, shape: &FractalHeapHeader, slot: HeapSlot) -> Result<()> {
-        let block = self.new_block(shape, slot)?;
-        self.depend(header, &block)?;
+        let block = self.new_block(header, shape, slot)?;
         let (_, room) = self.room_in(shape, slot);
         header.update(|header| {
-            (header.root, header.root_rows) = (block.addr(), 0);
+            header.set_root_block(block);
             (header.managed_space, header.allocated_space, header.free) = (slot.size, slot.size, room);
         });
         Ok(())
@@ -143,9 +161,8 @@ impl FractalHeap {
             let entry = usize::from(row) * usize::from(table.width) + usize::from(column);
             start = table.offset_of(row, column).and_then(|before| before.checked_add(start)).ok_or_else(lost)?;
             let Some(rows) = table.child_rows(row) else {
-                let block = self.new_block(shape, slot)?;
-                self.depend(&parent, &block)?;
-                parent.update(|parent| parent.set_child(entry, block.addr()));
+                let block = self.new_block(&parent, shape, slot)?;
+                parent.update(|parent| parent.set_block(entry, block));
                 break;
             };
             let child = parent.read().child(entry).ok_or_else(lost)?;
@@ -176,27 +193,27 @@ impl FractalHeap {
     /// Gives the heap a root of `rows` rows in the place of the one that it has.
     fn grow(&self, header: &Header, shape: &FractalHeapHeader, rows: u16) -> Result<()> {
         let root = self.new_indirect(shape, rows, 0)?;
-        let children: Vec<Addr> = match shape.root_rows {
-            0 => vec![shape.root],
+        let children: Vec<ChunkElement> = match shape.root_rows {
+            0 => vec![self.root_block(shape)],
             old_rows => {
                 let old = self.indirect_block(shape, shape.root, old_rows, 0)?;
                 let old = old.read();
-                (0..old.len()).filter_map(|entry| old.child(entry)).collect()
+                (0..old.len()).filter_map(|entry| old.block(entry)).collect()
             }
         };
-        for child in children.iter().filter(|child| child.is_defined()) {
-            self.depend_on_cached(&root, *child)?;
+        for child in children.iter().filter(|child| child.addr.is_defined()) {
+            self.depend_on_cached(&root, child.addr)?;
         }
         root.update(|root| {
             for (entry, child) in children.iter().enumerate() {
-                root.set_child(entry, *child);
+                root.set_block(entry, *child);
             }
         });
         self.depend(header, &root)?;
         let space = |rows| self.object_space(shape, shape.root, rows);
         let more = space(rows).saturating_sub(space(shape.root_rows));
         header.update(|header| {
-            (header.root, header.root_rows) = (root.addr(), rows);
+            header.set_root(root.addr(), rows);
             header.managed_space = header.table.row_offset(rows).unwrap_or(u64::MAX);
             header.free = header.free.saturating_add(more);
         });
@@ -212,6 +229,8 @@ impl FractalHeap {
         let cache = self.metadata.cache();
         if let Ok(Some(child)) = cache.peek::<FractalHeapDirectBlock>(child) {
             self.depend(parent, &child)?;
+        } else if let Ok(Some(child)) = cache.peek::<StoredBlock>(child) {
+            self.depend(parent, &child)?;
         } else if let Ok(Some(child)) = cache.peek::<FractalHeapIndirectBlock>(child) {
             self.depend(parent, &child)?;
         }
@@ -223,7 +242,7 @@ impl FractalHeap {
         let shape = header.read().clone();
         let Place { mut above, slot, element } = place;
         let widths = self.metadata.widths();
-        self.release(element.addr, slot.size);
+        self.release(element.addr, if shape.filtered.is_some() { element.size } else { slot.size });
         let mut gap = slot;
         let mut emptied = above.is_empty();
         while let Some((block, entry)) = above.pop() {
@@ -246,7 +265,7 @@ impl FractalHeap {
         if emptied {
             *sections = Sections::empty(sections.known);
             header.update(|header| {
-                (header.root, header.root_rows) = (Addr::UNDEFINED, 0);
+                header.set_root(Addr::UNDEFINED, 0);
                 (header.managed_space, header.allocated_space, header.free) = (0, 0, 0);
                 header.next_block = 0;
             });

@@ -1,6 +1,8 @@
 //! Objects of a fractal heap that are too large for its blocks.
 
-use h5live_cache::EdgeKind;
+use std::cmp::Ordering;
+
+use h5live_cache::{EdgeKind, Handle};
 use h5live_format::{
     Addr, Btree2Record, FractalHeapHeader, HeapPlace, HugeDirectRecord, HugeFilteredRecord, HugeIndirectFilteredRecord,
     HugeIndirectRecord, Record, Wire,
@@ -16,6 +18,11 @@ const NODE_SIZE: u32 = 512;
 #[derive(Debug, Clone)]
 struct HugeObject {
     bytes: Vec<u8>,
+}
+
+/// A comparison that does not fail.
+fn by<R>(compare: impl Fn(&R) -> Ordering) -> impl Fn(&R) -> Result<Ordering> {
+    move |record| Ok(compare(record))
 }
 
 impl Record for HugeObject {
@@ -90,56 +97,98 @@ impl FractalHeap {
     }
 
     pub(super) fn insert_huge(&self, header: &Header, object: &[u8], before: &[Before<'_>]) -> Result<HeapPlace> {
-        let (shape, length) = (header.read().clone(), object.len() as u64);
+        let shape = header.read().clone();
         let number = shape.next_huge_id.saturating_add(1);
         let is_direct = shape.id_shape(self.metadata.widths()).huge_is_direct();
         if !is_direct && (shape.huge_ids_wrapped || number > self.max_number(&shape)) {
             return Err(Error::HeapFull { at: self.addr });
         }
-        let stored = self.metadata.create(length, HugeObject { bytes: object.to_vec() })?;
+        let (bytes, filter_mask) = match &shape.filtered {
+            None => (object.to_vec(), 0),
+            Some(filtered) => self.apply(&filtered.filters.filters, object)?,
+        };
+        let (length, size) = (bytes.len() as u64, object.len() as u64);
+        let stored = self.metadata.create(length, HugeObject { bytes })?;
         self.metadata.order(&stored, before);
-        let addr = stored.addr();
+        let (addr, id) = (stored.addr(), number);
+        match (is_direct, shape.filtered.is_some()) {
+            (true, false) => {
+                let record = HugeDirectRecord { addr, length };
+                self.list_huge(header, &stored, record, |held| held.addr.cmp(&addr))?;
+            }
+            (true, true) => {
+                let record = HugeFilteredRecord { addr, length, filter_mask, size };
+                self.list_huge(header, &stored, record, |held| held.addr.cmp(&addr))?;
+            }
+            (false, false) => {
+                let record = HugeIndirectRecord { addr, length, id };
+                self.list_huge(header, &stored, record, |held| held.id.cmp(&id))?;
+            }
+            (false, true) => {
+                let record = HugeIndirectFilteredRecord { addr, length, filter_mask, size, id };
+                self.list_huge(header, &stored, record, |held| held.id.cmp(&id))?;
+            }
+        }
         let place = if is_direct {
-            let tree = self.tree_for_writing(header, HugeDirectRecord::default())?;
-            tree.wait_for(&stored, EdgeKind::FractalHeapBlock)?;
-            let record = HugeDirectRecord { addr, length };
-            tree.insert(&record, |held| Ok::<_, Error>((held.addr, held.length).cmp(&(addr, length))))?;
-            HeapPlace::Huge { addr, length, filter_mask: 0, size: length }
+            HeapPlace::Huge { addr, length, filter_mask, size }
         } else {
-            let tree = self.tree_for_writing(header, HugeIndirectRecord::default())?;
-            tree.wait_for(&stored, EdgeKind::FractalHeapBlock)?;
-            let record = HugeIndirectRecord { addr, length, id: number };
-            tree.insert(&record, |held| Ok::<_, Error>(held.id.cmp(&number)))?;
             header.update(|header| header.next_huge_id = number);
             HeapPlace::HugeNumber(number)
         };
         header.update(|header| {
-            header.huge_bytes = header.huge_bytes.saturating_add(length);
+            header.huge_bytes = header.huge_bytes.saturating_add(size);
             header.huge_objects = header.huge_objects.saturating_add(1);
         });
         Ok(place)
     }
 
+    /// Adds a record to the tree of huge objects, which is written after the object.
+    fn list_huge<R: Btree2Record>(
+        &self,
+        header: &Header,
+        stored: &Handle<HugeObject>,
+        record: R,
+        compare: impl Fn(&R) -> Ordering,
+    ) -> Result<()> {
+        let tree = self.tree_for_writing(header, record.clone())?;
+        tree.wait_for(stored, EdgeKind::FractalHeapBlock)?;
+        tree.insert(&record, by(compare))?;
+        Ok(())
+    }
+
     /// Gives up a huge object of which nothing in the file tells any more.
     pub(super) fn remove_huge(&self, header: &Header, place: &HeapPlace) -> Result<()> {
         let shape = header.read().clone();
-        let removed = match *place {
-            HeapPlace::Huge { addr, length, .. } => {
-                let tree = self.tree(&shape, HugeDirectRecord::default());
-                let found = tree.remove(|held| Ok::<_, Error>((held.addr, held.length).cmp(&(addr, length))))?;
-                found.map(|held| (held.addr, held.length))
+        let removed = match (place.clone(), shape.filtered.is_some()) {
+            (HeapPlace::Huge { addr, .. }, false) => {
+                let found = self
+                    .tree(&shape, HugeDirectRecord::default())
+                    .remove(by(|held: &HugeDirectRecord| held.addr.cmp(&addr)))?;
+                found.map(|held| (held.addr, held.length, held.length))
             }
-            HeapPlace::HugeNumber(number) => {
-                let tree = self.tree(&shape, HugeIndirectRecord::default());
-                let found = tree.remove(|held| Ok::<_, Error>(held.id.cmp(&number)))?;
-                found.map(|held| (held.addr, held.length))
+            (HeapPlace::Huge { addr, .. }, true) => {
+                let found = self
+                    .tree(&shape, HugeFilteredRecord::default())
+                    .remove(by(|held: &HugeFilteredRecord| held.addr.cmp(&addr)))?;
+                found.map(|held| (held.addr, held.length, held.size))
+            }
+            (HeapPlace::HugeNumber(id), false) => {
+                let found = self
+                    .tree(&shape, HugeIndirectRecord::default())
+                    .remove(by(|held: &HugeIndirectRecord| held.id.cmp(&id)))?;
+                found.map(|held| (held.addr, held.length, held.length))
+            }
+            (HeapPlace::HugeNumber(id), true) => {
+                let tree = self.tree(&shape, HugeIndirectFilteredRecord::default());
+                tree.remove(by(|held: &HugeIndirectFilteredRecord| held.id.cmp(&id)))?
+                    .map(|held| (held.addr, held.length, held.size))
             }
             _ => None,
         };
-        if let Some((addr, length)) = removed {
+        if let Some((addr, length, size)) = removed {
             self.release(addr, length);
             header.update(|header| {
-                header.huge_bytes = header.huge_bytes.saturating_sub(length);
+                header.huge_bytes = header.huge_bytes.saturating_sub(size);
                 header.huge_objects = header.huge_objects.saturating_sub(1);
             });
         }

@@ -13,9 +13,15 @@ impl FractalHeap {
     }
 
     pub(super) fn managed(&self, header: &FractalHeapHeader, offset: u64, length: u64) -> Result<Vec<u8>> {
-        let block = self.direct_block(header, &self.place(header, offset)?)?;
-        let block = block.read();
-        block.object(offset, length).map(<[u8]>::to_vec).ok_or_else(|| self.misplaced())
+        let place = self.place(header, offset)?;
+        let object = match &header.filtered {
+            None => self.direct_block(header, &place)?.read().object(offset, length).map(<[u8]>::to_vec),
+            Some(filtered) => {
+                let stored = self.stored_block(header, filtered, &place)?;
+                stored.read().block.object(offset, length).map(<[u8]>::to_vec)
+            }
+        };
+        object.ok_or_else(|| self.misplaced())
     }
 
     pub(super) fn insert_managed(
@@ -50,6 +56,14 @@ impl FractalHeap {
     ) -> Result<()> {
         let shape = header.read().clone();
         let place = self.place(&shape, offset)?;
+        if let Some(filtered) = &shape.filtered {
+            let mut block = self.stored_block(&shape, filtered, &place)?.read().block.clone();
+            let room = block.object_mut(offset, object.len() as u64);
+            room.map(|room| room.copy_from_slice(object)).ok_or_else(|| self.misplaced())?;
+            // The block is stored anew with each change; the header waits for what all of them tell of.
+            self.metadata.order(header, before);
+            return self.replace_block(header, &filtered.filters.filters, &place, block);
+        }
         let block: Direct = self.direct_block(&shape, &place)?;
         self.depend_along(header, &place, &block)?;
         self.metadata.order(&block, before);

@@ -2,11 +2,11 @@
 
 use h5live_cache::Handle;
 use h5live_format::{
-    Addr, ChunkElement, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIndirectBlock, HeapSlot, decode_with,
+    Addr, ChunkElement, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIndirectBlock, HeapSlot,
 };
 
-use super::{FractalHeap, Outside};
-use crate::{Error, Result};
+use super::FractalHeap;
+use crate::Result;
 
 pub(super) type Indirect = Handle<FractalHeapIndirectBlock>;
 pub(super) type Direct = Handle<FractalHeapDirectBlock>;
@@ -23,18 +23,19 @@ pub(super) struct Place {
 }
 
 impl FractalHeap {
+    /// The root, if that is a direct block.
+    pub(super) fn root_block(&self, header: &FractalHeapHeader) -> ChunkElement {
+        let (size, filter_mask) = header.filtered.as_ref().map_or((0, 0), |root| (root.size, root.filter_mask));
+        ChunkElement { addr: header.root, size, filter_mask }
+    }
+
     /// The place of the direct block that holds an offset in heap space.
     pub(super) fn place(&self, header: &FractalHeapHeader, offset: u64) -> Result<Place> {
         let table = &header.table;
         let lost = || self.contradiction(self.addr, "heap ID", "an object lies where the heap has a block");
         if header.root_rows == 0 {
-            let filtered = header.filtered.as_ref();
-            let element = ChunkElement {
-                addr: header.root,
-                size: filtered.map_or(table.start_size, |root| root.size),
-                filter_mask: filtered.map_or(0, |root| root.filter_mask),
-            };
-            return Ok(Place { above: Vec::new(), slot: HeapSlot { start: 0, size: table.start_size }, element });
+            let slot = HeapSlot { start: 0, size: table.start_size };
+            return Ok(Place { above: Vec::new(), slot, element: self.root_block(header) });
         }
         let (mut at, mut rows, mut start, mut inside) = (header.root, header.root_rows, 0u64, offset);
         let mut above = Vec::new();
@@ -76,21 +77,10 @@ impl FractalHeap {
         Ok(block)
     }
 
-    /// The direct block at a place.
+    /// The direct block at a place, of a heap without filters.
     pub(super) fn direct_block(&self, header: &FractalHeapHeader, place: &Place) -> Result<Direct> {
-        let (cache, widths, element) = (self.metadata.cache(), self.metadata.widths(), place.element);
-        let HeapSlot { start, size } = place.slot;
-        let at = element.addr;
-        let block = match &header.filtered {
-            None => self.metadata.load(at, size, || header.direct_block(size))?,
-            Some(filtered) => cache.load(at, self.metadata.owner(), || {
-                let bytes = cache.read_block(at, usize::try_from(element.size).unwrap_or(usize::MAX))?;
-                let place = Outside { addr: at, length: element.size, filter_mask: element.filter_mask, size };
-                let bytes = self.undo(&filtered.filters.filters, place, bytes)?;
-                let block = decode_with(header.direct_block(size), &bytes, widths);
-                block.map_err(|source| Error::Cache(h5live_cache::Error::Decode { at, source }))
-            })?,
-        };
+        let (HeapSlot { start, size }, at) = (place.slot, place.element.addr);
+        let block = self.metadata.load(at, size, || header.direct_block(size))?;
         let (heap, offset) = {
             let block = block.read();
             (block.heap, block.offset)
@@ -99,7 +89,7 @@ impl FractalHeap {
         Ok(block)
     }
 
-    fn check_place(&self, at: Addr, record: &'static str, stated: (Addr, u64), start: u64) -> Result<()> {
+    pub(super) fn check_place(&self, at: Addr, record: &'static str, stated: (Addr, u64), start: u64) -> Result<()> {
         match stated == (self.addr, start) {
             true => Ok(()),
             false => Err(self.contradiction(at, record, "it names its heap and its place in it")),

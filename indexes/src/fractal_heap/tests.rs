@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use h5live_cache::{Cache, MemoryStorage, Owner, Scope};
-use h5live_model::NoFilters;
+use h5live_model::{FilterSpec, Filtered, NoFilters};
 use proptest::{prelude::*, test_runner::RngSeed};
 
 use super::*;
@@ -12,13 +12,43 @@ const OWNER: Owner = Owner::new(Addr::new(48));
 
 fn create(cache: &Arc<Cache>, parameters: HeapParameters) -> FractalHeap {
     let metadata = ObjectMetadata::new(cache.clone(), OWNER);
-    FractalHeap::create(metadata, Arc::new(NoFilters), &parameters, Arc::default()).unwrap()
+    FractalHeap::create(metadata, Arc::new(NoFilters), &parameters, None, Arc::default()).unwrap()
+}
+
+/// A filter that leaves out zeros at the end.
+#[derive(Debug)]
+struct Short;
+
+impl Unfilter for Short {
+    fn unfilter(
+        &self,
+        filters: &[FilterSpec],
+        _: u32,
+        mut bytes: Vec<u8>,
+        size: u64,
+    ) -> std::result::Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+        if !filters.is_empty() {
+            bytes.resize(size as usize, 0);
+        }
+        Ok(bytes)
+    }
+
+    fn filter(&self, _: &[FilterSpec], bytes: &[u8]) -> Filtered {
+        Ok((bytes[..bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)].to_vec(), 0))
+    }
+}
+
+fn short(parameters: HeapParameters, cache: &Arc<Cache>) -> FractalHeap {
+    let spec = FilterSpec { id: 300, optional: false, name: None, params: [].into() };
+    let filters = FilterPipelineMessage { version: 2, filters: vec![spec] };
+    let metadata = ObjectMetadata::new(cache.clone(), OWNER);
+    FractalHeap::create(metadata, Arc::new(Short), &parameters, Some(filters), Arc::default()).unwrap()
 }
 
 /// The heap as another session finds it.
 fn reopened(storage: &MemoryStorage, addr: Addr) -> FractalHeap {
     let metadata = ObjectMetadata::new(cache(storage), OWNER);
-    FractalHeap::new(metadata, addr, Arc::new(NoFilters), Arc::default())
+    FractalHeap::new(metadata, addr, Arc::new(Short), Arc::default())
 }
 
 fn object(number: usize, len: usize) -> Vec<u8> {
@@ -164,6 +194,11 @@ fn tiny_objects_lie_in_their_ids() {
 
 #[test]
 fn huge_objects_lie_outside_of_the_blocks() {
+    check_huge(create);
+    check_huge(|cache, parameters| short(parameters, cache));
+}
+
+fn check_huge(create: impl Fn(&Arc<Cache>, HeapParameters) -> FractalHeap) {
     let storage = MemoryStorage::default();
     let cache = cache(&storage);
     let before = cache.space().end();
@@ -193,6 +228,11 @@ fn huge_objects_lie_outside_of_the_blocks() {
 fn ids_that_are_long_enough_hold_where_a_huge_object_is() {
     let cache = cache(&MemoryStorage::default());
     let heap = create(&cache, HeapParameters { id_len: 17, ..HeapParameters::ATTRIBUTES });
+    check_long_id(&cache, &heap);
+    check_long_id(&cache, &short(HeapParameters { id_len: 29, ..HeapParameters::ATTRIBUTES }, &cache));
+}
+
+fn check_long_id(cache: &Cache, heap: &FractalHeap) {
     let id = heap.insert(&object(1, 9000), &[]).unwrap();
     assert_eq!(id[0], 0x10);
     assert_eq!(heap.get(&id).unwrap(), object(1, 9000));
@@ -242,11 +282,11 @@ proptest! {
     })]
 
     #[test]
-    fn holds_what_a_map_holds(steps in steps(), attributes in any::<bool>()) {
+    fn holds_what_a_map_holds(steps in steps(), attributes in any::<bool>(), filtered in any::<bool>()) {
         let storage = MemoryStorage::default();
         let mut open = cache(&storage);
         let parameters = if attributes { HeapParameters::ATTRIBUTES } else { HeapParameters::LINKS };
-        let mut heap = create(&open, parameters);
+        let mut heap = if filtered { short(parameters, &open) } else { create(&open, parameters) };
         let mut objects = BTreeMap::new();
         for (number, step) in steps.into_iter().enumerate() {
             let chosen = |at: usize| objects.keys().nth(at.checked_rem(objects.len()).unwrap_or(0)).cloned();
@@ -272,7 +312,7 @@ proptest! {
                     let end = open.space().end();
                     open = crate::tests::cache_from(&storage, end);
                     let metadata = ObjectMetadata::new(open.clone(), OWNER);
-                    heap = FractalHeap::new(metadata, heap.addr(), Arc::new(NoFilters), Arc::default());
+                    heap = FractalHeap::new(metadata, heap.addr(), Arc::new(Short), Arc::default());
                     heap.survey(|each| {
                         objects.keys().for_each(|id| each(id));
                         Ok::<_, Error>(())

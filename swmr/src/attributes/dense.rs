@@ -58,7 +58,7 @@ impl DenseAttributes {
     /// If there is no room.
     pub fn create(session: &Session, header: &Header, info: &mut AttributeInfo) -> Result<Self> {
         let metadata = header.metadata();
-        let heap = session.new_fractal_heap(metadata, &HeapParameters::ATTRIBUTES)?;
+        let heap = session.new_fractal_heap(metadata, &HeapParameters::ATTRIBUTES, None)?;
         let names = Btree2::create(metadata.clone(), AttributeNameRecord::default(), NODE_SIZE)?;
         let order = match info.order {
             Some(_) => Some(Btree2::create(metadata.clone(), AttributeOrderRecord::default(), NODE_SIZE)?),

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use h5live_cache::EdgeKind;
-use h5live_format::messages::{LinkInfo, LinkMessage};
+use h5live_format::messages::{FilterPipelineMessage, LinkInfo, LinkMessage};
 use h5live_format::{LinkNameRecord, LinkOrderRecord, decode_prefix, encode, lookup3};
 use h5live_indexes::{Before, Btree2, FractalHeap, HeapParameters};
 use h5live_model::Name;
@@ -52,7 +52,9 @@ impl DenseLinks {
     /// If there is no room.
     pub fn create(session: &Session, header: &Header, info: &mut LinkInfo) -> Result<Self> {
         let metadata = header.metadata();
-        let heap = session.new_fractal_heap(metadata, &HeapParameters::LINKS)?;
+        // The filters of a group are those of its heap.
+        let filters = header.get::<FilterPipelineMessage>()?;
+        let heap = session.new_fractal_heap(metadata, &HeapParameters::LINKS, filters)?;
         let names = Btree2::create(metadata.clone(), LinkNameRecord::default(), NODE_SIZE)?;
         let order = match info.order {
             Some(_) => Some(Btree2::create(metadata.clone(), LinkOrderRecord::default(), NODE_SIZE)?),
