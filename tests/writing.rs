@@ -350,3 +350,50 @@ fn every_profile_holds_types_layouts_and_structure() {
         }
     }
 }
+
+#[test]
+fn groups_whose_heaps_have_filters_change() {
+    let Some(python) = python() else { return };
+    let corpus = std::env::var_os("H5LIVE_SHARED").map(|shared| PathBuf::from(shared).join("corpus/generated"));
+    let Some(original) = corpus.map(|corpus| corpus.join("groups_corder.v108.h5")).filter(|path| path.exists()) else {
+        return println!("skipped: H5LIVE_SHARED names no corpus");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("filtered.h5");
+    std::fs::copy(original, &path).unwrap();
+    let groups = |file: &File| -> Vec<h5live::Group> {
+        let met = file.walk().filter_map(|met| match met.unwrap() {
+            h5live::Visit::Object(h5live::Object::Group(group)) => Some(group),
+            _ => None,
+        });
+        met.collect()
+    };
+    let program = r#"
+    names = []
+    f.visititems_links(lambda name, _: names.append(name))
+    print("\n".join(sorted(names)))
+"#;
+    let before = seen(&python, program, &path);
+    for round in 0..3 {
+        let file = File::options().write().open(&path).unwrap();
+        for group in groups(&file) {
+            (0..300).for_each(|number| group.link_soft(&format!("zz {round} {number}"), "/somewhere").unwrap());
+            (0..round * 100).for_each(|number| group.remove(&format!("zz {} {number}", round - 1)).unwrap());
+        }
+        file.close().unwrap();
+        h5live_checker::file::check_path(&path).unwrap().expect_clean();
+        let lines = seen(&python, program, &path);
+        let others: Vec<_> = lines.lines().filter(|line| !line.contains("zz ")).collect();
+        assert_eq!(others, before.lines().collect::<Vec<_>>());
+        dumped(&path);
+    }
+    let file = File::options().write().open(&path).unwrap();
+    for group in groups(&file) {
+        for name in group.names().unwrap().iter().map(|name| name.to_string()).filter(|name| name.starts_with("zz ")) {
+            group.remove(&name).unwrap();
+        }
+    }
+    file.close().unwrap();
+    h5live_checker::file::check_path(&path).unwrap().expect_clean();
+    assert_eq!(seen(&python, program, &path), before);
+}
