@@ -21,11 +21,20 @@ pub trait Unfilter: Send + Sync + fmt::Debug {
         size: u64,
     ) -> std::result::Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>>;
 
-    /// What `bytes` become behind `filters`, and the mask: bit `i` set if filter `i` was skipped.
+    /// What `bytes` become behind `filters`, and the mask: bit `i` set if filter `i` was skipped, as all are that are not
+    /// known. By default none is.
     ///
     /// # Errors
     /// If a filter that is not optional is not known, or fails.
-    fn filter(&self, filters: &[FilterSpec], bytes: &[u8]) -> Filtered;
+    fn filter(&self, filters: &[FilterSpec], bytes: &[u8]) -> Filtered {
+        match filters.iter().find(|filter| !filter.optional) {
+            None => Ok((
+                bytes.to_vec(),
+                (0..filters.len()).fold(0, |mask, i| mask | 1u32.checked_shl(i as u32).unwrap_or(0)),
+            )),
+            Some(filter) => Err(format!("filter {} is not known here", filter.id).into()),
+        }
+    }
 }
 
 /// Knows no filter.
@@ -44,16 +53,6 @@ impl Unfilter for NoFilters {
         match filters.iter().enumerate().find(applied) {
             None => Ok(bytes),
             Some((_, filter)) => Err(format!("filter {} is not known here", filter.id).into()),
-        }
-    }
-
-    fn filter(&self, filters: &[FilterSpec], bytes: &[u8]) -> Filtered {
-        match filters.iter().find(|filter| !filter.optional) {
-            None => Ok((
-                bytes.to_vec(),
-                (0..filters.len()).fold(0, |mask, i| mask | 1u32.checked_shl(i as u32).unwrap_or(0)),
-            )),
-            Some(filter) => Err(format!("filter {} is not known here", filter.id).into()),
         }
     }
 }
