@@ -116,7 +116,13 @@ impl Cell {
 
     /// What is not made yet.
     pub fn not_yet(self) -> Option<&'static str> {
-        (self.index == Index::Btree1).then_some("files of the earliest profile are not written live")
+        match (self.index, self.work) {
+            (Index::Btree1, _) => Some("files of the earliest profile are not written live"),
+            (Index::Implicit, Work::Rewrite) => {
+                Some("what cannot move is rewritten in place, and may be read half new")
+            }
+            _ => None,
+        }
     }
 
     /// Why libhdf5 cannot follow, though h5live can.
