@@ -97,7 +97,7 @@ fn rows(file: &File) -> h5live::Result<Dataset> {
 }
 
 /// Each of these shows at once, or not at all.
-const CHANGES: [(&str, Change); 17] = [
+const CHANGES: [(&str, Change); 19] = [
     ("rows are appended", |file| rows(file)?.append(&[1i32; 60])),
     ("a dataset of two dimensions grows", |file| file.dataset("plane")?.resize(&[9, 9])),
     ("a dataset of two dimensions shrinks", |file| file.dataset("plane")?.resize(&[2, 2])),
@@ -115,6 +115,8 @@ const CHANGES: [(&str, Change); 17] = [
     ("attributes become dense", |file| rows(file)?.set_attribute("one more", &9)),
     ("a dense attribute is set", |file| file.group("many")?.set_attribute("one more", &9)),
     ("a dense attribute is removed", |file| file.group("many")?.remove_attribute("attribute 17")),
+    ("a group is copied with what is below it", |file| file.copy_object("group", "copy")),
+    ("a dataset is renamed", |file| file.root().rename("rows", "lines")),
     ("a dataset is removed", |file| file.root().remove("rows")),
     ("a group is removed with what is below it", |file| file.root().remove("group")),
 ];

@@ -1,0 +1,72 @@
+//! Copies keep the times of what they copy, and leave nothing behind when they fail.
+
+use std::sync::Arc;
+
+use h5live::model::{ChunkCoord, FilterSpec, ObjectTimes, Objects};
+use h5live::{Copier, File, Options};
+use h5live_swmr::{MemoryStorage, Mode, NativeFile, OpenOptions, Storage};
+
+fn new(storage: &MemoryStorage) -> (File, Arc<NativeFile>) {
+    let options = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };
+    let store = Arc::new(NativeFile::on(Arc::new(storage.clone()), &options).unwrap());
+    (File::with_store(store.clone(), "file", Options::default()), store)
+}
+
+fn image(storage: &MemoryStorage) -> Vec<u8> {
+    let mut bytes = vec![0; storage.len().unwrap() as usize];
+    let len = storage.read_at(&mut bytes, 0).unwrap();
+    bytes.truncate(len);
+    bytes
+}
+
+#[test]
+fn copies_keep_times() {
+    let (file, store) = new(&MemoryStorage::new());
+    let times = ObjectTimes { access: 1_000_000_001, modification: 1_000_000_002, change: 1_000_000_003, birth: 7 };
+    let group = file.root().new_group().times().create("group").unwrap();
+    let timed = group.new_dataset::<i32>().times().create_with("timed", &[1, 2, 3]).unwrap();
+    let plain = group.new_dataset::<i32>().create_with("plain", &[4]).unwrap();
+    for id in [group.id(), timed.id()] {
+        store.set_times(id, times).unwrap();
+    }
+    assert_eq!(plain.info().unwrap().times, None);
+    file.copy_object("group", "again").unwrap();
+    let (other, _) = new(&MemoryStorage::new());
+    file.object("group").unwrap().copy_to(&other.root(), "again").unwrap();
+    for file in [&file, &other] {
+        assert_eq!(file.group("again").unwrap().info().unwrap().times, Some(times));
+        assert_eq!(file.dataset("again/timed").unwrap().info().unwrap().times, Some(times));
+        assert_eq!(file.dataset("again/plain").unwrap().info().unwrap().times, None);
+    }
+}
+
+#[test]
+fn a_copy_that_fails_leaves_nothing_behind() {
+    let (from, _) = new(&MemoryStorage::new());
+    let group = from.create_group("group").unwrap();
+    group.new_dataset::<i32>().create_with("first", &[5; 1000]).unwrap();
+    (0..40).for_each(|number| group.set_attribute(&format!("attribute {number}"), &number).unwrap());
+    let unknown = FilterSpec { id: 32_999, optional: true, name: None, params: [].into() };
+    let last = group.new_dataset::<i32>().shape(&[4]).chunk(&[4]).filter(unknown).create("second").unwrap();
+    last.write_chunk(&ChunkCoord::new(&[0]), 0, &[1, 2, 3]).unwrap();
+    let (with, without) = (MemoryStorage::new(), MemoryStorage::new());
+    for (storage, copies) in [(&with, true), (&without, false)] {
+        let (to, _) = new(storage);
+        to.create_group("there").unwrap().set_attribute("before", &1).unwrap();
+        for path in ["copy", "there/copy"].into_iter().filter(|_| copies) {
+            let mut copier = Copier::new(&from, &to).chunk(&[2]);
+            copier.object(&from.object("group").unwrap(), &to.root(), path).unwrap();
+            let error = copier.finish().unwrap_err().to_string();
+            assert!(error.contains("32999"), "{error}");
+            assert!(!to.root().contains("copy").unwrap() && to.group("there").unwrap().names().unwrap().is_empty());
+        }
+        to.flush().unwrap();
+        to.root().new_dataset::<u8>().create_with("last", &[1; 600]).unwrap();
+        to.close().unwrap();
+        let report = h5live_checker::file::check(storage);
+        assert!(report.is_clean(), "{report:?}");
+        assert_eq!((report.objects, report.notes.len()), (3, 0), "{report:?}");
+    }
+    let [with, without] = [image(&with), image(&without)].map(|bytes| bytes.len());
+    assert!(with < without + 5000, "{with} bytes after copies of more that failed, {without} without");
+}
