@@ -87,7 +87,7 @@ pub const CASES: &[Case] = &[
         record: |setup| workloads::extensible_array(setup, 131_058, 8, 1),
         readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::Beyond)],
         passes: 3,
-        torn: None,
+        torn: Some((|setup| workloads::extensible_array(setup, 131_059, 3, 1), 2)),
         cut: Some((|setup| workloads::extensible_array(setup, 131_059, 3, 1), 2)),
     },
     Case {
@@ -166,7 +166,13 @@ pub const CASES: &[Case] = &[
         },
         readers: ROWS,
         passes: 2,
-        torn: None,
+        torn: Some((
+            |setup| {
+                let kind = Kind::Sparse { rows: 60, order: &[9, 1, 5], part: 2, fixed: false };
+                workloads::rewrite(setup, kind, 3, 3)
+            },
+            2,
+        )),
         cut: None,
     },
     Case {
@@ -261,7 +267,13 @@ pub const CASES: &[Case] = &[
         },
         readers: ROWS,
         passes: 2,
-        torn: None,
+        torn: Some((
+            |setup| {
+                let kind = Kind::Sparse { rows: 60, order: &[9, 1, 5], part: 2, fixed: false };
+                workloads::rewrite_wide(setup, kind, 3, 3)
+            },
+            2,
+        )),
         cut: None,
     },
     Case {
