@@ -135,18 +135,23 @@ impl Job {
         let path = CString::new(file.path().as_os_str().as_bytes()).expect("a path has no zeros");
         let bounds = Bounds { start: workload.start, tearing, threads: 1, ..Bounds::default() };
         let bounds = Bounds { merge: self.shown != Shown::Many, ..bounds };
-        let (explored, moves) = loop {
-            let follower = Follower::new(&library, &path, &workload, reader, passes);
-            let (explored, moves) = match self.shown {
-                Shown::Many => many(&workload, &bounds, self.limit, &follower),
-                _ => deepen(&workload, &bounds, self.limit, &follower),
+        let began = Instant::now();
+        let (mut explored, mut moves) = (Explored::default(), None);
+        for more in passes.. {
+            let follower = Follower::new(&library, &path, &workload, reader, more);
+            let limit = self.limit.saturating_sub(began.elapsed());
+            let (found, reached) = match self.shown {
+                Shown::Many => many(&workload, &bounds, limit, &follower),
+                _ => deepen(&workload, &bounds, limit, &follower),
             };
-            let is_enough = !explored.exhausted || explored.schedules >= RUNS || passes >= PASSES;
-            if self.shown != Shown::Many || is_enough || explored.wrong > 0 {
-                break (explored, moves);
+            if found.wrong > 0 || found.schedules > explored.schedules {
+                (explored, moves, passes) = (found, reached, more);
             }
-            passes += 1;
-        };
+            let is_enough = explored.wrong > 0 || explored.schedules >= RUNS || more >= PASSES;
+            if self.shown != Shown::Many || is_enough || began.elapsed() >= self.limit {
+                break;
+            }
+        }
         println!(
             "{:<36} {:<8} {:<6} {:>6} {passes:>6} {:>10} {:>10} {:>6} {:>9} {:>6} {:>8.0}",
             case.name,
@@ -174,20 +179,24 @@ impl Job {
     }
 }
 
-/// The schedules with one move of the writer, then those with two, and so on, until there are enough, and the number of
-/// moves that was reached.
+/// The schedules with one move of the writer, then those with two, and so on, until there are enough, or the time is over:
+/// the most that there were, with the number of moves of these.
 fn many(workload: &Workload, bounds: &Bounds, limit: Duration, follower: &Follower<'_>) -> (Explored, Option<u32>) {
     let began = Instant::now();
-    let (mut last, mut moves) = (0, 1);
-    loop {
+    let (mut most, mut reached) = (Explored::default(), 0);
+    for moves in 1.. {
         let time = Some(limit.saturating_sub(began.elapsed()));
         let bounds = Bounds { moves: Some(moves), runs: Some(RUNS), time, ..bounds.clone() };
         let found = explore(&workload.trace, &bounds, &|view| follower.run(view));
-        if !found.exhausted || found.wrong > 0 || found.schedules == last {
-            return (found, Some(moves));
+        let is_last = !found.exhausted || found.schedules == most.schedules;
+        if found.wrong > 0 || found.schedules > most.schedules {
+            (most, reached) = (found, moves);
         }
-        (last, moves) = (found.schedules, moves + 1);
+        if is_last || most.wrong > 0 {
+            break;
+        }
     }
+    (most, Some(reached))
 }
 
 /// All schedules, if they come to an end in half of the time; else those with one move of the writer, then with two, and
@@ -254,7 +263,7 @@ pub fn all(seconds: u64, story: bool, name: &str) -> bool {
                 _ => &[Shown::Whole],
             };
             let job = |shown: &Shown| {
-                let limit = if *shown == Shown::Many && seconds > QUICK { MUCH_TIME } else { limit };
+                let limit = if *shown == Shown::Many && seconds > QUICK { limit.max(MUCH_TIME) } else { limit };
                 Job { library: library.clone(), case: number, shown: *shown, story, limit }
             };
             jobs.extend(all.iter().map(job));
