@@ -176,7 +176,7 @@ impl Scenario {
         let choice = matrix::Choice::of(&indexes, name.work(), cell::Filter::None, cell::Type::Fixed);
         let length = Duration::from_secs_f64(self.seconds / indexes.len() as f64);
         let terms = matrix::Terms { readers: self.readers, length, seed: 1, rate: None };
-        let rows = choice.direct(path, &terms, &interruption(), |_| Ok(()))?;
+        let rows = choice.direct(path, &terms, &interruption(), |_, _| Ok(()))?;
         let mut out = Output::stdout();
         let (mut elements, mut looks, mut violations) = (0, 0, Vec::new());
         for row in &rows {

@@ -74,8 +74,7 @@ impl Stress {
     /// # Errors
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
-        let temporary = std::env::temp_dir().join(format!("h5live-stress-{}.h5", std::process::id()));
-        let path = self.file.clone().unwrap_or_else(|| temporary.clone());
+        let path = self.path();
         match self.role {
             Some(role) if self.matrix.is_made() => {
                 let stop = end_of_input();
@@ -105,6 +104,11 @@ impl Stress {
         }
     }
 
+    fn path(&self) -> PathBuf {
+        let temporary = || std::env::temp_dir().join(format!("h5live-stress-{}.h5", std::process::id()));
+        self.file.clone().unwrap_or_else(temporary)
+    }
+
     fn rate(&self) -> f64 {
         self.rate.unwrap_or(1000.0)
     }
@@ -118,11 +122,13 @@ impl Stress {
     fn try_matrix(&self, path: &Path) -> Result<Outcome> {
         let mut out = Output::stdout();
         if !self.json {
+            let (cells, seconds, readers) = (self.matrix.at_once(), self.seconds, self.readers);
+            out.line(format_args!("{cells} cells at a time, {seconds} s each, {readers} readers"))?;
             out.line(matrix::head())?;
             out.flush()?;
         }
         let mut clean = true;
-        let rows = self.matrix.direct(path, &self.terms(), &interruption(), |row| {
+        let rows = self.matrix.direct(path, &self.terms(), &interruption(), |row, path| {
             if self.json {
                 out.line(row.json())?
             } else {
@@ -131,7 +137,7 @@ impl Stress {
             out.flush()?;
             if !row.is_clean() {
                 clean = false;
-                self.keep(path, &row.cell.to_string());
+                self.keep(path, row.cell);
             }
             Ok(())
         })?;
@@ -157,7 +163,7 @@ impl Stress {
             steps += row.steps;
             violations += row.violations.len();
             if !row.violations.is_empty() {
-                self.keep(path, &row.cell.to_string());
+                self.keep(path, row.cell);
             }
             if self.json {
                 out.line(row.json())?
@@ -176,8 +182,8 @@ impl Stress {
     }
 
     /// Keeps a file that has shown violations.
-    fn keep(&self, path: &Path, name: &str) {
-        let kept = path.with_extension(format!("{}.h5", name.replace(' ', "-")));
+    fn keep(&self, path: &Path, cell: matrix::cell::Cell) {
+        let kept = matrix::path_of(&self.path(), cell).with_extension("kept.h5");
         // The violations are told in any case.
         let kept = std::fs::rename(path, &kept).map_or_else(|e| e.to_string(), |()| kept.display().to_string());
         eprintln!("h5live: {kept}: kept, for there are violations");

@@ -12,9 +12,12 @@ mod table;
 mod value;
 mod writer;
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use h5live::File;
@@ -52,6 +55,9 @@ pub struct Choice {
     /// Another program that reads each cell too (tests/python/matrix.py does it with h5py)
     #[arg(long, num_args = 2, value_names = ["PYTHON", "SCRIPT"])]
     peer: Vec<PathBuf>,
+    /// So many cells at a time, each with its own writer, readers and file
+    #[arg(long, value_name = "NUMBER", default_value = "1")]
+    parallel: NonZero<usize>,
     /// With --kill or --io-faults: so many writers, spread over the cells
     #[arg(long, value_name = "NUMBER")]
     kills: Option<u64>,
@@ -100,6 +106,7 @@ impl Choice {
             filter: vec![filter],
             kind: vec![kind],
             peer: Vec::new(),
+            parallel: NonZero::<usize>::MIN,
             kills: None,
             io_faults: false,
             step: 0,
@@ -116,6 +123,11 @@ impl Choice {
     /// Whether it is about writers that end badly.
     pub fn ends_badly(&self) -> bool {
         self.kills.is_some() || self.io_faults
+    }
+
+    /// How many cells are tried at a time.
+    pub fn at_once(&self) -> usize {
+        self.parallel.get()
     }
 
     fn cells(&self) -> Vec<Cell> {
@@ -180,7 +192,7 @@ impl Choice {
         Ok(())
     }
 
-    /// Tries one cell after the other, and calls `each` with what came of it.
+    /// Tries the cells, and calls `each` with what came of each and the file that it has left.
     ///
     /// # Errors
     /// If processes cannot be started, or as `each` has it.
@@ -189,23 +201,51 @@ impl Choice {
         path: &Path,
         terms: &Terms,
         interrupted: &AtomicBool,
-        mut each: impl FnMut(&Row) -> Result<()>,
+        mut each: impl FnMut(&Row, &Path) -> Result<()>,
     ) -> Result<Vec<Row>> {
+        let cells = self.cells();
+        let next = AtomicUsize::new(0);
+        let (sender, tried) = channel();
         let mut rows = Vec::new();
-        for cell in self.cells() {
-            if interrupted.load(Ordering::Acquire) {
-                break;
+        thread::scope(|scope| {
+            for _ in 0..self.at_once() {
+                let (sender, cells, next) = (sender.clone(), &cells, &next);
+                scope.spawn(move || {
+                    while let Some(cell) = cells.get(next.fetch_add(1, Ordering::Relaxed)).copied()
+                        && !interrupted.load(Ordering::Acquire)
+                    {
+                        let path = if self.at_once() > 1 { path_of(path, cell) } else { path.to_owned() };
+                        let row = self.row(cell, &path, terms, interrupted);
+                        let (seen, goes_on) = channel();
+                        // Whoever does not listen any more has had enough, or has failed.
+                        if sender.send((row, path, seen)).is_err() {
+                            return;
+                        }
+                        let _: Result<(), _> = goes_on.recv();
+                    }
+                });
             }
-            let told = match (cell.nonsense(), cell.not_yet()) {
-                (Some(why), _) => Told::Nonsense(why),
-                (None, Some(why)) => Told::NotYet(why),
-                (None, None) => self.cell(cell, path, terms, interrupted)?,
-            };
-            let row = Row { cell, told };
-            each(&row)?;
-            rows.push(row);
-        }
-        Ok(rows)
+            drop(sender);
+            for (row, path, _seen) in tried {
+                let row = row?;
+                each(&row, &path)?;
+                if self.at_once() > 1 {
+                    // It is not there if it was kept, or never made.
+                    let _ = std::fs::remove_file(&path);
+                }
+                rows.push(row);
+            }
+            Ok(rows)
+        })
+    }
+
+    fn row(&self, cell: Cell, path: &Path, terms: &Terms, interrupted: &AtomicBool) -> Result<Row> {
+        let told = match (cell.nonsense(), cell.not_yet()) {
+            (Some(why), _) => Told::Nonsense(why),
+            (None, Some(why)) => Told::NotYet(why),
+            (None, None) => self.cell(cell, path, terms, interrupted)?,
+        };
+        Ok(Row { cell, told })
     }
 
     fn cell(&self, cell: Cell, path: &Path, terms: &Terms, interrupted: &AtomicBool) -> Result<Told> {
@@ -250,6 +290,11 @@ impl Choice {
         command.arg(script).arg("follow").arg(path).arg(plan.json().to_string()).arg(reopen);
         Some(command)
     }
+}
+
+/// The file of a cell, beside the files of others.
+pub fn path_of(path: &Path, cell: Cell) -> PathBuf {
+    path.with_extension(format!("{}.h5", cell.to_string().replace(' ', "-")))
 }
 
 /// What this program is called with to do its part in a cell.
