@@ -80,8 +80,8 @@ prove: ## every schedule of a reader, every death of the writer, every missing f
 LIVE_ROWS ?= 60000
 LIVE_RATE ?= 1000
 LIVE_SECONDS ?= 60
-live: setup ## minutes of libhdf5 following us, of us following libhdf5, and of killed writers (some 5 minutes)
-	H5LIVE_ROWS=$(LIVE_ROWS) H5LIVE_RATE=$(LIVE_RATE) \
+live: setup ## minutes of libhdf5 following us, of us following libhdf5, and of killed writers (some 6 minutes)
+	H5LIVE_ROWS=$(LIVE_ROWS) H5LIVE_RATE=$(LIVE_RATE) H5LIVE_RACE_SECONDS=$(LIVE_SECONDS) \
 	    cargo test --release --test interop follow -- --nocapture --test-threads 1
 	cargo build --release --quiet -p h5live-cli
 	target/release/h5live stress --readers 4 --seconds $(LIVE_SECONDS)

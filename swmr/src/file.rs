@@ -14,13 +14,14 @@ use h5live_model::{
     Result as ModelResult, Stats, Watch,
 };
 
-use crate::attributes::Attributes;
+use crate::attributes::{Attributes, Stored};
 use crate::creation::{committed, link_storage};
 use crate::dataset::NativeDataset;
 use crate::header::Header;
 use crate::links::Links;
 use crate::open::OpenOptions;
 use crate::session::Session;
+use crate::sightings::Names;
 use crate::watch::NativeWatch;
 use crate::{Error, Result};
 
@@ -147,7 +148,7 @@ impl Objects for NativeFile {
 
     fn link(&self, group: ObjectId, name: &Name) -> ModelResult<Option<Link>> {
         let addr = self.0.object(group)?;
-        let found = self.0.patience.retry(|| {
+        let found = self.0.sought(Names::Links(addr), name, || {
             let _lock = self.0.lock_to_read(addr);
             let header = self.group(group)?;
             Links::of(&self.0, &header)?.find(&header, name)
@@ -161,7 +162,7 @@ impl Objects for NativeFile {
 
     fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> ModelResult<()> {
         let addr = self.0.object(group)?;
-        self.0.listed(each, |each| {
+        self.0.listed(each, (Names::Links(addr), |link: &Link| &link.name), |each| {
             let _lock = self.0.lock_to_read(addr);
             let header = self.group(group)?;
             Links::of(&self.0, &header)?.for_each(&header, each)
@@ -223,7 +224,7 @@ impl Objects for NativeFile {
 
     fn attribute(&self, id: ObjectId, name: &Name) -> ModelResult<Option<Attribute>> {
         let addr = self.0.object(id)?;
-        let found = self.0.patience.retry(|| {
+        let found = self.0.sought(Names::Attributes(addr), name, || {
             let _lock = self.0.lock_to_read(addr);
             let header = self.0.header(addr)?;
             let tracked = header.prefix().attributes_tracked;
@@ -235,22 +236,22 @@ impl Objects for NativeFile {
 
     fn attribute_names(&self, id: ObjectId) -> ModelResult<Vec<Name>> {
         let addr = self.0.object(id)?;
-        let names = self.0.patience.retry(|| {
-            let _lock = self.0.lock_to_read(addr);
-            let header = self.0.header(addr)?;
-            let mut names = Vec::new();
-            Attributes::of(&self.0, &header)?.for_each(&self.0, &header, &mut |stored| {
-                names.push(stored.message.name);
-                Ok(true)
-            })?;
-            Ok(names)
-        })?;
+        let names = self.0.gathered(
+            Names::Attributes(addr),
+            |name| name,
+            |each| {
+                let _lock = self.0.lock_to_read(addr);
+                let header = self.0.header(addr)?;
+                let mut each = |stored: Stored| Ok(each(stored.message.name));
+                Attributes::of(&self.0, &header)?.for_each(&self.0, &header, &mut each)
+            },
+        )?;
         Ok(names)
     }
 
     fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(Attribute) -> bool) -> ModelResult<()> {
         let addr = self.0.object(id)?;
-        self.0.listed(each, |each| {
+        self.0.listed(each, (Names::Attributes(addr), |attribute: &Attribute| &attribute.name), |each| {
             let _lock = self.0.lock_to_read(addr);
             let header = self.0.header(addr)?;
             let tracked = header.prefix().attributes_tracked;

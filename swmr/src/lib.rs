@@ -28,6 +28,7 @@ mod references;
 mod retry;
 mod session;
 mod shared;
+mod sightings;
 mod status;
 mod survey;
 mod watch;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use h5live_cache::{Cache, EdgeKind, Owner, Reuse, Scope};
 use h5live_format::{Addr, Profile, StatusFlags, Superblock};
 use h5live_indexes::ObjectMetadata;
-use h5live_model::{self as model, ObjectId, Stats, Unfilter};
+use h5live_model::{self as model, Name, ObjectId, Stats, Unfilter};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::begin::read_superblock;
@@ -22,6 +22,7 @@ use crate::heap::{HeapReader, HeapWriter};
 use crate::inner_space::InnerSpace;
 use crate::locking::{Lock, LockHandle, Writer};
 use crate::open::{Mode, OpenOptions};
+use crate::sightings::{Names, Sightings};
 use crate::status::Status;
 use crate::{Error, Patience, Result};
 
@@ -87,6 +88,7 @@ pub(crate) struct Session {
     /// Where the allocated space ended at the last of them.
     settled_end: AtomicU64,
     pub inner: InnerSpace,
+    pub sightings: Sightings,
 }
 
 impl Session {
@@ -134,6 +136,7 @@ impl Session {
             unsettled: AtomicU32::new(0),
             settled_end: AtomicU64::new(0),
             inner: InnerSpace::default(),
+            sightings: Sightings::default(),
         })
     }
 
@@ -209,19 +212,13 @@ impl Session {
     pub fn listed<T>(
         &self,
         each: &mut dyn FnMut(T) -> bool,
+        (of, name_of): (Names, impl Fn(&T) -> &Name),
         mut list: impl FnMut(&mut dyn FnMut(T) -> bool) -> Result<()>,
     ) -> Result<()> {
         if !self.follows() && !self.mode.writes() {
             return list(each);
         }
-        let all = self.patience.retry(|| {
-            let mut all = Vec::new();
-            list(&mut |item| {
-                all.push(item);
-                true
-            })?;
-            Ok(all)
-        })?;
+        let all = self.gathered(of, name_of, list)?;
         all.into_iter().all(each);
         Ok(())
     }

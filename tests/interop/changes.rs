@@ -76,6 +76,13 @@ fn h5py_opened_before_sees_new_elements_and_attributes() {
     let Some(mut early) = look(&path) else { return };
     expect(&mut early, "length /numbers", 0);
     elements_and_attributes(&live, &mut early);
+    for names in ["one", "one three", "one three two"] {
+        let new = names.split(' ').find(|name| !live.group.contains(name).unwrap()).unwrap();
+        live.group.create_group(new).unwrap();
+        live.file.flush().unwrap();
+        expect(&mut early, "refresh /group", "ok");
+        expect(&mut early, "names /group", names);
+    }
     early.end();
     live.file.close().unwrap();
 }
