@@ -59,6 +59,7 @@ impl<Name: Copy + Send + 'static> Stage<Name> {
     /// # Errors
     /// An I/O error if it cannot be started.
     pub fn start_command(&self, name: Name, mut command: Command) -> io::Result<Process> {
+        alone(&mut command);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let sender = self.sender.clone();
@@ -75,6 +76,16 @@ impl<Name: Copy + Send + 'static> Stage<Name> {
         Ok(Process { child, stdin })
     }
 }
+
+/// Ctrl-C is for the process that starts others: it tells them to come to their end.
+#[cfg(unix)]
+pub fn alone(command: &mut Command) {
+    std::os::unix::process::CommandExt::process_group(command, 0);
+}
+
+/// There are no groups of processes on this system.
+#[cfg(not(unix))]
+pub fn alone(_: &mut Command) {}
 
 impl Process {
     /// Tells the process to come to its end.

@@ -10,8 +10,8 @@ use super::latency::Latencies;
 use super::message::{Extents, Invariant, Message, Violation, Work};
 use super::processes::{Ended, Event, Process, Stage};
 
-/// How long a process may take to begin or to end.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// After this a process hangs that has not begun, or ended.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Who says something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

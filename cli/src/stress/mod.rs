@@ -157,9 +157,10 @@ impl Stress {
             out.line(matrix::lives_head())?;
             out.flush()?;
         }
-        let (mut lives, mut steps, mut violations) = (0, 0, 0);
+        let (mut lives, mut cut, mut steps, mut violations) = (0, 0, 0, 0);
         self.matrix.end_badly(path, &self.terms(), &interruption(), |row| {
             lives += row.lives;
+            cut += row.cut;
             steps += row.steps;
             violations += row.violations.len();
             if !row.violations.is_empty() {
@@ -173,7 +174,8 @@ impl Stress {
             out.flush()
         })?;
         if !self.json {
-            out.line(format_args!("{lives} writers ended badly, {steps} flushes: {violations} violations"))?;
+            let sum = format_args!("{lives} writers ended badly, {cut} of them in the middle of a structure");
+            out.line(format_args!("{sum}, {steps} flushes: {violations} violations"))?;
             out.flush()?;
         }
         // It is not there if it was kept.

@@ -22,8 +22,8 @@ use super::plan::{Model, Plan};
 use super::value::Ruled;
 use super::{Terms, arguments, state, writer};
 
-/// How long a writer whose storage fails may take to say so, and how long one may take to flush.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// After this a writer hangs that has not flushed, or whose storage fails and that does not say so.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Steps in a second.
 const RATE: f64 = 2000.0;
 
@@ -36,6 +36,9 @@ pub struct Row {
     pub lives: u64,
     /// Of them, those that ended before they had flushed anything.
     pub early: u64,
+    /// Of them, those that left a structure of which some pages were written: libhdf5 can read it after the next writer
+    /// or a repair, and readers of h5live at once.
+    pub cut: u64,
     /// Steps that were flushed.
     pub steps: u64,
     /// What must never happen.
@@ -50,6 +53,7 @@ impl Row {
             "cell": self.cell.to_string(),
             "lives": self.lives,
             "early": self.early,
+            "cut": self.cut,
             "steps": self.steps,
             "violations": violations,
         })
@@ -58,15 +62,15 @@ impl Row {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Row { cell, lives, early, steps, violations } = self;
-        write!(f, "{:<48} {lives:>5} {early:>5} {steps:>8} {:>10}", cell.to_string(), violations.len())?;
+        let Row { cell, lives, early, cut, steps, violations } = self;
+        write!(f, "{:<48} {lives:>5} {early:>5} {cut:>5} {steps:>8} {:>10}", cell.to_string(), violations.len())?;
         violations.iter().take(5).try_for_each(|v| write!(f, "\n    {}: {}", v.invariant.name(), v.detail))
     }
 }
 
 /// The head of the table.
 pub fn head() -> String {
-    format!("{:<48} {:>5} {:>5} {:>8} {:>10}", "cell", "lives", "early", "flushes", "violations")
+    format!("{:<48} {:>5} {:>5} {:>5} {:>8} {:>10}", "cell", "lives", "early", "cut", "flushes", "violations")
 }
 
 /// Has one writer after the other end badly.
@@ -97,7 +101,7 @@ impl Lives<'_> {
         let plan = Plan::new(cell, self.terms.seed);
         writer::create::<T>(self.path, &plan)?;
         let mut troupe = Troupe::new(self.path, &[]);
-        let mut row = Row { cell, lives, early: 0, steps: 0, violations: Vec::new() };
+        let mut row = Row { cell, lives, early: 0, cut: 0, steps: 0, violations: Vec::new() };
         let mut model = Model::new(&plan);
         let mut step = 0;
         for life in 0..lives {
@@ -112,7 +116,9 @@ impl Lives<'_> {
             (step..told).for_each(|step| apply(&plan, &mut model, step));
             let mut attempted = model.clone();
             apply(&plan, &mut attempted, told);
-            model = self.examine::<T>(&mut troupe, &plan, model, &attempted);
+            let cut = is_cut(self.path).unwrap_or(false);
+            row.cut += u64::from(cut);
+            model = self.examine::<T>(&mut troupe, &plan, cut, (model, &attempted));
             step = told + 1;
             if h5live::diagnose(self.path).is_ok_and(|found| found.condition == Condition::Closed) {
                 // It could close the file after all. Readers of a closed file keep writers out.
@@ -184,8 +190,14 @@ impl Lives<'_> {
         Ok(())
     }
 
-    /// Looks at the file that a writer has left; what it holds.
-    fn examine<T: Ruled>(&mut self, troupe: &mut Troupe, plan: &Plan, told: Model, attempted: &Model) -> Model {
+    /// Looks at the file that a writer has left, perhaps in the middle of a write; what it holds.
+    fn examine<T: Ruled>(
+        &mut self,
+        troupe: &mut Troupe,
+        plan: &Plan,
+        cut: bool,
+        (told, attempted): (Model, &Model),
+    ) -> Model {
         let mut wrong = |detail: &str| troupe.violation(Invariant::ProcessDeath, detail);
         let found = match state::of::<T>(self.path, plan) {
             Ok(found) => found,
@@ -198,7 +210,8 @@ impl Lives<'_> {
         unsound(self.path).into_iter().for_each(|fault| wrong(&fault));
         if let Some(peer) = &mut self.peer {
             let repaired: PathBuf = self.path.with_extension("repaired.h5");
-            for (path, swmr) in [(self.path, true), (&*repaired, false)] {
+            // libhdf5 would look for the rest of what was cut off, for hours.
+            for (path, swmr) in [(self.path, true), (&*repaired, false)].into_iter().skip(cut.into()) {
                 if !swmr && let Err(fault) = repair_copy(self.path, &repaired) {
                     wrong(&fault);
                     continue;
@@ -225,6 +238,25 @@ impl Lives<'_> {
             }
         }
     }
+}
+
+/// Whether a structure in the file is torn for those who do not know that what it was to be is said behind the announced
+/// end.
+fn is_cut(path: &Path) -> Result<bool> {
+    let bare = path.with_extension("bare.h5");
+    let found = h5live::diagnose(path)?;
+    if found.length <= found.announced || found.condition == Condition::Closed {
+        return Ok(false);
+    }
+    let cut = || -> std::io::Result<bool> {
+        std::fs::copy(path, &bare)?;
+        std::fs::OpenOptions::new().write(true).open(&bare)?.set_len(found.announced)?;
+        Ok(unsound(&bare).is_some())
+    };
+    let cut = cut().map_err(Error::Process);
+    // It is not there if it could not be made.
+    let _ = std::fs::remove_file(&bare);
+    cut
 }
 
 fn repair_copy(from: &Path, to: &Path) -> Result<(), String> {

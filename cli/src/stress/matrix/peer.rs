@@ -10,11 +10,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::error::{Error, Result};
+use crate::live::processes::alone;
 
 use super::plan::Plan;
 
-/// How long it may take to read a file.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// After this it hangs that reads a file.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The program, and what it says.
 #[derive(Debug)]
@@ -32,6 +33,7 @@ impl Peer {
     pub fn start(program: &Path, script: &PathBuf) -> Result<Peer> {
         let mut command = Command::new(program);
         command.arg(script).arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
+        alone(&mut command);
         let mut child = command.spawn().map_err(Error::Process)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (sender, lines) = channel();
