@@ -221,6 +221,7 @@ impl FlushPlan<'_> {
     pub fn write(mut self) -> Result<()> {
         if !self.steps.is_empty() {
             count(&self.cache.stats.flushes, 1);
+            self.cache.finish_intent(self.barriers)?;
         }
         while let Some(step) = self.steps.get(self.done) {
             self.cache.write_step(step)?;
@@ -342,6 +343,9 @@ impl FlushPlan<'_> {
 impl Drop for FlushPlan<'_> {
     fn drop(&mut self) {
         let Cache { ledger, chunks, space, .. } = self.cache;
+        if !self.succeeded {
+            self.cache.note_unfinished(&self.steps, self.done, self.barriers);
+        }
         for (n, step) in self.steps.iter_mut().enumerate() {
             if let Step::Raw(flights) = step {
                 flights.drain(..).for_each(|flight| chunks.land(flight, n < self.done, ledger));

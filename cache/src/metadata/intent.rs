@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use h5live_format::{Addr, EncodeError, IntendedWrite, Intent, encode};
+use h5live_format::{Addr, EncodeError, IntendedWrite, Intent, decode, encode};
 
 use super::flush::Step;
 use crate::{
@@ -26,6 +26,9 @@ const SECTOR: u64 = 512;
 pub(crate) struct Intents {
     /// Where the last one was written that has not been made invalid.
     last: Mutex<Option<Addr>>,
+    /// The last one, if a flush failed between writing it and having done all that it says: what it names may be torn,
+    /// and it alone tells how it is to be.
+    unfinished: Mutex<Option<Vec<u8>>>,
     /// Held alone by a flush with intents: what is allocated meanwhile may lie where they do. Shared by those who
     /// write behind the announced end.
     pub(crate) beyond: RwLock<()>,
@@ -88,6 +91,34 @@ impl Cache {
         self.space.reach(end, &*self.storage)?;
         self.write_at(Action::WriteIntent, at, image)?;
         *self.intents.last.lock() = Some(at);
+        Ok(())
+    }
+
+    /// Notes that a flush failed after `done` of its steps.
+    pub(super) fn note_unfinished(&self, steps: &[Step], done: usize, barriers: bool) {
+        let written = steps.get(..done).unwrap_or_default();
+        let last = written.iter().enumerate().rev().find_map(|(n, step)| match step {
+            Step::Intent { image, .. } => Some((n, image)),
+            _ => None,
+        });
+        // Without barriers each has one change, the next step; with them one has all that follow.
+        if let Some((_, image)) = last.filter(|(n, _)| barriers || n + 1 == done) {
+            *self.intents.unfinished.lock() = Some(image.clone());
+        }
+    }
+
+    /// Does what an earlier flush could not finish, before its intent is made invalid.
+    pub(super) fn finish_intent(&self, barriers: bool) -> Result<()> {
+        let mut unfinished = self.intents.unfinished.lock();
+        let Some(image) = &*unfinished else { return Ok(()) };
+        let barrier = || if barriers { self.sync() } else { Ok(()) };
+        barrier()?;
+        let intent: Intent = decode(image, self.settings.widths).map_err(|_| Error::Undefined)?;
+        for write in &intent.writes {
+            self.write_at(Action::WriteIntent, write.at, &write.bytes)?;
+        }
+        barrier()?;
+        *unfinished = None;
         Ok(())
     }
 

@@ -2,7 +2,10 @@ use std::sync::Arc;
 
 use h5live_format::{Addr, EncodeError, Intent, Widths, decode};
 
-use crate::{Cache, EdgeKind, Entry, Error, Kind, MemoryStorage, Owner, Scope, Settings, Step, Superblock};
+use crate::{
+    Cache, EdgeKind, Entry, Error, Failure, FaultyStorage, Kind, MemoryStorage, Owner, Scope, Settings, Step,
+    Superblock,
+};
 
 #[derive(Debug)]
 struct Block(Vec<u8>);
@@ -397,5 +400,49 @@ fn pages_begin_with_the_file_and_not_behind_its_user_block() {
         block.touch();
         let plan = cache.plan(Scope::All).unwrap();
         assert_eq!(plan.steps().iter().any(|step| matches!(step, Step::Intent { .. })), cut);
+    }
+}
+
+/// What is at `at` for those who find the file now, and do what a valid intent at `intent` says.
+fn found(storage: &MemoryStorage, at: Addr, len: usize, intent: Addr) -> Vec<u8> {
+    let mut file = storage.to_vec();
+    let beyond = &file[(intent.get().unwrap() as usize).min(file.len())..];
+    let size = beyond.get(..Intent::HEAD).and_then(Intent::stated_size).unwrap_or(0) as usize;
+    let writes = beyond.get(..size).and_then(|bytes| decode::<Intent>(bytes, Widths::default()).ok());
+    for write in writes.into_iter().flat_map(|intent| intent.writes) {
+        let start = write.at.get().unwrap() as usize;
+        file[start..start + write.bytes.len()].copy_from_slice(&write.bytes);
+    }
+    let start = at.get().unwrap() as usize;
+    file[start..start + len].to_vec()
+}
+
+#[test]
+fn what_a_failed_flush_has_torn_is_whole_at_every_moment_of_the_next_one() {
+    let whole = |bytes: &[u8]| bytes.iter().all(|byte| *byte == bytes[0]).then_some(bytes[0]);
+    let cases = (0..6).flat_map(|fails| (0..8).map(move |dies| (fails, dies)));
+    for (barriers, (fails_after, dies_after)) in cases.flat_map(|case| [(false, case), (true, case)]) {
+        let memory = MemoryStorage::new();
+        let storage = FaultyStorage::new(memory.clone());
+        let settings = Settings { barriers, ..Settings::default() };
+        let cache = Cache::writing(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
+        let large = add(&cache, OWNER, &[1; 9000]);
+        cache.flush(Scope::All).unwrap();
+        let announced = Addr::new(cache.space().announced());
+        large.update(|block| block.0.fill(2));
+        storage.fail_after(fails_after, Failure::Short(4096), false);
+        let flushed = cache.flush(Scope::All).is_ok();
+        let bytes = |memory: &MemoryStorage| whole(&found(memory, large.addr(), 9000, announced));
+        let left = bytes(&memory);
+        assert!(left == Some(2) || !flushed && left == Some(1), "{barriers} {fails_after}: {left:?}");
+        // The writer goes on, and is killed after so many more changes.
+        large.update(|block| block.0.fill(3));
+        storage.fail_after(dies_after, Failure::Short(4096), true);
+        let flushed = cache.flush(Scope::All).is_ok();
+        let after = bytes(&memory);
+        assert!(
+            after == Some(3) || !flushed && after >= left && after.is_some(),
+            "{barriers} {fails_after} {dies_after}: {left:?}, then {after:?}"
+        );
     }
 }
