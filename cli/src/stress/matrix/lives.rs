@@ -120,12 +120,13 @@ impl Lives<'_> {
             row.cut += u64::from(cut);
             model = self.examine::<T>(&mut troupe, &plan, cut, (model, &attempted));
             step = told + 1;
-            if h5live::diagnose(self.path).is_ok_and(|found| found.condition == Condition::Closed) {
+            let closed = h5live::diagnose(self.path).is_ok_and(|found| found.condition == Condition::Closed);
+            if closed {
                 // It could close the file after all. Readers of a closed file keep writers out.
                 troupe.dismiss_readers(&[model.digest()]).map_err(Error::Process)?;
             }
-            // Readers of a file that is not live yet would keep the writer out.
-            if flushes > 0 && troupe.stories.is_empty() {
+            // Readers of a file that is not live, yet or any more, would keep the writer out.
+            if flushes > 0 && !closed && troupe.stories.is_empty() {
                 for _ in 0..self.terms.readers {
                     let arguments = arguments("--role=reader", cell, self.terms, RATE);
                     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
@@ -190,7 +191,8 @@ impl Lives<'_> {
         Ok(())
     }
 
-    /// Looks at the file that a writer has left, perhaps in the middle of a write; what it holds.
+    /// Looks at the file that a writer has left, perhaps in the middle of a write; what the next one will find, who
+    /// first does what this one still intended.
     fn examine<T: Ruled>(
         &mut self,
         troupe: &mut Troupe,
@@ -208,24 +210,30 @@ impl Lives<'_> {
         };
         state::fault(plan, &found, &told, attempted).into_iter().for_each(|fault| wrong(&fault));
         unsound(self.path).into_iter().for_each(|fault| wrong(&fault));
+        let repaired: PathBuf = self.path.with_extension("repaired.h5");
+        let mended = repair_copy(self.path, &repaired).and_then(|()| state::of::<T>(&repaired, plan));
+        let mended = mended.unwrap_or_else(|fault| {
+            wrong(&format!("repaired: {fault}"));
+            found.clone()
+        });
+        if let Some(fault) = state::fault(plan, &mended, &found, attempted) {
+            wrong(&format!("repaired: {fault}"));
+        }
         if let Some(peer) = &mut self.peer {
-            let repaired: PathBuf = self.path.with_extension("repaired.h5");
             // libhdf5 would look for the rest of what was cut off, for hours.
-            for (path, swmr) in [(self.path, true), (&*repaired, false)].into_iter().skip(cut.into()) {
-                if !swmr && let Err(fault) = repair_copy(self.path, &repaired) {
-                    wrong(&fault);
-                    continue;
-                }
+            for (path, swmr, model) in
+                [(self.path, true, &found), (&*repaired, false, &mended)].into_iter().skip(cut.into())
+            {
                 match peer.digest(path, plan, swmr) {
-                    Ok(digest) if digest == found.digest() => {}
+                    Ok(digest) if digest == model.digest() => {}
                     Ok(_) => wrong("the other program finds something else"),
                     Err(fault) => wrong(&fault),
                 }
             }
-            // It is not there if it could not be made.
-            let _ = std::fs::remove_file(&repaired);
         }
-        found
+        // It is not there if it could not be made.
+        let _ = std::fs::remove_file(&repaired);
+        mended
     }
 
     /// Looks at the file that a writer has closed.
