@@ -17,6 +17,10 @@ fn writer(path: &Path) -> Child {
     let choices = ["--index=extensible-array", "--work=append", "--filter=none", "--type=fixed"];
     command.args(["stress", "--role=writer"]).args(choices).arg(path);
     let child = command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    // Who opens a file that nobody writes keeps writers out.
+    let live =
+        || h5live::diagnose(path).is_ok_and(|found| matches!(found.condition, Condition::Written { live: true, .. }));
+    common::until("the writer has begun", live);
     let rows = || File::options().swmr_read().open(path).ok()?.dataset("data0").ok()?.shape().ok();
     common::until("rows are visible", || rows().is_some_and(|shape| shape[0] > 20));
     child
