@@ -162,6 +162,11 @@ impl LockHandle {
         self.lockable().is_some_and(is_beacon_lit)
     }
 
+    /// Whether the file can be locked, and nobody holds that record lock: no live writer of h5live.
+    pub fn lacks_beacon(&self) -> bool {
+        self.lockable().is_some_and(|file| !is_beacon_lit(file))
+    }
+
     /// Whether another file is at `path` now.
     pub fn is_replaced(&self, path: &Path) -> bool {
         self.file.as_ref().is_some_and(|file| is_another(file, path))

@@ -74,9 +74,10 @@ impl Names {
 }
 
 impl Session {
-    /// Whether somebody writes the file who may change indexes of names in place.
+    /// Whether somebody writes the file who may change indexes of names in place. Other programs do not reach a storage
+    /// that is no file.
     fn is_written_by_others(&self) -> bool {
-        self.follows() && !self.lock.has_beacon()
+        self.follows() && self.lock.lacks_beacon()
     }
 
     /// What `find` finds under a name.
