@@ -16,6 +16,7 @@ use crate::live::latency::{Latencies, duration_text};
 use crate::live::message::{Extents, Message, now};
 use crate::live::processes::{end_of_input, interruption};
 use crate::live::reader::Reader;
+use crate::live::role::Role;
 use crate::live::troupe::{Troupe, rows};
 use crate::open;
 use crate::output::Output;
@@ -50,12 +51,6 @@ pub struct Demo {
     /// What this process does in a demo that another one has started
     #[arg(long, hide = true, value_enum)]
     role: Option<Role>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Role {
-    Writer,
-    Reader,
 }
 
 impl Demo {

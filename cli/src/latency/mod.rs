@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::error::{Error, Outcome, Result};
 use crate::live::latency::{Latencies, duration_text};
 use crate::live::message::now;
+use crate::live::role::Role;
 use crate::open;
 use crate::output::Output;
 use crate::watch::seconds;
@@ -42,12 +43,6 @@ pub struct Latency {
     /// What this process does in a run that another one has started
     #[arg(long, hide = true, value_enum)]
     role: Option<Role>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Role {
-    Writer,
-    Reader,
 }
 
 impl Latency {

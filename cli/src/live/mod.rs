@@ -4,4 +4,5 @@ pub mod latency;
 pub mod message;
 pub mod processes;
 pub mod reader;
+pub mod role;
 pub mod troupe;

@@ -11,6 +11,7 @@ use crate::args::whole_text;
 use crate::error::{Error, Outcome, Result};
 use crate::live::message::{Extents, Invariant, Message, Violation, Work};
 use crate::live::processes::{end_of_input, interruption};
+use crate::live::role::Role;
 use crate::live::troupe::{Troupe, rows};
 use crate::output::Output;
 use crate::stress::matrix::{self, cell};
@@ -42,12 +43,6 @@ pub struct Scenario {
     /// What this process does in a run that another one has started
     #[arg(long, hide = true, value_enum)]
     role: Option<Role>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Role {
-    Writer,
-    Reader,
 }
 
 /// A scenario.

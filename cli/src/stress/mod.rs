@@ -15,6 +15,7 @@ use crate::error::{Error, Outcome, Result};
 use crate::live::message::Invariant;
 use crate::live::processes::{end_of_input, interruption};
 use crate::live::reader::Reader;
+use crate::live::role::Role;
 use crate::live::troupe::{Troupe, rows};
 use crate::output::Output;
 use crate::watch::{length, newest, seconds};
@@ -60,12 +61,6 @@ pub struct Stress {
     role: Option<Role>,
     #[command(flatten)]
     matrix: matrix::Choice,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Role {
-    Writer,
-    Reader,
 }
 
 impl Stress {
