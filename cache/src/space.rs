@@ -67,7 +67,7 @@ impl Reuse {
 pub struct Space {
     state: Mutex<State>,
     clock: Clock,
-    /// The length of the storage, which is never written beyond it. Taken on its own, never with `state`.
+    /// The length of the storage, which is never written beyond it. Taken before `state`, if with it.
     length: Mutex<Option<u64>>,
 }
 
@@ -75,8 +75,11 @@ pub struct Space {
 struct State {
     end: u64,
     announced: u64,
-    /// The end of everything that intents ever took.
-    intended: u64,
+    /// The end of everything that was ever allocated or written, by whomever; behind it the storage holds zeros.
+    used: u64,
+    /// Whether that takes the length into account which the storage had at first: a writer that died may have left
+    /// anything behind the end.
+    is_length_known: bool,
     limit: u64,
     free: Lists,
     /// The end of what was ever freed.
@@ -103,6 +106,10 @@ impl State {
         }
     }
 
+    fn note_used(&mut self, end: u64) {
+        self.used = self.used.max(end);
+    }
+
     fn release(&mut self, sections: Vec<quarantine::Section>) {
         for (at, len, kind) in sections {
             self.free.give(at, len, kind);
@@ -117,7 +124,8 @@ impl Space {
         let state = State {
             end,
             announced: end,
-            intended: end,
+            used: end,
+            is_length_known: false,
             limit: offset.max(),
             free: Lists::default(),
             end_of_freed: 0,
@@ -131,10 +139,23 @@ impl Space {
     /// # Errors
     /// [`Error::Full`] if addresses do not reach that far.
     pub fn alloc(&self, len: u64, kind: Kind) -> Result<Addr> {
+        self.alloc_told(len, kind).map(|(addr, _)| addr)
+    }
+
+    /// As [`Space::alloc`], and whether the space is known to hold zeros for good: nothing was ever written there, and no
+    /// intent will be.
+    ///
+    /// # Errors
+    /// As [`Space::alloc`].
+    pub fn alloc_told(&self, len: u64, kind: Kind) -> Result<(Addr, bool)> {
         let state = &mut *self.state.lock();
         state.wake(&self.clock);
+        let used = state.used;
         let at = state.free.take(len, kind, &mut state.end, state.limit);
-        at.map(Addr::new).ok_or(Error::Full { wanted: len, end: state.end, limit: state.limit })
+        state.note_used(state.end);
+        let at = at.ok_or(Error::Full { wanted: len, end: state.end, limit: state.limit })?;
+        let is_announced = at.checked_add(len).is_some_and(|end| end <= state.announced);
+        Ok((Addr::new(at), state.is_length_known && at >= used && is_announced))
     }
 
     /// Space for `len` bytes that was free, and ends before `limit` (bytes from the base address).
@@ -245,6 +266,7 @@ impl Space {
         let full = Error::Full { wanted: len, end: state.end, limit: state.limit };
         let end = at.checked_add(len).and_then(|end| end.checked_next_multiple_of(state.free.page().unwrap_or(1)));
         state.end = end.filter(|end| *end < state.limit).ok_or(full)?;
+        state.note_used(state.end);
         Ok(Addr::new(at))
     }
 
@@ -309,15 +331,7 @@ impl Space {
 
     /// An intent was written behind the announced end, up to `end`.
     pub(crate) fn note_intent(&self, end: u64) {
-        let mut state = self.state.lock();
-        state.intended = state.intended.max(end);
-    }
-
-    /// Whether `len` bytes at `at`, allocated where nothing was before, hold zeros for good: no intent was written there,
-    /// and none will be.
-    pub fn holds_zeros(&self, at: u64, len: u64) -> bool {
-        let state = self.state.lock();
-        at >= state.intended && at.checked_add(len).is_some_and(|end| end <= state.announced)
+        self.state.lock().note_used(end);
     }
 
     pub(crate) fn set_announced(&self, end: u64) {
@@ -368,7 +382,7 @@ impl Space {
         let mut length = self.length.lock();
         let now = match *length {
             Some(now) => now,
-            None => storage.len().map_err(Error::io(Action::Length, 0, 0))?,
+            None => self.learn_length(storage)?,
         };
         *length = Some(now);
         if now < needed {
@@ -376,6 +390,14 @@ impl Space {
             *length = Some(wanted);
         }
         Ok(())
+    }
+
+    fn learn_length(&self, storage: &dyn Storage) -> Result<u64> {
+        let len = storage.len().map_err(Error::io(Action::Length, 0, 0))?;
+        let mut state = self.state.lock();
+        state.note_used(len);
+        state.is_length_known = true;
+        Ok(len)
     }
 
     /// Cuts the storage behind the allocated space.

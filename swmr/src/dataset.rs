@@ -379,11 +379,9 @@ impl NativeDataset {
     fn allocate(&self, bytes: u64) -> Result<(Addr, bool)> {
         let space = self.session.cache.space();
         let end = space.end();
-        let addr = space.alloc(bytes, Kind::Raw)?;
-        Ok((
-            addr,
-            addr.get().is_some_and(|at| at >= end && (self.session.trusts_zeros || space.holds_zeros(at, bytes))),
-        ))
+        let (addr, zeros) = space.alloc_told(bytes, Kind::Raw)?;
+        let is_trusted = self.session.trusts_zeros && addr.get().is_some_and(|at| at >= end);
+        Ok((addr, zeros || is_trusted))
     }
 
     fn write_chunk(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {

@@ -1,15 +1,17 @@
 //! A writer that died: what state its file is in, and what the next one, or a repair, makes of it.
 
 use std::fs;
+use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use h5live_cache::{MemoryStorage, Storage};
+use h5live_format::Intent;
 use h5live_model::{
     ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name, Objects, Shape, Sign,
     UNLIMITED, VarLen, VarLenKind,
 };
-use h5live_swmr::{Condition, Error, Mode, NativeFile, OpenOptions, diagnose, repair};
+use h5live_swmr::{Condition, Error, Mode, NativeFile, OpenOptions, Trial, diagnose, repair};
 
 fn options(mode: Mode) -> OpenOptions {
     OpenOptions { mode, ..OpenOptions::default() }
@@ -208,4 +210,77 @@ fn a_writer_whose_file_was_replaced_stops() {
     fs::write(&path, b"another").unwrap();
     assert!(matches!(file.flush(), Err(h5live_model::Error::Store(_))));
     assert_eq!(fs::read(&path).unwrap(), b"another");
+}
+
+/// A storage that remembers what it held right after each intent was written.
+#[derive(Debug, Default)]
+struct Intending {
+    storage: MemoryStorage,
+    images: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Storage for Intending {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        self.storage.read_at(into, at)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.storage.write_at(bytes, at)?;
+        if bytes.starts_with(&Intent::SIGNATURE) {
+            self.images.lock().unwrap().push(self.storage.to_vec());
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.storage.len()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.storage.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.storage.sync()
+    }
+}
+
+/// What an intent said was taken for zeros, because nothing had been allocated there.
+#[test]
+fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
+    let storage = Arc::new(Intending::default());
+    let file = NativeFile::on(storage.clone(), &options(Mode::Create)).unwrap();
+    // The changes of a page of the large array are intended first: it is longer than a page of memory.
+    for (name, chunks) in [("large", 2048), ("small", 400)] {
+        let len = 64 * chunks;
+        let spec = DatasetSpec {
+            datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
+            dataspace: Dataspace::Simple(Shape::with_max(&[len], &[len]).unwrap()),
+            layout: Layout::Chunked(vec![64]),
+            ..DatasetSpec::default()
+        };
+        file.create(file.root(), &Name::from(name), &spec.into()).unwrap();
+    }
+    file.start_swmr().unwrap();
+    for n in 0..4 {
+        dataset(&file, "large").write(&ChunkCoord::new(&[n * 250]), 0, &[0xaa; 64]).unwrap();
+        file.flush().unwrap();
+    }
+    drop(file);
+    let images = std::mem::take(&mut *storage.images.lock().unwrap());
+    assert!(!images.is_empty(), "there are intents");
+    for image in images {
+        let trial = Trial { shards: Some(1), ..Trial::default() };
+        let options = OpenOptions { mode: Mode::SwmrWrite, take_over: true, trial, ..OpenOptions::default() };
+        let file = NativeFile::on(Arc::new(MemoryStorage::from(image)), &options).unwrap();
+        let data = dataset(&file, "small");
+        for n in 0..400 {
+            let coord = ChunkCoord::new(&[n]);
+            data.write_part(&coord, 7, &[0xbb]).unwrap();
+            file.flush().unwrap();
+            let mut found = [0; 64];
+            data.read(&data.chunk(&coord).unwrap().unwrap(), 0, &mut found).unwrap();
+            assert!(found.iter().enumerate().all(|(at, byte)| *byte == if at == 7 { 0xbb } else { 0 }), "chunk {n}");
+        }
+    }
 }

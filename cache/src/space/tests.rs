@@ -301,13 +301,26 @@ fn a_durable_file_waits_for_the_barrier_after_the_flush() {
 }
 
 #[test]
-fn zeros_are_where_no_intent_was_or_will_be() {
-    let space = Space::new(0, Width::EIGHT, Clock::default(), false);
+fn zeros_are_where_nothing_was_and_no_intent_will_be() {
+    let zeros = |space: &Space, len| {
+        let (at, zeros) = space.alloc_told(len, Kind::Raw).unwrap();
+        (at.get().unwrap(), zeros)
+    };
+    let storage = MemoryStorage::from(vec![0xaa; 300]);
+    let space = Space::new(200, Width::EIGHT, Clock::default(), false);
     space.set_announced(1000);
-    assert!(space.holds_zeros(900, 100), "it is announced, and nothing was there");
-    assert!(!space.holds_zeros(901, 100), "an intent may come to be where the end is announced");
+    assert_eq!(zeros(&space, 50), (200, false), "the length of the storage is not known");
+    space.reach(1000, &storage).unwrap();
+    assert_eq!(zeros(&space, 50), (250, false), "who died has left something there");
+    assert_eq!(zeros(&space, 100), (300, true));
+    space.trim();
+    assert_eq!(zeros(&space, 600), (400, true));
+    assert_eq!(zeros(&space, 1), (1000, false), "an intent may come to be where the end is announced");
     space.note_intent(1500);
     space.set_announced(4000);
-    assert!(!space.holds_zeros(1400, 64), "an intent was there");
-    assert!(space.holds_zeros(1500, 64));
+    assert_eq!(zeros(&space, 499), (1001, false), "an intent was there");
+    assert_eq!(zeros(&space, 64), (1500, true));
+    space.free_unwritten(Addr::new(1500), 64);
+    space.trim();
+    assert_eq!(zeros(&space, 64), (1500, false), "it was in use before");
 }
