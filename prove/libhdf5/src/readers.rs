@@ -45,6 +45,9 @@ const INDEXES: [&str; 10] = [
 /// Seconds for each workload when only little is looked at.
 const QUICK: u64 = 1;
 
+/// So many schedules there are only with more passes over the whole.
+const MORE_PASSES: usize = 2;
+
 /// Most passes over the whole, where there are not as many schedules with fewer.
 const PASSES: usize = 8;
 
@@ -137,7 +140,8 @@ impl Job {
         let bounds = Bounds { merge: self.shown != Shown::Many, ..bounds };
         let began = Instant::now();
         let (mut explored, mut moves) = (Explored::default(), None);
-        for more in passes.. {
+        let first = if self.shown == Shown::Many { passes + MORE_PASSES } else { passes };
+        for more in first.. {
             let follower = Follower::new(&library, &path, &workload, reader, more);
             let limit = self.limit.saturating_sub(began.elapsed());
             let (found, reached) = match self.shown {
