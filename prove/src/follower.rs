@@ -203,9 +203,11 @@ fn look_at(
             continue;
         }
         let Some(version) = series.version(row, value).filter(|_| series.is_written(row)) else {
-            // Rows of a chunk that is stored may still be to come, but for the first, and hold nothing until then.
+            // Rows of a chunk that is stored may still be to come, and hold nothing until then; the first one only if chunks
+            // are there before what is written to them.
             let is_under_way = row >= extent && eyes.0.position().is_torn();
-            if value != 0 && !is_under_way || series.is_written(row) && (row < extent || row == first) {
+            let must_be = row < extent || row == first && !series.early;
+            if value != 0 && !is_under_way || series.is_written(row) && must_be {
                 return Err(format!("{name}: row {row} is {value:#x}, the extent is {extent}").into());
             }
             continue;

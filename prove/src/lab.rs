@@ -7,7 +7,7 @@ use std::time::Duration;
 use h5live::{Dataset, File, Options};
 use h5live_cache::{EdgeKind, EdgeKinds, MemoryStorage, RecordingStorage};
 use h5live_checker::trace::Trace;
-use h5live_model::{Chunks, FileSpace, Objects};
+use h5live_model::{AllocationTime, Chunks, FileSpace, Objects};
 use h5live_swmr::{Clock, Mode, NativeFile, OpenOptions, Profile, Trial};
 
 use crate::{Kind, Series};
@@ -157,6 +157,7 @@ impl Lab {
             Kind::Versions { rows } | Kind::Filtered { rows } | Kind::Sparse { rows, .. } => builder.shape(&[rows]),
         };
         let builder = if matches!(series.kind, Kind::Filtered { .. }) { builder.deflate(1) } else { builder };
+        let builder = if series.early { builder.allocation(AllocationTime::Early) } else { builder };
         let dataset = builder.create(series.name).expect("a dataset can be made");
         if let (Kind::Sparse { rows, fixed: false, .. }, false) = (series.kind, series.wide) {
             dataset.resize(&[rows]).expect("a dataset can grow");

@@ -13,6 +13,8 @@ pub struct Series {
     pub first: u64,
     /// Whether there is a second dimension, of one element, that can grow as well.
     pub wide: bool,
+    /// Whether the space of all chunks is allocated from the start.
+    pub early: bool,
     /// How it is written.
     pub kind: Kind,
 }
@@ -56,7 +58,7 @@ pub enum Kind {
 impl Series {
     /// A dataset of rows that are appended, without limit, in chunks of `chunk`.
     pub fn rows(name: &'static str, chunk: u64) -> Self {
-        Series { name, chunk, first: 0, wide: false, kind: Kind::Rows { most: None } }
+        Series { name, chunk, first: 0, wide: false, early: false, kind: Kind::Rows { most: None } }
     }
 
     /// Where a chunk is.

@@ -56,6 +56,9 @@ pub enum Reader {
 
 const ROWS: &[Reader] = &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst), Reader::Rows(Look::Beyond)];
 
+/// Six of twenty chunks of three rows, two rows of each.
+const SPARSE: Kind = Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false };
+
 /// All workloads.
 pub const CASES: &[Case] = &[
     Case {
@@ -87,12 +90,12 @@ pub const CASES: &[Case] = &[
         record: |setup| workloads::extensible_array(setup, 131_058, 8, 1),
         readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::Beyond)],
         passes: 3,
-        torn: None,
+        torn: Some((|setup| workloads::extensible_array(setup, 131_059, 3, 1), 2)),
         cut: Some((|setup| workloads::extensible_array(setup, 131_059, 3, 1), 2)),
     },
     Case {
         name: "extensible array, 3 rows a flush",
-        record: |setup| workloads::batches(setup, None, 8, 3, 1),
+        record: |setup| workloads::batches(setup, 8, 3, 1),
         readers: ROWS,
         passes: 2,
         torn: None,
@@ -100,7 +103,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "extensible array, large chunks",
-        record: |setup| workloads::batches(setup, None, 8, 2048, 2048),
+        record: |setup| workloads::batches(setup, 8, 2048, 2048),
         readers: &[Reader::Rows(Look::Rows), Reader::Announced],
         passes: 2,
         torn: None,
@@ -121,6 +124,22 @@ pub const CASES: &[Case] = &[
         passes: 3,
         torn: Some((|setup| workloads::fixed_array(setup, 3000, 1023, 3, 1), 2)),
         cut: Some((|setup| workloads::fixed_array(setup, 3000, 1022, 3, 1), 2)),
+    },
+    Case {
+        name: "implicit index",
+        record: |setup| workloads::implicit(setup, 40, 0, 8, 1),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::implicit(setup, 40, 0, 3, 1), 2)),
+        cut: None,
+    },
+    Case {
+        name: "implicit index, 3 rows a flush",
+        record: |setup| workloads::implicit_batches(setup, 4, 3, 2),
+        readers: ROWS,
+        passes: 2,
+        torn: None,
+        cut: None,
     },
     Case {
         name: "single chunk",
@@ -156,28 +175,15 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "extensible array, sparse",
-        record: |setup| {
-            workloads::rewrite(
-                setup,
-                Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false },
-                3,
-                6,
-            )
-        },
+        record: |setup| workloads::rewrite(setup, SPARSE, 3, 6),
         readers: ROWS,
         passes: 2,
-        torn: Some((
-            |setup| {
-                let kind = Kind::Sparse { rows: 60, order: &[9, 1, 5], part: 2, fixed: false };
-                workloads::rewrite(setup, kind, 3, 3)
-            },
-            2,
-        )),
+        torn: Some((|setup| workloads::rewrite(setup, SPARSE, 3, 3), 2)),
         cut: None,
     },
     Case {
         name: "rows in parts of chunks",
-        record: |setup| workloads::batches(setup.with_durable_flushes(), None, 6, 1500, 2048),
+        record: |setup| workloads::batches(setup.with_durable_flushes(), 6, 1500, 2048),
         readers: ROWS,
         passes: 2,
         torn: None,
@@ -257,23 +263,10 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "B-tree, sparse",
-        record: |setup| {
-            workloads::rewrite_wide(
-                setup,
-                Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false },
-                3,
-                6,
-            )
-        },
+        record: |setup| workloads::rewrite_wide(setup, SPARSE, 3, 6),
         readers: ROWS,
         passes: 2,
-        torn: Some((
-            |setup| {
-                let kind = Kind::Sparse { rows: 60, order: &[9, 1, 5], part: 2, fixed: false };
-                workloads::rewrite_wide(setup, kind, 3, 3)
-            },
-            2,
-        )),
+        torn: Some((|setup| workloads::rewrite_wide(setup, SPARSE, 3, 3), 2)),
         cut: None,
     },
     Case {

@@ -4,15 +4,15 @@ use std::cmp::Ordering;
 
 use crate::{Kind, Lab, Series, Setup, Workload};
 
-/// Appends `appends` rows, one at a time with a flush after each, to a dataset of `start` rows in chunks of `chunk`.
-fn append(setup: Setup, (most, wide): (Option<u64>, bool), start: u64, appends: u64, chunk: u64) -> Workload {
+/// Appends `appends` rows, one at a time with a flush after each, to a dataset of `start` rows.
+fn append(setup: Setup, series: Series, start: u64, appends: u64) -> Workload {
     let mut lab = Lab::new(setup);
     let first = start.saturating_sub(2);
-    let dataset = lab.add(Series { first, wide, kind: Kind::Rows { most }, ..Series::rows("d", chunk) });
+    let dataset = lab.add(Series { first, ..series.clone() });
     if start > 0 {
         // What is stored where nobody looks makes no difference to an index that keeps a place for it all the same.
-        let from = if most.is_some() { first } else { 0 };
-        dataset.resize(&[from, 1][..if wide { 2 } else { 1 }]).expect("a dataset can grow");
+        let from = if series.most() < u64::MAX { first } else { 0 };
+        dataset.resize(&[from, 1][..if series.wide { 2 } else { 1 }]).expect("a dataset can grow");
         lab.append("d", from, start);
     }
     drop(dataset);
@@ -26,23 +26,42 @@ fn append(setup: Setup, (most, wide): (Option<u64>, bool), start: u64, appends: 
 
 /// Appends rows to a dataset with one unlimited dimension.
 pub fn extensible_array(setup: Setup, start: u64, appends: u64, chunk: u64) -> Workload {
-    append(setup, (None, false), start, appends, chunk)
+    append(setup, Series::rows("d", chunk), start, appends)
 }
 
 /// Appends rows to a dataset of at most `most` rows.
 pub fn fixed_array(setup: Setup, most: u64, start: u64, appends: u64, chunk: u64) -> Workload {
-    append(setup, (Some(most), false), start, appends, chunk)
+    append(setup, at_most(most, chunk), start, appends)
+}
+
+/// As [`fixed_array`], with space for all rows from the start.
+pub fn implicit(setup: Setup, most: u64, start: u64, appends: u64, chunk: u64) -> Workload {
+    append(setup, Series { early: true, ..at_most(most, chunk) }, start, appends)
+}
+
+fn at_most(most: u64, chunk: u64) -> Series {
+    Series { kind: Kind::Rows { most: Some(most) }, ..Series::rows("d", chunk) }
 }
 
 /// Appends rows to a dataset with two unlimited dimensions.
 pub fn btree2(setup: Setup, start: u64, appends: u64, chunk: u64) -> Workload {
-    append(setup, (None, true), start, appends, chunk)
+    append(setup, Series { wide: true, ..Series::rows("d", chunk) }, start, appends)
 }
 
 /// Appends several rows before each flush, one at a time unless they fill a chunk.
-pub fn batches(setup: Setup, most: Option<u64>, flushes: u64, rows: u64, chunk: u64) -> Workload {
+pub fn batches(setup: Setup, flushes: u64, rows: u64, chunk: u64) -> Workload {
+    batches_of(setup, Series::rows("d", chunk), flushes, rows)
+}
+
+/// As [`batches`], with space for 40 rows from the start.
+pub fn implicit_batches(setup: Setup, flushes: u64, rows: u64, chunk: u64) -> Workload {
+    batches_of(setup, Series { early: true, ..at_most(40, chunk) }, flushes, rows)
+}
+
+fn batches_of(setup: Setup, series: Series, flushes: u64, rows: u64) -> Workload {
     let mut lab = Lab::new(setup);
-    lab.add(Series { kind: Kind::Rows { most }, ..Series::rows("d", chunk) });
+    let chunk = series.chunk;
+    lab.add(series);
     lab.begin(0);
     for flush in 0..flushes {
         match chunk.cmp(&rows) {

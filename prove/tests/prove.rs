@@ -90,7 +90,7 @@ fn what_was_flushed_outlasts_the_death_of_the_writer() {
         workloads::takeover(Setup::default(), 2),
         workloads::fixed_array(Setup::default(), 3000, 1020, 2, 1),
         // Chunks that the dead writer's index does not count, or that it was about to cut off, do not come back.
-        workloads::batches(Setup::default(), None, 2, 3, 1),
+        workloads::batches(Setup::default(), 2, 3, 1),
         workloads::shrink(Setup::default().alone(), Some(30), 1, 2),
         workloads::delete_and_close(Setup::default().that_keeps_space(), 2),
     ] {

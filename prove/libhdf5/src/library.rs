@@ -42,6 +42,9 @@ functions! {
     H5Drefresh(Hid) -> c_int;
     H5Dget_space(Hid) -> Hid;
     H5Dread(Hid, Hid, Hid, Hid, Hid, *mut c_void) -> c_int;
+    H5Dset_extent(Hid, *const u64) -> c_int;
+    H5Dwrite(Hid, Hid, Hid, Hid, Hid, *const c_void) -> c_int;
+    H5Dflush(Hid) -> c_int;
     H5Dclose(Hid) -> c_int;
     H5Screate_simple(c_int, *const u64, *const u64) -> Hid;
     H5Sget_simple_extent_ndims(Hid) -> c_int;
@@ -65,9 +68,25 @@ struct ErrorEntry {
 }
 
 const DEFAULT: Hid = 0;
+const READ: c_uint = 0;
+const WRITE: c_uint = 1;
+const WRITE_SWMR: c_uint = 0x20;
 const READ_SWMR: c_uint = 0x40;
 const SELECT_SET: c_int = 0;
 const WALK_DOWNWARD: c_int = 1;
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// To be read while nobody writes it.
+    Read,
+    /// To be followed.
+    SwmrRead,
+    /// To be written alone.
+    Write,
+    /// To be written while others follow.
+    SwmrWrite,
+}
 
 /// The library, with what it needs to open a file.
 pub struct Library {
@@ -162,8 +181,22 @@ impl Library {
     /// # Errors
     /// The library's.
     pub fn file(&self, path: &CStr) -> Result<Open<'_>, Failure> {
+        self.file_for(path, Access::SwmrRead)
+    }
+
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// The library's.
+    pub fn file_for(&self, path: &CStr, access: Access) -> Result<Open<'_>, Failure> {
+        let flags = match access {
+            Access::Read => READ,
+            Access::SwmrRead => READ_SWMR,
+            Access::Write => WRITE,
+            Access::SwmrWrite => WRITE | WRITE_SWMR,
+        };
         // SAFETY: the path ends with a zero, and the property list is open.
-        let id = unsafe { (self.functions.H5Fopen)(path.as_ptr(), READ_SWMR, self.access) };
+        let id = unsafe { (self.functions.H5Fopen)(path.as_ptr(), flags, self.access) };
         self.opened("H5Fopen", id, self.functions.H5Fclose)
     }
 }
@@ -237,6 +270,30 @@ impl<'l> Open<'l> {
         if count == 0 {
             return Ok(values);
         }
+        let (memory, space) = self.select(rank, first, count)?;
+        let into = values.as_mut_ptr().cast();
+        let done = unsafe { (functions.H5Dread)(self.id, library.u64, memory.id, space.id, DEFAULT, into) };
+        library.done("H5Dread", done)?;
+        Ok(values)
+    }
+
+    /// Appends a row to a dataset of one dimension, and flushes it.
+    pub fn append(&self, value: u64) -> Result<(), Failure> {
+        let (library, functions) = (self.library, &self.library.functions);
+        let rows = self.extent()?.first().copied().unwrap_or(0);
+        let done = unsafe { (functions.H5Dset_extent)(self.id, &(rows + 1)) };
+        library.done("H5Dset_extent", done)?;
+        let (memory, space) = self.select(1, rows, 1)?;
+        let from = (&raw const value).cast();
+        let done = unsafe { (functions.H5Dwrite)(self.id, library.u64, memory.id, space.id, DEFAULT, from) };
+        library.done("H5Dwrite", done)?;
+        let done = unsafe { (functions.H5Dflush)(self.id) };
+        library.done("H5Dflush", done).map(drop)
+    }
+
+    /// Room for `count` rows, and where they are in the file.
+    fn select(&self, rank: usize, first: u64, count: u64) -> Result<(Open<'l>, Open<'l>), Failure> {
+        let (library, functions) = (self.library, &self.library.functions);
         let start: Vec<u64> = std::iter::once(first).chain(std::iter::repeat_n(0, rank.saturating_sub(1))).collect();
         let size: Vec<u64> = std::iter::once(count).chain(std::iter::repeat_n(1, rank.saturating_sub(1))).collect();
         let none = std::ptr::null();
@@ -246,10 +303,7 @@ impl<'l> Open<'l> {
         library.done("H5Sselect_hyperslab", selected)?;
         let memory = unsafe { (functions.H5Screate_simple)(1, &count, none) };
         let memory = library.opened("H5Screate_simple", memory, functions.H5Sclose)?;
-        let into = values.as_mut_ptr().cast();
-        let done = unsafe { (functions.H5Dread)(self.id, library.u64, memory.id, space.id, DEFAULT, into) };
-        library.done("H5Dread", done)?;
-        Ok(values)
+        Ok((memory, space))
     }
 
     /// An attribute that is one number; `None` if there is none of that name.

@@ -1,24 +1,32 @@
 //! Runs the model checker with libhdf5 in one of the roles, and prints what it has seen.
 //!
-//! `prove-libhdf5 [--quick] [--seconds=N] [--story] [reader|writer]... [=NAME]`: both parts, or those that are named;
-//! all workloads, or those with NAME in their names. libhdf5 reads for at most N seconds under each workload; with
-//! --story counterexamples are told.
+//! `prove-libhdf5 [--quick] [--seconds=N] [--story] [reader|writer|openings]... [=NAME]`: all parts, or those that are named;
+//! all workloads, or those with NAME in their names. Each exploration takes at most N seconds; with --story counterexamples
+//! are told.
 //!
 //! libhdf5 is looked for where H5LIVE_LIBHDF5 says (paths, with colons between them), in the h5py of the Python that
 //! H5LIVE_PYTHON names, and among the libraries of the system. What is not there is skipped.
 
 use std::process::ExitCode;
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 
+#[cfg(target_os = "linux")]
+mod calls;
 #[cfg(target_os = "linux")]
 mod find;
 #[cfg(target_os = "linux")]
 mod library;
+#[cfg(target_os = "linux")]
+mod openings;
 #[cfg(target_os = "linux")]
 mod reader;
 #[cfg(target_os = "linux")]
 mod readers;
 #[cfg(target_os = "linux")]
 mod served;
+#[cfg(target_os = "linux")]
+mod steps;
 #[cfg(target_os = "linux")]
 mod writers;
 
@@ -39,7 +47,11 @@ fn main() -> ExitCode {
         sound &= readers::all(seconds.unwrap_or(if quick { 1 } else { 10 }), story, name);
     }
     if wanted("writer") {
-        sound &= writers::all(quick, story, name);
+        let limit = seconds.map_or(Duration::from_millis(if quick { 300 } else { 60_000 }), Duration::from_secs);
+        sound &= writers::all(limit, story, name);
+    }
+    if wanted("openings") {
+        sound &= openings::all(quick, name);
     }
     println!("\nwith libhdf5: {}", if sound { "sound" } else { "NOT SOUND" });
     if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -1,6 +1,4 @@
-//! The system calls through which libhdf5 reads: for one file, they are answered by the explorer.
-//!
-//! The program exports them, so they come before those of the system's library for everything that is loaded later.
+//! The file that libhdf5 reads: what it asks the system for is answered by the explorer.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
@@ -50,6 +48,11 @@ pub fn was_torn() -> bool {
     TORN.get().contains(&true)
 }
 
+/// Whether the explorer answers this thread.
+pub(crate) fn is_served() -> bool {
+    view().is_some()
+}
+
 fn view() -> Option<Arc<View>> {
     VIEW.try_with(|view| view.borrow().clone()).ok().flatten()
 }
@@ -59,7 +62,7 @@ fn fail() {
     unsafe { *libc::__errno_location() = libc::EIO };
 }
 
-fn serve(fd: c_int, into: *mut c_void, len: usize, at: i64) -> isize {
+pub(crate) fn serve(fd: c_int, into: *mut c_void, len: usize, at: i64) -> isize {
     let served = (fd == DESCRIPTOR.load(Relaxed)).then(view).flatten();
     let Some((view, at)) = served.zip(u64::try_from(at).ok()) else {
         // SAFETY: the system checks the arguments of the caller.
@@ -78,7 +81,7 @@ fn serve(fd: c_int, into: *mut c_void, len: usize, at: i64) -> isize {
     }
 }
 
-fn status(fd: c_int, into: *mut libc::stat) -> c_int {
+pub(crate) fn status(fd: c_int, into: *mut libc::stat) -> c_int {
     // SAFETY: the system checks the arguments of the caller.
     let done = unsafe { libc::syscall(libc::SYS_fstat, fd, into) } as c_int;
     let Some(view) = view().filter(|_| done == 0) else { return done };
@@ -98,44 +101,4 @@ fn status(fd: c_int, into: *mut libc::stat) -> c_int {
             -1
         }
     }
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn pread(fd: c_int, into: *mut c_void, len: usize, at: i64) -> isize {
-    serve(fd, into, len, at)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn pread64(fd: c_int, into: *mut c_void, len: usize, at: i64) -> isize {
-    serve(fd, into, len, at)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn fstat(fd: c_int, into: *mut libc::stat) -> c_int {
-    status(fd, into)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn fstat64(fd: c_int, into: *mut libc::stat) -> c_int {
-    status(fd, into)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn __fxstat(_version: c_int, fd: c_int, into: *mut libc::stat) -> c_int {
-    status(fd, into)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn __fxstat64(_version: c_int, fd: c_int, into: *mut libc::stat) -> c_int {
-    status(fd, into)
-}
-
-/// The writer comes further at reads, not with time.
-#[unsafe(no_mangle)]
-extern "C" fn nanosleep(time: *const libc::timespec, left: *mut libc::timespec) -> c_int {
-    if view().is_some() {
-        return 0;
-    }
-    // SAFETY: the system checks the arguments of the caller.
-    unsafe { libc::syscall(libc::SYS_nanosleep, time, left) as c_int }
 }

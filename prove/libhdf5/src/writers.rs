@@ -277,8 +277,8 @@ impl Busy {
     }
 }
 
-/// Explores all workloads with `name` in their names; returns whether nothing is wrong.
-pub fn all(quick: bool, story: bool, name: &str) -> bool {
+/// Explores all workloads with `name` in their names, each reader of each for so long; returns whether nothing is wrong.
+pub fn all(limit: Duration, story: bool, name: &str) -> bool {
     let Some(lab) = Lab::new() else { return true };
     println!(
         "\n{:<36} {:<18} {:<5} {:>6} {:>6} {:>10} {:>10} {:>6} {:>6} {:>9} {:>8}",
@@ -294,7 +294,6 @@ pub fn all(quick: bool, story: bool, name: &str) -> bool {
         "exhausted",
         "per s"
     );
-    let limit = Duration::from_millis(if quick { 300 } else { 4000 });
     let mut sound = true;
     for case in CASES.iter().filter(|case| case.name.contains(name)) {
         for (arguments, tearing, passes) in
