@@ -15,7 +15,7 @@ use crate::{
     clock::Clock,
     edge::EdgeKinds,
     error::{Action, Error, Result},
-    metadata::{Intents, Ledger, Shard},
+    metadata::{Generations, Intents, Ledger, Shard},
     primitive::{Mutex, RwLock, RwLockReadGuard},
     reentry::{Inside, Mark, enter},
     space::Space,
@@ -101,6 +101,7 @@ pub struct Cache {
     barriers: AtomicBool,
     superblock: Option<Arc<dyn Superblock>>,
     pub(crate) intents: Intents,
+    pub(crate) generations: Generations,
     /// Held by the one flush that is under way.
     pub(crate) flushing: Mutex<()>,
     /// Shared by operations; taken alone by a flush for its snapshot.
@@ -151,6 +152,7 @@ impl Cache {
             barriers: settings.barriers.into(),
             superblock,
             intents: Intents::default(),
+            generations: Generations::default(),
             flushing: Mutex::new(()),
             gate: RwLock::new(()),
             settings,
@@ -298,6 +300,8 @@ impl Cache {
         if durable {
             self.sync()?;
         }
+        self.finish_generation()?;
+        self.end_generations(end)?;
         if self.bury_intents(end)? && durable {
             self.sync()?;
         }
@@ -309,8 +313,11 @@ impl Cache {
         if durable { self.sync() } else { Ok(()) }
     }
 
-    fn announce_at(&self, end: u64) -> Result<()> {
+    pub(crate) fn announce_at(&self, end: u64) -> Result<()> {
         let superblock = self.superblock.as_ref().ok_or(Error::ReadOnly)?;
+        if let Some(generation) = self.generation().filter(|_| end != self.space.announced()) {
+            self.show_generation_at(end, generation)?;
+        }
         let (at, bytes) = superblock.announce(end).map_err(|source| Error::Encode { at: Addr::UNDEFINED, source })?;
         self.write_at(Action::WriteSuperblock, at, &bytes)?;
         self.space.set_announced(end);

@@ -205,7 +205,11 @@ impl Cache {
     pub fn write_raw_through(&self, owner: Owner, chunk: Addr, offset: u64, bytes: Vec<u8>) -> Result<Option<Proxy>> {
         let start = chunk.get().and_then(|at| at.checked_add(offset)).ok_or(Error::Undefined)?;
         let end = start.saturating_add(bytes.len() as u64);
-        let _no_intents = (end > self.space.announced()).then(|| self.intents.beyond.read());
+        let no_intents = (end > self.space.announced()).then(|| self.intents.beyond.read());
+        if no_intents.is_some() && self.generation().is_some() {
+            // Readers look there until a flush has announced a new end.
+            return Ok(Some(self.write_raw(owner, chunk, offset, bytes)));
+        }
         let left = self.chunks.with(chunk, |state| {
             if state.is_over() {
                 state.through = true;

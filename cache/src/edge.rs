@@ -64,11 +64,14 @@ pub enum EdgeKind {
     BTree2Shadow,
     /// The user wants what the parent says to appear only after what the child says (`publish_after`).
     PublishAfter,
+    /// In a file whose structures have no checksums, nothing is changed in place before the generation says so. No entries
+    /// are joined by this; every flush observes it.
+    Generation,
 }
 
 impl EdgeKind {
     /// All kinds, in declared order.
-    pub const ALL: [EdgeKind; 28] = [
+    pub const ALL: [EdgeKind; 29] = [
         EdgeKind::ObjectHeaderIndex,
         EdgeKind::Continuation,
         EdgeKind::Dense,
@@ -97,6 +100,7 @@ impl EdgeKind {
         EdgeKind::FileLength,
         EdgeKind::BTree2Shadow,
         EdgeKind::PublishAfter,
+        EdgeKind::Generation,
     ];
 }
 

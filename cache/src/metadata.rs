@@ -1,6 +1,7 @@
 //! Entries by address: loading, adding, removing, evicting; and the joints between them.
 
 mod flush;
+mod generation;
 mod graph;
 mod intent;
 mod order;
@@ -16,6 +17,7 @@ pub use self::{
     order::Scope,
 };
 pub(crate) use self::{
+    generation::Generations,
     graph::Ledger,
     intent::Intents,
     shard::{ByAddr, Shard, pick},

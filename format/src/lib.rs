@@ -31,6 +31,7 @@ mod free_space;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
+mod generation;
 mod global_heap;
 mod intent;
 mod local_heap;
@@ -70,6 +71,7 @@ pub use fractal_heap::{
     FractalHeapIndirectBlock, HeapPlace, HeapSlot,
 };
 pub use free_space::{FreeBlocks, FreeSection, FreeSections, FreeSpaceClient, FreeSpaceHeader, FreeSpaceSections};
+pub use generation::Generation;
 pub use global_heap::{GlobalHeapCollection, GlobalHeapId, GlobalHeapObject};
 pub use intent::{IntendedWrite, Intent};
 pub use local_heap::{FreeBlock, LocalHeap, LocalHeapData};

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use h5live_cache::{Based, Cache, Kind, Overlay, Reuse, Scope, Settings, Storage};
+use h5live_cache::{Based, Cache, Kind, Mended, Overlay, Reuse, Scope, Settings, Storage};
 use h5live_format::messages::SymbolTable as SymbolTableMessage;
 use h5live_format::{Addr, Root, StatusFlags, Superblock, SymbolCache, SymbolTableEntry};
 use h5live_model::{self as model, FileSpace};
 
 use crate::error::{Conflict, NotLive};
 use crate::extension::{cache_image, write_image};
+use crate::generation::{Generations, shown_at};
 use crate::header::Header;
 use crate::intent::{self, Mender};
 use crate::locking::{LockHandle, Writer};
@@ -70,6 +71,13 @@ impl Found {
     }
 }
 
+/// Whether the superblock says that the file is open for writing. Before version 3 other programs say that without heeding
+/// it; that it can be followed only h5live says.
+pub(crate) fn is_marked(superblock: &Superblock) -> bool {
+    let (status, old) = (superblock.status, superblock.version < 3);
+    status.contains(StatusFlags::SWMR) || !old && status.contains(StatusFlags::WRITE)
+}
+
 impl OpenOptions {
     pub(crate) fn settings(&self, superblock: &Superblock) -> Settings {
         let mut settings = Settings::default();
@@ -104,18 +112,26 @@ impl OpenOptions {
                 Writer::Unknown => return Err(Error::InUse { reason: Conflict::UnknownWriter, holders: Vec::new() }),
             }
         }
+        let old = superblock.version < 3;
+        if let (true, false, Writer::Alive(holders)) = (old && swmr, live, lock.writer()) {
+            return Err(Error::InUse { reason: Conflict::SwmrWriter, holders });
+        }
         let storage =
             patience.retry(|| members::join(&path, storage.clone(), at, &superblock, self.settings(&superblock)))?;
-        if !(live && superblock.version >= 3) {
+        if !live || old && !swmr {
             check_length(&storage, &superblock)?;
         }
         if self.mode == Mode::SwmrRead && write && swmr {
             lock.release().map_err(Error::io("unlock the file"))?;
         }
         let storage: Arc<dyn Storage> = Arc::new(Based::new(storage, at));
+        let laid = Arc::new(Mended::new(storage.clone()));
+        let storage = if live && old { laid.clone() } else { storage };
+        let lock = Arc::new(lock);
         let mender = Mender::new(storage);
         let storage = mender.storage();
         let patience = match live {
+            true if old => patience,
             true => patience.with(mender),
             false => {
                 mender.mend_all(&superblock)?;
@@ -130,6 +146,10 @@ impl OpenOptions {
             let storage = Overlay::new(storage, image).ok_or(Error::Object { header, rule })?;
             cache = Arc::new(Cache::reading(Arc::new(storage), self.settings(&superblock)));
         }
+        let patience = match live && old {
+            true => patience.by_generations(Generations::new(laid, cache.clone(), lock.clone())),
+            false => patience,
+        };
         let status = Arc::new(Status::new(superblock.clone()));
         let mode = if live { Mode::SwmrRead } else { self.mode };
         Session::new(cache, status, superblock, lock, patience, &OpenOptions { mode, ..self.clone() }, &path)
@@ -148,12 +168,11 @@ impl OpenOptions {
     /// As [`OpenOptions::check_writable`], of a file that may end before it says.
     pub(crate) fn check_unmended(&self, storage: &dyn Storage, lock: &LockHandle, locked: bool) -> Result<Found> {
         let (at, superblock) = locate_superblock(storage)?;
-        let marked = superblock.status.contains(StatusFlags::WRITE) || superblock.status.contains(StatusFlags::SWMR);
-        let marked = superblock.version >= 3 && marked;
+        let marked = is_marked(&superblock);
         let swmr = superblock.status.contains(StatusFlags::SWMR);
         // Whoever holds a lock on a file with the SWMR flag can only be a SWMR reader, for whom a SWMR writer is no
         // harm.
-        let among_swmr_readers = marked && swmr && self.mode == Mode::SwmrWrite;
+        let among_swmr_readers = marked && swmr && self.mode == Mode::SwmrWrite && superblock.version >= 3;
         if !locked && !among_swmr_readers {
             return Err(match lock.writer() {
                 Writer::Alive(holders) => Error::InUse { reason: Conflict::Writer, holders },
@@ -174,7 +193,7 @@ impl OpenOptions {
             let what = "changing a file that is cut into several";
             return Err(Error::Model(model::Error::Unsupported(what)));
         }
-        if self.mode == Mode::SwmrWrite && superblock.version < 3 {
+        if self.mode == Mode::SwmrWrite && superblock.version == 1 {
             return Err(Error::NotLive(NotLive::Superblock(superblock.version)));
         }
         Ok(Found { at, superblock, left: marked.then_some(Left { live: swmr }) })
@@ -188,6 +207,7 @@ impl OpenOptions {
         let stated = superblock.end_of_file.get().unwrap_or(0);
         superblock.base = Addr::new(at);
         let storage: Arc<dyn Storage> = Arc::new(Based::new(storage, at));
+        let generation = shown_at(&*storage, &superblock)?.map(|(generation, _)| generation).filter(|_| left.is_some());
         let intent = intent::find(&*storage, &superblock)?;
         if let Some(intent) = &intent {
             intent::redo(&*storage, intent)?;
@@ -213,15 +233,18 @@ impl OpenOptions {
             cache.space().adopt_later(from, end - from, Kind::Metadata, Reuse::SHORTEST_GRACE);
         }
         let image = cache_image(&cache, &superblock)?;
+        if self.mode == Mode::SwmrWrite && superblock.version < 3 {
+            cache.begin_generations(generation)?;
+        }
         match self.headroom {
             headroom if self.mode == Mode::SwmrWrite && headroom > 0 => cache.announce_ahead(headroom)?,
             _ => cache.write_superblock()?,
         }
         write_image(&cache, image)?;
+        let session = Session::new(cache, status, superblock, Arc::new(lock), Patience::none(), self, &path)?;
         if self.mode == Mode::SwmrWrite {
-            lock.release().map_err(Error::io("unlock the file"))?;
+            session.admit_readers()?;
         }
-        let session = Session::new(cache, status, superblock, lock, Patience::none(), self, &path)?;
         session.claim_extension()?;
         survey::drop_left(session, grown)
     }

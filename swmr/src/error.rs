@@ -77,6 +77,9 @@ pub enum Error {
         /// From the reading of the object header to the end.
         took: std::time::Duration,
     },
+    /// The file changed while it was being read.
+    #[error("the file changed while it was being read")]
+    Overtaken,
     /// A structure could not be read, written or ordered.
     #[error(transparent)]
     Cache(#[from] h5live_cache::Error),
@@ -172,8 +175,8 @@ pub enum Conflict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotLive {
-    /// The superblock is too old to say so.
-    #[error("its superblock is of version {0}, not 3")]
+    /// The superblock has no place for what readers go by.
+    #[error("its superblock is of version {0}; a copy of the file with another profile can be followed")]
     Superblock(u8),
     /// The handle is open for reading.
     #[error("it is open for reading only")]
@@ -210,6 +213,7 @@ impl Error {
             )
             | Error::Superblock(_)
             | Error::Late { .. }
+            | Error::Overtaken
             | Error::Message { .. }
             | Error::Object { .. } => true,
             Error::Cache(error) => error.may_be_torn(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use h5live_cache::{Mended, Storage};
-use h5live_format::{Addr, IntendedWrite, Intent, Superblock, decode};
+use h5live_format::{Addr, Generation, IntendedWrite, Intent, StatusFlags, Superblock, Widths, decode};
 
 use crate::begin::read_superblock;
 use crate::{Error, Result};
@@ -18,27 +18,40 @@ const MOST: u64 = 1 << 30;
 /// # Errors
 /// Those of the storage.
 pub(crate) fn find(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<Intent>> {
+    let Some(end) = superblock.end_of_file.get().and_then(|end| end.checked_sub(superblock.base.get()?)) else {
+        return Ok(None);
+    };
+    let end = Addr::new(end);
+    // Where readers go by generations, these come first.
+    let generations = superblock.version < 3 && superblock.status.contains(StatusFlags::SWMR);
+    let place = if generations { Generation::place_of_intent(end) } else { Some(end) };
+    place.map_or(Ok(None), |place| find_at(storage, place, end, superblock.widths))
+}
+
+/// The intent at `place`, if there is a valid one, of a file that announces its end at `end`.
+///
+/// # Errors
+/// Those of the storage.
+pub(crate) fn find_at(storage: &dyn Storage, place: Addr, end: Addr, widths: Widths) -> Result<Option<Intent>> {
     let read = |at: u64, len: usize| {
         let mut bytes = vec![0; len];
         let found = storage.read_at(&mut bytes, at).map_err(Error::io("read behind the end of the file"))?;
         bytes.truncate(found);
         Ok::<_, Error>(bytes)
     };
-    let Some(end) = superblock.end_of_file.get().and_then(|end| end.checked_sub(superblock.base.get()?)) else {
-        return Ok(None);
-    };
-    let Some(size) = Intent::stated_size(&read(end, Intent::HEAD)?).filter(|size| *size <= MOST) else {
+    let Some(at) = place.get() else { return Ok(None) };
+    let Some(size) = Intent::stated_size(&read(at, Intent::HEAD)?).filter(|size| *size <= MOST) else {
         return Ok(None);
     };
     let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
-    if end.checked_add(size).is_none_or(|last| last > len) {
+    if at.checked_add(size).is_none_or(|last| last > len) {
         return Ok(None);
     }
-    let bytes = read(end, usize::try_from(size).unwrap_or(usize::MAX))?;
-    let intent: Option<Intent> = decode(&bytes, superblock.widths).ok();
-    let inside = |at: Addr, len: usize| at.checked_add(len as u64).and_then(Addr::get).is_some_and(|last| last <= end);
+    let bytes = read(at, usize::try_from(size).unwrap_or(usize::MAX))?;
+    let intent: Option<Intent> = decode(&bytes, widths).ok();
+    let inside = |at: Addr, len: usize| at.checked_add(len as u64).is_some_and(|last| last <= end);
     Ok(intent.filter(|intent| {
-        intent.place == Addr::new(end) && intent.writes.iter().all(|write| inside(write.at, write.bytes.len()))
+        intent.place == place && intent.writes.iter().all(|write| inside(write.at, write.bytes.len()))
     }))
 }
 

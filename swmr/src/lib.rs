@@ -14,6 +14,7 @@ mod error;
 mod extension;
 mod file;
 mod free_space;
+mod generation;
 mod header;
 mod heap;
 mod inner_space;

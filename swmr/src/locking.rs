@@ -167,6 +167,38 @@ impl LockHandle {
         self.lockable().is_some_and(|file| !is_beacon_lit(file))
     }
 
+    /// Says that this process writes the file so that others can follow it by its generations, until it is taken back or
+    /// the handle goes.
+    ///
+    /// # Errors
+    /// As the system has it: without this nobody can follow.
+    pub fn show_live(&self) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        return self.lockable().map_or(Ok(()), beacon::show_live);
+        #[cfg(not(target_os = "linux"))]
+        Ok(())
+    }
+
+    /// Takes back what [`LockHandle::show_live`] says.
+    ///
+    /// # Errors
+    /// As the system has it.
+    pub fn hide_live(&self) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        return self.lockable().map_or(Ok(()), beacon::hide_live);
+        #[cfg(not(target_os = "linux"))]
+        Ok(())
+    }
+
+    /// Whether a process writes the file so that others can follow it by its generations. Without locks there is nothing
+    /// to tell that from.
+    pub fn is_live(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.lockable().is_none_or(beacon::is_live);
+        #[cfg(not(target_os = "linux"))]
+        true
+    }
+
     /// Whether another file is at `path` now.
     pub fn is_replaced(&self, path: &Path) -> bool {
         self.file.as_ref().is_some_and(|file| is_another(file, path))
@@ -239,24 +271,47 @@ mod beacon {
     /// Far beyond any data, below the largest signed offset.
     const AT: i64 = i64::MAX - 0x4835;
 
-    fn record(kind: libc::c_int) -> libc::flock {
+    /// Beside it, for writers that are followed by their generations. Handles that only read can hold it, too.
+    const LIVE: i64 = AT + 1;
+
+    fn record(at: i64, kind: libc::c_int) -> libc::flock {
         libc::flock {
             l_type: kind as libc::c_short,
             l_whence: libc::SEEK_SET as libc::c_short,
-            l_start: AT,
+            l_start: at,
             l_len: 1,
             l_pid: 0,
         }
     }
 
+    fn set(file: &File, at: i64, kind: libc::c_int) -> io::Result<()> {
+        fcntl(file, FcntlArg::F_OFD_SETLK(&record(at, kind))).map(drop).map_err(io::Error::from)
+    }
+
+    fn is_held(file: &File, at: i64) -> bool {
+        let mut found = record(at, libc::F_WRLCK);
+        let asked = fcntl(file, FcntlArg::F_OFD_GETLK(&mut found));
+        asked.is_ok() && libc::c_int::from(found.l_type) != libc::F_UNLCK
+    }
+
     pub fn light(file: &File) -> io::Result<()> {
-        fcntl(file, FcntlArg::F_OFD_SETLK(&record(libc::F_WRLCK))).map(drop).map_err(io::Error::from)
+        set(file, AT, libc::F_WRLCK)
     }
 
     pub fn is_lit(file: &File) -> bool {
-        let mut found = record(libc::F_WRLCK);
-        let asked = fcntl(file, FcntlArg::F_OFD_GETLK(&mut found));
-        asked.is_ok() && libc::c_int::from(found.l_type) != libc::F_UNLCK
+        is_held(file, AT)
+    }
+
+    pub fn show_live(file: &File) -> io::Result<()> {
+        set(file, LIVE, libc::F_RDLCK)
+    }
+
+    pub fn hide_live(file: &File) -> io::Result<()> {
+        set(file, LIVE, libc::F_UNLCK)
+    }
+
+    pub fn is_live(file: &File) -> bool {
+        is_held(file, LIVE)
     }
 }
 

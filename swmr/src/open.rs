@@ -8,10 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use h5live_cache::{Clock, EdgeKinds, FileStorage, Storage};
-use h5live_format::{Profile, StatusFlags};
+use h5live_format::{Profile, StatusFlags, Superblock};
 use h5live_model::{FileSpace, NoFilters, ObjectSpec, Unfilter};
 
-use crate::begin::{Found, Medium, locate_superblock};
+use crate::begin::{Found, Medium, is_marked, locate_superblock};
 use crate::error::Conflict;
 use crate::locking::{Lock, LockHandle, Locking, Taken, Writer, light_beacon};
 use crate::session::Session;
@@ -176,6 +176,11 @@ impl OpenOptions {
     fn wait_for_writer_to_begin(&self, path: &Path, lock: &LockHandle) -> Result<Taken> {
         let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
         for _ in 0..BEGINNING {
+            let is_live = |superblock: &Superblock| superblock.version < 3 && is_marked(superblock) && lock.is_live();
+            if locate_superblock(&storage).is_ok_and(|(_, superblock)| is_live(&superblock)) {
+                // Its writer keeps the lock.
+                return Ok(Taken::Yes);
+            }
             let writes_alone = locate_superblock(&storage).is_ok_and(|(_, superblock)| {
                 let status = superblock.status;
                 status.contains(StatusFlags::WRITE) && !status.contains(StatusFlags::SWMR)
@@ -207,8 +212,8 @@ impl OpenOptions {
     ) -> Result<Session> {
         for _ in 0..LOOKS {
             let lock = self.lock_handle(path)?;
-            let locked = lock.take(Lock::Exclusive).map_err(Error::io("lock the file"))? == Taken::Yes;
             let probe = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
+            let locked = self.lock_among_readers(&lock, &probe)?;
             let before = locate_superblock(&probe).ok();
             let found = check(&probe, &lock, locked)?;
             let file = File::options().read(true).write(true).open(path);
@@ -221,6 +226,22 @@ impl OpenOptions {
             }
         }
         Err(Error::InUse { reason: Conflict::Writer, holders: Vec::new() })
+    }
+
+    /// Whether the exclusive lock is to be had. Readers of a file whose writer showed generations hold the lock only while
+    /// they look, once that writer is dead.
+    fn lock_among_readers(&self, lock: &LockHandle, file: &FileStorage) -> Result<bool> {
+        for _ in 0..BEGINNING {
+            if lock.take(Lock::Exclusive).map_err(Error::io("lock the file"))? == Taken::Yes {
+                return Ok(true);
+            }
+            let is_left = |superblock: &Superblock| superblock.version < 3 && is_marked(superblock) && !lock.is_live();
+            if !locate_superblock(file).is_ok_and(|(_, superblock)| is_left(&superblock)) {
+                return Ok(false);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(false)
     }
 
     fn create(&self, path: &Path) -> Result<Session> {

@@ -9,7 +9,7 @@ use std::path::Path;
 use h5live_cache::{FileStorage, Reuse};
 use h5live_format::StatusFlags;
 
-use crate::begin::locate_superblock;
+use crate::begin::{is_marked, locate_superblock};
 use crate::error::Conflict;
 use crate::locking::{Holder, LockHandle, Writer};
 use crate::{Error, Locking, Mode, OpenOptions, Result};
@@ -88,7 +88,7 @@ pub fn diagnose(path: &Path) -> Result<Diagnosis> {
     let length = std::fs::metadata(path).map_err(Error::io("ask for the length of the file"))?.len();
     let (_, superblock) = crate::Patience::default().retry(|| locate_superblock(&storage))?;
     let live = superblock.status.contains(StatusFlags::SWMR);
-    let marked = superblock.version >= 3 && (live || superblock.status.contains(StatusFlags::WRITE));
+    let marked = is_marked(&superblock);
     let condition = match lock.writer() {
         Writer::Alive(holders) => Condition::Written { live, holders },
         Writer::None if marked => Condition::Abandoned { live },

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use h5live_cache::{Clock, Reuse};
 
+use crate::generation::Generations;
 use crate::intent::Mender;
 use crate::{Error, Result};
 
@@ -26,6 +27,7 @@ pub struct Patience {
     attempts: u32,
     sleep: Arc<dyn Fn(Duration) + Send + Sync>,
     mender: Option<Arc<Mender>>,
+    generations: Option<Arc<Generations>>,
     clock: Clock,
     counts: Arc<Counts>,
 }
@@ -58,6 +60,7 @@ impl Patience {
             attempts: attempts.max(1),
             sleep: Arc::new(sleep),
             mender: None,
+            generations: None,
             clock: Clock::default(),
             counts: Arc::default(),
         }
@@ -66,6 +69,16 @@ impl Patience {
     /// The same patience, and a remedy for what does not become whole by itself.
     pub(crate) fn with(self, mender: Mender) -> Self {
         Patience { mender: Some(Arc::new(mender)), ..self }
+    }
+
+    /// The same patience, with a file whose writer shows generations.
+    pub(crate) fn by_generations(self, generations: Generations) -> Self {
+        Patience { generations: Some(Arc::new(generations)), ..self }
+    }
+
+    /// What tells the generations of the file, if its readers go by them.
+    pub(crate) fn generations(&self) -> Option<&Generations> {
+        self.generations.as_deref()
     }
 
     /// The same patience, that measures by `clock` how long what was read is valid.
@@ -103,7 +116,7 @@ impl Patience {
     pub fn retry_since<T>(&self, mut operation: impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
         let _begun = self.mender.as_deref().map(Mender::begin);
         for attempt in 1.. {
-            match self.in_time(&mut operation) {
+            match self.in_generation(attempt, &mut operation) {
                 Err(error) if error.may_be_torn() && attempt < self.attempts => {
                     self.counts.torn.fetch_add(u64::from(attempt == 1), Ordering::Relaxed);
                     self.counts.retries.fetch_add(1, Ordering::Relaxed);
@@ -121,6 +134,13 @@ impl Patience {
             }
         }
         unreachable!("attempts are counted")
+    }
+
+    fn in_generation<T>(&self, attempt: u32, operation: &mut impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
+        let Some(generations) = &self.generations else { return self.in_time(operation) };
+        let look = generations.look(attempt >= SOON.min(self.attempts - 1))?;
+        let done = self.in_time(operation);
+        if look.holds() { done } else { Err(Error::Overtaken) }
     }
 
     fn in_time<T>(&self, operation: &mut impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {

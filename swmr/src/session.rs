@@ -48,7 +48,7 @@ pub(crate) struct Session {
     pub cache: Arc<Cache>,
     pub status: Arc<Status>,
     pub superblock: Superblock,
-    pub lock: LockHandle,
+    pub lock: Arc<LockHandle>,
     pub mode: Mode,
     /// The file, as it was opened.
     pub path: PathBuf,
@@ -82,7 +82,7 @@ pub(crate) struct Session {
     /// Objects that nothing leads to yet, though their headers count one link.
     pub unlinked: Mutex<HashSet<Addr>>,
     pub heap: Mutex<HeapWriter>,
-    pub heap_reader: HeapReader,
+    pub heap_reader: Arc<HeapReader>,
     /// Operations since the last flush for the sake of space.
     unsettled: AtomicU32,
     /// Where the allocated space ended at the last of them.
@@ -98,12 +98,13 @@ impl Session {
         cache: Arc<Cache>,
         status: Arc<Status>,
         superblock: Superblock,
-        lock: LockHandle,
+        lock: Arc<LockHandle>,
         patience: Patience,
         options: &OpenOptions,
         path: &Path,
     ) -> Result<Self> {
         let extension = patience.retry(|| Extension::load(&cache, &superblock))?;
+        let heap_reader = patience.generations().map_or_else(Arc::default, |generations| generations.heap.clone());
         let beacon = options.mode.writes() && lock.has_beacon();
         Ok(Session {
             cache,
@@ -132,7 +133,7 @@ impl Session {
             unlinked: Mutex::default(),
             doomed: Mutex::default(),
             heap: Mutex::default(),
-            heap_reader: HeapReader::default(),
+            heap_reader,
             unsettled: AtomicU32::new(0),
             settled_end: AtomicU64::new(0),
             inner: InnerSpace::default(),
@@ -375,7 +376,7 @@ impl Session {
         if !self.mode.writes() {
             return Err(Error::NotLive(NotLive::ReadOnly));
         }
-        if self.superblock.version < 3 {
+        if self.superblock.version == 1 {
             return Err(Error::NotLive(NotLive::Superblock(self.superblock.version)));
         }
         if self.is_followed() {
@@ -383,10 +384,30 @@ impl Session {
         }
         self.cache.flush(Scope::All)?;
         self.cache.space().set_reuse(Reuse::Grace(self.grace));
+        if self.has_generations() {
+            self.cache.begin_generations(None)?;
+        }
         self.status.set_flags(StatusFlags::WRITE | StatusFlags::SWMR);
         self.announce_headroom()?;
         self.swmr.store(true, Ordering::Release);
-        self.lock.release().map_err(Error::io("unlock the file"))
+        self.admit_readers()
+    }
+
+    /// Whether whoever follows the file goes by its generations: its structures have no checksums, or not all of them.
+    fn has_generations(&self) -> bool {
+        self.superblock.version < 3
+    }
+
+    /// Lets readers in, now that the superblock says that they can follow. Where they go by generations the lock is kept: it
+    /// keeps out the writers of other programs, which do not heed what such a superblock says.
+    ///
+    /// # Errors
+    /// If the system does not let the lock go, or has none that shows a live writer.
+    pub fn admit_readers(&self) -> Result<()> {
+        match self.has_generations() {
+            true => self.lock.show_live().map_err(Error::io("show readers that they can follow")),
+            false => self.lock.release().map_err(Error::io("unlock the file")),
+        }
     }
 
     /// Whether a writer may still be at work. Once it is gone, plain writers are kept out again.
@@ -420,7 +441,15 @@ impl Session {
             self.pack()?;
             self.keep_free_space()?;
             let durable = self.ordered.load(Ordering::Acquire);
-            self.cache.finish(durable)?;
+            if self.has_generations() {
+                // At once with the true end: there is no generation behind that.
+                self.status.set_flags(StatusFlags::CLEAR);
+            }
+            if let Err(error) = self.cache.finish(durable) {
+                let flags = if self.is_followed() { StatusFlags::SWMR } else { StatusFlags::CLEAR };
+                self.status.set_flags(StatusFlags::WRITE | flags);
+                return Err(error.into());
+            }
             self.status.set_flags(StatusFlags::CLEAR);
             self.cache.write_superblock()?;
             if durable {
@@ -431,6 +460,9 @@ impl Session {
         self.is_closed.store(true, Ordering::Release);
         // Others tell a live writer by whether the file is open for writing, whatever handles are left here.
         self.cache.storage().close();
+        if self.mode.writes() && self.has_generations() {
+            self.lock.hide_live().map_err(Error::io("unlock the file"))?;
+        }
         self.lock.release().map_err(Error::io("unlock the file"))
     }
 }

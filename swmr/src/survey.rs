@@ -81,7 +81,7 @@ pub(crate) fn survey(
     let status = Arc::new(Status::new(superblock.clone()));
     let cache = Arc::new(Cache::writing(storage.clone(), options.settings(superblock), limit, status.clone()));
     let options = OpenOptions { mode: Mode::Write, ..options.clone() };
-    let (lock, path) = (LockHandle::of_no_file(), std::path::PathBuf::new());
+    let (lock, path) = (Arc::new(LockHandle::of_no_file()), std::path::PathBuf::new());
     let session = Session::new(cache, status, superblock.clone(), lock, Patience::none(), &options, &path)?;
     let session = Arc::new(session);
     let found = visit_all(&session);

@@ -16,7 +16,8 @@ use crate::Result;
 use crate::file::kind_of;
 use crate::session::Session;
 
-/// Bytes at the start of the superblock that end with its status flags.
+/// Bytes at the start of the superblock that end with its status flags: before version 2, and since.
+const OLD_STATUS: usize = 24;
 const STATUS: usize = 12;
 /// Bytes of a version 2 B-tree's header (the most that there can be), which changes with each of its records.
 const BTREE2_HEADER: usize = 64;
@@ -76,12 +77,16 @@ fn image(session: &Session, span: Span) -> Result<Vec<u8>> {
 }
 
 fn status(session: &Session) -> Result<Vec<u8>> {
-    image(session, Span { at: Addr::new(0), len: STATUS })
+    let len = if session.superblock.version < 2 { OLD_STATUS } else { STATUS };
+    image(session, Span { at: Addr::new(0), len })
 }
 
 impl Places {
     fn find(session: &Session, objects: &[ObjectId]) -> Result<Self> {
         let (mut spans, mut fixed) = (Vec::new(), true);
+        if session.patience.generations().is_some() {
+            return Ok(Places { spans: Some(spans), fixed });
+        }
         for id in objects {
             let header = session.header(session.object(*id)?)?;
             spans.extend(header.extents().map(|(at, len)| Span { at, len }));
@@ -101,6 +106,9 @@ impl Places {
     }
 
     fn images(&self, session: &Session) -> Result<Vec<Vec<u8>>> {
+        if let Some(generations) = session.patience.generations() {
+            return Ok(vec![generations.image()]);
+        }
         self.spans.iter().flatten().map(|span| image(session, *span)).collect()
     }
 }

@@ -5,8 +5,9 @@
 
 use std::fmt;
 
-use h5live_format::Addr;
+use h5live_format::{Addr, Generation};
 
+use super::generation::Frame;
 use super::intent;
 use super::order::{Picked, Scope, Take, What};
 use crate::{
@@ -36,6 +37,20 @@ pub enum Step {
     },
     /// The intent of an earlier flush is made invalid: what it says is in its place.
     Forget(Addr),
+    /// Before `end` is announced: the generation is shown there.
+    Show {
+        /// In bytes from the base address.
+        end: u64,
+        /// The generation, which stays the same.
+        generation: Generation,
+    },
+    /// Another generation is shown.
+    Generation {
+        /// Where.
+        at: Addr,
+        /// The generation.
+        generation: Generation,
+    },
     /// Raw data is written, in any order.
     Raw(Vec<RawFlight>),
     /// The superblock is written.
@@ -69,6 +84,8 @@ impl fmt::Debug for Step {
             Step::Barrier => f.write_str("barrier"),
             Step::Intent { at, image } => write!(f, "intent at {at}, {} bytes", image.len()),
             Step::Forget(at) => write!(f, "forget the intent at {at}"),
+            Step::Show { end, generation } => write!(f, "show {generation:?} at the end {end:#x}"),
+            Step::Generation { generation, .. } => write!(f, "{generation:?}"),
             Step::Raw(flights) => f.debug_list().entries(flights.iter().map(|flight| flight.chunk())).finish(),
             Step::Superblock { end, .. } => write!(f, "announce {end:#x}"),
             Step::Entry { id, at, name, image, .. } => write!(f, "{name} {id:?} at {at}, {} bytes", image.len()),
@@ -188,6 +205,8 @@ impl Cache {
             Step::Barrier => self.sync(),
             Step::Intent { at, image } => self.write_intent(*at, image),
             Step::Forget(at) => self.forget_intent(*at),
+            Step::Show { end, generation } => self.show_generation_at(*end, *generation),
+            Step::Generation { at, generation } => self.write_generation(*at, *generation),
             Step::Raw(flights) => self.write_flights(flights),
             Step::Superblock { at, bytes, end } => {
                 self.write_at(Action::WriteSuperblock, *at, bytes)?;
@@ -223,6 +242,7 @@ impl FlushPlan<'_> {
             count(&self.cache.stats.flushes, 1);
             self.cache.finish_intent(self.barriers)?;
         }
+        self.cache.finish_generation()?;
         while let Some(step) = self.steps.get(self.done) {
             self.cache.write_step(step)?;
             self.done += 1;
@@ -242,6 +262,7 @@ impl FlushPlan<'_> {
             self.steps.push(Step::Raw(raw));
         }
         let first = self.steps.len();
+        let by_itself = self.barriers || cache.generation().is_some();
         let mut new = Vec::new();
         let mut failure = None;
         // Each picked entry becomes a step even after a failure: dropping the plan makes them dirty again.
@@ -265,7 +286,7 @@ impl FlushPlan<'_> {
                     let in_place = slot.head().is_stored();
                     let step = Step::Entry { id, at, name: slot.type_name(), image, in_place };
                     // Nothing in the file leads to what is new, so it may come before all that does.
-                    let first = self.barriers && !in_place;
+                    let first = by_itself && !in_place;
                     if first { new.push(step) } else { self.steps.push(step) }
                 }
             }
@@ -293,6 +314,10 @@ impl FlushPlan<'_> {
     fn joints(&mut self, changes: &[Step]) -> Result<Joints> {
         let cache = self.cache;
         let settings = &Settings { barriers: self.barriers, ..cache.settings.clone() };
+        if let Some(Frame { before, between, after }) = cache.frame(settings, changes)? {
+            self.beyond = Some(cache.intents.beyond.write());
+            return Ok(Joints { before, between, after, ..Joints::default() });
+        }
         let groups =
             intent::groups(settings, changes, cache.standing_intent().is_some() || cache.space.must_announce());
         if !groups.is_empty() {

@@ -90,6 +90,7 @@ impl Cache {
         self.space.note_intent(end);
         self.space.reach(end, &*self.storage)?;
         self.write_at(Action::WriteIntent, at, image)?;
+        self.keep_intent(image);
         *self.intents.last.lock() = Some(at);
         Ok(())
     }

@@ -23,7 +23,8 @@ pub struct Mended<S> {
 #[derive(Debug)]
 struct Piece {
     at: u64,
-    torn: Vec<u8>,
+    /// `None` if it does not matter how the place was found.
+    torn: Option<Vec<u8>>,
     whole: Vec<u8>,
 }
 
@@ -47,10 +48,17 @@ impl<S: Storage> Mended<S> {
         if torn.len() == whole.len() && torn != whole {
             let mut pieces = self.pieces.write();
             pieces.retain(|piece| piece.at != at);
-            pieces.push(Piece { at, torn, whole });
+            pieces.push(Piece { at, torn: Some(torn), whole });
             self.any.store(true, Release);
         }
         Ok(())
+    }
+
+    /// Reads each of these places (bytes) as what is given with it, whatever becomes of it, until [`Mended::forget`].
+    pub fn lay(&self, places: impl Iterator<Item = (u64, Vec<u8>)>) {
+        let mut pieces = self.pieces.write();
+        *pieces = places.map(|(at, whole)| Piece { at, torn: None, whole }).collect();
+        self.any.store(!pieces.is_empty(), Release);
     }
 
     /// Reads everything as it is.
@@ -75,7 +83,11 @@ impl<S: Storage> Storage for Mended<S> {
             let last = at.saturating_add(found as u64);
             for Piece { at: start, torn, whole } in self.pieces.read().iter() {
                 let (from, to) = (at.max(*start), last.min(start.saturating_add(whole.len() as u64)));
-                if from < to && read(&self.storage, *start, torn.len())? == *torn {
+                let stays = || match torn {
+                    Some(torn) => read(&self.storage, *start, torn.len()).map(|found| found == *torn),
+                    None => Ok(true),
+                };
+                if from < to && stays()? {
                     let part = &whole[(from - start) as usize..(to - start) as usize];
                     into[(from - at) as usize..(to - at) as usize].copy_from_slice(part);
                 }
@@ -123,6 +135,17 @@ mod tests {
         assert_eq!(read(&mended, 4, 4).unwrap(), [2; 4]);
         mended.forget();
         assert_eq!(read(&mended, 4, 4).unwrap(), [1, 3, 1, 1]);
+    }
+
+    #[test]
+    fn what_is_laid_over_stays_until_it_is_forgotten() {
+        let mended = Mended::new(MemoryStorage::default());
+        mended.write_at(&[1; 8], 0).unwrap();
+        mended.lay([(2, vec![2; 2]), (6, vec![3; 4])].into_iter());
+        mended.write_at(&[4; 8], 0).unwrap();
+        assert_eq!(read(&mended, 0, 8).unwrap(), [4, 4, 2, 2, 4, 4, 3, 3]);
+        mended.forget();
+        assert_eq!(read(&mended, 0, 8).unwrap(), [4; 8]);
     }
 
     #[test]

@@ -117,7 +117,6 @@ impl Cell {
     /// What is not made yet.
     pub fn not_yet(self) -> Option<&'static str> {
         match (self.index, self.work) {
-            (Index::Btree1, _) => Some("files of the earliest profile are not written live"),
             (Index::Implicit, Work::Rewrite) => {
                 Some("what cannot move is rewritten in place, and may be read half new")
             }

@@ -1,0 +1,92 @@
+//! Which state of itself a live file shows whose structures have no checksums: h5live's own addition, behind the end of
+//! file that the superblock announces, where other programs do not look.
+
+use crate::Addr;
+
+/// A word of eight aligned bytes, which are written and read at once. The [`Intent`](crate::Intent) that changes the file
+/// to the next generation lies right behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Generation(u64);
+
+impl Generation {
+    /// Bytes of the word.
+    pub const SIZE: usize = 8;
+
+    const MARK: u64 = 0x4c48 << 48;
+
+    /// The first generation, at rest.
+    pub const FIRST: Generation = Generation(2);
+
+    /// Where the word is in a file that announces its end at `end`.
+    pub fn place(end: Addr) -> Option<Addr> {
+        end.get()?.checked_next_multiple_of(Self::SIZE as u64).map(Addr::new)
+    }
+
+    /// Where the intent is in a file that announces its end at `end`.
+    pub fn place_of_intent(end: Addr) -> Option<Addr> {
+        Self::place(end)?.checked_add(Self::SIZE as u64)
+    }
+
+    /// The word with these bytes; `None` if it is none.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let word = u64::from_le_bytes(*bytes.first_chunk()?);
+        let value = word ^ Self::MARK;
+        (value != 0 && value >> 48 == 0).then_some(Generation(value))
+    }
+
+    /// The bytes of the word.
+    pub fn to_bytes(self) -> [u8; Self::SIZE] {
+        (self.0 | Self::MARK).to_le_bytes()
+    }
+
+    /// The number of the generation. While the file is being [changed](Self::is_under_way), it is that to which the intent
+    /// leads.
+    pub fn number(self) -> u64 {
+        self.0.div_ceil(2)
+    }
+
+    /// Whether what the intent says is on its way to its place.
+    pub fn is_under_way(self) -> bool {
+        self.0 % 2 == 1
+    }
+
+    /// The next generation, with the intent in force.
+    #[must_use]
+    pub fn next(self) -> Self {
+        // 47 bits of flushes are enough for anybody's session; one that has more begins anew.
+        let next = self.number().saturating_mul(2).saturating_add(1);
+        if next >> 48 == 0 { Generation(next) } else { Generation(1) }
+    }
+
+    /// This generation, with everything in its place.
+    #[must_use]
+    pub fn at_rest(self) -> Self {
+        Generation(self.number().saturating_mul(2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generation_is_on_its_way_and_then_at_rest() {
+        let first = Generation::FIRST;
+        let second = first.next();
+        assert!(!first.is_under_way() && second.is_under_way() && !second.at_rest().is_under_way());
+        assert_eq!((first.number(), second.number(), second.at_rest().number()), (1, 2, 2));
+        assert_eq!(second.next().number(), 3);
+        assert_eq!(second.at_rest().next(), second.next());
+        for word in [first, second, Generation((1 << 48) - 2)] {
+            assert_eq!(Generation::from_bytes(&word.to_bytes()), Some(word));
+        }
+    }
+
+    #[test]
+    fn zeros_and_addresses_are_no_generations() {
+        for word in [0, u64::MAX, 4096, Generation::MARK] {
+            assert_eq!(Generation::from_bytes(&word.to_le_bytes()), None);
+        }
+        assert_eq!(Generation::from_bytes(&[2]), None);
+    }
+}
