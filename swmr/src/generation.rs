@@ -44,9 +44,12 @@ struct Known {
     laid: bool,
 }
 
-/// How often the lock that keeps writers out is held.
+/// Who holds the lock that keeps writers out.
 #[derive(Debug, Default)]
-struct Holders(u64);
+struct Holders {
+    looks: u64,
+    keeps: bool,
+}
 
 /// The reader's half of the protocol.
 #[derive(Debug)]
@@ -64,14 +67,26 @@ pub(crate) struct Generations {
 pub(crate) struct Look<'a> {
     generations: &'a Generations,
     shown: Shown,
-    /// Whether the lock is held until it ends.
-    held: bool,
+    /// The lock, where no writer says that it lives.
+    held: Option<Held<'a>>,
 }
 
-impl Drop for Look<'_> {
+/// The lock that keeps writers out, for as long as a look is taken.
+#[derive(Debug)]
+struct Held<'a> {
+    generations: &'a Generations,
+    /// Whether the lock is kept afterwards: the file was closed.
+    keeps: bool,
+}
+
+impl Drop for Held<'_> {
     fn drop(&mut self) {
-        if self.held {
-            self.generations.let_go(&self.shown);
+        let mut holders = self.generations.holders.lock();
+        holders.looks = holders.looks.saturating_sub(1);
+        holders.keeps |= self.keeps;
+        if holders.looks == 0 && !holders.keeps {
+            // It is taken again with the next look.
+            let _ = self.generations.lock.release();
         }
     }
 }
@@ -125,33 +140,26 @@ impl Generations {
     /// # Errors
     /// [`Error::Overtaken`] if the file has to be looked at again; errors of the storage.
     pub fn look(&self, now: bool) -> Result<Look<'_>> {
-        let held = !self.lock.is_live();
-        if held {
-            self.hold()?;
+        let mut held = if self.lock.is_live() { None } else { Some(self.hold()?) };
+        let shown = self.shown()?;
+        self.settle(&shown, now || held.is_some())?;
+        if let (Some(held), Shown::Closed(_)) = (&mut held, &shown) {
+            held.keeps = true;
         }
-        let mut look = Look { generations: self, shown: Shown::Closed(Box::default()), held };
-        look.shown = self.shown()?;
-        self.settle(&look.shown, now || held)?;
-        Ok(look)
+        Ok(Look { generations: self, shown, held })
     }
 
-    fn hold(&self) -> Result<()> {
+    fn hold(&self) -> Result<Held<'_>> {
         let mut holders = self.holders.lock();
-        if holders.0 == 0 && self.lock.take(Lock::Shared).map_err(Error::io("lock the file"))? == Taken::Conflict {
+        let is_held = holders.looks > 0 || holders.keeps;
+        if !holders.keeps && self.lock.is_awaited() {
             return Err(Error::Overtaken);
         }
-        holders.0 += 1;
-        Ok(())
-    }
-
-    /// Lets a writer in again that others may follow. Once the file was closed, it stays out.
-    fn let_go(&self, shown: &Shown) {
-        let mut holders = self.holders.lock();
-        holders.0 = holders.0.saturating_sub(1);
-        if holders.0 == 0 && matches!(shown, Shown::Live(..)) {
-            // It is taken again with the next look.
-            let _ = self.lock.release();
+        if !is_held && self.lock.take(Lock::Shared).map_err(Error::io("lock the file"))? == Taken::Conflict {
+            return Err(Error::Overtaken);
         }
+        holders.looks += 1;
+        Ok(Held { generations: self, keeps: false })
     }
 
     /// Has what is in memory, and what is read from now on, be of what is shown.
@@ -197,6 +205,6 @@ impl Look<'_> {
     pub fn holds(&self) -> bool {
         let Look { generations, shown, held } = self;
         // In this order: a writer shows the next generation before it says that it lives.
-        (*held || generations.lock.is_live()) && generations.shown().is_ok_and(|now| now.is(shown))
+        (held.is_some() || generations.lock.is_live()) && generations.shown().is_ok_and(|now| now.is(shown))
     }
 }

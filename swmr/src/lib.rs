@@ -40,6 +40,6 @@ pub use file::NativeFile;
 pub use h5live_cache::{Clock, FileStorage, MemoryStorage, Storage};
 pub use h5live_format::Profile;
 pub use locking::{Holder, Locking, Writer};
-pub use open::{Mode, OpenOptions, Trial};
+pub use open::{Mode, OpenOptions, Through, Trial};
 pub use recovery::{Condition, Diagnosis, Repair, diagnose, repair};
 pub use retry::Patience;

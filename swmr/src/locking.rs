@@ -199,6 +199,25 @@ impl LockHandle {
         true
     }
 
+    /// Says that a writer waits for readers that take their looks under the lock, until it is taken back or the handle goes.
+    pub fn show_waiting(&self, is_waiting: bool) {
+        #[cfg(target_os = "linux")]
+        if let Some(file) = self.lockable() {
+            // Without it the writer may have to wait longer.
+            let _ = beacon::show_waiting(file, is_waiting);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = is_waiting;
+    }
+
+    /// Whether a writer waits for readers to let go of the lock.
+    pub fn is_awaited(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.lockable().is_some_and(beacon::is_awaited);
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+
     /// Whether another file is at `path` now.
     pub fn is_replaced(&self, path: &Path) -> bool {
         self.file.as_ref().is_some_and(|file| is_another(file, path))
@@ -274,6 +293,9 @@ mod beacon {
     /// Beside it, for writers that are followed by their generations. Handles that only read can hold it, too.
     const LIVE: i64 = AT + 1;
 
+    /// Beside that, for writers that wait for such readers.
+    const WAITING: i64 = AT + 2;
+
     fn record(at: i64, kind: libc::c_int) -> libc::flock {
         libc::flock {
             l_type: kind as libc::c_short,
@@ -312,6 +334,14 @@ mod beacon {
 
     pub fn is_live(file: &File) -> bool {
         is_held(file, LIVE)
+    }
+
+    pub fn show_waiting(file: &File, is_waiting: bool) -> io::Result<()> {
+        set(file, WAITING, if is_waiting { libc::F_RDLCK } else { libc::F_UNLCK })
+    }
+
+    pub fn is_awaited(file: &File) -> bool {
+        is_held(file, WAITING)
     }
 }
 

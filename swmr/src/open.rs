@@ -87,6 +87,36 @@ pub struct OpenOptions {
     /// What only those choose who put the store to the proof.
     #[doc(hidden)]
     pub trial: Trial,
+    /// For them too: by way of what a file that exists is written.
+    #[doc(hidden)]
+    pub through: Through,
+}
+
+/// By way of what a file that exists is written.
+#[derive(Clone, Default)]
+pub struct Through(Option<Arc<Wrap>>);
+
+/// What puts a storage before another.
+type Wrap = dyn Fn(Arc<dyn Storage>) -> Arc<dyn Storage> + Send + Sync;
+
+impl Through {
+    /// What `wrap` makes of the file.
+    pub fn new(wrap: impl Fn(Arc<dyn Storage>) -> Arc<dyn Storage> + Send + Sync + 'static) -> Self {
+        Through(Some(Arc::new(wrap)))
+    }
+
+    fn put_before(&self, storage: Arc<dyn Storage>) -> Arc<dyn Storage> {
+        match &self.0 {
+            Some(wrap) => wrap(storage),
+            None => storage,
+        }
+    }
+}
+
+impl std::fmt::Debug for Through {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Through").field(&self.0.is_some()).finish()
+    }
 }
 
 /// What only those choose who put the store to the proof.
@@ -121,6 +151,7 @@ impl Default for OpenOptions {
             clock: Clock::default(),
             unfilter: Arc::new(NoFilters),
             trial: Trial::default(),
+            through: Through::default(),
         }
     }
 }
@@ -221,7 +252,7 @@ impl OpenOptions {
             self.light_beacon(&file, &lock)?;
             // Another writer may have closed the file, or taken it over and closed it, between the look and the beacon.
             if locate_superblock(&probe).ok() == before {
-                let storage = Arc::new(FileStorage::new(file));
+                let storage = self.through.put_before(Arc::new(FileStorage::new(file)));
                 return self.write(Medium { path: path.to_owned(), storage, lock }, found);
             }
         }
@@ -233,14 +264,17 @@ impl OpenOptions {
     fn lock_among_readers(&self, lock: &LockHandle, file: &FileStorage) -> Result<bool> {
         for _ in 0..BEGINNING {
             if lock.take(Lock::Exclusive).map_err(Error::io("lock the file"))? == Taken::Yes {
+                lock.show_waiting(false);
                 return Ok(true);
             }
             let is_left = |superblock: &Superblock| superblock.version < 3 && is_marked(superblock) && !lock.is_live();
             if !locate_superblock(file).is_ok_and(|(_, superblock)| is_left(&superblock)) {
-                return Ok(false);
+                break;
             }
+            lock.show_waiting(true);
             thread::sleep(Duration::from_millis(1));
         }
+        lock.show_waiting(false);
         Ok(false)
     }
 

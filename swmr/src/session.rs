@@ -446,8 +446,9 @@ impl Session {
                 self.status.set_flags(StatusFlags::CLEAR);
             }
             if let Err(error) = self.cache.finish(durable) {
-                let flags = if self.is_followed() { StatusFlags::SWMR } else { StatusFlags::CLEAR };
-                self.status.set_flags(StatusFlags::WRITE | flags);
+                if self.cache.has_generations() {
+                    self.status.set_flags(StatusFlags::WRITE | StatusFlags::SWMR);
+                }
                 return Err(error.into());
             }
             self.status.set_flags(StatusFlags::CLEAR);

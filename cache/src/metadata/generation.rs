@@ -42,6 +42,11 @@ impl Cache {
         self.generations.0.lock().current
     }
 
+    /// Whether readers go by generations.
+    pub fn has_generations(&self) -> bool {
+        self.generation().is_some()
+    }
+
     /// From now on readers go by generations, of which the file shows the one after `last`. The superblock is written only
     /// if it must announce a new end.
     ///
@@ -75,12 +80,18 @@ impl Cache {
     /// Before the file is cut at `end`, and that is announced: the word there is none at which a reader could rest.
     pub(crate) fn end_generations(&self, end: u64) -> Result<()> {
         let Some(last) = self.generation() else { return Ok(()) };
-        self.show_generation_at(end, last.next())?;
+        // What may still be in force is kept: it is the last.
+        let last = if last.is_under_way() { last } else { last.next() };
+        self.show_generation_at(end, last)?;
         *self.generations.0.lock() = State::default();
         Ok(())
     }
 
+    /// A write that fails may have been made all the same: then readers go by the intent, which is to be finished.
     pub(super) fn write_generation(&self, at: Addr, generation: Generation) -> Result<()> {
+        if generation.is_under_way() {
+            self.generations.0.lock().current = Some(generation);
+        }
         self.write_beyond(at, &generation.to_bytes())?;
         self.generations.0.lock().current = Some(generation);
         Ok(())
@@ -113,6 +124,7 @@ impl Cache {
         let place = Generation::place(Addr::new(self.space.announced())).ok_or(Error::Undefined)?;
         let intent: Intent =
             decode(&image, self.settings.widths).map_err(|source| Error::Decode { at: place, source })?;
+        self.write_generation(place, current)?;
         for write in &intent.writes {
             self.write_at(Action::WriteIntent, write.at, &write.bytes)?;
         }

@@ -2,7 +2,9 @@
 
 use h5live_cache::Storage;
 use h5live_format::messages::{BtreeK, CacheImageInfo, DriverInfo, FileSpaceInfo, MessageType, SharedMessageTableInfo};
-use h5live_format::{Addr, CacheImage, DriverInfoBlock, Intent, Record, StatusFlags, Superblock, decode, encoded_len};
+use h5live_format::{
+    Addr, CacheImage, DriverInfoBlock, Generation, Intent, Record, StatusFlags, Superblock, decode, encoded_len,
+};
 
 use super::Cause;
 use super::source::Source;
@@ -97,10 +99,16 @@ impl<'a> Walk<'a> {
     fn intent(&mut self) {
         let end = self.superblock.end_of_file.get().and_then(|end| end.checked_sub(self.superblock.base.get()?));
         let Some(end) = end else { return };
-        let head = self.source.read(end, Intent::HEAD as u64).unwrap_or_default();
-        let Some(bytes) = Intent::stated_size(&head).and_then(|size| self.source.read(end, size).ok()) else { return };
+        // Where readers go by generations, these come first.
+        let generations = self.superblock.version < 3 && self.superblock.status.contains(StatusFlags::SWMR);
+        let place = if generations { Generation::place_of_intent(Addr::new(end)) } else { Some(Addr::new(end)) };
+        let Some(place) = place.and_then(Addr::get) else { return };
+        let head = self.source.read(place, Intent::HEAD as u64).unwrap_or_default();
+        let Some(bytes) = Intent::stated_size(&head).and_then(|size| self.source.read(place, size).ok()) else {
+            return;
+        };
         let Ok(intent) = decode::<Intent>(&bytes, self.widths) else { return };
-        if intent.place != Addr::new(end) {
+        if intent.place != Addr::new(place) {
             return;
         }
         self.note(NAME, Addr::new(0), Cause::Intent { writes: intent.writes.len() as u64 });

@@ -7,8 +7,8 @@ use std::time::Duration;
 use std::{fmt, io, thread};
 
 use h5live::{File, Options};
-use h5live_cache::{Failure, FaultyStorage, FileStorage, Storage};
-use h5live_swmr::{Mode, NativeFile, OpenOptions};
+use h5live_cache::{Failure, FaultyStorage, Storage};
+use h5live_swmr::{Mode, NativeFile, OpenOptions, Through};
 
 use crate::error::{Error, Result};
 use crate::stress::rule::mix;
@@ -81,19 +81,19 @@ pub fn parse(text: &str) -> Result<Fault, &'static str> {
 /// # Errors
 /// If the file cannot be opened.
 pub fn open(path: &Path, fault: Fault) -> Result<File> {
-    let file = std::fs::File::options().read(true).write(true).open(path);
-    let file = file.map_err(|source| Error::Path { path: path.to_owned(), source })?;
-    let storage =
-        FaultyStorage::new(Slow { inner: FileStorage::new(file), slow: fault == Fault::Slow, turn: 1.into() });
-    match fault {
-        Fault::Full(at) => storage.fail_after(at, Failure::Full, true),
-        Fault::Broken(at) => storage.fail_after(at, Failure::Broken, true),
-        Fault::Page(at) => storage.fail_after(at, Failure::Short(4096), true),
-        Fault::Short(at) => storage.fail_after(at, Failure::Short(100), false),
-        Fault::Slow => {}
-    }
-    let options = OpenOptions { mode: Mode::SwmrWrite, ..OpenOptions::default() };
-    let store = NativeFile::on(Arc::new(storage), &options);
+    let through = Through::new(move |inner| {
+        let storage = FaultyStorage::new(Slow { inner, slow: fault == Fault::Slow, turn: 1.into() });
+        match fault {
+            Fault::Full(at) => storage.fail_after(at, Failure::Full, true),
+            Fault::Broken(at) => storage.fail_after(at, Failure::Broken, true),
+            Fault::Page(at) => storage.fail_after(at, Failure::Short(4096), true),
+            Fault::Short(at) => storage.fail_after(at, Failure::Short(100), false),
+            Fault::Slow => {}
+        }
+        Arc::new(storage)
+    });
+    let options = OpenOptions { mode: Mode::SwmrWrite, through, ..OpenOptions::default() };
+    let store = NativeFile::open(path, &options);
     let store =
         store.map_err(|error| Error::Store { file: path.to_owned(), path: "/".into(), source: error.into() })?;
     Ok(File::with_store(Arc::new(store), &path.display().to_string(), Options::default()))
