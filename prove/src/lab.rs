@@ -62,10 +62,10 @@ impl Setup {
         Setup { alone: true, ..self }
     }
 
-    /// The same writer, of files for old programs, which nobody can follow.
+    /// The same writer, of files for old programs, whose structures have no checksums.
     #[must_use]
     pub fn of_old_files(self) -> Self {
-        Setup { profile: Profile::Earliest, ..self.alone() }
+        Setup { profile: Profile::Earliest, ..self }
     }
 
     /// The same writer, whose file announces 64 KiB beyond its end.

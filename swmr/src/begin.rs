@@ -241,7 +241,8 @@ impl OpenOptions {
             _ => cache.write_superblock()?,
         }
         write_image(&cache, image)?;
-        let session = Session::new(cache, status, superblock, Arc::new(lock), Patience::none(), self, &path)?;
+        let mut session = Session::new(cache, status, superblock, Arc::new(lock), Patience::none(), self, &path)?;
+        session.takes_over = left.is_some();
         if self.mode == Mode::SwmrWrite {
             session.admit_readers()?;
         }

@@ -2,6 +2,7 @@
 
 mod create;
 mod external;
+mod leftovers;
 mod place;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -5,6 +5,7 @@
 //! writer keeps the lock of the file, and a record lock that says that it keeps to this. Where that is gone, a look is
 //! taken under the lock that keeps every other writer out.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use h5live_cache::{Cache, Mended, Storage};
@@ -91,6 +92,21 @@ impl Drop for Held<'_> {
     }
 }
 
+thread_local! {
+    /// The files, by what tells their generations, at which this thread is taking a look.
+    static LOOKED_AT: RefCell<Vec<*const Generations>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Drop for Look<'_> {
+    fn drop(&mut self) {
+        LOOKED_AT.with_borrow_mut(|files| {
+            if let Some(at) = files.iter().rposition(|file| std::ptr::eq(*file, self.generations)) {
+                files.remove(at);
+            }
+        });
+    }
+}
+
 /// The generation that a file shows, if it shows one. `storage` begins at the base address.
 ///
 /// # Errors
@@ -146,7 +162,13 @@ impl Generations {
         if let (Some(held), Shown::Closed(_)) = (&mut held, &shown) {
             held.keeps = true;
         }
+        LOOKED_AT.with_borrow_mut(|files| files.push(self));
         Ok(Look { generations: self, shown, held })
+    }
+
+    /// Whether this thread is taking a look at the file, of which everything that it reads is part.
+    pub fn are_looked_at(&self) -> bool {
+        LOOKED_AT.with_borrow(|files| files.iter().any(|file| std::ptr::eq(*file, self)))
     }
 
     fn hold(&self) -> Result<Held<'_>> {

@@ -114,6 +114,10 @@ impl Patience {
     /// # Errors
     /// As [`Patience::retry`].
     pub fn retry_since<T>(&self, mut operation: impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
+        if self.generations.as_deref().is_some_and(Generations::are_looked_at) {
+            // Whoever took the look takes it again.
+            return self.in_time(&mut operation);
+        }
         let _begun = self.mender.as_deref().map(Mender::begin);
         for attempt in 1.. {
             match self.in_generation(attempt, &mut operation) {

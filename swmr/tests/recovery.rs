@@ -5,13 +5,13 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use h5live_cache::{MemoryStorage, Storage};
+use h5live_cache::{MemoryStorage, RecordingStorage, Storage, replay};
 use h5live_format::Intent;
 use h5live_model::{
     ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name, Objects, Shape, Sign,
     UNLIMITED, VarLen, VarLenKind,
 };
-use h5live_swmr::{Condition, Error, Mode, NativeFile, OpenOptions, Trial, diagnose, repair};
+use h5live_swmr::{Condition, Error, Mode, NativeFile, OpenOptions, Profile, Trial, diagnose, repair};
 
 fn options(mode: Mode) -> OpenOptions {
     OpenOptions { mode, ..OpenOptions::default() }
@@ -281,6 +281,58 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
             let mut found = [0; 64];
             data.read(&data.chunk(&coord).unwrap().unwrap(), 0, &mut found).unwrap();
             assert!(found.iter().enumerate().all(|(at, byte)| *byte == if at == 7 { 0xbb } else { 0 }), "chunk {n}");
+        }
+    }
+}
+
+/// The writer dies at each of its writes; the next one extends the dataset past all that was ever written.
+#[test]
+fn what_a_dead_writer_left_beyond_the_extent_never_shows() {
+    let rows = |max: [u64; 2], profile| {
+        let dataspace = Dataspace::Simple(Shape::with_max(&[0, 64], &max).unwrap());
+        (DatasetSpec { dataspace, ..bytes(1) }, profile)
+    };
+    let kinds = [
+        rows([UNLIMITED, 64], Profile::V110),
+        rows([4000, 64], Profile::V110),
+        rows([UNLIMITED, UNLIMITED], Profile::V110),
+        rows([UNLIMITED, 64], Profile::Earliest),
+    ];
+    for (spec, profile) in kinds {
+        let storage = RecordingStorage::new(MemoryStorage::default());
+        let create = OpenOptions { profile, ..options(Mode::Create) };
+        let file = NativeFile::on(Arc::new(storage.clone()), &create).unwrap();
+        file.create(file.root(), &"data".into(), &spec.clone().into()).unwrap();
+        file.start_swmr().unwrap();
+        let data = dataset(&file, "data");
+        append(&data, 0..2);
+        file.flush().unwrap();
+        let mut image = Vec::new();
+        replay(&mut image, &storage.take_log()).unwrap();
+        // One row is published, many are written.
+        for n in [2, 3, 5, 9, 17, 40] {
+            data.write(&ChunkCoord::new(&[n, 0]), 0, &[n as u8; 64]).unwrap();
+        }
+        data.set_extent(&[3, 64]).unwrap();
+        file.flush().unwrap();
+        for operation in storage.take_log() {
+            replay(&mut image, [&operation]).unwrap();
+            let left = Arc::new(MemoryStorage::from(image.clone()));
+            let writer = NativeFile::on(left, &OpenOptions { take_over: true, ..options(Mode::SwmrWrite) }).unwrap();
+            let data = dataset(&writer, "data");
+            let published = data.spec().unwrap().dataspace.dims()[0];
+            data.write(&ChunkCoord::new(&[50, 0]), 0, &[50; 64]).unwrap();
+            data.set_extent(&[60, 64]).unwrap();
+            writer.flush().unwrap();
+            for n in 0..60 {
+                let mut found = [0; 64];
+                if let Some(chunk) = data.chunk(&ChunkCoord::new(&[n, 0])).unwrap() {
+                    data.read(&chunk, 0, &mut found).unwrap();
+                }
+                let expected = if n < published || n == 50 { n as u8 } else { 0 };
+                assert_eq!(found, [expected; 64], "row {n}, {published} were published");
+            }
+            writer.close().unwrap();
         }
     }
 }
