@@ -540,16 +540,10 @@ impl ChunkIndex for ExtensibleArray {
             }
         };
         debug_assert!(done, "every place of the geometry is in its block");
-        if element.addr.is_defined() && header.read().max_index_set <= index {
+        if header.read().max_index_set <= index {
             header.update(|header| header.max_index_set = index + 1);
         }
         Ok(())
-    }
-
-    fn remove_left(&self, coord: &ChunkCoord) -> Result<bool> {
-        // It may be one that does not count yet.
-        self.set(coord, ChunkElement::default(), None)?;
-        Ok(true)
     }
 
     fn delete(&self) -> Result<()> {

@@ -57,15 +57,6 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     fn for_each_left(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
         self.for_each(each)
     }
-
-    /// Forgets where a chunk is stored that [`for_each_left`](Self::for_each_left) has listed; `false` if this index has no
-    /// way to be without it.
-    ///
-    /// # Errors
-    /// As [`ChunkIndex::set`].
-    fn remove_left(&self, coord: &ChunkCoord) -> Result<bool> {
-        Ok(self.remove(coord)?.is_some())
-    }
 }
 
 /// Where a dataset's layout message keeps the way to the index: seen from the index.

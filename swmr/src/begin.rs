@@ -241,8 +241,7 @@ impl OpenOptions {
             _ => cache.write_superblock()?,
         }
         write_image(&cache, image)?;
-        let mut session = Session::new(cache, status, superblock, Arc::new(lock), Patience::none(), self, &path)?;
-        session.takes_over = left.is_some();
+        let session = Session::new(cache, status, superblock, Arc::new(lock), Patience::none(), self, &path)?;
         if self.mode == Mode::SwmrWrite {
             session.admit_readers()?;
         }

@@ -2,7 +2,6 @@
 
 mod create;
 mod external;
-mod leftovers;
 mod place;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -12,7 +12,7 @@ use h5live_format::StatusFlags;
 use crate::begin::{is_marked, locate_superblock};
 use crate::error::Conflict;
 use crate::locking::{Holder, LockHandle, Writer};
-use crate::{Error, Locking, Mode, NativeFile, OpenOptions, Result};
+use crate::{Error, Locking, Mode, OpenOptions, Result};
 
 /// The state of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,11 +117,10 @@ pub fn repair(path: &Path, options: &OpenOptions) -> Result<Repair> {
         _ => {}
     }
     let session = OpenOptions { mode: Mode::Write, ..options.clone() }.open_for_mending(path)?;
-    let file = NativeFile::begin(session);
     if before.condition == (Condition::Abandoned { live: true }) {
         // Those who followed the writer may have been led a moment ago to what is cut off now.
         std::thread::sleep(Reuse::SHORTEST_GRACE + Reuse::SHORTEST_GRACE / 8);
     }
-    file.session().close()?;
+    session.close()?;
     Ok(Repair { before, after: diagnose(path)? })
 }

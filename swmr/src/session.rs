@@ -56,8 +56,6 @@ pub(crate) struct Session {
     pub profile: Profile,
     pub unfilter: Arc<dyn Unfilter>,
     pub extension: Extension,
-    /// Whether the writer before this one has not closed the file.
-    pub takes_over: bool,
     /// Whether other processes may read what this one writes.
     swmr: AtomicBool,
     /// Whether flushes are durable.
@@ -119,7 +117,6 @@ impl Session {
             profile: options.profile,
             unfilter: options.unfilter.clone(),
             extension,
-            takes_over: false,
             swmr: AtomicBool::new(options.mode == Mode::SwmrWrite),
             durable: options.durable,
             trusts_zeros: options.trial.trusts_zeros,

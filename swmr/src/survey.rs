@@ -160,36 +160,6 @@ fn visit_all(session: &Arc<Session>) -> Result<Survey> {
     Ok(Survey { end: end.max(session.cache.space().end_of_freed()), left })
 }
 
-/// Drops what a writer that died has left beyond the extents of datasets. What cannot be read is left as it is: it is
-/// damaged, and whoever comes to it will say so.
-pub(crate) fn drop_left(session: &Arc<Session>) {
-    let mut seen = HashSet::new();
-    let mut waiting = vec![session.superblock.root.header()];
-    while let Some(addr) = waiting.pop() {
-        if !seen.insert(addr) {
-            continue;
-        }
-        let Ok(header) = session.header(addr) else { continue };
-        match kind_of(&header) {
-            Ok(ObjectKind::Group) => {
-                let links = Links::of(session, &header).and_then(|links| {
-                    links.for_each(&header, &mut |link| {
-                        if let LinkTarget::Hard(id) = link.target {
-                            waiting.extend(session.object(id).ok());
-                        }
-                        true
-                    })
-                });
-                let _damaged = links;
-            }
-            Ok(ObjectKind::Dataset) => {
-                let _damaged = NativeDataset::open(session, addr).and_then(|dataset| dataset.drop_left());
-            }
-            _ => {}
-        }
-    }
-}
-
 /// The end of the last collection of the global heap that begins between `end` and `limit`; `end` if there is none.
 fn collections(storage: &dyn Storage, superblock: &Superblock, end: u64, limit: u64) -> Result<u64> {
     let mut found = end;

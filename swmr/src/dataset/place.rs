@@ -248,14 +248,6 @@ impl Place {
         }
     }
 
-    /// As [`remove`](Self::remove), of a chunk that [`for_each_left`](Self::for_each_left) has listed.
-    pub fn remove_left(&self, coord: &ChunkCoord) -> Result<bool> {
-        match self {
-            Place::Chunked(index, ..) => Ok(index.remove_left(coord)?),
-            _ => Ok(false),
-        }
-    }
-
     /// Gives back the space of the index.
     pub fn delete_index(&self) -> Result<()> {
         match self {
