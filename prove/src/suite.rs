@@ -523,7 +523,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "B-tree of version 1, alone, sparse",
         record: |setup| {
-            let kind = Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4] };
+            let kind = Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false };
             workloads::rewrite(setup.of_old_files().alone(), kind, 3, 6)
         },
         readers: &[],
