@@ -406,6 +406,14 @@ pub const CASES: &[Case] = &[
         cut: None,
     },
     Case {
+        name: "old file, a leaf splits",
+        record: |setup| workloads::extensible_array(setup.of_old_files(), 121, 3, 1),
+        readers: &[Reader::Rows(Look::Rows)],
+        passes: 1,
+        torn: None,
+        cut: None,
+    },
+    Case {
         name: "old file, from nothing",
         record: |setup| workloads::extensible_array(setup.of_old_files(), 0, 6, 1),
         readers: ROWS,

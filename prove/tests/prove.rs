@@ -72,6 +72,14 @@ fn readers_notice_missing_dependencies() {
 }
 
 #[test]
+fn readers_of_old_files_go_by_generations() {
+    let split = |setup: Setup| workloads::extensible_array(setup.of_old_files(), 121, 3, 1);
+    found(EdgeKind::Generation, split, ROWS);
+    let bounds = Bounds { moves: Some(2), ..Bounds::default() };
+    assert_eq!(ROWS.shortest(&split(Setup::default()), 1, &bounds).0, None);
+}
+
+#[test]
 fn a_counterexample_is_told_by_structures_and_fields() {
     let array = |setup| workloads::extensible_array(setup, 0, 2, 1);
     let (workload, found) = found(EdgeKind::ObjectHeaderIndex, array, ROWS);
