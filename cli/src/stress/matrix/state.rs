@@ -6,6 +6,7 @@ use h5live::Selection;
 
 use crate::open;
 
+use super::cell::Work;
 use super::plan::{Model, Plan, Region};
 use super::value::{Found, Ruled};
 
@@ -44,7 +45,11 @@ pub fn of<T: Ruled>(path: &Path, plan: &Plan) -> Result<Model, String> {
         for whole in &plan.regions {
             let mut versions = vec![0; whole.elements() as usize];
             if let Some(region) = whole.within(&extent) {
-                let mut found = read(&region)?.into_iter();
+                let found = read(&region)?;
+                if plan.cell.work == Work::Shrink && found.contains(&0) {
+                    return Err(format!("{name}: there are fill values below the extent {extent:?}"));
+                }
+                let mut found = found.into_iter();
                 region.for_each(|at| {
                     versions.get_mut(whole.slot(at)).into_iter().zip(found.next()).for_each(|(slot, new)| *slot = new);
                 });

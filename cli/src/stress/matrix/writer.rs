@@ -58,8 +58,10 @@ pub fn run<T: Ruled>(file: &File, plan: &Plan, mut step: u64, rate: f64, stop: &
     let mut next = Instant::now();
     loop {
         let changes = plan.changes(step, &extents);
+        let before = extents.clone();
         for change in &changes {
-            done.rows += make::<T>(plan, &datasets, change)?;
+            let made = make::<T>(plan, &datasets, change);
+            done.rows += made.or_else(|error| take_back(&datasets, &before).and(Err(error)))?;
             if let Change::Append(dataset, _) | Change::Extent(dataset, _) = change {
                 let new = datasets.get(*dataset).map(Dataset::shape).transpose()?;
                 extents.get_mut(*dataset).into_iter().zip(new).for_each(|(extent, new)| *extent = new);
@@ -89,6 +91,14 @@ pub fn run<T: Ruled>(file: &File, plan: &Plan, mut step: u64, rate: f64, stop: &
     out.flush()
 }
 
+/// An extent that is there without its elements would be published when the file is closed.
+fn take_back(datasets: &[Dataset], extents: &[Vec<u64>]) -> Result<()> {
+    datasets.iter().zip(extents).try_for_each(|(dataset, before)| {
+        let grown = dataset.shape()?.iter().zip(before).any(|(now, before)| now > before);
+        if grown { Ok(dataset.resize(before)?) } else { Ok(()) }
+    })
+}
+
 /// Makes a change; how many elements were written.
 fn make<T: Ruled>(plan: &Plan, datasets: &[Dataset], change: &Change) -> Result<u64> {
     let (Change::Append(number, _) | Change::Extent(number, _) | Change::Write(number, ..)) = change;
@@ -114,4 +124,30 @@ fn values<T: Ruled>(plan: &Plan, dataset: usize, region: &Region, version: u32) 
     let mut values = Vec::with_capacity(region.elements() as usize);
     region.for_each(|at| values.push(T::value(plan.place(dataset, at), version)));
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cell::{Cell, Type, Work};
+    use super::super::faults::{self, Fault};
+    use super::super::state;
+    use super::*;
+
+    #[test]
+    fn an_extent_whose_elements_could_not_be_written_is_not_published() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file.h5");
+        let mut failures = 0;
+        for index in [Index::ExtensibleArray, Index::FixedArray, Index::Btree1] {
+            let plan = Plan::new(Cell { index, work: Work::Shrink, filter: Filter::Deflate, kind: Type::Fixed }, 1);
+            for at in 0..24 {
+                create::<u64>(&path, &plan).unwrap();
+                let file = faults::open(&path, Fault::Short(at));
+                let stop = AtomicBool::new(true);
+                failures += u32::from(file.and_then(|file| run::<u64>(&file, &plan, 0, 1e6, &stop)).is_err());
+                state::of::<u64>(&path, &plan).unwrap_or_else(|fault| panic!("{}, change {at}: {fault}", plan.cell));
+            }
+        }
+        assert!(failures > 10, "{failures}");
+    }
 }
