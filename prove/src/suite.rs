@@ -431,10 +431,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "old file, sparse",
-        record: |setup| {
-            let kind = Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false };
-            workloads::rewrite(setup.of_old_files(), kind, 3, 6)
-        },
+        record: |setup| workloads::rewrite(setup.of_old_files(), SPARSE, 3, 6),
         readers: ROWS,
         passes: 2,
         torn: None,
@@ -530,10 +527,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "B-tree of version 1, alone, sparse",
-        record: |setup| {
-            let kind = Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false };
-            workloads::rewrite(setup.of_old_files().alone(), kind, 3, 6)
-        },
+        record: |setup| workloads::rewrite(setup.of_old_files().alone(), SPARSE, 3, 6),
         readers: &[],
         passes: 0,
         torn: None,

@@ -42,7 +42,7 @@ const CASES: &[Case] = &[
     Case {
         name: "extensible array, from nothing",
         arguments: &["rows", "extensible", "0", "8", "1"],
-        torn: &["rows", "extensible", "0", "3", "1"],
+        torn: &["rows", "extensible", "0", "2", "1"],
         series: || appended(0, 1, false, None),
         readers: ROWS,
         passes: 3,
@@ -51,7 +51,7 @@ const CASES: &[Case] = &[
     Case {
         name: "extensible array, first super block",
         arguments: &["rows", "extensible", "242", "8", "1"],
-        torn: &["rows", "extensible", "243", "3", "1"],
+        torn: &["rows", "extensible", "243", "2", "1"],
         series: || appended(242, 1, false, None),
         readers: ROWS,
         passes: 3,
@@ -60,7 +60,7 @@ const CASES: &[Case] = &[
     Case {
         name: "fixed array",
         arguments: &["rows", "fixed", "0", "8", "1", "40"],
-        torn: &["rows", "fixed", "0", "3", "1", "40"],
+        torn: &["rows", "fixed", "0", "2", "1", "40"],
         series: || appended(0, 1, false, Some(40)),
         readers: ROWS,
         passes: 3,
@@ -69,7 +69,7 @@ const CASES: &[Case] = &[
     Case {
         name: "fixed array, second page",
         arguments: &["rows", "fixed", "1020", "8", "1", "3000"],
-        torn: &["rows", "fixed", "1023", "3", "1", "3000"],
+        torn: &["rows", "fixed", "1023", "2", "1", "3000"],
         series: || appended(1020, 1, false, Some(3000)),
         readers: ROWS,
         passes: 3,
@@ -78,7 +78,7 @@ const CASES: &[Case] = &[
     Case {
         name: "B-tree, from nothing",
         arguments: &["rows", "btree2", "0", "8", "1"],
-        torn: &["rows", "btree2", "0", "3", "1"],
+        torn: &["rows", "btree2", "0", "2", "1"],
         series: || appended(0, 1, true, None),
         readers: ROWS,
         passes: 3,
@@ -87,7 +87,7 @@ const CASES: &[Case] = &[
     Case {
         name: "B-tree, root splits",
         arguments: &["rows", "btree2", "80", "8", "1"],
-        torn: &["rows", "btree2", "83", "3", "1"],
+        torn: &["rows", "btree2", "83", "2", "1"],
         series: || appended(80, 1, true, None),
         readers: ROWS,
         passes: 3,
