@@ -22,6 +22,18 @@ use h5live_prove::{Setup, Survivor, Workload};
 /// Least time to look for a mutant in one exploration: whether it is found must not depend on the machine.
 const MUTANT: Duration = Duration::from_secs(60);
 
+const USAGE: &str = "prove [--quick] [--seconds=N] [--tell] [--keep=FOLDER] [PART]... [=NAME]";
+
+const PARTS: [&str; 6] = ["readers", "torn", "cut", "deaths", "power", "mutants"];
+
+/// Whether it is something that this program knows: what it did not would be passed over, and seem to be sound.
+fn is_known(argument: &str) -> bool {
+    let options = ["--quick", "--tell"].contains(&argument);
+    options
+        || PARTS.contains(&argument)
+        || ["--seconds=", "--keep=", "="].iter().any(|start| argument.starts_with(start))
+}
+
 struct Run {
     threads: usize,
     /// Most time for one exploration.
@@ -35,6 +47,10 @@ struct Run {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if !arguments.iter().all(|argument| is_known(argument)) {
+        println!("{USAGE}, PART being one of {}", PARTS.join(", "));
+        return ExitCode::from(2);
+    }
     let quick = arguments.iter().any(|argument| argument == "--quick");
     let named = arguments.iter().find_map(|argument| argument.strip_prefix('='));
     let parts: Vec<&str> = arguments.iter().map(String::as_str).filter(|text| !text.starts_with(['-', '='])).collect();

@@ -31,10 +31,24 @@ mod steps;
 mod writers;
 
 #[cfg(target_os = "linux")]
+const USAGE: &str = "prove-libhdf5 [--quick] [--seconds=N] [--story] [reader|writer|openings]... [=NAME]";
+
+/// Whether it is something that this program knows: what it did not would be passed over, and seem to be sound.
+#[cfg(target_os = "linux")]
+fn is_known(argument: &str) -> bool {
+    ["--quick", "--story", "reader", "writer", "openings"].contains(&argument)
+        || ["--seconds=", "="].iter().any(|start| argument.starts_with(start))
+}
+
+#[cfg(target_os = "linux")]
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let Some(job) = readers::Job::parse(&arguments) {
         return job.run();
+    }
+    if !arguments.iter().all(|argument| is_known(argument)) {
+        println!("{USAGE}");
+        return ExitCode::from(2);
     }
     let seconds = arguments.iter().find_map(|argument| argument.strip_prefix("--seconds=")?.parse().ok());
     let quick = arguments.iter().any(|argument| argument == "--quick");
