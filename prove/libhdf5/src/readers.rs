@@ -46,11 +46,11 @@ const INDEXES: [&str; 11] = [
 /// Seconds for each workload when only little is looked at.
 const QUICK: u64 = 1;
 
-/// So many schedules there are only with more passes over the whole.
+/// So many schedules there are only with more passes over the whole, and if there are not, with as many more again.
 const MORE_PASSES: usize = 2;
 
 /// Most passes over the whole, where there are not as many schedules with fewer.
-const PASSES: usize = 8;
+const PASSES: usize = 15;
 
 /// Workloads that the library is not shown, by what their names begin with, and why.
 const NOT_SHOWN: [(&str, &str); 3] = [
@@ -143,7 +143,7 @@ impl Job {
         let began = Instant::now();
         let (mut explored, mut moves) = (Explored::default(), None);
         let first = if self.shown == Shown::Many { passes + MORE_PASSES } else { passes };
-        for more in first.. {
+        for more in (first..).step_by(MORE_PASSES) {
             let follower = Follower::new(&library, &path, &workload, reader, more);
             let limit = self.limit.saturating_sub(began.elapsed());
             let (found, reached) = match self.shown {
