@@ -53,7 +53,8 @@ enum Part {
 }
 
 /// Undoes the filters that are known.
-struct Filters(Registry);
+#[derive(Default)]
+pub struct Filters(Registry);
 
 impl std::fmt::Debug for Filters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -116,7 +117,7 @@ impl Check {
     }
 
     fn check(&self, path: &Path) -> Result<Report> {
-        let filters = Filters(Registry::default());
+        let filters = Filters::default();
         let (leaks, map, live, data) = (self.leaks, self.map, self.live, self.data);
         let options = Options { leaks, map, live, data, filters: Some(&filters), ..Options::default() };
         let report = check_path_with(path, options);
