@@ -99,6 +99,8 @@ pub struct Cache {
     pub(crate) stats: Stats,
     /// As [`Settings::barriers`].
     barriers: AtomicBool,
+    /// The next flush is to be there whole or not at all.
+    pub(crate) as_one: AtomicBool,
     superblock: Option<Arc<dyn Superblock>>,
     pub(crate) intents: Intents,
     pub(crate) generations: Generations,
@@ -150,6 +152,7 @@ impl Cache {
             space: Space::new(end, settings.widths.offset, settings.clock.clone(), settings.barriers),
             stats: Stats::default(),
             barriers: settings.barriers.into(),
+            as_one: false.into(),
             superblock,
             intents: Intents::default(),
             generations: Generations::default(),
@@ -260,6 +263,15 @@ impl Cache {
     pub fn set_barriers(&self) {
         self.barriers.store(true, Ordering::Release);
         self.space.set_durable();
+    }
+
+    /// Has the next flush, of whatever scope, write all that is dirty as one: who finds the file after it failed, or after
+    /// its process died, finds all of it or nothing, by an intent. Call it inside the operation that needs that.
+    ///
+    /// Other programs know nothing of intents, so where tests break a flush dependency, this must not make up for it.
+    pub fn write_as_one(&self) {
+        let is_whole = self.settings.disabled_edges == EdgeKinds::NONE;
+        self.as_one.fetch_or(is_whole, Ordering::AcqRel);
     }
 
     pub(crate) fn has_barriers(&self) -> bool {

@@ -54,6 +54,8 @@ struct Shard {
 #[derive(Debug, Default)]
 struct Chunk {
     waiting: Option<(Pieces, Proxy)>,
+    /// What waits is written over elements to which the file leads.
+    over: bool,
     in_flight: Option<(Arc<Pieces>, Proxy)>,
     /// Bytes of this chunk are being written by the thread that brought them.
     through: bool,
@@ -70,9 +72,20 @@ impl Chunk {
 pub struct RawFlight {
     proxy: Proxy,
     pieces: Arc<Pieces>,
+    over: bool,
 }
 
 impl RawFlight {
+    /// Whether it is written over elements to which the file leads.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn weight(&self) -> usize {
+        self.pieces.weight()
+    }
+
     /// The address of the chunk.
     pub fn chunk(&self) -> Addr {
         self.proxy.chunk
@@ -138,13 +151,13 @@ impl Chunks {
             self.waiting.fetch_sub(pieces.weight(), Relaxed);
             let pieces = Arc::new(pieces);
             chunk.in_flight = Some((Arc::clone(&pieces), proxy));
-            Some(RawFlight { proxy, pieces })
+            Some(RawFlight { proxy, pieces, over: std::mem::take(&mut chunk.over) })
         })
     }
 
     /// Ends a flight. If its bytes were not `written`, they wait again, beneath what has come meanwhile.
     pub(crate) fn land(&self, flight: RawFlight, written: bool, ledger: &Ledger) {
-        let RawFlight { proxy, pieces } = flight;
+        let RawFlight { proxy, pieces, over } = flight;
         self.with(proxy.chunk, |chunk| {
             chunk.in_flight = None;
             if written {
@@ -165,6 +178,7 @@ impl Chunks {
             }
             self.waiting.fetch_add(merged.weight() - before, Relaxed);
             chunk.waiting = Some((merged, latest));
+            chunk.over |= over;
         });
     }
 
@@ -193,6 +207,16 @@ impl Cache {
     /// [`Cache::depend`], in the same operation.
     pub fn write_raw(&self, owner: Owner, chunk: Addr, offset: u64, bytes: Vec<u8>) -> Proxy {
         self.chunks.with(chunk, |state| self.chunks.wait(state, || self.new_proxy(owner, chunk), offset, bytes))
+    }
+
+    /// As [`Cache::write_raw`], of a chunk to which the file leads: if the next flush is to be there whole or not at all
+    /// ([`Cache::write_as_one`]), and this is not too much, it is part of that.
+    pub fn overwrite_raw(&self, owner: Owner, chunk: Addr, offset: u64, bytes: Vec<u8>) -> Proxy {
+        self.chunks.with(chunk, |state| {
+            // What still waits has not been led to.
+            state.over |= state.waiting.is_none();
+            self.chunks.wait(state, || self.new_proxy(owner, chunk), offset, bytes)
+        })
     }
 
     /// Writes `bytes` to the chunk at once, if nothing of the chunk waits to be written: then nothing has to wait
@@ -287,6 +311,7 @@ impl Cache {
     /// Forgets what waits to be written of a chunk that is no longer wanted.
     pub fn discard_raw(&self, chunk: Addr) {
         self.chunks.with(chunk, |state| {
+            state.over = false;
             if let Some((pieces, proxy)) = state.waiting.take() {
                 self.chunks.waiting.fetch_sub(pieces.weight(), Relaxed);
                 self.ledger.graph.lock().forget(proxy.id);

@@ -360,7 +360,7 @@ impl NativeDataset {
                 let element = state.spec.fill_element();
                 let bytes =
                     element.iter().copied().cycle().take(if element.is_empty() { 0 } else { chunk.size as usize });
-                let proxy = cache.write_raw(Owner::new(self.addr), Addr::new(offset), 0, bytes.collect());
+                let proxy = cache.overwrite_raw(Owner::new(self.addr), Addr::new(offset), 0, bytes.collect());
                 state.place.depend(&proxy)?;
             }
         }
@@ -400,7 +400,8 @@ impl NativeDataset {
         let moves = filtered || (self.session.is_followed() && state.place.can_move());
         if let Some(old) = old.filter(|_| !moves) {
             let operation = cache.operation();
-            let proxy = cache.write_raw(owner, old.addr, 0, bytes.to_vec());
+            self.session.as_one();
+            let proxy = cache.overwrite_raw(owner, old.addr, 0, bytes.to_vec());
             self.wait_for_heap(&state, &proxy)?;
             state.place.depend(&proxy)?;
             drop(operation);
@@ -447,7 +448,8 @@ impl NativeDataset {
         let old = state.place.get(coord)?;
         let operation = cache.operation();
         if let Some(old) = old {
-            let proxy = cache.write_raw(owner, old.addr, at, bytes.to_vec());
+            self.session.as_one();
+            let proxy = cache.overwrite_raw(owner, old.addr, at, bytes.to_vec());
             self.wait_for_heap(&state, &proxy)?;
             state.place.depend(&proxy)?;
         } else {

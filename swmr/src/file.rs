@@ -131,6 +131,7 @@ impl Objects for NativeFile {
             return Err(ModelError::Exists(name.clone()));
         }
         let operation = self.0.cache.operation();
+        self.0.as_one();
         let header = self.0.create(spec)?;
         self.insert_link(parent, name, LinkValue::Hard(header.addr()), Some(&header))?;
         drop(operation);
@@ -173,6 +174,7 @@ impl Objects for NativeFile {
     fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> ModelResult<()> {
         self.0.check_writable()?;
         let operation = self.0.cache.operation();
+        self.0.as_one();
         let (value, header) = self.value_of(target)?;
         self.insert_link(group, name, value, header.as_ref())?;
         if let Some(header) = header {
@@ -185,6 +187,7 @@ impl Objects for NativeFile {
     fn remove_link(&self, group: ObjectId, name: &Name) -> ModelResult<()> {
         self.0.check_writable()?;
         let operation = self.0.cache.operation();
+        self.0.as_one();
         let addr = self.0.object(group)?;
         let link = {
             let header = self.group(group)?;
@@ -210,6 +213,7 @@ impl Objects for NativeFile {
             return Ok(());
         }
         let _operation = self.0.cache.operation();
+        self.0.cache.write_as_one();
         let (value, target) = self.value_of(&link.target)?;
         self.insert_link(to.0, to.1, value, target.as_ref())?;
         let addr = self.0.object(from.0)?;
@@ -307,6 +311,7 @@ impl Objects for NativeFile {
             return Err(ModelError::Invalid(text));
         }
         let _operation = self.0.cache.operation();
+        self.0.as_one();
         let addr = self.0.object(id)?;
         let lock = self.0.header_lock(addr);
         let mut header = self.0.header(addr)?;
@@ -340,6 +345,7 @@ impl Objects for NativeFile {
     fn remove_attribute(&self, id: ObjectId, name: &Name) -> ModelResult<()> {
         self.0.check_writable()?;
         let _operation = self.0.cache.operation();
+        self.0.as_one();
         let addr = self.0.object(id)?;
         let lock = self.0.header_lock(addr);
         let mut header = self.0.header(addr)?;

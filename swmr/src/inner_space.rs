@@ -1,6 +1,6 @@
 //! Space inside structures: what removed links and attributes leave in heaps can be used again after a flush.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,8 +17,8 @@ use crate::session::Session;
 /// The heaps that this session has changed, each with what is known of its free space.
 #[derive(Debug, Default)]
 pub(crate) struct InnerSpace {
-    heaps: Mutex<HashMap<Addr, FractalHeap>>,
-    tables: Mutex<HashMap<Addr, SymbolTable>>,
+    heaps: Mutex<BTreeMap<Addr, FractalHeap>>,
+    tables: Mutex<BTreeMap<Addr, SymbolTable>>,
     /// The headers of the objects to which the heaps belong.
     owners: Mutex<BTreeSet<Addr>>,
     /// Bytes of the largest heap of names from which some were removed since the last flush.

@@ -229,6 +229,14 @@ impl Session {
         addr.ok_or(Error::Model(model::Error::NoObject(id)))
     }
 
+    /// Has the operation that is under way, which changes what several structures say, be there whole or not at all, even
+    /// if the flush fails that writes it. Followers of a live file see one structure after the other in any case.
+    pub fn as_one(&self) {
+        if !self.is_followed() {
+            self.cache.write_as_one();
+        }
+    }
+
     /// Whether flushes are durable.
     pub fn is_durable(&self) -> bool {
         self.durable

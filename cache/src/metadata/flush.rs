@@ -3,7 +3,7 @@
 //! The snapshot is taken while no operation is under way: it orders what is dirty, encodes it, and takes the raw
 //! data that waits. The writes go on beside new operations; what they make dirty is for the next flush.
 
-use std::fmt;
+use std::{fmt, sync::atomic::Ordering};
 
 use h5live_format::{Addr, Generation};
 
@@ -103,6 +103,8 @@ pub struct FlushPlan<'a> {
     whole: bool,
     /// As [`Settings::barriers`], as it was when the snapshot was taken.
     barriers: bool,
+    /// As [`Cache::write_as_one`].
+    as_one: bool,
     succeeded: bool,
     /// While there are intents, nothing else is written behind the announced end.
     beyond: Option<RwLockWriteGuard<'a, ()>>,
@@ -115,6 +117,9 @@ impl fmt::Debug for FlushPlan<'_> {
         f.debug_list().entries(&self.steps).finish()
     }
 }
+
+/// Elements that a flush writes over others, more than this many bytes in memory, are not written down first.
+const WRITTEN_TWICE: usize = 1 << 20;
 
 /// What a flush does beside writing what was dirty.
 #[derive(Default)]
@@ -170,13 +175,15 @@ impl Cache {
         let inside = enter(self, Inside::Flush, &[Inside::Operation, Inside::Flush]);
         let only = self.flushing.lock();
         let _gate = self.gate.write();
+        if self.is_read_only() {
+            return Err(Error::ReadOnly);
+        }
+        let as_one = matches!(take, Take::Scope(_)) && self.as_one.swap(false, Ordering::AcqRel);
+        let take = if as_one { Take::Scope(Scope::All) } else { take };
         let scope = match take {
             Take::Scope(scope) => Some(scope),
             Take::Excess { .. } => None,
         };
-        if self.is_read_only() {
-            return Err(Error::ReadOnly);
-        }
         let picked = self.ledger.graph.lock().take(take);
         if let Some(scope) = scope {
             self.space.begin_flush(scope);
@@ -187,6 +194,7 @@ impl Cache {
             done: 0,
             whole: scope.is_some(),
             barriers: self.has_barriers(),
+            as_one,
             succeeded: false,
             beyond: None,
             _only: only,
@@ -251,29 +259,38 @@ impl FlushPlan<'_> {
         Ok(())
     }
 
+    /// Whether all that is changed in place has one intent.
+    fn is_one(&self) -> bool {
+        self.barriers || self.as_one || self.cache.has_generations()
+    }
+
     fn fill(&mut self, picked: Vec<Picked>) -> Result<()> {
         let cache = self.cache;
         let raw = picked.iter().filter_map(|pick| match &pick.what {
             What::Raw { chunk } if !pick.waits => cache.chunks.take(*chunk),
             _ => None,
         });
-        let raw: Vec<RawFlight> = raw.collect();
-        if !raw.is_empty() {
-            self.steps.push(Step::Raw(raw));
-        }
+        let (over, raw): (Vec<RawFlight>, _) = raw.partition(|flight| self.as_one && flight.is_over());
+        let much = over.iter().fold(0, |sum: usize, flight| sum.saturating_add(flight.weight())) > WRITTEN_TWICE;
+        let (raw, over) = if much { (over.into_iter().chain(raw).collect(), Vec::new()) } else { (raw, over) };
+        self.steps.extend((!raw.is_empty()).then_some(Step::Raw(raw)));
         let first = self.steps.len();
-        let by_itself = self.barriers || cache.generation().is_some();
+        self.steps.extend((!over.is_empty()).then_some(Step::Raw(over)));
         let mut new = Vec::new();
         let mut failure = None;
         // Each picked entry becomes a step even after a failure: dropping the plan makes them dirty again.
         for Picked { id, what, waits } in picked {
             match what {
                 What::Raw { .. } if !waits => {}
-                What::Raw { chunk } => match (cache.chunks.take(chunk), self.steps.last_mut()) {
-                    (None, _) => {}
-                    (Some(flight), Some(Step::Raw(flights))) => flights.push(flight),
-                    (Some(flight), _) => self.steps.push(Step::Raw(vec![flight])),
-                },
+                What::Raw { chunk } => {
+                    let Some(flight) = cache.chunks.take(chunk) else { continue };
+                    let unreachable = self.as_one && !flight.is_over();
+                    let (list, first) = if unreachable { (&mut new, 0) } else { (&mut self.steps, first) };
+                    match list.get_mut(first..).and_then(<[_]>::last_mut) {
+                        Some(Step::Raw(flights)) => flights.push(flight),
+                        _ => list.push(Step::Raw(vec![flight])),
+                    }
+                }
                 What::Entry(slot) => {
                     let at = slot.head().addr;
                     let image = match failure {
@@ -286,7 +303,7 @@ impl FlushPlan<'_> {
                     let in_place = slot.head().is_stored();
                     let step = Step::Entry { id, at, name: slot.type_name(), image, in_place };
                     // Nothing in the file leads to what is new, so it may come before all that does.
-                    let first = by_itself && !in_place;
+                    let first = self.is_one() && !in_place;
                     if first { new.push(step) } else { self.steps.push(step) }
                 }
             }
@@ -318,8 +335,8 @@ impl FlushPlan<'_> {
             self.beyond = Some(cache.intents.beyond.write());
             return Ok(Joints { before, between, after, ..Joints::default() });
         }
-        let groups =
-            intent::groups(settings, changes, cache.standing_intent().is_some() || cache.space.must_announce());
+        let joined = cache.standing_intent().is_some() || cache.space.must_announce();
+        let groups = intent::groups(settings, changes, self.as_one, joined);
         if !groups.is_empty() {
             // What is allocated from now on is not part of this flush, and must not be written where intents are.
             self.beyond = Some(cache.intents.beyond.write());
@@ -369,7 +386,11 @@ impl Drop for FlushPlan<'_> {
     fn drop(&mut self) {
         let Cache { ledger, chunks, space, .. } = self.cache;
         if !self.succeeded {
-            self.cache.note_unfinished(&self.steps, self.done, self.barriers);
+            // What the generation says is under way is finished by itself.
+            if !self.cache.has_generations() {
+                self.cache.note_unfinished(&self.steps, self.done, self.is_one());
+            }
+            self.cache.as_one.fetch_or(self.as_one, Ordering::AcqRel);
         }
         for (n, step) in self.steps.iter_mut().enumerate() {
             if let Step::Raw(flights) = step {

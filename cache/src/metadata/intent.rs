@@ -11,6 +11,7 @@ use h5live_format::{Addr, EncodeError, IntendedWrite, Intent, decode, encode};
 use super::flush::Step;
 use crate::{
     cache::{Cache, Settings},
+    chunks::RawFlight,
     error::{Action, Error, Result},
     primitive::{Mutex, RwLock},
 };
@@ -34,9 +35,10 @@ pub(crate) struct Intents {
     pub(crate) beyond: RwLock<()>,
 }
 
-/// Which changes in place need an intent, and which of them share one. `joined` says that even a single one needs one:
-/// an earlier intent may name the same place, or a new end is to be announced with it.
-pub(super) fn groups(settings: &Settings, changes: &[Step], joined: bool) -> Vec<Range<usize>> {
+/// Which changes in place need an intent, and which of them share one. `as_one` says that all do. `joined` says that
+/// with barriers even a single one needs one: an earlier intent may name the same place, or a new end is to be announced
+/// with it.
+pub(super) fn groups(settings: &Settings, changes: &[Step], as_one: bool, joined: bool) -> Vec<Range<usize>> {
     if settings.without_intents || changes.is_empty() {
         return Vec::new();
     }
@@ -53,6 +55,15 @@ pub(super) fn groups(settings: &Settings, changes: &[Step], joined: bool) -> Vec
         // One intent for all makes the flush whole; a single sector is whole by itself.
         let alone = !joined && changes.len() == 1 && !is_cut(&changes[0], SECTOR);
         return (!alone).then_some(0..changes.len()).into_iter().collect();
+    }
+    if as_one {
+        let in_place = |step: &Step| match step {
+            Step::Entry { in_place, .. } => *in_place,
+            Step::Raw(flights) => flights.iter().any(RawFlight::is_over),
+            _ => false,
+        };
+        let alone = changes.len() == 1 && !is_cut(&changes[0], PAGE);
+        return (!alone && changes.iter().any(in_place)).then_some(0..changes.len()).into_iter().collect();
     }
     // Each one just before it is written, when what it leads to is in the file: it may be written again at any time.
     let cut = |n: &usize| matches!(changes[*n], Step::Entry { .. }) && is_cut(&changes[*n], PAGE);
@@ -95,15 +106,15 @@ impl Cache {
         Ok(())
     }
 
-    /// Notes that a flush failed after `done` of its steps.
-    pub(super) fn note_unfinished(&self, steps: &[Step], done: usize, barriers: bool) {
+    /// Notes that a flush failed after `done` of its steps. `one` says that one intent has all changes that follow it.
+    pub(super) fn note_unfinished(&self, steps: &[Step], done: usize, one: bool) {
         let written = steps.get(..done).unwrap_or_default();
         let last = written.iter().enumerate().rev().find_map(|(n, step)| match step {
             Step::Intent { image, .. } => Some((n, image)),
             _ => None,
         });
-        // Without barriers each has one change, the next step; with them one has all that follow.
-        if let Some((_, image)) = last.filter(|(n, _)| barriers || n + 1 == done) {
+        // If not, each has one change, the next step.
+        if let Some((_, image)) = last.filter(|(n, _)| one || n + 1 == done) {
             *self.intents.unfinished.lock() = Some(image.clone());
         }
     }

@@ -390,6 +390,36 @@ fn what_lies_in_two_pages_is_written_down_before_it_is_changed() {
 }
 
 #[test]
+fn what_belongs_together_is_there_whole_or_not_at_all() {
+    for fails_after in 0..12 {
+        let memory = MemoryStorage::new();
+        let storage = FaultyStorage::new(memory.clone());
+        let cache = Cache::writing(Arc::new(storage.clone()), Settings::default(), 8, Arc::new(Announcer));
+        let (one, other) = (add(&cache, OWNER, b"old"), add(&cache, OWNER, b"old"));
+        let raw = cache.space().alloc(3, Kind::Raw).unwrap();
+        cache.write_raw(OWNER, raw, 0, b"old".into());
+        cache.flush(Scope::All).unwrap();
+        let new = add(&cache, OWNER, b"new");
+        for block in [&one, &other] {
+            block.update(|block| block.0.copy_from_slice(b"new"));
+            cache.depend(block, &new, EdgeKind::Link).unwrap();
+        }
+        cache.overwrite_raw(OWNER, raw, 0, b"new".into());
+        cache.write_as_one();
+        storage.fail_after(fails_after, Failure::Full, true);
+        let flushed = cache.flush(Scope::Owner(Owner::new(Addr::new(1)))).is_ok();
+        let intent = Addr::new(cache.space().announced());
+        let at = |addr| found(&memory, addr, 3, intent);
+        let state = at(one.addr());
+        assert!(at(other.addr()) == state && at(raw) == state, "{fails_after}");
+        assert!(state == b"new" || !flushed && state == b"old", "{fails_after}");
+        storage.mend();
+        cache.flush(Scope::Owner(OWNER)).unwrap();
+        assert_eq!([one.addr(), other.addr(), new.addr(), raw].map(at), [b"new"; 4], "{fails_after}");
+    }
+}
+
+#[test]
 fn pages_begin_with_the_file_and_not_behind_its_user_block() {
     for (base, cut) in [(0, false), (512, true)] {
         let settings = Settings { base, ..Settings::default() };
