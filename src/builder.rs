@@ -7,7 +7,8 @@ use h5live_model::{
 };
 
 use crate::error::ErrorKind;
-use crate::{ConvertError, Dataset, Group, H5Type, NamedType, Result, Value, path};
+use crate::path::{self, Place};
+use crate::{ConvertError, Dataset, File, Group, H5Type, NamedType, Result, Value};
 
 /// Registered numbers of the filters that have methods of their own.
 mod filter {
@@ -253,11 +254,11 @@ impl DatasetBuilder {
         let group = self.group.clone();
         let shown = path::join(group.path(), path);
         let make = || -> Result<_, ErrorKind> {
-            let (file, parent, name) = path::parent(group.file(), group.id(), path)?;
+            let place = Place::at(group.file(), group.id(), path)?;
             let (attributes, times) = (self.attributes, self.times);
             let spec = ObjectSpec { attributes, times, ..self.spec()?.into() };
-            let id = file.store().create(parent, &name, &spec)?;
-            Ok((file, id))
+            let id = place.create(&spec)?;
+            Ok((place.file, id))
         };
         match make() {
             Ok((file, id)) => Dataset::open(file, id, shown),
@@ -271,12 +272,16 @@ impl DatasetBuilder {
     /// As [`DatasetBuilder::create`].
     pub fn create_unlinked(self) -> Result<Dataset> {
         let file = self.group.file().clone();
+        self.create_unlinked_in(&file)
+    }
+
+    fn create_unlinked_in(self, file: &File) -> Result<Dataset> {
         let make = || -> Result<_, ErrorKind> {
             let (attributes, times) = (self.attributes, self.times);
             Ok(file.store().create_unlinked(&ObjectSpec { attributes, times, ..self.spec()?.into() })?)
         };
         let id = make().map_err(|kind| file.error(None, kind))?;
-        Dataset::open(file, id, id.to_string())
+        Dataset::open(file.clone(), id, id.to_string())
     }
 
     /// Makes the dataset and writes its elements: the link is there only once they are. Without a shape it has one
@@ -289,17 +294,17 @@ impl DatasetBuilder {
         let group = self.group.clone();
         let shown = path::join(group.path(), path);
         let failed = |kind: ErrorKind| group.file().error(Some(&shown), kind);
-        let (file, parent, name) = path::parent(group.file(), group.id(), path).map_err(failed)?;
-        let store = file.store();
-        if store.link(parent, &name).map_err(|error| failed(error.into()))?.is_some() {
-            return Err(failed(h5live_model::Error::Exists(name).into()));
-        }
-        let dataset = self.create_unlinked()?;
-        dataset.write(values)?;
-        dataset.write_out()?;
-        let target = LinkTarget::Hard(dataset.id());
-        store.add_link(parent, &name, &target).map_err(|error| failed(error.into()))?;
-        Dataset::open(file.clone(), dataset.id(), shown.clone())
+        let place = Place::at(group.file(), group.id(), path).map_err(failed)?;
+        place.check_free().map_err(failed)?;
+        let dataset = self.create_unlinked_in(&place.file)?;
+        let id = dataset.id();
+        let fill = || {
+            dataset.write(values)?;
+            dataset.write_out()?;
+            place.link(&LinkTarget::Hard(id)).map_err(failed)
+        };
+        fill().inspect_err(|_| drop(place.file.store().discard(id)))?;
+        Dataset::open(place.file.clone(), id, shown.clone())
     }
 
     #[cfg(feature = "ndarray")]

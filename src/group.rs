@@ -5,7 +5,7 @@ use std::fmt;
 use h5live_model::{self as model, Datatype, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectKind};
 
 use crate::error::ErrorKind;
-use crate::path::{self, Found};
+use crate::path::{self, Found, Place};
 use crate::{Dataset, DatasetBuilder, File, GroupBuilder, H5Type, Result, Walk, attribute};
 
 /// A group: names that link to objects.
@@ -230,10 +230,10 @@ impl Group {
     pub fn commit(&self, path: &str, datatype: &Datatype) -> Result<NamedType> {
         let shown = path::join(&self.path, path);
         let make = || -> Result<_, ErrorKind> {
-            let (file, parent, name) = path::parent(&self.file, self.id, path)?;
-            let datatype = datatype.with_offsets(8, file.store().offset_size());
-            let id = file.store().create(parent, &name, &datatype.clone().into())?;
-            Ok(NamedType { file, id, path: shown.clone(), datatype })
+            let place = Place::at(&self.file, self.id, path)?;
+            let datatype = datatype.with_offsets(8, place.file.store().offset_size());
+            let id = place.create(&datatype.clone().into())?;
+            Ok(NamedType { file: place.file, id, path: shown.clone(), datatype })
         };
         make().map_err(|kind| self.file.error(Some(&shown), kind))
     }
@@ -292,16 +292,17 @@ impl Group {
     /// the way to it that are not there are made. The object stays what it is.
     ///
     /// # Errors
-    /// [`model::Error::NotFound`], [`model::Error::Exists`] if the new path is taken, [`model::Error::ReadOnly`].
+    /// [`model::Error::NotFound`], [`model::Error::Exists`] if the new path is taken, [`model::Error::Invalid`] if it is
+    /// below the object itself, to which nothing would lead any more, [`model::Error::ReadOnly`].
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         let rename = || -> Result<(), ErrorKind> {
             let (file, group, name) = path::last(&self.file, self.id, from)?;
-            file.store().link(group, &name)?.ok_or_else(|| model::Error::NotFound(name.clone()))?;
-            let (other, parent, new) = path::parent(&self.file, self.id, to)?;
-            if !std::ptr::addr_eq(file.store(), other.store()) {
+            let link = file.store().link(group, &name)?.ok_or_else(|| model::Error::NotFound(name.clone()))?;
+            let place = Place::at(&self.file, self.id, to)?;
+            if !std::ptr::addr_eq(file.store(), place.file.store()) {
                 return Err(model::Error::Invalid("a link does not go to another file".into()).into());
             }
-            Ok(file.store().rename_link((group, &name), (parent, &new))?)
+            place.rename((group, &name), &link.target)
         };
         rename().map_err(|kind| self.file.error(Some(&path::join(&self.path, from)), kind))
     }
@@ -356,6 +357,13 @@ mod tests {
         assert!(error.is_not_found(), "{error}");
         assert!(!root.contains("new").unwrap(), "nothing was made on the way");
         assert!(root.rename("a", "c").is_err());
+        file.create_group("c/d/e").unwrap();
+        for below in ["c/new", "c/d/new", "c/d/e/x/new"] {
+            let error = root.rename("c", below).unwrap_err().to_string();
+            assert!(error.ends_with("a group does not go below itself"), "{error}");
+        }
+        root.rename("c/d/e", "c/e").unwrap();
+        root.remove("c/e").unwrap();
         root.remove("c/d").unwrap();
         assert!(root.group("c").unwrap().names().unwrap().is_empty());
         assert!(root.remove("c/d").unwrap_err().is_not_found());

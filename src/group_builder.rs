@@ -3,7 +3,8 @@
 use h5live_model::{CreationOrder, EntryStorage, GroupSpec, ObjectSpec};
 
 use crate::error::ErrorKind;
-use crate::{Group, Result, path};
+use crate::path::{self, Place};
+use crate::{Group, Result};
 
 /// A group to be made, by [`Group::new_group`].
 ///
@@ -64,9 +65,9 @@ impl GroupBuilder {
         let spec = ObjectSpec { attributes: self.attributes, times: self.times, ..self.spec.into() };
         let shown = path::join(self.group.path(), path);
         let make = || -> Result<_, ErrorKind> {
-            let (file, parent, name) = path::parent(self.group.file(), self.group.id(), path)?;
-            let id = file.store().create(parent, &name, &spec)?;
-            Ok((file, id))
+            let place = Place::at(self.group.file(), self.group.id(), path)?;
+            let id = place.create(&spec)?;
+            Ok((place.file, id))
         };
         match make() {
             Ok((file, id)) => Ok(Group::new(file, id, shown)),

@@ -1,5 +1,7 @@
 //! Paths: from a group along links to an object.
 
+use std::collections::HashSet;
+
 use h5live_model::{self as model, LinkTarget, Name, ObjectId, ObjectKind};
 
 use crate::beside::{self, Prefix};
@@ -69,26 +71,123 @@ fn walk(file: &File, group: ObjectId, path: &[u8], links: &mut usize) -> Result<
     Ok((file, id))
 }
 
-/// Follows a path to its last name, making groups that are not there.
-///
-/// Returns the group and the last name.
-pub(crate) fn parent(file: &File, group: ObjectId, path: &str) -> Result<(File, ObjectId, Name), ErrorKind> {
-    let mut names: Vec<_> = names(path.as_bytes()).map(Name::from).collect();
-    let last = names.pop().ok_or_else(|| model::Error::Invalid("the path names nothing new".into()))?;
-    let mut file = file.clone();
-    let mut id = if path.starts_with('/') { file.store().root() } else { group };
-    for name in names {
-        match walk(&file, id, name.as_bytes(), &mut { MAX_LINKS }) {
-            Ok(next) => (file, id) = next,
-            Err(ErrorKind::Store(model::Error::NotFound(missing)))
-                if missing == name && file.store().link(id, &name)?.is_none() =>
-            {
-                id = file.store().create(id, &name, &model::ObjectSpec::group())?;
+/// Where a path leads to which something new is to be added: what of it is there, and what is not.
+pub(crate) struct Place {
+    pub(crate) file: File,
+    /// The last group that is there.
+    group: ObjectId,
+    /// Groups on the way that are not there.
+    missing: Vec<Name>,
+    name: Name,
+}
+
+impl Place {
+    /// Where a path leads that starts in a group. Nothing is made.
+    pub(crate) fn at(file: &File, group: ObjectId, path: &str) -> Result<Self, ErrorKind> {
+        let start = if path.starts_with('/') { file.store().root() } else { group };
+        Place::below(file, start, names(path.as_bytes()).map(Name::from).collect())
+    }
+
+    /// As [`Place::at`], of these names.
+    pub(crate) fn below(file: &File, group: ObjectId, mut names: Vec<Name>) -> Result<Self, ErrorKind> {
+        let name = names.pop().ok_or_else(|| model::Error::Invalid("the path names nothing new".into()))?;
+        let (mut file, mut id) = (file.clone(), group);
+        let mut names = names.into_iter();
+        let mut missing = Vec::new();
+        for next in names.by_ref() {
+            match walk(&file, id, next.as_bytes(), &mut { MAX_LINKS }) {
+                Ok(found) => (file, id) = found,
+                Err(ErrorKind::Store(model::Error::NotFound(gone)))
+                    if gone == next && file.store().link(id, &next)?.is_none() =>
+                {
+                    missing.push(next);
+                    break;
+                }
+                Err(kind) => return Err(kind),
             }
-            Err(kind) => return Err(kind),
+        }
+        missing.extend(names);
+        Ok(Place { file, group: id, missing, name })
+    }
+
+    /// # Errors
+    /// [`model::Error::Exists`] if there is a link already.
+    pub(crate) fn check_free(&self) -> Result<(), ErrorKind> {
+        match self.missing.is_empty() && self.file.store().link(self.group, &self.name)?.is_some() {
+            true => Err(model::Error::Exists(self.name.clone()).into()),
+            false => Ok(()),
         }
     }
-    Ok((file, id, last))
+
+    /// Has `put` add the last name to its group. Groups on the way that are not there are made; they appear together with
+    /// what is in them, by one link, or not at all.
+    pub(crate) fn put<T>(&self, put: impl FnOnce(ObjectId, &Name) -> model::Result<T>) -> Result<T, ErrorKind> {
+        let store = self.file.store();
+        let Some((first, others)) = self.missing.split_first() else { return Ok(put(self.group, &self.name)?) };
+        let top = store.create_unlinked(&model::ObjectSpec::group())?;
+        let fill = || -> Result<T, ErrorKind> {
+            let make = |id, name| store.create(id, name, &model::ObjectSpec::group());
+            let done = put(others.iter().try_fold(top, make)?, &self.name)?;
+            store.add_link(self.group, first, &LinkTarget::Hard(top))?;
+            Ok(done)
+        };
+        fill().inspect_err(|_| drop(store.discard(top)))
+    }
+
+    /// Makes an object there.
+    pub(crate) fn create(&self, spec: &model::ObjectSpec) -> Result<ObjectId, ErrorKind> {
+        self.put(|group, name| self.file.store().create(group, name, spec))
+    }
+
+    /// Adds a link there.
+    pub(crate) fn link(&self, target: &LinkTarget) -> Result<(), ErrorKind> {
+        self.put(|group, name| self.file.store().add_link(group, name, target))
+    }
+
+    /// Whether the last group that is there is `top`, or below it.
+    fn is_below(&self, top: ObjectId) -> Result<bool, ErrorKind> {
+        let store = self.file.store();
+        let (mut seen, mut waiting) = (HashSet::from([top]), vec![top]);
+        while let Some(id) = waiting.pop() {
+            if id == self.group {
+                return Ok(true);
+            }
+            if store.kind(id)? == ObjectKind::Group {
+                store.for_each_link(id, &mut |link| {
+                    if let LinkTarget::Hard(id) = link.target
+                        && seen.insert(id)
+                    {
+                        waiting.push(id);
+                    }
+                    true
+                })?;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Removes the link of [`Place::link`], with the groups that were made for it.
+    pub(crate) fn unlink(&self) -> Result<(), ErrorKind> {
+        Ok(self.file.store().remove_link(self.group, self.missing.first().unwrap_or(&self.name))?)
+    }
+
+    /// Moves a link of the same file there, which leads to `target`.
+    pub(crate) fn rename(&self, from: (ObjectId, &Name), target: &LinkTarget) -> Result<(), ErrorKind> {
+        let store = self.file.store();
+        if let LinkTarget::Hard(id) = *target
+            && from.0 != self.group
+            && store.info(id)?.links < 2
+            && self.is_below(id)?
+        {
+            return Err(model::Error::Invalid("a group does not go below itself".into()).into());
+        }
+        // The object is never below what only memory leads to.
+        let group = self.put(|group, _| Ok(group))?;
+        let made = self.missing.first();
+        let renamed = store.rename_link(from, (group, &self.name));
+        renamed.inspect_err(|_| made.into_iter().for_each(|name| drop(store.remove_link(self.group, name))))?;
+        Ok(())
+    }
 }
 
 /// The group in which the last link of a path is, and the name of that link.

@@ -14,7 +14,7 @@ use h5live_model::{
 
 use self::element::{ElementCopy, Way};
 use crate::error::ErrorKind;
-use crate::path::{self, join};
+use crate::path::{self, Place, join};
 use crate::{Dataset, Error, File, Group, Object, Result};
 
 /// An attribute with a value of more bytes may not fit a message of 64 KiB, together with its name, type and shape.
@@ -55,8 +55,8 @@ pub struct Copier<'a> {
     tree: Option<HashSet<ObjectId>>,
     /// Objects that fill values refer to.
     describing: HashSet<ObjectId>,
-    /// Links that lead to everything, added at the very end.
-    links: Vec<(Group, Name, LinkTarget)>,
+    /// Links that lead to everything, added at the very end: from which group, along which names, and to what.
+    links: Vec<(Group, Vec<Name>, LinkTarget)>,
 }
 
 struct Made {
@@ -111,20 +111,13 @@ impl<'a> Copier<'a> {
     /// [`model::Error::Exists`] if the name is taken; [`model::Error::Unsupported`] if the file cannot hold such an
     /// object; as reading it. After an error the copy is not to be finished.
     pub fn object(&mut self, object: &Object, group: &Group, path: &str) -> Result<()> {
-        let shown = join(group.path(), path);
-        let parent = || -> Result<_, ErrorKind> {
-            let (file, parent, name) = path::parent(group.file(), group.id(), path)?;
-            let taken = file.store().link(parent, &name)?.is_some();
-            if taken {
-                Err(model::Error::Exists(name).into())
-            } else {
-                Ok((Group::new(file, parent, shown.clone()), name))
-            }
-        };
-        let (parent, name) = parent().map_err(|kind| group.file().error(Some(&shown), kind))?;
+        let check = || Place::at(group.file(), group.id(), path)?.check_free();
+        check().map_err(|kind| group.file().error(Some(&join(group.path(), path)), kind))?;
         self.root(object.id());
         let copy = self.make(object.id(), object.path())?;
-        self.links.push((parent, name, LinkTarget::Hard(copy)));
+        let from = if path.starts_with('/') { group.file().root() } else { group.clone() };
+        let names = path::names(path.as_bytes()).map(Name::from).collect();
+        self.links.push((from, names, LinkTarget::Hard(copy)));
         self.follow()
     }
 
@@ -142,7 +135,7 @@ impl<'a> Copier<'a> {
                 LinkTarget::Hard(id) => LinkTarget::Hard(self.make(id, &shown)?),
                 target => target,
             };
-            self.links.push((to.clone(), link.name, target));
+            self.links.push((to.clone(), vec![link.name], target));
         }
         self.made.push(made);
         self.follow()
@@ -164,14 +157,22 @@ impl<'a> Copier<'a> {
             self.times(&made)?;
             next += 1;
         }
-        let links = std::mem::take(&mut self.links);
-        let store = self.way.to.store();
-        for (done, (group, name, target)) in links.iter().enumerate() {
-            store.add_link(group.id(), name, target).map_err(|error| {
-                // The first error is what is told.
-                links.iter().take(done).for_each(|(group, name, _)| drop(store.remove_link(group.id(), name)));
-                self.way.to.error(Some(&join(group.path(), &name.to_string())), error)
-            })?;
+        let mut done = Vec::new();
+        for (group, names, target) in std::mem::take(&mut self.links) {
+            let shown = names.iter().fold(group.path().to_owned(), |path, name| join(&path, &name.to_string()));
+            let add = || -> Result<Place, ErrorKind> {
+                let place = Place::below(group.file(), group.id(), names)?;
+                place.link(&target)?;
+                Ok(place)
+            };
+            match add() {
+                Ok(place) => done.push(place),
+                Err(kind) => {
+                    // The first error is what is told.
+                    done.iter().rev().for_each(|place| drop(place.unlink()));
+                    return Err(group.file().error(Some(&shown), kind));
+                }
+            }
         }
         self.made.clear();
         Ok(())
