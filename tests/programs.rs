@@ -80,12 +80,34 @@ with netCDF4.Dataset(path) as file:
 [7.0, 8.0, 9.0] [100.0, 200.0, 300.0] ['time', 'x', 'temperature', 'pressure']
 ";
     takes("netCDF4", program, &path, want);
+}
+
+#[test]
+fn h5netcdf_reads_and_appends_to_our_dimension_scales() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weather.nc");
     weather(&path).unwrap();
     let program = r#"
+with h5netcdf.File(path, "a") as file:
+    data = file["temperature"]
+    print(data.dimensions, data[:].tolist(), file.dimensions["time"].isunlimited())
+    file.resize_dimension("time", 3)
+    file["time"][2] = 2.5
+    data[2] = [7, 8, 9]
+    file.create_variable("pressure", ("time",), "f8")[:] = [100, 200, 300]
 with h5netcdf.File(path) as file:
-    print(file["temperature"].dimensions, file["temperature"][:].tolist(), file.dimensions["time"].isunlimited())
+    print(file["temperature"][2].tolist(), file["pressure"][:].tolist(), list(file.variables))
 "#;
-    takes("h5netcdf", program, &path, "('time', 'x') [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]] True\n");
+    let want = "\
+('time', 'x') [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]] True
+[7.0, 8.0, 9.0] [100.0, 200.0, 300.0] ['time', 'x', 'temperature', 'pressure']
+";
+    takes("h5netcdf", program, &path, want);
+    let file = File::open(&path).unwrap();
+    if file.root().contains("pressure").unwrap() {
+        assert_eq!(file.dataset("temperature").unwrap().shape().unwrap(), [3, 3]);
+        assert_eq!(file.dataset("pressure").unwrap().read::<f64>().unwrap(), [100.0, 200.0, 300.0]);
+    }
 }
 
 #[test]
