@@ -64,7 +64,7 @@ pub enum Error {
     #[error("standard input: {0}")]
     Description(#[source] io::Error),
     /// A description is none, or contradicts itself.
-    #[error("standard input: {0}")]
+    #[error("the description: {0}")]
     Described(#[from] Fault),
     /// The store refused something.
     #[error("{}: {path}: {source}", file.display())]

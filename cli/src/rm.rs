@@ -24,9 +24,12 @@ impl Rm {
     /// Runs the command.
     ///
     /// # Errors
-    /// If something is not there; what comes before it is removed.
+    /// If something is not there; then nothing is removed.
     pub fn run(self) -> Result<Outcome> {
         let file = File::options().write().open(&self.file)?;
+        for path in &self.paths {
+            self.check(&file, path)?;
+        }
         for path in &self.paths {
             self.remove(&file, path)?;
         }
@@ -34,11 +37,27 @@ impl Rm {
         Ok(Outcome::Clean)
     }
 
-    fn remove(&self, file: &File, path: &str) -> Result<()> {
+    /// Whether there is something to remove.
+    fn check(&self, file: &File, path: &str) -> Result<()> {
         if path.split('/').all(|name| matches!(name, "" | ".")) {
             return Err(Error::Refused { file: self.file.clone(), path: path.to_owned(), why: Refused::Root });
         }
         // A link that leads nowhere is a link all the same.
+        let (above, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path));
+        let above = if above.is_empty() { "/" } else { above };
+        if file.group(above).and_then(|group| group.contains(name)).unwrap_or(false) {
+            return Ok(());
+        }
+        match place::find(file, path)? {
+            Place::Attribute(object, name) if place::attribute(&object, &name)?.is_none() => {
+                let source = h5live::model::Error::NotFound(name.into());
+                Err(Error::Store { file: self.file.clone(), path: path.to_owned(), source })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn remove(&self, file: &File, path: &str) -> Result<()> {
         match file.root().remove(path) {
             Err(error) if error.is_not_found() && path.contains('@') => match place::find(file, path) {
                 Ok(Place::Attribute(object, name)) => Ok(match &object {

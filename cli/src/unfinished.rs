@@ -1,6 +1,7 @@
 //! Files that appear when they are complete.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -11,10 +12,21 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// A new file in the folder of another one.
-    pub fn beside(path: &Path) -> Self {
+    /// A new file in the folder of another one, whose place it can take.
+    ///
+    /// # Errors
+    /// [`Error::Path`] if that folder is not there, or `path` is one.
+    pub fn beside(path: &Path) -> Result<Self> {
+        let fault = |source| Error::Path { path: path.to_owned(), source };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        match fs::metadata(folder) {
+            Err(error) => return Err(fault(error)),
+            Ok(found) if !found.is_dir() => return Err(fault(io::ErrorKind::NotADirectory.into())),
+            Ok(_) if path.is_dir() => return Err(fault(io::ErrorKind::IsADirectory.into())),
+            Ok(_) => {}
+        }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        Unfinished { path: path.with_file_name(format!(".{name}.{}.unfinished", std::process::id())) }
+        Ok(Unfinished { path: path.with_file_name(format!(".{name}.{}.unfinished", std::process::id())) })
     }
 
     /// Where it is meanwhile.

@@ -103,3 +103,19 @@ fn what_cannot_be_copied_leaves_no_trace() {
     assert_eq!(fs::read(&to).unwrap(), b"something else");
     assert_eq!(names(folder.path()), ["a.h5", "b.h5", "damaged.h5"]);
 }
+
+#[test]
+fn says_at_once_where_no_file_can_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = made(folder.path());
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for (to, why) in
+        [(at("none/b.h5"), "No such file or directory"), (at(""), "directory"), (at("a.h5/b"), "directory")]
+    {
+        let said = error(&run(&["copy", &from, &to]));
+        assert!(said.starts_with(&format!("h5live: {to}: ")) && said.contains(why), "{said}");
+    }
+    let said = run(&["copy", &from, &at("b.h5"), "--filter", "deflate:10"]);
+    assert!(String::from_utf8_lossy(&said.stderr).contains("deflate has levels of 0 to 9"));
+    assert_eq!(names(folder.path()), ["a.h5"]);
+}

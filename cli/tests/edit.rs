@@ -69,6 +69,9 @@ fn what_does_not_fit_changes_nothing() {
     let wrong = run(&["set", &path, "run@x", "1", "--type", "u7"]);
     assert!(wrong.status.code() == Some(2) && String::from_utf8_lossy(&wrong.stderr).contains("\"u7\" is no datatype"));
     assert_eq!(refused(&["rm", &path, "run/none"]), "/run/none: there is no \"none\" here");
+    assert_eq!(refused(&["rm", &path, "run", "none"]), "/none: there is no \"none\" here");
+    assert_eq!(refused(&["rm", &path, "run/data", "run@none"]), "run@none: there is no \"none\" here");
+    assert_eq!(refused(&["mv", &path, "run", "run/below"]), "/run: a group does not go below itself");
     assert_eq!(refused(&["rm", &path, "/"]), "/: the root group stays where it is");
     assert_eq!(refused(&["mv", &path, "run", "newest"]), "/run: \"newest\" exists already");
     let file = File::open(&path).unwrap();

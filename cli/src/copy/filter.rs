@@ -22,6 +22,9 @@ const NAMED: [(&str, u16, bool); 13] = [
     ("zstd", 32_015, true),
 ];
 
+/// The highest level of filters whose one parameter is a level.
+const LEVELS: [(u16, u32); 3] = [(1, 9), (307, 9), (32_015, 22)];
+
 /// A filter, or `none`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterArg(pub Option<FilterSpec>);
@@ -43,6 +46,10 @@ impl FromStr for FilterArg {
         if id == 1 && params.is_empty() {
             params.push(6);
         }
+        if let Some((_, most)) = LEVELS.iter().find(|(leveled, most)| *leveled == id && params.iter().any(|n| n > most))
+        {
+            return Err(format!("{name} has levels of 0 to {most}"));
+        }
         Ok(FilterArg(Some(FilterSpec { id, optional, name: None, params })))
     }
 }
@@ -60,5 +67,7 @@ mod tests {
         assert_eq!(filter("none"), None);
         assert!("deflat".parse::<FilterArg>().unwrap_err().contains("deflate, gzip"));
         assert!("deflate:x".parse::<FilterArg>().is_err());
+        assert_eq!("deflate:99".parse::<FilterArg>().unwrap_err(), "deflate has levels of 0 to 9");
+        assert_eq!("1:10".parse::<FilterArg>().unwrap_err(), "1 has levels of 0 to 9");
     }
 }

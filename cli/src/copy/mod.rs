@@ -59,7 +59,7 @@ impl Copy {
     /// If the file cannot be read, or the new one not be written; then there is no new file.
     pub fn run(&self) -> Result<Outcome> {
         let from = open::for_reading(&self.from)?;
-        let unfinished = Unfinished::beside(&self.to);
+        let unfinished = Unfinished::beside(&self.to)?;
         let root = from.root();
         // Before 1.10 nobody knew of anything but the default.
         let space = if self.profile >= Profile::V110 { from.file_space()? } else { FileSpace::default() };

@@ -3,7 +3,6 @@
 mod build;
 mod fields;
 
-use std::io::Read;
 use std::path::PathBuf;
 
 use h5live::{File, Profile};
@@ -14,13 +13,15 @@ use crate::unfinished::Unfinished;
 
 pub use fields::Fault;
 
-/// Make a file from a description: JSON on standard input, as `dump --json FILE` writes it
+/// Make a file from a description: JSON, as `dump --json FILE` writes it
 ///
 /// The description is that of the root group; docs/description.md says what may stand in it.
 #[derive(Debug, clap::Args)]
 pub struct New {
     /// The new file; one that exists is an error
     file: PathBuf,
+    /// The file with the description; standard input if there is none, or -
+    description: Option<PathBuf>,
     /// The oldest HDF5 release that is to read it: earliest, v18, v110, v112, v114, v200, latest
     #[arg(long, default_value_t)]
     profile: Profile,
@@ -34,13 +35,17 @@ impl New {
     /// # Errors
     /// If the description is none, or contradicts itself; then there is no new file.
     pub fn run(self) -> Result<Outcome> {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map_err(Error::Description)?;
+        let text = match &self.description {
+            Some(path) if path.as_os_str() != "-" => {
+                std::fs::read_to_string(path).map_err(|source| Error::Path { path: path.clone(), source })?
+            }
+            _ => std::io::read_to_string(std::io::stdin()).map_err(Error::Description)?,
+        };
         let json = serde_json::from_str(&text).map_err(|error| Error::Described(Fault::Json(error)))?;
         if self.file.exists() {
             return Err(Error::Path { path: self.file, source: std::io::ErrorKind::AlreadyExists.into() });
         }
-        let unfinished = Unfinished::beside(&self.file);
+        let unfinished = Unfinished::beside(&self.file)?;
         let options = File::options().create_new().profile(self.profile).root(build::root(&json)?);
         let options = options.file_space(self.space.or(build::file_space(&json)?));
         let file = options.open(unfinished.path())?;
