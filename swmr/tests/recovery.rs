@@ -1,9 +1,8 @@
 //! A writer that died: what state its file is in, and what the next one, or a repair, makes of it.
 
 use std::fs;
-use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use h5live_cache::{MemoryStorage, RecordingStorage, Storage, replay};
 use h5live_format::Intent;
@@ -212,44 +211,11 @@ fn a_writer_whose_file_was_replaced_stops() {
     assert_eq!(fs::read(&path).unwrap(), b"another");
 }
 
-/// A storage that remembers what it held right after each intent was written.
-#[derive(Debug, Default)]
-struct Intending {
-    storage: MemoryStorage,
-    images: Mutex<Vec<Vec<u8>>>,
-}
-
-impl Storage for Intending {
-    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
-        self.storage.read_at(into, at)
-    }
-
-    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
-        self.storage.write_at(bytes, at)?;
-        if bytes.starts_with(&Intent::SIGNATURE) {
-            self.images.lock().unwrap().push(self.storage.to_vec());
-        }
-        Ok(())
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.storage.len()
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.storage.set_len(len)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.storage.sync()
-    }
-}
-
 /// What an intent said was taken for zeros, because nothing had been allocated there.
 #[test]
 fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
-    let storage = Arc::new(Intending::default());
-    let file = NativeFile::on(storage.clone(), &options(Mode::Create)).unwrap();
+    let storage = RecordingStorage::new(MemoryStorage::default());
+    let file = NativeFile::on(Arc::new(storage.clone()), &options(Mode::Create)).unwrap();
     // The changes of a page of the large array are intended first: it is longer than a page of memory.
     for (name, chunks) in [("large", 2048), ("small", 400)] {
         let len = 64 * chunks;
@@ -262,17 +228,19 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
         file.create(file.root(), &Name::from(name), &spec.into()).unwrap();
     }
     file.start_swmr().unwrap();
+    let mut image = Vec::new();
+    replay(&mut image, &storage.take_log()).unwrap();
     for n in 0..4 {
         dataset(&file, "large").write(&ChunkCoord::new(&[n * 250]), 0, &[0xaa; 64]).unwrap();
         file.flush().unwrap();
     }
-    drop(file);
-    let images = std::mem::take(&mut *storage.images.lock().unwrap());
-    assert!(!images.is_empty(), "there are intents");
-    for image in images {
+    let mut intents = 0;
+    for operation in storage.take_log() {
+        replay(&mut image, [&operation]).unwrap();
+        intents += u32::from(image.windows(4).any(|bytes| bytes == Intent::SIGNATURE));
         let trial = Trial { shards: Some(1), ..Trial::default() };
         let options = OpenOptions { mode: Mode::SwmrWrite, take_over: true, trial, ..OpenOptions::default() };
-        let file = NativeFile::on(Arc::new(MemoryStorage::from(image)), &options).unwrap();
+        let file = NativeFile::on(Arc::new(MemoryStorage::from(image.clone())), &options).unwrap();
         let data = dataset(&file, "small");
         for n in 0..400 {
             let coord = ChunkCoord::new(&[n]);
@@ -283,6 +251,7 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
             assert!(found.iter().enumerate().all(|(at, byte)| *byte == if at == 7 { 0xbb } else { 0 }), "chunk {n}");
         }
     }
+    assert!(intents > 0);
 }
 
 /// The writer dies at each of its writes; the next one extends the dataset past all that was ever written.
