@@ -11,9 +11,10 @@ use std::sync::{
     atomic::{AtomicUsize as Counter, Ordering::Relaxed},
 };
 
-use h5live_format::Addr;
+use h5live_format::{Addr, IntendedWrite};
 use smallvec::SmallVec;
 
+pub use self::pieces::Beneath;
 use self::pieces::Pieces;
 use crate::stats::count;
 use crate::{
@@ -32,6 +33,10 @@ const CALL: usize = 4 << 20;
 
 /// ...if each is smaller than this; copying a larger one costs more than a call.
 const COPIED: usize = 256 << 10;
+
+/// Of raw data that is changed in its place while others read, readers find so many bytes (from a multiple of this many
+/// on, counted from where it begins) as they were or as they are.
+pub const WHOLE: usize = 8 << 20;
 
 /// The raw data of a file that is not yet written.
 #[derive(Debug)]
@@ -91,6 +96,11 @@ impl RawFlight {
         self.proxy.chunk
     }
 
+    /// Whether readers may be reading what is in its place.
+    pub(crate) fn is_seen(&self) -> bool {
+        self.pieces.beneath == Beneath::Seen
+    }
+
     /// What is to be written, and where.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = (Addr, &[u8])> {
         let chunk = self.proxy.chunk;
@@ -136,9 +146,16 @@ impl Chunks {
         result
     }
 
-    fn wait(&self, chunk: &mut Chunk, proxy: impl FnOnce() -> Proxy, offset: u64, bytes: Vec<u8>) -> Proxy {
+    fn wait(
+        &self,
+        chunk: &mut Chunk,
+        proxy: impl FnOnce() -> Proxy,
+        (offset, bytes): (u64, Vec<u8>),
+        beneath: Beneath,
+    ) -> Proxy {
         let (pieces, proxy) = chunk.waiting.get_or_insert_with(|| (Pieces::default(), proxy()));
         let before = pieces.weight();
+        pieces.beneath = pieces.beneath.and(beneath);
         pieces.put(offset, bytes);
         self.waiting.fetch_add(pieces.weight() - before, Relaxed);
         *proxy
@@ -171,6 +188,7 @@ impl Chunks {
                 None => ledger.graph.lock().failed(proxy.id),
                 Some((newer, newer_proxy)) => {
                     before = newer.weight();
+                    merged.beneath = merged.beneath.and(newer.beneath);
                     newer.into_iter().for_each(|(offset, bytes)| merged.put(offset, bytes));
                     latest = newer_proxy;
                     ledger.graph.lock().merge_proxy(proxy.id, newer_proxy.id);
@@ -206,23 +224,28 @@ impl Cache {
     /// by a later flush. Returns the chunk's proxy: whatever points to the chunk must be made to wait for it, by
     /// [`Cache::depend`], in the same operation.
     pub fn write_raw(&self, owner: Owner, chunk: Addr, offset: u64, bytes: Vec<u8>) -> Proxy {
-        self.chunks.with(chunk, |state| self.chunks.wait(state, || self.new_proxy(owner, chunk), offset, bytes))
+        self.write_raw_over(owner, chunk, (offset, bytes), Beneath::Unseen)
     }
 
-    /// As [`Cache::write_raw`], of a chunk to which the file leads: if the next flush is to be there whole or not at all
-    /// ([`Cache::write_as_one`]), and this is not too much, it is part of that.
-    pub fn overwrite_raw(&self, owner: Owner, chunk: Addr, offset: u64, bytes: Vec<u8>) -> Proxy {
+    /// As [`Cache::write_raw`], over what is `beneath`.
+    pub fn write_raw_over(&self, owner: Owner, chunk: Addr, bytes: (u64, Vec<u8>), beneath: Beneath) -> Proxy {
+        self.chunks.with(chunk, |state| self.chunks.wait(state, || self.new_proxy(owner, chunk), bytes, beneath))
+    }
+
+    /// As [`Cache::write_raw_over`], of a chunk to which the file leads: if the next flush is to be there whole or not at
+    /// all ([`Cache::write_as_one`]), and this is not too much, it is part of that.
+    pub fn overwrite_raw(&self, owner: Owner, chunk: Addr, bytes: (u64, Vec<u8>), beneath: Beneath) -> Proxy {
         self.chunks.with(chunk, |state| {
             // What still waits has not been led to.
             state.over |= state.waiting.is_none();
-            self.chunks.wait(state, || self.new_proxy(owner, chunk), offset, bytes)
+            self.chunks.wait(state, || self.new_proxy(owner, chunk), bytes, beneath)
         })
     }
 
     /// Writes `bytes` to the chunk at once, if nothing of the chunk waits to be written: then nothing has to wait
     /// for it, and `None` is returned. Otherwise as [`Cache::write_raw`].
     ///
-    /// Best for whole chunks in new space, before the operation that makes them reachable.
+    /// For new space only, before the operation that makes it reachable; best for whole chunks.
     ///
     /// # Errors
     /// [`Error::Io`]; any part of the bytes may have been written then.
@@ -232,14 +255,14 @@ impl Cache {
         let no_intents = (end > self.space.announced()).then(|| self.intents.beyond.read());
         if no_intents.is_some() && self.generation().is_some() {
             // Readers look there until a flush has announced a new end.
-            return Ok(Some(self.write_raw(owner, chunk, offset, bytes)));
+            return Ok(Some(self.write_raw_over(owner, chunk, (offset, bytes), Beneath::New)));
         }
         let left = self.chunks.with(chunk, |state| {
             if state.is_over() {
                 state.through = true;
                 return Err(bytes);
             }
-            Ok(self.chunks.wait(state, || self.new_proxy(owner, chunk), offset, bytes))
+            Ok(self.chunks.wait(state, || self.new_proxy(owner, chunk), (offset, bytes), Beneath::New))
         });
         match left {
             Ok(proxy) => Ok(Some(proxy)),
@@ -323,6 +346,36 @@ impl Cache {
         let proxy = Proxy { id: self.ledger.next_id(), owner, chunk };
         self.ledger.graph.lock().add_proxy(proxy);
         proxy
+    }
+
+    /// Writes taken raw data over what readers may be reading: what is to come is first written down, in intents of at
+    /// most [`WHOLE`] bytes.
+    pub(crate) fn write_in_place(&self, flights: &[RawFlight]) -> Result<()> {
+        flights.iter().for_each(|flight| self.chunks.await_through(flight.chunk()));
+        let mut writes = Vec::new();
+        let mut bytes = 0;
+        for flight in flights {
+            if bytes + flight.weight() > WHOLE {
+                self.write_intended(std::mem::take(&mut writes))?;
+                bytes = 0;
+            }
+            if flight.weight() <= WHOLE {
+                writes.extend(flight.pieces().map(|(at, bytes)| IntendedWrite { at, bytes: bytes.to_vec() }));
+                bytes += flight.weight();
+                continue;
+            }
+            let mut window = 0;
+            for (offset, piece) in flight.pieces.windows(WHOLE) {
+                if offset / WHOLE as u64 != window {
+                    self.write_intended(std::mem::take(&mut writes))?;
+                    window = offset / WHOLE as u64;
+                }
+                let at = flight.chunk().checked_add(offset).unwrap_or_default();
+                writes.push(IntendedWrite { at, bytes: piece.to_vec() });
+            }
+            self.write_intended(std::mem::take(&mut writes))?;
+        }
+        self.write_intended(writes)
     }
 
     /// Writes taken raw data, in order of addresses, adjacent pieces together.

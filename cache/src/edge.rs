@@ -67,11 +67,14 @@ pub enum EdgeKind {
     /// In a file whose structures have no checksums, nothing is changed in place before the generation says so. No entries
     /// are joined by this; every flush observes it.
     Generation,
+    /// Raw data that readers may be reading is not changed in place before an intent says how it will be. No entries are
+    /// joined by this; every flush observes it.
+    RawInPlace,
 }
 
 impl EdgeKind {
     /// All kinds, in declared order.
-    pub const ALL: [EdgeKind; 29] = [
+    pub const ALL: [EdgeKind; 30] = [
         EdgeKind::ObjectHeaderIndex,
         EdgeKind::Continuation,
         EdgeKind::Dense,
@@ -101,6 +104,7 @@ impl EdgeKind {
         EdgeKind::BTree2Shadow,
         EdgeKind::PublishAfter,
         EdgeKind::Generation,
+        EdgeKind::RawInPlace,
     ];
 }
 

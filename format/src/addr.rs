@@ -66,6 +66,8 @@ impl Width {
     pub const ONE: Width = Width(1);
     /// Two bytes.
     pub const TWO: Width = Width(2);
+    /// Three bytes.
+    pub const THREE: Width = Width(3);
     /// Four bytes.
     pub const FOUR: Width = Width(4);
     /// Eight bytes.

@@ -4,7 +4,7 @@
 //! A write that covers several pages of memory, or sectors of a disk, may be cut off between two of them. So it is
 //! first said there what is to be written; whoever finds the file later can do it again.
 
-use crate::{Addr, Record, Result, Width, Wire};
+use crate::{Addr, Record, Result, Turn, Width, Wire};
 
 /// The new bytes of one place.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,8 +29,11 @@ impl Record for IntendedWrite {
 /// All that is about to be changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Intent {
-    /// Where the intent itself is: the announced end of the file. One that was left elsewhere is none.
+    /// Where the intent itself is: [behind](Turn::place) the announced end of the file. One that was left elsewhere is
+    /// none.
     pub place: Addr,
+    /// Whether it changes raw data that others may be reading, and which such change it is.
+    pub turn: Turn,
     /// What is to be written, in this order.
     pub writes: Vec<IntendedWrite>,
 }
@@ -38,6 +41,8 @@ pub struct Intent {
 impl Intent {
     /// The bytes with which an intent begins.
     pub const SIGNATURE: [u8; 4] = *b"H5WI";
+
+    pub(crate) const VERSION: u8 = 0;
 
     /// Bytes of the beginning of an intent, which tell its size.
     pub const HEAD: usize = 16;
@@ -60,8 +65,10 @@ impl Record for Intent {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.magic("H5WI")?;
-        w.version(0..=0, &mut 0)?;
-        w.reserved(3)?;
+        w.version(Self::VERSION..=Self::VERSION, &mut { Self::VERSION })?;
+        let mut turn = self.turn.number().into();
+        w.uint("turn", Width::THREE, &mut turn)?;
+        self.turn = Turn::new(u32::try_from(turn).unwrap_or(0));
         let offset = w.widths().offset.bytes();
         let size = w.derived("size", Width::EIGHT, self.size(offset))?;
         w.addr("own address", &mut self.place)?;
@@ -80,7 +87,7 @@ mod tests {
 
     fn intent() -> Intent {
         let write = |at, bytes: &[u8]| IntendedWrite { at: Addr::new(at), bytes: bytes.to_vec() };
-        Intent { place: Addr::new(2048), writes: vec![write(96, &[1, 2, 3]), write(400, &[4; 20])] }
+        Intent { place: Addr::new(2048), turn: Turn::new(7), writes: vec![write(96, &[1, 2, 3]), write(400, &[4; 20])] }
     }
 
     #[test]
@@ -96,7 +103,6 @@ mod tests {
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            // Reserved bytes mean nothing, but the checksum covers them.
             assert!(decode::<Intent>(&damaged, Widths::default()).is_err(), "bit {bit}");
         }
         for len in 0..bytes.len() {

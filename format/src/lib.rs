@@ -47,6 +47,7 @@ mod symbol_table_node;
 mod table;
 #[doc(hidden)]
 pub mod trial;
+mod turn;
 mod virtual_layout;
 mod wire;
 
@@ -89,6 +90,7 @@ pub use superblock::{Root, StatusFlags, Superblock};
 pub use symbol_table_entry::{SymbolCache, SymbolTableEntry};
 pub use symbol_table_node::SymbolTableNode;
 pub use table::{AddrTable, Bitmap, ChunkElement, ElementFormat, ElementTable};
+pub use turn::Turn;
 pub use virtual_layout::{VirtualLayout, VirtualMapping};
 pub use wire::{
     Decoder, Describer, Encoder, Field, Record, Result, Wire, decode, decode_prefix, decode_prefix_with, decode_with,

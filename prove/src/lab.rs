@@ -154,6 +154,10 @@ impl Lab {
                 builder.growing(&[])
             }
             Kind::Rows { most: Some(most) } | Kind::Cut { most: Some(most) } => builder.shape(&[0]).max_shape(&[most]),
+            Kind::InPlace { rows, contiguous } => {
+                let builder = builder.shape(&[rows]).allocation(AllocationTime::Early);
+                if contiguous { builder.contiguous() } else { builder }
+            }
             Kind::Versions { rows } | Kind::Filtered { rows } | Kind::Sparse { rows, .. } => builder.shape(&[rows]),
         };
         let builder = if matches!(series.kind, Kind::Filtered { .. }) { builder.deflate(1) } else { builder };
@@ -231,7 +235,15 @@ impl Lab {
                     chunks.write(&series.coord(chunk), 0, &stored).expect("a chunk is written");
                 }
             }
-            Kind::Versions { rows } => {
+            Kind::InPlace { rows, .. } if version > 1 => {
+                let chunks = self.chunks(name);
+                for row in (0..rows).filter(|row| !series.rests(*row)) {
+                    let (coord, at) = (series.coord(row / series.chunk), row % series.chunk * 8);
+                    let value = series.value(row, version).to_le_bytes();
+                    chunks.write_part(&coord, at, &value).expect("a part of a chunk is written");
+                }
+            }
+            Kind::Versions { rows } | Kind::InPlace { rows, .. } => {
                 let rows: Vec<u64> = (0..rows).map(|row| series.value(row, version)).collect();
                 self.dataset(name).write(&rows).expect("rows can be written");
             }

@@ -48,6 +48,14 @@ pub enum Kind {
         /// Whether there can never be more rows.
         fixed: bool,
     },
+    /// All rows once, before anybody reads, and then the first and the last one of each chunk again and again, where they
+    /// are, for there is nothing to tell of another place: counts in the trace are versions.
+    InPlace {
+        /// The number of rows.
+        rows: u64,
+        /// Whether there are no chunks; the sides of one are those of the dataset then.
+        contiguous: bool,
+    },
     /// As versions, in chunks that filters may make of any size.
     Filtered {
         /// The number of rows.
@@ -82,7 +90,10 @@ impl Series {
     pub fn extent(&self, count: u64) -> u64 {
         match self.kind {
             Kind::Rows { .. } | Kind::Cut { .. } => count,
-            Kind::Versions { rows } | Kind::Filtered { rows } | Kind::Sparse { rows, .. } => rows,
+            Kind::Versions { rows }
+            | Kind::InPlace { rows, .. }
+            | Kind::Filtered { rows }
+            | Kind::Sparse { rows, .. } => rows,
         }
     }
 
@@ -96,7 +107,7 @@ impl Series {
     pub fn least_version(&self, chunk: u64, count: u64) -> u64 {
         match self.kind {
             Kind::Rows { .. } | Kind::Cut { .. } => 1,
-            Kind::Versions { .. } | Kind::Filtered { .. } => count,
+            Kind::Versions { .. } | Kind::InPlace { .. } | Kind::Filtered { .. } => count,
             Kind::Sparse { order, .. } => order.iter().take(count as usize).any(|written| *written == chunk).into(),
         }
     }
@@ -118,9 +129,19 @@ impl Series {
         }
     }
 
+    /// Whether a row stays as it was first, whatever becomes of its chunk.
+    pub fn rests(&self, row: u64) -> bool {
+        matches!(self.kind, Kind::InPlace { .. }) && !matches!(row % self.chunk, n if n == 0 || n + 1 == self.chunk)
+    }
+
+    /// Whether the rows of a chunk that do not rest are of one version, always.
+    pub fn is_whole(&self) -> bool {
+        matches!(self.kind, Kind::InPlace { .. } | Kind::Filtered { .. })
+    }
+
     /// Whether what is written once is never written again.
     pub fn has_one_version(&self) -> bool {
-        !matches!(self.kind, Kind::Versions { .. } | Kind::Filtered { .. })
+        !matches!(self.kind, Kind::Versions { .. } | Kind::InPlace { .. } | Kind::Filtered { .. })
     }
 
     /// Most rows that there may ever be.
@@ -128,7 +149,10 @@ impl Series {
         match self.kind {
             Kind::Rows { most } | Kind::Cut { most } => most.unwrap_or(u64::MAX),
             Kind::Sparse { fixed: false, .. } => u64::MAX,
-            Kind::Versions { rows } | Kind::Filtered { rows } | Kind::Sparse { rows, .. } => rows,
+            Kind::Versions { rows }
+            | Kind::InPlace { rows, .. }
+            | Kind::Filtered { rows }
+            | Kind::Sparse { rows, .. } => rows,
         }
     }
 }

@@ -145,9 +145,16 @@ impl Survivor {
             };
             let mut bytes = vec![0; series.chunk as usize * 8];
             dataset.read(&chunk, series.start_in(&chunk), &mut bytes).map_err(told)?;
+            let mut whole = None;
             for (row, value) in (first..extent).zip(bytes.chunks_exact(8)).filter(|(row, _)| *row >= series.first) {
                 let value = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+                let least = if series.rests(row) { least.min(1) } else { least };
                 let is_right = match series.version(row, value) {
+                    Some(version)
+                        if series.is_whole() && !series.rests(row) && *whole.get_or_insert(version) != version =>
+                    {
+                        return Err(format!("row {row} is of version {version}, others of its chunk of {whole:?}"));
+                    }
                     Some(version) => series.is_written(row) && grown.may_hold(row) && version >= least,
                     None => value == 0 && !(series.is_written(row) && grown.must_hold(row)),
                 };

@@ -94,6 +94,20 @@ fn rewrite_as(setup: Setup, kind: Kind, wide: bool, chunk: u64, times: u64) -> W
     lab.finish()
 }
 
+/// Overwrites rows of every chunk of a dataset of two chunks `times` times, or of one without any: they cannot move.
+pub fn in_place(setup: Setup, contiguous: bool, chunk: u64, times: u64) -> Workload {
+    let mut lab = Lab::new(setup);
+    let rows = if contiguous { chunk } else { 2 * chunk };
+    lab.add(Series { kind: Kind::InPlace { rows, contiguous }, ..Series::rows("d", chunk) });
+    lab.rewrite("d", 1);
+    lab.begin(1);
+    for version in 2..2 + times {
+        lab.rewrite("d", version);
+        lab.flush(&[("d", version)]);
+    }
+    lab.finish()
+}
+
 /// Writes a row into each of some large chunks, which lie apart in a large dataset: in space that was never written, and
 /// behind what was the announced end, where intents may have been.
 pub fn parts(setup: Setup, fixed: bool, wide: bool) -> Workload {

@@ -3,12 +3,14 @@
 mod create;
 mod external;
 mod place;
+mod seen;
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use h5live_cache::{EdgeKind, Kind, Owner, Proxy, Scope};
+use h5live_cache::{Beneath, EdgeKind, Kind, Owner, Proxy, Scope, WHOLE};
 use h5live_format::messages::{
     DataspaceMessage, DatatypeMessage, FillValueMessage, FilterPipelineMessage, LayoutMessage, MessageType,
     OldFillValueMessage, SharedMessage, Storage,
@@ -30,8 +32,9 @@ use crate::header::Header;
 use crate::session::Session;
 use crate::{Error, Result};
 
-/// Bytes that a reader that follows a writer reads at once: they must not take too long.
-const READ_AT_ONCE: usize = 8 << 20;
+/// Bytes that a reader that follows a writer reads at once: they must not take too long, and are to be as they were or as
+/// they are where a writer changes them in their place.
+const READ_AT_ONCE: usize = WHOLE;
 
 /// A dataset of an HDF5 file.
 #[derive(Debug)]
@@ -360,11 +363,31 @@ impl NativeDataset {
                 let element = state.spec.fill_element();
                 let bytes =
                     element.iter().copied().cycle().take(if element.is_empty() { 0 } else { chunk.size as usize });
-                let proxy = cache.overwrite_raw(Owner::new(self.addr), Addr::new(offset), 0, bytes.collect());
+                let proxy = cache.overwrite_raw(
+                    Owner::new(self.addr),
+                    Addr::new(offset),
+                    (0, bytes.collect()),
+                    Beneath::Unseen,
+                );
                 state.place.depend(&proxy)?;
             }
         }
         Ok(())
+    }
+
+    /// What is in the place of these bytes of a chunk that is stored.
+    fn beneath(&self, state: &State, coord: &ChunkCoord, bytes: Range<u64>) -> Beneath {
+        let size = u64::from(state.spec.datatype.size()).max(1);
+        let (Some(grid), true) = (state.spec.grid(), self.session.is_followed()) else {
+            // One element.
+            return if self.session.is_followed() { Beneath::Seen } else { Beneath::Unseen };
+        };
+        let begins = coord.scaled().iter().zip(grid.dims()).map(|(at, side)| at.saturating_mul(*side));
+        let inside = state.spec.dataspace.dims().iter().zip(begins).map(|(end, begin)| end.saturating_sub(begin));
+        match seen::any_inside(bytes.start / size..bytes.end.div_ceil(size), grid.dims(), inside) {
+            true => Beneath::Seen,
+            false => Beneath::Unseen,
+        }
     }
 
     /// Has raw data that may lead to objects of a global heap wait for those that were written lately.
@@ -399,9 +422,10 @@ impl NativeDataset {
         // Who follows is to see the old chunk or the new one, and not some of both.
         let moves = filtered || (self.session.is_followed() && state.place.can_move());
         if let Some(old) = old.filter(|_| !moves) {
+            let beneath = self.beneath(&state, coord, 0..bytes.len() as u64);
             let operation = cache.operation();
             self.session.as_one();
-            let proxy = cache.overwrite_raw(owner, old.addr, 0, bytes.to_vec());
+            let proxy = cache.overwrite_raw(owner, old.addr, (0, bytes.to_vec()), beneath);
             self.wait_for_heap(&state, &proxy)?;
             state.place.depend(&proxy)?;
             drop(operation);
@@ -409,7 +433,7 @@ impl NativeDataset {
         }
         let (addr, _) = self.allocate(bytes.len() as u64)?;
         let proxy = match state.spec.datatype.is_indirect() {
-            true => Some(cache.write_raw(owner, addr, 0, bytes.to_vec())),
+            true => Some(cache.write_raw_over(owner, addr, (0, bytes.to_vec()), Beneath::New)),
             false => cache.write_raw_through(owner, addr, 0, bytes.to_vec())?,
         };
         let operation = cache.operation();
@@ -449,7 +473,8 @@ impl NativeDataset {
         let operation = cache.operation();
         if let Some(old) = old {
             self.session.as_one();
-            let proxy = cache.overwrite_raw(owner, old.addr, at, bytes.to_vec());
+            let beneath = self.beneath(&state, coord, at..at + bytes.len() as u64);
+            let proxy = cache.overwrite_raw(owner, old.addr, (at, bytes.to_vec()), beneath);
             self.wait_for_heap(&state, &proxy)?;
             state.place.depend(&proxy)?;
         } else {
@@ -464,7 +489,7 @@ impl NativeDataset {
                 chunk[start..end].copy_from_slice(bytes);
                 (0, chunk)
             };
-            let proxy = cache.write_raw(owner, addr, offset, raw);
+            let proxy = cache.write_raw_over(owner, addr, (offset, raw), Beneath::New);
             self.wait_for_heap(&state, &proxy)?;
             state.place.set(coord, ChunkElement { addr, size: 0, filter_mask: 0 }, Some(&proxy))?;
         }
@@ -569,9 +594,19 @@ impl Chunks for NativeDataset {
             return Ok(());
         };
         if self.session.follows() {
-            let parts = into.chunks_mut(READ_AT_ONCE).zip((at..).step_by(READ_AT_ONCE));
-            for (part, at) in parts {
-                self.with_place(|state| self.read_found(state, chunk, at, part))?;
+            let first = into.len().min(READ_AT_ONCE - (at % READ_AT_ONCE as u64) as usize);
+            let (first, rest) = into.split_at_mut(first);
+            let behind = at + first.len() as u64;
+            let rest = rest.chunks_mut(READ_AT_ONCE).zip((behind..).step_by(READ_AT_ONCE));
+            for (part, at) in std::iter::once((first, at)).chain(rest) {
+                self.with_place(|state| match (self.session.patience.mender(), state.place.format()) {
+                    // What filters made of a chunk is never changed in its place.
+                    (Some(mender), Some(ElementFormat::Unfiltered)) => {
+                        let begin = Addr::new(offset.saturating_add(at));
+                        mender.read_whole(begin, part, |part| self.read_found(state, chunk, at, part))
+                    }
+                    _ => self.read_found(state, chunk, at, part),
+                })?;
             }
             if self.state().spec.datatype.is_indirect() {
                 self.session.heap_reader.forget();

@@ -1,10 +1,11 @@
 //! What a writer was about to change in place when it died: see [`Intent`].
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use h5live_cache::{Mended, Storage};
-use h5live_format::{Addr, Generation, IntendedWrite, Intent, StatusFlags, Superblock, Widths, decode};
+use h5live_format::{Addr, Generation, IntendedWrite, Intent, StatusFlags, Superblock, Turn, Widths, decode};
 
 use crate::begin::read_superblock;
 use crate::{Error, Result};
@@ -24,7 +25,7 @@ pub(crate) fn find(storage: &dyn Storage, superblock: &Superblock) -> Result<Opt
     let end = Addr::new(end);
     // Where readers go by generations, these come first.
     let generations = superblock.version < 3 && superblock.status.contains(StatusFlags::SWMR);
-    let place = if generations { Generation::place_of_intent(end) } else { Some(end) };
+    let place = if generations { Generation::place_of_intent(end) } else { Turn::place(end) };
     place.map_or(Ok(None), |place| find_at(storage, place, end, superblock.widths))
 }
 
@@ -55,6 +56,14 @@ pub(crate) fn find_at(storage: &dyn Storage, place: Addr, end: Addr, widths: Wid
     }))
 }
 
+/// Which change of raw data in its place is shown at `place`.
+fn turn_at(storage: &dyn Storage, place: Addr) -> Result<Option<Turn>> {
+    let mut bytes = [0; Turn::SIZE];
+    let found = storage.read_at(&mut bytes, place.get().unwrap_or(u64::MAX));
+    let found = found.map_err(Error::io("read behind the end of the file"))?;
+    Ok(bytes.get(..found).and_then(Turn::from_bytes))
+}
+
 /// Does what a dead writer was about to do, for good. If that is interrupted, it can be done again.
 ///
 /// # Errors
@@ -65,7 +74,7 @@ pub(crate) fn redo(storage: &dyn Storage, intent: &Intent) -> Result<()> {
             storage.write_at(&write.bytes, write.at.get().unwrap_or(0))?;
         }
         storage.sync()?;
-        storage.write_at(&[0; Intent::SIGNATURE.len()], intent.place.get().unwrap_or(0))
+        storage.write_at(&intent.turn.at_rest().to_bytes(), intent.place.get().unwrap_or(0))
     };
     finish().map_err(Error::io("finish what a dead writer had begun"))
 }
@@ -131,6 +140,56 @@ impl Mender {
         };
         // Whatever is in the way: the structure is torn then, and that is what is said of it.
         let _: Result<()> = mend();
+    }
+
+    /// Has `read` fill `into` with the raw data at `at`, which a writer may be changing in its place: it is as it was, or
+    /// as it is to be.
+    ///
+    /// # Errors
+    /// [`Error::Overtaken`] if it has to be read again; those of `read` and of the storage.
+    pub fn read_whole(&self, at: Addr, into: &mut [u8], read: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
+        let storage = &**self.mended.inner();
+        let announced = || {
+            let superblock = read_superblock(storage, 0)?;
+            let end =
+                superblock.end_of_file.get().zip(superblock.base.get()).and_then(|(end, base)| end.checked_sub(base));
+            Ok::<_, Error>((end.map(Addr::new).unwrap_or_default(), superblock.widths))
+        };
+        let (end, widths) = announced()?;
+        let Some(place) = Turn::place(end) else { return read(into) };
+        let before = turn_at(storage, place)?;
+        read(into)?;
+        let after = turn_at(storage, place)?;
+        let under_way = after.filter(|turn| turn.is_under_way());
+        let is_same = before == after || under_way.is_some() && before.map(Turn::next) == under_way;
+        let intent = match under_way {
+            Some(_) if is_same => {
+                let intent = find_at(storage, place, end, widths)?;
+                if turn_at(storage, place)? != after {
+                    return Err(Error::Overtaken);
+                }
+                // An intent that is not whole says that nothing was changed while this was read.
+                intent
+            }
+            _ => None,
+        };
+        // The end comes last: only behind another one does the old place come to hold anything else.
+        if !is_same || announced()? != (end, widths) {
+            return Err(Error::Overtaken);
+        }
+        let start = at.get().unwrap_or(0);
+        let last = start.saturating_add(into.len() as u64);
+        for IntendedWrite { at, bytes } in intent.into_iter().flat_map(|intent| intent.writes) {
+            let at = at.get().unwrap_or(u64::MAX);
+            let (from, to) = (at.max(start), at.saturating_add(bytes.len() as u64).min(last));
+            let part = |range: Range<u64>, from: u64| (range.start - from) as usize..(range.end - from) as usize;
+            if from < to
+                && let (Some(place), Some(bytes)) = (into.get_mut(part(from..to, start)), bytes.get(part(from..to, at)))
+            {
+                place.copy_from_slice(bytes);
+            }
+        }
+        Ok(())
     }
 
     fn mend(&self, at: Addr, bytes: Vec<u8>) -> Result<()> {

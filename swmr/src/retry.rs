@@ -76,6 +76,11 @@ impl Patience {
         Patience { generations: Some(Arc::new(generations)), ..self }
     }
 
+    /// What knows what a writer is about to change, if there may be one.
+    pub(crate) fn mender(&self) -> Option<&Mender> {
+        self.mender.as_deref()
+    }
+
     /// What tells the generations of the file, if its readers go by them.
     pub(crate) fn generations(&self) -> Option<&Generations> {
         self.generations.as_deref()

@@ -4,11 +4,36 @@ use std::{collections::BTreeMap, ops::Range};
 
 use smallvec::{SmallVec, smallvec};
 
+/// What is in the place to which raw data is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Beneath {
+    /// Nothing that readers look at: they have not come to the end of the extent, or the space is in nobody's use.
+    #[default]
+    Unseen,
+    /// Space that was just allocated, to which nothing in the file leads yet.
+    New,
+    /// Data that readers may be reading: they are to find the old or the new.
+    Seen,
+}
+
+impl Beneath {
+    /// What is beneath two writes together, which wait at the same time.
+    pub(super) fn and(self, other: Beneath) -> Beneath {
+        match (self, other) {
+            (Beneath::New, _) | (_, Beneath::New) => Beneath::New,
+            (Beneath::Seen, _) | (_, Beneath::Seen) => Beneath::Seen,
+            _ => Beneath::Unseen,
+        }
+    }
+}
+
 /// Bytes at offsets, neither overlapping nor touching.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pieces {
     by_offset: BTreeMap<u64, Vec<u8>>,
     weight: usize,
+    /// What is in their place.
+    pub(super) beneath: Beneath,
 }
 
 fn end(offset: u64, bytes: &[u8]) -> u64 {
@@ -57,6 +82,16 @@ impl Pieces {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
         self.by_offset.iter().map(|(offset, bytes)| (*offset, bytes.as_slice()))
+    }
+
+    /// The pieces, cut at multiples of `size` bytes.
+    pub(crate) fn windows(&self, size: usize) -> impl Iterator<Item = (u64, &[u8])> {
+        self.iter().flat_map(move |(offset, bytes)| {
+            let first = bytes.len().min(size - (offset % size as u64) as usize);
+            let (first, rest) = bytes.split_at(first);
+            let behind = offset + first.len() as u64;
+            std::iter::once((offset, first)).chain((behind..).step_by(size).zip(rest.chunks(size)))
+        })
     }
 
     pub(crate) fn into_iter(self) -> impl Iterator<Item = (u64, Vec<u8>)> {

@@ -5,7 +5,7 @@
 
 use std::{fmt, sync::atomic::Ordering};
 
-use h5live_format::{Addr, Generation};
+use h5live_format::{Addr, Generation, Intent, Turn};
 
 use super::generation::Frame;
 use super::intent;
@@ -30,13 +30,15 @@ pub enum Step {
     Barrier,
     /// What is about to be changed in place is written down behind the announced end of the file.
     Intent {
-        /// Where.
-        at: Addr,
-        /// The bytes of the [`Intent`](h5live_format::Intent).
-        image: Vec<u8>,
+        /// What, and where it is written down.
+        intent: Intent,
+        /// Whether raw data that readers may be reading is part of it.
+        is_seen: bool,
     },
     /// The intent of an earlier flush is made invalid: what it says is in its place.
     Forget(Addr),
+    /// As [`Step::Forget`], of an intent of this flush.
+    Settle(Addr),
     /// Before `end` is announced: the generation is shown there.
     Show {
         /// In bytes from the base address.
@@ -53,6 +55,8 @@ pub enum Step {
     },
     /// Raw data is written, in any order.
     Raw(Vec<RawFlight>),
+    /// Raw data is written over what readers may be reading, each part after an intent of its own.
+    InPlace(Vec<RawFlight>),
     /// The superblock is written.
     Superblock {
         /// Where it is.
@@ -82,11 +86,13 @@ impl fmt::Debug for Step {
         match self {
             Step::Extend(len) => write!(f, "extend to {len:#x}"),
             Step::Barrier => f.write_str("barrier"),
-            Step::Intent { at, image } => write!(f, "intent at {at}, {} bytes", image.len()),
-            Step::Forget(at) => write!(f, "forget the intent at {at}"),
+            Step::Intent { intent, .. } => write!(f, "intent at {}, {} writes", intent.place, intent.writes.len()),
+            Step::Forget(at) | Step::Settle(at) => write!(f, "forget the intent at {at}"),
             Step::Show { end, generation } => write!(f, "show {generation:?} at the end {end:#x}"),
             Step::Generation { generation, .. } => write!(f, "{generation:?}"),
-            Step::Raw(flights) => f.debug_list().entries(flights.iter().map(|flight| flight.chunk())).finish(),
+            Step::Raw(flights) | Step::InPlace(flights) => {
+                f.debug_list().entries(flights.iter().map(|flight| flight.chunk())).finish()
+            }
             Step::Superblock { end, .. } => write!(f, "announce {end:#x}"),
             Step::Entry { id, at, name, image, .. } => write!(f, "{name} {id:?} at {at}, {} bytes", image.len()),
         }
@@ -211,11 +217,13 @@ impl Cache {
         match step {
             Step::Extend(len) => self.space.reach(*len, &*self.storage),
             Step::Barrier => self.sync(),
-            Step::Intent { at, image } => self.write_intent(*at, image),
+            Step::Intent { intent, is_seen } => self.write_intent(intent, *is_seen),
             Step::Forget(at) => self.forget_intent(*at),
+            Step::Settle(at) => self.settle_intent(*at),
             Step::Show { end, generation } => self.show_generation_at(*end, *generation),
             Step::Generation { at, generation } => self.write_generation(*at, *generation),
             Step::Raw(flights) => self.write_flights(flights),
+            Step::InPlace(flights) => self.write_in_place(flights),
             Step::Superblock { at, bytes, end } => {
                 self.write_at(Action::WriteSuperblock, *at, bytes)?;
                 self.space.set_announced(*end);
@@ -270,12 +278,19 @@ impl FlushPlan<'_> {
             What::Raw { chunk } if !pick.waits => cache.chunks.take(*chunk),
             _ => None,
         });
-        let (over, raw): (Vec<RawFlight>, _) = raw.partition(|flight| self.as_one && flight.is_over());
+        let Settings { without_intents, disabled_edges, .. } = cache.settings;
+        let guarded = !without_intents && !disabled_edges.contains(EdgeKind::RawInPlace);
+        let (seen, raw): (Vec<RawFlight>, Vec<_>) = raw.partition(|flight| guarded && flight.is_seen());
+        let (over, raw): (Vec<RawFlight>, _) = raw.into_iter().partition(|flight| self.as_one && flight.is_over());
         let much = over.iter().fold(0, |sum: usize, flight| sum.saturating_add(flight.weight())) > WRITTEN_TWICE;
         let (raw, over) = if much { (over.into_iter().chain(raw).collect(), Vec::new()) } else { (raw, over) };
         self.steps.extend((!raw.is_empty()).then_some(Step::Raw(raw)));
         let first = self.steps.len();
+        let by_itself = self.is_one();
+        // One intent of the flush says of it what is to be, or each its own.
+        let in_place = if by_itself { Step::Raw } else { Step::InPlace };
         self.steps.extend((!over.is_empty()).then_some(Step::Raw(over)));
+        self.steps.extend((!seen.is_empty()).then(|| in_place(seen)));
         let mut new = Vec::new();
         let mut failure = None;
         // Each picked entry becomes a step even after a failure: dropping the plan makes them dirty again.
@@ -284,10 +299,13 @@ impl FlushPlan<'_> {
                 What::Raw { .. } if !waits => {}
                 What::Raw { chunk } => {
                     let Some(flight) = cache.chunks.take(chunk) else { continue };
-                    let unreachable = self.as_one && !flight.is_over();
+                    let seen = guarded && flight.is_seen();
+                    let unreachable = self.as_one && !flight.is_over() && !seen;
                     let (list, first) = if unreachable { (&mut new, 0) } else { (&mut self.steps, first) };
                     match list.get_mut(first..).and_then(<[_]>::last_mut) {
-                        Some(Step::Raw(flights)) => flights.push(flight),
+                        Some(Step::Raw(flights)) if !seen || by_itself => flights.push(flight),
+                        Some(Step::InPlace(flights)) if seen => flights.push(flight),
+                        _ if seen => list.push(in_place(vec![flight])),
                         _ => list.push(Step::Raw(vec![flight])),
                     }
                 }
@@ -303,7 +321,7 @@ impl FlushPlan<'_> {
                     let in_place = slot.head().is_stored();
                     let step = Step::Entry { id, at, name: slot.type_name(), image, in_place };
                     // Nothing in the file leads to what is new, so it may come before all that does.
-                    let first = self.is_one() && !in_place;
+                    let first = by_itself && !in_place;
                     if first { new.push(step) } else { self.steps.push(step) }
                 }
             }
@@ -337,16 +355,19 @@ impl FlushPlan<'_> {
         }
         let joined = cache.standing_intent().is_some() || cache.space.must_announce();
         let groups = intent::groups(settings, changes, self.as_one, joined);
-        if !groups.is_empty() {
+        if !groups.is_empty() || changes.iter().any(|change| matches!(change, Step::InPlace(_))) {
             // What is allocated from now on is not part of this flush, and must not be written where intents are.
             self.beyond = Some(cache.intents.beyond.write());
         }
         let announcement = cache.announcement()?;
-        let place = Addr::new(announcement.as_ref().map_or(cache.space.announced(), |(_, _, end)| *end));
+        let end = announcement.as_ref().map_or(cache.space.announced(), |(_, _, end)| *end);
+        let place = Turn::place(Addr::new(end)).ok_or(Error::Undefined)?;
         let mut intents = Vec::with_capacity(groups.len());
+        let mut is_seen = false;
         for group in groups {
-            let intent = intent::intent(settings, place, changes.get(group.clone()).unwrap_or_default());
-            intents.push((group.start, intent.map_err(|source| Error::Encode { at: place, source })?));
+            let changes = changes.get(group.clone()).unwrap_or_default();
+            is_seen |= changes.iter().any(intent::is_seen);
+            intents.push((group.start, Step::Intent { intent: intent::intent(place, changes), is_seen }));
         }
         let mut joints = Joints::default();
         let standing = cache.standing_intent().filter(|at| *at == place);
@@ -364,6 +385,10 @@ impl FlushPlan<'_> {
         }
         if has_intent {
             joints.between.push(Step::Barrier);
+        }
+        if is_seen {
+            joints.after.extend(settings.barriers.then_some(Step::Barrier));
+            joints.after.push(Step::Settle(place));
         }
         Ok(joints)
     }
@@ -393,7 +418,7 @@ impl Drop for FlushPlan<'_> {
             self.cache.as_one.fetch_or(self.as_one, Ordering::AcqRel);
         }
         for (n, step) in self.steps.iter_mut().enumerate() {
-            if let Step::Raw(flights) = step {
+            if let Step::Raw(flights) | Step::InPlace(flights) = step {
                 flights.drain(..).for_each(|flight| chunks.land(flight, n < self.done, ledger));
             }
         }

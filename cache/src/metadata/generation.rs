@@ -4,7 +4,7 @@
 //! force, and, when everything is in its place, that the file is at rest again. A reader whose look begins and ends in the
 //! same generation has seen that and no other.
 
-use h5live_format::{Addr, EncodeError, Generation, Intent, decode};
+use h5live_format::{Addr, Generation, Intent};
 use parking_lot::Mutex;
 
 use super::flush::Step;
@@ -24,7 +24,7 @@ struct State {
     /// The word in the file; `None` if nobody follows by it.
     current: Option<Generation>,
     /// The intent to which the word leads.
-    intent: Vec<u8>,
+    intent: Intent,
 }
 
 /// What a flush does around its changes.
@@ -98,10 +98,10 @@ impl Cache {
     }
 
     /// The intent that the next word brings into force.
-    pub(super) fn keep_intent(&self, image: &[u8]) {
+    pub(super) fn keep_intent(&self, intent: &Intent) {
         let mut state = self.generations.0.lock();
         if state.current.is_some() {
-            image.clone_into(&mut state.intent);
+            state.intent = intent.clone();
         }
     }
 
@@ -114,7 +114,7 @@ impl Cache {
 
     /// Puts in its place what a flush that failed has left on its way.
     pub(crate) fn finish_generation(&self) -> Result<()> {
-        let (current, image) = {
+        let (current, intent) = {
             let state = self.generations.0.lock();
             match state.current {
                 Some(current) if current.is_under_way() => (current, state.intent.clone()),
@@ -122,8 +122,6 @@ impl Cache {
             }
         };
         let place = Generation::place(Addr::new(self.space.announced())).ok_or(Error::Undefined)?;
-        let intent: Intent =
-            decode(&image, self.settings.widths).map_err(|source| Error::Decode { at: place, source })?;
         self.write_generation(place, current)?;
         for write in &intent.writes {
             self.write_at(Action::WriteIntent, write.at, &write.bytes)?;
@@ -147,11 +145,10 @@ impl Cache {
         let (place, place_of_intent) =
             Generation::place(end).zip(Generation::place_of_intent(end)).ok_or(Error::Undefined)?;
         if !changes.is_empty() {
-            let encoded = intent(settings, place_of_intent, changes);
-            let encoded = encoded.map_err(|source: EncodeError| Error::Encode { at: place_of_intent, source })?;
+            let step = Step::Intent { intent: intent(place_of_intent, changes), is_seen: false };
             let under_way = Step::Generation { at: place, generation: now.next() };
             between.extend(barrier());
-            between.push(encoded);
+            between.push(step);
             between.extend(barrier());
             // It is broken only for tests.
             between.extend((!settings.disabled_edges.contains(EdgeKind::Generation)).then_some(under_way));

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use h5live_format::{Addr, EncodeError, IntendedWrite, Intent, decode, encode};
+use h5live_format::{Addr, IntendedWrite, Intent, Turn, encode};
 
 use super::flush::Step;
 use crate::{
@@ -29,7 +29,9 @@ pub(crate) struct Intents {
     last: Mutex<Option<Addr>>,
     /// The last one, if a flush failed between writing it and having done all that it says: what it names may be torn,
     /// and it alone tells how it is to be.
-    unfinished: Mutex<Option<Vec<u8>>>,
+    unfinished: Mutex<Option<Intent>>,
+    /// The turn that is shown where the last one was, and where that is.
+    turn: Mutex<Option<(Addr, Turn)>>,
     /// Held alone by a flush with intents: what is allocated meanwhile may lie where they do. Shared by those who
     /// write behind the announced end.
     pub(crate) beyond: RwLock<()>,
@@ -70,9 +72,10 @@ pub(super) fn groups(settings: &Settings, changes: &[Step], as_one: bool, joined
     (0..changes.len()).filter(cut).map(|n| n..n + 1).collect()
 }
 
-/// The intent to take these steps, at `place`.
-pub(super) fn intent(settings: &Settings, place: Addr, changes: &[Step]) -> std::result::Result<Step, EncodeError> {
-    let mut intent = Intent { place, writes: Vec::new() };
+/// The intent to take these steps, at `place`; whether it changes raw data that readers may be reading is told to
+/// [`Cache::write_intent`].
+pub(super) fn intent(place: Addr, changes: &[Step]) -> Intent {
+    let mut intent = Intent { place, ..Intent::default() };
     for change in changes {
         match change {
             Step::Entry { at, image, .. } => {
@@ -85,24 +88,60 @@ pub(super) fn intent(settings: &Settings, place: Addr, changes: &[Step]) -> std:
             _ => {}
         }
     }
-    Ok(Step::Intent { at: place, image: encode(&intent, settings.widths)? })
+    intent
+}
+
+/// Whether a step changes raw data that readers may be reading.
+pub(super) fn is_seen(change: &Step) -> bool {
+    matches!(change, Step::Raw(flights) if flights.iter().any(RawFlight::is_seen))
 }
 
 impl Cache {
     /// The intent that is still valid where the end is announced.
     pub(super) fn standing_intent(&self) -> Option<Addr> {
-        let announced = Addr::new(self.space.announced());
-        self.intents.last.lock().filter(|at| *at == announced)
+        let place = Turn::place(Addr::new(self.space.announced()));
+        self.intents.last.lock().filter(|at| Some(*at) == place)
     }
 
-    pub(super) fn write_intent(&self, at: Addr, image: &[u8]) -> Result<()> {
+    /// The turn that is shown at `place`.
+    fn turn_at(&self, place: Addr) -> Result<Turn> {
+        let mut known = self.intents.turn.lock();
+        match *known {
+            Some((at, turn)) if at == place => Ok(turn),
+            _ => {
+                // A reader may have begun when an earlier writer was there. Where nothing tells of one, it may all the
+                // same; so each begins with another number.
+                let any = || Turn::new(self.settings.clock.now().subsec_nanos()).at_rest();
+                let mut bytes = [0; Turn::SIZE];
+                let start = place.get().ok_or(Error::Undefined)?;
+                let found = self.storage.read_at(&mut bytes, start);
+                let found = found.map_err(Error::io(Action::Read, start, Turn::SIZE as u64))?;
+                let turn = bytes.get(..found).and_then(Turn::from_bytes).unwrap_or_else(any);
+                *known = Some((place, turn));
+                Ok(turn)
+            }
+        }
+    }
+
+    /// Writes an intent, which is under way from here on if it changes raw data that readers may be reading.
+    pub(super) fn write_intent(&self, intent: &Intent, is_seen: bool) -> Result<()> {
+        let at = intent.place;
+        let turn = match self.has_generations() {
+            true => Turn::default(),
+            false if is_seen => self.turn_at(at)?.next(),
+            false => self.turn_at(at)?.at_rest(),
+        };
+        let image = encode(&Intent { turn, ..intent.clone() }, self.settings.widths);
+        let image = image.map_err(|source| Error::Encode { at, source })?;
+        *self.intents.turn.lock() = Some((at, turn));
         let start = at.get().ok_or(Error::Undefined)?;
         let end = start.saturating_add(image.len() as u64);
         self.space.note_intent(end);
         self.space.reach(end, &*self.storage)?;
-        self.write_at(Action::WriteIntent, at, image)?;
-        self.keep_intent(image);
+        // Also if that fails, it may have been written.
         *self.intents.last.lock() = Some(at);
+        self.write_at(Action::WriteIntent, at, &image)?;
+        self.keep_intent(intent);
         Ok(())
     }
 
@@ -110,22 +149,21 @@ impl Cache {
     pub(super) fn note_unfinished(&self, steps: &[Step], done: usize, one: bool) {
         let written = steps.get(..done).unwrap_or_default();
         let last = written.iter().enumerate().rev().find_map(|(n, step)| match step {
-            Step::Intent { image, .. } => Some((n, image)),
+            Step::Intent { intent, .. } => Some((n, intent)),
             _ => None,
         });
         // If not, each has one change, the next step.
-        if let Some((_, image)) = last.filter(|(n, _)| one || n + 1 == done) {
-            *self.intents.unfinished.lock() = Some(image.clone());
+        if let Some((_, intent)) = last.filter(|(n, _)| one || n + 1 == done) {
+            *self.intents.unfinished.lock() = Some(intent.clone());
         }
     }
 
     /// Does what an earlier flush could not finish, before its intent is made invalid.
     pub(super) fn finish_intent(&self, barriers: bool) -> Result<()> {
         let mut unfinished = self.intents.unfinished.lock();
-        let Some(image) = &*unfinished else { return Ok(()) };
+        let Some(intent) = &*unfinished else { return Ok(()) };
         let barrier = || if barriers { self.sync() } else { Ok(()) };
         barrier()?;
-        let intent: Intent = decode(image, self.settings.widths).map_err(|_| Error::Undefined)?;
         for write in &intent.writes {
             self.write_at(Action::WriteIntent, write.at, &write.bytes)?;
         }
@@ -134,20 +172,47 @@ impl Cache {
         Ok(())
     }
 
+    /// Changes raw data that readers may be reading, after an intent has said how it will be.
+    pub(crate) fn write_intended(&self, writes: Vec<IntendedWrite>) -> Result<()> {
+        if writes.is_empty() {
+            return Ok(());
+        }
+        let place = Turn::place(Addr::new(self.space.announced())).ok_or(Error::Undefined)?;
+        let intent = Intent { place, writes, ..Intent::default() };
+        self.write_intent(&intent, true)?;
+        let written =
+            intent.writes.iter().try_for_each(|write| self.write_at(Action::WriteRaw, write.at, &write.bytes));
+        if written.is_err() {
+            *self.intents.unfinished.lock() = Some(intent);
+            return written;
+        }
+        self.forget_intent(place)
+    }
+
+    /// What the intent says is in its place, and readers need it no more.
     pub(super) fn forget_intent(&self, at: Addr) -> Result<()> {
-        self.write_at(Action::WriteIntent, at, &[0; Intent::SIGNATURE.len()])?;
+        self.settle_intent(at)?;
         *self.intents.last.lock() = None;
+        Ok(())
+    }
+
+    /// As [`Cache::forget_intent`], but after a power failure the intent may be there all the same.
+    pub(super) fn settle_intent(&self, at: Addr) -> Result<()> {
+        let turn = self.turn_at(at)?.at_rest();
+        self.write_at(Action::WriteIntent, at, &turn.to_bytes())?;
+        *self.intents.turn.lock() = Some((at, turn));
         Ok(())
     }
 
     /// Before `end` is announced: what lies there is no intent, whatever was there in the course of time. Returns whether
     /// something had to be written.
     pub(crate) fn bury_intents(&self, end: u64) -> Result<bool> {
+        let place = Turn::place(Addr::new(end)).and_then(Addr::get).ok_or(Error::Undefined)?;
         let len = self.storage.len().map_err(Error::io(Action::Length, 0, 0))?;
-        let beyond = len.saturating_sub(end).min(Intent::SIGNATURE.len() as u64) as usize;
+        let beyond = len.saturating_sub(place).min(Intent::SIGNATURE.len() as u64) as usize;
         let had_some = self.intents.last.lock().take().is_some() && beyond > 0;
         if had_some {
-            self.write_at(Action::WriteIntent, Addr::new(end), &[0; Intent::SIGNATURE.len()][..beyond])?;
+            self.write_at(Action::WriteIntent, Addr::new(place), &[0; Intent::SIGNATURE.len()][..beyond])?;
         }
         Ok(had_some)
     }

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use h5live_format::{Addr, EncodeError, Intent, Widths, decode};
+use h5live_format::{Addr, EncodeError, Intent, Turn, Widths, decode};
 
 use crate::{
-    Cache, EdgeKind, Entry, Error, Failure, FaultyStorage, Kind, MemoryStorage, Owner, Scope, Settings, Step,
+    Beneath, Cache, EdgeKind, Entry, Error, Failure, FaultyStorage, Kind, MemoryStorage, Owner, Scope, Settings, Step,
     Superblock,
 };
 
@@ -344,7 +344,7 @@ fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
     let [
         Step::Entry { id: first, .. },
         Step::Barrier,
-        Step::Intent { image, .. },
+        Step::Intent { intent, .. },
         Step::Barrier,
         Step::Entry { id: second, .. },
         Step::Entry { id: last, .. },
@@ -353,7 +353,6 @@ fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
         panic!("{plan:?}")
     };
     assert_eq!([*first, *second, *last], [new.id(), stored.id(), root.id()]);
-    let intent: Intent = decode(image, Widths::default()).unwrap();
     let writes: Vec<_> = intent.writes.iter().map(|write| (write.at, &write.bytes[..])).collect();
     assert_eq!(writes, [(stored.addr(), &b"Leaf"[..]), (root.addr(), b"Root")]);
 }
@@ -370,12 +369,12 @@ fn what_lies_in_two_pages_is_written_down_before_it_is_changed() {
     small.touch();
     cache.depend(&large, &small, EdgeKind::Link).unwrap();
     let plan = cache.plan(Scope::All).unwrap();
-    let [Step::Entry { id, .. }, Step::Intent { at, .. }, Step::Entry { id: last, .. }] = plan.steps() else {
+    let [Step::Entry { id, .. }, Step::Intent { intent, .. }, Step::Entry { id: last, .. }] = plan.steps() else {
         panic!("{plan:?}")
     };
     assert_eq!([*id, *last], [small.id(), large.id()]);
-    let at = *at;
-    assert_eq!(at, Addr::new(cache.space().announced()));
+    let at = intent.place;
+    assert_eq!(Some(at), Turn::place(Addr::new(cache.space().announced())));
     plan.write().unwrap();
     let valid =
         |storage: &MemoryStorage| storage.to_vec()[at.get().unwrap() as usize..].starts_with(&Intent::SIGNATURE);
@@ -391,7 +390,7 @@ fn what_lies_in_two_pages_is_written_down_before_it_is_changed() {
 
 #[test]
 fn what_belongs_together_is_there_whole_or_not_at_all() {
-    for fails_after in 0..12 {
+    for (fails_after, beneath) in (0..14).flat_map(|n| [(n, Beneath::Unseen), (n, Beneath::Seen)]) {
         let memory = MemoryStorage::new();
         let storage = FaultyStorage::new(memory.clone());
         let cache = Cache::writing(Arc::new(storage.clone()), Settings::default(), 8, Arc::new(Announcer));
@@ -404,18 +403,18 @@ fn what_belongs_together_is_there_whole_or_not_at_all() {
             block.update(|block| block.0.copy_from_slice(b"new"));
             cache.depend(block, &new, EdgeKind::Link).unwrap();
         }
-        cache.overwrite_raw(OWNER, raw, 0, b"new".into());
+        cache.overwrite_raw(OWNER, raw, (0, b"new".into()), beneath);
         cache.write_as_one();
         storage.fail_after(fails_after, Failure::Full, true);
         let flushed = cache.flush(Scope::Owner(Owner::new(Addr::new(1)))).is_ok();
-        let intent = Addr::new(cache.space().announced());
+        let intent = Turn::place(Addr::new(cache.space().announced())).unwrap();
         let at = |addr| found(&memory, addr, 3, intent);
         let state = at(one.addr());
-        assert!(at(other.addr()) == state && at(raw) == state, "{fails_after}");
-        assert!(state == b"new" || !flushed && state == b"old", "{fails_after}");
+        assert!(at(other.addr()) == state && at(raw) == state, "{fails_after}, {beneath:?}");
+        assert!(state == b"new" || !flushed && state == b"old", "{fails_after}, {beneath:?}");
         storage.mend();
         cache.flush(Scope::Owner(OWNER)).unwrap();
-        assert_eq!([one.addr(), other.addr(), new.addr(), raw].map(at), [b"new"; 4], "{fails_after}");
+        assert_eq!([one.addr(), other.addr(), new.addr(), raw].map(at), [b"new"; 4], "{fails_after}, {beneath:?}");
     }
 }
 
@@ -458,7 +457,7 @@ fn what_a_failed_flush_has_torn_is_whole_at_every_moment_of_the_next_one() {
         let cache = Cache::writing(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
         let large = add(&cache, OWNER, &[1; 9000]);
         cache.flush(Scope::All).unwrap();
-        let announced = Addr::new(cache.space().announced());
+        let announced = Turn::place(Addr::new(cache.space().announced())).unwrap();
         large.update(|block| block.0.fill(2));
         storage.fail_after(fails_after, Failure::Short(4096), false);
         let flushed = cache.flush(Scope::All).is_ok();

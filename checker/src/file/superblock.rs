@@ -3,7 +3,7 @@
 use h5live_cache::Storage;
 use h5live_format::messages::{BtreeK, CacheImageInfo, DriverInfo, FileSpaceInfo, MessageType, SharedMessageTableInfo};
 use h5live_format::{
-    Addr, CacheImage, DriverInfoBlock, Generation, Intent, Record, StatusFlags, Superblock, decode, encoded_len,
+    Addr, CacheImage, DriverInfoBlock, Generation, Intent, Record, StatusFlags, Superblock, Turn, decode, encoded_len,
 };
 
 use super::Cause;
@@ -101,7 +101,8 @@ impl<'a> Walk<'a> {
         let Some(end) = end else { return };
         // Where readers go by generations, these come first.
         let generations = self.superblock.version < 3 && self.superblock.status.contains(StatusFlags::SWMR);
-        let place = if generations { Generation::place_of_intent(Addr::new(end)) } else { Some(Addr::new(end)) };
+        let end_at = Addr::new(end);
+        let place = if generations { Generation::place_of_intent(end_at) } else { Turn::place(end_at) };
         let Some(place) = place.and_then(Addr::get) else { return };
         let head = self.source.read(place, Intent::HEAD as u64).unwrap_or_default();
         let Some(bytes) = Intent::stated_size(&head).and_then(|size| self.source.read(place, size).ok()) else {

@@ -114,22 +114,6 @@ impl Cell {
         }
     }
 
-    /// What is not made yet.
-    pub fn not_yet(self) -> Option<&'static str> {
-        match (self.index, self.work) {
-            (Index::Implicit, Work::Rewrite) => {
-                Some("what cannot move is rewritten in place, and may be read half new")
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether a chunk that is rewritten comes to another place, so that it is seen as it was or as it is. Behind an
-    /// implicit index each chunk has one place.
-    pub fn moves_chunks(self) -> bool {
-        self.index != Index::Implicit
-    }
-
     /// Why libhdf5 cannot follow, though h5live can.
     pub fn beyond_libhdf5(self) -> Option<&'static str> {
         match (self.index, self.kind) {

@@ -172,7 +172,7 @@ impl Choice {
         interrupted: &AtomicBool,
         mut each: impl FnMut(&lives::Row) -> Result<()>,
     ) -> Result<()> {
-        let cells = self.cells().into_iter().filter(|cell| cell.nonsense().is_none() && cell.not_yet().is_none());
+        let cells = self.cells().into_iter().filter(|cell| cell.nonsense().is_none());
         let cells: Vec<_> = cells.collect();
         let kills = self.kills.unwrap_or(100);
         let mut peer = match &*self.peer {
@@ -240,10 +240,9 @@ impl Choice {
     }
 
     fn row(&self, cell: Cell, path: &Path, terms: &Terms, interrupted: &AtomicBool) -> Result<Row> {
-        let told = match (cell.nonsense(), cell.not_yet()) {
-            (Some(why), _) => Told::Nonsense(why),
-            (None, Some(why)) => Told::NotYet(why),
-            (None, None) => self.cell(cell, path, terms, interrupted)?,
+        let told = match cell.nonsense() {
+            Some(why) => Told::Nonsense(why),
+            None => self.cell(cell, path, terms, interrupted)?,
         };
         Ok(Row { cell, told })
     }

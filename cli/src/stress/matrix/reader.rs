@@ -203,7 +203,7 @@ impl<'a> Reader<'a> {
             if let Some((broken, detail)) = wrong {
                 self.violation(broken, format!("{}: {detail}", dataset.path())).map_err(Failure::Output)?;
             }
-            if plan.cell.work == Work::Rewrite && plan.cell.moves_chunks() && versions.0 < versions.1 {
+            if plan.cell.work == Work::Rewrite && versions.0 < versions.1 {
                 let detail = format!("{}: chunk at {:?} of versions {versions:?}", dataset.path(), region.start);
                 self.violation(Invariant::TornWrites, detail).map_err(Failure::Output)?;
             }

@@ -26,8 +26,6 @@ pub struct Row {
 pub enum Told {
     /// There is no such dataset, and why.
     Nonsense(&'static str),
-    /// It cannot be tried yet, and why.
-    NotYet(&'static str),
     /// It was tried.
     Tried {
         /// What the writer did: elements and flushes.
@@ -83,7 +81,6 @@ impl Row {
         };
         let more = match &self.told {
             Told::Nonsense(why) => json!({ "no": why }),
-            Told::NotYet(why) => json!({ "not_yet": why }),
             Told::Tried { written, read, violations, peer, peer_violations } => json!({
                 "written": written.rows,
                 "flushes": written.refreshes,
@@ -118,7 +115,6 @@ impl fmt::Display for Row {
         write!(f, "{:<17} {:<11} {:<10} {:<5}", name(index), name(work), name(filter), name(kind))?;
         match &self.told {
             Told::Nonsense(why) => write!(f, "   - {why}"),
-            Told::NotYet(why) => write!(f, "   not yet: {why}"),
             Told::Tried { written, read, violations, peer, peer_violations } => {
                 let elements = read.rows + read.rereads;
                 write!(f, "  {:>10} {:>8} {elements:>12}", written.rows, written.refreshes)?;
@@ -144,11 +140,10 @@ impl fmt::Display for Row {
 
 /// All rows in one line.
 pub fn sum(rows: &[Row]) -> String {
-    let (mut tried, mut nonsense, mut not_yet, mut violations, mut errors) = (0, 0, 0, 0, 0);
+    let (mut tried, mut nonsense, mut violations, mut errors) = (0, 0, 0, 0);
     for row in rows {
         match &row.told {
             Told::Nonsense(_) => nonsense += 1,
-            Told::NotYet(_) => not_yet += 1,
             Told::Tried { violations: ours, peer_violations: theirs, .. } => {
                 tried += 1;
                 violations += ours.len();
@@ -156,7 +151,5 @@ pub fn sum(rows: &[Row]) -> String {
             }
         }
     }
-    format!(
-        "{tried} cells: {violations} violations, {errors} errors of the peer; {not_yet} cells not yet, {nonsense} make no sense"
-    )
+    format!("{tried} cells: {violations} violations, {errors} errors of the peer; {nonsense} make no sense")
 }
