@@ -60,6 +60,9 @@ fn readers_of_what_is_rewritten_in_its_place_find_the_old_or_the_new() {
         explore(&workloads::in_place(Setup::default(), contiguous, 3, 1), ROWS, 1, small_tears());
         found(EdgeKind::RawInPlace, record, ROWS);
     }
+    // A reader once took the change after the next one for the next one.
+    let bounds = Bounds { tearing: small_tears(), moves: Some(3), ..Bounds::default() };
+    assert_eq!(ROWS.explore(&workloads::in_place(Setup::default(), true, 3, 2), 1, &bounds).violations, []);
     explore(&workloads::in_place(Setup::default(), true, 600, 1), ROWS, 1, page_tears());
     explore(&workloads::in_place(Setup::durable(), true, 3, 2), ROWS, 2, Tearing::NONE);
 }

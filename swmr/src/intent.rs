@@ -161,7 +161,9 @@ impl Mender {
         read(into)?;
         let after = turn_at(storage, place)?;
         let under_way = after.filter(|turn| turn.is_under_way());
-        let is_same = before == after || under_way.is_some() && before.map(Turn::next) == under_way;
+        // From one that was at rest to the next one only that was begun of which the intent tells.
+        let at_rest = before.filter(|turn| !turn.is_under_way());
+        let is_same = before == after || at_rest.is_some_and(|turn| Some(turn.next()) == under_way);
         let intent = match under_way {
             Some(_) if is_same => {
                 let intent = find_at(storage, place, end, widths)?;
