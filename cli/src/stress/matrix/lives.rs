@@ -2,13 +2,11 @@
 //! everything that was flushed must be there, and nothing twice.
 
 use std::fmt;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use h5live::Condition;
-use h5live_format::{Addr, Generation};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
@@ -38,8 +36,8 @@ pub struct Row {
     pub lives: u64,
     /// Of them, those that ended before they had flushed anything.
     pub early: u64,
-    /// Of them, those that left a structure of which some pages were written, or in an old file a flush that was on its
-    /// way: libhdf5 can read all of it after the next writer or a repair, and readers of h5live at once.
+    /// Of them, those that left a structure of which some pages were written: libhdf5 can read it after the next writer
+    /// or a repair, and readers of h5live at once.
     pub cut: u64,
     /// Steps that were flushed.
     pub steps: u64,
@@ -253,15 +251,12 @@ impl Lives<'_> {
 }
 
 /// Whether a structure in the file is torn for those who do not know that what it was to be is said behind the announced
-/// end, or an old file is to be all that is said there.
+/// end.
 fn is_cut(path: &Path) -> Result<bool> {
     let bare = path.with_extension("bare.h5");
     let found = h5live::diagnose(path)?;
     if found.length <= found.announced || found.condition == Condition::Closed {
         return Ok(false);
-    }
-    if found.superblock < 3 && is_under_way(path, found.announced).unwrap_or(false) {
-        return Ok(true);
     }
     let cut = || -> std::io::Result<bool> {
         std::fs::copy(path, &bare)?;
@@ -272,16 +267,6 @@ fn is_cut(path: &Path) -> Result<bool> {
     // It is not there if it could not be made.
     let _ = std::fs::remove_file(&bare);
     cut
-}
-
-/// Whether an old file shows a generation that is on its way.
-fn is_under_way(path: &Path, announced: u64) -> std::io::Result<bool> {
-    let mut file = std::fs::File::open(path)?;
-    let place = Generation::place(Addr::new(announced)).and_then(Addr::get).unwrap_or(u64::MAX);
-    file.seek(SeekFrom::Start(place))?;
-    let mut word = [0; Generation::SIZE];
-    file.read_exact(&mut word)?;
-    Ok(Generation::from_bytes(&word).is_some_and(Generation::is_under_way))
 }
 
 fn repair_copy(from: &Path, to: &Path) -> Result<(), String> {
