@@ -17,8 +17,12 @@ use crate::locking::{Lock, LockHandle, Locking, Taken, Writer, light_beacon};
 use crate::session::Session;
 use crate::{Error, Patience, Result, members};
 
-/// How often a SWMR reader looks whether a writer that is just opening the file lets it in, a millisecond apart.
+/// How often a process looks whether another one that is just opening the file lets it in, a millisecond apart.
 const BEGINNING: u32 = 200;
+
+/// How often a SWMR reader does, of a file that tells of writers which are not going to let it in: the one that is opening
+/// it may have to finish what its predecessor left, and wait for the disk.
+const TAKING_OVER: u32 = 10_000;
 
 /// How often a file is looked at that another process changes between the look and the moment when it is this one's.
 const LOOKS: u32 = 4;
@@ -206,18 +210,16 @@ impl OpenOptions {
     /// moment. A writer that is not going to let go has said so in the superblock.
     fn wait_for_writer_to_begin(&self, path: &Path, lock: &LockHandle) -> Result<Taken> {
         let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
-        for _ in 0..BEGINNING {
-            let is_live = |superblock: &Superblock| superblock.version < 3 && is_marked(superblock) && lock.is_live();
-            if locate_superblock(&storage).is_ok_and(|(_, superblock)| is_live(&superblock)) {
+        let writes_alone =
+            |status: StatusFlags| status.contains(StatusFlags::WRITE) && !status.contains(StatusFlags::SWMR);
+        for look in 0..TAKING_OVER {
+            match locate_superblock(&storage).ok().map(|(_, superblock)| superblock) {
                 // Its writer keeps the lock.
-                return Ok(Taken::Yes);
-            }
-            let writes_alone = locate_superblock(&storage).is_ok_and(|(_, superblock)| {
-                let status = superblock.status;
-                status.contains(StatusFlags::WRITE) && !status.contains(StatusFlags::SWMR)
-            });
-            if writes_alone {
-                break;
+                Some(old) if old.version < 3 && is_marked(&old) && lock.is_live() => return Ok(Taken::Yes),
+                Some(alone) if writes_alone(alone.status) => break,
+                Some(telling) if telling.version >= 3 || is_marked(&telling) => {}
+                _ if look >= BEGINNING => break,
+                _ => {}
             }
             thread::sleep(Duration::from_millis(1));
             if lock.take(Lock::Shared).map_err(Error::io("lock the file"))? == Taken::Yes {

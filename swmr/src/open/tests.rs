@@ -78,3 +78,20 @@ fn a_file_is_made_anew_only_by_who_has_locked_it_and_then_finds_no_writer() {
     drop(writer);
     assert_eq!(names(&path), ["kept"]);
 }
+
+#[test]
+fn a_swmr_reader_waits_for_a_writer_that_is_long_in_beginning() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.h5");
+    NativeFile::open(&path, &options(Mode::Create)).unwrap().close().unwrap();
+    let reading = options(Mode::SwmrRead);
+    let writer = reading.lock_handle(&path).unwrap();
+    assert_eq!(writer.take(Lock::Exclusive).unwrap(), Taken::Yes);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| reading.open(&path).map(drop));
+        // The disk keeps it busy.
+        thread::sleep(Duration::from_millis(3 * u64::from(BEGINNING)));
+        drop(writer);
+        reader.join().unwrap().unwrap();
+    });
+}

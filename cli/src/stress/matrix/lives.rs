@@ -2,11 +2,14 @@
 //! everything that was flushed must be there, and nothing twice.
 
 use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use h5live::Condition;
+use h5live_format::{Addr, Turn};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
@@ -36,7 +39,8 @@ pub struct Row {
     pub lives: u64,
     /// Of them, those that ended before they had flushed anything.
     pub early: u64,
-    /// Of them, those that left a structure of which some pages were written: libhdf5 can read it after the next writer
+    /// Of them, those that left a structure, or raw data in its place, of which some pages were written: libhdf5 can
+    /// read it after the next writer
     /// or a repair, and readers of h5live at once.
     pub cut: u64,
     /// Steps that were flushed.
@@ -250,8 +254,8 @@ impl Lives<'_> {
     }
 }
 
-/// Whether a structure in the file is torn for those who do not know that what it was to be is said behind the announced
-/// end.
+/// Whether a structure in the file, or raw data that was changed in its place, is torn for those who do not know that what
+/// it was to be is said behind the announced end.
 fn is_cut(path: &Path) -> Result<bool> {
     let bare = path.with_extension("bare.h5");
     let found = h5live::diagnose(path)?;
@@ -259,14 +263,25 @@ fn is_cut(path: &Path) -> Result<bool> {
         return Ok(false);
     }
     let cut = || -> std::io::Result<bool> {
+        if is_under_way(path, found.announced)? {
+            return Ok(true);
+        }
         std::fs::copy(path, &bare)?;
-        std::fs::OpenOptions::new().write(true).open(&bare)?.set_len(found.announced)?;
+        OpenOptions::new().write(true).open(&bare)?.set_len(found.announced)?;
         Ok(unsound(&bare).is_some())
     };
     let cut = cut().map_err(Error::Process);
     // It is not there if it could not be made.
     let _ = std::fs::remove_file(&bare);
     cut
+}
+
+/// Whether raw data is on its way to its place.
+fn is_under_way(path: &Path, announced: u64) -> std::io::Result<bool> {
+    let mut word = [0; Turn::SIZE];
+    let place = Turn::place(Addr::new(announced)).and_then(Addr::get).unwrap_or(u64::MAX);
+    let found = File::open(path)?.read_at(&mut word, place)?;
+    Ok(word.get(..found).and_then(Turn::from_bytes).is_some_and(Turn::is_under_way))
 }
 
 fn repair_copy(from: &Path, to: &Path) -> Result<(), String> {
