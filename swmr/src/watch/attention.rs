@@ -16,6 +16,9 @@ const TOLD: (Duration, Duration) = (Duration::from_millis(10), Duration::from_se
 const LONGEST_RESPITE: Duration = Duration::from_millis(5);
 /// Changes told of in vain before there are such rests. A flush is some writes, of which the last counts.
 const IN_VAIN: u32 = 16;
+/// So long it is looked again and again after a write was heard, before resting: the last write of a flush is near, and to
+/// be woken up once more takes longer than to wait for it.
+const LINGER: Duration = Duration::from_micros(40);
 /// Changes in a row that the system did not tell of before it is not relied upon.
 const UNTOLD: u32 = 3;
 /// What comes late is noticed late by at most this part of the time since the last change.
@@ -45,6 +48,9 @@ pub trait Senses: Send {
 
     /// Rests so long, and hears nothing.
     fn sleep(&mut self, rest: Duration);
+
+    /// Lets others go first, for no time at all if there are none.
+    fn yield_now(&mut self);
 }
 
 /// What a look at the file shows.
@@ -82,8 +88,13 @@ impl<S: Senses> Attention<S> {
     pub fn wait(&mut self, timeout: Duration, mut look: impl FnMut() -> Result<Look>) -> Result<Wake> {
         let deadline = self.senses.now().saturating_add(timeout);
         let mut heard = None;
+        let mut lingers_until = Duration::ZERO;
         loop {
             match look()? {
+                Look::Same if self.senses.now() < lingers_until.min(deadline) => {
+                    self.senses.yield_now();
+                    continue;
+                }
                 Look::Same => {}
                 Look::Changed => {
                     self.has_changed(heard);
@@ -99,6 +110,9 @@ impl<S: Senses> Attention<S> {
                 return Ok(Wake::Timeout);
             }
             heard = Some(self.rest(left));
+            if heard == Some(Heard::Write) && self.in_vain < IN_VAIN {
+                lingers_until = self.senses.now() + LINGER;
+            }
         }
     }
 
@@ -178,6 +192,10 @@ mod tests {
             !self.deaf
         }
 
+        fn yield_now(&mut self) {
+            self.now.fetch_add(1, Ordering::Relaxed);
+        }
+
         fn sleep(&mut self, rest: Duration) {
             self.now.fetch_add(rest.as_micros() as u64, Ordering::Relaxed);
         }
@@ -213,6 +231,16 @@ mod tests {
         assert_eq!((late.len(), late.iter().max()), (1000, Some(&0)));
         // Two for each: the one that sees it, and the one that finds nothing more.
         assert!(looks < 2 * 1000 + 50, "{looks}");
+    }
+
+    #[test]
+    fn looks_again_at_once_for_what_comes_soon_after_a_write_that_it_was_told_of() {
+        // Where nothing else tells of the change itself.
+        let (senses, now) = Scripted::new(&[1000]);
+        let mut attention = Attention::new(senses);
+        let look = || Ok(if now.load(Ordering::Relaxed) >= 1020 { Look::Changed } else { Look::Same });
+        assert_eq!(attention.wait(Duration::from_secs(1), look).unwrap(), Wake::Changed);
+        assert_eq!(now.load(Ordering::Relaxed), 1020);
     }
 
     #[test]

@@ -104,4 +104,8 @@ impl Senses for Ears {
     fn sleep(&mut self, rest: Duration) {
         thread::sleep(rest);
     }
+
+    fn yield_now(&mut self) {
+        thread::yield_now();
+    }
 }
