@@ -64,8 +64,14 @@ pub enum Error {
     #[error("standard input: {0}")]
     Description(#[source] io::Error),
     /// A description is none, or contradicts itself.
-    #[error("the description: {0}")]
-    Described(#[from] Fault),
+    #[error("{}: {fault}", file.as_deref().unwrap_or("standard input".as_ref()).display())]
+    Described {
+        /// The file with it; `None` for standard input.
+        file: Option<PathBuf>,
+        /// What is wrong.
+        #[source]
+        fault: Fault,
+    },
     /// The store refused something.
     #[error("{}: {path}: {source}", file.display())]
     Store {
@@ -164,5 +170,11 @@ impl Error {
     /// Whether whoever read our output has gone away: no error at all.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Error::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        Error::Described { file: None, fault }
     }
 }

@@ -35,21 +35,28 @@ impl New {
     /// # Errors
     /// If the description is none, or contradicts itself; then there is no new file.
     pub fn run(self) -> Result<Outcome> {
-        let text = match &self.description {
-            Some(path) if path.as_os_str() != "-" => {
-                std::fs::read_to_string(path).map_err(|source| Error::Path { path: path.clone(), source })?
-            }
-            _ => std::io::read_to_string(std::io::stdin()).map_err(Error::Description)?,
+        let description = self.description.as_ref().filter(|path| path.as_os_str() != "-");
+        let text = match description {
+            Some(path) => std::fs::read_to_string(path).map_err(|source| Error::Path { path: path.clone(), source })?,
+            None => std::io::read_to_string(std::io::stdin()).map_err(Error::Description)?,
         };
-        let json = serde_json::from_str(&text).map_err(|error| Error::Described(Fault::Json(error)))?;
+        let wrong = |fault| Error::Described { file: description.cloned(), fault };
+        let json = serde_json::from_str(&text).map_err(|error| wrong(Fault::Json(error)))?;
+        self.make(&json).map_err(|error| match error {
+            Error::Described { fault, .. } => wrong(fault),
+            other => other,
+        })
+    }
+
+    fn make(&self, json: &serde_json::Value) -> Result<Outcome> {
         if self.file.exists() {
-            return Err(Error::Path { path: self.file, source: std::io::ErrorKind::AlreadyExists.into() });
+            return Err(Error::Path { path: self.file.clone(), source: std::io::ErrorKind::AlreadyExists.into() });
         }
         let unfinished = Unfinished::beside(&self.file)?;
-        let options = File::options().create_new().profile(self.profile).root(build::root(&json)?);
-        let options = options.file_space(self.space.or(build::file_space(&json)?));
+        let options = File::options().create_new().profile(self.profile).root(build::root(json)?);
+        let options = options.file_space(self.space.or(build::file_space(json)?));
         let file = options.open(unfinished.path())?;
-        build::fill(&file, &json)?;
+        build::fill(&file, json)?;
         file.close()?;
         unfinished.take_place(&self.file)?;
         Ok(Outcome::Clean)
