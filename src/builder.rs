@@ -272,16 +272,17 @@ impl DatasetBuilder {
     /// As [`DatasetBuilder::create`].
     pub fn create_unlinked(self) -> Result<Dataset> {
         let file = self.group.file().clone();
-        self.create_unlinked_in(&file)
+        self.create_unlinked_in(&file, None)
     }
 
-    fn create_unlinked_in(self, file: &File) -> Result<Dataset> {
+    /// Makes the dataset, which errors call `shown`, without a link to it.
+    fn create_unlinked_in(self, file: &File, shown: Option<&str>) -> Result<Dataset> {
         let make = || -> Result<_, ErrorKind> {
             let (attributes, times) = (self.attributes, self.times);
             Ok(file.store().create_unlinked(&ObjectSpec { attributes, times, ..self.spec()?.into() })?)
         };
-        let id = make().map_err(|kind| file.error(None, kind))?;
-        Dataset::open(file.clone(), id, id.to_string())
+        let id = make().map_err(|kind| file.error(shown, kind))?;
+        Dataset::open(file.clone(), id, shown.map_or_else(|| id.to_string(), str::to_owned))
     }
 
     /// Makes the dataset and writes its elements: the link is there only once they are. Without a shape it has one
@@ -296,7 +297,7 @@ impl DatasetBuilder {
         let failed = |kind: ErrorKind| group.file().error(Some(&shown), kind);
         let place = Place::at(group.file(), group.id(), path).map_err(failed)?;
         place.check_free().map_err(failed)?;
-        let dataset = self.create_unlinked_in(&place.file)?;
+        let dataset = self.create_unlinked_in(&place.file, Some(&shown))?;
         let id = dataset.id();
         let fill = || {
             dataset.write(values)?;
@@ -304,7 +305,7 @@ impl DatasetBuilder {
             place.link(&LinkTarget::Hard(id)).map_err(failed)
         };
         fill().inspect_err(|_| drop(place.file.store().discard(id)))?;
-        Dataset::open(place.file.clone(), id, shown.clone())
+        Ok(dataset)
     }
 
     #[cfg(feature = "ndarray")]

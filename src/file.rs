@@ -162,6 +162,11 @@ impl File {
         self.store().file_space().map_err(|error| self.error(None, error))
     }
 
+    /// Bytes of an address in the file, and so of a reference to an object as it is stored.
+    pub fn offset_size(&self) -> u32 {
+        self.store().offset_size()
+    }
+
     /// The root group.
     pub fn root(&self) -> Group {
         Group::new(self.clone(), self.store().root(), "/".into())

@@ -42,6 +42,7 @@ fn native(options: &Options) -> OpenOptions {
         grace: options.grace,
         headroom: options.headroom,
         space: options.file_space,
+        offset_size: options.offset_size,
         unfilter: Arc::new(Known(options.filters.clone())),
         ..OpenOptions::default()
     }

@@ -69,6 +69,7 @@ pub struct Options {
     pub(crate) grace: Duration,
     pub(crate) headroom: u64,
     pub(crate) file_space: FileSpace,
+    pub(crate) offset_size: u32,
     pub(crate) chunk_cache: usize,
     pub(crate) staging: usize,
     pub(crate) memory: usize,
@@ -89,6 +90,7 @@ impl Default for Options {
             grace: Duration::from_secs(5),
             headroom: 0,
             file_space: FileSpace::default(),
+            offset_size: 8,
             chunk_cache: 32 << 20,
             staging: 64 << 20,
             memory: 64 << 20,
@@ -210,6 +212,13 @@ impl Options {
     /// ```
     pub fn file_space(mut self, space: FileSpace) -> Self {
         self.file_space = space;
+        self
+    }
+
+    /// Bytes of the addresses in a new file: 2, 4 or 8 (the default). With fewer, structures and references are smaller, and
+    /// the file cannot grow beyond 64 KiB or 4 GiB. Other sizes are refused when the file is opened.
+    pub fn offset_size(mut self, bytes: u32) -> Self {
+        self.offset_size = bytes;
         self
     }
 

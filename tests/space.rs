@@ -89,3 +89,30 @@ fn refuses_pages_out_of_bounds() {
         assert!(!path.exists() || std::fs::metadata(&path).unwrap().len() == 0);
     }
 }
+
+#[test]
+fn a_file_with_short_addresses_grows_as_far_as_they_reach_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = File::options().create().offset_size(3).open(folder.path().join("3.h5")).unwrap_err();
+    assert!(refused.to_string().contains("3.h5") && refused.to_string().contains("2, 4 or 8"), "{refused}");
+    for profile in [Profile::Earliest, Profile::V18, Profile::V110, Profile::V200] {
+        for (size, reach) in [(2, 1 << 16), (4, 1 << 32)] {
+            let path = folder.path().join(format!("{profile} {size}.h5"));
+            let file = File::options().create().profile(profile).offset_size(size).open(&path).unwrap();
+            add(&file, 0..12);
+            let large = vec![7_u8; 50_000];
+            let written =
+                (0..3).try_for_each(|n| file.new_dataset::<u8>().create_with(&format!("large {n}"), &large).map(drop));
+            assert_eq!(written.is_ok(), size > 2, "{written:?}");
+            if let Err(error) = written {
+                assert!(error.to_string().contains("large"), "{error}");
+            }
+            file.close().unwrap();
+            is_sound(&path);
+            assert!(std::fs::metadata(&path).unwrap().len() < reach);
+            let file = File::open(&path).unwrap();
+            assert_eq!(file.offset_size(), size);
+            assert_eq!(file.dataset("data 11").unwrap().read::<i32>().unwrap().into_iter().count(), 440);
+        }
+    }
+}

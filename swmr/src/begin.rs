@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use h5live_cache::{Based, Cache, Kind, Mended, Overlay, Reuse, Scope, Settings, Storage};
 use h5live_format::messages::SymbolTable as SymbolTableMessage;
-use h5live_format::{Addr, Root, StatusFlags, Superblock, SymbolCache, SymbolTableEntry};
+use h5live_format::{Addr, Root, StatusFlags, Superblock, SymbolCache, SymbolTableEntry, Width, Widths};
 use h5live_model::{self as model, FileSpace};
 
 use crate::error::{Conflict, NotLive};
@@ -291,6 +291,7 @@ impl OpenOptions {
     /// Makes a new file of a storage, whatever it holds.
     pub(crate) fn make(&self, medium: Medium) -> Result<Session> {
         let space = self.space.checked().map_err(Error::Model)?;
+        let widths = self.widths()?;
         medium.storage.set_len(0).map_err(Error::io("empty the file"))?;
         // The end is not known before the size, and must not be undefined.
         let version = match self.profile.superblock() {
@@ -302,7 +303,7 @@ impl OpenOptions {
             ..2 => Root::Entry(SymbolTableEntry::default()),
             _ => Root::Header(Addr::UNDEFINED),
         };
-        let superblock = Superblock { version, end_of_file: Addr::new(1), root, ..Superblock::default() };
+        let superblock = Superblock { version, widths, end_of_file: Addr::new(1), root, ..Superblock::default() };
         let len = h5live_format::encoded_len(&superblock, superblock.widths)? as u64;
         let at = self.user_block_size();
         let superblock = Superblock { end_of_file: Addr::new(at.saturating_add(len)), ..superblock };
@@ -323,6 +324,20 @@ impl OpenOptions {
         session.status.change(|superblock| (superblock.root, superblock.extension) = (root, extension));
         session.cache.write_superblock()?;
         Ok(session)
+    }
+
+    /// The widths of a new file. Its lengths are not cut short: they say how large a dataset may become.
+    fn widths(&self) -> Result<Widths> {
+        let offset = match self.offset_size {
+            2 => Width::TWO,
+            4 => Width::FOUR,
+            8 => Width::EIGHT,
+            size => {
+                let text = format!("addresses have 2, 4 or 8 bytes, and not {size}");
+                return Err(Error::Model(h5live_model::Error::Invalid(text)));
+            }
+        };
+        Ok(Widths { offset, ..Widths::default() })
     }
 }
 

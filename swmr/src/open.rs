@@ -86,6 +86,8 @@ pub struct OpenOptions {
     pub headroom: u64,
     /// What graces are measured by, by writers and readers.
     pub clock: Clock,
+    /// Bytes of the addresses in a new file: 2, 4 or 8. It cannot grow larger than they can tell.
+    pub offset_size: u32,
     /// What undoes the filters of groups that keep their links behind some.
     pub unfilter: Arc<dyn Unfilter>,
     /// What only those choose who put the store to the proof.
@@ -152,6 +154,7 @@ impl Default for OpenOptions {
             durable: false,
             grace: Duration::from_secs(5),
             headroom: 0,
+            offset_size: 8,
             clock: Clock::default(),
             unfilter: Arc::new(NoFilters),
             trial: Trial::default(),
