@@ -32,6 +32,11 @@ def main():
             data[begin:end] = numpy.arange(begin, end, dtype="<i4")
 
     def many_links(file):
+        # Room for the heap of all names, which libhdf5 would otherwise write out with every link.
+        room = file.id.get_mdc_config()
+        room.set_initial_size, room.incr_mode, room.flash_incr_mode, room.decr_mode = True, 0, 0, 0
+        room.initial_size = room.min_size = room.max_size = 128 << 20
+        file.id.set_mdc_config(room)
         group = file.create_group("group")
         for i in range(links):
             group[f"link {i}"] = h5py.SoftLink("/somewhere")
