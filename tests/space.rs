@@ -112,7 +112,7 @@ fn a_file_with_short_addresses_grows_as_far_as_they_reach_and_says_so() {
             assert!(std::fs::metadata(&path).unwrap().len() < reach);
             let file = File::open(&path).unwrap();
             assert_eq!(file.offset_size(), size);
-            assert_eq!(file.dataset("data 11").unwrap().read::<i32>().unwrap().into_iter().count(), 440);
+            assert_eq!(file.dataset("data 11").unwrap().read::<i32>().unwrap().len(), 440);
         }
     }
 }

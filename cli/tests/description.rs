@@ -85,8 +85,13 @@ fn says_what_is_wrong_with_a_description_and_makes_no_file() {
     let refused = |description: &str| {
         let said = error(&run_with(&["new", path.to_str().unwrap()], description.as_bytes()));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{said}");
-        said.strip_prefix("h5live: the description: ").unwrap_or(&said).to_owned()
+        said.strip_prefix("h5live: standard input: ").unwrap_or(&said).to_owned()
     };
+    let elsewhere = tempfile::tempdir().unwrap();
+    let named = elsewhere.path().join("named.json");
+    std::fs::write(&named, r#"{"lynx": {}}"#).unwrap();
+    let said = error(&run(&["new", path.to_str().unwrap(), named.to_str().unwrap()]));
+    assert_eq!(said, format!("h5live: {}: /: nobody knows \"lynx\"", named.display()));
     assert!(refused("{").starts_with("EOF while parsing"));
     assert_eq!(refused(r#"{"lynx": {}}"#), "/: nobody knows \"lynx\"");
     assert_eq!(refused(r#"{"links": {"a": {"shape": [1]}}}"#), "/a: \"type\" is missing, or is not a text");
