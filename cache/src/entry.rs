@@ -148,6 +148,8 @@ pub(crate) struct Slot<T> {
 pub(crate) trait AnySlot: Any + Send + Sync {
     fn head(&self) -> &Head;
     fn type_name(&self) -> &'static str;
+    /// The image of the value, for those who want to know whether two caches hold the same.
+    fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
     /// The image of the value; later changes make the entry dirty anew.
     fn take_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
 }
@@ -159,6 +161,10 @@ impl<T: Entry> AnySlot for Slot<T> {
 
     fn type_name(&self) -> &'static str {
         type_name::<T>()
+    }
+
+    fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+        self.value.read().image(widths)
     }
 
     fn take_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {

@@ -7,7 +7,10 @@ mod intent;
 mod order;
 mod shard;
 
-use std::sync::Arc;
+use std::{
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use h5live_format::Addr;
 
@@ -195,6 +198,17 @@ impl Cache {
     /// Undoes one [`Cache::pin`].
     pub fn unpin(&self, entry: EntryId) {
         self.ledger.graph.lock().unpin(entry);
+    }
+
+    /// Tells `state` all that is cached, for those who put a reader to the proof.
+    #[doc(hidden)]
+    pub fn tell(&self, state: &mut impl Hasher) {
+        let mut slots: Vec<_> = self.shards.iter().flat_map(Shard::slots).collect();
+        slots.sort_unstable_by_key(|slot| slot.head().addr);
+        for slot in slots {
+            let image = slot.image(self.settings.widths).ok();
+            (slot.head().addr, slot.head().owner, slot.type_name(), image).hash(state);
+        }
     }
 
     /// Bytes in memory of all cached entries.

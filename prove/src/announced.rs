@@ -15,7 +15,7 @@ use crate::checked::{End, Eyes, See, verdict};
 /// # Errors
 /// What lies beyond the announced end, or that this lies beyond the end of the file.
 pub fn announced(view: &Arc<View>, passes: usize) -> Verdict {
-    verdict(look(&Eyes(view), passes))
+    verdict(look(&Eyes::new(view, &Arc::default()), passes))
 }
 
 fn end(eyes: &Eyes<'_>) -> Result<u64, End> {
@@ -38,7 +38,7 @@ fn end(eyes: &Eyes<'_>) -> Result<u64, End> {
 
 fn look(eyes: &Eyes<'_>, passes: usize) -> Result<(), End> {
     let file = eyes.open()?;
-    let opened = eyes.0.set_history(History::NONE);
+    let opened = eyes.set_history(History::NONE);
     for pass in 0..passes {
         // Objects are opened and closed again, and each look at one reads its header anew.
         eyes.forget((pass, opened))?;

@@ -6,11 +6,17 @@ use std::sync::Arc;
 use h5live_checker::schedule::{History, View};
 use h5live_swmr::{Clock, Mode, NativeFile, OpenOptions, Patience, Trial};
 
+use crate::kept::{Generations, Kept, Watched};
+
 /// What a fault says when an operation failed without a reason to: nothing changed meanwhile.
 pub const FAILED_AT_REST: &str = ", with the file at rest: ";
 
-/// Attempts at an operation of the reader.
+/// Attempts at an operation of the reader: the first one, one more, one for which it looks up what the writer was about to
+/// write, and the last one.
 const ATTEMPTS: u32 = 4;
+
+/// Attempts of a reader that goes by generations, of which one that does not count leaves nothing.
+const LOOKS: u32 = 3;
 
 /// An error with what led to it.
 pub(crate) fn explain(error: &dyn std::error::Error) -> String {
@@ -28,7 +34,7 @@ pub(crate) fn explain(error: &dyn std::error::Error) -> String {
 }
 
 /// The file as a reader sees it.
-pub(crate) struct Eyes<'a>(pub &'a Arc<View>);
+pub(crate) struct Eyes<'a>(pub &'a Arc<View>, Arc<Kept>);
 
 /// Why a run of a reader ends.
 pub(crate) enum End {
@@ -63,6 +69,11 @@ pub(crate) trait See {
     fn forget(&self, _state: impl Hash) -> Result<(), End> {
         Ok(())
     }
+
+    /// Says that nothing but what is in `state`, and what the file itself keeps, is used any more of what was seen so far.
+    fn step(&self, _state: impl Hash) -> Result<(), End> {
+        Ok(())
+    }
 }
 
 /// The file as one sees it who is alone with it: nothing may fail.
@@ -75,6 +86,11 @@ impl See for Sure {
 }
 
 impl See for Eyes<'_> {
+    fn step(&self, state: impl Hash) -> Result<(), End> {
+        // Of what else the file keeps something is a matter of the history.
+        if self.1.goes_by_generations() { self.checkpoint(state) } else { Ok(()) }
+    }
+
     fn forget(&self, state: impl Hash) -> Result<(), End> {
         self.0.set_history(History::NONE);
         self.checkpoint(state)
@@ -82,8 +98,13 @@ impl See for Eyes<'_> {
 
     fn see<T, E: std::error::Error>(&self, what: &str, operation: impl FnOnce() -> Result<T, E>) -> Result<T, End> {
         self.0.begin_anew();
+        self.0.rest_beyond(None);
         let began = self.0.time();
-        match operation() {
+        let done = operation();
+        if self.0.is_merged() {
+            return Err(End::Merged);
+        }
+        match done {
             Ok(found) => Ok(found),
             // A reader that is slow again and again may give up.
             Err(_) if !self.0.is_at_rest() || self.0.time() > began => Err(End::Torn),
@@ -92,11 +113,25 @@ impl See for Eyes<'_> {
     }
 }
 
-impl Eyes<'_> {
+impl Drop for Eyes<'_> {
+    fn drop(&mut self) {
+        self.1.close();
+    }
+}
+
+impl<'a> Eyes<'a> {
+    /// The eyes of a reader that has seen nothing yet.
+    pub fn new(view: &'a Arc<View>, generations: &Arc<Generations>) -> Self {
+        Eyes(view, Arc::new(Kept::new(generations.clone())))
+    }
+
     /// The file.
     pub fn open(&self) -> Result<NativeFile, End> {
         let view = self.0.clone();
-        let patience = Patience::new(ATTEMPTS, move |_| view.begin_anew());
+        let attempts = if self.1.generations().are_shown() { LOOKS } else { ATTEMPTS };
+        let patience = Patience::new(attempts, move |_| view.begin_anew());
+        let (view, kept) = (self.0.clone(), self.1.clone());
+        let patience = patience.watched(move |moment| kept.note(&view, moment));
         let trial = Trial { shards: Some(1), ..Trial::default() };
         let view = self.0.clone();
         let options = OpenOptions {
@@ -106,11 +141,28 @@ impl Eyes<'_> {
             clock: Clock::new(move || view.time()),
             ..OpenOptions::default()
         };
-        self.see("open the file", || NativeFile::on(self.0.clone(), &options))
+        let storage = Arc::new(Watched(self.0.clone(), self.1.clone()));
+        let file = self.see("open the file", || NativeFile::on(storage, &options))?;
+        self.1.open(file.clone());
+        Ok(file)
+    }
+
+    /// As [`View::set_history`]. Who goes by generations asks the file at each checkpoint what is kept of it, and needs no
+    /// parts of the history.
+    pub fn set_history(&self, history: History) -> History {
+        if self.1.goes_by_generations() { History::NONE } else { self.0.set_history(history) }
+    }
+
+    /// Says what the reader goes on with that depends on where the writer was just now, and that no checkpoint has told.
+    pub fn remember(&self, known: impl Hash) {
+        if self.1.goes_by_generations() {
+            self.0.set_history(self.0.history().and(known));
+        }
     }
 
     /// Goes on, unless another run has been here in the same state.
     pub fn checkpoint(&self, state: impl Hash) -> Result<(), End> {
-        if self.0.checkpoint(state) { Ok(()) } else { Err(End::Merged) }
+        let kept = self.1.begin(self.0);
+        if self.0.checkpoint((state, kept)) { Ok(()) } else { Err(End::Merged) }
     }
 }

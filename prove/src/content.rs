@@ -30,6 +30,7 @@ pub(crate) fn attributes(
         let name = format!("a{number}");
         let found = see.see("read an attribute", || file.attribute(id, &name.as_str().into()))?;
         let value = found.map(|attribute| attribute.value).unwrap_or_default();
+        see.step((&known, count, number, &value))?;
         let holds = match value.len() {
             8 => value == number.to_le_bytes(),
             _ => see.see("read from a heap", || file.read_heap(&value))? == text(number).as_bytes(),
@@ -72,6 +73,7 @@ pub(crate) fn links(
     for (number, (name, id)) in objects.iter().enumerate() {
         see.forget((&known, &objects, number))?;
         let dataset = see.see("open a new dataset", || file.dataset(*id))?;
+        see.step((&known, &objects, number, "open"))?;
         let spec = dataset.spec().map_err(|error| format!("a new dataset is closed: {error}"))?;
         let series = object();
         let rows = spec.dataspace.dims().first().copied().unwrap_or(0);
@@ -80,6 +82,7 @@ pub(crate) fn links(
         }
         let chunk = see.see("look up a chunk", || dataset.chunk(&ChunkCoord::new(&[0])))?;
         let chunk = chunk.ok_or_else(|| format!("the new dataset {name} has no chunk"))?;
+        see.step((&known, &objects, number, chunk.offset, chunk.size))?;
         let mut bytes = [0; 16];
         see.see("read a chunk", || dataset.read(&chunk, 0, &mut bytes))?;
         for (row, value) in bytes.chunks_exact(8).enumerate() {

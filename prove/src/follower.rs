@@ -9,6 +9,7 @@ use h5live_checker::trace::Counter;
 use h5live_model::{Chunks, Objects, StoredChunk};
 
 use crate::checked::{End, Eyes, See, verdict};
+use crate::kept::Generations;
 use crate::{Kind, Series, Workload, find};
 
 /// How a reader goes about it.
@@ -28,6 +29,7 @@ pub struct Follower {
     series: Vec<Watched>,
     passes: usize,
     look: Look,
+    generations: Arc<Generations>,
 }
 
 /// A dataset, and what the trace says of it.
@@ -62,7 +64,7 @@ impl Follower {
             Watched { what: series.clone(), issued: counter("issued"), flushed: counter("flushed") }
         };
         let series = workload.series.iter().map(watch).collect();
-        Follower { series, passes, look }
+        Follower { series, passes, look, generations: Generations::of(&workload.trace) }
     }
 
     /// Reads.
@@ -70,39 +72,43 @@ impl Follower {
     /// # Errors
     /// What is wrong with what was seen.
     pub fn run(&self, view: &Arc<View>) -> Verdict {
-        verdict(self.follow(&Eyes(view)))
+        verdict(self.follow(&Eyes::new(view, &self.generations)))
     }
 
     fn follow(&self, eyes: &Eyes<'_>) -> Result<(), End> {
         let view = eyes.0;
         let file = eyes.open()?;
-        let opened = view.set_history(History::NONE);
+        let opened = eyes.set_history(History::NONE);
         let mut all = Vec::new();
         let mut floors: Vec<u64> =
             self.series.iter().map(|series| series.flushed.at(view.prefix()).unwrap_or(0)).collect();
+        eyes.checkpoint((&floors, opened))?;
         for series in &self.series {
             let name = series.what.name;
             let id = eyes.see("find the dataset", || find(&file, name))?;
             let id = id.ok_or_else(|| format!("there is no link {name}"))?;
             // Of the group nothing is kept but where the dataset is.
-            view.set_history(History::NONE);
+            eyes.set_history(History::NONE);
+            eyes.step(("found", id, &floors, &all))?;
             let dataset = eyes.see("open the dataset", || file.dataset(id))?;
-            let history = view.set_history(History::NONE);
+            let history = eyes.set_history(History::NONE);
             all.push(Known { dataset, extent: 0, versions: BTreeMap::new(), history });
+            eyes.checkpoint((&floors, opened, &all))?;
         }
         for pass in 0..self.passes {
             for (n, series) in self.series.iter().enumerate() {
                 // What is known of this dataset is in the history that goes on.
-                view.set_history(std::mem::take(&mut all[n].history));
+                eyes.set_history(std::mem::take(&mut all[n].history));
                 if pass > 0 {
                     floors[n] = series.flushed.at(view.prefix()).unwrap_or(0);
+                    eyes.remember(floors[n]);
                     refresh(eyes, &*all[n].dataset)?;
                     eyes.checkpoint((pass, n, &floors, opened, &all))?;
                 }
                 let floor = std::mem::take(&mut floors[n]);
                 let others = (pass, n, floors.clone(), opened);
                 self.pass(eyes, &mut all, n, floor, &others)?;
-                all[n].history = view.set_history(History::NONE);
+                all[n].history = eyes.set_history(History::NONE);
             }
         }
         Ok(())
@@ -138,11 +144,13 @@ impl Follower {
                 })?;
                 Ok::<_, h5live_model::Error>(chunks)
             })?;
-            for chunk in chunks {
+            for (number, chunk) in chunks.iter().enumerate() {
                 let at = chunk.coord.scaled().first().copied().unwrap_or(0);
                 if at * series.chunk >= series.first {
-                    look_at(eyes, &mut all[n], series, floor, at, Some(chunk))?;
-                    eyes.checkpoint((others, "listed", floor, at, &*all))?;
+                    let left = chunks.iter().skip(number).map(told).collect::<Vec<_>>();
+                    eyes.step((others, "listed", n, floor, &left, &*all))?;
+                    look_at(eyes, &mut all[n], series, floor, at, Some(chunk.clone()))?;
+                    eyes.checkpoint((others, "listed", floor, left, &*all))?;
                 }
             }
         }
@@ -150,11 +158,17 @@ impl Follower {
         for at in series.first / series.chunk..last.div_ceil(series.chunk) {
             let coord = series.coord(at);
             let chunk = eyes.see("look up a chunk", || all[n].dataset.chunk(&coord))?;
+            eyes.step((others, "found", n, floor, at, chunk.as_ref().map(told), &*all))?;
             look_at(eyes, &mut all[n], series, floor, at, chunk)?;
             eyes.checkpoint((others, floor, at, &*all))?;
         }
         Ok(())
     }
+}
+
+/// All that a listed chunk says.
+fn told(chunk: &StoredChunk) -> (Vec<u64>, Option<u64>, u64, u32) {
+    (chunk.coord.scaled().to_vec(), chunk.offset, chunk.size, chunk.filter_mask)
 }
 
 /// Reads what the index says of one chunk.
@@ -178,7 +192,7 @@ fn look_at(
     let mut chunk = Some(chunk);
     // A chunk that was stored anew since it was looked up is looked up again.
     while let Some(found) = chunk {
-        let (queries, before) = (eyes.0.queries(), eyes.0.set_history(History::NONE));
+        let (queries, before) = (eyes.0.queries(), eyes.set_history(History::NONE));
         let read = eyes.see("read a chunk", || match known.dataset.read(&found, series.start_in(&found), &mut bytes) {
             Err(h5live_model::Error::Moved) => Ok(false),
             other => other.map(|()| true),
@@ -186,10 +200,10 @@ fn look_at(
         let read = read?;
         // If it took one look, that was at the chunk itself, of which no more is kept than the versions of its rows; what
         // may change in its place is read between two glances at the end of the file, and at what is shown there.
-        let since = eyes.0.set_history(before);
+        let since = eyes.set_history(before);
         let looks = if matches!(series.kind, Kind::Filtered { .. }) { 1 } else { 5 };
         if !read || eyes.0.queries() - queries > looks {
-            eyes.0.set_history(before.with(since));
+            eyes.set_history(before.with(since));
         }
         chunk = match read {
             true => None,
@@ -231,12 +245,12 @@ fn look_at(
 /// Looks whether a dataset has changed. The history is that of what is known of it, before and after.
 pub(crate) fn refresh(eyes: &Eyes<'_>, dataset: &dyn Chunks) -> Result<(), End> {
     let view = eyes.0;
-    let (queries, before) = (view.queries(), view.set_history(History::NONE));
+    let (queries, before) = (view.queries(), eyes.set_history(History::NONE));
     eyes.see("refresh", || dataset.refresh())?;
     // One look shows the header unchanged; otherwise all that was known of the dataset is forgotten.
     if view.queries() - queries <= 1 {
-        let since = view.set_history(History::NONE);
-        view.set_history(before.with(since));
+        let since = eyes.set_history(History::NONE);
+        eyes.set_history(before.with(since));
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use h5live_model::Objects;
 
 use crate::checked::{End, Eyes, See, verdict};
 use crate::follower::refresh;
+use crate::kept::Generations;
 use crate::{content, find};
 
 fn counters(trace: &Trace, what: &str) -> (Counter, Counter) {
@@ -19,19 +20,20 @@ fn counters(trace: &Trace, what: &str) -> (Counter, Counter) {
 /// A reader of the attributes `a0`, `a1`, ... of the dataset `d`, which the trace counts as `a`, and of which each
 /// holds its number, or its text.
 pub fn attributes(trace: &Trace, passes: usize) -> impl Fn(&Arc<View>) -> Verdict + Sync + use<> {
-    let (issued, flushed) = counters(trace, "a");
+    let ((issued, flushed), generations) = (counters(trace, "a"), Generations::of(trace));
     move |view| {
         let follow = || {
-            let eyes = &Eyes(view);
+            let eyes = &Eyes::new(view, &generations);
             let file = eyes.open()?;
             let id = eyes.see("find the dataset", || find(&file, "d"))?;
             let id = id.ok_or_else(|| "there is no link d".to_owned())?;
-            let opened = view.set_history(History::NONE);
+            let opened = eyes.set_history(History::NONE);
             let mut before = 0;
             for pass in 0..passes {
                 // Each look at an object reads its header anew.
                 eyes.forget((pass, before, opened))?;
                 let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                eyes.remember(least);
                 let most = || issued.at(view.prefix()).unwrap_or(0);
                 before = content::attributes(&file, id, eyes, least, &most, (pass, opened))?;
             }
@@ -44,16 +46,17 @@ pub fn attributes(trace: &Trace, passes: usize) -> impl Fn(&Arc<View>) -> Verdic
 /// A reader of the datasets `o0`, `o1`, ... in the root group, which the trace counts as `o`: each holds two rows when
 /// it appears.
 pub fn links(trace: &Trace, passes: usize) -> impl Fn(&Arc<View>) -> Verdict + Sync + use<> {
-    let (issued, flushed) = counters(trace, "o");
+    let ((issued, flushed), generations) = (counters(trace, "o"), Generations::of(trace));
     move |view| {
         let follow = || {
-            let eyes = &Eyes(view);
+            let eyes = &Eyes::new(view, &generations);
             let file = eyes.open()?;
-            let opened = view.set_history(History::NONE);
+            let opened = eyes.set_history(History::NONE);
             let mut before = 0;
             for pass in 0..passes {
                 eyes.forget((pass, before, opened))?;
                 let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                eyes.remember(least);
                 let most = || issued.at(view.prefix()).unwrap_or(0);
                 before = content::links(&file, eyes, least, &most, (pass, opened))?;
             }
@@ -65,17 +68,18 @@ pub fn links(trace: &Trace, passes: usize) -> impl Fn(&Arc<View>) -> Verdict + S
 
 /// A reader of the rows of the dataset `s`, which are of variable length, and which the trace counts as `s`.
 pub fn strings(trace: &Trace, passes: usize) -> impl Fn(&Arc<View>) -> Verdict + Sync + use<> {
-    let (issued, flushed) = counters(trace, "s");
+    let ((issued, flushed), generations) = (counters(trace, "s"), Generations::of(trace));
     move |view| {
         let follow = || {
-            let eyes = &Eyes(view);
+            let eyes = &Eyes::new(view, &generations);
             let file = File::with_store(Arc::new(eyes.open()?), "prove", Options::default());
-            let opened = view.set_history(History::NONE);
+            let opened = eyes.set_history(History::NONE);
             let mut before = 0;
             for pass in 0..passes {
                 // The dataset was closed, and with it all that was kept.
                 eyes.forget((pass, before, opened))?;
                 let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                eyes.remember(least);
                 let most = || issued.at(view.prefix()).unwrap_or(0);
                 before = content::strings(&file, eyes, least, &most)?;
             }
@@ -89,25 +93,25 @@ pub fn strings(trace: &Trace, passes: usize) -> impl Fn(&Arc<View>) -> Verdict +
 pub fn ordered(passes: usize) -> impl Fn(&Arc<View>) -> Verdict + Sync + use<> {
     move |view| {
         let follow = || {
-            let eyes = &Eyes(view);
+            let eyes = &Eyes::new(view, &Arc::default());
             let file = eyes.open()?;
-            let opened = view.set_history(History::NONE);
+            let opened = eyes.set_history(History::NONE);
             let open = |name: &str| {
                 let id = eyes.see("find a dataset", || find(&file, name))?;
                 let id = id.ok_or_else(|| format!("there is no link {name}"))?;
                 // Of the group nothing is kept but where the dataset is.
-                view.set_history(History::NONE);
+                eyes.set_history(History::NONE);
                 let dataset = eyes.see("open a dataset", || file.dataset(id))?;
-                Ok::<_, End>((dataset, view.set_history(History::NONE)))
+                Ok::<_, End>((dataset, eyes.set_history(History::NONE)))
             };
             let ((later, first), (earlier, second)) = (open("e")?, open("d")?);
             let mut known = [first, second];
             for pass in 0..passes {
                 let mut rows = [0; 2];
                 for (n, dataset) in [&later, &earlier].into_iter().enumerate() {
-                    view.set_history(known[n]);
+                    eyes.set_history(known[n]);
                     refresh(eyes, &**dataset)?;
-                    known[n] = view.set_history(History::NONE);
+                    known[n] = eyes.set_history(History::NONE);
                     let spec =
                         dataset.spec().map_err(|error| format!("a description that was read is gone: {error}"))?;
                     rows[n] = spec.dataspace.dims().first().copied().unwrap_or(0);

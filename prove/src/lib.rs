@@ -6,6 +6,7 @@ mod checked;
 mod content;
 mod follower;
 mod growing;
+mod kept;
 mod lab;
 pub mod mutants;
 mod passing;

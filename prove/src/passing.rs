@@ -12,12 +12,12 @@ use crate::{find, workloads};
 /// A reader of the datasets `x0`, `x1`, ... in the root group: each holds all of its rows when it appears, and until it
 /// is gone. Who holds one that is removed is told so.
 pub fn passing(passes: usize) -> impl Fn(&Arc<View>) -> Verdict + Sync + use<> {
-    move |view| verdict(follow(&Eyes(view), passes))
+    move |view| verdict(follow(&Eyes::new(view, &Arc::default()), passes))
 }
 
 fn follow(eyes: &Eyes<'_>, passes: usize) -> Result<(), End> {
     let file = eyes.open()?;
-    let opened = eyes.0.set_history(History::NONE);
+    let opened = eyes.set_history(History::NONE);
     for pass in 0..passes {
         // Objects are opened and closed again, and each look at one reads its header anew.
         eyes.forget((pass, opened))?;

@@ -5,6 +5,7 @@ mod external;
 mod place;
 mod seen;
 
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -511,8 +512,22 @@ impl NativeDataset {
         header.wait_for_heap(&self.session)
     }
 
+    /// What tells whether the header has changed; nothing where only a look can tell.
     fn image(&self, len: usize) -> Vec<u8> {
-        self.session.cache.read_prefix(self.addr, len).unwrap_or_default()
+        match self.session.patience.generations() {
+            Some(_) => Vec::new(),
+            None => self.session.cache.read_prefix(self.addr, len).unwrap_or_default(),
+        }
+    }
+
+    /// Tells `state` what is known of the dataset, but for what a file without generations tells by itself.
+    pub(crate) fn tell(&self, state: &mut impl Hasher) {
+        let now = self.state();
+        (self.addr, now.header_len).hash(state);
+        match now.place.header() {
+            Some(header) => header.tell(state),
+            None => format!("{:?}", now.spec).hash(state),
+        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! The native store: an HDF5 file.
 
+use std::hash::{DefaultHasher, Hash};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use h5live_cache::{EdgeKind, Node, Owner, Scope, Storage};
 use h5live_format::messages::{
     AttributeMessage, Comment, DataspaceMessage, DatatypeMessage, LinkValue, MessageType, Shareable,
 };
-use h5live_format::{Addr, GlobalHeapId, VarLenElement, decode, encode};
+use h5live_format::{Addr, GlobalHeapId, Superblock, VarLenElement, decode, encode};
 use h5live_model::{
     Attribute, Chunks, Datatype, Error as ModelError, FileSpace, GroupSpec, Link, LinkTarget, Name, ObjectId,
     ObjectInfo, ObjectKind, ObjectSpec, ObjectTimes, Objects, Reference, ReferenceKind, Referent,
@@ -44,6 +45,23 @@ impl NativeFile {
     /// As [`NativeFile::open`].
     pub fn on(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Self> {
         Ok(NativeFile(Arc::new(options.on(storage)?)))
+    }
+
+    /// Tells `state` all that a file which is followed by generations is kept of in memory, for those who put a reader to
+    /// the proof.
+    #[doc(hidden)]
+    pub fn tell(&self, state: &mut DefaultHasher) {
+        let session = &*self.0;
+        session.patience.generations().iter().for_each(|generations| generations.tell(state));
+        // Where the file ended when it was opened matters to nobody.
+        let superblock = Superblock { end_of_file: Addr::UNDEFINED, ..session.superblock.clone() };
+        format!("{superblock:?} {:?}", session.extension).hash(state);
+        // While one is opened, nothing is known of it.
+        let Some(datasets) = session.datasets.try_lock() else { return };
+        let mut open: Vec<_> = datasets.values().filter_map(Weak::upgrade).collect();
+        drop(datasets);
+        open.sort_unstable_by_key(|dataset| Chunks::id(&**dataset));
+        open.iter().for_each(|dataset| dataset.tell(state));
     }
 
     #[cfg(test)]

@@ -6,6 +6,7 @@
 //! taken under the lock that keeps every other writer out.
 
 use std::cell::RefCell;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use h5live_cache::{Cache, Mended, Storage};
@@ -157,8 +158,11 @@ impl Generations {
     /// [`Error::Overtaken`] if the file has to be looked at again; errors of the storage.
     pub fn look(&self, now: bool) -> Result<Look<'_>> {
         let mut held = if self.lock.is_live() { None } else { Some(self.hold()?) };
+        // Taken before the file is looked at: no look settles on what was shown before another one did.
+        let mut known = self.known.lock();
         let shown = self.shown()?;
-        self.settle(&shown, now || held.is_some())?;
+        self.settle(&mut known, &shown, now || held.is_some())?;
+        drop(known);
         if let (Some(held), Shown::Closed(_)) = (&mut held, &shown) {
             held.keeps = true;
         }
@@ -185,8 +189,7 @@ impl Generations {
     }
 
     /// Has what is in memory, and what is read from now on, be of what is shown.
-    fn settle(&self, shown: &Shown, now: bool) -> Result<()> {
-        let mut known = self.known.lock();
+    fn settle(&self, known: &mut Known, shown: &Shown, now: bool) -> Result<()> {
         let is_known = known.shown.as_ref().is_some_and(|known| known.is(shown));
         match shown {
             Shown::Live(generation, end) if generation.is_under_way() => {
@@ -214,19 +217,53 @@ impl Generations {
             _ => {}
         }
         if !is_known {
-            self.cache.evict_all();
-            self.heap.forget();
+            self.drop_kept();
             known.shown = Some(shown.clone());
         }
         Ok(())
     }
+
+    fn drop_kept(&self) {
+        self.cache.evict_all();
+        self.heap.forget();
+    }
+
+    /// Tells `state` all that the next look goes by, for those who put a reader to the proof.
+    pub fn tell(&self, state: &mut impl Hasher) {
+        let known = self.known.lock();
+        match &known.shown {
+            Some(Shown::Live(generation, _)) => (generation.number(), known.laid).hash(state),
+            other => format!("{other:?} {}", known.laid).hash(state),
+        }
+        self.storage.tell(state);
+        self.cache.tell(state);
+        self.heap.tell(state);
+    }
 }
 
 impl Look<'_> {
+    /// The number of the generation, if the file is not closed.
+    pub fn number(&self) -> Option<u64> {
+        match &self.shown {
+            Shown::Live(generation, _) => Some(generation.number()),
+            Shown::Closed(_) => None,
+        }
+    }
+
     /// Whether all that was read since it began is of what was shown then.
     pub fn holds(&self) -> bool {
         let Look { generations, shown, held } = self;
         // In this order: a writer shows the next generation before it says that it lives.
         (held.is_some() || generations.lock.is_live()) && generations.shown().is_ok_and(|now| now.is(shown))
+    }
+
+    /// Has nothing kept of a look that does not count.
+    pub fn forget(self) {
+        let mut known = self.generations.known.lock();
+        // Another look may have settled on something newer since.
+        if known.shown.as_ref().is_some_and(|known| known.is(&self.shown)) {
+            self.generations.drop_kept();
+            known.shown = None;
+        }
     }
 }

@@ -5,6 +5,7 @@ mod layout;
 mod supersede;
 
 use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
 
 use h5live_cache::{EdgeKind, Handle, Node};
 use h5live_format::messages::{
@@ -148,6 +149,14 @@ impl Header {
     /// The widths of the file.
     pub fn widths(&self) -> Widths {
         self.metadata.widths()
+    }
+
+    /// Tells `state` all that the header says.
+    pub fn tell(&self, state: &mut impl Hasher) {
+        self.extents().for_each(|extent| extent.hash(state));
+        let mut told =
+            |message: &RawMessage| (format!("{:?}{:?}", message.kind, message.flags), &message.body).hash(state);
+        self.chunks.iter().for_each(|chunk| chunk.with(|messages| messages.iter().for_each(&mut told)));
     }
 
     /// Whether the first chunk is all of the header.

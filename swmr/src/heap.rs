@@ -1,6 +1,7 @@
 //! Objects of global heaps: variable-length data, mappings of virtual datasets, regions.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use h5live_cache::{EdgeKind, EntryId, Handle, Kind, Node, Owner};
@@ -81,6 +82,11 @@ impl HeapReader {
         let mut kept = self.0.lock();
         kept.moment += 1;
         kept.collections.clear();
+    }
+
+    /// Tells `state` what is kept, for those who put a reader to the proof.
+    pub fn tell(&self, state: &mut impl Hasher) {
+        self.0.lock().collections.iter().for_each(|collection| format!("{collection:?}").hash(state));
     }
 
     fn get(

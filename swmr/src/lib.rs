@@ -42,4 +42,6 @@ pub use h5live_format::Profile;
 pub use locking::{Holder, Locking, Writer};
 pub use open::{Mode, OpenOptions, Through, Trial};
 pub use recovery::{Condition, Diagnosis, Repair, diagnose, repair};
+#[doc(hidden)]
+pub use retry::Moment;
 pub use retry::Patience;

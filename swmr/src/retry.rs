@@ -1,6 +1,7 @@
 //! The reader's patience: what is torn is read again, a bounded number of times.
 
 use std::fmt;
+use std::hash::DefaultHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -30,6 +31,24 @@ pub struct Patience {
     generations: Option<Arc<Generations>>,
     clock: Clock,
     counts: Arc<Counts>,
+    watch: Option<Arc<Watch>>,
+}
+
+/// Who is told of [`Moment`]s.
+type Watch = dyn Fn(Moment<'_>) + Send + Sync;
+
+/// A moment of an operation on a file whose writer shows generations, for those who put readers to the proof.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub enum Moment<'a> {
+    /// An attempt begins, the first one or a later one; what was kept of the file before.
+    Begins(u32, &'a dyn Fn(&mut DefaultHasher)),
+    /// A look begins: the number of the generation, and what is kept of it.
+    Looks(Option<u64>, &'a dyn Fn(&mut DefaultHasher)),
+    /// All has been read.
+    Read,
+    /// All that was read counts.
+    Holds,
 }
 
 /// What was torn so far, for people to know.
@@ -63,7 +82,15 @@ impl Patience {
             generations: None,
             clock: Clock::default(),
             counts: Arc::default(),
+            watch: None,
         }
+    }
+
+    /// The same patience, which tells `watch` how it goes.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn watched(self, watch: impl Fn(Moment<'_>) + Send + Sync + 'static) -> Self {
+        Patience { watch: Some(Arc::new(watch)), ..self }
     }
 
     /// The same patience, and a remedy for what does not become whole by itself.
@@ -147,9 +174,19 @@ impl Patience {
 
     fn in_generation<T>(&self, attempt: u32, operation: &mut impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
         let Some(generations) = &self.generations else { return self.in_time(operation) };
+        let note = |moment: Moment<'_>| self.watch.iter().for_each(|watch| watch(moment));
+        let tell = |state: &mut DefaultHasher| generations.tell(state);
+        note(Moment::Begins(attempt, &tell));
         let look = generations.look(attempt >= SOON.min(self.attempts - 1))?;
+        note(Moment::Looks(look.number(), &tell));
         let done = self.in_time(operation);
-        if look.holds() { done } else { Err(Error::Overtaken) }
+        note(Moment::Read);
+        if look.holds() {
+            note(Moment::Holds);
+            return done;
+        }
+        look.forget();
+        Err(Error::Overtaken)
     }
 
     fn in_time<T>(&self, operation: &mut impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {

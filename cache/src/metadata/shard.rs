@@ -131,6 +131,16 @@ impl Shard {
         }
     }
 
+    /// All entries that are ready.
+    pub(super) fn slots(&self) -> Vec<Arc<dyn AnySlot>> {
+        let state = self.state.read();
+        let ready = state.entries.values().filter_map(|resident| match resident {
+            Resident::Ready(ready) => Some(Arc::clone(&ready.slot)),
+            Resident::Loading(_) => None,
+        });
+        ready.collect()
+    }
+
     pub(super) fn find(&self, addr: Addr, owner: Owner) -> Found<'_> {
         if let Some(slot) = self.get(addr) {
             return Found::Ready(slot);

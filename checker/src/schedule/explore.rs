@@ -174,6 +174,7 @@ pub fn replay(
         query: seen.query,
         taken: seen.position,
         others: Vec::new(),
+        after: None,
     });
     view.with(|run| run.forks = forks.collect());
     view.restart(true);
@@ -268,7 +269,10 @@ impl<'a, R: Fn(&Arc<View>) -> Verdict> Worker<'a, R> {
     fn work(mut self) -> Explored {
         while let Some(job) = self.shared.next() {
             let floor = job.len();
-            self.view.with(|run| run.forks = job);
+            self.view.with(|run| {
+                run.forks = job;
+                run.forget_told();
+            });
             while self.run() && self.advance(floor) {
                 if self.shared.hungry.load(Relaxed) > 0 {
                     self.share(floor);
@@ -323,14 +327,14 @@ impl<'a, R: Fn(&Arc<View>) -> Verdict> Worker<'a, R> {
     /// Goes to the next branch, in a tree whose first `floor` branches are given.
     fn advance(&self, floor: usize) -> bool {
         self.view.with(|run| {
-            while run.forks.len() > floor {
-                match run.forks.last_mut().and_then(|fork| Some((fork.others.pop()?, fork))) {
-                    Some((next, fork)) => {
-                        fork.taken = next;
-                        return true;
-                    }
-                    None => run.forks.pop(),
-                };
+            while run.forks.len() > floor
+                && let Some(mut fork) = run.forks.pop()
+            {
+                if let Some(next) = run.next_of(&mut fork) {
+                    fork.taken = next;
+                    run.forks.push(fork);
+                    return true;
+                }
             }
             false
         })
@@ -341,7 +345,11 @@ impl<'a, R: Fn(&Arc<View>) -> Verdict> Worker<'a, R> {
         let jobs = self.view.with(|run| {
             let open = run.forks.iter().enumerate().skip(floor).find(|(_, fork)| !fork.others.is_empty());
             let Some(depth) = open.map(|(depth, _)| depth) else { return Vec::new() };
-            let others = run.forks.get_mut(depth).map(|fork| std::mem::take(&mut fork.others)).unwrap_or_default();
+            let mut others = Vec::new();
+            if let Some(mut fork) = run.forks.get(depth).cloned() {
+                others.extend(std::iter::from_fn(|| run.next_of(&mut fork)));
+                run.forks[depth].others.clear();
+            }
             let path: Vec<Fork> = run.forks.iter().take(depth + 1).cloned().collect();
             let path: Vec<Fork> = path.into_iter().map(|fork| Fork { others: Vec::new(), ..fork }).collect();
             let job = |taken: Position| {

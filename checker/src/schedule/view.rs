@@ -56,6 +56,8 @@ pub(super) struct Fork {
     pub taken: Position,
     /// Those that are not yet.
     pub others: Vec<Position>,
+    /// The checkpoint right before the query: to go on there is to be there with the writer further on.
+    pub after: Option<Checkpoint>,
 }
 
 /// All that a reader saw since some moment: two runs of the same reader with equal histories are in the same state.
@@ -65,6 +67,18 @@ pub struct History(u64);
 impl History {
     /// The history of a reader that has seen nothing.
     pub const NONE: History = History(0);
+
+    /// The history of a reader of which only this is known.
+    pub fn of(known: impl Hash) -> Self {
+        History::NONE.and(known)
+    }
+
+    /// This history, and then something that the reader goes by and that is no part of the file.
+    #[must_use]
+    pub fn and(mut self, known: impl Hash) -> Self {
+        self.add(known);
+        self
+    }
 
     /// This history, and then another.
     #[must_use]
@@ -88,6 +102,26 @@ pub(super) struct Checkpoint {
     tears: u32,
     history: History,
     state: u64,
+    /// Of one in the middle of an operation, whether the file has changed since it was begun anew; and the last one
+    /// between two.
+    within: Option<(bool, u64)>,
+}
+
+impl Checkpoint {
+    /// Puts it among those where runs have been, unless one has been there, or where more is asked of the reader: nothing
+    /// changed meanwhile.
+    fn is_new_in(self, known: &Checkpoints) -> bool {
+        let mut known = known.lock();
+        let strict = self.within.map(|(_, context)| Checkpoint { within: Some((false, context)), ..self });
+        !strict.is_some_and(|strict| known.contains(&strict)) && known.insert(self)
+    }
+
+    /// The same one, the writer being further on; `None` if less may follow than from there.
+    fn moved_to(self, position: Position, limits: &Limits) -> Option<Self> {
+        let moves = if limits.moves == u32::MAX { 0 } else { self.moves + 1 };
+        let (_, context) = self.within?;
+        (!position.is_torn()).then_some(Checkpoint { position, moves, within: Some((true, context)), ..self })
+    }
 }
 
 /// The checkpoints from which on all has been, or is being, explored.
@@ -121,7 +155,16 @@ pub(super) struct Run {
     tears: u32,
     /// Whether the position has changed since the reader last began anew.
     moved: bool,
+    /// Beyond this prefix, the writer comes no further.
+    rest_beyond: Option<u32>,
     history: History,
+    /// The state of the last checkpoint between two operations.
+    context: u64,
+    /// The checkpoint since which nothing was asked.
+    fresh: Option<Checkpoint>,
+    /// What was told of the state of this run, and of the last, as far as they are the same.
+    told: Vec<u64>,
+    times_told: usize,
     checkpoints: Checkpoints,
     /// Whether the run ended at a checkpoint of another.
     pub merged: bool,
@@ -152,7 +195,12 @@ impl View {
             moves: 0,
             tears: 0,
             moved: false,
+            rest_beyond: None,
             history: History::NONE,
+            context: 0,
+            fresh: None,
+            told: Vec::new(),
+            times_told: 0,
             checkpoints,
             merged: false,
             fault: None,
@@ -165,8 +213,8 @@ impl View {
         let mut run = self.0.lock();
         run.position = run.limits.start;
         (run.passed, run.queries, run.moves, run.tears) = (0, 0, 0, 0);
-        (run.moved, run.fault, run.merged) = (false, None, false);
-        run.history = History::NONE;
+        (run.moved, run.fault, run.merged, run.rest_beyond) = (false, None, false, None);
+        (run.history, run.context, run.times_told, run.fresh) = (History::NONE, 0, 0, None);
         run.journal = journal.then(Vec::new);
     }
 
@@ -201,6 +249,12 @@ impl View {
         self.0.lock().moved = false;
     }
 
+    /// Says that nothing counts any more that the reader sees once the writer is beyond `prefix`, until this is said again:
+    /// the writer then comes no further, for it can do so later as well.
+    pub fn rest_beyond(&self, prefix: Option<u32>) {
+        self.0.lock().rest_beyond = prefix;
+    }
+
     /// Whether no write is half-done, unless such writes [last](Tearing::lasting), and nothing has changed since
     /// [`View::begin_anew`]: then every operation of the reader must succeed.
     pub fn is_at_rest(&self) -> bool {
@@ -221,23 +275,46 @@ impl View {
     /// follow is explored there, and the reader should end.
     pub fn checkpoint(&self, state: impl Hash) -> bool {
         let mut run = self.0.lock();
-        let Run { position, mut moves, tears, history, .. } = *run;
-        if run.limits.moves == u32::MAX {
-            moves = 0;
+        run.context = hash(state);
+        let state = run.context;
+        run.goes_on(state, None)
+    }
+
+    /// As [`View::checkpoint`], in the middle of an operation: what the reader does from here on must follow from its
+    /// history since the last checkpoint between two, from the state that was given then, and from `state`. If it should
+    /// end, it has no other answers but errors.
+    pub fn waypoint(&self, state: impl Hash) -> bool {
+        let mut run = self.0.lock();
+        let within = Some((run.moved, run.context));
+        run.goes_on(hash(state), within)
+    }
+
+    /// Whether the run should end, as another one is or has been where it is.
+    pub fn is_merged(&self) -> bool {
+        self.0.lock().merged
+    }
+
+    /// What `tell` tells of the state of the reader. It is not asked as long as the run repeats another.
+    pub fn told(&self, tell: impl FnOnce() -> u64) -> u64 {
+        {
+            let mut run = self.0.lock();
+            let number = run.times_told;
+            run.times_told += 1;
+            if run.passed < run.forks.len()
+                && let Some(told) = run.told.get(number)
+            {
+                return *told;
+            }
+            run.told.truncate(number);
         }
-        // Below a fork that is being explored, it is this run's own.
-        if !run.limits.merge || run.passed < run.forks.len() || run.journal.is_some() {
-            return true;
-        }
-        // Readers remember when they saw what, which is no part of their history.
-        if run.timeline.time(position).1 {
-            return true;
-        }
-        let mut hasher = DefaultHasher::new();
-        state.hash(&mut hasher);
-        let new = run.checkpoints.lock().insert(Checkpoint { position, moves, tears, history, state: hasher.finish() });
-        run.merged = !new;
-        new
+        let told = tell();
+        self.0.lock().told.push(told);
+        told
+    }
+
+    /// The history since the run began, or [`View::set_history`].
+    pub fn history(&self) -> History {
+        self.0.lock().history
     }
 
     /// What the writer did.
@@ -246,7 +323,49 @@ impl View {
     }
 }
 
+fn hash(state: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    state.hash(&mut hasher);
+    hasher.finish()
+}
+
 impl Run {
+    /// What was told of the state of other runs is none of this one's.
+    pub fn forget_told(&mut self) {
+        self.told.clear();
+    }
+
+    fn goes_on(&mut self, state: u64, within: Option<(bool, u64)>) -> bool {
+        let Run { position, mut moves, tears, history, .. } = *self;
+        if self.limits.moves == u32::MAX {
+            moves = 0;
+        }
+        // Below a fork that is being explored, it is this run's own.
+        if !self.limits.merge || self.passed < self.forks.len() || self.journal.is_some() || self.merged {
+            return !self.merged;
+        }
+        // Readers remember when they saw what, which is no part of their history.
+        if self.timeline.time(position).1 {
+            return true;
+        }
+        let checkpoint = Checkpoint { position, moves, tears, history, state, within };
+        self.merged = !checkpoint.is_new_in(&self.checkpoints);
+        self.fresh = within.map(|_| checkpoint);
+        !self.merged
+    }
+
+    /// The next answer to be explored where the run forked. What follows from a checkpoint where another run has been with
+    /// the writer further on, the still later ones included, is explored there.
+    pub fn next_of(&self, fork: &mut Fork) -> Option<Position> {
+        let next = fork.others.pop()?;
+        let checkpoint = fork.after.and_then(|after| after.moved_to(next, &self.limits));
+        if checkpoint.is_some_and(|checkpoint| !checkpoint.is_new_in(&self.checkpoints)) {
+            fork.others.clear();
+            return None;
+        }
+        Some(next)
+    }
+
     fn range(&mut self, query: Query) -> Arc<Range> {
         if let Some(range) = self.ranges.get(&query) {
             return range.clone();
@@ -260,11 +379,15 @@ impl Run {
     fn choose(&mut self, query: Query) -> io::Result<Arc<Range>> {
         let number = self.queries;
         self.queries += 1;
+        if self.merged {
+            return Err(io::Error::other("the run is over"));
+        }
         if number >= self.limits.queries || self.fault.is_some() {
             self.fault = self.fault.or(Some(Fault::Endless));
             return Err(io::Error::other("the run is over"));
         }
         let range = self.range(query);
+        let after = self.fresh.take();
         match self.forks.get(self.passed) {
             Some(fork) if fork.number == number => {
                 if fork.query != query {
@@ -276,13 +399,18 @@ impl Run {
                 self.go(taken);
             }
             Some(_) => {}
-            None if self.moves < self.limits.moves => {
+            None if self.moves < self.limits.moves && !self.rests() => {
                 let torn = self.tears < self.tearing.observations;
                 let mut others = range.choices(self.position, torn);
+                if let Some(last) = self.rest_beyond {
+                    // Of those that do not count, the first leaves all later ones open.
+                    let beyond = others.iter().position(|position| position.prefix > last);
+                    others.truncate(beyond.map_or(others.len(), |beyond| beyond + 1));
+                }
                 if others.len() > 1 {
                     others.reverse();
                     let taken = others.pop().unwrap_or(self.position);
-                    self.forks.push(Fork { number, query, taken, others });
+                    self.forks.push(Fork { number, query, taken, others, after });
                     self.passed += 1;
                 }
             }
@@ -292,6 +420,10 @@ impl Run {
             journal.push(Seen { query, position: self.position });
         }
         Ok(range)
+    }
+
+    fn rests(&self) -> bool {
+        self.rest_beyond.is_some_and(|prefix| self.position.prefix > prefix)
     }
 
     fn go(&mut self, to: Position) {

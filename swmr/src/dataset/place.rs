@@ -176,6 +176,14 @@ impl Place {
         }
     }
 
+    /// The header that says so, as it was read.
+    pub fn header(&self) -> Option<&Header> {
+        match self {
+            Place::Single(root, _) | Place::Chunked(_, root, _) => Some(&root.parents),
+            _ => None,
+        }
+    }
+
     /// Whether the first chunk of the header is all of it.
     pub fn is_whole(&self) -> bool {
         match self {
