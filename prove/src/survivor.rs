@@ -166,8 +166,8 @@ impl Survivor {
         Ok(())
     }
 
-    /// Opens the file to write, appends a row to each series, writes another one far beyond it, and closes the file.
-    /// Returns how many rows there were.
+    /// Opens the file to write, appends a row to each series, writes another one far beyond it, or all chunks that are still
+    /// to be written, and closes the file. Returns how many rows there were.
     fn write_on(&self, disk: &Arc<Disk>, expected: &Expected) -> Result<Vec<u64>, String> {
         let file = Survivor::open(disk, self.mode)?;
         let file = File::with_store(Arc::new(file), "recovered", Options::default());
@@ -179,6 +179,20 @@ impl Survivor {
             found.push(rows);
             if series.grows() {
                 dataset.append(&[series.value(rows, 1)]).map_err(told)?;
+            }
+            if let Kind::Sparse { order, part, .. } = series.kind {
+                // The chunks that are still to be written, one after the other.
+                let issued = counted.range(expected).map_or(0, |(_, issued)| issued);
+                for chunk in order.iter().skip(issued as usize) {
+                    let rows = chunk * series.chunk..chunk * series.chunk + part;
+                    let values: Vec<u64> = rows.clone().map(|row| series.value(row, 1)).collect();
+                    match series.wide {
+                        true => dataset.write_slice((rows, ..), &values),
+                        false => dataset.write_slice(rows, &values),
+                    }
+                    .and_then(|()| file.flush())
+                    .map_err(told)?;
+                }
             }
             if let Some(far) = Plan::new(series, counted, expected).far {
                 let (value, row) = ([series.value(far, 1)], far..far + 1);
@@ -215,7 +229,7 @@ struct Plan {
     /// The least extent that a crash may leave, and the most.
     extents: (u64, u64),
     grows: bool,
-    /// The row that is written beyond all that the dead writer wrote, with a chunk between.
+    /// The row that is written beyond all that the dead writer wrote, in the middle of a chunk, with another one between.
     far: Option<u64>,
     chunk: u64,
     /// Whether who recovered may have crashed as well.
@@ -235,7 +249,7 @@ impl Plan {
             }
             most = most.max(kept);
         }
-        let far = (most + 1).next_multiple_of(series.chunk) + 2 * series.chunk;
+        let far = (most + 1).next_multiple_of(series.chunk) + 2 * series.chunk + series.chunk / 2;
         let far = (series.grows() && far < series.most()).then_some(far);
         let (grows, again) = (series.grows(), expected.round > 0);
         Plan { kept, extents: (least, most), grows, far, chunk: series.chunk, again, unmarked: false }

@@ -124,6 +124,22 @@ pub fn parts(setup: Setup, fixed: bool, wide: bool) -> Workload {
     lab.finish()
 }
 
+/// Writes chunks of a large fixed array, of which a page does not fit one of memory. Who writes the file after a death goes
+/// on with parts of the chunks of another dataset, which come to lie where intents were.
+pub fn intents(setup: Setup) -> Workload {
+    let mut lab = Lab::new(setup);
+    let small = Kind::Sparse { rows: 16 * 128, order: &[3, 1, 15, 0, 7, 5, 12, 9, 2, 14], part: 1, fixed: true };
+    lab.add(Series { kind: small, ..Series::rows("e", 128) });
+    let large = Kind::Sparse { rows: 2048 * 8, order: &[0, 250, 500], part: 8, fixed: true };
+    lab.add(Series { kind: large, ..Series::rows("d", 8) });
+    lab.begin(0);
+    for version in 1..=3 {
+        lab.rewrite("d", version);
+        lab.flush(&[("d", version)]);
+    }
+    lab.finish()
+}
+
 /// Appends to two datasets by turns.
 pub fn two_datasets(setup: Setup, appends: u64) -> Workload {
     let mut lab = Lab::new(setup);
