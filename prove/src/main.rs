@@ -22,6 +22,9 @@ use h5live_prove::{Setup, Survivor, Workload};
 /// Least time to look for a mutant in one exploration: whether it is found must not depend on the machine.
 const MUTANT: Duration = Duration::from_secs(60);
 
+/// Most time for one exploration of the cut.
+const QUICK: Duration = Duration::from_millis(600);
+
 const USAGE: &str = "prove [--quick] [--seconds=N] [--tell] [--keep=FOLDER] [PART]... [=NAME]";
 
 const PARTS: [&str; 6] = ["readers", "torn", "cut", "deaths", "power", "mutants"];
@@ -58,11 +61,11 @@ fn main() -> ExitCode {
     let began = Instant::now();
     let mut run = Run {
         threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
-        limit: Duration::from_secs(match arguments.iter().find_map(|argument| argument.strip_prefix("--seconds=")) {
-            Some(seconds) => seconds.parse().unwrap_or(300),
-            None if quick => 2,
-            None => 300,
-        }),
+        limit: match arguments.iter().find_map(|argument| argument.strip_prefix("--seconds=")) {
+            Some(seconds) => Duration::from_secs(seconds.parse().unwrap_or(300)),
+            None if quick => QUICK,
+            None => Duration::from_secs(300),
+        },
         name: named.unwrap_or_default().into(),
         keep: arguments.iter().find_map(|argument| argument.strip_prefix("--keep=")).map(PathBuf::from),
         tell: arguments.iter().any(|argument| argument == "--tell"),

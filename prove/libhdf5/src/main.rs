@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     let wanted = |part| parts.is_empty() || parts.contains(&part);
     let mut sound = true;
     if wanted("reader") {
-        sound &= readers::all(seconds.unwrap_or(if quick { 1 } else { 10 }), story, name);
+        sound &= readers::all(seconds.unwrap_or(if quick { 1 } else { 5 }), story, name);
     }
     if wanted("writer") {
         let limit = seconds.map_or(Duration::from_millis(if quick { 300 } else { 60_000 }), Duration::from_secs);
