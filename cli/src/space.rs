@@ -5,6 +5,9 @@ use serde_json::{Value as Json, json};
 
 use crate::model::{FileSpace, SpaceStrategy};
 
+/// Bytes of the addresses in a file of which nothing else is said.
+pub const USUAL_OFFSETS: u32 = 8;
+
 /// What a command says of the space of the file that it makes.
 #[derive(Debug, Args)]
 pub struct SpaceArgs {

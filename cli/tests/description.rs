@@ -102,3 +102,17 @@ fn says_what_is_wrong_with_a_description_and_makes_no_file() {
     let wrong = r#"{"links": {"a": {"type": "u8", "shape": [2], "values": [1, 2, 3]}}}"#;
     assert_eq!(refused(wrong), "/a: these are 3 values instead of 2");
 }
+
+#[test]
+fn addresses_may_be_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (folder.path().join("one.h5"), folder.path().join("other.h5"));
+    let description = r#"{"offset_size": 4, "links": {"a": {"type": "u8", "shape": [2], "values": [1, 2]}}}"#;
+    assert_eq!(text(&run_with(&["new", one.to_str().unwrap()], description.as_bytes())), "");
+    let described = text(&run(&["dump", "--json", one.to_str().unwrap()]));
+    assert!(described.contains("\"offset_size\": 4"), "{described}");
+    assert_eq!(text(&run_with(&["new", other.to_str().unwrap()], described.as_bytes())), "");
+    assert_eq!(std::fs::read(one).unwrap(), std::fs::read(other).unwrap());
+    let wrong = error(&run_with(&["new", folder.path().join("third.h5").to_str().unwrap()], br#"{"offset_size": 3}"#));
+    assert!(wrong.contains("2, 4 or 8"), "{wrong}");
+}

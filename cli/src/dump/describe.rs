@@ -14,7 +14,7 @@ use crate::model::{
     AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, FillTime, FillValue, FilterSpec,
     Hyperslab, Layout, LinkTarget, Name, ObjectId, ObjectInfo, ReferenceKind, Selection, UNLIMITED, VirtualSource,
 };
-use crate::space;
+use crate::space::{self, USUAL_OFFSETS};
 use crate::value::{Value, exact_json, with_paths};
 
 use super::values::nested;
@@ -30,9 +30,11 @@ pub fn describe(group: &Group) -> Result<Json> {
     let mut describer = Describer { file: group.file(), paths: HashMap::from([(group.id(), "/".to_owned())]) };
     describer.collect(group, "/", 0)?;
     let mut json = describer.group(group, "/", 0)?;
-    let space = group.file().file_space()?;
-    if let (Some(space), Some(fields), "/") = (space::described(space), json.as_object_mut(), group.path()) {
-        fields.insert("file_space".into(), space);
+    if let (Some(fields), "/") = (json.as_object_mut(), group.path()) {
+        let space = space::described(group.file().file_space()?);
+        fields.extend(space.map(|space| ("file_space".into(), space)));
+        let size = group.file().offset_size();
+        fields.extend((size != USUAL_OFFSETS).then(|| ("offset_size".into(), size.into())));
     }
     Ok(json)
 }
@@ -149,7 +151,7 @@ impl Describer<'_> {
 
     /// A type as it is in files with the usual size of addresses.
     fn type_text(&self, datatype: &Datatype) -> Json {
-        type_text(&datatype.with_offsets(self.file.store().offset_size(), 8)).into()
+        type_text(&datatype.with_offsets(self.file.offset_size(), USUAL_OFFSETS)).into()
     }
 
     fn committed(&self, fields: &mut Fields, committed: Option<ObjectId>) {

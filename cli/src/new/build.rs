@@ -11,7 +11,7 @@ use crate::manifest::escape;
 use crate::model::{
     Datatype, FileSpace, GroupSpec, LinkTarget, Name, ObjectBody, ObjectId, ObjectSpec, Objects, Selection,
 };
-use crate::space;
+use crate::space::{self, USUAL_OFFSETS};
 use crate::type_parse::unescape;
 use crate::value::Value;
 
@@ -19,7 +19,7 @@ use super::fields::{Fault, Fields, numbers};
 
 const COMMON: [&str; 5] = ["kind", "attribute_order", "attributes", "comment", "times"];
 const GROUP: [&str; 2] = ["link_order", "links"];
-const FILE: [&str; 1] = ["file_space"];
+const FILE: [&str; 2] = ["file_space", "offset_size"];
 const DATATYPE: [&str; 1] = ["type"];
 const DATASET: [&str; 15] = [
     "type",
@@ -66,6 +66,16 @@ pub fn root(json: &Json) -> Result<ObjectSpec> {
 pub fn file_space(json: &Json) -> Result<FileSpace> {
     let wanted = "strategy, persist, threshold and page_size";
     Ok(fields("/", json, &GROUP)?.optional("file_space", wanted, space::of)?.unwrap_or_default())
+}
+
+/// Bytes of addresses in the file.
+///
+/// # Errors
+/// [`Error::Described`].
+pub fn offset_size(json: &Json) -> Result<u32> {
+    let size =
+        |json: &Json| json.as_u64().and_then(|size| u32::try_from(size).ok()).filter(|size| [2, 4, 8].contains(size));
+    Ok(fields("/", json, &GROUP)?.optional("offset_size", "2, 4 or 8", size)?.unwrap_or(USUAL_OFFSETS))
 }
 
 fn described(fields: &Fields<'_>, body: ObjectBody) -> Result<ObjectSpec, Fault> {
@@ -182,7 +192,7 @@ impl<'a> Builder<'a> {
     }
 
     fn fit(&self, datatype: Datatype) -> Datatype {
-        datatype.with_offsets(8, self.store.offset_size())
+        datatype.with_offsets(USUAL_OFFSETS, self.store.offset_size())
     }
 
     fn unlinked(&self, path: &str, spec: &ObjectSpec) -> Result<ObjectId> {

@@ -54,7 +54,8 @@ impl New {
         }
         let unfinished = Unfinished::beside(&self.file)?;
         let options = File::options().create_new().profile(self.profile).root(build::root(json)?);
-        let options = options.file_space(self.space.or(build::file_space(json)?));
+        let options =
+            options.file_space(self.space.or(build::file_space(json)?)).offset_size(build::offset_size(json)?);
         let file = options.open(unfinished.path())?;
         build::fill(&file, json)?;
         file.close()?;
