@@ -190,6 +190,7 @@ fn look_at(
     };
     let mut bytes = vec![0; series.chunk as usize * 8];
     let mut chunk = Some(chunk);
+    let (began_torn, tears) = (eyes.0.position().is_torn(), eyes.0.tears());
     // A chunk that was stored anew since it was looked up is looked up again.
     while let Some(found) = chunk {
         let (queries, before) = (eyes.0.queries(), eyes.set_history(History::NONE));
@@ -222,7 +223,7 @@ fn look_at(
         let Some(version) = series.version(row, value).filter(|_| series.is_written(row)) else {
             // Rows of a chunk that is stored may still be to come, and hold nothing until then; the first one only if chunks
             // are there before what is written to them.
-            let is_under_way = row >= extent && eyes.0.position().is_torn();
+            let is_under_way = row >= extent && (began_torn || eyes.0.tears() > tears);
             let must_be = row < extent || row == first && !series.early;
             if value != 0 && !is_under_way || series.is_written(row) && must_be {
                 return Err(format!("{name}: row {row} is {value:#x}, the extent is {extent}").into());

@@ -217,28 +217,28 @@ pub const CASES: &[Case] = &[
         name: "rows in parts of chunks",
         record: |setup| workloads::batches(setup.with_durable_flushes(), 6, 1500, 2048),
         readers: ROWS,
-        passes: 2,
+        passes: 1,
         ..PLAIN
     },
     Case {
         name: "parts of new chunks, fixed array",
         record: |setup| workloads::parts(setup, true, false),
         readers: ROWS,
-        passes: 2,
+        passes: 1,
         ..PLAIN
     },
     Case {
         name: "parts of new chunks, extensible array",
         record: |setup| workloads::parts(setup.with_durable_flushes(), false, false),
         readers: ROWS,
-        passes: 2,
+        passes: 1,
         ..PLAIN
     },
     Case {
         name: "parts of new chunks, B-tree",
         record: |setup| workloads::parts(setup.with_durable_flushes(), false, true),
         readers: ROWS,
-        passes: 2,
+        passes: 1,
         ..PLAIN
     },
     Case { name: "two datasets", record: |setup| workloads::two_datasets(setup, 4), readers: ROWS, passes: 2, ..PLAIN },

@@ -238,6 +238,11 @@ impl View {
         self.position().prefix as usize
     }
 
+    /// How often the run has come into the middle of a write.
+    pub fn tears(&self) -> u32 {
+        self.0.lock().tears
+    }
+
     /// How many queries the run has made.
     pub fn queries(&self) -> u32 {
         self.0.lock().queries
