@@ -94,8 +94,8 @@ pub const CASES: &[Case] = &[
         record: |setup| workloads::extensible_array(setup, 131_058, 8, 1),
         readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::Beyond)],
         passes: 2,
-        torn: Some((|setup| workloads::extensible_array(setup, 131_059, 3, 1), 2)),
-        cut: Some((|setup| workloads::extensible_array(setup, 131_059, 3, 1), 2)),
+        torn: Some((|setup| workloads::extensible_array(setup, 131_059, 3, 1), 1)),
+        cut: Some((|setup| workloads::extensible_array(setup, 131_059, 3, 1), 1)),
     },
     Case {
         name: "extensible array, 3 rows a flush",
@@ -124,8 +124,8 @@ pub const CASES: &[Case] = &[
         record: |setup| workloads::fixed_array(setup, 3000, 1020, 8, 1),
         readers: ROWS,
         passes: 3,
-        torn: Some((|setup| workloads::fixed_array(setup, 3000, 1023, 3, 1), 2)),
-        cut: Some((|setup| workloads::fixed_array(setup, 3000, 1022, 3, 1), 2)),
+        torn: Some((|setup| workloads::fixed_array(setup, 3000, 1023, 3, 1), 1)),
+        cut: Some((|setup| workloads::fixed_array(setup, 3000, 1022, 3, 1), 1)),
     },
     Case {
         name: "implicit index",
