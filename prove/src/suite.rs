@@ -244,7 +244,7 @@ pub const CASES: &[Case] = &[
     Case { name: "two datasets", record: |setup| workloads::two_datasets(setup, 4), readers: ROWS, passes: 2, ..PLAIN },
     Case {
         name: "close and open again",
-        record: |setup| workloads::reopen(setup, 3),
+        record: |setup| workloads::reopen(setup, 2),
         readers: ROWS,
         passes: 2,
         torn: Some((|setup| workloads::reopen(setup, 1), 2)),
