@@ -1,17 +1,18 @@
 //! One dataset of an HDF5 file: its description, its chunks, and following its writer.
 
 mod create;
+mod extent;
 mod external;
 mod place;
 mod seen;
+mod writing;
 
 use std::hash::{Hash, Hasher};
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use h5live_cache::{Beneath, EdgeKind, Kind, Owner, Proxy, Scope, WHOLE};
+use h5live_cache::{Owner, Scope, WHOLE};
 use h5live_format::messages::{
     DataspaceMessage, DatatypeMessage, FillValueMessage, FilterPipelineMessage, LayoutMessage, MessageType,
     OldFillValueMessage, SharedMessage, Storage,
@@ -20,8 +21,8 @@ use h5live_format::{
     Addr, ChunkElement, ElementFormat, GlobalHeapId, VirtualLayout, VirtualMapping, decode, decode_prefix,
 };
 use h5live_model::{
-    ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Error as ModelError, Fill, Layout, Name, ObjectId,
-    ObjectKind, Result as ModelResult, StoredChunk, VirtualSource,
+    ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Error as ModelError, Fill, Layout, Name, ObjectId, ObjectKind,
+    Result as ModelResult, StoredChunk, VirtualSource,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -268,248 +269,6 @@ impl NativeDataset {
         }
         let rank = state.spec.dataspace.rank();
         state.place.for_each(rank, &mut |coord, element| each(self.stored(state, &coord, element)))
-    }
-
-    /// Refuses a chunk that the dataset cannot have, or bytes that an unfiltered chunk does not have.
-    fn check_chunk(&self, state: &State, coord: &ChunkCoord, bytes: Option<usize>) -> Result<()> {
-        state.place.check_writable()?;
-        let single = matches!(*state.place, Place::Compact | Place::Single(..));
-        let rank = state.spec.dataspace.rank();
-        if coord.rank() != rank || (single && coord.scaled().iter().any(|at| *at != 0)) {
-            return Err(invalid(format!("the dataset has no chunk {:?}", coord.scaled())));
-        }
-        if let (Some(grid), Dataspace::Simple(shape)) = (state.spec.grid(), &state.spec.dataspace) {
-            let begins = coord.scaled().iter().zip(grid.dims()).map(|(at, size)| at.saturating_mul(*size));
-            if begins.zip(shape.max()).any(|(begin, max)| begin >= *max) {
-                return Err(invalid(format!("chunk {:?} lies outside of the largest extent", coord.scaled())));
-            }
-        }
-        let size = state.spec.chunk_bytes().unwrap_or(0);
-        match bytes {
-            Some(bytes) if state.spec.filters.is_empty() && bytes as u64 != size => {
-                Err(invalid(format!("{bytes} bytes are not a chunk of {size} bytes")))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Puts a new extent into the header, and says whether some dimension has become smaller.
-    fn put_extent(&self, dims: &[u64]) -> Result<bool> {
-        let _operation = self.session.cache.operation();
-        let _lock = self.session.header_lock(self.addr);
-        let mut state = self.state.write();
-        let mut spec = DatasetSpec::clone(&state.spec);
-        let resized = match &mut spec.dataspace {
-            Dataspace::Simple(shape) => {
-                let grows = matches!(spec.layout, Layout::Chunked(_) | Layout::External(_) | Layout::Virtual(_));
-                grows && shape.resize(dims)
-            }
-            _ => false,
-        };
-        if !resized && dims != spec.dataspace.dims() {
-            return Err(invalid(format!("{dims:?} is not within the maximum {:?}", spec.dataspace.max())));
-        }
-        let mut header = self.session.header(self.addr)?;
-        let old = header.require::<DataspaceMessage>("a dataset has a dataspace")?;
-        header.put(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old })?;
-        let shrunk = dims.iter().zip(state.spec.dataspace.dims()).any(|(new, old)| new < old);
-        *state = Arc::new(State { spec: Arc::new(spec), ..State::clone(&state) });
-        Ok(shrunk)
-    }
-
-    /// The chunks that lie wholly outside of the extent `dims`, also those that the index does not count.
-    fn outside(&self, state: &State, dims: &[u64]) -> Result<Vec<StoredChunk>> {
-        let (Some(grid), Place::Single(..) | Place::Chunked(..)) = (state.spec.grid(), &*state.place) else {
-            return Ok(Vec::new());
-        };
-        let mut outside = Vec::new();
-        state.place.for_each_left(state.spec.dataspace.rank(), &mut |coord, element| {
-            let begins = coord.scaled().iter().zip(grid.dims()).map(|(at, size)| at.saturating_mul(*size));
-            if begins.zip(dims).any(|(begin, end)| begin >= *end) {
-                outside.push(self.stored(state, &coord, element));
-            }
-            true
-        })?;
-        Ok(outside)
-    }
-
-    /// Whether a writer that died has left chunks outside of the extent, which would come back when the dataset grows.
-    ///
-    /// # Errors
-    /// If the index cannot be read.
-    pub(crate) fn has_left(&self) -> Result<bool> {
-        let state = self.state();
-        Ok(!self.outside(&state, state.spec.dataspace.dims())?.is_empty())
-    }
-
-    /// Drops the chunks that a writer that died has left outside of the extent.
-    ///
-    /// # Errors
-    /// If the index cannot be read or changed.
-    pub(crate) fn drop_left(&self) -> Result<()> {
-        let _operation = self.session.cache.operation();
-        let state = self.state();
-        self.drop_outside(&state, state.spec.dataspace.dims())
-    }
-
-    /// Drops the chunks that lie wholly outside of the extent `dims`.
-    fn drop_outside(&self, state: &State, dims: &[u64]) -> Result<()> {
-        let cache = &self.session.cache;
-        for chunk in self.outside(state, dims)? {
-            let Some(offset) = chunk.offset else { continue };
-            if state.place.remove(&chunk.coord)? {
-                cache.discard_raw(Addr::new(offset));
-                cache.space().free_raw_of(Owner::new(self.addr), Addr::new(offset), chunk.size);
-            } else {
-                let element = state.spec.fill_element();
-                let bytes =
-                    element.iter().copied().cycle().take(if element.is_empty() { 0 } else { chunk.size as usize });
-                let proxy = cache.overwrite_raw(
-                    Owner::new(self.addr),
-                    Addr::new(offset),
-                    (0, bytes.collect()),
-                    Beneath::Unseen,
-                );
-                state.place.depend(&proxy)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// What is in the place of these bytes of a chunk that is stored.
-    fn beneath(&self, state: &State, coord: &ChunkCoord, bytes: Range<u64>) -> Beneath {
-        let size = u64::from(state.spec.datatype.size()).max(1);
-        let (Some(grid), true) = (state.spec.grid(), self.session.is_followed()) else {
-            // One element.
-            return if self.session.is_followed() { Beneath::Seen } else { Beneath::Unseen };
-        };
-        let begins = coord.scaled().iter().zip(grid.dims()).map(|(at, side)| at.saturating_mul(*side));
-        let inside = state.spec.dataspace.dims().iter().zip(begins).map(|(end, begin)| end.saturating_sub(begin));
-        match seen::any_inside(bytes.start / size..bytes.end.div_ceil(size), grid.dims(), inside) {
-            true => Beneath::Seen,
-            false => Beneath::Unseen,
-        }
-    }
-
-    /// Has raw data that may lead to objects of a global heap wait for those that were written lately.
-    fn wait_for_heap(&self, state: &State, proxy: &Proxy) -> Result<()> {
-        match state.spec.datatype.is_indirect() {
-            true => self.session.heap.lock().depend(&self.session, proxy, EdgeKind::ChunkHeap),
-            false => Ok(()),
-        }
-    }
-
-    /// Space for a new chunk, and whether it is known to hold zeros.
-    fn allocate(&self, bytes: u64) -> Result<(Addr, bool)> {
-        let space = self.session.cache.space();
-        let end = space.end();
-        let (addr, zeros) = space.alloc_told(bytes, Kind::Raw)?;
-        let is_trusted = self.session.trusts_zeros && addr.get().is_some_and(|at| at >= end);
-        Ok((addr, zeros || is_trusted))
-    }
-
-    fn write_chunk(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
-        self.check_writable()?;
-        let state = self.state();
-        self.check_chunk(&state, coord, Some(bytes.len()))?;
-        let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
-        match &*state.place {
-            Place::Compact => return self.write_compact(0, bytes),
-            Place::External(files) => return files.write(0, bytes),
-            _ => {}
-        }
-        let old = state.place.get(coord)?;
-        let filtered = matches!(state.place.format(), Some(ElementFormat::Filtered(_)));
-        // Who follows is to see the old chunk or the new one, and not some of both.
-        let moves = filtered || (self.session.is_followed() && state.place.can_move());
-        if let Some(old) = old.filter(|_| !moves) {
-            let beneath = self.beneath(&state, coord, 0..bytes.len() as u64);
-            let operation = cache.operation();
-            self.session.as_one();
-            let proxy = cache.overwrite_raw(owner, old.addr, (0, bytes.to_vec()), beneath);
-            self.wait_for_heap(&state, &proxy)?;
-            state.place.depend(&proxy)?;
-            drop(operation);
-            return Ok(cache.trim()?);
-        }
-        let (addr, _) = self.allocate(bytes.len() as u64)?;
-        let proxy = match state.spec.datatype.is_indirect() {
-            true => Some(cache.write_raw_over(owner, addr, (0, bytes.to_vec()), Beneath::New)),
-            false => cache.write_raw_through(owner, addr, 0, bytes.to_vec())?,
-        };
-        let operation = cache.operation();
-        if let Some(proxy) = &proxy {
-            self.wait_for_heap(&state, proxy)?;
-        }
-        let size = if filtered { bytes.len() as u64 } else { 0 };
-        state.place.set(coord, ChunkElement { addr, size, filter_mask }, proxy.as_ref())?;
-        if let Some(old) = old {
-            let size = if filtered { old.size } else { bytes.len() as u64 };
-            cache.discard_raw(old.addr);
-            cache.space().free_raw_of(owner, old.addr, size);
-        }
-        drop(operation);
-        Ok(cache.trim()?)
-    }
-
-    fn write_chunk_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()> {
-        self.check_writable()?;
-        let state = self.state();
-        self.check_chunk(&state, coord, None)?;
-        if !state.spec.filters.is_empty() {
-            return Err(invalid("part of a filtered chunk cannot be overwritten"));
-        }
-        let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
-        if let Place::Compact = *state.place {
-            return self.write_compact(at as usize, bytes);
-        }
-        let size = state.spec.chunk_bytes().unwrap_or(0);
-        if at.checked_add(bytes.len() as u64).is_none_or(|end| end > size) {
-            return Err(invalid(format!("{} bytes at {at} do not fit a chunk of {size} bytes", bytes.len())));
-        }
-        if let Place::External(files) = &*state.place {
-            return files.write(at, bytes);
-        }
-        let old = state.place.get(coord)?;
-        let operation = cache.operation();
-        if let Some(old) = old {
-            self.session.as_one();
-            let beneath = self.beneath(&state, coord, at..at + bytes.len() as u64);
-            let proxy = cache.overwrite_raw(owner, old.addr, (at, bytes.to_vec()), beneath);
-            self.wait_for_heap(&state, &proxy)?;
-            state.place.depend(&proxy)?;
-        } else {
-            let (addr, zeros) = self.allocate(size)?;
-            let element = state.spec.fill_element();
-            let plain = zeros && element.iter().all(|byte| *byte == 0);
-            let (offset, raw) = if plain {
-                (at, bytes.to_vec())
-            } else {
-                let mut chunk: Vec<u8> = element.iter().copied().cycle().take(size as usize).collect();
-                let (start, end) = (at as usize, at as usize + bytes.len());
-                chunk[start..end].copy_from_slice(bytes);
-                (0, chunk)
-            };
-            let proxy = cache.write_raw_over(owner, addr, (offset, raw), Beneath::New);
-            self.wait_for_heap(&state, &proxy)?;
-            state.place.set(coord, ChunkElement { addr, size: 0, filter_mask: 0 }, Some(&proxy))?;
-        }
-        drop(operation);
-        Ok(cache.trim()?)
-    }
-
-    fn write_compact(&self, at: usize, bytes: &[u8]) -> Result<()> {
-        let _operation = self.session.cache.operation();
-        let _lock = self.session.header_lock(self.addr);
-        let mut header = self.session.header(self.addr)?;
-        let mut layout = header.require::<LayoutMessage>("a dataset has a layout")?;
-        if let Storage::Compact { data, .. } = &mut layout.storage {
-            let end = at.checked_add(bytes.len());
-            let part = end.and_then(|end| data.get_mut(at..end));
-            part.ok_or_else(|| invalid("the bytes do not fit the dataset"))?.copy_from_slice(bytes);
-        }
-        header.put(&layout)?;
-        header.wait_for_heap(&self.session)
     }
 
     /// What tells whether the header has changed; nothing where only a look can tell.

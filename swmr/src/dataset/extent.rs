@@ -1,0 +1,97 @@
+//! How far a dataset reaches, and what is left outside of that.
+
+use std::sync::Arc;
+
+use h5live_cache::{Beneath, Owner};
+use h5live_format::Addr;
+use h5live_format::messages::DataspaceMessage;
+use h5live_model::{DatasetSpec, Dataspace, Layout, StoredChunk};
+
+use super::place::Place;
+use super::{NativeDataset, State, invalid};
+use crate::Result;
+
+impl NativeDataset {
+    /// Puts a new extent into the header, and says whether some dimension has become smaller.
+    pub(super) fn put_extent(&self, dims: &[u64]) -> Result<bool> {
+        let _operation = self.session.cache.operation();
+        let _lock = self.session.header_lock(self.addr);
+        let mut state = self.state.write();
+        let mut spec = DatasetSpec::clone(&state.spec);
+        let resized = match &mut spec.dataspace {
+            Dataspace::Simple(shape) => {
+                let grows = matches!(spec.layout, Layout::Chunked(_) | Layout::External(_) | Layout::Virtual(_));
+                grows && shape.resize(dims)
+            }
+            _ => false,
+        };
+        if !resized && dims != spec.dataspace.dims() {
+            return Err(invalid(format!("{dims:?} is not within the maximum {:?}", spec.dataspace.max())));
+        }
+        let mut header = self.session.header(self.addr)?;
+        let old = header.require::<DataspaceMessage>("a dataset has a dataspace")?;
+        header.put(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old })?;
+        let shrunk = dims.iter().zip(state.spec.dataspace.dims()).any(|(new, old)| new < old);
+        *state = Arc::new(State { spec: Arc::new(spec), ..State::clone(&state) });
+        Ok(shrunk)
+    }
+
+    /// The chunks that lie wholly outside of the extent `dims`, also those that the index does not count.
+    pub(super) fn outside(&self, state: &State, dims: &[u64]) -> Result<Vec<StoredChunk>> {
+        let (Some(grid), Place::Single(..) | Place::Chunked(..)) = (state.spec.grid(), &*state.place) else {
+            return Ok(Vec::new());
+        };
+        let mut outside = Vec::new();
+        state.place.for_each_left(state.spec.dataspace.rank(), &mut |coord, element| {
+            let begins = coord.scaled().iter().zip(grid.dims()).map(|(at, size)| at.saturating_mul(*size));
+            if begins.zip(dims).any(|(begin, end)| begin >= *end) {
+                outside.push(self.stored(state, &coord, element));
+            }
+            true
+        })?;
+        Ok(outside)
+    }
+
+    /// Whether a writer that died has left chunks outside of the extent, which would come back when the dataset grows.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub(crate) fn has_left(&self) -> Result<bool> {
+        let state = self.state();
+        Ok(!self.outside(&state, state.spec.dataspace.dims())?.is_empty())
+    }
+
+    /// Drops the chunks that a writer that died has left outside of the extent.
+    ///
+    /// # Errors
+    /// If the index cannot be read or changed.
+    pub(crate) fn drop_left(&self) -> Result<()> {
+        let _operation = self.session.cache.operation();
+        let state = self.state();
+        self.drop_outside(&state, state.spec.dataspace.dims())
+    }
+
+    /// Drops the chunks that lie wholly outside of the extent `dims`.
+    pub(super) fn drop_outside(&self, state: &State, dims: &[u64]) -> Result<()> {
+        let cache = &self.session.cache;
+        for chunk in self.outside(state, dims)? {
+            let Some(offset) = chunk.offset else { continue };
+            if state.place.remove(&chunk.coord)? {
+                cache.discard_raw(Addr::new(offset));
+                cache.space().free_raw_of(Owner::new(self.addr), Addr::new(offset), chunk.size);
+            } else {
+                let element = state.spec.fill_element();
+                let bytes =
+                    element.iter().copied().cycle().take(if element.is_empty() { 0 } else { chunk.size as usize });
+                let proxy = cache.overwrite_raw(
+                    Owner::new(self.addr),
+                    Addr::new(offset),
+                    (0, bytes.collect()),
+                    Beneath::Unseen,
+                );
+                state.place.depend(&proxy)?;
+            }
+        }
+        Ok(())
+    }
+}
