@@ -24,6 +24,9 @@ use crate::{
 /// The unit in which the operating system writes: a block within one page is not torn by the death of a process.
 const PAGE: u64 = 4096;
 
+/// Addresses that are left behind the largest end of a file: what a writer writes down there needs some, too.
+const BEHIND: u64 = 15;
+
 /// Metadata begins at multiples of this, so that its fields of up to eight bytes are written at once.
 const METADATA_ALIGNMENT: u64 = 8;
 
@@ -126,7 +129,7 @@ impl Space {
             announced: end,
             used: end,
             is_length_known: false,
-            limit: offset.max(),
+            limit: offset.max().saturating_sub(BEHIND),
             free: Lists::default(),
             end_of_freed: 0,
             quarantine: Quarantine::new(durable),
