@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use h5live_format::Width;
+use h5live_format::{Generation, Width};
 use proptest::{prelude::*, test_runner::RngSeed};
 
 use super::*;
@@ -37,7 +37,10 @@ fn an_address_must_fit_the_width_of_the_file() {
     assert!(matches!(space.alloc(1000, Kind::Raw), Err(Error::Full { wanted: 1000, .. })));
     assert!(space.alloc(u64::MAX, Kind::Metadata).is_err());
     assert!(space.alloc(500, Kind::Raw).is_ok());
-    assert_eq!(space.to_announce(), Some(0xfffe));
+    let end = space.to_announce().unwrap();
+    assert_eq!(end, 0xffef);
+    // What is written down behind the end has an address, too.
+    assert!(Generation::place_of_intent(Addr::new(end)).unwrap().get() <= Some(0xffff));
 }
 
 #[test]
