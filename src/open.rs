@@ -40,6 +40,7 @@ fn native(options: &Options) -> OpenOptions {
         root: options.root.clone(),
         user_block: options.user_block.clone(),
         grace: options.grace,
+        reuse_unread: options.reuse_unread,
         headroom: options.headroom,
         space: options.file_space,
         offset_size: options.offset_size,

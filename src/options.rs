@@ -67,6 +67,7 @@ pub struct Options {
     pub(crate) root: ObjectSpec,
     pub(crate) user_block: Vec<u8>,
     pub(crate) grace: Duration,
+    pub(crate) reuse_unread: bool,
     pub(crate) headroom: u64,
     pub(crate) file_space: FileSpace,
     pub(crate) offset_size: u32,
@@ -88,6 +89,7 @@ impl Default for Options {
             root: ObjectSpec::group(),
             user_block: Vec::new(),
             grace: Duration::from_secs(5),
+            reuse_unread: true,
             headroom: 0,
             file_space: FileSpace::default(),
             offset_size: 8,
@@ -176,8 +178,20 @@ impl Options {
     /// time, or take something else for what was there. For readers that do not, [`Duration::MAX`] never uses space
     /// again; the file then grows with every flush of a dataset with more than one unlimited dimension. Datasets that
     /// are only appended to and have at most one unlimited dimension give nothing back.
+    ///
+    /// While nobody has the file open there is nobody to wait for, see [`Options::reuse_unread`].
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
+        self
+    }
+
+    /// Whether such space is used again at once while the system says that nobody else has the file open (default: yes).
+    ///
+    /// Linux tells that of files on its own file systems (ext4, XFS, Btrfs, tmpfs) to their owner; elsewhere the grace
+    /// always holds. Switch it off where something reads the file for others but opens it anew for every look, so that it
+    /// goes unseen in between: a web server that answers range requests, or an NFS server of version 3.
+    pub fn reuse_unread(mut self, reuse: bool) -> Self {
+        self.reuse_unread = reuse;
         self
     }
 

@@ -30,6 +30,12 @@ const BEHIND: u64 = 15;
 /// Metadata begins at multiples of this, so that its fields of up to eight bytes are written at once.
 const METADATA_ALIGNMENT: u64 = 8;
 
+/// So many resting bytes are worth asking whether anybody reads them.
+const WORTH_ASKING: u64 = 64 << 10;
+
+/// Where somebody does, somebody will when it is asked next: so often it is not.
+const LEFT_OUT: u32 = 31;
+
 /// What space is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -89,6 +95,8 @@ struct State {
     end_of_freed: u64,
     /// What was freed and is not free yet.
     quarantine: Quarantine,
+    /// So often it is not worth asking who reads.
+    questions_left_out: u32,
 }
 
 /// A moment between two snapshots of whole flushes, see [`Space::is_settled`].
@@ -133,6 +141,7 @@ impl Space {
             free: Lists::default(),
             end_of_freed: 0,
             quarantine: Quarantine::new(durable),
+            questions_left_out: 0,
         };
         Space { state: Mutex::new(state), clock, length: Mutex::new(None) }
     }
@@ -283,6 +292,23 @@ impl Space {
     /// Now.
     pub fn moment(&self) -> Moment {
         Moment(self.state.lock().quarantine.snapshots())
+    }
+
+    /// Frees what waits for nothing but the grace, if `is_unread` says that nobody else has the file open now: nobody can
+    /// have been led there then, and who opens the file later is not. Nothing comes to wait for it meanwhile.
+    pub fn rouse_if(&self, is_unread: impl FnOnce() -> bool) {
+        let state = &mut *self.state.lock();
+        if state.quarantine.resting() < WORTH_ASKING {
+            return;
+        }
+        match state.questions_left_out.checked_sub(1) {
+            Some(left) => state.questions_left_out = left,
+            None if is_unread() => {
+                let free = state.quarantine.rouse();
+                state.release(free);
+            }
+            None => state.questions_left_out = LEFT_OUT,
+        }
     }
 
     /// Whether what was given up at `moment`, inside a structure, may be overwritten: a whole flush has since written

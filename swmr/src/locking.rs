@@ -11,6 +11,9 @@
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 
 use crate::lease::{self, Lease};
 
@@ -55,8 +58,12 @@ pub enum Lock {
 /// the lock can be taken before anything is opened for writing.
 #[derive(Debug)]
 pub struct LockHandle {
-    /// `None` for a storage that is no file: nobody else has it.
-    file: Option<File>,
+    /// `None` for a storage that is no file (nobody else has it), and once the handle has given way.
+    file: Mutex<Option<Arc<File>>>,
+    /// The one through which the file is written.
+    written: Mutex<Option<Arc<File>>>,
+    /// Whether only processes on this machine can open that.
+    is_local: OnceLock<bool>,
     locking: Locking,
 }
 
@@ -101,23 +108,23 @@ impl LockHandle {
     /// # Errors
     /// If the file cannot be opened for reading.
     pub fn open(path: &Path, locking: Locking) -> io::Result<Self> {
-        Ok(LockHandle { file: Some(File::open(path)?), locking })
+        Ok(LockHandle { file: Mutex::new(Some(Arc::new(File::open(path)?))), locking, ..LockHandle::of_no_file() })
     }
 
     /// A handle for a storage that is no file, and that nobody else has.
     pub fn of_no_file() -> Self {
-        LockHandle { file: None, locking: Locking::Off }
+        let (file, written) = Default::default();
+        LockHandle { file, written, is_local: OnceLock::new(), locking: Locking::Off }
     }
 
     /// The file, unless the storage is none.
-    #[cfg(target_os = "linux")]
-    pub fn file(&self) -> Option<&File> {
-        self.file.as_ref()
+    pub fn file(&self) -> Option<Arc<File>> {
+        self.file.lock().clone().or_else(|| self.written.lock().clone())
     }
 
     /// The file, if it is to be locked.
-    fn lockable(&self) -> Option<&File> {
-        self.file.as_ref().filter(|_| self.locking != Locking::Off)
+    fn lockable(&self) -> Option<Arc<File>> {
+        self.file().filter(|_| self.locking != Locking::Off)
     }
 
     /// Takes or changes the lock, without waiting.
@@ -143,28 +150,67 @@ impl LockHandle {
     /// # Errors
     /// As the system has it.
     pub fn release(&self) -> io::Result<()> {
-        self.lockable().map_or(Ok(()), File::unlock)
+        self.lockable().map_or(Ok(()), |file| file.unlock())
+    }
+
+    /// Takes the record lock that stands for a live writer, for as long as `written`, through which the file is written,
+    /// stays open: here until [`LockHandle::close`].
+    ///
+    /// # Errors
+    /// If another process holds it, or the system has no more descriptors.
+    pub fn light_beacon(&self, written: &File) -> io::Result<()> {
+        light_beacon(written, self.locking)?;
+        *self.written.lock() = Some(Arc::new(written.try_clone()?));
+        Ok(())
+    }
+
+    /// Lets go of the lock and of the file, but for the handle through which it is written: from now on
+    /// [`LockHandle::is_unread`] can tell.
+    ///
+    /// # Errors
+    /// As the system has it.
+    pub fn give_way(&self) -> io::Result<()> {
+        self.release()?;
+        if self.written.lock().is_some() {
+            *self.file.lock() = None;
+        }
+        Ok(())
+    }
+
+    /// Whether nobody, in this process or another, has the file open but through the handle through which it is written.
+    /// Where the system does not tell, or processes on other machines might, somebody may.
+    pub fn is_unread(&self) -> bool {
+        let has_given_way = self.file.lock().is_none();
+        let written = self.written.lock().clone().filter(|_| has_given_way);
+        written.is_some_and(|file| *self.is_local.get_or_init(|| lease::is_local(&file)) && lease::is_unread(&file))
+    }
+
+    /// Lets go of the handle through which the file is written.
+    pub fn close(&self) {
+        *self.written.lock() = None;
     }
 
     /// Whether any process has the file open for writing, this one included.
     pub fn writer(&self) -> Writer {
-        let Some(file) = &self.file else { return Writer::None };
-        match lease::probe(file) {
+        let Some(file) = self.file() else { return Writer::None };
+        match lease::probe(&file) {
             Lease::Granted => Writer::None,
             Lease::Refused => Writer::Alive(self.holders()),
-            Lease::Unavailable if is_beacon_lit(file) => Writer::Alive(self.holders()),
+            Lease::Unavailable if is_beacon_lit(&file) => Writer::Alive(self.holders()),
             Lease::Unavailable => Writer::Unknown,
         }
     }
 
     /// Whether the record lock that stands for a live writer is held, by this process or another.
     pub fn has_beacon(&self) -> bool {
-        self.lockable().is_some_and(is_beacon_lit)
+        // A handle does not see its own locks.
+        let other = self.file.lock().clone().or_else(|| reopened(self.written.lock().as_deref()?).map(Arc::new));
+        self.locking != Locking::Off && other.is_some_and(|file| is_beacon_lit(&file))
     }
 
     /// Whether the file can be locked, and nobody holds that record lock: no live writer of h5live.
     pub fn lacks_beacon(&self) -> bool {
-        self.lockable().is_some_and(|file| !is_beacon_lit(file))
+        self.lockable().is_some_and(|file| !is_beacon_lit(&file))
     }
 
     /// Says that this process writes the file so that others can follow it by its generations, until it is taken back or
@@ -174,7 +220,7 @@ impl LockHandle {
     /// As the system has it: without this nobody can follow.
     pub fn show_live(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        return self.lockable().map_or(Ok(()), beacon::show_live);
+        return self.lockable().map_or(Ok(()), |file| beacon::show_live(&file));
         #[cfg(not(target_os = "linux"))]
         Ok(())
     }
@@ -185,7 +231,7 @@ impl LockHandle {
     /// As the system has it.
     pub fn hide_live(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        return self.lockable().map_or(Ok(()), beacon::hide_live);
+        return self.lockable().map_or(Ok(()), |file| beacon::hide_live(&file));
         #[cfg(not(target_os = "linux"))]
         Ok(())
     }
@@ -194,7 +240,7 @@ impl LockHandle {
     /// to tell that from.
     pub fn is_live(&self) -> bool {
         #[cfg(target_os = "linux")]
-        return self.lockable().is_none_or(beacon::is_live);
+        return self.lockable().is_none_or(|file| beacon::is_live(&file));
         #[cfg(not(target_os = "linux"))]
         true
     }
@@ -204,7 +250,7 @@ impl LockHandle {
         #[cfg(target_os = "linux")]
         if let Some(file) = self.lockable() {
             // Without it the writer may have to wait longer.
-            let _ = beacon::show_waiting(file, is_waiting);
+            let _ = beacon::show_waiting(&file, is_waiting);
         }
         #[cfg(not(target_os = "linux"))]
         let _ = is_waiting;
@@ -213,19 +259,19 @@ impl LockHandle {
     /// Whether a writer waits for readers to let go of the lock.
     pub fn is_awaited(&self) -> bool {
         #[cfg(target_os = "linux")]
-        return self.lockable().is_some_and(beacon::is_awaited);
+        return self.lockable().is_some_and(|file| beacon::is_awaited(&file));
         #[cfg(not(target_os = "linux"))]
         false
     }
 
     /// Whether another file is at `path` now.
     pub fn is_replaced(&self, path: &Path) -> bool {
-        self.file.as_ref().is_some_and(|file| is_another(file, path))
+        self.file().is_some_and(|file| is_another(&file, path))
     }
 
     /// The processes that have the file open for writing, as far as the system lets this one see them.
     pub fn holders(&self) -> Vec<Holder> {
-        self.file.as_ref().and_then(|file| holders::of(file).ok()).unwrap_or_default()
+        self.file().and_then(|file| holders::of(&file).ok()).unwrap_or_default()
     }
 }
 
@@ -257,11 +303,23 @@ fn has_no_locks(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Unsupported)
 }
 
+/// Another handle of the same file, whatever its name is now.
+#[cfg(target_os = "linux")]
+fn reopened(file: &File) -> Option<File> {
+    use std::os::fd::AsRawFd;
+    File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn reopened(_: &File) -> Option<File> {
+    None
+}
+
 /// Takes the record lock that stands for a live writer, for as long as `file`, open for writing, stays open.
 ///
 /// # Errors
 /// If another process holds it.
-pub fn light_beacon(file: &File, locking: Locking) -> io::Result<()> {
+fn light_beacon(file: &File, locking: Locking) -> io::Result<()> {
     match locking {
         Locking::Off => Ok(()),
         #[cfg(target_os = "linux")]

@@ -13,7 +13,7 @@ use h5live_model::{FileSpace, NoFilters, ObjectSpec, Unfilter};
 
 use crate::begin::{Found, Medium, is_marked, locate_superblock};
 use crate::error::Conflict;
-use crate::locking::{Lock, LockHandle, Locking, Taken, Writer, light_beacon};
+use crate::locking::{Lock, LockHandle, Locking, Taken, Writer};
 use crate::session::Session;
 use crate::{Error, Patience, Result, members};
 
@@ -78,6 +78,9 @@ pub struct OpenOptions {
     /// is used again so long after the flush that made it unreachable: at least a second, for which h5live's readers
     /// count on it; [`Duration::MAX`] for never. Readers of libhdf5 must refresh what they have open at least as often.
     pub grace: Duration,
+    /// Whether such space is used again at once while the system says that nobody else has the file open (Linux, file
+    /// systems of this machine).
+    pub reuse_unread: bool,
     /// Bytes beyond its end that a file announces from the moment on in which others may follow: readers of libhdf5, which
     /// never look at the end again, can then also follow what comes to lie there, and not only elements of datasets that
     /// were there: new objects, dense links and attributes, elements of variable length, contiguous data. The file is
@@ -153,6 +156,7 @@ impl Default for OpenOptions {
             space: FileSpace::default(),
             durable: false,
             grace: Duration::from_secs(5),
+            reuse_unread: true,
             headroom: 0,
             offset_size: 8,
             clock: Clock::default(),
@@ -254,7 +258,7 @@ impl OpenOptions {
             let found = check(&probe, &lock, locked)?;
             let file = File::options().read(true).write(true).open(path);
             let file = file.map_err(Error::io("open the file for writing"))?;
-            self.light_beacon(&file, &lock)?;
+            light_beacon(&file, &lock)?;
             // Another writer may have closed the file, or taken it over and closed it, between the look and the beacon.
             if locate_superblock(&probe).ok() == before {
                 let storage = self.through.put_before(Arc::new(FileStorage::new(file)));
@@ -301,7 +305,7 @@ impl OpenOptions {
                 lock
             }
         };
-        self.light_beacon(&file, &lock)?;
+        light_beacon(&file, &lock)?;
         self.make(Medium { path: path.to_owned(), storage: Arc::new(FileStorage::new(file)), lock })
     }
 
@@ -315,15 +319,14 @@ impl OpenOptions {
             _ => Ok(lock),
         }
     }
+}
 
-    /// Shows that this process writes the file, where nothing else does.
-    fn light_beacon(&self, file: &File, lock: &LockHandle) -> Result<()> {
-        let locking = Locking::from_environment().unwrap_or(self.locking);
-        light_beacon(file, locking).map_err(|source| match source.kind() {
-            io::ErrorKind::WouldBlock => Error::InUse { reason: Conflict::SwmrWriter, holders: lock.holders() },
-            _ => Error::Io { action: "mark the file as written by this process", source },
-        })
-    }
+/// Shows that this process writes the file, where nothing else does.
+fn light_beacon(file: &File, lock: &LockHandle) -> Result<()> {
+    lock.light_beacon(file).map_err(|source| match source.kind() {
+        io::ErrorKind::WouldBlock => Error::InUse { reason: Conflict::SwmrWriter, holders: lock.holders() },
+        _ => Error::Io { action: "mark the file as written by this process", source },
+    })
 }
 
 #[cfg(test)]

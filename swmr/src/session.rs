@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use h5live_cache::{Cache, EdgeKind, Owner, Reuse, Scope};
+use h5live_cache::{Cache, Clock, EdgeKind, Owner, Reuse, Scope};
 use h5live_format::{Addr, Profile, StatusFlags, Superblock};
 use h5live_indexes::ObjectMetadata;
 use h5live_model::{self as model, Name, ObjectId, Stats, Unfilter};
@@ -42,6 +42,9 @@ const BYTES_PER_OPERATION: u64 = 256 << 10;
 /// the heap is moved sooner or later.
 const NAMES_WRITTEN: u64 = 512;
 
+/// So long a look at whether others are kept out holds.
+const HOLD: Duration = Duration::from_millis(1);
+
 /// What all handles of one open file share.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -68,6 +71,11 @@ pub(crate) struct Session {
     headroom: u64,
     /// How long space that became unreachable rests while others follow.
     grace: Duration,
+    /// Whether it does so only while somebody has the file open.
+    reuse_unread: bool,
+    clock: Clock,
+    /// Until when others are taken to be kept out (nanoseconds of the clock).
+    held_until: AtomicU64,
     /// Whether flushes keep the order that a power failure needs.
     ordered: AtomicBool,
     flush_nanos: AtomicU64,
@@ -122,6 +130,9 @@ impl Session {
             trusts_zeros: options.trial.trusts_zeros,
             beacon,
             grace: options.grace,
+            reuse_unread: options.reuse_unread,
+            clock: options.clock.clone(),
+            held_until: AtomicU64::new(0),
             ordered: options.durable.into(),
             headroom: options.headroom,
             flush_nanos: AtomicU64::new(0),
@@ -260,20 +271,30 @@ impl Session {
         self.flush_once(scope)
     }
 
-    /// Refuses to write on where nobody reads it, or where others may write too.
+    /// Refuses to write on where nobody reads it, or where others may write too. It does not look each time.
     fn check_hold(&self) -> Result<()> {
-        match () {
-            () if self.lock.is_replaced(&self.path) => Err(Error::Replaced),
-            () if self.beacon && !self.lock.has_beacon() => Err(Error::LockLost),
-            () => Ok(()),
+        let now = self.clock.now();
+        if nanos(now) < self.held_until.load(Ordering::Relaxed) {
+            return Ok(());
         }
+        if self.lock.is_replaced(&self.path) {
+            return Err(Error::Replaced);
+        }
+        if self.beacon && !self.lock.has_beacon() {
+            return Err(Error::LockLost);
+        }
+        self.held_until.store(nanos(now + HOLD), Ordering::Relaxed);
+        Ok(())
     }
 
     fn flush_once(&self, scope: Scope) -> Result<()> {
         self.check_hold()?;
+        if self.reuse_unread && self.is_followed() {
+            self.cache.space().rouse_if(|| self.lock.is_unread());
+        }
         let begin = Instant::now();
         let flushed = self.flush_untimed(scope);
-        let took = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let took = nanos(begin.elapsed());
         self.flush_nanos.fetch_add(took, Ordering::Relaxed);
         self.longest_flush_nanos.fetch_max(took, Ordering::Relaxed);
         flushed
@@ -283,7 +304,7 @@ impl Session {
     pub fn stats(&self) -> Stats {
         let totals = self.cache.totals();
         let counts = self.patience.counts();
-        let nanos = |count: &AtomicU64| Duration::from_nanos(count.load(Ordering::Relaxed));
+        let time = |count: &AtomicU64| Duration::from_nanos(count.load(Ordering::Relaxed));
         let mut stats = Stats::default();
         stats.bytes_read = totals.bytes_read;
         stats.bytes_written = totals.bytes_written;
@@ -293,8 +314,8 @@ impl Session {
         stats.torn = counts.torn.load(Ordering::Relaxed);
         stats.retries = counts.retries.load(Ordering::Relaxed);
         stats.flushes = totals.flushes;
-        stats.flush_time = nanos(&self.flush_nanos);
-        stats.longest_flush = nanos(&self.longest_flush_nanos);
+        stats.flush_time = time(&self.flush_nanos);
+        stats.longest_flush = time(&self.longest_flush_nanos);
         stats
     }
 
@@ -414,7 +435,7 @@ impl Session {
     pub fn admit_readers(&self) -> Result<()> {
         match self.has_generations() {
             true => self.lock.show_live().map_err(Error::io("show readers that they can follow")),
-            false => self.lock.release().map_err(Error::io("unlock the file")),
+            false => self.lock.give_way().map_err(Error::io("unlock the file")),
         }
     }
 
@@ -469,11 +490,16 @@ impl Session {
         self.is_closed.store(true, Ordering::Release);
         // Others tell a live writer by whether the file is open for writing, whatever handles are left here.
         self.cache.storage().close();
+        self.lock.close();
         if self.mode.writes() && self.has_generations() {
             self.lock.hide_live().map_err(Error::io("unlock the file"))?;
         }
         self.lock.release().map_err(Error::io("unlock the file"))
     }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Session {

@@ -218,3 +218,74 @@ fn space_within_dense_groups_is_used_again() {
     churn(1500);
     assert!(live.len() < after_some + (128 << 10), "{} after {after_some}", live.len());
 }
+
+/// Appends `appends` chunks of 4 KiB, from the row `from` on, with a flush each.
+#[cfg(target_os = "linux")]
+fn append(data: &Arc<dyn Chunks>, from: u64, appends: u64) {
+    let chunk = vec![7; 4096];
+    for n in from..from + appends {
+        data.write(&ChunkCoord::new(&[n, 0]), 0, &chunk).unwrap();
+        data.set_extent(&[n + 1, 4096]).unwrap();
+        data.flush().unwrap();
+    }
+}
+
+/// How much longer the file gets by that, as a multiple of the data.
+#[cfg(target_os = "linux")]
+fn growth(path: &std::path::Path, mut appending: impl FnMut(u64)) -> f64 {
+    let before = std::fs::metadata(path).unwrap().len();
+    let appends = 4000;
+    appending(appends);
+    (std::fs::metadata(path).unwrap().len() - before) as f64 / (appends * 4096) as f64
+}
+
+/// A live file with a dataset of two unlimited dimensions, in a directory where the system tells who has it open.
+#[cfg(target_os = "linux")]
+fn live_file(directory: &std::path::Path, options: &OpenOptions) -> Option<(NativeFile, std::path::PathBuf)> {
+    let path = directory.join("unread.h5");
+    let writer = NativeFile::open(&path, &OpenOptions { mode: Mode::CreateNew, ..options.clone() }).unwrap();
+    writer.create(writer.root(), &Name::from("data"), &bytes(&[1, 4096], 2, &[]).into()).unwrap();
+    writer.start_swmr().unwrap();
+    use nix::sys::statfs;
+    let known = [statfs::EXT4_SUPER_MAGIC, statfs::XFS_SUPER_MAGIC, statfs::BTRFS_SUPER_MAGIC, statfs::TMPFS_MAGIC];
+    let is_known = known.contains(&statfs::statfs(directory).unwrap().filesystem_type());
+    if !is_known {
+        println!("skipped: this file system does not tell who has a file open");
+    }
+    is_known.then_some((writer, path))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_nobody_has_open_hardly_grows_by_its_index() {
+    let directory = tempfile::tempdir().unwrap();
+    // The grace never ends: the clock stands still.
+    let options = OpenOptions { clock: Time::default().clock(), ..OpenOptions::default() };
+    let Some((writer, path)) = live_file(directory.path(), &options) else { return };
+    let data = dataset(&writer, "data");
+    let alone = growth(&path, |appends| append(&data, 0, appends));
+    assert!(alone < 1.1, "nobody reads: {alone}");
+
+    let swmr = OpenOptions { mode: Mode::SwmrRead, ..OpenOptions::default() };
+    let reader = NativeFile::open(&path, &swmr).unwrap();
+    let read = growth(&path, |appends| append(&data, 4000, appends));
+    assert!(read > 1.5, "somebody may read what is freed: {read}");
+    let seen = dataset(&reader, "data");
+    seen.refresh().unwrap();
+    assert_eq!(seen.chunk(&ChunkCoord::new(&[7999, 0])).unwrap().unwrap().size, 4096);
+    drop((seen, reader));
+
+    let again = growth(&path, |appends| append(&data, 8000, appends));
+    assert!(again < 1.0, "what had to wait is used now: {again}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn space_rests_where_readers_may_be_unseen() {
+    let directory = tempfile::tempdir().unwrap();
+    let unseen = OpenOptions { clock: Time::default().clock(), reuse_unread: false, ..OpenOptions::default() };
+    let Some((writer, path)) = live_file(directory.path(), &unseen) else { return };
+    let data = dataset(&writer, "data");
+    let unseen = growth(&path, |appends| append(&data, 0, appends));
+    assert!(unseen > 1.5, "readers may be unseen: {unseen}");
+}

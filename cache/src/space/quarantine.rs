@@ -27,6 +27,8 @@ pub(super) struct Quarantine {
     rested: u64,
     /// Unreachable; by the time from which it is free.
     resting: BTreeMap<Duration, Vec<Section>>,
+    /// Bytes of that.
+    resting_bytes: u64,
     /// Bytes of what is given or leaving.
     waiting: u64,
     /// Snapshots of whole flushes so far.
@@ -72,7 +74,7 @@ impl Quarantine {
             self.volatile = Leaving::default();
             self.resting.clear();
             self.settling.clear();
-            self.waiting = 0;
+            (self.resting_bytes, self.waiting) = (0, 0);
         }
     }
 
@@ -171,7 +173,11 @@ impl Quarantine {
             }
             Some(grace) => {
                 let until = after(grace, now);
-                self.resting.entry(until).or_default().extend(sections);
+                let resting = self.resting.entry(until).or_default();
+                let before = resting.len();
+                resting.extend(sections);
+                let bytes = bytes_of(resting.get(before..).unwrap_or_default());
+                self.resting_bytes = self.resting_bytes.saturating_add(bytes);
                 if let Some(snapshot) = snapshot {
                     self.settling.insert(until, snapshot);
                 }
@@ -182,6 +188,7 @@ impl Quarantine {
 
     /// A section to which nothing leads rests for so long from `now` on.
     pub fn lay(&mut self, section: Section, rest: Duration, now: Duration) {
+        self.resting_bytes = self.resting_bytes.saturating_add(section.1);
         self.resting.entry(after(rest, now)).or_default().push(section);
     }
 
@@ -190,8 +197,18 @@ impl Quarantine {
         self.grace
     }
 
+    /// Bytes of what rests.
+    pub fn resting(&self) -> u64 {
+        self.resting_bytes
+    }
+
     pub fn is_restless(&self) -> bool {
         self.resting.is_empty() && self.settling.is_empty()
+    }
+
+    /// Nobody reads what rests.
+    pub fn rouse(&mut self) -> Vec<Section> {
+        self.wake(Duration::MAX)
     }
 
     /// What has rested long enough at `now`.
@@ -203,8 +220,13 @@ impl Quarantine {
         while let Some(first) = self.resting.first_entry().filter(|first| *first.key() <= now) {
             free.extend(first.remove());
         }
+        self.resting_bytes = self.resting_bytes.saturating_sub(bytes_of(&free));
         free
     }
+}
+
+fn bytes_of(sections: &[Section]) -> u64 {
+    sections.iter().fold(0, |sum, (_, len, _)| sum.saturating_add(*len))
 }
 
 /// `grace` after `now`, or a little later.
