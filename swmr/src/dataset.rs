@@ -372,7 +372,7 @@ impl Chunks for NativeDataset {
             let (first, rest) = into.split_at_mut(first);
             let behind = at + first.len() as u64;
             let rest = rest.chunks_mut(READ_AT_ONCE).zip((behind..).step_by(READ_AT_ONCE));
-            for (part, at) in std::iter::once((first, at)).chain(rest) {
+            for (part, at) in std::iter::once((first, at)).chain(rest).filter(|(part, _)| !part.is_empty()) {
                 self.with_place(|state| match (self.session.patience.mender(), state.place.format()) {
                     // What filters made of a chunk is never changed in its place.
                     (Some(mender), Some(ElementFormat::Unfiltered)) => {

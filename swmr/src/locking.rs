@@ -181,8 +181,12 @@ impl LockHandle {
     /// Where the system does not tell, or processes on other machines might, somebody may.
     pub fn is_unread(&self) -> bool {
         let has_given_way = self.file.lock().is_none();
-        let written = self.written.lock().clone().filter(|_| has_given_way);
-        written.is_some_and(|file| *self.is_local.get_or_init(|| lease::is_local(&file)) && lease::is_unread(&file))
+        has_given_way && self.is_local() && self.written.lock().as_deref().is_some_and(lease::is_unread)
+    }
+
+    /// Whether the file is known to be on a file system of this machine alone.
+    pub fn is_local(&self) -> bool {
+        *self.is_local.get_or_init(|| self.file().is_some_and(|file| lease::is_local(&file)))
     }
 
     /// Lets go of the handle through which the file is written.

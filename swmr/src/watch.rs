@@ -2,6 +2,7 @@
 
 mod attention;
 mod ears;
+mod rhythm;
 
 use std::sync::Arc;
 use std::time::Duration;

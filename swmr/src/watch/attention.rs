@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use h5live_model::Wake;
 
+use super::rhythm::Rhythm;
 use crate::Result;
 
 /// The shortest rest between two looks. The system adds some tens of microseconds.
@@ -68,17 +69,18 @@ pub enum Look {
 #[derive(Debug)]
 pub struct Attention<S> {
     senses: S,
-    /// When there was the last change.
-    last: Duration,
-    /// Changes heard of since then.
+    rhythm: Rhythm,
+    /// Changes heard of since the last one that was seen.
     in_vain: u32,
     /// Changes that were not heard of since one that was; `None` before the first change.
     untold: Option<u32>,
+    /// Something may be heard that has been seen.
+    is_behind: bool,
 }
 
 impl<S: Senses> Attention<S> {
     pub fn new(senses: S) -> Self {
-        Attention { last: senses.now(), senses, in_vain: 0, untold: None }
+        Attention { rhythm: Rhythm::new(senses.now()), senses, in_vain: 0, untold: None, is_behind: false }
     }
 
     /// Looks until there is something to see, at most so long.
@@ -88,6 +90,10 @@ impl<S: Senses> Attention<S> {
     pub fn wait(&mut self, timeout: Duration, mut look: impl FnMut() -> Result<Look>) -> Result<Wake> {
         let deadline = self.senses.now().saturating_add(timeout);
         let mut heard = None;
+        if std::mem::take(&mut self.is_behind) {
+            // What was heard before a look is seen by it.
+            heard = Some(self.senses.listen(Duration::ZERO)).filter(|heard| *heard == Heard::Close);
+        }
         let mut lingers_until = Duration::ZERO;
         loop {
             match look()? {
@@ -109,10 +115,7 @@ impl<S: Senses> Attention<S> {
             if left.is_zero() {
                 return Ok(Wake::Timeout);
             }
-            heard = Some(self.rest(left));
-            if heard == Some(Heard::Write) && self.in_vain < IN_VAIN {
-                lingers_until = self.senses.now() + LINGER;
-            }
+            (heard, lingers_until) = self.rest(left);
         }
     }
 
@@ -125,20 +128,51 @@ impl<S: Senses> Attention<S> {
         }
     }
 
-    fn rest(&mut self, left: Duration) -> Heard {
-        let idle = self.senses.now().saturating_sub(self.last) / PART;
-        if self.in_vain >= IN_VAIN {
-            self.senses.sleep(idle.clamp(SHORTEST, LONGEST_RESPITE).min(left));
-        }
-        let (shortest, longest) = self.rests();
-        let heard = self.senses.listen(idle.clamp(shortest, longest).min(left));
+    /// Rests; returns what ended that, unless it is that something is due, and how long to look again and again then.
+    fn rest(&mut self, left: Duration) -> (Option<Heard>, Duration) {
+        let now = self.senses.now();
+        let due = self.rhythm.due().filter(|(_, until)| now < *until);
+        let heard = match due {
+            Some((from, _)) => {
+                let rest = from.saturating_sub(now).min(left);
+                let heard = self.listen(rest);
+                let late = self.senses.now().checked_sub(now + rest).filter(|_| !rest.is_zero());
+                late.into_iter().for_each(|late| self.rhythm.woke(late));
+                heard
+            }
+            None => {
+                let idle = now.saturating_sub(self.rhythm.last()) / PART;
+                if self.in_vain >= IN_VAIN {
+                    self.senses.sleep(idle.clamp(SHORTEST, LONGEST_RESPITE).min(left));
+                }
+                let (shortest, longest) = self.rests();
+                self.senses.listen(idle.clamp(shortest, longest).min(left))
+            }
+        };
         self.in_vain += u32::from(heard == Heard::Write);
-        heard
+        match (heard, due) {
+            (Heard::Nothing, Some((_, until))) => (None, until),
+            (Heard::Write, _) if self.in_vain < IN_VAIN => (Some(heard), self.senses.now() + LINGER),
+            _ => (Some(heard), Duration::ZERO),
+        }
     }
 
-    /// `heard` says what led to the look; `None` if it was the first one of a wait.
+    /// Rests until something is due.
+    fn listen(&mut self, rest: Duration) -> Heard {
+        match rest {
+            Duration::ZERO => Heard::Nothing,
+            _ if self.in_vain < IN_VAIN => self.senses.listen(rest),
+            _ => {
+                self.senses.sleep(rest);
+                Heard::Nothing
+            }
+        }
+    }
+
+    /// `heard` says what led to the look; `None` if it was the first one of a wait, or was due.
     fn has_changed(&mut self, heard: Option<Heard>) {
-        self.last = self.senses.now();
+        self.rhythm.beat(self.senses.now());
+        self.is_behind = self.senses.can_hear();
         self.in_vain = 0;
         match (heard, &mut self.untold) {
             (Some(Heard::Write), untold) => *untold = Some(0),
@@ -226,11 +260,24 @@ mod tests {
 
     #[test]
     fn sees_what_it_is_told_of_at_once_and_sleeps_between() {
+        let irregular: Vec<u64> = (1..=1000).map(|n| n * 1000 + (n * n * 7919) % 900).collect();
+        let (late, looks) = follow(true, &irregular, &[], SECOND + 1000);
+        assert_eq!((late.len(), late.iter().max()), (1000, Some(&0)));
+        // Two for each: the one that sees it, and the one that finds nothing more. Now and then there is a rhythm.
+        assert!(looks < 2 * 1000 + 5000, "{looks}");
+    }
+
+    #[test]
+    fn is_awake_a_fifth_of_the_time_when_what_comes_regularly_is_due() {
         let every_ms: Vec<u64> = (1..=1000).map(|n| n * 1000).collect();
         let (late, looks) = follow(true, &every_ms, &[], SECOND + 1);
         assert_eq!((late.len(), late.iter().max()), (1000, Some(&0)));
-        // Two for each: the one that sees it, and the one that finds nothing more.
-        assert!(looks < 2 * 1000 + 50, "{looks}");
+        // Each look takes a microsecond.
+        assert!(looks < SECOND / 5, "{looks}");
+        // So it is where nothing is told.
+        let (late, looks) = follow(false, &every_ms, &[], SECOND + 1);
+        assert!(late.len() == 1000 && late[20..].iter().all(|late| *late <= 1), "{late:?}");
+        assert!(looks < SECOND / 5, "{looks}");
     }
 
     #[test]
