@@ -37,7 +37,7 @@ install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
 
 ##@ Check
-.PHONY: test lint unit doc-test loom stress prove live walk bench python-env h5tools corpus
+.PHONY: test lint unit doc-test loom stress prove live walk bench counts counts-write python-env h5tools corpus
 test: setup corpus doc-test loom stress live-matrix-cut unit ## every test; sets up what they need by itself
 
 lint: .deps/bin/cargo-deny python-env ## format, clippy, documentation, dependencies, spelling; no warning passes
@@ -118,6 +118,15 @@ bench: python-env ## h5live beside libhdf5 on the same work: docs/BENCHMARKS.md 
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement benches/compare/requirements.txt
 	cd benches/compare && cargo build --release --quiet
 	benches/compare/target/release/h5live-compare --out docs $(BENCH)
+
+# What callgrind counts does not depend on what else the machine does.
+counts: ## the instructions of hot paths, against benches/counts.txt (a minute)
+	@.ci/need valgrind valgrind
+	cargo build --release --quiet --example hot
+	python3 tests/python/counts.py target/release/examples/hot benches/counts.txt $(COUNTS)
+
+counts-write: ## takes the instructions of hot paths for what they are to be
+	$(MAKE) --no-print-directory counts COUNTS=--write
 
 corpus: target/corpus/.done ## a small corpus made by h5py, in target/corpus
 

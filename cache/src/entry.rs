@@ -13,7 +13,7 @@ use std::{
     },
 };
 
-use h5live_format::{Addr, EncodeError, Record, Widths, encode};
+use h5live_format::{Addr, EncodeError, Record, Widths, encode, encode_briefly};
 
 use crate::{
     metadata::Ledger,
@@ -34,6 +34,14 @@ pub trait Entry: Any + Send + Sync + fmt::Debug {
     /// When a value does not fit its field.
     fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
 
+    /// As [`Entry::image`], for bytes that are written and given up. The structure is as it was afterwards.
+    ///
+    /// # Errors
+    /// As [`Entry::image`].
+    fn brief_image(&mut self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+        self.image(widths)
+    }
+
     /// The memory that the structure takes, in bytes; an estimate, cheap to compute.
     fn weight(&self) -> usize;
 }
@@ -44,6 +52,10 @@ const OVERHEAD: usize = 256;
 impl<R: Record + Clone + Any + Send + Sync + fmt::Debug> Entry for R {
     fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
         encode(self, widths)
+    }
+
+    fn brief_image(&mut self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+        encode_briefly(self, widths)
     }
 
     fn weight(&self) -> usize {
@@ -168,8 +180,8 @@ impl<T: Entry> AnySlot for Slot<T> {
     }
 
     fn take_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
-        let value = self.value.read();
-        let image = value.image(widths)?;
+        let mut value = self.value.write();
+        let image = value.brief_image(widths)?;
         self.head.dirty.store(false, Release);
         self.head.set_under_way();
         Ok(image)

@@ -230,14 +230,17 @@ impl Record for FreeSpaceSections {
                 left = left.saturating_sub(group.sections.len() as u64);
                 groups.push(group);
             }
+            self.groups = groups;
         } else {
-            for group in &mut groups {
+            let written = groups.iter_mut().try_for_each(|group| {
                 self.group(w, group, left)?;
                 left = left.saturating_sub(group.sections.len() as u64);
-            }
+                Ok(())
+            });
+            self.groups = groups;
+            written?;
             w.require("sections", left == 0, left, "as many as the header states")?;
         }
-        self.groups = groups;
         let used = w.position().saturating_sub(start).saturating_add(4) as u64;
         let fault = Fault::TooLarge { found: used, limit: self.used };
         let gap = self.used.checked_sub(used).ok_or_else(|| w.fault("sections", fault))?;

@@ -264,11 +264,13 @@ impl Record for GlobalHeapCollection {
             }
             self.sort();
         } else {
-            for mut entry in std::mem::take(&mut self.entries) {
+            let mut entries = std::mem::take(&mut self.entries);
+            let written = entries.iter_mut().try_for_each(|entry| {
                 let room = end.saturating_sub(w.position());
-                self.entry(w, &mut entry, room, &mut bytes)?;
-                self.entries.push(entry);
-            }
+                self.entry(w, entry, room, &mut bytes)
+            });
+            self.entries = entries;
+            written?;
         }
         match end.saturating_sub(w.position()) {
             0 => Ok(()),

@@ -94,5 +94,5 @@ pub use turn::Turn;
 pub use virtual_layout::{VirtualLayout, VirtualMapping};
 pub use wire::{
     Decoder, Describer, Encoder, Field, Record, Result, Wire, decode, decode_prefix, decode_prefix_with, decode_with,
-    describe, encode, encoded_len,
+    describe, encode, encode_briefly, encoded_len,
 };

@@ -274,8 +274,22 @@ pub fn decode_prefix_with<R: Record>(mut record: R, bytes: &[u8], widths: Widths
 /// # Errors
 /// [`EncodeError`] if a value does not fit its field.
 pub fn encode<R: Record + Clone>(record: &R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
-    let mut encoder = Encoder::new(R::NAME, widths);
-    let described = record.clone().wire(&mut encoder);
+    encode_with(&mut record.clone(), Encoder::new(R::NAME, widths))
+}
+
+/// As [`encode`], without a copy of the structure, for bytes that are soon given up. It is as it was afterwards.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_briefly<R: Record>(record: &mut R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
+    encode_with(record, Encoder::new(R::NAME, widths).with_room(ROOM))
+}
+
+/// Bytes that most structures do not exceed.
+const ROOM: usize = 1 << 10;
+
+fn encode_with<R: Record>(record: &mut R, mut encoder: Encoder) -> std::result::Result<Vec<u8>, EncodeError> {
+    let described = record.wire(&mut encoder);
     let bytes = encoder.finish()?;
     match described {
         Ok(()) => Ok(bytes),

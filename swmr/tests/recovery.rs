@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use h5live_cache::{MemoryStorage, RecordingStorage, Storage, replay};
 use h5live_format::Intent;
@@ -10,7 +12,7 @@ use h5live_model::{
     ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name, Objects, Shape, Sign,
     UNLIMITED, VarLen, VarLenKind,
 };
-use h5live_swmr::{Condition, Error, Mode, NativeFile, OpenOptions, Profile, Trial, diagnose, repair};
+use h5live_swmr::{Clock, Condition, Error, Mode, NativeFile, OpenOptions, Profile, Trial, diagnose, repair};
 
 fn options(mode: Mode) -> OpenOptions {
     OpenOptions { mode, ..OpenOptions::default() }
@@ -202,11 +204,16 @@ fn strings_at_the_end_of_a_dead_writers_file_are_kept() {
 fn a_writer_whose_file_was_replaced_stops() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file.h5");
-    let file = NativeFile::open(&path, &options(Mode::Create)).unwrap();
+    let time = Arc::new(AtomicU64::new(0));
+    let shown = time.clone();
+    let clock = Clock::new(move || Duration::from_millis(shown.load(Ordering::Relaxed)));
+    let file = NativeFile::open(&path, &OpenOptions { clock, ..options(Mode::Create) }).unwrap();
     file.start_swmr().unwrap();
     fs::rename(&path, folder.path().join("moved.h5")).unwrap();
     file.flush().unwrap();
     fs::write(&path, b"another").unwrap();
+    // It looks once a millisecond.
+    time.fetch_add(1, Ordering::Relaxed);
     assert!(matches!(file.flush(), Err(h5live_model::Error::Store(_))));
     assert_eq!(fs::read(&path).unwrap(), b"another");
 }

@@ -123,8 +123,9 @@ pub(super) fn messages(
     } else {
         for message in messages.iter_mut() {
             framed.message = std::mem::take(message);
-            w.record(&mut framed)?;
+            let written = w.record(&mut framed);
             *message = std::mem::take(&mut framed.message);
+            written?;
         }
     }
     let gap = end.checked_sub(w.position());

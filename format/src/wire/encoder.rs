@@ -22,6 +22,12 @@ impl Encoder {
         Encoder { record, bytes: Vec::new(), widths, failed: None, pending: Vec::new() }
     }
 
+    /// The same, with room for so many bytes.
+    pub fn with_room(mut self, bytes: usize) -> Self {
+        self.bytes.reserve(bytes);
+        self
+    }
+
     /// The bytes.
     ///
     /// # Errors
@@ -104,7 +110,7 @@ impl Wire for Encoder {
         if *value > width.max() {
             self.fail(field, *value, width.max());
         }
-        self.bytes.extend(value.to_le_bytes().into_iter().take(width.bytes()));
+        self.bytes.extend_from_slice(value.to_le_bytes().get(..width.bytes()).unwrap_or_default());
         Ok(())
     }
 
