@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use h5live_cache::{Mended, Storage};
 use h5live_format::{Addr, Generation, IntendedWrite, Intent, StatusFlags, Superblock, Turn, Widths, decode};
 
+use parking_lot::Mutex;
+
 use crate::begin::read_superblock;
 use crate::{Error, Result};
 
@@ -19,14 +21,16 @@ const MOST: u64 = 1 << 30;
 /// # Errors
 /// Those of the storage.
 pub(crate) fn find(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<Intent>> {
-    let Some(end) = superblock.end_of_file.get().and_then(|end| end.checked_sub(superblock.base.get()?)) else {
-        return Ok(None);
-    };
-    let end = Addr::new(end);
+    place_and_end(superblock).map_or(Ok(None), |(place, end)| find_at(storage, place, end, superblock.widths))
+}
+
+/// Where an intent is, and the end that the file announces.
+fn place_and_end(superblock: &Superblock) -> Option<(Addr, Addr)> {
+    let end = Addr::new(superblock.end_of_file.get()?.checked_sub(superblock.base.get()?)?);
     // Where readers go by generations, these come first.
     let generations = superblock.version < 3 && superblock.status.contains(StatusFlags::SWMR);
     let place = if generations { Generation::place_of_intent(end) } else { Turn::place(end) };
-    place.map_or(Ok(None), |place| find_at(storage, place, end, superblock.widths))
+    Some((place?, end))
 }
 
 /// The intent at `place`, if there is a valid one, of a file that announces its end at `end`.
@@ -85,6 +89,30 @@ pub(crate) struct Mender {
     mended: Arc<Mended<Arc<dyn Storage>>>,
     /// Operations under way, those within others included.
     begun: AtomicUsize,
+    /// The intent that said how it is mended.
+    by: Mutex<Option<Mark>>,
+}
+
+/// By what an intent is known without reading all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    place: Addr,
+    head: [u8; Intent::HEAD],
+    checksum: [u8; 4],
+}
+
+impl Mark {
+    /// Of the intent that is at `place` now, if one is.
+    fn at(storage: &dyn Storage, place: Addr) -> Option<Self> {
+        let start = place.get()?;
+        let (mut head, mut checksum) = ([0; Intent::HEAD], [0; 4]);
+        let is_read = |into: &mut [u8], at| matches!(storage.read_at(into, at), Ok(found) if found == into.len());
+        if !is_read(&mut head, start) {
+            return None;
+        }
+        let end = start.checked_add(Intent::stated_size(&head)?)?;
+        is_read(&mut checksum, end.checked_sub(4)?).then_some(Mark { place, head, checksum })
+    }
 }
 
 /// An operation that is under way.
@@ -98,7 +126,7 @@ impl Drop for Begun<'_> {
 
 impl Mender {
     pub fn new(storage: Arc<dyn Storage>) -> Self {
-        Mender { mended: Arc::new(Mended::new(storage)), begun: AtomicUsize::new(0) }
+        Mender { mended: Arc::new(Mended::new(storage)), begun: AtomicUsize::new(0), by: Mutex::default() }
     }
 
     /// The storage as the reader sees it.
@@ -106,10 +134,15 @@ impl Mender {
         self.mended.clone()
     }
 
-    /// Begins an operation. If it is the only one, it sees the file as it is.
+    /// Begins an operation. If it is the only one, it sees the file as it is, but for what an intent mends that still
+    /// stands: what a dead writer has left torn stays so, and is not found out again each time.
     pub fn begin(&self) -> Begun<'_> {
         if self.begun.fetch_add(1, SeqCst) == 0 {
-            self.mended.forget();
+            let mut by = self.by.lock();
+            if by.is_some_and(|mark| Mark::at(&**self.mended.inner(), mark.place) != Some(mark)) {
+                *by = None;
+                self.mended.forget();
+            }
         }
         Begun(self)
     }
@@ -133,10 +166,23 @@ impl Mender {
             write.at <= at && write.at.checked_add(write.bytes.len() as u64).is_some_and(|end| at < end)
         };
         let mend = || {
-            let superblock = read_superblock(&**self.mended.inner(), 0)?;
-            let intent = find(&**self.mended.inner(), &superblock)?;
+            let storage = &**self.mended.inner();
+            let superblock = read_superblock(storage, 0)?;
+            let Some((place, end)) = place_and_end(&superblock) else { return Ok(()) };
+            let mut by = self.by.lock();
+            let mark = Mark::at(storage, place);
+            if *by != mark {
+                self.mended.forget();
+            }
+            *by = mark;
+            let intent = find_at(storage, place, end, superblock.widths)?;
             let torn = intent.into_iter().flat_map(|intent| intent.writes).filter(names);
-            torn.into_iter().try_for_each(|write| self.mend(write.at, write.bytes))
+            torn.into_iter().try_for_each(|write| self.mend(write.at, write.bytes))?;
+            if mark.is_none() || Mark::at(storage, place) != mark {
+                *by = None;
+                self.mended.forget();
+            }
+            Ok(())
         };
         // Whatever is in the way: the structure is torn then, and that is what is said of it.
         let _: Result<()> = mend();

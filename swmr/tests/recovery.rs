@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use h5live_cache::{MemoryStorage, RecordingStorage, Storage, replay};
+use h5live_cache::{MemoryStorage, RecordingStorage, Storage, StorageOperation as Operation, replay};
 use h5live_format::Intent;
 use h5live_model::{
     ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name, Objects, Shape, Sign,
     UNLIMITED, VarLen, VarLenKind,
 };
-use h5live_swmr::{Clock, Condition, Error, Mode, NativeFile, OpenOptions, Profile, Trial, diagnose, repair};
+use h5live_swmr::{Clock, Condition, Error, Mode, NativeFile, OpenOptions, Patience, Profile, Trial, diagnose, repair};
 
 fn options(mode: Mode) -> OpenOptions {
     OpenOptions { mode, ..OpenOptions::default() }
@@ -259,6 +259,56 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
         }
     }
     assert!(intents > 0);
+}
+
+/// Readers of what a dead writer has left torn tried again and again, each time that they looked there.
+#[test]
+fn what_a_dead_writer_has_left_torn_is_found_out_once() {
+    let storage = RecordingStorage::new(MemoryStorage::default());
+    let file = NativeFile::on(Arc::new(storage.clone()), &options(Mode::Create)).unwrap();
+    let spec = DatasetSpec {
+        datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
+        dataspace: Dataspace::Simple(Shape::with_max(&[64 * 2048], &[64 * 2048]).unwrap()),
+        layout: Layout::Chunked(vec![64]),
+        ..DatasetSpec::default()
+    };
+    file.create(file.root(), &Name::from("large"), &spec.into()).unwrap();
+    file.start_swmr().unwrap();
+    let write = |n: u64| {
+        dataset(&file, "large").write(&ChunkCoord::new(&[n]), 0, &[0xaa; 64]).unwrap();
+        file.flush().unwrap();
+    };
+    write(0);
+    let mut image = Vec::new();
+    replay(&mut image, &storage.take_log()).unwrap();
+    write(1);
+    let mut torn = 0;
+    for operation in storage.take_log() {
+        if let Operation::Write { at, bytes } = &operation
+            && bytes.starts_with(b"FADB") | (bytes.len() > 8000)
+            && !bytes.starts_with(&Intent::SIGNATURE)
+        {
+            let cut = Operation::Write { at: *at, bytes: bytes[..4096 - (*at % 4096) as usize].to_vec() };
+            let mut left = image.clone();
+            replay(&mut left, [&cut]).unwrap();
+            let waits = Arc::new(AtomicU64::new(0));
+            let counted = waits.clone();
+            let patience = Patience::new(12, move |_| {
+                counted.fetch_add(1, Ordering::Relaxed);
+            });
+            let options = OpenOptions { take_over: true, patience, ..options(Mode::SwmrRead) };
+            let reader = NativeFile::on(Arc::new(MemoryStorage::from(left)), &options).unwrap();
+            let data = dataset(&reader, "large");
+            for n in 0..100 {
+                data.refresh().unwrap();
+                assert_eq!(data.chunk(&ChunkCoord::new(&[n])).unwrap().is_some(), n < 2);
+            }
+            torn += u64::from(waits.load(Ordering::Relaxed) > 0);
+            assert!(waits.load(Ordering::Relaxed) < 12, "{waits:?}");
+        }
+        replay(&mut image, [&operation]).unwrap();
+    }
+    assert!(torn > 0, "nothing was torn");
 }
 
 /// The writer dies at each of its writes; the next one extends the dataset past all that was ever written.
