@@ -118,6 +118,9 @@ pub enum ErrorKind {
     /// A chunk below the extent that a writer has published cannot be read, nor could it after waiting for the writer.
     #[error("what its writer has published is not there (not met: {promise}): {0}", promise = Invariant::WholeAppends)]
     NotFinal(#[source] Box<ErrorKind>),
+    /// The elements cannot be seen where they are in the file.
+    #[error("the dataset cannot be viewed in the file: {0}")]
+    NoView(&'static str),
     /// There is no virtual dataset, external file or similar here yet.
     #[error("{0} cannot be read or written yet")]
     Unsupported(&'static str),

@@ -60,7 +60,7 @@ pub use attribute::{Attribute, AttributeBuilder};
 pub use builder::DatasetBuilder;
 pub use convert::ConvertError;
 pub use copy::Copier;
-pub use dataset::{Dataset, Follow};
+pub use dataset::{Dataset, DatasetView, Follow};
 pub use error::{Error, ErrorKind, OpenError, Result};
 pub use file::File;
 pub use group::{Group, NamedType, Object};

@@ -27,8 +27,8 @@ const PAGE: u64 = 4096;
 /// Addresses that are left behind the largest end of a file: what a writer writes down there needs some, too.
 const BEHIND: u64 = 15;
 
-/// Metadata begins at multiples of this, so that its fields of up to eight bytes are written at once.
-const METADATA_ALIGNMENT: u64 = 8;
+/// Structures begin at multiples of this, so that their fields of up to eight bytes are written at once.
+const ALIGNMENT: u64 = 8;
 
 /// So many resting bytes are worth asking whether anybody reads them.
 const WORTH_ASKING: u64 = 64 << 10;
@@ -41,7 +41,7 @@ const LEFT_OUT: u32 = 31;
 pub enum Kind {
     /// A structure. One that is smaller than a page does not cross the border of one.
     Metadata,
-    /// Raw data. Aligned to pages if its size is a multiple of them.
+    /// Raw data. Aligned to pages if its size is a multiple of them, and else to eight bytes if it is one of those.
     Raw,
 }
 
@@ -272,7 +272,7 @@ impl Space {
     /// [`Error::Full`] if addresses do not reach that far.
     pub fn alloc_at_end(&self, len: u64) -> Result<Addr> {
         let state = &mut *self.state.lock();
-        let unit = state.free.page().unwrap_or(METADATA_ALIGNMENT);
+        let unit = state.free.page().unwrap_or(ALIGNMENT);
         let full = Error::Full { wanted: len, end: state.end, limit: state.limit };
         let at = state.end.checked_next_multiple_of(unit).ok_or(full)?;
         let full = Error::Full { wanted: len, end: state.end, limit: state.limit };

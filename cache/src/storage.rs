@@ -10,6 +10,8 @@ mod recording;
 
 use std::{fmt, io, sync::Arc};
 
+use h5live_model::SharedBytes;
+
 pub use faulty::{Failure, FaultyStorage};
 pub use file::FileStorage;
 pub use members::Members;
@@ -61,6 +63,19 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Those of the medium.
     fn sync(&self) -> io::Result<()>;
 
+    /// The `len` bytes at `at` where the medium has them, if it has bytes that can be shared, and so many there.
+    ///
+    /// # Safety
+    /// While there are such bytes, nobody may change them or shorten the storage.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    #[allow(unsafe_code, reason = "the medium is shared with whoever may change it")]
+    unsafe fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
+        let _ = (at, len);
+        Ok(None)
+    }
+
     /// Lets go of the medium; what is asked for later fails. A medium that nobody else could want may do nothing.
     fn close(&self) {}
 }
@@ -84,6 +99,12 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn sync(&self) -> io::Result<()> {
         (**self).sync()
+    }
+
+    #[allow(unsafe_code, reason = "as the trait has it")]
+    unsafe fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
+        // SAFETY: as the caller promises.
+        unsafe { (**self).map(at, len) }
     }
 
     fn close(&self) {
@@ -133,6 +154,12 @@ impl<S: Storage> Storage for Based<S> {
 
     fn sync(&self) -> io::Result<()> {
         self.storage.sync()
+    }
+
+    #[allow(unsafe_code, reason = "as the trait has it")]
+    unsafe fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
+        // SAFETY: as the caller promises.
+        unsafe { self.storage.map(self.absolute(at)?, len) }
     }
 
     fn close(&self) {

@@ -315,6 +315,9 @@ pub trait Objects: Send + Sync + fmt::Debug {
     fn watch(&self, objects: &[ObjectId]) -> Result<Box<dyn Watch>>;
 }
 
+/// Bytes that are shared with a file.
+pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
 /// The chunks of one dataset. A contiguous or compact dataset is one chunk at the origin, of the size of the extent.
 pub trait Chunks: Send + Sync + fmt::Debug {
     /// The identity of the dataset.
@@ -351,6 +354,20 @@ pub trait Chunks: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`crate::Error::Store`] if it cannot be read.
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()>;
+
+    /// The first `len` stored bytes of a chunk, where the file has them; `None` if the store cannot share them, as it can
+    /// those of a file that is open just to be read.
+    ///
+    /// # Safety
+    /// While there are such bytes, nobody may change or shorten the file.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if the system refuses.
+    #[allow(unsafe_code, reason = "the file is shared with whoever may change it")]
+    unsafe fn map(&self, chunk: &StoredChunk, len: u64) -> Result<Option<SharedBytes>> {
+        let _ = (chunk, len);
+        Ok(None)
+    }
 
     /// Stores a whole chunk, as it came out of the filters. It may lie outside the extent, but not outside the
     /// maximum: data is written before the extent that covers it.

@@ -3,6 +3,7 @@
 mod cache;
 mod core;
 mod follow;
+mod mapped;
 #[cfg(test)]
 mod model_tests;
 mod primitive;
@@ -30,6 +31,7 @@ pub(crate) use self::core::Dims;
 use self::core::View;
 pub(crate) use self::core::{Core, Failure};
 pub use self::follow::Follow;
+pub use self::mapped::DatasetView;
 use self::read::{Reader, buffer};
 use self::sides::{Converted, Dynamic, DynamicInput, Input, Raw, RawMut, Sink, Values};
 use crate::convert::ElementPlan;

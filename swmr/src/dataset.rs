@@ -22,7 +22,7 @@ use h5live_format::{
 };
 use h5live_model::{
     ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Error as ModelError, Fill, Layout, Name, ObjectId, ObjectKind,
-    Result as ModelResult, StoredChunk, VirtualSource,
+    Result as ModelResult, SharedBytes, StoredChunk, VirtualSource,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -32,7 +32,7 @@ use crate::creation::committed;
 use crate::file::kind_of;
 use crate::header::Header;
 use crate::session::Session;
-use crate::{Error, Result};
+use crate::{Error, Mode, Result};
 
 /// Bytes that a reader that follows a writer reads at once: they must not take too long, and are to be as they were or as
 /// they are where a writer changes them in their place.
@@ -394,6 +394,15 @@ impl Chunks for NativeDataset {
             false => cache.read_raw(chunk, at, into),
         };
         Ok(read.map_err(Error::from)?)
+    }
+
+    #[allow(unsafe_code, reason = "as the trait has it")]
+    unsafe fn map(&self, chunk: &StoredChunk, len: u64) -> ModelResult<Option<SharedBytes>> {
+        self.check_there()?;
+        let Some(at) = chunk.offset.filter(|_| self.session.mode == Mode::Read) else { return Ok(None) };
+        // SAFETY: as the caller promises.
+        let mapped = unsafe { self.session.cache.storage().map(at, len) };
+        Ok(mapped.map_err(Error::io("map the file"))?)
     }
 
     fn write(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> ModelResult<()> {

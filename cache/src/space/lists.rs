@@ -1,6 +1,6 @@
 //! What is free in a file, and where new space comes from: one list, or pages that hold one kind of space each.
 
-use super::{Kind, METADATA_ALIGNMENT, PAGE, free::FreeList};
+use super::{ALIGNMENT, Kind, PAGE, free::FreeList};
 
 /// What is free, by what it may be used for.
 #[derive(Debug, Default)]
@@ -20,18 +20,25 @@ pub(super) struct Lists {
 fn placed(kind: Kind, len: u64, at: u64) -> Option<u64> {
     match kind {
         Kind::Metadata => {
-            let at = at.checked_next_multiple_of(METADATA_ALIGNMENT)?;
+            let at = at.checked_next_multiple_of(ALIGNMENT)?;
             let crosses = len <= PAGE && at % PAGE + len > PAGE;
             if crosses { at.checked_next_multiple_of(PAGE) } else { Some(at) }
         }
         Kind::Raw if len > 0 && len.is_multiple_of(PAGE) => at.checked_next_multiple_of(PAGE),
-        Kind::Raw => Some(at),
+        Kind::Raw => aligned(kind, len, at),
     }
+}
+
+/// Structures are aligned, and raw data whose size is a multiple of that (elements of eight bytes can then be used where they
+/// are).
+fn aligned(kind: Kind, len: u64, at: u64) -> Option<u64> {
+    let is_aligned = kind == Kind::Metadata || len.is_multiple_of(ALIGNMENT);
+    if is_aligned { at.checked_next_multiple_of(ALIGNMENT) } else { Some(at) }
 }
 
 /// The first address from `at` on where `len` bytes of a kind, which are less than a page, go in a file with pages.
 fn placed_in(page: u64, kind: Kind, len: u64, at: u64) -> Option<u64> {
-    let at = if kind == Kind::Metadata { at.checked_next_multiple_of(METADATA_ALIGNMENT)? } else { at };
+    let at = aligned(kind, len, at)?;
     if at % page + len > page { at.checked_next_multiple_of(page) } else { Some(at) }
 }
 

@@ -11,6 +11,7 @@ use crate::primitive::{
         Ordering::{Acquire, Release},
     },
 };
+use h5live_model::SharedBytes;
 
 /// A storage in which places that were found torn are read as what they are to be, for as long as they stay just as
 /// they were found.
@@ -117,6 +118,15 @@ impl<S: Storage> Storage for Mended<S> {
 
     fn sync(&self) -> io::Result<()> {
         self.storage.sync()
+    }
+
+    #[allow(unsafe_code, reason = "as the trait has it")]
+    unsafe fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
+        if self.any.load(Acquire) {
+            return Ok(None);
+        }
+        // SAFETY: as the caller promises.
+        unsafe { self.storage.map(at, len) }
     }
 
     fn close(&self) {

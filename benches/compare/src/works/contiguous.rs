@@ -53,6 +53,27 @@ fn whole(side: Side, ground: &Ground) -> Result<Done> {
     Ok(done.sum(sum(bytes(&values))))
 }
 
+/// Sums one element of each page, where it is or after reading all.
+fn view(side: Side, ground: &Ground) -> Result<Done> {
+    const STEP: usize = 1024;
+    let (path, len) = (ground.file("contiguous"), elements(ground));
+    let total = |values: &[i32]| values.iter().step_by(STEP).fold(0u64, |sum, value| sum.wrapping_add(*value as u64));
+    let (done, sum) = match side {
+        Side::H5live => {
+            let data = File::open(&path)?.dataset("data")?;
+            // SAFETY: nobody changes the file of this run.
+            timed(len * 4, || Ok(total(&*unsafe { data.view::<i32>()? })))?
+        }
+        _ => {
+            let file = peer::File::open(&path)?;
+            let data = file.dataset("data", 0)?;
+            let mut values = vec![1i32; len as usize];
+            timed(len * 4, || data.read_all(Type::I32.id(), &mut values).map(|()| total(&values)))?
+        }
+    };
+    Ok(done.sum(sum))
+}
+
 fn random(side: Side, ground: &Ground) -> Result<Done> {
     let (path, len, times) = (ground.file("chunks"), elements(ground), ground.times(100_000));
     let mut values = vec![0i32; PIECE as usize];
@@ -110,6 +131,13 @@ pub fn works() -> Vec<Work> {
     };
     vec![
         work,
+        Work {
+            name: "view",
+            title: "one element of each page of contiguous 1 GiB, as a view (libhdf5: read)",
+            sides: &[Side::H5live, Side::Libhdf5],
+            run: view,
+            ..work
+        },
         Work {
             name: "chunks-random",
             title: "random 16 KiB from unfiltered 1 MiB chunks",
