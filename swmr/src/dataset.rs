@@ -399,7 +399,9 @@ impl Chunks for NativeDataset {
     #[allow(unsafe_code, reason = "as the trait has it")]
     unsafe fn map(&self, chunk: &StoredChunk, len: u64) -> ModelResult<Option<SharedBytes>> {
         self.check_there()?;
-        let Some(at) = chunk.offset.filter(|_| self.session.mode == Mode::Read) else { return Ok(None) };
+        // What a dead writer has left may be taken over at any time.
+        let is_at_rest = self.session.mode == Mode::Read && self.session.patience.mender().is_none();
+        let Some(at) = chunk.offset.filter(|_| is_at_rest) else { return Ok(None) };
         // SAFETY: as the caller promises.
         let mapped = unsafe { self.session.cache.storage().map(at, len) };
         Ok(mapped.map_err(Error::io("map the file"))?)
