@@ -41,7 +41,8 @@ const LEFT_OUT: u32 = 31;
 pub enum Kind {
     /// A structure. One that is smaller than a page does not cross the border of one.
     Metadata,
-    /// Raw data. Aligned to pages if its size is a multiple of them, and else to eight bytes if it is one of those.
+    /// Raw data. Aligned to pages if its size is a multiple of them; else, if it is longer than one, to eight bytes if its
+    /// size is a multiple of those.
     Raw,
 }
 

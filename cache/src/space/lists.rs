@@ -29,10 +29,10 @@ fn placed(kind: Kind, len: u64, at: u64) -> Option<u64> {
     }
 }
 
-/// Structures are aligned, and raw data whose size is a multiple of that (elements of eight bytes can then be used where they
-/// are).
+/// Structures are aligned, and so is much raw data whose size is a multiple of that: elements of eight bytes can then be used
+/// where they are. (Small pieces would leave holes.)
 fn aligned(kind: Kind, len: u64, at: u64) -> Option<u64> {
-    let is_aligned = kind == Kind::Metadata || len.is_multiple_of(ALIGNMENT);
+    let is_aligned = kind == Kind::Metadata || len >= PAGE && len.is_multiple_of(ALIGNMENT);
     if is_aligned { at.checked_next_multiple_of(ALIGNMENT) } else { Some(at) }
 }
 
