@@ -11,7 +11,7 @@
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 
@@ -62,8 +62,6 @@ pub struct LockHandle {
     file: Mutex<Option<Arc<File>>>,
     /// The one through which the file is written.
     written: Mutex<Option<Arc<File>>>,
-    /// Whether only processes on this machine can open that.
-    is_local: OnceLock<bool>,
     locking: Locking,
 }
 
@@ -113,8 +111,7 @@ impl LockHandle {
 
     /// A handle for a storage that is no file, and that nobody else has.
     pub fn of_no_file() -> Self {
-        let (file, written) = Default::default();
-        LockHandle { file, written, is_local: OnceLock::new(), locking: Locking::Off }
+        LockHandle { file: Mutex::default(), written: Mutex::default(), locking: Locking::Off }
     }
 
     /// The file, unless the storage is none.
@@ -164,14 +161,14 @@ impl LockHandle {
         Ok(())
     }
 
-    /// Lets go of the lock and of the file, but for the handle through which it is written: from now on
-    /// [`LockHandle::is_unread`] can tell.
+    /// Lets go of the lock, and on a file system of this machine alone also of the file, but for the handle through which it
+    /// is written: from now on [`LockHandle::is_unread`] can tell.
     ///
     /// # Errors
     /// As the system has it.
     pub fn give_way(&self) -> io::Result<()> {
         self.release()?;
-        if self.written.lock().is_some() {
+        if self.written.lock().as_deref().is_some_and(lease::is_local) {
             *self.file.lock() = None;
         }
         Ok(())
@@ -180,13 +177,11 @@ impl LockHandle {
     /// Whether nobody, in this process or another, has the file open but through the handle through which it is written.
     /// Where the system does not tell, or processes on other machines might, somebody may.
     pub fn is_unread(&self) -> bool {
-        let has_given_way = self.file.lock().is_none();
-        has_given_way && self.is_local() && self.written.lock().as_deref().is_some_and(lease::is_unread)
+        self.has_given_way() && self.written.lock().as_deref().is_some_and(lease::is_unread)
     }
 
-    /// Whether the file is known to be on a file system of this machine alone.
-    pub fn is_local(&self) -> bool {
-        *self.is_local.get_or_init(|| self.file().is_some_and(|file| lease::is_local(&file)))
+    fn has_given_way(&self) -> bool {
+        self.file.lock().is_none()
     }
 
     /// Lets go of the handle through which the file is written.
@@ -207,9 +202,9 @@ impl LockHandle {
 
     /// Whether the record lock that stands for a live writer is held, by this process or another.
     pub fn has_beacon(&self) -> bool {
-        // A handle does not see its own locks.
-        let other = self.file.lock().clone().or_else(|| reopened(self.written.lock().as_deref()?).map(Arc::new));
-        self.locking != Locking::Off && other.is_some_and(|file| is_beacon_lit(&file))
+        // A handle does not see its own locks. But where it has given way it holds them itself, and the kernel of this machine
+        // does not forget them; a server may.
+        self.lockable().is_some_and(|file| self.has_given_way() || is_beacon_lit(&file))
     }
 
     /// Whether the file can be locked, and nobody holds that record lock: no live writer of h5live.
@@ -305,18 +300,6 @@ fn is_beacon_lit(_: &File) -> bool {
 
 fn has_no_locks(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Unsupported)
-}
-
-/// Another handle of the same file, whatever its name is now.
-#[cfg(target_os = "linux")]
-fn reopened(file: &File) -> Option<File> {
-    use std::os::fd::AsRawFd;
-    File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn reopened(_: &File) -> Option<File> {
-    None
 }
 
 /// Takes the record lock that stands for a live writer, for as long as `file`, open for writing, stays open.

@@ -280,8 +280,7 @@ impl Session {
         if self.lock.is_replaced(&self.path) {
             return Err(Error::Replaced);
         }
-        // The kernel of this machine does not forget a lock; a server may.
-        if self.beacon && !self.lock.is_local() && !self.lock.has_beacon() {
+        if self.beacon && !self.lock.has_beacon() {
             return Err(Error::LockLost);
         }
         self.held_until.store(nanos(now + HOLD), Ordering::Relaxed);
