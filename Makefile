@@ -114,10 +114,11 @@ walk: python-env ## a file of 100,000 groups and a million attributes: time besi
 
 # BENCH: names of works (`h5live-compare --list`), --rounds N, --scale F.
 BENCH ?=
-bench: python-env ## h5live beside libhdf5 on the same work: docs/BENCHMARKS.md (some 30 minutes, the first time 10 more)
+bench: python-env ## h5live beside libhdf5 and other crates: docs/BENCHMARKS.md and its plots (an hour, the first time 10 minutes more)
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement benches/compare/requirements.txt
 	cd benches/compare && cargo build --release --quiet
-	benches/compare/target/release/h5live-compare --out docs $(BENCH)
+	HDF5_PLUGIN_PATH=$$(.venv/bin/python -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)') \
+	    benches/compare/target/release/h5live-compare --out docs $(BENCH)
 
 # What callgrind counts does not depend on what else the machine does.
 counts: ## the instructions of hot paths, against benches/counts.txt (a minute)

@@ -4,9 +4,12 @@
 //! `compare NAME...` does only those. `--rounds N` and `--scale F` make runs longer or shorter. `--keep` leaves what was
 //! read, for a profiler of `--child NAME SIDE`.
 
+mod cold;
+mod machine;
 mod measure;
 mod peer;
 mod report;
+mod row;
 mod side;
 mod work;
 mod works;
@@ -14,6 +17,7 @@ mod works;
 use std::path::PathBuf;
 
 use side::Side;
+use work::Ground;
 
 /// Why a work could not be done.
 #[derive(Debug, thiserror::Error)]
@@ -38,8 +42,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 struct Arguments {
     names: Vec<String>,
     rounds: usize,
-    scale: f64,
-    folder: PathBuf,
+    ground: Ground,
     out: Option<PathBuf>,
     list: bool,
     keep: bool,
@@ -51,8 +54,7 @@ fn arguments() -> Result<Arguments> {
     let mut found = Arguments {
         names: Vec::new(),
         rounds: 5,
-        scale: 1.0,
-        folder: std::env::temp_dir().join("h5live-compare"),
+        ground: Ground { folder: std::env::temp_dir().join("h5live-compare"), scale: 1.0, chunk: 0 },
         out: None,
         list: false,
         keep: false,
@@ -66,8 +68,9 @@ fn arguments() -> Result<Arguments> {
             "--list" => found.list = true,
             "--keep" => found.keep = true,
             "--rounds" => found.rounds = number(value()?)?.max(1.0) as usize,
-            "--scale" => found.scale = number(value()?)?,
-            "--folder" => found.folder = value()?.into(),
+            "--scale" => found.ground.scale = number(value()?)?,
+            "--chunk" => found.ground.chunk = number(value()?)? as u64,
+            "--folder" => found.ground.folder = value()?.into(),
             "--out" => found.out = Some(value()?.into()),
             "--child" => {
                 let (name, side) = (value()?, value()?);
@@ -90,26 +93,37 @@ fn run() -> Result<()> {
     if let Some((name, side)) = &arguments.child {
         let work = works.iter().find(|work| work.name == name);
         let work = work.ok_or_else(|| Error::Usage(format!("there is no work {name}")))?;
-        let measure = measure::here(work, *side, &arguments.folder, arguments.scale)?;
+        let measure = measure::here(work, *side, &arguments.ground)?;
         println!("{}", serde_json::to_string(&measure).expect("plain numbers"));
         return Ok(());
     }
     if let Some(unknown) = arguments.names.iter().find(|name| !works.iter().any(|work| work.name == **name)) {
         return Err(Error::Usage(format!("there is no work {unknown}; --list names them")));
     }
-    std::fs::create_dir_all(&arguments.folder)?;
-    let mut rows = Vec::new();
-    for work in works.iter().filter(|work| arguments.names.is_empty() || arguments.names.iter().any(|n| n == work.name))
-    {
-        let row = measure::in_turns(work, &arguments.folder, arguments.rounds, arguments.scale)?;
-        report::print(&row);
-        rows.push(row);
+    let is_wanted = |name: &str| arguments.names.is_empty() || arguments.names.iter().any(|wanted| wanted == name);
+    std::fs::create_dir_all(&arguments.ground.folder)?;
+    let (mut rows, mut curves) = (Vec::new(), Vec::new());
+    for work in works.iter().filter(|work| is_wanted(work.name)) {
+        if work.chunks.is_empty() {
+            let row = measure::in_turns(work, &arguments.ground, arguments.rounds)?;
+            report::print(&row, &rows);
+            rows.push(row);
+            continue;
+        }
+        let mut curve = Vec::new();
+        for chunk in work.chunks {
+            let ground = Ground { chunk: *chunk, ..arguments.ground.clone() };
+            let row = measure::in_turns(work, &ground, arguments.rounds)?;
+            report::print(&row, &[]);
+            curve.push(row);
+        }
+        curves.push(curve);
     }
     if !arguments.keep {
-        std::fs::remove_dir_all(&arguments.folder)?;
+        std::fs::remove_dir_all(&arguments.ground.folder)?;
     }
     match arguments.out {
-        Some(folder) => report::write(&rows, &folder),
+        Some(folder) => report::write(&rows, &curves, arguments.rounds, &folder),
         None => Ok(()),
     }
 }

@@ -1,12 +1,12 @@
 //! Runs works: each side in a process of its own, so that memory is its own, in turns, so that noise meets both.
 
-use std::path::Path;
 use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
+use crate::row::Row;
 use crate::work::{Ground, Unit, Work};
-use crate::{Error, Result, Side, peer};
+use crate::{Error, Result, Side, cold, peer};
 
 /// One run of one side.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -27,77 +27,22 @@ impl Measure {
     }
 }
 
-/// All runs of a work.
-pub struct Row {
-    pub name: &'static str,
-    pub title: &'static str,
-    pub unit: Unit,
-    pub aim: f64,
-    pub bare_aim: Option<f64>,
-    pub size_aim: Option<f64>,
-    pub runs: Vec<(Side, Vec<Measure>)>,
-}
-
-impl Row {
-    fn of(&self, side: Side) -> Option<&[Measure]> {
-        self.runs.iter().find(|(whose, _)| *whose == side).map(|(_, runs)| &**runs)
-    }
-
-    /// The median rate of a side, and half the distance between its quartiles, as a part of it.
-    pub fn rate(&self, side: Side) -> Option<(f64, f64)> {
-        let mut rates: Vec<f64> = self.of(side)?.iter().map(|run| run.rate(self.unit)).collect();
-        rates.sort_by(f64::total_cmp);
-        let at = |part: f64| rates[((rates.len() - 1) as f64 * part).round() as usize];
-        Some((at(0.5), (at(0.75) - at(0.25)) / 2.0 / at(0.5)))
-    }
-
-    /// How many times faster than `side` we are.
-    pub fn ratio(&self, side: Side) -> Option<f64> {
-        let (ours, theirs) = (self.rate(Side::H5live)?.0, self.rate(side)?.0);
-        Some(if self.unit == Unit::Latency { theirs / ours } else { ours / theirs })
-    }
-
-    pub fn peak(&self, side: Side) -> Option<u64> {
-        self.of(side)?.iter().map(|run| run.peak).max()
-    }
-
-    pub fn size(&self, side: Side) -> Option<f64> {
-        self.of(side)?.last()?.size
-    }
-
-    pub fn tail(&self, side: Side) -> Option<f64> {
-        let mut tails: Vec<f64> = self.of(side)?.iter().filter_map(|run| run.tail).collect();
-        tails.sort_by(f64::total_cmp);
-        tails.get(tails.len() / 2).copied()
-    }
-
-    /// Whether every aim is reached.
-    pub fn is_reached(&self) -> bool {
-        let bare = self.bare_aim.is_none_or(|aim| self.ratio(Side::Bare).is_some_and(|ratio| ratio >= aim));
-        let size = self.size_aim.is_none_or(|aim| self.size(Side::H5live).is_some_and(|size| size <= aim));
-        self.ratio(Side::Libhdf5).is_none_or(|ratio| ratio >= self.aim) && bare && size
-    }
-}
-
-/// The most memory that this process has had (bytes).
-fn peak() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
-}
-
 /// One side, in this process.
-pub fn here(work: &Work, side: Side, folder: &Path, scale: f64) -> Result<Measure> {
+pub fn here(work: &Work, side: Side, ground: &Ground) -> Result<Measure> {
     peer::start()?;
-    let done = (work.run)(side, &Ground { folder: folder.to_owned(), scale })?;
+    if work.cold {
+        cold::forget(&ground.folder)?;
+    }
+    let done = (work.run)(side, ground)?;
     let (seconds, units, sum) = (done.seconds, done.units, done.sum);
-    Ok(Measure { seconds, units, sum, size: done.size, tail: done.tail, peak: peak() })
+    Ok(Measure { seconds, units, sum, size: done.size, tail: done.tail, peak: done.peak })
 }
 
-fn child(work: &Work, side: Side, folder: &Path, scale: f64) -> Result<Measure> {
+fn child(work: &Work, side: Side, ground: &Ground) -> Result<Measure> {
     let output = Command::new(std::env::current_exe()?)
-        .args(["--child", work.name, &side.to_string(), "--scale", &scale.to_string(), "--folder"])
-        .arg(folder)
+        .args(["--child", work.name, &side.to_string()])
+        .args(["--scale", &ground.scale.to_string(), "--chunk", &ground.chunk.to_string(), "--folder"])
+        .arg(&ground.folder)
         .output()?;
     let failed = || Error::Child(format!("{} {side}: {}", work.name, String::from_utf8_lossy(&output.stderr)));
     if !output.status.success() {
@@ -107,23 +52,46 @@ fn child(work: &Work, side: Side, folder: &Path, scale: f64) -> Result<Measure> 
 }
 
 /// All sides, `rounds` times in turns, after one round that warms everything up.
-pub fn in_turns(work: &Work, folder: &Path, rounds: usize, scale: f64) -> Result<Row> {
+///
+/// # Errors
+/// If we or libhdf5 fail or disagree. Another crate that does so is left out, and the row says why.
+pub fn in_turns(work: &Work, ground: &Ground, rounds: usize) -> Result<Row> {
     peer::start()?;
-    (work.prepare)(&Ground { folder: folder.to_owned(), scale })?;
-    let mut runs: Vec<(Side, Vec<Measure>)> = work.sides.iter().map(|side| (*side, Vec::new())).collect();
+    (work.prepare)(ground)?;
+    let mut row = Row { work: *work, chunk: ground.chunk, runs: Vec::new(), left_out: Vec::new() };
+    row.runs = work.sides.iter().map(|side| (*side, Vec::new())).collect();
     for round in 0..=rounds {
-        for (side, measures) in &mut runs {
-            let measure = child(work, *side, folder, scale)?;
+        let mut sum = None;
+        for (side, measures) in &mut row.runs {
+            if row.left_out.iter().any(|(out, _)| out == side) {
+                continue;
+            }
+            let measure = match child(work, *side, ground) {
+                Ok(measure) => measure,
+                Err(error) if side.is_crate() => {
+                    row.left_out.push((*side, error.to_string()));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            if *side != Side::Bare {
+                match *sum.get_or_insert(measure.sum) {
+                    right if right == measure.sum => {}
+                    _ if side.is_crate() => {
+                        row.left_out.push((*side, "what it read or wrote is not what the others did".to_owned()));
+                        continue;
+                    }
+                    right => {
+                        let Measure { sum, .. } = measure;
+                        return Err(Error::Differ(format!("{}: {side} has {sum:x}, not {right:x}", work.name)));
+                    }
+                }
+            }
             if round > 0 {
                 measures.push(measure);
             }
         }
     }
-    let sums: Vec<_> =
-        runs.iter().filter(|(side, _)| *side != Side::Bare).map(|(side, runs)| (side, runs[0].sum)).collect();
-    if sums.windows(2).any(|pair| pair[0].1 != pair[1].1) {
-        return Err(Error::Differ(format!("{}: {sums:x?}", work.name)));
-    }
-    let Work { name, title, unit, aim, bare_aim, size_aim, .. } = *work;
-    Ok(Row { name, title, unit, aim, bare_aim, size_aim, runs })
+    row.runs.retain(|(side, _)| !row.left_out.iter().any(|(out, _)| out == side));
+    Ok(row)
 }

@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_void};
 use std::path::Path;
 
-use hdf5_metno_sys::{h5, h5d, h5f, h5g, h5i, h5l, h5p, h5s, h5t};
+use hdf5_metno_sys::{h5, h5d, h5f, h5g, h5i, h5l, h5p, h5s, h5t, h5z};
 
 use crate::Result;
 
@@ -39,6 +39,14 @@ fn c(text: &str) -> CString {
 
 fn list(class: Id) -> Result<Handle> {
     call!(h5p::H5Pcreate(class)).map(Handle)
+}
+
+/// Loads a filter, so that no work's time has that in it.
+pub fn load_filter(id: u16) -> Result<()> {
+    match call!(h5z::H5Zfilter_avail(i32::from(id)))? {
+        0 => Err(crate::Error::Call("loading a filter")),
+        _ => Ok(()),
+    }
 }
 
 /// An element type in memory or in the file.
@@ -113,6 +121,10 @@ impl File {
 
     pub fn open(path: &Path) -> Result<Self> {
         Self::open_with(path, h5f::H5F_ACC_RDONLY)
+    }
+
+    pub fn open_to_write(path: &Path) -> Result<Self> {
+        Self::open_with(path, h5f::H5F_ACC_RDWR)
     }
 
     pub fn open_to_follow(path: &Path) -> Result<Self> {

@@ -1,13 +1,13 @@
-//! The table, on the terminal and as Markdown.
+//! The tables, on the terminal and as Markdown.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::measure::Row;
+use crate::row::{Row, Verdict};
 use crate::work::Unit;
-use crate::{Result, Side};
+use crate::{Result, Side, machine};
 
-fn rate(unit: Unit, value: f64) -> String {
+pub fn rate(unit: Unit, value: f64) -> String {
     let scaled = |value: f64| match value {
         v if v >= 1e9 => format!("{:.2} G", v / 1e9),
         v if v >= 1e6 => format!("{:.1} M", v / 1e6),
@@ -24,79 +24,113 @@ fn rate(unit: Unit, value: f64) -> String {
 fn side(row: &Row, side: Side) -> String {
     row.rate(side).map_or_else(String::new, |(median, spread)| {
         let tail = row.tail(side).map_or_else(String::new, |tail| format!(" (99 %: {:.1} µs)", tail * 1e6));
-        format!("{} ±{:.0} %{tail}", rate(row.unit, median), spread * 100.0)
+        format!("{} ±{:.0} %{tail}", rate(row.work.unit, median), spread * 100.0)
     })
 }
 
-fn aims(row: &Row) -> String {
-    let mut text = format!("{:.1}x", row.aim);
-    if let Some(aim) = row.bare_aim {
-        let _ = write!(text, ", {aim:.1} of bare");
+/// `yes`, or which aims are missed.
+fn conclusion(verdicts: &[Verdict]) -> String {
+    let missed: Vec<_> = verdicts.iter().filter(|verdict| !verdict.is_reached).map(|verdict| verdict.aim).collect();
+    if missed.is_empty() { "yes".to_owned() } else { format!("**no**: {}", missed.join(", ")) }
+}
+
+/// What is said of the aims, `memory` apart or all but that.
+fn texts(verdicts: &[Verdict], memory: bool) -> String {
+    let chosen = verdicts.iter().filter(|verdict| (verdict.aim == "memory") == memory);
+    chosen.map(|verdict| &*verdict.text).collect::<Vec<_>>().join("; ")
+}
+
+/// Prints what was found of one work; `rows` are the earlier ones.
+pub fn print(row: &Row, rows: &[Row]) {
+    let verdicts = row.verdicts(rows);
+    println!("{} ({})", row.work.title, row.work.name);
+    if row.chunk > 0 {
+        println!("    chunks of {} KiB", row.chunk >> 10);
     }
-    if let Some(aim) = row.size_aim {
-        let _ = write!(text, ", file {aim:.2}x data");
-    }
-    text
+    let rates = row.runs.iter().map(|(whose, _)| format!("{whose} {}", side(row, *whose)));
+    println!("    {}", rates.collect::<Vec<_>>().join(", "));
+    println!("    {}: {}; {}", conclusion(&verdicts), texts(&verdicts, false), texts(&verdicts, true));
+    row.left_out.iter().for_each(|(side, why)| println!("    without {side}: {}", why.trim_end()));
 }
 
-fn ratios(row: &Row) -> String {
-    let mut text = row.ratio(Side::Libhdf5).map_or_else(String::new, |ratio| format!("{ratio:.2}x"));
-    if let Some(ratio) = row.ratio(Side::Bare) {
-        let _ = write!(text, ", {ratio:.2} of bare");
-    }
-    if let Some(size) = row.size(Side::H5live) {
-        let theirs = row.size(Side::Libhdf5).map_or_else(String::new, |size| format!(" ({size:.2}x)"));
-        let _ = write!(text, ", file {size:.2}x{theirs}");
-    }
-    text
-}
-
-fn memory(row: &Row) -> String {
-    let of = |side| row.peak(side).map_or(0, |bytes| bytes >> 20);
-    format!("{} / {}", of(Side::H5live), of(Side::Libhdf5))
-}
-
-fn verdict(row: &Row) -> &'static str {
-    if row.is_reached() { "yes" } else { "no" }
-}
-
-/// Prints what was found of one work.
-pub fn print(row: &Row) {
-    println!("{} ({})", row.title, row.name);
-    println!(
-        "    h5live {}, libhdf5 {}, bare {}",
-        side(row, Side::H5live),
-        side(row, Side::Libhdf5),
-        side(row, Side::Bare)
-    );
-    println!("    ratio {} (aim {}): {}; memory {} MiB", ratios(row), aims(row), verdict(row), memory(row));
-}
-
-fn processor() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ").map(|(_, name)| name));
-    let count = std::thread::available_parallelism().map_or(1, usize::from);
-    format!("{count} cores of {}", name.unwrap_or("an unknown processor"))
-}
-
-/// Writes `BENCHMARKS.md` into `folder`.
-pub fn write(rows: &[Row], folder: &Path) -> Result<()> {
-    let mut text = String::from("# Benchmarks\n\n");
-    let _ = writeln!(text, "h5live beside libhdf5 2.2.0 (C interface), {}. Written by `make bench`.\n", processor());
+fn main_table(text: &mut String, rows: &[Row]) {
     text.push_str(
-        "Each side does the same work in a process of its own, in turns; the median of the rounds, and half of what lies\n\
-         between the quartiles. *Bare* is what the machine does with the same bytes: `memcpy`, `pread`, `pwrite`, the codec\n\
-         alone. What the sides read and wrote is compared. The settings of libhdf5 stand in `benches/compare`.\n\n\
-         | work | h5live | libhdf5 | bare | ratio | aim | reached | memory, MiB |\n\
-         |---|---|---|---|---|---|---|---|\n",
+        "| work | h5live | libhdf5 | bare | found, and aim | memory | reached |\n\
+         |---|---|---|---|---|---|---|\n",
     );
     for row in rows {
         let (ours, theirs, bare) = (side(row, Side::H5live), side(row, Side::Libhdf5), side(row, Side::Bare));
-        let (ratios, aims, verdict, memory) = (ratios(row), aims(row), verdict(row), memory(row));
-        let _ =
-            writeln!(text, "| {} | {ours} | {theirs} | {bare} | {ratios} | {aims} | {verdict} | {memory} |", row.title);
+        let verdicts = row.verdicts(rows);
+        let (found, memory, reached) = (texts(&verdicts, false), texts(&verdicts, true), conclusion(&verdicts));
+        let _ = writeln!(
+            text,
+            "| {} (`{}`) | {ours} | {theirs} | {bare} | {found} | {memory} | {reached} |",
+            row.work.title, row.work.name
+        );
     }
+}
+
+fn missed(text: &mut String, rows: &[Row]) {
+    let missed = rows.iter().map(|row| (row, row.verdicts(rows)));
+    let missed: Vec<_> = missed.filter(|(_, verdicts)| verdicts.iter().any(|verdict| !verdict.is_reached)).collect();
+    let _ = writeln!(text, "\n{} of {} rows reach every aim.", rows.len() - missed.len(), rows.len());
+    if !missed.is_empty() {
+        text.push_str("These fall short:\n\n");
+    }
+    for (row, verdicts) in missed {
+        let short: Vec<_> = verdicts.iter().filter(|verdict| !verdict.is_reached).map(|v| &*v.text).collect();
+        let _ = writeln!(text, "- {} (`{}`): {}", row.work.title, row.work.name, short.join("; "));
+    }
+}
+
+fn crates_table(text: &mut String, rows: &[Row]) {
+    let with_crates: Vec<_> = rows.iter().filter(|row| row.work.sides.iter().any(|side| side.is_crate())).collect();
+    if with_crates.is_empty() {
+        return;
+    }
+    text.push_str("\n## Other crates\n\n");
+    text.push_str(crate::works::OF_OTHER_CRATES);
+    text.push_str("\n| work | h5live | rust-hdf5 | hdf5-pure | hdf5-reader |\n|---|---|---|---|---|\n");
+    for row in &with_crates {
+        let _ = write!(text, "| {} | {} |", row.work.title, side(row, Side::H5live));
+        for other in Side::CRATES {
+            let ratio = row.ratio(other).map_or_else(String::new, |ratio| format!(" (ours {ratio:.1}x)"));
+            let _ = write!(text, " {}{ratio} |", side(row, other));
+        }
+        text.push('\n');
+    }
+    for row in with_crates {
+        for (side, why) in &row.left_out {
+            let why = why.lines().next().unwrap_or_default();
+            let _ = writeln!(text, "\n{side} did not do `{}`: {why}", row.work.name);
+        }
+    }
+}
+
+/// Writes `BENCHMARKS.md` and the plots into `folder`. `curves` are the rows of works that are done with several sizes.
+pub fn write(rows: &[Row], curves: &[Vec<Row>], rounds: usize, folder: &Path) -> Result<()> {
+    let mut text = String::from("# Benchmarks\n\n");
+    let _ = writeln!(
+        text,
+        "h5live beside libhdf5 2.2.0 (C interface), linked into the same program. {} `make bench` wrote this: \
+         `h5live-compare --rounds {rounds} --out docs` after `cargo build --release`; \
+         `make bench BENCH=append-4k` does one row.\n",
+        machine::description()
+    );
+    text.push_str(
+        "Each side does the same work in a process of its own, in turns; the median of the rounds, and half of what lies\n\
+         between the quartiles. *Bare* is what the machine does with the same bytes: `memcpy`, `pread`, `pwrite`, the codec\n\
+         alone. What the sides read and wrote is compared. The settings of libhdf5 stand in `benches/compare`; nobody\n\
+         waits for the disk (`fsync`). Filters beside deflate are hdf5plugin's, loaded by libhdf5. *Cold* rows begin with\n\
+         nothing of the file in the page cache; there the disk is the limit, and the aim is not to be slower. *Memory* is\n\
+         the most that each process had, and what ours may have more: the sizes that `Options` states (32 MiB of decoded\n\
+         chunks or 64 MiB until the next flush, and 64 MiB while threads decode or encode).\n\n",
+    );
+    main_table(&mut text, rows);
+    missed(&mut text, rows);
+    crates_table(&mut text, rows);
     std::fs::create_dir_all(folder)?;
     std::fs::write(folder.join("BENCHMARKS.md"), text)?;
+    let _ = curves;
     Ok(())
 }

@@ -12,6 +12,23 @@ pub enum Side {
     Libhdf5,
     /// What the machine does with the same bytes: memcpy, pread, pwrite, the codec alone.
     Bare,
+    /// The crate rust-hdf5.
+    RustHdf5,
+    /// The crate hdf5-pure.
+    Hdf5Pure,
+    /// The crate hdf5-reader.
+    Hdf5Reader,
+}
+
+impl Side {
+    pub const ALL: [Side; 6] =
+        [Side::H5live, Side::Libhdf5, Side::Bare, Side::RustHdf5, Side::Hdf5Pure, Side::Hdf5Reader];
+    pub const CRATES: [Side; 3] = [Side::RustHdf5, Side::Hdf5Pure, Side::Hdf5Reader];
+
+    /// Whether it is another crate, which may fail where we may not.
+    pub fn is_crate(self) -> bool {
+        Side::CRATES.contains(&self)
+    }
 }
 
 impl fmt::Display for Side {
@@ -20,6 +37,9 @@ impl fmt::Display for Side {
             Side::H5live => "h5live",
             Side::Libhdf5 => "libhdf5",
             Side::Bare => "bare",
+            Side::RustHdf5 => "rust-hdf5",
+            Side::Hdf5Pure => "hdf5-pure",
+            Side::Hdf5Reader => "hdf5-reader",
         })
     }
 }
@@ -28,9 +48,7 @@ impl FromStr for Side {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        [Side::H5live, Side::Libhdf5, Side::Bare]
-            .into_iter()
-            .find(|side| side.to_string() == text)
-            .ok_or_else(|| Error::Usage(format!("{text} is not a side")))
+        let side = Side::ALL.into_iter().find(|side| side.to_string() == text);
+        side.ok_or_else(|| Error::Usage(format!("{text} is not a side")))
     }
 }

@@ -16,28 +16,63 @@ pub enum Unit {
     Latency,
 }
 
-/// A work: what is done, by whom, and what ratio is the aim.
+/// A work: what is done, by whom, and what is aimed at.
 #[derive(Clone, Copy)]
 pub struct Work {
     pub name: &'static str,
     pub title: &'static str,
     pub unit: Unit,
-    /// How many times faster than libhdf5 we want to be.
+    /// How many times faster than libhdf5 we want to be. Of latencies that holds for the 99th percentile too.
     pub aim: f64,
     /// What part of the bare machine's rate we want to reach.
     pub bare_aim: Option<f64>,
     /// How large our file may be, against the bytes of the data.
     pub size_aim: Option<f64>,
+    /// A work, and how many times as long as there a unit may take us here.
+    pub within: Option<(&'static str, f64)>,
+    /// Bytes of memory that we may have beyond what libhdf5 has.
+    pub budget: u64,
+    /// Whether nothing of the files is in the page cache when a run begins.
+    pub cold: bool,
+    /// Bytes of a chunk: the work is done with each, for a plot. Empty for rows of the table.
+    pub chunks: &'static [u64],
     pub sides: &'static [Side],
     /// Makes what the sides read. Not measured.
     pub prepare: fn(&Ground) -> Result<()>,
     pub run: fn(Side, &Ground) -> Result<Done>,
 }
 
+/// What [`h5live::Options`] says that reading takes by default: 32 MiB of decoded chunks, and 64 MiB while threads decode.
+pub const READING: u64 = 96 << 20;
+/// What it says that writing takes: 64 MiB until the next flush, and 64 MiB while threads encode.
+pub const WRITING: u64 = 128 << 20;
+
+impl Work {
+    /// What most works have in common. What is done stands in each.
+    pub const PLAIN: Work = Work {
+        name: "",
+        title: "",
+        unit: Unit::Bytes,
+        aim: 1.0,
+        bare_aim: None,
+        size_aim: None,
+        within: None,
+        budget: READING,
+        cold: false,
+        chunks: &[],
+        sides: &[Side::H5live, Side::Libhdf5],
+        prepare: |_| Ok(()),
+        run: |_, _| Ok(Done::default()),
+    };
+}
+
 /// Where and how much.
+#[derive(Debug, Clone)]
 pub struct Ground {
     pub folder: PathBuf,
     pub scale: f64,
+    /// Bytes of a chunk, in works that are done with several sizes.
+    pub chunk: u64,
 }
 
 impl Ground {
@@ -64,13 +99,22 @@ pub struct Done {
     pub size: Option<f64>,
     /// The 99th percentile, for latencies (s).
     pub tail: Option<f64>,
+    /// The most memory that the process had until this was done (bytes): what checks it comes later and does not count.
+    pub peak: u64,
+}
+
+/// The most memory that this process has had (bytes).
+pub fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
 }
 
 /// Times `what`.
 pub fn timed<T>(units: u64, what: impl FnOnce() -> Result<T>) -> Result<(Done, T)> {
     let start = Instant::now();
     let value = what()?;
-    Ok((Done { seconds: start.elapsed().as_secs_f64(), units, ..Done::default() }, value))
+    Ok((Done { seconds: start.elapsed().as_secs_f64(), units, peak: peak(), ..Done::default() }, value))
 }
 
 impl Done {

@@ -1,6 +1,7 @@
 //! The works, in the order of the table.
 
 mod append;
+mod codecs;
 mod contiguous;
 mod convert;
 mod filtered;
@@ -12,10 +13,14 @@ mod threads;
 
 use crate::work::Work;
 
+/// What the table of other crates says before it begins.
+pub const OF_OTHER_CRATES: &str = "";
+
 pub fn all() -> Vec<Work> {
     [
         append::works(),
         filtered::works(),
+        codecs::works(),
         contiguous::works(),
         select::works(),
         convert::works(),

@@ -42,7 +42,7 @@ fn whole(side: Side, ground: &Ground) -> Result<Done> {
             let data = file.dataset("data", 0)?;
             timed(len * 4, || data.read_all(Type::I32.id(), &mut values))?
         }
-        Side::Bare => {
+        _ => {
             let file = fs::File::open(&path)?;
             let skip = file.metadata()?.len() - len * 4;
             let into: &mut [u8] = bytemuck::cast_slice_mut(&mut values);
@@ -62,7 +62,7 @@ fn view(side: Side, ground: &Ground) -> Result<Done> {
         Side::H5live => {
             let data = File::open(&path)?.dataset("data")?;
             // SAFETY: nobody changes the file of this run.
-            timed(len * 4, || Ok(total(&*unsafe { data.view::<i32>()? })))?
+            timed(len * 4, || Ok(total(&unsafe { data.view::<i32>()? })))?
         }
         _ => {
             let file = peer::File::open(&path)?;
@@ -74,8 +74,8 @@ fn view(side: Side, ground: &Ground) -> Result<Done> {
     Ok(done.sum(sum))
 }
 
-fn random(side: Side, ground: &Ground) -> Result<Done> {
-    let (path, len, times) = (ground.file("chunks"), elements(ground), ground.times(100_000));
+fn random(times: u64, side: Side, ground: &Ground) -> Result<Done> {
+    let (path, len, times) = (ground.file("chunks"), elements(ground), ground.times(times));
     let mut values = vec![0i32; PIECE as usize];
     let (mut numbers, mut total) = (Numbers::new(), 0u64);
     let done = match side {
@@ -102,7 +102,7 @@ fn random(side: Side, ground: &Ground) -> Result<Done> {
                 Ok(())
             })?
         }
-        Side::Bare => {
+        _ => {
             let file = fs::File::open(&path)?;
             timed(times, || {
                 for _ in 0..times {
@@ -123,14 +123,23 @@ pub fn works() -> Vec<Work> {
         title: "read contiguous 1 GiB into a warm buffer",
         unit: Unit::Bytes,
         aim: 1.0,
-        bare_aim: None,
-        size_aim: None,
         sides: &[Side::H5live, Side::Libhdf5, Side::Bare],
         prepare: |ground| make(ground, "contiguous", &[]),
         run: whole,
+        ..Work::PLAIN
+    };
+    let random = Work {
+        name: "chunks-random",
+        title: "random 16 KiB from unfiltered 1 MiB chunks",
+        unit: Unit::Things("reads"),
+        aim: 10.0,
+        prepare: |ground| make(ground, "chunks", &[CHUNK]),
+        run: |side, ground| random(100_000, side, ground),
+        ..work
     };
     vec![
         work,
+        Work { name: "contiguous-cold", title: "the same, cold", cold: true, ..work },
         Work {
             name: "view",
             title: "one element of each page of contiguous 1 GiB, as a view (libhdf5: read)",
@@ -138,14 +147,14 @@ pub fn works() -> Vec<Work> {
             run: view,
             ..work
         },
+        random,
         Work {
-            name: "chunks-random",
-            title: "random 16 KiB from unfiltered 1 MiB chunks",
-            unit: Unit::Things("reads"),
-            aim: 10.0,
-            prepare: |ground| make(ground, "chunks", &[CHUNK]),
-            run: random,
-            ..work
+            name: "chunks-random-cold",
+            title: "the same, cold",
+            aim: 1.0,
+            cold: true,
+            run: |side, ground| self::random(4_000, side, ground),
+            ..random
         },
     ]
 }

@@ -6,8 +6,6 @@ use crate::peer::{self, Make, Type};
 use crate::work::{Done, Ground, Unit, Work, bytes, sum, timed};
 use crate::{Result, Side};
 
-const BOTH: &[Side] = &[Side::H5live, Side::Libhdf5];
-
 fn elements(ground: &Ground) -> u64 {
     ground.times(16 << 20)
 }
@@ -85,11 +83,9 @@ pub fn works() -> Vec<Work> {
         title: "conversion on read, f32be to f64",
         unit: Unit::Things("elements"),
         aim: 3.0,
-        bare_aim: None,
-        size_aim: None,
-        sides: BOTH,
         prepare,
         run: |side, ground| number::<f64>("f32be", Type::F64, side, ground),
+        ..Work::PLAIN
     };
     vec![
         work,

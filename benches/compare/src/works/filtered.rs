@@ -5,10 +5,9 @@ use std::fs;
 use h5live::{File, Mode};
 
 use crate::peer::{self, Make, Slab, Type};
-use crate::work::{Done, Ground, Numbers, Unit, Work, bytes, signal, sum, timed};
+use crate::work::{Done, Ground, Numbers, READING, Unit, WRITING, Work, bytes, signal, sum, timed};
 use crate::{Result, Side};
 
-const BOTH: &[Side] = &[Side::H5live, Side::Libhdf5];
 /// Elements of 4 bytes: chunks of 256 KiB.
 const CHUNK: u64 = 64 << 10;
 const DEFLATE: &[(i32, &[u32])] = &[(2, &[4]), (1, &[4])];
@@ -106,23 +105,30 @@ pub fn works() -> Vec<Work> {
         title: "write deflate(4)+shuffle, 256 KiB chunks",
         unit: Unit::Bytes,
         aim: 6.0,
-        bare_aim: None,
-        size_aim: None,
-        sides: BOTH,
-        prepare: |_| Ok(()),
+        budget: WRITING,
         run: write,
+        ..Work::PLAIN
+    };
+    let whole = Work {
+        name: "deflate-read",
+        title: "read the same, whole",
+        aim: 4.0,
+        budget: READING,
+        prepare,
+        run: read,
+        ..work
     };
     vec![
         work,
-        Work { name: "deflate-read", title: "read the same, whole", aim: 4.0, prepare, run: read, ..work },
+        whole,
+        Work { name: "deflate-read-cold", title: "read the same, whole, cold", aim: 1.0, cold: true, ..whole },
         Work {
             name: "deflate-random",
             title: "read the same, random 16 KiB",
             unit: Unit::Things("reads"),
             aim: 3.0,
-            prepare,
             run: random,
-            ..work
+            ..whole
         },
     ]
 }

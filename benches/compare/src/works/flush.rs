@@ -5,7 +5,7 @@ use std::fs;
 use h5live::{File, Mode};
 
 use crate::peer::{self, Make, Type};
-use crate::work::{Done, Ground, Unit, Work, timed};
+use crate::work::{Done, Ground, Unit, WRITING, Work, timed};
 use crate::{Result, Side};
 
 const CHUNK: u64 = 64;
@@ -58,15 +58,14 @@ pub fn works() -> Vec<Work> {
         title: "flush with 1 dirty of 1 open dataset",
         unit: Unit::Things("flushes"),
         aim: 1.0,
-        bare_aim: None,
-        size_aim: None,
-        sides: &[Side::H5live, Side::Libhdf5],
-        prepare: |_| Ok(()),
+        budget: WRITING,
         run: |side, ground| run(1, side, ground),
+        ..Work::PLAIN
     };
     let many = Work {
         name: "flush-10k",
         title: "flush with 1 dirty of 10,000 open datasets",
+        within: Some(("flush-1", 1.5)),
         run: |side, ground| run(10_000, side, ground),
         ..work
     };

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use h5live::{File, Mode};
 
 use crate::peer::{self, Make, Slab, Type};
-use crate::work::{Done, Ground, Unit, Work};
+use crate::work::{Done, Ground, Unit, WRITING, Work, peak};
 use crate::{Error, Result, Side};
 
 const READER: &str = "H5LIVE_COMPARE_READER";
@@ -125,7 +125,7 @@ fn run(side: Side, ground: &Ground) -> Result<Done> {
         return Err(Error::Child(format!("{} of {times} rows were seen", delays.len())));
     }
     let at = |part: f64| delays[((delays.len() - 1) as f64 * part) as usize] as f64 / 1e9;
-    Ok(Done { seconds: at(0.5), units: times, tail: Some(at(0.99)), ..Done::default() })
+    Ok(Done { seconds: at(0.5), units: times, tail: Some(at(0.99)), peak: peak(), ..Done::default() })
 }
 
 pub fn works() -> Vec<Work> {
@@ -134,10 +134,8 @@ pub fn works() -> Vec<Work> {
         title: "flush to visible in another process, 1,000/s",
         unit: Unit::Latency,
         aim: 10.0,
-        bare_aim: None,
-        size_aim: None,
-        sides: &[Side::H5live, Side::Libhdf5],
-        prepare: |_| Ok(()),
+        budget: WRITING,
         run,
+        ..Work::PLAIN
     }]
 }

@@ -6,10 +6,8 @@ use h5live::model::LinkTarget;
 use h5live::{File, Mode};
 
 use crate::peer::{self, Dataset, Make, Type};
-use crate::work::{Done, Ground, Numbers, Unit, Work, timed};
+use crate::work::{Done, Ground, Numbers, READING, Unit, WRITING, Work, timed};
 use crate::{Result, Side};
-
-const BOTH: &[Side] = &[Side::H5live, Side::Libhdf5];
 
 fn datasets(ground: &Ground) -> u64 {
     ground.times(50_000)
@@ -134,11 +132,9 @@ pub fn works() -> Vec<Work> {
         title: "create 50,000 compact datasets in one group",
         unit: Unit::Things("datasets"),
         aim: 3.0,
-        bare_aim: None,
-        size_aim: None,
-        sides: BOTH,
-        prepare: |_| Ok(()),
+        budget: WRITING,
         run: create,
+        ..Work::PLAIN
     };
     vec![
         work,
@@ -146,6 +142,7 @@ pub fn works() -> Vec<Work> {
             name: "open",
             title: "open by name and read, random, among 50,000",
             aim: 5.0,
+            budget: READING,
             prepare: prepare_datasets,
             run: open,
             ..work
@@ -155,6 +152,7 @@ pub fn works() -> Vec<Work> {
             title: "list 1,000,000 links with types",
             unit: Unit::Things("links"),
             aim: 5.0,
+            budget: READING,
             prepare: prepare_links,
             run: list,
             ..work

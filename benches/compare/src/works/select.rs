@@ -7,7 +7,6 @@ use crate::peer::{self, Make, Slab, Type};
 use crate::work::{Done, Ground, Numbers, Unit, Work, bytes, sum, timed};
 use crate::{Result, Side};
 
-const BOTH: &[Side] = &[Side::H5live, Side::Libhdf5];
 /// A square of 4-byte elements in chunks of 64 KiB.
 const SQUARE: [u64; 2] = [4096, 4096];
 const CUBE: [u64; 3] = [256, 256, 256];
@@ -95,11 +94,9 @@ pub fn works() -> Vec<Work> {
         title: "strided selection, 2-D",
         unit: Unit::Things("elements"),
         aim: 2.0,
-        bare_aim: None,
-        size_aim: None,
-        sides: BOTH,
         prepare,
         run: |side, ground| slab(&STRIDED, 5, side, ground),
+        ..Work::PLAIN
     };
     vec![
         work,

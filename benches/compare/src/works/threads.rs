@@ -51,10 +51,9 @@ pub fn works() -> Vec<Work> {
         title: "two threads reading different datasets of one file, against one thread of ours",
         unit: Unit::Bytes,
         aim: 1.9,
-        bare_aim: None,
-        size_aim: None,
         sides: &[Side::H5live, Side::Libhdf5],
         prepare,
         run: |side, ground| run(side == Side::H5live, ground),
+        ..Work::PLAIN
     }]
 }
