@@ -8,6 +8,7 @@ mod cold;
 mod machine;
 mod measure;
 mod peer;
+mod plot;
 mod report;
 mod row;
 mod side;
@@ -32,6 +33,8 @@ pub enum Error {
     Child(String),
     #[error("{0}")]
     Usage(String),
+    #[error("a plot: {0}")]
+    Plot(String),
     #[error("the sides do not agree: {0}")]
     Differ(String),
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::row::{Row, Verdict};
 use crate::work::Unit;
-use crate::{Result, Side, machine};
+use crate::{Result, Side, machine, plot};
 
 pub fn rate(unit: Unit, value: f64) -> String {
     let scaled = |value: f64| match value {
@@ -45,7 +45,7 @@ pub fn print(row: &Row, rows: &[Row]) {
     let verdicts = row.verdicts(rows);
     println!("{} ({})", row.work.title, row.work.name);
     if row.chunk > 0 {
-        println!("    chunks of {} KiB", row.chunk >> 10);
+        println!("    chunks of {}", plot::size(row.chunk));
     }
     let rates = row.runs.iter().map(|(whose, _)| format!("{whose} {}", side(row, *whose)));
     println!("    {}", rates.collect::<Vec<_>>().join(", "));
@@ -107,6 +107,27 @@ fn crates_table(text: &mut String, rows: &[Row]) {
     }
 }
 
+/// The folder of the plots, beside `BENCHMARKS.md`.
+const PLOTS: &str = "benchmarks";
+
+fn plots(text: &mut String, curves: &[Vec<Row>], folder: &Path) -> Result<()> {
+    if !curves.is_empty() {
+        text.push_str("\n## Throughput against the size of chunks\n");
+    }
+    for curve in curves {
+        let Some(Row { work, .. }) = curve.first() else { continue };
+        let name = format!("{PLOTS}/{}.svg", work.name);
+        plot::draw(curve, &folder.join(&name))?;
+        let _ = writeln!(text, "\n![{}]({name})\n", work.title);
+        text.push_str("| chunk | h5live | libhdf5 | bare |\n|---|---|---|---|\n");
+        for row in curve {
+            let sides = [Side::H5live, Side::Libhdf5, Side::Bare].map(|whose| side(row, whose)).join(" | ");
+            let _ = writeln!(text, "| {} | {sides} |", plot::size(row.chunk));
+        }
+    }
+    Ok(())
+}
+
 /// Writes `BENCHMARKS.md` and the plots into `folder`. `curves` are the rows of works that are done with several sizes.
 pub fn write(rows: &[Row], curves: &[Vec<Row>], rounds: usize, folder: &Path) -> Result<()> {
     let mut text = String::from("# Benchmarks\n\n");
@@ -129,8 +150,8 @@ pub fn write(rows: &[Row], curves: &[Vec<Row>], rounds: usize, folder: &Path) ->
     main_table(&mut text, rows);
     missed(&mut text, rows);
     crates_table(&mut text, rows);
-    std::fs::create_dir_all(folder)?;
+    std::fs::create_dir_all(folder.join(PLOTS))?;
+    plots(&mut text, curves, folder)?;
     std::fs::write(folder.join("BENCHMARKS.md"), text)?;
-    let _ = curves;
     Ok(())
 }

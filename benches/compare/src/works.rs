@@ -9,6 +9,7 @@ mod flush;
 mod latency;
 mod objects;
 mod select;
+mod sizes;
 mod threads;
 
 use crate::work::Work;
@@ -28,6 +29,7 @@ pub fn all() -> Vec<Work> {
         threads::works(),
         flush::works(),
         latency::works(),
+        sizes::works(),
     ]
     .into_iter()
     .flatten()

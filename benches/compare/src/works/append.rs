@@ -15,11 +15,11 @@ const UNLIMITED: u64 = u64::MAX;
 
 /// Appends of blocks of `block` elements of 8 bytes, a flush after every `every`.
 #[derive(Clone, Copy)]
-struct Append {
-    block: u64,
-    chunk: u64,
-    every: u64,
-    times: u64,
+pub(super) struct Append {
+    pub block: u64,
+    pub chunk: u64,
+    pub every: u64,
+    pub times: u64,
 }
 
 const CHUNKS: Append = Append { block: 512, chunk: 512, every: 1, times: 60_000 };
@@ -27,7 +27,7 @@ const HUNDREDS: Append = Append { every: 100, times: 200_000, ..CHUNKS };
 const ROWS: Append = Append { block: 8, chunk: 8 * 4096, every: 1, times: 40_000 };
 const FRAMES: Append = Append { block: 128 << 10, chunk: 128 << 10, every: 1, times: 600 };
 
-fn run(what: Append, side: Side, ground: &Ground) -> Result<Done> {
+pub(super) fn run(what: Append, side: Side, ground: &Ground) -> Result<Done> {
     let Append { block, chunk, every, times } = what;
     let times = ground.times(times);
     let path = ground.file(&format!("append-{block}-{every}-{side}"));
@@ -78,13 +78,17 @@ fn run(what: Append, side: Side, ground: &Ground) -> Result<Done> {
             let (mut at, mut left) = (0, times);
             timed(times, || {
                 while left > 0 {
+                    // What is written at once is gathered; a single block is written from where it is.
                     ready.clear();
                     for _ in 0..every.min(left) {
                         values[0] = times - left;
-                        ready.extend_from_slice(bytes(&values));
                         left -= 1;
+                        if every > 1 {
+                            ready.extend_from_slice(bytes(&values));
+                        }
                     }
-                    file.write_all_at(&ready, at)?;
+                    let ready = if every > 1 { &ready } else { bytes(&values) };
+                    file.write_all_at(ready, at)?;
                     at += ready.len() as u64;
                 }
                 Ok(())
