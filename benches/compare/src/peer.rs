@@ -163,6 +163,9 @@ impl File {
 
 pub struct Dataset(Handle);
 
+/// So few bytes of chunk cache that no chunk fits. That is fastest where each is wanted once.
+pub const NO_CACHE: usize = 1;
+
 fn cache_list(cache: usize, chunk_bytes: usize) -> Result<Option<Handle>> {
     if cache == 0 {
         return Ok(None);

@@ -87,7 +87,7 @@ fn read(codec: Codec, side: Side, ground: &Ground) -> Result<Done> {
         _ => {
             peer::load_filter(codec.id)?;
             let file = peer::File::open(&path)?;
-            let data = file.dataset("data", 1 << 20)?;
+            let data = file.dataset("data", peer::NO_CACHE)?;
             timed(len * 4, || data.read_all(Type::I32.id(), &mut values))?
         }
     }

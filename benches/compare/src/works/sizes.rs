@@ -51,7 +51,7 @@ fn read(name: &str, len: u64, side: Side, ground: &Ground) -> Result<Done> {
         Side::Libhdf5 => {
             let file = peer::File::open(&path)?;
             // Each chunk is wanted once; it need only fit.
-            let data = file.dataset("data", (ground.chunk as usize).max(1 << 20))?;
+            let data = file.dataset("data", peer::NO_CACHE)?;
             timed(len, || data.read_all(Type::I32.id(), &mut values))?
         }
         _ => {
