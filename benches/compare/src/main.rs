@@ -7,6 +7,7 @@
 mod cold;
 mod machine;
 mod measure;
+mod others;
 mod peer;
 mod plot;
 mod report;
@@ -29,10 +30,12 @@ pub enum Error {
     H5live(#[from] h5live::Error),
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    #[error("a child: {0}")]
+    #[error("{0}")]
     Child(String),
     #[error("{0}")]
     Usage(String),
+    #[error("{0}")]
+    Other(String),
     #[error("a plot: {0}")]
     Plot(String),
     #[error("the sides do not agree: {0}")]

@@ -1,6 +1,7 @@
 //! Runs works: each side in a process of its own, so that memory is its own, in turns, so that noise meets both.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -38,13 +39,28 @@ pub fn here(work: &Work, side: Side, ground: &Ground) -> Result<Measure> {
     Ok(Measure { seconds, units, sum, size: done.size, tail: done.tail, peak: done.peak })
 }
 
+/// How long another crate may take for one run. Nobody waits for hours for what is a side-show.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 fn child(work: &Work, side: Side, ground: &Ground) -> Result<Measure> {
-    let output = Command::new(std::env::current_exe()?)
+    let mut child = Command::new(std::env::current_exe()?)
         .args(["--child", work.name, &side.to_string()])
         .args(["--scale", &ground.scale.to_string(), "--chunk", &ground.chunk.to_string(), "--folder"])
         .arg(&ground.folder)
-        .output()?;
-    let failed = || Error::Child(format!("{} {side}: {}", work.name, String::from_utf8_lossy(&output.stderr)));
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let start = Instant::now();
+    while side.is_crate() && child.try_wait()?.is_none() {
+        if start.elapsed() > PATIENCE {
+            child.kill()?;
+            child.wait()?;
+            return Err(Error::Child(format!("not done in {} s", PATIENCE.as_secs())));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output()?;
+    let failed = || Error::Child(String::from_utf8_lossy(&output.stderr).trim_end().to_owned());
     if !output.status.success() {
         return Err(failed());
     }
@@ -72,7 +88,7 @@ pub fn in_turns(work: &Work, ground: &Ground, rounds: usize) -> Result<Row> {
                     row.left_out.push((*side, error.to_string()));
                     continue;
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(Error::Child(format!("{}, {side}: {error}", work.name))),
             };
             if *side != Side::Bare {
                 match *sum.get_or_insert(measure.sum) {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::row::{Row, Verdict};
 use crate::work::Unit;
-use crate::{Result, Side, machine, plot};
+use crate::{Result, Side, machine, others, plot};
 
 pub fn rate(unit: Unit, value: f64) -> String {
     let scaled = |value: f64| match value {
@@ -89,7 +89,7 @@ fn crates_table(text: &mut String, rows: &[Row]) {
         return;
     }
     text.push_str("\n## Other crates\n\n");
-    text.push_str(crate::works::OF_OTHER_CRATES);
+    text.push_str(others::LEFT_OUT);
     text.push_str("\n| work | h5live | rust-hdf5 | hdf5-pure | hdf5-reader |\n|---|---|---|---|---|\n");
     for row in &with_crates {
         let _ = write!(text, "| {} | {} |", row.work.title, side(row, Side::H5live));

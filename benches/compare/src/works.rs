@@ -14,9 +14,6 @@ mod threads;
 
 use crate::work::Work;
 
-/// What the table of other crates says before it begins.
-pub const OF_OTHER_CRATES: &str = "";
-
 pub fn all() -> Vec<Work> {
     [
         append::works(),

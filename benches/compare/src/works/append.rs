@@ -6,6 +6,7 @@ use std::path::Path;
 
 use h5live::{File, Mode};
 
+use crate::others;
 use crate::peer::{self, Make, Type};
 use crate::work::{Done, Ground, Unit, WRITING, Work, bytes, timed};
 use crate::{Result, Side};
@@ -71,6 +72,18 @@ pub(super) fn run(what: Append, side: Side, ground: &Ground) -> Result<Done> {
                 }
                 Ok(())
             })?
+        }
+        Side::Hdf5Pure => {
+            let (file, mut data) = others::hdf5_pure::live(&path, chunk)?;
+            let done = timed(times, || {
+                for i in 0..times {
+                    values[0] = i;
+                    others::hdf5_pure::append(&mut data, &values)?;
+                }
+                Ok(())
+            })?;
+            drop((data, file));
+            done
         }
         _ => {
             let file = fs::File::create(&path)?;
@@ -254,9 +267,10 @@ pub fn works() -> Vec<Work> {
         run: |side, ground| run(CHUNKS, side, ground),
         ..Work::PLAIN
     };
+    let chunks = Work { sides: &[Side::H5live, Side::Libhdf5, Side::Bare, Side::Hdf5Pure], ..work };
     let both: &[Side] = &[Side::H5live, Side::Libhdf5];
     vec![
-        work,
+        chunks,
         Work {
             name: "append-4k-100",
             title: "the same, flush per 100",

@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use h5live::File;
 
+use crate::others;
 use crate::peer::{self, Make, Slab, Type};
 use crate::work::{Done, Ground, Numbers, Unit, Work, bytes, sum, timed};
 use crate::{Result, Side};
@@ -41,6 +42,12 @@ fn whole(side: Side, ground: &Ground) -> Result<Done> {
             let file = peer::File::open(&path)?;
             let data = file.dataset("data", 0)?;
             timed(len * 4, || data.read_all(Type::I32.id(), &mut values))?
+        }
+        _ if side.is_crate() => {
+            let data = others::reader(side, &path)?;
+            let (done, read) = timed(len * 4, || data.whole(&mut values))?;
+            values = read;
+            (done, ())
         }
         _ => {
             let file = fs::File::open(&path)?;
@@ -102,6 +109,16 @@ fn random(times: u64, side: Side, ground: &Ground) -> Result<Done> {
                 Ok(())
             })?
         }
+        _ if side.is_crate() => {
+            let data = others::reader(side, &path)?;
+            timed(times, || {
+                for _ in 0..times {
+                    data.part(numbers.below(len - PIECE), &mut values)?;
+                    total = total.wrapping_add(values[0] as u64 ^ values[PIECE as usize - 1] as u64);
+                }
+                Ok(())
+            })?
+        }
         _ => {
             let file = fs::File::open(&path)?;
             timed(times, || {
@@ -123,7 +140,7 @@ pub fn works() -> Vec<Work> {
         title: "read contiguous 1 GiB into a warm buffer",
         unit: Unit::Bytes,
         aim: 1.0,
-        sides: &[Side::H5live, Side::Libhdf5, Side::Bare],
+        sides: &Side::ALL,
         prepare: |ground| make(ground, "contiguous", &[]),
         run: whole,
         ..Work::PLAIN

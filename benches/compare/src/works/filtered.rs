@@ -4,6 +4,7 @@ use std::fs;
 
 use h5live::{File, Mode};
 
+use crate::others;
 use crate::peer::{self, Make, Slab, Type};
 use crate::work::{Done, Ground, Numbers, READING, Unit, WRITING, Work, bytes, signal, sum, timed};
 use crate::{Result, Side};
@@ -11,6 +12,7 @@ use crate::{Result, Side};
 /// Elements of 4 bytes: chunks of 256 KiB.
 const CHUNK: u64 = 64 << 10;
 const DEFLATE: &[(i32, &[u32])] = &[(2, &[4]), (1, &[4])];
+const READERS: &[Side] = &[Side::H5live, Side::Libhdf5, Side::RustHdf5, Side::Hdf5Pure, Side::Hdf5Reader];
 const PIECE: u64 = 4 << 10;
 
 fn elements(ground: &Ground) -> u64 {
@@ -27,6 +29,7 @@ fn write(side: Side, ground: &Ground) -> Result<Done> {
             data.write(&values)?;
             Ok(file.close()?)
         })?,
+        _ if side.is_crate() => timed(len * 4, || others::write_deflate(side, &path, CHUNK, &values))?,
         _ => timed(len * 4, || {
             let file = peer::File::create(&path)?;
             let make = Make { dims: &[len], chunk: &[CHUNK], filters: DEFLATE, ..Make::default() };
@@ -55,6 +58,12 @@ fn read(side: Side, ground: &Ground) -> Result<Done> {
             let data = File::open(&path)?.dataset("data")?;
             timed(len * 4, || Ok(data.read_into(.., &mut values)?))?
         }
+        _ if side.is_crate() => {
+            let data = others::reader(side, &path)?;
+            let (done, read) = timed(len * 4, || data.whole(&mut values))?;
+            values = read;
+            (done, ())
+        }
         _ => {
             let file = peer::File::open(&path)?;
             let data = file.dataset("data", peer::NO_CACHE)?;
@@ -76,6 +85,16 @@ fn random(side: Side, ground: &Ground) -> Result<Done> {
                 for _ in 0..times {
                     let at = numbers.below(len - PIECE);
                     data.read_into(at..at + PIECE, &mut values)?;
+                    total = total.wrapping_add(sum(bytes(&values)));
+                }
+                Ok(())
+            })?
+        }
+        _ if side.is_crate() => {
+            let data = others::reader(side, &path)?;
+            timed(times, || {
+                for _ in 0..times {
+                    data.part(numbers.below(len - PIECE), &mut values)?;
                     total = total.wrapping_add(sum(bytes(&values)));
                 }
                 Ok(())
@@ -105,6 +124,7 @@ pub fn works() -> Vec<Work> {
         title: "write deflate(4)+shuffle, 256 KiB chunks",
         unit: Unit::Bytes,
         aim: 6.0,
+        sides: &[Side::H5live, Side::Libhdf5, Side::RustHdf5, Side::Hdf5Pure],
         budget: WRITING,
         run: write,
         ..Work::PLAIN
@@ -114,6 +134,7 @@ pub fn works() -> Vec<Work> {
         title: "read the same, whole",
         aim: 4.0,
         budget: READING,
+        sides: READERS,
         prepare,
         run: read,
         ..work

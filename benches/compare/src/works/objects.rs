@@ -5,6 +5,7 @@ use std::fs;
 use h5live::model::LinkTarget;
 use h5live::{File, Mode};
 
+use crate::others;
 use crate::peer::{self, Dataset, Make, Type};
 use crate::work::{Done, Ground, Numbers, READING, Unit, WRITING, Work, timed};
 use crate::{Result, Side};
@@ -27,6 +28,7 @@ fn create(side: Side, ground: &Ground) -> Result<Done> {
             }
             Ok(file.close()?)
         })?,
+        _ if side.is_crate() => timed(number, || others::create(side, &path, number))?,
         _ => timed(number, || {
             let file = peer::File::create(&path)?;
             for i in 0..number as i32 {
@@ -80,6 +82,14 @@ fn open(side: Side, ground: &Ground) -> Result<Done> {
                 Ok(())
             })?
         }
+        _ if side.is_crate() => timed(times, || {
+            let file = others::names(side, &path)?;
+            for _ in 0..times {
+                let values = file.four(&format!("dataset {}", numbers.below(number)))?;
+                total = total.wrapping_mul(3).wrapping_add(values[0] as u64);
+            }
+            Ok(())
+        })?,
         _ => {
             let file = peer::File::open(&path)?;
             timed(times, || {
@@ -117,6 +127,7 @@ fn list(side: Side, ground: &Ground) -> Result<Done> {
                 }))
             })?
         }
+        Side::RustHdf5 => timed(number, || others::rust_hdf5::list_links(&path))?,
         _ => {
             let file = peer::File::open(&path)?;
             let group = file.group("group")?;
@@ -133,6 +144,7 @@ pub fn works() -> Vec<Work> {
         unit: Unit::Things("datasets"),
         aim: 3.0,
         budget: WRITING,
+        sides: &[Side::H5live, Side::Libhdf5, Side::RustHdf5, Side::Hdf5Pure],
         run: create,
         ..Work::PLAIN
     };
@@ -143,6 +155,7 @@ pub fn works() -> Vec<Work> {
             title: "open by name and read, random, among 50,000",
             aim: 5.0,
             budget: READING,
+            sides: &[Side::H5live, Side::Libhdf5, Side::RustHdf5, Side::Hdf5Pure, Side::Hdf5Reader],
             prepare: prepare_datasets,
             run: open,
             ..work
@@ -153,6 +166,7 @@ pub fn works() -> Vec<Work> {
             unit: Unit::Things("links"),
             aim: 5.0,
             budget: READING,
+            sides: &[Side::H5live, Side::Libhdf5, Side::RustHdf5],
             prepare: prepare_links,
             run: list,
             ..work
