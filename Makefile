@@ -37,7 +37,7 @@ install: ## the program, into cargo's bin folder
 	cargo install --locked --path cli
 
 ##@ Check
-.PHONY: test lint unit doc-test loom stress prove live walk bench counts counts-write python-env h5tools corpus
+.PHONY: test lint unit doc-test loom stress prove live walk bench bench-own counts counts-write python-env h5tools corpus
 test: setup corpus doc-test loom stress live-matrix-cut unit ## every test; sets up what they need by itself
 
 lint: .deps/bin/cargo-deny python-env ## format, clippy, documentation, dependencies, spelling; no warning passes
@@ -119,6 +119,9 @@ bench: python-env ## h5live beside libhdf5 and other crates: docs/BENCHMARKS.md 
 	cd benches/compare && cargo build --release --quiet
 	HDF5_PLUGIN_PATH=$$(.venv/bin/python -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)') \
 	    benches/compare/target/release/h5live-compare --out docs $(BENCH)
+
+bench-own: ## h5live by itself, with criterion (two minutes)
+	cd benches/own && cargo bench --quiet
 
 # What callgrind counts does not depend on what else the machine does.
 counts: ## the instructions of hot paths, against benches/counts.txt (a minute)
