@@ -1,5 +1,6 @@
 //! The works, in the order of the table.
 
+mod alone;
 mod append;
 mod codecs;
 mod contiguous;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hdf5_reader::{Dataset, Hdf5File, SliceInfo, SliceInfoElem};
+use hdf5_reader::{Dataset, Hdf5File, OpenOptions, SliceInfo, SliceInfoElem};
 
 use super::{Names, Reader, failed};
 use crate::Result;
@@ -11,7 +11,10 @@ pub struct Data(Dataset);
 
 impl Data {
     pub fn open(path: &Path) -> Result<Self> {
-        Hdf5File::open(path).and_then(|file| file.dataset("data")).map(Data).map_err(failed)
+        // As many bytes of decoded chunks as the others keep.
+        let options = OpenOptions::default().with_chunk_cache_bytes(32 << 20);
+        let open = Hdf5File::open_with_options(path, options).and_then(|file| file.dataset("data"));
+        open.map(Data).map_err(failed)
     }
 }
 

@@ -6,12 +6,15 @@ use std::path::Path;
 use h5live::model::FilterSpec;
 use h5live::{File, Mode};
 
+use super::alone;
 use crate::peer::{self, Make, Type};
 use crate::work::{Done, Ground, Unit, WRITING, Work, bytes, signal, sum, timed};
 use crate::{Error, Result, Side};
 
 /// Elements of 4 bytes: chunks of 256 KiB.
 const CHUNK: u64 = 64 << 10;
+
+const SIDES: &[Side] = &[Side::H5live, Side::Libhdf5, Side::Bare];
 
 /// A filter with the parameters that a program gives; each side completes them from the dataset.
 #[derive(Clone, Copy)]
@@ -58,12 +61,16 @@ fn write(codec: Codec, side: Side, ground: &Ground) -> Result<Done> {
             peer::File::open(&path)?.dataset("data", 0)?.read_all(Type::I32.id(), &mut read)?;
             (done, sum(bytes(&read)))
         }
+        Side::Bare => (alone::encode(&ground.file(codec.name), CHUNK, &values)?, 0),
         _ => {
             peer::load_filter(codec.id)?;
             let (done, ()) = timed(len * 4, || with_libhdf5(codec, &path, &values))?;
             (done, sum(bytes(&File::open(&path)?.dataset("data")?.read::<i32>()?)))
         }
     };
+    if side == Side::Bare {
+        return Ok(done);
+    }
     let done = done.size_of(&path, len * 4)?.sum(sum);
     fs::remove_file(path)?;
     Ok(done)
@@ -84,6 +91,7 @@ fn read(codec: Codec, side: Side, ground: &Ground) -> Result<Done> {
             let data = File::open(&path)?.dataset("data")?;
             timed(len * 4, || Ok(data.read_into(.., &mut values)?))?
         }
+        Side::Bare => (alone::decode(&path, CHUNK, &mut values)?, ()),
         _ => {
             peer::load_filter(codec.id)?;
             let file = peer::File::open(&path)?;
@@ -104,6 +112,7 @@ macro_rules! of {
                 title: $written,
                 unit: Unit::Bytes,
                 aim: 1.5,
+                sides: SIDES,
                 budget: WRITING,
                 prepare: |ground| prepare($codec, ground),
                 run: |side, ground| write($codec, side, ground),
@@ -114,6 +123,7 @@ macro_rules! of {
                 title: $was_read,
                 unit: Unit::Bytes,
                 aim: 1.5,
+                sides: SIDES,
                 prepare: |ground| prepare($codec, ground),
                 run: |side, ground| read($codec, side, ground),
                 ..Work::PLAIN

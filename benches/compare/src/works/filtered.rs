@@ -4,6 +4,7 @@ use std::fs;
 
 use h5live::{File, Mode};
 
+use super::alone;
 use crate::others;
 use crate::peer::{self, Make, Slab, Type};
 use crate::work::{Done, Ground, Numbers, READING, Unit, WRITING, Work, bytes, signal, sum, timed};
@@ -12,7 +13,6 @@ use crate::{Result, Side};
 /// Elements of 4 bytes: chunks of 256 KiB.
 const CHUNK: u64 = 64 << 10;
 const DEFLATE: &[(i32, &[u32])] = &[(2, &[4]), (1, &[4])];
-const READERS: &[Side] = &[Side::H5live, Side::Libhdf5, Side::RustHdf5, Side::Hdf5Pure, Side::Hdf5Reader];
 const PIECE: u64 = 4 << 10;
 
 fn elements(ground: &Ground) -> u64 {
@@ -29,6 +29,7 @@ fn write(side: Side, ground: &Ground) -> Result<Done> {
             data.write(&values)?;
             Ok(file.close()?)
         })?,
+        Side::Bare => return alone::encode(&ground.file("deflate"), CHUNK, &values),
         _ if side.is_crate() => timed(len * 4, || others::write_deflate(side, &path, CHUNK, &values))?,
         _ => timed(len * 4, || {
             let file = peer::File::create(&path)?;
@@ -58,6 +59,7 @@ fn read(side: Side, ground: &Ground) -> Result<Done> {
             let data = File::open(&path)?.dataset("data")?;
             timed(len * 4, || Ok(data.read_into(.., &mut values)?))?
         }
+        Side::Bare => (alone::decode(&path, CHUNK, &mut values)?, ()),
         _ if side.is_crate() => {
             let data = others::reader(side, &path)?;
             let (done, read) = timed(len * 4, || data.whole(&mut values))?;
@@ -118,13 +120,17 @@ fn random(side: Side, ground: &Ground) -> Result<Done> {
     Ok(done.sum(total))
 }
 
+/// Those that read whole and from a disk; the codec alone does neither.
+const COLD: &[Side] = &[Side::H5live, Side::Libhdf5, Side::RustHdf5, Side::Hdf5Reader];
+
 pub fn works() -> Vec<Work> {
     let work = Work {
         name: "deflate-write",
         title: "write deflate(4)+shuffle, 256 KiB chunks",
         unit: Unit::Bytes,
         aim: 6.0,
-        sides: &[Side::H5live, Side::Libhdf5, Side::RustHdf5, Side::Hdf5Pure],
+        sides: &[Side::H5live, Side::Libhdf5, Side::Bare, Side::RustHdf5, Side::Hdf5Pure],
+        prepare,
         budget: WRITING,
         run: write,
         ..Work::PLAIN
@@ -134,7 +140,7 @@ pub fn works() -> Vec<Work> {
         title: "read the same, whole",
         aim: 4.0,
         budget: READING,
-        sides: READERS,
+        sides: &Side::ALL,
         prepare,
         run: read,
         ..work
@@ -142,10 +148,18 @@ pub fn works() -> Vec<Work> {
     vec![
         work,
         whole,
-        Work { name: "deflate-read-cold", title: "read the same, whole, cold", aim: 1.0, cold: true, ..whole },
+        Work {
+            name: "deflate-read-cold",
+            title: "read the same, whole, cold",
+            aim: 1.0,
+            cold: true,
+            sides: COLD,
+            ..whole
+        },
         Work {
             name: "deflate-random",
             title: "read the same, random 16 KiB",
+            sides: &[Side::H5live, Side::Libhdf5, Side::RustHdf5, Side::Hdf5Pure, Side::Hdf5Reader],
             unit: Unit::Things("reads"),
             aim: 3.0,
             run: random,
