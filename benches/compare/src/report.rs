@@ -135,7 +135,7 @@ pub fn write(rows: &[Row], curves: &[Vec<Row>], rounds: usize, folder: &Path) ->
         text,
         "h5live beside libhdf5 2.2.0 (C interface), linked into the same program. {} `make bench` wrote this: \
          `h5live-compare --rounds {rounds} --out docs` after `cargo build --release`; \
-         `make bench BENCH=append-4k` does one row.\n",
+         `make bench BENCH=append-4k` prints one row.\n",
         machine::description()
     );
     text.push_str(
