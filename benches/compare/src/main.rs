@@ -5,6 +5,7 @@
 //! read, for a profiler of `--child NAME SIDE`.
 
 mod cold;
+mod found;
 mod machine;
 mod measure;
 mod others;
@@ -18,6 +19,7 @@ mod works;
 
 use std::path::PathBuf;
 
+use found::Found;
 use side::Side;
 use work::Ground;
 
@@ -108,29 +110,17 @@ fn run() -> Result<()> {
     }
     let is_wanted = |name: &str| arguments.names.is_empty() || arguments.names.iter().any(|wanted| wanted == name);
     std::fs::create_dir_all(&arguments.ground.folder)?;
-    let (mut rows, mut curves) = (Vec::new(), Vec::new());
-    for work in works.iter().filter(|work| is_wanted(work.name)) {
-        if work.chunks.is_empty() {
-            let row = measure::in_turns(work, &arguments.ground, arguments.rounds)?;
-            report::print(&row, &rows);
-            rows.push(row);
-            continue;
-        }
-        let mut curve = Vec::new();
-        for chunk in work.chunks {
-            let ground = Ground { chunk: *chunk, ..arguments.ground.clone() };
-            let row = measure::in_turns(work, &ground, arguments.rounds)?;
-            report::print(&row, &[]);
-            curve.push(row);
-        }
-        curves.push(curve);
-    }
+    let mut found = Found { rounds: arguments.rounds, ..Found::default() };
+    works.iter().filter(|work| is_wanted(work.name)).for_each(|work| found.add(work, &arguments.ground));
     if !arguments.keep {
         std::fs::remove_dir_all(&arguments.ground.folder)?;
     }
-    match arguments.out {
-        Some(folder) => report::write(&rows, &curves, arguments.rounds, &folder),
-        None => Ok(()),
+    if let Some(folder) = arguments.out {
+        report::write(&found, &folder)?;
+    }
+    match found.failed.len() {
+        0 => Ok(()),
+        number => Err(Error::Other(format!("{number} works failed"))),
     }
 }
 

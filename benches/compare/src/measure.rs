@@ -60,7 +60,12 @@ fn child(work: &Work, side: Side, ground: &Ground) -> Result<Measure> {
         std::thread::sleep(Duration::from_millis(5));
     }
     let output = child.wait_with_output()?;
-    let failed = || Error::Child(String::from_utf8_lossy(&output.stderr).trim_end().to_owned());
+    let failed = || {
+        Error::Child({
+            let said = String::from_utf8_lossy(&output.stderr);
+            said.trim_end().trim_start_matches("compare: ").to_owned()
+        })
+    };
     if !output.status.success() {
         return Err(failed());
     }

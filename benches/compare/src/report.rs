@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::found::Found;
 use crate::row::{Row, Verdict};
 use crate::work::Unit;
 use crate::{Result, Side, machine, others, plot};
@@ -128,8 +129,9 @@ fn plots(text: &mut String, curves: &[Vec<Row>], folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes `BENCHMARKS.md` and the plots into `folder`. `curves` are the rows of works that are done with several sizes.
-pub fn write(rows: &[Row], curves: &[Vec<Row>], rounds: usize, folder: &Path) -> Result<()> {
+/// Writes `BENCHMARKS.md` and the plots into `folder`.
+pub fn write(found: &Found, folder: &Path) -> Result<()> {
+    let Found { rounds, rows, curves, failed } = found;
     let mut text = String::from("# Benchmarks\n\n");
     let _ = writeln!(
         text,
@@ -149,6 +151,9 @@ pub fn write(rows: &[Row], curves: &[Vec<Row>], rounds: usize, folder: &Path) ->
     );
     main_table(&mut text, rows);
     missed(&mut text, rows);
+    for (work, why) in failed {
+        let _ = writeln!(text, "\nNot measured: {} (`{}`): {why}", work.title, work.name);
+    }
     crates_table(&mut text, rows);
     std::fs::create_dir_all(folder.join(PLOTS))?;
     plots(&mut text, curves, folder)?;

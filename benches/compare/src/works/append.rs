@@ -273,7 +273,7 @@ pub fn works() -> Vec<Work> {
         chunks,
         Work {
             name: "append-4k-100",
-            title: "the same, flush per 100",
+            title: "SWMR append of 4 KiB chunks, flush per 100",
             aim: 2.0,
             bare_aim: Some(0.8),
             run: |side, ground| run(HUNDREDS, side, ground),

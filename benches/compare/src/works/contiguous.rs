@@ -157,7 +157,7 @@ pub fn works() -> Vec<Work> {
     };
     vec![
         work,
-        Work { name: "contiguous-cold", title: "the same, cold", cold: true, ..work },
+        Work { name: "contiguous-cold", title: "read contiguous 1 GiB, cold", cold: true, ..work },
         Work {
             name: "view",
             title: "one element of each page of contiguous 1 GiB, as a view (libhdf5: read)",
@@ -168,7 +168,7 @@ pub fn works() -> Vec<Work> {
         random,
         Work {
             name: "chunks-random-cold",
-            title: "the same, cold",
+            title: "random 16 KiB from unfiltered 1 MiB chunks, cold",
             aim: 1.0,
             cold: true,
             run: |side, ground| self::random(4_000, side, ground),

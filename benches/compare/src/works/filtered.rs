@@ -137,7 +137,7 @@ pub fn works() -> Vec<Work> {
     };
     let whole = Work {
         name: "deflate-read",
-        title: "read the same, whole",
+        title: "read deflate(4)+shuffle, whole",
         aim: 4.0,
         budget: READING,
         sides: &Side::ALL,
@@ -150,7 +150,7 @@ pub fn works() -> Vec<Work> {
         whole,
         Work {
             name: "deflate-read-cold",
-            title: "read the same, whole, cold",
+            title: "read deflate(4)+shuffle, whole, cold",
             aim: 1.0,
             cold: true,
             sides: COLD,
@@ -158,7 +158,7 @@ pub fn works() -> Vec<Work> {
         },
         Work {
             name: "deflate-random",
-            title: "read the same, random 16 KiB",
+            title: "read deflate(4)+shuffle, random 16 KiB",
             sides: &[Side::H5live, Side::Libhdf5, Side::RustHdf5, Side::Hdf5Pure, Side::Hdf5Reader],
             unit: Unit::Things("reads"),
             aim: 3.0,

@@ -131,7 +131,7 @@ fn run(side: Side, ground: &Ground) -> Result<Done> {
 pub fn works() -> Vec<Work> {
     vec![Work {
         name: "latency",
-        title: "flush to visible in another process, 1,000/s",
+        title: "flush to visible in another process, 1,000/s (libhdf5's reader polls without a pause)",
         unit: Unit::Latency,
         aim: 10.0,
         budget: WRITING,

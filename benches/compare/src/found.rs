@@ -1,0 +1,41 @@
+//! What a run of several works has found.
+
+use crate::row::Row;
+use crate::work::{Ground, Work};
+use crate::{Result, measure, report};
+
+#[derive(Default)]
+pub struct Found {
+    pub rounds: usize,
+    pub rows: Vec<Row>,
+    /// The rows of each work that is done with several sizes.
+    pub curves: Vec<Vec<Row>>,
+    /// Works that could not be done, and why.
+    pub failed: Vec<(Work, String)>,
+}
+
+impl Found {
+    /// Does a work and prints what is found. One that fails does not take with it what the others have found.
+    pub fn add(&mut self, work: &Work, ground: &Ground) {
+        if let Err(error) = self.measure(work, ground) {
+            eprintln!("compare: {}: {error}", work.name);
+            self.failed.push((*work, error.to_string()));
+        }
+    }
+
+    fn measure(&mut self, work: &Work, ground: &Ground) -> Result<()> {
+        if work.chunks.is_empty() {
+            let row = measure::in_turns(work, ground, self.rounds)?;
+            report::print(&row, &self.rows);
+            self.rows.push(row);
+            return Ok(());
+        }
+        let curve = work.chunks.iter().map(|chunk| {
+            let row = measure::in_turns(work, &Ground { chunk: *chunk, ..ground.clone() }, self.rounds)?;
+            report::print(&row, &[]);
+            Ok(row)
+        });
+        self.curves.push(curve.collect::<Result<_>>()?);
+        Ok(())
+    }
+}
