@@ -541,7 +541,9 @@ impl ChunkIndex for ExtensibleArray {
         };
         debug_assert!(done, "every place of the geometry is in its block");
         if header.read().max_index_set <= index {
-            header.update(|header| header.max_index_set = index + 1);
+            // While chunks come one after the other, the header is written once for each table of elements.
+            let end = if header.is_new() { index } else { self.geometry.last_beside(index, place) };
+            header.update(|header| header.max_index_set = end + 1);
         }
         Ok(())
     }

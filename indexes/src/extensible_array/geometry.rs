@@ -134,6 +134,19 @@ impl Geometry {
         Some(Place::DataBlock { super_block, branch, slot })
     }
 
+    /// The index of the last element in the table (index block, data block or page) of the element at `index`, whose place
+    /// is `place`.
+    pub fn last_beside(&self, index: u64, place: Place) -> u64 {
+        let (slot, len) = match place {
+            Place::IndexBlock(slot) => (slot as u64, self.index_elements),
+            Place::DataBlock { super_block, slot, .. } => {
+                let len = self.data_block_elements(super_block).min(self.page_elements);
+                (slot % len, len)
+            }
+        };
+        index + (len - 1 - slot)
+    }
+
     /// Data blocks below the super blocks before `super_block`.
     fn direct_before(&self, super_block: u32) -> usize {
         (0..super_block).map(|before| self.data_blocks(before) as usize).sum()
@@ -173,6 +186,16 @@ mod tests {
             assert_ne!(Some(place), last);
             last = Some(place);
         }
+    }
+
+    #[test]
+    fn tables_end_where_the_next_ones_begin() {
+        let g = geometry();
+        let ends = |index| g.last_beside(index, g.place(index).unwrap());
+        assert_eq!([0, 3, 4, 19, 20].map(ends), [3, 3, 19, 19, 51]);
+        // The first data block that has pages.
+        let paged = g.index_elements + g.start(13);
+        assert_eq!([paged, paged + 1023, paged + 1024].map(ends), [paged + 1023, paged + 1023, paged + 2047]);
     }
 
     #[test]

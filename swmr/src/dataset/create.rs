@@ -171,7 +171,9 @@ fn new_chunked(session: &Session, spec: &DatasetSpec, dims: &[u64]) -> Result<St
             IndexKind::Implicit
         }
         0 => IndexKind::FixedArray { page_bits: 10 },
-        1 => IndexKind::ExtensibleArray(ExtensibleArrayParameters::default()),
+        // An append writes, and sums up, a whole page: small ones cost little. A page must not be smaller than the first data
+        // block below a super block.
+        1 => IndexKind::ExtensibleArray(ExtensibleArrayParameters { page_bits: 6, ..Default::default() }),
         _ => IndexKind::Btree2 { node_size: 2048, split: 100, merge: 40 },
     };
     Ok(Storage::Chunked(ChunkedStorage {
