@@ -249,30 +249,28 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Io`]; any part of the bytes may have been written then.
-    pub fn write_raw_through(&self, owner: Owner, chunk: Addr, offset: u64, bytes: Vec<u8>) -> Result<Option<Proxy>> {
+    pub fn write_raw_through(&self, owner: Owner, chunk: Addr, offset: u64, bytes: &[u8]) -> Result<Option<Proxy>> {
         let start = chunk.get().and_then(|at| at.checked_add(offset)).ok_or(Error::Undefined)?;
         let end = start.saturating_add(bytes.len() as u64);
         let no_intents = (end > self.space.announced()).then(|| self.intents.beyond.read());
         if no_intents.is_some() && self.generation().is_some() {
             // Readers look there until a flush has announced a new end.
-            return Ok(Some(self.write_raw_over(owner, chunk, (offset, bytes), Beneath::New)));
+            return Ok(Some(self.write_raw_over(owner, chunk, (offset, bytes.to_vec()), Beneath::New)));
         }
-        let left = self.chunks.with(chunk, |state| {
+        let waits = self.chunks.with(chunk, |state| {
             if state.is_over() {
                 state.through = true;
-                return Err(bytes);
+                return None;
             }
-            Ok(self.chunks.wait(state, || self.new_proxy(owner, chunk), (offset, bytes), Beneath::New))
+            let bytes = (offset, bytes.to_vec());
+            Some(self.chunks.wait(state, || self.new_proxy(owner, chunk), bytes, Beneath::New))
         });
-        match left {
-            Ok(proxy) => Ok(Some(proxy)),
-            Err(bytes) => {
-                let _ends = Through(&self.chunks, chunk);
-                self.space.reach_ahead(end, &*self.storage)?;
-                self.write_at(Action::WriteRaw, Addr::new(start), &bytes)?;
-                Ok(None)
-            }
+        if waits.is_none() {
+            let _ends = Through(&self.chunks, chunk);
+            self.space.reach_ahead(end, &*self.storage)?;
+            self.write_at(Action::WriteRaw, Addr::new(start), bytes)?;
         }
+        Ok(waits)
     }
 
     /// Fills `into` with bytes of the chunk at `chunk`, from `offset` (bytes from the chunk's beginning) on, as

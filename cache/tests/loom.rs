@@ -279,8 +279,8 @@ fn a_write_through_does_not_overtake_what_came_later() {
         let storage = MemoryStorage::from(vec![0; 64]);
         let cache = cache(&storage);
         let writer = Arc::clone(&cache);
-        let thread = thread::spawn(move || writer.write_raw_through(OWNER, CHUNK, 0, vec![1]).unwrap());
-        let mine = cache.write_raw_through(OWNER, CHUNK, 0, vec![2]).unwrap();
+        let thread = thread::spawn(move || writer.write_raw_through(OWNER, CHUNK, 0, &[1]).unwrap());
+        let mine = cache.write_raw_through(OWNER, CHUNK, 0, &[2]).unwrap();
         cache.flush(Scope::All).unwrap();
         let theirs = thread.join().unwrap();
         cache.flush(Scope::All).unwrap();

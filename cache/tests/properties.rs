@@ -215,7 +215,7 @@ impl Model {
         let (at, now) = &mut self.chunks[chunk];
         let bytes: Vec<u8> = (0..len).map(|n| (version as u8).wrapping_mul(31).wrapping_add(n)).collect();
         let proxy = if through {
-            match self.cache.write_raw_through(owner(0), *at, offset.into(), bytes.clone()) {
+            match self.cache.write_raw_through(owner(0), *at, offset.into(), &bytes) {
                 Ok(proxy) => proxy,
                 // Any part may have been written: make the model certain again.
                 Err(_) => Some(self.cache.write_raw(owner(0), *at, offset.into(), bytes.clone())),

@@ -2,6 +2,8 @@
 
 mod delete;
 mod geometry;
+mod recent;
+mod table;
 
 use std::sync::Arc;
 
@@ -15,6 +17,8 @@ use h5live_model::ChunkCoord;
 use parking_lot::Mutex;
 
 use self::geometry::{Branch, Geometry, Place};
+use self::recent::Recent;
+use self::table::Table;
 use crate::{ChunkIndex, ChunkLine, Error, IndexRoot, ObjectMetadata, Result};
 
 /// The way to a data block: what leads there, and what its elements look like.
@@ -35,30 +39,8 @@ pub struct ExtensibleArray {
     geometry: Geometry,
     /// The creation of the header, which two writers must not do at once.
     creation: Mutex<()>,
-}
-
-/// An element to be set, and the chunk that it waits for.
-#[derive(Debug, Clone, Copy)]
-struct New<'a> {
-    element: ChunkElement,
-    proxy: Option<&'a Proxy>,
-}
-
-/// A block that holds elements.
-enum Table {
-    IndexBlock(IndexBlock),
-    DataBlock(Handle<ExtensibleArrayDataBlock>),
-    Page(Handle<ExtensibleArrayPage>),
-}
-
-impl Table {
-    fn get(&self, slot: usize) -> Option<ChunkElement> {
-        match self {
-            Table::IndexBlock(block) => block.read().elements.get(slot),
-            Table::DataBlock(block) => block.read().elements.get(slot),
-            Table::Page(page) => page.read().elements.get(slot),
-        }
-    }
+    /// Of those who write.
+    recent: Mutex<Option<Recent>>,
 }
 
 /// What is found at an index.
@@ -96,7 +78,16 @@ impl ExtensibleArray {
             other: "format",
             rule: "parameters of an extensible array",
         })?;
-        Ok(ExtensibleArray { metadata, root, line, format, parameters, geometry, creation: Mutex::new(()) })
+        Ok(ExtensibleArray {
+            metadata,
+            root,
+            line,
+            format,
+            parameters,
+            geometry,
+            creation: Mutex::new(()),
+            recent: Mutex::default(),
+        })
     }
 
     fn element_size(&self) -> u64 {
@@ -422,15 +413,15 @@ impl ExtensibleArray {
         Ok(block)
     }
 
-    fn set_below(
+    /// Where the element at `slot` of a data block is to be set.
+    fn table_below(
         &self,
         header: &Header,
         index_block: &IndexBlock,
         number: u32,
         branch: Branch,
         slot: u64,
-        new: New<'_>,
-    ) -> Result<bool> {
+    ) -> Result<(Table, usize)> {
         match branch {
             Branch::Direct(at) => {
                 let addr = index_block.read().data_blocks.get(at).unwrap_or_default();
@@ -442,7 +433,7 @@ impl ExtensibleArray {
                     block
                 };
                 self.metadata.depend(index_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
-                self.put_in_block(header, &block, slot, new)
+                self.data_block_for_writing(header, block, slot)
             }
             Branch::SuperBlock { slot: at, within } => {
                 let super_block = self.super_block_for_writing(header, index_block, number, at)?;
@@ -456,7 +447,7 @@ impl ExtensibleArray {
                 };
                 self.metadata.depend(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
                 if self.geometry.pages(number) == 0 {
-                    return self.put_in_block(header, &block, slot, new);
+                    return self.data_block_for_writing(header, block, slot);
                 }
                 let page = slot / self.geometry.page_elements();
                 let addr = self.page_addr(Block { super_block: number, addr: block.addr() }, page)?;
@@ -474,35 +465,44 @@ impl ExtensibleArray {
                 self.metadata.depend(header, &page, EdgeKind::ExtensibleArrayPage)?;
                 self.metadata.depend(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
                 self.root.depend(&page)?;
-                if let Some(proxy) = new.proxy {
-                    self.metadata.depend(&page, proxy, EdgeKind::ExtensibleArrayChunk)?;
-                }
-                let slot = (slot % self.geometry.page_elements()) as usize;
-                Ok(page.update(|page| page.elements.set(slot, new.element)))
+                Ok((Table::Page(page), (slot % self.geometry.page_elements()) as usize))
             }
         }
     }
 
-    fn put_in_block(
+    fn data_block_for_writing(
         &self,
         header: &Header,
-        block: &Handle<ExtensibleArrayDataBlock>,
+        block: Handle<ExtensibleArrayDataBlock>,
         slot: u64,
-        new: New<'_>,
-    ) -> Result<bool> {
-        self.metadata.depend(header, block, EdgeKind::ExtensibleArrayDataBlock)?;
-        self.root.depend(block)?;
-        if let Some(proxy) = new.proxy {
-            self.metadata.depend(block, proxy, EdgeKind::ExtensibleArrayChunk)?;
+    ) -> Result<(Table, usize)> {
+        self.metadata.depend(header, &block, EdgeKind::ExtensibleArrayDataBlock)?;
+        self.root.depend(&block)?;
+        Ok((Table::DataBlock(block), slot as usize))
+    }
+
+    /// Where the element at `place` is to be set.
+    fn table_for_writing(&self, header: &Header, place: Place) -> Result<(Table, usize)> {
+        let index_block = self.index_block_for_writing(header)?;
+        match place {
+            Place::IndexBlock(slot) => Ok((Table::IndexBlock(index_block), slot)),
+            Place::DataBlock { super_block, branch, slot } => {
+                self.table_below(header, &index_block, super_block, branch, slot)
+            }
         }
-        Ok(block.update(|block| block.elements.set(slot as usize, new.element)))
     }
 }
 
 impl ChunkIndex for ExtensibleArray {
     fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
-        match (self.line.index(coord), self.contents()?) {
-            (Some(index), Some((index_block, end))) if index < end => self.element(&index_block, index),
+        let Some(index) = self.line.index(coord) else { return Ok(None) };
+        if let Some(recent) = &*self.recent.lock()
+            && let Some(slot) = recent.slot(index, self.root.parents())
+        {
+            return Ok(recent.get(slot).filter(|element| element.addr.is_defined()));
+        }
+        match self.contents()? {
+            Some((index_block, end)) if index < end => self.element(&index_block, index),
             _ => Ok(None),
         }
     }
@@ -520,32 +520,39 @@ impl ChunkIndex for ExtensibleArray {
     fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
         let outside = || Error::Outside(coord.clone());
         let index = self.line.index(coord).ok_or_else(outside)?;
-        let place = self.geometry.place(index).ok_or_else(outside)?;
         if let ElementFormat::Filtered(width) = self.format
             && element.size > width.max()
         {
             return Err(Error::ChunkTooLarge { size: element.size });
         }
-        let header = self.header_for_writing()?;
-        let index_block = self.index_block_for_writing(&header)?;
-        let done = match place {
-            Place::IndexBlock(slot) => {
-                if let Some(proxy) = proxy {
-                    self.metadata.depend(&index_block, proxy, EdgeKind::ExtensibleArrayChunk)?;
+        let mut recent = self.recent.lock();
+        let parents = self.root.parents();
+        let found = recent.as_ref().and_then(|recent| recent.slot(index, parents));
+        let slot = match found {
+            Some(slot) => slot,
+            None => {
+                let place = self.geometry.place(index).ok_or_else(outside)?;
+                let header = self.header_for_writing()?;
+                let (table, slot) = self.table_for_writing(&header, place)?;
+                if header.read().max_index_set <= index {
+                    // While chunks come one after the other, the header is written once for each table.
+                    let last = if header.is_new() { index } else { self.geometry.last_beside(index, place) };
+                    header.update(|header| header.max_index_set = last + 1);
                 }
-                index_block.update(|block| block.elements.set(slot, element))
-            }
-            Place::DataBlock { super_block, branch, slot } => {
-                self.set_below(&header, &index_block, super_block, branch, slot, New { element, proxy })?
+                let first = index - slot as u64;
+                let elements = first..self.geometry.last_beside(index, place) + 1;
+                *recent = Some(Recent::new(header, table, elements, self.root.parents()));
+                slot
             }
         };
-        debug_assert!(done, "every place of the geometry is in its block");
-        if header.read().max_index_set <= index {
-            // While chunks come one after the other, the header is written once for each table of elements.
-            let end = if header.is_new() { index } else { self.geometry.last_beside(index, place) };
-            header.update(|header| header.max_index_set = end + 1);
-        }
-        Ok(())
+        let done = recent.as_ref().map(|recent| {
+            if let Some(proxy) = proxy {
+                self.metadata.depend(recent.node(), proxy, EdgeKind::ExtensibleArrayChunk)?;
+            }
+            Ok(recent.set(slot, element))
+        });
+        debug_assert!(matches!(done, Some(Ok(true) | Err(_))), "every place of the geometry is in its block");
+        done.unwrap_or(Ok(false)).map(drop)
     }
 
     fn delete(&self) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use h5live_cache::{Node, Proxy};
+use h5live_cache::{EntryId, Node, Proxy};
 use h5live_format::{Addr, ChunkElement};
 use h5live_model::ChunkCoord;
 
@@ -69,6 +69,9 @@ pub trait IndexRoot: Send + Sync + fmt::Debug {
     /// # Errors
     /// If the object header cannot be changed.
     fn set_addr(&self, addr: Addr) -> Result<()>;
+
+    /// The parts of the object header that [`IndexRoot::depend`] would have wait now.
+    fn parents(&self) -> [Option<EntryId>; 2];
 
     /// Has the object header written only after `child`, a structure of the index or a chunk: the extent in the
     /// header must never be ahead of what the index answers, also when structures between the two are unchanged.

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5live_cache::{Cache, MemoryStorage, Node, Owner, RecordingStorage, Scope, Settings, Superblock};
+use h5live_cache::{Cache, EntryId, MemoryStorage, Node, Owner, RecordingStorage, Scope, Settings, Superblock};
 use h5live_format::{Addr, ChunkElement, ElementFormat, EncodeError, ExtensibleArrayParameters, Width};
 use h5live_model::{ChunkCoord, ChunkGrid, UNLIMITED};
 use proptest::prelude::*;
@@ -32,6 +32,10 @@ impl IndexRoot for Root {
     fn set_addr(&self, addr: Addr) -> Result<()> {
         self.0.store(addr.get().unwrap_or(u64::MAX), Ordering::Release);
         Ok(())
+    }
+
+    fn parents(&self) -> [Option<EntryId>; 2] {
+        [None; 2]
     }
 
     fn depend(&self, _child: &dyn Node) -> Result<()> {

@@ -3,13 +3,20 @@
 use smallvec::SmallVec;
 
 /// The position of a chunk in the grid of chunks (`[rank]`, chunks, slowest-varying first).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ChunkCoord(SmallVec<[u64; 4]>);
+
+// What `SmallVec` clones one by one is copied at once.
+impl Clone for ChunkCoord {
+    fn clone(&self) -> Self {
+        ChunkCoord::new(&self.0)
+    }
+}
 
 impl ChunkCoord {
     /// The coordinate at `scaled` (`[rank]`, chunks).
     pub fn new(scaled: &[u64]) -> Self {
-        ChunkCoord(scaled.into())
+        ChunkCoord(SmallVec::from_slice(scaled))
     }
 
     /// The first chunk of a grid of `rank` dimensions.
@@ -37,7 +44,7 @@ pub struct ChunkGrid {
 impl ChunkGrid {
     /// A grid of chunks of `dims` (`[rank]`, elements). `None` if a dimension is zero.
     pub fn new(dims: &[u64]) -> Option<Self> {
-        (!dims.contains(&0)).then(|| ChunkGrid { dims: dims.into() })
+        (!dims.contains(&0)).then(|| ChunkGrid { dims: SmallVec::from_slice(dims) })
     }
 
     /// The dimensions of a chunk (`[rank]`, elements).

@@ -9,23 +9,30 @@ pub const MAX_RANK: usize = 32;
 pub const UNLIMITED: u64 = u64::MAX;
 
 /// The dimensions of a simple dataspace: current and maximum, in elements, slowest-varying first.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, PartialEq, Eq, Hash, Default)]
 pub struct Shape {
     dims: SmallVec<[u64; 4]>,
     max: Option<SmallVec<[u64; 4]>>,
 }
 
+// What `SmallVec` clones one by one is copied at once.
+impl Clone for Shape {
+    fn clone(&self) -> Self {
+        Shape { dims: SmallVec::from_slice(&self.dims), max: self.max.as_deref().map(SmallVec::from_slice) }
+    }
+}
+
 impl Shape {
     /// A shape of fixed `dims` (`[rank]`, elements): the maximum is the current size.
     pub fn fixed(dims: &[u64]) -> Self {
-        Shape { dims: dims.into(), max: None }
+        Shape { dims: SmallVec::from_slice(dims), max: None }
     }
 
     /// A shape of current `dims` and maximum `max` (both `[rank]`, elements; [`UNLIMITED`] for no limit).
     /// `None` if the ranks differ or a dimension is above its maximum.
     pub fn with_max(dims: &[u64], max: &[u64]) -> Option<Self> {
         let fits = dims.len() == max.len() && dims.iter().zip(max).all(|(d, m)| d <= m);
-        fits.then(|| Shape { dims: dims.into(), max: Some(max.into()) })
+        fits.then(|| Shape { dims: SmallVec::from_slice(dims), max: Some(SmallVec::from_slice(max)) })
     }
 
     /// The number of dimensions.
@@ -61,7 +68,7 @@ impl Shape {
             if self.max.is_none() && *self.dims != *dims {
                 self.max = Some(self.dims.clone());
             }
-            self.dims = dims.into();
+            self.dims = SmallVec::from_slice(dims);
         }
         fits
     }

@@ -120,13 +120,14 @@ impl Core {
 
     pub(crate) fn view(&self) -> Result<View, ErrorKind> {
         // In this order: an extent that is not staged any more is already in the store.
-        let extent = self.stage.lock().extent.clone().or_else(|| self.virtual_extent.lock().clone());
+        let extent =
+            self.stage.lock().extent.as_deref().map(Dims::from_slice).or_else(|| self.virtual_extent.lock().clone());
         let spec = self.chunks.spec()?;
         let size = spec.datatype.size() as usize;
         if size == 0 {
             return Err(ErrorKind::Description("elements have no bytes"));
         }
-        let extent = extent.unwrap_or_else(|| spec.dataspace.dims().into());
+        let extent = extent.unwrap_or_else(|| Dims::from_slice(spec.dataspace.dims()));
         Ok(View { spec, extent, size })
     }
 

@@ -99,10 +99,10 @@ impl<'a> Writer<'a> {
         if row == 0 || !values.is_multiple_of(row) {
             return Err(ErrorKind::Rows { row, values }.into());
         }
-        let mut new = old.clone();
+        let mut new = Dims::from_slice(old);
         new[axis] = old[axis].saturating_add(values / row);
         self.check_extent(&new)?;
-        let (mut start, mut count) = (Dims::from_elem(0, old.len()), old.clone());
+        let (mut start, mut count) = (Dims::from_elem(0, old.len()), Dims::from_slice(old));
         start[axis] = old[axis];
         count[axis] = values / row;
         Ok((Selection::block(&start, &count).on(&new)?, new))
@@ -114,7 +114,7 @@ impl<'a> Writer<'a> {
         self.promote_edges(&extent)?;
         let before = std::mem::replace(&mut self.view.extent, extent);
         self.write(selected, source)?;
-        self.core.stage.lock().extent = Some(self.view.extent.clone());
+        self.core.stage.lock().extent = Some(Dims::from_slice(&self.view.extent));
         if let Some((grid, bytes)) = self.view.grid()? {
             let (first, full) = (before[axis] / grid.dims()[axis], self.view.extent[axis] / grid.dims()[axis]);
             if first < full {
@@ -126,10 +126,8 @@ impl<'a> Writer<'a> {
 
     fn check_extent(&self, dims: &[u64]) -> Result<(), ErrorKind> {
         let max = self.view.spec.dataspace.max();
-        match Shape::with_max(dims, max) {
-            Some(_) => Ok(()),
-            None => Err(ErrorKind::Extent { dims: dims.into(), max: max.into() }),
-        }
+        let fits = dims.len() == max.len() && dims.iter().zip(max).all(|(dim, max)| dim <= max);
+        if fits { Ok(()) } else { Err(ErrorKind::Extent { dims: dims.into(), max: max.into() }) }
     }
 
     /// Changes the extent. Elements that come to be are fill values; those outside are gone.
@@ -141,7 +139,7 @@ impl<'a> Writer<'a> {
         let Some((grid, bytes)) = self.view.grid()? else { return Ok(self.core.chunks.set_extent(dims)?) };
         if self.view.extent.iter().zip(dims).all(|(old, new)| old <= new) {
             self.promote_edges(dims)?;
-            self.core.stage.lock().extent = Some(dims.into());
+            self.core.stage.lock().extent = Some(Dims::from_slice(dims));
             return Ok(());
         }
         self.write_out()?;

@@ -69,6 +69,14 @@ impl Chunk {
         }
     }
 
+    /// Changes a message, which stays as long as it is.
+    fn change_one(&self, at: usize, change: impl FnOnce(&mut RawMessage)) {
+        match self {
+            Chunk::First(chunk) => chunk.update(|chunk| chunk.messages.get_mut(at).map(change)),
+            Chunk::Next(chunk) => chunk.update(|chunk| chunk.messages.get_mut(at).map(change)),
+        };
+    }
+
     pub fn node(&self) -> &dyn Node {
         match self {
             Chunk::First(chunk) => chunk,
@@ -103,11 +111,12 @@ impl Header {
         let first = metadata.cache().load(at, metadata.owner(), || read_first(metadata, at))?;
         let prefix = first.read().prefix;
         let mut header = Header { metadata: metadata.clone(), prefix, chunks: vec![Chunk::First(first)] };
-        let mut seen = HashSet::from([at]);
+        // Almost every header is one chunk.
+        let mut seen = HashSet::new();
         let mut next = 0;
         while let Some(chunk) = header.chunks.get(next) {
             for continuation in header.decode_all::<Continuation>(chunk)? {
-                if !seen.insert(continuation.addr) || seen.len() > MAX_CHUNKS {
+                if continuation.addr == at || !seen.insert(continuation.addr) || seen.len() >= MAX_CHUNKS {
                     return Err(header.damaged("its continuations do not form a circle"));
                 }
                 let chunk = metadata.load(continuation.addr, continuation.length, || ContinuationChunk {
@@ -177,7 +186,7 @@ impl Header {
 
     /// Whether the first chunk holds the message of type `kind`.
     pub fn begins_with(&self, kind: MessageType) -> bool {
-        self.find(|message| message.kind == kind).is_some_and(|(spot, _)| spot.chunk == 0)
+        self.position(|message| message.kind == kind).is_some_and(|spot| spot.chunk == 0)
     }
 
     /// Has the chunk that holds the message of type `kind` written only after `child`.
@@ -185,12 +194,16 @@ impl Header {
     /// # Errors
     /// If the dependency would close a circle.
     pub fn depend_at(&self, kind: MessageType, child: &dyn Node, edge: EdgeKind) -> Result<()> {
-        let holds = |chunk: &&Chunk| chunk.with(|messages| messages.iter().any(|message| message.kind == kind));
-        if let Some(chunk) = self.chunks.iter().find(holds) {
-            let done = self.metadata.cache().depend(chunk.node(), child, edge);
-            done.map_err(h5live_cache::Error::from)?;
+        if let Some(node) = self.node_of(kind) {
+            self.metadata.cache().depend(node, child, edge).map_err(h5live_cache::Error::from)?;
         }
         Ok(())
+    }
+
+    /// The chunk that holds the message of type `kind`.
+    pub fn node_of(&self, kind: MessageType) -> Option<&dyn Node> {
+        let holds = |chunk: &&Chunk| chunk.with(|messages| messages.iter().any(|message| message.kind == kind));
+        self.chunks.iter().find(holds).map(Chunk::node)
     }
 
     /// The chunks, for those that must be written before or after the header.
@@ -241,6 +254,14 @@ impl Header {
         Ok(())
     }
 
+    /// Where the first message is that `wanted` accepts.
+    fn position(&self, mut wanted: impl FnMut(&RawMessage) -> bool) -> Option<Spot> {
+        self.chunks.iter().enumerate().find_map(|(chunk, held)| {
+            let message = held.with(|messages| messages.iter().position(&mut wanted))?;
+            Some(Spot { chunk, message })
+        })
+    }
+
     /// The first message that `wanted` accepts, and where it is.
     pub fn find(&self, mut wanted: impl FnMut(&RawMessage) -> bool) -> Option<(Spot, RawMessage)> {
         self.chunks.iter().enumerate().find_map(|(chunk, held)| {
@@ -253,12 +274,12 @@ impl Header {
 
     /// Whether there are no messages at all: what was left of a deleted object.
     pub fn is_empty(&self) -> bool {
-        self.find(|message| !message.is_unused()).is_none()
+        self.position(|message| !message.is_unused()).is_none()
     }
 
     /// Whether there is a message of a type.
     pub fn has(&self, kind: MessageType) -> bool {
-        self.find(|message| message.kind == kind).is_some()
+        self.position(|message| message.kind == kind).is_some()
     }
 
     /// The message `M`, if the header has one.
@@ -266,10 +287,10 @@ impl Header {
     /// # Errors
     /// If it cannot be decoded.
     pub fn get<M: Message + Default>(&self) -> Result<Option<M>> {
-        match self.find(|message| message.kind == M::TYPE) {
-            None => Ok(None),
-            Some((_, message)) => self.decode(&message).map(Some),
-        }
+        let message = self.chunks.iter().find_map(|chunk| {
+            chunk.with(|messages| messages.iter().find(|held| held.kind == M::TYPE).map(|held| self.decode(held)))
+        });
+        message.transpose()
     }
 
     /// The message `M`, which the object cannot do without.

@@ -70,10 +70,10 @@ fn large_pieces_are_not_copied_together() {
 fn a_write_through_is_on_the_storage_at_once() {
     let (storage, cache) = cache();
     let chunk = cache.space().alloc(4, Kind::Raw).unwrap();
-    assert_eq!(cache.write_raw_through(Owner::FILE, chunk, 0, vec![1; 4]).unwrap(), None);
+    assert_eq!(cache.write_raw_through(Owner::FILE, chunk, 0, &[1; 4]).unwrap(), None);
     assert_eq!(writes(&storage), [(8, 4)]);
     let waits = cache.write_raw(Owner::FILE, chunk, 0, vec![2; 2]);
-    assert_eq!(cache.write_raw_through(Owner::FILE, chunk, 2, vec![3; 2]).unwrap(), Some(waits));
+    assert_eq!(cache.write_raw_through(Owner::FILE, chunk, 2, &[3; 2]).unwrap(), Some(waits));
     assert_eq!(writes(&storage), []);
     let mut read = [0; 4];
     cache.read_raw(chunk, 0, &mut read).unwrap();

@@ -131,7 +131,7 @@ fn filled(session: &Session, spec: &DatasetSpec, bytes: u64) -> Result<Addr> {
     while at < bytes && !block.is_empty() {
         let len = (bytes - at).min(block.len() as u64) as usize;
         // Nobody knows the space yet, so nothing has to wait for what is written there.
-        cache.write_raw_through(Owner::FILE, addr, at, block.get(..len).unwrap_or(&block).to_vec())?;
+        cache.write_raw_through(Owner::FILE, addr, at, block.get(..len).unwrap_or(&block))?;
         at += len as u64;
     }
     Ok(addr)

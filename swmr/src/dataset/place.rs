@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5live_cache::{EdgeKind, Node, Proxy};
+use h5live_cache::{EdgeKind, EntryId, Node, Proxy};
 use h5live_format::messages::{ChunkIndex as IndexKind, FilteredChunk, LayoutMessage, MessageType, Storage};
 use h5live_format::{Addr, ChunkElement, ElementFormat};
 use h5live_indexes::{
@@ -60,8 +60,11 @@ impl Root {
         Addr::new(self.addr.load(Ordering::Acquire))
     }
 
+    /// What states the extent, and where the chunks are.
+    const PARENTS: [MessageType; 2] = [MessageType::DATASPACE, MessageType::LAYOUT];
+
     fn wait_for(&self, child: &dyn Node, kind: EdgeKind) -> Result<()> {
-        for kept in [MessageType::DATASPACE, MessageType::LAYOUT] {
+        for kept in Self::PARENTS {
             self.parents.depend_at(kept, child, kind)?;
         }
         Ok(())
@@ -93,6 +96,10 @@ impl IndexRoot for Root {
                 rule: "a dataset has a layout",
             }),
         }
+    }
+
+    fn parents(&self) -> [Option<EntryId>; 2] {
+        Self::PARENTS.map(|kind| self.parents.node_of(kind).map(Node::id))
     }
 
     fn depend(&self, child: &dyn Node) -> h5live_indexes::Result<()> {

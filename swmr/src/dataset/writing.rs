@@ -94,7 +94,7 @@ impl NativeDataset {
         let (addr, _) = self.allocate(bytes.len() as u64)?;
         let proxy = match state.spec.datatype.is_indirect() {
             true => Some(cache.write_raw_over(owner, addr, (0, bytes.to_vec()), Beneath::New)),
-            false => cache.write_raw_through(owner, addr, 0, bytes.to_vec())?,
+            false => cache.write_raw_through(owner, addr, 0, bytes)?,
         };
         let operation = cache.operation();
         if let Some(proxy) = &proxy {

@@ -93,13 +93,22 @@ impl Header {
     /// # Errors
     /// As [`Header::replace`] and [`Header::add`].
     pub fn put<M: Message + Clone>(&mut self, message: &M) -> Result<()> {
-        match self.find(|held| held.kind == M::TYPE) {
-            Some((spot, old)) => {
-                let new = RawMessage { creation_index: old.creation_index, ..self.raw(message, old.flags)? };
-                self.replace(spot, new)
-            }
-            None => self.add(self.raw(message, MessageFlags::default())?),
+        let Some(spot) = self.position(|held| held.kind == M::TYPE) else {
+            return self.add(self.raw(message, MessageFlags::default())?);
+        };
+        let mut new = self.raw(message, MessageFlags::default())?;
+        let chunk = self.chunk(spot)?;
+        let fits = chunk.with(|messages| {
+            messages.get(spot.message).is_some_and(|old| {
+                (new.flags, new.creation_index) = (old.flags, old.creation_index);
+                old.body.len() == new.body.len()
+            })
+        });
+        if !fits {
+            return self.replace(spot, new);
         }
+        chunk.change_one(spot.message, |old| *old = new);
+        Ok(())
     }
 
     /// Replaces the message at `spot`.

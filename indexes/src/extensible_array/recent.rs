@@ -1,0 +1,45 @@
+//! The table of an extensible array in which an element was set last: who appends comes back to it.
+
+use std::ops::Range;
+
+use h5live_cache::{EntryId, Node};
+use h5live_format::ChunkElement;
+
+use super::Header;
+use super::table::Table;
+
+/// A table, and what leads to it: all that waits for it was told so, and still knows it while the table is held here.
+#[derive(Debug)]
+pub(super) struct Recent {
+    header: Header,
+    table: Table,
+    /// Of which elements.
+    elements: Range<u64>,
+    /// What of the object header waits.
+    parents: [Option<EntryId>; 2],
+}
+
+impl Recent {
+    pub fn new(header: Header, table: Table, elements: Range<u64>, parents: [Option<EntryId>; 2]) -> Self {
+        Recent { header, table, elements, parents }
+    }
+
+    /// The slot of the element at `index`, if it is here, and nothing has been put in the place of anything that leads here.
+    pub fn slot(&self, index: u64, parents: [Option<EntryId>; 2]) -> Option<usize> {
+        let is_current = self.parents == parents && !self.header.is_gone() && !self.table.is_gone();
+        let is_here = self.elements.contains(&index) && index < self.header.read().max_index_set;
+        (is_current && is_here).then(|| (index - self.elements.start) as usize)
+    }
+
+    pub fn get(&self, slot: usize) -> Option<ChunkElement> {
+        self.table.get(slot)
+    }
+
+    pub fn set(&self, slot: usize, element: ChunkElement) -> bool {
+        self.table.set(slot, element)
+    }
+
+    pub fn node(&self) -> &dyn Node {
+        self.table.node()
+    }
+}

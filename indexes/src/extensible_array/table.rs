@@ -1,0 +1,48 @@
+//! The blocks of an extensible array that hold elements.
+
+use h5live_cache::{Handle, Node};
+use h5live_format::{ChunkElement, ExtensibleArrayDataBlock, ExtensibleArrayPage};
+
+use super::IndexBlock;
+
+/// A block that holds elements.
+#[derive(Debug)]
+pub(super) enum Table {
+    IndexBlock(IndexBlock),
+    DataBlock(Handle<ExtensibleArrayDataBlock>),
+    Page(Handle<ExtensibleArrayPage>),
+}
+
+impl Table {
+    pub fn get(&self, slot: usize) -> Option<ChunkElement> {
+        match self {
+            Table::IndexBlock(block) => block.read().elements.get(slot),
+            Table::DataBlock(block) => block.read().elements.get(slot),
+            Table::Page(page) => page.read().elements.get(slot),
+        }
+    }
+
+    pub fn set(&self, slot: usize, element: ChunkElement) -> bool {
+        match self {
+            Table::IndexBlock(block) => block.update(|block| block.elements.set(slot, element)),
+            Table::DataBlock(block) => block.update(|block| block.elements.set(slot, element)),
+            Table::Page(page) => page.update(|page| page.elements.set(slot, element)),
+        }
+    }
+
+    pub fn node(&self) -> &dyn Node {
+        match self {
+            Table::IndexBlock(block) => block,
+            Table::DataBlock(block) => block,
+            Table::Page(page) => page,
+        }
+    }
+
+    pub fn is_gone(&self) -> bool {
+        match self {
+            Table::IndexBlock(block) => block.is_gone(),
+            Table::DataBlock(block) => block.is_gone(),
+            Table::Page(page) => page.is_gone(),
+        }
+    }
+}
