@@ -11,7 +11,7 @@ use std::{
 use h5live_format::{Addr, EncodeError, Widths};
 
 use crate::{
-    chunks::Chunks,
+    chunks::{Chunks, Early},
     clock::Clock,
     edge::EdgeKinds,
     error::{Action, Error, Result},
@@ -43,6 +43,8 @@ pub struct Settings {
     pub dirty_budget: usize,
     /// Bytes of raw data not yet written, beyond which [`Cache::trim`] writes them.
     pub raw_budget: usize,
+    /// Pieces of new raw data of at most this many bytes are gathered (up to 1 MiB) before they are written.
+    pub gathered: usize,
     /// The base address, in bytes from the start of the file: pages and sectors are counted from there.
     pub base: u64,
     /// Whether each flush writes what is new first, and then a barrier, before it changes anything to which the file
@@ -69,6 +71,7 @@ impl Default for Settings {
             metadata_budget: 64 << 20,
             dirty_budget: 16 << 20,
             raw_budget: 64 << 20,
+            gathered: 64 << 10,
             barriers: false,
             without_intents: false,
             clock: Clock::default(),
@@ -95,6 +98,7 @@ pub struct Cache {
     pub(crate) shards: Box<[Shard]>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) chunks: Chunks,
+    pub(crate) early: Early,
     pub(crate) space: Space,
     pub(crate) stats: Stats,
     /// As [`Settings::barriers`].
@@ -149,6 +153,7 @@ impl Cache {
             shards: (0..shards).map(|_| Shard::new()).collect(),
             ledger: Arc::new(Ledger::new(settings.disabled_edges)),
             chunks: Chunks::new(shards),
+            early: Early::default(),
             space: Space::new(end, settings.widths.offset, settings.clock.clone(), settings.barriers),
             stats: Stats::default(),
             barriers: settings.barriers.into(),

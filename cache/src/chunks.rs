@@ -4,6 +4,7 @@
 //! A chunk here is any block of raw data that is allocated as one: a chunk of a dataset as the filters left it, or
 //! the whole block of a contiguous dataset.
 
+mod early;
 mod pieces;
 
 use std::sync::{
@@ -14,8 +15,9 @@ use std::sync::{
 use h5live_format::{Addr, IntendedWrite};
 use smallvec::SmallVec;
 
+pub(crate) use self::early::Early;
 pub use self::pieces::Beneath;
-use self::pieces::Pieces;
+pub(crate) use self::pieces::Pieces;
 use crate::stats::count;
 use crate::{
     cache::Cache,
@@ -242,8 +244,8 @@ impl Cache {
         })
     }
 
-    /// Writes `bytes` to the chunk at once, if nothing of the chunk waits to be written: then nothing has to wait
-    /// for it, and `None` is returned. Otherwise as [`Cache::write_raw`].
+    /// Writes `bytes` to the chunk before any metadata that is flushed later, if nothing of the chunk waits to be written:
+    /// then nothing has to wait for it, and `None` is returned. Otherwise as [`Cache::write_raw`].
     ///
     /// For new space only, before the operation that makes it reachable; best for whole chunks.
     ///
@@ -257,20 +259,50 @@ impl Cache {
             // Readers look there until a flush has announced a new end.
             return Ok(Some(self.write_raw_over(owner, chunk, (offset, bytes.to_vec()), Beneath::New)));
         }
+        let (is_small, mut is_much) = (bytes.len() <= self.settings.gathered, false);
         let waits = self.chunks.with(chunk, |state| {
             if state.is_over() {
-                state.through = true;
+                match is_small {
+                    true => is_much = self.early.put(start, bytes),
+                    false => state.through = true,
+                }
                 return None;
             }
             let bytes = (offset, bytes.to_vec());
             Some(self.chunks.wait(state, || self.new_proxy(owner, chunk), bytes, Beneath::New))
         });
-        if waits.is_none() {
+        if is_much {
+            self.write_early_now()?;
+        }
+        if waits.is_none() && !is_small {
             let _ends = Through(&self.chunks, chunk);
             self.space.reach_ahead(end, &*self.storage)?;
             self.write_at(Action::WriteRaw, Addr::new(start), bytes)?;
         }
         Ok(waits)
+    }
+
+    /// Writes what waits of small new pieces, between flushes.
+    fn write_early_now(&self) -> Result<()> {
+        let _no_intents = self.intents.beyond.read();
+        let _alone = self.early.begin_writing();
+        let Some(pieces) = self.early.take() else { return Ok(()) };
+        if self.generation().is_some() && pieces.end() > self.space.announced() {
+            // Readers look there until a flush has announced a new end.
+            self.early.land(&pieces, false);
+            return Ok(());
+        }
+        let written = self.write_early(&pieces);
+        self.early.land(&pieces, written.is_ok());
+        written
+    }
+
+    pub(crate) fn write_early(&self, pieces: &Pieces) -> Result<()> {
+        for (at, bytes) in pieces.iter() {
+            self.space.reach_ahead(at.saturating_add(bytes.len() as u64), &*self.storage)?;
+            self.write_at(Action::WriteRaw, Addr::new(at), bytes)?;
+        }
+        Ok(())
     }
 
     /// Fills `into` with bytes of the chunk at `chunk`, from `offset` (bytes from the chunk's beginning) on, as
@@ -305,6 +337,11 @@ impl Cache {
         into: &mut [u8],
         read: impl Fn(Addr, &mut [u8]) -> Result<()>,
     ) -> Result<()> {
+        let read = |at: Addr, into: &mut [u8]| {
+            let start = at.get().ok_or(Error::Undefined)?;
+            let Some(gaps) = self.early.overlay(start, into) else { return read(at, into) };
+            gaps.into_iter().try_for_each(|gap| read(Addr::new(start + gap.start as u64), &mut into[gap]))
+        };
         let gaps = match self.chunks.present.load(SeqCst) {
             0 => None,
             _ => self.chunks.shard(chunk).chunks.lock().get(&chunk).map(|state| {

@@ -64,6 +64,7 @@ enum Act {
     Undepend { parent: usize, child: usize },
     Raw { chunk: usize, offset: u8, len: u8, parent: usize },
     RawThrough { chunk: usize, offset: u8, len: u8, parent: usize },
+    RawNew,
     RawDependsOn { chunk: usize, child: usize, parent: usize },
     Remove(usize),
     Free(usize),
@@ -84,7 +85,8 @@ fn act() -> impl Strategy<Value = Act> {
         8 => (i(), i()).prop_map(|(parent, child)| Act::Depend { parent, child }),
         1 => (i(), i()).prop_map(|(parent, child)| Act::Undepend { parent, child }),
         4 => (0usize..4, 0u8..60, 0u8..60, i()).prop_map(|(chunk, offset, len, parent)| Act::Raw { chunk, offset, len, parent }),
-        2 => (0usize..4, 0u8..60, 0u8..60, i()).prop_map(|(chunk, offset, len, parent)| Act::RawThrough { chunk, offset, len, parent }),
+        2 => (0usize..4, 0u8..60, 0u8..60, i()).prop_map(|(chunk, offset, len, parent)| Act::RawThrough { chunk, offset, len: len + 9, parent }),
+        2 => Just(Act::RawNew),
         2 => (0usize..4, i(), i()).prop_map(|(chunk, child, parent)| Act::RawDependsOn { chunk, child, parent }),
         1 => i().prop_map(Act::Remove),
         1 => i().prop_map(Act::Free),
@@ -103,6 +105,9 @@ fn owner(n: usize) -> Owner {
 
 const CHUNK: usize = 128;
 
+/// Shorter pieces of new chunks are gathered.
+const GATHERED: usize = 8;
+
 /// What can be joined: blocks by their address, chunks by theirs.
 type Key = u64;
 
@@ -113,6 +118,8 @@ struct Model {
     blocks: Vec<(Addr, usize)>,
     versions: BTreeMap<Key, u64>,
     chunks: Vec<(Addr, Vec<u8>)>,
+    /// Bytes of new chunks, which must be there before any block that is written later.
+    gathered: Vec<(usize, [u8; GATHERED])>,
     /// The latest proxy of each chunk.
     proxies: BTreeMap<Key, Proxy>,
     /// Child to parents.
@@ -131,6 +138,7 @@ impl Model {
         let mut settings = Settings::default();
         settings.dirty_budget = 4000;
         settings.raw_budget = 100;
+        settings.gathered = GATHERED;
         settings.metadata_budget = 64 * 1500;
         settings.disabled_edges = disabled;
         let cache = Cache::writing(Arc::new(disk.clone()), settings, 48, Arc::new(Announcer));
@@ -140,6 +148,7 @@ impl Model {
             blocks: Vec::new(),
             versions: BTreeMap::new(),
             chunks: Vec::new(),
+            gathered: Vec::new(),
             proxies: BTreeMap::new(),
             edges: BTreeSet::new(),
             stale: BTreeSet::new(),
@@ -282,6 +291,17 @@ impl Model {
                 self.cache.depend(&handle, &proxy, EdgeKind::BTree2Chunk).unwrap();
                 self.edges.insert((key, up));
             }
+            Act::RawNew => {
+                let at = self.cache.space().alloc(GATHERED as u64, Kind::Raw).unwrap();
+                let bytes = self.version().to_le_bytes();
+                assert_eq!(self.cache.write_raw_through(owner(0), at, 0, &bytes).unwrap(), None);
+                self.gathered.push((at.get().unwrap() as usize, bytes));
+                for (at, bytes) in &self.gathered {
+                    let mut read = [0; GATHERED];
+                    self.cache.read_raw(Addr::new(*at as u64), 0, &mut read).unwrap();
+                    assert_eq!(read, *bytes, "gathered raw data is read as it was written");
+                }
+            }
             Act::RawDependsOn { chunk, child, parent } => {
                 let (Some(child), Some(parent)) = (self.block(child), self.block(parent)) else { return };
                 let (down, up) = (child.0.get().unwrap(), parent.0.get().unwrap());
@@ -355,6 +375,9 @@ impl Model {
             assert!(self.image.len() as u64 >= self.announced, "the file is shorter than announced");
             let written = *at..*at + bytes.len() as u64;
             if self.versions.contains_key(at) {
+                let missing =
+                    self.gathered.iter().find(|(at, bytes)| self.image.get(*at..at + GATHERED) != Some(&bytes[..]));
+                assert_eq!(missing, None, "a block was written before gathered raw data");
                 assert!(at + BLOCK <= self.announced, "an entry was written beyond the announced end");
                 self.check_below(*at);
             }
@@ -396,6 +419,8 @@ impl Model {
     fn end(&mut self) {
         self.disk.mend();
         self.act(&Act::FlushAll);
+        let is_there = |(at, bytes): &(usize, [u8; GATHERED])| self.image[*at..at + GATHERED] == *bytes;
+        assert!(self.gathered.iter().all(is_there), "a flush writes what was gathered");
         assert!(self.cache.plan(Scope::All).unwrap().steps().is_empty(), "a flush leaves nothing");
         self.cache.finish(true).unwrap();
         self.disk.inner().take_log();

@@ -108,27 +108,25 @@ impl Native {
 
     /// The native number that a datatype is, and whether its bytes are in the other order.
     fn of(datatype: &Datatype) -> Option<(Native, bool)> {
-        let (order, native) = match datatype {
-            Datatype::Integer(Integer { order, sign, .. }) => {
-                let native = match (datatype.size(), *sign == Sign::Signed) {
-                    (1, false) => Native::U8,
-                    (1, true) => Native::I8,
-                    (2, false) => Native::U16,
-                    (2, true) => Native::I16,
-                    (4, false) => Native::U32,
-                    (4, true) => Native::I32,
-                    (8, false) => Native::U64,
-                    (8, true) => Native::I64,
-                    _ => return None,
-                };
-                (*order, native)
-            }
-            Datatype::Float(float) if datatype.size() == 4 => (float.order, Native::F32),
-            Datatype::Float(float) if datatype.size() == 8 => (float.order, Native::F64),
+        const ALL: [Native; 10] = [
+            Native::U8,
+            Native::I8,
+            Native::U16,
+            Native::I16,
+            Native::U32,
+            Native::I32,
+            Native::U64,
+            Native::I64,
+            Native::F32,
+            Native::F64,
+        ];
+        let order = match datatype {
+            Datatype::Integer(integer) => integer.order,
+            Datatype::Float(float) => float.order,
             _ => return None,
         };
-        // All their bits mean what they mean here.
-        (native.datatype(order) == *datatype).then_some((native, order != ByteOrder::NATIVE && native.size() > 1))
+        let native = ALL.into_iter().find(|native| native.datatype(order) == *datatype)?;
+        Some((native, order != ByteOrder::NATIVE && native.size() > 1))
     }
 }
 

@@ -46,6 +46,11 @@ impl Pieces {
         self.weight
     }
 
+    /// Where the last piece ends.
+    pub(super) fn end(&self) -> u64 {
+        self.by_offset.last_key_value().map_or(0, |(offset, bytes)| end(*offset, bytes))
+    }
+
     /// Puts `bytes` over what is there.
     pub(crate) fn put(&mut self, offset: u64, mut bytes: Vec<u8>) {
         if bytes.is_empty() {
@@ -78,6 +83,17 @@ impl Pieces {
         }
         self.weight += bytes.len();
         self.by_offset.insert(start, bytes);
+    }
+
+    /// As [`Pieces::put`]; best for what comes right behind the last piece.
+    pub(super) fn append(&mut self, offset: u64, bytes: &[u8]) {
+        match self.by_offset.last_entry() {
+            Some(mut last) if end(*last.key(), last.get()) == offset => {
+                last.get_mut().extend_from_slice(bytes);
+                self.weight += bytes.len();
+            }
+            _ => self.put(offset, bytes.to_vec()),
+        }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {

@@ -67,15 +67,41 @@ fn large_pieces_are_not_copied_together() {
 }
 
 #[test]
-fn a_write_through_is_on_the_storage_at_once() {
+fn a_large_write_through_is_on_the_storage_at_once() {
+    let (storage, cache) = cache();
+    let chunk = cache.space().alloc(70 << 10, Kind::Raw).unwrap();
+    assert_eq!(cache.write_raw_through(Owner::FILE, chunk, 0, &[1; 70 << 10]).unwrap(), None);
+    assert_eq!(writes(&storage), [(8, 70 << 10)]);
+}
+
+#[test]
+fn small_write_throughs_are_gathered_until_there_are_many() {
+    let (storage, cache) = cache();
+    let chunks: Vec<Addr> = (0..64).map(|_| cache.space().alloc(16 << 10, Kind::Raw).unwrap()).collect();
+    for (n, chunk) in chunks.iter().enumerate() {
+        assert_eq!(writes(&storage), []);
+        cache.write_raw_through(Owner::FILE, *chunk, 0, &[n as u8; 16 << 10]).unwrap();
+    }
+    assert_eq!(writes(&storage), [(chunks[0].get().unwrap(), 1 << 20)]);
+    let mut read = [0; 2];
+    cache.read_raw(chunks[63], 5, &mut read).unwrap();
+    assert_eq!(read, [63; 2]);
+}
+
+#[test]
+fn a_small_write_through_comes_before_what_is_written_over_it() {
     let (storage, cache) = cache();
     let chunk = cache.space().alloc(4, Kind::Raw).unwrap();
     assert_eq!(cache.write_raw_through(Owner::FILE, chunk, 0, &[1; 4]).unwrap(), None);
-    assert_eq!(writes(&storage), [(8, 4)]);
+    assert_eq!(writes(&storage), []);
     let waits = cache.write_raw(Owner::FILE, chunk, 0, vec![2; 2]);
     assert_eq!(cache.write_raw_through(Owner::FILE, chunk, 2, &[3; 2]).unwrap(), Some(waits));
     assert_eq!(writes(&storage), []);
     let mut read = [0; 4];
+    cache.read_raw(chunk, 0, &mut read).unwrap();
+    assert_eq!(read, [2, 2, 3, 3]);
+    cache.flush(Scope::All).unwrap();
+    assert_eq!(writes(&storage)[..2], [(8, 4), (8, 4)]);
     cache.read_raw(chunk, 0, &mut read).unwrap();
     assert_eq!(read, [2, 2, 3, 3]);
 }

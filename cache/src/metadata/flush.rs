@@ -3,7 +3,10 @@
 //! The snapshot is taken while no operation is under way: it orders what is dirty, encodes it, and takes the raw
 //! data that waits. The writes go on beside new operations; what they make dirty is for the next flush.
 
-use std::{fmt, sync::atomic::Ordering};
+use std::{
+    fmt,
+    sync::{Arc, atomic::Ordering},
+};
 
 use h5live_format::{Addr, Generation, Intent, Turn};
 
@@ -12,7 +15,7 @@ use super::intent;
 use super::order::{Picked, Scope, Take, What};
 use crate::{
     cache::{Cache, Settings},
-    chunks::RawFlight,
+    chunks::{Pieces, RawFlight},
     edge::EdgeKind,
     entry::EntryId,
     error::{Action, Error, Result},
@@ -53,6 +56,8 @@ pub enum Step {
         /// The generation.
         generation: Generation,
     },
+    /// Small pieces of new raw data, to which nothing leads yet, are written.
+    Early(EarlyPieces),
     /// Raw data is written, in any order.
     Raw(Vec<RawFlight>),
     /// Raw data is written over what readers may be reading, each part after an intent of its own.
@@ -90,6 +95,7 @@ impl fmt::Debug for Step {
             Step::Forget(at) | Step::Settle(at) => write!(f, "forget the intent at {at}"),
             Step::Show { end, generation } => write!(f, "show {generation:?} at the end {end:#x}"),
             Step::Generation { generation, .. } => write!(f, "{generation:?}"),
+            Step::Early(pieces) => write!(f, "{} bytes of new raw data", pieces.0.weight()),
             Step::Raw(flights) | Step::InPlace(flights) => {
                 f.debug_list().entries(flights.iter().map(|flight| flight.chunk())).finish()
             }
@@ -98,6 +104,9 @@ impl fmt::Debug for Step {
         }
     }
 }
+
+/// What [`Cache::write_raw_through`] gathered.
+pub struct EarlyPieces(Arc<Pieces>);
 
 /// What a flush will write, in order. While it exists, no other flush runs. What is not written when it is dropped
 /// is dirty again.
@@ -222,6 +231,7 @@ impl Cache {
             Step::Settle(at) => self.settle_intent(*at),
             Step::Show { end, generation } => self.show_generation_at(*end, *generation),
             Step::Generation { at, generation } => self.write_generation(*at, *generation),
+            Step::Early(pieces) => self.write_early(&pieces.0),
             Step::Raw(flights) => self.write_flights(flights),
             Step::InPlace(flights) => self.write_in_place(flights),
             Step::Superblock { at, bytes, end } => {
@@ -259,6 +269,7 @@ impl FlushPlan<'_> {
             self.cache.finish_intent(self.barriers)?;
         }
         self.cache.finish_generation()?;
+        self.cache.early.await_others();
         while let Some(step) = self.steps.get(self.done) {
             self.cache.write_step(step)?;
             self.done += 1;
@@ -284,6 +295,8 @@ impl FlushPlan<'_> {
         let (over, raw): (Vec<RawFlight>, _) = raw.into_iter().partition(|flight| self.as_one && flight.is_over());
         let much = over.iter().fold(0, |sum: usize, flight| sum.saturating_add(flight.weight())) > WRITTEN_TWICE;
         let (raw, over) = if much { (over.into_iter().chain(raw).collect(), Vec::new()) } else { (raw, over) };
+        // Raw data may be written over it. The space that it is in is among what is announced below.
+        self.steps.extend(cache.early.take().map(|pieces| Step::Early(EarlyPieces(pieces))));
         self.steps.extend((!raw.is_empty()).then_some(Step::Raw(raw)));
         let first = self.steps.len();
         let by_itself = self.is_one();
@@ -409,7 +422,7 @@ impl FlushPlan<'_> {
 
 impl Drop for FlushPlan<'_> {
     fn drop(&mut self) {
-        let Cache { ledger, chunks, space, .. } = self.cache;
+        let Cache { ledger, chunks, early, space, .. } = self.cache;
         if !self.succeeded {
             // What the generation says is under way is finished by itself.
             if !self.cache.has_generations() {
@@ -418,8 +431,12 @@ impl Drop for FlushPlan<'_> {
             self.cache.as_one.fetch_or(self.as_one, Ordering::AcqRel);
         }
         for (n, step) in self.steps.iter_mut().enumerate() {
-            if let Step::Raw(flights) | Step::InPlace(flights) = step {
-                flights.drain(..).for_each(|flight| chunks.land(flight, n < self.done, ledger));
+            match step {
+                Step::Early(pieces) => early.land(&pieces.0, n < self.done),
+                Step::Raw(flights) | Step::InPlace(flights) => {
+                    flights.drain(..).for_each(|flight| chunks.land(flight, n < self.done, ledger));
+                }
+                _ => {}
             }
         }
         let mut graph = ledger.graph.lock();

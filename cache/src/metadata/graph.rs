@@ -344,7 +344,7 @@ impl Graph {
             Body::Entry(held) => held.iter().for_each(|slot| slot.head().set_stored()),
         }
         // What has changed meanwhile, and whoever waits for that, waits for the next flush.
-        if !node.dirty {
+        if !node.dirty && node.parents.iter().any(|above| above.until_written) {
             let (over, left): (SmallVec<[Above; 2]>, _) =
                 std::mem::take(&mut node.parents).into_iter().partition(|above| above.until_written);
             node.parents = left;

@@ -110,8 +110,8 @@ impl Graph {
                 owners.iter().filter_map(|owner| self.dirty.get(owner)).flatten().copied().collect()
             }
         };
-        let mut order = Vec::with_capacity(candidates.len());
-        let mut path: Vec<(EntryId, usize)> = Vec::new();
+        let mut order = Vec::with_capacity(2 * candidates.len());
+        let mut path: SmallVec<[(EntryId, usize); 16]> = SmallVec::new();
         for start in candidates.into_iter().rev() {
             if self.visit(start) {
                 path.push((start, 0));
@@ -132,9 +132,9 @@ impl Graph {
                 };
                 if let Some(node) = self.nodes.get_mut(&later) {
                     node.above = pass;
-                }
-                if self.visit(later) {
-                    path.push((later, 0));
+                    if std::mem::replace(&mut node.visited, pass) != pass {
+                        path.push((later, 0));
+                    }
                 }
             }
         }
