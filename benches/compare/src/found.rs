@@ -7,6 +7,8 @@ use crate::{Result, measure, report};
 #[derive(Default)]
 pub struct Found {
     pub rounds: usize,
+    /// Whether the files of a work stay when it is done.
+    pub keep: bool,
     pub rows: Vec<Row>,
     /// The rows of each work that is done with several sizes.
     pub curves: Vec<Vec<Row>>,
@@ -16,11 +18,19 @@ pub struct Found {
 
 impl Found {
     /// Does a work and prints what is found. One that fails does not take with it what the others have found.
-    pub fn add(&mut self, work: &Work, ground: &Ground) {
+    ///
+    /// # Errors
+    /// If its folder cannot be made or removed.
+    pub fn add(&mut self, work: &Work, ground: &Ground) -> Result<()> {
+        std::fs::create_dir_all(&ground.folder)?;
         if let Err(error) = self.measure(work, ground) {
             eprintln!("compare: {}: {error}", work.name);
             self.failed.push((*work, error.to_string()));
         }
+        if !self.keep {
+            std::fs::remove_dir_all(&ground.folder)?;
+        }
+        Ok(())
     }
 
     fn measure(&mut self, work: &Work, ground: &Ground) -> Result<()> {

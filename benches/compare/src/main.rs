@@ -109,12 +109,8 @@ fn run() -> Result<()> {
         return Err(Error::Usage(format!("there is no work {unknown}; --list names them")));
     }
     let is_wanted = |name: &str| arguments.names.is_empty() || arguments.names.iter().any(|wanted| wanted == name);
-    std::fs::create_dir_all(&arguments.ground.folder)?;
-    let mut found = Found { rounds: arguments.rounds, ..Found::default() };
-    works.iter().filter(|work| is_wanted(work.name)).for_each(|work| found.add(work, &arguments.ground));
-    if !arguments.keep {
-        std::fs::remove_dir_all(&arguments.ground.folder)?;
-    }
+    let mut found = Found { rounds: arguments.rounds, keep: arguments.keep, ..Found::default() };
+    works.iter().filter(|work| is_wanted(work.name)).try_for_each(|work| found.add(work, &arguments.ground))?;
     if let Some(folder) = arguments.out {
         report::write(&found, &folder)?;
     }

