@@ -11,7 +11,10 @@ use crate::primitive::{
 };
 
 /// Bytes that wait at most.
+#[cfg(not(loom))]
 const MOST: usize = 1 << 20;
+#[cfg(loom)]
+const MOST: usize = 1;
 
 /// Pieces by address (bytes from the base address).
 #[derive(Debug, Default)]
