@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use h5live_model::{ChunkCoord, ChunkGrid, Cut, Layout, Objects, Run, Selected, Selection, Shape};
+use h5live_model::{ChunkCoord, ChunkGrid, Cut, Layout, Objects, Run, Selected, Selection};
 use parking_lot::MutexGuard;
 use rayon::prelude::*;
 
