@@ -11,21 +11,25 @@ impl Addr {
     pub const UNDEFINED: Addr = Addr(u64::MAX);
 
     /// The address `at` bytes from the base address; [`Addr::UNDEFINED`] for `u64::MAX`.
+    #[inline]
     pub const fn new(at: u64) -> Self {
         Addr(at)
     }
 
     /// Bytes from the base address, or `None` if undefined.
+    #[inline]
     pub const fn get(self) -> Option<u64> {
         if self.is_defined() { Some(self.0) } else { None }
     }
 
     /// Whether the address leads anywhere.
+    #[inline]
     pub const fn is_defined(self) -> bool {
         self.0 != u64::MAX
     }
 
     /// The address `bytes` further on, or `None` if that does not fit or this one is undefined.
+    #[inline]
     pub const fn checked_add(self, bytes: u64) -> Option<Addr> {
         match self.0.checked_add(bytes) {
             Some(at) if at != u64::MAX => Some(Addr(at)),
@@ -74,11 +78,13 @@ impl Width {
     pub const EIGHT: Width = Width(8);
 
     /// A width of `bytes`, if that is 1 to 8.
+    #[inline]
     pub const fn new(bytes: u8) -> Option<Self> {
         if bytes >= 1 && bytes <= 8 { Some(Width(bytes)) } else { None }
     }
 
     /// The fewest bytes that can hold `value` (`H5VM_limit_enc_size` of libhdf5).
+    #[inline]
     pub const fn for_value(value: u64) -> Self {
         let bits = u64::BITS.saturating_sub(value.leading_zeros());
         match bits.div_ceil(8) {
@@ -94,11 +100,13 @@ impl Width {
     }
 
     /// The number of bytes.
+    #[inline]
     pub const fn bytes(self) -> usize {
         self.0 as usize
     }
 
     /// The largest value: all ones.
+    #[inline]
     pub const fn max(self) -> u64 {
         match self.0 {
             1 => 0xff,

@@ -146,12 +146,12 @@ pub trait Wire {
 
     /// A version number, which must be one of `allowed`.
     fn version(&mut self, allowed: RangeInclusive<u8>, value: &mut u8) -> Result<()> {
-        let at = self.fault("version", Fault::Version { allowed: allowed.clone(), found: 0 });
+        let at = self.position();
         self.u8("version", value)?;
         if allowed.contains(value) {
             Ok(())
         } else {
-            Err(DecodeError { fault: Fault::Version { allowed, found: *value }, ..at })
+            Err(DecodeError { at, ..self.fault("version", Fault::Version { allowed, found: *value }) })
         }
     }
 
@@ -274,7 +274,7 @@ pub fn decode_prefix_with<R: Record>(mut record: R, bytes: &[u8], widths: Widths
 /// # Errors
 /// [`EncodeError`] if a value does not fit its field.
 pub fn encode<R: Record + Clone>(record: &R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
-    encode_with(&mut record.clone(), Encoder::new(R::NAME, widths))
+    encode_with(&mut record.clone(), Encoder::new(R::NAME, widths).with_room(SMALL))
 }
 
 /// As [`encode`], without a copy of the structure, for bytes that are soon given up. It is as it was afterwards.
@@ -282,11 +282,19 @@ pub fn encode<R: Record + Clone>(record: &R, widths: Widths) -> std::result::Res
 /// # Errors
 /// As [`encode`].
 pub fn encode_briefly<R: Record>(record: &mut R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
-    encode_with(record, Encoder::new(R::NAME, widths).with_room(ROOM))
+    let mut bytes = encode_with(record, Encoder::new(R::NAME, widths).with_room(ROOM))?;
+    // A flush holds many of them at once.
+    if bytes.len() < ROOM / 2 {
+        bytes.shrink_to_fit();
+    }
+    Ok(bytes)
 }
 
 /// Bytes that most structures do not exceed.
 const ROOM: usize = 1 << 10;
+
+/// Bytes that most messages and records do not exceed.
+const SMALL: usize = 48;
 
 fn encode_with<R: Record>(record: &mut R, mut encoder: Encoder) -> std::result::Result<Vec<u8>, EncodeError> {
     let described = record.wire(&mut encoder);

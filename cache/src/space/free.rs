@@ -38,10 +38,12 @@ impl FreeList {
             let at = place(start)?;
             (at.checked_add(len)? <= start + size).then_some((start, size, at))
         };
+        let mut tried = 0;
+        let mut smallest = self.by_size.range((len, 0)..).take(TRIES).inspect(|_| tried += 1);
+        let smallest = smallest.find_map(|&(size, start)| fit(start, size));
         // Where `place` refuses many of those, one of the first sections may still suit.
-        let smallest = || self.by_size.range((len, 0)..).take(TRIES).find_map(|&(size, start)| fit(start, size));
         let first = || self.by_addr.iter().take(TRIES).find_map(|(&start, &size)| fit(start, size));
-        let (start, size, at) = smallest().or_else(first)?;
+        let (start, size, at) = smallest.or_else(|| (tried == TRIES).then(first).flatten())?;
         self.drop(start, size);
         self.add(start, at - start);
         self.add(at + len, start + size - (at + len));

@@ -19,6 +19,14 @@ impl Btree2Records {
         self.bytes = vec![0; self.size.saturating_mul(records.into())];
     }
 
+    /// A copy with room for one more.
+    #[must_use]
+    pub fn with_room(&self) -> Self {
+        let mut bytes = Vec::with_capacity(self.bytes.len().saturating_add(self.size));
+        bytes.extend_from_slice(&self.bytes);
+        Btree2Records { size: self.size, bytes }
+    }
+
     /// The number of records.
     pub fn len(&self) -> usize {
         self.bytes.len().checked_div(self.size).unwrap_or(0)
@@ -68,7 +76,10 @@ impl Btree2Records {
         let at = index.saturating_mul(self.size);
         let fits = bytes.len() == self.size && at <= self.bytes.len();
         if fits {
-            self.bytes.splice(at..at, bytes.iter().copied());
+            let end = self.bytes.len();
+            self.bytes.extend_from_slice(bytes);
+            self.bytes.copy_within(at..end, at.saturating_add(self.size));
+            self.bytes.iter_mut().skip(at).zip(bytes).for_each(|(byte, new)| *byte = *new);
         }
         fits
     }
@@ -133,8 +144,8 @@ fn suffix(w: &mut impl Wire, start: usize, node_size: u32) -> Result<()> {
     w.checksum()?;
     let used = w.position().saturating_sub(start);
     let size = usize::try_from(node_size).unwrap_or(usize::MAX);
-    let fault = Fault::TooLarge { found: used as u64, limit: node_size.into() };
-    match size.checked_sub(used).ok_or_else(|| w.fault("records", fault))?.min(w.remaining()) {
+    let fault = || w.fault("records", Fault::TooLarge { found: used as u64, limit: node_size.into() });
+    match size.checked_sub(used).ok_or_else(fault)?.min(w.remaining()) {
         0 => Ok(()),
         rest => w.reserved(rest),
     }
@@ -227,8 +238,8 @@ impl Record for Btree2Internal {
         for child in &mut self.children {
             w.addr("child", &mut child.addr)?;
             let records = w.derived("records of child", self.count, child.records.into())?;
-            let fault = Fault::TooLarge { found: records, limit: u16::MAX.into() };
-            child.records = u16::try_from(records).map_err(|_| w.fault("records of child", fault))?;
+            let fault = |_| w.fault("records of child", Fault::TooLarge { found: records, limit: u16::MAX.into() });
+            child.records = u16::try_from(records).map_err(fault)?;
             match self.total {
                 Some(width) => w.uint("records below child", width, &mut child.total)?,
                 None => child.total = records,

@@ -16,11 +16,13 @@ pub struct Decoder<'a> {
 
 impl<'a> Decoder<'a> {
     /// A decoder at the start of `bytes`, for the structure named `record`.
+    #[inline]
     pub fn new(record: &'static str, bytes: &'a [u8], widths: Widths) -> Self {
         Decoder { record, bytes, at: 0, widths }
     }
 
     /// Passes over the next `len` bytes.
+    #[inline]
     pub(super) fn take(&mut self, field: &'static str, len: usize) -> Result<&'a [u8]> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let taken = rest
@@ -32,6 +34,7 @@ impl<'a> Decoder<'a> {
 }
 
 impl Wire for Decoder<'_> {
+    #[inline]
     fn widths(&self) -> Widths {
         self.widths
     }
@@ -40,14 +43,17 @@ impl Wire for Decoder<'_> {
         self.widths = widths;
     }
 
+    #[inline]
     fn decoding(&self) -> bool {
         true
     }
 
+    #[inline]
     fn position(&self) -> usize {
         self.at
     }
 
+    #[inline]
     fn remaining(&self) -> usize {
         self.bytes.len().saturating_sub(self.at)
     }
@@ -60,11 +66,13 @@ impl Wire for Decoder<'_> {
         DecodeError { record: self.record, field, at: self.at, fault }
     }
 
+    #[inline]
     fn fixed(&mut self, field: &'static str, bytes: &mut [u8]) -> Result<()> {
         bytes.copy_from_slice(self.take(field, bytes.len())?);
         Ok(())
     }
 
+    #[inline]
     fn bytes(&mut self, field: &'static str, len: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let taken = self.take(field, len)?;
         bytes.clear();
@@ -82,6 +90,7 @@ impl Wire for Decoder<'_> {
         self.take(field, 1).map(drop)
     }
 
+    #[inline]
     fn uint(&mut self, field: &'static str, width: Width, value: &mut u64) -> Result<()> {
         let taken = self.take(field, width.bytes())?;
         *value = match taken {
@@ -138,10 +147,12 @@ impl Wire for Decoder<'_> {
         self.take("reserved", len).map(drop)
     }
 
+    #[inline]
     fn enter(&mut self, record: &'static str) -> &'static str {
         std::mem::replace(&mut self.record, record)
     }
 
+    #[inline]
     fn leave(&mut self, outer: &'static str) {
         self.record = outer;
     }

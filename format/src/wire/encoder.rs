@@ -24,7 +24,7 @@ impl Encoder {
 
     /// The same, with room for so many bytes.
     pub fn with_room(mut self, bytes: usize) -> Self {
-        self.bytes.reserve(bytes);
+        self.bytes = Vec::with_capacity(bytes);
         self
     }
 
@@ -48,6 +48,7 @@ impl Encoder {
         }
     }
 
+    #[cold]
     fn fail(&mut self, field: &'static str, value: u64, limit: u64) {
         let record = self.record;
         self.failed.get_or_insert(EncodeError { record, field, value, limit });
@@ -55,6 +56,7 @@ impl Encoder {
 }
 
 impl Wire for Encoder {
+    #[inline]
     fn widths(&self) -> Widths {
         self.widths
     }
@@ -63,10 +65,12 @@ impl Wire for Encoder {
         self.widths = widths;
     }
 
+    #[inline]
     fn decoding(&self) -> bool {
         false
     }
 
+    #[inline]
     fn position(&self) -> usize {
         self.bytes.len()
     }
@@ -83,11 +87,13 @@ impl Wire for Encoder {
         DecodeError { record: self.record, field, at: self.bytes.len(), fault }
     }
 
+    #[inline]
     fn fixed(&mut self, _field: &'static str, bytes: &mut [u8]) -> Result<()> {
         self.bytes.extend_from_slice(bytes);
         Ok(())
     }
 
+    #[inline]
     fn bytes(&mut self, field: &'static str, len: usize, bytes: &mut Vec<u8>) -> Result<()> {
         if bytes.len() != len {
             self.fail(field, bytes.len() as u64, len as u64);
@@ -106,14 +112,23 @@ impl Wire for Encoder {
         Ok(())
     }
 
+    #[inline]
     fn uint(&mut self, field: &'static str, width: Width, value: &mut u64) -> Result<()> {
         if *value > width.max() {
             self.fail(field, *value, width.max());
         }
-        self.bytes.extend_from_slice(value.to_le_bytes().get(..width.bytes()).unwrap_or_default());
+        let bytes = value.to_le_bytes();
+        match (width.bytes(), bytes) {
+            (1, [a, ..]) => self.bytes.push(a),
+            (2, [a, b, ..]) => self.bytes.extend_from_slice(&[a, b]),
+            (4, [a, b, c, d, ..]) => self.bytes.extend_from_slice(&[a, b, c, d]),
+            (8, all) => self.bytes.extend_from_slice(&all),
+            (odd, all) => self.bytes.extend_from_slice(all.get(..odd).unwrap_or_default()),
+        }
         Ok(())
     }
 
+    #[inline]
     fn magic(&mut self, expected: &'static str) -> Result<()> {
         self.bytes.extend_from_slice(expected.as_bytes());
         Ok(())
@@ -135,10 +150,12 @@ impl Wire for Encoder {
         Ok(())
     }
 
+    #[inline]
     fn enter(&mut self, record: &'static str) -> &'static str {
         std::mem::replace(&mut self.record, record)
     }
 
+    #[inline]
     fn leave(&mut self, outer: &'static str) {
         self.record = outer;
     }
