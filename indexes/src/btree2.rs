@@ -91,7 +91,7 @@ impl<R: Btree2Record> Btree2<R> {
         if !Btree2Geometry::of(&header, widths).is_ok_and(fits) {
             return Err(edit::too_small());
         }
-        let root = metadata.create(Btree2Header::size(widths) as u64, Root::new(header))?;
+        let root = metadata.create(Btree2Header::size(widths) as u64, Root::new(header, widths))?;
         Ok(Btree2 { addr: root.addr(), metadata, blank })
     }
 
@@ -149,7 +149,9 @@ impl<R: Btree2Record> Btree2<R> {
         let read = || {
             let bytes = cache.read_block(self.addr, Btree2Header::size(widths))?;
             let header = decode(&bytes, widths);
-            header.map(Root::new).map_err(|source| h5live_cache::Error::Decode { at: self.addr, source })
+            header
+                .map(|header| Root::new(header, widths))
+                .map_err(|source| h5live_cache::Error::Decode { at: self.addr, source })
         };
         let root = cache.load(self.addr, self.metadata.owner(), read)?;
         if root.read().header.kind != R::KIND {
@@ -163,8 +165,14 @@ impl<R: Btree2Record> Btree2<R> {
     }
 
     /// The shape of nodes that follows from the header.
-    fn geometry(&self, header: &Btree2Header) -> Result<Btree2Geometry> {
-        Btree2Geometry::of(header, self.metadata.widths()).map_err(|_| self.unfit("its nodes hold records"))
+    fn geometry(&self, root: &Root) -> Result<Arc<Btree2Geometry>> {
+        root.geometry.clone().ok_or_else(|| self.unfit("its nodes hold records"))
+    }
+
+    /// What the header says now.
+    fn shape(&self, root: &Handle<Root>) -> Result<(Btree2Header, Arc<Btree2Geometry>)> {
+        let root = root.read();
+        Ok((root.header.clone(), self.geometry(&root)?))
     }
 
     fn root(&self, header: &Btree2Header) -> Option<Way> {
@@ -188,8 +196,7 @@ impl<R: Btree2Record> Btree2<R> {
         let root = self.header()?;
         let lock = root.read().lock();
         let _shared = lock.read_recursive();
-        let header = root.read().header.clone();
-        let geometry = self.geometry(&header)?;
+        let (header, geometry) = self.shape(&root)?;
         let mut next = self.root(&header);
         while let Some(way) = next {
             let node = self.node(way, &geometry)?;
@@ -243,9 +250,8 @@ impl<R: Btree2Record> Btree2<R> {
         let root = self.header()?;
         let lock = root.read().lock();
         let _shared = lock.read_recursive();
-        let header = root.read().header.clone();
+        let (header, geometry) = self.shape(&root)?;
         let Some(way) = self.root(&header) else { return Ok(()) };
-        let geometry = self.geometry(&header)?;
         Visit { tree: self, geometry, seen: HashSet::new(), before, each, begun: false }.visit(way).map(|_| ())
     }
 
@@ -268,10 +274,9 @@ impl<R: Btree2Record> Btree2<R> {
         let root = self.header()?;
         let lock = root.read().lock();
         let _alone = lock.write();
-        let header = root.read().header.clone();
+        let (header, geometry) = self.shape(&root)?;
         let mut nodes = HashSet::new();
         if let Some(way) = self.root(&header) {
-            let geometry = self.geometry(&header)?;
             self.addresses(way, &geometry, &mut nodes)?;
         }
         for addr in nodes {
@@ -306,7 +311,7 @@ impl<R: Btree2Record> Btree2<R> {
 /// A walk over records in order.
 struct Visit<'a, R, E> {
     tree: &'a Btree2<R>,
-    geometry: Btree2Geometry,
+    geometry: Arc<Btree2Geometry>,
     seen: HashSet<Addr>,
     before: &'a mut dyn FnMut(&R) -> Result<bool, E>,
     each: &'a mut dyn FnMut(R) -> Result<bool, E>,

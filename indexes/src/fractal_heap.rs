@@ -5,6 +5,7 @@ mod filtered;
 mod huge;
 mod managed;
 mod place;
+mod reading;
 mod space;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use h5live_format::{
 };
 use h5live_model::{FilterSpec, Unfilter};
 
+pub use self::reading::HeapReading;
 pub use self::space::HeapSpace;
 use self::space::Sections;
 use crate::{Before, Error, ObjectMetadata, Result};

@@ -70,13 +70,16 @@ impl Session {
         let phase = AttributePhase { max_compact, min_dense };
         let tracked = order >= CreationOrder::Tracked;
         let version = if tracked || spec.large_attributes { 2 } else { self.profile.object_header() };
-        let times = ObjectTimes { access: now(), modification: now(), change: now(), birth: now() };
+        let times = (spec.times && version > 1).then(|| {
+            let now = now();
+            ObjectTimes { access: now, modification: now, change: now, birth: now }
+        });
         ObjectHeaderPrefix {
             version,
             attributes_tracked: tracked,
             attributes_indexed: order == CreationOrder::Indexed,
             attribute_phase: (phase != AttributePhase::default() && version > 1).then_some(phase),
-            times: (spec.times && version > 1).then_some(times),
+            times,
             ..ObjectHeaderPrefix::default()
         }
     }

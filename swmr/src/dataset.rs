@@ -134,7 +134,12 @@ impl NativeDataset {
             gone: AtomicBool::new(false),
         };
         let dataset = Arc::new(dataset);
-        open.retain(|_, dataset| dataset.strong_count() > 0);
+        if open.len() == open.capacity() {
+            open.retain(|_, dataset| dataset.strong_count() > 0);
+            // Not again for as many as are left.
+            let left = open.len();
+            open.reserve(left + 1);
+        }
         open.insert(addr, Arc::downgrade(&dataset));
         Ok(dataset)
     }

@@ -16,6 +16,7 @@ use h5live_format::{
 };
 use h5live_indexes::ObjectMetadata;
 use h5live_model::{ObjectInfo, ObjectTimes};
+use smallvec::{SmallVec, smallvec};
 
 pub use edit::Room;
 use layout::fill;
@@ -97,7 +98,8 @@ pub struct Spot {
 pub struct Header {
     metadata: ObjectMetadata,
     prefix: ObjectHeaderPrefix,
-    chunks: Vec<Chunk>,
+    /// Nearly always one.
+    chunks: SmallVec<[Chunk; 1]>,
 }
 
 impl Header {
@@ -110,7 +112,7 @@ impl Header {
         let at = metadata.owner().header();
         let first = metadata.cache().load(at, metadata.owner(), || read_first(metadata, at))?;
         let prefix = first.read().prefix;
-        let mut header = Header { metadata: metadata.clone(), prefix, chunks: vec![Chunk::First(first)] };
+        let mut header = Header { metadata: metadata.clone(), prefix, chunks: smallvec![Chunk::First(first)] };
         // Almost every header is one chunk.
         let mut seen = HashSet::new();
         let mut next = 0;

@@ -15,8 +15,8 @@ impl Session {
     /// # Errors
     /// If it cannot be decoded, or is not where the header says.
     pub fn message<M: Message + Default>(&self, header: &Header) -> Result<Option<M>> {
-        match header.find(|message| message.kind == M::TYPE) {
-            None => Ok(None),
+        match header.find(|message| message.kind == M::TYPE && message.flags.is_shared()) {
+            None => header.get(),
             Some((_, raw)) => self.resolve_raw(header, &raw).map(Some),
         }
     }

@@ -89,6 +89,9 @@ impl Session {
         let found = self.patience.retry(|| {
             vanished.set(false);
             let found = find()?;
+            if !self.follows() {
+                return Ok(found);
+            }
             match (found.is_some(), self.sightings.has(of, name)) {
                 (true, false) if self.is_written_by_others() => self.sightings.note(of, [name].into_iter()),
                 (false, true) if self.is_written_by_others() => {

@@ -1,6 +1,7 @@
 //! One change of a version 2 B-tree: prepared on copies of its nodes, then made at once.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use h5live_cache::{EdgeKind, Entry, Handle, Kind};
 use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Header, Btree2Record};
@@ -23,7 +24,7 @@ pub(super) fn too_small() -> Error {
 /// A change that is being prepared. Dropped without [`Edit::commit`], it leaves the tree as it was.
 pub(super) struct Edit<'a, R> {
     pub tree: &'a Btree2<R>,
-    pub geometry: Btree2Geometry,
+    pub geometry: Arc<Btree2Geometry>,
     root: Handle<Root>,
     header: Btree2Header,
     /// The nodes that were looked at, of which each has one parent.
@@ -38,8 +39,7 @@ pub(super) struct Edit<'a, R> {
 
 impl<'a, R: Btree2Record> Edit<'a, R> {
     pub fn new(tree: &'a Btree2<R>, root: Handle<Root>) -> Result<Self> {
-        let header = root.read().header.clone();
-        let geometry = tree.geometry(&header)?;
+        let (header, geometry) = tree.shape(&root)?;
         let edit = Edit {
             tree,
             geometry,
@@ -278,7 +278,7 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
             let rule = "its nodes hold records";
             let geometry = self.geometry.deeper().ok_or_else(|| self.tree.unfit(rule))?;
             self.check(&geometry, depth)?;
-            self.geometry = geometry;
+            self.geometry = Arc::new(geometry);
             let mut above = Open { addr: Addr::UNDEFINED, depth, content: Content::empty(&self.geometry) };
             above.content.children.push(Btree2Child::default());
             self.settle(&mut above, 0, root, last)?;
@@ -315,7 +315,8 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
             }
         }
         let header = self.header.clone();
-        self.root.update(|root| root.header = header);
+        let widths = self.tree.metadata.widths();
+        self.root.update(|root| root.set(header, widths));
         for addr in std::mem::take(&mut self.gone) {
             self.root.read().forget_fresh(addr);
             self.tree.metadata.replace(addr, self.geometry.node_size().into());

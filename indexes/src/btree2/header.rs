@@ -4,13 +4,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use h5live_cache::Entry;
-use h5live_format::{Addr, Btree2Header, EncodeError, Widths, encode};
+use h5live_format::{Addr, Btree2Geometry, Btree2Header, EncodeError, Widths, encode};
 use parking_lot::{Mutex, RwLock};
 
 /// The header, and what is known of the nodes that it leads to.
 #[derive(Debug)]
 pub(super) struct Root {
     pub header: Btree2Header,
+    /// The shape of nodes that follows from it, if they hold records at all.
+    pub geometry: Option<Arc<Btree2Geometry>>,
     /// The nodes that came to be since the header was last taken to be written: nothing in the file leads to them, so
     /// they may be changed where they are.
     fresh: Mutex<HashSet<Addr>>,
@@ -19,8 +21,17 @@ pub(super) struct Root {
 }
 
 impl Root {
-    pub fn new(header: Btree2Header) -> Self {
-        Root { header, fresh: Mutex::default(), lock: Arc::default() }
+    pub fn new(header: Btree2Header, widths: Widths) -> Self {
+        let geometry = Btree2Geometry::of(&header, widths).ok().map(Arc::new);
+        Root { header, geometry, fresh: Mutex::default(), lock: Arc::default() }
+    }
+
+    /// Replaces the header by another one of the same tree.
+    pub fn set(&mut self, header: Btree2Header, widths: Widths) {
+        if header.depth != self.header.depth {
+            self.geometry = Btree2Geometry::of(&header, widths).ok().map(Arc::new);
+        }
+        self.header = header;
     }
 
     pub fn lock(&self) -> Arc<RwLock<()>> {

@@ -38,7 +38,20 @@ impl<R: Btree2Record> Btree2<R> {
         record: &R,
         compare: impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<Option<R>, E> {
-        self.add(record, Equal::Kept, compare)
+        self.add(|| Ok(Some(record.clone())), Equal::Kept, compare)
+    }
+
+    /// As [`Btree2::insert`], of the record that `make` makes, which is called if there is no equal one, while the tree is
+    /// being changed; if it makes none, nothing is added.
+    ///
+    /// # Errors
+    /// As [`Btree2::insert`]; the error of `make`.
+    pub fn insert_made<E: From<Error>>(
+        &self,
+        compare: impl FnMut(&R) -> Result<Ordering, E>,
+        make: impl FnOnce() -> Result<Option<R>, E>,
+    ) -> Result<Option<R>, E> {
+        self.add(make, Equal::Kept, compare)
     }
 
     /// Adds a record in place of the equal one, if there is one, which is then returned. `compare` as for
@@ -51,28 +64,36 @@ impl<R: Btree2Record> Btree2<R> {
         record: &R,
         compare: impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<Option<R>, E> {
-        self.add(record, Equal::Replaced, compare)
+        self.add(|| Ok(Some(record.clone())), Equal::Replaced, compare)
     }
 
     fn add<E: From<Error>>(
         &self,
-        record: &R,
+        make: impl FnOnce() -> Result<Option<R>, E>,
         equal: Equal,
         mut compare: impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<Option<R>, E> {
-        let encoded = encode(record, self.metadata.widths());
-        let bytes = encoded.map_err(|source| Error::Cache(h5live_cache::Error::Encode { at: self.addr, source }))?;
+        let mut make = Some(make);
         self.change(|edit| {
-            if bytes.len() != usize::from(edit.geometry.record_size()) {
-                return Err(self.unfit("its records have the size that belongs there").into());
-            }
+            let size = usize::from(edit.geometry.record_size());
+            let mut bytes = || {
+                let Some(record) = make.take().map_or(Ok(None), |make| make())? else { return Ok(None) };
+                let encoded = encode(&record, self.metadata.widths());
+                let bytes =
+                    encoded.map_err(|source| Error::Cache(h5live_cache::Error::Encode { at: self.addr, source }))?;
+                match bytes.len() == size {
+                    true => Ok(Some(bytes)),
+                    false => Err(self.unfit("its records have the size that belongs there").into()),
+                }
+            };
             let Some(root) = edit.root() else {
+                let Some(bytes) = bytes()? else { return Ok(None) };
                 let mut content = Content::empty(&edit.geometry);
                 let _ = content.records.insert_bytes(0, &bytes);
                 edit.settle_root(Open { addr: Addr::UNDEFINED, depth: 0, content }, true)?;
                 return Ok(None);
             };
-            let Added { node, old, last } = add_below(edit, root, &bytes, equal, &mut compare)?;
+            let Added { node, old, last } = add_below(edit, root, &mut bytes, equal, &mut compare)?;
             if let Some(root) = node {
                 edit.settle_root(root, last)?;
             }
@@ -84,7 +105,7 @@ impl<R: Btree2Record> Btree2<R> {
 fn add_below<R: Btree2Record, E: From<Error>>(
     edit: &mut Edit<'_, R>,
     way: Way,
-    bytes: &[u8],
+    bytes: &mut impl FnMut() -> Result<Option<Vec<u8>>, E>,
     equal: Equal,
     compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
 ) -> Result<Added<R>, E> {
@@ -92,11 +113,13 @@ fn add_below<R: Btree2Record, E: From<Error>>(
     let len = node.content.len();
     let (index, old) = edit.search(&node, compare)?;
     if old.is_some() {
-        let changed = equal == Equal::Replaced && node.content.records.set_bytes(index, bytes);
+        let new = if equal == Equal::Replaced { bytes()? } else { None };
+        let changed = new.is_some_and(|bytes| node.content.records.set_bytes(index, &bytes));
         return Ok(Added { node: changed.then_some(node), old, last: false });
     }
     if node.depth == 0 {
-        let _ = node.content.records.insert_bytes(index, bytes);
+        let Some(bytes) = bytes()? else { return Ok(Added { node: None, old, last: false }) };
+        let _ = node.content.records.insert_bytes(index, &bytes);
         return Ok(Added { node: Some(node), old, last: index == len });
     }
     let below = edit.child(&node, index)?;

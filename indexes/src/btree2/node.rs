@@ -37,10 +37,10 @@ impl Node {
 
     fn content(&self) -> Content {
         match self {
-            Node::Leaf(node) => Content { records: node.read().records.clone(), children: Vec::new() },
+            Node::Leaf(node) => Content { records: node.read().records.with_room(), children: Vec::new() },
             Node::Internal(node) => {
                 let node = node.read();
-                Content { records: node.records.clone(), children: node.children.clone() }
+                Content { records: node.records.with_room(), children: node.children.clone() }
             }
         }
     }

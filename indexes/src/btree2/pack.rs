@@ -1,6 +1,7 @@
 //! Moving the nodes of a version 2 B-tree to where something is free.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use h5live_cache::{EdgeKind, Entry, Handle};
 use h5live_format::{Addr, Btree2Geometry, Btree2Header, Btree2Internal, Btree2Leaf, Btree2Record};
@@ -20,13 +21,12 @@ impl<R: Btree2Record> Btree2<R> {
         let root = self.header()?;
         let lock = root.read().lock();
         let _alone = lock.write();
-        let header = root.read().header.clone();
+        let (header, geometry) = self.shape(&root)?;
         let header_len = Btree2Header::size(self.metadata.widths()) as u64;
         let Some(way) = self.root(&header) else { return Ok(false) };
         if !self.metadata.cache().space().may_change_in_place(self.addr, header_len) {
             return Ok(false);
         }
-        let geometry = self.geometry(&header)?;
         let mut nodes = HashSet::new();
         self.addresses(way, &geometry, &mut nodes)?;
         let places =
@@ -46,7 +46,7 @@ impl<R: Btree2Record> Btree2<R> {
 
 struct Packing<'a, R> {
     tree: &'a Btree2<R>,
-    geometry: Btree2Geometry,
+    geometry: Arc<Btree2Geometry>,
     /// Where the nodes are to be that are to move.
     places: HashMap<Addr, Addr>,
     seen: HashSet<Addr>,

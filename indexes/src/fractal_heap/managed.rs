@@ -8,7 +8,7 @@ use super::{FractalHeap, Header};
 use crate::{Before, Error, Result};
 
 impl FractalHeap {
-    fn misplaced(&self) -> Error {
+    pub(super) fn misplaced(&self) -> Error {
         self.contradiction(self.addr, "heap ID", "an object lies inside a direct block")
     }
 

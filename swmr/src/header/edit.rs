@@ -7,6 +7,7 @@ use h5live_cache::{EdgeKind, Kind, Owner};
 use h5live_format::messages::{Continuation, Message, MessageType, ReferenceCount};
 use h5live_format::{ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, RawMessage, Width, encode};
 use h5live_indexes::ObjectMetadata;
+use smallvec::smallvec;
 
 use super::layout::Sizes;
 use super::{Chunk, Header, Spot};
@@ -71,7 +72,7 @@ impl Header {
         let addr = cache.space().alloc(prefix.chunk_len(), Kind::Metadata)?;
         let metadata = ObjectMetadata::new(cache.clone(), Owner::new(addr));
         let first = cache.insert(addr, metadata.owner(), ObjectHeader { prefix, messages });
-        Ok(Header { metadata, prefix, chunks: vec![Chunk::First(first)] })
+        Ok(Header { metadata, prefix, chunks: smallvec![Chunk::First(first)] })
     }
 
     pub(super) fn sizes(&self) -> Sizes {

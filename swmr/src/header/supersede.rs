@@ -44,7 +44,7 @@ impl Header {
             moving.insert(0, new);
         }
         if let Some(whole) = all_in(&messages, &moving, sizes) {
-            let old = self.chunks.split_off(1);
+            let old: Vec<_> = self.chunks.drain(1..).collect();
             self.chunks[0].change(|held| *held = whole);
             old.into_iter().for_each(|chunk| self.give_up(chunk));
         } else {
@@ -88,7 +88,7 @@ impl Header {
         if let Some(at) = place(&messages) {
             put_in_unused(&mut messages, at, continuation, sizes);
         }
-        let old = self.chunks.split_off(1);
+        let old: Vec<_> = self.chunks.drain(1..).collect();
         first.change(|held| *held = messages);
         self.chunks.push(Chunk::Next(chunk));
         old.into_iter().for_each(|chunk| self.give_up(chunk));

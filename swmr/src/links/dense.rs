@@ -1,5 +1,6 @@
 //! Dense links: a heap of link messages, an index of their names, and perhaps one of the order of creation.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 
 use h5live_cache::EdgeKind;
@@ -20,6 +21,8 @@ pub(crate) struct DenseLinks {
     heap: FractalHeap,
     names: Btree2<LinkNameRecord>,
     order: Option<Btree2<LinkOrderRecord>>,
+    /// Whether another process may be changing them.
+    follows: bool,
 }
 
 /// The bytes of a heap ID.
@@ -31,7 +34,7 @@ impl DenseLinks {
     /// The links to which `info` leads, to be read.
     pub fn of(session: &Session, header: &Header, info: &LinkInfo) -> Self {
         let metadata = header.metadata();
-        Self::with(session.fractal_heap(metadata, info.heap), header, info)
+        DenseLinks { follows: session.follows(), ..Self::with(session.fractal_heap(metadata, info.heap), header, info) }
     }
 
     /// The links to which `info` leads, to be changed.
@@ -43,7 +46,8 @@ impl DenseLinks {
     fn with(heap: FractalHeap, header: &Header, info: &LinkInfo) -> Self {
         let metadata = header.metadata();
         let order = info.order.map(|order| Btree2::new(metadata.clone(), order, LinkOrderRecord::default()));
-        DenseLinks { heap, names: Btree2::new(metadata.clone(), info.names, LinkNameRecord::default()), order }
+        let names = Btree2::new(metadata.clone(), info.names, LinkNameRecord::default());
+        DenseLinks { heap, names, order, follows: false }
     }
 
     /// Makes room for dense links, to which `info` leads from then on.
@@ -62,7 +66,7 @@ impl DenseLinks {
         };
         (info.heap, info.names) = (heap.addr(), names.addr());
         info.order = order.as_ref().map(Btree2::addr);
-        let dense = DenseLinks { heap, names, order };
+        let dense = DenseLinks { heap, names, order, follows: false };
         dense.depend()?;
         Ok(dense)
     }
@@ -102,8 +106,11 @@ impl DenseLinks {
     }
 
     fn get(&self, header: &Header, record: &LinkNameRecord) -> Result<LinkMessage> {
-        let bytes = self.heap.get(&record.heap_id)?;
-        let decoded = decode_prefix::<LinkMessage>(&bytes, header.widths());
+        Self::decode(header, &self.heap.get(&record.heap_id)?)
+    }
+
+    fn decode(header: &Header, bytes: &[u8]) -> Result<LinkMessage> {
+        let decoded = decode_prefix::<LinkMessage>(bytes, header.widths());
         Ok(decoded.map_err(|source| Error::Message { header: header.addr(), source })?.0)
     }
 
@@ -132,16 +139,19 @@ impl DenseLinks {
             found = (order == Ordering::Equal).then_some(stored);
             Ok::<_, Error>(order)
         })?;
-        if found.is_none() && collides {
-            // Some programs do not sort names of the same hash.
-            self.names.for_each(&mut |record| {
-                if record.hash == hash && found.is_none() {
-                    let stored = self.get(header, &record)?;
-                    found = (stored.name == *name).then_some(stored);
-                }
-                Ok::<_, Error>(record.hash <= hash && found.is_none())
-            })?;
-        }
+        if found.is_none() && collides { self.find_colliding(header, hash, name) } else { Ok(found) }
+    }
+
+    /// The link of this name among all of its hash: some programs do not sort them.
+    fn find_colliding(&self, header: &Header, hash: u32, name: &Name) -> Result<Option<LinkMessage>> {
+        let mut found = None;
+        self.names.for_each(&mut |record| {
+            if record.hash == hash && found.is_none() {
+                let stored = self.get(header, &record)?;
+                found = (stored.name == *name).then_some(stored);
+            }
+            Ok::<_, Error>(record.hash <= hash && found.is_none())
+        })?;
         Ok(found)
     }
 
@@ -150,14 +160,18 @@ impl DenseLinks {
     /// # Errors
     /// If a structure cannot be read.
     pub fn for_each(&self, header: &Header, each: &mut dyn FnMut(LinkMessage) -> bool) -> Result<()> {
-        self.names.for_each(&mut |record| Ok(each(self.get(header, &record)?)))
+        if self.follows {
+            return self.names.for_each(&mut |record| Ok(each(self.get(header, &record)?)));
+        }
+        let mut heap = self.heap.reading()?;
+        self.names.for_each(&mut |record| Ok(each(heap.with(&record.heap_id, |link| Self::decode(header, link))??)))
     }
 
-    /// Adds a link, which is written after `before`. There must be none of its name.
+    /// Adds a link, which is written after `before`, unless there is one of its name; returns whether it did.
     ///
     /// # Errors
     /// If a structure cannot be read, or there is no room.
-    pub fn insert(&self, header: &Header, link: &LinkMessage, before: &[Before<'_>]) -> Result<()> {
+    pub fn insert(&self, header: &Header, link: &LinkMessage, before: &[Before<'_>]) -> Result<bool> {
         self.heap.survey(|each| {
             self.names.for_each(&mut |record| {
                 each(&record.heap_id);
@@ -165,15 +179,40 @@ impl DenseLinks {
             })
         })?;
         let bytes = encode(link, header.widths())?;
-        let heap_id = heap_id(header, &self.heap.insert(&bytes, before)?)?;
         let hash = lookup3(link.name.as_bytes(), 0);
-        let compare = |record: &LinkNameRecord| self.compare(header, record, hash, &link.name);
-        self.names.insert(&LinkNameRecord { hash, heap_id }, compare)?;
-        if let (Some(order), Some(position)) = (&self.order, link.creation_order) {
-            let record = LinkOrderRecord { order: position, heap_id };
-            order.insert(&record, |record| Ok::<_, Error>(record.order.cmp(&position)))?;
+        let mut looked_through = false;
+        loop {
+            let (collides, mut added) = (Cell::new(false), None);
+            let compare = |record: &LinkNameRecord| {
+                let order = self.compare(header, record, hash, &link.name)?;
+                collides.set(collides.get() || record.hash == hash && order != Ordering::Equal);
+                Ok::<_, Error>(order)
+            };
+            // The name is sought once: its place is where the record goes, if it is not there.
+            let there = self.names.insert_made(compare, || {
+                if collides.get() && !looked_through {
+                    return Ok(None);
+                }
+                let heap_id = heap_id(header, &self.heap.insert(&bytes, before)?)?;
+                added = Some(heap_id);
+                Ok(Some(LinkNameRecord { hash, heap_id }))
+            })?;
+            if there.is_some() {
+                return Ok(false);
+            }
+            let Some(heap_id) = added else {
+                if self.find_colliding(header, hash, &link.name)?.is_some() {
+                    return Ok(false);
+                }
+                looked_through = true;
+                continue;
+            };
+            if let (Some(order), Some(position)) = (&self.order, link.creation_order) {
+                let record = LinkOrderRecord { order: position, heap_id };
+                order.insert(&record, |record| Ok::<_, Error>(record.order.cmp(&position)))?;
+            }
+            return Ok(true);
         }
-        Ok(())
     }
 
     /// Removes the link of this name, and returns it.

@@ -57,9 +57,10 @@ impl Session {
         value: LinkValue,
         target: Option<&Header>,
     ) -> Result<()> {
+        let exists = || Error::Model(ModelError::Exists(name.clone()));
         let links = Links::of(self, header)?;
-        if links.find(header, name)?.is_some() {
-            return Err(Error::Model(ModelError::Exists(name.clone())));
+        if !matches!(links, Links::Dense(_)) && links.find(header, name)?.is_some() {
+            return Err(exists());
         }
         let nodes = target.iter().filter(|target| target.is_new()).flat_map(|target| target.nodes());
         let before: Vec<Before<'_>> = nodes.map(|node| (node, EdgeKind::Link)).collect();
@@ -78,7 +79,9 @@ impl Session {
         if info.is_dense() {
             let dense = DenseLinks::for_writing(self, header, &info);
             dense.hold(header)?;
-            dense.insert(header, &link, &before)?;
+            if !dense.insert(header, &link, &before)? {
+                return Err(exists());
+            }
         } else {
             let message = header.raw(&link, MessageFlags::default())?;
             let held = Links::compact(header)?;
@@ -128,7 +131,7 @@ impl Session {
         let dense = if links.len() > LinkPhase::default().max_compact.into() {
             let dense = DenseLinks::create(self, header, &mut info)?;
             dense.hold(header)?;
-            links.iter().try_for_each(|link| dense.insert(header, link, &[]))?;
+            links.iter().try_for_each(|link| dense.insert(header, link, &[]).map(drop))?;
             Some(dense)
         } else {
             for link in &links {
