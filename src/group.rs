@@ -154,7 +154,6 @@ impl Group {
     /// As [`Group::group`].
     pub fn dataset(&self, path: &str) -> Result<Dataset> {
         let found = self.find(path)?;
-        path::expect(&found, ObjectKind::Dataset, "dataset")?;
         Dataset::open(found.file, found.id, found.path)
     }
 
@@ -193,8 +192,7 @@ impl Group {
             true
         };
         self.file.store().for_each_link(self.id, &mut each).map_err(|error| self.error(error))?;
-        links.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(links)
+        Ok(path::sorted(links))
     }
 
     /// The names of the links, sorted bytewise.

@@ -2,6 +2,7 @@
 
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 
+use crate::dataset::Dims;
 use h5live_model::{Hyperslab, Selection, UNLIMITED};
 
 /// What selects elements of a dataset: a range of rows, a tuple or an array of ranges and indices, one for each
@@ -69,7 +70,7 @@ impl SelectDim for RangeFull {
 
 fn slab(dims: &[(u64, u64)], rank: usize) -> Selection {
     let whole = std::iter::repeat_n((0, UNLIMITED), rank.saturating_sub(dims.len()));
-    let (start, count): (Vec<_>, Vec<_>) = dims.iter().copied().chain(whole).unzip();
+    let (start, count): (Dims, Dims) = dims.iter().copied().chain(whole).unzip();
     Selection::Hyperslab(Hyperslab::block(&start, &count))
 }
 

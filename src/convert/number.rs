@@ -108,25 +108,27 @@ impl Native {
 
     /// The native number that a datatype is, and whether its bytes are in the other order.
     fn of(datatype: &Datatype) -> Option<(Native, bool)> {
-        const ALL: [Native; 10] = [
-            Native::U8,
-            Native::I8,
-            Native::U16,
-            Native::I16,
-            Native::U32,
-            Native::I32,
-            Native::U64,
-            Native::I64,
-            Native::F32,
-            Native::F64,
-        ];
-        let order = match datatype {
-            Datatype::Integer(integer) => integer.order,
-            Datatype::Float(float) => float.order,
+        let (native, order) = match datatype {
+            Datatype::Integer(integer) => {
+                let native = match (integer.size, integer.sign) {
+                    (1, Sign::Unsigned) => Native::U8,
+                    (1, Sign::Signed) => Native::I8,
+                    (2, Sign::Unsigned) => Native::U16,
+                    (2, Sign::Signed) => Native::I16,
+                    (4, Sign::Unsigned) => Native::U32,
+                    (4, Sign::Signed) => Native::I32,
+                    (8, Sign::Unsigned) => Native::U64,
+                    (8, Sign::Signed) => Native::I64,
+                    _ => return None,
+                };
+                (native, integer.order)
+            }
+            Datatype::Float(float) if float.size == 4 => (Native::F32, float.order),
+            Datatype::Float(float) if float.size == 8 => (Native::F64, float.order),
             _ => return None,
         };
-        let native = ALL.into_iter().find(|native| native.datatype(order) == *datatype)?;
-        Some((native, order != ByteOrder::NATIVE && native.size() > 1))
+        let is_plain = native.datatype(order) == *datatype;
+        is_plain.then(|| (native, order != ByteOrder::NATIVE && native.size() > 1))
     }
 }
 
@@ -378,6 +380,10 @@ impl IntegerPlan {
 }
 
 fn cast_slice<S: Number + Cast<D>, D: Number>(from: &[u8], to: &mut [u8]) {
+    // What is aligned, as it nearly always is, is converted several at a time.
+    if let (Ok(from), Ok(to)) = (bytemuck::try_cast_slice::<u8, S>(from), bytemuck::try_cast_slice_mut::<u8, D>(to)) {
+        return from.iter().zip(to).for_each(|(from, to)| *to = from.cast());
+    }
     let elements = from.chunks_exact(size_of::<S>()).zip(to.chunks_exact_mut(size_of::<D>()));
     for (from, to) in elements {
         let value: D = bytemuck::pod_read_unaligned::<S>(from).cast();

@@ -169,7 +169,7 @@ impl Dataset {
     }
 
     fn select(&self, view: &View, selection: &impl Select) -> Result<Selected, Failure> {
-        let selected = selection.selection(view.extent.len()).on(&view.extent)?;
+        let selected = selection.selection(view.extent.len()).into_selected(&view.extent)?;
         // A null dataspace has no elements, unlike a scalar one, and the same rank.
         let none = view.spec.dataspace == h5live_model::Dataspace::Null;
         Ok(if none { h5live_model::Selection::None.on(&[])? } else { selected })

@@ -23,6 +23,8 @@ const PARALLEL_BYTES: usize = 64 << 10;
 const GAP: usize = 4 << 10;
 /// The longest such read (bytes).
 const SPAN: usize = 1 << 20;
+/// What is read at once to be converted: it is still in a near cache then (bytes).
+const CONVERTED: usize = 128 << 10;
 /// Room for a stored chunk beyond twice its decoded size (bytes).
 const SLACK: usize = 64 << 10;
 
@@ -61,8 +63,17 @@ impl Reader<'_> {
         }
         let Some((grid, chunk_bytes)) = self.view.grid()? else { return Ok(()) };
         let chunk = Chunk { reader: *self, cut: &selected.cut(&grid), grid: &grid, bytes: chunk_bytes };
-        let mut coords = chunk.cut.chunks().peekable();
+        let mut coords = chunk.cut.chunks();
+        let (first, second) = (coords.next(), coords.next());
+        if let (Some(coord), None) = (&first, &second)
+            && let Some(run) = chunk.cut.single_run(coord)
+        {
+            let piece = Piece { coord, single: Some(run), elements: run.len as usize };
+            return chunk.read(&piece, 0, &mut sink, &mut Vec::new()).map_err(|failure| failure.of(coord));
+        }
+        let mut coords = first.into_iter().chain(second).chain(coords).peekable();
         let batch = self.core.batch(chunk_bytes);
+        let mut scratch = Vec::new();
         // Places before `base` are done with, and no longer in the sink.
         let mut base = 0;
         while coords.peek().is_some() {
@@ -77,13 +88,13 @@ impl Reader<'_> {
                         parts.push((base, part, piece));
                         base += parts.last().map_or(0, |(_, _, piece)| piece.elements);
                     }
-                    let read = |(base, mut part, piece): (usize, S, Piece<'_>)| {
-                        chunk.read(&piece, base, &mut part).map_err(|failure| failure.of(piece.coord))
+                    let read = |scratch: &mut Vec<u8>, (base, mut part, piece): (usize, S, Piece<'_>)| {
+                        chunk.read(&piece, base, &mut part, scratch).map_err(|failure| failure.of(piece.coord))
                     };
                     if parallel {
-                        parts.into_par_iter().try_for_each(read)?;
+                        parts.into_par_iter().try_for_each_init(Vec::new, read)?;
                     } else {
-                        parts.into_iter().try_for_each(read)?;
+                        parts.into_iter().try_for_each(|part| read(&mut scratch, part))?;
                     }
                 }
                 None => {
@@ -94,7 +105,9 @@ impl Reader<'_> {
                         batch.iter().map(content).collect::<Result<_, _>>()?
                     };
                     for (coord, content) in batch.iter().zip(contents) {
-                        chunk.scatter(coord, content, base, &mut sink).map_err(|failure| failure.of(coord))?;
+                        let piece = Piece { coord, single: None, elements: 0 };
+                        let done = chunk.scatter(&piece, content, base, &mut sink, &mut scratch);
+                        done.map_err(|failure| failure.of(coord))?;
                     }
                 }
             }
@@ -133,41 +146,34 @@ impl Chunk<'_> {
         let mut next = base as u64;
         let mut pieces = Vec::with_capacity(batch.len());
         for coord in batch {
-            let single = self.cut.single_run(coord);
-            let start = next;
-            match single {
-                Some(run) if run.place == next => next += run.len,
-                Some(_) => return None,
-                None => {
-                    let mut in_order = true;
-                    self.cut.for_each_run(coord, |run| {
-                        in_order &= run.place == next;
-                        next += run.len;
-                    });
-                    if !in_order {
-                        return None;
-                    }
-                }
-            }
-            pieces.push(Piece { coord, single, elements: usize::try_from(next - start).ok()? });
+            let places = self.cut.places(coord).filter(|places| places.start == next)?;
+            let elements = usize::try_from(places.end - next).ok()?;
+            next = places.end;
+            pieces.push(Piece { coord, single: self.cut.single_run(coord), elements });
         }
         Some(pieces)
     }
 
     /// Reads a chunk into a sink of its own, whose first place is `base`.
-    fn read<S: Sink>(&self, piece: &Piece<'_>, base: usize, sink: &mut S) -> Result<(), Failure> {
+    fn read<S: Sink>(
+        &self,
+        piece: &Piece<'_>,
+        base: usize,
+        sink: &mut S,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
         let whole = piece.single.filter(|run| run.at == 0 && run.len == self.elements());
         if let (Some(run), false) = (whole, self.reader.core.filters.is_empty()) {
             // A whole chunk is decoded right where it is wanted.
             if let Some(direct) = sink.direct(self.places(run, base)) {
                 match self.decode(piece.coord, Some(direct))? {
-                    Some(content) => return self.scatter(piece.coord, content, base, sink),
+                    Some(content) => return self.scatter(piece, content, base, sink, scratch),
                     None => return Ok(()),
                 }
             }
         }
         let content = self.content(piece.coord, whole.is_none())?;
-        self.scatter(piece.coord, content, base, sink)
+        self.scatter(piece, content, base, sink, scratch)
     }
 
     fn elements(&self) -> u64 {
@@ -251,26 +257,34 @@ impl Chunk<'_> {
 
     /// Puts the selected elements of a chunk into their places, the first of which is `base`; of one that was stored anew
     /// meanwhile, all of them again.
-    fn scatter<S: Sink>(&self, coord: &ChunkCoord, content: Content, base: usize, sink: &mut S) -> Result<(), Failure> {
+    fn scatter<S: Sink>(
+        &self,
+        piece: &Piece<'_>,
+        content: Content,
+        base: usize,
+        sink: &mut S,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
         let mut content = content;
         for _ in 0..RETRIES {
-            match self.scatter_once(coord, content, base, sink) {
+            match self.scatter_once(piece, content, base, sink, scratch) {
                 Err(failure) if failure.is_moved() => {
                     self.reader.core.chunks.refresh()?;
-                    content = self.decode(coord, None)?.unwrap_or(Content::Fill);
+                    content = self.decode(piece.coord, None)?.unwrap_or(Content::Fill);
                 }
                 done => return done,
             }
         }
-        self.scatter_once(coord, content, base, sink)
+        self.scatter_once(piece, content, base, sink, scratch)
     }
 
     fn scatter_once<S: Sink>(
         &self,
-        coord: &ChunkCoord,
+        piece: &Piece<'_>,
         content: Content,
         base: usize,
         sink: &mut S,
+        scratch: &mut Vec<u8>,
     ) -> Result<(), Failure> {
         let size = self.reader.view.size;
         let heap = Heap(self.reader.store);
@@ -278,20 +292,22 @@ impl Chunk<'_> {
         match content {
             Content::Fill => {
                 let fill = self.reader.view.spec.fill_element();
-                self.each_run(coord, &mut result, |run| Ok(sink.fill(self.places(run, base), &fill, heap)?));
+                self.each_run(piece, &mut result, |run| Ok(sink.fill(self.places(run, base), &fill, heap)?));
             }
-            Content::Decoded(bytes) => self.each_run(coord, &mut result, |run| {
+            Content::Decoded(bytes) => self.each_run(piece, &mut result, |run| {
                 let at = run.at as usize * size;
                 Ok(sink.put(self.places(run, base), &bytes[at..at + run.len as usize * size], heap)?)
             }),
             Content::Parts(stored, staged) => {
+                if let Some(run) = piece.single {
+                    return self.gather_one(run, stored.as_ref(), staged.as_ref(), base, sink, scratch);
+                }
                 let mut group = Group { runs: Vec::new(), bytes: 0..0 };
-                let mut scratch = Vec::new();
-                self.each_run(coord, &mut result, |run| {
+                self.each_run(piece, &mut result, |run| {
                     let at = run.at as usize * size;
                     let bytes = at..at + run.len as usize * size;
                     if !group.takes(&bytes) {
-                        self.gather(&mut group, stored.as_ref(), staged.as_ref(), base, sink, &mut scratch)?;
+                        self.gather(&mut group, stored.as_ref(), staged.as_ref(), base, sink, scratch)?;
                         group.bytes = bytes.start..bytes.start;
                     }
                     group.bytes.end = bytes.end;
@@ -299,7 +315,7 @@ impl Chunk<'_> {
                     Ok(())
                 });
                 result?;
-                return self.gather(&mut group, stored.as_ref(), staged.as_ref(), base, sink, &mut scratch);
+                return self.gather(&mut group, stored.as_ref(), staged.as_ref(), base, sink, scratch);
             }
         }
         result
@@ -307,11 +323,15 @@ impl Chunk<'_> {
 
     fn each_run(
         &self,
-        coord: &ChunkCoord,
+        piece: &Piece<'_>,
         result: &mut Result<(), Failure>,
         mut each: impl FnMut(Run) -> Result<(), Failure>,
     ) {
-        self.cut.for_each_run(coord, |run| {
+        if let Some(run) = piece.single {
+            *result = each(run);
+            return;
+        }
+        self.cut.for_each_run(piece.coord, |run| {
             if result.is_ok() {
                 *result = each(run);
             }
@@ -329,26 +349,40 @@ impl Chunk<'_> {
         scratch: &mut Vec<u8>,
     ) -> Result<(), Failure> {
         let size = self.reader.view.size;
-        let runs = std::mem::take(&mut group.runs);
-        if let [run] = runs[..] {
-            let places = self.places(run, base);
-            if let Some(direct) = sink.direct(places.clone()) {
-                return self.span(stored, staged, group.bytes.start, direct);
-            }
-            let step = (SPAN / size).max(1);
-            for from in (0..run.len as usize).step_by(step) {
-                let n = step.min(run.len as usize - from);
-                scratch.resize(n * size, 0);
-                self.span(stored, staged, group.bytes.start + from * size, scratch)?;
-                sink.put(places.start + from..places.start + from + n, scratch, Heap(self.reader.store))?;
-            }
-            return Ok(());
+        if let [run] = group.runs[..] {
+            group.runs.clear();
+            return self.gather_one(run, stored, staged, base, sink, scratch);
         }
-        scratch.resize(group.bytes.len(), 0);
+        let scratch = room(scratch, group.bytes.len());
         self.span(stored, staged, group.bytes.start, scratch)?;
-        for run in runs {
+        for run in group.runs.drain(..) {
             let at = run.at as usize * size - group.bytes.start;
             sink.put(self.places(run, base), &scratch[at..at + run.len as usize * size], Heap(self.reader.store))?;
+        }
+        Ok(())
+    }
+
+    /// Reads one run.
+    fn gather_one<S: Sink>(
+        &self,
+        run: Run,
+        stored: Option<&StoredChunk>,
+        staged: Option<&Staged>,
+        base: usize,
+        sink: &mut S,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let size = self.reader.view.size;
+        let (places, start) = (self.places(run, base), run.at as usize * size);
+        if let Some(direct) = sink.direct(places.clone()) {
+            return self.span(stored, staged, start, direct);
+        }
+        let step = (CONVERTED / size).max(1);
+        for from in (0..run.len as usize).step_by(step) {
+            let n = step.min(run.len as usize - from);
+            let scratch = room(scratch, n * size);
+            self.span(stored, staged, start + from * size, scratch)?;
+            sink.put(places.start + from..places.start + from + n, scratch, Heap(self.reader.store))?;
         }
         Ok(())
     }
@@ -391,6 +425,14 @@ impl Group {
             && run.start - self.bytes.end <= GAP
             && run.end - self.bytes.start <= SPAN
     }
+}
+
+/// The first `len` bytes of a buffer, whatever they hold.
+fn room(scratch: &mut Vec<u8>, len: usize) -> &mut [u8] {
+    if scratch.len() < len {
+        scratch.resize(len, 0);
+    }
+    &mut scratch[..len]
 }
 
 /// A buffer of zeros, if there is memory for it.

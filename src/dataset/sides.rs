@@ -45,7 +45,10 @@ impl<T: H5Type> Sink for Values<'_, T> {
     const KEEPS_PLACES: bool = false;
 
     fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-        T::decode_slice(self.decoder, elements, self.size, &mut self.values[places], heap)
+        match &mut self.values[places] {
+            [value] => T::decode(self.decoder, elements, value, heap),
+            values => T::decode_slice(self.decoder, elements, self.size, values, heap),
+        }
     }
 
     fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {

@@ -9,6 +9,8 @@ mod spans;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use crate::{Block, ChunkCoord, ChunkGrid, Hyperslab, MAX_RANK, Selection};
@@ -120,6 +122,17 @@ impl Selection {
             Kind::Points(points) => points.len() as u64,
         };
         Ok(Selected { extent: extent.into(), elements, kind })
+    }
+
+    /// As [`Selection::on`], without a copy of the points.
+    ///
+    /// # Errors
+    /// As [`Selection::on`].
+    pub fn into_selected(self, extent: &[u64]) -> Result<Selected, SelectionError> {
+        let Selection::Points(points) = self else { return self.on(extent) };
+        let none = Selection::None.on(extent)?;
+        points.iter().try_for_each(|point| check_point(point, extent))?;
+        Ok(Selected { elements: points.len() as u64, kind: Kind::Points(points), ..none })
     }
 }
 
@@ -237,7 +250,7 @@ impl Selected {
     /// Cuts the selection by the chunks of a grid of the same rank.
     pub fn cut<'a>(&'a self, grid: &'a ChunkGrid) -> Cut<'a> {
         let order = match &self.kind {
-            Kind::Points(points) => points::by_chunk(points, grid),
+            Kind::Points(points) => points::by_chunk(points, grid, &self.extent),
             _ => Vec::new(),
         };
         Cut { selected: self, grid, order }
@@ -263,8 +276,8 @@ impl Selected {
 pub struct Cut<'a> {
     selected: &'a Selected,
     grid: &'a ChunkGrid,
-    /// Positions of points, chunk by chunk.
-    order: Vec<usize>,
+    /// The points, chunk by chunk.
+    order: Vec<points::Point>,
 }
 
 impl Cut<'_> {
@@ -292,6 +305,20 @@ impl Cut<'_> {
         first.filter(|_| runs == 1)
     }
 
+    /// The places of the selected elements of a chunk, if no others are between them, and they are in their order.
+    pub fn places(&self, chunk: &ChunkCoord) -> Option<Range<u64>> {
+        if let (Kind::Regular(regular), true) = (&self.selected.kind, self.selected.elements > 0) {
+            return regular.places(self.grid, chunk);
+        }
+        let (mut places, mut in_order) = (None::<Range<u64>>, true);
+        self.for_each_run(chunk, |run| {
+            let places = places.get_or_insert(run.place..run.place);
+            in_order &= run.place == places.end;
+            places.end = run.place + run.len;
+        });
+        places.filter(|_| in_order)
+    }
+
     /// The number of selected elements of a chunk.
     pub fn elements_in(&self, chunk: &ChunkCoord) -> u64 {
         let mut elements = 0;
@@ -299,7 +326,7 @@ impl Cut<'_> {
         elements
     }
 
-    /// Calls `each` with the runs of elements in a chunk: in row-major order, or in the order of the points.
+    /// Calls `each` with the runs of elements in a chunk, in row-major order; points at one place in the order given.
     pub fn for_each_run(&self, chunk: &ChunkCoord, mut each: impl FnMut(Run)) {
         if self.selected.elements == 0 || chunk.rank() != self.grid.dims().len() {
             return;

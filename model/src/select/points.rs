@@ -1,39 +1,71 @@
-//! Single elements, in the order given.
+//! Single elements.
 
 use std::cmp::Ordering;
 
 use super::{Dims, Run, strides};
 use crate::{ChunkCoord, ChunkGrid};
 
-/// The positions of the points, chunk by chunk, within a chunk as given.
-pub(super) fn by_chunk(points: &[Dims], grid: &ChunkGrid) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..points.len()).collect();
-    order.sort_by(|a, b| scaled(&points[*a], grid).cmp(scaled(&points[*b], grid)));
+/// A point among all of a selection, sorted by chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Point {
+    /// The number of the chunk: in the order of their coordinates.
+    chunk: u64,
+    /// From the start of the chunk (elements, row-major).
+    at: u64,
+    /// The number of the point in the order given.
+    place: usize,
+}
+
+/// The points of an extent, chunk by chunk, within a chunk as they lie there; those at one place in the order given.
+pub(super) fn by_chunk(points: &[Dims], grid: &ChunkGrid, extent: &[u64]) -> Vec<Point> {
+    let dims = grid.dims();
+    let (counts, within) = (grid.counts(extent), strides(dims));
+    let countable = counts.iter().try_fold(1u64, |n, count| n.checked_mul(*count)).is_some();
+    let point = |(place, point): (usize, &Dims)| {
+        let (mut chunk, mut at) = (0, 0);
+        for (dim, index) in point.iter().enumerate() {
+            let scaled = index / dims[dim];
+            at += (index - scaled * dims[dim]) * within[dim];
+            chunk = if countable { chunk * counts[dim] + scaled } else { 0 };
+        }
+        Point { chunk, at, place }
+    };
+    let mut order: Vec<Point> = points.iter().enumerate().map(point).collect();
+    if !countable {
+        let mut chunks: Vec<ChunkCoord> = points.iter().map(|point| grid.chunk_of(point)).collect();
+        chunks.sort_unstable();
+        chunks.dedup();
+        for point in &mut order {
+            point.chunk = chunks.partition_point(|chunk| *chunk < grid.chunk_of(&points[point.place])) as u64;
+        }
+    }
+    order.sort_unstable();
     order
 }
 
 pub(super) fn chunks<'a>(
     points: &'a [Dims],
-    order: &'a [usize],
+    order: &'a [Point],
     grid: &'a ChunkGrid,
 ) -> impl Iterator<Item = ChunkCoord> + 'a {
     order
-        .chunk_by(|a, b| scaled(&points[*a], grid).eq(scaled(&points[*b], grid)))
+        .chunk_by(|a, b| a.chunk == b.chunk)
         .filter_map(|same| same.first())
-        .map(|first| grid.chunk_of(&points[*first]))
+        .map(|first| grid.chunk_of(&points[first.place]))
 }
 
 pub(super) fn for_each_run(
     points: &[Dims],
-    order: &[usize],
+    order: &[Point],
     grid: &ChunkGrid,
     chunk: &ChunkCoord,
     each: &mut dyn FnMut(Run),
 ) {
-    let compare = |i: usize| scaled(&points[i], grid).cmp(chunk.scaled().iter().copied());
-    let first = order.partition_point(|i| compare(*i) == Ordering::Less);
-    for i in order[first..].iter().take_while(|i| compare(**i) == Ordering::Equal) {
-        run(points, *i, grid, each);
+    let compare = |point: &Point| scaled(&points[point.place], grid).cmp(chunk.scaled().iter().copied());
+    let rest = &order[order.partition_point(|point| compare(point) == Ordering::Less)..];
+    let Some(first) = rest.first().filter(|point| compare(point) == Ordering::Equal) else { return };
+    for point in rest.iter().take_while(|point| point.chunk == first.chunk) {
+        each(Run { at: point.at, place: point.place as u64, len: 1 });
     }
 }
 

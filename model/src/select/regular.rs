@@ -52,14 +52,31 @@ impl Pattern {
 
     fn index(&self, p: u64) -> u64 {
         let p = p + self.skip;
-        self.start + p / self.block * self.stride + p % self.block
+        // Divisions are slow, and seldom needed.
+        if p < self.block {
+            self.start + p
+        } else if self.block == 1 {
+            self.start + p * self.stride
+        } else {
+            self.start + p / self.block * self.stride + p % self.block
+        }
+    }
+
+    /// From a position to the end of its block.
+    fn left_in_block(&self, p: u64) -> u64 {
+        let p = p + self.skip;
+        if p < self.block { self.block - p } else { self.block - p % self.block }
     }
 
     /// The number of selected indices below `index`.
     fn before(&self, index: u64) -> u64 {
         let Some(from_start) = index.checked_sub(self.start) else { return 0 };
-        let blocks = from_start / self.stride;
-        let before = blocks.saturating_mul(self.block).saturating_add((from_start % self.stride).min(self.block));
+        let before = if from_start < self.stride {
+            from_start.min(self.block)
+        } else {
+            let blocks = from_start / self.stride;
+            blocks.saturating_mul(self.block).saturating_add((from_start % self.stride).min(self.block))
+        };
         before.saturating_sub(self.skip).min(self.len)
     }
 
@@ -70,8 +87,7 @@ impl Pattern {
 
     /// Whether the positions are of one block.
     fn is_segment(&self, positions: &Range<u64>) -> bool {
-        let block = |p: u64| (p + self.skip) / self.block;
-        positions.is_empty() || block(positions.start) == block(positions.end - 1)
+        positions.is_empty() || positions.end - positions.start <= self.left_in_block(positions.start)
     }
 
     /// The pattern of some of the indices.
@@ -98,7 +114,7 @@ struct Within {
 /// One pattern for each dimension.
 #[derive(Debug, Clone)]
 pub(super) struct Regular {
-    patterns: Vec<Pattern>,
+    patterns: SmallVec<[Pattern; 3]>,
 }
 
 impl Regular {
@@ -152,66 +168,66 @@ impl Regular {
 
     /// The selected elements of a chunk, if they are one run.
     pub(super) fn single_run(&self, grid: &ChunkGrid, chunk: &ChunkCoord) -> Option<Run> {
-        let Within { lo, positions, inner } = self.within(grid, chunk)?;
-        let single = match positions.get(inner) {
-            Some(range) => {
-                self.patterns[inner].is_segment(range) && positions[..inner].iter().all(|r| r.end - r.start == 1)
-            }
-            None => true,
-        };
-        if !single {
-            return None;
-        }
-        let (chunk_strides, place_strides) = (strides(grid.dims()), strides(&self.dims()));
         let mut run = Run { at: 0, place: 0, len: 1 };
-        for (dim, range) in positions.iter().enumerate() {
-            run.at += (self.patterns[dim].index(range.start) - lo[dim]) * chunk_strides[dim];
-            run.place += range.start * place_strides[dim];
-            run.len *= range.end - range.start;
+        let (mut chunk_stride, mut place_stride) = (1u64, 1u64);
+        // Dimensions behind this one are taken whole, as [`Within::inner`] has it.
+        let mut inner = None;
+        for (dim, pattern) in self.patterns.iter().enumerate().rev() {
+            let (size, at) = (*grid.dims().get(dim)?, *chunk.scaled().get(dim)?);
+            let lo = at.saturating_mul(size);
+            let range = pattern.within(lo, lo.saturating_add(size));
+            let len = range.end - range.start;
+            let fits = match inner {
+                None => pattern.is_segment(&range),
+                Some(_) => len == 1,
+            };
+            if range.is_empty() || !fits {
+                return None;
+            }
+            if len != size || len != pattern.len {
+                inner.get_or_insert(dim);
+            }
+            run.at += (pattern.index(range.start) - lo) * chunk_stride;
+            run.place += range.start * place_stride;
+            run.len *= len;
+            chunk_stride = chunk_stride.saturating_mul(size);
+            place_stride = place_stride.saturating_mul(pattern.len);
         }
         Some(run)
     }
 
+    /// The places of the selected elements of a chunk, if there is no other between them, and they are in their order.
+    pub(super) fn places(&self, grid: &ChunkGrid, chunk: &ChunkCoord) -> Option<Range<u64>> {
+        let (mut first, mut len, mut stride) = (0, 1, 1u64);
+        let mut is_part = false;
+        for (dim, pattern) in self.patterns.iter().enumerate().rev() {
+            let (size, at) = (*grid.dims().get(dim)?, *chunk.scaled().get(dim)?);
+            let lo = at.saturating_mul(size);
+            let range = pattern.within(lo, lo.saturating_add(size));
+            let n = range.end - range.start;
+            if is_part && n > 1 {
+                return None;
+            }
+            is_part |= n != pattern.len;
+            first += range.start * stride;
+            len *= n;
+            stride = stride.saturating_mul(pattern.len);
+        }
+        Some(first..first + len)
+    }
+
     pub(super) fn for_each_run(&self, grid: &ChunkGrid, chunk: &ChunkCoord, each: &mut dyn FnMut(Run)) {
         let Some(Within { lo, positions, inner }) = self.within(grid, chunk) else { return };
-        if self.patterns.is_empty() {
-            return each(Run { at: 0, place: 0, len: 1 });
-        }
-        let chunk_strides = strides(grid.dims());
-        let place_strides = strides(&self.dims());
-
-        let mut p: Dims = positions.iter().map(|range| range.start).collect();
-        let mut at = Dims::from_elem(0, inner + 1);
-        let mut place = Dims::from_elem(0, inner + 1);
-        let mut changed = 0;
-        loop {
-            for dim in changed..inner {
-                at[dim + 1] = at[dim] + (self.patterns[dim].index(p[dim]) - lo[dim]) * chunk_strides[dim];
-                place[dim + 1] = place[dim] + p[dim] * place_strides[dim];
-            }
-            let (pattern, range) = (&self.patterns[inner], &positions[inner]);
-            let mut from = range.start;
-            while from < range.end {
-                let len = (pattern.block - (from + pattern.skip) % pattern.block).min(range.end - from);
-                each(Run {
-                    at: at[inner] + (pattern.index(from) - lo[inner]) * chunk_strides[inner],
-                    place: place[inner] + from * place_strides[inner],
-                    len: len * chunk_strides[inner],
-                });
-                from += len;
-            }
-            let mut dim = inner;
-            loop {
-                let Some(outer) = dim.checked_sub(1) else { return };
-                dim = outer;
-                p[dim] += 1;
-                if p[dim] < positions[dim].end {
-                    break;
-                }
-                p[dim] = positions[dim].start;
-            }
-            changed = dim;
-        }
+        let (chunk_strides, place_strides) = (strides(grid.dims()), strides(&self.dims()));
+        let side = |dim: usize| Side {
+            pattern: &self.patterns[dim],
+            positions: positions[dim].clone(),
+            lo: lo[dim],
+            chunk_stride: chunk_strides[dim],
+            place_stride: place_strides[dim],
+        };
+        let sides: SmallVec<[Side<'_>; 3]> = (0..self.patterns.len().min(inner + 1)).map(side).collect();
+        walk(&sides, 0, 0, each);
     }
 
     /// What lies in a box.
@@ -237,7 +253,7 @@ impl Regular {
             let pattern = self.patterns.get(dim)?;
             let left = pattern.len.checked_sub(next).filter(|left| *left > 0)?;
             let lo = pattern.index(next);
-            let n = left.min(pattern.block - (next + pattern.skip) % pattern.block);
+            let n = left.min(pattern.left_in_block(next));
             next += n;
             Some((lo, lo + n))
         })
@@ -281,6 +297,48 @@ impl Regular {
     pub(super) fn chunks<'a>(&'a self, grid: &'a ChunkGrid) -> Chunks<'a> {
         let first = self.patterns.iter().zip(grid.dims()).map(|(pattern, size)| pattern.index(0) / size).collect();
         Chunks { regular: self, grid, next: Some(first) }
+    }
+}
+
+/// The selected indices of a chunk along one dimension.
+struct Side<'a> {
+    pattern: &'a Pattern,
+    positions: Range<u64>,
+    /// The first index of the chunk.
+    lo: u64,
+    /// From one index to the next (elements of the chunk).
+    chunk_stride: u64,
+    /// From one position to the next (elements of the destination).
+    place_stride: u64,
+}
+
+/// Calls `each` with the runs of elements along these dimensions, of which the last one is the innermost, from `at` in the
+/// chunk and `place` in the destination on.
+fn walk(sides: &[Side<'_>], at: u64, place: u64, each: &mut dyn FnMut(Run)) {
+    let Some((side, inner)) = sides.split_first() else { return each(Run { at, place, len: 1 }) };
+    let Side { pattern, positions, lo, chunk_stride, place_stride } = side;
+    if let [last] = inner
+        && last.pattern.is_segment(&last.positions)
+    {
+        let at = at + (last.pattern.index(last.positions.start) - last.lo) * last.chunk_stride;
+        let place = place + last.positions.start * last.place_stride;
+        let len = (last.positions.end - last.positions.start) * last.chunk_stride;
+        // One run in each row.
+        return positions.clone().for_each(|p| {
+            each(Run { at: at + (pattern.index(p) - lo) * chunk_stride, place: place + p * place_stride, len });
+        });
+    }
+    let mut from = positions.start;
+    while from < positions.end {
+        let (at, place) = (at + (pattern.index(from) - lo) * chunk_stride, place + from * place_stride);
+        if inner.is_empty() {
+            let len = pattern.left_in_block(from).min(positions.end - from);
+            each(Run { at, place, len: len * chunk_stride });
+            from += len;
+        } else {
+            walk(inner, at, place, each);
+            from += 1;
+        }
     }
 }
 
