@@ -3,13 +3,13 @@
 //! `hot NAME TIMES`, in a temporary folder; without arguments, the names.
 
 use h5live::model::UNLIMITED;
-use h5live::{File, Mode, Result};
+use h5live::{File, Mode, Result, Selection};
 
 /// The number of times something is done.
 type Times = u64;
 type Work = fn(&std::path::Path, Times) -> Result<()>;
 
-const WORKS: [(&str, Work); 8] = [
+const WORKS: [(&str, Work); 10] = [
     ("append-4k", |path, times| append(path, times, 512, 512)),
     ("append-row", |path, times| append(path, times, 8, 8 * 4096)),
     ("append-two", append_two),
@@ -17,6 +17,8 @@ const WORKS: [(&str, Work); 8] = [
     ("open", open),
     ("read-random", |path, times| read_random(path, times, false)),
     ("read-deflate", |path, times| read_random(path, times, true)),
+    ("read-sheet", |path, times| read_cube(path, times, false)),
+    ("read-points", |path, times| read_cube(path, times, true)),
     ("refresh", refresh),
 ];
 
@@ -78,6 +80,20 @@ fn read_random(path: &std::path::Path, times: Times, deflate: bool) -> Result<()
     (0..times).try_for_each(|n| {
         let at = n * 7919 % 4096 * 4096;
         dataset.read_into(at..at + 4096, &mut values)
+    })
+}
+
+/// Reads of a cube a sheet of 64 x 64 elements across the order of storage, or 512 points.
+fn read_cube(path: &std::path::Path, times: Times, is_points: bool) -> Result<()> {
+    let file = File::create(path)?;
+    let dataset = file.new_dataset::<i32>().shape(&[64; 3]).chunk(&[32, 32, 16]).create("data")?;
+    dataset.write(&(0..1 << 18).collect::<Vec<_>>())?;
+    let points: Vec<_> = (0..512u64).map(|n| (0..3).map(|dim| ((n * 7919) >> (2 * dim)) & 63).collect()).collect();
+    let points = Selection::Points(points);
+    let mut values = vec![0i32; 4096];
+    (0..times).try_for_each(|n| match is_points {
+        true => dataset.read_into(&points, &mut values[..512]),
+        false => dataset.read_into((.., .., n % 64), &mut values),
     })
 }
 
