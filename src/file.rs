@@ -11,7 +11,7 @@ use h5live_model::{FileSpace, ObjectId, Objects, Stats};
 use parking_lot::Mutex;
 
 use crate::beside::Family;
-use crate::dataset::{ChunkCache, Core};
+use crate::dataset::{ChunkCache, Core, StagedDatasets};
 use crate::error::ErrorKind;
 use crate::publish::Publisher;
 use crate::types::Heap;
@@ -53,6 +53,7 @@ pub(crate) struct Shared {
     /// Looks at what a writer has published since.
     pub(crate) refreshes: AtomicU64,
     datasets: Mutex<HashMap<ObjectId, Arc<Core>>>,
+    staged: StagedDatasets,
 }
 
 impl File {
@@ -99,8 +100,9 @@ impl File {
         family: Arc<Family>,
     ) -> File {
         let cache = ChunkCache::new(options.chunk_cache);
-        let (others, datasets, publisher, refreshes) = Default::default();
-        let shared = Shared { store, name, options, cache, location, family, others, publisher, refreshes, datasets };
+        let (others, datasets, staged, publisher, refreshes) = Default::default();
+        let shared =
+            Shared { store, name, options, cache, location, family, others, publisher, refreshes, datasets, staged };
         let shared = Arc::new(shared);
         if let Some(location) = &shared.location {
             shared.family.join(location, &shared);
@@ -141,7 +143,8 @@ impl File {
             self.shared.datasets.lock().remove(&id);
         }
         // Not under the lock, for it reads; who comes second takes what the first one made.
-        let core = Arc::new(Core::open(self.shared.store.dataset(id)?, &self.shared.options)?);
+        let core =
+            Arc::new(Core::open(self.shared.store.dataset(id)?, &self.shared.options, self.shared.staged.clone())?);
         let mut datasets = self.shared.datasets.lock();
         if datasets.len() >= MANY && datasets.len().is_power_of_two() {
             datasets.retain(|_, core| Arc::strong_count(core) > 1 || core.must_stay());
@@ -272,14 +275,23 @@ impl File {
 }
 
 impl Shared {
-    /// The datasets that were opened.
-    pub(crate) fn cores(&self) -> Vec<Arc<Core>> {
-        self.datasets.lock().values().cloned().collect()
+    /// The dataset of this identity, if it was opened.
+    fn opened_core(&self, id: ObjectId) -> Option<Arc<Core>> {
+        self.datasets.lock().get(&id).cloned()
+    }
+
+    /// Calls `each` for the datasets of which something may be staged, until it fails; those that are left stay listed.
+    pub(crate) fn for_each_staged<E>(&self, mut each: impl FnMut(&Core) -> Result<(), E>) -> Result<(), E> {
+        let mut listed = std::mem::take(&mut *self.staged.lock()).into_iter();
+        let done = listed.try_for_each(|id| self.opened_core(id).map_or(Ok(()), |core| each(&core)));
+        self.staged.lock().extend(listed);
+        done
     }
 
     /// Whether something is staged that the store does not have.
     pub(crate) fn has_staged(&self) -> bool {
-        self.datasets.lock().values().any(|core| core.has_staged())
+        let listed = self.staged.lock().clone();
+        listed.into_iter().filter_map(|id| self.opened_core(id)).any(|core| core.has_staged())
     }
 
     fn close(&self) -> Result<()> {

@@ -1,7 +1,7 @@
 //! The state of a dataset that all its handles share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5live_filters::Pipeline;
 use h5live_model::{ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Layout, ObjectId};
@@ -17,6 +17,9 @@ pub(crate) type Dims = SmallVec<[u64; 4]>;
 /// Numbers for [`Core::cached_as`].
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
+/// The datasets of a file of which something is staged: a flush goes through these, not through all that are open.
+pub(crate) type StagedDatasets = Arc<Mutex<Vec<ObjectId>>>;
+
 /// A dataset of a file, shared by every handle.
 #[derive(Debug)]
 pub(crate) struct Core {
@@ -29,6 +32,9 @@ pub(crate) struct Core {
     /// Held by the one that changes elements or the extent.
     pub(super) writer: Mutex<()>,
     pub(super) stage: Mutex<Stage>,
+    /// Where it is written down that something is staged, and whether it is.
+    staged: StagedDatasets,
+    is_listed: AtomicBool,
     /// Datasets whose rows are seen before those of this one.
     after: Mutex<Vec<Arc<Core>>>,
     /// Rows appended since the last time that everything was written out.
@@ -89,7 +95,7 @@ impl View {
 }
 
 impl Core {
-    pub(crate) fn open(chunks: Arc<dyn Chunks>, options: &Options) -> Result<Self, ErrorKind> {
+    pub(crate) fn open(chunks: Arc<dyn Chunks>, options: &Options, staged: StagedDatasets) -> Result<Self, ErrorKind> {
         let spec = chunks.spec()?;
         // Only chunks go through filters, whatever a header says of other layouts.
         let applied = if let Layout::Chunked(_) = spec.layout { &spec.filters[..] } else { &[] };
@@ -101,6 +107,8 @@ impl Core {
             memory: options.memory,
             writer: Mutex::new(()),
             stage: Mutex::default(),
+            staged,
+            is_listed: AtomicBool::new(false),
             after: Mutex::default(),
             unpublished: AtomicU64::new(0),
             virtual_extent: Mutex::default(),
@@ -134,6 +142,18 @@ impl Core {
     /// How many chunks of so many bytes are worked on at a time. Each is there twice: as stored, and decoded.
     pub(super) fn batch(&self, chunk_bytes: usize) -> usize {
         (self.memory / 2 / chunk_bytes.max(1)).clamp(1, 4 * rayon::current_num_threads())
+    }
+
+    /// Has the next flush of the file find what is staged here. The caller holds the writer's lock.
+    pub(super) fn list_staged(&self) {
+        if self.has_staged() && !self.is_listed.swap(true, Ordering::AcqRel) {
+            self.staged.lock().push(self.chunks.id());
+        }
+    }
+
+    /// The caller has taken this dataset from the list.
+    pub(super) fn unlist(&self) {
+        self.is_listed.store(false, Ordering::Release);
     }
 
     /// Whether something is staged that the store does not have.

@@ -29,7 +29,7 @@ use h5live_model::{DatasetSpec, Datatype, Layout, ObjectId, Selected};
 pub(crate) use self::cache::ChunkCache;
 pub(crate) use self::core::Dims;
 use self::core::View;
-pub(crate) use self::core::{Core, Failure};
+pub(crate) use self::core::{Core, Failure, StagedDatasets};
 pub use self::follow::Follow;
 pub use self::mapped::DatasetView;
 use self::read::{Reader, buffer};
@@ -77,7 +77,15 @@ impl Core {
 
     /// As [`Core::write_out`]; what is staged for a dataset that has been deleted is forgotten.
     pub(crate) fn write_out_if_there(&self, shared: &crate::file::Shared) -> Result<(), Failure> {
-        if self.is_gone() { Ok(()) } else { self.write_out(shared) }
+        self.unlist();
+        if !self.has_staged() || self.is_gone() {
+            return Ok(());
+        }
+        let written = self.write_out(shared);
+        if written.is_err() {
+            self.list_staged();
+        }
+        written
     }
 }
 

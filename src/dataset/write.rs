@@ -30,6 +30,12 @@ pub(crate) struct Writer<'a> {
     _alone: MutexGuard<'a, ()>,
 }
 
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        self.core.list_staged();
+    }
+}
+
 impl Core {
     pub(crate) fn writer<'a>(&'a self, store: &'a dyn Objects, cache: &'a ChunkCache) -> Result<Writer<'a>, Failure> {
         let alone = self.writer.lock();

@@ -74,10 +74,7 @@ impl Publisher {
 impl Shared {
     /// Writes out what is staged of all datasets, and tells the store the extents.
     pub(crate) fn write_out(&self) -> Result<()> {
-        self.cores()
-            .iter()
-            .try_for_each(|core| core.write_out_if_there(self))
-            .map_err(|failure| failure.named(&self.name, None))
+        self.for_each_staged(|core| core.write_out_if_there(self)).map_err(|failure| failure.named(&self.name, None))
     }
 
     fn error(&self, error: h5live_model::Error) -> Error {
