@@ -166,14 +166,17 @@ pub struct Dataset(Handle);
 /// So few bytes of chunk cache that no chunk fits. That is fastest where each is wanted once.
 pub const NO_CACHE: usize = 1;
 
-fn cache_list(cache: usize, chunk_bytes: usize) -> Result<Option<Handle>> {
+/// `once` says that a chunk is done with when all of it was read or written; that goes first then. With this, libhdf5 never
+/// lets go of chunks of which a part was read, whatever the size of its cache: where chunks are read again, the manual wants
+/// less.
+fn cache_list(cache: usize, chunk_bytes: usize, once: bool) -> Result<Option<Handle>> {
     if cache == 0 {
         return Ok(None);
     }
     let access = list(*h5p::H5P_CLS_DATASET_ACCESS)?;
     // As the manual advises: a hundred slots for each chunk that fits, rounded to an odd number.
     let slots = (cache / chunk_bytes.max(1)).max(1) * 100 + 1;
-    call!(h5p::H5Pset_chunk_cache(access.0, slots, cache, 1.0))?;
+    call!(h5p::H5Pset_chunk_cache(access.0, slots, cache, if once { 1.0 } else { 0.75 }))?;
     Ok(Some(access))
 }
 
@@ -189,7 +192,7 @@ impl Dataset {
         for (filter, parameters) in make.filters {
             call!(h5p::H5Pset_filter(creation.0, *filter, 0, parameters.len(), parameters.as_ptr()))?;
         }
-        let access = cache_list(make.cache, make.chunk.iter().product::<u64>() as usize * 8)?;
+        let access = cache_list(make.cache, make.chunk.iter().product::<u64>() as usize * 8, true)?;
         let space = space(make.dims, make.max)?;
         let access = access.as_ref().map_or(h5p::H5P_DEFAULT, |list| list.0);
         let default = h5p::H5P_DEFAULT;
@@ -199,7 +202,7 @@ impl Dataset {
     }
 
     pub fn open_in(place: Id, name: &str, cache: usize) -> Result<Self> {
-        let access = cache_list(cache, 64 << 10)?;
+        let access = cache_list(cache, 64 << 10, false)?;
         let access = access.as_ref().map_or(h5p::H5P_DEFAULT, |list| list.0);
         call!(h5d::H5Dopen2(place, c(name).as_ptr(), access)).map(|id| Dataset(Handle(id)))
     }
