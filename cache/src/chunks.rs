@@ -272,7 +272,10 @@ impl Cache {
             Some(self.chunks.wait(state, || self.new_proxy(owner, chunk), bytes, Beneath::New))
         });
         if is_much {
+            // It takes that lock itself: who took it twice would wait for a flush that waits in between.
+            drop(no_intents);
             self.write_early_now()?;
+            return Ok(None);
         }
         if waits.is_none() && !is_small {
             let _ends = Through(&self.chunks, chunk);
