@@ -481,6 +481,15 @@ impl ExtensibleArray {
         Ok((Table::DataBlock(block), slot as usize))
     }
 
+    fn put(&self, recent: &Recent, slot: usize, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
+        if let Some(proxy) = proxy {
+            self.metadata.depend(recent.node(), proxy, EdgeKind::ExtensibleArrayChunk)?;
+        }
+        let done = recent.set(slot, element);
+        debug_assert!(done, "every place of the geometry is in its block");
+        Ok(())
+    }
+
     /// Where the element at `place` is to be set.
     fn table_for_writing(&self, header: &Header, place: Place) -> Result<(Table, usize)> {
         let index_block = self.index_block_for_writing(header)?;
@@ -525,34 +534,24 @@ impl ChunkIndex for ExtensibleArray {
         {
             return Err(Error::ChunkTooLarge { size: element.size });
         }
-        let mut recent = self.recent.lock();
-        let parents = self.root.parents();
-        let found = recent.as_ref().and_then(|recent| recent.slot(index, parents));
-        let slot = match found {
-            Some(slot) => slot,
-            None => {
-                let place = self.geometry.place(index).ok_or_else(outside)?;
-                let header = self.header_for_writing()?;
-                let (table, slot) = self.table_for_writing(&header, place)?;
-                if header.read().max_index_set <= index {
-                    // While chunks come one after the other, the header is written once for each table.
-                    let last = if header.is_new() { index } else { self.geometry.last_beside(index, place) };
-                    header.update(|header| header.max_index_set = last + 1);
-                }
-                let first = index - slot as u64;
-                let elements = first..self.geometry.last_beside(index, place) + 1;
-                *recent = Some(Recent::new(header, table, elements, self.root.parents()));
-                slot
-            }
-        };
-        let done = recent.as_ref().map(|recent| {
-            if let Some(proxy) = proxy {
-                self.metadata.depend(recent.node(), proxy, EdgeKind::ExtensibleArrayChunk)?;
-            }
-            Ok(recent.set(slot, element))
-        });
-        debug_assert!(matches!(done, Some(Ok(true) | Err(_))), "every place of the geometry is in its block");
-        done.unwrap_or(Ok(false)).map(drop)
+        if let Some(recent) = &*self.recent.lock()
+            && let Some(slot) = recent.slot(index, self.root.parents())
+        {
+            return self.put(recent, slot, element, proxy);
+        }
+        let place = self.geometry.place(index).ok_or_else(outside)?;
+        let header = self.header_for_writing()?;
+        let (table, slot) = self.table_for_writing(&header, place)?;
+        let last = self.geometry.last_beside(index, place);
+        if header.read().max_index_set <= index {
+            // While chunks come one after the other, the header is written once for each table.
+            let end = if header.is_new() { index } else { last };
+            header.update(|header| header.max_index_set = end + 1);
+        }
+        let recent = Recent::new(header, table, index - slot as u64..last + 1, self.root.parents());
+        self.put(&recent, slot, element, proxy)?;
+        *self.recent.lock() = Some(recent);
+        Ok(())
     }
 
     fn delete(&self) -> Result<()> {
