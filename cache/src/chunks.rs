@@ -36,6 +36,9 @@ const CALL: usize = 4 << 20;
 /// ...if each is smaller than this; copying a larger one costs more than a call.
 const COPIED: usize = 256 << 10;
 
+/// Where so few bytes of new raw data are written at once, more such writes are likely to follow.
+const FEW: usize = 16 << 10;
+
 /// Of raw data that is changed in its place while others read, readers find so many bytes (from a multiple of this many
 /// on, counted from where it begins) as they were or as they are.
 pub const WHOLE: usize = 8 << 20;
@@ -202,6 +205,11 @@ impl Chunks {
         });
     }
 
+    /// Whether nothing of a chunk waits, or is being written.
+    pub(crate) fn is_quiet(&self, addr: Addr) -> bool {
+        self.present.load(SeqCst) == 0 || !self.shard(addr).chunks.lock().contains_key(&addr)
+    }
+
     fn await_through(&self, addr: Addr) {
         let shard = self.shard(addr);
         let mut chunks = shard.chunks.lock();
@@ -302,8 +310,14 @@ impl Cache {
 
     pub(crate) fn write_early(&self, pieces: &Pieces) -> Result<()> {
         for (at, bytes) in pieces.iter() {
-            self.space.reach_ahead(at.saturating_add(bytes.len() as u64), &*self.storage)?;
+            let end = at.saturating_add(bytes.len() as u64);
+            self.space.reach_ahead(end, &*self.storage)?;
             self.write_at(Action::WriteRaw, Addr::new(at), bytes)?;
+            if bytes.len() <= FEW {
+                let filled = self.space.fill_ahead(end, &*self.storage);
+                count(&self.stats.bytes_written, filled);
+                count(&self.stats.writes, u64::from(filled > 0));
+            }
         }
         Ok(())
     }

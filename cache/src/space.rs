@@ -91,6 +91,8 @@ struct State {
     /// anything behind the end.
     is_length_known: bool,
     limit: u64,
+    /// The end of what was filled with zeros ahead of the allocated space.
+    filled: u64,
     free: Lists,
     /// The end of what was ever freed.
     end_of_freed: u64,
@@ -99,6 +101,9 @@ struct State {
     /// So often it is not worth asking who reads.
     questions_left_out: u32,
 }
+
+/// What space is filled with.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// A moment between two snapshots of whole flushes, see [`Space::is_settled`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,6 +144,7 @@ impl Space {
             used: end,
             is_length_known: false,
             limit: offset.max().saturating_sub(BEHIND),
+            filled: 0,
             free: Lists::default(),
             end_of_freed: 0,
             quarantine: Quarantine::new(durable),
@@ -406,6 +412,26 @@ impl Space {
     /// As [`Space::reach`], but if the storage must grow, it grows so far that it seldom must.
     pub(crate) fn reach_ahead(&self, len: u64, storage: &dyn Storage) -> Result<()> {
         self.lengthen(len, len.saturating_add(ahead(len)), storage)
+    }
+
+    /// Fills what lies behind the allocated space with zeros, as far as the storage likes it and an end is announced, if
+    /// that has not been done where a small write ends at `end`. Nobody can be given that space meanwhile. Returns how
+    /// many bytes were written; a storage that cannot take them says so when it is to take data.
+    pub(crate) fn fill_ahead(&self, end: u64, storage: &dyn Storage) -> u64 {
+        let wanted = storage.fill_ahead().min(ZEROS.len());
+        if wanted == 0 || end <= self.state.lock().filled {
+            return 0;
+        }
+        let Some(length) = *self.length.lock() else { return 0 };
+        let mut state = self.state.lock();
+        let from = state.end.max(state.filled);
+        let to = from.saturating_add(wanted as u64).min(state.announced).min(length);
+        let zeros = to.checked_sub(from).and_then(|len| ZEROS.get(..len as usize)).unwrap_or_default();
+        if zeros.is_empty() || storage.write_at(zeros, from).is_err() {
+            return 0;
+        }
+        state.filled = to;
+        zeros.len() as u64
     }
 
     fn lengthen(&self, needed: u64, wanted: u64, storage: &dyn Storage) -> Result<()> {

@@ -76,6 +76,12 @@ pub trait Storage: Send + Sync + fmt::Debug {
         Ok(None)
     }
 
+    /// Bytes of zeros that are best written behind the last data before small writes follow there, because the medium
+    /// takes new space more slowly than it takes writes over what it has; 0 where that makes no difference.
+    fn fill_ahead(&self) -> usize {
+        0
+    }
+
     /// Lets go of the medium; what is asked for later fails. A medium that nobody else could want may do nothing.
     fn close(&self) {}
 }
@@ -105,6 +111,10 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
     unsafe fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
         // SAFETY: as the caller promises.
         unsafe { (**self).map(at, len) }
+    }
+
+    fn fill_ahead(&self) -> usize {
+        (**self).fill_ahead()
     }
 
     fn close(&self) {
@@ -160,6 +170,10 @@ impl<S: Storage> Storage for Based<S> {
     unsafe fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
         // SAFETY: as the caller promises.
         unsafe { self.storage.map(self.absolute(at)?, len) }
+    }
+
+    fn fill_ahead(&self) -> usize {
+        self.storage.fill_ahead()
     }
 
     fn close(&self) {

@@ -331,3 +331,59 @@ fn zeros_are_where_nothing_was_and_no_intent_will_be() {
     space.trim();
     assert_eq!(zeros(&space, 64), (1500, false), "it was in use before");
 }
+
+/// As [`MemoryStorage`], but it likes to be filled ahead.
+#[derive(Debug, Default)]
+struct Filled(MemoryStorage);
+
+impl Storage for Filled {
+    fn read_at(&self, into: &mut [u8], at: u64) -> std::io::Result<usize> {
+        self.0.read_at(into, at)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> std::io::Result<()> {
+        self.0.write_at(bytes, at)
+    }
+
+    fn len(&self) -> std::io::Result<u64> {
+        self.0.len()
+    }
+
+    fn set_len(&self, len: u64) -> std::io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&self) -> std::io::Result<()> {
+        self.0.sync()
+    }
+
+    fn fill_ahead(&self) -> usize {
+        100
+    }
+}
+
+#[test]
+fn only_what_nobody_was_given_is_filled_ahead() {
+    let storage = Filled::default();
+    let space = space(0);
+    storage.set_len(1000).unwrap();
+    storage.write_at(&[7; 1000], 0).unwrap();
+    space.reach(1000, &storage).unwrap();
+    space.set_announced(420);
+    let mut bytes = [0; 1000];
+    let mut fill = |end: u64, expected: std::ops::Range<u64>| {
+        assert_eq!(space.fill_ahead(end, &storage), expected.end - expected.start);
+        storage.read_at(&mut bytes, 0).unwrap();
+        let is_zero = |at: u64| bytes[at as usize] == 0;
+        assert!(expected.clone().all(is_zero), "{expected:?}");
+        bytes[..200].iter().all(|byte| *byte == 7)
+    };
+    space.alloc(200, Kind::Raw).unwrap();
+    assert!(fill(10, 200..300), "behind all that is given out, though the write was before it");
+    assert!(fill(250, 0..0), "that is filled");
+    space.alloc(150, Kind::Raw).unwrap();
+    assert!(fill(350, 350..420), "no further than is announced");
+    assert!(fill(421, 0..0), "nothing is left to be filled");
+    storage.read_at(&mut bytes, 0).unwrap();
+    assert_eq!((bytes[349], bytes[420]), (7, 7), "what was given out since was not filled again");
+}

@@ -102,6 +102,10 @@ impl<S: Storage> Storage for FaultyStorage<S> {
         self.next().map_or_else(|| self.inner.sync(), |failure| Err(failure.error()))
     }
 
+    fn fill_ahead(&self) -> usize {
+        self.inner.fill_ahead()
+    }
+
     fn close(&self) {
         self.inner.close();
     }

@@ -120,6 +120,11 @@ impl Storage for FileStorage {
         })
     }
 
+    /// The system finds a place for new pages one by one, or for many at once.
+    fn fill_ahead(&self) -> usize {
+        64 << 10
+    }
+
     fn close(&self) {
         *self.file.write() = None;
     }

@@ -86,6 +86,10 @@ impl<S: Storage> Storage for RecordingStorage<S> {
         self.record(Operation::Sync, || self.inner.sync())
     }
 
+    fn fill_ahead(&self) -> usize {
+        self.inner.fill_ahead()
+    }
+
     fn close(&self) {
         self.inner.close();
     }
