@@ -1,5 +1,8 @@
 //! Two threads of one process.
 
+use std::fs;
+use std::os::unix::fs::FileExt;
+
 use h5live::File;
 
 use crate::peer::{self, Make, Type};
@@ -8,52 +11,89 @@ use crate::{Result, Side};
 
 const CHUNK: u64 = 64 << 10;
 const NAMES: [&str; 2] = ["a", "b"];
-/// Makes what is read. Unfiltered, so that it is reading that is measured.
-fn prepare(ground: &Ground) -> Result<()> {
-    let len = ground.times(256) * CHUNK;
-    let file = peer::File::create(&ground.file("threads"))?;
-    NAMES.iter().try_for_each(|name| {
-        let make = Make { dims: &[len], chunk: &[CHUNK], ..Make::default() };
-        file.create_dataset(name, Type::I32, &make)?.write_all(Type::I32.id(), &signal(len as usize))
-    })
+/// Each dataset is read so often.
+const TIMES: usize = 4;
+
+/// A file of two datasets.
+#[derive(Clone, Copy)]
+struct Pair {
+    name: &'static str,
+    /// Chunks of each.
+    chunks: u64,
+    filters: &'static [(i32, &'static [u32])],
 }
 
-/// Reads both datasets: one after the other, or each in a thread of its own. A single read of many chunks would use all
-/// cores by itself, so each thread has a pool of its own, of one thread that it waits for.
-fn run(threads: bool, ground: &Ground) -> Result<Done> {
-    let len = ground.times(256) * CHUNK;
-    let file = File::open(ground.file("threads"))?;
-    let mut values = [vec![1i32; len as usize], vec![1i32; len as usize]];
-    let pool = || rayon::ThreadPoolBuilder::new().num_threads(1).build();
-    let pools = [pool(), pool()].map(|pool| pool.expect("a thread"));
-    let read = |n: usize, values: &mut [i32]| -> Result<()> {
-        let data = file.dataset(NAMES[n])?;
-        pools[n].install(|| (0..4).try_for_each(|_| Ok(data.read_into(.., values)?)))
-    };
-    let (done, ()) = timed(len * 4 * 8, || {
-        if !threads {
-            return values.iter_mut().enumerate().try_for_each(|(n, values)| read(n, values));
-        }
-        std::thread::scope(|scope| {
-            let read = &read;
-            let running: Vec<_> =
-                values.iter_mut().enumerate().map(|(n, values)| scope.spawn(move || read(n, values))).collect();
-            running.into_iter().try_for_each(|thread| thread.join().expect("a reading thread"))
+/// Reading is what is measured; memory is the limit.
+const PLAIN: Pair = Pair { name: "threads", chunks: 256, filters: &[] };
+/// The processor is the limit.
+const DEFLATE: Pair = Pair { name: "threads-deflate", chunks: 128, filters: &[(2, &[4]), (1, &[4])] };
+
+impl Pair {
+    fn len(self, ground: &Ground) -> u64 {
+        ground.times(self.chunks) * CHUNK
+    }
+
+    fn prepare(self, ground: &Ground) -> Result<()> {
+        let len = self.len(ground);
+        let file = peer::File::create(&ground.file(self.name))?;
+        NAMES.iter().try_for_each(|name| {
+            let make = Make { dims: &[len], chunk: &[CHUNK], filters: self.filters, ..Make::default() };
+            file.create_dataset(name, Type::I32, &make)?.write_all(Type::I32.id(), &signal(len as usize))
         })
-    })?;
-    Ok(done.sum(values.iter().map(|values| sum(bytes(values))).fold(0, u64::wrapping_add)))
+    }
+
+    /// Reads both datasets: with "libhdf5" one after the other by one thread of ours, or else each in a thread of its own.
+    /// A single read of many chunks would use all cores by itself, so each thread has a pool of its own, of one thread that
+    /// it waits for.
+    fn run(self, side: Side, ground: &Ground) -> Result<Done> {
+        let (path, len) = (ground.file(self.name), self.len(ground));
+        let (file, raw) = (File::open(&path)?, fs::File::open(&path)?);
+        let mut values = [vec![1i32; len as usize], vec![1i32; len as usize]];
+        let pool = || rayon::ThreadPoolBuilder::new().num_threads(1).build();
+        let pools = [pool(), pool()].map(|pool| pool.expect("a thread"));
+        let read = |n: usize, values: &mut [i32]| -> Result<()> {
+            if side == Side::Bare {
+                let into: &mut [u8] = bytemuck::cast_slice_mut(values);
+                return (0..TIMES).try_for_each(|_| Ok(raw.read_exact_at(into, n as u64 * len * 4)?));
+            }
+            let data = file.dataset(NAMES[n])?;
+            pools[n].install(|| (0..TIMES).try_for_each(|_| Ok(data.read_into(.., values)?)))
+        };
+        let (done, ()) = timed(len * 4 * 2 * TIMES as u64, || {
+            if side == Side::Libhdf5 {
+                return values.iter_mut().enumerate().try_for_each(|(n, values)| read(n, values));
+            }
+            std::thread::scope(|scope| {
+                let read = &read;
+                let running: Vec<_> =
+                    values.iter_mut().enumerate().map(|(n, values)| scope.spawn(move || read(n, values))).collect();
+                running.into_iter().try_for_each(|thread| thread.join().expect("a reading thread"))
+            })
+        })?;
+        Ok(done.sum(values.iter().map(|values| sum(bytes(values))).fold(0, u64::wrapping_add)))
+    }
 }
 
-/// As "libhdf5" stands what one thread of ours does: the ratio is that of two threads to one.
+/// As "libhdf5" stands what one thread of ours does: the ratio is that of two threads to one. Bare are two threads that
+/// read as many bytes of the file.
 pub fn works() -> Vec<Work> {
-    vec![Work {
-        name: "threads",
-        title: "two threads reading different datasets of one file, against one thread of ours",
+    let plain = Work {
+        name: PLAIN.name,
+        title: "two threads reading different unfiltered datasets of one file, against one thread of ours",
         unit: Unit::Bytes,
         aim: 1.9,
-        sides: &[Side::H5live, Side::Libhdf5],
-        prepare,
-        run: |side, ground| run(side == Side::H5live, ground),
+        sides: &[Side::H5live, Side::Libhdf5, Side::Bare],
+        prepare: |ground| PLAIN.prepare(ground),
+        run: |side, ground| PLAIN.run(side, ground),
         ..Work::PLAIN
-    }]
+    };
+    let deflate = Work {
+        name: DEFLATE.name,
+        title: "the same, deflate(4)+shuffle",
+        sides: &[Side::H5live, Side::Libhdf5],
+        prepare: |ground| DEFLATE.prepare(ground),
+        run: |side, ground| DEFLATE.run(side, ground),
+        ..plain
+    };
+    vec![plain, deflate]
 }
