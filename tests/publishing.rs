@@ -119,6 +119,62 @@ fn circles_of_publishing_and_other_files_are_refused() {
     assert!(matches!(file.transaction(|tx| tx.append(&other, &[1u32])).unwrap_err().kind(), ErrorKind::Order(_)));
 }
 
+#[test]
+fn rows_into_a_chunk_that_is_there_are_published_by_two_writes() {
+    let (recording, file) = recorded(File::options(), |_| {});
+    let data = create(&file, "data", false);
+    file.start_swmr().unwrap();
+    append(&data, 1);
+    data.flush().unwrap();
+    recording.mark("live");
+    let mut writes = Vec::new();
+    for _ in 0..9 {
+        let before = recording.log().len();
+        append(&data, 1);
+        data.flush().unwrap();
+        writes.push(recording.log().len() - before);
+    }
+    let short = writes.iter().filter(|writes| **writes == 2).count();
+    // All but the ninth row, which begins a chunk.
+    assert_eq!((short, writes.iter().max() > Some(&2)), (8, true), "{writes:?}");
+    let mut seen = Vec::new();
+    at_each_write(&recording, |file| seen.push(rows(file, "data")));
+    assert!(seen.is_sorted() && seen.last() == Some(&10), "{seen:?}");
+    assert_eq!(data.read::<u32>().unwrap(), (1..=10).collect::<Vec<_>>());
+    // What is written over rows that readers see goes the long way.
+    data.write_slice(9..10, &[10u32]).unwrap();
+    data.append(&[11u32]).unwrap();
+    data.flush().unwrap();
+    file.close().unwrap();
+    let mut image = Vec::new();
+    replay(&mut image, &recording.log()).unwrap();
+    assert_eq!(rows(&File::options().open_image(image).unwrap(), "data"), 11);
+}
+
+#[test]
+fn rows_are_not_lost_when_a_short_write_fails() {
+    for at in 0..2 {
+        let storage = FaultyStorage::new(RecordingStorage::new(MemoryStorage::default()));
+        let native = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };
+        let store = NativeFile::on(Arc::new(storage.clone()), &native).unwrap();
+        let file = File::with_store(Arc::new(store), "faulty", File::options().create());
+        let data = create(&file, "data", false);
+        file.start_swmr().unwrap();
+        append(&data, 2);
+        data.flush().unwrap();
+        storage.inner().mark("live");
+        storage.fail_after(at, Failure::Short(3), false);
+        append(&data, 2);
+        assert!(data.flush().is_err(), "the write {at} fails");
+        append(&data, 1);
+        data.flush().unwrap();
+        assert_eq!(rows(&file, "data"), 5);
+        let mut image = Vec::new();
+        replay(&mut image, &storage.inner().log()).unwrap();
+        assert_eq!(rows(&File::options().swmr_read().open_image(image).unwrap(), "data"), 5, "after the write {at}");
+    }
+}
+
 /// Transactions that append to frames, to times, and to frames again.
 fn write_transactions(trial: impl FnOnce(&mut OpenOptions)) -> Recording {
     let (recording, file) = recorded(File::options(), trial);

@@ -286,6 +286,24 @@ impl<T: Entry> Handle<T> {
     }
 }
 
+impl<T: Entry> Handle<T> {
+    /// Whether the file has the entry as it is here.
+    pub(crate) fn is_settled(&self) -> bool {
+        let head = &self.slot.head;
+        head.is_stored() && !head.dirty.load(Acquire) && !self.is_gone()
+    }
+
+    /// Changes the value, for who writes it at once: its image, if `change` says that there is something to write.
+    pub(crate) fn change_to_write(
+        &self,
+        widths: Widths,
+        change: impl FnOnce(&mut T) -> bool,
+    ) -> Result<Option<Vec<u8>>, EncodeError> {
+        let mut value = self.slot.value.write();
+        if change(&mut value) { value.brief_image(widths).map(Some) } else { Ok(None) }
+    }
+}
+
 impl<T> Slot<T> {
     pub(crate) fn as_head(&self) -> &Head {
         &self.head

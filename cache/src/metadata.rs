@@ -6,6 +6,7 @@ mod graph;
 mod intent;
 mod order;
 mod shard;
+mod short;
 
 use std::{
     hash::{Hash, Hasher},
@@ -18,6 +19,7 @@ use self::shard::Found;
 pub use self::{
     flush::{FlushPlan, Step},
     order::Scope,
+    short::UnseenPart,
 };
 pub(crate) use self::{
     generation::Generations,

@@ -390,6 +390,16 @@ pub trait Chunks: Send + Sync + fmt::Debug {
     /// As [`Objects::flush`].
     fn flush(&self) -> Result<()>;
 
+    /// As [`Chunks::write_part`], [`Chunks::set_extent`] to larger `dims`, and [`Chunks::flush`], where a store knows a
+    /// shorter way for them. Returns whether it was taken; if not, nothing can be seen of it.
+    ///
+    /// # Errors
+    /// Of these three; all of it is then still to be done.
+    fn append_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8], dims: &[u64]) -> Result<bool> {
+        let _ = (coord, at, bytes, dims);
+        Ok(false)
+    }
+
     /// Takes up what the writer has published since, and says whether the extent has changed.
     ///
     /// # Errors

@@ -36,7 +36,7 @@ pub(crate) struct Core {
     staged: StagedDatasets,
     is_listed: AtomicBool,
     /// Datasets whose rows are seen before those of this one.
-    after: Mutex<Vec<Arc<Core>>>,
+    pub(super) after: Mutex<Vec<Arc<Core>>>,
     /// Rows appended since the last time that everything was written out.
     pub(super) unpublished: AtomicU64,
     /// The extent of a virtual dataset, which follows from its sources.

@@ -64,6 +64,24 @@ impl Core {
         writer.write_out()
     }
 
+    /// Publishes what is staged if it is one run of rows that the store can append by a short way, and says whether it
+    /// was.
+    fn append_shortly(&self) -> Result<bool, Failure> {
+        if !self.filters.is_empty() || !self.after.lock().is_empty() {
+            return Ok(false);
+        }
+        // Nothing is appended meanwhile.
+        let _alone = self.writer.lock();
+        let Some((coord, staged, extent)) = self.stage.lock().one_run() else { return Ok(false) };
+        let published = self.chunks.append_part(&coord, staged.at as u64, &staged.bytes, &extent);
+        if !published.map_err(|error| Failure::in_chunk(&coord, error))? {
+            return Ok(false);
+        }
+        self.unpublished.store(0, Ordering::Release);
+        self.stage.lock().clear();
+        Ok(true)
+    }
+
     /// Writes out the datasets whose rows are seen before those of this one, and has the store keep that order.
     fn write_out_earlier(&self, shared: &crate::file::Shared) -> Result<(), Failure> {
         for earlier in self.earlier() {
@@ -406,16 +424,16 @@ impl Dataset {
         self.file.shared().publisher.take_deferred()?;
         self.run(|| {
             let mut writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
-            let (selected, extent) = writer.rows(values.len())?;
+            let rows = writer.rows(values.len())?;
             let encoder = T::encoder(&writer.view().spec.datatype)?;
             let size = writer.view().size;
             if !T::is_partial(&encoder) {
                 let input = Input { values, encoder: &encoder, size, heap: self.file.heap() };
-                return writer.append(&selected, extent, &input);
+                return writer.append(rows, &input);
             }
             let mut bytes = writer.view().fill_bytes(values.len().saturating_mul(size));
             T::encode_slice(&encoder, values, &mut bytes, size, self.file.heap())?;
-            writer.append(&selected, extent, &Raw { bytes: &bytes, size })
+            writer.append(rows, &Raw { bytes: &bytes, size })
         })?;
         self.count_rows(values.len() as u64)
     }
@@ -428,9 +446,9 @@ impl Dataset {
         self.file.shared().publisher.take_deferred()?;
         self.run(|| {
             let mut writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
-            let (selected, extent) = writer.rows(values.len())?;
+            let rows = writer.rows(values.len())?;
             let plan = EncodePlan::new(&writer.view().spec.datatype)?;
-            writer.append(&selected, extent, &DynamicInput { values, plan: &plan, heap: self.file.heap() })
+            writer.append(rows, &DynamicInput { values, plan: &plan, heap: self.file.heap() })
         })?;
         self.count_rows(values.len() as u64)
     }
@@ -450,8 +468,8 @@ impl Dataset {
         self.run(|| {
             let mut writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
             let size = writer.view().size;
-            let (selected, extent) = writer.rows(raw_elements(bytes, size)?)?;
-            writer.append(&selected, extent, &Raw { bytes, size })
+            let rows = writer.rows(raw_elements(bytes, size)?)?;
+            writer.append(rows, &Raw { bytes, size })
         })
     }
 
@@ -459,7 +477,7 @@ impl Dataset {
     pub(crate) fn check_rows(&self, bytes: &[u8]) -> Result<()> {
         self.run(|| {
             let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
-            writer.rows(raw_elements(bytes, writer.view().size)?).map(drop)
+            Ok(writer.rows(raw_elements(bytes, writer.view().size)?).map(drop)?)
         })
     }
 
@@ -489,6 +507,9 @@ impl Dataset {
     /// Writes out and publishes; the caller holds [`Publisher::only`](crate::publish::Publisher::only).
     pub(crate) fn publish(&self) -> Result<()> {
         self.run(|| {
+            if self.core.append_shortly()? {
+                return Ok(());
+            }
             self.core.write_out(self.file.shared())?;
             Ok(self.core.chunks.flush()?)
         })

@@ -79,6 +79,21 @@ impl Stage {
         dirty.map(|(coord, staged)| (coord.clone(), staged.clone())).collect()
     }
 
+    /// What is staged, if it is one run, with the extent that it is to have.
+    pub(super) fn one_run(&self) -> Option<(ChunkCoord, Staged, Dims)> {
+        let extent = self.extent.as_ref()?;
+        let mut chunks = self.chunks.iter();
+        match (chunks.next(), chunks.next()) {
+            (Some((coord, staged)), None) if staged.dirty => Some((coord.clone(), staged.clone(), extent.clone())),
+            _ => None,
+        }
+    }
+
+    /// Forgets everything: the store has it.
+    pub(super) fn clear(&mut self) {
+        *self = Stage::default();
+    }
+
     /// Keeps what the store has now of the chunk that was staged so; a part is no longer needed.
     pub(super) fn stored(&mut self, coord: &ChunkCoord, keep: bool) {
         match self.chunks.get_mut(coord) {

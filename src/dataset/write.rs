@@ -1,6 +1,7 @@
 //! From the caller's values to chunks.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use h5live_model::{ChunkCoord, ChunkGrid, Cut, Layout, Objects, Run, Selected, Selection};
@@ -20,6 +21,16 @@ const WHOLE_BYTES: usize = 4 << 20;
 const STAGED_RUN: usize = 64 << 10;
 /// A staged run that has grown to this length is stored (bytes).
 const STAGED_PART: usize = 1 << 20;
+
+/// Rows that are to be appended.
+pub(crate) struct Rows {
+    /// The dimension along which they are.
+    axis: usize,
+    /// Elements in all.
+    values: u64,
+    /// The extent with them.
+    extent: Dims,
+}
 
 /// The one that changes elements or the extent of a dataset.
 pub(crate) struct Writer<'a> {
@@ -96,38 +107,121 @@ impl<'a> Writer<'a> {
         Ok(others.map(|(_, n)| *n).try_fold(1u64, u64::checked_mul).unwrap_or(0))
     }
 
-    /// The selection that rows of `values` elements in all will have, and the extent with them.
-    pub(crate) fn rows(&self, values: usize) -> Result<(Selected, Dims), Failure> {
+    /// The rows that `values` elements in all make.
+    pub(crate) fn rows(&self, values: usize) -> Result<Rows, ErrorKind> {
         let axis = self.axis()?;
-        let old = &self.view.extent;
         let row = self.row()?;
         let values = values as u64;
         if row == 0 || !values.is_multiple_of(row) {
-            return Err(ErrorKind::Rows { row, values }.into());
+            return Err(ErrorKind::Rows { row, values });
         }
-        let mut new = Dims::from_slice(old);
-        new[axis] = old[axis].saturating_add(values / row);
-        self.check_extent(&new)?;
-        let (mut start, mut count) = (Dims::from_elem(0, old.len()), Dims::from_slice(old));
-        start[axis] = old[axis];
-        count[axis] = values / row;
-        Ok((Selection::block(&start, &count).on(&new)?, new))
+        let mut extent = self.view.extent.clone();
+        extent[axis] = extent[axis].saturating_add(values / row);
+        self.check_extent(&extent)?;
+        Ok(Rows { axis, values, extent })
     }
 
     /// Appends rows that [`Writer::rows`] has made room for.
-    pub(crate) fn append(&mut self, selected: &Selected, extent: Dims, source: &impl Source) -> Result<(), Failure> {
-        let axis = self.axis()?;
+    pub(crate) fn append(&mut self, rows: Rows, source: &impl Source) -> Result<(), Failure> {
+        let Rows { axis, values, extent } = rows;
         self.promote_edges(&extent)?;
         let before = std::mem::replace(&mut self.view.extent, extent);
-        self.write(selected, source)?;
-        self.core.stage.lock().extent = Some(Dims::from_slice(&self.view.extent));
-        if let Some((grid, bytes)) = self.view.grid()? {
+        let grid = self.view.grid()?;
+        let values = values as usize;
+        let run = grid.as_ref().and_then(|(grid, bytes)| self.one_run(axis, &before, values, (grid, *bytes)));
+        let whole = values * self.view.size == grid.as_ref().map_or(0, |(_, bytes)| *bytes);
+        match (run, source.direct(0..values)) {
+            (Some((coord, _)), Some(direct)) if whole => {
+                self.put_encoded(&coord, 0, direct)?;
+                self.core.stage.lock().take(&coord);
+            }
+            (Some((coord, at)), _) if !whole => self.stage_run(&coord, at, 0..values, (source, &mut Vec::new()))?,
+            _ => {
+                let (mut start, mut count) = (Dims::from_elem(0, before.len()), before.clone());
+                start[axis] = before[axis];
+                count[axis] = self.view.extent[axis] - before[axis];
+                self.write(&Selection::block(&start, &count).on(&self.view.extent)?, source)?;
+            }
+        }
+        self.core.stage.lock().extent = Some(self.view.extent.clone());
+        if let Some((grid, bytes)) = grid {
             let (first, full) = (before[axis] / grid.dims()[axis], self.view.extent[axis] / grid.dims()[axis]);
             if first < full {
                 self.store_staged(&grid, bytes, |coord| (first..full).contains(&coord.scaled()[axis]))?;
             }
         }
         Ok(())
+    }
+
+    /// The chunk without filters, and the place in it (bytes), of new rows that are one short run there.
+    fn one_run(
+        &self,
+        axis: usize,
+        before: &[u64],
+        values: usize,
+        (grid, bytes): (&ChunkGrid, usize),
+    ) -> Option<(ChunkCoord, usize)> {
+        let (sides, now) = (grid.dims(), &self.view.extent);
+        let len = values.checked_mul(self.view.size)?;
+        let is_short = len > 0 && len <= STAGED_RUN.min(bytes) && self.core.filters.is_empty();
+        if axis != 0 || !is_short || sides.get(1..) != now.get(1..) {
+            return None;
+        }
+        let (side, first, end) = (*sides.first()?, *before.first()?, *now.first()?);
+        let mut coord = Dims::from_elem(0, sides.len());
+        coord[0] = first / side;
+        let row = len as u64 / (end - first);
+        ((end - 1) / side == coord[0]).then(|| (ChunkCoord::new(&coord), (first % side * row) as usize))
+    }
+
+    /// Stages a run of an unfiltered chunk, from `at` on (bytes), piece by piece.
+    fn stage_run(
+        &self,
+        coord: &ChunkCoord,
+        at: usize,
+        run: Range<usize>,
+        (source, scratch): (&impl Source, &mut Vec<u8>),
+    ) -> Result<(), Failure> {
+        let size = self.view.size;
+        let step = (STAGED_PART / size).max(1);
+        for from in run.clone().step_by(step) {
+            let piece = from..run.end.min(from + step);
+            let at = at + (from - run.start) * size;
+            match source.direct(piece.clone()) {
+                Some(direct) => self.stage_part(coord, at, direct)?,
+                None => {
+                    scratch.resize(piece.len() * size, 0);
+                    source.get(piece, scratch)?;
+                    self.stage_part(coord, at, scratch)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Stages a short part of an unfiltered chunk, from `at` on (bytes), and stores a long one.
+    fn stage_part(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), Failure> {
+        let stage = &self.core.stage;
+        let mut locked = stage.lock();
+        if let Some(staged) = locked.get(coord) {
+            let end = staged.at + staged.bytes.len();
+            let touches = at >= staged.at && at <= end && at + bytes.len() - staged.at <= STAGED_PART;
+            if touches {
+                locked.extend(coord, at, bytes);
+                return Ok(());
+            }
+            let staged = staged.clone();
+            drop(locked);
+            self.put_part(coord, staged.at, &staged.bytes)?;
+            locked = stage.lock();
+            locked.take(coord);
+        }
+        if bytes.len() <= STAGED_RUN {
+            locked.put(coord, Staged { at, bytes: Arc::new(bytes.into()), dirty: true });
+            return Ok(());
+        }
+        drop(locked);
+        self.put_part(coord, at, bytes)
     }
 
     fn check_extent(&self, dims: &[u64]) -> Result<(), ErrorKind> {
@@ -414,58 +508,14 @@ impl<S: Source> Chunk<'_, S> {
         let mut scratch = Vec::new();
         self.cut.for_each_run(coord, |run| {
             if result.is_ok() {
-                result = self.stage_run(coord, run, &mut scratch);
+                let at = run.at as usize * self.writer.view.size;
+                result = self.writer.stage_run(coord, at, places(run), (self.source, &mut scratch));
             }
         });
         result
     }
-
-    fn stage_run(&self, coord: &ChunkCoord, run: Run, scratch: &mut Vec<u8>) -> Result<(), Failure> {
-        let size = self.writer.view.size;
-        let step = (STAGED_PART / size).max(1) as u64;
-        let mut from = 0;
-        while from < run.len {
-            let n = step.min(run.len - from);
-            let piece = Run { at: run.at + from, place: run.place + from, len: n };
-            match self.source.direct(places(piece)) {
-                Some(direct) => self.stage_part(coord, piece.at as usize * size, direct)?,
-                None => {
-                    scratch.resize(n as usize * size, 0);
-                    self.source.get(places(piece), scratch)?;
-                    self.stage_part(coord, piece.at as usize * size, scratch)?;
-                }
-            }
-            from += n;
-        }
-        Ok(())
-    }
-
-    fn stage_part(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), Failure> {
-        let writer = self.writer;
-        let stage = &writer.core.stage;
-        let mut locked = stage.lock();
-        if let Some(staged) = locked.get(coord) {
-            let end = staged.at + staged.bytes.len();
-            let touches = at >= staged.at && at <= end && at + bytes.len() - staged.at <= STAGED_PART;
-            if touches {
-                locked.extend(coord, at, bytes);
-                return Ok(());
-            }
-            let staged = staged.clone();
-            drop(locked);
-            writer.put_part(coord, staged.at, &staged.bytes)?;
-            locked = stage.lock();
-            locked.take(coord);
-        }
-        if bytes.len() <= STAGED_RUN {
-            locked.put(coord, Staged { at, bytes: Arc::new(bytes.into()), dirty: true });
-            return Ok(());
-        }
-        drop(locked);
-        writer.put_part(coord, at, bytes)
-    }
 }
 
-fn places(run: Run) -> std::ops::Range<usize> {
+fn places(run: Run) -> Range<usize> {
     run.place as usize..(run.place + run.len) as usize
 }

@@ -5,6 +5,7 @@ mod extent;
 mod external;
 mod place;
 mod seen;
+mod short;
 mod writing;
 
 use std::hash::{Hash, Hasher};
@@ -422,6 +423,11 @@ impl Chunks for NativeDataset {
 
     fn flush(&self) -> ModelResult<()> {
         Ok(self.session.flush(Scope::Owner(Owner::new(self.addr)))?)
+    }
+
+    fn append_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8], dims: &[u64]) -> ModelResult<bool> {
+        self.check_writable()?;
+        Ok(self.append_shortly(coord, at, bytes, dims)?)
     }
 
     fn refresh(&self) -> ModelResult<bool> {

@@ -191,6 +191,13 @@ impl Header {
         self.position(|message| message.kind == kind).is_some_and(|spot| spot.chunk == 0)
     }
 
+    /// The first chunk, and the position in it of the message of type `kind`, if it is there.
+    pub fn in_first(&self, kind: MessageType) -> Option<(&Handle<ObjectHeader>, usize)> {
+        let Some(Chunk::First(first)) = self.chunks.first() else { return None };
+        let spot = first.read().messages.iter().position(|message| message.kind == kind)?;
+        Some((first, spot))
+    }
+
     /// Has the chunk that holds the message of type `kind` written only after `child`.
     ///
     /// # Errors

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use h5live_cache::{Cache, Clock, EdgeKind, Owner, Reuse, Scope};
-use h5live_format::{Addr, Profile, StatusFlags, Superblock};
+use h5live_cache::{Cache, Clock, EdgeKind, Handle, Owner, Reuse, Scope, UnseenPart};
+use h5live_format::{Addr, ObjectHeader, Profile, StatusFlags, Superblock};
 use h5live_indexes::ObjectMetadata;
 use h5live_model::{self as model, Name, ObjectId, Stats, Unfilter};
 use parking_lot::{Mutex, MutexGuard};
@@ -288,12 +288,28 @@ impl Session {
     }
 
     fn flush_once(&self, scope: Scope) -> Result<()> {
+        self.flush_by(|| self.flush_untimed(scope))
+    }
+
+    /// Publishes elements that nobody can see yet by the short way, with the header that is to tell of them; `false` if
+    /// that does not do.
+    pub fn publish_shortly(
+        &self,
+        part: UnseenPart<'_>,
+        header: &Handle<ObjectHeader>,
+        change: impl FnOnce(&mut ObjectHeader) -> bool,
+    ) -> Result<bool> {
+        let len = header.read().prefix.chunk_len();
+        self.flush_by(|| Ok(self.cache.publish_part(part, header, len, change)?))
+    }
+
+    fn flush_by<T>(&self, write: impl FnOnce() -> Result<T>) -> Result<T> {
         self.check_hold()?;
         if self.reuse_unread && self.is_followed() {
             self.cache.space().rouse_if(|| self.lock.is_unread());
         }
         let begin = Instant::now();
-        let flushed = self.flush_untimed(scope);
+        let flushed = write();
         let took = nanos(begin.elapsed());
         self.flush_nanos.fetch_add(took, Ordering::Relaxed);
         self.longest_flush_nanos.fetch_max(took, Ordering::Relaxed);

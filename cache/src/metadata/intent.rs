@@ -45,11 +45,7 @@ pub(super) fn groups(settings: &Settings, changes: &[Step], as_one: bool, joined
         return Vec::new();
     }
     let is_cut = |step: &Step, unit: u64| match step {
-        Step::Entry { at, image, in_place: true, .. } => {
-            let first = at.get().unwrap_or(0).saturating_add(settings.base);
-            let last = first.saturating_add(image.len().saturating_sub(1) as u64);
-            first / unit != last / unit
-        }
+        Step::Entry { at, image, in_place: true, .. } => crosses(settings.base, *at, image.len() as u64, unit),
         Step::Raw(_) => true,
         _ => false,
     };
@@ -96,7 +92,23 @@ pub(super) fn is_seen(change: &Step) -> bool {
     matches!(change, Step::Raw(flights) if flights.iter().any(RawFlight::is_seen))
 }
 
+/// Whether the `len` bytes at `at` do not lie in one `unit`.
+fn crosses(base: u64, at: Addr, len: u64, unit: u64) -> bool {
+    let first = at.get().unwrap_or(0).saturating_add(base);
+    first / unit != first.saturating_add(len.saturating_sub(1)) / unit
+}
+
+/// Whether a process that is killed has written all or none of the `len` bytes at `at`.
+pub(super) fn is_within_page(base: u64, at: Addr, len: u64) -> bool {
+    !crosses(base, at, len, PAGE)
+}
+
 impl Cache {
+    /// Whether an intent is still valid, or a flush failed before it had done all that one says.
+    pub(super) fn has_intent(&self) -> bool {
+        self.standing_intent().is_some() || self.intents.unfinished.lock().is_some()
+    }
+
     /// The intent that is still valid where the end is announced.
     pub(super) fn standing_intent(&self) -> Option<Addr> {
         let place = Turn::place(Addr::new(self.space.announced()));

@@ -1,6 +1,6 @@
 //! What a flush takes, and in which order.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use h5live_format::Addr;
 use smallvec::SmallVec;
@@ -93,6 +93,13 @@ impl Graph {
             }
         }
         picked
+    }
+
+    /// Whether a flush of `owner` would find nothing to write, neither of it nor of others.
+    pub(super) fn is_clean(&self, owner: Owner) -> bool {
+        let is_dirty = |id: &EntryId| self.nodes.get(id).is_some_and(|node| node.dirty || node.in_flight);
+        self.across.get(&owner).is_none_or(BTreeSet::is_empty)
+            && !self.dirty.get(&owner).into_iter().flatten().any(is_dirty)
     }
 
     fn keep_dirty(nodes: &ById<Node>, list: &mut Vec<EntryId>) -> bool {

@@ -2,14 +2,66 @@
 
 use std::sync::Arc;
 
-use h5live_cache::{Beneath, Owner};
-use h5live_format::Addr;
-use h5live_format::messages::DataspaceMessage;
+use h5live_cache::{Beneath, Handle, Owner};
+use h5live_format::messages::{DataspaceMessage, MessageType};
+use h5live_format::{Addr, ObjectHeader, Widths, encode};
 use h5live_model::{DatasetSpec, Dataspace, Layout, StoredChunk};
 
 use super::place::Place;
 use super::{NativeDataset, State, invalid};
 use crate::Result;
+
+/// A description with another extent.
+pub(super) fn resized(spec: &DatasetSpec, dims: &[u64]) -> Result<DatasetSpec> {
+    let mut spec = DatasetSpec::clone(spec);
+    let resized = match &mut spec.dataspace {
+        Dataspace::Simple(shape) => {
+            let grows = matches!(spec.layout, Layout::Chunked(_) | Layout::External(_) | Layout::Virtual(_));
+            grows && shape.resize(dims)
+        }
+        _ => false,
+    };
+    if !resized && dims != spec.dataspace.dims() {
+        return Err(invalid(format!("{dims:?} is not within the maximum {:?}", spec.dataspace.max())));
+    }
+    Ok(spec)
+}
+
+/// What the first chunk of a header is to say of an extent, in the place of what it says.
+pub(super) struct Said {
+    spot: usize,
+    body: Vec<u8>,
+}
+
+impl Said {
+    /// Of the extent of `spec`; `None` if the first chunk says nothing of it.
+    ///
+    /// # Errors
+    /// If the extent does not fit the format.
+    pub fn of<'a>(
+        state: &'a State,
+        spec: &DatasetSpec,
+        widths: Widths,
+    ) -> Result<Option<(&'a Handle<ObjectHeader>, Self)>> {
+        let first = state.place.header().and_then(|header| header.in_first(MessageType::DATASPACE));
+        let Some((header, spot)) = first else { return Ok(None) };
+        let old = {
+            let header = header.read();
+            let plain = header.messages.get(spot).filter(|message| !message.flags.is_shared());
+            plain.map(|message| message.decode::<DataspaceMessage>(widths))
+        };
+        let Some(Ok(old)) = old else { return Ok(None) };
+        let body = encode(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old }, widths)?;
+        Ok(Some((header, Said { spot, body })))
+    }
+
+    /// Puts it there, and says whether there was a place for it.
+    pub fn put(&self, header: &mut ObjectHeader) -> bool {
+        let message = header.messages.get_mut(self.spot).filter(|message| message.kind == MessageType::DATASPACE);
+        let place = message.and_then(|message| message.body.get_mut(..self.body.len()));
+        place.map(|place| place.copy_from_slice(&self.body)).is_some()
+    }
+}
 
 impl NativeDataset {
     /// Puts a new extent into the header, and says whether some dimension has become smaller.
@@ -17,20 +69,16 @@ impl NativeDataset {
         let _operation = self.session.cache.operation();
         let _lock = self.session.header_lock(self.addr);
         let mut state = self.state.write();
-        let mut spec = DatasetSpec::clone(&state.spec);
-        let resized = match &mut spec.dataspace {
-            Dataspace::Simple(shape) => {
-                let grows = matches!(spec.layout, Layout::Chunked(_) | Layout::External(_) | Layout::Virtual(_));
-                grows && shape.resize(dims)
-            }
-            _ => false,
+        let spec = resized(&state.spec, dims)?;
+        let written = match Said::of(&state, &spec, self.session.cache.widths())? {
+            Some((header, said)) => header.update(|header| said.put(header)),
+            None => false,
         };
-        if !resized && dims != spec.dataspace.dims() {
-            return Err(invalid(format!("{dims:?} is not within the maximum {:?}", spec.dataspace.max())));
+        if !written {
+            let mut header = self.session.header(self.addr)?;
+            let old = header.require::<DataspaceMessage>("a dataset has a dataspace")?;
+            header.put(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old })?;
         }
-        let mut header = self.session.header(self.addr)?;
-        let old = header.require::<DataspaceMessage>("a dataset has a dataspace")?;
-        header.put(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old })?;
         let shrunk = dims.iter().zip(state.spec.dataspace.dims()).any(|(new, old)| new < old);
         *state = Arc::new(State { spec: Arc::new(spec), ..State::clone(&state) });
         Ok(shrunk)

@@ -36,7 +36,7 @@ impl NativeDataset {
     }
 
     /// What is in the place of these bytes of a chunk that is stored.
-    fn beneath(&self, state: &State, coord: &ChunkCoord, bytes: Range<u64>) -> Beneath {
+    pub(super) fn beneath(&self, state: &State, coord: &ChunkCoord, bytes: Range<u64>) -> Beneath {
         let size = u64::from(state.spec.datatype.size()).max(1);
         let (Some(grid), true) = (state.spec.grid(), self.session.is_followed()) else {
             // One element.

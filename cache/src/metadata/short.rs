@@ -1,0 +1,195 @@
+//! The short way of a small append: raw data that nobody can see yet, and then the one entry that tells of it, each with
+//! one write, where a flush would find nothing else to do.
+
+use h5live_format::Addr;
+
+use super::intent::is_within_page;
+use crate::{
+    cache::Cache,
+    edge::EdgeKinds,
+    entry::{Entry, Handle, Owner},
+    error::{Action, Error, Result},
+    reentry::{Inside, enter},
+    stats::count,
+};
+
+/// Raw data for a chunk to which the file leads, in a part of it that nobody can see yet.
+#[derive(Debug, Clone, Copy)]
+pub struct UnseenPart<'a> {
+    /// The address of the chunk.
+    pub chunk: Addr,
+    /// Where the part begins, in bytes from the beginning of the chunk.
+    pub offset: u64,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+}
+
+impl Cache {
+    /// Writes raw data, has `change` change the `len` bytes of an entry that will tell of it, and writes that: what a flush
+    /// of the entry's owner would do after the same changes. Returns whether it was done. It is not if `change` says so,
+    /// and `change` is not called where a flush would have more to do: something of the owner is dirty or waits, the entry
+    /// crosses a page, an intent stands, or flushes are durable.
+    ///
+    /// `change` must not use the cache. Must not be called inside an operation.
+    ///
+    /// # Errors
+    /// As [`Cache::flush`]. The entry was changed then, and is dirty, if it was its write that failed.
+    pub fn publish_part<T: Entry>(
+        &self,
+        part: UnseenPart<'_>,
+        entry: &Handle<T>,
+        len: u64,
+        change: impl FnOnce(&mut T) -> bool,
+    ) -> Result<bool> {
+        let _inside = enter(self, Inside::Flush, &[Inside::Operation, Inside::Flush]);
+        let _only = self.flushing.lock();
+        let at = part.chunk.checked_add(part.offset).ok_or(Error::Undefined)?;
+        let end = at.checked_add(part.bytes.len() as u64).and_then(Addr::get).ok_or(Error::Undefined)?;
+        let is_alone = is_within_page(self.settings.base, entry.addr(), len)
+            && end <= self.space.announced()
+            && !self.must_frame()
+            && self.chunks.is_quiet(part.chunk);
+        if !is_alone || !self.is_clean(entry.owner()) || !entry.is_settled() {
+            return Ok(false);
+        }
+        self.write_at(Action::WriteRaw, at, part.bytes)?;
+        let image = {
+            let _gate = self.gate.write();
+            // Somebody else may have begun to change it meanwhile; what was written is written again then.
+            if !self.is_clean(entry.owner()) || !entry.is_settled() {
+                return Ok(false);
+            }
+            entry.change_to_write(self.settings.widths, change)
+        };
+        let Some(image) = image.transpose() else { return Ok(false) };
+        let at = entry.addr();
+        let written = image
+            .map_err(|source| Error::Encode { at, source })
+            .and_then(|image| self.write_at(Action::WriteEntry(std::any::type_name::<T>()), at, &image));
+        match written {
+            Ok(()) => count(&self.stats.flushes, 1),
+            Err(_) => entry.touch(),
+        }
+        written.map(|()| true)
+    }
+
+    /// Whether a flush has to do more than to write what is dirty.
+    fn must_frame(&self) -> bool {
+        self.is_read_only()
+            || self.has_barriers()
+            || self.as_one.load(std::sync::atomic::Ordering::Acquire)
+            || self.settings.disabled_edges != EdgeKinds::NONE
+            || self.has_generations()
+            || self.has_intent()
+    }
+
+    /// Whether nothing of `owner` waits to be written, nor anything of others that must be written before.
+    fn is_clean(&self, owner: Owner) -> bool {
+        self.ledger.graph.lock().is_clean(owner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use h5live_format::{EncodeError, Widths};
+
+    use super::*;
+    use crate::{Failure, FaultyStorage, Kind, MemoryStorage, Scope, Settings, Storage, Superblock};
+
+    #[derive(Debug)]
+    struct Announcer;
+
+    impl Superblock for Announcer {
+        fn announce(&self, end: u64) -> std::result::Result<(Addr, Vec<u8>), EncodeError> {
+            Ok((Addr::new(0), end.to_le_bytes().to_vec()))
+        }
+    }
+
+    #[derive(Debug)]
+    struct Extent(u8);
+
+    impl Entry for Extent {
+        fn image(&self, _: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
+            Ok(vec![self.0; 4])
+        }
+
+        fn weight(&self) -> usize {
+            4
+        }
+    }
+
+    const OWNER: Owner = Owner::new(Addr::new(8));
+
+    /// A cache whose file has an extent of 1 and a chunk of 8 bytes.
+    fn prepared(storage: Arc<dyn Storage>) -> (Cache, Handle<Extent>, Addr) {
+        let cache = Cache::writing(storage, Settings::default(), 8, Arc::new(Announcer));
+        let at = cache.space().alloc(4, Kind::Metadata).unwrap();
+        let extent = cache.insert(at, OWNER, Extent(1));
+        let chunk = cache.space().alloc(8, Kind::Raw).unwrap();
+        cache.write_raw_through(OWNER, chunk, 0, &[1; 8]).unwrap();
+        cache.flush(Scope::All).unwrap();
+        (cache, extent, chunk)
+    }
+
+    fn publish(cache: &Cache, extent: &Handle<Extent>, chunk: Addr, to: u8) -> Result<bool> {
+        let part = UnseenPart { chunk, offset: 2, bytes: &[to; 3] };
+        cache.publish_part(part, extent, 4, |extent| {
+            extent.0 = to;
+            true
+        })
+    }
+
+    #[test]
+    fn raw_data_is_written_and_then_what_tells_of_it() {
+        let storage = MemoryStorage::new();
+        let (cache, extent, chunk) = prepared(Arc::new(storage.clone()));
+        let before = cache.totals();
+        assert!(publish(&cache, &extent, chunk, 2).unwrap());
+        let (bytes, after) = (storage.to_vec(), cache.totals());
+        let (at, raw) = (extent.addr().get().unwrap() as usize, chunk.get().unwrap() as usize);
+        assert_eq!((&bytes[at..at + 4], &bytes[raw..raw + 8]), (&[2; 4][..], &[1, 1, 2, 2, 2, 1, 1, 1][..]));
+        assert_eq!((after.writes - before.writes, after.flushes - before.flushes), (2, 1));
+        assert!(!cache.is_dirty());
+    }
+
+    #[test]
+    fn it_is_left_to_a_flush_where_there_is_more_to_do() {
+        let storage = MemoryStorage::new();
+        let (cache, extent, chunk) = prepared(Arc::new(storage.clone()));
+        let before = storage.to_vec();
+        let refused = |why: &str| {
+            assert!(!publish(&cache, &extent, chunk, 3).unwrap(), "{why}");
+            assert_eq!(storage.to_vec(), before, "{why}");
+            assert_eq!(extent.read().0, 1, "{why}");
+        };
+        let at = cache.space().alloc(4, Kind::Metadata).unwrap();
+        let other = cache.insert(at, OWNER, Extent(9));
+        refused("another entry is new");
+        cache.remove(other.addr());
+        extent.touch();
+        refused("the entry is dirty");
+        cache.flush(Scope::All).unwrap();
+        let before = storage.to_vec();
+        cache.write_raw(OWNER, chunk, 0, vec![7]);
+        assert!(!publish(&cache, &extent, chunk, 3).unwrap(), "raw data waits");
+        cache.discard_raw(chunk);
+        cache.set_barriers();
+        assert!(!publish(&cache, &extent, chunk, 3).unwrap(), "flushes are durable");
+        assert_eq!(storage.to_vec(), before);
+    }
+
+    #[test]
+    fn an_entry_whose_write_fails_is_written_by_the_next_flush() {
+        let memory = MemoryStorage::new();
+        let storage = Arc::new(FaultyStorage::new(memory.clone()));
+        let (cache, extent, chunk) = prepared(storage.clone());
+        storage.fail_after(1, Failure::Full, false);
+        assert!(publish(&cache, &extent, chunk, 2).is_err());
+        assert!(cache.is_dirty());
+        cache.flush(Scope::All).unwrap();
+        let at = extent.addr().get().unwrap() as usize;
+        assert_eq!(memory.to_vec()[at..at + 4], [2; 4]);
+    }
+}
