@@ -9,9 +9,10 @@ use h5live::{File, Mode, Result, Selection};
 type Times = u64;
 type Work = fn(&std::path::Path, Times) -> Result<()>;
 
-const WORKS: [(&str, Work); 10] = [
-    ("append-4k", |path, times| append(path, times, 512, 512)),
-    ("append-row", |path, times| append(path, times, 8, 8 * 4096)),
+const WORKS: [(&str, Work); 11] = [
+    ("append-4k", |path, times| append(path, times, (512, 512), 1)),
+    ("append-4k-100", |path, times| append(path, times, (512, 512), 100)),
+    ("append-row", |path, times| append(path, times, (8, 8 * 4096), 1)),
     ("append-two", append_two),
     ("create", create),
     ("open", open),
@@ -26,15 +27,15 @@ fn live(path: &std::path::Path) -> Result<File> {
     File::options().mode(Mode::Create).open(path)
 }
 
-/// Appends of `block` values to chunks of `chunk`, with a flush each.
-fn append(path: &std::path::Path, times: Times, block: u64, chunk: u64) -> Result<()> {
+/// Appends of `block` values to chunks of `chunk`, with a flush after each `together` of them.
+fn append(path: &std::path::Path, times: Times, (block, chunk): (u64, u64), together: Times) -> Result<()> {
     let file = live(path)?;
     let dataset = file.new_dataset::<u64>().growing(&[]).chunk(&[chunk]).create("data")?;
     file.start_swmr()?;
     let values: Vec<u64> = (0..block).collect();
-    (0..times).try_for_each(|_| {
+    (1..=times).try_for_each(|n| {
         dataset.append(&values)?;
-        dataset.flush()
+        if n.is_multiple_of(together) { dataset.flush() } else { Ok(()) }
     })
 }
 

@@ -300,11 +300,11 @@ impl Cache {
         let Some(pieces) = self.early.take() else { return Ok(()) };
         if self.generation().is_some() && pieces.end() > self.space.announced() {
             // Readers look there until a flush has announced a new end.
-            self.early.land(&pieces, false);
+            self.early.land(pieces, false);
             return Ok(());
         }
         let written = self.write_early(&pieces);
-        self.early.land(&pieces, written.is_ok());
+        self.early.land(pieces, written.is_ok());
         written
     }
 

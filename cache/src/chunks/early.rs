@@ -30,13 +30,16 @@ pub(crate) struct Early {
 struct State {
     waiting: Pieces,
     in_flight: Vec<Arc<Pieces>>,
+    /// The memory of what was written last, for what comes next.
+    spare: Vec<u8>,
 }
 
 impl Early {
     /// Takes bytes for new space. Returns whether too many wait now.
     pub(super) fn put(&self, at: u64, bytes: &[u8]) -> bool {
         let mut state = self.state.lock();
-        state.waiting.append(at, bytes);
+        let State { waiting, spare, .. } = &mut *state;
+        waiting.append(at, bytes, spare);
         self.present.fetch_add(bytes.len(), SeqCst);
         state.waiting.weight() >= MOST
     }
@@ -63,16 +66,18 @@ impl Early {
     }
 
     /// Ends a flight. What was not `written` waits again.
-    pub(crate) fn land(&self, pieces: &Arc<Pieces>, written: bool) {
+    pub(crate) fn land(&self, pieces: Arc<Pieces>, written: bool) {
         let mut state = self.state.lock();
-        state.in_flight.retain(|other| !Arc::ptr_eq(other, pieces));
+        state.in_flight.retain(|other| !Arc::ptr_eq(other, &pieces));
         if written {
             self.present.fetch_sub(pieces.weight(), SeqCst);
+            let memory = Arc::into_inner(pieces).and_then(Pieces::into_memory);
+            state.spare = memory.filter(|memory| memory.capacity() <= 2 * MOST).unwrap_or_default();
             return;
         }
         let newer = std::mem::take(&mut state.waiting);
         let before = newer.weight() + pieces.weight();
-        let mut all = Pieces::clone(pieces);
+        let mut all = Arc::unwrap_or_clone(pieces);
         newer.into_iter().for_each(|(at, bytes)| all.put(at, bytes));
         // Space that was given back meanwhile may have been filled anew.
         self.present.fetch_sub(before - all.weight(), SeqCst);

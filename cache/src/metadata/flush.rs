@@ -432,7 +432,7 @@ impl Drop for FlushPlan<'_> {
         }
         for (n, step) in self.steps.iter_mut().enumerate() {
             match step {
-                Step::Early(pieces) => early.land(&pieces.0, n < self.done),
+                Step::Early(pieces) => early.land(std::mem::take(&mut pieces.0), n < self.done),
                 Step::Raw(flights) | Step::InPlace(flights) => {
                     flights.drain(..).for_each(|flight| chunks.land(flight, n < self.done, ledger));
                 }
