@@ -81,16 +81,29 @@ impl View {
 
     /// Elements that nobody wrote.
     pub(super) fn fill_bytes(&self, bytes: usize) -> Vec<u8> {
+        let mut filled = Vec::new();
+        self.fill(&mut filled, bytes);
+        filled
+    }
+
+    /// Makes `filled` so many bytes of elements that nobody wrote.
+    pub(super) fn fill(&self, filled: &mut Vec<u8>, bytes: usize) {
         let element = self.spec.fill_element();
         if element.iter().all(|byte| *byte == 0) {
-            return vec![0; bytes];
+            if filled.capacity() < bytes {
+                // Memory that comes as zeros costs less than what has to be made so.
+                *filled = vec![0; bytes];
+                return;
+            }
+            filled.clear();
+            return filled.resize(bytes, 0);
         }
-        let mut filled = Vec::with_capacity(bytes);
+        filled.clear();
+        filled.reserve(bytes);
         while filled.len() < bytes {
             filled.extend_from_slice(&element);
         }
         filled.truncate(bytes);
-        filled
     }
 }
 

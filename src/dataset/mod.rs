@@ -3,6 +3,7 @@
 mod cache;
 mod core;
 mod follow;
+mod line;
 mod mapped;
 #[cfg(test)]
 mod model_tests;

@@ -1,15 +1,14 @@
 //! From the caller's values to chunks.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
 use h5live_model::{ChunkCoord, ChunkGrid, Cut, Layout, Objects, Run, Selected, Selection};
 use parking_lot::MutexGuard;
-use rayon::prelude::*;
 
 use super::cache::ChunkCache;
 use super::core::{Core, Dims, Failure, View};
+use super::line::{self, Memory};
 use super::read::Reader;
 use super::sides::Source;
 use super::stage::Staged;
@@ -21,6 +20,8 @@ const WHOLE_BYTES: usize = 4 << 20;
 const STAGED_RUN: usize = 64 << 10;
 /// A staged run that has grown to this length is stored (bytes).
 const STAGED_PART: usize = 1 << 20;
+/// Chunks that are listed before they are stored.
+const LISTED: usize = 1 << 10;
 
 /// Rows that are to be appended.
 pub(crate) struct Rows {
@@ -70,12 +71,11 @@ impl<'a> Writer<'a> {
         }
         let Some((grid, bytes)) = self.view.grid()? else { return Ok(()) };
         let chunk = Chunk { writer: self, cut: &selected.cut(&grid), grid: &grid, bytes, source };
-        let most = self.core.batch(bytes);
         let mut batch = Vec::new();
         for coord in chunk.cut.chunks() {
             if chunk.is_covered(&coord) {
                 batch.push(coord);
-                if batch.len() == most {
+                if batch.len() == LISTED {
                     chunk.store(&batch)?;
                     batch.clear();
                 }
@@ -334,39 +334,41 @@ impl<'a> Writer<'a> {
             }
             return Ok(());
         }
-        let most = self.core.batch(chunk_bytes);
-        for batch in dirty.chunks(most) {
-            let encode = |(coord, staged): &(ChunkCoord, Staged)| {
-                let (bytes, mask) = self.encode(&self.view, grid, coord, &staged.bytes)?;
-                Ok((bytes.into_owned(), mask))
-            };
-            let encoded: Vec<_> = map(batch, encode)?;
-            for ((coord, _), (bytes, mask)) in batch.iter().zip(encoded) {
-                self.put_encoded(coord, mask, &bytes)?;
-                self.core.stage.lock().stored(coord, true);
-            }
-        }
-        Ok(())
+        let encode = |(coord, staged): &(ChunkCoord, Staged), memory: &mut Memory| {
+            self.encode(&self.view, grid, coord, &staged.bytes, &mut memory.stored)
+        };
+        let store = |(coord, _): &(ChunkCoord, Staged), mask: u32, bytes: &[u8]| {
+            self.put_encoded(coord, mask, bytes)?;
+            self.core.stage.lock().stored(coord, true);
+            Ok(())
+        };
+        line::run(&dirty, self.core.batch(chunk_bytes), encode, store)
     }
 
-    /// A chunk as it is stored.
-    fn encode<'b>(
+    /// Makes `stored` what is stored of a chunk of a dataset with filters; returns the mask.
+    fn encode(
         &self,
         view: &View,
         grid: &ChunkGrid,
         coord: &ChunkCoord,
-        bytes: &'b [u8],
-    ) -> Result<(Cow<'b, [u8]>, u32), Failure> {
-        if self.core.filters.is_empty() || view.is_bare(grid, coord) {
-            return Ok((Cow::Borrowed(bytes), 0));
+        bytes: &[u8],
+        stored: &mut Vec<u8>,
+    ) -> Result<u32, Failure> {
+        if view.is_bare(grid, coord) {
+            stored.clear();
+            stored.extend_from_slice(bytes);
+            return Ok(0);
         }
-        let (encoded, mask) = self.core.filters.encode(bytes).map_err(|error| Failure::in_chunk(coord, error))?;
-        Ok((Cow::Owned(encoded), mask))
+        self.core.filters.encode_into(bytes, stored).map_err(|error| Failure::in_chunk(coord, error))
     }
 
     fn put(&self, view: &View, grid: &ChunkGrid, coord: &ChunkCoord, bytes: &[u8]) -> Result<(), Failure> {
-        let (bytes, mask) = self.encode(view, grid, coord, bytes)?;
-        self.put_encoded(coord, mask, &bytes)
+        if self.core.filters.is_empty() {
+            return self.put_encoded(coord, 0, bytes);
+        }
+        let mut stored = Vec::new();
+        let mask = self.encode(view, grid, coord, bytes, &mut stored)?;
+        self.put_encoded(coord, mask, &stored)
     }
 
     fn put_encoded(&self, coord: &ChunkCoord, mask: u32, bytes: &[u8]) -> Result<(), Failure> {
@@ -391,18 +393,6 @@ fn clear_outside(view: &View, grid: &ChunkGrid, coord: &ChunkCoord, bytes: &[u8]
         });
     }
     cleared
-}
-
-/// Calls `each` for every one of several, in parallel if there is more than one.
-fn map<T: Sync, U: Send>(
-    items: &[T],
-    each: impl Fn(&T) -> Result<U, Failure> + Sync + Send,
-) -> Result<Vec<U>, Failure> {
-    match items {
-        [] => Ok(Vec::new()),
-        [one] => Ok(vec![each(one)?]),
-        many => many.par_iter().map(each).collect(),
-    }
 }
 
 /// The chunks of one write.
@@ -441,36 +431,37 @@ impl<S: Source> Chunk<'_, S> {
     fn store(&self, batch: &[ChunkCoord]) -> Result<(), Failure> {
         let writer = self.writer;
         if writer.core.filters.is_empty() {
+            let mut memory = Vec::new();
             for coord in batch {
-                let bytes = self.collect(coord).map_err(|failure| failure.of(coord))?;
-                writer.put_encoded(coord, 0, &bytes)?;
+                let bytes = self.collect(coord, &mut memory).map_err(|failure| failure.of(coord))?;
+                writer.put_encoded(coord, 0, bytes)?;
                 writer.core.stage.lock().take(coord);
             }
             return Ok(());
         }
-        let encode = |coord: &ChunkCoord| {
-            let bytes = self.collect(coord).map_err(|failure| failure.of(coord))?;
-            let (encoded, mask) = writer.encode(&writer.view, self.grid, coord, &bytes)?;
-            Ok((encoded.into_owned(), mask))
+        let encode = |coord: &ChunkCoord, memory: &mut Memory| {
+            let bytes = self.collect(coord, &mut memory.chunk).map_err(|failure| failure.of(coord))?;
+            writer.encode(&writer.view, self.grid, coord, bytes, &mut memory.stored)
         };
-        for (coord, (bytes, mask)) in batch.iter().zip(map(batch, encode)?) {
-            writer.put_encoded(coord, mask, &bytes)?;
+        let store = |coord: &ChunkCoord, mask: u32, bytes: &[u8]| {
+            writer.put_encoded(coord, mask, bytes)?;
             writer.core.stage.lock().take(coord);
-        }
-        Ok(())
+            Ok(())
+        };
+        line::run(batch, writer.core.batch(self.bytes), encode, store)
     }
 
-    /// The bytes of a chunk whose elements are all written.
-    fn collect(&self, coord: &ChunkCoord) -> Result<Cow<'_, [u8]>, Failure> {
+    /// The bytes of a chunk whose elements are all written: where they are, or put together in `memory`.
+    fn collect<'b>(&'b self, coord: &ChunkCoord, memory: &'b mut Vec<u8>) -> Result<&'b [u8], Failure> {
         if let Some(run) = self.cut.single_run(coord)
             && run.len as usize * self.writer.view.size == self.bytes
             && let Some(direct) = self.source.direct(places(run))
         {
-            return Ok(Cow::Borrowed(direct));
+            return Ok(direct);
         }
-        let mut bytes = self.writer.view.fill_bytes(self.bytes);
-        self.overlay(coord, &mut bytes)?;
-        Ok(Cow::Owned(bytes))
+        self.writer.view.fill(memory, self.bytes);
+        self.overlay(coord, memory)?;
+        Ok(memory)
     }
 
     /// Writes the selected elements of a chunk over its bytes.
