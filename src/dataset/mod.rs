@@ -12,6 +12,8 @@ mod raw_chunks;
 #[cfg(test)]
 mod raw_chunks_tests;
 mod read;
+#[cfg(test)]
+mod read_tests;
 mod sides;
 mod sources;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! From chunks to the caller's buffer.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,12 +20,18 @@ use crate::types::Heap;
 const RETRIES: u32 = 8;
 /// What is worth another thread (bytes).
 const PARALLEL_BYTES: usize = 64 << 10;
+/// The least share of one run that is worth another thread if it is converted (bytes)...
+const SHARE: usize = 512 << 10;
+/// ...and the most shares for each thread.
+const SHARES: usize = 8;
 /// Runs of an unfiltered chunk that are closer together than this are read as one (bytes).
 const GAP: usize = 4 << 10;
 /// The longest such read (bytes).
 const SPAN: usize = 1 << 20;
 /// What is read at once to be converted: it is still in a near cache then (bytes).
 const CONVERTED: usize = 128 << 10;
+/// Bytes that a thread keeps for its next read.
+const KEPT: usize = 2 * SPAN;
 /// Room for a stored chunk beyond twice its decoded size (bytes).
 const SLACK: usize = 64 << 10;
 
@@ -68,35 +75,18 @@ impl Reader<'_> {
         if let (Some(coord), None) = (&first, &second)
             && let Some(run) = chunk.cut.single_run(coord)
         {
-            let piece = Piece { coord, single: Some(run), elements: run.len as usize };
-            return chunk.read(&piece, 0, &mut sink, &mut Vec::new()).map_err(|failure| failure.of(coord));
+            let pieces = chunk.shares(coord, run, &mut sink);
+            return chunk.read_pieces(pieces, &mut 0, sink, true).map(drop);
         }
         let mut coords = first.into_iter().chain(second).chain(coords).peekable();
         let batch = self.core.batch(chunk_bytes);
-        let mut scratch = Vec::new();
         // Places before `base` are done with, and no longer in the sink.
         let mut base = 0;
         while coords.peek().is_some() {
             let batch: Vec<ChunkCoord> = coords.by_ref().take(batch).collect();
             let parallel = batch.len() > 1 && (batch.len() - 1).saturating_mul(chunk_bytes) >= PARALLEL_BYTES;
             match chunk.pieces(&batch, base) {
-                Some(pieces) => {
-                    let mut parts = Vec::with_capacity(pieces.len());
-                    for piece in pieces {
-                        let (part, rest) = sink.split(piece.elements);
-                        sink = rest;
-                        parts.push((base, part, piece));
-                        base += parts.last().map_or(0, |(_, _, piece)| piece.elements);
-                    }
-                    let read = |scratch: &mut Vec<u8>, (base, mut part, piece): (usize, S, Piece<'_>)| {
-                        chunk.read(&piece, base, &mut part, scratch).map_err(|failure| failure.of(piece.coord))
-                    };
-                    if parallel {
-                        parts.into_par_iter().try_for_each_init(Vec::new, read)?;
-                    } else {
-                        parts.into_iter().try_for_each(|part| read(&mut scratch, part))?;
-                    }
-                }
+                Some(pieces) => sink = chunk.read_pieces(pieces, &mut base, sink, parallel)?,
                 None => {
                     let content = |coord: &ChunkCoord| chunk.content(coord, true).map_err(|f| f.of(coord));
                     let contents: Vec<_> = if parallel {
@@ -106,7 +96,7 @@ impl Reader<'_> {
                     };
                     for (coord, content) in batch.iter().zip(contents) {
                         let piece = Piece { coord, single: None, elements: 0 };
-                        let done = chunk.scatter(&piece, content, base, &mut sink, &mut scratch);
+                        let done = with_scratch(|scratch| chunk.scatter(&piece, content, base, &mut sink, scratch));
                         done.map_err(|failure| failure.of(coord))?;
                     }
                 }
@@ -152,6 +142,49 @@ impl Chunk<'_> {
             pieces.push(Piece { coord, single: self.cut.single_run(coord), elements });
         }
         Some(pieces)
+    }
+
+    /// A run of a chunk in pieces that several threads can convert, or as one piece.
+    fn shares<'b>(&self, coord: &'b ChunkCoord, run: Run, sink: &mut impl Sink) -> Vec<Piece<'b>> {
+        let size = self.reader.view.size;
+        let piece = |run: Run| Piece { coord, single: Some(run), elements: run.len as usize };
+        // A chunk with filters is decoded once, and what is not converted comes from the store just as fast in one read.
+        let is_plain = self.reader.core.filters.is_empty();
+        let most = run.len as usize / (SHARE / size).max(1);
+        if most < 2 || !is_plain || sink.direct(0..1).is_some() {
+            return vec![piece(run)];
+        }
+        let share = run.len.div_ceil(most.min(SHARES * rayon::current_num_threads()) as u64);
+        let starts = (0..run.len).step_by(share as usize);
+        starts.map(|n| piece(Run { at: run.at + n, place: run.place + n, len: share.min(run.len - n) })).collect()
+    }
+
+    /// Reads pieces that lie in the sink one after another, from the place `base` on. Leaves what comes after them.
+    fn read_pieces<S: Sink>(
+        &self,
+        pieces: Vec<Piece<'_>>,
+        base: &mut usize,
+        mut sink: S,
+        parallel: bool,
+    ) -> Result<S, Failure> {
+        let mut parts = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            let (part, rest) = sink.split(piece.elements);
+            sink = rest;
+            let elements = piece.elements;
+            parts.push((*base, part, piece));
+            *base += elements;
+        }
+        let read = |(base, mut part, piece): (usize, S, Piece<'_>)| {
+            let done = with_scratch(|scratch| self.read(&piece, base, &mut part, scratch));
+            done.map_err(|failure| failure.of(piece.coord))
+        };
+        if parallel && parts.len() > 1 {
+            parts.into_par_iter().try_for_each(read)?;
+        } else {
+            parts.into_iter().try_for_each(read)?;
+        }
+        Ok(sink)
     }
 
     /// Reads a chunk into a sink of its own, whose first place is `base`.
@@ -425,6 +458,20 @@ impl Group {
             && run.start - self.bytes.end <= GAP
             && run.end - self.bytes.start <= SPAN
     }
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `work` with memory that the thread keeps.
+fn with_scratch<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    let mut scratch = SCRATCH.take();
+    let result = work(&mut scratch);
+    if scratch.capacity() <= KEPT {
+        SCRATCH.set(scratch);
+    }
+    result
 }
 
 /// The first `len` bytes of a buffer, whatever they hold.

@@ -1,0 +1,124 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use h5live_model::memory::MemoryStore;
+use h5live_model::{
+    ChunkCoord, Chunks, DatasetSpec, Error as ModelError, ObjectId, Objects, Result as ModelResult, Selection,
+    StoredChunk,
+};
+use parking_lot::Mutex;
+
+use super::cache::ChunkCache;
+use super::core::Core;
+use super::read::Reader;
+use super::sides::Values;
+use super::stage::Staged;
+use crate::{File, H5Type};
+
+/// Chunks that have moved, as often as is said, when a place in them is read.
+#[derive(Debug)]
+struct Moving {
+    chunks: Arc<dyn Chunks>,
+    times: u32,
+    /// How often each place was read.
+    reads: Mutex<HashMap<u64, u32>>,
+    refreshed: AtomicUsize,
+}
+
+impl Chunks for Moving {
+    fn id(&self) -> ObjectId {
+        self.chunks.id()
+    }
+
+    fn spec(&self) -> ModelResult<Arc<DatasetSpec>> {
+        self.chunks.spec()
+    }
+
+    fn set_extent(&self, dims: &[u64]) -> ModelResult<()> {
+        self.chunks.set_extent(dims)
+    }
+
+    fn chunk(&self, coord: &ChunkCoord) -> ModelResult<Option<StoredChunk>> {
+        self.chunks.chunk(coord)
+    }
+
+    fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> ModelResult<()> {
+        self.chunks.for_each_chunk(each)
+    }
+
+    fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> ModelResult<()> {
+        let mut reads = self.reads.lock();
+        let read = reads.entry(at).or_default();
+        *read += 1;
+        if *read <= self.times {
+            return Err(ModelError::Moved);
+        }
+        drop(reads);
+        self.chunks.read(chunk, at, into)
+    }
+
+    fn write(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> ModelResult<()> {
+        self.chunks.write(coord, filter_mask, bytes)
+    }
+
+    fn write_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> ModelResult<()> {
+        self.chunks.write_part(coord, at, bytes)
+    }
+
+    fn flush(&self) -> ModelResult<()> {
+        self.chunks.flush()
+    }
+
+    fn refresh(&self) -> ModelResult<bool> {
+        self.refreshed.fetch_add(1, Ordering::Relaxed);
+        self.chunks.refresh()
+    }
+}
+
+const LEN: u64 = 3 << 20;
+
+/// A contiguous dataset of `i16`, each its own place, whose chunk moves so often wherever it is read.
+fn moving(store: &MemoryStore, times: u32) -> (File, Arc<Moving>, Core) {
+    let file = File::with_store(Arc::new(store.clone()), "file", File::options());
+    let data = file.new_dataset::<i16>().shape(&[LEN]).create("data").unwrap();
+    data.write(&(0..LEN).map(|i| i as i16).collect::<Vec<_>>()).unwrap();
+    file.flush().unwrap();
+    let chunks = store.dataset(data.id()).unwrap();
+    let moving = Moving { chunks, times, reads: Mutex::default(), refreshed: AtomicUsize::new(0) };
+    let moving = Arc::new(moving);
+    let core = Core::open(moving.clone(), &File::options(), Arc::default()).unwrap();
+    (file, moving, core)
+}
+
+fn read<T: H5Type>(store: &MemoryStore, core: &Core, values: &mut [T], from: u64) -> Result<(), super::Failure> {
+    let view = core.view().unwrap();
+    let decoder = T::decoder(&view.spec.datatype).unwrap();
+    let selected = Selection::block(&[from], &[values.len() as u64]).on(&[LEN]).unwrap();
+    let reader = Reader { core, view: &view, store, cache: &ChunkCache::new(0) };
+    reader.read(&selected, Values { values, decoder: &decoder, size: view.size })
+}
+
+#[test]
+fn a_long_run_is_converted_in_shares_each_of_which_is_read_again_if_the_chunk_moved() {
+    let store = MemoryStore::new();
+    let (_file, moving, core) = moving(&store, 1);
+    let staged = Staged { at: 1000, bytes: Arc::new(vec![1; 1 << 20]), dirty: true };
+    core.stage.lock().put(&ChunkCoord::new(&[0]), staged);
+    for from in [0, 7, LEN - 1, LEN - 2_000_000] {
+        let mut values = vec![-1.0f32; (LEN - from) as usize];
+        moving.reads.lock().clear();
+        read(&store, &core, &mut values, from).unwrap();
+        let want = |i: u64| if (500..500 + (1 << 19)).contains(&i) { 0x0101 } else { i as i16 };
+        assert!(values.iter().zip(from..).all(|(value, i)| *value == f32::from(want(i))), "from {from}");
+    }
+    assert!(moving.refreshed.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn a_chunk_that_moves_for_ever_is_an_error() {
+    let store = MemoryStore::new();
+    let (_file, _, core) = moving(&store, u32::MAX);
+    let failure = read(&store, &core, &mut vec![0.0f64; LEN as usize], 0).unwrap_err();
+    assert!(failure.is_moved());
+}
