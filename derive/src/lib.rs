@@ -104,6 +104,26 @@ fn compound(input: &DeriveInput, fields: &Fields) -> Result<Tokens> {
                 ::std::result::Result::Ok(())
             }
 
+            fn decode_slice(
+                decoder: &Self::Decoder,
+                elements: &[u8],
+                size: usize,
+                into: &mut [Self],
+                heap: ::h5live::Heap<'_>,
+            ) -> ::std::result::Result<(), ::h5live::ConvertError> {
+                let size = ::std::cmp::Ord::max(size, 1);
+                let blocks = elements.chunks(size.saturating_mul(::h5live::derived::BLOCK));
+                for (elements, into) in ::std::iter::Iterator::zip(blocks, into.chunks_mut(::h5live::derived::BLOCK)) {
+                    #(decoder.#at.decode_column(
+                        elements,
+                        size,
+                        ::std::iter::Iterator::map(into.iter_mut(), |value| &mut value.#members),
+                        heap,
+                    )?;)*
+                }
+                ::std::result::Result::Ok(())
+            }
+
             fn encoder(
                 file: &::h5live::Datatype,
             ) -> ::std::result::Result<Self::Encoder, ::h5live::ConvertError> {

@@ -3,7 +3,10 @@
 use h5live_model::{ByteOrder, Compound, Datatype, Enum, EnumMember, Member as FileMember, Sign};
 
 use super::{ConvertError, NumberPlan, class};
-use crate::types::{H5Type, Heap, part, part_mut};
+use crate::types::{Column, H5Type, Heap, part, part_mut};
+
+/// Elements that are taken apart at a time: they stay in the nearest cache until the last member is done.
+pub const BLOCK: usize = 256;
 
 /// How a field is converted.
 #[derive(Debug, Clone)]
@@ -73,6 +76,21 @@ impl<C> Member<C> {
         heap: Heap<'_>,
     ) -> Result<(), ConvertError> {
         T::decode(&self.code, part(element, self.at, self.size)?, into, heap)
+    }
+
+    /// Replaces the same field of several values by the member of elements of `size` bytes, one after another.
+    ///
+    /// # Errors
+    /// As [`H5Type::decode`].
+    #[inline]
+    pub fn decode_column<'a, T: H5Type<Decoder = C>>(
+        &self,
+        elements: &[u8],
+        size: usize,
+        into: impl Iterator<Item = &'a mut T>,
+        heap: Heap<'_>,
+    ) -> Result<(), ConvertError> {
+        T::decode_column(&self.code, Column::new(elements, size, self.at, self.size)?, into, heap)
     }
 
     /// Overwrites a member by the value of its field.

@@ -324,16 +324,18 @@ impl NumberPlan {
                 swap(&mut to[..n], self.input_size());
             }
             (PlanKind::Cast, Some((a, swap_a)), Some((b, swap_b))) => {
-                let mut scratch = [0; BLOCK * 8];
+                // Only then: a single element would spend most of its time on making it.
+                let mut scratch = if swap_a { Some([0; BLOCK * 8]) } else { None };
                 let blocks = from.chunks(BLOCK * a.size()).zip(to.chunks_mut(BLOCK * b.size()));
                 for (from, to) in blocks {
-                    let from = if swap_a {
-                        let scratch = &mut scratch[..from.len()];
-                        scratch.copy_from_slice(from);
-                        swap(scratch, a.size());
-                        scratch
-                    } else {
-                        from
+                    let from = match &mut scratch {
+                        Some(scratch) => {
+                            let scratch = &mut scratch[..from.len()];
+                            scratch.copy_from_slice(from);
+                            swap(scratch, a.size());
+                            scratch
+                        }
+                        None => from,
                     };
                     if (a, b, self.rounding) == (Native::F64, Native::F32, Rounding::Away) {
                         narrow_slice(from, to);

@@ -49,6 +49,57 @@ fn structs_come_back() {
     assert_eq!(data.read_slice::<Sample>(4).unwrap(), [Sample { time: 99.0, ..sample(4) }]);
 }
 
+/// As [`Sample`], in another order, in other types, and with some of it one level down.
+#[derive(H5Type, Debug, Clone, PartialEq)]
+struct Other {
+    valid: bool,
+    counts: [f32; 3],
+    inner: Inner,
+    text: String,
+}
+
+#[derive(H5Type, Debug, Clone, PartialEq)]
+struct Inner {
+    state: State,
+    time: f32,
+    wide: i64,
+    narrow: i8,
+}
+
+#[test]
+fn many_structs_are_taken_apart_as_each_of_them_is() {
+    let other = |i: u16| Other {
+        valid: i.is_multiple_of(3),
+        counts: [f32::from(i), 0.5, -1.0],
+        inner: Inner { state: sample(i).state, time: f32::from(i) / 4.0, wide: i64::from(i) * -70, narrow: 5 },
+        text: format!("text {i}"),
+    };
+    #[derive(H5Type, Debug, Clone, PartialEq)]
+    struct Wanted {
+        text: String,
+        counts: [f64; 3],
+        inner: Fewer,
+    }
+    #[derive(H5Type, Debug, Clone, PartialEq)]
+    struct Fewer {
+        narrow: f64,
+        wide: i16,
+        time: f64,
+    }
+    let file = File::in_memory();
+    let all: Vec<_> = (0..1000).map(other).collect();
+    let data = file.new_dataset::<Other>().create_with("data", &all).unwrap();
+    assert_eq!(data.read::<Other>().unwrap(), all);
+    let wanted = |i: u64| data.read_slice::<Wanted>(i).unwrap().remove(0);
+    let together = data.read::<Wanted>().unwrap();
+    for (i, found) in (0..).zip(&together) {
+        assert_eq!(*found, wanted(i));
+        assert_eq!(found.inner.wide, (i as i64 * -70).max(i16::MIN.into()) as i16);
+        assert_eq!((found.inner.time, found.counts[0]), (i as f64 / 4.0, i as f64));
+    }
+    assert_eq!(data.read_slice::<Wanted>(255..514).unwrap(), together[255..514]);
+}
+
 #[test]
 fn strings_and_sequences_come_back() {
     let file = File::in_memory();

@@ -2,6 +2,7 @@
 
 mod array;
 mod boolean;
+mod column;
 #[cfg(feature = "half")]
 mod half;
 mod number;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use h5live_model::{Datatype, Objects};
 
+pub use column::Column;
 pub use strings::FixedStr;
 pub(crate) use strings::{pad, trim};
 
@@ -70,6 +72,20 @@ pub trait H5Type: Clone + Send + Sync + 'static {
     ) -> Result<(), ConvertError> {
         let elements = elements.chunks_exact(size.max(1));
         elements.zip(into).try_for_each(|(element, into)| Self::decode(decoder, element, into, heap))
+    }
+
+    /// Replaces each of `into` by the value of a member of compounds.
+    ///
+    /// # Errors
+    /// As [`H5Type::decode`].
+    #[doc(hidden)]
+    fn decode_column<'a>(
+        decoder: &Self::Decoder,
+        column: Column<'_>,
+        mut into: impl Iterator<Item = &'a mut Self>,
+        heap: Heap<'_>,
+    ) -> Result<(), ConvertError> {
+        column.parts().zip(&mut into).try_for_each(|(element, into)| Self::decode(decoder, element, into, heap))
     }
 
     /// The bytes of values whose memory is just what the file holds.

@@ -2,7 +2,7 @@
 
 use h5live_model::{ByteOrder, Datatype};
 
-use super::{H5Type, Heap};
+use super::{Column, H5Type, Heap};
 use crate::convert::{ConvertError, Number, NumberPlan, class};
 
 /// How a number is converted.
@@ -23,6 +23,38 @@ fn encoder<T: Number>(file: &Datatype) -> Result<NumberCode, ConvertError> {
 
 fn short(expected: usize, found: usize) -> ConvertError {
     ConvertError::Truncated { expected, found }
+}
+
+/// Members that are converted at a time.
+const BLOCK: usize = 256;
+/// Bytes of such members.
+const BLOCK_BYTES: usize = 16 * BLOCK;
+
+/// Converts members that are not the number that they become.
+fn convert_column<'a, T: Number>(
+    plan: &NumberPlan,
+    column: Column<'_>,
+    mut into: impl Iterator<Item = &'a mut T>,
+) -> Result<(), ConvertError> {
+    let size = plan.input_size();
+    if column.size() != size {
+        return Err(short(size, column.size()));
+    }
+    let mut parts = column.parts();
+    if size > BLOCK_BYTES / BLOCK {
+        parts.zip(&mut into).for_each(|(element, into)| plan.run(element, bytemuck::bytes_of_mut(into)));
+        return Ok(());
+    }
+    let (mut gathered, mut converted) = ([0; BLOCK_BYTES], [T::default(); BLOCK]);
+    loop {
+        let room = gathered.chunks_exact_mut(size).take(BLOCK);
+        let n = room.zip(&mut parts).map(|(to, element)| to.copy_from_slice(element)).count();
+        if n == 0 {
+            return Ok(());
+        }
+        plan.run(&gathered[..n * size], bytemuck::cast_slice_mut(&mut converted[..n]));
+        converted[..n].iter().zip(&mut into).for_each(|(value, into)| *into = *value);
+    }
 }
 
 macro_rules! number {
@@ -77,6 +109,20 @@ macro_rules! number {
                     return Err(short(expected, elements.len()));
                 }
                 decoder.0.run(elements, bytemuck::cast_slice_mut(into));
+                Ok(())
+            }
+
+            fn decode_column<'a>(
+                decoder: &NumberCode,
+                column: Column<'_>,
+                mut into: impl Iterator<Item = &'a mut Self>,
+                _heap: Heap<'_>,
+            ) -> Result<(), ConvertError> {
+                if !decoder.0.is_copy() {
+                    return convert_column(&decoder.0, column, into);
+                }
+                let elements = column.arrays().ok_or_else(|| short(size_of::<$t>(), column.size()))?;
+                elements.zip(&mut into).for_each(|(element, into)| *into = $t::from_ne_bytes(*element));
                 Ok(())
             }
 
