@@ -141,6 +141,12 @@ impl Runs {
             for _ in 0..WIDTH.ilog2() {
                 vectors = rotate(vectors);
             }
+            if self.size == WIDTH {
+                for (to, vector) in elements.chunks_exact_mut(GROUP).zip(vectors) {
+                    to.copy_from_slice(&vector.to_array());
+                }
+                continue;
+            }
             let bytes = vectors.map(u8x16::to_array);
             let (words, _) = bytes.as_flattened().as_chunks::<WIDTH>();
             for (word, element) in words.iter().zip(elements.chunks_exact_mut(self.size)) {

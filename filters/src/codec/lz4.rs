@@ -2,7 +2,9 @@
 //! less four; each goes on in further bytes if all its bits are set. Then come the new bytes and two bytes of
 //! distance, little-endian. The last step has no match.
 
-use lz4_flex::block::{compress_into, get_maximum_output_size};
+use std::cell::RefCell;
+
+use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 
 use crate::Fault;
 use crate::codec::matches::{copy_match, copy_new};
@@ -53,12 +55,23 @@ fn length(first: usize, rest: &mut &[u8]) -> Result<usize, Fault> {
     Ok(length)
 }
 
+thread_local! {
+    /// For data whose positions fit 16 bits, and for any. Each is made when it is first needed.
+    static TABLES: RefCell<[Option<CompressTable>; 2]> = const { RefCell::new([None, None]) };
+}
+
 /// Appends the block for the data.
 pub(crate) fn compress(input: &[u8], output: &mut Vec<u8>) -> Result<(), Fault> {
-    let start = output.len();
-    output.resize(start + get_maximum_output_size(input.len()), 0);
-    let room = output.get_mut(start..).unwrap_or_default();
-    let written = compress_into(input, room).map_err(Fault::external)?;
-    output.truncate(start + written);
-    Ok(())
+    TABLES.with_borrow_mut(|[small, large]| {
+        let table = match input.len() < usize::from(u16::MAX) {
+            true => small.get_or_insert_with(CompressTable::small),
+            false => large.get_or_insert_with(CompressTable::large),
+        };
+        let start = output.len();
+        output.resize(start + get_maximum_output_size(input.len()), 0);
+        let room = output.get_mut(start..).unwrap_or_default();
+        let written = compress_into_with_table(input, room, table).map_err(Fault::external)?;
+        output.truncate(start + written);
+        Ok(())
+    })
 }
