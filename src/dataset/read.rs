@@ -30,8 +30,12 @@ const GAP: usize = 4 << 10;
 const SPAN: usize = 1 << 20;
 /// What is read at once to be converted: it is still in a near cache then (bytes).
 const CONVERTED: usize = 128 << 10;
-/// Bytes that a thread keeps for its next read.
+/// Bytes that a thread keeps for its next read in one buffer...
 const KEPT: usize = 2 * SPAN;
+/// ...and the buffers: what is stored of a chunk, and what is converted.
+const KEPT_BUFFERS: usize = 2;
+/// Chunks that are listed before they are read.
+const LISTED: usize = 1 << 10;
 /// Room for a stored chunk beyond twice its decoded size (bytes).
 const SLACK: usize = 64 << 10;
 
@@ -80,26 +84,19 @@ impl Reader<'_> {
         }
         let mut coords = first.into_iter().chain(second).chain(coords).peekable();
         let batch = self.core.batch(chunk_bytes);
+        // Each thread has one chunk of these at a time. They are more if memory for as many as there are threads is no matter.
+        let list = if batch < 2 * rayon::current_num_threads() { batch } else { LISTED };
+        let is_parallel = |n: usize| n.saturating_sub(1).saturating_mul(chunk_bytes) >= PARALLEL_BYTES;
         // Places before `base` are done with, and no longer in the sink.
         let mut base = 0;
         while coords.peek().is_some() {
-            let batch: Vec<ChunkCoord> = coords.by_ref().take(batch).collect();
-            let parallel = batch.len() > 1 && (batch.len() - 1).saturating_mul(chunk_bytes) >= PARALLEL_BYTES;
-            match chunk.pieces(&batch, base) {
-                Some(pieces) => sink = chunk.read_pieces(pieces, &mut base, sink, parallel)?,
-                None => {
-                    let content = |coord: &ChunkCoord| chunk.content(coord, true).map_err(|f| f.of(coord));
-                    let contents: Vec<_> = if parallel {
-                        batch.par_iter().map(content).collect::<Result<_, _>>()?
-                    } else {
-                        batch.iter().map(content).collect::<Result<_, _>>()?
-                    };
-                    for (coord, content) in batch.iter().zip(contents) {
-                        let piece = Piece { coord, single: None, elements: 0 };
-                        let done = with_scratch(|scratch| chunk.scatter(&piece, content, base, &mut sink, scratch));
-                        done.map_err(|failure| failure.of(coord))?;
-                    }
-                }
+            let listed: Vec<ChunkCoord> = coords.by_ref().take(list).collect();
+            if let Some(pieces) = chunk.pieces(&listed, base) {
+                sink = chunk.read_pieces(pieces, &mut base, sink, is_parallel(listed.len()))?;
+                continue;
+            }
+            for batch in listed.chunks(batch) {
+                chunk.read_batch(batch, base, &mut sink, is_parallel(batch.len()))?;
             }
         }
         Ok(())
@@ -185,6 +182,27 @@ impl Chunk<'_> {
             parts.into_iter().try_for_each(read)?;
         }
         Ok(sink)
+    }
+
+    /// Reads chunks whose elements go anywhere: what they hold all at once, and then into their places.
+    fn read_batch<S: Sink>(
+        &self,
+        batch: &[ChunkCoord],
+        base: usize,
+        sink: &mut S,
+        parallel: bool,
+    ) -> Result<(), Failure> {
+        let content = |coord: &ChunkCoord| self.content(coord, true).map_err(|failure| failure.of(coord));
+        let contents: Vec<_> = match parallel {
+            true => batch.par_iter().map(content).collect::<Result<_, _>>()?,
+            false => batch.iter().map(content).collect::<Result<_, _>>()?,
+        };
+        for (coord, content) in batch.iter().zip(contents) {
+            let piece = Piece { coord, single: None, elements: 0 };
+            let done = with_scratch(|scratch| self.scatter(&piece, content, base, sink, scratch));
+            done.map_err(|failure| failure.of(coord))?;
+        }
+        Ok(())
     }
 
     /// Reads a chunk into a sink of its own, whose first place is `base`.
@@ -283,9 +301,14 @@ impl Chunk<'_> {
         let most = self.bytes.saturating_mul(2).saturating_add(SLACK);
         let size = usize::try_from(stored.size).ok().filter(|size| *size <= most);
         let size = size.ok_or(ErrorKind::ChunkLength { expected: self.bytes as u64, found: stored.size })?;
-        let mut bytes = buffer(size)?;
-        core.chunks.read(stored, 0, &mut bytes)?;
-        Ok(core.filters.decode_into(stored.filter_mask, &bytes, into)?)
+        with_scratch(|scratch| {
+            if scratch.len() < size {
+                *scratch = buffer(size)?;
+            }
+            let bytes = &mut scratch[..size];
+            core.chunks.read(stored, 0, bytes)?;
+            Ok(core.filters.decode_into(stored.filter_mask, bytes, into)?)
+        })
     }
 
     /// Puts the selected elements of a chunk into their places, the first of which is `base`; of one that was stored anew
@@ -461,16 +484,18 @@ impl Group {
 }
 
 thread_local! {
-    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static SCRATCH: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `work` with memory that the thread keeps.
+/// Runs `work` with memory that the thread keeps. If it comes here again itself, it gets other memory.
 fn with_scratch<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    let mut scratch = SCRATCH.take();
+    let mut scratch = SCRATCH.with_borrow_mut(Vec::pop).unwrap_or_default();
     let result = work(&mut scratch);
-    if scratch.capacity() <= KEPT {
-        SCRATCH.set(scratch);
-    }
+    SCRATCH.with_borrow_mut(|kept| {
+        if scratch.capacity() <= KEPT && kept.len() < KEPT_BUFFERS {
+            kept.push(scratch);
+        }
+    });
     result
 }
 

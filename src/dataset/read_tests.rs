@@ -122,3 +122,23 @@ fn a_chunk_that_moves_for_ever_is_an_error() {
     let failure = read(&store, &core, &mut vec![0.0f64; LEN as usize], 0).unwrap_err();
     assert!(failure.is_moved());
 }
+
+#[test]
+fn more_chunks_than_are_listed_at_a_time_come_back() {
+    let file = File::in_memory();
+    let values: Vec<u32> = (0..70_000).collect();
+    let make = |name: &str, shape: &[u64], chunk: &[u64]| {
+        let data = file.new_dataset::<u32>().shape(shape).chunk(chunk).shuffle().deflate(1).create(name).unwrap();
+        data.write(&values).unwrap();
+        data
+    };
+    let line = make("line", &[70_000], &[20]);
+    let rows = make("rows", &[3500, 20], &[3, 20]);
+    let tiles = make("tiles", &[700, 100], &[7, 7]);
+    for data in [line, rows, tiles] {
+        assert!(data.chunks().unwrap().len() > 1100);
+        assert_eq!(data.read::<u32>().unwrap(), values);
+        let doubles = data.read::<f64>().unwrap();
+        assert!(doubles.iter().zip(&values).all(|(found, want)| *found == f64::from(*want)));
+    }
+}
