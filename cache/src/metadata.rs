@@ -20,6 +20,7 @@ pub use self::{
     flush::{FlushPlan, Step},
     order::Scope,
     short::UnseenPart,
+    shard::AddrHasher,
 };
 pub(crate) use self::{
     generation::Generations,
@@ -63,7 +64,7 @@ impl Cache {
                 }
                 Found::Ready(slot) => {
                     count(&shard.hits, 1);
-                    return Ok(typed(slot)?);
+                    return Ok(typed(addr, slot)?);
                 }
                 Found::Awaited => {}
                 Found::Missing(ticket) => {
@@ -88,7 +89,7 @@ impl Cache {
     /// # Errors
     /// [`Error::WrongType`] if it is of another type.
     pub fn peek<T: Entry>(&self, addr: Addr) -> Result<Option<Handle<T>>, Error> {
-        self.shard(addr).get(addr).map(typed).transpose()
+        self.shard(addr).get(addr).map(|slot| typed(addr, slot)).transpose()
     }
 
     /// Adds a new structure, dirty. What was cached at this address is forgotten, written or not.
@@ -171,7 +172,7 @@ impl Cache {
         P: Node + ?Sized,
         C: Node + ?Sized,
     {
-        self.ledger.graph.lock().depend(&parent.link(), &child.link(), kind, false)
+        self.join(parent, child, kind, false)
     }
 
     /// As [`Cache::depend`], but the edge ends as soon as a flush has written the child as it is then: the parent
@@ -184,7 +185,19 @@ impl Cache {
         P: Node + ?Sized,
         C: Node + ?Sized,
     {
-        self.ledger.graph.lock().depend(&parent.link(), &child.link(), kind, true)
+        self.join(parent, child, kind, true)
+    }
+
+    fn join<P, C>(&self, parent: &P, child: &C, kind: EdgeKind, until_written: bool) -> Result<(), Cycle>
+    where
+        P: Node + ?Sized,
+        C: Node + ?Sized,
+    {
+        let mut graph = self.ledger.graph.lock();
+        match graph.rejoin(parent.id(), child.id(), kind, until_written) {
+            true => Ok(()),
+            false => graph.depend(&parent.link(), &child.link(), kind, until_written),
+        }
     }
 
     /// Removes the flush dependencies between `parent` and `child`, if there are any.
@@ -239,10 +252,12 @@ impl Cache {
     }
 }
 
-fn typed<T: Entry>(slot: Arc<dyn AnySlot>) -> Result<Handle<T>, Error> {
-    slot.head().mark_used();
-    let (at, cached) = (slot.head().addr, slot.type_name());
-    Handle::downcast(slot).ok_or(Error::WrongType { at, cached, wanted: std::any::type_name::<T>() })
+fn typed<T: Entry>(at: Addr, slot: Arc<dyn AnySlot>) -> Result<Handle<T>, Error> {
+    let cached = slot.type_name();
+    let handle = Handle::<T>::downcast(slot);
+    let handle = handle.ok_or(Error::WrongType { at, cached, wanted: std::any::type_name::<T>() })?;
+    handle.slot_head().mark_used();
+    Ok(handle)
 }
 
 #[cfg(all(test, not(loom)))]

@@ -31,6 +31,11 @@ pub trait Record {
     /// A [`DecodeError`] when the bytes are not such a structure. Encoders fail only at the end, in [`encode`].
     fn wire(&mut self, w: &mut impl Wire) -> Result<()>;
 
+    /// Bytes that the encoded structure takes, as far as that is told easily; an estimate.
+    fn room(&self) -> usize {
+        ROOM
+    }
+
     /// The memory that the decoded structure takes, tables included, in bytes; an estimate.
     fn weight(&self) -> usize {
         size_of_val(self)
@@ -282,9 +287,10 @@ pub fn encode<R: Record + Clone>(record: &R, widths: Widths) -> std::result::Res
 /// # Errors
 /// As [`encode`].
 pub fn encode_briefly<R: Record>(record: &mut R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
-    let mut bytes = encode_with(record, Encoder::new(R::NAME, widths).with_room(ROOM))?;
+    let room = record.room().min(MOST_ROOM);
+    let mut bytes = encode_with(record, Encoder::new(R::NAME, widths).with_room(room))?;
     // A flush holds many of them at once.
-    if bytes.len() < ROOM / 2 {
+    if bytes.len() < room / 2 {
         bytes.shrink_to_fit();
     }
     Ok(bytes)
@@ -292,6 +298,9 @@ pub fn encode_briefly<R: Record>(record: &mut R, widths: Widths) -> std::result:
 
 /// Bytes that most structures do not exceed.
 const ROOM: usize = 1 << 10;
+
+/// Most bytes of room that an estimate makes.
+const MOST_ROOM: usize = 1 << 16;
 
 /// Bytes that most messages and records do not exceed.
 const SMALL: usize = 48;

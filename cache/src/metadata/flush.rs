@@ -83,7 +83,19 @@ pub enum Step {
         image: Vec<u8>,
         /// Whether the file leads to it already: it is changed in place.
         in_place: bool,
+        /// Whether something must be written before it in the same flush.
+        waits: bool,
     },
+}
+
+impl Step {
+    /// Where an entry is, in bytes from the base address.
+    fn place(&self) -> Option<u64> {
+        match self {
+            Step::Entry { at, .. } => at.get(),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Debug for Step {
@@ -135,6 +147,9 @@ impl fmt::Debug for FlushPlan<'_> {
 
 /// Elements that a flush writes over others, more than this many bytes in memory, are not written down first.
 const WRITTEN_TWICE: usize = 1 << 20;
+
+/// Most bytes of entries that one write takes.
+const WRITTEN_AT_ONCE: usize = 1 << 20;
 
 /// What a flush does beside writing what was dirty.
 #[derive(Default)]
@@ -270,12 +285,49 @@ impl FlushPlan<'_> {
         }
         self.cache.finish_generation()?;
         self.cache.early.await_others();
-        while let Some(step) = self.steps.get(self.done) {
-            self.cache.write_step(step)?;
-            self.done += 1;
+        while self.done < self.steps.len() {
+            self.done = match self.new_entries() {
+                0..=1 => {
+                    self.cache.write_step(&self.steps[self.done])?;
+                    self.done + 1
+                }
+                several => self.write_new(several)?,
+            };
         }
         self.succeeded = true;
         Ok(())
+    }
+
+    /// How many of the next steps write new entries that wait for nothing: their order is free.
+    fn new_entries(&self) -> usize {
+        let next = self.steps[self.done..].iter();
+        next.take_while(|step| matches!(step, Step::Entry { in_place: false, waits: false, .. })).count()
+    }
+
+    /// Takes the next steps, as many as [`FlushPlan::new_entries`] said, in the order of their places: neighbours in one
+    /// write. Returns the number of the step after them.
+    fn write_new(&mut self, several: usize) -> Result<usize> {
+        let end = self.done + several;
+        self.steps[self.done..end].sort_by_key(Step::place);
+        let mut bytes = Vec::new();
+        while self.done < end {
+            let first = &self.steps[self.done];
+            bytes.clear();
+            let mut next = self.done;
+            while let Some(Step::Entry { at, image, .. }) = self.steps[..end].get(next) {
+                let touches = first.place().and_then(|start| start.checked_add(bytes.len() as u64)) == at.get();
+                if next > self.done && !(touches && bytes.len() + image.len() <= WRITTEN_AT_ONCE) {
+                    break;
+                }
+                bytes.extend_from_slice(image);
+                next += 1;
+            }
+            if let Step::Entry { at, name, .. } = first {
+                self.cache.write_at(Action::WriteEntry(name), *at, &bytes)?;
+            }
+            self.done = next;
+        }
+        Ok(end)
     }
 
     /// Whether all that is changed in place has one intent.
@@ -332,7 +384,7 @@ impl FlushPlan<'_> {
                         }),
                     };
                     let in_place = slot.head().is_stored();
-                    let step = Step::Entry { id, at, name: slot.type_name(), image, in_place };
+                    let step = Step::Entry { id, at, name: slot.type_name(), image, in_place, waits };
                     // Nothing in the file leads to what is new, so it may come before all that does.
                     let first = by_itself && !in_place;
                     if first { new.push(step) } else { self.steps.push(step) }

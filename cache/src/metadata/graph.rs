@@ -62,7 +62,7 @@ pub(super) type ById<V> = HashMap<EntryId, V, BuildHasherDefault<IdHasher>>;
 pub(crate) struct Graph {
     pub(super) nodes: ById<Node>,
     /// The dirty entries of each owner, in the order in which they became dirty; may name some that are gone.
-    pub(super) dirty: BTreeMap<Owner, Vec<EntryId>>,
+    pub(super) dirty: BTreeMap<Owner, SmallVec<[EntryId; 2]>>,
     /// Which owners' entries have been children of each owner's.
     pub(super) across: BTreeMap<Owner, BTreeSet<Owner>>,
     pub(super) dirty_weight: usize,
@@ -167,6 +167,13 @@ impl Graph {
         self.mark_dirty(proxy.id);
     }
 
+    /// Whether parent and child are joined already; the edge then lasts as long as the longer of both.
+    pub(super) fn rejoin(&mut self, parent: EntryId, child: EntryId, kind: EdgeKind, until_written: bool) -> bool {
+        let same = |above: &&mut Above| above.parent == parent && above.kind == kind;
+        let found = self.nodes.get_mut(&child).and_then(|node| node.parents.iter_mut().find(same));
+        found.map(|above| above.until_written &= until_written).is_some()
+    }
+
     /// Joins parent and child. A proxy that is gone (its data has been written) or an entry that is gone has
     /// nothing to wait for, and nothing waits for it.
     pub(super) fn depend(
@@ -184,9 +191,7 @@ impl Graph {
             }
             return Ok(());
         }
-        let same = |above: &&mut Above| above.parent == up && above.kind == kind;
-        if let Some(above) = self.nodes.get_mut(&down).and_then(|node| node.parents.iter_mut().find(same)) {
-            above.until_written &= until_written;
+        if self.rejoin(up, down, kind, until_written) {
             return Ok(());
         }
         let above = Above { parent: up, kind, until_written };

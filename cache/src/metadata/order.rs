@@ -102,7 +102,7 @@ impl Graph {
             && !self.dirty.get(&owner).into_iter().flatten().any(is_dirty)
     }
 
-    fn keep_dirty(nodes: &ById<Node>, list: &mut Vec<EntryId>) -> bool {
+    fn keep_dirty(nodes: &ById<Node>, list: &mut SmallVec<[EntryId; 2]>) -> bool {
         list.retain(|id| nodes.get(id).is_some_and(|node| node.dirty));
         !list.is_empty()
     }

@@ -10,15 +10,16 @@ use std::{
 };
 
 use h5live_format::Addr;
+use smallvec::SmallVec;
 
 use crate::{
     entry::{AnySlot, Owner},
     primitive::{Condvar, Mutex, RwLock},
 };
 
-/// Addresses are multiples of small powers of two: the multiplication moves what differs to the upper bits.
-#[derive(Default)]
-pub(crate) struct AddrHasher(u64);
+/// Hashes addresses, which are multiples of small powers of two: the multiplication moves what differs to the upper bits.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AddrHasher(u64);
 
 impl Hasher for AddrHasher {
     fn finish(&self) -> u64 {
@@ -56,7 +57,7 @@ struct State {
     clock: Vec<Addr>,
     hand: usize,
     /// The same addresses by owner.
-    owned: HashMap<Owner, Vec<Addr>, BuildHasherDefault<AddrHasher>>,
+    owned: HashMap<Owner, SmallVec<[Addr; 2]>, BuildHasherDefault<AddrHasher>>,
     /// The addresses of loads under way, few at any time.
     loading: Vec<(Addr, Owner)>,
     weight: usize,
@@ -204,7 +205,7 @@ impl Shard {
         loading.into_iter().for_each(|addr| drop(state.take(addr)));
         let chosen = match owner {
             None => state.clock.clone(),
-            Some(owner) => state.owned.get(&owner).cloned().unwrap_or_default(),
+            Some(owner) => state.owned.get(&owner).map(|owned| owned.to_vec()).unwrap_or_default(),
         };
         let goes = |state: &State, addr: &Addr| match state.entries.get(addr) {
             Some(Resident::Ready(ready)) => may_go(&ready.slot),

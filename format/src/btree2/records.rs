@@ -1,5 +1,7 @@
 //! The records of version 2 B-trees, of all types but that of shared messages (format specification 4.0, III.A.2).
 
+use std::cmp::Ordering;
+
 use h5live_model::ChunkCoord;
 use smallvec::SmallVec;
 
@@ -137,6 +139,19 @@ impl Record for LinkNameRecord {
 
 impl Btree2Record for LinkNameRecord {
     const KIND: u8 = 5;
+}
+
+impl LinkNameRecord {
+    /// Bytes of a record.
+    const SIZE: usize = 11;
+
+    /// How the hash with which the bytes of a record begin compares with `hash`; `Equal` if they are no record.
+    pub fn compare_hash(record: &[u8], hash: u32) -> Ordering {
+        match record.first_chunk() {
+            Some(stored) if record.len() == Self::SIZE => u32::from_le_bytes(*stored).cmp(&hash),
+            _ => Ordering::Equal,
+        }
+    }
 }
 
 /// A dense link, found by its position in the order of creation.

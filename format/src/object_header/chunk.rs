@@ -28,6 +28,10 @@ impl Record for ObjectHeader {
         if prefix.version > 1 { w.checksum() } else { Ok(()) }
     }
 
+    fn room(&self) -> usize {
+        usize::try_from(self.prefix.chunk_len()).unwrap_or(usize::MAX)
+    }
+
     fn weight(&self) -> usize {
         size_of_val(self).saturating_add(messages_weight(&self.messages))
     }

@@ -100,6 +100,9 @@ impl RawMessage {
     }
 }
 
+/// Messages that most headers do not exceed.
+const MANY: usize = 6;
+
 /// The messages of a chunk, in `len` bytes, framed as the header's version has it. What is left at the end and too
 /// small for a message is a gap.
 pub(super) fn messages(
@@ -115,6 +118,7 @@ pub(super) fn messages(
     let header = framed.header_len();
     if w.decoding() {
         messages.clear();
+        messages.reserve(MANY.min(len.checked_div(header).unwrap_or(0)));
         while end.saturating_sub(w.position()) >= header {
             framed.message = RawMessage::default();
             w.record(&mut framed)?;

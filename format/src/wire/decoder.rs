@@ -75,8 +75,13 @@ impl Wire for Decoder<'_> {
     #[inline]
     fn bytes(&mut self, field: &'static str, len: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let taken = self.take(field, len)?;
-        bytes.clear();
-        bytes.extend_from_slice(taken);
+        match bytes.capacity() {
+            0 => *bytes = taken.to_vec(),
+            _ => {
+                bytes.clear();
+                bytes.extend_from_slice(taken);
+            }
+        }
         Ok(())
     }
 
