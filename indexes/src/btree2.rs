@@ -7,6 +7,7 @@
 
 mod edit;
 mod header;
+mod in_place;
 mod insert;
 mod node;
 mod pack;
@@ -16,10 +17,11 @@ mod tests;
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use h5live_cache::{EdgeKind, Handle, Node as Dependent};
-use h5live_format::{Addr, Btree2Geometry, Btree2Header, Btree2Record, decode, encode};
+use h5live_format::{Addr, Btree2Geometry, Btree2Header, Btree2Record, Btree2Records, decode, encode};
 
 use self::edit::Edit;
 use self::header::Root;
@@ -192,7 +194,20 @@ impl<R: Btree2Record> Btree2<R> {
     ///
     /// # Errors
     /// The first error of `compare`; if a node cannot be read.
-    pub fn find<E: From<Error>>(&self, mut compare: impl FnMut(&R) -> Result<Ordering, E>) -> Result<Option<R>, E> {
+    pub fn find<E: From<Error>>(&self, compare: impl FnMut(&R) -> Result<Ordering, E>) -> Result<Option<R>, E> {
+        self.find_at_a_glance(|_| Ordering::Equal, compare)
+    }
+
+    /// As [`Btree2::find`], where `glance` says of the bytes of a record what `compare` would say of it, or `Equal` if they
+    /// alone do not tell.
+    ///
+    /// # Errors
+    /// As [`Btree2::find`].
+    pub fn find_at_a_glance<E: From<Error>>(
+        &self,
+        glance: impl Fn(&[u8]) -> Ordering,
+        mut compare: impl FnMut(&R) -> Result<Ordering, E>,
+    ) -> Result<Option<R>, E> {
         let root = self.header()?;
         let lock = root.read().lock();
         let _shared = lock.read_recursive();
@@ -200,8 +215,9 @@ impl<R: Btree2Record> Btree2<R> {
         let mut next = self.root(&header);
         while let Some(way) = next {
             let node = self.node(way, &geometry)?;
-            let (index, found) =
-                self.search(usize::from(way.records), &mut compare, |index| self.record_of(way.addr, &node, index))?;
+            let (index, found) = search(usize::from(way.records), &mut compare, |range| {
+                node.with(|records| self.narrow(way.addr, records, range, &glance))
+            })?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -210,24 +226,24 @@ impl<R: Btree2Record> Btree2<R> {
         Ok(None)
     }
 
-    /// The place among `len` records of what `compare` seeks, and the record there if it is that.
-    fn search<E: From<Error>>(
+    /// Narrows a range of the records of a node to where `glance` does not tell, and returns the record in the middle of it.
+    fn narrow(
         &self,
-        len: usize,
-        compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
-        record: impl Fn(usize) -> Result<R>,
-    ) -> Result<(usize, Option<R>), E> {
-        let (mut low, mut high) = (0, len);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let record = record(middle)?;
-            match compare(&record)? {
-                Ordering::Equal => return Ok((middle, Some(record))),
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
+        at: Addr,
+        records: &Btree2Records,
+        range: &mut Range<usize>,
+        glance: &impl Fn(&[u8]) -> Ordering,
+    ) -> Result<Option<(usize, R)>> {
+        while range.start < range.end {
+            let middle = range.start + range.len() / 2;
+            let bytes = records.bytes(middle);
+            match bytes.map_or(Ordering::Equal, glance) {
+                Ordering::Less => range.start = middle + 1,
+                Ordering::Greater => range.end = middle,
+                Ordering::Equal => return Ok(Some((middle, self.record(at, bytes)?))),
             }
         }
-        Ok((low, None))
+        Ok(None)
     }
 
     /// Calls `each` with every record in order, until it returns `false`. It must not change the tree.
@@ -260,6 +276,15 @@ impl<R: Btree2Record> Btree2<R> {
         let root = self.header()?;
         let lock: Arc<_> = root.read().lock();
         let _alone = lock.write();
+        self.change_below(root, change)
+    }
+
+    /// As [`Btree2::change`], where the caller keeps others from the tree.
+    fn change_below<T, E: From<Error>>(
+        &self,
+        root: Handle<Root>,
+        change: impl FnOnce(&mut Edit<'_, R>) -> Result<T, E>,
+    ) -> Result<T, E> {
         let mut edit = Edit::new(self, root)?;
         let done = change(&mut edit)?;
         edit.commit()?;
@@ -306,6 +331,24 @@ impl<R: Btree2Record> Btree2<R> {
     fn record_of(&self, at: Addr, node: &Node, index: usize) -> Result<R> {
         node.with(|records| self.record(at, records.bytes(index)))
     }
+}
+
+/// The place among `len` records of what `compare` seeks, and the record there if it is that. `narrow` narrows a range and
+/// returns a record in it, if any is left.
+fn search<R, E: From<Error>>(
+    len: usize,
+    compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
+    narrow: impl Fn(&mut Range<usize>) -> Result<Option<(usize, R)>>,
+) -> Result<(usize, Option<R>), E> {
+    let mut range = 0..len;
+    while let Some((middle, record)) = narrow(&mut range)? {
+        match compare(&record)? {
+            Ordering::Equal => return Ok((middle, Some(record))),
+            Ordering::Less => range.start = middle + 1,
+            Ordering::Greater => range.end = middle,
+        }
+    }
+    Ok((range.start, None))
 }
 
 /// A walk over records in order.

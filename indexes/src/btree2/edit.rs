@@ -6,9 +6,9 @@ use std::sync::Arc;
 use h5live_cache::{EdgeKind, Entry, Handle, Kind};
 use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Header, Btree2Record};
 
-use super::Btree2;
 use super::header::Root;
 use super::node::{Content, Open, Way};
+use super::{Btree2, search};
 use crate::{Error, Result};
 
 /// Fewest records of a full node: its halves, and what is between them, are then records.
@@ -80,8 +80,9 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
         node: &Open,
         compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<(usize, Option<R>), E> {
-        let record = |index| self.tree.record(node.addr, node.content.records.bytes(index));
-        self.tree.search(node.content.len(), compare, record)
+        search(node.content.len(), compare, |range| {
+            self.tree.narrow(node.addr, &node.content.records, range, &|_| Ordering::Equal)
+        })
     }
 
     /// The way to a child of a node that is being changed.

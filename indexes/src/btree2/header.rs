@@ -1,9 +1,10 @@
 //! The header of a version 2 B-tree as a cached structure.
 
 use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
-use h5live_cache::Entry;
+use h5live_cache::{AddrHasher, Entry};
 use h5live_format::{Addr, Btree2Geometry, Btree2Header, EncodeError, Widths, encode};
 use parking_lot::{Mutex, RwLock};
 
@@ -15,7 +16,7 @@ pub(super) struct Root {
     pub geometry: Option<Arc<Btree2Geometry>>,
     /// The nodes that came to be since the header was last taken to be written: nothing in the file leads to them, so
     /// they may be changed where they are.
-    fresh: Mutex<HashSet<Addr>>,
+    fresh: Mutex<HashSet<Addr, BuildHasherDefault<AddrHasher>>>,
     /// Held by who reads nodes, and alone by who changes them.
     lock: Arc<RwLock<()>>,
 }

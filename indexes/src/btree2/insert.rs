@@ -6,6 +6,7 @@ use h5live_format::{Addr, Btree2Record, encode};
 
 use super::Btree2;
 use super::edit::Edit;
+use super::in_place::Found;
 use super::node::{Content, Open, Way};
 use crate::{Error, Result};
 
@@ -38,20 +39,21 @@ impl<R: Btree2Record> Btree2<R> {
         record: &R,
         compare: impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<Option<R>, E> {
-        self.add(|| Ok(Some(record.clone())), Equal::Kept, compare)
+        self.add(|| Ok(Some(record.clone())), Equal::Kept, |_| Ordering::Equal, compare)
     }
 
     /// As [`Btree2::insert`], of the record that `make` makes, which is called if there is no equal one, while the tree is
-    /// being changed; if it makes none, nothing is added.
+    /// being changed; if it makes none, nothing is added. `glance` as for [`Btree2::find_at_a_glance`].
     ///
     /// # Errors
     /// As [`Btree2::insert`]; the error of `make`.
     pub fn insert_made<E: From<Error>>(
         &self,
+        glance: impl Fn(&[u8]) -> Ordering,
         compare: impl FnMut(&R) -> Result<Ordering, E>,
         make: impl FnOnce() -> Result<Option<R>, E>,
     ) -> Result<Option<R>, E> {
-        self.add(make, Equal::Kept, compare)
+        self.add(make, Equal::Kept, glance, compare)
     }
 
     /// Adds a record in place of the equal one, if there is one, which is then returned. `compare` as for
@@ -64,28 +66,42 @@ impl<R: Btree2Record> Btree2<R> {
         record: &R,
         compare: impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<Option<R>, E> {
-        self.add(|| Ok(Some(record.clone())), Equal::Replaced, compare)
+        self.add(|| Ok(Some(record.clone())), Equal::Replaced, |_| Ordering::Equal, compare)
     }
 
     fn add<E: From<Error>>(
         &self,
         make: impl FnOnce() -> Result<Option<R>, E>,
         equal: Equal,
+        glance: impl Fn(&[u8]) -> Ordering,
         mut compare: impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<Option<R>, E> {
+        let root = self.header()?;
+        let lock = root.read().lock();
+        let _alone = lock.write();
+        let size = self.geometry(&root.read())?.record_size().into();
         let mut make = Some(make);
-        self.change(|edit| {
-            let size = usize::from(edit.geometry.record_size());
-            let mut bytes = || {
-                let Some(record) = make.take().map_or(Ok(None), |make| make())? else { return Ok(None) };
-                let encoded = encode(&record, self.metadata.widths());
-                let bytes =
-                    encoded.map_err(|source| Error::Cache(h5live_cache::Error::Encode { at: self.addr, source }))?;
-                match bytes.len() == size {
-                    true => Ok(Some(bytes)),
-                    false => Err(self.unfit("its records have the size that belongs there").into()),
+        let mut bytes = || -> Result<Option<Vec<u8>>, E> {
+            let Some(record) = make.take().map_or(Ok(None), |make| make())? else { return Ok(None) };
+            let encoded = encode(&record, self.metadata.widths());
+            let bytes =
+                encoded.map_err(|source| Error::Cache(h5live_cache::Error::Encode { at: self.addr, source }))?;
+            match bytes.len() == size {
+                true => Ok(Some(bytes)),
+                false => Err(self.unfit("its records have the size that belongs there").into()),
+            }
+        };
+        match self.spot(&root, &glance, &mut compare)? {
+            Found::Equal(old) if equal == Equal::Kept => return Ok(Some(old)),
+            Found::Room(spot) => {
+                if let Some(bytes) = bytes()? {
+                    self.put_at(&root, spot, &bytes)?;
                 }
-            };
+                return Ok(None);
+            }
+            Found::Equal(_) | Found::Other => {}
+        }
+        self.change_below(root, |edit| {
             let Some(root) = edit.root() else {
                 let Some(bytes) = bytes()? else { return Ok(None) };
                 let mut content = Content::empty(&edit.geometry);

@@ -5,6 +5,8 @@ use h5live_format::{
     Addr, ChunkElement, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIndirectBlock, HeapSlot,
 };
 
+use smallvec::SmallVec;
+
 use super::FractalHeap;
 use crate::Result;
 
@@ -15,7 +17,7 @@ pub(super) type Direct = Handle<FractalHeapDirectBlock>;
 #[derive(Debug)]
 pub(super) struct Place {
     /// The indirect blocks that lead to it, from the root down, and the entry in each. None if the block is the root.
-    pub above: Vec<(Indirect, usize)>,
+    pub above: SmallVec<[(Indirect, usize); 2]>,
     /// The stretch of heap space that it stands for.
     pub slot: HeapSlot,
     /// Where the block is.
@@ -35,10 +37,10 @@ impl FractalHeap {
         let lost = || self.contradiction(self.addr, "heap ID", "an object lies where the heap has a block");
         if header.root_rows == 0 {
             let slot = HeapSlot { start: 0, size: table.start_size };
-            return Ok(Place { above: Vec::new(), slot, element: self.root_block(header) });
+            return Ok(Place { above: SmallVec::new(), slot, element: self.root_block(header) });
         }
         let (mut at, mut rows, mut start, mut inside) = (header.root, header.root_rows, 0u64, offset);
-        let mut above = Vec::new();
+        let mut above = SmallVec::new();
         // Each indirect block has fewer rows than the one above it.
         loop {
             let block = self.indirect_block(header, at, rows, start)?;

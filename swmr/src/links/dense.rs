@@ -129,7 +129,8 @@ impl DenseLinks {
     pub fn find(&self, header: &Header, name: &Name) -> Result<Option<LinkMessage>> {
         let hash = lookup3(name.as_bytes(), 0);
         let (mut found, mut collides) = (None, false);
-        self.names.find(|record| {
+        let glance = |record: &[u8]| LinkNameRecord::compare_hash(record, hash);
+        self.names.find_at_a_glance(glance, |record| {
             if record.hash != hash {
                 return Ok(record.hash.cmp(&hash));
             }
@@ -189,7 +190,8 @@ impl DenseLinks {
                 Ok::<_, Error>(order)
             };
             // The name is sought once: its place is where the record goes, if it is not there.
-            let there = self.names.insert_made(compare, || {
+            let glance = |record: &[u8]| LinkNameRecord::compare_hash(record, hash);
+            let there = self.names.insert_made(glance, compare, || {
                 if collides.get() && !looked_through {
                     return Ok(None);
                 }
