@@ -22,6 +22,9 @@ const CHUNK_MIN: u64 = 8 << 10;
 const CHUNK_MAX: u64 = 1 << 20;
 const CHUNK_BASE: f64 = 16_384.0;
 
+/// Bytes of elements that may be written in vain.
+const FEW_BYTES: usize = 64 << 10;
+
 /// A dataset to be made, by [`Group::new_dataset`].
 ///
 /// ```
@@ -296,7 +299,10 @@ impl DatasetBuilder {
         let shown = path::join(group.path(), path);
         let failed = |kind: ErrorKind| group.file().error(Some(&shown), kind);
         let place = Place::at(group.file(), group.id(), path).map_err(failed)?;
-        place.check_free().map_err(failed)?;
+        // That the name is taken is found at the end, which costs little if the elements are few.
+        if size_of_val(values) > FEW_BYTES {
+            place.check_free().map_err(failed)?;
+        }
         let dataset = self.create_unlinked_in(&place.file, Some(&shown))?;
         let id = dataset.id();
         let fill = || {

@@ -45,10 +45,10 @@ pub(crate) fn sorted(links: Vec<Link>) -> Vec<Link> {
 
 /// A path below a group, shown.
 pub(crate) fn join(group: &str, name: &str) -> String {
-    match name.strip_prefix('/') {
-        Some(_) => name.to_owned(),
-        None if group.ends_with('/') => format!("{group}{name}"),
-        None => format!("{group}/{name}"),
+    match name.starts_with('/') {
+        true => name.to_owned(),
+        false if group.ends_with('/') => [group, name].concat(),
+        false => [group, "/", name].concat(),
     }
 }
 

@@ -19,8 +19,8 @@ use self::shard::Found;
 pub use self::{
     flush::{FlushPlan, Step},
     order::Scope,
-    short::UnseenPart,
     shard::AddrHasher,
+    short::UnseenPart,
 };
 pub(crate) use self::{
     generation::Generations,

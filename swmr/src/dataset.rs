@@ -33,7 +33,7 @@ use crate::creation::committed;
 use crate::file::kind_of;
 use crate::header::Header;
 use crate::session::Session;
-use crate::{Error, Mode, Result};
+use crate::{Error, Result};
 
 /// Bytes that a reader that follows a writer reads at once: they must not take too long, and are to be as they were or as
 /// they are where a writer changes them in their place.
@@ -62,6 +62,13 @@ struct State {
     header_len: usize,
 }
 
+/// What a new dataset shows until somebody has opened it.
+#[derive(Debug)]
+pub(crate) struct Made {
+    addr: Addr,
+    state: State,
+}
+
 fn invalid(text: impl Into<String>) -> Error {
     Error::Model(ModelError::Invalid(text.into()))
 }
@@ -88,8 +95,10 @@ fn describe(session: &Session, header: &Header) -> Result<(DatasetSpec, LayoutMe
         Storage::Chunked(chunks) => (Layout::Chunked(chunks.dims.clone()), chunks.unfiltered_edges),
         Storage::Virtual { heap, index } => (Layout::Virtual(sources(session, header, *heap, *index)?), false),
     };
-    let shared = header.find(|message| message.kind == MessageType::DATATYPE && message.flags.is_shared());
-    let shared = shared.map(|(_, message)| decode_prefix::<SharedMessage>(&message.body, header.widths()));
+    let shared = header.first(MessageType::DATATYPE, |message| {
+        message.flags.is_shared().then(|| decode_prefix::<SharedMessage>(&message.body, header.widths()))
+    });
+    let shared = shared.flatten();
     let shared = shared.transpose().map_err(|source| Error::Message { header: header.addr(), source })?;
     let committed = committed(shared.as_ref().map(|(shared, _)| shared));
     Ok((DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_edges }, message))
@@ -119,13 +128,15 @@ impl NativeDataset {
         if let Some(dataset) = open.get(&addr).and_then(Weak::upgrade) {
             return Ok(dataset);
         }
-        let state = session.patience.retry_since(|since| {
+        let made = session.made.lock().take_if(|made| made.addr == addr);
+        let read = |since: &mut Duration| {
             let header = session.header(addr)?;
             if kind_of(&header)? != ObjectKind::Dataset {
                 return Err(Error::Model(ModelError::WrongKind { expected: "dataset" }));
             }
             State::new(session, &header, *since)
-        })?;
+        };
+        let state = made.map_or_else(|| session.patience.retry_since(read), |made| Ok(made.state))?;
         let state = RwLock::new(Arc::new(state));
         let dataset = NativeDataset {
             session: session.clone(),
@@ -265,7 +276,7 @@ impl NativeDataset {
 
     /// Calls `each` with every stored chunk, until it returns `false`.
     fn list(&self, state: &State, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
-        if let Place::Compact | Place::External(_) = *state.place {
+        if let Place::Compact(_) | Place::External(_) = *state.place {
             if let Some(grid) = state.spec.grid() {
                 let size = state.spec.chunk_bytes().unwrap_or(0);
                 let coord = ChunkCoord::origin(ChunkGrid::dims(&grid).len());
@@ -298,8 +309,11 @@ impl NativeDataset {
 
 impl State {
     fn new(session: &Arc<Session>, header: &Header, since: Duration) -> Result<Self> {
-        let (spec, layout) = describe(session, header)?;
-        let place = Place::new(session, header, &spec, &layout)?;
+        let (spec, mut layout) = describe(session, header)?;
+        let place = match &mut layout.storage {
+            Storage::Compact { data, .. } if session.is_at_rest() => Place::Compact(Some(std::mem::take(data))),
+            _ => Place::new(session, header, &spec, &layout)?,
+        };
         let header_len = header.extents().next().map_or(0, |(_, len)| len);
         Ok(State { since, spec: Arc::new(spec), place: Arc::new(place), header_len })
     }
@@ -330,7 +344,7 @@ impl Chunks for NativeDataset {
 
     fn chunk(&self, coord: &ChunkCoord) -> ModelResult<Option<StoredChunk>> {
         let found = self.with_place(|state| {
-            if let Place::Compact | Place::External(_) = *state.place {
+            if let Place::Compact(_) | Place::External(_) = *state.place {
                 let size = state.spec.chunk_bytes().unwrap_or(0);
                 return Ok(Some(StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 }));
             }
@@ -361,17 +375,23 @@ impl Chunks for NativeDataset {
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> ModelResult<()> {
         self.check_there()?;
         let Some(offset) = chunk.offset else {
-            if let Place::External(files) = &*self.state().place {
-                return Ok(files.read(at, into)?);
-            }
-            let header = self.session.header(self.addr)?;
-            let layout = header.require::<LayoutMessage>("a dataset has a layout")?;
-            if let Storage::Compact { data, .. } = layout.storage {
+            let mut copy = |data: &[u8]| {
                 let start = usize::try_from(at).unwrap_or(usize::MAX);
                 let part = data.get(start..).and_then(|rest| rest.get(..into.len()));
                 into.copy_from_slice(part.ok_or_else(|| invalid("the bytes are not in the dataset"))?);
+                Ok(())
+            };
+            match &*self.state().place {
+                Place::External(files) => return Ok(files.read(at, into)?),
+                Place::Compact(Some(data)) => return copy(data),
+                _ => {}
             }
-            return Ok(());
+            let header = self.session.header(self.addr)?;
+            let layout = header.require::<LayoutMessage>("a dataset has a layout")?;
+            return match &layout.storage {
+                Storage::Compact { data, .. } => copy(data),
+                _ => Ok(()),
+            };
         };
         if self.session.follows() {
             let first = into.len().min(READ_AT_ONCE - (at % READ_AT_ONCE as u64) as usize);
@@ -405,9 +425,7 @@ impl Chunks for NativeDataset {
     #[allow(unsafe_code, reason = "as the trait has it")]
     unsafe fn map(&self, chunk: &StoredChunk, len: u64) -> ModelResult<Option<SharedBytes>> {
         self.check_there()?;
-        // What a dead writer has left may be taken over at any time.
-        let is_at_rest = self.session.mode == Mode::Read && self.session.patience.mender().is_none();
-        let Some(at) = chunk.offset.filter(|_| is_at_rest) else { return Ok(None) };
+        let Some(at) = chunk.offset.filter(|_| self.session.is_at_rest()) else { return Ok(None) };
         // SAFETY: as the caller promises.
         let mapped = unsafe { self.session.cache.storage().map(at, len) };
         Ok(mapped.map_err(Error::io("map the file"))?)

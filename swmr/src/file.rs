@@ -10,9 +10,9 @@ use h5live_format::messages::{
 };
 use h5live_format::{Addr, GlobalHeapId, Superblock, VarLenElement, decode, encode};
 use h5live_model::{
-    Attribute, Chunks, Datatype, Error as ModelError, FileSpace, GroupSpec, Link, LinkTarget, Name, ObjectId,
-    ObjectInfo, ObjectKind, ObjectSpec, ObjectTimes, Objects, Reference, ReferenceKind, Referent,
-    Result as ModelResult, Stats, Watch,
+    AllocationTime, Attribute, Chunks, Datatype, Error as ModelError, FileSpace, GroupSpec, Layout, Link, LinkTarget,
+    Name, ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, ObjectTimes, Objects, Reference, ReferenceKind,
+    Referent, Result as ModelResult, Stats, Watch,
 };
 
 use crate::attributes::{Attributes, Stored};
@@ -103,6 +103,17 @@ impl NativeFile {
     }
 }
 
+/// Whether so little is made of an object that it may be in vain: that its name is taken is found when its link is added.
+fn is_little(spec: &ObjectSpec) -> bool {
+    match &spec.body {
+        ObjectBody::Dataset(spec) => {
+            let has_header_alone = matches!(spec.layout, Layout::Compact | Layout::Contiguous | Layout::Chunked(_));
+            has_header_alone && spec.fill.allocation != AllocationTime::Early && spec.committed.is_none()
+        }
+        _ => false,
+    }
+}
+
 fn check_name(name: &Name) -> Result<()> {
     let bytes = name.as_bytes();
     if bytes.is_empty() || bytes == b"." || bytes.contains(&b'/') || bytes.contains(&0) {
@@ -145,13 +156,14 @@ impl Objects for NativeFile {
     fn create(&self, parent: ObjectId, name: &Name, spec: &ObjectSpec) -> ModelResult<ObjectId> {
         self.0.check_writable()?;
         check_name(name)?;
-        if self.link(parent, name)?.is_some() {
+        if (self.0.is_followed() || !is_little(spec)) && self.link(parent, name)?.is_some() {
             return Err(ModelError::Exists(name.clone()));
         }
         let operation = self.0.cache.operation();
         self.0.as_one();
         let header = self.0.create(spec)?;
-        self.insert_link(parent, name, LinkValue::Hard(header.addr()), Some(&header))?;
+        let linked = self.insert_link(parent, name, LinkValue::Hard(header.addr()), Some(&header));
+        linked.inspect_err(|_| drop(self.0.release(header.addr())))?;
         drop(operation);
         self.0.settle_space()?;
         Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))

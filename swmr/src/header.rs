@@ -117,6 +117,10 @@ impl Header {
         let mut seen = HashSet::new();
         let mut next = 0;
         while let Some(chunk) = header.chunks.get(next) {
+            next += 1;
+            if !chunk.with(|messages| messages.iter().any(|message| message.kind == MessageType::CONTINUATION)) {
+                continue;
+            }
             for continuation in header.decode_all::<Continuation>(chunk)? {
                 if continuation.addr == at || !seen.insert(continuation.addr) || seen.len() >= MAX_CHUNKS {
                     return Err(header.damaged("its continuations do not form a circle"));
@@ -129,7 +133,6 @@ impl Header {
                 })?;
                 header.chunks.push(Chunk::Next(chunk));
             }
-            next += 1;
         }
         header.each(|_, message| message.refuse_unknown(writing).map_err(|source| header.message_error(source)))?;
         Ok(header)
@@ -281,6 +284,17 @@ impl Header {
         })
     }
 
+    /// What `look` makes of the first message of type `kind`.
+    pub fn first<T>(&self, kind: MessageType, look: impl FnOnce(&RawMessage) -> T) -> Option<T> {
+        let mut look = Some(look);
+        self.chunks.iter().find_map(|chunk| {
+            chunk.with(|messages| {
+                let message = messages.iter().find(|message| message.kind == kind)?;
+                look.take().map(|look| look(message))
+            })
+        })
+    }
+
     /// Whether there are no messages at all: what was left of a deleted object.
     pub fn is_empty(&self) -> bool {
         self.position(|message| !message.is_unused()).is_none()
@@ -296,10 +310,7 @@ impl Header {
     /// # Errors
     /// If it cannot be decoded.
     pub fn get<M: Message + Default>(&self) -> Result<Option<M>> {
-        let message = self.chunks.iter().find_map(|chunk| {
-            chunk.with(|messages| messages.iter().find(|held| held.kind == M::TYPE).map(|held| self.decode(held)))
-        });
-        message.transpose()
+        self.first(M::TYPE, |message| self.decode(message)).transpose()
     }
 
     /// The message `M`, which the object cannot do without.

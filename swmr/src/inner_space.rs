@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use h5live_cache::Scope;
 use h5live_format::messages::{AttributeInfo, FilterPipelineMessage, LinkInfo, SymbolTable as SymbolTableMessage};
 use h5live_format::{Addr, AttributeNameRecord, LinkNameRecord, LinkOrderRecord};
-use h5live_indexes::{Btree2, FractalHeap, HeapParameters, ObjectMetadata, SymbolTable};
+use h5live_indexes::{Btree2, FractalHeap, HeapParameters, HeapSpace, ObjectMetadata, SymbolTable};
 use parking_lot::Mutex;
 
 use crate::Result;
@@ -18,6 +18,8 @@ use crate::session::Session;
 #[derive(Debug, Default)]
 pub(crate) struct InnerSpace {
     heaps: Mutex<BTreeMap<Addr, FractalHeap>>,
+    /// Of all heaps that are only read: nothing is ever known of it.
+    unknown: Arc<HeapSpace>,
     tables: Mutex<BTreeMap<Addr, SymbolTable>>,
     /// The headers of the objects to which the heaps belong.
     owners: Mutex<BTreeSet<Addr>>,
@@ -28,14 +30,18 @@ pub(crate) struct InnerSpace {
 impl Session {
     /// The fractal heap at `addr`, which belongs to the object of `metadata`, to be read.
     pub fn fractal_heap(&self, metadata: &ObjectMetadata, addr: Addr) -> FractalHeap {
-        FractalHeap::new(metadata.clone(), addr, self.unfilter.clone(), Arc::default())
+        self.heap_with(metadata, addr, self.inner.unknown.clone())
+    }
+
+    fn heap_with(&self, metadata: &ObjectMetadata, addr: Addr, space: Arc<HeapSpace>) -> FractalHeap {
+        FractalHeap::new(metadata.clone(), addr, self.unfilter.clone(), space)
     }
 
     /// The fractal heap at `addr`, which belongs to the object of `metadata`, to be changed.
     pub fn fractal_heap_for_writing(&self, metadata: &ObjectMetadata, addr: Addr) -> FractalHeap {
         self.inner.owners.lock().insert(metadata.owner().header());
         let mut heaps = self.inner.heaps.lock();
-        heaps.entry(addr).or_insert_with(|| self.fractal_heap(metadata, addr)).clone()
+        heaps.entry(addr).or_insert_with(|| self.heap_with(metadata, addr, Arc::default())).clone()
     }
 
     /// A new fractal heap for the object of `metadata`, with these filters, if there are any.

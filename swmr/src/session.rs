@@ -1,19 +1,20 @@
 //! One open file.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasherDefault;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use h5live_cache::{Cache, Clock, EdgeKind, Handle, Owner, Reuse, Scope, UnseenPart};
+use h5live_cache::{AddrHasher, Cache, Clock, EdgeKind, Handle, Owner, Reuse, Scope, UnseenPart};
 use h5live_format::{Addr, ObjectHeader, Profile, StatusFlags, Superblock};
 use h5live_indexes::ObjectMetadata;
 use h5live_model::{self as model, Name, ObjectId, Stats, Unfilter};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::begin::read_superblock;
-use crate::dataset::NativeDataset;
+use crate::dataset::{Made, NativeDataset};
 use crate::deletion::Doomed;
 use crate::error::NotLive;
 use crate::extension::Extension;
@@ -84,11 +85,13 @@ pub(crate) struct Session {
     is_closed: AtomicBool,
     /// Taken to change an object header; which one is a matter of its address.
     headers: Vec<Mutex<()>>,
-    pub datasets: Mutex<HashMap<Addr, Weak<NativeDataset>>>,
+    pub datasets: Mutex<HashMap<Addr, Weak<NativeDataset>, BuildHasherDefault<AddrHasher>>>,
+    /// The dataset that was made last, for the one who opens it.
+    pub made: Mutex<Option<Made>>,
     /// Objects to which nothing leads any more, but for what is in the file.
     pub doomed: Mutex<Vec<Doomed>>,
     /// Objects that nothing leads to yet, though their headers count one link.
-    pub unlinked: Mutex<HashSet<Addr>>,
+    pub unlinked: Mutex<HashSet<Addr, BuildHasherDefault<AddrHasher>>>,
     pub heap: Mutex<HeapWriter>,
     pub heap_reader: Arc<HeapReader>,
     /// Operations since the last flush for the sake of space.
@@ -141,6 +144,7 @@ impl Session {
             is_closed: AtomicBool::new(false),
             headers: (0..LOCKS).map(|_| Mutex::new(())).collect(),
             datasets: Mutex::default(),
+            made: Mutex::default(),
             unlinked: Mutex::default(),
             doomed: Mutex::default(),
             heap: Mutex::default(),
@@ -160,6 +164,12 @@ impl Session {
     /// Whether other processes may read what this one writes.
     pub fn is_followed(&self) -> bool {
         self.swmr.load(Ordering::Acquire)
+    }
+
+    /// Whether nobody changes the file while this session has it open. What a dead writer has left may be taken over at any
+    /// time.
+    pub fn is_at_rest(&self) -> bool {
+        self.mode == Mode::Read && self.patience.mender().is_none()
     }
 
     pub fn check_open(&self) -> Result<()> {
@@ -357,6 +367,7 @@ impl Session {
         if self.is_followed() {
             return Ok(());
         }
+        self.cache.trim()?;
         let operations = self.unsettled.fetch_add(1, Ordering::Relaxed);
         // In a small file, what waits is much beside the rest.
         let many = (self.cache.space().end() / BYTES_PER_OPERATION).clamp(FEW_OPERATIONS, MANY_OPERATIONS);

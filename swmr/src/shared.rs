@@ -15,9 +15,15 @@ impl Session {
     /// # Errors
     /// If it cannot be decoded, or is not where the header says.
     pub fn message<M: Message + Default>(&self, header: &Header) -> Result<Option<M>> {
-        match header.find(|message| message.kind == M::TYPE && message.flags.is_shared()) {
-            None => header.get(),
-            Some((_, raw)) => self.resolve_raw(header, &raw).map(Some),
+        // Where it is shared, other headers are to be read: not while this one is held.
+        let found = header.first(M::TYPE, |raw| match raw.flags.is_shared() {
+            true => Err(raw.clone()),
+            false => Ok(header.decode(raw)),
+        });
+        match found {
+            None => Ok(None),
+            Some(Ok(message)) => message.map(Some),
+            Some(Err(raw)) => self.resolve_raw(header, &raw).map(Some),
         }
     }
 

@@ -1,6 +1,7 @@
 //! New datasets: their messages, and the storage that they have from the start.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use h5live_cache::{EdgeKind, Kind, Owner};
 use h5live_format::messages::{
@@ -16,7 +17,8 @@ use h5live_model::{
     Layout, ObjectSpec, Selection, UNLIMITED, VirtualSource,
 };
 
-use super::invalid;
+use super::place::Place;
+use super::{Made, State, invalid};
 use crate::creation::has_new_indexes;
 use crate::header::{Header, Room};
 use crate::session::Session;
@@ -45,10 +47,11 @@ pub(crate) fn create_dataset(session: &Session, object: &ObjectSpec, spec: &Data
     let storage = new_storage(session, spec)?;
     let constant = MessageFlags::CONSTANT;
     let dataspace = DataspaceMessage::new(profile, spec.dataspace.clone());
+    let fill = FillValueMessage::new(profile, fill_of(spec));
     let mut messages = vec![
         session.message_of(&dataspace, MessageFlags::default())?,
         session.raw_datatype(&spec.datatype, spec.committed)?,
-        session.message_of(&FillValueMessage::new(profile, fill_of(spec)), constant)?,
+        session.message_of(&fill, constant)?,
     ];
     let filtered = !spec.filters.is_empty();
     if filtered {
@@ -72,6 +75,13 @@ pub(crate) fn create_dataset(session: &Session, object: &ObjectSpec, spec: &Data
     }
     header.wait_for_heap(session)?;
     session.count_user(&header, spec.committed)?;
+    if spec.layout == Layout::Compact && spec.committed.is_none() {
+        let spec = DatasetSpec { fill: fill.fill, ..spec.clone() };
+        debug_assert_eq!(super::describe(session, &header)?.0, spec, "what is made is what is read");
+        let header_len = header.extents().next().map_or(0, |(_, len)| len);
+        let state = State { since: Duration::ZERO, spec: spec.into(), place: Place::Compact(None).into(), header_len };
+        *session.made.lock() = Some(Made { addr: header.addr(), state });
+    }
     Ok(header)
 }
 

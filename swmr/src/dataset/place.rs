@@ -19,8 +19,8 @@ use crate::{Error, Result};
 /// Where the elements are.
 #[derive(Debug)]
 pub(super) enum Place {
-    /// In the header.
-    Compact,
+    /// In the header; the bytes, if nobody changes them.
+    Compact(Option<Vec<u8>>),
     /// In one run of bytes, to which the layout message leads: contiguous storage, or a single chunk.
     Single(Arc<Root>, ElementFormat),
     /// In chunks.
@@ -128,7 +128,7 @@ impl Place {
             })
         };
         let chunks = match &layout.storage {
-            Storage::Compact { .. } => return Ok(Place::Compact),
+            Storage::Compact { .. } => return Ok(Place::Compact(None)),
             Storage::Contiguous { .. } if header.has(MessageType::EXTERNAL_FILES) => {
                 return Ok(Place::External(External::new(super::external::files(header)?, &session.path)));
             }
@@ -217,7 +217,7 @@ impl Place {
 
     pub fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         match self {
-            Place::Compact | Place::External(_) | Place::Virtual => Ok(None),
+            Place::Compact(_) | Place::External(_) | Place::Virtual => Ok(None),
             Place::Single(root, _) => {
                 let addr = root.current();
                 let filtered = *root.filtered.lock();
@@ -230,7 +230,7 @@ impl Place {
 
     pub fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
         match self {
-            Place::Compact | Place::External(_) => Ok(()),
+            Place::Compact(_) | Place::External(_) => Ok(()),
             Place::Virtual => self.check_writable(),
             Place::Single(root, _) => {
                 root.update(|storage| match storage {
@@ -281,7 +281,7 @@ impl Place {
 
     pub fn for_each(&self, rank: usize, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
         match self {
-            Place::Compact | Place::External(_) | Place::Virtual => Ok(()),
+            Place::Compact(_) | Place::External(_) | Place::Virtual => Ok(()),
             Place::Single(..) => {
                 let coord = ChunkCoord::origin(rank);
                 if let Some(element) = self.get(&coord)? {

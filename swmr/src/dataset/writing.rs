@@ -15,7 +15,7 @@ impl NativeDataset {
     /// Refuses a chunk that the dataset cannot have, or bytes that an unfiltered chunk does not have.
     fn check_chunk(&self, state: &State, coord: &ChunkCoord, bytes: Option<usize>) -> Result<()> {
         state.place.check_writable()?;
-        let single = matches!(*state.place, Place::Compact | Place::Single(..));
+        let single = matches!(*state.place, Place::Compact(_) | Place::Single(..));
         let rank = state.spec.dataspace.rank();
         if coord.rank() != rank || (single && coord.scaled().iter().any(|at| *at != 0)) {
             return Err(invalid(format!("the dataset has no chunk {:?}", coord.scaled())));
@@ -73,7 +73,7 @@ impl NativeDataset {
         self.check_chunk(&state, coord, Some(bytes.len()))?;
         let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
         match &*state.place {
-            Place::Compact => return self.write_compact(0, bytes),
+            Place::Compact(_) => return self.write_compact(0, bytes),
             Place::External(files) => return files.write(0, bytes),
             _ => {}
         }
@@ -119,7 +119,7 @@ impl NativeDataset {
             return Err(invalid("part of a filtered chunk cannot be overwritten"));
         }
         let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
-        if let Place::Compact = *state.place {
+        if let Place::Compact(_) = *state.place {
             return self.write_compact(at as usize, bytes);
         }
         let size = state.spec.chunk_bytes().unwrap_or(0);

@@ -25,6 +25,9 @@ pub enum Room {
     UpTo(usize),
 }
 
+/// Structures begin at multiples of so many bytes.
+const ALIGNMENT: u64 = 8;
+
 /// Bytes of messages in a new continuation chunk, if nothing larger is to go in.
 const CONTINUATION_ROOM: usize = 480;
 
@@ -60,15 +63,21 @@ impl Header {
                 len.saturating_sub(used.saturating_add(sizes.frame))
             }
         };
-        messages.push(RawMessage::unused(unused.max(sizes.continuation)));
         let used: usize = messages.iter().map(|message| sizes.of_message(message)).sum();
+        let mut unused = unused.max(sizes.continuation);
+        // What follows is aligned: what would be lost in between is room here. A wider size may have to be made up for.
+        for _ in 0..3 {
+            let area = used + sizes.frame + unused;
+            prefix.size = area as u64;
+            prefix.size_width = match area {
+                0..=0xff => Width::ONE,
+                0x100..=0xffff => Width::TWO,
+                _ => Width::FOUR,
+            };
+            unused += (prefix.chunk_len().next_multiple_of(ALIGNMENT) - prefix.chunk_len()) as usize;
+        }
+        messages.push(RawMessage::unused(unused));
         prefix.message_count = u16::try_from(messages.len()).unwrap_or(u16::MAX);
-        prefix.size = used as u64;
-        prefix.size_width = match used {
-            0..=0xff => Width::ONE,
-            0x100..=0xffff => Width::TWO,
-            _ => Width::FOUR,
-        };
         let addr = cache.space().alloc(prefix.chunk_len(), Kind::Metadata)?;
         let metadata = ObjectMetadata::new(cache.clone(), Owner::new(addr));
         let first = cache.insert(addr, metadata.owner(), ObjectHeader { prefix, messages });

@@ -58,20 +58,23 @@ impl Session {
         target: Option<&Header>,
     ) -> Result<()> {
         let exists = || Error::Model(ModelError::Exists(name.clone()));
-        let links = Links::of(self, header)?;
-        if !matches!(links, Links::Dense(_)) && links.find(header, name)?.is_some() {
-            return Err(exists());
-        }
         let nodes = target.iter().filter(|target| target.is_new()).flat_map(|target| target.nodes());
         let before: Vec<Before<'_>> = nodes.map(|node| (node, EdgeKind::Link)).collect();
-        if let Some(table) = header.get::<SymbolTableMessage>()? {
+        let table = header.get::<SymbolTableMessage>()?;
+        let mut info = header.get::<LinkInfo>()?.unwrap_or_default();
+        // Who adds to dense links finds those of the same name.
+        let seeks = table.is_some() || !info.is_dense();
+        if seeks && Links::of(self, header)?.find(header, name)?.is_some() {
+            return Err(exists());
+        }
+        if let Some(table) = table {
             if name.is_ascii() && matches!(value, LinkValue::Hard(_) | LinkValue::Soft(_)) {
                 let table = self.symbol_table_for_writing(header.metadata(), &table);
                 return insert_symbol(&table, name, value, target, &before);
             }
             self.leave_symbol_table(header, &table)?;
+            info = header.get::<LinkInfo>()?.unwrap_or_default();
         }
-        let mut info = header.get::<LinkInfo>()?.unwrap_or_default();
         let creation_order = info.max_creation_order;
         info.max_creation_order = creation_order.map(|next| next.saturating_add(1));
         let character_set = if name.is_ascii() { CharacterSet::Ascii } else { CharacterSet::Utf8 };
