@@ -124,6 +124,8 @@ impl Session {
     /// # Errors
     /// If a structure of what goes cannot be read; nothing has changed then.
     pub fn release(self: &Arc<Self>, addr: Addr) -> Result<()> {
+        // Another object may come to be where this one was.
+        *self.made.lock() = None;
         let toll = Toll::of(self, [addr])?;
         toll.count(self)?;
         if toll.gone.is_empty() || !self.is_followed() {

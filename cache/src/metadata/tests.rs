@@ -68,6 +68,30 @@ fn children_are_written_before_parents_and_raw_data_first() {
 }
 
 #[test]
+fn new_neighbours_that_wait_for_nothing_are_written_in_one_call() {
+    let storage = MemoryStorage::new();
+    let cache = cache(&storage);
+    // Where each begins, and the writes that a flush of them takes beside those of the superblock.
+    let flushed = |parent: Option<usize>| {
+        let blocks: Vec<_> = (1..=4).map(|n| add(&cache, OWNER, &[n; 16])).collect();
+        if let Some(parent) = parent {
+            cache.depend(&blocks[parent], &blocks[0], EdgeKind::ObjectHeaderIndex).unwrap();
+        }
+        let announces = u64::from(cache.space().end() > cache.space().announced());
+        let before = cache.totals().writes;
+        cache.flush(Scope::All).unwrap();
+        let bytes = storage.to_vec();
+        for (n, block) in (1..).zip(&blocks) {
+            let at = block.addr().get().unwrap() as usize;
+            assert_eq!(bytes[at..at + 16], [n; 16]);
+        }
+        cache.totals().writes - before - announces
+    };
+    assert_eq!(flushed(None), 1);
+    assert!(flushed(Some(3)) > 1, "the last waits for the first");
+}
+
+#[test]
 fn an_address_has_one_type() {
     #[derive(Debug)]
     struct Other;
