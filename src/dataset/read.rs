@@ -29,7 +29,7 @@ const GAP: usize = 4 << 10;
 /// The longest such read (bytes).
 const SPAN: usize = 1 << 20;
 /// What is read at once to be converted: it is still in a near cache then (bytes).
-const CONVERTED: usize = 128 << 10;
+const CONVERTED: usize = 48 << 10;
 /// Bytes that a thread keeps for its next read in one buffer...
 const KEPT: usize = 2 * SPAN;
 /// ...and the buffers: what is stored of a chunk, and what is converted.

@@ -16,7 +16,7 @@ use super::sides::Values;
 use super::stage::Staged;
 use crate::{File, H5Type};
 
-/// Chunks that have moved, as often as is said, when a place in them is read.
+/// Chunks that have moved, as often as is said, when some places in them are read.
 #[derive(Debug)]
 struct Moving {
     chunks: Arc<dyn Chunks>,
@@ -48,13 +48,14 @@ impl Chunks for Moving {
     }
 
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> ModelResult<()> {
-        let mut reads = self.reads.lock();
-        let read = reads.entry(at).or_default();
-        *read += 1;
-        if *read <= self.times {
-            return Err(ModelError::Moved);
+        if (at / PLACES).is_multiple_of(4) {
+            let mut reads = self.reads.lock();
+            let read = reads.entry(at).or_default();
+            *read += 1;
+            if *read <= self.times {
+                return Err(ModelError::Moved);
+            }
         }
-        drop(reads);
         self.chunks.read(chunk, at, into)
     }
 
@@ -77,6 +78,8 @@ impl Chunks for Moving {
 }
 
 const LEN: u64 = 3 << 20;
+/// Of so many bytes, every fourth.
+const PLACES: u64 = 48 << 10;
 
 /// A contiguous dataset of `i16`, each its own place, whose chunk moves so often wherever it is read.
 fn moving(store: &MemoryStore, times: u32) -> (File, Arc<Moving>, Core) {
