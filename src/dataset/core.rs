@@ -14,6 +14,11 @@ use crate::{Error, File, Options};
 
 pub(crate) type Dims = SmallVec<[u64; 4]>;
 
+/// What is read at once to be converted: it is still in a near cache then (bytes).
+const CONVERTED: usize = 48 << 10;
+/// What who follows reads at once, so that it is seen before or after a change, and not some of both (bytes).
+const AS_ONE: usize = 8 << 20;
+
 /// Numbers for [`Core::cached_as`].
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
@@ -29,6 +34,8 @@ pub(crate) struct Core {
     pub(super) staging: usize,
     /// Bytes that one transfer may take beside the caller's buffer.
     memory: usize,
+    /// Bytes of a run that are read at once to be converted, from a multiple of this many on.
+    pub(super) at_once: usize,
     /// Held by the one that changes elements or the extent.
     pub(super) writer: Mutex<()>,
     pub(super) stage: Mutex<Stage>,
@@ -118,6 +125,7 @@ impl Core {
             filters,
             staging: options.staging,
             memory: options.memory,
+            at_once: if options.mode == crate::Mode::SwmrRead { AS_ONE } else { CONVERTED },
             writer: Mutex::new(()),
             stage: Mutex::default(),
             staged,

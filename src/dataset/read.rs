@@ -28,8 +28,6 @@ const SHARES: usize = 8;
 const GAP: usize = 4 << 10;
 /// The longest such read (bytes).
 const SPAN: usize = 1 << 20;
-/// What is read at once to be converted: it is still in a near cache then (bytes).
-const CONVERTED: usize = 48 << 10;
 /// Bytes that a thread keeps for its next read in one buffer...
 const KEPT: usize = 2 * SPAN;
 /// ...and the buffers: what is stored of a chunk, and what is converted.
@@ -146,7 +144,7 @@ impl Chunk<'_> {
         let size = self.reader.view.size;
         let piece = |run: Run| Piece { coord, single: Some(run), elements: run.len as usize };
         // A chunk with filters is decoded once, and what is not converted comes from the store just as fast in one read.
-        let is_plain = self.reader.core.filters.is_empty();
+        let is_plain = self.reader.core.filters.is_empty() && self.reader.core.at_once < SHARE;
         let most = run.len as usize / (SHARE / size).max(1);
         if most < 2 || !is_plain || sink.direct(0..1).is_some() {
             return vec![piece(run)];
@@ -433,12 +431,14 @@ impl Chunk<'_> {
         if let Some(direct) = sink.direct(places.clone()) {
             return self.span(stored, staged, start, direct);
         }
-        let step = (CONVERTED / size).max(1);
-        for from in (0..run.len as usize).step_by(step) {
-            let n = step.min(run.len as usize - from);
+        let (at_once, mut from, len) = (self.reader.core.at_once, 0, run.len as usize);
+        while from < len {
+            let at = start + from * size;
+            let n = ((at_once - at % at_once) / size).clamp(1, len - from);
             let scratch = room(scratch, n * size);
-            self.span(stored, staged, start + from * size, scratch)?;
+            self.span(stored, staged, at, scratch)?;
             sink.put(places.start + from..places.start + from + n, scratch, Heap(self.reader.store))?;
+            from += n;
         }
         Ok(())
     }

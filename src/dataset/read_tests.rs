@@ -14,7 +14,7 @@ use super::core::Core;
 use super::read::Reader;
 use super::sides::Values;
 use super::stage::Staged;
-use crate::{File, H5Type};
+use crate::{File, H5Type, Options};
 
 /// Chunks that have moved, as often as is said, when some places in them are read.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ const LEN: u64 = 3 << 20;
 const PLACES: u64 = 48 << 10;
 
 /// A contiguous dataset of `i16`, each its own place, whose chunk moves so often wherever it is read.
-fn moving(store: &MemoryStore, times: u32) -> (File, Arc<Moving>, Core) {
+fn moving(store: &MemoryStore, times: u32, options: &Options) -> (File, Arc<Moving>, Core) {
     let file = File::with_store(Arc::new(store.clone()), "file", File::options());
     let data = file.new_dataset::<i16>().shape(&[LEN]).create("data").unwrap();
     data.write(&(0..LEN).map(|i| i as i16).collect::<Vec<_>>()).unwrap();
@@ -90,7 +90,7 @@ fn moving(store: &MemoryStore, times: u32) -> (File, Arc<Moving>, Core) {
     let chunks = store.dataset(data.id()).unwrap();
     let moving = Moving { chunks, times, reads: Mutex::default(), refreshed: AtomicUsize::new(0) };
     let moving = Arc::new(moving);
-    let core = Core::open(moving.clone(), &File::options(), Arc::default()).unwrap();
+    let core = Core::open(moving.clone(), options, Arc::default()).unwrap();
     (file, moving, core)
 }
 
@@ -105,7 +105,7 @@ fn read<T: H5Type>(store: &MemoryStore, core: &Core, values: &mut [T], from: u64
 #[test]
 fn a_long_run_is_converted_in_shares_each_of_which_is_read_again_if_the_chunk_moved() {
     let store = MemoryStore::new();
-    let (_file, moving, core) = moving(&store, 1);
+    let (_file, moving, core) = moving(&store, 1, &File::options());
     let staged = Staged { at: 1000, bytes: Arc::new(vec![1; 1 << 20]), dirty: true };
     core.stage.lock().put(&ChunkCoord::new(&[0]), staged);
     for from in [0, 7, LEN - 1, LEN - 2_000_000] {
@@ -119,9 +119,22 @@ fn a_long_run_is_converted_in_shares_each_of_which_is_read_again_if_the_chunk_mo
 }
 
 #[test]
+fn who_follows_reads_at_once_what_is_not_to_be_mixed() {
+    for (options, reads) in [(File::options().swmr_read(), 1..2), (File::options(), 8..u32::MAX)] {
+        let store = MemoryStore::new();
+        let (_file, moving, core) = moving(&store, 0, &options);
+        let mut values = vec![-1.0f32; LEN as usize];
+        read(&store, &core, &mut values, 0).unwrap();
+        assert!(values.iter().zip(0..).all(|(value, i)| *value == f32::from(i as i16)));
+        let read: u32 = moving.reads.lock().values().sum();
+        assert!(reads.contains(&read), "{read} reads");
+    }
+}
+
+#[test]
 fn a_chunk_that_moves_for_ever_is_an_error() {
     let store = MemoryStore::new();
-    let (_file, _, core) = moving(&store, u32::MAX);
+    let (_file, _, core) = moving(&store, u32::MAX, &File::options());
     let failure = read(&store, &core, &mut vec![0.0f64; LEN as usize], 0).unwrap_err();
     assert!(failure.is_moved());
 }

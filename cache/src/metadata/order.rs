@@ -155,14 +155,15 @@ impl Graph {
 
     fn owners_below(&self, owner: Owner) -> SmallVec<[Owner; 4]> {
         let mut owners: SmallVec<[Owner; 4]> = SmallVec::from_slice(&[owner]);
+        if !self.across.contains_key(&owner) {
+            return owners;
+        }
+        // A group may have any number of them.
+        let mut seen = BTreeSet::from([owner]);
         let mut next = 0;
         while let Some(owner) = owners.get(next).copied() {
             next += 1;
-            for below in self.across.get(&owner).into_iter().flatten() {
-                if !owners.contains(below) {
-                    owners.push(*below);
-                }
-            }
+            owners.extend(self.across.get(&owner).into_iter().flatten().copied().filter(|below| seen.insert(*below)));
         }
         owners
     }
