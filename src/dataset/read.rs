@@ -77,8 +77,13 @@ impl Reader<'_> {
         if let (Some(coord), None) = (&first, &second)
             && let Some(run) = chunk.cut.single_run(coord)
         {
-            let pieces = chunk.shares(coord, run, &mut sink);
-            return chunk.read_pieces(pieces, &mut 0, sink, true).map(drop);
+            let shares = chunk.shares(coord, run, &mut sink);
+            if !shares.is_empty() {
+                return chunk.read_pieces(shares, &mut 0, sink, true).map(drop);
+            }
+            let piece = Piece { coord, single: Some(run), elements: run.len as usize };
+            let read = with_scratch(|scratch| chunk.read(&piece, 0, &mut sink, scratch));
+            return read.map_err(|failure| failure.of(coord));
         }
         let mut coords = first.into_iter().chain(second).chain(coords).peekable();
         let batch = self.core.batch(chunk_bytes);
@@ -139,19 +144,20 @@ impl Chunk<'_> {
         Some(pieces)
     }
 
-    /// A run of a chunk in pieces that several threads can convert, or as one piece.
+    /// A run of a chunk in pieces that several threads can convert; none if it is best read as it is.
     fn shares<'b>(&self, coord: &'b ChunkCoord, run: Run, sink: &mut impl Sink) -> Vec<Piece<'b>> {
         let size = self.reader.view.size;
-        let piece = |run: Run| Piece { coord, single: Some(run), elements: run.len as usize };
         // A chunk with filters is decoded once, and what is not converted comes from the store just as fast in one read.
         let is_plain = self.reader.core.filters.is_empty() && self.reader.core.at_once < SHARE;
         let most = run.len as usize / (SHARE / size).max(1);
         if most < 2 || !is_plain || sink.direct(0..1).is_some() {
-            return vec![piece(run)];
+            return Vec::new();
         }
         let share = run.len.div_ceil(most.min(SHARES * rayon::current_num_threads()) as u64);
         let starts = (0..run.len).step_by(share as usize);
-        starts.map(|n| piece(Run { at: run.at + n, place: run.place + n, len: share.min(run.len - n) })).collect()
+        let run_from = |n: u64| Run { at: run.at + n, place: run.place + n, len: share.min(run.len - n) };
+        let piece = |run: Run| Piece { coord, single: Some(run), elements: run.len as usize };
+        starts.map(|n| piece(run_from(n))).collect()
     }
 
     /// Reads pieces that lie in the sink one after another, from the place `base` on. Leaves what comes after them.
