@@ -13,6 +13,7 @@ use std::sync::{
 };
 
 use h5live_format::{Addr, IntendedWrite};
+use h5live_model::WHOLE;
 use smallvec::SmallVec;
 
 pub(crate) use self::early::Early;
@@ -38,10 +39,6 @@ const COPIED: usize = 256 << 10;
 
 /// Where so few bytes of new raw data are written at once, more such writes are likely to follow.
 const FEW: usize = 16 << 10;
-
-/// Of raw data that is changed in its place while others read, readers find so many bytes (from a multiple of this many
-/// on, counted from where it begins) as they were or as they are.
-pub const WHOLE: usize = 8 << 20;
 
 /// The raw data of a file that is not yet written.
 #[derive(Debug)]

@@ -284,9 +284,7 @@ impl<T: Entry> Handle<T> {
         }
         result
     }
-}
 
-impl<T: Entry> Handle<T> {
     /// Whether the file has the entry as it is here.
     pub(crate) fn is_settled(&self) -> bool {
         let head = &self.slot.head;

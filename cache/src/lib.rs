@@ -25,7 +25,7 @@ mod stats;
 mod storage;
 
 pub use cache::{Cache, Operation, Settings, Superblock};
-pub use chunks::{Beneath, RawFlight, WHOLE};
+pub use chunks::{Beneath, RawFlight};
 pub use clock::Clock;
 pub use edge::{EdgeKind, EdgeKinds};
 pub use entry::{Entry, EntryId, Handle, Node, Owner, Proxy, Read};

@@ -1,5 +1,6 @@
 //! Entries by address: loading, adding, removing, evicting; and the joints between them.
 
+mod chain;
 mod flush;
 mod generation;
 mod graph;

@@ -258,9 +258,13 @@ impl Side {
 impl NumberPlan {
     /// The way from one datatype to another; `None` if one of them is not a number, an enum or bits.
     pub(crate) fn new(from: &Datatype, to: &Datatype) -> Option<Result<Self, ConvertError>> {
-        let (from, to) = match (Side::new(from)?, Side::new(to)?) {
-            (Ok(from), Ok(to)) => (from, to),
-            (Err(error), _) | (_, Err(error)) => return Some(Err(error)),
+        let side = match Side::new(from)? {
+            Ok(side) => side,
+            Err(error) => return Some(Err(error)),
+        };
+        let (from, to) = match if from == to { Ok(side.clone()) } else { Side::new(to)? } {
+            Ok(to) => (side, to),
+            Err(error) => return Some(Err(error)),
         };
         let kind = match (from.native, to.native) {
             (Some((a, swap_a)), Some((b, swap_b))) if a == b => {

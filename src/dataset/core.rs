@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5live_filters::Pipeline;
-use h5live_model::{ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Layout, ObjectId};
+use h5live_model::{ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Layout, ObjectId, WHOLE};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -16,8 +16,6 @@ pub(crate) type Dims = SmallVec<[u64; 4]>;
 
 /// What is read at once to be converted: it is still in a near cache then (bytes).
 const CONVERTED: usize = 48 << 10;
-/// What who follows reads at once, so that it is seen before or after a change, and not some of both (bytes).
-const AS_ONE: usize = 8 << 20;
 
 /// Numbers for [`Core::cached_as`].
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -125,7 +123,7 @@ impl Core {
             filters,
             staging: options.staging,
             memory: options.memory,
-            at_once: if options.mode == crate::Mode::SwmrRead { AS_ONE } else { CONVERTED },
+            at_once: if options.mode == crate::Mode::SwmrRead { WHOLE } else { CONVERTED },
             writer: Mutex::new(()),
             stage: Mutex::default(),
             staged,

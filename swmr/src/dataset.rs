@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use h5live_cache::{Owner, Scope, WHOLE};
+use h5live_cache::{Owner, Scope};
 use h5live_format::messages::{
     DataspaceMessage, DatatypeMessage, FillValueMessage, FilterPipelineMessage, LayoutMessage, MessageType,
     OldFillValueMessage, SharedMessage, Storage,
@@ -23,7 +23,7 @@ use h5live_format::{
 };
 use h5live_model::{
     ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Error as ModelError, Fill, Layout, Name, ObjectId, ObjectKind,
-    Result as ModelResult, SharedBytes, StoredChunk, VirtualSource,
+    Result as ModelResult, SharedBytes, StoredChunk, VirtualSource, WHOLE,
 };
 use parking_lot::{Mutex, RwLock};
 

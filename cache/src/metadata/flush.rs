@@ -172,7 +172,10 @@ impl Cache {
     /// # Errors
     /// [`Error::Io`] or [`Error::Encode`]; what was not written is still dirty. [`Error::ReadOnly`].
     pub fn flush(&self, scope: Scope) -> Result<()> {
-        self.plan(scope)?.write()
+        match scope {
+            Scope::Owner(owner) if self.flush_chain(owner)? => Ok(()),
+            _ => self.plan(scope)?.write(),
+        }
     }
 
     /// Takes the snapshot of a flush, without writing it.

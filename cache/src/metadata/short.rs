@@ -74,7 +74,7 @@ impl Cache {
     }
 
     /// Whether a flush has to do more than to write what is dirty.
-    fn must_frame(&self) -> bool {
+    pub(super) fn must_frame(&self) -> bool {
         self.is_read_only()
             || self.has_barriers()
             || self.as_one.load(std::sync::atomic::Ordering::Acquire)
@@ -93,50 +93,27 @@ impl Cache {
 mod tests {
     use std::sync::Arc;
 
-    use h5live_format::{EncodeError, Widths};
-
+    use super::super::tests::{Announcer, Block};
     use super::*;
-    use crate::{Failure, FaultyStorage, Kind, MemoryStorage, Scope, Settings, Storage, Superblock};
-
-    #[derive(Debug)]
-    struct Announcer;
-
-    impl Superblock for Announcer {
-        fn announce(&self, end: u64) -> std::result::Result<(Addr, Vec<u8>), EncodeError> {
-            Ok((Addr::new(0), end.to_le_bytes().to_vec()))
-        }
-    }
-
-    #[derive(Debug)]
-    struct Extent(u8);
-
-    impl Entry for Extent {
-        fn image(&self, _: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
-            Ok(vec![self.0; 4])
-        }
-
-        fn weight(&self) -> usize {
-            4
-        }
-    }
+    use crate::{Failure, FaultyStorage, Kind, MemoryStorage, Scope, Settings, Storage};
 
     const OWNER: Owner = Owner::new(Addr::new(8));
 
     /// A cache whose file has an extent of 1 and a chunk of 8 bytes.
-    fn prepared(storage: Arc<dyn Storage>) -> (Cache, Handle<Extent>, Addr) {
+    fn prepared(storage: Arc<dyn Storage>) -> (Cache, Handle<Block>, Addr) {
         let cache = Cache::writing(storage, Settings::default(), 8, Arc::new(Announcer));
         let at = cache.space().alloc(4, Kind::Metadata).unwrap();
-        let extent = cache.insert(at, OWNER, Extent(1));
+        let extent = cache.insert(at, OWNER, Block(vec![1; 4]));
         let chunk = cache.space().alloc(8, Kind::Raw).unwrap();
         cache.write_raw_through(OWNER, chunk, 0, &[1; 8]).unwrap();
         cache.flush(Scope::All).unwrap();
         (cache, extent, chunk)
     }
 
-    fn publish(cache: &Cache, extent: &Handle<Extent>, chunk: Addr, to: u8) -> Result<bool> {
+    fn publish(cache: &Cache, extent: &Handle<Block>, chunk: Addr, to: u8) -> Result<bool> {
         let part = UnseenPart { chunk, offset: 2, bytes: &[to; 3] };
         cache.publish_part(part, extent, 4, |extent| {
-            extent.0 = to;
+            extent.0.fill(to);
             true
         })
     }
@@ -162,10 +139,10 @@ mod tests {
         let refused = |why: &str| {
             assert!(!publish(&cache, &extent, chunk, 3).unwrap(), "{why}");
             assert_eq!(storage.to_vec(), before, "{why}");
-            assert_eq!(extent.read().0, 1, "{why}");
+            assert_eq!(extent.read().0, [1; 4], "{why}");
         };
         let at = cache.space().alloc(4, Kind::Metadata).unwrap();
-        let other = cache.insert(at, OWNER, Extent(9));
+        let other = cache.insert(at, OWNER, Block(vec![9; 4]));
         refused("another entry is new");
         cache.remove(other.addr());
         extent.touch();

@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[derive(Debug)]
-struct Block(Vec<u8>);
+pub(super) struct Block(pub(super) Vec<u8>);
 
 impl Entry for Block {
     fn image(&self, _: Widths) -> Result<Vec<u8>, EncodeError> {
@@ -21,7 +21,7 @@ impl Entry for Block {
 }
 
 #[derive(Debug)]
-struct Announcer;
+pub(super) struct Announcer;
 
 impl Superblock for Announcer {
     fn announce(&self, end: u64) -> Result<(Addr, Vec<u8>), EncodeError> {

@@ -1,0 +1,292 @@
+//! The flush of a chain: few entries, each of which waits for the one before, and nothing else to do than to write them.
+//! It does what a plan would, in less time, and most flushes of an object that grows are of this kind.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::graph::{Body, Graph};
+use super::intent::is_within_page;
+use super::order::Scope;
+use crate::{
+    cache::Cache,
+    chunks::Pieces,
+    entry::{AnySlot, EntryId, Owner},
+    error::{Action, Result},
+    reentry::{Inside, enter},
+    stats::count,
+};
+
+/// Entries of the longest chain.
+const LONGEST: usize = 4;
+
+/// Entries, each before what waits for it.
+type Chain = SmallVec<[Arc<dyn AnySlot>; LONGEST]>;
+
+impl Graph {
+    /// Takes what is dirty of `owner` if it is a chain: nothing of others is below it, and each entry but the last has an
+    /// edge to the next, so that there is one order only. The entries are then in flight.
+    pub(super) fn take_chain(&mut self, owner: Owner) -> Option<Chain> {
+        if self.across.get(&owner).is_some_and(|below| !below.is_empty()) {
+            return None;
+        }
+        let list = self.dirty.get_mut(&owner)?;
+        let mut left = Chain::new();
+        for node in list.iter().filter_map(|id| self.nodes.get(id)).filter(|node| node.dirty) {
+            match &node.body {
+                Body::Entry(Some(slot)) if left.len() < LONGEST => left.push(Arc::clone(slot)),
+                _ => return None,
+            }
+        }
+        // The last one first: whatever waits for nothing that is left, and is next to the one before.
+        let mut chain = Chain::new();
+        while !left.is_empty() {
+            let waits_for = |below: &Arc<dyn AnySlot>, above: EntryId| {
+                self.nodes
+                    .get(&below.head().id)
+                    .is_some_and(|node| node.parents.iter().any(|edge| edge.parent == above))
+            };
+            let next = left.iter().position(|slot| {
+                let follows = chain.last().is_none_or(|above| waits_for(slot, above.head().id));
+                follows && !left.iter().any(|above| waits_for(slot, above.head().id))
+            })?;
+            chain.push(left.swap_remove(next));
+        }
+        chain.reverse();
+        list.clear();
+        for slot in &chain {
+            if let Some(node) = self.nodes.get_mut(&slot.head().id) {
+                node.dirty = false;
+                node.in_flight = true;
+                self.dirty_weight -= node.weight;
+            }
+        }
+        (!chain.is_empty()).then_some(chain)
+    }
+}
+
+/// A chain on its way to the storage. What is not written when it is dropped is dirty again.
+struct Flight<'a> {
+    cache: &'a Cache,
+    chain: Chain,
+    done: usize,
+    early: Option<Arc<Pieces>>,
+    /// Whether the snapshot was taken: the flush has begun for the space too.
+    has_begun: bool,
+}
+
+impl Cache {
+    /// Flushes `owner` if that is to write a chain, and what was gathered of new raw data before it; says whether it was.
+    ///
+    /// # Errors
+    /// As [`Cache::flush`].
+    pub(super) fn flush_chain(&self, owner: Owner) -> Result<bool> {
+        let _inside = enter(self, Inside::Flush, &[Inside::Operation, Inside::Flush]);
+        let _only = self.flushing.lock();
+        let (mut flight, images) = {
+            let _gate = self.gate.write();
+            if self.must_frame() || self.space.must_announce() {
+                return Ok(false);
+            }
+            let Some(chain) = self.ledger.graph.lock().take_chain(owner) else { return Ok(false) };
+            let mut flight = Flight { cache: self, chain, done: 0, early: None, has_begun: false };
+            let Some(images) = flight.images() else { return Ok(false) };
+            self.space.begin_flush(Scope::Owner(owner));
+            flight.has_begun = true;
+            flight.early = self.early.take();
+            (flight, images)
+        };
+        count(&self.stats.flushes, 1);
+        flight.write(&images)?;
+        Ok(true)
+    }
+}
+
+impl Flight<'_> {
+    /// What is to be written; `None` if that cannot be said, or is more than a write for each.
+    fn images(&self) -> Option<SmallVec<[Vec<u8>; LONGEST]>> {
+        let settings = &self.cache.settings;
+        let image = |slot: &Arc<dyn AnySlot>| {
+            let image = slot.take_image(settings.widths).ok()?;
+            let head = slot.head();
+            let is_whole = !head.is_stored() || is_within_page(settings.base, head.addr, image.len() as u64);
+            is_whole.then_some(image)
+        };
+        self.chain.iter().map(image).collect()
+    }
+
+    fn write(&mut self, images: &[Vec<u8>]) -> Result<()> {
+        self.cache.early.await_others();
+        if let Some(pieces) = &self.early {
+            self.cache.write_early(pieces)?;
+        }
+        if let Some(pieces) = self.early.take() {
+            self.cache.early.land(pieces, true);
+        }
+        for (slot, image) in self.chain.iter().zip(images) {
+            self.cache.write_at(Action::WriteEntry(slot.type_name()), slot.head().addr, image)?;
+            self.done += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        let Cache { ledger, early, space, .. } = self.cache;
+        if let Some(pieces) = self.early.take() {
+            early.land(pieces, false);
+        }
+        let mut graph = ledger.graph.lock();
+        for (n, slot) in self.chain.iter().enumerate() {
+            match n < self.done {
+                true => graph.written(slot.head().id),
+                false => graph.failed(slot.head().id),
+            }
+        }
+        drop(graph);
+        if self.has_begun {
+            space.end_flush(self.done == self.chain.len());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use h5live_format::Addr;
+
+    use super::super::tests::{Announcer, Block};
+    use super::*;
+    use crate::{EdgeKind, Failure, FaultyStorage, Handle, Kind, MemoryStorage, Settings};
+
+    const OWNER: Owner = Owner::new(Addr::new(8));
+    const OTHER: Owner = Owner::new(Addr::new(16));
+    const KIND: EdgeKind = EdgeKind::ObjectHeaderIndex;
+
+    struct File {
+        memory: MemoryStorage,
+        storage: Arc<FaultyStorage<MemoryStorage>>,
+        cache: Cache,
+        /// Each waits for the one after it.
+        blocks: Vec<Handle<Block>>,
+    }
+
+    /// A file of so many entries, flushed.
+    fn prepared(entries: usize) -> File {
+        let memory = MemoryStorage::new();
+        let storage = Arc::new(FaultyStorage::new(memory.clone()));
+        let cache = Cache::writing(storage.clone(), Settings::default(), 8, Arc::new(Announcer));
+        let blocks: Vec<_> = (0..entries).map(|_| add(&cache, OWNER, 4)).collect();
+        for pair in blocks.windows(2) {
+            cache.depend(&pair[0], &pair[1], KIND).unwrap();
+        }
+        cache.flush(Scope::All).unwrap();
+        File { memory, storage, cache, blocks }
+    }
+
+    fn add(cache: &Cache, owner: Owner, len: usize) -> Handle<Block> {
+        let at = cache.space().alloc(len as u64, Kind::Metadata).unwrap();
+        cache.insert(at, owner, Block(vec![0; len]))
+    }
+
+    impl File {
+        fn change(&self, to: u8) {
+            self.blocks.iter().for_each(|block| block.update(|block| block.0.fill(to)));
+        }
+
+        /// What the file has of each entry.
+        fn stored(&self) -> Vec<u8> {
+            let bytes = self.memory.to_vec();
+            let at = |block: &Handle<Block>| block.addr().get().unwrap() as usize;
+            self.blocks.iter().map(|block| bytes[at(block)]).collect()
+        }
+
+        fn takes_chain(&self) -> bool {
+            self.cache.flush_chain(OWNER).unwrap()
+        }
+    }
+
+    #[test]
+    fn each_entry_is_written_before_what_waits_for_it_whichever_was_changed_first() {
+        for (backwards, failing) in [false, true].into_iter().flat_map(|order| (0..3).map(move |n| (order, n))) {
+            let mut file = prepared(3);
+            if backwards {
+                file.blocks.reverse();
+                file.change(1);
+                file.blocks.reverse();
+            } else {
+                file.change(1);
+            }
+            file.storage.fail_after(failing, Failure::Full, false);
+            assert!(file.cache.flush_chain(OWNER).is_err());
+            let expected: Vec<u8> = (0..3).map(|n| u8::from(n + failing as usize >= 3)).collect();
+            assert_eq!(file.stored(), expected);
+            file.change(2);
+            assert!(file.takes_chain());
+            assert_eq!(file.stored(), [2; 3]);
+            assert!(!file.cache.is_dirty() && !file.takes_chain());
+        }
+    }
+
+    #[test]
+    fn gathered_raw_data_comes_first() {
+        let file = prepared(1);
+        let chunk = file.cache.space().alloc(4, Kind::Raw).unwrap();
+        assert_eq!(file.cache.write_raw_through(OWNER, chunk, 0, &[9; 4]).unwrap(), None);
+        file.change(1);
+        file.storage.fail_after(0, Failure::Full, false);
+        assert!(file.cache.flush_chain(OWNER).is_err());
+        assert_eq!(file.stored(), [0]);
+        assert!(file.takes_chain());
+        let at = chunk.get().unwrap() as usize;
+        assert_eq!((file.stored(), &file.memory.to_vec()[at..at + 4]), (vec![1], &[9; 4][..]));
+    }
+
+    #[test]
+    fn what_is_no_chain_is_left_to_a_plan() {
+        type Spoil = fn(&File);
+        let spoils: [(&str, Spoil); 7] = [
+            ("an entry that no edge joins", |file| drop(add(&file.cache, OWNER, 4))),
+            ("edges by way of what is clean", |file| {
+                let (between, last) = (add(&file.cache, OWNER, 4), add(&file.cache, OWNER, 4));
+                file.cache.depend(&file.blocks[1], &between, KIND).unwrap();
+                file.cache.depend(&between, &last, KIND).unwrap();
+                file.cache.flush(Scope::All).unwrap();
+                file.change(1);
+                last.touch();
+            }),
+            ("two that wait for the same", |file| {
+                let other = add(&file.cache, OWNER, 4);
+                file.cache.depend(&other, &file.blocks[1], KIND).unwrap();
+            }),
+            ("something of another object", |file| {
+                file.cache.depend(&file.blocks[1], &add(&file.cache, OTHER, 4), KIND).unwrap();
+            }),
+            ("raw data that is waited for", |file| {
+                let chunk = file.cache.space().alloc(4, Kind::Raw).unwrap();
+                let proxy = file.cache.write_raw(OWNER, chunk, 0, vec![1; 4]);
+                file.cache.depend(&file.blocks[1], &proxy, EdgeKind::ExtensibleArrayChunk).unwrap();
+            }),
+            ("a new end to announce", |file| {
+                file.cache.space().alloc(1 << 20, Kind::Raw).unwrap();
+            }),
+            ("an entry of two pages", |file| {
+                let large = add(&file.cache, OWNER, 6000);
+                file.cache.depend(&file.blocks[1], &large, KIND).unwrap();
+                file.cache.flush(Scope::All).unwrap();
+                file.change(1);
+                large.touch();
+            }),
+        ];
+        for (what, spoil) in spoils {
+            let file = prepared(2);
+            file.change(1);
+            spoil(&file);
+            file.change(2);
+            assert!(!file.takes_chain(), "{what}");
+            assert!(file.cache.is_dirty(), "{what}");
+            file.cache.flush(Scope::Owner(OWNER)).unwrap();
+            assert_eq!(file.stored(), [2; 2], "{what}");
+        }
+    }
+}
