@@ -11,7 +11,7 @@ pub use header::Btree2Header;
 pub use node::{Btree2Child, Btree2Internal, Btree2Leaf, Btree2Records};
 pub use records::{
     AttributeNameRecord, AttributeOrderRecord, Btree2Record, ChunkRecord, FilteredChunkRecord, HugeDirectRecord,
-    HugeFilteredRecord, HugeIndirectFilteredRecord, HugeIndirectRecord, LinkNameRecord, LinkOrderRecord,
+    HugeFilteredRecord, HugeIndirectFilteredRecord, HugeIndirectRecord, LinkNameRecord, LinkOrderRecord, compare_chunk,
 };
 
 #[cfg(test)]

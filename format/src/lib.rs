@@ -56,7 +56,7 @@ pub use btree1::{Btree1Key, Btree1Node, ChunkKey, ChunkRank, GroupKey};
 pub use btree2::{
     AttributeNameRecord, AttributeOrderRecord, Btree2Child, Btree2Geometry, Btree2Header, Btree2Internal, Btree2Leaf,
     Btree2Record, Btree2Records, ChunkRecord, FilteredChunkRecord, HugeDirectRecord, HugeFilteredRecord,
-    HugeIndirectFilteredRecord, HugeIndirectRecord, LinkNameRecord, LinkOrderRecord,
+    HugeIndirectFilteredRecord, HugeIndirectRecord, LinkNameRecord, LinkOrderRecord, compare_chunk,
 };
 pub use cache_image::{CacheImage, CacheImageEntry};
 pub use checksum::lookup3;

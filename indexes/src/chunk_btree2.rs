@@ -4,7 +4,9 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use h5live_cache::{EdgeKind, Proxy};
-use h5live_format::{Btree2Record, ChunkElement, ChunkRecord, ElementFormat, FilteredChunkRecord, Width};
+use h5live_format::{
+    Btree2Record, ChunkElement, ChunkRecord, ElementFormat, FilteredChunkRecord, Width, compare_chunk,
+};
 use h5live_model::ChunkCoord;
 use parking_lot::Mutex;
 
@@ -110,7 +112,9 @@ impl ChunkBtree2 {
 
     fn find<R: Stored>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         match self.tree(blank) {
-            Some(tree) => Ok(tree.find(to(coord))?.map(|record| record.element())),
+            Some(tree) => Ok(tree
+                .find_at_a_glance(|record| compare_chunk(record, coord), to(coord))?
+                .map(|record| record.element())),
             None => Ok(None),
         }
     }
@@ -120,7 +124,7 @@ impl ChunkBtree2 {
         if let Some(proxy) = proxy {
             tree.wait_for(proxy, EdgeKind::BTree2Chunk)?;
         }
-        tree.put(record, to(record.coord())).map(|_| ())
+        tree.put(record, |other| compare_chunk(other, record.coord()), to(record.coord())).map(|_| ())
     }
 
     fn take<R: Stored>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {

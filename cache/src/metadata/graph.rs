@@ -76,7 +76,7 @@ pub(super) struct Node {
     pub(super) owner: Owner,
     pub(super) body: Body,
     pub(super) parents: SmallVec<[Above; 2]>,
-    children: u32,
+    pub(super) children: u32,
     pins: u32,
     pub(super) dirty: bool,
     pub(super) in_flight: bool,

@@ -248,6 +248,17 @@ fn coord(w: &mut impl Wire, coord: &mut ChunkCoord) -> Result<()> {
     Ok(())
 }
 
+/// How the position with which the bytes of a chunk's record end compares with `sought`; `Equal` if they have none of that
+/// rank.
+pub fn compare_chunk(record: &[u8], sought: &ChunkCoord) -> Ordering {
+    let sought = sought.scaled();
+    let Some(stored) = record.len().checked_sub(size_of_val(sought)).and_then(|start| record.get(start..)) else {
+        return Ordering::Equal;
+    };
+    let stored = stored.as_chunks().0.iter().map(|at| u64::from_le_bytes(*at));
+    stored.cmp(sought.iter().copied())
+}
+
 impl ChunkRecord {
     /// A record of a dataset of this rank: context for decoding.
     pub fn blank(rank: usize) -> Self {

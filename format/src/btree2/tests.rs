@@ -110,3 +110,18 @@ fn refuses_nodes_too_small_for_a_record_and_trees_too_deep() {
     assert!(encode(&Btree2Header { depth: 65, ..header(0) }, WIDTHS).is_err());
     assert!(encode(&Btree2Header { root_records: 46, ..header(0) }, WIDTHS).is_err());
 }
+
+#[test]
+fn the_bytes_of_a_chunks_record_tell_where_it_belongs() {
+    let coords = [[0, 0], [0, 1], [0, 256], [1, 0], [1, u64::MAX], [255, 3], [256, 2]].map(|at| ChunkCoord::new(&at));
+    for (stored, sought) in coords.iter().flat_map(|stored| coords.iter().map(move |sought| (stored, sought))) {
+        let plain = ChunkRecord { addr: Addr::new(77), coord: stored.clone() };
+        let filtered =
+            FilteredChunkRecord { addr: Addr::new(77), size: 5, ..FilteredChunkRecord::blank(2, Width::TWO) };
+        let filtered = FilteredChunkRecord { coord: stored.clone(), ..filtered };
+        let expected = stored.scaled().cmp(sought.scaled());
+        assert_eq!(compare_chunk(&encode(&plain, WIDTHS).unwrap(), sought), expected);
+        assert_eq!(compare_chunk(&encode(&filtered, WIDTHS).unwrap(), sought), expected);
+    }
+    assert_eq!(compare_chunk(&[0; 15], &coords[1]), std::cmp::Ordering::Equal);
+}

@@ -78,11 +78,10 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
     pub fn search<E: From<Error>>(
         &self,
         node: &Open,
+        glance: &impl Fn(&[u8]) -> Ordering,
         compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<(usize, Option<R>), E> {
-        search(node.content.len(), compare, |range| {
-            self.tree.narrow(node.addr, &node.content.records, range, &|_| Ordering::Equal)
-        })
+        search(node.content.len(), compare, |range| self.tree.narrow(node.addr, &node.content.records, range, glance))
     }
 
     /// The way to a child of a node that is being changed.

@@ -56,17 +56,18 @@ impl<R: Btree2Record> Btree2<R> {
         self.add(make, Equal::Kept, glance, compare)
     }
 
-    /// Adds a record in place of the equal one, if there is one, which is then returned. `compare` as for
-    /// [`Btree2::insert`].
+    /// Adds a record in place of the equal one, if there is one, which is then returned. `glance` as for
+    /// [`Btree2::find_at_a_glance`], `compare` as for [`Btree2::insert`].
     ///
     /// # Errors
     /// As [`Btree2::insert`].
     pub fn put<E: From<Error>>(
         &self,
         record: &R,
+        glance: impl Fn(&[u8]) -> Ordering,
         compare: impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<Option<R>, E> {
-        self.add(|| Ok(Some(record.clone())), Equal::Replaced, |_| Ordering::Equal, compare)
+        self.add(|| Ok(Some(record.clone())), Equal::Replaced, glance, compare)
     }
 
     fn add<E: From<Error>>(
@@ -109,7 +110,7 @@ impl<R: Btree2Record> Btree2<R> {
                 edit.settle_root(Open { addr: Addr::UNDEFINED, depth: 0, content }, true)?;
                 return Ok(None);
             };
-            let Added { node, old, last } = add_below(edit, root, &mut bytes, equal, &mut compare)?;
+            let Added { node, old, last } = add_below(edit, root, (&mut bytes, equal), (&glance, &mut compare))?;
             if let Some(root) = node {
                 edit.settle_root(root, last)?;
             }
@@ -121,13 +122,12 @@ impl<R: Btree2Record> Btree2<R> {
 fn add_below<R: Btree2Record, E: From<Error>>(
     edit: &mut Edit<'_, R>,
     way: Way,
-    bytes: &mut impl FnMut() -> Result<Option<Vec<u8>>, E>,
-    equal: Equal,
-    compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
+    (bytes, equal): (&mut impl FnMut() -> Result<Option<Vec<u8>>, E>, Equal),
+    (glance, compare): (&impl Fn(&[u8]) -> Ordering, &mut impl FnMut(&R) -> Result<Ordering, E>),
 ) -> Result<Added<R>, E> {
     let mut node = edit.open(way)?;
     let len = node.content.len();
-    let (index, old) = edit.search(&node, compare)?;
+    let (index, old) = edit.search(&node, glance, compare)?;
     if old.is_some() {
         let new = if equal == Equal::Replaced { bytes()? } else { None };
         let changed = new.is_some_and(|bytes| node.content.records.set_bytes(index, &bytes));
@@ -139,7 +139,7 @@ fn add_below<R: Btree2Record, E: From<Error>>(
         return Ok(Added { node: Some(node), old, last: index == len });
     }
     let below = edit.child(&node, index)?;
-    let Added { node: child, old, last } = add_below(edit, below, bytes, equal, compare)?;
+    let Added { node: child, old, last } = add_below(edit, below, (bytes, equal), (glance, compare))?;
     let Some(child) = child else { return Ok(Added { node: None, old, last }) };
     let last = last && index == len;
     edit.settle(&mut node, index, child, last)?;

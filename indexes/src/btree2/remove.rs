@@ -32,7 +32,7 @@ fn remove_below<R: Btree2Record, E: From<Error>>(
     compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
 ) -> Result<Option<(Open, R)>, E> {
     let mut node = edit.open(way)?;
-    let (index, found) = edit.search(&node, compare)?;
+    let (index, found) = edit.search(&node, &|_| Ordering::Equal, compare)?;
     if node.depth == 0 {
         let Some(old) = found else { return Ok(None) };
         node.content.records.remove(index);

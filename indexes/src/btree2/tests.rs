@@ -122,7 +122,10 @@ impl<R: Kind> Pair<R> {
     fn put(&mut self, key: u64, value: u64) {
         let record = R::of(key, value);
         let operation = self.operation();
-        let old = self.tree.put(&record, |found| Ok::<_, Error>(found.key().cmp(&key))).unwrap();
+        let old = self
+            .tree
+            .put(&record, |_| std::cmp::Ordering::Equal, |found| Ok::<_, Error>(found.key().cmp(&key)))
+            .unwrap();
         drop(operation);
         assert_eq!(old, self.model.insert(key, record));
     }
@@ -389,7 +392,7 @@ fn a_change_that_finds_no_room_leaves_the_tree_as_it_was() {
     let mut failed = 0;
     for key in (0..4000).map(|n| n * 1237 % 4000) {
         let record = ChunkRecord::of(key, key);
-        match pair.tree.put(&record, |found| Ok::<_, Error>(found.key().cmp(&key))) {
+        match pair.tree.put(&record, |_| std::cmp::Ordering::Equal, |found| Ok::<_, Error>(found.key().cmp(&key))) {
             Ok(_) => {
                 pair.model.insert(key, record);
             }
@@ -436,7 +439,11 @@ fn refuses_nodes_that_cannot_be_split() {
     assert!(matches!(small, Err(Error::Unsupported(_))));
     let mut pair = Pair::<ChunkRecord>::new(Arc::new(MemoryStorage::default()), 84);
     (0..3).for_each(|key| pair.put(key, key));
-    let fourth = pair.tree.put(&ChunkRecord::of(4, 4), |found| Ok::<_, Error>(found.key().cmp(&4)));
+    let fourth = pair.tree.put(
+        &ChunkRecord::of(4, 4),
+        |_| std::cmp::Ordering::Equal,
+        |found| Ok::<_, Error>(found.key().cmp(&4)),
+    );
     assert!(matches!(fourth, Err(Error::Unsupported(_))));
     assert_eq!(pair.records(), pair.expected());
 }
@@ -500,7 +507,7 @@ proptest! {
         let tree = Btree2::new(metadata(&cache), pair.tree.addr(), HugeDirectRecord::default());
         for (key, put) in keys {
             let compare = |found: &HugeDirectRecord| Ok::<_, Error>(found.key().cmp(&key));
-            let _ = if put { tree.put(&HugeDirectRecord::of(key, 1), compare) } else { tree.remove(compare) };
+            let _ = if put { tree.put(&HugeDirectRecord::of(key, 1), |_| std::cmp::Ordering::Equal, compare) } else { tree.remove(compare) };
         }
         let _ = tree.for_each(&mut |_| Ok::<_, Error>(true));
         let _ = tree.delete();

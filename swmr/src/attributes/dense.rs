@@ -221,10 +221,10 @@ impl DenseAttributes {
         if old.as_ref().is_some_and(|old| *old == record) {
             return Ok(());
         }
-        self.names.put(&record, compare)?;
+        self.names.put(&record, |_| Ordering::Equal, compare)?;
         if let Some(tree) = &self.order {
             let record = AttributeOrderRecord { heap_id, flags, order };
-            tree.put(&record, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
+            tree.put(&record, |_| Ordering::Equal, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
         }
         Ok(())
     }
