@@ -15,6 +15,8 @@ const BATCH_BYTES: usize = 8 << 20;
 const WAIT: Duration = Duration::from_secs(1);
 /// The same for a virtual dataset, which shows what comes into other files.
 const WAIT_FOR_OTHERS: Duration = Duration::from_millis(20);
+/// The same for who does not rest.
+const WITHOUT_REST: Duration = Duration::from_millis(5);
 
 /// Batches of rows that a writer publishes, made by [`Dataset::follow`].
 ///
@@ -29,6 +31,7 @@ pub struct Follow<T> {
     next: u64,
     timeout: Option<Duration>,
     batch_rows: Option<u64>,
+    rests: bool,
     watch: Option<Box<dyn Watch>>,
     failed: bool,
     values: PhantomData<fn() -> T>,
@@ -60,6 +63,7 @@ impl Dataset {
             next: 0,
             timeout: None,
             batch_rows: None,
+            rests: true,
             watch: None,
             failed: false,
             values: PhantomData,
@@ -104,6 +108,13 @@ impl<T: H5Type> Follow<T> {
         self
     }
 
+    /// Looks again and again instead of sleeping until something is published. That takes a processor of its own, and shows
+    /// rows some tens of microseconds earlier: for who has to act on them.
+    pub fn without_rest(mut self) -> Self {
+        self.rests = false;
+        self
+    }
+
     /// One row at a time instead of batches.
     pub fn rows_one_by_one(self) -> Rows<T> {
         Rows { follow: self, ready: VecDeque::new() }
@@ -141,6 +152,10 @@ impl<T: H5Type> Follow<T> {
             if last {
                 return Ok(None);
             }
+            if !self.rests {
+                last = !self.look_until(until)?;
+                continue;
+            }
             let dataset = &self.dataset;
             let Some(watch) = &mut self.watch else {
                 // Made before the look after which it is waited for more.
@@ -155,6 +170,21 @@ impl<T: H5Type> Follow<T> {
             // What is published before the end is still seen.
             last = over || woken != Wake::Changed && !dataset.file().is_live()?;
         }
+    }
+
+    /// Looks for rows until there are some, or it is time to see whether the writer still lives. Returns whether there may
+    /// be more: the writer lives, and it is not `until`.
+    fn look_until(&self, until: Option<Instant>) -> Result<bool> {
+        let pause = Instant::now() + WITHOUT_REST;
+        let end = until.map_or(pause, |until| until.min(pause));
+        while Instant::now() < end {
+            self.dataset.refresh()?;
+            if self.rows()? > self.next {
+                return Ok(true);
+            }
+            std::hint::spin_loop();
+        }
+        Ok(until.is_none_or(|until| end < until) && self.dataset.file().is_live()?)
     }
 
     fn batch_of(&mut self, rows: u64) -> Result<Vec<T>> {

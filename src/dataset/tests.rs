@@ -121,9 +121,15 @@ fn a_follower_sees_every_row_once_and_ends_with_the_writer() {
     writer.start_swmr().unwrap();
     let reader = File::with_store(Arc::new(store.reader()), "run.h5", File::options());
     let followed = reader.dataset("data").unwrap();
-    let follower = std::thread::spawn(move || {
-        let rows: Vec<Vec<u32>> = followed.follow::<u32>().rows_one_by_one().map(Result::unwrap).collect();
-        rows
+    let nothing = |follow: crate::Follow<u32>| follow.timeout(Duration::ZERO).count();
+    assert_eq!((nothing(followed.follow()), nothing(followed.follow().without_rest())), (0, 0));
+    let followers = [true, false].map(|rests| {
+        let followed = followed.clone();
+        std::thread::spawn(move || {
+            let follow = followed.follow::<u32>();
+            let follow = if rests { follow } else { follow.without_rest() };
+            follow.rows_one_by_one().map(Result::unwrap).collect::<Vec<Vec<u32>>>()
+        })
     });
     for i in 0..200u32 {
         data.append(&[i, 2 * i]).unwrap();
@@ -135,8 +141,9 @@ fn a_follower_sees_every_row_once_and_ends_with_the_writer() {
         }
     }
     writer.close().unwrap();
-    let rows = follower.join().unwrap();
-    assert_eq!(rows, (0..200).map(|i| vec![i, 2 * i]).collect::<Vec<_>>());
+    for follower in followers {
+        assert_eq!(follower.join().unwrap(), (0..200).map(|i| vec![i, 2 * i]).collect::<Vec<_>>());
+    }
 }
 
 #[test]
@@ -161,14 +168,17 @@ fn a_live_file_is_followed() {
         writer.new_dataset::<u16>().growing(&[4, 5]).chunk(&[3, 4, 5]).shuffle().deflate(2).create("frames").unwrap();
     let times = writer.new_dataset::<f64>().growing(&[]).chunk(&[16]).create("log/times").unwrap();
     writer.start_swmr().unwrap();
-    let followers: Vec<_> = (0..2)
-        .map(|_| {
+    let followers: Vec<_> = [true, false]
+        .into_iter()
+        .map(|rests| {
             let reader = File::options().swmr_read().open(&path).unwrap();
             std::thread::spawn(move || {
                 let frames = reader.dataset("frames").unwrap();
                 let times = reader.dataset("log/times").unwrap();
                 let mut rows = 0;
-                for frame in frames.follow::<u16>().rows_one_by_one() {
+                let follow = frames.follow::<u16>();
+                let follow = if rests { follow } else { follow.without_rest() };
+                for frame in follow.rows_one_by_one() {
                     assert_eq!(frame.unwrap(), vec![rows as u16; 20]);
                     rows += 1;
                 }

@@ -31,6 +31,11 @@ impl DataspaceMessage {
         }
     }
 
+    /// The version with which the body of a message begins.
+    pub fn version_of(body: &[u8]) -> Option<u8> {
+        body.first().copied()
+    }
+
     fn class(&self) -> u8 {
         match self.dataspace {
             Dataspace::Scalar => 0,
@@ -80,6 +85,9 @@ impl Record for DataspaceMessage {
         extents(w, "dimension", rank, &mut dims)?;
         if flags & MAX_PRESENT != 0 {
             extents(w, "maximum dimension", rank, max.get_or_insert_default())?;
+        }
+        if !w.decoding() {
+            return Ok(());
         }
         self.dataspace = match (class, max) {
             (0, _) => Dataspace::Scalar,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use h5live_cache::{Beneath, Handle, Owner};
 use h5live_format::messages::{DataspaceMessage, MessageType};
-use h5live_format::{Addr, ObjectHeader, Widths, encode};
+use h5live_format::{Addr, ObjectHeader, Widths, encode_briefly};
 use h5live_model::{DatasetSpec, Dataspace, Layout, StoredChunk};
 
 use super::place::Place;
@@ -45,13 +45,13 @@ impl Said {
     ) -> Result<Option<(&'a Handle<ObjectHeader>, Self)>> {
         let first = state.place.header().and_then(|header| header.in_first(MessageType::DATASPACE));
         let Some((header, spot)) = first else { return Ok(None) };
-        let old = {
+        let version = {
             let header = header.read();
             let plain = header.messages.get(spot).filter(|message| !message.flags.is_shared());
-            plain.map(|message| message.decode::<DataspaceMessage>(widths))
+            plain.and_then(|message| DataspaceMessage::version_of(&message.body))
         };
-        let Some(Ok(old)) = old else { return Ok(None) };
-        let body = encode(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old }, widths)?;
+        let Some(version) = version else { return Ok(None) };
+        let body = encode_briefly(&mut DataspaceMessage { version, dataspace: spec.dataspace.clone() }, widths)?;
         Ok(Some((header, Said { spot, body })))
     }
 
