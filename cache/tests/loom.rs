@@ -125,7 +125,13 @@ fn a_failed_load_lets_the_waiting_thread_load() {
 
 #[test]
 fn a_change_during_a_flush_is_written_by_it_or_by_the_next() {
-    explore("update against flush", None, || {
+    for scope in [Scope::All, Scope::Owner(OWNER)] {
+        change_during(scope);
+    }
+}
+
+fn change_during(scope: Scope) {
+    explore("update against flush", None, move || {
         let storage = MemoryStorage::from(vec![0; 64]);
         let cache = cache(&storage);
         let entry = cache.insert(Addr::new(CHILD), OWNER, Version(1));
@@ -135,10 +141,10 @@ fn a_change_during_a_flush_is_written_by_it_or_by_the_next() {
             changed.update(|version| version.0 = 2);
             drop(other);
         });
-        cache.flush(Scope::All).unwrap();
+        cache.flush(scope).unwrap();
         assert!(matches!(byte(&storage, CHILD), 1 | 2));
         thread.join().unwrap();
-        cache.flush(Scope::All).unwrap();
+        cache.flush(scope).unwrap();
         assert_eq!(byte(&storage, CHILD), 2);
         assert!(cache.plan(Scope::All).unwrap().steps().is_empty());
     });
@@ -166,6 +172,31 @@ fn a_pointer_never_reaches_the_storage_before_what_it_points_to() {
         flush.join().unwrap();
         cache.flush(Scope::All).unwrap();
         assert_eq!((byte(&storage, PARENT), byte(&storage, CHILD)), (1, 1));
+    });
+}
+
+#[test]
+fn a_pointer_that_is_changed_never_reaches_the_storage_before_what_it_points_to() {
+    explore("operation against flush of a chain", None, || {
+        let storage = MemoryStorage::from(vec![0; 64]);
+        let cache = cache(&storage);
+        let parent = load(&cache, PARENT);
+        let writer = Arc::clone(&cache);
+        let thread = thread::spawn(move || {
+            let _operation = writer.operation();
+            let child = writer.insert(Addr::new(CHILD), OWNER, Version(1));
+            parent.update(|pointer| pointer.0 = 1);
+            writer.depend(&parent, &child, EdgeKind::ExtensibleArrayDataBlock).unwrap();
+        });
+        let flusher = Arc::clone(&cache);
+        let flush = thread::spawn(move || flusher.flush(Scope::Owner(OWNER)).unwrap());
+        let pointer = byte(&storage, PARENT);
+        assert!(byte(&storage, CHILD) >= pointer);
+        thread.join().unwrap();
+        flush.join().unwrap();
+        cache.flush(Scope::Owner(OWNER)).unwrap();
+        assert_eq!((byte(&storage, PARENT), byte(&storage, CHILD)), (1, 1));
+        assert!(!cache.is_dirty());
     });
 }
 
