@@ -165,7 +165,9 @@ impl DenseLinks {
             return self.names.for_each(&mut |record| Ok(each(self.get(header, &record)?)));
         }
         let mut heap = self.heap.reading()?;
-        self.names.for_each(&mut |record| Ok(each(heap.with(&record.heap_id, |link| Self::decode(header, link))??)))
+        self.names.for_each_piece(&mut |records| {
+            heap.for_each(records.iter().map(|record| record.heap_id), |link| Ok(each(Self::decode(header, link)?)))
+        })
     }
 
     /// Adds a link, which is written after `before`, unless there is one of its name; returns whether it did.
