@@ -21,6 +21,7 @@ use crate::extension::Extension;
 use crate::header::Header;
 use crate::heap::{HeapReader, HeapWriter};
 use crate::inner_space::InnerSpace;
+use crate::links::KnownLinks;
 use crate::locking::{Lock, LockHandle, Writer};
 use crate::open::{Mode, OpenOptions};
 use crate::sightings::{Names, Sightings};
@@ -100,6 +101,8 @@ pub(crate) struct Session {
     settled_end: AtomicU64,
     pub inner: InnerSpace,
     pub sightings: Sightings,
+    /// Empty unless the file is at rest.
+    pub known_links: KnownLinks,
 }
 
 impl Session {
@@ -153,6 +156,7 @@ impl Session {
             settled_end: AtomicU64::new(0),
             inner: InnerSpace::default(),
             sightings: Sightings::default(),
+            known_links: KnownLinks::default(),
         })
     }
 
