@@ -14,7 +14,7 @@ use h5live_model::{self as model, Name, ObjectId, Stats, Unfilter};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::begin::read_superblock;
-use crate::dataset::{Made, NativeDataset};
+use crate::dataset::{Described, Made, NativeDataset};
 use crate::deletion::Doomed;
 use crate::error::NotLive;
 use crate::extension::Extension;
@@ -103,6 +103,7 @@ pub(crate) struct Session {
     pub sightings: Sightings,
     /// Empty unless the file is at rest.
     pub known_links: KnownLinks,
+    pub described: Described,
 }
 
 impl Session {
@@ -157,6 +158,7 @@ impl Session {
             inner: InnerSpace::default(),
             sightings: Sightings::default(),
             known_links: KnownLinks::default(),
+            described: Described::default(),
         })
     }
 
