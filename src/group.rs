@@ -192,7 +192,8 @@ impl Group {
             true
         };
         self.file.store().for_each_link(self.id, &mut each).map_err(|error| self.error(error))?;
-        Ok(path::sorted(links))
+        path::sort(&mut links);
+        Ok(links)
     }
 
     /// The names of the links, sorted bytewise.

@@ -23,24 +23,23 @@ pub(crate) fn names(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".")
 }
 
-/// Links, sorted bytewise by name.
-pub(crate) fn sorted(links: Vec<Link>) -> Vec<Link> {
+/// Sorts links bytewise by name.
+pub(crate) fn sort(links: &mut [Link]) {
     // Most names differ in the bytes after those that all have in common; so the names themselves need not be visited.
-    let Some(first) = links.first().map(|link| link.name.as_bytes()) else { return links };
+    let Some(first) = links.first().map(|link| link.name.clone()) else { return };
     let common = |shared: usize, link: &Link| {
-        let name = link.name.as_bytes().iter().zip(&first[..shared]);
+        let name = link.name.as_bytes().iter().zip(&first.as_bytes()[..shared]);
         name.take_while(|(a, b)| a == b).count()
     };
-    let shared = links.iter().fold(first.len(), common);
+    let shared = links.iter().fold(first.as_bytes().len(), common);
     let key = |link: &Link| {
         let mut bytes = [0; 8];
         bytes.iter_mut().zip(&link.name.as_bytes()[shared..]).for_each(|(byte, of_name)| *byte = *of_name);
         u64::from_be_bytes(bytes)
     };
-    let mut order: Vec<(u64, usize)> = links.iter().map(key).zip(0..).collect();
-    order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| links[a.1].name.cmp(&links[b.1].name)));
-    let mut links: Vec<Option<Link>> = links.into_iter().map(Some).collect();
-    order.into_iter().filter_map(|(_, at)| links[at].take()).collect()
+    links.sort_by_cached_key(key);
+    let alike = links.chunk_by_mut(|a, b| key(a) == key(b));
+    alike.for_each(|alike| alike.sort_unstable_by(|a, b| a.name.cmp(&b.name)));
 }
 
 /// A path below a group, shown.

@@ -11,6 +11,7 @@ mod in_place;
 mod insert;
 mod node;
 mod pack;
+mod pieces;
 mod remove;
 #[cfg(test)]
 mod tests;

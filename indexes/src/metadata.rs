@@ -15,6 +15,22 @@ pub struct ObjectMetadata {
     owner: Owner,
 }
 
+/// A structure that was looked at.
+#[derive(Debug)]
+pub(crate) enum Seen<R: Entry> {
+    Cached(Handle<R>),
+    Alone(R),
+}
+
+impl<R: Entry> Seen<R> {
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&R) -> T) -> T {
+        match self {
+            Seen::Cached(handle) => look(&handle.read()),
+            Seen::Alone(value) => look(value),
+        }
+    }
+}
+
 impl ObjectMetadata {
     /// The structures of `owner` in the file of `cache`.
     pub fn new(cache: Arc<Cache>, owner: Owner) -> Self {
@@ -47,12 +63,23 @@ impl ObjectMetadata {
     /// # Errors
     /// If the bytes cannot be read or are not such a structure.
     pub fn load<R: Record + Entry>(&self, addr: Addr, len: u64, shape: impl FnOnce() -> R) -> Result<Handle<R>> {
-        let widths = self.widths();
-        let load = || {
-            let bytes = self.cache.read_block(addr, usize::try_from(len).unwrap_or(usize::MAX))?;
-            decode_with(shape(), &bytes, widths).map_err(|source| h5live_cache::Error::Decode { at: addr, source })
-        };
-        Ok(self.cache.load(addr, self.owner, load)?)
+        Ok(self.cache.load(addr, self.owner, || self.read(addr, len, shape))?)
+    }
+
+    /// As [`ObjectMetadata::load`], of a structure that is not worth keeping: it is cached only if it was before.
+    ///
+    /// # Errors
+    /// As [`ObjectMetadata::load`].
+    pub(crate) fn glance<R: Record + Entry>(&self, addr: Addr, len: u64, shape: impl FnOnce() -> R) -> Result<Seen<R>> {
+        if self.cache.peek::<R>(addr)?.is_some() {
+            return self.load(addr, len, shape).map(Seen::Cached);
+        }
+        Ok(Seen::Alone(self.read(addr, len, shape)?))
+    }
+
+    fn read<R: Record>(&self, addr: Addr, len: u64, shape: impl FnOnce() -> R) -> h5live_cache::Result<R> {
+        let bytes = self.cache.read_block(addr, usize::try_from(len).unwrap_or(usize::MAX))?;
+        decode_with(shape(), &bytes, self.widths()).map_err(|source| h5live_cache::Error::Decode { at: addr, source })
     }
 
     /// A new structure of `len` bytes in newly allocated space.

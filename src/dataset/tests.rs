@@ -201,3 +201,31 @@ fn a_live_file_is_followed() {
         assert_eq!(times, (0..400).map(f64::from).collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn descriptions_that_are_nearly_the_same_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("specs.h5");
+    let file = File::create(&path).unwrap();
+    let new = || file.new_dataset::<i32>().shape(&[4]);
+    let made = [
+        new().compact().create("compact"),
+        new().compact().fill(7).create("filled"),
+        file.new_dataset::<u32>().shape(&[4]).compact().create("unsigned"),
+        file.new_dataset::<i32>().shape(&[5]).compact().create("longer"),
+        new().create("contiguous"),
+        new().chunk(&[2]).create("chunks of two"),
+        new().chunk(&[3]).create("chunks of three"),
+        new().chunk(&[3]).shuffle().create("shuffled"),
+    ];
+    let made: Vec<_> = made.into_iter().map(|made| made.unwrap()).collect();
+    let specs: Vec<_> = made.iter().map(|made| (made.path().to_owned(), made.spec().unwrap())).collect();
+    file.close().unwrap();
+    let file = File::open(&path).unwrap();
+    for (one, spec) in &specs {
+        for (other, other_spec) in &specs {
+            assert_eq!(file.dataset(one).unwrap().spec().unwrap(), *spec, "{one} after another");
+            assert_eq!(file.dataset(other).unwrap().spec().unwrap(), *other_spec, "{other} after {one}");
+        }
+    }
+}

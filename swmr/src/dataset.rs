@@ -1,6 +1,7 @@
 //! One dataset of an HDF5 file: its description, its chunks, and following its writer.
 
 mod create;
+mod described;
 mod extent;
 mod external;
 mod place;
@@ -14,22 +15,18 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use h5live_cache::{Owner, Scope};
-use h5live_format::messages::{
-    DataspaceMessage, DatatypeMessage, FillValueMessage, FilterPipelineMessage, LayoutMessage, MessageType,
-    OldFillValueMessage, SharedMessage, Storage,
-};
-use h5live_format::{
-    Addr, ChunkElement, ElementFormat, GlobalHeapId, VirtualLayout, VirtualMapping, decode, decode_prefix,
-};
+use h5live_format::messages::{LayoutMessage, Storage};
+use h5live_format::{Addr, ChunkElement, ElementFormat, GlobalHeapId, VirtualLayout, VirtualMapping, decode};
 use h5live_model::{
-    ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Error as ModelError, Fill, Layout, Name, ObjectId, ObjectKind,
-    Result as ModelResult, SharedBytes, StoredChunk, VirtualSource, WHOLE,
+    ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Error as ModelError, Name, ObjectId, ObjectKind, Result as ModelResult,
+    SharedBytes, StoredChunk, VirtualSource, WHOLE,
 };
 use parking_lot::{Mutex, RwLock};
 
 pub(crate) use self::create::create_dataset;
+pub(crate) use self::described::Described;
+use self::described::described;
 use self::place::Place;
-use crate::creation::committed;
 use crate::file::kind_of;
 use crate::header::Header;
 use crate::session::Session;
@@ -71,37 +68,6 @@ pub(crate) struct Made {
 
 fn invalid(text: impl Into<String>) -> Error {
     Error::Model(ModelError::Invalid(text.into()))
-}
-
-/// The description that a header holds, and its layout.
-fn describe(session: &Session, header: &Header) -> Result<(DatasetSpec, LayoutMessage)> {
-    let dataspace = session.required::<DataspaceMessage>(header, "a dataset has a dataspace")?.dataspace;
-    let datatype = session.required::<DatatypeMessage>(header, "a dataset has a datatype")?.datatype;
-    let fill = match session.message::<FillValueMessage>(header)? {
-        Some(message) => message.fill,
-        None => match session.message::<OldFillValueMessage>(header)? {
-            Some(message) => message.fill(),
-            None => Fill::default(),
-        },
-    };
-    let filters = session.message::<FilterPipelineMessage>(header)?.map(|message| message.filters).unwrap_or_default();
-    let message = header.require::<LayoutMessage>("a dataset has a layout")?;
-    let (layout, unfiltered_edges) = match &message.storage {
-        Storage::Compact { .. } => (Layout::Compact, false),
-        Storage::Contiguous { .. } if header.has(MessageType::EXTERNAL_FILES) => {
-            (Layout::External(external::files(header)?), false)
-        }
-        Storage::Contiguous { .. } => (Layout::Contiguous, false),
-        Storage::Chunked(chunks) => (Layout::Chunked(chunks.dims.clone()), chunks.unfiltered_edges),
-        Storage::Virtual { heap, index } => (Layout::Virtual(sources(session, header, *heap, *index)?), false),
-    };
-    let shared = header.first(MessageType::DATATYPE, |message| {
-        message.flags.is_shared().then(|| decode_prefix::<SharedMessage>(&message.body, header.widths()))
-    });
-    let shared = shared.flatten();
-    let shared = shared.transpose().map_err(|source| Error::Message { header: header.addr(), source })?;
-    let committed = committed(shared.as_ref().map(|(shared, _)| shared));
-    Ok((DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_edges }, message))
 }
 
 /// The pieces of a virtual dataset.
@@ -309,13 +275,13 @@ impl NativeDataset {
 
 impl State {
     fn new(session: &Arc<Session>, header: &Header, since: Duration) -> Result<Self> {
-        let (spec, mut layout) = describe(session, header)?;
+        let (spec, mut layout) = described(session, header)?;
         let place = match &mut layout.storage {
             Storage::Compact { data, .. } if session.is_at_rest() => Place::Compact(Some(std::mem::take(data))),
             _ => Place::new(session, header, &spec, &layout)?,
         };
         let header_len = header.extents().next().map_or(0, |(_, len)| len);
-        Ok(State { since, spec: Arc::new(spec), place: Arc::new(place), header_len })
+        Ok(State { since, spec, place: Arc::new(place), header_len })
     }
 }
 

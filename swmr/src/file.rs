@@ -179,10 +179,16 @@ impl Objects for NativeFile {
 
     fn link(&self, group: ObjectId, name: &Name) -> ModelResult<Option<Link>> {
         let addr = self.0.object(group)?;
+        self.0.check_open()?;
+        if let Some(known) = Links::known(&self.0, addr, name) {
+            return Ok(known);
+        }
         let found = self.0.sought(Names::Links(addr), name, || {
             let _lock = self.0.lock_to_read(addr);
             let header = self.group(group)?;
-            Links::of(&self.0, &header)?.find(&header, name)
+            let links = Links::of(&self.0, &header)?;
+            links.note_sought(&self.0, &header);
+            links.find(&header, name)
         })?;
         Ok(found)
     }

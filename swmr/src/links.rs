@@ -2,12 +2,15 @@
 
 mod dense;
 mod edit;
+mod known;
 
+use h5live_format::Addr;
 use h5live_format::messages::{LinkInfo, LinkMessage, MessageType, SymbolTable as SymbolTableMessage};
 use h5live_indexes::{SymbolTable, SymbolTarget};
 use h5live_model::{Link, LinkTarget, Name, ObjectId};
 
 use self::dense::DenseLinks;
+pub(crate) use self::known::KnownLinks;
 
 use crate::Result;
 use crate::header::{Header, Spot};
@@ -77,6 +80,20 @@ impl Links {
             }
             Links::Old(table) => Ok(table.find(name)?.map(|target| old_link(name.clone(), target))),
             Links::Dense(dense) => Ok(dense.find(header, name)?.map(link)),
+        }
+    }
+
+    /// The link of this name, if that is known without reading the group, which only a file at rest allows.
+    pub fn known(session: &Session, group: Addr, name: &Name) -> Option<Option<Link>> {
+        session.known_links.find(group, name, session.cache.widths()).map(|found| found.map(link))
+    }
+
+    /// Something has been sought among these links.
+    pub fn note_sought(&self, session: &Session, header: &Header) {
+        if let Links::Dense(dense) = self
+            && session.is_at_rest()
+        {
+            session.known_links.note(header, dense);
         }
     }
 

@@ -14,13 +14,14 @@ use h5live_model::{self as model, Name, ObjectId, Stats, Unfilter};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::begin::read_superblock;
-use crate::dataset::{Made, NativeDataset};
+use crate::dataset::{Described, Made, NativeDataset};
 use crate::deletion::Doomed;
 use crate::error::NotLive;
 use crate::extension::Extension;
 use crate::header::Header;
 use crate::heap::{HeapReader, HeapWriter};
 use crate::inner_space::InnerSpace;
+use crate::links::KnownLinks;
 use crate::locking::{Lock, LockHandle, Writer};
 use crate::open::{Mode, OpenOptions};
 use crate::sightings::{Names, Sightings};
@@ -100,6 +101,9 @@ pub(crate) struct Session {
     settled_end: AtomicU64,
     pub inner: InnerSpace,
     pub sightings: Sightings,
+    /// Empty unless the file is at rest.
+    pub known_links: KnownLinks,
+    pub described: Described,
 }
 
 impl Session {
@@ -153,6 +157,8 @@ impl Session {
             settled_end: AtomicU64::new(0),
             inner: InnerSpace::default(),
             sightings: Sightings::default(),
+            known_links: KnownLinks::default(),
+            described: Described::default(),
         })
     }
 

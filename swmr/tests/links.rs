@@ -248,6 +248,28 @@ fn a_link_is_found_by_one_thread_while_another_changes_the_group() {
 }
 
 #[test]
+fn names_that_are_sought_again_and_again_are_found_as_at_first() {
+    let storage = Arc::new(MemoryStorage::default());
+    let file = NativeFile::on(storage.clone(), &OpenOptions { mode: Mode::Create, ..Default::default() }).unwrap();
+    let root = file.root();
+    for n in 0..500 {
+        file.add_link(root, &name(n), &LinkTarget::Soft(format!("/target/{n}").into())).unwrap();
+    }
+    file.close().unwrap();
+    let file = NativeFile::on(storage, &OpenOptions { mode: Mode::Read, ..Default::default() }).unwrap();
+    for round in 0..3 {
+        for n in 0..500 {
+            let link = file.link(root, &name(n)).unwrap().unwrap();
+            let target = LinkTarget::Soft(format!("/target/{n}").into());
+            assert_eq!((link.name, link.target), (name(n), target), "{round}");
+            assert_eq!(file.link(root, &name(n + 500)).unwrap(), None, "{round}");
+        }
+    }
+    file.close().unwrap();
+    assert!(file.link(root, &name(0)).is_err(), "the file is closed");
+}
+
+#[test]
 fn who_follows_a_writer_finds_every_link_that_was_flushed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("live.h5");

@@ -85,6 +85,12 @@ impl Wire for Decoder<'_> {
         Ok(())
     }
 
+    #[inline]
+    fn name(&mut self, field: &'static str, len: usize, name: &mut Name) -> Result<()> {
+        *name = Name::from(self.take(field, len)?);
+        Ok(())
+    }
+
     fn terminated(&mut self, field: &'static str, name: &mut Name) -> Result<()> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let Some(len) = rest.iter().position(|byte| *byte == 0) else {

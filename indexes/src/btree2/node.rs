@@ -97,11 +97,17 @@ pub(super) struct Open {
 }
 
 impl<R: Btree2Record> Btree2<R> {
-    pub(super) fn node(&self, way: Way, geometry: &Btree2Geometry) -> Result<Node> {
-        if way.records > geometry.max_records(way.depth) {
-            let rule = "a node has no more records than its size allows";
-            return Err(self.contradiction(way.addr, "version 2 B-tree node", "version 2 B-tree header", rule));
+    /// Refuses a way to a node that cannot be.
+    pub(super) fn check_way(&self, way: Way, geometry: &Btree2Geometry) -> Result<()> {
+        if way.records <= geometry.max_records(way.depth) {
+            return Ok(());
         }
+        let rule = "a node has no more records than its size allows";
+        Err(self.contradiction(way.addr, "version 2 B-tree node", "version 2 B-tree header", rule))
+    }
+
+    pub(super) fn node(&self, way: Way, geometry: &Btree2Geometry) -> Result<Node> {
+        self.check_way(way, geometry)?;
         let len = geometry.node_size().into();
         let (leaf, internal) = (|| geometry.leaf(way.records), || geometry.internal(way.depth, way.records));
         let node = match way.depth {

@@ -155,6 +155,17 @@ impl<R: Kind> Pair<R> {
         records
     }
 
+    /// All records, as pieces have them.
+    fn pieces(tree: &Btree2<R>) -> Result<Vec<R>, Error> {
+        let mut records = Vec::new();
+        tree.for_each_piece(&mut |piece| {
+            records.extend(piece);
+            Ok::<_, Error>(true)
+        })?;
+        records.sort_by_key(R::key);
+        Ok(records)
+    }
+
     fn flush(&self) {
         self.cache.flush(Scope::All).unwrap();
     }
@@ -336,6 +347,26 @@ fn records_added_in_order_fill_their_nodes() {
     assert_eq!(header.depth, 2);
     let full = 20_000 / 85 * 2048;
     assert!(pair.cache.space().end() < full * 21 / 20, "{}", pair.cache.space().end());
+}
+
+#[test]
+fn pieces_have_each_record_once_as_it_is_now() {
+    let storage = Arc::new(MemoryStorage::default());
+    let mut pair = Pair::<LinkNameRecord>::new(storage.clone(), 512);
+    (0..30_000).for_each(|key| pair.put(key * 7919 % 30_000, key));
+    pair.flush();
+    let other = Btree2::new(metadata(&cache(storage.clone())), pair.tree.addr(), LinkNameRecord::blank());
+    assert!(Pair::pieces(&other).unwrap() == pair.expected(), "read from the file");
+    (0..100).for_each(|key| pair.put(key * 250, key + 1));
+    (0..100).for_each(|key| pair.remove(key * 250 + 3));
+    assert!(Pair::pieces(&pair.tree).unwrap() == pair.expected(), "what is only in the cache");
+    let bytes = storage.to_vec();
+    for leaf in bytes.windows(4).enumerate().filter(|(_, bytes)| bytes == b"BTLF").map(|(at, _)| at).step_by(97) {
+        storage.write_at(&[bytes[leaf + 9] ^ 1], leaf as u64 + 9).unwrap();
+        let other = Btree2::new(metadata(&cache(storage.clone())), pair.tree.addr(), LinkNameRecord::blank());
+        assert_eq!(Pair::pieces(&other).is_err(), other.for_each(&mut |_| Ok::<_, Error>(true)).is_err(), "{leaf}");
+        storage.write_at(&bytes[leaf + 9..][..1], leaf as u64 + 9).unwrap();
+    }
 }
 
 #[test]

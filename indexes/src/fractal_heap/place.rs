@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::FractalHeap;
 use crate::Result;
+use crate::metadata::Seen;
 
 pub(super) type Indirect = Handle<FractalHeapIndirectBlock>;
 pub(super) type Direct = Handle<FractalHeapDirectBlock>;
@@ -88,6 +89,15 @@ impl FractalHeap {
             (block.heap, block.offset)
         };
         self.check_place(at, "fractal heap direct block", (heap, offset), start)?;
+        Ok(block)
+    }
+
+    /// As [`FractalHeap::direct_block`], for who looks at each block once.
+    pub(super) fn glance(&self, header: &FractalHeapHeader, place: &Place) -> Result<Seen<FractalHeapDirectBlock>> {
+        let (HeapSlot { start, size }, at) = (place.slot, place.element.addr);
+        let block = self.metadata.glance(at, size, || header.direct_block(size))?;
+        let stated = block.with(|block| (block.heap, block.offset));
+        self.check_place(at, "fractal heap direct block", stated, start)?;
         Ok(block)
     }
 

@@ -1,23 +1,22 @@
 //! Reading many objects of a fractal heap at once.
 
-use std::collections::BTreeMap;
-
-use h5live_format::{FractalHeapHeader, HeapPlace};
+use h5live_format::{FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIdShape, HeapPlace, decode_with};
 
 use super::FractalHeap;
-use super::place::Direct;
-use crate::Result;
+use crate::metadata::Seen;
+use crate::{Error, Result};
 
-/// Most blocks that are held.
-const HELD: usize = 1024;
+/// Bytes of a heap's blocks up to which they are cached as they are read.
+const FEW: u64 = 1 << 20;
 
-/// A heap that nobody changes meanwhile: its blocks are sought once, not for each object.
+/// A heap that nobody changes meanwhile: its objects are looked at in the order in which it has them.
 #[derive(Debug)]
 pub struct HeapReading<'a> {
     heap: &'a FractalHeap,
     header: FractalHeapHeader,
-    /// Direct blocks, by where they begin in heap space.
-    blocks: BTreeMap<u64, Direct>,
+    shape: FractalHeapIdShape,
+    /// The direct block that was looked at last.
+    block: Option<Seen<FractalHeapDirectBlock>>,
 }
 
 impl FractalHeap {
@@ -26,31 +25,66 @@ impl FractalHeap {
     /// # Errors
     /// If the header cannot be read.
     pub fn reading(&self) -> Result<HeapReading<'_>> {
-        Ok(HeapReading { heap: self, header: self.header()?.read().clone(), blocks: BTreeMap::new() })
+        let header = self.header()?.read().clone();
+        let shape = header.id_shape(self.metadata.widths());
+        Ok(HeapReading { heap: self, header, shape, block: None })
     }
 }
 
 impl HeapReading<'_> {
-    /// Calls `look` with the bytes of the object with this heap ID. It must not use the heap.
+    /// Calls `look` with the bytes of the objects with these heap IDs, in no particular order, until it returns `false`;
+    /// returns whether it never did. It must not use the heap.
     ///
     /// # Errors
-    /// As [`FractalHeap::get`].
-    pub fn with<T>(&mut self, id: &[u8], look: impl FnOnce(&[u8]) -> T) -> Result<T> {
-        let (offset, length) = match self.heap.decode_id(&self.header, id)? {
-            HeapPlace::Managed { offset, length } if self.header.filtered.is_none() => (offset, length),
-            _ => return Ok(look(&self.heap.get(id)?)),
-        };
-        if let Some((_, block)) = self.blocks.range(..=offset).next_back()
-            && let Some(object) = block.read().object(offset, length)
-        {
-            return Ok(look(object));
+    /// The first error of `look`; as [`FractalHeap::get`].
+    pub fn for_each<E: From<Error>>(
+        &mut self,
+        ids: impl Iterator<Item: AsRef<[u8]>>,
+        mut look: impl FnMut(&[u8]) -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        let mut places = Vec::with_capacity(ids.size_hint().0);
+        for id in ids {
+            match self.decode_id(id.as_ref())? {
+                HeapPlace::Managed { offset, length } if self.header.filtered.is_none() => {
+                    places.push((offset, length))
+                }
+                _ if !look(&self.heap.get(id.as_ref())?)? => return Ok(false),
+                _ => {}
+            }
         }
+        places.sort_unstable();
+        for (offset, length) in places {
+            let done = match self.look_inside(offset, length, &mut look) {
+                Some(done) => done,
+                None => {
+                    self.find_block(offset)?;
+                    self.look_inside(offset, length, &mut look).ok_or_else(|| self.heap.misplaced())?
+                }
+            };
+            if !done? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn decode_id(&self, id: &[u8]) -> Result<HeapPlace> {
+        let id = id.get(..usize::from(self.shape.id_len)).unwrap_or(id);
+        let decoded = decode_with(self.shape.id(HeapPlace::default()), id, self.shape.widths);
+        Ok(decoded.map_err(|source| h5live_cache::Error::Decode { at: self.heap.addr, source })?.place)
+    }
+
+    /// `None` if the object does not lie in the block at hand.
+    fn look_inside<T>(&self, offset: u64, length: u64, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        self.block.as_ref()?.with(|block| block.object(offset, length).map(look))
+    }
+
+    fn find_block(&mut self, offset: u64) -> Result<()> {
         let place = self.heap.place(&self.header, offset)?;
-        let block = self.heap.direct_block(&self.header, &place)?;
-        if self.blocks.len() == HELD {
-            self.blocks.clear();
-        }
-        let block = self.blocks.entry(place.slot.start).or_insert(block).read();
-        Ok(look(block.object(offset, length).ok_or_else(|| self.heap.misplaced())?))
+        self.block = Some(match self.header.allocated_space {
+            ..=FEW => Seen::Cached(self.heap.direct_block(&self.header, &place)?),
+            _ => self.heap.glance(&self.header, &place)?,
+        });
+        Ok(())
     }
 }

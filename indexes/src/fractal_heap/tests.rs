@@ -82,6 +82,16 @@ fn check(heap: &FractalHeap, objects: &BTreeMap<Vec<u8>, Vec<u8>>) {
     for (id, bytes) in objects {
         assert_eq!(heap.get(id).unwrap(), *bytes);
     }
+    let mut read = Vec::new();
+    let mut look = |object: &[u8]| {
+        read.push(object.to_vec());
+        Ok::<_, Error>(true)
+    };
+    assert!(heap.reading().unwrap().for_each(objects.keys(), &mut look).unwrap());
+    let mut all: Vec<_> = objects.values().cloned().collect();
+    read.sort();
+    all.sort();
+    assert!(read == all, "many at once are the same as one after the other");
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub(crate) fn create_dataset(session: &Session, object: &ObjectSpec, spec: &Data
     session.count_user(&header, spec.committed)?;
     if spec.layout == Layout::Compact && spec.committed.is_none() {
         let spec = DatasetSpec { fill: fill.fill, ..spec.clone() };
-        debug_assert_eq!(super::describe(session, &header)?.0, spec, "what is made is what is read");
+        debug_assert_eq!(*super::described(session, &header)?.0, spec, "what is made is what is read");
         let header_len = header.extents().next().map_or(0, |(_, len)| len);
         let state = State { since: Duration::ZERO, spec: spec.into(), place: Place::Compact(None).into(), header_len };
         *session.made.lock() = Some(Made { addr: header.addr(), state });

@@ -164,8 +164,26 @@ impl DenseLinks {
         if self.follows {
             return self.names.for_each(&mut |record| Ok(each(self.get(header, &record)?)));
         }
-        let mut heap = self.heap.reading()?;
-        self.names.for_each(&mut |record| Ok(each(heap.with(&record.heap_id, |link| Self::decode(header, link))??)))
+        self.for_each_message(header, &mut |_, message| Ok(each(message))).map(drop)
+    }
+
+    /// Calls `each` with the bytes of every link and what they say, in no particular order, until it returns `false`;
+    /// returns whether it never did. Nobody may change them meanwhile.
+    ///
+    /// # Errors
+    /// The first error of `each`; if a structure cannot be read.
+    pub fn for_each_message(
+        &self,
+        header: &Header,
+        each: &mut dyn FnMut(&[u8], LinkMessage) -> Result<bool>,
+    ) -> Result<bool> {
+        let (mut heap, mut whole) = (self.heap.reading()?, true);
+        self.names.for_each_piece(&mut |records| {
+            let ids = records.iter().map(|record| record.heap_id);
+            whole = heap.for_each(ids, |bytes| each(bytes, Self::decode(header, bytes)?))?;
+            Ok::<_, Error>(whole)
+        })?;
+        Ok(whole)
     }
 
     /// Adds a link, which is written after `before`, unless there is one of its name; returns whether it did.

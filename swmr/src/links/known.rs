@@ -1,0 +1,188 @@
+//! Links of large groups by their names, for who seeks many of them in a file that nobody changes.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use h5live_cache::AddrHasher;
+use h5live_format::messages::LinkMessage;
+use h5live_format::{Addr, Widths, decode_prefix, lookup3};
+use h5live_model::Name;
+use parking_lot::RwLock;
+
+use super::dense::DenseLinks;
+use crate::Result;
+use crate::header::Header;
+
+/// Links of a group for each one that is sought before it is worth it to gather all.
+const PER_SEEK: u64 = 16;
+
+/// Most bytes that all links that are kept take.
+const MOST: usize = 16 << 20;
+
+/// Bytes that a link takes at least.
+const LEAST: u64 = 24;
+
+/// Most groups of which it is counted how often something is sought in them.
+const MANY: usize = 64;
+
+/// Links for each entry of a directory.
+const PER_BUCKET: usize = 2;
+
+/// What is known of the groups of a file.
+#[derive(Debug, Default)]
+pub(crate) struct KnownLinks(RwLock<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    groups: HashMap<Addr, Group, BuildHasherDefault<AddrHasher>>,
+    /// Bytes that all tables take.
+    weight: usize,
+}
+
+#[derive(Debug)]
+enum Group {
+    /// So much has been sought in it.
+    Sought(u64),
+    Whole(Table),
+    /// It is too large, or not to be read as a whole.
+    Refused,
+}
+
+/// All links of a group.
+#[derive(Debug, Default)]
+struct Table {
+    /// Link messages, one after the other.
+    messages: Vec<u8>,
+    /// The hash of each name, and where its message begins; sorted.
+    links: Vec<(u32, u32)>,
+    /// Where in `links` each of so many equal stretches of hashes begins, and the end.
+    directory: Vec<u32>,
+}
+
+impl KnownLinks {
+    /// The link of this name; `None` if that is not known.
+    pub fn find(&self, group: Addr, name: &Name, widths: Widths) -> Option<Option<LinkMessage>> {
+        match self.0.read().groups.get(&group)? {
+            Group::Whole(table) => table.find(name, widths),
+            Group::Sought(_) | Group::Refused => None,
+        }
+    }
+
+    /// Something has been sought in a group whose links are dense. If that is so again and again, all are gathered.
+    pub fn note(&self, header: &Header, links: &DenseLinks) {
+        let addr = header.addr();
+        let sought = {
+            let mut known = self.0.write();
+            let full = known.groups.len() >= MANY;
+            match known.groups.get_mut(&addr) {
+                Some(Group::Sought(times)) => {
+                    *times += 1;
+                    *times
+                }
+                None if !full => {
+                    known.groups.insert(addr, Group::Sought(1));
+                    1
+                }
+                _ => return,
+            }
+        };
+        if !sought.is_power_of_two() || links.len().map_or(u64::MAX, |len| len / PER_SEEK) > sought {
+            return;
+        }
+        let room = MOST.saturating_sub(self.0.read().weight);
+        // What cannot be read is an error for who needs it.
+        let table = Table::gather(links, header, room).ok().flatten();
+        let mut known = self.0.write();
+        known.weight += table.as_ref().map_or(0, Table::weight);
+        known.groups.insert(addr, table.map_or(Group::Refused, Group::Whole));
+    }
+}
+
+impl Table {
+    /// `None` if the links take more than `room` bytes.
+    fn gather(links: &DenseLinks, header: &Header, room: usize) -> Result<Option<Self>> {
+        let mut table = Table::default();
+        if links.len()?.saturating_mul(LEAST) > room as u64 {
+            return Ok(None);
+        }
+        let whole = links.for_each_message(header, &mut |bytes, message| {
+            table.add(bytes, &message);
+            Ok(table.weight() <= room)
+        })?;
+        table.sort();
+        Ok(whole.then_some(table))
+    }
+
+    fn add(&mut self, bytes: &[u8], message: &LinkMessage) {
+        self.links.push((lookup3(message.name.as_bytes(), 0), self.messages.len() as u32));
+        self.messages.extend_from_slice(bytes);
+    }
+
+    fn sort(&mut self) {
+        self.messages.shrink_to_fit();
+        self.links.shrink_to_fit();
+        self.links.sort_unstable();
+        let buckets = self.links.len() / PER_BUCKET + 1;
+        self.directory = vec![0; buckets + 1];
+        self.links.iter().for_each(|(hash, _)| self.directory[bucket(*hash, buckets) + 1] += 1);
+        (0..buckets).for_each(|index| self.directory[index + 1] += self.directory[index]);
+    }
+
+    fn weight(&self) -> usize {
+        self.messages.capacity() + self.links.capacity() * (size_of::<(u32, u32)>() + size_of::<u32>())
+    }
+
+    fn find(&self, name: &Name, widths: Widths) -> Option<Option<LinkMessage>> {
+        let hash = lookup3(name.as_bytes(), 0);
+        let index = bucket(hash, self.directory.len() - 1);
+        let links = self.links.get(self.directory[index] as usize..self.directory[index + 1] as usize)?;
+        for (_, at) in links.iter().filter(|(stored, _)| *stored == hash) {
+            let (message, _) = decode_prefix::<LinkMessage>(self.messages.get(*at as usize..)?, widths).ok()?;
+            if message.name == *name {
+                return Some(Some(message));
+            }
+        }
+        Some(None)
+    }
+}
+
+/// The one of so many equal stretches of hashes in which `hash` is.
+fn bucket(hash: u32, buckets: usize) -> usize {
+    ((u64::from(hash) * buckets as u64) >> 32) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(names: impl Iterator<Item = Name>) -> Table {
+        let mut table = Table::default();
+        for (number, name) in names.enumerate() {
+            let value = h5live_format::messages::LinkValue::Hard(Addr::new(number as u64));
+            let message = LinkMessage { name, value, ..LinkMessage::default() };
+            table.add(&h5live_format::encode(&message, Widths::default()).unwrap(), &message);
+        }
+        table.sort();
+        table
+    }
+
+    #[test]
+    fn finds_each_name_and_no_other() {
+        for len in [0, 1, 2, 3, 1000] {
+            let name = |number: u64| Name::from(format!("name {number}"));
+            let table = table((0..len).map(name));
+            for number in 0..len {
+                let found = table.find(&name(number), Widths::default()).unwrap().unwrap();
+                assert_eq!(found.value, h5live_format::messages::LinkValue::Hard(Addr::new(number)));
+            }
+            assert!((len..2 * len + 10).all(|number| table.find(&name(number), Widths::default()).unwrap().is_none()));
+        }
+    }
+
+    #[test]
+    fn hashes_from_end_to_end_have_a_bucket() {
+        for buckets in [1, 2, 3, 1000] {
+            assert_eq!((bucket(0, buckets), bucket(u32::MAX, buckets)), (0, buckets - 1));
+        }
+    }
+}
