@@ -232,6 +232,21 @@ fn unlimited_counts_reach_to_the_end() {
 }
 
 #[test]
+fn a_stride_beyond_every_extent_is_that_of_one_block() {
+    for block in [1, 2, UNLIMITED] {
+        let slab = Hyperslab {
+            start: smallvec![3, 1],
+            stride: smallvec![u64::MAX; 2],
+            count: smallvec![UNLIMITED, 1],
+            block: smallvec![block, 2],
+        };
+        let mut got = Vec::new();
+        Selection::Hyperslab(slab).on(&[5, 4]).unwrap().for_each_run(|run| got.extend(run.at..run.at + run.len));
+        assert_eq!(got, if block == 1 { vec![13, 14] } else { vec![13, 14, 17, 18] });
+    }
+}
+
+#[test]
 fn refuses_what_does_not_fit() {
     use SelectionError as E;
     let on = |selection: Selection, extent: &[u64]| selection.on(extent).unwrap_err();
