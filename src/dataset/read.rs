@@ -76,18 +76,15 @@ impl Reader<'_> {
         }
         let Some((grid, chunk_bytes)) = self.view.grid()? else { return Ok(()) };
         let chunk = Chunk { reader: *self, cut: &selected.cut(&grid), grid: &grid, bytes: chunk_bytes };
-        let mut coords = chunk.cut.chunks();
-        let (first, second) = (coords.next(), coords.next());
-        if let (Some(coord), None) = (&first, &second)
-            && let Some(run) = chunk.cut.single_run(coord)
-        {
+        if let Some((coord, run)) = &chunk.cut.only_run() {
+            let run = *run;
             let shares = chunk.shares(coord, run, &mut sink);
             if !shares.is_empty() {
                 return chunk.read_pieces(shares, &mut 0, sink, true).map(drop);
             }
             return with_scratch(|scratch| chunk.read(&Part { coord, single: Some(run) }, 0, &mut sink, scratch));
         }
-        let mut coords = first.into_iter().chain(second).chain(coords).peekable();
+        let mut coords = chunk.cut.chunks().peekable();
         let batch = self.core.batch(chunk_bytes);
         // Each thread has one chunk of these at a time. They are more if memory for as many as there are threads is no matter.
         let list = if batch < 2 * rayon::current_num_threads() { batch } else { LISTED };
@@ -281,7 +278,9 @@ impl Chunk<'_> {
         let Reader { core, cache, .. } = self.reader;
         let changes = core.changes.load(Ordering::Acquire);
         let content = self.decode(coord, None)?.unwrap_or(Content::Fill);
-        if let (Content::Decoded(bytes), true, None) = (&content, keep, core.stage.lock().get(coord)) {
+        if let (Content::Decoded(bytes), true) = (&content, keep)
+            && core.stage.lock().get(coord).is_none()
+        {
             let is_old = || core.changes.load(Ordering::Acquire) != changes;
             cache.insert(core.cached_as(), coord, bytes.clone(), is_old);
         }

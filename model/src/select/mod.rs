@@ -149,7 +149,7 @@ impl Selection {
             Kind::Spans(spans) => spans.elements(),
             Kind::Points(points) => points.len() as u64,
         };
-        Ok(Selected { extent: extent.into(), elements, kind })
+        Ok(Selected { extent: Dims::from_slice(extent), elements, kind })
     }
 
     /// As [`Selection::on`], without a copy of the points.
@@ -320,6 +320,14 @@ impl Cut<'_> {
             Kind::Points(points) => Box::new(points::chunks(points, &self.order, self.grid)),
         };
         chunks
+    }
+
+    /// The chunk that has all elements of a hyperslab, and their run, if it is one of each.
+    pub fn only_run(&self) -> Option<(ChunkCoord, Run)> {
+        match &self.selected.kind {
+            Kind::Regular(regular) if self.selected.elements > 0 => regular.only_run(self.grid),
+            _ => None,
+        }
     }
 
     /// The selected elements of a chunk, if they are one run.

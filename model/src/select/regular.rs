@@ -129,7 +129,11 @@ impl Regular {
         let pattern = |dim: usize| {
             Pattern::new(dim, slab.start[dim], slab.stride[dim], slab.count[dim], slab.block[dim], extent[dim])
         };
-        Ok(Regular { patterns: (0..extent.len()).map(pattern).collect::<Result<_, _>>()? })
+        let mut patterns = SmallVec::with_capacity(extent.len());
+        for dim in 0..extent.len() {
+            patterns.push(pattern(dim)?);
+        }
+        Ok(Regular { patterns })
     }
 
     pub(super) fn dims(&self) -> Dims {
@@ -165,6 +169,28 @@ impl Regular {
             inner -= 1;
         }
         Some(Within { lo, positions, inner })
+    }
+
+    /// The chunk that has all selected elements, of which there are some, and their run, if it is one of each.
+    pub(super) fn only_run(&self, grid: &ChunkGrid) -> Option<(ChunkCoord, Run)> {
+        let mut run = Run { at: 0, place: 0, len: 1 };
+        let (mut scaled, mut chunk_stride) = (Dims::from_elem(0, self.patterns.len()), 1u64);
+        // Whether dimensions behind are not taken whole.
+        let mut is_part = false;
+        for (dim, pattern) in self.patterns.iter().enumerate().rev() {
+            let (size, first) = (*grid.dims().get(dim)?, pattern.index(0));
+            scaled[dim] = first / size;
+            let at = first - scaled[dim] * size;
+            let is_run = if is_part { pattern.len == 1 } else { pattern.is_segment(&(0..pattern.len)) };
+            if !is_run || pattern.len > size - at {
+                return None;
+            }
+            is_part |= pattern.len != size;
+            run.at += at * chunk_stride;
+            run.len *= pattern.len;
+            chunk_stride = chunk_stride.saturating_mul(size);
+        }
+        Some((ChunkCoord::new(&scaled), run))
     }
 
     /// The selected elements of a chunk, if they are one run.

@@ -60,6 +60,11 @@ fn check(selection: &Selection, extent: &[u64], chunk: &[u64]) {
     let chunks: Vec<_> = cut.chunks().collect();
     let touched: BTreeSet<_> = want.iter().map(|at| grid.chunk_of(at)).collect();
     assert_eq!(chunks, touched.into_iter().collect::<Vec<_>>());
+    let only = match (&chunks[..], selection) {
+        ([coord], Selection::All | Selection::Hyperslab(_)) => cut.single_run(coord).map(|run| (coord.clone(), run)),
+        _ => None,
+    };
+    assert_eq!(cut.only_run(), only);
     let mut filled = vec![None; want.len()];
     for coord in &chunks {
         let mut runs = Vec::new();
