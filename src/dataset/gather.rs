@@ -51,19 +51,23 @@ impl Group {
         self.runs.clear();
     }
 
-    /// Whether runs are near enough to those that are here. They lie nowhere before them.
-    pub(super) fn takes(&self, runs: &Strided) -> bool {
-        let bytes = extent(runs, self.size);
-        !self.is_empty()
+    /// Adds runs if they are near enough to those that are here. They lie nowhere before them.
+    pub(super) fn push_near(&mut self, runs: Strided) -> bool {
+        let bytes = extent(&runs, self.size);
+        let is_near = !self.is_empty()
             && bytes.start >= self.bytes.end
             && bytes.start - self.bytes.end <= GAP
-            && bytes.end - self.bytes.start <= SPAN
+            && bytes.end - self.bytes.start <= SPAN;
+        if is_near {
+            self.bytes.end = bytes.end;
+            self.runs.push(runs);
+        }
+        is_near
     }
 
+    /// Adds the first runs.
     pub(super) fn push(&mut self, runs: Strided) {
-        let bytes = extent(&runs, self.size);
-        let start = if self.is_empty() { bytes.start } else { self.bytes.start };
-        self.bytes = start..bytes.end;
+        self.bytes = extent(&runs, self.size);
         self.runs.push(runs);
     }
 
@@ -97,6 +101,7 @@ pub(super) fn near(runs: Strided, size: usize) -> impl Iterator<Item = Strided> 
 }
 
 /// From the first to the last of runs (bytes from the start of the chunk).
+#[inline]
 fn extent(runs: &Strided, size: usize) -> Range<usize> {
     let last = (runs.count - 1) * runs.at_stride + runs.run.len;
     let start = runs.run.at as usize * size;

@@ -400,13 +400,17 @@ impl Chunk<'_> {
                 }
                 let mut group = Group::new(size);
                 self.each_strided(part, &mut result, |runs| {
-                    gather::near(runs, size).try_for_each(|runs| {
-                        if !group.takes(&runs) {
+                    let mut take = |runs: Strided| {
+                        if !group.push_near(runs) {
                             self.gather(&mut group, stored.as_ref(), staged.as_ref(), base, sink, scratch)?;
+                            group.push(runs);
                         }
-                        group.push(runs);
                         Ok(())
-                    })
+                    };
+                    match runs.count {
+                        1 => take(runs),
+                        _ => gather::near(runs, size).try_for_each(take),
+                    }
                 });
                 result?;
                 return self.gather(&mut group, stored.as_ref(), staged.as_ref(), base, sink, scratch);
