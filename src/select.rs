@@ -69,9 +69,13 @@ impl SelectDim for RangeFull {
 }
 
 fn slab(dims: &[(u64, u64)], rank: usize) -> Selection {
-    let whole = std::iter::repeat_n((0, UNLIMITED), rank.saturating_sub(dims.len()));
-    let (start, count): (Dims, Dims) = dims.iter().copied().chain(whole).unzip();
-    Selection::Hyperslab(Hyperslab::block(&start, &count))
+    let rank = rank.max(dims.len());
+    let all = |n: u64| Dims::from_elem(n, rank);
+    let mut slab = Hyperslab { start: all(0), stride: all(1), count: all(1), block: all(UNLIMITED) };
+    for (dim, (first, n)) in dims.iter().enumerate() {
+        (slab.start[dim], slab.block[dim]) = (*first, *n);
+    }
+    Selection::Hyperslab(slab)
 }
 
 impl Select for Selection {

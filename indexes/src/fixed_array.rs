@@ -1,5 +1,6 @@
 //! The fixed array: the index of datasets without an unlimited dimension.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use h5live_cache::{EdgeKind, Handle, Proxy};
@@ -7,7 +8,7 @@ use h5live_format::{
     Addr, Bitmap, ChunkElement, ElementFormat, ElementTable, FixedArrayDataBlock, FixedArrayHeader, FixedArrayPage,
 };
 use h5live_model::ChunkCoord;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::{ChunkIndex, ChunkLine, Error, IndexRoot, ObjectMetadata, Result};
 
@@ -22,6 +23,8 @@ pub struct FixedArray {
     elements: u64,
     /// The creation of the header, which two writers must not do at once.
     creation: Mutex<()>,
+    /// Where an element was found last.
+    recent: RwLock<Option<Recent>>,
 }
 
 type Header = Handle<FixedArrayHeader>;
@@ -32,7 +35,11 @@ type Page = Handle<FixedArrayPage>;
 const PREFIX: u64 = 6;
 const CHECKSUM: u64 = 4;
 
+/// Most elements of a table that is held on to: as many as a page of ours has.
+const HELD: u64 = 1 << 10;
+
 /// A block that holds elements.
+#[derive(Debug)]
 enum Table {
     DataBlock(DataBlock),
     Page(Page),
@@ -44,6 +51,32 @@ impl Table {
             Table::DataBlock(block) => block.read().elements.get(slot),
             Table::Page(page) => page.read().elements.get(slot),
         }
+    }
+
+    fn is_gone(&self) -> bool {
+        match self {
+            Table::DataBlock(block) => block.is_gone(),
+            Table::Page(page) => page.is_gone(),
+        }
+    }
+}
+
+/// A table, and what leads to it.
+#[derive(Debug)]
+struct Recent {
+    header: Header,
+    data_block: DataBlock,
+    table: Table,
+    /// Of which elements.
+    elements: Range<u64>,
+}
+
+impl Recent {
+    /// The slot of the element at `index`, if it is here, and what `root` leads to is still known to be what leads here.
+    fn slot(&self, index: u64, root: Addr) -> Option<usize> {
+        let is_gone = self.header.is_gone() || self.data_block.is_gone() || self.table.is_gone();
+        let is_here = self.header.addr() == root && !is_gone && self.elements.contains(&index);
+        is_here.then(|| (index - self.elements.start) as usize)
     }
 }
 
@@ -67,7 +100,16 @@ impl FixedArray {
         if !fits {
             return Err(contradiction("a fixed array can hold an element for each chunk"));
         }
-        Ok(FixedArray { metadata, root, line, format, page_bits, elements, creation: Mutex::new(()) })
+        Ok(FixedArray {
+            metadata,
+            root,
+            line,
+            format,
+            page_bits,
+            elements,
+            creation: Mutex::new(()),
+            recent: RwLock::default(),
+        })
     }
 
     fn element_size(&self) -> u64 {
@@ -168,10 +210,10 @@ impl FixedArray {
         self.metadata.load(self.page_addr(data_block, page)?, self.page_len(page), empty)
     }
 
-    fn contents(&self) -> Result<Option<DataBlock>> {
+    fn contents(&self) -> Result<Option<(Header, DataBlock)>> {
         let Some(header) = self.header()? else { return Ok(None) };
         let addr = header.read().data_block;
-        if addr.is_defined() { self.data_block(addr).map(Some) } else { Ok(None) }
+        if addr.is_defined() { self.data_block(addr).map(|block| Some((header, block))) } else { Ok(None) }
     }
 
     /// The table that holds the element at `index`, and its slot; `None` if its page was never written.
@@ -237,9 +279,23 @@ impl FixedArray {
 impl ChunkIndex for FixedArray {
     fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         let Some(index) = self.line.index(coord) else { return Ok(None) };
-        let Some(block) = self.contents()? else { return Ok(None) };
-        let element = self.find(&block, index)?.and_then(|(table, slot)| table.get(slot));
-        Ok(element.filter(|element| element.addr.is_defined()))
+        let is_there = |element: &ChunkElement| element.addr.is_defined();
+        if let Some(recent) = &*self.recent.read()
+            && let Some(slot) = recent.slot(index, self.root.addr())
+        {
+            return Ok(recent.table.get(slot).filter(is_there));
+        }
+        let Some((header, data_block)) = self.contents()? else { return Ok(None) };
+        let Some((table, slot)) = self.find(&data_block, index)? else { return Ok(None) };
+        let element = table.get(slot).filter(is_there);
+        let first = index - slot as u64;
+        let elements = first..self.elements.min(first.saturating_add(self.page_elements()));
+        if elements.end - elements.start <= HELD
+            && let Some(mut recent) = self.recent.try_write()
+        {
+            *recent = Some(Recent { header, data_block, table, elements });
+        }
+        Ok(element)
     }
 
     fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
@@ -268,7 +324,8 @@ impl ChunkIndex for FixedArray {
 
     fn delete(&self) -> Result<()> {
         let Some(header) = self.header()? else { return Ok(()) };
-        if let Some(block) = self.contents()? {
+        *self.recent.write() = None;
+        if let Some((_, block)) = self.contents()? {
             let pages = (0..self.pages()).map(|page| self.page_addr(block.addr(), page));
             let pages: Vec<Addr> = pages.collect::<Result<_>>()?;
             pages.into_iter().for_each(|page| self.metadata.cache().remove(page));
@@ -279,7 +336,7 @@ impl ChunkIndex for FixedArray {
     }
 
     fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
-        let Some(block) = self.contents()? else { return Ok(()) };
+        let Some((_, block)) = self.contents()? else { return Ok(()) };
         let mut index = 0;
         while index < self.elements {
             let Some((table, first)) = self.find(&block, index)? else {

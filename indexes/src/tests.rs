@@ -213,6 +213,32 @@ fn fixed_arrays_hold_elements_with_and_without_pages() {
 }
 
 #[test]
+fn who_reads_a_fixed_array_finds_what_was_published_since_as_soon_as_it_lets_go_of_the_old() {
+    for rows in [40, 2000] {
+        let storage = MemoryStorage::default();
+        let (first, place) = (cache(&storage), root(Addr::UNDEFINED));
+        let second = Arc::new(Cache::reading(Arc::new(storage.clone()), Settings::default()));
+        let (written, read) = (fixed(&first, place.clone(), FILTERED, rows), fixed(&second, place, FILTERED, rows));
+        let (a, b) = (ChunkCoord::new(&[3, 0]), ChunkCoord::new(&[rows - 1, 1]));
+        assert_eq!(read.get(&a).unwrap(), None);
+        for n in 1..4 {
+            let (old, new) = (element(n, FILTERED), element(n + 1, FILTERED));
+            written.set(&a, old, None).unwrap();
+            first.flush(Scope::All).unwrap();
+            second.evict_owner(OWNER);
+            assert_eq!(read.get(&a).unwrap(), Some(old));
+            written.set(&a, new, None).unwrap();
+            written.set(&b, old, None).unwrap();
+            first.flush(Scope::All).unwrap();
+            assert_eq!(read.get(&a).unwrap(), Some(old), "what was read is kept");
+            second.evict_owner(OWNER);
+            assert_eq!(read.get(&b).unwrap(), Some(old));
+            assert_eq!((read.get(&a).unwrap(), written.get(&a).unwrap()), (Some(new), Some(new)));
+        }
+    }
+}
+
+#[test]
 fn what_lies_outside_is_refused() {
     let cache = cache(&MemoryStorage::default());
     let array = fixed(&cache, root(Addr::UNDEFINED), FILTERED, 3);

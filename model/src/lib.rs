@@ -38,7 +38,7 @@ pub use info::{ObjectInfo, ObjectTimes};
 pub use link::{Link, LinkTarget};
 pub use name::Name;
 pub use reference::{Referent, ReferentPart};
-pub use select::{Cut, Run, Selected, SelectionError};
+pub use select::{Cut, Run, Selected, SelectionError, Strided};
 pub use selection::{Block, Hyperslab, Selection};
 pub use spec::{
     AllocationTime, CreationOrder, DatasetSpec, EntryStorage, ExternalPiece, Fill, FillTime, FillValue, FilterSpec,

@@ -43,8 +43,9 @@ pub enum Selection {
 impl Hyperslab {
     /// The box that starts at `start` and has `count` elements along each dimension (`[rank]`).
     pub fn block(start: &[u64], count: &[u64]) -> Self {
-        let ones = SmallVec::from_elem(1, start.len());
-        Hyperslab { start: start.into(), stride: ones.clone(), count: ones, block: count.into() }
+        let ones = || SmallVec::from_elem(1, start.len());
+        let (first, size) = (SmallVec::from_slice(start), SmallVec::from_slice(count));
+        Hyperslab { start: first, stride: ones(), count: ones(), block: size }
     }
 }
 

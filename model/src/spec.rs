@@ -141,16 +141,23 @@ impl DatasetSpec {
     /// The grid of the chunks: one chunk of the size of the extent if the layout is not chunked. `None` if there
     /// are no elements, or the layout is of another rank than the shape.
     pub fn grid(&self) -> Option<ChunkGrid> {
-        match &self.layout {
-            Layout::Chunked(dims) => (dims.len() == self.dataspace.rank()).then(|| ChunkGrid::new(dims)).flatten(),
-            _ if self.dataspace == Dataspace::Null => None,
-            _ => ChunkGrid::new(self.dataspace.dims()),
-        }
+        ChunkGrid::new(self.chunk_dims()?)
+    }
+
+    /// The dimensions of a chunk, of which none is zero.
+    fn chunk_dims(&self) -> Option<&[u64]> {
+        let dims = match &self.layout {
+            Layout::Chunked(dims) => (dims.len() == self.dataspace.rank()).then_some(&dims[..])?,
+            _ if self.dataspace == Dataspace::Null => return None,
+            _ => self.dataspace.dims(),
+        };
+        (!dims.contains(&0)).then_some(dims)
     }
 
     /// The bytes of a decoded chunk, or `None` if there is no grid or they do not fit 64 bits.
     pub fn chunk_bytes(&self) -> Option<u64> {
-        self.grid()?.elements()?.checked_mul(u64::from(self.datatype.size()))
+        let size = u64::from(self.datatype.size());
+        self.chunk_dims()?.iter().try_fold(size, |n, dim| n.checked_mul(*dim))
     }
 
     /// The bytes of an element that nobody wrote (`[datatype.size()]`).

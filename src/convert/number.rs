@@ -97,6 +97,10 @@ impl Native {
         with_native!(self, T => size_of::<T>())
     }
 
+    fn name(self) -> &'static str {
+        with_native!(self, T => T::NAME)
+    }
+
     pub(crate) fn datatype(self, order: ByteOrder) -> Datatype {
         let size = self.size() as u32;
         match self {
@@ -108,27 +112,33 @@ impl Native {
 
     /// The native number that a datatype is, and whether its bytes are in the other order.
     fn of(datatype: &Datatype) -> Option<(Native, bool)> {
-        let (native, order) = match datatype {
+        match datatype {
             Datatype::Integer(integer) => {
-                let native = match (integer.size, integer.sign) {
-                    (1, Sign::Unsigned) => Native::U8,
-                    (1, Sign::Signed) => Native::I8,
-                    (2, Sign::Unsigned) => Native::U16,
-                    (2, Sign::Signed) => Native::I16,
-                    (4, Sign::Unsigned) => Native::U32,
-                    (4, Sign::Signed) => Native::I32,
-                    (8, Sign::Unsigned) => Native::U64,
-                    (8, Sign::Signed) => Native::I64,
+                let native = match (integer.size, integer.precision, integer.sign) {
+                    (1, 8, Sign::Unsigned) => Native::U8,
+                    (1, 8, Sign::Signed) => Native::I8,
+                    (2, 16, Sign::Unsigned) => Native::U16,
+                    (2, 16, Sign::Signed) => Native::I16,
+                    (4, 32, Sign::Unsigned) => Native::U32,
+                    (4, 32, Sign::Signed) => Native::I32,
+                    (8, 64, Sign::Unsigned) => Native::U64,
+                    (8, 64, Sign::Signed) => Native::I64,
                     _ => return None,
                 };
-                (native, integer.order)
+                let has_padding = (integer.low_padding, integer.high_padding) != Default::default();
+                let is_plain = integer.offset == 0 && !has_padding;
+                is_plain.then_some((native, integer.order != ByteOrder::NATIVE && integer.size > 1))
             }
-            Datatype::Float(float) if float.size == 4 => (Native::F32, float.order),
-            Datatype::Float(float) if float.size == 8 => (Native::F64, float.order),
-            _ => return None,
-        };
-        let is_plain = native.datatype(order) == *datatype;
-        is_plain.then(|| (native, order != ByteOrder::NATIVE && native.size() > 1))
+            Datatype::Float(float) => {
+                let native = match float.size {
+                    4 => Native::F32,
+                    8 => Native::F64,
+                    _ => return None,
+                };
+                (native.datatype(float.order) == *datatype).then_some((native, float.order != ByteOrder::NATIVE))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -266,6 +276,10 @@ impl NumberPlan {
             Ok(to) => (side, to),
             Err(error) => return Some(Err(error)),
         };
+        Some(Ok(NumberPlan::between(from, to)))
+    }
+
+    fn between(from: Side, to: Side) -> Self {
         let kind = match (from.native, to.native) {
             (Some((a, swap_a)), Some((b, swap_b))) if a == b => {
                 if swap_a == swap_b {
@@ -285,13 +299,18 @@ impl NumberPlan {
             (Layout::Float(_), true) => Rounding::EvenOrInfinite,
             (Layout::Float(_), false) => Rounding::Away,
         };
-        Some(Ok(NumberPlan { from, to, kind, rounding }))
+        NumberPlan { from, to, kind, rounding }
     }
 
     /// The way from a datatype to a number of this machine.
     pub(crate) fn to_native(from: &Datatype, to: Native) -> Result<Self, ConvertError> {
-        let none = ConvertError::Class { file: class(from), memory: "a number" };
-        NumberPlan::new(from, &to.datatype(ByteOrder::NATIVE)).ok_or(none)?
+        let none = || ConvertError::Class { file: class(from), memory: to.name() };
+        let from = Side::new(from).ok_or_else(none)??;
+        let to = match from.native {
+            Some((native, false)) if native == to => from.clone(),
+            _ => Side::new(&to.datatype(ByteOrder::NATIVE)).ok_or_else(none)??,
+        };
+        Ok(NumberPlan::between(from, to))
     }
 
     /// The way from a number of this machine to a datatype.

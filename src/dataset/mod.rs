@@ -3,6 +3,7 @@
 mod cache;
 mod core;
 mod follow;
+mod gather;
 mod line;
 mod mapped;
 #[cfg(test)]
@@ -19,6 +20,8 @@ mod sources;
 #[cfg(test)]
 mod sources_tests;
 mod stage;
+#[cfg(test)]
+mod strided_tests;
 #[cfg(test)]
 mod tests;
 mod write;

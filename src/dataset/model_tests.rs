@@ -211,6 +211,8 @@ fn run(case: &Case, mut lab: Lab) {
                 let selection = selection(bytes, *kind, &plain.dims);
                 let want: Vec<i64> = plain.places(&selection).iter().map(|place| plain.values[*place].into()).collect();
                 assert_eq!(data.read_slice::<i64>(&selection).unwrap(), want);
+                let direct = data.read_slice::<i32>(&selection).unwrap();
+                assert!(direct.into_iter().map(i64::from).eq(want));
             }
             Action::Append(rows) if case.chunk.is_some() => {
                 let row: u64 = plain.dims[1..].iter().product();

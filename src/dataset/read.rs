@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use h5live_model::{ChunkCoord, ChunkGrid, Cut, Objects, Run, Selected, StoredChunk};
+use h5live_model::{ChunkCoord, ChunkGrid, Cut, Objects, Run, Selected, StoredChunk, Strided};
 use rayon::prelude::*;
 
 use super::cache::ChunkCache;
 use super::core::{Core, Failure, View};
+use super::gather::{self, Group};
 use super::sides::Sink;
 use super::stage::Staged;
 use crate::error::ErrorKind;
@@ -24,12 +25,8 @@ const PARALLEL_BYTES: usize = 64 << 10;
 const SHARE: usize = 512 << 10;
 /// ...and the most shares for each thread.
 const SHARES: usize = 8;
-/// Runs of an unfiltered chunk that are closer together than this are read as one (bytes).
-const GAP: usize = 4 << 10;
-/// The longest such read (bytes).
-const SPAN: usize = 1 << 20;
 /// Bytes that a thread keeps for its next read in one buffer...
-const KEPT: usize = 2 * SPAN;
+const KEPT: usize = 2 << 20;
 /// ...and the buffers: what is stored of a chunk, and what is converted.
 const KEPT_BUFFERS: usize = 2;
 /// Chunks that are listed before they are read.
@@ -55,13 +52,20 @@ enum Content {
     Parts(Option<StoredChunk>, Option<Staged>),
 }
 
-/// A chunk of a read.
+/// Chunks whose selected elements fill places one after another.
 struct Piece<'a> {
-    coord: &'a ChunkCoord,
-    /// All its elements, if they are one run.
+    coords: &'a [ChunkCoord],
+    /// All these elements, if they are one run of one chunk.
     single: Option<Run>,
     /// Elements selected.
     elements: usize,
+}
+
+/// What is read of one chunk.
+struct Part<'a> {
+    coord: &'a ChunkCoord,
+    /// All of it, if it is one run.
+    single: Option<Run>,
 }
 
 impl Reader<'_> {
@@ -72,37 +76,38 @@ impl Reader<'_> {
         }
         let Some((grid, chunk_bytes)) = self.view.grid()? else { return Ok(()) };
         let chunk = Chunk { reader: *self, cut: &selected.cut(&grid), grid: &grid, bytes: chunk_bytes };
-        let mut coords = chunk.cut.chunks();
-        let (first, second) = (coords.next(), coords.next());
-        if let (Some(coord), None) = (&first, &second)
-            && let Some(run) = chunk.cut.single_run(coord)
-        {
+        if let Some((coord, run)) = &chunk.cut.only_run() {
+            let run = *run;
             let shares = chunk.shares(coord, run, &mut sink);
             if !shares.is_empty() {
                 return chunk.read_pieces(shares, &mut 0, sink, true).map(drop);
             }
-            let piece = Piece { coord, single: Some(run), elements: run.len as usize };
-            let read = with_scratch(|scratch| chunk.read(&piece, 0, &mut sink, scratch));
-            return read.map_err(|failure| failure.of(coord));
+            return with_scratch(|scratch| chunk.read(&Part { coord, single: Some(run) }, 0, &mut sink, scratch));
         }
-        let mut coords = first.into_iter().chain(second).chain(coords).peekable();
+        let mut coords = chunk.cut.chunks().peekable();
         let batch = self.core.batch(chunk_bytes);
         // Each thread has one chunk of these at a time. They are more if memory for as many as there are threads is no matter.
         let list = if batch < 2 * rayon::current_num_threads() { batch } else { LISTED };
         let is_parallel = |n: usize| n.saturating_sub(1).saturating_mul(chunk_bytes) >= PARALLEL_BYTES;
         // Places before `base` are done with, and no longer in the sink.
         let mut base = 0;
-        while coords.peek().is_some() {
-            let listed: Vec<ChunkCoord> = coords.by_ref().take(list).collect();
-            if let Some(pieces) = chunk.pieces(&listed, base) {
-                sink = chunk.read_pieces(pieces, &mut base, sink, is_parallel(listed.len()))?;
+        let mut listed: Vec<ChunkCoord> = Vec::new();
+        loop {
+            listed.extend(coords.by_ref().take(list - listed.len()));
+            if listed.is_empty() {
+                return Ok(());
+            }
+            if let Some(pieces) = chunk.pieces(&listed, base, coords.peek().is_none()) {
+                let read = pieces.iter().map(|piece| piece.coords.len()).sum();
+                sink = chunk.read_pieces(pieces, &mut base, sink, is_parallel(read))?;
+                listed.drain(..read);
                 continue;
             }
             for batch in listed.chunks(batch) {
                 chunk.read_batch(batch, base, &mut sink, is_parallel(batch.len()))?;
             }
+            listed.clear();
         }
-        Ok(())
     }
 
     /// The decoded bytes of a chunk, fill values if nobody wrote it.
@@ -131,15 +136,36 @@ struct Chunk<'a> {
 }
 
 impl Chunk<'_> {
-    /// The chunks with their numbers of elements, if each fills the places right after those of the one before.
-    fn pieces<'b>(&self, batch: &'b [ChunkCoord], base: usize) -> Option<Vec<Piece<'b>>> {
+    /// The chunks, each or as many as share coordinates, if they fill the places from `base` on, and those of each piece are
+    /// right after those of the one before. Of more chunks than these (unless `is_all` says that there are none), which may
+    /// belong to the last piece, it is left out.
+    fn pieces<'b>(&self, listed: &'b [ChunkCoord], base: usize, is_all: bool) -> Option<Vec<Piece<'b>>> {
+        let rank = self.grid.dims().len();
+        if let Some(pieces) = self.pieces_of(rank, listed, base) {
+            return Some(pieces);
+        }
+        // Those of one piece are read by one thread. Elements of chunks without filters are all that takes time.
+        let least = if self.reader.core.filters.is_empty() { 2 } else { 2 * rayon::current_num_threads() };
+        (1..rank).rev().find_map(|depth| {
+            let mut pieces = self.pieces_of(depth, listed, base)?;
+            if !is_all {
+                pieces.pop();
+            }
+            (pieces.len() >= least).then_some(pieces)
+        })
+    }
+
+    /// The pieces of chunks that share so many coordinates.
+    fn pieces_of<'b>(&self, depth: usize, listed: &'b [ChunkCoord], base: usize) -> Option<Vec<Piece<'b>>> {
         let mut next = base as u64;
-        let mut pieces = Vec::with_capacity(batch.len());
-        for coord in batch {
-            let places = self.cut.places(coord).filter(|places| places.start == next)?;
+        let mut pieces = Vec::new();
+        for coords in listed.chunk_by(|a, b| a.scaled().get(..depth) == b.scaled().get(..depth)) {
+            let coord = coords.first()?;
+            let places = self.cut.places(coord, depth).filter(|places| places.start == next)?;
             let elements = usize::try_from(places.end - next).ok()?;
             next = places.end;
-            pieces.push(Piece { coord, single: self.cut.single_run(coord), elements });
+            let single = if coords.len() == 1 { self.cut.single_run(coord) } else { None };
+            pieces.push(Piece { coords, single, elements });
         }
         Some(pieces)
     }
@@ -156,7 +182,8 @@ impl Chunk<'_> {
         let share = run.len.div_ceil(most.min(SHARES * rayon::current_num_threads()) as u64);
         let starts = (0..run.len).step_by(share as usize);
         let run_from = |n: u64| Run { at: run.at + n, place: run.place + n, len: share.min(run.len - n) };
-        let piece = |run: Run| Piece { coord, single: Some(run), elements: run.len as usize };
+        let coords = std::slice::from_ref(coord);
+        let piece = |run: Run| Piece { coords, single: Some(run), elements: run.len as usize };
         starts.map(|n| piece(run_from(n))).collect()
     }
 
@@ -177,8 +204,10 @@ impl Chunk<'_> {
             *base += elements;
         }
         let read = |(base, mut part, piece): (usize, S, Piece<'_>)| {
-            let done = with_scratch(|scratch| self.read(&piece, base, &mut part, scratch));
-            done.map_err(|failure| failure.of(piece.coord))
+            with_scratch(|scratch| {
+                let mut parts = piece.coords.iter().map(|coord| Part { coord, single: piece.single });
+                parts.try_for_each(|chunk| self.read(&chunk, base, &mut part, scratch))
+            })
         };
         if parallel && parts.len() > 1 {
             parts.into_par_iter().try_for_each(read)?;
@@ -202,33 +231,37 @@ impl Chunk<'_> {
             false => batch.iter().map(content).collect::<Result<_, _>>()?,
         };
         for (coord, content) in batch.iter().zip(contents) {
-            let piece = Piece { coord, single: None, elements: 0 };
-            let done = with_scratch(|scratch| self.scatter(&piece, content, base, sink, scratch));
+            let part = Part { coord, single: None };
+            let done = with_scratch(|scratch| self.scatter(&part, content, base, sink, scratch));
             done.map_err(|failure| failure.of(coord))?;
         }
         Ok(())
     }
 
     /// Reads a chunk into a sink of its own, whose first place is `base`.
-    fn read<S: Sink>(
+    fn read<S: Sink>(&self, part: &Part<'_>, base: usize, sink: &mut S, scratch: &mut Vec<u8>) -> Result<(), Failure> {
+        self.read_part(part, base, sink, scratch).map_err(|failure| failure.of(part.coord))
+    }
+
+    fn read_part<S: Sink>(
         &self,
-        piece: &Piece<'_>,
+        part: &Part<'_>,
         base: usize,
         sink: &mut S,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Failure> {
-        let whole = piece.single.filter(|run| run.at == 0 && run.len == self.elements());
+        let whole = part.single.filter(|run| run.at == 0 && run.len == self.elements());
         if let (Some(run), false) = (whole, self.reader.core.filters.is_empty()) {
             // A whole chunk is decoded right where it is wanted.
             if let Some(direct) = sink.direct(self.places(run, base)) {
-                match self.decode(piece.coord, Some(direct))? {
-                    Some(content) => return self.scatter(piece, content, base, sink, scratch),
+                match self.decode(part.coord, Some(direct))? {
+                    Some(content) => return self.scatter(part, content, base, sink, scratch),
                     None => return Ok(()),
                 }
             }
         }
-        let content = self.content(piece.coord, whole.is_none())?;
-        self.scatter(piece, content, base, sink, scratch)
+        let content = self.content(part.coord, whole.is_none())?;
+        self.scatter(part, content, base, sink, scratch)
     }
 
     fn elements(&self) -> u64 {
@@ -245,7 +278,9 @@ impl Chunk<'_> {
         let Reader { core, cache, .. } = self.reader;
         let changes = core.changes.load(Ordering::Acquire);
         let content = self.decode(coord, None)?.unwrap_or(Content::Fill);
-        if let (Content::Decoded(bytes), true, None) = (&content, keep, core.stage.lock().get(coord)) {
+        if let (Content::Decoded(bytes), true) = (&content, keep)
+            && core.stage.lock().get(coord).is_none()
+        {
             let is_old = || core.changes.load(Ordering::Acquire) != changes;
             cache.insert(core.cached_as(), coord, bytes.clone(), is_old);
         }
@@ -319,7 +354,7 @@ impl Chunk<'_> {
     /// meanwhile, all of them again.
     fn scatter<S: Sink>(
         &self,
-        piece: &Piece<'_>,
+        part: &Part<'_>,
         content: Content,
         base: usize,
         sink: &mut S,
@@ -327,20 +362,20 @@ impl Chunk<'_> {
     ) -> Result<(), Failure> {
         let mut content = content;
         for _ in 0..RETRIES {
-            match self.scatter_once(piece, content, base, sink, scratch) {
+            match self.scatter_once(part, content, base, sink, scratch) {
                 Err(failure) if failure.is_moved() => {
                     self.reader.core.chunks.refresh()?;
-                    content = self.decode(piece.coord, None)?.unwrap_or(Content::Fill);
+                    content = self.decode(part.coord, None)?.unwrap_or(Content::Fill);
                 }
                 done => return done,
             }
         }
-        self.scatter_once(piece, content, base, sink, scratch)
+        self.scatter_once(part, content, base, sink, scratch)
     }
 
     fn scatter_once<S: Sink>(
         &self,
-        piece: &Piece<'_>,
+        part: &Part<'_>,
         content: Content,
         base: usize,
         sink: &mut S,
@@ -352,27 +387,30 @@ impl Chunk<'_> {
         match content {
             Content::Fill => {
                 let fill = self.reader.view.spec.fill_element();
-                self.each_run(piece, &mut result, |run| Ok(sink.fill(self.places(run, base), &fill, heap)?));
+                self.each_strided(part, &mut result, |runs| {
+                    runs.runs().try_for_each(|run| Ok(sink.fill(self.places(run, base), &fill, heap)?))
+                });
             }
-            Content::Decoded(bytes) => self.each_run(piece, &mut result, |run| {
-                let at = run.at as usize * size;
-                Ok(sink.put(self.places(run, base), &bytes[at..at + run.len as usize * size], heap)?)
+            Content::Decoded(bytes) => self.each_strided(part, &mut result, |runs| {
+                Ok(gather::put(&runs, &bytes[runs.run.at as usize * size..], size, base, sink, heap)?)
             }),
             Content::Parts(stored, staged) => {
-                if let Some(run) = piece.single {
+                if let Some(run) = part.single {
                     return self.gather_one(run, stored.as_ref(), staged.as_ref(), base, sink, scratch);
                 }
-                let mut group = Group { runs: Vec::new(), bytes: 0..0 };
-                self.each_run(piece, &mut result, |run| {
-                    let at = run.at as usize * size;
-                    let bytes = at..at + run.len as usize * size;
-                    if !group.takes(&bytes) {
-                        self.gather(&mut group, stored.as_ref(), staged.as_ref(), base, sink, scratch)?;
-                        group.bytes = bytes.start..bytes.start;
+                let mut group = Group::new(size);
+                self.each_strided(part, &mut result, |runs| {
+                    let mut take = |runs: Strided| {
+                        if !group.push_near(runs) {
+                            self.gather(&mut group, stored.as_ref(), staged.as_ref(), base, sink, scratch)?;
+                            group.push(runs);
+                        }
+                        Ok(())
+                    };
+                    match runs.count {
+                        1 => take(runs),
+                        _ => gather::near(runs, size).try_for_each(take),
                     }
-                    group.bytes.end = bytes.end;
-                    group.runs.push(run);
-                    Ok(())
                 });
                 result?;
                 return self.gather(&mut group, stored.as_ref(), staged.as_ref(), base, sink, scratch);
@@ -381,19 +419,19 @@ impl Chunk<'_> {
         result
     }
 
-    fn each_run(
+    fn each_strided(
         &self,
-        piece: &Piece<'_>,
+        part: &Part<'_>,
         result: &mut Result<(), Failure>,
-        mut each: impl FnMut(Run) -> Result<(), Failure>,
+        mut each: impl FnMut(Strided) -> Result<(), Failure>,
     ) {
-        if let Some(run) = piece.single {
-            *result = each(run);
+        if let Some(run) = part.single {
+            *result = each(run.into());
             return;
         }
-        self.cut.for_each_run(piece.coord, |run| {
+        self.cut.for_each_strided(part.coord, |runs| {
             if result.is_ok() {
-                *result = each(run);
+                *result = each(runs);
             }
         });
     }
@@ -408,16 +446,16 @@ impl Chunk<'_> {
         sink: &mut S,
         scratch: &mut Vec<u8>,
     ) -> Result<(), Failure> {
-        let size = self.reader.view.size;
-        if let [run] = group.runs[..] {
-            group.runs.clear();
+        if let Some(run) = group.single() {
+            group.clear();
             return self.gather_one(run, stored, staged, base, sink, scratch);
         }
-        let scratch = room(scratch, group.bytes.len());
-        self.span(stored, staged, group.bytes.start, scratch)?;
-        for run in group.runs.drain(..) {
-            let at = run.at as usize * size - group.bytes.start;
-            sink.put(self.places(run, base), &scratch[at..at + run.len as usize * size], Heap(self.reader.store))?;
+        if !group.is_empty() {
+            let bytes = group.bytes();
+            let scratch = room(scratch, bytes.len());
+            self.span(stored, staged, bytes.start, scratch)?;
+            group.put(scratch, base, sink, Heap(self.reader.store))?;
+            group.clear();
         }
         Ok(())
     }
@@ -470,22 +508,6 @@ impl Chunk<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// Runs that are read together.
-struct Group {
-    runs: Vec<Run>,
-    /// From the first to the last (bytes from the start of the chunk).
-    bytes: Range<usize>,
-}
-
-impl Group {
-    fn takes(&self, run: &Range<usize>) -> bool {
-        !self.runs.is_empty()
-            && run.start >= self.bytes.end
-            && run.start - self.bytes.end <= GAP
-            && run.end - self.bytes.start <= SPAN
     }
 }
 

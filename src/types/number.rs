@@ -10,9 +10,7 @@ use crate::convert::{ConvertError, Number, NumberPlan, class};
 pub struct NumberCode(NumberPlan);
 
 fn decoder<T: Number>(file: &Datatype) -> Result<NumberCode, ConvertError> {
-    let memory = T::NATIVE.datatype(ByteOrder::NATIVE);
-    let plan = NumberPlan::new(file, &memory);
-    plan.ok_or(ConvertError::Class { file: class(file), memory: T::NAME })?.map(NumberCode)
+    NumberPlan::to_native(file, T::NATIVE).map(NumberCode)
 }
 
 fn encoder<T: Number>(file: &Datatype) -> Result<NumberCode, ConvertError> {

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 
 use crate::Fault;
-use crate::codec::matches::{copy_match, copy_new};
+use crate::codec::matches::{copy_match, copy_new, copy_short_match};
 
 /// A length of four bits that goes on.
 const MORE: usize = 15;
@@ -19,6 +19,7 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Fault
     let mut at = 0;
     let mut rest = input;
     loop {
+        at = short_steps(&mut rest, output, at);
         let (token, after) = rest.split_first().ok_or(Fault::Truncated)?;
         let (new, matched) = (usize::from(token >> 4), usize::from(token & 15));
         rest = after;
@@ -36,6 +37,30 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Fault
         }
         at = copy_match(output, at, distance, matched).ok_or(Fault::TooLarge { limit })?;
     }
+}
+
+/// Takes steps as long as their lengths have no more than four bits, nothing is wrong with them, and both sides have room
+/// for copies that are longer than need be; returns the position after them.
+#[inline]
+fn short_steps(rest: &mut &[u8], output: &mut [u8], mut at: usize) -> usize {
+    while let Some((token, after)) = rest.split_first() {
+        let (new, matched) = (usize::from(token >> 4), usize::from(token & 15));
+        if new == MORE || matched == MORE {
+            break;
+        }
+        let (Some(from), Some(to)) = (after.first_chunk::<16>(), output.get_mut(at..)) else { break };
+        let (Some(to), Some((distance, next))) =
+            (to.first_chunk_mut(), after.get(new..).and_then(<[u8]>::split_first_chunk))
+        else {
+            break;
+        };
+        *to = *from;
+        let distance = usize::from(u16::from_le_bytes(*distance));
+        let Some(end) = copy_short_match(output, at + new, distance, matched + SHORTEST) else { break };
+        at = end;
+        *rest = next;
+    }
+    at
 }
 
 /// A length whose first four bits are known.

@@ -94,25 +94,39 @@ pub(crate) fn copy_new(input: &mut &[u8], output: &mut [u8], at: usize, count: u
 /// New bytes that are copied without regard for their exact number.
 const NEW: usize = 32;
 
-/// Bytes of a match that is copied without regard for its exact length, and bytes that this may write.
+/// Bytes of a match that is copied without regard for its exact length, also of one that begins farther back than it is
+/// long; and bytes that this may write.
 const SHORT: usize = 18;
+const SHORT_FAR: usize = SLACK;
 const SLACK: usize = 32;
 
 /// Appends `length` bytes that begin `distance` bytes before `at`, which may overlap what they make.
 /// Returns the position after them, or `None` if they begin before the data or do not fit.
 #[inline]
 pub(crate) fn copy_match(output: &mut [u8], at: usize, distance: usize, length: usize) -> Option<usize> {
-    let start = at.checked_sub(distance).filter(|_| distance > 0)?;
-    if length > SHORT {
-        return copy_long(output, start, at, length);
+    if length <= SHORT || (length <= SHORT_FAR && distance >= SLACK) {
+        let copied = copy_short_match(output, at, distance, length);
+        if copied.is_some() {
+            return copied;
+        }
     }
-    let Some(window) = output.get_mut(start..at + SLACK) else {
-        return copy_long(output, start, at, length);
-    };
+    let start = at.checked_sub(distance).filter(|_| distance > 0)?;
+    copy_long(output, start, at, length)
+}
+
+/// As [`copy_match`], of no more than [`SHORT`] bytes, or [`SHORT_FAR`] from as far back. `None` also if there is less room
+/// behind them than the copy takes.
+#[inline(always)]
+pub(crate) fn copy_short_match(output: &mut [u8], at: usize, distance: usize, length: usize) -> Option<usize> {
+    let window = output.get_mut(at.checked_sub(distance)?..at + SLACK)?;
     match distance {
+        SLACK.. => {
+            let (from, to) = window.split_at_mut_checked(distance)?;
+            *to.first_chunk_mut::<SLACK>()? = *from.first_chunk()?;
+        }
         ..8 => {
             // A few bytes that repeat: as many periods as fit a word, written often enough.
-            let (ones, stride) = *PERIODS.get(distance)?;
+            let (ones, stride) = *PERIODS.get(distance).filter(|_| distance > 0)?;
             let word = u64::from_le_bytes(*window.first_chunk()?) & bits::ones(8 * distance as u32);
             let word = word.wrapping_mul(ones).to_le_bytes();
             for i in 0..4 {
@@ -163,10 +177,10 @@ mod tests {
 
     #[test]
     fn a_match_repeats_what_lies_before_it() {
-        for distance in 1..40 {
+        for distance in 1..70 {
             for length in 0..80 {
                 for room in [0, 1, 31, 32, 100] {
-                    let at = 40;
+                    let at = 70;
                     let mut output: Vec<u8> = (0..at + length + room).map(|i| i as u8).collect();
                     let mut expected = output.clone();
                     for i in at..at + length {

@@ -8,6 +8,7 @@ mod regular;
 mod spans;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 use std::ops::Range;
 
@@ -76,6 +77,33 @@ pub struct Run {
     pub len: u64,
 }
 
+/// Runs of the same length, equally far apart in a chunk, and in the destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Strided {
+    /// The first of them.
+    pub run: Run,
+    /// Number of runs.
+    pub count: u64,
+    /// From the start of one to that of the next in the chunk (elements). Not less than a run has.
+    pub at_stride: u64,
+    /// The same in the destination.
+    pub place_stride: u64,
+}
+
+impl From<Run> for Strided {
+    fn from(run: Run) -> Self {
+        Strided { run, count: 1, at_stride: run.len, place_stride: run.len }
+    }
+}
+
+impl Strided {
+    /// The runs, in order.
+    pub fn runs(self) -> impl Iterator<Item = Run> {
+        let Strided { run, count, at_stride, place_stride } = self;
+        (0..count).map(move |n| Run { at: run.at + n * at_stride, place: run.place + n * place_stride, ..run })
+    }
+}
+
 /// A selection that fits an extent. Its elements have an order, in which they fill a destination: row-major,
 /// except for points, which keep the order given.
 #[derive(Debug, Clone)]
@@ -121,7 +149,7 @@ impl Selection {
             Kind::Spans(spans) => spans.elements(),
             Kind::Points(points) => points.len() as u64,
         };
-        Ok(Selected { extent: extent.into(), elements, kind })
+        Ok(Selected { extent: Dims::from_slice(extent), elements, kind })
     }
 
     /// As [`Selection::on`], without a copy of the points.
@@ -265,7 +293,9 @@ impl Selected {
         let origin = ChunkCoord::origin(self.extent.len());
         match &self.kind {
             Kind::Points(points) => (0..points.len()).for_each(|i| points::run(points, i, &grid, &mut each)),
-            Kind::Regular(regular) => regular.for_each_run(&grid, &origin, &mut each),
+            Kind::Regular(regular) => {
+                regular.for_each_strided(&grid, &origin, &mut |strided| strided.runs().for_each(&mut each));
+            }
             Kind::Spans(spans) => spans.for_each_run(&grid, &origin, &mut each),
         }
     }
@@ -292,6 +322,14 @@ impl Cut<'_> {
         chunks
     }
 
+    /// The chunk that has all elements of a hyperslab, and their run, if it is one of each.
+    pub fn only_run(&self) -> Option<(ChunkCoord, Run)> {
+        match &self.selected.kind {
+            Kind::Regular(regular) if self.selected.elements > 0 => regular.only_run(self.grid),
+            _ => None,
+        }
+    }
+
     /// The selected elements of a chunk, if they are one run.
     pub fn single_run(&self, chunk: &ChunkCoord) -> Option<Run> {
         if let (Kind::Regular(regular), true) = (&self.selected.kind, self.selected.elements > 0) {
@@ -305,10 +343,14 @@ impl Cut<'_> {
         first.filter(|_| runs == 1)
     }
 
-    /// The places of the selected elements of a chunk, if no others are between them, and they are in their order.
-    pub fn places(&self, chunk: &ChunkCoord) -> Option<Range<u64>> {
+    /// The places of the selected elements of all chunks that have the first `depth` coordinates of this one, if no others
+    /// are between them; of one chunk alone, if they are in their order, too. `None` also if finding it out takes longer.
+    pub fn places(&self, chunk: &ChunkCoord, depth: usize) -> Option<Range<u64>> {
         if let (Kind::Regular(regular), true) = (&self.selected.kind, self.selected.elements > 0) {
-            return regular.places(self.grid, chunk);
+            return regular.places(self.grid, chunk, depth);
+        }
+        if depth < chunk.rank() {
+            return None;
         }
         let (mut places, mut in_order) = (None::<Range<u64>>, true);
         self.for_each_run(chunk, |run| {
@@ -328,13 +370,24 @@ impl Cut<'_> {
 
     /// Calls `each` with the runs of elements in a chunk, in row-major order; points at one place in the order given.
     pub fn for_each_run(&self, chunk: &ChunkCoord, mut each: impl FnMut(Run)) {
+        self.for_each_strided(chunk, |strided| match strided {
+            Strided { run, count: 1, .. } => each(run),
+            strided => strided.runs().for_each(&mut each),
+        });
+    }
+
+    /// As [`for_each_run`](Self::for_each_run), with those that are equally far apart together.
+    pub fn for_each_strided(&self, chunk: &ChunkCoord, mut each: impl FnMut(Strided)) {
         if self.selected.elements == 0 || chunk.rank() != self.grid.dims().len() {
             return;
         }
+        let each = &mut each;
         match &self.selected.kind {
-            Kind::Regular(regular) => regular.for_each_run(self.grid, chunk, &mut each),
-            Kind::Spans(spans) => spans.for_each_run(self.grid, chunk, &mut each),
-            Kind::Points(points) => points::for_each_run(points, &self.order, self.grid, chunk, &mut each),
+            Kind::Regular(regular) => regular.for_each_strided(self.grid, chunk, each),
+            Kind::Spans(spans) => spans.for_each_run(self.grid, chunk, &mut |run| each(run.into())),
+            Kind::Points(points) => {
+                points::for_each_run(points, &self.order, self.grid, chunk, &mut |run| each(run.into()));
+            }
         }
     }
 }

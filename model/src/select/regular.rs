@@ -4,16 +4,17 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::{Dims, Run, SelectionError, strides};
+use super::walk::{Side, walk};
+use super::{Dims, Run, SelectionError, Strided, strides};
 use crate::{ChunkCoord, ChunkGrid, Hyperslab, UNLIMITED};
 
 /// The indices selected along one dimension. The `p`-th of them is `start + q / block * stride + q % block`, where `q`
 /// is `p + skip`.
 #[derive(Debug, Clone)]
-struct Pattern {
+pub(super) struct Pattern {
     start: u64,
-    stride: u64,
-    block: u64,
+    pub(super) stride: u64,
+    pub(super) block: u64,
     /// Indices of the pattern that come before the first selected one.
     skip: u64,
     /// Number of indices; the last block may be cut short.
@@ -50,7 +51,7 @@ impl Pattern {
         Ok(Pattern { start, stride, block, skip: 0, len: count * block })
     }
 
-    fn index(&self, p: u64) -> u64 {
+    pub(super) fn index(&self, p: u64) -> u64 {
         let p = p + self.skip;
         // Divisions are slow, and seldom needed.
         if p < self.block {
@@ -63,7 +64,7 @@ impl Pattern {
     }
 
     /// From a position to the end of its block.
-    fn left_in_block(&self, p: u64) -> u64 {
+    pub(super) fn left_in_block(&self, p: u64) -> u64 {
         let p = p + self.skip;
         if p < self.block { self.block - p } else { self.block - p % self.block }
     }
@@ -86,7 +87,7 @@ impl Pattern {
     }
 
     /// Whether the positions are of one block.
-    fn is_segment(&self, positions: &Range<u64>) -> bool {
+    pub(super) fn is_segment(&self, positions: &Range<u64>) -> bool {
         positions.is_empty() || positions.end - positions.start <= self.left_in_block(positions.start)
     }
 
@@ -128,7 +129,11 @@ impl Regular {
         let pattern = |dim: usize| {
             Pattern::new(dim, slab.start[dim], slab.stride[dim], slab.count[dim], slab.block[dim], extent[dim])
         };
-        Ok(Regular { patterns: (0..extent.len()).map(pattern).collect::<Result<_, _>>()? })
+        let mut patterns = SmallVec::with_capacity(extent.len());
+        for dim in 0..extent.len() {
+            patterns.push(pattern(dim)?);
+        }
+        Ok(Regular { patterns })
     }
 
     pub(super) fn dims(&self) -> Dims {
@@ -166,6 +171,28 @@ impl Regular {
         Some(Within { lo, positions, inner })
     }
 
+    /// The chunk that has all selected elements, of which there are some, and their run, if it is one of each.
+    pub(super) fn only_run(&self, grid: &ChunkGrid) -> Option<(ChunkCoord, Run)> {
+        let mut run = Run { at: 0, place: 0, len: 1 };
+        let (mut scaled, mut chunk_stride) = (Dims::from_elem(0, self.patterns.len()), 1u64);
+        // Whether dimensions behind are not taken whole.
+        let mut is_part = false;
+        for (dim, pattern) in self.patterns.iter().enumerate().rev() {
+            let (size, first) = (*grid.dims().get(dim)?, pattern.index(0));
+            scaled[dim] = first / size;
+            let at = first - scaled[dim] * size;
+            let is_run = if is_part { pattern.len == 1 } else { pattern.is_segment(&(0..pattern.len)) };
+            if !is_run || pattern.len > size - at {
+                return None;
+            }
+            is_part |= pattern.len != size;
+            run.at += at * chunk_stride;
+            run.len *= pattern.len;
+            chunk_stride = chunk_stride.saturating_mul(size);
+        }
+        Some((ChunkCoord::new(&scaled), run))
+    }
+
     /// The selected elements of a chunk, if they are one run.
     pub(super) fn single_run(&self, grid: &ChunkGrid, chunk: &ChunkCoord) -> Option<Run> {
         let mut run = Run { at: 0, place: 0, len: 1 };
@@ -196,14 +223,15 @@ impl Regular {
         Some(run)
     }
 
-    /// The places of the selected elements of a chunk, if there is no other between them, and they are in their order.
-    pub(super) fn places(&self, grid: &ChunkGrid, chunk: &ChunkCoord) -> Option<Range<u64>> {
+    /// The places of the selected elements of the chunks whose first `depth` coordinates are those of `chunk`, if there is no
+    /// other between them, and, in one chunk, they are in their order.
+    pub(super) fn places(&self, grid: &ChunkGrid, chunk: &ChunkCoord, depth: usize) -> Option<Range<u64>> {
         let (mut first, mut len, mut stride) = (0, 1, 1u64);
         let mut is_part = false;
         for (dim, pattern) in self.patterns.iter().enumerate().rev() {
             let (size, at) = (*grid.dims().get(dim)?, *chunk.scaled().get(dim)?);
             let lo = at.saturating_mul(size);
-            let range = pattern.within(lo, lo.saturating_add(size));
+            let range = if dim < depth { pattern.within(lo, lo.saturating_add(size)) } else { 0..pattern.len };
             let n = range.end - range.start;
             if is_part && n > 1 {
                 return None;
@@ -216,7 +244,7 @@ impl Regular {
         Some(first..first + len)
     }
 
-    pub(super) fn for_each_run(&self, grid: &ChunkGrid, chunk: &ChunkCoord, each: &mut dyn FnMut(Run)) {
+    pub(super) fn for_each_strided(&self, grid: &ChunkGrid, chunk: &ChunkCoord, each: &mut dyn FnMut(Strided)) {
         let Some(Within { lo, positions, inner }) = self.within(grid, chunk) else { return };
         let (chunk_strides, place_strides) = (strides(grid.dims()), strides(&self.dims()));
         let side = |dim: usize| Side {
@@ -297,48 +325,6 @@ impl Regular {
     pub(super) fn chunks<'a>(&'a self, grid: &'a ChunkGrid) -> Chunks<'a> {
         let first = self.patterns.iter().zip(grid.dims()).map(|(pattern, size)| pattern.index(0) / size).collect();
         Chunks { regular: self, grid, next: Some(first) }
-    }
-}
-
-/// The selected indices of a chunk along one dimension.
-struct Side<'a> {
-    pattern: &'a Pattern,
-    positions: Range<u64>,
-    /// The first index of the chunk.
-    lo: u64,
-    /// From one index to the next (elements of the chunk).
-    chunk_stride: u64,
-    /// From one position to the next (elements of the destination).
-    place_stride: u64,
-}
-
-/// Calls `each` with the runs of elements along these dimensions, of which the last one is the innermost, from `at` in the
-/// chunk and `place` in the destination on.
-fn walk(sides: &[Side<'_>], at: u64, place: u64, each: &mut dyn FnMut(Run)) {
-    let Some((side, inner)) = sides.split_first() else { return each(Run { at, place, len: 1 }) };
-    let Side { pattern, positions, lo, chunk_stride, place_stride } = side;
-    if let [last] = inner
-        && last.pattern.is_segment(&last.positions)
-    {
-        let at = at + (last.pattern.index(last.positions.start) - last.lo) * last.chunk_stride;
-        let place = place + last.positions.start * last.place_stride;
-        let len = (last.positions.end - last.positions.start) * last.chunk_stride;
-        // One run in each row.
-        return positions.clone().for_each(|p| {
-            each(Run { at: at + (pattern.index(p) - lo) * chunk_stride, place: place + p * place_stride, len });
-        });
-    }
-    let mut from = positions.start;
-    while from < positions.end {
-        let (at, place) = (at + (pattern.index(from) - lo) * chunk_stride, place + from * place_stride);
-        if inner.is_empty() {
-            let len = pattern.left_in_block(from).min(positions.end - from);
-            each(Run { at, place, len: len * chunk_stride });
-            from += len;
-        } else {
-            walk(inner, at, place, each);
-            from += 1;
-        }
     }
 }
 

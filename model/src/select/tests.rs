@@ -60,6 +60,11 @@ fn check(selection: &Selection, extent: &[u64], chunk: &[u64]) {
     let chunks: Vec<_> = cut.chunks().collect();
     let touched: BTreeSet<_> = want.iter().map(|at| grid.chunk_of(at)).collect();
     assert_eq!(chunks, touched.into_iter().collect::<Vec<_>>());
+    let only = match (&chunks[..], selection) {
+        ([coord], Selection::All | Selection::Hyperslab(_)) => cut.single_run(coord).map(|run| (coord.clone(), run)),
+        _ => None,
+    };
+    assert_eq!(cut.only_run(), only);
     let mut filled = vec![None; want.len()];
     for coord in &chunks {
         let mut runs = Vec::new();
@@ -229,6 +234,21 @@ fn unlimited_counts_reach_to_the_end() {
     let slab =
         Hyperslab { start: smallvec![2], stride: smallvec![1], count: smallvec![1], block: smallvec![UNLIMITED] };
     assert_eq!(Selection::Hyperslab(slab).on(&[11]).unwrap().elements(), 9);
+}
+
+#[test]
+fn a_stride_beyond_every_extent_is_that_of_one_block() {
+    for block in [1, 2, UNLIMITED] {
+        let slab = Hyperslab {
+            start: smallvec![3, 1],
+            stride: smallvec![u64::MAX; 2],
+            count: smallvec![UNLIMITED, 1],
+            block: smallvec![block, 2],
+        };
+        let mut got = Vec::new();
+        Selection::Hyperslab(slab).on(&[5, 4]).unwrap().for_each_run(|run| got.extend(run.at..run.at + run.len));
+        assert_eq!(got, if block == 1 { vec![13, 14] } else { vec![13, 14, 17, 18] });
+    }
 }
 
 #[test]

@@ -1,0 +1,208 @@
+//! Elements that are equally far apart, and what of an unfiltered chunk is read for them.
+
+use std::ops::Range;
+
+use h5live_model::{Run, Strided};
+use smallvec::SmallVec;
+
+use super::sides::Sink;
+use crate::convert::ConvertError;
+use crate::types::Heap;
+
+/// Runs of an unfiltered chunk that are closer together than this are read as one (bytes).
+const GAP: usize = 4 << 10;
+/// The longest such read (bytes).
+const SPAN: usize = 1 << 20;
+/// Elements that are gathered before they are converted (bytes).
+const GATHERED: usize = 4 << 10;
+
+/// Runs that are read together.
+pub(super) struct Group {
+    runs: SmallVec<[Strided; 8]>,
+    /// Bytes of an element.
+    size: usize,
+    /// From the first to the last (bytes from the start of the chunk).
+    bytes: Range<usize>,
+}
+
+impl Group {
+    pub(super) fn new(size: usize) -> Self {
+        Group { runs: SmallVec::new(), size, bytes: 0..0 }
+    }
+
+    /// What is read for the runs (bytes from the start of the chunk).
+    pub(super) fn bytes(&self) -> Range<usize> {
+        self.bytes.clone()
+    }
+
+    /// The run, if there is just one.
+    pub(super) fn single(&self) -> Option<Run> {
+        match self.runs[..] {
+            [Strided { run, count: 1, .. }] => Some(run),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.runs.clear();
+    }
+
+    /// Adds runs if they are near enough to those that are here. They lie nowhere before them.
+    pub(super) fn push_near(&mut self, runs: Strided) -> bool {
+        let bytes = extent(&runs, self.size);
+        let is_near = !self.is_empty()
+            && bytes.start >= self.bytes.end
+            && bytes.start - self.bytes.end <= GAP
+            && bytes.end - self.bytes.start <= SPAN;
+        if is_near {
+            self.bytes.end = bytes.end;
+            self.runs.push(runs);
+        }
+        is_near
+    }
+
+    /// Adds the first runs.
+    pub(super) fn push(&mut self, runs: Strided) {
+        self.bytes = extent(&runs, self.size);
+        self.runs.push(runs);
+    }
+
+    /// Puts the runs, of which `bytes` are what was read, into their places, the first of which is `base`.
+    pub(super) fn put<S: Sink>(
+        &self,
+        bytes: &[u8],
+        base: usize,
+        sink: &mut S,
+        heap: Heap<'_>,
+    ) -> Result<(), ConvertError> {
+        self.runs.iter().try_for_each(|runs| {
+            let from = runs.run.at as usize * self.size - self.bytes.start;
+            put(runs, &bytes[from..], self.size, base, sink, heap)
+        })
+    }
+}
+
+/// Runs cut into such as can be read at once, or into single ones if they are far apart.
+pub(super) fn near(runs: Strided, size: usize) -> impl Iterator<Item = Strided> {
+    let (len, stride) = (runs.run.len as usize * size, (runs.at_stride as usize).saturating_mul(size));
+    let most = match stride - len <= GAP {
+        true => SPAN.saturating_sub(len) / stride + 1,
+        false => 1,
+    };
+    (0..runs.count).step_by(most).map(move |n| {
+        let run =
+            Run { at: runs.run.at + n * runs.at_stride, place: runs.run.place + n * runs.place_stride, ..runs.run };
+        Strided { run, count: (runs.count - n).min(most as u64), ..runs }
+    })
+}
+
+/// From the first to the last of runs (bytes from the start of the chunk).
+#[inline]
+fn extent(runs: &Strided, size: usize) -> Range<usize> {
+    let last = (runs.count - 1) * runs.at_stride + runs.run.len;
+    let start = runs.run.at as usize * size;
+    start..start + last as usize * size
+}
+
+/// Puts runs, of which `bytes` begin with the first, into their places, the first of which is `base`.
+pub(super) fn put<S: Sink>(
+    runs: &Strided,
+    bytes: &[u8],
+    size: usize,
+    base: usize,
+    sink: &mut S,
+    heap: Heap<'_>,
+) -> Result<(), ConvertError> {
+    let place = runs.run.place as usize - base;
+    let (len, count) = (runs.run.len as usize, runs.count as usize);
+    if count == 1 {
+        return sink.put(place..place + len, &bytes[..len * size], heap);
+    }
+    let (from_stride, place_stride) = (runs.at_stride as usize * size, runs.place_stride as usize);
+    let places = place..place + (count - 1) * place_stride + len;
+    if let Some(direct) = sink.direct(places) {
+        copy(bytes, from_stride, direct, place_stride * size, len * size, count);
+        return Ok(());
+    }
+    let most = GATHERED / (len * size);
+    if most < 2 || place_stride != len {
+        return (0..count).try_for_each(|n| {
+            let (from, place) = (n * from_stride, place + n * place_stride);
+            sink.put(place..place + len, &bytes[from..from + len * size], heap)
+        });
+    }
+    let mut gathered = [0; GATHERED];
+    (0..count).step_by(most).try_for_each(|n| {
+        let count = most.min(count - n);
+        let gathered = &mut gathered[..count * len * size];
+        copy(&bytes[n * from_stride..], from_stride, gathered, len * size, len * size, count);
+        sink.put(place + n * len..place + (n + count) * len, gathered, heap)
+    })
+}
+
+/// Copies `count` times `len` bytes, from places that are `from_stride` apart to such that are `to_stride` apart.
+fn copy(from: &[u8], from_stride: usize, to: &mut [u8], to_stride: usize, len: usize, count: usize) {
+    match len {
+        1 => copy_elements::<1>(from, from_stride, to, to_stride, count),
+        2 => copy_elements::<2>(from, from_stride, to, to_stride, count),
+        4 => copy_elements::<4>(from, from_stride, to, to_stride, count),
+        8 => copy_elements::<8>(from, from_stride, to, to_stride, count),
+        _ => {
+            let pairs = from.chunks(from_stride).zip(to.chunks_mut(to_stride)).take(count);
+            pairs.for_each(|(from, to)| to[..len].copy_from_slice(&from[..len]));
+        }
+    }
+}
+
+fn copy_elements<const N: usize>(from: &[u8], from_stride: usize, to: &mut [u8], to_stride: usize, count: usize) {
+    let from = from.chunks(from_stride).filter_map(|from| from.first_chunk::<N>());
+    if to_stride == N {
+        to.as_chunks_mut().0.iter_mut().take(count).zip(from).for_each(|(to, from)| *to = *from);
+    } else {
+        let to = to.chunks_mut(to_stride).filter_map(|to| to.first_chunk_mut::<N>());
+        to.take(count).zip(from).for_each(|(to, from)| *to = *from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn copies_what_one_element_after_the_other_would(
+            (len, count) in (1usize..12, 1usize..40),
+            (from_gap, to_gap) in (0usize..9, 0usize..9),
+        ) {
+            let (from_stride, to_stride) = (len + from_gap, len + to_gap);
+            let from: Vec<u8> = (0..(count - 1) * from_stride + len).map(|i| i as u8 | 1).collect();
+            let mut copied = vec![0; (count - 1) * to_stride + len];
+            let mut want = copied.clone();
+            for n in 0..count {
+                let element = &from[n * from_stride..n * from_stride + len];
+                want[n * to_stride..n * to_stride + len].copy_from_slice(element);
+            }
+            copy(&from, from_stride, &mut copied, to_stride, len, count);
+            prop_assert_eq!(copied, want);
+        }
+
+        #[test]
+        fn near_runs_are_all_runs_and_fit_one_read(
+            (size, len, count) in (1usize..9, 1u64..2000, 1u64..2000),
+            gap in prop_oneof![0u64..100, 0u64..5000],
+        ) {
+            let runs = Strided { run: Run { at: 7, place: 3, len }, count, at_stride: len + gap, place_stride: len + 1 };
+            let pieces: Vec<Strided> = near(runs, size).collect();
+            prop_assert!(pieces.iter().flat_map(|piece| piece.runs()).eq(runs.runs()));
+            let is_near = gap as usize * size <= GAP;
+            prop_assert!(pieces.iter().all(|piece| piece.count == 1 || is_near && extent(piece, size).len() <= SPAN));
+            prop_assert!(!is_near || extent(&runs, size).len() > SPAN || pieces.len() == 1);
+        }
+    }
+}
