@@ -101,6 +101,8 @@ pub(crate) struct Head {
     pub(crate) gone: AtomicBool,
     /// Whether the file has the structure: one of the constants below.
     in_file: AtomicU8,
+    /// Bytes of the last image that a flush took; 0 before. A hint.
+    len: AtomicUsize,
     /// Found again since the clock hand last passed. A hint, as is `weight`: not for loom to explore.
     used: std::sync::atomic::AtomicBool,
 }
@@ -113,6 +115,11 @@ const UNDER_WAY: u8 = 1;
 const STORED: u8 = 2;
 
 impl Head {
+    /// Bytes in the file, if a flush has taken the structure; otherwise 0.
+    pub(crate) fn known_len(&self) -> u64 {
+        self.len.load(Relaxed) as u64
+    }
+
     pub(crate) fn set_new(&self) {
         self.in_file.store(NEW, Release);
     }
@@ -184,6 +191,7 @@ impl<T: Entry> AnySlot for Slot<T> {
         let image = value.brief_image(widths)?;
         self.head.dirty.store(false, Release);
         self.head.set_under_way();
+        self.head.len.store(image.len(), Relaxed);
         Ok(image)
     }
 }
@@ -216,6 +224,7 @@ impl<T: Entry> Handle<T> {
             dirty: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             in_file: STORED.into(),
+            len: AtomicUsize::new(0),
             used: false.into(),
         };
         Handle { slot: Arc::new(Slot { head, value: RwLock::new(value) }) }

@@ -21,8 +21,9 @@ use crate::types::Heap;
 const RETRIES: u32 = 8;
 /// What is worth another thread (bytes).
 const PARALLEL_BYTES: usize = 64 << 10;
-/// The least share of one run that is worth another thread if it is converted (bytes)...
+/// The least share of one run that is worth another thread if it is converted (bytes), and if it is only copied...
 const SHARE: usize = 512 << 10;
+const COPIED_SHARE: usize = 4 << 20;
 /// ...and the most shares for each thread.
 const SHARES: usize = 8;
 /// Bytes that a thread keeps for its next read in one buffer...
@@ -170,13 +171,14 @@ impl Chunk<'_> {
         Some(pieces)
     }
 
-    /// A run of a chunk in pieces that several threads can convert; none if it is best read as it is.
+    /// A run of a chunk in pieces that several threads can read; none if it is best read as it is.
     fn shares<'b>(&self, coord: &'b ChunkCoord, run: Run, sink: &mut impl Sink) -> Vec<Piece<'b>> {
         let size = self.reader.view.size;
-        // A chunk with filters is decoded once, and what is not converted comes from the store just as fast in one read.
+        // A chunk with filters is decoded once, and who follows reads as much as is seen as one.
         let is_plain = self.reader.core.filters.is_empty() && self.reader.core.at_once < SHARE;
-        let most = run.len as usize / (SHARE / size).max(1);
-        if most < 2 || !is_plain || sink.direct(0..1).is_some() {
+        let least = if sink.direct(0..1).is_some() { COPIED_SHARE } else { SHARE };
+        let most = run.len as usize / (least / size).max(1);
+        if most < 2 || !is_plain {
             return Vec::new();
         }
         let share = run.len.div_ceil(most.min(SHARES * rayon::current_num_threads()) as u64);

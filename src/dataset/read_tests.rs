@@ -158,3 +158,18 @@ fn more_chunks_than_are_listed_at_a_time_come_back() {
         assert!(doubles.iter().zip(&values).all(|(found, want)| *found == f64::from(*want)));
     }
 }
+
+#[test]
+fn long_runs_are_read_by_several_threads_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.h5");
+    // Some shares, and a last one that is shorter.
+    let values: Vec<u32> = (0..(9 << 20) + 5).map(|n: u32| n.wrapping_mul(0x9e37_79b9)).collect();
+    let file = File::create(&path).unwrap();
+    file.new_dataset::<u32>().create_with("data", &values).unwrap();
+    file.close().unwrap();
+    let data = File::open(&path).unwrap().dataset("data").unwrap();
+    assert!(data.read::<u32>().unwrap() == values);
+    let part = 3..values.len() as u64 - 1;
+    assert!(data.read_slice::<u32>(part.clone()).unwrap() == values[part.start as usize..part.end as usize]);
+}

@@ -12,7 +12,7 @@ use super::order::Scope;
 use crate::{
     cache::Cache,
     chunks::Pieces,
-    entry::{AnySlot, EntryId, Owner},
+    entry::{AnySlot, EntryId, Head, Owner},
     error::{Action, Result},
     reentry::{Inside, enter},
     stats::count,
@@ -27,8 +27,9 @@ type Chain = SmallVec<[Arc<dyn AnySlot>; LONGEST]>;
 impl Graph {
     /// Takes what is dirty of `owner` if it is a chain: nothing of others is below it, and of the entries that the file has,
     /// each but the last has an edge to the next, so that there is one order only. Those that it has not come first, by
-    /// address: they wait for nothing. All are then in flight.
-    pub(super) fn take_chain(&mut self, owner: Owner) -> Option<Chain> {
+    /// address: they wait for nothing. `is_whole` says of each and its length (bytes; 0 if that is not known) whether one
+    /// write will do. All are then in flight.
+    pub(super) fn take_chain(&mut self, owner: Owner, is_whole: impl Fn(&Head, u64) -> bool) -> Option<Chain> {
         if self.across.get(&owner).is_some_and(|below| !below.is_empty()) {
             return None;
         }
@@ -37,6 +38,7 @@ impl Graph {
         for node in list.iter().filter_map(|id| self.nodes.get(id)).filter(|node| node.dirty) {
             match &node.body {
                 Body::Entry(Some(slot)) if left.len() + new.len() < LONGEST => match slot.head().is_stored() {
+                    true if !is_whole(slot.head(), slot.head().known_len()) => return None,
                     true => left.push(Arc::clone(slot)),
                     false if node.children == 0 => new.push(Arc::clone(slot)),
                     false => return None,
@@ -94,7 +96,8 @@ impl Cache {
             if self.must_frame() || self.space.must_announce() {
                 return Ok(false);
             }
-            let Some(chain) = self.ledger.graph.lock().take_chain(owner) else { return Ok(false) };
+            let is_whole = |head: &Head, len| is_within_page(self.settings.base, head.addr, len);
+            let Some(chain) = self.ledger.graph.lock().take_chain(owner, is_whole) else { return Ok(false) };
             let mut flight = Flight { cache: self, chain, done: 0, early: None, has_begun: false };
             let Some(images) = flight.images() else { return Ok(false) };
             self.space.begin_flush(Scope::Owner(owner));

@@ -1,4 +1,6 @@
-use std::collections::{BTreeMap, HashSet};
+mod walk;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -10,6 +12,7 @@ use h5live_format::{
 use h5live_model::ChunkCoord;
 use proptest::prelude::*;
 
+use self::walk::{Walk, block, nodes};
 use super::Btree2;
 use crate::tests::{NoSuperblock, OWNER};
 use crate::{Error, ObjectMetadata};
@@ -178,57 +181,6 @@ impl<R: Kind> Pair<R> {
     fn expected(&self) -> Vec<R> {
         self.model.values().cloned().collect()
     }
-}
-
-/// A reader of the bytes of a tree that checks all that must hold of them.
-struct Walk<'a, R> {
-    bytes: &'a [u8],
-    geometry: Btree2Geometry,
-    seen: HashSet<u64>,
-    records: Vec<R>,
-}
-
-impl<R: Kind> Walk<'_, R> {
-    fn over(bytes: &[u8], header: Addr) -> Vec<R> {
-        let widths = Widths::default();
-        let header: Btree2Header = decode(block(bytes, header, Btree2Header::size(widths)), widths).unwrap();
-        let geometry = Btree2Geometry::of(&header, widths).unwrap();
-        let mut walk = Walk::<R> { bytes, geometry, seen: HashSet::new(), records: Vec::new() };
-        if header.root.is_defined() {
-            assert!(header.root_records > 0);
-            let below = walk.node(header.root, header.depth, header.root_records, true);
-            assert_eq!(below, header.records);
-        } else {
-            assert_eq!((header.records, header.root_records, header.depth), (0, 0, 0));
-        }
-        assert!(walk.records.windows(2).all(|pair| pair[0].key() < pair[1].key()), "records are sorted");
-        walk.records
-    }
-
-    fn node(&mut self, addr: Addr, depth: u16, records: u16, root: bool) -> u64 {
-        let widths = Widths::default();
-        assert!(self.seen.insert(addr.get().unwrap()), "a node has one parent");
-        assert!(records <= self.geometry.split_at(depth));
-        assert!(root || records >= self.geometry.merge_at(depth), "{records} at depth {depth}");
-        let bytes = block(self.bytes, addr, self.geometry.node_size() as usize);
-        let before = self.records.len();
-        if depth == 0 {
-            let leaf = decode_with(self.geometry.leaf(records), bytes, widths).unwrap();
-            self.records.extend(leaf.records.iter().map(|bytes| decode_with(R::blank(), bytes, widths).unwrap()));
-        } else {
-            let node = decode_with(self.geometry.internal(depth, records), bytes, widths).unwrap();
-            for (index, child) in node.children.iter().enumerate() {
-                let below = self.node(child.addr, depth - 1, child.records, false);
-                assert_eq!(below, child.total);
-                self.records.extend(node.records.get(index, R::blank(), widths).map(|record| record.unwrap()));
-            }
-        }
-        (self.records.len() - before) as u64
-    }
-}
-
-fn block(bytes: &[u8], addr: Addr, len: usize) -> &[u8] {
-    &bytes[addr.get().unwrap() as usize..][..len]
 }
 
 #[derive(Debug, Clone)]
@@ -477,24 +429,6 @@ fn refuses_nodes_that_cannot_be_split() {
     );
     assert!(matches!(fourth, Err(Error::Unsupported(_))));
     assert_eq!(pair.records(), pair.expected());
-}
-
-/// Where the nodes of a tree are, with their depths and numbers of records.
-fn nodes(bytes: &[u8], header: Addr) -> Vec<(Addr, u16, u16)> {
-    let widths = Widths::default();
-    let header: Btree2Header = decode(block(bytes, header, Btree2Header::size(widths)), widths).unwrap();
-    let geometry = Btree2Geometry::of(&header, widths).unwrap();
-    let mut nodes = vec![(header.root, header.depth, header.root_records)];
-    let mut next = 0;
-    while let Some(&(addr, depth, records)) = nodes.get(next) {
-        next += 1;
-        if depth > 0 {
-            let bytes = block(bytes, addr, geometry.node_size() as usize);
-            let node = decode_with(geometry.internal(depth, records), bytes, widths).unwrap();
-            nodes.extend(node.children.iter().map(|child| (child.addr, depth - 1, child.records)));
-        }
-    }
-    nodes
 }
 
 proptest! {
