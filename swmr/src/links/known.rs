@@ -71,6 +71,9 @@ impl KnownLinks {
     /// Something has been sought in a group whose links are dense. If that is so again and again, all are gathered.
     pub fn note(&self, header: &Header, links: &DenseLinks) {
         let addr = header.addr();
+        if let Some(Group::Whole(_) | Group::Refused) = self.0.read().groups.get(&addr) {
+            return;
+        }
         let sought = {
             let mut known = self.0.write();
             let full = known.groups.len() >= MANY;
@@ -89,10 +92,17 @@ impl KnownLinks {
         if !sought.is_power_of_two() || links.len().map_or(u64::MAX, |len| len / PER_SEEK) > sought {
             return;
         }
-        let room = MOST.saturating_sub(self.0.read().weight);
+        let room = {
+            let mut known = self.0.write();
+            // Nobody else gathers it meanwhile.
+            known.groups.insert(addr, Group::Refused);
+            MOST.saturating_sub(known.weight)
+        };
         // What cannot be read is an error for who needs it.
         let table = Table::gather(links, header, room).ok().flatten();
         let mut known = self.0.write();
+        // Other groups may have taken some of the room.
+        let table = table.filter(|table| known.weight + table.weight() <= MOST);
         known.weight += table.as_ref().map_or(0, Table::weight);
         known.groups.insert(addr, table.map_or(Group::Refused, Group::Whole));
     }
