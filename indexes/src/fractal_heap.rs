@@ -15,7 +15,8 @@ use std::sync::Arc;
 use h5live_cache::Handle;
 use h5live_format::messages::FilterPipelineMessage;
 use h5live_format::{
-    Addr, DoublingTable, FilteredRoot, FractalHeapHeader, FreeSpaceHeader, HeapPlace, decode_with, encode, encoded_len,
+    Addr, DoublingTable, FilteredRoot, FractalHeapHeader, FractalHeapIdShape, FreeSpaceHeader, HeapPlace, decode_with,
+    encode, encoded_len,
 };
 use h5live_model::{FilterSpec, Unfilter};
 
@@ -125,9 +126,12 @@ impl FractalHeap {
     }
 
     fn decode_id(&self, header: &FractalHeapHeader, id: &[u8]) -> Result<HeapPlace> {
-        let widths = self.metadata.widths();
-        let id = id.get(..usize::from(header.id_len)).unwrap_or(id);
-        let id = decode_with(header.id_shape(widths).id(HeapPlace::default()), id, widths);
+        self.decode_id_of(&header.id_shape(self.metadata.widths()), id)
+    }
+
+    fn decode_id_of(&self, shape: &FractalHeapIdShape, id: &[u8]) -> Result<HeapPlace> {
+        let id = id.get(..usize::from(shape.id_len)).unwrap_or(id);
+        let id = decode_with(shape.id(HeapPlace::default()), id, shape.widths);
         Ok(id.map_err(|source| h5live_cache::Error::Decode { at: self.addr, source })?.place)
     }
 

@@ -1,6 +1,6 @@
 //! Reading many objects of a fractal heap at once.
 
-use h5live_format::{FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIdShape, HeapPlace, decode_with};
+use h5live_format::{FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIdShape, HeapPlace};
 
 use super::FractalHeap;
 use crate::metadata::Seen;
@@ -44,7 +44,7 @@ impl HeapReading<'_> {
     ) -> Result<bool, E> {
         let mut places = Vec::with_capacity(ids.size_hint().0);
         for id in ids {
-            match self.decode_id(id.as_ref())? {
+            match self.heap.decode_id_of(&self.shape, id.as_ref())? {
                 HeapPlace::Managed { offset, length } if self.header.filtered.is_none() => {
                     places.push((offset, length))
                 }
@@ -66,12 +66,6 @@ impl HeapReading<'_> {
             }
         }
         Ok(true)
-    }
-
-    fn decode_id(&self, id: &[u8]) -> Result<HeapPlace> {
-        let id = id.get(..usize::from(self.shape.id_len)).unwrap_or(id);
-        let decoded = decode_with(self.shape.id(HeapPlace::default()), id, self.shape.widths);
-        Ok(decoded.map_err(|source| h5live_cache::Error::Decode { at: self.heap.addr, source })?.place)
     }
 
     /// `None` if the object does not lie in the block at hand.
