@@ -7,7 +7,7 @@ mod edit;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use h5live_cache::Handle;
 use h5live_format::{Addr, Btree1Key, Btree1Node};
@@ -96,10 +96,10 @@ impl<K: Btree1Key> Btree1<K> {
         &self,
         range: Option<&dyn Range<K>>,
         each: &mut dyn FnMut(K, Addr) -> Result<bool, E>,
-    ) -> Result<HashMap<Addr, bool>, E> {
-        let mut visit = Visit { tree: self, seen: HashMap::new(), range, each };
+    ) -> Result<HashSet<Addr>, E> {
+        let mut visit = Visit { tree: self, seen: HashSet::new(), range, each };
         if self.root.is_defined() {
-            visit.below(self.root, None, None)?;
+            visit.below(self.root, None, [None, None])?;
         }
         Ok(visit.seen)
     }
@@ -110,7 +110,7 @@ impl<K: Btree1Key> Btree1<K> {
     /// If a node cannot be read.
     pub(crate) fn nodes(&self) -> Result<Vec<Addr>> {
         let seen = self.visit(None, &mut |_, _| Ok::<_, Error>(true))?;
-        Ok(seen.into_keys().collect())
+        Ok(seen.into_iter().collect())
     }
 
     /// Bytes of a node.
@@ -131,8 +131,8 @@ pub(crate) trait Range<K> {
 /// A walk over entries in order.
 struct Visit<'a, K: Btree1Key, E> {
     tree: &'a Btree1<K>,
-    /// The nodes that were visited, and whether only in part.
-    seen: HashMap<Addr, bool>,
+    /// The nodes that were visited, if there is no range.
+    seen: HashSet<Addr>,
     range: Option<&'a dyn Range<K>>,
     each: &'a mut dyn FnMut(K, Addr) -> Result<bool, E>,
 }
@@ -140,41 +140,43 @@ struct Visit<'a, K: Btree1Key, E> {
 impl<K: Btree1Key, E: From<Error>> Visit<'_, K, E> {
     /// Goes through what is below a node; `false` if `each` has had enough. No deeper than the root's level.
     ///
-    /// `bounds`: the keys beside the node in its parent. What is not between them has moved to a neighbour.
-    fn below(&mut self, at: Addr, level: Option<u8>, bounds: Option<(K, K)>) -> Result<bool, E> {
-        let before = self.seen.insert(at, false);
-        if before == Some(false) {
+    /// With a range, only what is between `bounds`, the keys beside the node in its parent: the rest has moved to another
+    /// node, or the node has moved from another place. No two nodes have bounds in common, so that nothing is seen twice,
+    /// and damaged nodes that lead to the same are not gone through without end.
+    fn below(&mut self, at: Addr, level: Option<u8>, bounds: [Option<K>; 2]) -> Result<bool, E> {
+        if self.range.is_none() && !self.seen.insert(at) {
             return Err(self.tree.contradiction(at, "it has one parent").into());
         }
         let node = self.tree.node(at, level)?.read().clone();
+        let [mut begin, end] = bounds;
         for index in 0..node.len() {
             let (Some(mut key), Some(child), Some(mut next)) =
                 (node.key(index), node.child(index), node.key(index + 1))
             else {
                 break;
             };
-            if let (Some(range), Some((begin, end))) = (self.range, &bounds) {
-                let belongs = match (node.level, K::BEHIND) {
-                    (0, false) => !range.is_before(&key, begin) && range.is_before(&key, end),
-                    _ => range.is_before(begin, &next) && range.is_before(&key, end),
-                };
-                if !belongs {
-                    self.seen.insert(at, before.is_none());
+            if let Some(range) = self.range {
+                let is_before_all = begin.as_ref().is_some_and(|begin| range.is_before(&key, begin));
+                let is_behind_all = end.as_ref().is_some_and(|end| !range.is_before(&key, end));
+                if is_behind_all || node.level == 0 && is_before_all {
                     continue;
                 }
-                if range.is_before(&key, begin) {
-                    key = begin.clone();
+                if node.level > 0 {
+                    key = begin.take_if(|_| is_before_all).unwrap_or(key);
+                    next = end.clone().filter(|end| range.is_before(end, &next)).unwrap_or(next);
+                    if !range.is_before(&key, &next) {
+                        begin = Some(key);
+                        continue;
+                    }
+                    begin = Some(next.clone());
                 }
-                if range.is_before(end, &next) {
-                    next = end.clone();
+                if !range.wants(node.level, &key, &next) {
+                    continue;
                 }
-            }
-            if self.range.is_some_and(|range| !range.wants(node.level, &key, &next)) {
-                continue;
             }
             let goes_on = match node.level.checked_sub(1) {
                 None => (self.each)(key, child)?,
-                below => self.below(child, below, Some((key, next)))?,
+                below => self.below(child, below, [Some(key), Some(next)])?,
             };
             if !goes_on {
                 return Ok(false);

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use h5live_cache::{Cache, EdgeKind, EdgeKinds, MemoryStorage, RecordingStorage, Scope, Settings, replay};
-use h5live_format::{Addr, Btree1Node, ChunkElement, ChunkKey, ChunkRank, Widths, decode_with};
+use h5live_format::{Addr, Btree1Node, ChunkElement, ChunkKey, ChunkRank, Widths, decode_with, encode};
 use h5live_model::{ChunkCoord, ChunkGrid};
 use proptest::prelude::*;
 
@@ -183,27 +183,63 @@ proptest! {
 
     #[test]
     fn nothing_is_lost_by_a_writer_that_dies(steps in steps(), k in 2u16..5) {
-        let memory = MemoryStorage::default();
-        let recording = RecordingStorage::new(memory.clone());
-        let cache = Cache::writing(Arc::new(recording.clone()), Settings::default(), 4096, Arc::new(NoSuperblock));
-        let cache = Arc::new(cache);
-        let place = root(Addr::UNDEFINED);
-        let mut pair = Pair { index: index(cache.clone(), place.clone(), k), cache, model: Model::new(), removed: HashSet::new() };
-        pair.set(250, 1);
-        pair.cache.flush(Scope::All).unwrap();
-        let (mut image, mut old) = (memory.to_vec(), pair.model.clone());
-        recording.take_log();
-        for step in steps {
-            if pair.take(&step) {
-                pair.cache.flush(Scope::All).unwrap();
-                for write in recording.take_log() {
-                    replay(&mut image, [&write]).unwrap();
-                    check_between(&image, &place, k, &old, &pair);
-                }
-                old = pair.model.clone();
-                pair.removed.clear();
+        check_dying(&steps, k);
+    }
+}
+
+/// Takes steps, and looks at the file after each write.
+fn check_dying(steps: &[Step], k: u16) {
+    let memory = MemoryStorage::default();
+    let recording = RecordingStorage::new(memory.clone());
+    let cache = Cache::writing(Arc::new(recording.clone()), Settings::default(), 4096, Arc::new(NoSuperblock));
+    let cache = Arc::new(cache);
+    let place = root(Addr::UNDEFINED);
+    let mut pair =
+        Pair { index: index(cache.clone(), place.clone(), k), cache, model: Model::new(), removed: HashSet::new() };
+    pair.set(250, 1);
+    pair.cache.flush(Scope::All).unwrap();
+    let (mut image, mut old) = (memory.to_vec(), pair.model.clone());
+    recording.take_log();
+    for step in steps {
+        if pair.take(step) {
+            pair.cache.flush(Scope::All).unwrap();
+            for write in recording.take_log() {
+                replay(&mut image, [&write]).unwrap();
+                check_between(&image, &place, k, &old, &pair);
             }
+            old = pair.model.clone();
+            pair.removed.clear();
         }
+    }
+}
+
+#[test]
+fn a_leaf_that_moves_to_other_keys_is_listed_once() {
+    // The last leaf is emptied and filled again in one flush; its old parent is the last to be written.
+    let moving = [Step::Set(473, 1), Step::Clear(290, 3), Step::Fill(398, 82), Step::Flush];
+    let steps: Vec<_> = [Step::Fill(153, 140), Step::Flush].into_iter().chain(moving).collect();
+    check_dying(&steps, 2);
+}
+
+#[test]
+fn nodes_that_lead_to_the_same_are_not_gone_through_without_end() {
+    let empty = Btree1Node::<ChunkKey>::empty(2, ChunkRank(2), Widths::default());
+    let size = empty.size() as u64;
+    let key =
+        |row: u64| ChunkKey { size: 8, filter_mask: 0, start: [row * 10, 0].as_slice().into(), element_offset: 0 };
+    for rows in [[0, 9, 0, 9, 0], [0, 3, 6, 9, 12], [5, 5, 5, 5, 5], [9, 7, 5, 3, 1]] {
+        let mut bytes = Vec::new();
+        for level in 0..=255u8 {
+            let below = u64::from(level).saturating_sub(1) * size;
+            let mut node = empty.clone();
+            node.level = level;
+            assert!(node.set(&rows.map(key), &[Addr::new(below); 4]));
+            bytes.extend(encode(&node, Widths::default()).unwrap());
+        }
+        let cache = Cache::reading(Arc::new(MemoryStorage::from(bytes)), Settings::default());
+        let index = index(Arc::new(cache), root(Addr::new(255 * size)), 2);
+        let all = listed(&index);
+        assert!(all.windows(2).all(|pair| pair[0].0 <= pair[1].0) && all.len() <= 4, "{rows:?}: {all:?}");
     }
 }
 
