@@ -72,45 +72,38 @@ impl<K: Btree1Key> Btree1<K> {
         Ok(None)
     }
 
-    /// Calls `each` with every entry of the leaves in order, until it returns `false`.
+    /// Calls `each` with the entries of the leaves that are in a range, in order, until it returns `false`.
     ///
     /// # Errors
     /// The first error of `each`; if a node cannot be read.
-    pub fn for_each<E: From<Error>>(&self, each: &mut dyn FnMut(K, Addr) -> Result<bool, E>) -> Result<(), E> {
-        self.visit(None, each).map(|_| ())
-    }
-
-    /// As [`Btree1::for_each`], for the entries that are in a range.
-    ///
-    /// # Errors
-    /// As [`Btree1::for_each`].
-    pub(crate) fn for_each_in<E: From<Error>>(
-        &self,
-        range: &dyn Range<K>,
-        each: &mut dyn FnMut(K, Addr) -> Result<bool, E>,
-    ) -> Result<(), E> {
-        self.visit(Some(range), each).map(|_| ())
-    }
-
-    fn visit<E: From<Error>>(
-        &self,
-        range: Option<&dyn Range<K>>,
-        each: &mut dyn FnMut(K, Addr) -> Result<bool, E>,
-    ) -> Result<HashSet<Addr>, E> {
-        let mut visit = Visit { tree: self, seen: HashSet::new(), range, each };
+    pub(crate) fn for_each_in<E: From<Error>>(&self, range: &dyn Range<K>, each: &mut Each<'_, K, E>) -> Result<(), E> {
         if self.root.is_defined() {
-            visit.below(self.root, None, [None, None])?;
+            Visit { tree: self, range, each }.below(self.root, None, Bounds { begin: None, end: None })?;
         }
-        Ok(visit.seen)
+        Ok(())
     }
 
-    /// Where all nodes are.
+    /// Everything to which the root leads, also what a writer that died has left in two places.
     ///
     /// # Errors
     /// If a node cannot be read.
-    pub(crate) fn nodes(&self) -> Result<Vec<Addr>> {
-        let seen = self.visit(None, &mut |_, _| Ok::<_, Error>(true))?;
-        Ok(seen.into_iter().collect())
+    pub(crate) fn reached(&self) -> Result<Reached> {
+        let mut reached = Reached::default();
+        let mut left = vec![(self.root, None)];
+        left.retain(|(root, _)| root.is_defined());
+        while let Some((addr, level)) = left.pop() {
+            if !reached.nodes.insert(addr) {
+                continue;
+            }
+            let node = self.node(addr, level)?;
+            let node = node.read();
+            let children = (0..node.len()).filter_map(|index| node.child(index));
+            match node.level.checked_sub(1) {
+                None => reached.children.extend(children),
+                below => left.extend(children.map(|child| (child, below))),
+            }
+        }
+        Ok(reached)
     }
 
     /// Bytes of a node.
@@ -119,70 +112,94 @@ impl<K: Btree1Key> Btree1<K> {
     }
 }
 
+/// What a tree consists of.
+#[derive(Debug, Default)]
+pub(crate) struct Reached {
+    pub nodes: HashSet<Addr>,
+    /// The children of the leaves.
+    pub children: HashSet<Addr>,
+}
+
+/// The keys between which something lies. Whether a key belongs to what comes before or behind it is a matter of the keys
+/// (see [`Btree1Key::BEHIND`]).
+#[derive(Debug, Clone)]
+pub(crate) struct Bounds<K> {
+    pub begin: Option<K>,
+    pub end: Option<K>,
+}
+
 /// Which entries are to be visited, in a tree in which a writer that died may have left entries that had moved.
 pub(crate) trait Range<K> {
     /// Whether a key comes before another.
-    fn is_before(&self, key: &K, other: &K) -> bool;
+    ///
+    /// # Errors
+    /// If it cannot be read what a key leads to.
+    fn is_before(&self, key: &K, other: &K) -> Result<bool>;
 
     /// Whether a child of a node of this level, between these keys, may hold what is wanted.
-    fn wants(&self, level: u8, key: &K, next: &K) -> bool;
+    fn wants(&self, level: u8, between: &Bounds<K>) -> bool;
 }
+
+/// What is called with the keys between which an entry lies, its own key and the child; `false`: that is enough.
+pub(crate) type Each<'a, K, E> = dyn FnMut(&Bounds<K>, K, Addr) -> Result<bool, E> + 'a;
 
 /// A walk over entries in order.
 struct Visit<'a, K: Btree1Key, E> {
     tree: &'a Btree1<K>,
-    /// The nodes that were visited, if there is no range.
-    seen: HashSet<Addr>,
-    range: Option<&'a dyn Range<K>>,
-    each: &'a mut dyn FnMut(K, Addr) -> Result<bool, E>,
+    range: &'a dyn Range<K>,
+    each: &'a mut Each<'a, K, E>,
 }
 
 impl<K: Btree1Key, E: From<Error>> Visit<'_, K, E> {
     /// Goes through what is below a node; `false` if `each` has had enough. No deeper than the root's level.
     ///
-    /// With a range, only what is between `bounds`, the keys beside the node in its parent: the rest has moved to another
-    /// node, or the node has moved from another place. No two nodes have bounds in common, so that nothing is seen twice,
-    /// and damaged nodes that lead to the same are not gone through without end.
-    fn below(&mut self, at: Addr, level: Option<u8>, bounds: [Option<K>; 2]) -> Result<bool, E> {
-        if self.range.is_none() && !self.seen.insert(at) {
-            return Err(self.tree.contradiction(at, "it has one parent").into());
-        }
+    /// Of what the node leads to, only what lies within its bounds, by its parent: the rest has moved to another node, or
+    /// the node has moved from another place. No two nodes have bounds in common, so that nothing is seen twice, and
+    /// damaged nodes that lead to the same are not gone through without end.
+    fn below(&mut self, at: Addr, level: Option<u8>, mut bounds: Bounds<K>) -> Result<bool, E> {
         let node = self.tree.node(at, level)?.read().clone();
-        let [mut begin, end] = bounds;
         for index in 0..node.len() {
-            let (Some(mut key), Some(child), Some(mut next)) =
-                (node.key(index), node.child(index), node.key(index + 1))
-            else {
+            let (Some(key), Some(child), Some(next)) = (node.key(index), node.child(index), node.key(index + 1)) else {
                 break;
             };
-            if let Some(range) = self.range {
-                let is_before_all = begin.as_ref().is_some_and(|begin| range.is_before(&key, begin));
-                let is_behind_all = end.as_ref().is_some_and(|end| !range.is_before(&key, end));
-                if is_behind_all || node.level == 0 && is_before_all {
-                    continue;
-                }
-                if node.level > 0 {
-                    key = begin.take_if(|_| is_before_all).unwrap_or(key);
-                    next = end.clone().filter(|end| range.is_before(end, &next)).unwrap_or(next);
-                    if !range.is_before(&key, &next) {
-                        begin = Some(key);
-                        continue;
-                    }
-                    begin = Some(next.clone());
-                }
-                if !range.wants(node.level, &key, &next) {
-                    continue;
-                }
-            }
+            let is_entry = node.level == 0 && !K::BEHIND;
+            let between =
+                if is_entry { self.is_in(&bounds, &key, next)? } else { self.narrow(&mut bounds, &key, next)? };
+            let Some(between) = between.filter(|between| self.range.wants(node.level, between)) else { continue };
             let goes_on = match node.level.checked_sub(1) {
-                None => (self.each)(key, child)?,
-                below => self.below(child, below, [Some(key), Some(next)])?,
+                None => (self.each)(&between, key, child)?,
+                below => self.below(child, below, between)?,
             };
             if !goes_on {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// The bounds of an entry that is told by its key, if that is in those of its node.
+    fn is_in(&self, bounds: &Bounds<K>, key: &K, next: K) -> Result<Option<Bounds<K>>> {
+        let is_early = self.is_before(Some(key), bounds.begin.as_ref())?;
+        let is_in = !is_early && (bounds.end.is_none() || self.is_before(Some(key), bounds.end.as_ref())?);
+        Ok(is_in.then(|| Bounds { begin: Some(key.clone()), end: Some(next) }))
+    }
+
+    /// The bounds of a child between two keys, if there is anything between them. They are then taken off the node's.
+    fn narrow(&self, bounds: &mut Bounds<K>, key: &K, next: K) -> Result<Option<Bounds<K>>> {
+        if !K::BEHIND && !self.is_before(Some(key), bounds.begin.as_ref())? {
+            bounds.begin = Some(key.clone());
+        }
+        let is_late = bounds.end.as_ref() != Some(&next) && self.is_before(bounds.end.as_ref(), Some(&next))?;
+        let end = if is_late { bounds.end.clone() } else { Some(next) };
+        if bounds.begin.is_some() && !self.is_before(bounds.begin.as_ref(), end.as_ref())? {
+            return Ok(None);
+        }
+        Ok(Some(Bounds { begin: std::mem::replace(&mut bounds.begin, end.clone()), end }))
+    }
+
+    /// Whether both are there, and the first comes before the other.
+    fn is_before(&self, key: Option<&K>, other: Option<&K>) -> Result<bool> {
+        key.zip(other).map_or(Ok(false), |(key, other)| self.range.is_before(key, other))
     }
 }
 

@@ -8,7 +8,7 @@ use h5live_model::{ChunkCoord, ChunkGrid};
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 
-use crate::btree1::{Btree1, Entries, Leaf, Range, Step};
+use crate::btree1::{Bounds, Btree1, Entries, Leaf, Range, Step};
 use crate::{ChunkIndex, Error, IndexRoot, ObjectMetadata, Result};
 
 /// So many chunks are looked up at a time in going through all of a tree that may be changed meanwhile.
@@ -97,7 +97,7 @@ impl ChunkBtree1 {
     fn batch(&self, last: Option<&[u64]>) -> Result<Vec<(ChunkKey, Addr)>> {
         let _shared = self.lock.read_recursive();
         let mut batch = Vec::new();
-        let mut each = |key, addr| {
+        let mut each = |_: &Bounds<ChunkKey>, key, addr| {
             batch.push((key, addr));
             Ok::<_, Error>(batch.len() < BATCH)
         };
@@ -110,13 +110,13 @@ impl ChunkBtree1 {
 struct After<'a>(Option<&'a [u64]>);
 
 impl Range<ChunkKey> for After<'_> {
-    fn is_before(&self, key: &ChunkKey, other: &ChunkKey) -> bool {
-        (&key.start[..], key.element_offset) < (&other.start[..], other.element_offset)
+    fn is_before(&self, key: &ChunkKey, other: &ChunkKey) -> Result<bool> {
+        Ok((&key.start[..], key.element_offset) < (&other.start[..], other.element_offset))
     }
 
-    fn wants(&self, level: u8, key: &ChunkKey, next: &ChunkKey) -> bool {
-        let latest = if level == 0 { key } else { next };
-        self.0.is_none_or(|last| latest.start[..] > *last)
+    fn wants(&self, level: u8, between: &Bounds<ChunkKey>) -> bool {
+        let latest = if level == 0 { &between.begin } else { &between.end };
+        self.0.zip(latest.as_ref()).is_none_or(|(last, latest)| latest.start[..] > *last)
     }
 }
 
@@ -190,7 +190,7 @@ impl ChunkIndex for ChunkBtree1 {
             }
             entries.children.insert(index, element.addr);
         }
-        tree.replace(&path, entries, Some(element.addr), self)
+        tree.replace(&path, entries, &[element.addr], self)
     }
 
     fn remove(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
@@ -204,7 +204,7 @@ impl ChunkIndex for ChunkBtree1 {
         let old = entries.keys.get(index).cloned().zip(entries.children.get(index).copied());
         let Some(old) = old.filter(|_| found).map(Self::element) else { return Ok(None) };
         entries.remove(index);
-        tree.replace(&path, entries, None, self)?;
+        tree.replace(&path, entries, &[], self)?;
         Ok(Some(old).filter(|old| old.addr.is_defined()))
     }
 
@@ -212,7 +212,7 @@ impl ChunkIndex for ChunkBtree1 {
         let _alone = self.lock.write();
         let tree = self.tree();
         let size = tree.node_size();
-        tree.nodes()?.into_iter().for_each(|node| self.metadata.free(node, size));
+        tree.reached()?.nodes.into_iter().for_each(|node| self.metadata.free(node, size));
         Ok(())
     }
 
@@ -222,7 +222,7 @@ impl ChunkIndex for ChunkBtree1 {
             Ok(!addr.is_defined() || each(coord, Self::element((key, addr))))
         };
         if self.metadata.cache().is_read_only() {
-            return self.tree().for_each_in(&After(None), &mut give);
+            return self.tree().for_each_in(&After(None), &mut |_, key, addr| give(key, addr));
         }
         let mut last: Option<SmallVec<[u64; 4]>> = None;
         loop {

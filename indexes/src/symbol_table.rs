@@ -14,7 +14,7 @@ use h5live_format::{Addr, Btree1Node, GroupKey, SymbolCache, SymbolTableEntry, S
 use h5live_model::Name;
 
 pub use self::pack::PackedSymbols;
-use crate::btree1::Btree1;
+use crate::btree1::{Bounds, Btree1, Range};
 use crate::local_heap::{LocalStrings, StringSpace};
 use crate::{Error, ObjectMetadata, Result};
 
@@ -100,15 +100,38 @@ impl SymbolTable {
         &self,
         each: &mut dyn FnMut(Name, SymbolTarget) -> Result<bool, E>,
     ) -> Result<(), E> {
-        let names = self.names()?;
-        self.tree.for_each(&mut |_, node| {
+        let names = &self.names()?;
+        self.tree.for_each_in(&ByName(names), &mut |bounds, _, node| {
             for entry in self.entries(node)? {
-                if !each(names.get(entry.name_offset)?, Self::target(&names, &entry)?)? {
+                let name = names.get(entry.name_offset)?;
+                if ByName(names).is_in(bounds, &name)? && !each(name, Self::target(names, &entry)?)? {
                     return Ok(false);
                 }
             }
             Ok(true)
         })
+    }
+}
+
+/// All names, in their order.
+struct ByName<'a>(&'a LocalStrings);
+
+impl ByName<'_> {
+    /// Whether a name belongs to the child between these keys, or has moved to another.
+    fn is_in(&self, bounds: &Bounds<GroupKey>, name: &Name) -> Result<bool> {
+        let order = |key: Option<GroupKey>| key.map(|GroupKey(offset)| self.0.compare(offset, name)).transpose();
+        let is_behind = order(bounds.begin)?.is_none_or(|begin| begin == Ordering::Less);
+        Ok(is_behind && order(bounds.end)? != Some(Ordering::Less))
+    }
+}
+
+impl Range<GroupKey> for ByName<'_> {
+    fn is_before(&self, key: &GroupKey, other: &GroupKey) -> Result<bool> {
+        Ok(self.0.compare(key.0, &self.0.get(other.0)?)? == Ordering::Less)
+    }
+
+    fn wants(&self, _level: u8, _between: &Bounds<GroupKey>) -> bool {
+        true
     }
 }
 

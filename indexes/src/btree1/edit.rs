@@ -70,8 +70,8 @@ pub(super) struct Edit<'a, K: Btree1Key> {
 }
 
 impl<K: Btree1Key> Btree1<K> {
-    /// Gives the leaf at the end of `path` these entries, and the tree the shape that this needs. `added`: the child
-    /// that is new among them.
+    /// Gives the leaf at the end of `path` these entries, and the tree the shape that this needs. `added`: the children
+    /// that are new among them.
     ///
     /// # Errors
     /// If a node cannot be read, or there is no room for a new one. The tree is then as it was.
@@ -79,7 +79,7 @@ impl<K: Btree1Key> Btree1<K> {
         &self,
         path: &[Step],
         entries: Entries<K>,
-        added: Option<Addr>,
+        added: &[Addr],
         leaf: &impl Leaf<K>,
     ) -> Result<()> {
         let mut edit = Edit { tree: self, work: Vec::new(), lost: Vec::new(), beside: Vec::new() };
@@ -307,7 +307,7 @@ impl<K: Btree1Key> Edit<'_, K> {
         self.work.iter().map(encode).collect()
     }
 
-    fn apply(mut self, nodes: Vec<Btree1Node<K>>, added: Option<Addr>, leaf: &impl Leaf<K>) -> Result<()> {
+    fn apply(mut self, nodes: Vec<Btree1Node<K>>, added: &[Addr], leaf: &impl Leaf<K>) -> Result<()> {
         let metadata = &self.tree.metadata;
         let (cache, owner) = (metadata.cache(), metadata.owner());
         let made: Vec<bool> = self.work.iter().map(|work| work.handle.is_none()).collect();
@@ -322,7 +322,7 @@ impl<K: Btree1Key> Edit<'_, K> {
             leaf.changed(handle)?;
             for child in &work.entries.children {
                 if work.node.level == 0 {
-                    if *made || Some(*child) == added {
+                    if *made || added.contains(child) {
                         leaf.attach(handle, *child)?;
                     }
                 } else if *made || self.work.iter().zip(&handles).any(|(_, other)| other.addr() == *child) {

@@ -114,7 +114,7 @@ impl SymbolTable {
         let Some(&child) = leaf.children.get(index) else {
             let node = self.new_symbols(&names, vec![entry])?;
             leaf = Entries { keys: vec![GroupKey(0), GroupKey(name_offset)], children: vec![node.addr()] };
-            self.tree.replace(&path, leaf, Some(node.addr()), &Symbols { table: self, names: &names })?;
+            self.tree.replace(&path, leaf, &[node.addr()], &Symbols { table: self, names: &names })?;
             self.metadata.order(&node, before);
             return Ok(());
         };
@@ -133,26 +133,29 @@ impl SymbolTable {
                 if is_in_place { self.changed(&names, &node, entries) } else { self.moved(&names, &node, entries) }?;
             let bound = is_last.then_some(name_offset);
             if set_child(&mut leaf, index, &moved, bound) {
-                self.tree.replace(&path, leaf, Some(moved.addr()), &symbols)?;
+                self.tree.replace(&path, leaf, &[moved.addr()], &symbols)?;
             }
             self.metadata.order(&moved, before);
             return Ok(());
         }
         // The next name often comes right after this one: names that come in their order leave full nodes behind.
         let half = entries.len() / 2;
-        let right = entries.split_off(if at < half { half } else { (at + 1).min(entries.len() - 1) });
+        let kept = if at < half { half } else { (at + 1).min(entries.len() - 1) };
+        let right = entries.split_off(kept);
+        let is_left = at < kept;
         let last = |entries: &[SymbolTableEntry]| entries.last().map(|entry| entry.name_offset);
         let (left_bound, right_bound) = (last(&entries).unwrap_or(0), last(&right));
         let left = self.moved(&names, &node, entries)?;
         let right = self.new_symbols(&names, right)?;
-        // Nothing leads to the right half but the leaf, which thus waits for both, and for what either half waits for.
-        self.depend_once(&right, &left)?;
+        // What the left half waits for may now be told of by the right one.
+        let kept = self.metadata.cache().depend_once(&right, &left, EdgeKind::BTree1Symbols);
+        kept.map_err(|circle| Error::Cache(circle.into()))?;
         set_child(&mut leaf, index, &left, None);
         leaf.children.insert((index + 1).min(leaf.children.len()), right.addr());
         leaf.keys.insert((index + 1).min(leaf.keys.len()), GroupKey(left_bound));
         set_child(&mut leaf, index + 1, &right, right_bound.filter(|_| is_last));
-        self.tree.replace(&path, leaf, Some(right.addr()), &symbols)?;
-        self.metadata.order(&right, before);
+        self.tree.replace(&path, leaf, &[left.addr(), right.addr()], &symbols)?;
+        self.metadata.order(if is_left { &left } else { &right }, before);
         Ok(())
     }
 
@@ -181,26 +184,21 @@ impl SymbolTable {
     /// The offsets of all strings that entries and keys lead to.
     fn strings(&self) -> Result<Vec<u64>> {
         let mut offsets = Vec::new();
-        for addr in self.tree.nodes()? {
+        let reached = self.tree.reached()?;
+        for addr in reached.nodes {
             let node = self.tree.node(addr, None)?;
             let node = node.read();
             offsets.extend((0..=node.len()).filter_map(|index| node.key(index)).map(|GroupKey(offset)| offset));
-            let leaves = if node.level == 0 { node.len() } else { 0 };
-            for child in (0..leaves).filter_map(|index| node.child(index)) {
-                for entry in self.entries(child)? {
-                    offsets.push(entry.name_offset);
-                    if let SymbolCache::SoftLink { value_offset } = entry.cache {
-                        offsets.push(value_offset.into());
-                    }
+        }
+        for child in reached.children {
+            for entry in self.entries(child)? {
+                offsets.push(entry.name_offset);
+                if let SymbolCache::SoftLink { value_offset } = entry.cache {
+                    offsets.push(value_offset.into());
                 }
             }
         }
         Ok(offsets)
-    }
-
-    fn depend_once(&self, parent: &Handle<SymbolTableNode>, child: &Handle<SymbolTableNode>) -> Result<()> {
-        let done = self.metadata.cache().depend_once(parent, child, EdgeKind::BTree1Symbols);
-        done.map_err(|circle| Error::Cache(circle.into()))
     }
 
     /// A node with other entries in the place of `node`: at another address if the file leads to the old one, so that
@@ -266,9 +264,13 @@ impl SymbolTable {
         match entries.last().map(|last| last.name_offset) {
             None => {
                 leaf.remove(index);
-                self.tree.replace(&path, leaf, None, &symbols)?;
-                let len = node.read().size(self.metadata.widths());
-                self.metadata.free(child, len as u64);
+                self.tree.replace(&path, leaf, &[], &symbols)?;
+                let len = node.read().size(self.metadata.widths()) as u64;
+                match node.is_new() {
+                    // Another node may wait by way of it for what its own entries lead to.
+                    true => self.metadata.cache().space().free(child, len),
+                    false => self.metadata.free(child, len),
+                }
             }
             Some(bound) => {
                 let bound = (at == entries.len()).then_some(bound);
@@ -280,7 +282,7 @@ impl SymbolTable {
                     self.moved(&names, &node, entries)
                 }?;
                 if set_child(&mut leaf, index, &moved, bound) {
-                    self.tree.replace(&path, leaf, Some(moved.addr()), &symbols)?;
+                    self.tree.replace(&path, leaf, &[moved.addr()], &symbols)?;
                 }
             }
         }
@@ -314,15 +316,11 @@ impl SymbolTable {
     /// If a structure cannot be read.
     pub fn delete(&self) -> Result<()> {
         let names = self.names()?;
-        let mut children = Vec::new();
-        self.tree.for_each(&mut |_, child| {
-            children.push(child);
-            Ok::<_, Error>(true)
-        })?;
+        let reached = self.tree.reached()?;
         let len = SymbolTableNode::for_k(self.k).size(self.metadata.widths()) as u64;
-        children.into_iter().for_each(|child| self.metadata.free(child, len));
+        reached.children.into_iter().for_each(|child| self.metadata.free(child, len));
         let len = self.tree.node_size();
-        self.tree.nodes()?.into_iter().for_each(|node| self.metadata.free(node, len));
+        reached.nodes.into_iter().for_each(|node| self.metadata.free(node, len));
         names.delete();
         Ok(())
     }

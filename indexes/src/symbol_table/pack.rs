@@ -32,20 +32,15 @@ impl SymbolTable {
         let (metadata, cache) = (&self.metadata, self.metadata.cache());
         let node_len = self.tree.node_size();
         let symbols_len = SymbolTableNode::for_k(self.k).size(metadata.widths()) as u64;
-        let addrs = self.tree.nodes()?;
-        if !addrs.iter().all(|node| cache.space().may_change_in_place(*node, node_len)) {
+        let reached = self.tree.reached()?;
+        if !reached.nodes.iter().all(|node| cache.space().may_change_in_place(*node, node_len)) {
             return Ok(None);
         }
-        let mut nodes = Vec::with_capacity(addrs.len());
-        let mut symbols = HashMap::new();
-        for addr in addrs {
-            let node = self.tree.node(addr, None)?.read().clone();
-            let leaves = if node.level == 0 { node.len() } else { 0 };
-            for child in (0..leaves).filter_map(|index| node.child(index)).filter(|child| child.get() >= Some(limit)) {
-                symbols.insert(child, self.symbols(child)?.read().clone());
-            }
-            nodes.push((addr, node));
-        }
+        let nodes = reached.nodes.into_iter().map(|addr| Ok((addr, self.tree.node(addr, None)?.read().clone())));
+        let nodes = nodes.collect::<Result<Vec<_>>>()?;
+        let late = reached.children.into_iter().filter(|child| child.get() >= Some(limit));
+        let symbols = late.map(|child| Ok((child, self.symbols(child)?.read().clone())));
+        let symbols = symbols.collect::<Result<HashMap<_, _>>>()?;
         // From here on nothing fails.
         let movable = nodes.iter().map(|(addr, _)| (*addr, node_len)).filter(|(addr, _)| *addr != self.tree.root());
         let all = symbols.keys().map(|addr| (*addr, symbols_len)).chain(movable);

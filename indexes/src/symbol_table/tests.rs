@@ -1,12 +1,12 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use h5live_cache::{Cache, MemoryStorage, Owner, Scope};
+use h5live_cache::{Cache, EdgeKind, MemoryStorage, Node, Owner, RecordingStorage, Reuse, Scope, Settings, replay};
 use proptest::{prelude::*, test_runner::RngSeed};
 
 use super::*;
 use crate::Error;
-use crate::tests::{cache, cache_from};
+use crate::tests::{NoSuperblock, cache, cache_from};
 
 const OWNER: Owner = Owner::new(Addr::new(48));
 
@@ -238,5 +238,85 @@ proptest! {
         check(&table, &links);
         open.flush(Scope::All).unwrap();
         check(&reopened(cache_from(&storage, open.space().end()), &table), &links);
+    }
+}
+
+type Links = BTreeMap<Name, SymbolTarget>;
+
+/// Checks the table as a reader finds it while `old` becomes `new`: what is not among `touched` is there and listed once,
+/// nothing is seen that neither was nor is to be, and objects are there before links to them.
+fn check_between(bytes: &[u8], table: &SymbolTable, old: &Links, new: &Links, touched: &BTreeSet<Name>) {
+    let storage = Arc::new(MemoryStorage::from(bytes.to_vec()));
+    let table = reopened(Arc::new(Cache::reading(storage, Settings::default())), table);
+    let mut listed = Vec::new();
+    table
+        .for_each(&mut |name, target| {
+            listed.push((name, target));
+            Ok::<_, Error>(true)
+        })
+        .unwrap();
+    assert!(listed.windows(2).all(|pair| pair[0].0 < pair[1].0), "{listed:?}");
+    let listed: Links = listed.into_iter().collect();
+    for (name, target) in &listed {
+        if let SymbolTarget::Object(addr) = target {
+            table.symbols(*addr).unwrap();
+        }
+        assert!(old.contains_key(name) || touched.contains(name), "{name:?}");
+    }
+    for name in old.keys().filter(|name| !touched.contains(*name)) {
+        assert_eq!((table.find(name).unwrap().as_ref(), listed.get(name)), (old.get(name), old.get(name)));
+    }
+    for name in touched {
+        // What was removed for some time may be missing.
+        let right = [old.get(name), new.get(name), None];
+        assert!(right.contains(&table.find(name).unwrap().as_ref()) && right.contains(&listed.get(name)), "{name:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_is_lost_by_a_writer_that_dies(
+        rounds in prop::collection::vec(prop::collection::vec(0u64..400, 1..60), 1..8),
+        leaf in 1u16..4,
+        internal in 1u16..4,
+        reuse in prop_oneof![Just(Reuse::AfterFlush), Just(Reuse::Never)],
+    ) {
+        let memory = MemoryStorage::default();
+        let recording = RecordingStorage::new(memory.clone());
+        let storage = Arc::new(recording.clone());
+        let open = Arc::new(Cache::writing(storage, Settings::default(), 4096, Arc::new(NoSuperblock)));
+        open.space().set_reuse(reuse);
+        let objects = ObjectMetadata::new(open.clone(), Owner::new(Addr::new(96)));
+        let object = SymbolTableNode::for_k(k(leaf, internal));
+        let len = object.size(open.widths()) as u64;
+        let table = create(&open, k(leaf, internal));
+        open.flush(Scope::All).unwrap();
+        recording.take_log();
+        let mut image = memory.to_vec();
+        let (mut old, mut new) = (Links::new(), Links::new());
+        for numbers in rounds {
+            let mut touched = BTreeSet::new();
+            for number in numbers {
+                let name: Name = format!("{}{}", number % 97, "n".repeat(number as usize % 7)).into();
+                touched.insert(name.clone());
+                if new.remove(&name).is_some() {
+                    table.remove(&name).unwrap();
+                    continue;
+                }
+                let made = (number % 3 > 0).then(|| objects.create(len, object.clone()).unwrap());
+                let target = made.as_ref().map_or(target(0), |made| SymbolTarget::Object(made.addr()));
+                let before = made.as_ref().map(|made| (made as &dyn Node, EdgeKind::Link));
+                table.insert(&name, &target, None, before.as_slice()).unwrap();
+                new.insert(name, target);
+            }
+            open.flush(Scope::All).unwrap();
+            for write in recording.take_log() {
+                replay(&mut image, [&write]).unwrap();
+                check_between(&image, &table, &old, &new, &touched);
+            }
+            old = new.clone();
+        }
     }
 }
