@@ -284,7 +284,7 @@ impl Cache {
         }
         if waits.is_none() && !is_small {
             let _ends = Through(&self.chunks, chunk);
-            self.space.reach_ahead(end, &*self.storage)?;
+            self.reach_raw(start, end)?;
             self.write_at(Action::WriteRaw, Addr::new(start), bytes)?;
         }
         Ok(waits)
@@ -305,10 +305,17 @@ impl Cache {
         written
     }
 
+    /// Makes the storage long enough for raw data from `start` to `end`, and has it find a place for them.
+    fn reach_raw(&self, start: u64, end: u64) -> Result<()> {
+        self.space.reach_ahead(end, &*self.storage)?;
+        self.space.reserve_ahead(start, end, &*self.storage);
+        Ok(())
+    }
+
     pub(crate) fn write_early(&self, pieces: &Pieces) -> Result<()> {
         for (at, bytes) in pieces.iter() {
             let end = at.saturating_add(bytes.len() as u64);
-            self.space.reach_ahead(end, &*self.storage)?;
+            self.reach_raw(at, end)?;
             self.write_at(Action::WriteRaw, Addr::new(at), bytes)?;
             if bytes.len() <= FEW {
                 let filled = self.space.fill_ahead(end, &*self.storage);
@@ -437,7 +444,7 @@ impl Cache {
         }
         pieces.sort_unstable_by_key(|(at, _)| *at);
         if let Some((at, last)) = pieces.last() {
-            self.space.reach_ahead(at.saturating_add(last.len() as u64), &*self.storage)?;
+            self.reach_raw(*at, at.saturating_add(last.len() as u64))?;
         }
         let mut joined: Vec<u8> = Vec::new();
         let mut rest = pieces.as_slice();

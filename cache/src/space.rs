@@ -4,7 +4,7 @@ mod free;
 mod lists;
 mod quarantine;
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use h5live_format::{Addr, Width};
 
@@ -93,6 +93,8 @@ struct State {
     limit: u64,
     /// The end of what was filled with zeros ahead of the allocated space.
     filled: u64,
+    /// The end of what the storage was asked to find a place for.
+    reserved: u64,
     free: Lists,
     /// The end of what was ever freed.
     end_of_freed: u64,
@@ -101,6 +103,12 @@ struct State {
     /// So often it is not worth asking who reads.
     questions_left_out: u32,
 }
+
+/// The storage is asked to find a place for no fewer bytes ahead than these, and only for what is written so near to the end...
+const WORTH_RESERVING: u64 = 1 << 20;
+
+/// ...and for no more than these: a file system may have to look for long where many are to be together.
+const RESERVED_AT_ONCE: u64 = 4 << 20;
 
 /// What space is filled with.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -145,6 +153,7 @@ impl Space {
             is_length_known: false,
             limit: offset.max().saturating_sub(BEHIND),
             filled: 0,
+            reserved: 0,
             free: Lists::default(),
             end_of_freed: 0,
             quarantine: Quarantine::new(durable),
@@ -434,6 +443,30 @@ impl Space {
         zeros.len() as u64
     }
 
+    /// Has the storage find a place for new raw data from `start` to `end`, and for what comes behind it, if that has not
+    /// been done. Only for data at the end of a large file: behind other data there may be much that is never written.
+    pub(crate) fn reserve_ahead(&self, start: u64, end: u64, storage: &dyn Storage) {
+        let is_wanted = |state: &State| {
+            let is_near = state.end.saturating_sub(end) <= WORTH_RESERVING;
+            end > state.reserved && is_near && ahead(state.end) >= WORTH_RESERVING
+        };
+        if !is_wanted(&self.state.lock()) {
+            return;
+        }
+        let Some(length) = *self.length.lock() else { return };
+        let (from, to) = {
+            let state = &mut *self.state.lock();
+            let to = state.end.saturating_add(ahead(state.end).min(RESERVED_AT_ONCE)).min(length);
+            if !is_wanted(state) || to < end {
+                return;
+            }
+            (start.max(std::mem::replace(&mut state.reserved, to)), to)
+        };
+        if storage.reserve(from, to - from).is_err_and(|error| error.kind() == io::ErrorKind::Unsupported) {
+            self.state.lock().reserved = u64::MAX;
+        }
+    }
+
     fn lengthen(&self, needed: u64, wanted: u64, storage: &dyn Storage) -> Result<()> {
         let mut length = self.length.lock();
         let now = match *length {
@@ -461,6 +494,8 @@ impl Space {
         let mut length = self.length.lock();
         storage.set_len(len).map_err(Error::io(Action::Truncate, len, len))?;
         *length = Some(len);
+        let state = &mut *self.state.lock();
+        state.reserved = state.reserved.min(len);
         Ok(())
     }
 }

@@ -82,6 +82,16 @@ pub trait Storage: Send + Sync + fmt::Debug {
         0
     }
 
+    /// Finds a place for the `len` bytes at `at`, which lie within the length and are soon written; what is read there stays
+    /// as it is. For a medium that takes writes sooner where it has a place for them.
+    ///
+    /// # Errors
+    /// Those of the medium, about which nothing need be done; [`io::ErrorKind::Unsupported`] if asking again is in vain.
+    fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
+        let _ = (at, len);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Lets go of the medium; what is asked for later fails. A medium that nobody else could want may do nothing.
     fn close(&self) {}
 }
@@ -115,6 +125,10 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn fill_ahead(&self) -> usize {
         (**self).fill_ahead()
+    }
+
+    fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
+        (**self).reserve(at, len)
     }
 
     fn close(&self) {
@@ -174,6 +188,10 @@ impl<S: Storage> Storage for Based<S> {
 
     fn fill_ahead(&self) -> usize {
         self.storage.fill_ahead()
+    }
+
+    fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
+        self.storage.reserve(self.absolute(at)?, len)
     }
 
     fn close(&self) {

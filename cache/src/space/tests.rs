@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -332,11 +333,11 @@ fn zeros_are_where_nothing_was_and_no_intent_will_be() {
     assert_eq!(zeros(&space, 64), (1500, false), "it was in use before");
 }
 
-/// As [`MemoryStorage`], but it likes to be filled ahead.
+/// As [`MemoryStorage`], but it likes to be filled ahead, and notes for what it is to find a place.
 #[derive(Debug, Default)]
-struct Filled(MemoryStorage);
+struct Eager(MemoryStorage, Mutex<Vec<Range<u64>>>, Option<io::ErrorKind>);
 
-impl Storage for Filled {
+impl Storage for Eager {
     fn read_at(&self, into: &mut [u8], at: u64) -> std::io::Result<usize> {
         self.0.read_at(into, at)
     }
@@ -360,18 +361,23 @@ impl Storage for Filled {
     fn fill_ahead(&self) -> usize {
         100
     }
+
+    fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
+        self.1.lock().push(at..at + len);
+        self.2.map_or(Ok(()), |kind| Err(kind.into()))
+    }
 }
 
 #[test]
 fn only_what_nobody_was_given_is_filled_ahead() {
-    let storage = Filled::default();
+    let storage = Eager::default();
     let space = space(0);
     storage.set_len(1000).unwrap();
     storage.write_at(&[7; 1000], 0).unwrap();
     space.reach(1000, &storage).unwrap();
     space.set_announced(420);
     let mut bytes = [0; 1000];
-    let mut fill = |end: u64, expected: std::ops::Range<u64>| {
+    let mut fill = |end: u64, expected: Range<u64>| {
         assert_eq!(space.fill_ahead(end, &storage), expected.end - expected.start);
         storage.read_at(&mut bytes, 0).unwrap();
         let is_zero = |at: u64| bytes[at as usize] == 0;
@@ -386,4 +392,49 @@ fn only_what_nobody_was_given_is_filled_ahead() {
     assert!(fill(421, 0..0), "nothing is left to be filled");
     storage.read_at(&mut bytes, 0).unwrap();
     assert_eq!((bytes[349], bytes[420]), (7, 7), "what was given out since was not filled again");
+}
+
+const MIB: u64 = 1 << 20;
+
+/// What a storage was asked to find a place for when raw data was written, after as much had been allocated as is said
+/// with each.
+fn reserved(storage: &Eager, writes: &[(u64, Range<u64>)]) -> Vec<Range<u64>> {
+    let space = space(0);
+    for (allocated, write) in writes {
+        space.alloc(allocated - space.end(), Kind::Raw).unwrap();
+        space.reach_ahead(space.end(), storage).unwrap();
+        space.reserve_ahead(write.start, write.end, storage);
+    }
+    std::mem::take(&mut *storage.1.lock())
+}
+
+#[test]
+fn a_place_is_found_for_what_comes_behind_the_data_of_a_large_file() {
+    let large = 16 * MIB;
+    let storage = Eager::default();
+    let found = reserved(
+        &storage,
+        &[
+            (MIB, 0..MIB),
+            (large, 0..MIB),
+            (large, large - MIB..large),
+            (large + MIB, large..large + MIB),
+            (large + 3 * MIB, large + MIB..large + 3 * MIB),
+        ],
+    );
+    let reached = large + 2 * MIB;
+    assert_eq!(found.len(), 2, "neither in a small file, nor far before the end, nor again: {found:?}");
+    assert_eq!(found[0], large - MIB..reached);
+    assert_eq!(found[1].start, reached, "what it has found a place for is left out");
+    assert!(found[1].end <= storage.len().unwrap());
+}
+
+#[test]
+fn a_storage_that_finds_no_places_is_asked_once_and_a_full_one_further_on() {
+    let storage = |kind| Eager(MemoryStorage::default(), Mutex::default(), Some(kind));
+    let writes: Vec<_> = (16..32).map(|n| (n * MIB, (n - 1) * MIB..n * MIB)).collect();
+    assert_eq!(reserved(&storage(io::ErrorKind::Unsupported), &writes).len(), 1);
+    let found = reserved(&storage(io::ErrorKind::StorageFull), &writes);
+    assert!((3..16).contains(&found.len()), "{found:?}");
+    assert!(found.windows(2).all(|pair| pair[0].end == pair[1].start), "{found:?}");
 }

@@ -106,6 +106,10 @@ impl<S: Storage> Storage for FaultyStorage<S> {
         self.inner.fill_ahead()
     }
 
+    fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
+        self.inner.reserve(at, len)
+    }
+
     fn close(&self) {
         self.inner.close();
     }

@@ -125,6 +125,13 @@ impl Storage for FileStorage {
         64 << 10
     }
 
+    #[cfg(target_os = "linux")]
+    fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
+        use nix::fcntl::{FallocateFlags, fallocate};
+        let (Ok(at), Ok(len)) = (at.try_into(), len.try_into()) else { return Err(beyond()) };
+        self.with(|file| Ok(fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, at, len)?))
+    }
+
     fn close(&self) {
         *self.file.write() = None;
     }

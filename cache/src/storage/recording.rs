@@ -90,6 +90,10 @@ impl<S: Storage> Storage for RecordingStorage<S> {
         self.inner.fill_ahead()
     }
 
+    fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
+        self.inner.reserve(at, len)
+    }
+
     fn close(&self) {
         self.inner.close();
     }

@@ -61,3 +61,23 @@ fn a_write_that_ends_beyond_memory_is_refused() {
     assert!(storage.write_at(b"a", u64::MAX).is_err());
     assert!(storage.set_len(u64::MAX).is_err());
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_finds_a_place_for_what_is_to_be_written_and_reads_as_before() {
+    use std::os::unix::fs::MetadataExt;
+
+    let (file, at) = (tempfile::tempfile().unwrap(), 1 << 20);
+    let storage = FileStorage::new(file.try_clone().unwrap());
+    storage.write_at(&[7; 100], at).unwrap();
+    storage.set_len(2 * at).unwrap();
+    match storage.reserve(at, 2 * at) {
+        Ok(()) => assert!(file.metadata().unwrap().blocks() * 512 >= 2 * at),
+        // Not every file system does so.
+        Err(error) => assert_eq!(error.kind(), io::ErrorKind::Unsupported),
+    }
+    assert_eq!(storage.len().unwrap(), 2 * at, "the length stays");
+    let mut read = [9; 200];
+    storage.read_at(&mut read, at).unwrap();
+    assert_eq!((&read[..100], &read[100..]), (&[7; 100][..], &[0; 100][..]));
+}
