@@ -265,17 +265,24 @@ impl Cache {
             return Ok(Some(self.write_raw_over(owner, chunk, (offset, bytes.to_vec()), Beneath::New)));
         }
         let (is_small, mut is_much) = (bytes.len() <= self.settings.gathered, false);
-        let waits = self.chunks.with(chunk, |state| {
-            if state.is_over() {
-                match is_small {
-                    true => is_much = self.early.put(start, bytes),
-                    false => state.through = true,
+        let mut begin = |through: &mut bool| match is_small {
+            true => is_much = self.early.put(start, bytes),
+            false => *through = true,
+        };
+        let waits = if is_small && self.chunks.is_quiet(chunk) {
+            // Nobody else knows of the space: nothing comes to wait there meanwhile.
+            begin(&mut false);
+            None
+        } else {
+            self.chunks.with(chunk, |state| {
+                if state.is_over() {
+                    begin(&mut state.through);
+                    return None;
                 }
-                return None;
-            }
-            let bytes = (offset, bytes.to_vec());
-            Some(self.chunks.wait(state, || self.new_proxy(owner, chunk), bytes, Beneath::New))
-        });
+                let bytes = (offset, bytes.to_vec());
+                Some(self.chunks.wait(state, || self.new_proxy(owner, chunk), bytes, Beneath::New))
+            })
+        };
         if is_much {
             // It takes that lock itself: who took it twice would wait for a flush that waits in between.
             drop(no_intents);

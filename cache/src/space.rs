@@ -177,7 +177,10 @@ impl Space {
     /// As [`Space::alloc`].
     pub fn alloc_told(&self, len: u64, kind: Kind) -> Result<(Addr, bool)> {
         let state = &mut *self.state.lock();
-        state.wake(&self.clock);
+        // The clock is not looked at for less than is wanted.
+        if state.quarantine.resting() >= len {
+            state.wake(&self.clock);
+        }
         let used = state.used;
         let at = state.free.take(len, kind, &mut state.end, state.limit);
         state.note_used(state.end);

@@ -506,7 +506,7 @@ impl ChunkIndex for ExtensibleArray {
     fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         let Some(index) = self.line.index(coord) else { return Ok(None) };
         if let Some(recent) = &*self.recent.lock()
-            && let Some(slot) = recent.slot(index, self.root.parents())
+            && let Some(slot) = recent.slot(index)
         {
             return Ok(recent.get(slot).filter(|element| element.addr.is_defined()));
         }
@@ -535,7 +535,7 @@ impl ChunkIndex for ExtensibleArray {
             return Err(Error::ChunkTooLarge { size: element.size });
         }
         if let Some(recent) = &*self.recent.lock()
-            && let Some(slot) = recent.slot(index, self.root.parents())
+            && let Some(slot) = recent.slot_for_writing(index, || self.root.parents())
         {
             return self.put(recent, slot, element, proxy);
         }

@@ -144,8 +144,8 @@ impl DatasetSpec {
         ChunkGrid::new(self.chunk_dims()?)
     }
 
-    /// The dimensions of a chunk, of which none is zero.
-    fn chunk_dims(&self) -> Option<&[u64]> {
+    /// The dimensions of a chunk, as those of [`DatasetSpec::grid`] (`[rank]`, elements): none is zero.
+    pub fn chunk_dims(&self) -> Option<&[u64]> {
         let dims = match &self.layout {
             Layout::Chunked(dims) => (dims.len() == self.dataspace.rank()).then_some(&dims[..])?,
             _ if self.dataspace == Dataspace::Null => return None,

@@ -315,8 +315,13 @@ impl NumberPlan {
 
     /// The way from a number of this machine to a datatype.
     pub(crate) fn from_native(from: Native, to: &Datatype) -> Result<Self, ConvertError> {
-        let none = ConvertError::Class { file: class(to), memory: "a number" };
-        NumberPlan::new(&from.datatype(ByteOrder::NATIVE), to).ok_or(none)?
+        let none = || ConvertError::Class { file: class(to), memory: from.name() };
+        let to = Side::new(to).ok_or_else(none)??;
+        let from = match to.native {
+            Some((native, false)) if native == from => to.clone(),
+            _ => Side::new(&from.datatype(ByteOrder::NATIVE)).ok_or_else(none)??,
+        };
+        Ok(NumberPlan::between(from, to))
     }
 
     /// Whether the bytes stay as they are.

@@ -102,20 +102,23 @@ impl<'a> Writer<'a> {
 
     /// Elements of a row.
     pub(crate) fn row(&self) -> Result<u64, ErrorKind> {
-        let axis = self.axis()?;
+        self.axis().map(|axis| self.row_along(axis))
+    }
+
+    fn row_along(&self, axis: usize) -> u64 {
         let others = self.view.extent.iter().enumerate().filter(|(dim, _)| *dim != axis);
-        Ok(others.map(|(_, n)| *n).try_fold(1u64, u64::checked_mul).unwrap_or(0))
+        others.map(|(_, n)| *n).try_fold(1u64, u64::checked_mul).unwrap_or(0)
     }
 
     /// The rows that `values` elements in all make.
     pub(crate) fn rows(&self, values: usize) -> Result<Rows, ErrorKind> {
         let axis = self.axis()?;
-        let row = self.row()?;
+        let row = self.row_along(axis);
         let values = values as u64;
         if row == 0 || !values.is_multiple_of(row) {
             return Err(ErrorKind::Rows { row, values });
         }
-        let mut extent = self.view.extent.clone();
+        let mut extent = Dims::from_slice(&self.view.extent);
         extent[axis] = extent[axis].saturating_add(values / row);
         self.check_extent(&extent)?;
         Ok(Rows { axis, values, extent })
@@ -143,7 +146,7 @@ impl<'a> Writer<'a> {
                 self.write(&Selection::block(&start, &count).on(&self.view.extent)?, source)?;
             }
         }
-        self.core.stage.lock().extent = Some(self.view.extent.clone());
+        self.core.stage.lock().extent = Some(Dims::from_slice(&self.view.extent));
         if let Some((grid, bytes)) = grid {
             let (first, full) = (before[axis] / grid.dims()[axis], self.view.extent[axis] / grid.dims()[axis]);
             if first < full {

@@ -3,7 +3,7 @@
 use h5live_model::{ByteOrder, Datatype};
 
 use super::{Column, H5Type, Heap};
-use crate::convert::{ConvertError, Number, NumberPlan, class};
+use crate::convert::{ConvertError, Number, NumberPlan};
 
 /// How a number is converted.
 #[derive(Debug, Clone)]
@@ -14,9 +14,7 @@ fn decoder<T: Number>(file: &Datatype) -> Result<NumberCode, ConvertError> {
 }
 
 fn encoder<T: Number>(file: &Datatype) -> Result<NumberCode, ConvertError> {
-    let memory = T::NATIVE.datatype(ByteOrder::NATIVE);
-    let plan = NumberPlan::new(&memory, file);
-    plan.ok_or(ConvertError::Class { file: class(file), memory: T::NAME })?.map(NumberCode)
+    NumberPlan::from_native(T::NATIVE, file).map(NumberCode)
 }
 
 fn short(expected: usize, found: usize) -> ConvertError {

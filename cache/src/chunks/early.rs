@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::pieces::{Gaps, Pieces, overlay};
 use crate::primitive::{
     Mutex, MutexGuard,
@@ -15,6 +17,9 @@ use crate::primitive::{
 const MOST: usize = 1 << 20;
 #[cfg(loom)]
 const MOST: usize = 1;
+
+/// Pieces whose memory is kept.
+const SPARE: usize = 2;
 
 /// Pieces by address (bytes from the base address).
 #[derive(Debug, Default)]
@@ -30,8 +35,22 @@ pub(crate) struct Early {
 struct State {
     waiting: Pieces,
     in_flight: Vec<Arc<Pieces>>,
-    /// The memory of what was written last, for what comes next.
-    spare: Vec<u8>,
+    /// Memory of what was written last, for what comes next: the largest last.
+    spare: SmallVec<[Vec<u8>; SPARE + 1]>,
+}
+
+impl State {
+    /// Keeps the largest of what was kept and of `memory` that is not too large.
+    fn keep(&mut self, memory: impl Iterator<Item = Vec<u8>>) {
+        for mut memory in memory.filter(|memory| memory.capacity() <= 2 * MOST) {
+            memory.clear();
+            let at = self.spare.partition_point(|other| other.capacity() < memory.capacity());
+            self.spare.insert(at, memory);
+            if self.spare.len() > SPARE {
+                self.spare.remove(0);
+            }
+        }
+    }
 }
 
 impl Early {
@@ -39,7 +58,7 @@ impl Early {
     pub(super) fn put(&self, at: u64, bytes: &[u8]) -> bool {
         let mut state = self.state.lock();
         let State { waiting, spare, .. } = &mut *state;
-        waiting.append(at, bytes, spare);
+        waiting.append(at, bytes, || spare.pop().unwrap_or_default());
         self.present.fetch_add(bytes.len(), SeqCst);
         state.waiting.weight() >= MOST
     }
@@ -71,8 +90,7 @@ impl Early {
         state.in_flight.retain(|other| !Arc::ptr_eq(other, &pieces));
         if written {
             self.present.fetch_sub(pieces.weight(), SeqCst);
-            let memory = Arc::into_inner(pieces).and_then(Pieces::into_memory);
-            state.spare = memory.filter(|memory| memory.capacity() <= 2 * MOST).unwrap_or_default();
+            state.keep(Arc::into_inner(pieces).into_iter().flat_map(Pieces::into_iter).map(|(_, memory)| memory));
             return;
         }
         let newer = std::mem::take(&mut state.waiting);
@@ -92,5 +110,29 @@ impl Early {
         let state = self.state.lock();
         let layers = std::iter::once(&state.waiting).chain(state.in_flight.iter().rev().map(|pieces| &**pieces));
         Some(overlay(layers, at, into))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_memory_of_what_was_written_is_taken_first() {
+        let early = Early::default();
+        let put = |at, len| early.put(at, &vec![1; len]);
+        for (at, len) in [(0, 100), (1000, 3000), (9000, 500), (20_000, 2 * MOST + 1)] {
+            put(at, len);
+        }
+        let pieces = early.take().unwrap();
+        early.land(pieces, true);
+        let spare =
+            || early.state.lock().spare.iter().map(|memory| (memory.len(), memory.capacity())).collect::<Vec<_>>();
+        assert!(matches!(spare()[..], [(0, 500..3000), (0, 3000..)]), "{:?}", spare());
+        put(0, 1);
+        assert!(matches!(spare()[..], [(0, 500..3000)]), "{:?}", spare());
+        let mut byte = [9; 2];
+        assert!(early.overlay(0, &mut byte).is_some());
+        assert_eq!(byte, [1, 9], "nothing of what was in that memory");
     }
 }

@@ -85,26 +85,19 @@ impl Pieces {
         self.by_offset.insert(start, bytes);
     }
 
-    /// As [`Pieces::put`]; best for what comes right behind the last piece. A new piece takes the memory of `spare`.
-    pub(super) fn append(&mut self, offset: u64, bytes: &[u8], spare: &mut Vec<u8>) {
+    /// As [`Pieces::put`]; best for what comes right behind the last piece. A new piece takes `spare` memory.
+    pub(super) fn append(&mut self, offset: u64, bytes: &[u8], spare: impl FnOnce() -> Vec<u8>) {
         match self.by_offset.last_entry() {
             Some(mut last) if end(*last.key(), last.get()) == offset => {
                 last.get_mut().extend_from_slice(bytes);
                 self.weight += bytes.len();
             }
             _ => {
-                let mut piece = std::mem::take(spare);
+                let mut piece = spare();
                 piece.extend_from_slice(bytes);
                 self.put(offset, piece);
             }
         }
-    }
-
-    /// The memory of the first piece, with nothing in it.
-    pub(super) fn into_memory(mut self) -> Option<Vec<u8>> {
-        let (_, mut memory) = self.by_offset.pop_first()?;
-        memory.clear();
-        Some(memory)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {

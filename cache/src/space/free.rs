@@ -34,6 +34,9 @@ impl FreeList {
     /// Takes `len` bytes from the smallest section, of several the first one, in which `place` (from the section's
     /// beginning to the first fitting address) puts them: what is large stays whole for what needs it.
     pub fn take(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        if self.by_size.last().is_none_or(|(largest, _)| *largest < len) {
+            return None;
+        }
         let fit = |start: u64, size: u64| {
             let at = place(start)?;
             (at.checked_add(len)? <= start + size).then_some((start, size, at))

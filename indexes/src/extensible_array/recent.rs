@@ -24,11 +24,16 @@ impl Recent {
         Recent { header, table, elements, parents }
     }
 
-    /// The slot of the element at `index`, if it is here, and nothing has been put in the place of anything that leads here.
-    pub fn slot(&self, index: u64, parents: [Option<EntryId>; 2]) -> Option<usize> {
-        let is_current = self.parents == parents && !self.header.is_gone() && !self.table.is_gone();
+    /// The slot of the element at `index`, if it is here, and no block has been put in the place of one that leads here.
+    pub fn slot(&self, index: u64) -> Option<usize> {
+        let is_current = !self.header.is_gone() && !self.table.is_gone();
         let is_here = self.elements.contains(&index) && index < self.header.read().max_index_set;
         (is_current && is_here).then(|| (index - self.elements.start) as usize)
+    }
+
+    /// As [`Recent::slot`], to be set: if also `parents` are what waits.
+    pub fn slot_for_writing(&self, index: u64, parents: impl FnOnce() -> [Option<EntryId>; 2]) -> Option<usize> {
+        self.slot(index).filter(|_| self.parents == parents())
     }
 
     pub fn get(&self, slot: usize) -> Option<ChunkElement> {

@@ -20,8 +20,9 @@ impl NativeDataset {
         if coord.rank() != rank || (single && coord.scaled().iter().any(|at| *at != 0)) {
             return Err(invalid(format!("the dataset has no chunk {:?}", coord.scaled())));
         }
-        if let (Some(grid), Dataspace::Simple(shape)) = (state.spec.grid(), &state.spec.dataspace) {
-            let begins = coord.scaled().iter().zip(grid.dims()).map(|(at, size)| at.saturating_mul(*size));
+        let dims = state.spec.chunk_dims();
+        if let (Some(dims), Dataspace::Simple(shape)) = (dims, &state.spec.dataspace) {
+            let begins = coord.scaled().iter().zip(dims).map(|(at, size)| at.saturating_mul(*size));
             if begins.zip(shape.max()).any(|(begin, max)| begin >= *max) {
                 return Err(invalid(format!("chunk {:?} lies outside of the largest extent", coord.scaled())));
             }
