@@ -1,5 +1,7 @@
 //! Runs works: each side in a process of its own, so that memory is its own, in turns, so that noise meets both.
 
+use std::fs;
+use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -42,14 +44,19 @@ pub fn here(work: &Work, side: Side, ground: &Ground) -> Result<Measure> {
 /// How long another crate may take for one run. Nobody waits for hours for what is a side-show.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Has as much memory as a large run takes. Of a virtual machine the host may have taken back what lay idle, and who
-/// first wants it again would pay for that.
-fn touch_memory(ground: &Ground) {
-    drop(std::hint::black_box(vec![1u8; ground.times(1 << 30) as usize]));
+/// Writes as many bytes as a large run does, to a file that goes again. Of a virtual machine the host may have taken back
+/// memory that lay idle, and who first writes there would pay for that, several times what the write costs. What a process
+/// has had for itself and given back is not what the next file gets, so it must be a file.
+fn touch_memory(ground: &Ground) -> Result<()> {
+    let path = ground.file("touched");
+    let (file, block) = (fs::File::create(&path)?, vec![1; 1 << 20]);
+    (0..ground.times(1 << 10)).try_for_each(|n| file.write_all_at(&block, n << 20))?;
+    drop(file);
+    Ok(fs::remove_file(path)?)
 }
 
 fn child(work: &Work, side: Side, ground: &Ground) -> Result<Measure> {
-    touch_memory(ground);
+    touch_memory(ground)?;
     let mut child = Command::new(std::env::current_exe()?)
         .args(["--child", work.name, &side.to_string()])
         .args(["--scale", &ground.scale.to_string(), "--chunk", &ground.chunk.to_string(), "--folder"])
