@@ -195,7 +195,9 @@ impl Graph {
             return Ok(());
         }
         let above = Above { parent: up, kind, until_written };
-        if up == down || self.is_above(down, up) {
+        // Above others is only what waits for something.
+        let child_waits = self.nodes.get(&down).is_some_and(|node| node.children > 0);
+        if up == down || child_waits && self.is_above(down, up) {
             return Err(Cycle);
         }
         let live = |link: &Link, graph: &Graph| match link {
