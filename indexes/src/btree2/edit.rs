@@ -17,6 +17,9 @@ pub(super) const SMALLEST: u16 = 3;
 /// Neighbours that share what is too much in one of them.
 const BESIDE: usize = 4;
 
+/// What part of a node these must have left to be shared out, together.
+const SPARE: usize = 4;
+
 pub(super) fn too_small() -> Error {
     Error::Unsupported("changing a version 2 B-tree whose nodes hold fewer than 3 records")
 }
@@ -204,7 +207,8 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
                 None => rest = node.content,
             }
         }
-        let parts = if rest.len() <= wide * most { wide } else { wide + 1 };
+        // Nodes that are left almost full would have to share again soon.
+        let parts = if rest.len() + most / SPARE <= wide * most { wide } else { wide + 1 };
         for part in 0..parts {
             let left = parts - part - 1;
             let len = (rest.len() - left) / (left + 1);
