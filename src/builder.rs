@@ -3,7 +3,7 @@
 use h5live_filters::Target;
 use h5live_model::{
     AllocationTime, DatasetSpec, Dataspace, Datatype, EntryStorage, ExternalPiece, Fill, FillTime, FillValue,
-    FilterSpec, Layout, LinkTarget, ObjectId, ObjectSpec, Shape, UNLIMITED, VirtualSource,
+    FilterSpec, Layout, LinkTarget, ObjectBody, ObjectId, ObjectSpec, Shape, UNLIMITED, VirtualSource,
 };
 
 use crate::error::ErrorKind;
@@ -258,9 +258,7 @@ impl DatasetBuilder {
         let shown = path::join(group.path(), path);
         let make = || -> Result<_, ErrorKind> {
             let place = Place::at(group.file(), group.id(), path)?;
-            let (attributes, times) = (self.attributes, self.times);
-            let spec = ObjectSpec { attributes, times, ..self.spec()?.into() };
-            let id = place.create(&spec)?;
+            let id = place.create(&self.object_spec()?)?;
             Ok((place.file, id))
         };
         match make() {
@@ -275,17 +273,14 @@ impl DatasetBuilder {
     /// As [`DatasetBuilder::create`].
     pub fn create_unlinked(self) -> Result<Dataset> {
         let file = self.group.file().clone();
-        self.create_unlinked_in(&file, None)
+        let make = || -> Result<_, ErrorKind> { Ok(file.store().create_unlinked(&self.object_spec()?)?) };
+        let id = make().map_err(|kind| file.error(None, kind))?;
+        Dataset::open(file, id, id.to_string())
     }
 
-    /// Makes the dataset, which errors call `shown`, without a link to it.
-    fn create_unlinked_in(self, file: &File, shown: Option<&str>) -> Result<Dataset> {
-        let make = || -> Result<_, ErrorKind> {
-            let (attributes, times) = (self.attributes, self.times);
-            Ok(file.store().create_unlinked(&ObjectSpec { attributes, times, ..self.spec()?.into() })?)
-        };
-        let id = make().map_err(|kind| file.error(shown, kind))?;
-        Dataset::open(file.clone(), id, shown.map_or_else(|| id.to_string(), str::to_owned))
+    fn object_spec(self) -> Result<ObjectSpec, ErrorKind> {
+        let (attributes, times) = (self.attributes, self.times);
+        Ok(ObjectSpec { attributes, times, ..self.spec()?.into() })
     }
 
     /// Makes the dataset and writes its elements: the link is there only once they are. Without a shape it has one
@@ -303,8 +298,19 @@ impl DatasetBuilder {
         if size_of_val(values) > FEW_BYTES {
             place.check_free().map_err(failed)?;
         }
-        let dataset = self.create_unlinked_in(&place.file, Some(&shown))?;
-        let id = dataset.id();
+        let file = place.file.clone();
+        let make = || -> Result<_, ErrorKind> {
+            let spec = self.object_spec()?;
+            Ok(match compact_elements(&file, &spec, values)? {
+                Some(elements) => (place.create_compact(&spec, &elements)?, true),
+                None => (file.store().create_unlinked(&spec)?, false),
+            })
+        };
+        let (id, is_whole) = make().map_err(|kind| file.error(Some(&shown), kind))?;
+        let dataset = Dataset::open(file.clone(), id, shown.clone())?;
+        if is_whole {
+            return Ok(dataset);
+        }
         let fill = || {
             dataset.write(values)?;
             dataset.write_out()?;
@@ -360,6 +366,25 @@ impl DatasetBuilder {
         }
         Ok(DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_edges })
     }
+}
+
+/// The elements of a dataset, as they are stored, if they can go into its header at once.
+fn compact_elements<T: H5Type>(file: &File, spec: &ObjectSpec, values: &[T]) -> Result<Option<Vec<u8>>, ErrorKind> {
+    let ObjectBody::Dataset(spec) = &spec.body else { return Ok(None) };
+    let is_all = !values.is_empty() && spec.dataspace.elements() == Some(values.len() as u64);
+    // What goes into a heap first is written when there is an object that leads there.
+    if spec.layout != Layout::Compact || !is_all || spec.datatype.is_indirect() {
+        return Ok(None);
+    }
+    let size = spec.datatype.size() as usize;
+    let encoder = T::encoder(&spec.datatype)?;
+    let bytes = values.len().saturating_mul(size);
+    if T::is_partial(&encoder) || bytes > FEW_BYTES {
+        return Ok(None);
+    }
+    let mut elements = vec![0; bytes];
+    T::encode_slice(&encoder, values, &mut elements, size, file.heap())?;
+    Ok(Some(elements))
 }
 
 /// Chunk dimensions for a dataset: the shape, halved along one dimension after the other, until a chunk has a size

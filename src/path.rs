@@ -158,6 +158,11 @@ impl Place {
         self.put(|group, name| self.file.store().create(group, name, spec))
     }
 
+    /// Makes a compact dataset there, with its elements as they are stored.
+    pub(crate) fn create_compact(&self, spec: &model::ObjectSpec, elements: &[u8]) -> Result<ObjectId, ErrorKind> {
+        self.put(|group, name| self.file.store().create_compact(group, name, spec, elements))
+    }
+
     /// Adds a link there.
     pub(crate) fn link(&self, target: &LinkTarget) -> Result<(), ErrorKind> {
         self.put(|group, name| self.file.store().add_link(group, name, target))

@@ -77,7 +77,8 @@ pub use global_heap::{GlobalHeapCollection, GlobalHeapId, GlobalHeapObject};
 pub use intent::{IntendedWrite, Intent};
 pub use local_heap::{FreeBlock, LocalHeap, LocalHeapData};
 pub use object_header::{
-    AttributePhase, ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, ObjectTimes, RawMessage,
+    AttributePhase, ContinuationChunk, MessageBody, MessageFlags, ObjectHeader, ObjectHeaderPrefix, ObjectTimes,
+    RawMessage,
 };
 pub use profile::Profile;
 pub use references::{OldRegion, ReferenceBlob, ReferenceElement, ReferencePart, ReferenceValue, VarLenElement};
@@ -94,5 +95,5 @@ pub use turn::Turn;
 pub use virtual_layout::{VirtualLayout, VirtualMapping};
 pub use wire::{
     Decoder, Describer, Encoder, Field, Record, Result, Wire, decode, decode_prefix, decode_prefix_with, decode_with,
-    describe, encode, encode_briefly, encoded_len,
+    describe, encode, encode_briefly, encode_in_place, encoded_len,
 };

@@ -279,7 +279,15 @@ pub fn decode_prefix_with<R: Record>(mut record: R, bytes: &[u8], widths: Widths
 /// # Errors
 /// [`EncodeError`] if a value does not fit its field.
 pub fn encode<R: Record + Clone>(record: &R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
-    encode_with(&mut record.clone(), Encoder::new(R::NAME, widths).with_room(SMALL))
+    encode_in_place(&mut record.clone(), widths)
+}
+
+/// As [`encode`], without a copy of the structure, which is as it was afterwards.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_in_place<R: Record>(record: &mut R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
+    encode_with(record, Encoder::new(R::NAME, widths).with_room(SMALL))
 }
 
 /// As [`encode`], without a copy of the structure, for bytes that are soon given up. It is as it was afterwards.

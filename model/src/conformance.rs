@@ -42,6 +42,7 @@ pub fn all<L: Lab>(lab: &L) {
     attributes(lab);
     committed_types(lab);
     contiguous(lab);
+    compact(lab);
     chunks(lab);
     filtered_chunks(lab);
     extents(lab);

@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::{
-    Attribute, ChunkCoord, DatasetSpec, Error, FileSpace, GroupSpec, Link, LinkTarget, Name, ObjectInfo, ObjectKind,
-    ObjectSpec, ObjectTimes, Reference, ReferenceKind, Referent, Result, Stats, StoredChunk, Watch,
+    Attribute, ChunkCoord, DatasetSpec, Error, FileSpace, GroupSpec, Layout, Link, LinkTarget, Name, ObjectBody,
+    ObjectInfo, ObjectKind, ObjectSpec, ObjectTimes, Reference, ReferenceKind, Referent, Result, Stats, StoredChunk,
+    Watch,
 };
 
 /// The identity of an object inside its store: an address, a key, or a UUID.
@@ -50,6 +51,25 @@ pub trait Objects: Send + Sync + fmt::Debug {
     /// [`crate::Error::Exists`] if the name is taken, [`crate::Error::ReadOnly`], [`crate::Error::Invalid`] if
     /// the description contradicts itself, [`crate::Error::Unsupported`] if the store cannot hold it.
     fn create(&self, parent: ObjectId, name: &Name, spec: &ObjectSpec) -> Result<ObjectId>;
+
+    /// As [`Objects::create`], of a compact dataset, in which `elements` are when the link is there: all of them, as they
+    /// are stored.
+    ///
+    /// # Errors
+    /// As [`Objects::create`]; [`crate::Error::Invalid`] if it is no compact dataset, or has more or fewer bytes.
+    fn create_compact(&self, parent: ObjectId, name: &Name, spec: &ObjectSpec, elements: &[u8]) -> Result<ObjectId> {
+        let rank = match &spec.body {
+            ObjectBody::Dataset(spec) if spec.layout == Layout::Compact => spec.dataspace.rank(),
+            _ => return Err(Error::Invalid("only a compact dataset is made with its elements".into())),
+        };
+        let id = self.create_unlinked(spec)?;
+        let fill = || {
+            self.dataset(id)?.write(&ChunkCoord::origin(rank), 0, elements)?;
+            self.add_link(parent, name, &LinkTarget::Hard(id))
+        };
+        fill().inspect_err(|_| drop(self.discard(id)))?;
+        Ok(id)
+    }
 
     /// Makes an object that no link leads to: [`Objects::add_link`] is to add the first one before the session ends.
     ///

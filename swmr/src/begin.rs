@@ -313,7 +313,7 @@ impl OpenOptions {
             true => Addr::UNDEFINED,
             false => session.create_extension(space)?,
         };
-        let header = session.create(&self.root)?;
+        let header = session.create(&self.root, None)?;
         let root = match version {
             ..2 => Root::Entry(root_entry(&header)?),
             _ => Root::Header(header.addr()),

@@ -7,12 +7,14 @@ use h5live_format::messages::{
     DatatypeMessage, GroupInfo, LinkInfo, LinkPhase, Message, ModificationTime, Shareable, SharedMessage, SharedPlace,
     SymbolTable,
 };
-use h5live_format::{Addr, AttributePhase, MessageFlags, ObjectHeaderPrefix, ObjectTimes, Profile, RawMessage, encode};
+use h5live_format::{
+    Addr, AttributePhase, MessageFlags, ObjectHeaderPrefix, ObjectTimes, Profile, RawMessage, encode_in_place,
+};
 use h5live_model::{
     CreationOrder, Datatype, EntryStorage, Error as ModelError, GroupSpec, ObjectBody, ObjectId, ObjectKind, ObjectSpec,
 };
 
-use crate::dataset::create_dataset;
+use crate::dataset::{create_dataset, not_compact};
 use crate::file::kind_of;
 use crate::header::{Header, Room};
 use crate::session::Session;
@@ -31,25 +33,26 @@ const DATATYPE_ROOM: Room = Room::More(64);
 const SHARED: MessageFlags = MessageFlags(0x03);
 
 impl Session {
-    /// Makes an object to which no link leads yet.
+    /// Makes an object to which no link leads yet; a compact dataset may have `elements` from the start.
     ///
     /// # Errors
     /// If the description contradicts itself, or a file of this profile cannot hold the object; if there is no space.
-    pub fn create(&self, spec: &ObjectSpec) -> Result<Header> {
+    pub fn create(&self, spec: &ObjectSpec, elements: Option<&[u8]>) -> Result<Header> {
         match &spec.body {
+            ObjectBody::Dataset(dataset) => create_dataset(self, spec, dataset, elements),
+            _ if elements.is_some() => Err(not_compact()),
             ObjectBody::Group(group) => self.new_group(spec, group),
-            ObjectBody::Dataset(dataset) => create_dataset(self, spec, dataset),
             ObjectBody::Datatype(datatype) => {
                 let message = DatatypeMessage::new(self.profile, datatype.clone());
-                let message = self.message_of(&message, MessageFlags::CONSTANT)?;
+                let message = self.message_of(message, MessageFlags::CONSTANT)?;
                 self.new_header(spec, vec![message], DATATYPE_ROOM)
             }
         }
     }
 
     /// The message of a header that holds `message`.
-    pub(crate) fn message_of<M: Message + Clone>(&self, message: &M, flags: MessageFlags) -> Result<RawMessage> {
-        Ok(RawMessage::new(message, flags, self.cache.widths())?)
+    pub(crate) fn message_of<M: Message>(&self, message: M, flags: MessageFlags) -> Result<RawMessage> {
+        Ok(RawMessage::of(message, flags, self.cache.widths())?)
     }
 
     /// A header with these messages, for an object as `spec` describes it.
@@ -60,7 +63,7 @@ impl Session {
         let prefix = self.prefix(spec);
         if spec.times && prefix.version == 1 {
             let time = ModificationTime { seconds: now() };
-            messages.push(self.message_of(&time, MessageFlags::default())?);
+            messages.push(self.message_of(time, MessageFlags::default())?);
         }
         Header::create(&self.cache, prefix, messages, room)
     }
@@ -97,7 +100,7 @@ impl Session {
         };
         let choices = GroupInfo { phase: (phase != LinkPhase::default()).then_some(phase), estimate: None };
         let messages =
-            vec![self.message_of(&info, MessageFlags::default())?, self.message_of(&choices, MessageFlags::CONSTANT)?];
+            vec![self.message_of(info, MessageFlags::default())?, self.message_of(choices, MessageFlags::CONSTANT)?];
         self.new_header(spec, messages, GROUP_ROOM)
     }
 
@@ -105,7 +108,7 @@ impl Session {
     fn new_old_group(&self, spec: &ObjectSpec) -> Result<Header> {
         let none = SymbolTable { btree: Addr::UNDEFINED, heap: Addr::UNDEFINED };
         let mut header =
-            self.new_header(spec, vec![self.message_of(&none, MessageFlags::default())?], OLD_GROUP_ROOM)?;
+            self.new_header(spec, vec![self.message_of(none, MessageFlags::default())?], OLD_GROUP_ROOM)?;
         let table = self.new_symbol_table(header.metadata())?;
         let (btree, heap) = table.places();
         header.put(&SymbolTable { btree, heap })?;
@@ -136,9 +139,9 @@ impl Session {
 
     /// As [`Session::datatype_message`], as a message of an object header.
     pub(crate) fn raw_datatype(&self, datatype: &Datatype, committed: Option<ObjectId>) -> Result<RawMessage> {
-        let message = self.datatype_message(datatype, committed)?;
+        let mut message = self.datatype_message(datatype, committed)?;
         let flags = if committed.is_some() { SHARED } else { MessageFlags::CONSTANT };
-        let body = encode(&message, self.cache.widths())?;
+        let body = encode_in_place(&mut message, self.cache.widths())?.into();
         Ok(RawMessage { kind: DatatypeMessage::TYPE, flags, creation_index: 0, body })
     }
 

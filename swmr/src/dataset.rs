@@ -23,7 +23,7 @@ use h5live_model::{
 };
 use parking_lot::{Mutex, RwLock};
 
-pub(crate) use self::create::create_dataset;
+pub(crate) use self::create::{LastSpec, create_dataset, not_compact};
 pub(crate) use self::described::Described;
 use self::described::described;
 use self::place::Place;

@@ -107,7 +107,7 @@ impl Session {
         if space.strategy == SpaceStrategy::Paged {
             self.cache.space().set_page(space.page_size)?;
         }
-        let message = self.message_of(&FileSpaceInfo::from(space), SPACE_INFO_FLAGS)?;
+        let message = self.message_of(FileSpaceInfo::from(space), SPACE_INFO_FLAGS)?;
         let header = self.new_header(&ObjectSpec::group(), vec![message], Room::More(0))?;
         self.extension.space = space;
         Ok(header.addr())

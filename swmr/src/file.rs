@@ -94,6 +94,23 @@ impl NativeFile {
         })
     }
 
+    /// Makes an object; a compact dataset may have `elements` from the start.
+    fn make(&self, parent: ObjectId, name: &Name, spec: &ObjectSpec, elements: Option<&[u8]>) -> ModelResult<ObjectId> {
+        self.0.check_writable()?;
+        check_name(name)?;
+        if (self.0.is_followed() || !is_little(spec)) && self.link(parent, name)?.is_some() {
+            return Err(ModelError::Exists(name.clone()));
+        }
+        let operation = self.0.cache.operation();
+        self.0.as_one();
+        let header = self.0.create(spec, elements)?;
+        let linked = self.insert_link(parent, name, LinkValue::Hard(header.addr()), Some(&header));
+        linked.inspect_err(|_| drop(self.0.release(header.addr())))?;
+        drop(operation);
+        self.0.settle_space()?;
+        Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
+    }
+
     fn insert_link(&self, group: ObjectId, name: &Name, value: LinkValue, target: Option<&Header>) -> Result<()> {
         check_name(name)?;
         let addr = self.0.object(group)?;
@@ -154,25 +171,23 @@ impl Objects for NativeFile {
     }
 
     fn create(&self, parent: ObjectId, name: &Name, spec: &ObjectSpec) -> ModelResult<ObjectId> {
-        self.0.check_writable()?;
-        check_name(name)?;
-        if (self.0.is_followed() || !is_little(spec)) && self.link(parent, name)?.is_some() {
-            return Err(ModelError::Exists(name.clone()));
-        }
-        let operation = self.0.cache.operation();
-        self.0.as_one();
-        let header = self.0.create(spec)?;
-        let linked = self.insert_link(parent, name, LinkValue::Hard(header.addr()), Some(&header));
-        linked.inspect_err(|_| drop(self.0.release(header.addr())))?;
-        drop(operation);
-        self.0.settle_space()?;
-        Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
+        self.make(parent, name, spec, None)
+    }
+
+    fn create_compact(
+        &self,
+        parent: ObjectId,
+        name: &Name,
+        spec: &ObjectSpec,
+        elements: &[u8],
+    ) -> ModelResult<ObjectId> {
+        self.make(parent, name, spec, Some(elements))
     }
 
     fn create_unlinked(&self, spec: &ObjectSpec) -> ModelResult<ObjectId> {
         self.0.check_writable()?;
         let _operation = self.0.cache.operation();
-        let header = self.0.create(spec)?;
+        let header = self.0.create(spec, None)?;
         self.0.unlinked.lock().insert(header.addr());
         Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
     }

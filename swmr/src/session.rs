@@ -14,7 +14,7 @@ use h5live_model::{self as model, Name, ObjectId, Stats, Unfilter};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::begin::read_superblock;
-use crate::dataset::{Described, Made, NativeDataset};
+use crate::dataset::{Described, LastSpec, Made, NativeDataset};
 use crate::deletion::Doomed;
 use crate::error::NotLive;
 use crate::extension::Extension;
@@ -89,6 +89,8 @@ pub(crate) struct Session {
     pub datasets: Mutex<HashMap<Addr, Weak<NativeDataset>, BuildHasherDefault<AddrHasher>>>,
     /// The dataset that was made last, for the one who opens it.
     pub made: Mutex<Option<Made>>,
+    /// How it is described.
+    pub last_spec: LastSpec,
     /// Objects to which nothing leads any more, but for what is in the file.
     pub doomed: Mutex<Vec<Doomed>>,
     /// Objects that nothing leads to yet, though their headers count one link.
@@ -149,6 +151,7 @@ impl Session {
             headers: (0..LOCKS).map(|_| Mutex::new(())).collect(),
             datasets: Mutex::default(),
             made: Mutex::default(),
+            last_spec: LastSpec::default(),
             unlinked: Mutex::default(),
             doomed: Mutex::default(),
             heap: Mutex::default(),

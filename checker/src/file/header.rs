@@ -120,7 +120,7 @@ impl Walk<'_> {
     /// The body of a message, which may be elsewhere.
     pub fn body(&mut self, message: &RawMessage, header: Addr) -> Option<Vec<u8>> {
         if !message.flags.is_shared() {
-            return Some(message.body.clone());
+            return Some(message.body.to_vec());
         }
         let shared = self.decode(SharedMessage::default(), header, &message.body)?;
         match shared.place {
@@ -143,7 +143,7 @@ impl Walk<'_> {
                 SharedPlace::Committed(_) => None,
             };
         }
-        Some(body.body)
+        Some(body.body.to_vec())
     }
 
     /// All messages of an object that is visited elsewhere, without a word about what is wrong.

@@ -107,7 +107,7 @@ impl File {
             let mut body: M = message.decode(WIDTHS).unwrap();
             change(&mut body);
             let mut changed = RawMessage::new(&body, MessageFlags(0), WIDTHS).unwrap().body;
-            changed.resize(message.body.len(), 0);
+            changed.resize(message.body.len());
             message.body = changed;
         });
     }

@@ -85,7 +85,7 @@ fn links_and_attributes_of_one_name_are_found() {
             if link.name == "first" {
                 link.name = "second".into();
                 // The name of the padding is as long as is needed.
-                message.body = h5live_format::encode(&link, WIDTHS).unwrap();
+                message.body = h5live_format::encode(&link, WIDTHS).unwrap().into();
                 header.prefix.size += 1;
             }
         }
@@ -110,7 +110,7 @@ fn links_and_attributes_of_one_name_are_found() {
         attribute.name = name;
         let mut body = h5live_format::encode(&attribute, WIDTHS).unwrap();
         body.resize(body.len() + pad, 0);
-        header.messages[second].body = body;
+        header.messages[second].body = body.into();
     });
     file.expect_only("attribute", at, "repeated");
 }

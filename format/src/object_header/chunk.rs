@@ -6,7 +6,7 @@ use crate::{Record, Result, Wire};
 
 /// The memory that messages take, in bytes.
 fn messages_weight(messages: &[RawMessage]) -> usize {
-    messages.iter().map(|message| size_of_val(message).saturating_add(message.body.len())).sum()
+    messages.iter().map(|message| size_of_val(message).saturating_add(message.body.weight())).sum()
 }
 
 /// The first chunk of an object header.

@@ -1,7 +1,9 @@
 //! Messages as an object header frames them, before their bodies are understood.
 
 use crate::messages::{Message, MessageType};
-use crate::{DecodeError, EncodeError, Fault, Record, Result, Widths, Wire, decode_prefix, encode};
+use crate::{DecodeError, EncodeError, Fault, Record, Result, Widths, Wire, decode_prefix, encode_in_place};
+
+use super::MessageBody;
 
 /// The flags of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -52,7 +54,7 @@ pub struct RawMessage {
     /// The order of creation (of attributes), where the header tracks it.
     pub creation_index: u16,
     /// The body; zeros for unused space.
-    pub body: Vec<u8>,
+    pub body: MessageBody,
 }
 
 impl RawMessage {
@@ -65,12 +67,25 @@ impl RawMessage {
         flags: MessageFlags,
         widths: Widths,
     ) -> std::result::Result<Self, EncodeError> {
-        Ok(RawMessage { kind: M::TYPE, flags, creation_index: 0, body: encode(message, widths)? })
+        RawMessage::of(message.clone(), flags, widths)
+    }
+
+    /// As [`RawMessage::new`], of a message that is given up.
+    ///
+    /// # Errors
+    /// As [`RawMessage::new`].
+    pub fn of<M: Message>(
+        mut message: M,
+        flags: MessageFlags,
+        widths: Widths,
+    ) -> std::result::Result<Self, EncodeError> {
+        let body = encode_in_place(&mut message, widths)?.into();
+        Ok(RawMessage { kind: M::TYPE, flags, creation_index: 0, body })
     }
 
     /// Unused space of `len` bytes of body.
     pub fn unused(len: usize) -> Self {
-        RawMessage { body: vec![0; len], ..Default::default() }
+        RawMessage { body: MessageBody::zeros(len), ..Default::default() }
     }
 
     /// Whether this is unused space.
@@ -182,6 +197,6 @@ impl Record for Framed {
         } else if self.tracked {
             w.u16("creation index", &mut message.creation_index)?;
         }
-        w.bytes("body", size.into(), &mut message.body)
+        message.body.wire(w, size.into())
     }
 }

@@ -3,7 +3,7 @@ use crate::messages::MessageType;
 use crate::{DecodeError, Fault, Width, Widths, decode, decode_with, encode};
 
 fn sample(version: u8, tracked: bool) -> ObjectHeader {
-    let body = |n: u8, len: usize| vec![n; len];
+    let body = |n: u8, len: usize| MessageBody::from(vec![n; len]);
     let mut header = ObjectHeader {
         prefix: ObjectHeaderPrefix {
             version,

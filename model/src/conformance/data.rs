@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::{Lab, growing, link_names, make, name, stored, u16le};
 use crate::{
-    ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Error, Fill, FillValue, FilterSpec, Layout, Name, ObjectId,
-    ObjectSpec, Objects, Reference, ReferenceKind, Referent, ReferentPart, Selection, Shape,
+    ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Error, Fill, FillValue, FilterSpec, Layout, LinkTarget, Name,
+    ObjectId, ObjectSpec, Objects, Reference, ReferenceKind, Referent, ReferentPart, Selection, Shape,
 };
 
 /// A dataset that is not chunked is one chunk at the origin, and a part of it can be written.
@@ -37,6 +37,37 @@ pub fn contiguous(lab: &impl Lab) {
     let null = DatasetSpec { datatype: u16le(), dataspace: Dataspace::Null, ..Default::default() };
     let null = make(&store, "null", null);
     assert_eq!(null.spec().unwrap().dataspace, Dataspace::Null);
+}
+
+/// A compact dataset is made with its elements, and those like it with theirs.
+pub fn compact(lab: &impl Lab) {
+    let store = lab.create();
+    let spec = |dims: &[u64], layout| -> ObjectSpec {
+        let dataspace = if dims.is_empty() { Dataspace::Scalar } else { Dataspace::Simple(Shape::fixed(dims)) };
+        DatasetSpec { datatype: u16le(), dataspace, layout, ..Default::default() }.into()
+    };
+    let make =
+        |at: &str, spec: &ObjectSpec, elements: &[u8]| store.create_compact(store.root(), &name(at), spec, elements);
+    let pair = spec(&[2], Layout::Compact);
+    for (at, elements) in [("first", [1, 2, 3, 4]), ("second", [5, 6, 7, 8])] {
+        let data = store.dataset(make(at, &pair, &elements).unwrap()).unwrap();
+        assert_eq!(ObjectSpec::from((*data.spec().unwrap()).clone()), pair);
+        assert_eq!(stored(&*data, &[0]), elements);
+    }
+    let scalar = store.dataset(make("scalar", &spec(&[], Layout::Compact), &[9, 10]).unwrap()).unwrap();
+    assert_eq!(stored(&*scalar, &[]), [9, 10]);
+    assert!(matches!(make("first", &pair, &[0; 4]), Err(Error::Exists(_))));
+    assert!(matches!(make("long", &pair, &[0; 5]), Err(Error::Invalid(_))));
+    assert!(matches!(make("contiguous", &spec(&[2], Layout::Contiguous), &[0; 4]), Err(Error::Invalid(_))));
+    assert!(matches!(make("group", &ObjectSpec::group(), &[]), Err(Error::Invalid(_))));
+    let names = ["first", "second", "scalar"].map(name).into();
+    assert_eq!(link_names(&store, store.root()), names, "what was refused is not there");
+    let first = store.link(store.root(), &name("first")).unwrap().unwrap();
+    let LinkTarget::Hard(first) = first.target else { panic!("a hard link") };
+    let first = store.dataset(first).unwrap();
+    assert_eq!(stored(&*first, &[0]), [1, 2, 3, 4]);
+    first.write(&ChunkCoord::origin(1), 0, &[4, 3, 2, 1]).unwrap();
+    assert_eq!(stored(&*first, &[0]), [4, 3, 2, 1]);
 }
 
 /// Chunks are stored where they belong, and parts of them overwritten.

@@ -9,13 +9,14 @@ use h5live_format::messages::{
     FilterPipelineMessage, LayoutMessage, MessageType, Storage,
 };
 use h5live_format::{
-    Addr, ExtensibleArrayParameters, LocalHeap, LocalHeapData, MessageFlags, Profile, StoredSelection, VirtualLayout,
-    VirtualMapping, encode,
+    Addr, ExtensibleArrayParameters, LocalHeap, LocalHeapData, MessageFlags, Profile, RawMessage, StoredSelection,
+    VirtualLayout, VirtualMapping, encode,
 };
 use h5live_model::{
     AllocationTime, ChunkGrid, DatasetSpec, Dataspace, Error as ModelError, ExternalPiece, Fill, FillTime, FillValue,
     Layout, ObjectSpec, Selection, UNLIMITED, VirtualSource,
 };
+use parking_lot::Mutex;
 
 use super::place::Place;
 use super::{Made, State, invalid};
@@ -34,36 +35,39 @@ const OLD_DATASET_ROOM: Room = Room::UpTo(256);
 /// Most bytes of a compact dataset: its layout message must fit its size field.
 const MAX_COMPACT: u64 = 65_520;
 
+/// Messages of a header beside those that describe its dataset: layout, raw files, unused space.
+const LATER: usize = 3;
+
 /// Bytes of fill values that are written at once.
 const FILLED_AT_ONCE: usize = 1 << 20;
 
+/// How the dataset that was made last is described, and the messages that say so, beside its layout: many are made alike.
+#[derive(Debug, Default)]
+pub(crate) struct LastSpec(Mutex<Option<(Arc<DatasetSpec>, Vec<RawMessage>)>>);
+
 /// Makes the header of a new dataset, and the storage that is to be there from the start: all of it if it is contiguous
-/// or found without an index; chunks that are to be allocated early are for the caller to write.
+/// or found without an index; chunks that are to be allocated early are for the caller to write. A compact dataset may have
+/// `elements` from the start.
 ///
 /// # Errors
 /// If the description contradicts itself, or a file of this profile cannot hold the dataset; if there is no space.
-pub(crate) fn create_dataset(session: &Session, object: &ObjectSpec, spec: &DatasetSpec) -> Result<Header> {
+pub(crate) fn create_dataset(
+    session: &Session,
+    object: &ObjectSpec,
+    spec: &DatasetSpec,
+    elements: Option<&[u8]>,
+) -> Result<Header> {
     let profile = session.profile;
-    let storage = new_storage(session, spec)?;
-    let constant = MessageFlags::CONSTANT;
-    let dataspace = DataspaceMessage::new(profile, spec.dataspace.clone());
-    let fill = FillValueMessage::new(profile, fill_of(spec));
-    let mut messages = vec![
-        session.message_of(&dataspace, MessageFlags::default())?,
-        session.raw_datatype(&spec.datatype, spec.committed)?,
-        session.message_of(&fill, constant)?,
-    ];
-    let filtered = !spec.filters.is_empty();
-    if filtered {
-        messages.push(session.message_of(&FilterPipelineMessage::new(profile, spec.filters.clone()), constant)?);
-    }
+    let storage = new_storage(session, spec, elements)?;
+    let (described, mut messages) = describing(session, spec)?;
     let mut names = None;
     if let Layout::External(pieces) = &spec.layout {
         let (message, heap, data) = external(session, pieces)?;
-        messages.push(session.message_of(&message, constant)?);
         names = Some((message.heap, heap, data));
+        messages.push(session.message_of(message, MessageFlags::CONSTANT)?);
     }
-    messages.push(session.message_of(&LayoutMessage::new(profile, storage, filtered), MessageFlags::default())?);
+    let layout = LayoutMessage::new(profile, storage, !spec.filters.is_empty());
+    messages.push(session.message_of(layout, MessageFlags::default())?);
     let room = if session.prefix(object).version == 1 { OLD_DATASET_ROOM } else { DATASET_ROOM };
     let header = session.new_header(object, messages, room)?;
     if let Some((at, heap, data)) = names {
@@ -76,16 +80,45 @@ pub(crate) fn create_dataset(session: &Session, object: &ObjectSpec, spec: &Data
     header.wait_for_heap(session)?;
     session.count_user(&header, spec.committed)?;
     if spec.layout == Layout::Compact && spec.committed.is_none() {
-        let spec = DatasetSpec { fill: fill.fill, ..spec.clone() };
-        debug_assert_eq!(*super::described(session, &header)?.0, spec, "what is made is what is read");
+        debug_assert_eq!(super::described(session, &header)?.0, described, "what is made is what is read");
         let header_len = header.extents().next().map_or(0, |(_, len)| len);
-        let state = State { since: Duration::ZERO, spec: spec.into(), place: Place::Compact(None).into(), header_len };
+        let state = State { since: Duration::ZERO, spec: described, place: Place::Compact(None).into(), header_len };
         *session.made.lock() = Some(Made { addr: header.addr(), state });
     }
     Ok(header)
 }
 
-fn new_storage(session: &Session, spec: &DatasetSpec) -> Result<Storage> {
+/// A dataset as its header is going to describe it, and the messages that do, but for its layout.
+fn describing(session: &Session, spec: &DatasetSpec) -> Result<(Arc<DatasetSpec>, Vec<RawMessage>)> {
+    let mut last = session.last_spec.0.lock();
+    if let Some((described, known)) = last.as_ref().filter(|(described, _)| **described == *spec) {
+        let mut messages = Vec::with_capacity(known.len() + LATER);
+        messages.extend_from_slice(known);
+        return Ok((described.clone(), messages));
+    }
+    let (profile, constant) = (session.profile, MessageFlags::CONSTANT);
+    let dataspace = DataspaceMessage::new(profile, spec.dataspace.clone());
+    let fill = FillValueMessage::new(profile, fill_of(spec));
+    let described = Arc::new(DatasetSpec { fill: fill.fill.clone(), ..spec.clone() });
+    let mut messages = vec![
+        session.message_of(dataspace, MessageFlags::default())?,
+        session.raw_datatype(&spec.datatype, spec.committed)?,
+        session.message_of(fill, constant)?,
+    ];
+    if !spec.filters.is_empty() {
+        messages.push(session.message_of(FilterPipelineMessage::new(profile, spec.filters.clone()), constant)?);
+    }
+    // Whether a committed datatype is one is to be found out each time.
+    *last = (spec.committed.is_none() && *described == *spec).then(|| (described.clone(), messages.clone()));
+    Ok((described, messages))
+}
+
+/// The error of elements for an object that does not hold them in its header.
+pub(crate) fn not_compact() -> Error {
+    invalid("only a compact dataset is made with its elements")
+}
+
+fn new_storage(session: &Session, spec: &DatasetSpec, elements: Option<&[u8]>) -> Result<Storage> {
     let bytes = spec.dataspace.elements().and_then(|n| n.checked_mul(spec.datatype.size().into()));
     let bytes = bytes.ok_or_else(|| invalid("a dataset has less than 2^64 bytes"))?;
     let fixed = spec.dataspace.dims() == spec.dataspace.max();
@@ -102,10 +135,20 @@ fn new_storage(session: &Session, spec: &DatasetSpec) -> Result<Storage> {
             Err(invalid(format!("a compact dataset has at most {MAX_COMPACT} bytes")))
         }
         Layout::Compact => {
-            let element = spec.fill_element();
-            let data = element.iter().copied().cycle().take(if element.is_empty() { 0 } else { bytes as usize });
-            Ok(Storage::Compact { data: data.collect(), dims: Vec::new() })
+            let data = match elements {
+                Some(elements) if elements.len() as u64 == bytes => elements.to_vec(),
+                Some(elements) => {
+                    return Err(invalid(format!("{} bytes are not a dataset of {bytes} bytes", elements.len())));
+                }
+                None => {
+                    let element = spec.fill_element();
+                    let len = if element.is_empty() { 0 } else { bytes as usize };
+                    element.iter().copied().cycle().take(len).collect()
+                }
+            };
+            Ok(Storage::Compact { data, dims: Vec::new() })
         }
+        _ if elements.is_some() => Err(not_compact()),
         Layout::Contiguous => {
             let early = spec.fill.allocation == AllocationTime::Early && bytes > 0;
             let addr = if early { filled(session, spec, bytes)? } else { Addr::UNDEFINED };

@@ -5,7 +5,7 @@
 
 use h5live_cache::{EdgeKind, Kind, Owner};
 use h5live_format::messages::{Continuation, Message, MessageType, ReferenceCount};
-use h5live_format::{ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, RawMessage, Width, encode};
+use h5live_format::{ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, RawMessage, Width};
 use h5live_indexes::ObjectMetadata;
 use smallvec::smallvec;
 
@@ -54,7 +54,7 @@ impl Header {
             return Err(too_large(message));
         }
         for message in &mut messages {
-            message.body.resize(message.body.len().next_multiple_of(sizes.unit), 0);
+            message.body.resize(message.body.len().next_multiple_of(sizes.unit));
         }
         let unused = match room {
             Room::More(len) => len.next_multiple_of(sizes.unit),
@@ -93,9 +93,9 @@ impl Header {
     /// # Errors
     /// If a value does not fit the format.
     pub fn raw<M: Message + Clone>(&self, message: &M, flags: MessageFlags) -> Result<RawMessage> {
-        let mut body = encode(message, self.widths())?;
-        body.resize(body.len().next_multiple_of(self.sizes().unit), 0);
-        Ok(RawMessage { kind: M::TYPE, flags, creation_index: 0, body })
+        let mut raw = RawMessage::new(message, flags, self.widths())?;
+        raw.body.resize(raw.body.len().next_multiple_of(self.sizes().unit));
+        Ok(raw)
     }
 
     /// Replaces the message `M` by `message`, or adds it.
@@ -349,7 +349,7 @@ pub(super) fn merge_unused(messages: &mut Vec<RawMessage>, frame: usize) {
         let merged = kept.body.len() + next.body.len() + frame;
         let both = kept.is_unused() && next.is_unused() && merged <= MAX_BODY;
         if both {
-            kept.body.resize(merged, 0);
+            kept.body.resize(merged);
         }
         both
     });

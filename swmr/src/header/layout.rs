@@ -45,7 +45,7 @@ pub(super) fn fill(messages: &mut Vec<RawMessage>, frame: usize, area: u64) {
     let widest = usize::from(u16::MAX);
     let unused = messages.iter_mut().rfind(|message| message.is_unused() && message.body.len() + left <= widest);
     match unused {
-        Some(unused) => unused.body.resize(unused.body.len() + left, 0),
+        Some(unused) => unused.body.resize(unused.body.len() + left),
         None => messages.extend(left.checked_sub(frame).map(RawMessage::unused)),
     }
 }

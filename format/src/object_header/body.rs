@@ -1,0 +1,199 @@
+//! The bytes of a message.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::{Deref, DerefMut};
+
+use crate::{Result, Wire};
+
+/// Bytes that take no memory of their own: as many as fit beside the length of the rest.
+const SHORT: usize = 22;
+
+/// Zeros that take no memory of their own.
+const MOST_ZEROS: usize = 512;
+
+static ZEROS: [u8; MOST_ZEROS] = [0; MOST_ZEROS];
+
+/// The body of a message, as a header keeps it in memory. Short ones, and zeros, have no allocation.
+#[derive(Clone)]
+pub struct MessageBody(Kept);
+
+#[derive(Clone)]
+enum Kept {
+    Short { len: u8, bytes: [u8; SHORT] },
+    Zeros { len: u16 },
+    Long(Box<[u8]>),
+}
+
+impl MessageBody {
+    /// So many zeros.
+    pub fn zeros(len: usize) -> Self {
+        match u16::try_from(len) {
+            Ok(short) if len <= MOST_ZEROS => MessageBody(Kept::Zeros { len: short }),
+            _ => MessageBody(Kept::Long(vec![0; len].into())),
+        }
+    }
+
+    /// Makes the body `len` bytes long: what comes to be is zeros.
+    pub fn resize(&mut self, len: usize) {
+        if len == self.len() {
+            return;
+        }
+        let mut bytes = self.to_vec();
+        bytes.resize(len, 0);
+        *self = bytes.into();
+    }
+
+    /// Bytes of memory outside of the structure itself.
+    pub fn weight(&self) -> usize {
+        match &self.0 {
+            Kept::Long(bytes) => bytes.len(),
+            Kept::Short { .. } | Kept::Zeros { .. } => 0,
+        }
+    }
+
+    /// The field of a message that holds the body, of `len` bytes.
+    pub(super) fn wire(&mut self, w: &mut impl Wire, len: usize) -> Result<()> {
+        const FIELD: &str = "body";
+        if w.decoding() {
+            let mut short = [0; SHORT];
+            if let Some(bytes) = short.get_mut(..len) {
+                w.fixed(FIELD, bytes)?;
+                *self = MessageBody::from(&*bytes);
+                return Ok(());
+            }
+            let mut some = [0; MOST_ZEROS];
+            if let Some(bytes) = some.get_mut(..len) {
+                w.fixed(FIELD, bytes)?;
+                *self = MessageBody::from(&*bytes);
+                return Ok(());
+            }
+            let mut bytes = Vec::new();
+            w.bytes(FIELD, len, &mut bytes)?;
+            *self = MessageBody(Kept::Long(bytes.into()));
+            return Ok(());
+        }
+        match &mut self.0 {
+            Kept::Zeros { len } => w.reserved(usize::from(*len)),
+            Kept::Short { len, bytes } => w.fixed(FIELD, bytes.get_mut(..usize::from(*len)).unwrap_or_default()),
+            Kept::Long(bytes) => w.fixed(FIELD, bytes),
+        }
+    }
+}
+
+impl From<&[u8]> for MessageBody {
+    fn from(bytes: &[u8]) -> Self {
+        let mut short = [0; SHORT];
+        if let (Some(place), Ok(len)) = (short.get_mut(..bytes.len()), u8::try_from(bytes.len())) {
+            place.copy_from_slice(bytes);
+            return MessageBody(Kept::Short { len, bytes: short });
+        }
+        match ZEROS.get(..bytes.len()) == Some(bytes) {
+            true => MessageBody::zeros(bytes.len()),
+            false => MessageBody(Kept::Long(bytes.into())),
+        }
+    }
+}
+
+impl From<Vec<u8>> for MessageBody {
+    fn from(bytes: Vec<u8>) -> Self {
+        match bytes.len() {
+            0..=MOST_ZEROS => MessageBody::from(bytes.as_slice()),
+            _ => MessageBody(Kept::Long(bytes.into())),
+        }
+    }
+}
+
+impl Default for MessageBody {
+    fn default() -> Self {
+        MessageBody::zeros(0)
+    }
+}
+
+impl Deref for MessageBody {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Kept::Short { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            Kept::Zeros { len } => ZEROS.get(..usize::from(*len)).unwrap_or_default(),
+            Kept::Long(bytes) => bytes,
+        }
+    }
+}
+
+impl DerefMut for MessageBody {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        if let Kept::Zeros { len } = self.0 {
+            self.0 = Kept::Long(vec![0; usize::from(len)].into());
+        }
+        match &mut self.0 {
+            Kept::Short { len, bytes } => bytes.get_mut(..usize::from(*len)).unwrap_or_default(),
+            Kept::Zeros { .. } => &mut [],
+            Kept::Long(bytes) => bytes,
+        }
+    }
+}
+
+impl PartialEq for MessageBody {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for MessageBody {}
+
+impl Hash for MessageBody {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl fmt::Debug for MessageBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_the_same_however_they_are_kept() {
+        assert_eq!(size_of::<MessageBody>(), size_of::<Vec<u8>>());
+        for len in [0, 1, SHORT, SHORT + 1, MOST_ZEROS, MOST_ZEROS + 1, 70_000] {
+            let zeros = vec![0; len];
+            let mut ones = vec![1; len];
+            for (bytes, mut body) in [
+                (&zeros, MessageBody::zeros(len)),
+                (&zeros, MessageBody::from(zeros.clone())),
+                (&ones, MessageBody::from(ones.clone())),
+                (&ones, MessageBody::from(ones.as_slice())),
+            ] {
+                assert_eq!(*body, **bytes);
+                assert_eq!(body, MessageBody::from(bytes.clone()));
+                body.iter_mut().for_each(|byte| *byte ^= 3);
+                assert!(body.len() == len && body.iter().zip(bytes.iter()).all(|(new, old)| *new == old ^ 3));
+            }
+            let mut body = MessageBody::from(ones.clone());
+            for longer in [len, len + 7, len / 2] {
+                ones.resize(longer, 0);
+                body.resize(longer);
+                assert_eq!(*body, *ones);
+            }
+        }
+    }
+
+    #[test]
+    fn only_long_bodies_that_are_not_zeros_take_memory() {
+        for (body, weight) in [
+            (MessageBody::zeros(MOST_ZEROS), 0),
+            (MessageBody::from(vec![0; 160]), 0),
+            (MessageBody::from(vec![7; SHORT]), 0),
+            (MessageBody::from(vec![7; SHORT + 1]), SHORT + 1),
+        ] {
+            assert_eq!(body.weight(), weight);
+        }
+    }
+}
