@@ -4,7 +4,7 @@
 //! because a flush starts at the dirty entries and walks up: its cost follows what is dirty, not what is cached.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{HashMap, HashSet},
     hash::{BuildHasherDefault, Hasher},
     sync::{
         Arc,
@@ -15,6 +15,7 @@ use std::{
 use h5live_format::Addr;
 use smallvec::SmallVec;
 
+use super::shard::AddrHasher;
 use crate::{
     edge::{EdgeKind, EdgeKinds},
     entry::{AnySlot, EntryId, Link, Owner, Proxy, Slot},
@@ -58,13 +59,15 @@ impl Hasher for IdHasher {
 
 pub(super) type ById<V> = HashMap<EntryId, V, BuildHasherDefault<IdHasher>>;
 
+type ByOwner<V> = HashMap<Owner, V, BuildHasherDefault<AddrHasher>>;
+
 #[derive(Default)]
 pub(crate) struct Graph {
     pub(super) nodes: ById<Node>,
     /// The dirty entries of each owner, in the order in which they became dirty; may name some that are gone.
-    pub(super) dirty: BTreeMap<Owner, SmallVec<[EntryId; 2]>>,
+    pub(super) dirty: ByOwner<SmallVec<[EntryId; 2]>>,
     /// Which owners' entries have been children of each owner's.
-    pub(super) across: BTreeMap<Owner, BTreeSet<Owner>>,
+    pub(super) across: ByOwner<HashSet<Owner, BuildHasherDefault<AddrHasher>>>,
     pub(super) dirty_weight: usize,
     pub(super) pass: u64,
     pub(super) disabled: EdgeKinds,
@@ -146,19 +149,25 @@ impl Graph {
         }
         let erased = Arc::clone(slot) as Arc<dyn AnySlot>;
         let node = self.of_slot(&erased);
-        node.weight = if node.dirty { node.weight } else { weight };
-        let id = slot.as_head().id;
-        self.mark_dirty(id);
+        if !std::mem::replace(&mut node.dirty, true) {
+            node.weight = weight;
+            let owner = node.owner;
+            self.note_dirty(owner, slot.as_head().id, weight);
+        }
         true
     }
 
     fn mark_dirty(&mut self, id: EntryId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
-        if !node.dirty {
-            node.dirty = true;
-            self.dirty_weight += node.weight;
-            self.dirty.entry(node.owner).or_default().push(id);
+        if !std::mem::replace(&mut node.dirty, true) {
+            let (owner, weight) = (node.owner, node.weight);
+            self.note_dirty(owner, id, weight);
         }
+    }
+
+    fn note_dirty(&mut self, owner: Owner, id: EntryId, weight: usize) {
+        self.dirty_weight += weight;
+        self.dirty.entry(owner).or_default().push(id);
     }
 
     /// Adds a chunk proxy, dirty.

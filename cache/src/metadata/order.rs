@@ -1,6 +1,9 @@
 //! What a flush takes, and in which order.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
 
 use h5live_format::Addr;
 use smallvec::SmallVec;
@@ -29,6 +32,9 @@ pub(super) enum Take {
 
 /// Empty lists of dirty entries are kept for later if there are no more than these.
 const KEPT_LISTS: usize = 64;
+
+/// Room for lists that is given up when they are few.
+const SPACIOUS: usize = 16 * KEPT_LISTS;
 
 /// Something to be written by a flush.
 pub(super) struct Picked {
@@ -83,6 +89,10 @@ impl Graph {
             Scope::All => {
                 let few = self.dirty.len() <= KEPT_LISTS;
                 self.dirty.retain(|_, list| Self::keep_dirty(&self.nodes, list) || few);
+                // What goes through them later is not to pay for the many there were.
+                if self.dirty.capacity() > SPACIOUS && self.dirty.len() < self.dirty.capacity() / 8 {
+                    self.dirty.shrink_to(SPACIOUS / 8);
+                }
             }
             Scope::Owner(owner) => {
                 for owner in self.owners_below(owner) {
@@ -98,7 +108,7 @@ impl Graph {
     /// Whether a flush of `owner` would find nothing to write, neither of it nor of others.
     pub(super) fn is_clean(&self, owner: Owner) -> bool {
         let is_dirty = |id: &EntryId| self.nodes.get(id).is_some_and(|node| node.dirty || node.in_flight);
-        self.across.get(&owner).is_none_or(BTreeSet::is_empty)
+        self.across.get(&owner).is_none_or(HashSet::is_empty)
             && !self.dirty.get(&owner).into_iter().flatten().any(is_dirty)
     }
 
@@ -111,7 +121,11 @@ impl Graph {
     fn ancestors_first(&mut self, scope: Scope) -> Vec<EntryId> {
         let pass = self.pass;
         let candidates: Vec<EntryId> = match scope {
-            Scope::All => self.dirty.values().flatten().copied().collect(),
+            Scope::All => {
+                let mut lists: Vec<_> = self.dirty.iter().collect();
+                lists.sort_unstable_by_key(|(owner, _)| **owner);
+                lists.into_iter().flat_map(|(_, list)| list).copied().collect()
+            }
             Scope::Owner(owner) => {
                 let owners = self.owners_below(owner);
                 owners.iter().filter_map(|owner| self.dirty.get(owner)).flatten().copied().collect()
@@ -163,7 +177,10 @@ impl Graph {
         let mut next = 0;
         while let Some(owner) = owners.get(next).copied() {
             next += 1;
-            owners.extend(self.across.get(&owner).into_iter().flatten().copied().filter(|below| seen.insert(*below)));
+            let below = self.across.get(&owner).into_iter().flatten().copied();
+            let known = owners.len();
+            owners.extend(below.filter(|below| seen.insert(*below)));
+            owners[known..].sort_unstable();
         }
         owners
     }
