@@ -27,6 +27,8 @@ pub(super) struct Sections {
     pub known: bool,
     by_offset: BTreeMap<u64, u64>,
     by_size: BTreeSet<(u64, u64)>,
+    /// One more section, its offset and size, which is in neither: what the last object left of the one it went into.
+    begun: (u64, u64),
     /// What removed objects took, which readers of what is in the file still find.
     removed: Vec<(Moment, u64, u64)>,
     /// Removed huge objects.
@@ -44,6 +46,7 @@ impl Sections {
     /// Adds a free section, and returns it with its free neighbours. Neighbours are always of the same direct block,
     /// because each block begins with its own fields.
     pub fn give(&mut self, offset: u64, len: u64) -> (u64, u64) {
+        self.list_begun();
         let (mut start, mut end) = (offset, offset.saturating_add(len));
         while let Some((&near, &size)) = self.by_offset.range(..=end).next_back() {
             if near.saturating_add(size) < start {
@@ -64,6 +67,12 @@ impl Sections {
         }
     }
 
+    /// Lists the section that was begun.
+    fn list_begun(&mut self) {
+        let (offset, len) = std::mem::take(&mut self.begun);
+        self.add(offset, len);
+    }
+
     /// Takes a section as [`Sections::give`] returned it out of the list.
     pub fn forget(&mut self, offset: u64, len: u64) {
         self.by_offset.remove(&offset);
@@ -72,14 +81,22 @@ impl Sections {
 
     /// Takes `len` bytes from the smallest section that has them.
     pub fn take(&mut self, len: u64) -> Option<u64> {
-        let &(size, offset) = self.by_size.range((len, 0)..).next()?;
-        self.forget(offset, size);
-        self.add(offset.saturating_add(len), size - len);
+        let listed = self.by_size.range((len, 0)..).next().copied();
+        let fits = self.begun.1 >= len;
+        if let Some((size, offset)) = listed.filter(|(size, _)| !fits || *size < self.begun.1) {
+            self.forget(offset, size);
+            self.list_begun();
+            self.begun = (offset, size);
+        }
+        let (offset, size) = self.begun;
+        let left = size.checked_sub(len)?;
+        self.begun = (offset.saturating_add(len), left);
         Some(offset)
     }
 
     /// Takes what is free of a stretch away.
     pub fn occupy(&mut self, offset: u64, len: u64) {
+        self.list_begun();
         let end = offset.saturating_add(len);
         while let Some((&start, &size)) = self.by_offset.range(..end).next_back() {
             let old_end = start.saturating_add(size);
@@ -163,5 +180,29 @@ mod tests {
         assert_eq!(sections.take(10), Some(100));
         sections.occupy(115, 5);
         assert_eq!((sections.take(10), sections.take(5), sections.take(1)), (Some(120), Some(110), None));
+    }
+
+    #[test]
+    fn objects_go_into_the_smallest_section_that_has_room_for_them() {
+        let mut sections = Sections::default();
+        sections.give(0, 100);
+        assert_eq!([sections.take(30), sections.take(30)], [Some(0), Some(30)]);
+        sections.give(200, 20);
+        sections.give(300, 50);
+        assert_eq!([sections.take(25), sections.take(20), sections.take(15)], [Some(60), Some(200), Some(85)]);
+        assert_eq!([sections.take(25), sections.take(25), sections.take(1)], [Some(300), Some(325), None]);
+        assert_eq!(sections.give(0, 350), (0, 350), "all of it was taken");
+        assert_eq!([sections.take(350), sections.take(1)], [Some(0), None]);
+    }
+
+    #[test]
+    fn what_is_left_of_a_section_is_still_free() {
+        let mut sections = Sections::default();
+        sections.give(0, 100);
+        assert_eq!(sections.take(30), Some(0));
+        assert_eq!(sections.give(10, 20), (10, 90));
+        assert_eq!(sections.take(5), Some(10));
+        sections.occupy(50, 10);
+        assert_eq!([sections.take(36), sections.take(35), sections.take(35)], [Some(60), Some(15), None]);
     }
 }
