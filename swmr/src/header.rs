@@ -12,7 +12,8 @@ use h5live_format::messages::{
     Comment, Continuation, Message, MessageType, ModificationTime, OldModificationTime, ReferenceCount,
 };
 use h5live_format::{
-    Addr, ContinuationChunk, ObjectHeader, ObjectHeaderPrefix, RawMessage, Widths, decode, decode_prefix_with,
+    Addr, ContinuationChunk, ObjectHeader, ObjectHeaderPrefix, RawMessage, Widths, decode, decode_prefix,
+    decode_prefix_with,
 };
 use h5live_indexes::ObjectMetadata;
 use h5live_model::{ObjectInfo, ObjectTimes};
@@ -399,6 +400,10 @@ fn read_first(metadata: &ObjectMetadata, at: Addr) -> h5live_cache::Result<Objec
     let widths = metadata.widths();
     let wrong = |source| h5live_cache::Error::Decode { at, source };
     let mut bytes = cache.read_prefix(at, FIRST_READ)?;
+    // Nearly all are there whole. What is wrong otherwise is found below.
+    if let Ok((header, _)) = decode_prefix(&bytes, widths) {
+        return Ok(header);
+    }
     let (prefix, _) = decode_prefix_with(ObjectHeaderPrefix::default(), &bytes, widths).map_err(wrong)?;
     let len = prefix.chunk_len();
     match usize::try_from(len).ok().filter(|len| *len <= bytes.len()) {

@@ -1,5 +1,6 @@
 //! What precedes the messages of an object header's first chunk.
 
+use super::raw_message::frame_len;
 use crate::{Fault, Record, Result, Width, Wire};
 
 /// When an object was touched (seconds since 1970-01-01 UTC).
@@ -77,11 +78,7 @@ impl ObjectHeaderPrefix {
 
     /// The bytes that precede each message body.
     pub fn message_header_len(&self) -> usize {
-        match (self.version, self.attributes_tracked) {
-            (1, _) => 8,
-            (_, false) => 4,
-            (_, true) => 6,
-        }
+        frame_len(self.version, self.attributes_tracked)
     }
 
     /// Bytes from the start of the prefix to the end of the first chunk, checksum included.

@@ -129,23 +129,17 @@ pub(super) fn messages(
 ) -> Result<()> {
     let len = w.bounded("messages", len, 1)?;
     let end = w.position().saturating_add(len);
-    let mut framed = Framed { version, tracked, message: RawMessage::default() };
-    let header = framed.header_len();
+    let header = frame_len(version, tracked);
     if w.decoding() {
         messages.clear();
         messages.reserve(MANY.min(len.checked_div(header).unwrap_or(0)));
         while end.saturating_sub(w.position()) >= header {
-            framed.message = RawMessage::default();
-            w.record(&mut framed)?;
-            messages.push(std::mem::take(&mut framed.message));
+            let mut message = RawMessage::default();
+            w.record(&mut Framed { version, tracked, message: &mut message })?;
+            messages.push(message);
         }
     } else {
-        for message in messages.iter_mut() {
-            framed.message = std::mem::take(message);
-            let written = w.record(&mut framed);
-            *message = std::mem::take(&mut framed.message);
-            written?;
-        }
+        messages.iter_mut().try_for_each(|message| w.record(&mut Framed { version, tracked, message }))?;
     }
     let gap = end.checked_sub(w.position());
     let gap =
@@ -154,28 +148,27 @@ pub(super) fn messages(
     w.reserved(gap)
 }
 
-/// A message with what its framing depends on.
-struct Framed {
-    version: u8,
-    tracked: bool,
-    message: RawMessage,
-}
-
-impl Framed {
-    fn header_len(&self) -> usize {
-        match (self.version, self.tracked) {
-            (1, _) => 8,
-            (_, false) => 4,
-            (_, true) => 6,
-        }
+/// The bytes that precede a message body.
+pub(super) fn frame_len(version: u8, tracked: bool) -> usize {
+    match (version, tracked) {
+        (1, _) => 8,
+        (_, false) => 4,
+        (_, true) => 6,
     }
 }
 
-impl Record for Framed {
+/// A message with what its framing depends on.
+struct Framed<'a> {
+    version: u8,
+    tracked: bool,
+    message: &'a mut RawMessage,
+}
+
+impl Record for Framed<'_> {
     const NAME: &'static str = "message";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        let message = &mut self.message;
+        let message = &mut *self.message;
         let kind = if self.version == 1 {
             w.derived_u16("type", message.kind.number())?
         } else {

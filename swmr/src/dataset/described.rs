@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use h5live_format::decode_prefix;
 use h5live_format::messages::{
     DataspaceMessage, DatatypeMessage, FillValueMessage, FilterPipelineMessage, LayoutMessage, Message, MessageType,
     OldFillValueMessage, SharedMessage, Storage,
 };
+use h5live_format::{RawMessage, decode_prefix};
 use h5live_model::{DatasetSpec, Fill, Layout};
 use parking_lot::Mutex;
-use smallvec::SmallVec;
 
 use super::{external, sources};
 use crate::creation::committed;
@@ -19,9 +18,7 @@ use crate::{Error, Result};
 
 /// The last description, and the messages from which it was decoded.
 #[derive(Debug, Default)]
-pub(crate) struct Described(Mutex<Option<(Bodies, Arc<DatasetSpec>)>>);
-
-type Bodies = SmallVec<[u8; 128]>;
+pub(crate) struct Described(Mutex<Option<(Vec<RawMessage>, Arc<DatasetSpec>)>>);
 
 /// The messages that describe a dataset, beside its layout.
 const DESCRIBING: [MessageType; 5] = [
@@ -32,22 +29,21 @@ const DESCRIBING: [MessageType; 5] = [
     MessageType::FILTER_PIPELINE,
 ];
 
-/// The types and bodies of these messages; `None` if one is stored elsewhere, or all may change before they are decoded.
-fn bodies(session: &Session, header: &Header) -> Option<Bodies> {
-    if session.mode.writes() {
-        return None;
-    }
-    let (mut bodies, mut are_here) = (Bodies::new(), true);
-    let gathered = header.each(|_, message| {
+/// Calls `look` with these messages of a header.
+fn each_describing(header: &Header, mut look: impl FnMut(&RawMessage)) {
+    let _never_fails = header.each(|_, message| {
         if DESCRIBING.contains(&message.kind) {
-            are_here &= !message.flags.is_shared();
-            bodies.extend_from_slice(&message.kind.number().to_le_bytes());
-            bodies.extend_from_slice(&(message.body.len() as u64).to_le_bytes());
-            bodies.extend_from_slice(&message.body);
+            look(message);
         }
         Ok(())
     });
-    gathered.ok().filter(|()| are_here).map(|()| bodies)
+}
+
+/// Whether these are the messages that describe the dataset of a header.
+fn is_alike(header: &Header, known: &[RawMessage]) -> bool {
+    let (mut left, mut alike) = (known.iter(), true);
+    each_describing(header, |message| alike &= left.next() == Some(message));
+    alike && left.next().is_none()
 }
 
 /// The description that a header holds, and its layout.
@@ -57,15 +53,23 @@ fn bodies(session: &Session, header: &Header) -> Option<Bodies> {
 pub(super) fn described(session: &Session, header: &Header) -> Result<(Arc<DatasetSpec>, LayoutMessage)> {
     let message = header.require::<LayoutMessage>("a dataset has a layout")?;
     let layout = layout(session, header, &message.storage)?;
-    let Some(bodies) = bodies(session, header) else { return Ok((decode(session, header, layout)?.into(), message)) };
+    // What is written may change before all of it is decoded.
+    if session.mode.writes() {
+        return Ok((decode(session, header, layout)?.into(), message));
+    }
     if let Some((known, spec)) = &*session.described.0.lock()
-        && *known == bodies
         && (&spec.layout, spec.unfiltered_edges) == (&layout.0, layout.1)
+        && is_alike(header, known)
     {
         return Ok((spec.clone(), message));
     }
     let spec = Arc::new(decode(session, header, layout)?);
-    *session.described.0.lock() = Some((bodies, spec.clone()));
+    let mut describing = Vec::new();
+    each_describing(header, |message| describing.push(message.clone()));
+    // What is stored elsewhere is not known by where it is.
+    if !describing.iter().any(|message| message.flags.is_shared()) {
+        *session.described.0.lock() = Some((describing, spec.clone()));
+    }
     Ok((spec, message))
 }
 
