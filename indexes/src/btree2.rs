@@ -143,6 +143,21 @@ impl<R: Btree2Record> Btree2<R> {
         self.metadata.depend(parent, &self.header()?, kind)
     }
 
+    /// As [`Btree2::wait_for`] of `child` and [`Btree2::hold`] of each of `parents`.
+    ///
+    /// # Errors
+    /// As [`Btree2::wait_for`].
+    pub fn join<'a>(
+        &self,
+        child: &impl Dependent,
+        parents: impl Iterator<Item = &'a dyn Dependent>,
+        kind: EdgeKind,
+    ) -> Result<()> {
+        let root = self.header()?;
+        self.metadata.depend(&root, child, kind)?;
+        parents.into_iter().try_for_each(|parent| self.metadata.depend(parent, &root, kind))
+    }
+
     fn contradiction(&self, at: Addr, record: &'static str, other: &'static str, rule: &'static str) -> Error {
         Error::Contradiction { record, at, other, rule }
     }

@@ -111,8 +111,8 @@ impl NativeFile {
         Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
     }
 
+    /// Adds a link, whose name the caller has checked.
     fn insert_link(&self, group: ObjectId, name: &Name, value: LinkValue, target: Option<&Header>) -> Result<()> {
-        check_name(name)?;
         let addr = self.0.object(group)?;
         let _lock = self.0.header_lock(addr);
         let mut header = self.group(group)?;
@@ -227,6 +227,7 @@ impl Objects for NativeFile {
         let operation = self.0.cache.operation();
         self.0.as_one();
         let (value, header) = self.value_of(target)?;
+        check_name(name)?;
         self.insert_link(group, name, value, header.as_ref())?;
         if let Some(header) = header {
             self.0.count_use(header.addr())?;
@@ -266,6 +267,7 @@ impl Objects for NativeFile {
         let _operation = self.0.cache.operation();
         self.0.cache.write_as_one();
         let (value, target) = self.value_of(&link.target)?;
+        check_name(to.1)?;
         self.insert_link(to.0, to.1, value, target.as_ref())?;
         let addr = self.0.object(from.0)?;
         let _lock = self.0.header_lock(addr);

@@ -87,12 +87,10 @@ impl DenseLinks {
     /// # Errors
     /// If a structure cannot be read.
     pub fn hold(&self, header: &Header) -> Result<()> {
-        self.depend()?;
-        for chunk in header.nodes() {
-            self.names.hold(chunk, EdgeKind::Dense)?;
-            if let Some(order) = &self.order {
-                order.hold(chunk, EdgeKind::Dense)?;
-            }
+        let heap = self.heap.node()?;
+        self.names.join(&heap, header.nodes(), EdgeKind::Dense)?;
+        if let Some(order) = &self.order {
+            order.join(&heap, header.nodes(), EdgeKind::Dense)?;
         }
         Ok(())
     }
