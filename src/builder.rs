@@ -307,10 +307,10 @@ impl DatasetBuilder {
             })
         };
         let (id, is_whole) = make().map_err(|kind| file.error(Some(&shown), kind))?;
-        let dataset = Dataset::open(file.clone(), id, shown.clone())?;
         if is_whole {
-            return Ok(dataset);
+            return Dataset::open(file, id, shown);
         }
+        let dataset = Dataset::open(file, id, shown.clone())?;
         let fill = || {
             dataset.write(values)?;
             dataset.write_out()?;

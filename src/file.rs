@@ -1,6 +1,5 @@
 //! Files: sessions on a store.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,12 +12,10 @@ use parking_lot::Mutex;
 use crate::beside::Family;
 use crate::dataset::{ChunkCache, Core, StagedDatasets};
 use crate::error::ErrorKind;
+use crate::opened::Opened;
 use crate::publish::Publisher;
 use crate::types::Heap;
 use crate::{Attribute, Dataset, DatasetBuilder, Error, Group, H5Type, Object, Options, Result, Walk};
-
-/// Datasets that were opened and are looked through for ones that nobody has any more.
-const MANY: usize = 256;
 
 /// An open file. Clones share one session; the last one that is dropped closes it.
 ///
@@ -52,7 +49,7 @@ pub(crate) struct Shared {
     pub(crate) publisher: Publisher,
     /// Looks at what a writer has published since.
     pub(crate) refreshes: AtomicU64,
-    datasets: Mutex<HashMap<ObjectId, Arc<Core>>>,
+    datasets: Mutex<Opened>,
     staged: StagedDatasets,
 }
 
@@ -134,22 +131,19 @@ impl File {
 
     /// The shared state of a dataset.
     pub(crate) fn core(&self, id: ObjectId) -> Result<Arc<Core>, ErrorKind> {
-        let found = self.shared.datasets.lock().get(&id).cloned();
+        let found = self.shared.datasets.lock().get(id);
         if let Some(core) = found {
             if !core.is_gone() {
                 return Ok(core);
             }
             // What was staged of it is gone too; another dataset may have taken its place.
-            self.shared.datasets.lock().remove(&id);
+            let _gone = self.shared.datasets.lock().remove(id);
         }
         // Not under the lock, for it reads; who comes second takes what the first one made.
         let core =
             Arc::new(Core::open(self.shared.store.dataset(id)?, &self.shared.options, self.shared.staged.clone())?);
-        let mut datasets = self.shared.datasets.lock();
-        if datasets.len() >= MANY && datasets.len().is_power_of_two() {
-            datasets.retain(|_, core| Arc::strong_count(core) > 1 || core.must_stay());
-        }
-        Ok(datasets.entry(id).or_insert(core).clone())
+        let (core, _gone) = self.shared.datasets.lock().add(id, core);
+        Ok(core)
     }
 
     /// The name of the file, as it was opened.
@@ -275,9 +269,14 @@ impl File {
 }
 
 impl Shared {
+    #[cfg(test)]
+    pub(crate) fn opened(&self) -> parking_lot::MutexGuard<'_, Opened> {
+        self.datasets.lock()
+    }
+
     /// The dataset of this identity, if it was opened.
     fn opened_core(&self, id: ObjectId) -> Option<Arc<Core>> {
-        self.datasets.lock().get(&id).cloned()
+        self.datasets.lock().get(id)
     }
 
     /// Calls `each` for the datasets of which something may be staged, until it fails; those that are left stay listed.

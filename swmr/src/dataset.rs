@@ -112,12 +112,6 @@ impl NativeDataset {
             gone: AtomicBool::new(false),
         };
         let dataset = Arc::new(dataset);
-        if open.len() == open.capacity() {
-            open.retain(|_, dataset| dataset.strong_count() > 0);
-            // Not again for as many as are left.
-            let left = open.len();
-            open.reserve(left + 1);
-        }
         open.insert(addr, Arc::downgrade(&dataset));
         Ok(dataset)
     }
@@ -269,6 +263,16 @@ impl NativeDataset {
         match now.place.header() {
             Some(header) => header.tell(state),
             None => format!("{:?}", now.spec).hash(state),
+        }
+    }
+}
+
+impl Drop for NativeDataset {
+    fn drop(&mut self) {
+        let mut open = self.session.datasets.lock();
+        // Another one may have been opened since nobody had this one.
+        if open.get(&self.addr).is_some_and(|dataset| dataset.strong_count() == 0) {
+            open.remove(&self.addr);
         }
     }
 }
