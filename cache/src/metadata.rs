@@ -16,6 +16,7 @@ use std::{
 
 use h5live_format::Addr;
 
+use self::graph::Until;
 use self::shard::Found;
 pub use self::{
     flush::{FlushPlan, Step},
@@ -173,7 +174,7 @@ impl Cache {
         P: Node + ?Sized,
         C: Node + ?Sized,
     {
-        self.join(parent, child, kind, false)
+        self.join(parent, child, kind, Until::Undone)
     }
 
     /// As [`Cache::depend`], but the edge ends as soon as a flush has written the child as it is then: the parent
@@ -186,18 +187,31 @@ impl Cache {
         P: Node + ?Sized,
         C: Node + ?Sized,
     {
-        self.join(parent, child, kind, true)
+        self.join(parent, child, kind, Until::Written)
     }
 
-    fn join<P, C>(&self, parent: &P, child: &C, kind: EdgeKind, until_written: bool) -> Result<(), Cycle>
+    /// As [`Cache::depend`], but the edge ends as soon as a flush has written the child, which is new, in whatever state: the
+    /// parent leads to it, and that is all.
+    ///
+    /// # Errors
+    /// As [`Cache::depend`].
+    pub fn depend_until_stored<P, C>(&self, parent: &P, child: &C, kind: EdgeKind) -> Result<(), Cycle>
+    where
+        P: Node + ?Sized,
+        C: Node + ?Sized,
+    {
+        self.join(parent, child, kind, Until::Stored)
+    }
+
+    fn join<P, C>(&self, parent: &P, child: &C, kind: EdgeKind, until: Until) -> Result<(), Cycle>
     where
         P: Node + ?Sized,
         C: Node + ?Sized,
     {
         let mut graph = self.ledger.graph.lock();
-        match graph.rejoin(parent.id(), child.id(), kind, until_written) {
+        match graph.rejoin(parent.id(), child.id(), kind, until) {
             true => Ok(()),
-            false => graph.depend(&parent.link(), &child.link(), kind, until_written),
+            false => graph.depend(&parent.link(), &child.link(), kind, until),
         }
     }
 

@@ -98,8 +98,18 @@ pub(super) struct Node {
 pub(super) struct Above {
     pub(super) parent: EntryId,
     kind: EdgeKind,
-    /// The edge ends when the child has been written as it is then.
-    until_written: bool,
+    until: Until,
+}
+
+/// When an edge ends, if its child is not gone before; the longer the greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Until {
+    /// When the child, which is new, is in the file, in whatever state.
+    Stored,
+    /// When the child has been written as it is then.
+    Written,
+    /// When it is undone.
+    Undone,
 }
 
 pub(super) enum Body {
@@ -177,21 +187,15 @@ impl Graph {
     }
 
     /// Whether parent and child are joined already; the edge then lasts as long as the longer of both.
-    pub(super) fn rejoin(&mut self, parent: EntryId, child: EntryId, kind: EdgeKind, until_written: bool) -> bool {
+    pub(super) fn rejoin(&mut self, parent: EntryId, child: EntryId, kind: EdgeKind, until: Until) -> bool {
         let same = |above: &&mut Above| above.parent == parent && above.kind == kind;
         let found = self.nodes.get_mut(&child).and_then(|node| node.parents.iter_mut().find(same));
-        found.map(|above| above.until_written &= until_written).is_some()
+        found.map(|above| above.until = above.until.max(until)).is_some()
     }
 
     /// Joins parent and child. A proxy that is gone (its data has been written) or an entry that is gone has
     /// nothing to wait for, and nothing waits for it.
-    pub(super) fn depend(
-        &mut self,
-        parent: &Link,
-        child: &Link,
-        kind: EdgeKind,
-        until_written: bool,
-    ) -> Result<(), Cycle> {
+    pub(super) fn depend(&mut self, parent: &Link, child: &Link, kind: EdgeKind, until: Until) -> Result<(), Cycle> {
         let (up, down) = (parent.id(), child.id());
         if self.disabled.contains(kind) {
             let broken = self.broken.entry(up).or_default();
@@ -200,10 +204,10 @@ impl Graph {
             }
             return Ok(());
         }
-        if self.rejoin(up, down, kind, until_written) {
+        if self.rejoin(up, down, kind, until) {
             return Ok(());
         }
-        let above = Above { parent: up, kind, until_written };
+        let above = Above { parent: up, kind, until };
         // Above others is only what waits for something.
         let child_waits = self.nodes.get(&down).is_some_and(|node| node.children > 0);
         if up == down || child_waits && self.is_above(down, up) {
@@ -248,7 +252,8 @@ impl Graph {
         })
     }
 
-    /// Whether `upper` is reached from `lower` by walking up.
+    /// Whether `upper` is reached from `lower` by walking up. What waits for a new entry that is in flight waits for nothing
+    /// that a later flush writes.
     fn is_above(&mut self, upper: EntryId, lower: EntryId) -> bool {
         self.pass += 1;
         let pass = self.pass;
@@ -258,7 +263,10 @@ impl Graph {
             if std::mem::replace(&mut node.visited, pass) == pass {
                 continue;
             }
-            for Above { parent, .. } in &node.parents {
+            for Above { parent, until, .. } in &node.parents {
+                if *until == Until::Stored && node.in_flight {
+                    continue;
+                }
                 if *parent == upper {
                     return true;
                 }
@@ -360,9 +368,10 @@ impl Graph {
             Body::Entry(held) => held.iter().for_each(|slot| slot.head().set_stored()),
         }
         // What has changed meanwhile, and whoever waits for that, waits for the next flush.
-        if !node.dirty && node.parents.iter().any(|above| above.until_written) {
+        let last = if node.dirty { Until::Stored } else { Until::Written };
+        if node.parents.iter().any(|above| above.until <= last) {
             let (over, left): (SmallVec<[Above; 2]>, _) =
-                std::mem::take(&mut node.parents).into_iter().partition(|above| above.until_written);
+                std::mem::take(&mut node.parents).into_iter().partition(|above| above.until <= last);
             node.parents = left;
             over.iter().for_each(|above| self.lose_child(above.parent));
         }
@@ -371,12 +380,19 @@ impl Graph {
 
     /// What was in flight has not been written: it is dirty again.
     pub(crate) fn failed(&mut self, id: EntryId) {
-        if let Some(node) = self.nodes.get_mut(&id) {
-            node.in_flight = false;
-            if let Body::Entry(Some(slot)) = &node.body {
-                slot.head().set_not_stored();
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        node.in_flight = false;
+        if let Body::Entry(Some(slot)) = &node.body {
+            slot.head().set_not_stored();
+        }
+        let new = node.parents.iter().filter(|above| above.until == Until::Stored);
+        let parents: SmallVec<[EntryId; 2]> = new.map(|above| above.parent).collect();
+        self.mark_dirty(id);
+        // Meanwhile it may have come to wait for these, as it was thought to be in the file.
+        for parent in parents {
+            if self.is_above(id, parent) {
+                self.undepend(parent, id);
             }
-            self.mark_dirty(id);
         }
     }
 }

@@ -314,6 +314,30 @@ fn a_change_made_during_a_flush_is_waited_for_in_the_next() {
 }
 
 #[test]
+fn what_leads_to_a_new_entry_waits_for_it_until_it_is_there() {
+    for is_written in [true, false] {
+        let cache = cache(&MemoryStorage::new());
+        let upper = add(&cache, OWNER, b"upper");
+        let lower = add(&cache, OWNER, b"lower");
+        cache.depend_until_stored(&upper, &lower, EdgeKind::BTree1Node).unwrap();
+        assert!(cache.depend_once(&lower, &upper, EdgeKind::BTree1Symbols).is_err());
+        let plan = cache.plan(Scope::All).unwrap();
+        lower.touch();
+        upper.touch();
+        // It is on its way: what is written of it later may wait for what leads to it.
+        cache.depend_once(&lower, &upper, EdgeKind::BTree1Symbols).unwrap();
+        if is_written {
+            plan.write().unwrap();
+        } else {
+            drop(plan);
+        }
+        assert_eq!(order(&cache), [upper.id(), lower.id()]);
+        cache.flush(Scope::All).unwrap();
+        assert!(!cache.is_dirty());
+    }
+}
+
+#[test]
 fn an_entry_is_new_until_a_flush_has_taken_it() {
     let cache = cache(&MemoryStorage::new());
     let entry = add(&cache, OWNER, b"entry");

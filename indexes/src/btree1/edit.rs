@@ -328,22 +328,23 @@ impl<K: Btree1Key> Edit<'_, K> {
                 } else if *made || self.work.iter().zip(&handles).any(|(_, other)| other.addr() == *child) {
                     let child = cache.peek::<Btree1Node<K>>(*child)?;
                     if let Some(child) = child.filter(Handle::is_new) {
-                        let edge = cache.depend_once(handle, &child, EdgeKind::BTree1Node);
+                        let edge = cache.depend_until_stored(handle, &child, EdgeKind::BTree1Node);
                         edge.map_err(h5live_cache::Error::from)?;
                     }
                 }
             }
         }
         let wait = |later: usize, earlier: usize, beside: bool| {
-            let (Some(later), Some(earlier)) = (handles.get(later), handles.get(earlier)) else { return };
-            if !later.is_new() && (!earlier.is_new() || beside) {
-                cache.undepend(earlier, later);
-                // This order matters only if the writer dies on the way, and a circle means that all of them are new.
-                cache.depend_once(later, earlier, EdgeKind::BTree1Node).expect("circle");
+            let (Some(later), Some(earlier)) = (handles.get(later), handles.get(earlier)) else { return Ok(()) };
+            // Nothing in the file leads to what is new.
+            if later.is_new() || earlier.is_new() && !beside {
+                return Ok(());
             }
+            cache.undepend(earlier, later);
+            cache.depend_once(later, earlier, EdgeKind::BTree1Node).map_err(h5live_cache::Error::from)
         };
-        self.lost.iter().for_each(|(later, earlier)| wait(*later, *earlier, false));
-        self.beside.iter().for_each(|(later, earlier)| wait(*later, *earlier, true));
+        self.lost.iter().try_for_each(|(later, earlier)| wait(*later, *earlier, false))?;
+        self.beside.iter().try_for_each(|(later, earlier)| wait(*later, *earlier, true))?;
         for (((work, handle), node), made) in self.work.iter().zip(&handles).zip(nodes).zip(made) {
             if work.gone {
                 metadata.free(work.addr, node.size() as u64);

@@ -346,6 +346,15 @@ proptest! {
     }
 }
 
+/// Says, when it goes, that a thread is to end.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
 #[test]
 fn nothing_is_lost_of_a_tree_that_changes_while_it_is_flushed() {
     let memory = MemoryStorage::default();
@@ -374,11 +383,12 @@ fn nothing_is_lost_of_a_tree_that_changes_while_it_is_flushed() {
                 cache.flush(Scope::All).unwrap();
             }
         });
+        // Also if a change panics, which is to end the test.
+        let _done = Done(&done);
         for _ in 0..20 {
             (0..300).for_each(|n| pair.set(n * 37 % 600 / 10 * 10 + 1 + n % 9, n + 1));
             (0..300).for_each(|n| pair.remove(n * 41 % 600 / 10 * 10 + 1 + n % 9));
         }
-        done.store(true, Relaxed);
     });
     cache.flush(Scope::All).unwrap();
     for write in recording.take_log() {

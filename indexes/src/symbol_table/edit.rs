@@ -356,7 +356,7 @@ impl Leaf<GroupKey> for Symbols<'_> {
         let metadata = &self.table.metadata;
         match metadata.cache().peek::<SymbolTableNode>(child)? {
             Some(child) if child.is_new() => {
-                let done = metadata.cache().depend_once(node, &child, EdgeKind::BTree1Symbols);
+                let done = metadata.cache().depend_until_stored(node, &child, EdgeKind::BTree1Symbols);
                 done.map_err(|circle| Error::Cache(circle.into()))
             }
             _ => Ok(()),
