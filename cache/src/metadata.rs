@@ -178,7 +178,8 @@ impl Cache {
     }
 
     /// As [`Cache::depend`], but the edge ends as soon as a flush has written the child as it is then: the parent
-    /// waits for one change of the child, not for later ones.
+    /// waits for one change of the child, not for later ones. A change that is still to be made is made known before, by
+    /// [`Handle::touch`](crate::Handle::touch): a flush that is under way may end in between.
     ///
     /// # Errors
     /// As [`Cache::depend`].

@@ -334,6 +334,9 @@ impl<K: Btree1Key> Edit<'_, K> {
                 }
             }
         }
+        // Whoever waits for a node from here on waits for what becomes of it below, whatever flush is under way.
+        let changed = self.work.iter().zip(&handles).zip(&made).filter(|((work, _), made)| work.changed && !**made);
+        changed.filter(|((work, _), _)| !work.gone).for_each(|((_, handle), _)| handle.touch());
         let wait = |later: usize, earlier: usize, beside: bool| {
             let (Some(later), Some(earlier)) = (handles.get(later), handles.get(earlier)) else { return Ok(()) };
             // Nothing in the file leads to what is new.

@@ -170,8 +170,9 @@ impl SymbolTable {
         Ok(true)
     }
 
-    /// Has what leads to a node written after it, if the node waits for nothing there.
+    /// Has what leads to a node, which is about to change, written after it, if the node waits for nothing there.
     fn order_before(&self, node: &Handle<SymbolTableNode>, path: &[Step]) -> Result<bool> {
+        node.touch();
         for step in path {
             let above = self.tree.node(step.addr, None)?;
             if self.metadata.cache().depend_once(&above, node, EdgeKind::BTree1Symbols).is_err() {
