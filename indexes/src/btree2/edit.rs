@@ -18,7 +18,7 @@ pub(super) const SMALLEST: u16 = 3;
 const BESIDE: usize = 4;
 
 /// What part of a node these must have left to be shared out, together.
-const SPARE: usize = 4;
+const SPARE: usize = 16;
 
 pub(super) fn too_small() -> Error {
     Error::Unsupported("changing a version 2 B-tree whose nodes hold fewer than 3 records")
