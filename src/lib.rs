@@ -34,7 +34,6 @@ mod file;
 pub mod fuzz;
 mod group;
 mod group_builder;
-mod ids;
 mod open;
 mod opened;
 mod options;

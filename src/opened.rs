@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use h5live_model::ObjectId;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::dataset::Core;
-use crate::ids::ById;
 
 /// Datasets that are kept for those who open them again, if nobody has them.
 const KEPT: usize = 256;
@@ -16,7 +16,7 @@ const KEPT: usize = 256;
 /// come.
 #[derive(Default)]
 pub(crate) struct Opened {
-    cores: ById<Arc<Core>>,
+    cores: FxHashMap<ObjectId, Arc<Core>>,
     /// In the order in which they came, or were found to be in use.
     order: VecDeque<ObjectId>,
 }

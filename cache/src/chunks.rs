@@ -14,6 +14,7 @@ use std::sync::{
 
 use h5live_format::{Addr, IntendedWrite};
 use h5live_model::WHOLE;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 pub(crate) use self::early::Early;
@@ -24,7 +25,7 @@ use crate::{
     cache::Cache,
     entry::{Owner, Proxy},
     error::{Action, Error, Result},
-    metadata::{ByAddr, Ledger},
+    metadata::Ledger,
     primitive::{
         Condvar, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
@@ -52,7 +53,7 @@ pub(crate) struct Chunks {
 
 #[derive(Debug)]
 struct Shard {
-    chunks: Mutex<ByAddr<Chunk>>,
+    chunks: Mutex<FxHashMap<Addr, Chunk>>,
     /// A chunk's write-through has ended.
     through: Condvar,
 }
@@ -112,7 +113,7 @@ impl RawFlight {
 
 impl Chunks {
     pub(crate) fn new(shards: usize) -> Self {
-        let shard = || Shard { chunks: Mutex::new(ByAddr::default()), through: Condvar::new() };
+        let shard = || Shard { chunks: Mutex::new(FxHashMap::default()), through: Condvar::new() };
         Chunks {
             shards: (0..shards).map(|_| shard()).collect(),
             present: AtomicUsize::new(0),

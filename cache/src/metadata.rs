@@ -21,14 +21,13 @@ use self::shard::Found;
 pub use self::{
     flush::{FlushPlan, Step},
     order::Scope,
-    shard::AddrHasher,
     short::UnseenPart,
 };
 pub(crate) use self::{
     generation::Generations,
     graph::Ledger,
     intent::Intents,
-    shard::{ByAddr, Shard, pick},
+    shard::{Shard, pick},
 };
 use crate::{
     cache::Cache,

@@ -1,17 +1,16 @@
 //! One open file.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::BuildHasherDefault;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use h5live_cache::{AddrHasher, Cache, Clock, EdgeKind, Handle, Owner, Reuse, Scope, UnseenPart};
+use h5live_cache::{Cache, Clock, EdgeKind, Handle, Owner, Reuse, Scope, UnseenPart};
 use h5live_format::{Addr, ObjectHeader, Profile, StatusFlags, Superblock};
 use h5live_indexes::ObjectMetadata;
 use h5live_model::{self as model, Name, ObjectId, Stats, Unfilter};
 use parking_lot::{Mutex, MutexGuard};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::begin::read_superblock;
 use crate::dataset::{Described, LastSpec, Made, NativeDataset};
@@ -86,7 +85,7 @@ pub(crate) struct Session {
     is_closed: AtomicBool,
     /// Taken to change an object header; which one is a matter of its address.
     headers: Vec<Mutex<()>>,
-    pub datasets: Mutex<HashMap<Addr, Weak<NativeDataset>, BuildHasherDefault<AddrHasher>>>,
+    pub datasets: Mutex<FxHashMap<Addr, Weak<NativeDataset>>>,
     /// The dataset that was made last, for the one who opens it.
     pub made: Mutex<Option<Made>>,
     /// How it is described.
@@ -94,7 +93,7 @@ pub(crate) struct Session {
     /// Objects to which nothing leads any more, but for what is in the file.
     pub doomed: Mutex<Vec<Doomed>>,
     /// Objects that nothing leads to yet, though their headers count one link.
-    pub unlinked: Mutex<HashSet<Addr, BuildHasherDefault<AddrHasher>>>,
+    pub unlinked: Mutex<FxHashSet<Addr>>,
     pub heap: Mutex<HeapWriter>,
     pub heap_reader: Arc<HeapReader>,
     /// Operations since the last flush for the sake of space.

@@ -3,19 +3,15 @@
 //! Entries that are clean, unpinned and joined to nothing are not in here. Edges are kept at the child only,
 //! because a flush starts at the dirty entries and walks up: its cost follows what is dirty, not what is cached.
 
-use std::{
-    collections::{HashMap, HashSet},
-    hash::{BuildHasherDefault, Hasher},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 use h5live_format::Addr;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::shard::AddrHasher;
 use crate::{
     edge::{EdgeKind, EdgeKinds},
     entry::{AnySlot, EntryId, Link, Owner, Proxy, Slot},
@@ -39,35 +35,15 @@ impl Ledger {
     }
 }
 
-/// Ids are counted up, so their bits need little mixing.
-#[derive(Default)]
-pub(crate) struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, n: u64) {
-        self.0 = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
-    }
-}
-
-pub(super) type ById<V> = HashMap<EntryId, V, BuildHasherDefault<IdHasher>>;
-
-type ByOwner<V> = HashMap<Owner, V, BuildHasherDefault<AddrHasher>>;
+pub(super) type ById<V> = FxHashMap<EntryId, V>;
 
 #[derive(Default)]
 pub(crate) struct Graph {
     pub(super) nodes: ById<Node>,
     /// The dirty entries of each owner, in the order in which they became dirty; may name some that are gone.
-    pub(super) dirty: ByOwner<SmallVec<[EntryId; 2]>>,
+    pub(super) dirty: FxHashMap<Owner, SmallVec<[EntryId; 2]>>,
     /// Which owners' entries have been children of each owner's.
-    pub(super) across: ByOwner<HashSet<Owner, BuildHasherDefault<AddrHasher>>>,
+    pub(super) across: FxHashMap<Owner, FxHashSet<Owner>>,
     pub(super) dirty_weight: usize,
     pub(super) pass: u64,
     pub(super) disabled: EdgeKinds,

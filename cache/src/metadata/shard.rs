@@ -1,8 +1,8 @@
 //! A part of the map from addresses to entries, with its own lock and its own clock hand.
 
 use std::{
-    collections::{HashMap, hash_map},
-    hash::{BuildHasherDefault, Hasher},
+    collections::hash_map,
+    hash::Hasher,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -10,6 +10,7 @@ use std::{
 };
 
 use h5live_format::Addr;
+use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use crate::{
@@ -17,29 +18,9 @@ use crate::{
     primitive::{Condvar, Mutex, RwLock},
 };
 
-/// Hashes addresses, which are multiples of small powers of two: the multiplication moves what differs to the upper bits.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct AddrHasher(u64);
-
-impl Hasher for AddrHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, n: u64) {
-        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    }
-}
-
-pub(crate) type ByAddr<V> = HashMap<Addr, V, BuildHasherDefault<AddrHasher>>;
-
 /// The one of several shards that is responsible for `addr`.
 pub(crate) fn pick<S>(shards: &[S], addr: Addr) -> &S {
-    let mut hasher = AddrHasher::default();
+    let mut hasher = FxHasher::default();
     std::hash::Hash::hash(&addr, &mut hasher);
     &shards[(hasher.finish() >> 48) as usize % shards.len()]
 }
@@ -52,12 +33,12 @@ pub(crate) struct Shard {
 
 #[derive(Default)]
 struct State {
-    entries: ByAddr<Resident>,
+    entries: FxHashMap<Addr, Resident>,
     /// The addresses of the entries that are ready.
     clock: Vec<Addr>,
     hand: usize,
     /// The same addresses by owner.
-    owned: HashMap<Owner, SmallVec<[Addr; 2]>, BuildHasherDefault<AddrHasher>>,
+    owned: FxHashMap<Owner, SmallVec<[Addr; 2]>>,
     /// The addresses of loads under way, few at any time.
     loading: Vec<(Addr, Owner)>,
     weight: usize,

@@ -1,12 +1,11 @@
 //! The header of a version 2 B-tree as a cached structure.
 
-use std::collections::HashSet;
-use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
-use h5live_cache::{AddrHasher, Entry};
+use h5live_cache::Entry;
 use h5live_format::{Addr, Btree2Geometry, Btree2Header, EncodeError, Widths, encode};
 use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashSet;
 
 /// The header, and what is known of the nodes that it leads to.
 #[derive(Debug)]
@@ -16,7 +15,7 @@ pub(super) struct Root {
     pub geometry: Option<Arc<Btree2Geometry>>,
     /// The nodes that came to be since the header was last taken to be written: nothing in the file leads to them, so
     /// they may be changed where they are.
-    fresh: Mutex<HashSet<Addr, BuildHasherDefault<AddrHasher>>>,
+    fresh: Mutex<FxHashSet<Addr>>,
     /// Held by who reads nodes, and alone by who changes them.
     lock: Arc<RwLock<()>>,
 }

@@ -32,7 +32,7 @@ fn target(number: u64) -> SymbolTarget {
     }
 }
 
-fn check(table: &SymbolTable, links: &BTreeMap<Name, u64>) {
+fn listed(table: &SymbolTable) -> Vec<(Name, SymbolTarget)> {
     let mut found = Vec::new();
     table
         .for_each(&mut |name, target| {
@@ -40,8 +40,12 @@ fn check(table: &SymbolTable, links: &BTreeMap<Name, u64>) {
             Ok::<_, Error>(true)
         })
         .unwrap();
+    found
+}
+
+fn check(table: &SymbolTable, links: &BTreeMap<Name, u64>) {
     let expected: Vec<_> = links.iter().map(|(name, number)| (name.clone(), target(*number))).collect();
-    assert_eq!(found, expected);
+    assert_eq!(listed(table), expected);
     for (name, number) in links {
         assert_eq!(table.find(name).unwrap(), Some(target(*number)));
     }
@@ -248,13 +252,7 @@ type Links = BTreeMap<Name, SymbolTarget>;
 fn check_between(bytes: &[u8], table: &SymbolTable, old: &Links, new: &Links, touched: &BTreeSet<Name>) {
     let storage = Arc::new(MemoryStorage::from(bytes.to_vec()));
     let table = reopened(Arc::new(Cache::reading(storage, Settings::default())), table);
-    let mut listed = Vec::new();
-    table
-        .for_each(&mut |name, target| {
-            listed.push((name, target));
-            Ok::<_, Error>(true)
-        })
-        .unwrap();
+    let listed = listed(&table);
     assert!(listed.windows(2).all(|pair| pair[0].0 < pair[1].0), "{listed:?}");
     let listed: Links = listed.into_iter().collect();
     for (name, target) in &listed {

@@ -1,13 +1,10 @@
 //! Links of large groups by their names, for who seeks many of them in a file that nobody changes.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
-use h5live_cache::AddrHasher;
 use h5live_format::messages::LinkMessage;
 use h5live_format::{Addr, Widths, decode_prefix, lookup3};
 use h5live_model::Name;
 use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
 
 use super::dense::DenseLinks;
 use crate::Result;
@@ -34,7 +31,7 @@ pub(crate) struct KnownLinks(RwLock<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    groups: HashMap<Addr, Group, BuildHasherDefault<AddrHasher>>,
+    groups: FxHashMap<Addr, Group>,
     /// Bytes that all tables take.
     weight: usize,
 }
