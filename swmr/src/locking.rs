@@ -12,10 +12,16 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use crate::lease::{self, Lease};
+
+/// Looks for a process that has a file open for writing before it counts as one that cannot be seen...
+const LOOKS: u32 = 10;
+/// ...and how long one may take to let go that has just been started, and will.
+const PASSING: Duration = Duration::from_secs(1);
 
 /// Whether files are locked while they are open (`HDF5_USE_FILE_LOCKING`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -106,7 +112,7 @@ impl LockHandle {
     /// # Errors
     /// If the file cannot be opened for reading.
     pub fn open(path: &Path, locking: Locking) -> io::Result<Self> {
-        Ok(LockHandle { file: Mutex::new(Some(Arc::new(File::open(path)?))), locking, ..LockHandle::of_no_file() })
+        Ok(LockHandle { file: Mutex::new(Some(Arc::new(File::open(path)?))), written: Mutex::default(), locking })
     }
 
     /// A handle for a storage that is no file, and that nobody else has.
@@ -186,18 +192,36 @@ impl LockHandle {
 
     /// Lets go of the handle through which the file is written.
     pub fn close(&self) {
-        *self.written.lock() = None;
+        let written = self.written.lock().take();
+        #[cfg(target_os = "linux")]
+        if let (Some(file), false) = (&written, self.locking == Locking::Off) {
+            // What cannot be let go of goes with the last handle.
+            let _ = beacon::put_out(file);
+        }
+        drop(written);
     }
 
     /// Whether any process has the file open for writing, this one included.
     pub fn writer(&self) -> Writer {
         let Some(file) = self.file() else { return Writer::None };
-        match lease::probe(&file) {
-            Lease::Granted => Writer::None,
-            Lease::Refused => Writer::Alive(self.holders()),
-            Lease::Unavailable if is_beacon_lit(&file) => Writer::Alive(self.holders()),
-            Lease::Unavailable => Writer::Unknown,
+        let begin = Instant::now();
+        for look in 1.. {
+            let holders = match lease::probe(&file) {
+                Lease::Granted => return Writer::None,
+                Lease::Refused => self.holders(),
+                Lease::Unavailable if is_beacon_lit(&file) => return Writer::Alive(self.holders()),
+                Lease::Unavailable => return Writer::Unknown,
+            };
+            let pass = match &*holders {
+                [] => look < LOOKS,
+                some => some.iter().all(|holder| holders::is_passing(holder.pid)) && begin.elapsed() < PASSING,
+            };
+            if !pass {
+                return Writer::Alive(holders);
+            }
+            std::thread::sleep(Duration::from_millis(1));
         }
+        Writer::Unknown
     }
 
     /// Whether the record lock that stands for a live writer is held, by this process or another.
@@ -271,6 +295,16 @@ impl LockHandle {
     /// The processes that have the file open for writing, as far as the system lets this one see them.
     pub fn holders(&self) -> Vec<Holder> {
         self.file().and_then(|file| holders::of(&file).ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for LockHandle {
+    /// Lets go of everything. Closing would do, if it were not for processes that another thread starts right now: until they
+    /// become other programs they have all handles of this one.
+    fn drop(&mut self) {
+        self.close();
+        // What cannot be let go of goes with the handles.
+        let _ = self.release();
     }
 }
 
@@ -365,6 +399,10 @@ mod beacon {
         set(file, AT, libc::F_WRLCK)
     }
 
+    pub fn put_out(file: &File) -> io::Result<()> {
+        set(file, AT, libc::F_UNLCK)
+    }
+
     pub fn is_lit(file: &File) -> bool {
         is_held(file, AT)
     }
@@ -413,6 +451,18 @@ mod holders {
         Ok(found)
     }
 
+    /// Whether the process is one that this one has just started, and that is still this program: until it becomes another one
+    /// it has all that this one had open at that moment.
+    pub fn is_passing(pid: u32) -> bool {
+        let told = |of: &str, what| fs::read_to_string(format!("/proc/{of}/{what}"));
+        let pid = pid.to_string();
+        let is_child = told(&pid, "status").is_ok_and(|status| {
+            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+            parent.is_some_and(|parent| parent.trim() == std::process::id().to_string())
+        });
+        is_child && told(&pid, "cmdline").is_ok_and(|line| told("self", "cmdline").is_ok_and(|own| own == line))
+    }
+
     fn writes(process: &Path, wanted: (u64, u64)) -> bool {
         let Ok(handles) = fs::read_dir(process.join("fd")) else { return false };
         handles.flatten().any(|handle| {
@@ -438,63 +488,11 @@ mod holders {
     pub fn of(_file: &File) -> io::Result<Vec<Holder>> {
         Ok(Vec::new())
     }
+
+    pub fn is_passing(_pid: u32) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn file() -> tempfile::NamedTempFile {
-        tempfile::NamedTempFile::new().unwrap()
-    }
-
-    #[test]
-    fn an_exclusive_lock_keeps_out_every_other() {
-        let file = file();
-        let first = LockHandle::open(file.path(), Locking::On).unwrap();
-        let second = LockHandle::open(file.path(), Locking::On).unwrap();
-        assert_eq!(first.take(Lock::Exclusive).unwrap(), Taken::Yes);
-        assert_eq!(second.take(Lock::Shared).unwrap(), Taken::Conflict);
-        first.take(Lock::Shared).unwrap();
-        assert_eq!(second.take(Lock::Shared).unwrap(), Taken::Yes);
-        assert_eq!(second.take(Lock::Exclusive).unwrap(), Taken::Conflict);
-        first.release().unwrap();
-        assert_eq!(second.take(Lock::Exclusive).unwrap(), Taken::Yes);
-    }
-
-    #[test]
-    fn a_file_that_is_open_for_writing_has_a_writer() {
-        let file = tempfile::Builder::new().tempfile().unwrap().into_temp_path();
-        let lock = LockHandle::open(&file, Locking::On).unwrap();
-        let before = lock.writer();
-        assert!(matches!(before, Writer::None | Writer::Unknown), "{before:?}");
-        let writer = File::options().write(true).open(&file).unwrap();
-        light_beacon(&writer, Locking::On).unwrap();
-        let Writer::Alive(holders) = lock.writer() else { panic!("the writer is not seen") };
-        if cfg!(target_os = "linux") {
-            assert!(holders.iter().any(|holder| holder.pid == std::process::id()), "{holders:?}");
-        }
-        drop(writer);
-        assert_eq!(lock.writer(), before);
-    }
-
-    #[test]
-    fn a_second_beacon_is_refused() {
-        let file = file();
-        let open = || File::options().write(true).open(file.path()).unwrap();
-        let (first, second) = (open(), open());
-        light_beacon(&first, Locking::On).unwrap();
-        assert_eq!(light_beacon(&second, Locking::On).is_err(), cfg!(target_os = "linux"));
-        drop(first);
-        light_beacon(&second, Locking::On).unwrap();
-    }
-
-    #[test]
-    fn the_environment_speaks_libhdf5s_language() {
-        assert_eq!(Locking::from_setting("FALSE"), Some(Locking::Off));
-        assert_eq!(Locking::from_setting("0"), Some(Locking::Off));
-        assert_eq!(Locking::from_setting("1"), Some(Locking::On));
-        assert_eq!(Locking::from_setting("BEST_EFFORT"), Some(Locking::BestEffort));
-        assert_eq!(Locking::from_setting("perhaps"), None);
-    }
-}
+mod tests;

@@ -1,0 +1,105 @@
+//! Who gets in.
+
+use super::*;
+
+fn file() -> tempfile::NamedTempFile {
+    tempfile::NamedTempFile::new().unwrap()
+}
+
+#[test]
+fn an_exclusive_lock_keeps_out_every_other() {
+    let file = file();
+    let first = LockHandle::open(file.path(), Locking::On).unwrap();
+    let second = LockHandle::open(file.path(), Locking::On).unwrap();
+    assert_eq!(first.take(Lock::Exclusive).unwrap(), Taken::Yes);
+    assert_eq!(second.take(Lock::Shared).unwrap(), Taken::Conflict);
+    first.take(Lock::Shared).unwrap();
+    assert_eq!(second.take(Lock::Shared).unwrap(), Taken::Yes);
+    assert_eq!(second.take(Lock::Exclusive).unwrap(), Taken::Conflict);
+    first.release().unwrap();
+    assert_eq!(second.take(Lock::Exclusive).unwrap(), Taken::Yes);
+}
+
+#[test]
+fn a_file_that_is_open_for_writing_has_a_writer() {
+    let file = tempfile::Builder::new().tempfile().unwrap().into_temp_path();
+    let lock = LockHandle::open(&file, Locking::On).unwrap();
+    let before = lock.writer();
+    assert!(matches!(before, Writer::None | Writer::Unknown), "{before:?}");
+    let writer = File::options().write(true).open(&file).unwrap();
+    light_beacon(&writer, Locking::On).unwrap();
+    let Writer::Alive(holders) = lock.writer() else { panic!("the writer is not seen") };
+    if cfg!(target_os = "linux") {
+        assert!(holders.iter().any(|holder| holder.pid == std::process::id()), "{holders:?}");
+    }
+    drop(writer);
+    assert_eq!(lock.writer(), before);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_other_threads_start_is_no_writer_and_holds_no_lock() {
+    use std::process::Command;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    Command::new("true").status().unwrap();
+                }
+            });
+        }
+        let wrong = (0..300).find_map(|_| {
+            std::fs::write(&path, "written, and closed").unwrap();
+            let lock = LockHandle::open(&path, Locking::On).unwrap();
+            assert_eq!(lock.take(Lock::Exclusive).unwrap(), Taken::Yes);
+            drop(lock);
+            let lock = LockHandle::open(&path, Locking::On).unwrap();
+            let is_free = lock.take(Lock::Exclusive).unwrap() == Taken::Yes;
+            let found = lock.writer();
+            lock.light_beacon(&File::options().write(true).open(&path).unwrap()).unwrap();
+            lock.close();
+            let is_right = is_free && lock.lacks_beacon() && matches!(found, Writer::None | Writer::Unknown);
+            (!is_right).then_some((found, is_free))
+        });
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(wrong, None);
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_child_was_given_makes_it_a_writer() {
+    let file = file().into_temp_path();
+    let lock = LockHandle::open(&file, Locking::On).unwrap();
+    let given = File::options().write(true).open(&file).unwrap();
+    let mut child = std::process::Command::new("sleep").arg("100").stdout(given).spawn().unwrap();
+    let found = lock.writer();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let Writer::Alive(holders) = found else { return assert_eq!(found, Writer::Unknown) };
+    assert!(holders.iter().any(|holder| holder.pid == child.id()), "{holders:?}");
+}
+
+#[test]
+fn a_second_beacon_is_refused() {
+    let file = file();
+    let open = || File::options().write(true).open(file.path()).unwrap();
+    let (first, second) = (open(), open());
+    light_beacon(&first, Locking::On).unwrap();
+    assert_eq!(light_beacon(&second, Locking::On).is_err(), cfg!(target_os = "linux"));
+    drop(first);
+    light_beacon(&second, Locking::On).unwrap();
+}
+
+#[test]
+fn the_environment_speaks_libhdf5s_language() {
+    assert_eq!(Locking::from_setting("FALSE"), Some(Locking::Off));
+    assert_eq!(Locking::from_setting("0"), Some(Locking::Off));
+    assert_eq!(Locking::from_setting("1"), Some(Locking::On));
+    assert_eq!(Locking::from_setting("BEST_EFFORT"), Some(Locking::BestEffort));
+    assert_eq!(Locking::from_setting("perhaps"), None);
+}
