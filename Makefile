@@ -21,6 +21,9 @@ LOOM_CRATES ?= $(sort $(patsubst %/,%,$(dir $(patsubst %/,%,$(dir $(wildcard */t
 LOOM_TARGETS ?= --test 'loom*'
 LOOM_MAX_PREEMPTIONS ?= 3
 export LOOM_MAX_PREEMPTIONS
+# The program as the tests build it too: an example, as a test, has the features that only tests need, so that nothing is
+# built a second time with others.
+DEBUG_CLI = cargo build --quiet --workspace --bin h5live --example hot
 STRESS_SECONDS ?= 5
 STRESS_READERS ?= 2
 
@@ -65,7 +68,7 @@ loom: ## every interleaving of the parts with interior concurrency
 	    cargo test --release -p h5live-$(crate) $(LOOM_TARGETS) -- --nocapture;)
 
 stress: ## a writer and its readers in processes of their own, every value checked, with and without kills
-	cargo build --quiet -p h5live-cli
+	$(DEBUG_CLI)
 	target/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS)
 	target/debug/h5live stress --readers $(STRESS_READERS) --seconds $(STRESS_SECONDS) --kill
 
@@ -97,16 +100,16 @@ live-matrix: setup ## every chunk index x change x filter x type, followed by h5
 	target/release/h5live $(MATRIX) --seconds $(MATRIX_SECONDS) --parallel $(MATRIX_PARALLEL)
 
 live-matrix-cut: setup ## the same in three minutes, and writers killed and failing all over it
-	cargo build --quiet -p h5live-cli
+	$(DEBUG_CLI)
 	target/debug/h5live $(MATRIX) --seconds 0.7
-	target/debug/h5live stress --kill --kills 132 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
-	target/debug/h5live stress --io-faults --kills 132 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+	target/debug/h5live stress --kill --kills 132 --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+	target/debug/h5live stress --io-faults --kills 132 --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
 
 KILLS ?= 1000
 kills: setup ## writers killed, and writers whose storage fails, all over the matrix; each time all that was flushed is there
 	cargo build --release --quiet -p h5live-cli
-	target/release/h5live stress --kill --kills $(KILLS) --peer $(H5LIVE_PYTHON) tests/python/matrix.py
-	target/release/h5live stress --io-faults --kills $(KILLS) --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+	target/release/h5live stress --kill --kills $(KILLS) --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+	target/release/h5live stress --io-faults --kills $(KILLS) --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
 
 walk: python-env ## a file of 100,000 groups and a million attributes: time beside h5py, and memory
 	cargo build --release --quiet --example walk

@@ -154,7 +154,7 @@ impl Stress {
             out.flush()?;
         }
         let (mut lives, mut cut, mut steps, mut violations) = (0, 0, 0, 0);
-        self.matrix.end_badly(path, &self.terms(), &interruption(), |row| {
+        self.matrix.end_badly(path, &self.terms(), &interruption(), |row, path| {
             lives += row.lives;
             cut += row.cut;
             steps += row.steps;

@@ -161,7 +161,7 @@ impl Choice {
         out.flush()
     }
 
-    /// Has writers of all cells end badly, and calls `each` with what came of those of a cell.
+    /// Has writers of all cells end badly, and calls `each` with what came of those of a cell and the file that they have left.
     ///
     /// # Errors
     /// If processes cannot be started, or as `each` has it.
@@ -170,26 +170,24 @@ impl Choice {
         path: &Path,
         terms: &Terms,
         interrupted: &AtomicBool,
-        mut each: impl FnMut(&lives::Row) -> Result<()>,
+        each: impl FnMut(&lives::Row, &Path) -> Result<()>,
     ) -> Result<()> {
         let cells = self.cells().into_iter().filter(|cell| cell.nonsense().is_none());
         let cells: Vec<_> = cells.collect();
         let kills = self.kills.unwrap_or(100);
-        let mut peer = match &*self.peer {
-            [program, script] => Some(Peer::start(program, script)?),
-            _ => None,
+        let before = |n: usize| (u128::from(kills) * n as u128 / cells.len() as u128) as u64;
+        let shares = cells.iter().enumerate().map(|(n, cell)| (*cell, before(n + 1) - before(n)));
+        let shares: Vec<_> = shares.filter(|(_, share)| *share > 0).collect();
+        let begin = || {
+            let mut peer = match &*self.peer {
+                [program, script] => Some(Peer::start(program, script)?),
+                _ => None,
+            };
+            Ok(move |(cell, share): (Cell, u64), path: &Path| {
+                lives::Lives { path, terms, faults: self.io_faults, peer: peer.as_mut() }.run(cell, share)
+            })
         };
-        let mut lives = lives::Lives { path, terms, faults: self.io_faults, peer: peer.as_mut() };
-        let mut left = kills;
-        for (done, cell) in cells.iter().enumerate() {
-            if interrupted.load(Ordering::Acquire) || left == 0 {
-                break;
-            }
-            let share = left.div_ceil((cells.len() - done) as u64);
-            left -= share;
-            each(&lives.run(*cell, share)?)?;
-        }
-        Ok(())
+        self.spread(&shares, |(cell, _)| *cell, path, interrupted, begin, each)
     }
 
     /// Tries the cells, and calls `each` with what came of each and the file that it has left.
@@ -203,22 +201,43 @@ impl Choice {
         interrupted: &AtomicBool,
         mut each: impl FnMut(&Row, &Path) -> Result<()>,
     ) -> Result<Vec<Row>> {
-        let cells = self.cells();
+        let mut rows = Vec::new();
+        let begin = || Ok(|cell: Cell, path: &Path| self.row(cell, path, terms, interrupted));
+        let keep = |row: &Row, path: &Path| {
+            each(row, path)?;
+            rows.push(row.clone());
+            Ok(())
+        };
+        self.spread(&self.cells(), |cell| *cell, path, interrupted, begin, keep)?;
+        Ok(rows)
+    }
+
+    /// Does the work of each task, several at a time if that is wanted, each with a file of its own then, and calls `each`
+    /// with what came of it and the file. What works is made by `begin`, once for as many tasks as are done one by one.
+    fn spread<T: Copy + Sync, R: Send, W: FnMut(T, &Path) -> Result<R> + Send>(
+        &self,
+        tasks: &[T],
+        cell_of: impl Fn(&T) -> Cell + Sync,
+        path: &Path,
+        interrupted: &AtomicBool,
+        begin: impl Fn() -> Result<W>,
+        mut each: impl FnMut(&R, &Path) -> Result<()>,
+    ) -> Result<()> {
+        let workers: Vec<W> = (0..self.at_once()).map(|_| begin()).collect::<Result<_>>()?;
         let next = AtomicUsize::new(0);
         let (sender, tried) = channel();
-        let mut rows = Vec::new();
         thread::scope(|scope| {
-            for _ in 0..self.at_once() {
-                let (sender, cells, next) = (sender.clone(), &cells, &next);
+            for mut work in workers {
+                let (sender, next, cell_of) = (sender.clone(), &next, &cell_of);
                 scope.spawn(move || {
-                    while let Some(cell) = cells.get(next.fetch_add(1, Ordering::Relaxed)).copied()
+                    while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed))
                         && !interrupted.load(Ordering::Acquire)
                     {
-                        let path = if self.at_once() > 1 { path_of(path, cell) } else { path.to_owned() };
-                        let row = self.row(cell, &path, terms, interrupted);
+                        let path = if self.at_once() > 1 { path_of(path, cell_of(task)) } else { path.to_owned() };
+                        let done = work(*task, &path);
                         let (seen, goes_on) = channel();
                         // Whoever does not listen any more has had enough, or has failed.
-                        if sender.send((row, path, seen)).is_err() {
+                        if sender.send((done, path, seen)).is_err() {
                             return;
                         }
                         let _: Result<(), _> = goes_on.recv();
@@ -226,16 +245,14 @@ impl Choice {
                 });
             }
             drop(sender);
-            for (row, path, _seen) in tried {
-                let row = row?;
-                each(&row, &path)?;
+            for (done, path, _seen) in tried {
+                each(&done?, &path)?;
                 if self.at_once() > 1 {
                     // It is not there if it was kept, or never made.
                     let _ = std::fs::remove_file(&path);
                 }
-                rows.push(row);
             }
-            Ok(rows)
+            Ok(())
         })
     }
 
