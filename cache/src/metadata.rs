@@ -4,6 +4,7 @@ mod chain;
 mod flush;
 mod generation;
 mod graph;
+mod in_order;
 mod intent;
 mod order;
 mod shard;

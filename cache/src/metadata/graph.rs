@@ -3,15 +3,19 @@
 //! Entries that are clean, unpinned and joined to nothing are not in here. Edges are kept at the child only,
 //! because a flush starts at the dirty entries and walks up: its cost follows what is dirty, not what is cached.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::Relaxed},
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use h5live_format::Addr;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+use super::in_order::BuildInOrder;
 use crate::{
     edge::{EdgeKind, EdgeKinds},
     entry::{AnySlot, EntryId, Link, Owner, Proxy, Slot},
@@ -35,7 +39,7 @@ impl Ledger {
     }
 }
 
-pub(super) type ById<V> = FxHashMap<EntryId, V>;
+pub(super) type ById<V> = HashMap<EntryId, V, BuildInOrder>;
 
 #[derive(Default)]
 pub(crate) struct Graph {
