@@ -34,10 +34,10 @@ pub(crate) struct Shard {
 #[derive(Default)]
 struct State {
     entries: FxHashMap<Addr, Resident>,
-    /// The addresses of the entries that are ready.
-    clock: Vec<Addr>,
+    /// The entries that are ready.
+    clock: Vec<Ready>,
     hand: usize,
-    /// The same addresses by owner.
+    /// The addresses of those that are not at the address of their owner, by owner.
     owned: FxHashMap<Owner, SmallVec<[Addr; 2]>>,
     /// The addresses of loads under way, few at any time.
     loading: Vec<(Addr, Owner)>,
@@ -45,7 +45,8 @@ struct State {
 }
 
 enum Resident {
-    Ready(Ready),
+    /// Its place in the clock.
+    Ready(usize),
     Loading(Arc<Flight>),
 }
 
@@ -53,9 +54,7 @@ struct Ready {
     slot: Arc<dyn AnySlot>,
     /// What it contributes to the shard's weight.
     weight: usize,
-    /// Its place in the clock.
-    place: usize,
-    /// Its place among those of its owner.
+    /// Its place among those of its owner, if it is among them.
     place_owned: usize,
 }
 
@@ -107,20 +106,13 @@ impl Shard {
     }
 
     pub(super) fn get(&self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
-        match self.state.read().entries.get(&addr) {
-            Some(Resident::Ready(ready)) => Some(Arc::clone(&ready.slot)),
-            _ => None,
-        }
+        self.state.read().slot(addr).map(Arc::clone)
     }
 
     /// All entries that are ready.
     pub(super) fn slots(&self) -> Vec<Arc<dyn AnySlot>> {
         let state = self.state.read();
-        let ready = state.entries.values().filter_map(|resident| match resident {
-            Resident::Ready(ready) => Some(Arc::clone(&ready.slot)),
-            Resident::Loading(_) => None,
-        });
-        ready.collect()
+        state.clock.iter().map(|ready| Arc::clone(&ready.slot)).collect()
     }
 
     pub(super) fn find(&self, addr: Addr, owner: Owner) -> Found<'_> {
@@ -128,10 +120,10 @@ impl Shard {
             return Found::Ready(slot);
         }
         let mut state = self.state.write();
-        let State { entries, loading, .. } = &mut *state;
+        let State { entries, clock, loading, .. } = &mut *state;
         let flight = match entries.entry(addr) {
             hash_map::Entry::Occupied(there) => match there.get() {
-                Resident::Ready(ready) => return Found::Ready(Arc::clone(&ready.slot)),
+                Resident::Ready(place) => return Found::Ready(Arc::clone(&clock[*place].slot)),
                 Resident::Loading(flight) => Arc::clone(flight),
             },
             hash_map::Entry::Vacant(free) => {
@@ -184,14 +176,15 @@ impl Shard {
         let loading: Vec<Addr> =
             state.loading.iter().filter(|(_, of)| loads_too && of_owner(of)).map(|(at, _)| *at).collect();
         loading.into_iter().for_each(|addr| drop(state.take(addr)));
-        let chosen = match owner {
-            None => state.clock.clone(),
-            Some(owner) => state.owned.get(&owner).map(|owned| owned.to_vec()).unwrap_or_default(),
+        let chosen: Vec<Addr> = match owner {
+            None => state.clock.iter().map(|ready| ready.slot.head().addr).collect(),
+            Some(owner) => {
+                let header = state.slot(owner.header()).filter(|slot| slot.head().owner == owner);
+                let header = header.map(|slot| slot.head().addr);
+                header.into_iter().chain(state.owned.get(&owner).into_iter().flatten().copied()).collect()
+            }
         };
-        let goes = |state: &State, addr: &Addr| match state.entries.get(addr) {
-            Some(Resident::Ready(ready)) => may_go(&ready.slot),
-            _ => false,
-        };
+        let goes = |state: &State, addr: &Addr| state.slot(*addr).is_some_and(&may_go);
         chosen.into_iter().filter_map(|addr| goes(&state, &addr).then(|| state.take(addr)).flatten()).collect()
     }
 
@@ -207,8 +200,8 @@ impl Shard {
             steps -= 1;
             let hand = if state.hand < state.clock.len() { state.hand } else { 0 };
             state.hand = hand + 1;
-            let addr = state.clock[hand];
-            if state.recount(addr) {
+            if state.recount(hand) {
+                let addr = state.clock[hand].slot.head().addr;
                 evicted.extend(state.take(addr));
                 state.hand = hand;
             }
@@ -227,50 +220,68 @@ impl Shard {
 }
 
 impl State {
+    fn slot(&self, addr: Addr) -> Option<&Arc<dyn AnySlot>> {
+        match self.entries.get(&addr) {
+            Some(Resident::Ready(place)) => Some(&self.clock[*place].slot),
+            _ => None,
+        }
+    }
+
     fn put(&mut self, slot: Arc<dyn AnySlot>) {
-        let (addr, weight, place) = (slot.head().addr, weight_of(&slot), self.clock.len());
+        let (addr, owner, weight) = (slot.head().addr, slot.head().owner, weight_of(&slot));
         self.weight += weight;
-        self.clock.push(addr);
-        let owned = self.owned.entry(slot.head().owner).or_default();
-        let place_owned = owned.len();
-        owned.push(addr);
-        self.entries.insert(addr, Resident::Ready(Ready { slot, weight, place, place_owned }));
+        let mut place_owned = 0;
+        if is_owned(addr, owner) {
+            let owned = self.owned.entry(owner).or_default();
+            place_owned = owned.len();
+            owned.push(addr);
+        }
+        self.entries.insert(addr, Resident::Ready(self.clock.len()));
+        self.clock.push(Ready { slot, weight, place_owned });
     }
 
     /// Empties an address; returns the entry that was ready there.
     fn take(&mut self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
-        let ready = match self.entries.remove(&addr)? {
-            Resident::Ready(ready) => ready,
+        let place = match self.entries.remove(&addr)? {
+            Resident::Ready(place) => place,
             Resident::Loading(_) => {
                 self.loading.retain(|(at, _)| *at != addr);
                 return None;
             }
         };
-        self.weight -= ready.weight;
-        self.clock.swap_remove(ready.place);
-        if let Some(Resident::Ready(moved)) = self.clock.get(ready.place).and_then(|at| self.entries.get_mut(at)) {
-            moved.place = ready.place;
+        let Ready { slot, weight, place_owned } = self.clock.swap_remove(place);
+        self.weight -= weight;
+        if let Some(moved) = self.clock.get(place) {
+            self.entries.insert(moved.slot.head().addr, Resident::Ready(place));
         }
-        if let hash_map::Entry::Occupied(mut owned) = self.owned.entry(ready.slot.head().owner) {
-            owned.get_mut().swap_remove(ready.place_owned);
-            let moved = owned.get().get(ready.place_owned).and_then(|at| self.entries.get_mut(at));
+        let owner = slot.head().owner;
+        if is_owned(addr, owner)
+            && let hash_map::Entry::Occupied(mut owned) = self.owned.entry(owner)
+        {
+            owned.get_mut().swap_remove(place_owned);
+            let moved = owned.get().get(place_owned).and_then(|at| self.entries.get(at));
             if let Some(Resident::Ready(moved)) = moved {
-                moved.place_owned = ready.place_owned;
+                self.clock[*moved].place_owned = place_owned;
             }
             if owned.get().is_empty() {
                 owned.remove();
             }
         }
-        Some(ready.slot)
+        Some(slot)
     }
 
     /// The hand passes an entry: its weight is counted anew, and it is marked as not used lately. Returns whether
     /// it was so already, and nobody holds it.
-    fn recount(&mut self, addr: Addr) -> bool {
-        let Some(Resident::Ready(ready)) = self.entries.get_mut(&addr) else { return false };
+    fn recount(&mut self, place: usize) -> bool {
+        let ready = &mut self.clock[place];
         let weight = weight_of(&ready.slot);
         self.weight = self.weight - ready.weight + weight;
         ready.weight = weight;
         !ready.slot.head().take_used() && Arc::strong_count(&ready.slot) == 1
     }
+}
+
+/// Whether an entry is found by its owner alone in a list: the header is where its owner says.
+fn is_owned(addr: Addr, owner: Owner) -> bool {
+    owner.header() != addr
 }
