@@ -1,6 +1,8 @@
 //! Entries by address: loading, adding, removing, evicting; and the joints between them.
 
+mod across;
 mod chain;
+mod dirty;
 mod flush;
 mod generation;
 mod graph;

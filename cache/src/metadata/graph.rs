@@ -12,10 +12,9 @@ use std::{
 };
 
 use h5live_format::Addr;
-use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::in_order::BuildInOrder;
+use super::{across::Across, dirty::Dirty, in_order::BuildInOrder};
 use crate::{
     edge::{EdgeKind, EdgeKinds},
     entry::{AnySlot, EntryId, Link, Owner, Proxy, Slot},
@@ -44,10 +43,8 @@ pub(super) type ById<V> = HashMap<EntryId, V, BuildInOrder>;
 #[derive(Default)]
 pub(crate) struct Graph {
     pub(super) nodes: ById<Node>,
-    /// The dirty entries of each owner, in the order in which they became dirty; may name some that are gone.
-    pub(super) dirty: FxHashMap<Owner, SmallVec<[EntryId; 2]>>,
-    /// Which owners' entries have been children of each owner's.
-    pub(super) across: FxHashMap<Owner, FxHashSet<Owner>>,
+    pub(super) dirty: Dirty,
+    pub(super) across: Across,
     pub(super) dirty_weight: usize,
     pub(super) pass: u64,
     pub(super) disabled: EdgeKinds,
@@ -157,7 +154,7 @@ impl Graph {
 
     fn note_dirty(&mut self, owner: Owner, id: EntryId, weight: usize) {
         self.dirty_weight += weight;
-        self.dirty.entry(owner).or_default().push(id);
+        self.dirty.note(owner, id);
     }
 
     /// Adds a chunk proxy, dirty.
@@ -219,7 +216,7 @@ impl Graph {
             }),
         };
         if parent_owner != child_owner {
-            self.across.entry(parent_owner).or_default().insert(child_owner);
+            self.across.note(parent_owner, child_owner);
         }
         self.settle(down);
         Ok(())

@@ -1,14 +1,12 @@
 //! What a flush takes, and in which order.
 
-use std::{
-    collections::{BTreeSet, HashSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use h5live_format::Addr;
 use smallvec::SmallVec;
 
-use super::graph::{Body, ById, Graph, Node};
+use super::across::{Across, Below};
+use super::graph::{Body, Graph};
 use crate::entry::{AnySlot, EntryId, Owner};
 
 /// Which dirty entries to write.
@@ -29,12 +27,6 @@ pub(super) enum Take {
         leave: usize,
     },
 }
-
-/// Empty lists of dirty entries are kept for later if there are no more than these.
-const KEPT_LISTS: usize = 64;
-
-/// Room for lists that is given up when they are few.
-const SPACIOUS: usize = 16 * KEPT_LISTS;
 
 /// Something to be written by a flush.
 pub(super) struct Picked {
@@ -85,51 +77,27 @@ impl Graph {
                 picked.push(Picked { id, what, waits });
             }
         }
+        let is_dirty = |id: EntryId| self.nodes.get(&id).is_some_and(|node| node.dirty);
         match scope {
-            Scope::All => {
-                let few = self.dirty.len() <= KEPT_LISTS;
-                self.dirty.retain(|_, list| Self::keep_dirty(&self.nodes, list) || few);
-                // What goes through them later is not to pay for the many there were.
-                if self.dirty.capacity() > SPACIOUS && self.dirty.len() < self.dirty.capacity() / 8 {
-                    self.dirty.shrink_to(SPACIOUS / 8);
-                }
-            }
-            Scope::Owner(owner) => {
-                for owner in self.owners_below(owner) {
-                    if let Some(list) = self.dirty.get_mut(&owner) {
-                        Self::keep_dirty(&self.nodes, list);
-                    }
-                }
-            }
+            Scope::All => self.dirty.keep(is_dirty),
+            Scope::Owner(owner) => self.dirty.keep_of(&owners_below(&self.across, owner), is_dirty),
         }
         picked
     }
 
     /// Whether a flush of `owner` would find nothing to write, neither of it nor of others.
-    pub(super) fn is_clean(&self, owner: Owner) -> bool {
+    pub(super) fn is_clean(&mut self, owner: Owner) -> bool {
         let is_dirty = |id: &EntryId| self.nodes.get(id).is_some_and(|node| node.dirty || node.in_flight);
-        self.across.get(&owner).is_none_or(HashSet::is_empty)
-            && !self.dirty.get(&owner).into_iter().flatten().any(is_dirty)
-    }
-
-    fn keep_dirty(nodes: &ById<Node>, list: &mut SmallVec<[EntryId; 2]>) -> bool {
-        list.retain(|id| nodes.get(id).is_some_and(|node| node.dirty));
-        !list.is_empty()
+        self.across.get(&owner).is_none_or(Below::is_empty)
+            && !self.dirty.get_mut(&owner).is_some_and(|list| list.iter().any(is_dirty))
     }
 
     /// The dirty nodes that a scope may concern and everything above them, each before what is below it.
     fn ancestors_first(&mut self, scope: Scope) -> Vec<EntryId> {
         let pass = self.pass;
-        let candidates: Vec<EntryId> = match scope {
-            Scope::All => {
-                let mut lists: Vec<_> = self.dirty.iter().collect();
-                lists.sort_unstable_by_key(|(owner, _)| **owner);
-                lists.into_iter().flat_map(|(_, list)| list).copied().collect()
-            }
-            Scope::Owner(owner) => {
-                let owners = self.owners_below(owner);
-                owners.iter().filter_map(|owner| self.dirty.get(owner)).flatten().copied().collect()
-            }
+        let candidates = match scope {
+            Scope::All => self.dirty.all(),
+            Scope::Owner(owner) => self.dirty.of_each(&owners_below(&self.across, owner)),
         };
         let mut order = Vec::with_capacity(2 * candidates.len());
         let mut path: SmallVec<[(EntryId, usize); 16]> = SmallVec::new();
@@ -167,24 +135,6 @@ impl Graph {
         self.nodes.get_mut(&id).is_some_and(|node| std::mem::replace(&mut node.visited, pass) != pass)
     }
 
-    fn owners_below(&self, owner: Owner) -> SmallVec<[Owner; 4]> {
-        let mut owners: SmallVec<[Owner; 4]> = SmallVec::from_slice(&[owner]);
-        if !self.across.contains_key(&owner) {
-            return owners;
-        }
-        // A group may have any number of them.
-        let mut seen = BTreeSet::from([owner]);
-        let mut next = 0;
-        while let Some(owner) = owners.get(next).copied() {
-            next += 1;
-            let below = self.across.get(&owner).into_iter().flatten().copied();
-            let known = owners.len();
-            owners.extend(below.filter(|below| seen.insert(*below)));
-            owners[known..].sort_unstable();
-        }
-        owners
-    }
-
     /// Marks the dirty nodes of `owner`, and everything below them.
     fn find_needed(&mut self, ancestors_first: &[EntryId], owner: Owner) {
         let pass = self.pass;
@@ -200,4 +150,22 @@ impl Graph {
             }
         }
     }
+}
+
+fn owners_below(across: &Across, owner: Owner) -> SmallVec<[Owner; 4]> {
+    let mut owners: SmallVec<[Owner; 4]> = SmallVec::from_slice(&[owner]);
+    if across.get(&owner).is_none() {
+        return owners;
+    }
+    // A group may have any number of them.
+    let mut seen = BTreeSet::from([owner]);
+    let mut next = 0;
+    while let Some(owner) = owners.get(next).copied() {
+        next += 1;
+        let below = across.get(&owner).into_iter().flat_map(Below::iter);
+        let known = owners.len();
+        owners.extend(below.filter(|below| seen.insert(*below)));
+        owners[known..].sort_unstable();
+    }
+    owners
 }
