@@ -16,7 +16,7 @@ use h5live_cache::Handle;
 use h5live_format::messages::FilterPipelineMessage;
 use h5live_format::{
     Addr, DoublingTable, FilteredRoot, FractalHeapHeader, FractalHeapIdShape, FreeSpaceHeader, HeapPlace, decode_with,
-    encode, encoded_len,
+    encode, encode_in_place, encoded_len,
 };
 use h5live_model::{FilterSpec, Unfilter};
 
@@ -135,9 +135,8 @@ impl FractalHeap {
         Ok(id.map_err(|source| h5live_cache::Error::Decode { at: self.addr, source })?.place)
     }
 
-    fn encode_id(&self, header: &FractalHeapHeader, place: HeapPlace) -> Result<Vec<u8>> {
-        let widths = self.metadata.widths();
-        let id = encode(&header.id_shape(widths).id(place), widths);
+    fn encode_id(&self, shape: &FractalHeapIdShape, place: HeapPlace) -> Result<Vec<u8>> {
+        let id = encode_in_place(&mut shape.id(place), shape.widths);
         Ok(id.map_err(|source| h5live_cache::Error::Encode { at: self.addr, source })?)
     }
 
@@ -196,7 +195,7 @@ impl FractalHeap {
         let mut sections = self.space.lock();
         let done = self.insert_object(&header, &mut sections, object, before);
         let place = self.unless_failed(done, &mut sections)?;
-        let shape = header.read().clone();
+        let shape = header.read().id_shape(self.metadata.widths());
         self.encode_id(&shape, place)
     }
 
@@ -208,13 +207,16 @@ impl FractalHeap {
         before: &[Before<'_>],
     ) -> Result<HeapPlace> {
         self.reuse(header, sections)?;
-        let shape = header.read().clone();
+        let (max_managed, max_tiny) = {
+            let header = header.read();
+            (header.max_managed.into(), header.id_shape(self.metadata.widths()).max_tiny())
+        };
         let len = object.len() as u64;
         if object.is_empty() {
             Err(Error::Unsupported("an empty object in a fractal heap"))
-        } else if len > shape.max_managed.into() {
+        } else if len > max_managed {
             self.insert_huge(header, object, before)
-        } else if object.len() <= shape.id_shape(self.metadata.widths()).max_tiny() {
+        } else if object.len() <= max_tiny {
             header.update(|header| {
                 header.tiny_bytes = header.tiny_bytes.saturating_add(len);
                 header.tiny_objects = header.tiny_objects.saturating_add(1);

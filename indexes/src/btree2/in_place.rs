@@ -78,11 +78,14 @@ impl<R: Btree2Record> Btree2<R> {
     /// Puts the bytes of a record in its place. The caller still keeps others from the tree.
     pub(super) fn put_at(&self, root: &Handle<Root>, spot: Spot, bytes: &[u8]) -> Result<()> {
         let Spot { geometry, above, leaf, index } = spot;
+        // The header has waited for a node that no flush has taken since the node was made.
         let kind = |is_root| if is_root { EdgeKind::BTree2Root } else { EdgeKind::BTree2Node };
-        for (number, (node, _)) in above.iter().enumerate() {
+        for (number, (node, _)) in above.iter().enumerate().filter(|(_, (node, _))| !node.is_new()) {
             self.metadata.depend(root, node, kind(number == 0))?;
         }
-        self.metadata.depend(root, &leaf, kind(above.is_empty()))?;
+        if !leaf.is_new() {
+            self.metadata.depend(root, &leaf, kind(above.is_empty()))?;
+        }
         let fits = leaf.update(|leaf| leaf.records.insert_bytes(index, bytes));
         debug_assert!(fits, "records of one tree have one size");
         for (depth, (node, index)) in (0..).zip(above.iter().rev()) {

@@ -60,6 +60,10 @@ impl FractalHeap {
 
     /// Has everything on the way to a block written after it.
     pub(super) fn depend_along(&self, header: &Header, place: &Place, block: &Direct) -> Result<()> {
+        if block.is_new() {
+            // All of it has waited since the block was made, for no flush has taken the block.
+            return Ok(());
+        }
         self.depend_down(header, place)?;
         match place.above.last() {
             None => self.depend(header, block),
