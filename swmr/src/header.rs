@@ -72,11 +72,11 @@ impl Chunk {
     }
 
     /// Changes a message, which stays as long as it is.
-    fn change_one(&self, at: usize, change: impl FnOnce(&mut RawMessage)) {
+    fn change_one<R>(&self, at: usize, change: impl FnOnce(&mut RawMessage) -> R) -> Option<R> {
         match self {
             Chunk::First(chunk) => chunk.update(|chunk| chunk.messages.get_mut(at).map(change)),
             Chunk::Next(chunk) => chunk.update(|chunk| chunk.messages.get_mut(at).map(change)),
-        };
+        }
     }
 
     pub fn node(&self) -> &dyn Node {

@@ -142,6 +142,12 @@ impl LayoutMessage {
         }
     }
 
+    /// The elements in the bytes of a layout message, if it is that of a compact dataset and of version 3 or later.
+    pub fn elements_in(message: &mut [u8]) -> Option<&mut [u8]> {
+        let [3..=5, COMPACT, low, high, data @ ..] = message else { return None };
+        data.get_mut(..u16::from_le_bytes([*low, *high]).into())
+    }
+
     fn class(&self) -> u8 {
         match &self.storage {
             Storage::Compact { .. } => COMPACT,
@@ -392,6 +398,27 @@ mod tests {
             let bytes = encode(&message, Widths::default()).unwrap();
             assert_eq!(decode::<LayoutMessage>(&bytes, Widths::default()).unwrap(), message);
         }
+    }
+
+    #[test]
+    fn elements_of_compact_datasets_are_changed_where_they_are() {
+        let dims = |version| if version < 3 { vec![2, 2] } else { Vec::new() };
+        for version in 1..=5 {
+            let compact = |data: &[u8]| Storage::Compact { data: data.to_vec(), dims: dims(version) };
+            let encoded = |storage| encode(&LayoutMessage { version, storage }, Widths::default()).unwrap();
+            let mut bytes = encoded(compact(&[1, 2, 3, 4]));
+            // Padding, as headers of version 1 have it.
+            bytes.extend([0; 3]);
+            let found = LayoutMessage::elements_in(&mut bytes).map(|data| data.copy_from_slice(&[5, 6, 7, 8]));
+            assert_eq!(found.is_some(), version >= 3);
+            if found.is_some() {
+                assert_eq!(bytes[..bytes.len() - 3], encoded(compact(&[5, 6, 7, 8])));
+                assert!(LayoutMessage::elements_in(&mut bytes[..7]).is_none());
+            }
+            let mut other = encoded(Storage::Contiguous { addr: Addr::new(9), size: 0, dims: dims(version) });
+            assert!(LayoutMessage::elements_in(&mut other).is_none());
+        }
+        assert!(LayoutMessage::elements_in(&mut []).is_none());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use h5live_cache::{Beneath, EdgeKind, Kind, Owner, Proxy};
-use h5live_format::messages::{LayoutMessage, Storage};
+use h5live_format::messages::{LayoutMessage, MessageType, Storage};
 use h5live_format::{Addr, ChunkElement, ElementFormat};
 use h5live_model::{ChunkCoord, Dataspace};
 
@@ -162,11 +162,19 @@ impl NativeDataset {
         let _operation = self.session.cache.operation();
         let _lock = self.session.header_lock(self.addr);
         let mut header = self.session.header(self.addr)?;
+        let misfit = || invalid("the bytes do not fit the dataset");
+        let range = at..at.checked_add(bytes.len()).ok_or_else(misfit)?;
+        let found = header.change_body(MessageType::LAYOUT, |body| {
+            let data = LayoutMessage::elements_in(body)?;
+            Some(data.get_mut(range.clone()).map(|part| part.copy_from_slice(bytes)))
+        });
+        if let Some(done) = found.flatten() {
+            done.ok_or_else(misfit)?;
+            return header.wait_for_heap(&self.session);
+        }
         let mut layout = header.require::<LayoutMessage>("a dataset has a layout")?;
         if let Storage::Compact { data, .. } = &mut layout.storage {
-            let end = at.checked_add(bytes.len());
-            let part = end.and_then(|end| data.get_mut(at..end));
-            part.ok_or_else(|| invalid("the bytes do not fit the dataset"))?.copy_from_slice(bytes);
+            data.get_mut(range).ok_or_else(misfit)?.copy_from_slice(bytes);
         }
         header.put(&layout)?;
         header.wait_for_heap(&self.session)

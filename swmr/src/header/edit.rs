@@ -121,6 +121,12 @@ impl Header {
         Ok(())
     }
 
+    /// Changes the bytes of the first message of type `kind`, if there is one, and returns what `change` does.
+    pub fn change_body<T>(&self, kind: MessageType, change: impl FnOnce(&mut [u8]) -> T) -> Option<T> {
+        let spot = self.position(|held| held.kind == kind)?;
+        self.chunks.get(spot.chunk)?.change_one(spot.message, |message| change(&mut message.body))
+    }
+
     /// Replaces the message at `spot`.
     ///
     /// # Errors
