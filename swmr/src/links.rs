@@ -85,7 +85,7 @@ impl Links {
 
     /// The link of this name, if that is known without reading the group, which only a file at rest allows.
     pub fn known(session: &Session, group: Addr, name: &Name) -> Option<Option<Link>> {
-        session.known_links.find(group, name, session.cache.widths()).map(|found| found.map(link))
+        session.known_links.find(group, name, session.cache.widths())
     }
 
     /// Something has been sought among these links.

@@ -1,12 +1,13 @@
 //! Links of large groups by their names, for who seeks many of them in a file that nobody changes.
 
-use h5live_format::messages::LinkMessage;
+use h5live_format::messages::{LinkMessage, LinkValue};
 use h5live_format::{Addr, Widths, decode_prefix, lookup3};
-use h5live_model::Name;
+use h5live_model::{Link, LinkTarget, Name, ObjectId};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
 use super::dense::DenseLinks;
+use super::link;
 use crate::Result;
 use crate::header::Header;
 
@@ -21,6 +22,13 @@ const LEAST: u64 = 24;
 
 /// Most groups of which it is counted how often something is sought in them.
 const MANY: usize = 64;
+
+/// The bit of a link's place that says that it is kept as its address and name alone, with the length of the name between
+/// them: it is a hard link, as most are. Others are kept as messages.
+const BARE: u32 = 1 << 31;
+
+/// Bytes of an address.
+const ADDRESS: usize = size_of::<u64>();
 
 /// Links for each entry of a directory.
 const PER_BUCKET: usize = 2;
@@ -48,9 +56,9 @@ enum Group {
 /// All links of a group.
 #[derive(Debug, Default)]
 struct Table {
-    /// Link messages, one after the other.
-    messages: Vec<u8>,
-    /// The hash of each name, and where its message begins; sorted.
+    /// Links, one after the other.
+    kept: Vec<u8>,
+    /// The hash of each name, and where its link begins; sorted.
     links: Vec<(u32, u32)>,
     /// Where in `links` each of so many equal stretches of hashes begins, and the end.
     directory: Vec<u32>,
@@ -58,7 +66,7 @@ struct Table {
 
 impl KnownLinks {
     /// The link of this name; `None` if that is not known.
-    pub fn find(&self, group: Addr, name: &Name, widths: Widths) -> Option<Option<LinkMessage>> {
+    pub fn find(&self, group: Addr, name: &Name, widths: Widths) -> Option<Option<Link>> {
         match self.0.read().groups.get(&group)? {
             Group::Whole(table) => table.find(name, widths),
             Group::Sought(_) | Group::Refused => None,
@@ -121,12 +129,24 @@ impl Table {
     }
 
     fn add(&mut self, bytes: &[u8], message: &LinkMessage) {
-        self.links.push((lookup3(message.name.as_bytes(), 0), self.messages.len() as u32));
-        self.messages.extend_from_slice(bytes);
+        let (name, at) = (message.name.as_bytes(), self.kept.len() as u32);
+        let place = match (&message.value, message.creation_order, u8::try_from(name.len())) {
+            (LinkValue::Hard(target), None, Ok(len)) => {
+                self.kept.extend_from_slice(&target.get().unwrap_or(u64::MAX).to_le_bytes());
+                self.kept.push(len);
+                self.kept.extend_from_slice(name);
+                at | BARE
+            }
+            _ => {
+                self.kept.extend_from_slice(bytes);
+                at
+            }
+        };
+        self.links.push((lookup3(name, 0), place));
     }
 
     fn sort(&mut self) {
-        self.messages.shrink_to_fit();
+        self.kept.shrink_to_fit();
         self.links.shrink_to_fit();
         self.links.sort_unstable();
         let buckets = self.links.len() / PER_BUCKET + 1;
@@ -136,17 +156,27 @@ impl Table {
     }
 
     fn weight(&self) -> usize {
-        self.messages.capacity() + self.links.capacity() * (size_of::<(u32, u32)>() + size_of::<u32>())
+        self.kept.capacity() + self.links.capacity() * (size_of::<(u32, u32)>() + size_of::<u32>())
     }
 
-    fn find(&self, name: &Name, widths: Widths) -> Option<Option<LinkMessage>> {
+    fn find(&self, name: &Name, widths: Widths) -> Option<Option<Link>> {
         let hash = lookup3(name.as_bytes(), 0);
         let index = bucket(hash, self.directory.len() - 1);
         let links = self.links.get(self.directory[index] as usize..self.directory[index + 1] as usize)?;
-        for (_, at) in links.iter().filter(|(stored, _)| *stored == hash) {
-            let (message, _) = decode_prefix::<LinkMessage>(self.messages.get(*at as usize..)?, widths).ok()?;
+        for (_, place) in links.iter().filter(|(stored, _)| *stored == hash) {
+            let kept = self.kept.get((place & !BARE) as usize..)?;
+            if place & BARE != 0 {
+                let (target, kept) = kept.split_first_chunk::<ADDRESS>()?;
+                let (len, kept) = kept.split_first()?;
+                if kept.get(..usize::from(*len))? == name.as_bytes() {
+                    let target = LinkTarget::Hard(ObjectId(u64::from_le_bytes(*target).into()));
+                    return Some(Some(Link { name: name.clone(), target, creation_order: None }));
+                }
+                continue;
+            }
+            let (message, _) = decode_prefix::<LinkMessage>(kept, widths).ok()?;
             if message.name == *name {
-                return Some(Some(message));
+                return Some(Some(link(message)));
             }
         }
         Some(None)
@@ -162,11 +192,9 @@ fn bucket(hash: u32, buckets: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn table(names: impl Iterator<Item = Name>) -> Table {
+    fn table(messages: impl Iterator<Item = LinkMessage>) -> Table {
         let mut table = Table::default();
-        for (number, name) in names.enumerate() {
-            let value = h5live_format::messages::LinkValue::Hard(Addr::new(number as u64));
-            let message = LinkMessage { name, value, ..LinkMessage::default() };
+        for message in messages {
             table.add(&h5live_format::encode(&message, Widths::default()).unwrap(), &message);
         }
         table.sort();
@@ -176,11 +204,25 @@ mod tests {
     #[test]
     fn finds_each_name_and_no_other() {
         for len in [0, 1, 2, 3, 1000] {
-            let name = |number: u64| Name::from(format!("name {number}"));
-            let table = table((0..len).map(name));
+            // Of each ten links one is soft, one has an order of creation, one leads nowhere and one has a long name.
+            let name = |number: u64| match number % 10 {
+                7 => Name::from(format!("{number:0300}")),
+                _ => Name::from(format!("name {number}")),
+            };
+            let message = |number: u64| LinkMessage {
+                name: name(number),
+                value: match number % 10 {
+                    4 => LinkValue::Soft(Name::from(format!("/{number}"))),
+                    6 => LinkValue::Hard(Addr::UNDEFINED),
+                    _ => LinkValue::Hard(Addr::new(number)),
+                },
+                creation_order: (number % 10 == 5).then_some(number as i64),
+                ..LinkMessage::default()
+            };
+            let table = table((0..len).map(message));
             for number in 0..len {
-                let found = table.find(&name(number), Widths::default()).unwrap().unwrap();
-                assert_eq!(found.value, h5live_format::messages::LinkValue::Hard(Addr::new(number)));
+                let found = table.find(&name(number), Widths::default()).unwrap();
+                assert_eq!(found, Some(link(message(number))));
             }
             assert!((len..2 * len + 10).all(|number| table.find(&name(number), Widths::default()).unwrap().is_none()));
         }
