@@ -13,6 +13,7 @@ use crate::beside::Family;
 use crate::dataset::{ChunkCache, Core, StagedDatasets};
 use crate::error::ErrorKind;
 use crate::opened::Opened;
+use crate::path;
 use crate::publish::Publisher;
 use crate::types::Heap;
 use crate::{Attribute, Dataset, DatasetBuilder, Error, Group, H5Type, Object, Options, Result, Walk};
@@ -190,7 +191,8 @@ impl File {
     /// # Errors
     /// As [`Group::dataset`].
     pub fn dataset(&self, path: &str) -> Result<Dataset> {
-        self.root().dataset(path)
+        let found = path::find(self, self.store().root(), "/", path)?;
+        Dataset::open(found.file, found.id, found.path)
     }
 
     /// An attribute of the root group.

@@ -144,9 +144,13 @@ impl Shard {
     fn land(&self, addr: Addr, flight: &Arc<Flight>, slot: Option<Arc<dyn AnySlot>>) -> bool {
         let mut state = self.state.write();
         let expected = matches!(state.entries.get(&addr), Some(Resident::Loading(f)) if Arc::ptr_eq(f, flight));
-        if expected {
-            state.take(addr);
-            slot.into_iter().for_each(|slot| state.put(slot));
+        match slot {
+            Some(slot) if expected => {
+                state.loading.retain(|(at, _)| *at != addr);
+                state.put(slot);
+            }
+            None if expected => drop(state.take(addr)),
+            _ => {}
         }
         expected
     }
