@@ -119,7 +119,13 @@ impl Header {
         let mut next = 0;
         while let Some(chunk) = header.chunks.get(next) {
             next += 1;
-            if !chunk.with(|messages| messages.iter().any(|message| message.kind == MessageType::CONTINUATION)) {
+            let continues = chunk.with(|messages| {
+                messages.iter().try_fold(false, |continues, message| {
+                    message.refuse_unknown(writing)?;
+                    Ok(continues || message.kind == MessageType::CONTINUATION)
+                })
+            });
+            if !continues.map_err(|source| header.message_error(source))? {
                 continue;
             }
             for continuation in header.decode_all::<Continuation>(chunk)? {
@@ -135,7 +141,6 @@ impl Header {
                 header.chunks.push(Chunk::Next(chunk));
             }
         }
-        header.each(|_, message| message.refuse_unknown(writing).map_err(|source| header.message_error(source)))?;
         Ok(header)
     }
 

@@ -78,19 +78,23 @@ pub(super) struct Ticket<'a> {
     shard: &'a Shard,
     addr: Addr,
     flight: Arc<Flight>,
+    is_delivered: bool,
 }
 
 impl Ticket<'_> {
     /// Puts the entry into the map; returns whether the load still counts: meanwhile, the entry may have been
     /// replaced, removed or refreshed.
-    pub(super) fn deliver(self, slot: Arc<dyn AnySlot>) -> bool {
+    pub(super) fn deliver(mut self, slot: Arc<dyn AnySlot>) -> bool {
+        self.is_delivered = true;
         self.shard.land(self.addr, &self.flight, Some(slot))
     }
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        self.shard.land(self.addr, &self.flight, None);
+        if !self.is_delivered {
+            self.shard.land(self.addr, &self.flight, None);
+        }
         *self.flight.landed.lock() = true;
         self.flight.changed.notify_all();
     }
@@ -130,7 +134,7 @@ impl Shard {
                 let flight = Arc::new(Flight { landed: Mutex::new(false), changed: Condvar::new() });
                 free.insert(Resident::Loading(Arc::clone(&flight)));
                 loading.push((addr, owner));
-                return Found::Missing(Ticket { shard: self, addr, flight });
+                return Found::Missing(Ticket { shard: self, addr, flight, is_delivered: false });
             }
         };
         drop(state);
