@@ -54,7 +54,7 @@ struct State {
     /// Before the header was read.
     since: Duration,
     spec: Arc<DatasetSpec>,
-    place: Arc<Place>,
+    place: Place,
     /// Bytes of the first chunk of the header.
     header_len: usize,
 }
@@ -236,7 +236,7 @@ impl NativeDataset {
 
     /// Calls `each` with every stored chunk, until it returns `false`.
     fn list(&self, state: &State, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
-        if let Place::Compact(_) | Place::External(_) = *state.place {
+        if let Place::Compact(_) | Place::External(_) = state.place {
             if let Some(grid) = state.spec.grid() {
                 let size = state.spec.chunk_bytes().unwrap_or(0);
                 let coord = ChunkCoord::origin(ChunkGrid::dims(&grid).len());
@@ -285,7 +285,7 @@ impl State {
             _ => Place::new(session, header, &spec, &layout)?,
         };
         let header_len = header.extents().next().map_or(0, |(_, len)| len);
-        Ok(State { since, spec, place: Arc::new(place), header_len })
+        Ok(State { since, spec, place, header_len })
     }
 }
 
@@ -314,7 +314,7 @@ impl Chunks for NativeDataset {
 
     fn chunk(&self, coord: &ChunkCoord) -> ModelResult<Option<StoredChunk>> {
         let found = self.with_place(|state| {
-            if let Place::Compact(_) | Place::External(_) = *state.place {
+            if let Place::Compact(_) | Place::External(_) = state.place {
                 let size = state.spec.chunk_bytes().unwrap_or(0);
                 return Ok(Some(StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 }));
             }
@@ -351,7 +351,7 @@ impl Chunks for NativeDataset {
                 into.copy_from_slice(part.ok_or_else(|| invalid("the bytes are not in the dataset"))?);
                 Ok(())
             };
-            match &*self.state().place {
+            match &self.state().place {
                 Place::External(files) => return Ok(files.read(at, into)?),
                 Place::Compact(Some(data)) => return copy(data),
                 _ => {}

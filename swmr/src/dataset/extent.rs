@@ -86,7 +86,7 @@ impl NativeDataset {
 
     /// The chunks that lie wholly outside of the extent `dims`, also those that the index does not count.
     pub(super) fn outside(&self, state: &State, dims: &[u64]) -> Result<Vec<StoredChunk>> {
-        let (Some(grid), Place::Single(..) | Place::Chunked(..)) = (state.spec.grid(), &*state.place) else {
+        let (Some(grid), Place::Single(..) | Place::Chunked(..)) = (state.spec.grid(), &state.place) else {
             return Ok(Vec::new());
         };
         let mut outside = Vec::new();

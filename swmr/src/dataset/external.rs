@@ -19,7 +19,7 @@ use crate::{Error, Result};
 const PREFIX: &str = "HDF5_EXTFILE_PREFIX";
 
 /// The raw files of one dataset, in the order of its elements.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct External {
     /// The folder of the HDF5 file.
     folder: PathBuf,

@@ -16,15 +16,15 @@ use crate::header::Header;
 use crate::session::Session;
 use crate::{Error, Result};
 
-/// Where the elements are.
-#[derive(Debug)]
+/// Where the elements are. Clones are the same place.
+#[derive(Debug, Clone)]
 pub(super) enum Place {
     /// In the header; the bytes, if nobody changes them.
     Compact(Option<Vec<u8>>),
     /// In one run of bytes, to which the layout message leads: contiguous storage, or a single chunk.
     Single(Arc<Root>, ElementFormat),
     /// In chunks.
-    Chunked(Box<dyn ChunkIndex>, Arc<Root>, ElementFormat),
+    Chunked(Arc<dyn ChunkIndex>, Arc<Root>, ElementFormat),
     /// In raw files.
     External(External),
     /// In other datasets, which are read above the seam.
@@ -154,22 +154,22 @@ impl Place {
             _ => FilteredChunk::default(),
         };
         let root = root(chunks.addr, filtered);
-        let index: Box<dyn ChunkIndex> = match chunks.index {
+        let index: Arc<dyn ChunkIndex> = match chunks.index {
             IndexKind::Single { .. } => return Ok(Place::Single(root, format)),
             IndexKind::FixedArray { page_bits } => {
-                Box::new(FixedArray::new(metadata, root.clone(), line()?, format, page_bits)?)
+                Arc::new(FixedArray::new(metadata, root.clone(), line()?, format, page_bits)?)
             }
             IndexKind::ExtensibleArray(parameters) => {
-                Box::new(ExtensibleArray::new(metadata, root.clone(), line()?, format, parameters)?)
+                Arc::new(ExtensibleArray::new(metadata, root.clone(), line()?, format, parameters)?)
             }
             IndexKind::Btree1 => {
                 let k = session.extension.btree_k.chunk;
-                Box::new(ChunkBtree1::new(metadata, root.clone(), grid, chunks.element_size, k))
+                Arc::new(ChunkBtree1::new(metadata, root.clone(), grid, chunks.element_size, k))
             }
-            IndexKind::Implicit => Box::new(Implicit::new(metadata, root.clone(), line()?, bytes)?),
+            IndexKind::Implicit => Arc::new(Implicit::new(metadata, root.clone(), line()?, bytes)?),
             IndexKind::Btree2 { node_size, split, merge } => {
                 let shape = Btree2Shape { node_size, split, merge };
-                Box::new(ChunkBtree2::new(metadata, root.clone(), spec.dataspace.rank(), format, shape))
+                Arc::new(ChunkBtree2::new(metadata, root.clone(), spec.dataspace.rank(), format, shape))
             }
         };
         Ok(Place::Chunked(index, root, format))

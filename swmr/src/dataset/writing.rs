@@ -15,7 +15,7 @@ impl NativeDataset {
     /// Refuses a chunk that the dataset cannot have, or bytes that an unfiltered chunk does not have.
     fn check_chunk(&self, state: &State, coord: &ChunkCoord, bytes: Option<usize>) -> Result<()> {
         state.place.check_writable()?;
-        let single = matches!(*state.place, Place::Compact(_) | Place::Single(..));
+        let single = matches!(state.place, Place::Compact(_) | Place::Single(..));
         let rank = state.spec.dataspace.rank();
         if coord.rank() != rank || (single && coord.scaled().iter().any(|at| *at != 0)) {
             return Err(invalid(format!("the dataset has no chunk {:?}", coord.scaled())));
@@ -73,7 +73,7 @@ impl NativeDataset {
         let state = self.state();
         self.check_chunk(&state, coord, Some(bytes.len()))?;
         let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
-        match &*state.place {
+        match &state.place {
             Place::Compact(_) => return self.write_compact(0, bytes),
             Place::External(files) => return files.write(0, bytes),
             _ => {}
@@ -120,14 +120,14 @@ impl NativeDataset {
             return Err(invalid("part of a filtered chunk cannot be overwritten"));
         }
         let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
-        if let Place::Compact(_) = *state.place {
+        if let Place::Compact(_) = state.place {
             return self.write_compact(at as usize, bytes);
         }
         let size = state.spec.chunk_bytes().unwrap_or(0);
         if at.checked_add(bytes.len() as u64).is_none_or(|end| end > size) {
             return Err(invalid(format!("{} bytes at {at} do not fit a chunk of {size} bytes", bytes.len())));
         }
-        if let Place::External(files) = &*state.place {
+        if let Place::External(files) = &state.place {
             return files.write(at, bytes);
         }
         let old = state.place.get(coord)?;
