@@ -253,17 +253,16 @@ impl DatasetBuilder {
     /// # Errors
     /// [`ErrorKind::Store`] if the name is taken or the store cannot hold such a dataset, [`ErrorKind::Description`]
     /// if the description contradicts itself, [`ErrorKind::Filter`] if a filter does not fit it.
-    pub fn create(self, path: &str) -> Result<Dataset> {
-        let group = self.group.clone();
-        let shown = path::join(group.path(), path);
-        let make = || -> Result<_, ErrorKind> {
-            let place = Place::at(group.file(), group.id(), path)?;
+    pub fn create(mut self, path: &str) -> Result<Dataset> {
+        let shown = path::join(self.group.path(), path);
+        let mut make = || -> Result<_, ErrorKind> {
+            let place = Place::at(self.group.file(), self.group.id(), path)?;
             let id = place.create(&self.object_spec()?)?;
             Ok((place.file, id))
         };
         match make() {
             Ok((file, id)) => Dataset::open(file, id, shown),
-            Err(kind) => Err(group.file().error(Some(&shown), kind)),
+            Err(kind) => Err(self.group.file().error(Some(&shown), kind)),
         }
     }
 
@@ -271,14 +270,15 @@ impl DatasetBuilder {
     ///
     /// # Errors
     /// As [`DatasetBuilder::create`].
-    pub fn create_unlinked(self) -> Result<Dataset> {
+    pub fn create_unlinked(mut self) -> Result<Dataset> {
         let file = self.group.file().clone();
-        let make = || -> Result<_, ErrorKind> { Ok(file.store().create_unlinked(&self.object_spec()?)?) };
+        let mut make = || -> Result<_, ErrorKind> { Ok(file.store().create_unlinked(&self.object_spec()?)?) };
         let id = make().map_err(|kind| file.error(None, kind))?;
         Dataset::open(file, id, id.to_string())
     }
 
-    fn object_spec(self) -> Result<ObjectSpec, ErrorKind> {
+    /// What is to be made, once.
+    fn object_spec(&mut self) -> Result<ObjectSpec, ErrorKind> {
         let (attributes, times) = (self.attributes, self.times);
         Ok(ObjectSpec { attributes, times, ..self.spec()?.into() })
     }
@@ -299,7 +299,7 @@ impl DatasetBuilder {
             place.check_free().map_err(failed)?;
         }
         let file = place.file.clone();
-        let make = || -> Result<_, ErrorKind> {
+        let mut make = || -> Result<_, ErrorKind> {
             let spec = self.object_spec()?;
             Ok(match compact_elements(&file, &spec, values)? {
                 Some(elements) => (place.create_compact(&spec, &elements)?, true),
@@ -340,10 +340,13 @@ impl DatasetBuilder {
         })
     }
 
-    fn spec(self) -> Result<DatasetSpec, ErrorKind> {
+    fn spec(&mut self) -> Result<DatasetSpec, ErrorKind> {
         let dataspace = self.space()?;
-        let DatasetBuilder { group, datatype, layout, mut filters, fill, unfiltered_edges, committed, .. } = self;
-        let fill = fill?;
+        let fill = std::mem::replace(&mut self.fill, Ok(Fill::default()))?;
+        let layout = std::mem::replace(&mut self.layout, LayoutChoice::Automatic);
+        let mut filters = std::mem::take(&mut self.filters);
+        let datatype = std::mem::take(&mut self.datatype);
+        let DatasetBuilder { ref group, unfiltered_edges, committed, .. } = *self;
         let chunked = !filters.is_empty() || dataspace.max() != dataspace.dims();
         let layout = match layout {
             LayoutChoice::Chunked(dims) => Layout::Chunked(dims),

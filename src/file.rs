@@ -218,7 +218,7 @@ impl File {
 
     /// A description of a new dataset of elements of type `T`.
     pub fn new_dataset<T: H5Type>(&self) -> DatasetBuilder {
-        self.root().new_dataset::<T>()
+        DatasetBuilder::new(self.root(), T::datatype())
     }
 
     /// Lets other processes read while this one goes on writing. What was written so far is flushed.

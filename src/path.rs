@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use h5live_model::{self as model, Link, LinkTarget, Name, ObjectId, ObjectKind};
+use smallvec::SmallVec;
 
 use crate::beside::{self, Prefix};
 use crate::error::ErrorKind;
@@ -17,6 +18,9 @@ pub(crate) struct Found {
     pub(crate) id: ObjectId,
     pub(crate) path: String,
 }
+
+/// Most paths have few names.
+pub(crate) type Names = SmallVec<[Name; 2]>;
 
 /// The names of a path.
 pub(crate) fn names(path: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -108,7 +112,7 @@ impl Place {
     }
 
     /// As [`Place::at`], of these names.
-    pub(crate) fn below(file: &File, group: ObjectId, mut names: Vec<Name>) -> Result<Self, ErrorKind> {
+    pub(crate) fn below(file: &File, group: ObjectId, mut names: Names) -> Result<Self, ErrorKind> {
         let name = names.pop().ok_or_else(|| model::Error::Invalid("the path names nothing new".into()))?;
         let (mut file, mut id) = (file.clone(), group);
         let mut names = names.into_iter();

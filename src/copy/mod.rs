@@ -161,7 +161,7 @@ impl<'a> Copier<'a> {
         for (group, names, target) in std::mem::take(&mut self.links) {
             let shown = names.iter().fold(group.path().to_owned(), |path, name| join(&path, &name.to_string()));
             let add = || -> Result<Place, ErrorKind> {
-                let place = Place::below(group.file(), group.id(), names)?;
+                let place = Place::below(group.file(), group.id(), names.into())?;
                 place.link(&target)?;
                 Ok(place)
             };

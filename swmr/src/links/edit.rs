@@ -7,6 +7,7 @@ use h5live_format::messages::{
 use h5live_format::{MessageFlags, RawMessage};
 use h5live_indexes::{Before, SymbolTable, SymbolTarget};
 use h5live_model::{CharacterSet, Error as ModelError, Link, LinkTarget, Name};
+use smallvec::SmallVec;
 
 use super::{DenseLinks, Links};
 use crate::header::Header;
@@ -59,7 +60,7 @@ impl Session {
     ) -> Result<()> {
         let exists = || Error::Model(ModelError::Exists(name.clone()));
         let nodes = target.iter().filter(|target| target.is_new()).flat_map(|target| target.nodes());
-        let before: Vec<Before<'_>> = nodes.map(|node| (node, EdgeKind::Link)).collect();
+        let before: SmallVec<[Before<'_>; 1]> = nodes.map(|node| (node, EdgeKind::Link)).collect();
         let table = header.get::<SymbolTableMessage>()?;
         let mut info = header.get::<LinkInfo>()?.unwrap_or_default();
         // Who adds to dense links finds those of the same name.
