@@ -102,6 +102,15 @@ impl Wire for Encoder {
         Ok(())
     }
 
+    fn name(&mut self, field: &'static str, len: usize, name: &mut Name) -> Result<()> {
+        let bytes = name.as_bytes();
+        if bytes.len() != len {
+            self.fail(field, bytes.len() as u64, len as u64);
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
     fn terminated(&mut self, field: &'static str, name: &mut Name) -> Result<()> {
         let len = name.as_bytes().len();
         if let Some(nul) = name.as_bytes().iter().position(|byte| *byte == 0) {
