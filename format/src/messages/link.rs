@@ -3,7 +3,7 @@
 use h5live_model::{CharacterSet, LinkTarget, Name, ObjectId};
 
 use super::{Message, MessageType};
-use crate::{Addr, Fault, Record, Result, Width, Wire};
+use crate::{Addr, Fault, Record, Result, Width, Widths, Wire};
 
 /// Where a link leads, in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +70,20 @@ const EXTERNAL: u8 = 64;
 const MAX_VALUE: usize = 0xffff;
 
 impl LinkMessage {
+    /// The name in the bytes of a link, and where it leads, if it is a hard one of which no more is said, as most are, with an
+    /// address of 8 bytes: as decoding has it, but for bytes behind the message.
+    pub fn hard_at_a_glance(bytes: &[u8], widths: Widths) -> Option<(&[u8], Addr)> {
+        let (len, rest) = match bytes {
+            [1, 0, len @ 1..=u8::MAX, rest @ ..] | [1, CHARACTER_SET, 0..=1, len @ 1..=u8::MAX, rest @ ..] => {
+                (*len, rest)
+            }
+            _ => return None,
+        };
+        let (name, rest) = rest.split_at_checked(len.into())?;
+        let addr = rest.first_chunk().filter(|_| widths.offset == Width::EIGHT)?;
+        Some((name, Addr::new(u64::from_le_bytes(*addr))))
+    }
+
     fn kind(&self) -> u8 {
         match &self.value {
             LinkValue::Hard(_) => HARD,
@@ -178,7 +192,7 @@ impl Message for LinkMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Widths, decode, encode};
+    use crate::{decode, encode};
 
     #[test]
     fn comes_back_from_bytes() {
@@ -198,6 +212,34 @@ mod tests {
                 assert_eq!(decode::<LinkMessage>(&bytes, Widths::default()).unwrap(), link);
             }
         }
+    }
+
+    #[test]
+    fn a_glance_tells_what_decoding_tells() {
+        let widths = Widths::default();
+        let values = [LinkValue::Hard(Addr::new(800)), LinkValue::Hard(Addr::UNDEFINED), LinkValue::Soft("/a".into())];
+        let names = ["x".to_owned(), "é".to_owned(), "y".repeat(255), "é".repeat(200)];
+        for (value, name) in values.iter().flat_map(|value| names.iter().map(move |name| (value, name))) {
+            let character_set = if name.is_ascii() { CharacterSet::Ascii } else { CharacterSet::Utf8 };
+            let link =
+                LinkMessage { name: name.as_str().into(), character_set, creation_order: None, value: value.clone() };
+            let bytes = encode(&link, widths).unwrap();
+            for len in 0..=bytes.len() {
+                let bytes = &bytes[..len];
+                let glance = LinkMessage::hard_at_a_glance(bytes, widths);
+                let found = glance.map(|(name, addr)| (Name::from(name), LinkValue::Hard(addr)));
+                let is_plain = matches!(value, LinkValue::Hard(_)) && link.name.as_bytes().len() < 256;
+                let decoded = decode::<LinkMessage>(bytes, widths).ok().filter(|_| is_plain);
+                assert_eq!(found, decoded.map(|link| (link.name, link.value)));
+            }
+        }
+        let ordered = LinkMessage { name: "x".into(), creation_order: Some(1), ..Default::default() };
+        for bytes in [&encode(&ordered, widths).unwrap()[..], &[1, 0, 0], &[1, 0x10, 2, 1, b'x'], &[2, 0, 1, b'x']] {
+            let bytes = [bytes, &[0; 8]].concat();
+            assert!(LinkMessage::hard_at_a_glance(&bytes, widths).is_none());
+        }
+        let narrow = Widths { offset: Width::FOUR, ..widths };
+        assert!(LinkMessage::hard_at_a_glance(&[1, 0, 1, b'x', 0, 0, 0, 0, 0, 0, 0, 0], narrow).is_none());
     }
 
     #[test]

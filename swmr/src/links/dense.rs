@@ -107,7 +107,7 @@ impl DenseLinks {
         Self::decode(header, &self.heap.get(&record.heap_id)?)
     }
 
-    fn decode(header: &Header, bytes: &[u8]) -> Result<LinkMessage> {
+    pub fn decode(header: &Header, bytes: &[u8]) -> Result<LinkMessage> {
         let decoded = decode_prefix::<LinkMessage>(bytes, header.widths());
         Ok(decoded.map_err(|source| Error::Message { header: header.addr(), source })?.0)
     }
@@ -162,23 +162,19 @@ impl DenseLinks {
         if self.follows {
             return self.names.for_each(&mut |record| Ok(each(self.get(header, &record)?)));
         }
-        self.for_each_message(header, &mut |_, message| Ok(each(message))).map(drop)
+        self.for_each_stored(&mut |bytes| Ok(each(Self::decode(header, bytes)?))).map(drop)
     }
 
-    /// Calls `each` with the bytes of every link and what they say, in no particular order, until it returns `false`;
-    /// returns whether it never did. Nobody may change them meanwhile.
+    /// Calls `each` with the bytes of every link, in no particular order, until it returns `false`; returns whether it never
+    /// did. Nobody may change them meanwhile.
     ///
     /// # Errors
     /// The first error of `each`; if a structure cannot be read.
-    pub fn for_each_message(
-        &self,
-        header: &Header,
-        each: &mut dyn FnMut(&[u8], LinkMessage) -> Result<bool>,
-    ) -> Result<bool> {
+    pub fn for_each_stored(&self, each: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
         let (mut heap, mut whole) = (self.heap.reading()?, true);
         self.names.for_each_piece(&mut |records| {
             let ids = records.iter().map(|record| record.heap_id);
-            whole = heap.for_each(ids, |bytes| each(bytes, Self::decode(header, bytes)?))?;
+            whole = heap.for_each(ids, &mut *each)?;
             Ok::<_, Error>(whole)
         })?;
         Ok(whole)

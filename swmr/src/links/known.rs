@@ -2,7 +2,7 @@
 
 use h5live_format::messages::{LinkMessage, LinkValue};
 use h5live_format::{Addr, Widths, decode_prefix, lookup3};
-use h5live_model::{Link, LinkTarget, Name, ObjectId};
+use h5live_model::{Link, Name};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
@@ -12,7 +12,7 @@ use crate::Result;
 use crate::header::Header;
 
 /// Links of a group for each one that is sought before it is worth it to gather all.
-const PER_SEEK: u64 = 16;
+const PER_SEEK: u64 = 32;
 
 /// Most bytes that all links that are kept take.
 const MOST: usize = 16 << 20;
@@ -22,13 +22,6 @@ const LEAST: u64 = 24;
 
 /// Most groups of which it is counted how often something is sought in them.
 const MANY: usize = 64;
-
-/// The bit of a link's place that says that it is kept as its address and name alone, with the length of the name between
-/// them: it is a hard link, as most are. Others are kept as messages.
-const BARE: u32 = 1 << 31;
-
-/// Bytes of an address.
-const ADDRESS: usize = size_of::<u64>();
 
 /// Links for each entry of a directory.
 const PER_BUCKET: usize = 2;
@@ -56,9 +49,9 @@ enum Group {
 /// All links of a group.
 #[derive(Debug, Default)]
 struct Table {
-    /// Links, one after the other.
-    kept: Vec<u8>,
-    /// The hash of each name, and where its link begins; sorted.
+    /// Link messages, one after the other.
+    messages: Vec<u8>,
+    /// The hash of each name, and where its message begins; sorted.
     links: Vec<(u32, u32)>,
     /// Where in `links` each of so many equal stretches of hashes begins, and the end.
     directory: Vec<u32>,
@@ -120,33 +113,24 @@ impl Table {
         if links.len()?.saturating_mul(LEAST) > room as u64 {
             return Ok(None);
         }
-        let whole = links.for_each_message(header, &mut |bytes, message| {
-            table.add(bytes, &message);
+        let whole = links.for_each_stored(&mut |bytes| {
+            match LinkMessage::hard_at_a_glance(bytes, header.widths()) {
+                Some((name, _)) => table.add(bytes, name),
+                None => table.add(bytes, DenseLinks::decode(header, bytes)?.name.as_bytes()),
+            }
             Ok(table.weight() <= room)
         })?;
         table.sort();
         Ok(whole.then_some(table))
     }
 
-    fn add(&mut self, bytes: &[u8], message: &LinkMessage) {
-        let (name, at) = (message.name.as_bytes(), self.kept.len() as u32);
-        let place = match (&message.value, message.creation_order, u8::try_from(name.len())) {
-            (LinkValue::Hard(target), None, Ok(len)) => {
-                self.kept.extend_from_slice(&target.get().unwrap_or(u64::MAX).to_le_bytes());
-                self.kept.push(len);
-                self.kept.extend_from_slice(name);
-                at | BARE
-            }
-            _ => {
-                self.kept.extend_from_slice(bytes);
-                at
-            }
-        };
-        self.links.push((lookup3(name, 0), place));
+    fn add(&mut self, message: &[u8], name: &[u8]) {
+        self.links.push((lookup3(name, 0), self.messages.len() as u32));
+        self.messages.extend_from_slice(message);
     }
 
     fn sort(&mut self) {
-        self.kept.shrink_to_fit();
+        self.messages.shrink_to_fit();
         self.links.shrink_to_fit();
         self.links.sort_unstable();
         let buckets = self.links.len() / PER_BUCKET + 1;
@@ -156,25 +140,23 @@ impl Table {
     }
 
     fn weight(&self) -> usize {
-        self.kept.capacity() + self.links.capacity() * (size_of::<(u32, u32)>() + size_of::<u32>())
+        self.messages.capacity() + self.links.capacity() * (size_of::<(u32, u32)>() + size_of::<u32>())
     }
 
     fn find(&self, name: &Name, widths: Widths) -> Option<Option<Link>> {
         let hash = lookup3(name.as_bytes(), 0);
         let index = bucket(hash, self.directory.len() - 1);
         let links = self.links.get(self.directory[index] as usize..self.directory[index + 1] as usize)?;
-        for (_, place) in links.iter().filter(|(stored, _)| *stored == hash) {
-            let kept = self.kept.get((place & !BARE) as usize..)?;
-            if place & BARE != 0 {
-                let (target, kept) = kept.split_first_chunk::<ADDRESS>()?;
-                let (len, kept) = kept.split_first()?;
-                if kept.get(..usize::from(*len))? == name.as_bytes() {
-                    let target = LinkTarget::Hard(ObjectId(u64::from_le_bytes(*target).into()));
+        for (_, at) in links.iter().filter(|(stored, _)| *stored == hash) {
+            let message = self.messages.get(*at as usize..)?;
+            if let Some((stored, addr)) = LinkMessage::hard_at_a_glance(message, widths) {
+                if stored == name.as_bytes() {
+                    let target = LinkValue::Hard(addr).into();
                     return Some(Some(Link { name: name.clone(), target, creation_order: None }));
                 }
                 continue;
             }
-            let (message, _) = decode_prefix::<LinkMessage>(kept, widths).ok()?;
+            let (message, _) = decode_prefix::<LinkMessage>(message, widths).ok()?;
             if message.name == *name {
                 return Some(Some(link(message)));
             }
@@ -195,7 +177,7 @@ mod tests {
     fn table(messages: impl Iterator<Item = LinkMessage>) -> Table {
         let mut table = Table::default();
         for message in messages {
-            table.add(&h5live_format::encode(&message, Widths::default()).unwrap(), &message);
+            table.add(&h5live_format::encode(&message, Widths::default()).unwrap(), message.name.as_bytes());
         }
         table.sort();
         table
