@@ -145,13 +145,15 @@ impl Cache {
 
     fn evict(&self, owner: Option<Owner>) {
         let held_too = self.is_read_only();
+        let of_header = owner.map(|owner| self.shard(owner.header()));
         // Evicting a child lets go of its parent, so there may be more to evict then.
         let mut found = true;
         while found {
             found = false;
             for shard in self.shards.iter() {
-                let evicted =
-                    shard.evict(owner, held_too, |slot| Arc::strong_count(slot) == 1 || held_too && self.is_idle(slot));
+                let has_header = of_header.is_some_and(|of_header| std::ptr::eq(shard, of_header));
+                let may_go = |slot: &_| Arc::strong_count(slot) == 1 || held_too && self.is_idle(slot);
+                let evicted = shard.evict((owner, has_header), held_too, may_go);
                 found |= !evicted.is_empty() && !held_too;
                 evicted.iter().for_each(|slot| self.give_up(slot));
             }

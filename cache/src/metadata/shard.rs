@@ -172,10 +172,10 @@ impl Shard {
     }
 
     /// Takes out the entries of `owner`, or of all, that `may_go`. If `loads_too`, what loads under way will bring
-    /// does not count either.
+    /// does not count either. `has_header` says whether this is the shard of the owner's own address.
     pub(super) fn evict(
         &self,
-        owner: Option<Owner>,
+        (owner, has_header): (Option<Owner>, bool),
         loads_too: bool,
         may_go: impl Fn(&Arc<dyn AnySlot>) -> bool,
     ) -> Vec<Arc<dyn AnySlot>> {
@@ -184,11 +184,11 @@ impl Shard {
         let loading: Vec<Addr> =
             state.loading.iter().filter(|(_, of)| loads_too && of_owner(of)).map(|(at, _)| *at).collect();
         loading.into_iter().for_each(|addr| drop(state.take(addr)));
-        let chosen: Vec<Addr> = match owner {
+        let chosen: SmallVec<[Addr; 4]> = match owner {
             None => state.clock.iter().map(|ready| ready.slot.head().addr).collect(),
             Some(owner) => {
-                let header = state.slot(owner.header()).filter(|slot| slot.head().owner == owner);
-                let header = header.map(|slot| slot.head().addr);
+                let header = has_header.then(|| state.slot(owner.header())).flatten();
+                let header = header.filter(|slot| slot.head().owner == owner).map(|slot| slot.head().addr);
                 header.into_iter().chain(state.owned.get(&owner).into_iter().flatten().copied()).collect()
             }
         };
