@@ -184,14 +184,19 @@ impl Shard {
         let loading: Vec<Addr> =
             state.loading.iter().filter(|(_, of)| loads_too && of_owner(of)).map(|(at, _)| *at).collect();
         loading.into_iter().for_each(|addr| drop(state.take(addr)));
-        let chosen: SmallVec<[Addr; 4]> = match owner {
-            None => state.clock.iter().map(|ready| ready.slot.head().addr).collect(),
+        let mut chosen = Vec::new();
+        match owner {
+            None => chosen.extend(state.clock.iter().map(|ready| ready.slot.head().addr)),
             Some(owner) => {
-                let header = has_header.then(|| state.slot(owner.header())).flatten();
-                let header = header.filter(|slot| slot.head().owner == owner).map(|slot| slot.head().addr);
-                header.into_iter().chain(state.owned.get(&owner).into_iter().flatten().copied()).collect()
+                if has_header && state.slot(owner.header()).is_some_and(|slot| slot.head().owner == owner) {
+                    chosen.push(owner.header());
+                }
+                state.owned.get(&owner).into_iter().for_each(|owned| chosen.extend_from_slice(owned));
             }
-        };
+        }
+        if chosen.is_empty() {
+            return Vec::new();
+        }
         let goes = |state: &State, addr: &Addr| state.slot(*addr).is_some_and(&may_go);
         chosen.into_iter().filter_map(|addr| goes(&state, &addr).then(|| state.take(addr)).flatten()).collect()
     }
