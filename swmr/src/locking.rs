@@ -204,24 +204,24 @@ impl LockHandle {
     /// Whether any process has the file open for writing, this one included.
     pub fn writer(&self) -> Writer {
         let Some(file) = self.file() else { return Writer::None };
-        let begin = Instant::now();
-        for look in 1.. {
+        let (begin, mut looks) = (Instant::now(), 0);
+        loop {
             let holders = match lease::probe(&file) {
                 Lease::Granted => return Writer::None,
                 Lease::Refused => self.holders(),
                 Lease::Unavailable if is_beacon_lit(&file) => return Writer::Alive(self.holders()),
                 Lease::Unavailable => return Writer::Unknown,
             };
-            let pass = match &*holders {
-                [] => look < LOOKS,
-                some => some.iter().all(|holder| holders::is_passing(holder.pid)) && begin.elapsed() < PASSING,
+            looks += 1;
+            let may_pass = match &*holders {
+                [] => looks < LOOKS,
+                some => begin.elapsed() < PASSING && !some.iter().any(|holder| holders::stays(&file, holder.pid)),
             };
-            if !pass {
+            if !may_pass {
                 return Writer::Alive(holders);
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        Writer::Unknown
     }
 
     /// Whether the record lock that stands for a live writer is held, by this process or another.
@@ -451,9 +451,16 @@ mod holders {
         Ok(found)
     }
 
+    /// Whether the process has the file open for writing, and not just because this one has started it a moment ago. Who has
+    /// become another program since then has the file no more if it was not given to it, so that is asked last.
+    pub fn stays(file: &File, pid: u32) -> bool {
+        let process = Path::new("/proc").join(pid.to_string());
+        !is_passing(pid) && file.metadata().is_ok_and(|wanted| writes(&process, (wanted.dev(), wanted.ino())))
+    }
+
     /// Whether the process is one that this one has just started, and that is still this program: until it becomes another one
     /// it has all that this one had open at that moment.
-    pub fn is_passing(pid: u32) -> bool {
+    fn is_passing(pid: u32) -> bool {
         let told = |of: &str, what| fs::read_to_string(format!("/proc/{of}/{what}"));
         let pid = pid.to_string();
         let is_child = told(&pid, "status").is_ok_and(|status| {
@@ -489,8 +496,8 @@ mod holders {
         Ok(Vec::new())
     }
 
-    pub fn is_passing(_pid: u32) -> bool {
-        false
+    pub fn stays(_file: &File, _pid: u32) -> bool {
+        true
     }
 }
 
