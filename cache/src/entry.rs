@@ -7,7 +7,7 @@ use std::{
     sync::{
         Arc,
         atomic::{
-            AtomicU8, AtomicUsize,
+            AtomicU8, AtomicU64, AtomicUsize,
             Ordering::{AcqRel, Relaxed},
         },
     },
@@ -103,6 +103,8 @@ pub(crate) struct Head {
     in_file: AtomicU8,
     /// Bytes of the last image that a flush took; 0 before. A hint.
     len: AtomicUsize,
+    /// How often the value was changed. Changed under its lock.
+    edition: AtomicU64,
     /// Found again since the clock hand last passed. A hint, as is `weight`: not for loom to explore.
     used: std::sync::atomic::AtomicBool,
 }
@@ -225,6 +227,7 @@ impl<T: Entry> Handle<T> {
             gone: AtomicBool::new(false),
             in_file: STORED.into(),
             len: AtomicUsize::new(0),
+            edition: AtomicU64::new(0),
             used: false.into(),
         };
         Handle { slot: Arc::new(Slot { head, value: RwLock::new(value) }) }
@@ -287,6 +290,7 @@ impl<T: Entry> Handle<T> {
         let head = &self.slot.head;
         let mut value = self.slot.value.write();
         let result = change(&mut value);
+        head.edition.fetch_add(1, Relaxed);
         head.weight.store(value.weight(), Relaxed);
         if !head.dirty.load(Acquire) && head.ledger.graph.lock().soil(&self.slot, T::weight(&value)) {
             head.dirty.store(true, Release);
@@ -300,14 +304,19 @@ impl<T: Entry> Handle<T> {
         head.is_stored() && !head.dirty.load(Acquire) && !self.is_gone()
     }
 
-    /// Changes the value, for who writes it at once: its image, if `change` says that there is something to write.
-    pub(crate) fn change_to_write(
-        &self,
-        widths: Widths,
-        change: impl FnOnce(&mut T) -> bool,
-    ) -> Result<Option<Vec<u8>>, EncodeError> {
+    /// How often the value has been changed. [`Cache::publish_part`](crate::Cache::publish_part) counts as one change.
+    pub fn edition(&self) -> u64 {
+        self.slot.head.edition.load(Relaxed)
+    }
+
+    /// Has `change` change the value, for who writes it at once. It is given the [edition](Handle::edition) before, and
+    /// returns `None` if it has changed nothing.
+    pub(crate) fn change_to_write<R>(&self, change: impl FnOnce(&mut T, u64) -> Option<R>) -> Option<R> {
         let mut value = self.slot.value.write();
-        if change(&mut value) { value.brief_image(widths).map(Some) } else { Ok(None) }
+        let edition = &self.slot.head.edition;
+        let changed = change(&mut value, edition.load(Relaxed))?;
+        edition.fetch_add(1, Relaxed);
+        Some(changed)
     }
 }
 

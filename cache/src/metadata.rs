@@ -24,7 +24,7 @@ use self::shard::Found;
 pub use self::{
     flush::{FlushPlan, Step},
     order::Scope,
-    short::UnseenPart,
+    short::{Told, UnseenPart},
 };
 pub(crate) use self::{
     generation::Generations,

@@ -2,13 +2,17 @@
 
 mod faulty;
 mod file;
+#[cfg(target_os = "linux")]
+mod guard;
 mod members;
 mod memory;
 mod mended;
 mod overlay;
 mod recording;
+#[cfg(target_os = "linux")]
+mod windows;
 
-use std::{fmt, io, sync::Arc};
+use std::{fmt, io, ops::Range, sync::Arc};
 
 use h5live_model::SharedBytes;
 
@@ -36,6 +40,21 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// # Errors
     /// Those of the medium; any part of `bytes` may have been written then.
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()>;
+
+    /// Writes a short piece over bytes that are there, with less effort than [`Storage::write_at`], if the medium has such a
+    /// way; `false` if it has not done so: any part of `bytes` may have been written then.
+    fn store(&self, bytes: &[u8], at: u64) -> bool {
+        let _ = (bytes, at);
+        false
+    }
+
+    /// Makes the bytes from `at` on, which lie within one page of memory, what `image` says, of which only the part
+    /// `changed` is not there already: as [`Storage::store`], but who reads or is left when this process ends finds all of
+    /// it that was stored before, and of `changed` all or nothing if nobody reads meanwhile; `false` if nothing was done.
+    fn store_whole(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+        let _ = (image, changed, at);
+        false
+    }
 
     /// The length in bytes.
     ///
@@ -105,6 +124,14 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
         (**self).write_at(bytes, at)
     }
 
+    fn store(&self, bytes: &[u8], at: u64) -> bool {
+        (**self).store(bytes, at)
+    }
+
+    fn store_whole(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+        (**self).store_whole(image, changed, at)
+    }
+
     fn len(&self) -> io::Result<u64> {
         (**self).len()
     }
@@ -166,6 +193,14 @@ impl<S: Storage> Storage for Based<S> {
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         self.storage.write_at(bytes, self.absolute(at)?)
+    }
+
+    fn store(&self, bytes: &[u8], at: u64) -> bool {
+        self.absolute(at).is_ok_and(|at| self.storage.store(bytes, at))
+    }
+
+    fn store_whole(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+        self.absolute(at).is_ok_and(|at| self.storage.store_whole(image, changed, at))
     }
 
     fn len(&self) -> io::Result<u64> {

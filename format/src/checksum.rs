@@ -30,34 +30,63 @@ fn word(bytes: &[u8]) -> u32 {
     bytes.iter().rev().fold(0, |word, byte| (word << 8) | u32::from(*byte))
 }
 
+/// Bytes that are mixed at a time.
+const BLOCK: usize = 12;
+
+/// The hash as far as some of the bytes have gone into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Begun {
+    a: u32,
+    b: u32,
+    c: u32,
+}
+
+impl Begun {
+    /// Of `len` bytes in all, none of which has gone into it.
+    pub fn new(len: usize, seed: u32) -> Self {
+        #[allow(clippy::cast_possible_truncation, reason = "the algorithm takes the length modulo 2^32")]
+        let start = 0xdead_beef_u32.wrapping_add(len as u32).wrapping_add(seed);
+        Begun { a: start, b: start, c: start }
+    }
+
+    /// Takes in whole blocks from the start of `bytes`, of which at least one byte is left; returns those that are.
+    pub fn take<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let Begun { mut a, mut b, mut c } = *self;
+        let mut rest = bytes;
+        while let Some((block, tail)) = rest.split_first_chunk::<BLOCK>().filter(|(_, tail)| !tail.is_empty()) {
+            let [a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3] = *block;
+            (a, b, c) = mix(
+                a.wrapping_add(u32::from_le_bytes([a0, a1, a2, a3])),
+                b.wrapping_add(u32::from_le_bytes([b0, b1, b2, b3])),
+                c.wrapping_add(u32::from_le_bytes([c0, c1, c2, c3])),
+            );
+            rest = tail;
+        }
+        *self = Begun { a, b, c };
+        rest
+    }
+
+    /// The hash, with all bytes that have not gone into it.
+    pub fn end(mut self, bytes: &[u8]) -> u32 {
+        let rest = self.take(bytes);
+        if rest.is_empty() {
+            return self.c;
+        }
+        let mut words = rest.chunks(4).map(word);
+        let mut add = |to: u32| to.wrapping_add(words.next().unwrap_or(0));
+        let (a, b, c) = (add(self.a), add(self.b), add(self.c));
+        finish(a, b, c)
+    }
+}
+
 /// The lookup3 hash of `bytes`, begun with `seed` (0 for checksums and names).
 pub fn lookup3(bytes: &[u8], seed: u32) -> u32 {
-    #[allow(clippy::cast_possible_truncation, reason = "the algorithm takes the length modulo 2^32")]
-    let start = 0xdead_beef_u32.wrapping_add(bytes.len() as u32).wrapping_add(seed);
-    let (mut a, mut b, mut c) = (start, start, start);
-    let mut rest = bytes;
-    while let Some((block, tail)) = rest.split_first_chunk::<12>().filter(|(_, tail)| !tail.is_empty()) {
-        let [a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3] = *block;
-        (a, b, c) = mix(
-            a.wrapping_add(u32::from_le_bytes([a0, a1, a2, a3])),
-            b.wrapping_add(u32::from_le_bytes([b0, b1, b2, b3])),
-            c.wrapping_add(u32::from_le_bytes([c0, c1, c2, c3])),
-        );
-        rest = tail;
-    }
-    if rest.is_empty() {
-        return c;
-    }
-    let mut words = rest.chunks(4).map(word);
-    a = a.wrapping_add(words.next().unwrap_or(0));
-    b = b.wrapping_add(words.next().unwrap_or(0));
-    c = c.wrapping_add(words.next().unwrap_or(0));
-    finish(a, b, c)
+    Begun::new(bytes.len(), seed).end(bytes)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::lookup3;
+    use super::{Begun, lookup3};
 
     #[test]
     fn agrees_with_the_published_vectors() {
@@ -65,6 +94,18 @@ mod tests {
         assert_eq!(lookup3(b"", 0xdead_beef), 0xbd5b_7dde);
         assert_eq!(lookup3(b"Four score and seven years ago", 0), 0x1777_0551);
         assert_eq!(lookup3(b"Four score and seven years ago", 1), 0xcd62_8161);
+    }
+
+    #[test]
+    fn is_the_same_wherever_it_goes_on() {
+        let bytes: Vec<u8> = (0..100).collect();
+        for len in 0..bytes.len() {
+            for begun in 0..=len {
+                let mut hash = Begun::new(len, 7);
+                let left = hash.take(&bytes[..begun]).len();
+                assert_eq!(hash.end(&bytes[begun - left..len]), lookup3(&bytes[..len], 7), "{len} {begun}");
+            }
+        }
     }
 
     #[test]

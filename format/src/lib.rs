@@ -33,6 +33,7 @@ mod free_space;
 pub mod fuzz;
 mod generation;
 mod global_heap;
+mod imprint;
 mod intent;
 mod local_heap;
 pub mod messages;
@@ -74,6 +75,7 @@ pub use fractal_heap::{
 pub use free_space::{FreeBlocks, FreeSection, FreeSections, FreeSpaceClient, FreeSpaceHeader, FreeSpaceSections};
 pub use generation::Generation;
 pub use global_heap::{GlobalHeapCollection, GlobalHeapId, GlobalHeapObject};
+pub use imprint::Imprint;
 pub use intent::{IntendedWrite, Intent};
 pub use local_heap::{FreeBlock, LocalHeap, LocalHeapData};
 pub use object_header::{

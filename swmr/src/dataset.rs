@@ -27,6 +27,7 @@ pub(crate) use self::create::{LastSpec, create_dataset, not_compact};
 pub(crate) use self::described::Described;
 use self::described::described;
 use self::place::Place;
+use self::short::Shorts;
 use crate::file::kind_of;
 use crate::header::Header;
 use crate::session::Session;
@@ -42,6 +43,7 @@ pub struct NativeDataset {
     session: Arc<Session>,
     addr: Addr,
     state: RwLock<Arc<State>>,
+    shorts: Mutex<Shorts>,
     /// The first chunk of the header when the state was read, if that is known; held while it is read anew.
     watched: Mutex<Vec<u8>>,
     /// Whether the dataset has been deleted.
@@ -108,6 +110,7 @@ impl NativeDataset {
             session: session.clone(),
             addr,
             state,
+            shorts: Mutex::default(),
             watched: Mutex::default(),
             gone: AtomicBool::new(false),
         };

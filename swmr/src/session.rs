@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use h5live_cache::{Cache, Clock, EdgeKind, Handle, Owner, Reuse, Scope, UnseenPart};
-use h5live_format::{Addr, ObjectHeader, Profile, StatusFlags, Superblock};
+use h5live_cache::{Cache, Clock, EdgeKind, Handle, Owner, Reuse, Scope, Told, UnseenPart};
+use h5live_format::{Addr, EncodeError, ObjectHeader, Profile, StatusFlags, Superblock};
 use h5live_indexes::ObjectMetadata;
 use h5live_model::{self as model, Name, ObjectId, Stats, Unfilter};
 use parking_lot::{Mutex, MutexGuard};
@@ -311,11 +311,11 @@ impl Session {
 
     /// Publishes elements that nobody can see yet by the short way, with the header that is to tell of them; `false` if
     /// that does not do.
-    pub fn publish_shortly(
+    pub fn publish_shortly<'a>(
         &self,
         part: UnseenPart<'_>,
         header: &Handle<ObjectHeader>,
-        change: impl FnOnce(&mut ObjectHeader) -> bool,
+        change: impl FnOnce(&mut ObjectHeader, u64) -> Option<std::result::Result<Told<'a>, EncodeError>>,
     ) -> Result<bool> {
         let len = header.read().prefix.chunk_len();
         self.flush_by(|| Ok(self.cache.publish_part(part, header, len, change)?))

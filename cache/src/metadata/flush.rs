@@ -265,9 +265,13 @@ impl Cache {
         let at = at.get().ok_or(Error::Undefined)?;
         let len = bytes.len() as u64;
         self.storage.write_at(bytes, at).map_err(Error::io(action, at, len))?;
-        count(&self.stats.writes, 1);
-        count(&self.stats.bytes_written, len);
+        self.count_write(bytes.len());
         Ok(())
+    }
+
+    pub(super) fn count_write(&self, bytes: usize) {
+        count(&self.stats.writes, 1);
+        count(&self.stats.bytes_written, bytes as u64);
     }
 }
 

@@ -1,7 +1,9 @@
 //! The short way of a small append: raw data that nobody can see yet, and then the one entry that tells of it, each with
 //! one write, where a flush would find nothing else to do.
 
-use h5live_format::Addr;
+use std::{borrow::Cow, ops::Range};
+
+use h5live_format::{Addr, EncodeError};
 
 use super::intent::is_within_page;
 use crate::{
@@ -24,22 +26,38 @@ pub struct UnseenPart<'a> {
     pub bytes: &'a [u8],
 }
 
+/// What an entry is to be in the file.
+#[derive(Debug)]
+pub struct Told<'a> {
+    /// Its image.
+    pub image: Cow<'a, [u8]>,
+    /// What of it is not in the file (bytes).
+    pub changed: Range<usize>,
+}
+
+impl From<Vec<u8>> for Told<'_> {
+    fn from(image: Vec<u8>) -> Self {
+        Told { changed: 0..image.len(), image: image.into() }
+    }
+}
+
 impl Cache {
-    /// Writes raw data, has `change` change the `len` bytes of an entry that will tell of it, and writes that: what a flush
-    /// of the entry's owner would do after the same changes. Returns whether it was done. It is not if `change` says so,
+    /// Writes raw data, has `change` change an entry of `len` bytes that will tell of it, and writes that: what a flush of
+    /// the entry's owner would do after the same changes. Returns whether it was done. It is not if `change` returns `None`,
     /// and `change` is not called where a flush would have more to do: something of the owner is dirty or waits, the entry
     /// crosses a page, an intent stands, or flushes are durable.
     ///
-    /// `change` must not use the cache. Must not be called inside an operation.
+    /// `change` is given the entry and its [edition](Handle::edition), and returns what it is to be in the file. It must
+    /// not use the cache. Must not be called inside an operation.
     ///
     /// # Errors
     /// As [`Cache::flush`]. The entry was changed then, and is dirty, if it was its write that failed.
-    pub fn publish_part<T: Entry>(
+    pub fn publish_part<'a, T: Entry>(
         &self,
         part: UnseenPart<'_>,
         entry: &Handle<T>,
         len: u64,
-        change: impl FnOnce(&mut T) -> bool,
+        change: impl FnOnce(&mut T, u64) -> Option<std::result::Result<Told<'a>, EncodeError>>,
     ) -> Result<bool> {
         let _inside = enter(self, Inside::Flush, &[Inside::Operation, Inside::Flush]);
         let _only = self.flushing.lock();
@@ -52,25 +70,43 @@ impl Cache {
         if !is_alone || !self.is_clean(entry.owner()) || !entry.is_settled() {
             return Ok(false);
         }
-        self.write_at(Action::WriteRaw, at, part.bytes)?;
-        let image = {
+        self.put_raw(at, part.bytes)?;
+        let told = {
             let _gate = self.gate.write();
             // Somebody else may have begun to change it meanwhile; what was written is written again then.
             if !self.is_clean(entry.owner()) || !entry.is_settled() {
                 return Ok(false);
             }
-            entry.change_to_write(self.settings.widths, change)
+            entry.change_to_write(change)
         };
-        let Some(image) = image.transpose() else { return Ok(false) };
+        let Some(told) = told else { return Ok(false) };
         let at = entry.addr();
-        let written = image
+        let written = told
             .map_err(|source| Error::Encode { at, source })
-            .and_then(|image| self.write_at(Action::WriteEntry(std::any::type_name::<T>()), at, &image));
+            .and_then(|told| self.put_entry(Action::WriteEntry(std::any::type_name::<T>()), at, &told));
         match written {
             Ok(()) => count(&self.stats.flushes, 1),
             Err(_) => entry.touch(),
         }
         written.map(|()| true)
+    }
+
+    /// Writes raw data by the shortest way.
+    fn put_raw(&self, at: Addr, bytes: &[u8]) -> Result<()> {
+        if self.storage.store(bytes, at.get().ok_or(Error::Undefined)?) {
+            self.count_write(bytes.len());
+            return Ok(());
+        }
+        self.write_at(Action::WriteRaw, at, bytes)
+    }
+
+    /// Writes an entry that lies within a page by the shortest way.
+    fn put_entry(&self, action: Action, at: Addr, told: &Told<'_>) -> Result<()> {
+        if self.storage.store_whole(&told.image, told.changed.clone(), at.get().ok_or(Error::Undefined)?) {
+            self.count_write(told.changed.len());
+            return Ok(());
+        }
+        self.write_at(action, at, &told.image)
     }
 
     /// Whether a flush has to do more than to write what is dirty.
@@ -112,9 +148,9 @@ mod tests {
 
     fn publish(cache: &Cache, extent: &Handle<Block>, chunk: Addr, to: u8) -> Result<bool> {
         let part = UnseenPart { chunk, offset: 2, bytes: &[to; 3] };
-        cache.publish_part(part, extent, 4, |extent| {
+        cache.publish_part(part, extent, 4, |extent, _| {
             extent.0.fill(to);
-            true
+            Some(Ok(extent.0.clone().into()))
         })
     }
 

@@ -1,18 +1,30 @@
 //! A file of the operating system.
 
+#[cfg(target_os = "linux")]
+use std::ops::Range;
 use std::{fs::File, io, sync::Arc};
 
 #[cfg(unix)]
 use h5live_model::SharedBytes;
+#[cfg(target_os = "linux")]
+use parking_lot::Mutex;
 use parking_lot::RwLock;
 
 use super::Storage;
+#[cfg(target_os = "linux")]
+use super::windows::Windows;
+
+/// The longest piece that is stored through a window (bytes).
+#[cfg(target_os = "linux")]
+const SHORT: usize = 512;
 
 /// A file, read and written at offsets without moving a cursor.
 #[derive(Debug)]
 pub struct FileStorage {
     /// `None` once it was closed.
     file: RwLock<Option<Arc<File>>>,
+    #[cfg(target_os = "linux")]
+    windows: Mutex<Windows>,
 }
 
 impl FileStorage {
@@ -31,7 +43,11 @@ impl FileStorage {
 
 impl From<Arc<File>> for FileStorage {
     fn from(file: Arc<File>) -> Self {
-        FileStorage { file: RwLock::new(Some(file)) }
+        FileStorage {
+            file: RwLock::new(Some(file)),
+            #[cfg(target_os = "linux")]
+            windows: Mutex::default(),
+        }
     }
 }
 
@@ -96,11 +112,26 @@ impl Storage for FileStorage {
         })
     }
 
+    #[cfg(target_os = "linux")]
+    fn store(&self, bytes: &[u8], at: u64) -> bool {
+        let file = self.file.read();
+        // Beyond this, a call costs less than new pages of a mapping do.
+        bytes.len() <= SHORT && file.as_ref().is_some_and(|file| self.windows.lock().store(file, bytes, at))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn store_whole(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+        let file = self.file.read();
+        file.as_ref().is_some_and(|file| self.windows.lock().store_whole(file, image, changed, at))
+    }
+
     fn len(&self) -> io::Result<u64> {
         self.with(|file| Ok(file.metadata()?.len()))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        self.windows.lock().close();
         self.with(|file| file.set_len(len))
     }
 
@@ -133,6 +164,8 @@ impl Storage for FileStorage {
     }
 
     fn close(&self) {
+        #[cfg(target_os = "linux")]
+        self.windows.lock().close();
         *self.file.write() = None;
     }
 }

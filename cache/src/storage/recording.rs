@@ -1,6 +1,6 @@
 //! A storage that remembers, in order, everything that was done to it: the trace that the model checker explores.
 
-use std::{io, sync::Arc};
+use std::{io, ops::Range, sync::Arc};
 
 use super::{Storage, memory};
 use crate::primitive::Mutex;
@@ -72,6 +72,14 @@ impl<S: Storage> Storage for RecordingStorage<S> {
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         self.record(Operation::Write { at, bytes: bytes.to_vec() }, || self.inner.write_at(bytes, at))
+    }
+
+    fn store(&self, bytes: &[u8], at: u64) -> bool {
+        self.write_at(bytes, at).is_ok()
+    }
+
+    fn store_whole(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+        image.get(changed.clone()).is_some_and(|part| self.write_at(part, at + changed.start as u64).is_ok())
     }
 
     fn len(&self) -> io::Result<u64> {

@@ -18,6 +18,16 @@ pub struct ObjectHeader {
     pub messages: Vec<RawMessage>,
 }
 
+impl ObjectHeader {
+    /// Where in the image the body of a message begins (bytes).
+    pub fn body_at(&self, message: usize) -> Option<usize> {
+        let frame = self.prefix.message_header_len();
+        let before = self.messages.get(..message)?;
+        let start = self.prefix.messages_at() + before.iter().map(|message| frame + message.body.len()).sum::<usize>();
+        (message < self.messages.len()).then_some(start + frame)
+    }
+}
+
 impl Record for ObjectHeader {
     const NAME: &'static str = "object header";
 

@@ -94,6 +94,12 @@ impl ObjectHeaderPrefix {
         prefix.saturating_add(self.size)
     }
 
+    /// Bytes from the start of the prefix to the first message.
+    pub fn messages_at(&self) -> usize {
+        let checksum = if self.version == 1 { 0 } else { 4 };
+        usize::try_from(self.chunk_len().saturating_sub(self.size)).unwrap_or(usize::MAX).saturating_sub(checksum)
+    }
+
     fn flags(&self) -> u8 {
         let width = match self.size_width.bytes() {
             1 => 0,

@@ -26,7 +26,7 @@ use crate::session::Session;
 use crate::{Error, Result};
 
 /// Bytes of unused space in the header of a new dataset, for attributes.
-const DATASET_ROOM: Room = Room::More(160);
+const DATASET_ROOM: usize = 160;
 
 /// Bytes of the messages of a new dataset whose header is of version 1, with unused space for attributes: as libhdf5 has
 /// it.
@@ -68,7 +68,16 @@ pub(crate) fn create_dataset(
     }
     let layout = LayoutMessage::new(profile, storage, !spec.filters.is_empty());
     messages.push(session.message_of(layout, MessageFlags::default())?);
-    let room = if session.prefix(object).version == 1 { OLD_DATASET_ROOM } else { DATASET_ROOM };
+    let can_grow = spec.dataspace.dims() != spec.dataspace.max();
+    let room = match session.prefix(object).version {
+        1 => OLD_DATASET_ROOM,
+        // The extent and the checksum change together: beside each other, one short store changes both.
+        _ if can_grow => {
+            messages.rotate_left(1);
+            Room::Before(DATASET_ROOM)
+        }
+        _ => Room::More(DATASET_ROOM),
+    };
     let header = session.new_header(object, messages, room)?;
     if let Some((at, heap, data)) = names {
         let (cache, owner) = (&session.cache, header.metadata().owner());
@@ -100,6 +109,7 @@ fn describing(session: &Session, spec: &DatasetSpec) -> Result<(Arc<DatasetSpec>
     let dataspace = DataspaceMessage::new(profile, spec.dataspace.clone());
     let fill = FillValueMessage::new(profile, fill_of(spec));
     let described = Arc::new(DatasetSpec { fill: fill.fill.clone(), ..spec.clone() });
+    // The extent is the first.
     let mut messages = vec![
         session.message_of(dataspace, MessageFlags::default())?,
         session.raw_datatype(&spec.datatype, spec.committed)?,

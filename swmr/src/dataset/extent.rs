@@ -11,17 +11,21 @@ use super::place::Place;
 use super::{NativeDataset, State, invalid};
 use crate::Result;
 
-/// A description with another extent.
-pub(super) fn resized(spec: &DatasetSpec, dims: &[u64]) -> Result<DatasetSpec> {
-    let mut spec = DatasetSpec::clone(spec);
-    let resized = match &mut spec.dataspace {
+/// Gives a description another extent, and says whether it can have that.
+pub(super) fn resize(spec: &mut DatasetSpec, dims: &[u64]) -> bool {
+    match &mut spec.dataspace {
         Dataspace::Simple(shape) => {
             let grows = matches!(spec.layout, Layout::Chunked(_) | Layout::External(_) | Layout::Virtual(_));
             grows && shape.resize(dims)
         }
         _ => false,
-    };
-    if !resized && dims != spec.dataspace.dims() {
+    }
+}
+
+/// A description with another extent.
+pub(super) fn resized(spec: &DatasetSpec, dims: &[u64]) -> Result<DatasetSpec> {
+    let mut spec = DatasetSpec::clone(spec);
+    if !resize(&mut spec, dims) && dims != spec.dataspace.dims() {
         return Err(invalid(format!("{dims:?} is not within the maximum {:?}", spec.dataspace.max())));
     }
     Ok(spec)
@@ -53,6 +57,16 @@ impl Said {
         let Some(version) = version else { return Ok(None) };
         let body = encode_briefly(&mut DataspaceMessage { version, dataspace: spec.dataspace.clone() }, widths)?;
         Ok(Some((header, Said { spot, body })))
+    }
+
+    /// The position of the message.
+    pub fn spot(&self) -> usize {
+        self.spot
+    }
+
+    /// The body of the message.
+    pub fn body(&self) -> &[u8] {
+        &self.body
     }
 
     /// Puts it there, and says whether there was a place for it.

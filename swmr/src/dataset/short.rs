@@ -1,41 +1,197 @@
 //! The short way of small appends: elements into a chunk that is there, and then the extent, with nothing else to write.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use h5live_cache::{Beneath, UnseenPart};
-use h5live_model::ChunkCoord;
+use h5live_cache::{Beneath, Handle, Told, UnseenPart};
+use h5live_format::messages::DataspaceMessage;
+use h5live_format::{Imprint, ObjectHeader, Widths, encode_briefly};
+use h5live_model::{ChunkCoord, Dataspace, Shape, UNLIMITED};
+use smallvec::SmallVec;
 
-use super::extent::{Said, resized};
+use super::extent::{Said, resize, resized};
 use super::{NativeDataset, State};
 use crate::Result;
+
+/// Short appends in a row, from which on it is worth keeping what they have in common.
+const IN_A_ROW: u32 = 2;
+
+/// What short appends have in common that follow each other.
+#[derive(Debug, Default)]
+pub(super) struct Shorts {
+    in_a_row: u32,
+    run: Option<Run>,
+}
+
+/// Appends along one dimension, by which nothing else changes in the header.
+#[derive(Debug)]
+struct Run {
+    axis: usize,
+    /// The extent after the last of them.
+    dims: SmallVec<[u64; 4]>,
+    header: Handle<ObjectHeader>,
+    /// The header's edition then.
+    edition: u64,
+    /// The message with the extent, and where its body states that of the dimension.
+    spot: usize,
+    place: Range<usize>,
+    imprint: Imprint,
+}
 
 impl NativeDataset {
     /// Writes elements that nobody can see yet, and then the larger extent that has them. `false` where more is to be
     /// done, or where nobody may follow.
     pub(super) fn append_shortly(&self, coord: &ChunkCoord, at: u64, bytes: &[u8], dims: &[u64]) -> Result<bool> {
-        let (session, old) = (&self.session, self.state());
-        let grows = old.spec.dataspace.dims().iter().zip(dims).all(|(old, new)| old <= new);
-        let is_plain = old.spec.filters.is_empty() && !old.spec.datatype.is_indirect();
-        let end = at.saturating_add(bytes.len() as u64);
-        let fits = old.spec.chunk_bytes().is_some_and(|size| end <= size);
-        if !session.is_followed() || !grows || !is_plain || !fits {
-            return Ok(false);
-        }
-        if self.beneath(&old, coord, at..end) != Beneath::Unseen {
-            return Ok(false);
-        }
-        let spec = resized(&old.spec, dims)?;
-        let Some((header, said)) = Said::of(&old, &spec, session.cache.widths())? else { return Ok(false) };
-        let Some(element) = old.place.get(coord)? else { return Ok(false) };
-        let new = Arc::new(State { spec: Arc::new(spec), ..State::clone(&old) });
-        let part = UnseenPart { chunk: element.addr, offset: at, bytes };
-        session.publish_shortly(part, header, |header| {
-            let mut state = self.state.write();
-            let done = Arc::ptr_eq(&state, &old) && said.put(header);
-            if done {
-                *state = new;
+        let session = &self.session;
+        let (element, old) = {
+            let state = self.state();
+            let old = state.spec.dataspace.dims();
+            let grows = old.len() == dims.len() && old.iter().zip(dims).all(|(old, new)| old <= new);
+            let is_plain = state.spec.filters.is_empty() && !state.spec.datatype.is_indirect();
+            let end = at.saturating_add(bytes.len() as u64);
+            let fits = state.spec.chunk_bytes().is_some_and(|size| end <= size);
+            if !session.is_followed() || !grows || !is_plain || !fits {
+                return Ok(false);
             }
-            done
-        })
+            if self.beneath(&state, coord, at..end) != Beneath::Unseen {
+                return Ok(false);
+            }
+            let Some(element) = state.place.get(coord)? else { return Ok(false) };
+            (element, SmallVec::<[u64; 4]>::from_slice(old))
+        };
+        let part = UnseenPart { chunk: element.addr, offset: at, bytes };
+        let mut shorts = self.shorts.lock();
+        if let Some(run) = shorts.run.as_mut().filter(|run| run.continues(&old, dims)) {
+            if self.append_to_run(run, part, dims)? {
+                return Ok(true);
+            }
+        }
+        shorts.run = None;
+        let run = self.append_alone(part, dims, shorts.in_a_row + 1 >= IN_A_ROW);
+        let (done, run) = run.inspect_err(|_| *shorts = Shorts::default())?;
+        shorts.in_a_row = if done { shorts.in_a_row.saturating_add(1) } else { 0 };
+        shorts.run = run;
+        Ok(done)
+    }
+
+    /// Appends, and says whether it could; and what the next append may have in common with this one, if that is `wanted`.
+    fn append_alone(&self, part: UnseenPart<'_>, dims: &[u64], wanted: bool) -> Result<(bool, Option<Run>)> {
+        let (session, old) = (&self.session, self.state());
+        let widths = session.cache.widths();
+        let spec = resized(&old.spec, dims)?;
+        let Some((header, said)) = Said::of(&old, &spec, widths)? else { return Ok((false, None)) };
+        let new = Arc::new(State { spec: Arc::new(spec), ..State::clone(&old) });
+        let mut run = None;
+        let done = session.publish_shortly(part, header, |first, edition| {
+            let mut state = self.state.write();
+            if !Arc::ptr_eq(&state, &old) || !said.put(first) {
+                return None;
+            }
+            *state = new.clone();
+            let image = encode_briefly(first, widths);
+            if let (true, Ok(image)) = (wanted, &image) {
+                run = Run::of(&old, &new, (header, first, edition + 1), &said, image.clone(), widths);
+            }
+            Some(image.map(Told::from))
+        })?;
+        Ok((done, run.filter(|_| done)))
+    }
+
+    /// Appends as the appends before.
+    fn append_to_run(&self, run: &mut Run, part: UnseenPart<'_>, dims: &[u64]) -> Result<bool> {
+        let Run { axis, dims: last, header, edition, spot, place, imprint } = run;
+        let Some(extent) = dims.get(*axis) else { return Ok(false) };
+        let stated = extent.to_le_bytes();
+        let Some(stated) = stated.get(..place.len()) else { return Ok(false) };
+        let done = self.session.publish_shortly(part, header, |first, found| {
+            let mut state = self.state.write();
+            let message = first.messages.get_mut(*spot).and_then(|message| message.body.get_mut(place.clone()));
+            let message = message.filter(|_| found == *edition && state.spec.dataspace.dims() == &last[..])?;
+            let state = Arc::make_mut(&mut *state);
+            if !resize(Arc::make_mut(&mut state.spec), dims) {
+                return None;
+            }
+            message.copy_from_slice(stated);
+            imprint.put(stated);
+            Some(Ok(Told { image: imprint.image().into(), changed: imprint.changed() }))
+        })?;
+        if done {
+            *last = SmallVec::from_slice(dims);
+            *edition += 1;
+        }
+        Ok(done)
+    }
+}
+
+impl Run {
+    /// What an append has in common with those that change nothing but the extent along the same dimension: `header` is
+    /// as it is after it, and of that edition.
+    fn of(
+        old: &State,
+        new: &State,
+        (header, first, edition): (&Handle<ObjectHeader>, &ObjectHeader, u64),
+        said: &Said,
+        image: Vec<u8>,
+        widths: Widths,
+    ) -> Option<Self> {
+        let (before, dims) = (old.spec.dataspace.dims(), new.spec.dataspace.dims());
+        let axis = before.iter().zip(dims).position(|(before, now)| before != now)?;
+        let body = said.body();
+        let place = place_of(DataspaceMessage::version_of(body)?, (axis, dims.len()), widths)?;
+        let stated = dims.get(axis)?.to_le_bytes();
+        let as_expected = stated.get(..place.len()) == body.get(place.clone());
+        let from = first.body_at(said.spot())? + place.start;
+        let imprint = Imprint::new(image, from..from + place.len()).filter(|_| as_expected)?;
+        let header = header.clone();
+        Some(Run { axis, dims: SmallVec::from_slice(dims), header, edition, spot: said.spot(), place, imprint })
+    }
+
+    /// Whether an append from `old` to `new` is one like those before.
+    fn continues(&self, old: &[u64], new: &[u64]) -> bool {
+        let others = |(dim, _): &(usize, _)| *dim != self.axis;
+        let same = old.iter().zip(new).enumerate().filter(others).all(|(_, (old, new))| old == new);
+        same && self.dims[..] == *old
+    }
+}
+
+/// Where the body of a dataspace message states the extent along dimension `axis` of `rank` that can all grow: where the
+/// bodies differ of two that state others.
+fn place_of(version: u8, (axis, rank): (usize, usize), widths: Widths) -> Option<Range<usize>> {
+    let largest = u64::MAX >> (64 - 8 * widths.length.bytes().min(8));
+    let body = |extent: u64| {
+        let mut dims = SmallVec::<[u64; 4]>::from_elem(0, rank);
+        *dims.get_mut(axis)? = extent;
+        let shape = Shape::with_max(&dims, &SmallVec::<[u64; 4]>::from_elem(UNLIMITED, rank))?;
+        encode_briefly(&mut DataspaceMessage { version, dataspace: Dataspace::Simple(shape) }, widths).ok()
+    };
+    // All bytes of one and the other differ.
+    let (zeros, other) = (body(0)?, body(largest / 2)?);
+    let differ = |(zeros, other): (&u8, &u8)| zeros != other;
+    let first = zeros.iter().zip(&other).position(differ)?;
+    let last = zeros.iter().zip(&other).rposition(differ)?;
+    (last + 1 - first == widths.length.bytes()).then_some(first..last + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use h5live_format::encode;
+
+    use super::*;
+
+    #[test]
+    fn the_place_of_an_extent_is_where_it_is_stated() {
+        let widths = Widths::default();
+        for rank in 1..=5 {
+            for axis in 0..rank {
+                for version in [1, 2] {
+                    let place = place_of(version, (axis, rank), widths).unwrap();
+                    let dims: Vec<u64> = (0..rank as u64).map(|dim| 0x0102_0304_0506_0700 + dim).collect();
+                    let shape = Shape::with_max(&dims, &vec![UNLIMITED; rank]).unwrap();
+                    let message = DataspaceMessage { version, dataspace: Dataspace::Simple(shape) };
+                    let body = encode(&message, widths).unwrap();
+                    assert_eq!(body[place], dims[axis].to_le_bytes(), "{axis} of {rank}, version {version}");
+                }
+            }
+        }
     }
 }

@@ -21,6 +21,8 @@ use crate::{Error, Result};
 pub enum Room {
     /// This many.
     More(usize),
+    /// This many, before the last message.
+    Before(usize),
     /// As many as make all messages take this many.
     UpTo(usize),
 }
@@ -57,7 +59,7 @@ impl Header {
             message.body.resize(message.body.len().next_multiple_of(sizes.unit));
         }
         let unused = match room {
-            Room::More(len) => len.next_multiple_of(sizes.unit),
+            Room::More(len) | Room::Before(len) => len.next_multiple_of(sizes.unit),
             Room::UpTo(len) => {
                 let used: usize = messages.iter().map(|message| sizes.of_message(message)).sum();
                 len.saturating_sub(used.saturating_add(sizes.frame))
@@ -76,7 +78,8 @@ impl Header {
             };
             unused += (prefix.chunk_len().next_multiple_of(ALIGNMENT) - prefix.chunk_len()) as usize;
         }
-        messages.push(RawMessage::unused(unused));
+        let last = usize::from(matches!(room, Room::Before(_)));
+        messages.insert(messages.len().saturating_sub(last), RawMessage::unused(unused));
         prefix.message_count = u16::try_from(messages.len()).unwrap_or(u16::MAX);
         let addr = cache.space().alloc(prefix.chunk_len(), Kind::Metadata)?;
         let metadata = ObjectMetadata::new(cache.clone(), Owner::new(addr));

@@ -1,0 +1,357 @@
+//! Parts of a file that are mapped into memory, through which small pieces are written without a call to the system.
+//!
+//! Whoever reads the file sees them at once, for a mapping and reads share the system's pages. What the system does not do
+//! is tell those who listen for writes; so that they hear of something soon, every so often a call is wanted.
+
+use std::{
+    fs::File,
+    ops::Range,
+    time::{Duration, Instant},
+};
+
+use memmap2::{Advice, MmapOptions, MmapRaw};
+use nix::sys::statfs::{EXT4_SUPER_MAGIC, FsType, TMPFS_MAGIC, XFS_SUPER_MAGIC, fstatfs};
+
+use super::guard::Watch;
+
+/// Bytes of a window.
+const SIZE: u64 = 1 << 20;
+/// Windows of one file.
+const MOST: usize = 4;
+/// File systems of this machine whose mappings and reads share pages.
+const SUITABLE: [FsType; 3] = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, TMPFS_MAGIC];
+/// Pieces that come later than this after the one before are written with a call: there is time for it.
+const IN_A_ROW: Duration = Duration::from_micros(100);
+/// So often a call is wanted where they come sooner.
+const TOLD_EVERY: Duration = Duration::from_micros(250);
+
+/// The windows of one file.
+#[derive(Debug, Default)]
+pub(super) struct Windows {
+    /// The one that was used last is the last.
+    open: Vec<Window>,
+    /// Whether the file can be mapped; `None` before that was asked.
+    suits: Option<bool>,
+    /// When the last whole piece was written, and when it was last done with a call.
+    last: Option<(Instant, Instant)>,
+}
+
+#[derive(Debug)]
+struct Window {
+    /// Bytes from the start of the file.
+    at: u64,
+    map: MmapRaw,
+    watch: Watch,
+}
+
+impl Windows {
+    /// Writes `bytes`; `false` if that cannot be done here: some of it may have been written then.
+    pub fn store(&mut self, file: &File, bytes: &[u8], at: u64) -> bool {
+        self.with(file, at, bytes.len(), |place| {
+            // SAFETY: the window has so many bytes there, none of which Rust knows otherwise.
+            #[allow(unsafe_code, reason = "mapped memory is written through a pointer")]
+            unsafe {
+                place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            }
+        })
+    }
+
+    /// As [`Storage::store_whole`](super::Storage::store_whole).
+    pub fn store_whole(&mut self, file: &File, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+        let Some(piece) = whole::Piece::around(image, changed) else { return false };
+        let now = Instant::now();
+        let (last, told) = self.last.unwrap_or((now - TOLD_EVERY, now - TOLD_EVERY));
+        if now - last >= IN_A_ROW || now - told >= TOLD_EVERY {
+            self.last = Some((now, now));
+            return false;
+        }
+        self.last = Some((now, told));
+        self.with(file, at + piece.offset() as u64, piece.len(), |place| piece.store(place))
+    }
+
+    /// Closes all windows.
+    pub fn close(&mut self) {
+        self.open.clear();
+    }
+
+    /// Has `write` write `len` bytes at `at`, and says whether it could.
+    fn with(&mut self, file: &File, at: u64, len: usize, write: impl FnOnce(*mut u8)) -> bool {
+        let Some(window) = self.window(file, at - at % SIZE) else { return false };
+        let offset = (at % SIZE) as usize;
+        if offset + len > SIZE as usize {
+            return false;
+        }
+        write(window.map.as_mut_ptr().wrapping_add(offset));
+        if window.watch.is_broken() {
+            // Somebody has cut the file, or the disk is full: a call says what is the matter.
+            self.close();
+            self.suits = Some(false);
+            return false;
+        }
+        true
+    }
+
+    fn window(&mut self, file: &File, at: u64) -> Option<&Window> {
+        if self.open.last().is_none_or(|last| last.at != at) {
+            let window = match self.open.iter().position(|window| window.at == at) {
+                Some(found) => self.open.remove(found),
+                None => self.map(file, at)?,
+            };
+            self.open.push(window);
+        }
+        self.open.last()
+    }
+
+    fn map(&mut self, file: &File, at: u64) -> Option<Window> {
+        let suits = *self.suits.get_or_insert_with(|| {
+            whole::is_possible() && fstatfs(file).is_ok_and(|found| SUITABLE.contains(&found.filesystem_type()))
+        });
+        if !suits {
+            return None;
+        }
+        if self.open.len() == MOST {
+            self.open.remove(0);
+        }
+        let mapped = MmapOptions::new().offset(at).len(SIZE as usize).map_raw(file).ok();
+        // A process that is forked must not keep the file open by what is mapped.
+        let mapped = mapped.filter(|map| map.advise(Advice::DontFork).is_ok());
+        let window = mapped.and_then(|map| {
+            let watch = Watch::over(map.as_mut_ptr(), map.len())?;
+            Some(Window { at, map, watch })
+        });
+        self.suits = Some(window.is_some());
+        window
+    }
+}
+
+/// Stores that a process does not end in the middle of: of one instruction each.
+#[cfg(target_arch = "x86_64")]
+mod whole {
+    use std::{arch::asm, ops::Range};
+
+    /// Bytes that one instruction stores, of which there are 32 where the processor has AVX, and 64 where it has AVX-512.
+    #[derive(Clone, Copy)]
+    pub enum Piece<'a> {
+        Of32(usize, &'a [u8; 32]),
+        Of64(usize, &'a [u8; 64]),
+    }
+
+    pub fn is_possible() -> bool {
+        is_x86_feature_detected!("avx")
+    }
+
+    impl<'a> Piece<'a> {
+        /// The piece of `image` with all that has changed in it, if there is one.
+        pub fn around(image: &'a [u8], changed: Range<usize>) -> Option<Self> {
+            let before = image.get(..changed.end)?;
+            if changed.len() <= 32 && is_possible() {
+                let (rest, piece) = before.split_last_chunk()?;
+                Some(Piece::Of32(rest.len(), piece))
+            } else if changed.len() <= 64 && is_x86_feature_detected!("avx512f") {
+                let (rest, piece) = before.split_last_chunk()?;
+                Some(Piece::Of64(rest.len(), piece))
+            } else {
+                None
+            }
+        }
+
+        /// Where it begins in the image (bytes).
+        pub fn offset(self) -> usize {
+            match self {
+                Piece::Of32(at, _) | Piece::Of64(at, _) => at,
+            }
+        }
+
+        pub fn len(self) -> usize {
+            match self {
+                Piece::Of32(_, bytes) => bytes.len(),
+                Piece::Of64(_, bytes) => bytes.len(),
+            }
+        }
+
+        /// Stores it at `place`, which has so many bytes.
+        #[allow(unsafe_code, reason = "one instruction, which nothing but assembly promises")]
+        pub fn store(self, place: *mut u8) {
+            // SAFETY: the processor has the instructions, as `around` has seen; the bytes and the place are there.
+            match self {
+                Piece::Of32(_, bytes) => unsafe {
+                    asm!(
+                        "vmovdqu ymm0, [{from}]",
+                        "vmovdqu [{to}], ymm0",
+                        "vzeroupper",
+                        from = in(reg) bytes.as_ptr(), to = in(reg) place,
+                        out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
+                        out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+                        out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+                        options(nostack, preserves_flags),
+                    );
+                },
+                Piece::Of64(_, bytes) => unsafe {
+                    asm!(
+                        "vmovdqu64 zmm0, [{from}]",
+                        "vmovdqu64 [{to}], zmm0",
+                        "vzeroupper",
+                        from = in(reg) bytes.as_ptr(), to = in(reg) place,
+                        out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
+                        out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+                        out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+                        options(nostack, preserves_flags),
+                    );
+                },
+            }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod whole {
+    use std::ops::Range;
+
+    /// There is none.
+    #[derive(Clone, Copy)]
+    pub enum Piece {}
+
+    pub fn is_possible() -> bool {
+        false
+    }
+
+    impl Piece {
+        pub fn around(_: &[u8], _: Range<usize>) -> Option<Self> {
+            None
+        }
+
+        pub fn offset(self) -> usize {
+            match self {}
+        }
+
+        pub fn len(self) -> usize {
+            match self {}
+        }
+
+        pub fn store(self, _: *mut u8) {
+            match self {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, io::Write, os::unix::fs::FileExt};
+
+    use super::*;
+
+    fn file(len: usize) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![7; len]).unwrap();
+        file
+    }
+
+    fn read(file: &File, at: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        file.read_exact_at(&mut bytes, at).unwrap();
+        bytes
+    }
+
+    /// Whether the temporary folder is where files can be mapped.
+    fn is_possible() -> bool {
+        Windows::default().store(&file(10), &[1], 0)
+    }
+
+    #[test]
+    fn what_is_stored_is_read_from_the_file() {
+        if !is_possible() {
+            return;
+        }
+        let (file, mut windows) = (file(3 << 20), Windows::default());
+        for (at, byte) in [(0, 1), (5000, 2), (2_500_000, 3), (1_500_000, 4), (5000, 5)] {
+            assert!(windows.store(&file, &[byte; 100], at));
+            assert_eq!(read(&file, at, 100), [byte; 100]);
+            assert_eq!(read(&file, at + 100, 1), [7]);
+        }
+        assert!(!windows.store(&file, &[1; 100], SIZE - 50), "no window has all of it");
+        assert!(windows.open.len() <= MOST);
+        assert_eq!(file.metadata().unwrap().len(), 3 << 20);
+    }
+
+    #[test]
+    fn a_whole_piece_changes_what_it_says_and_nothing_else() {
+        if !is_possible() {
+            return;
+        }
+        let file = file(10_000);
+        for (changed, len) in [(40..60, 300), (280..300, 300), (236..300, 300), (0..10, 32), (100..101, 200)] {
+            let mut image = vec![7; len];
+            image[changed.clone()].fill(9);
+            let mut windows = Windows::default();
+            assert!(!windows.store_whole(&file, &image, changed.clone(), 1001), "the first one is told of");
+            if windows.store_whole(&file, &image, changed.clone(), 1001) {
+                assert_eq!(read(&file, 1001, len), image);
+            }
+            assert_eq!(read(&file, 1000, 1), [7]);
+            assert_eq!(read(&file, 1001 + len as u64, 50), [7; 50]);
+            file.write_all_at(&vec![7; len], 1001).unwrap();
+        }
+        let mut windows = Windows { last: Some((Instant::now(), Instant::now())), ..Windows::default() };
+        assert!(!windows.store_whole(&file, &[7; 300], 0..65, 0), "too much for one instruction");
+        assert!(!windows.store_whole(&file, &[7; 300], 0..5, 0), "there is nothing before it");
+    }
+
+    #[test]
+    fn those_who_listen_are_told_every_so_often() {
+        if !is_possible() {
+            return;
+        }
+        let (file, mut windows) = (file(4096), Windows::default());
+        let begin = Instant::now();
+        let (mut done, mut told) = (0, 0);
+        while begin.elapsed() < TOLD_EVERY * 20 {
+            match windows.store_whole(&file, &[7; 64], 40..60, 0) {
+                true => done += 1,
+                false => told += 1,
+            }
+        }
+        // The clock may leap, which only ever makes for more calls.
+        assert!(done > 0 && told >= 2, "{done} {told}");
+        std::thread::sleep(IN_A_ROW);
+        assert!(!windows.store_whole(&file, &[7; 64], 40..60, 0), "one that comes alone is told of");
+    }
+
+    #[test]
+    fn a_file_that_somebody_cuts_is_written_by_calls_from_then_on() {
+        if !is_possible() {
+            return;
+        }
+        let (file, mut windows) = (file(2 << 20), Windows::default());
+        assert!(windows.store(&file, &[1; 10], 1_100_000));
+        file.set_len(1000).unwrap();
+        assert!(!windows.store(&file, &[2; 10], 1_100_000));
+        assert!(!windows.store(&file, &[2; 10], 10), "and no window is opened any more");
+        assert_eq!(file.metadata().unwrap().len(), 1000);
+    }
+
+    /// In a process of its own, which it ends.
+    #[test]
+    fn a_fault_that_is_none_of_ours_ends_the_process_as_before() {
+        const CHILD: &str = "H5LIVE_OTHER_FAULT";
+        if std::env::var_os(CHILD).is_some() {
+            let (file, mut windows) = (file(8192), Windows::default());
+            let other = MmapOptions::new().len(8192).map_raw(&file).unwrap();
+            windows.store(&file, &[1], 0);
+            file.set_len(0).unwrap();
+            // SAFETY: the fault is what is asked for.
+            #[allow(unsafe_code, reason = "a fault is made")]
+            unsafe {
+                other.as_mut_ptr().add(5000).write_volatile(1);
+            }
+            return;
+        }
+        let name = "storage::windows::tests::a_fault_that_is_none_of_ours_ends_the_process_as_before";
+        let child = std::process::Command::new(fs::read_link("/proc/self/exe").unwrap())
+            .args([name, "--exact", "--nocapture"])
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
+        use std::os::unix::process::ExitStatusExt;
+        assert_eq!(child.status.signal(), Some(nix::libc::SIGBUS), "{child:?}");
+    }
+}

@@ -1,0 +1,94 @@
+//! The image of a structure that changes in one place again and again, without describing all of it each time.
+
+use std::ops::Range;
+
+use crate::checksum::Begun;
+
+/// Bytes of a checksum.
+const CHECKSUM: usize = 4;
+
+/// The image of a structure that ends with the checksum of all before it, and the place in it that changes.
+#[derive(Debug, Clone)]
+pub struct Imprint {
+    image: Vec<u8>,
+    place: Range<usize>,
+    /// The checksum, as far as nothing changes.
+    begun: Begun,
+    /// Where it goes on.
+    from: usize,
+}
+
+impl Imprint {
+    /// Of `image`, of which `place` (bytes) is to change; `None` if there is no such place, or `image` does not end with the
+    /// checksum of what comes before.
+    pub fn new(image: Vec<u8>, place: Range<usize>) -> Option<Self> {
+        let end = image.len().checked_sub(CHECKSUM)?;
+        let before = image.get(..place.start).filter(|_| place.start < place.end && place.end <= end)?;
+        let mut begun = Begun::new(end, 0);
+        let from = before.len() - begun.take(before).len();
+        let imprint = Imprint { place, begun, from, image };
+        (imprint.sum() == *imprint.image.get(end..)?).then_some(imprint)
+    }
+
+    /// The checksum, as it is stored.
+    fn sum(&self) -> [u8; CHECKSUM] {
+        let end = self.image.len() - CHECKSUM;
+        self.begun.end(self.image.get(self.from..end).unwrap_or_default()).to_le_bytes()
+    }
+
+    /// The bytes of the structure.
+    pub fn image(&self) -> &[u8] {
+        &self.image
+    }
+
+    /// Puts `bytes`, as many as there are, in the place that changes.
+    ///
+    /// # Panics
+    /// If they are not as many.
+    pub fn put(&mut self, bytes: &[u8]) {
+        self.image[self.place.clone()].copy_from_slice(bytes);
+        let end = self.image.len() - CHECKSUM;
+        let sum = self.sum();
+        self.image[end..].copy_from_slice(&sum);
+    }
+
+    /// What [`Imprint::put`] changes (bytes).
+    pub fn changed(&self) -> Range<usize> {
+        self.place.start..self.image.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lookup3;
+
+    fn image(len: usize) -> Vec<u8> {
+        let mut image: Vec<u8> = (0..len).map(|i| i as u8).collect();
+        image.extend(lookup3(&image, 0).to_le_bytes());
+        image
+    }
+
+    #[test]
+    fn the_checksum_follows_what_is_put() {
+        for len in 1..80 {
+            for start in 0..len {
+                let place = start..len.min(start + 8);
+                let mut imprint = Imprint::new(image(len), place.clone()).unwrap();
+                imprint.put(&vec![0xa5; place.len()]);
+                let (bytes, sum) = imprint.image().split_at(len);
+                assert_eq!(bytes[place.clone()], vec![0xa5; place.len()]);
+                assert_eq!(sum, lookup3(bytes, 0).to_le_bytes(), "{len} {start}");
+                assert_eq!(imprint.changed(), start..len + 4);
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_such_place_or_checksum_is_refused() {
+        assert!(Imprint::new(image(20), 12..21).is_none());
+        assert!(Imprint::new(image(20), 12..12).is_none());
+        assert!(Imprint::new(vec![1; 24], 0..4).is_none());
+        assert!(Imprint::new(vec![1; 3], 0..1).is_none());
+    }
+}
