@@ -169,6 +169,20 @@ impl DatasetSpec {
             _ => vec![0; size],
         }
     }
+
+    /// Elements that nobody wrote, the last of them cut off: so many bytes, or none if elements have none.
+    pub fn filled(&self, bytes: usize) -> Vec<u8> {
+        let element = self.fill_element();
+        if element.iter().all(|byte| *byte == 0) {
+            return vec![0; if element.is_empty() { 0 } else { bytes }];
+        }
+        let mut filled = Vec::with_capacity(bytes);
+        filled.extend(element.iter().take(bytes));
+        while filled.len() < bytes {
+            filled.extend_from_within(..filled.len().min(bytes - filled.len()));
+        }
+        filled
+    }
 }
 
 /// Whether the order in which entries are created is kept.
@@ -262,5 +276,21 @@ impl ObjectSpec {
     /// A group with nothing out of the ordinary.
     pub fn group() -> Self {
         GroupSpec::default().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_that_nobody_wrote_repeat_the_fill_value() {
+        let datatype = Datatype::integer(4, Default::default(), Default::default());
+        let mut spec = DatasetSpec { datatype, ..DatasetSpec::default() };
+        assert_eq!(spec.filled(9), [0; 9]);
+        spec.fill.value = FillValue::Value(vec![1, 2, 3, 4]);
+        assert_eq!(spec.filled(0), []);
+        assert_eq!(spec.filled(3), [1, 2, 3]);
+        assert_eq!(spec.filled(13), [1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1]);
     }
 }

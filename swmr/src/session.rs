@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use h5live_cache::{Cache, Clock, EdgeKind, Handle, Owner, Reuse, Scope, Told, UnseenPart};
 use h5live_format::{Addr, EncodeError, ObjectHeader, Profile, StatusFlags, Superblock};
@@ -290,8 +290,7 @@ impl Session {
     }
 
     /// Refuses to write on where nobody reads it, or where others may write too. It does not look each time.
-    fn check_hold(&self) -> Result<()> {
-        let now = self.clock.now();
+    fn check_hold(&self, now: Duration) -> Result<()> {
         if nanos(now) < self.held_until.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -322,13 +321,13 @@ impl Session {
     }
 
     fn flush_by<T>(&self, write: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.check_hold()?;
+        let begin = self.clock.now();
+        self.check_hold(begin)?;
         if self.reuse_unread && self.is_followed() {
             self.cache.space().rouse_if(|| self.lock.is_unread());
         }
-        let begin = Instant::now();
         let flushed = write();
-        let took = nanos(begin.elapsed());
+        let took = nanos(self.clock.now().saturating_sub(begin));
         self.flush_nanos.fetch_add(took, Ordering::Relaxed);
         self.longest_flush_nanos.fetch_max(took, Ordering::Relaxed);
         flushed

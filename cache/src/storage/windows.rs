@@ -32,8 +32,24 @@ pub(super) struct Windows {
     open: Vec<Window>,
     /// Whether the file can be mapped; `None` before that was asked.
     suits: Option<bool>,
-    /// When the last whole piece was written, and when it was last done with a call.
+    telling: Telling,
+}
+
+/// When those who listen are told of what was written.
+#[derive(Debug, Default)]
+struct Telling {
+    /// When something was last written, and when they were last told.
     last: Option<(Instant, Instant)>,
+}
+
+impl Telling {
+    /// Something is written now; whether they are to be told.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let due = self.last.is_none_or(|(last, told)| now - last >= IN_A_ROW || now - told >= TOLD_EVERY);
+        let told = if due { now } else { self.last.map_or(now, |(_, told)| told) };
+        self.last = Some((now, told));
+        due
+    }
 }
 
 #[derive(Debug)]
@@ -59,13 +75,9 @@ impl Windows {
     /// As [`Storage::store_whole`](super::Storage::store_whole).
     pub fn store_whole(&mut self, file: &File, image: &[u8], changed: Range<usize>, at: u64) -> bool {
         let Some(piece) = whole::Piece::around(image, changed) else { return false };
-        let now = Instant::now();
-        let (last, told) = self.last.unwrap_or((now - TOLD_EVERY, now - TOLD_EVERY));
-        if now - last >= IN_A_ROW || now - told >= TOLD_EVERY {
-            self.last = Some((now, now));
+        if self.telling.is_due(Instant::now()) {
             return false;
         }
-        self.last = Some((now, told));
         self.with(file, at + piece.offset() as u64, piece.len(), |place| piece.store(place))
     }
 
@@ -284,36 +296,35 @@ mod tests {
             image[changed.clone()].fill(9);
             let mut windows = Windows::default();
             assert!(!windows.store_whole(&file, &image, changed.clone(), 1001), "the first one is told of");
+            // As if no time went by.
+            let soon = Instant::now() + TOLD_EVERY * 10_000;
+            windows.telling.last = Some((soon, soon));
             if windows.store_whole(&file, &image, changed.clone(), 1001) {
                 assert_eq!(read(&file, 1001, len), image);
+            } else {
+                assert!(changed.end < 32 || changed.len() > 32, "{changed:?} of {len}");
             }
             assert_eq!(read(&file, 1000, 1), [7]);
             assert_eq!(read(&file, 1001 + len as u64, 50), [7; 50]);
             file.write_all_at(&vec![7; len], 1001).unwrap();
         }
-        let mut windows = Windows { last: Some((Instant::now(), Instant::now())), ..Windows::default() };
+        let mut windows = Windows::default();
         assert!(!windows.store_whole(&file, &[7; 300], 0..65, 0), "too much for one instruction");
         assert!(!windows.store_whole(&file, &[7; 300], 0..5, 0), "there is nothing before it");
+        assert!(windows.telling.last.is_none());
     }
 
     #[test]
     fn those_who_listen_are_told_every_so_often() {
-        if !is_possible() {
-            return;
-        }
-        let (file, mut windows) = (file(4096), Windows::default());
-        let begin = Instant::now();
-        let (mut done, mut told) = (0, 0);
-        while begin.elapsed() < TOLD_EVERY * 20 {
-            match windows.store_whole(&file, &[7; 64], 40..60, 0) {
-                true => done += 1,
-                false => told += 1,
-            }
-        }
-        // The clock may leap, which only ever makes for more calls.
-        assert!(done > 0 && told >= 2, "{done} {told}");
-        std::thread::sleep(IN_A_ROW);
-        assert!(!windows.store_whole(&file, &[7; 64], 40..60, 0), "one that comes alone is told of");
+        let (begin, mut telling) = (Instant::now(), Telling::default());
+        let mut due = |micros| telling.is_due(begin + Duration::from_micros(micros));
+        assert!(due(0), "of the first one");
+        let told = (1..=20).map(|n| due(n * 50)).filter(|told| *told).count();
+        assert_eq!(told, 4, "of some, where they follow each other");
+        assert!(!due(1050));
+        assert!(due(1150), "of one that comes alone");
+        assert!(due(1250) && due(1350));
+        assert!(!due(1360));
     }
 
     #[test]

@@ -150,11 +150,7 @@ fn new_storage(session: &Session, spec: &DatasetSpec, elements: Option<&[u8]>) -
                 Some(elements) => {
                     return Err(invalid(format!("{} bytes are not a dataset of {bytes} bytes", elements.len())));
                 }
-                None => {
-                    let element = spec.fill_element();
-                    let len = if element.is_empty() { 0 } else { bytes as usize };
-                    element.iter().copied().cycle().take(len).collect()
-                }
+                None => spec.filled(bytes as usize),
             };
             Ok(Storage::Compact { data, dims: Vec::new() })
         }
@@ -187,9 +183,8 @@ fn filled(session: &Session, spec: &DatasetSpec, bytes: u64) -> Result<Addr> {
     if spec.fill.time == FillTime::Never {
         return Ok(addr);
     }
-    let element = spec.fill_element();
-    let whole = (FILLED_AT_ONCE / element.len().max(1)).max(1) * element.len();
-    let block: Vec<u8> = element.iter().copied().cycle().take(whole).collect();
+    let size = spec.datatype.size() as usize;
+    let block = spec.filled((FILLED_AT_ONCE / size.max(1)).max(1) * size);
     let mut at = 0;
     while at < bytes && !block.is_empty() {
         let len = (bytes - at).min(block.len() as u64) as usize;

@@ -142,15 +142,9 @@ impl NativeDataset {
                 cache.discard_raw(Addr::new(offset));
                 cache.space().free_raw_of(Owner::new(self.addr), Addr::new(offset), chunk.size);
             } else {
-                let element = state.spec.fill_element();
-                let bytes =
-                    element.iter().copied().cycle().take(if element.is_empty() { 0 } else { chunk.size as usize });
-                let proxy = cache.overwrite_raw(
-                    Owner::new(self.addr),
-                    Addr::new(offset),
-                    (0, bytes.collect()),
-                    Beneath::Unseen,
-                );
+                let bytes = state.spec.filled(chunk.size as usize);
+                let at = Addr::new(offset);
+                let proxy = cache.overwrite_raw(Owner::new(self.addr), at, (0, bytes), Beneath::Unseen);
                 state.place.depend(&proxy)?;
             }
         }

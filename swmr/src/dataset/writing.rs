@@ -39,13 +39,13 @@ impl NativeDataset {
     /// What is in the place of these bytes of a chunk that is stored.
     pub(super) fn beneath(&self, state: &State, coord: &ChunkCoord, bytes: Range<u64>) -> Beneath {
         let size = u64::from(state.spec.datatype.size()).max(1);
-        let (Some(grid), true) = (state.spec.grid(), self.session.is_followed()) else {
+        let (Some(chunk), true) = (state.spec.chunk_dims(), self.session.is_followed()) else {
             // One element.
             return if self.session.is_followed() { Beneath::Seen } else { Beneath::Unseen };
         };
-        let begins = coord.scaled().iter().zip(grid.dims()).map(|(at, side)| at.saturating_mul(*side));
+        let begins = coord.scaled().iter().zip(chunk).map(|(at, side)| at.saturating_mul(*side));
         let inside = state.spec.dataspace.dims().iter().zip(begins).map(|(end, begin)| end.saturating_sub(begin));
-        match seen::any_inside(bytes.start / size..bytes.end.div_ceil(size), grid.dims(), inside) {
+        match seen::any_inside(bytes.start / size..bytes.end.div_ceil(size), chunk, inside) {
             true => Beneath::Seen,
             false => Beneath::Unseen,
         }
@@ -140,12 +140,11 @@ impl NativeDataset {
             state.place.depend(&proxy)?;
         } else {
             let (addr, zeros) = self.allocate(size)?;
-            let element = state.spec.fill_element();
-            let plain = zeros && element.iter().all(|byte| *byte == 0);
+            let plain = zeros && state.spec.fill_element().iter().all(|byte| *byte == 0);
             let (offset, raw) = if plain {
                 (at, bytes.to_vec())
             } else {
-                let mut chunk: Vec<u8> = element.iter().copied().cycle().take(size as usize).collect();
+                let mut chunk = state.spec.filled(size as usize);
                 let (start, end) = (at as usize, at as usize + bytes.len());
                 chunk[start..end].copy_from_slice(bytes);
                 (0, chunk)
