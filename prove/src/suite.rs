@@ -82,6 +82,14 @@ pub const CASES: &[Case] = &[
         ..PLAIN
     },
     Case {
+        name: "extensible array, rows in a row",
+        record: |setup| workloads::rows_in_a_row(setup, 10, 6),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::rows_in_a_row(setup, 5, 4), 2)),
+        cut: Some((|setup| workloads::rows_in_a_row(setup, 5, 4), 1)),
+    },
+    Case {
         name: "extensible array, first super block",
         record: |setup| workloads::extensible_array(setup, 242, 8, 1),
         readers: ROWS,

@@ -24,6 +24,20 @@ fn append(setup: Setup, series: Series, start: u64, appends: u64) -> Workload {
     lab.finish()
 }
 
+/// Appends rows to chunks that are there, each followed by a flush of the dataset: as briefly as that is done.
+pub fn rows_in_a_row(setup: Setup, appends: u64, chunk: u64) -> Workload {
+    let mut lab = Lab::new(setup);
+    let dataset = lab.add(Series::rows("d", chunk));
+    lab.begin(0);
+    for row in 0..appends {
+        lab.append("d", row, row + 1);
+        dataset.flush().expect("a dataset in memory can be flushed");
+        lab.is_flushed("d", row + 1);
+    }
+    drop(dataset);
+    lab.finish()
+}
+
 /// Appends rows to a dataset with one unlimited dimension.
 pub fn extensible_array(setup: Setup, start: u64, appends: u64, chunk: u64) -> Workload {
     append(setup, Series::rows("d", chunk), start, appends)
