@@ -3,6 +3,8 @@
 mod faulty;
 mod file;
 #[cfg(target_os = "linux")]
+mod glance;
+#[cfg(target_os = "linux")]
 mod guard;
 mod members;
 mod memory;

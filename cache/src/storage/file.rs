@@ -12,7 +12,10 @@ use parking_lot::RwLock;
 
 use super::Storage;
 #[cfg(target_os = "linux")]
-use super::windows::Windows;
+use super::{
+    glance::{self, Glance},
+    windows::Windows,
+};
 
 /// The longest piece that is stored through a window (bytes).
 #[cfg(target_os = "linux")]
@@ -25,12 +28,23 @@ pub struct FileStorage {
     file: RwLock<Option<Arc<File>>>,
     #[cfg(target_os = "linux")]
     windows: Mutex<Windows>,
+    #[cfg(target_os = "linux")]
+    glance: Glance,
 }
 
 impl FileStorage {
     /// The bytes of `file`, which must be open for what is asked of it later.
     pub fn new(file: File) -> Self {
         Arc::new(file).into()
+    }
+
+    /// Lets go of all that is mapped.
+    fn unmap(&self) {
+        #[cfg(target_os = "linux")]
+        {
+            self.windows.lock().close();
+            self.glance.close();
+        }
     }
 
     fn with<T>(&self, action: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
@@ -47,6 +61,8 @@ impl From<Arc<File>> for FileStorage {
             file: RwLock::new(Some(file)),
             #[cfg(target_os = "linux")]
             windows: Mutex::default(),
+            #[cfg(target_os = "linux")]
+            glance: Glance::default(),
         }
     }
 }
@@ -84,6 +100,10 @@ fn beyond() -> io::Error {
 impl Storage for FileStorage {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         self.with(|file| {
+            #[cfg(target_os = "linux")]
+            if into.len() <= glance::SHORT && self.glance.read(file, into, at) {
+                return Ok(into.len());
+            }
             let mut done = 0;
             while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
                 match at::read(file, rest, at.checked_add(done as u64).ok_or_else(beyond)?) {
@@ -130,8 +150,7 @@ impl Storage for FileStorage {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        #[cfg(target_os = "linux")]
-        self.windows.lock().close();
+        self.unmap();
         self.with(|file| file.set_len(len))
     }
 
@@ -164,8 +183,7 @@ impl Storage for FileStorage {
     }
 
     fn close(&self) {
-        #[cfg(target_os = "linux")]
-        self.windows.lock().close();
+        self.unmap();
         *self.file.write() = None;
     }
 }

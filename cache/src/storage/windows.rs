@@ -25,6 +25,11 @@ const IN_A_ROW: Duration = Duration::from_micros(100);
 /// So often a call is wanted where they come sooner.
 const TOLD_EVERY: Duration = Duration::from_micros(250);
 
+/// Whether what is written by a call is seen in a mapping of the file at once, and the other way round.
+pub(super) fn suits(file: &File) -> bool {
+    fstatfs(file).is_ok_and(|found| SUITABLE.contains(&found.filesystem_type()))
+}
+
 /// The windows of one file.
 #[derive(Debug, Default)]
 pub(super) struct Windows {
@@ -115,10 +120,7 @@ impl Windows {
     }
 
     fn map(&mut self, file: &File, at: u64) -> Option<Window> {
-        let suits = *self.suits.get_or_insert_with(|| {
-            whole::is_possible() && fstatfs(file).is_ok_and(|found| SUITABLE.contains(&found.filesystem_type()))
-        });
-        if !suits {
+        if !*self.suits.get_or_insert_with(|| whole::is_possible() && suits(file)) {
             return None;
         }
         if self.open.len() == MOST {

@@ -1,0 +1,237 @@
+//! A file that is mapped into memory, in which small pieces are read without a call to the system.
+//!
+//! What is copied from the mapping is what a call would have read, also while others write. A file that is cut meanwhile is
+//! read by calls from then on, as is one on a file system of other machines.
+
+use std::{
+    fs::File,
+    sync::atomic::{
+        AtomicU64, AtomicUsize,
+        Ordering::{Acquire, Relaxed, SeqCst},
+        fence,
+    },
+};
+
+use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
+use parking_lot::RwLock;
+
+use super::{guard::Watch, windows};
+
+/// The longest piece that is read so (bytes).
+pub(super) const SHORT: usize = 4 << 10;
+/// Calls after which it is worth mapping the file, or finding out how long it is now.
+const CALLS: usize = 64;
+/// The system maps what is around a byte as well: so many bytes, from a multiple of that on.
+const AROUND: u64 = 64 << 10;
+/// Bytes that are kept mapped at a time.
+const MOST: usize = 64 << 20;
+/// The least that is mapped of a file that may grow (bytes).
+const LEAST: u64 = 1 << 20;
+
+/// The mapping of one file.
+#[derive(Debug, Default)]
+pub(super) struct Glance {
+    mapped: RwLock<Mapped>,
+    /// Calls since the file was mapped, or its length was found out.
+    calls: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+enum Mapped {
+    #[default]
+    NotYet,
+    Whole(Mapping),
+    /// It cannot be mapped.
+    Never,
+}
+
+#[derive(Debug)]
+struct Mapping {
+    map: MmapRaw,
+    /// Bytes that the file has had at least since it was mapped.
+    len: AtomicU64,
+    /// One bit for each part of [`AROUND`] bytes that may be in memory, and how many of them are set.
+    touched: Box<[AtomicU64]>,
+    count: AtomicUsize,
+    watch: Watch,
+}
+
+impl Glance {
+    /// Fills `into` with the bytes from `at` on; `false` if a call is needed for that.
+    pub fn read(&self, file: &File, into: &mut [u8], at: u64) -> bool {
+        let done = match &*self.mapped.read() {
+            Mapped::Whole(mapping) => mapping.read(into, at),
+            Mapped::NotYet => Some(false),
+            Mapped::Never => return false,
+        };
+        match done {
+            Some(true) => return true,
+            Some(false) if (self.calls.fetch_add(1, Relaxed) + 1).is_multiple_of(CALLS) => self.renew(file),
+            Some(false) => {}
+            None => *self.mapped.write() = Mapped::Never,
+        }
+        false
+    }
+
+    /// Maps nothing any more for now.
+    pub fn close(&self) {
+        let mut mapped = self.mapped.write();
+        if let Mapped::Whole(_) = *mapped {
+            *mapped = Mapped::NotYet;
+        }
+    }
+
+    /// Maps the file if it is not, and makes known how long it is now.
+    fn renew(&self, file: &File) {
+        let Ok(len) = file.metadata().map(|found| found.len()) else { return };
+        if let Mapped::Whole(mapping) = &*self.mapped.read()
+            && len <= mapping.map.len() as u64
+        {
+            mapping.len.fetch_max(len, Relaxed);
+            return;
+        }
+        if len == 0 {
+            return;
+        }
+        let mapping = if windows::suits(file) { Mapping::new(file, len) } else { None };
+        *self.mapped.write() = mapping.map_or(Mapped::Never, Mapped::Whole);
+    }
+}
+
+impl Mapping {
+    fn new(file: &File, len: u64) -> Option<Self> {
+        // Beyond its end a file is mapped, too, so that this need not be done each time that it grows.
+        let room = len.saturating_mul(2).max(LEAST);
+        let map = MmapOptions::new().len(usize::try_from(room).ok()?).map_raw_read_only(file).ok()?;
+        map.advise(Advice::DontFork).ok()?;
+        let watch = Watch::over(map.as_mut_ptr(), map.len())?;
+        let parts = usize::try_from(room.div_ceil(AROUND).div_ceil(64)).ok()?;
+        let touched = (0..parts).map(|_| AtomicU64::new(0)).collect();
+        Some(Mapping { map, len: len.into(), touched, count: AtomicUsize::new(0), watch })
+    }
+
+    /// Whether it has read; `None` if nothing more can be read here.
+    fn read(&self, into: &mut [u8], at: u64) -> Option<bool> {
+        let end = at.checked_add(into.len() as u64).filter(|end| *end <= self.len.load(Relaxed));
+        let Some(end) = end else { return Some(false) };
+        self.touch(at / AROUND);
+        self.touch(end.saturating_sub(1) / AROUND);
+        // SAFETY: the mapping has these bytes; others may change them meanwhile, and any bytes will do.
+        #[allow(unsafe_code, reason = "mapped memory is read through a pointer")]
+        unsafe {
+            self.map.as_ptr().add(at as usize).copy_to_nonoverlapping(into.as_mut_ptr(), into.len());
+        }
+        // What is read from now on is at least as new.
+        fence(Acquire);
+        (!self.watch.is_broken()).then_some(true)
+    }
+
+    /// Something of this part is about to be in memory.
+    fn touch(&self, part: u64) {
+        let Some(bits) = self.touched.get((part / 64) as usize) else { return };
+        let bit = 1 << (part % 64);
+        if bits.load(Relaxed) & bit != 0 || bits.fetch_or(bit, Relaxed) & bit != 0 {
+            return;
+        }
+        if self.count.fetch_add(1, Relaxed) + 1 >= MOST / AROUND as usize {
+            self.count.store(0, SeqCst);
+            self.touched.iter().for_each(|bits| bits.store(0, Relaxed));
+            // SAFETY: the bytes are the file's, and are found there again.
+            #[allow(unsafe_code, reason = "of memory that is not a file's, the bytes would be lost")]
+            let _as_before = unsafe { self.map.unchecked_advise(UncheckedAdvice::DontNeed) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io::Write, os::unix::fs::FileExt};
+
+    use super::*;
+
+    fn file(len: usize) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&(0..len).map(|at| (at % 251) as u8).collect::<Vec<_>>()).unwrap();
+        file
+    }
+
+    /// Reads until the file is mapped; `false` if that cannot be.
+    fn is_mapped(glance: &Glance, file: &File) -> bool {
+        let mut byte = [0];
+        (0..=CALLS).any(|_| glance.read(file, &mut byte, 0))
+    }
+
+    fn read(glance: &Glance, file: &File, at: u64, len: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        glance.read(file, &mut bytes, at).then_some(bytes)
+    }
+
+    fn bytes(at: usize, len: usize) -> Vec<u8> {
+        (at..at + len).map(|at| (at % 251) as u8).collect()
+    }
+
+    #[test]
+    fn what_is_read_is_what_the_file_has() {
+        let (file, glance) = (file(300_000), Glance::default());
+        assert_eq!(read(&glance, &file, 0, 10), None, "the first ones are read by calls");
+        if !is_mapped(&glance, &file) {
+            return;
+        }
+        for at in [0, 1, 4095, 65_530, 299_000] {
+            assert_eq!(read(&glance, &file, at, 1000).unwrap(), bytes(at as usize, 1000));
+        }
+        assert_eq!(read(&glance, &file, 299_500, 1000), None, "not beyond the end");
+        assert_eq!(read(&glance, &file, u64::MAX, 1000), None);
+        file.write_all_at(&[9; 10], 70_000).unwrap();
+        assert_eq!(read(&glance, &file, 70_000, 10).unwrap(), [9; 10], "what others write is seen");
+    }
+
+    #[test]
+    fn what_a_file_has_grown_by_is_read_after_some_calls() {
+        let (file, glance) = (file(10_000), Glance::default());
+        if !is_mapped(&glance, &file) {
+            return;
+        }
+        for (at, what) in [(20_000, "within what is mapped"), (3 << 20, "beyond")] {
+            file.write_all_at(&[7; 100], at).unwrap();
+            assert_eq!(read(&glance, &file, at, 100), None, "{what}");
+            let found = (0..=CALLS).find_map(|_| read(&glance, &file, at, 100));
+            assert_eq!(found.unwrap(), [7; 100], "{what}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_cut_is_read_by_calls_from_then_on() {
+        let (file, glance) = (file(200_000), Glance::default());
+        if !is_mapped(&glance, &file) {
+            return;
+        }
+        file.set_len(1000).unwrap();
+        assert_eq!(read(&glance, &file, 150_000, 100), None);
+        assert!(!is_mapped(&glance, &file));
+    }
+
+    #[test]
+    fn only_so_much_is_kept_mapped() {
+        let (file, glance) = (file(10_000), Glance::default());
+        file.set_len(200 << 20).unwrap();
+        if !is_mapped(&glance, &file) {
+            return;
+        }
+        let resident = || {
+            let status = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
+            let line = status.lines().find_map(|line| line.strip_prefix("Rss:")?.trim().strip_suffix(" kB"));
+            line.and_then(|text| text.trim().parse::<usize>().ok()).unwrap_or(0) << 10
+        };
+        let (before, mut most) = (resident(), 0);
+        for part in 0..(200 << 20) / AROUND {
+            let wanted = if part == 0 { bytes(5000, 8) } else { vec![0; 8] };
+            assert_eq!(read(&glance, &file, part * AROUND + 5000, 8).unwrap(), wanted);
+            most = most.max(if part % 100 == 0 { resident() } else { 0 });
+        }
+        let Mapped::Whole(mapping) = &*glance.mapped.read() else { panic!("it is mapped") };
+        assert!(mapping.count.load(Relaxed) * (AROUND as usize) <= MOST);
+        // Other tests take memory, too.
+        assert!(most <= before + MOST + (100 << 20), "{before} {most}");
+    }
+}
