@@ -1,7 +1,8 @@
 //! A file that is mapped into memory, in which small pieces are read without a call to the system.
 //!
-//! What is copied from the mapping is what a call would have read, also while others write. A file that is cut meanwhile is
-//! read by calls from then on, as is one on a file system of other machines.
+//! What is copied from the mapping is what a call would have read, also while others write. What the system would have to
+//! fetch from the disk is left to a call, which fetches all of it at once. A file that is cut meanwhile is read by calls from
+//! then on, as is one on a file system of other machines, or of which the system does not tell what of it is in memory.
 
 use std::{
     fs::File,
@@ -21,9 +22,9 @@ use super::{guard::Watch, windows};
 pub(super) const SHORT: usize = 4 << 10;
 /// Calls after which it is worth mapping the file, or finding out how long it is now.
 const CALLS: usize = 64;
-/// The system maps what is around a byte as well: so many bytes, from a multiple of that on.
-const AROUND: u64 = 64 << 10;
-/// Bytes that are kept mapped at a time.
+/// The system maps what is around a byte as well: about so many bytes, from a multiple of that on.
+const AROUND: u64 = 256 << 10;
+/// About so many bytes are kept mapped at a time.
 const MOST: usize = 64 << 20;
 /// The least that is mapped of a file that may grow (bytes).
 const LEAST: u64 = 1 << 20;
@@ -54,6 +55,8 @@ struct Mapping {
     touched: Box<[AtomicU64]>,
     count: AtomicUsize,
     watch: Watch,
+    /// Bytes of a page of memory.
+    page: usize,
 }
 
 impl Glance {
@@ -93,7 +96,7 @@ impl Glance {
         if len == 0 {
             return;
         }
-        let mapping = if windows::suits(file) { Mapping::new(file, len) } else { None };
+        let mapping = if windows::suits(file) && is_told(file) { Mapping::new(file, len) } else { None };
         *self.mapped.write() = mapping.map_or(Mapped::Never, Mapped::Whole);
     }
 }
@@ -107,15 +110,19 @@ impl Mapping {
         let watch = Watch::over(map.as_mut_ptr(), map.len())?;
         let parts = usize::try_from(room.div_ceil(AROUND).div_ceil(64)).ok()?;
         let touched = (0..parts).map(|_| AtomicU64::new(0)).collect();
-        Some(Mapping { map, len: len.into(), touched, count: AtomicUsize::new(0), watch })
+        let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten()?;
+        let page = usize::try_from(page).ok().filter(|page| *page >= 4096)?;
+        Some(Mapping { map, len: len.into(), touched, count: AtomicUsize::new(0), watch, page })
     }
 
     /// Whether it has read; `None` if nothing more can be read here.
     fn read(&self, into: &mut [u8], at: u64) -> Option<bool> {
         let end = at.checked_add(into.len() as u64).filter(|end| *end <= self.len.load(Relaxed));
         let Some(end) = end else { return Some(false) };
-        self.touch(at / AROUND);
-        self.touch(end.saturating_sub(1) / AROUND);
+        let (first, last) = (at / AROUND, end.saturating_sub(1) / AROUND);
+        if !self.touch(first) || (last != first && !self.touch(last)) {
+            return Some(false);
+        }
         // SAFETY: the mapping has these bytes; others may change them meanwhile, and any bytes will do.
         #[allow(unsafe_code, reason = "mapped memory is read through a pointer")]
         unsafe {
@@ -126,21 +133,46 @@ impl Mapping {
         (!self.watch.is_broken()).then_some(true)
     }
 
-    /// Something of this part is about to be in memory.
-    fn touch(&self, part: u64) {
-        let Some(bits) = self.touched.get((part / 64) as usize) else { return };
+    /// Whether this part is in memory, of which something is about to be read.
+    fn touch(&self, part: u64) -> bool {
+        let Some(bits) = self.touched.get((part / 64) as usize) else { return false };
         let bit = 1 << (part % 64);
-        if bits.load(Relaxed) & bit != 0 || bits.fetch_or(bit, Relaxed) & bit != 0 {
-            return;
+        if bits.load(Relaxed) & bit != 0 {
+            return true;
         }
-        if self.count.fetch_add(1, Relaxed) + 1 >= MOST / AROUND as usize {
-            self.count.store(0, SeqCst);
-            self.touched.iter().for_each(|bits| bits.store(0, Relaxed));
-            // SAFETY: the bytes are the file's, and are found there again.
-            #[allow(unsafe_code, reason = "of memory that is not a file's, the bytes would be lost")]
-            let _as_before = unsafe { self.map.unchecked_advise(UncheckedAdvice::DontNeed) };
+        if !self.is_in_memory(part) {
+            return false;
         }
+        if bits.fetch_or(bit, Relaxed) & bit != 0 || self.count.fetch_add(1, Relaxed) + 1 < MOST / AROUND as usize {
+            return true;
+        }
+        self.count.store(0, SeqCst);
+        self.touched.iter().for_each(|bits| bits.store(0, Relaxed));
+        // SAFETY: the bytes are the file's, and are found there again.
+        #[allow(unsafe_code, reason = "of memory that is not a file's, the bytes would be lost")]
+        let _as_before = unsafe { self.map.unchecked_advise(UncheckedAdvice::DontNeed) };
+        true
     }
+
+    /// Whether the system has all of a part in memory.
+    fn is_in_memory(&self, part: u64) -> bool {
+        let (start, len) = (part * AROUND, self.len.load(Relaxed));
+        let len = len.saturating_sub(start).min(AROUND) as usize;
+        // A byte for each page, of which there are none smaller.
+        let mut pages = [0_u8; AROUND as usize >> 12];
+        let there = self.map.as_mut_ptr().wrapping_add(start as usize);
+        // SAFETY: the part lies within the mapping, and there is a byte for each of its pages.
+        #[allow(unsafe_code, reason = "only the system knows")]
+        let told = unsafe { nix::libc::mincore(there.cast(), len, pages.as_mut_ptr()) } == 0;
+        told && pages.iter().take(len.div_ceil(self.page)).all(|page| page & 1 != 0)
+    }
+}
+
+/// Whether the system tells this process what of the file is in memory. Of others' files it says that all of it is.
+fn is_told(file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let me = nix::unistd::geteuid();
+    me.is_root() || file.metadata().is_ok_and(|found| found.uid() == me.as_raw())
 }
 
 #[cfg(test)]
@@ -206,6 +238,7 @@ mod tests {
         if !is_mapped(&glance, &file) {
             return;
         }
+        assert!(read(&glance, &file, 150_000, 100).is_some());
         file.set_len(1000).unwrap();
         assert_eq!(read(&glance, &file, 150_000, 100), None);
         assert!(!is_mapped(&glance, &file));
