@@ -11,15 +11,11 @@ use super::core::{Core, Dims, Failure, View};
 use super::line::{self, Memory};
 use super::read::Reader;
 use super::sides::Source;
-use super::stage::Staged;
+use super::stage::{STAGED_PART, STAGED_RUN, Staged};
 use crate::error::ErrorKind;
 
 /// Unfiltered chunks up to this size are put together before they are stored (bytes).
 const WHOLE_BYTES: usize = 4 << 20;
-/// Runs of unfiltered chunks up to this length are staged (bytes).
-const STAGED_RUN: usize = 64 << 10;
-/// A staged run that has grown to this length is stored (bytes).
-const STAGED_PART: usize = 1 << 20;
 /// Chunks that are listed before they are stored.
 const LISTED: usize = 1 << 10;
 
@@ -95,9 +91,10 @@ impl<'a> Writer<'a> {
     /// The dimension along which rows are appended: the first one if it can grow, or else the unlimited one.
     pub(crate) fn axis(&self) -> Result<usize, ErrorKind> {
         let max = self.view.spec.dataspace.max();
-        let first = max.first().zip(self.view.extent.first()).is_some_and(|(max, now)| max > now);
-        let unlimited = max.iter().position(|max| *max == h5live_model::UNLIMITED);
-        if first { Ok(0) } else { unlimited.ok_or(ErrorKind::CannotGrow) }
+        if max.first().zip(self.view.extent.first()).is_some_and(|(max, now)| max > now) {
+            return Ok(0);
+        }
+        max.iter().position(|max| *max == h5live_model::UNLIMITED).ok_or(ErrorKind::CannotGrow)
     }
 
     /// Elements of a row.
@@ -106,8 +103,8 @@ impl<'a> Writer<'a> {
     }
 
     fn row_along(&self, axis: usize) -> u64 {
-        let others = self.view.extent.iter().enumerate().filter(|(dim, _)| *dim != axis);
-        others.map(|(_, n)| *n).try_fold(1u64, u64::checked_mul).unwrap_or(0)
+        let (before, after) = self.view.extent.split_at(axis);
+        before.iter().chain(&after[1..]).try_fold(1u64, |n, dim| n.checked_mul(*dim)).unwrap_or(0)
     }
 
     /// The rows that `values` elements in all make.
@@ -129,10 +126,10 @@ impl<'a> Writer<'a> {
         let Rows { axis, values, extent } = rows;
         self.promote_edges(&extent)?;
         let before = std::mem::replace(&mut self.view.extent, extent);
-        let grid = self.view.grid()?;
+        let sides = self.view.sides()?;
         let values = values as usize;
-        let run = grid.as_ref().and_then(|(grid, bytes)| self.one_run(axis, &before, values, (grid, *bytes)));
-        let whole = values * self.view.size == grid.as_ref().map_or(0, |(_, bytes)| *bytes);
+        let run = sides.and_then(|sides| self.one_run(axis, &before, values, sides));
+        let whole = values * self.view.size == sides.map_or(0, |(_, bytes)| bytes);
         match (run, source.direct(0..values)) {
             (Some((coord, _)), Some(direct)) if whole => {
                 self.put_encoded(&coord, 0, direct)?;
@@ -147,11 +144,12 @@ impl<'a> Writer<'a> {
             }
         }
         self.core.stage.lock().extent = Some(Dims::from_slice(&self.view.extent));
-        if let Some((grid, bytes)) = grid {
-            let (first, full) = (before[axis] / grid.dims()[axis], self.view.extent[axis] / grid.dims()[axis]);
-            if first < full {
-                self.store_staged(&grid, bytes, |coord| (first..full).contains(&coord.scaled()[axis]))?;
-            }
+        let Some((sides, _)) = sides else { return Ok(()) };
+        let (first, full) = (before[axis] / sides[axis], self.view.extent[axis] / sides[axis]);
+        if first < full
+            && let Some((grid, bytes)) = self.view.grid()?
+        {
+            self.store_staged(&grid, bytes, |coord| (first..full).contains(&coord.scaled()[axis]))?;
         }
         Ok(())
     }
@@ -162,19 +160,22 @@ impl<'a> Writer<'a> {
         axis: usize,
         before: &[u64],
         values: usize,
-        (grid, bytes): (&ChunkGrid, usize),
+        (sides, bytes): (&[u64], usize),
     ) -> Option<(ChunkCoord, usize)> {
-        let (sides, now) = (grid.dims(), &self.view.extent);
+        let now = &self.view.extent;
         let len = values.checked_mul(self.view.size)?;
         let is_short = len > 0 && len <= STAGED_RUN.min(bytes) && self.core.filters.is_empty();
         if axis != 0 || !is_short || sides.get(1..) != now.get(1..) {
             return None;
         }
         let (side, first, end) = (*sides.first()?, *before.first()?, *now.first()?);
-        let mut coord = Dims::from_elem(0, sides.len());
-        coord[0] = first / side;
-        let row = len as u64 / (end - first);
-        ((end - 1) / side == coord[0]).then(|| (ChunkCoord::new(&coord), (first % side * row) as usize))
+        let (chunk, row) = (first / side, len as u64 / (end - first));
+        ((end - 1) / side == chunk).then(|| {
+            let mut coord = Dims::from_slice(before);
+            coord.fill(0);
+            coord[0] = chunk;
+            (ChunkCoord::new(&coord), (first % side * row) as usize)
+        })
     }
 
     /// Stages a run of an unfiltered chunk, from `at` on (bytes), piece by piece.
@@ -205,25 +206,18 @@ impl<'a> Writer<'a> {
     /// Stages a short part of an unfiltered chunk, from `at` on (bytes), and stores a long one.
     fn stage_part(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), Failure> {
         let stage = &self.core.stage;
-        let mut locked = stage.lock();
-        if let Some(staged) = locked.get(coord) {
-            let end = staged.at + staged.bytes.len();
-            let touches = at >= staged.at && at <= end && at + bytes.len() - staged.at <= STAGED_PART;
-            if touches {
-                locked.extend(coord, at, bytes);
-                return Ok(());
-            }
-            let staged = staged.clone();
-            drop(locked);
-            self.put_part(coord, staged.at, &staged.bytes)?;
-            locked = stage.lock();
-            locked.take(coord);
-        }
-        if bytes.len() <= STAGED_RUN {
-            locked.put(coord, Staged { at, bytes: Arc::new(bytes.into()), dirty: true });
+        if stage.lock().add(coord, at, bytes) {
             return Ok(());
         }
-        drop(locked);
+        let before = stage.lock().get(coord).cloned();
+        if let Some(before) = before {
+            self.put_part(coord, before.at, &before.bytes)?;
+            let mut stage = stage.lock();
+            stage.take(coord);
+            if stage.add(coord, at, bytes) {
+                return Ok(());
+            }
+        }
         self.put_part(coord, at, bytes)
     }
 
