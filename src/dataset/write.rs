@@ -9,9 +9,10 @@ use parking_lot::MutexGuard;
 use super::cache::ChunkCache;
 use super::core::{Core, Dims, Failure, View};
 use super::line::{self, Memory};
+use super::next::Next;
 use super::read::Reader;
 use super::sides::Source;
-use super::stage::{STAGED_PART, STAGED_RUN, Staged};
+use super::staged_chunks::{STAGED_PART, STAGED_RUN, Staged};
 use crate::error::ErrorKind;
 
 /// Unfiltered chunks up to this size are put together before they are stored (bytes).
@@ -25,6 +26,8 @@ pub(crate) struct Rows {
     axis: usize,
     /// Elements in all.
     values: u64,
+    /// Elements of one.
+    row: u64,
     /// The extent with them.
     extent: Dims,
 }
@@ -82,7 +85,7 @@ impl<'a> Writer<'a> {
             }
         }
         chunk.store(&batch)?;
-        if self.core.stage.lock().bytes() > self.core.staging {
+        if self.core.stage.lock().chunks.bytes() > self.core.staging {
             self.store_staged(&grid, bytes, |_| true)?;
         }
         Ok(())
@@ -118,24 +121,28 @@ impl<'a> Writer<'a> {
         let mut extent = Dims::from_slice(&self.view.extent);
         extent[axis] = extent[axis].saturating_add(values / row);
         self.check_extent(&extent)?;
-        Ok(Rows { axis, values, extent })
+        Ok(Rows { axis, values, row, extent })
     }
 
     /// Appends rows that [`Writer::rows`] has made room for.
     pub(crate) fn append(&mut self, rows: Rows, source: &impl Source) -> Result<(), Failure> {
-        let Rows { axis, values, extent } = rows;
+        let Rows { axis, values, row, extent } = rows;
         self.promote_edges(&extent)?;
         let before = std::mem::replace(&mut self.view.extent, extent);
         let sides = self.view.sides()?;
         let values = values as usize;
         let run = sides.and_then(|sides| self.one_run(axis, &before, values, sides));
+        let mut next = None;
         let whole = values * self.view.size == sides.map_or(0, |(_, bytes)| bytes);
         match (run, source.direct(0..values)) {
             (Some((coord, _)), Some(direct)) if whole => {
                 self.put_encoded(&coord, 0, direct)?;
-                self.core.stage.lock().take(&coord);
+                self.core.stage.lock().chunks.take(&coord);
             }
-            (Some((coord, at)), _) if !whole => self.stage_run(&coord, at, 0..values, (source, &mut Vec::new()))?,
+            (Some((coord, at)), _) if !whole => {
+                self.stage_run(&coord, at, 0..values, (source, &mut Vec::new()))?;
+                next = self.next(coord, at + values * self.view.size, row as usize * self.view.size);
+            }
             _ => {
                 let (mut start, mut count) = (Dims::from_elem(0, before.len()), before.clone());
                 start[axis] = before[axis];
@@ -143,7 +150,10 @@ impl<'a> Writer<'a> {
                 self.write(&Selection::block(&start, &count).on(&self.view.extent)?, source)?;
             }
         }
-        self.core.stage.lock().extent = Some(Dims::from_slice(&self.view.extent));
+        let mut stage = self.core.stage.lock();
+        stage.extent = Some(Dims::from_slice(&self.view.extent));
+        stage.next = next;
+        drop(stage);
         let Some((sides, _)) = sides else { return Ok(()) };
         let (first, full) = (before[axis] / sides[axis], self.view.extent[axis] / sides[axis]);
         if first < full
@@ -178,6 +188,16 @@ impl<'a> Writer<'a> {
         })
     }
 
+    /// Where the rows go that come after those of [`Writer::one_run`], which end `at` in a chunk (bytes)
+    /// and have `row` bytes each; `None` if the chunk has room for no more.
+    fn next(&self, coord: ChunkCoord, at: usize, row: usize) -> Option<Next> {
+        let (sides, _) = self.view.sides().ok()??;
+        let (side, max) = (sides.first()?, self.view.spec.dataspace.max().first()?);
+        let end = coord.scaled().first()?.saturating_add(1).saturating_mul(*side).min(*max);
+        let extent = Dims::from_slice(&self.view.extent);
+        (*extent.first()? < end).then_some(Next { coord, at, row, extent, end })
+    }
+
     /// Stages a run of an unfiltered chunk, from `at` on (bytes), piece by piece.
     fn stage_run(
         &self,
@@ -206,15 +226,15 @@ impl<'a> Writer<'a> {
     /// Stages a short part of an unfiltered chunk, from `at` on (bytes), and stores a long one.
     fn stage_part(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), Failure> {
         let stage = &self.core.stage;
-        if stage.lock().add(coord, at, bytes) {
+        if stage.lock().chunks.add(coord, at, bytes) {
             return Ok(());
         }
-        let before = stage.lock().get(coord).cloned();
+        let before = stage.lock().chunks.get(coord).cloned();
         if let Some(before) = before {
             self.put_part(coord, before.at, &before.bytes)?;
             let mut stage = stage.lock();
-            stage.take(coord);
-            if stage.add(coord, at, bytes) {
+            stage.chunks.take(coord);
+            if stage.chunks.add(coord, at, bytes) {
                 return Ok(());
             }
         }
@@ -261,8 +281,9 @@ impl<'a> Writer<'a> {
             clear().map_err(|failure| failure.of(&coord))?;
         }
         let mut stage = self.core.stage.lock();
-        stage.retain(|_, _| false);
+        stage.chunks.retain(|_, _| false);
         stage.extent = None;
+        stage.next = None;
         drop(stage);
         self.core.changed();
         self.cache.forget(self.core.cached_as());
@@ -285,14 +306,14 @@ impl<'a> Writer<'a> {
         })?;
         for coord in promoted {
             let whole = self.reader().whole(&grid, bytes, &coord).map_err(|failure| failure.of(&coord))?;
-            self.core.stage.lock().put(&coord, Staged { at: 0, bytes: Arc::new(whole), dirty: true });
+            self.core.stage.lock().chunks.put(&coord, Staged { at: 0, bytes: Arc::new(whole), dirty: true });
         }
         Ok(())
     }
 
     /// Stores a chunk as it is, in place of what is stored and staged of it.
     pub(crate) fn write_stored(&self, coord: &ChunkCoord, mask: u32, bytes: &[u8]) -> Result<(), Failure> {
-        self.core.stage.lock().take(coord);
+        self.core.stage.lock().chunks.take(coord);
         self.put_encoded(coord, mask, bytes)
     }
 
@@ -302,9 +323,9 @@ impl<'a> Writer<'a> {
             self.store_staged(&grid, bytes, |_| true)?;
             // What will be appended to is kept, so that it need not be decoded again.
             let mut stage = self.core.stage.lock();
-            stage.retain(|coord, _| grid.is_partial(coord, &self.view.extent));
-            if stage.bytes() > self.core.staging / 2 {
-                stage.retain(|_, _| false);
+            stage.chunks.retain(|coord, _| grid.is_partial(coord, &self.view.extent));
+            if stage.chunks.bytes() > self.core.staging / 2 {
+                stage.chunks.retain(|_, _| false);
             }
         }
         let extent = self.core.stage.lock().extent.clone();
@@ -432,7 +453,7 @@ impl<S: Source> Chunk<'_, S> {
             for coord in batch {
                 let bytes = self.collect(coord, &mut memory).map_err(|failure| failure.of(coord))?;
                 writer.put_encoded(coord, 0, bytes)?;
-                writer.core.stage.lock().take(coord);
+                writer.core.stage.lock().chunks.take(coord);
             }
             return Ok(());
         }
@@ -442,7 +463,7 @@ impl<S: Source> Chunk<'_, S> {
         };
         let store = |coord: &ChunkCoord, mask: u32, bytes: &[u8]| {
             writer.put_encoded(coord, mask, bytes)?;
-            writer.core.stage.lock().take(coord);
+            writer.core.stage.lock().chunks.take(coord);
             Ok(())
         };
         line::run(batch, writer.core.batch(self.bytes), encode, store)
@@ -479,14 +500,14 @@ impl<S: Source> Chunk<'_, S> {
         let writer = self.writer;
         {
             let mut stage = writer.core.stage.lock();
-            if let Some(staged) = stage.get_mut(coord).filter(|staged| staged.bytes.len() == self.bytes) {
+            if let Some(staged) = stage.chunks.get_mut(coord).filter(|staged| staged.bytes.len() == self.bytes) {
                 staged.dirty = true;
                 return self.overlay(coord, Arc::make_mut(&mut staged.bytes).as_mut_slice());
             }
         }
         let mut bytes = writer.reader().whole(self.grid, self.bytes, coord)?;
         self.overlay(coord, &mut bytes)?;
-        writer.core.stage.lock().put(coord, Staged { at: 0, bytes: Arc::new(bytes), dirty: true });
+        writer.core.stage.lock().chunks.put(coord, Staged { at: 0, bytes: Arc::new(bytes), dirty: true });
         Ok(())
     }
 
