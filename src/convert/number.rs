@@ -116,6 +116,7 @@ impl Native {
     }
 
     /// The native number that a datatype is, and whether its bytes are in the other order.
+    #[inline]
     fn of(datatype: &Datatype) -> Option<(Native, bool)> {
         match datatype {
             Datatype::Integer(integer) => {

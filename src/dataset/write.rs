@@ -152,11 +152,15 @@ impl<'a> Writer<'a> {
         }
         let mut stage = self.core.stage.lock();
         stage.extent = Some(Dims::from_slice(&self.view.extent));
-        stage.next = next;
+        if next.is_some() || stage.next.is_some() {
+            stage.next = next;
+        }
+        let is_staged = stage.chunks.bytes() > 0;
         drop(stage);
         let Some((sides, _)) = sides else { return Ok(()) };
         let (first, full) = (before[axis] / sides[axis], self.view.extent[axis] / sides[axis]);
         if first < full
+            && is_staged
             && let Some((grid, bytes)) = self.view.grid()?
         {
             self.store_staged(&grid, bytes, |coord| (first..full).contains(&coord.scaled()[axis]))?;
@@ -180,12 +184,12 @@ impl<'a> Writer<'a> {
         }
         let (side, first, end) = (*sides.first()?, *before.first()?, *now.first()?);
         let (chunk, row) = (first / side, len as u64 / (end - first));
-        ((end - 1) / side == chunk).then(|| {
-            let mut coord = Dims::from_slice(before);
-            coord.fill(0);
-            coord[0] = chunk;
-            (ChunkCoord::new(&coord), (first % side * row) as usize)
-        })
+        if (end - 1) / side != chunk {
+            return None;
+        }
+        let mut coord = Dims::from_elem(0, sides.len());
+        coord[0] = chunk;
+        Some((ChunkCoord::new(&coord), (first % side * row) as usize))
     }
 
     /// Where the rows go that come after those of [`Writer::one_run`], which end `at` in a chunk (bytes)
