@@ -116,7 +116,7 @@ impl Native {
     }
 
     /// The native number that a datatype is, and whether its bytes are in the other order.
-    #[inline]
+    #[inline(always)]
     fn of(datatype: &Datatype) -> Option<(Native, bool)> {
         match datatype {
             Datatype::Integer(integer) => {

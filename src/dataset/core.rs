@@ -70,6 +70,7 @@ impl View {
     }
 
     /// The sides of a chunk (`[rank]`, elements), and its bytes when it is decoded; `None` if there are no elements.
+    #[inline]
     pub(super) fn sides(&self) -> Result<Option<(&[u64], usize)>, ErrorKind> {
         let sides: &[u64] = match &self.spec.layout {
             Layout::Chunked(dims) if dims.len() == self.extent.len() => dims,
