@@ -110,7 +110,13 @@ impl Native {
         }
     }
 
+    /// Whether a datatype is this number, with its bytes in the order of this machine.
+    pub(crate) fn is(self, datatype: &Datatype) -> bool {
+        Native::of(datatype) == Some((self, false))
+    }
+
     /// The native number that a datatype is, and whether its bytes are in the other order.
+    #[inline(always)]
     fn of(datatype: &Datatype) -> Option<(Native, bool)> {
         match datatype {
             Datatype::Integer(integer) => {

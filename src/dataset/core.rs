@@ -65,18 +65,27 @@ pub(crate) struct View {
 impl View {
     /// The grid of chunks, and the bytes of a decoded chunk; `None` if there are no elements.
     pub(super) fn grid(&self) -> Result<Option<(ChunkGrid, usize)>, ErrorKind> {
-        let grid = match &self.spec.layout {
-            Layout::Chunked(dims) if dims.len() == self.extent.len() => ChunkGrid::new(dims),
+        let sides = self.sides()?;
+        Ok(sides.and_then(|(sides, bytes)| Some((ChunkGrid::new(sides)?, bytes))))
+    }
+
+    /// The sides of a chunk (`[rank]`, elements), and its bytes when it is decoded; `None` if there are no elements.
+    #[inline]
+    pub(super) fn sides(&self) -> Result<Option<(&[u64], usize)>, ErrorKind> {
+        let sides: &[u64] = match &self.spec.layout {
+            Layout::Chunked(dims) if dims.len() == self.extent.len() => dims,
             Layout::Chunked(_) => return Err(ErrorKind::Description("the chunks are of another rank than the shape")),
             Layout::Virtual(_) => return Err(ErrorKind::Unsupported("writing a virtual dataset")),
-            _ if self.spec.dataspace == Dataspace::Null => None,
-            _ => ChunkGrid::new(&self.extent),
+            _ if self.spec.dataspace == Dataspace::Null => return Ok(None),
+            _ => &self.extent,
         };
-        let Some(grid) = grid else { return Ok(None) };
-        let bytes = grid.elements().and_then(|n| n.checked_mul(self.size as u64));
+        if sides.contains(&0) {
+            return Ok(None);
+        }
+        let bytes = sides.iter().try_fold(self.size as u64, |n, side| n.checked_mul(*side));
         let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
         let bytes = bytes.filter(|bytes| *bytes < usize::MAX / 2).ok_or(ErrorKind::TooLarge(u64::MAX))?;
-        Ok(Some((grid, bytes)))
+        Ok(Some((sides, bytes)))
     }
 
     /// Whether a chunk is stored without its filters because it reaches over the extent.
@@ -147,13 +156,17 @@ impl Core {
 
     pub(crate) fn view(&self) -> Result<View, ErrorKind> {
         // In this order: an extent that is not staged any more is already in the store.
-        let extent =
-            self.stage.lock().extent.as_deref().map(Dims::from_slice).or_else(|| self.virtual_extent.lock().clone());
+        let staged = self.stage.lock().extent.as_deref().map(Dims::from_slice);
         let spec = self.chunks.spec()?;
         let size = spec.datatype.size() as usize;
         if size == 0 {
             return Err(ErrorKind::Description("elements have no bytes"));
         }
+        let extent = match (staged, &spec.layout) {
+            (Some(extent), _) => Some(extent),
+            (None, Layout::Virtual(_)) => self.virtual_extent.lock().clone(),
+            (None, _) => None,
+        };
         let extent = extent.unwrap_or_else(|| Dims::from_slice(spec.dataspace.dims()));
         Ok(View { spec, extent, size })
     }
@@ -165,7 +178,9 @@ impl Core {
 
     /// Has the next flush of the file find what is staged here. The caller holds the writer's lock.
     pub(super) fn list_staged(&self) {
-        if self.has_staged() && !self.is_listed.swap(true, Ordering::AcqRel) {
+        // Who takes it from the list unlists it before looking at what is staged.
+        let is_listed = self.is_listed.load(Ordering::Acquire);
+        if !is_listed && self.has_staged() && !self.is_listed.swap(true, Ordering::AcqRel) {
             self.staged.lock().push(self.chunks.id());
         }
     }

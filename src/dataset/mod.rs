@@ -8,6 +8,7 @@ mod line;
 mod mapped;
 #[cfg(test)]
 mod model_tests;
+mod next;
 mod primitive;
 mod raw_chunks;
 #[cfg(test)]
@@ -20,11 +21,13 @@ mod sources;
 #[cfg(test)]
 mod sources_tests;
 mod stage;
+mod staged_chunks;
 #[cfg(test)]
 mod strided_tests;
 #[cfg(test)]
 mod tests;
 mod write;
+mod write_out;
 
 use std::fmt;
 use std::sync::Arc;
@@ -55,62 +58,6 @@ pub struct Dataset {
     core: Arc<Core>,
     id: ObjectId,
     path: String,
-}
-
-impl Core {
-    /// Stores everything staged, and tells the store the extent.
-    pub(crate) fn write_out(&self, shared: &crate::file::Shared) -> Result<(), Failure> {
-        if !self.has_staged() {
-            return Ok(());
-        }
-        // Nothing is appended to this dataset while those are written out whose rows were appended before.
-        let writer = self.writer(&*shared.store, &shared.cache)?;
-        self.write_out_earlier(shared)?;
-        self.unpublished.store(0, Ordering::Release);
-        writer.write_out()
-    }
-
-    /// Publishes what is staged if it is one run of rows that the store can append by a short way, and says whether it
-    /// was.
-    fn append_shortly(&self) -> Result<bool, Failure> {
-        if !self.filters.is_empty() || !self.after.lock().is_empty() {
-            return Ok(false);
-        }
-        // Nothing is appended meanwhile.
-        let _alone = self.writer.lock();
-        let Some((coord, staged, extent)) = self.stage.lock().one_run() else { return Ok(false) };
-        let published = self.chunks.append_part(&coord, staged.at as u64, &staged.bytes, &extent);
-        if !published.map_err(|error| Failure::in_chunk(&coord, error))? {
-            return Ok(false);
-        }
-        self.unpublished.store(0, Ordering::Release);
-        self.stage.lock().clear();
-        Ok(true)
-    }
-
-    /// Writes out the datasets whose rows are seen before those of this one, and has the store keep that order.
-    fn write_out_earlier(&self, shared: &crate::file::Shared) -> Result<(), Failure> {
-        for earlier in self.earlier() {
-            if !earlier.is_gone() {
-                earlier.write_out(shared)?;
-                crate::publish::order(shared, self.chunks.id(), earlier.chunks.id())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// As [`Core::write_out`]; what is staged for a dataset that has been deleted is forgotten.
-    pub(crate) fn write_out_if_there(&self, shared: &crate::file::Shared) -> Result<(), Failure> {
-        self.unlist();
-        if !self.has_staged() || self.is_gone() {
-            return Ok(());
-        }
-        let written = self.write_out(shared);
-        if written.is_err() {
-            self.list_staged();
-        }
-        written
-    }
 }
 
 impl Dataset {
@@ -429,6 +376,9 @@ impl Dataset {
     pub fn append<T: H5Type>(&self, values: &[T]) -> Result<()> {
         self.file.shared().publisher.take_deferred()?;
         self.run(|| {
+            if self.core.append_next(|spec| T::as_stored(&spec.datatype, values))? {
+                return Ok(());
+            }
             let mut writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
             let rows = writer.rows(values.len())?;
             let encoder = T::encoder(&writer.view().spec.datatype)?;
@@ -472,6 +422,9 @@ impl Dataset {
     /// Appends rows of elements as they are, and publishes nothing.
     pub(crate) fn stage_rows(&self, bytes: &[u8]) -> Result<()> {
         self.run(|| {
+            if self.core.append_next(|_| Some(bytes))? {
+                return Ok(());
+            }
             let mut writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
             let size = writer.view().size;
             let rows = writer.rows(raw_elements(bytes, size)?)?;

@@ -13,7 +13,7 @@ use super::cache::ChunkCache;
 use super::core::{Core, Failure, View};
 use super::gather::{self, Group};
 use super::sides::Sink;
-use super::stage::Staged;
+use super::staged_chunks::Staged;
 use crate::error::ErrorKind;
 use crate::types::Heap;
 
@@ -281,7 +281,7 @@ impl Chunk<'_> {
         let changes = core.changes.load(Ordering::Acquire);
         let content = self.decode(coord, None)?.unwrap_or(Content::Fill);
         if let (Content::Decoded(bytes), true) = (&content, keep)
-            && core.stage.lock().get(coord).is_none()
+            && core.stage.lock().chunks.get(coord).is_none()
         {
             let is_old = || core.changes.load(Ordering::Acquire) != changes;
             cache.insert(core.cached_as(), coord, bytes.clone(), is_old);
@@ -293,7 +293,7 @@ impl Chunk<'_> {
     /// to scatter.
     fn decode(&self, coord: &ChunkCoord, mut direct: Option<&mut [u8]>) -> Result<Option<Content>, Failure> {
         let Reader { core, view, cache, store } = self.reader;
-        let staged = core.stage.lock().get(coord).cloned();
+        let staged = core.stage.lock().chunks.get(coord).cloned();
         let staged = match staged {
             Some(staged) if staged.bytes.len() == self.bytes => return Ok(Some(Content::Decoded(staged.bytes))),
             staged => staged,

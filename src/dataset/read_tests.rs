@@ -13,7 +13,7 @@ use super::cache::ChunkCache;
 use super::core::Core;
 use super::read::Reader;
 use super::sides::Values;
-use super::stage::Staged;
+use super::staged_chunks::Staged;
 use crate::{File, H5Type, Options};
 
 /// Chunks that have moved, as often as is said, when some places in them are read.
@@ -107,7 +107,7 @@ fn a_long_run_is_converted_in_shares_each_of_which_is_read_again_if_the_chunk_mo
     let store = MemoryStore::new();
     let (_file, moving, core) = moving(&store, 1, &File::options());
     let staged = Staged { at: 1000, bytes: Arc::new(vec![1; 1 << 20]), dirty: true };
-    core.stage.lock().put(&ChunkCoord::new(&[0]), staged);
+    core.stage.lock().chunks.put(&ChunkCoord::new(&[0]), staged);
     for from in [0, 7, LEN - 1, LEN - 2_000_000] {
         let mut values = vec![-1.0f32; (LEN - from) as usize];
         moving.reads.lock().clear();

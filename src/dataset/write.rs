@@ -9,17 +9,14 @@ use parking_lot::MutexGuard;
 use super::cache::ChunkCache;
 use super::core::{Core, Dims, Failure, View};
 use super::line::{self, Memory};
+use super::next::Next;
 use super::read::Reader;
 use super::sides::Source;
-use super::stage::Staged;
+use super::staged_chunks::{STAGED_PART, STAGED_RUN, Staged};
 use crate::error::ErrorKind;
 
 /// Unfiltered chunks up to this size are put together before they are stored (bytes).
 const WHOLE_BYTES: usize = 4 << 20;
-/// Runs of unfiltered chunks up to this length are staged (bytes).
-const STAGED_RUN: usize = 64 << 10;
-/// A staged run that has grown to this length is stored (bytes).
-const STAGED_PART: usize = 1 << 20;
 /// Chunks that are listed before they are stored.
 const LISTED: usize = 1 << 10;
 
@@ -29,6 +26,8 @@ pub(crate) struct Rows {
     axis: usize,
     /// Elements in all.
     values: u64,
+    /// Elements of one.
+    row: u64,
     /// The extent with them.
     extent: Dims,
 }
@@ -86,7 +85,7 @@ impl<'a> Writer<'a> {
             }
         }
         chunk.store(&batch)?;
-        if self.core.stage.lock().bytes() > self.core.staging {
+        if self.core.stage.lock().chunks.bytes() > self.core.staging {
             self.store_staged(&grid, bytes, |_| true)?;
         }
         Ok(())
@@ -95,9 +94,10 @@ impl<'a> Writer<'a> {
     /// The dimension along which rows are appended: the first one if it can grow, or else the unlimited one.
     pub(crate) fn axis(&self) -> Result<usize, ErrorKind> {
         let max = self.view.spec.dataspace.max();
-        let first = max.first().zip(self.view.extent.first()).is_some_and(|(max, now)| max > now);
-        let unlimited = max.iter().position(|max| *max == h5live_model::UNLIMITED);
-        if first { Ok(0) } else { unlimited.ok_or(ErrorKind::CannotGrow) }
+        if max.first().zip(self.view.extent.first()).is_some_and(|(max, now)| max > now) {
+            return Ok(0);
+        }
+        max.iter().position(|max| *max == h5live_model::UNLIMITED).ok_or(ErrorKind::CannotGrow)
     }
 
     /// Elements of a row.
@@ -106,8 +106,8 @@ impl<'a> Writer<'a> {
     }
 
     fn row_along(&self, axis: usize) -> u64 {
-        let others = self.view.extent.iter().enumerate().filter(|(dim, _)| *dim != axis);
-        others.map(|(_, n)| *n).try_fold(1u64, u64::checked_mul).unwrap_or(0)
+        let (before, after) = self.view.extent.split_at(axis);
+        before.iter().chain(&after[1..]).try_fold(1u64, |n, dim| n.checked_mul(*dim)).unwrap_or(0)
     }
 
     /// The rows that `values` elements in all make.
@@ -121,24 +121,28 @@ impl<'a> Writer<'a> {
         let mut extent = Dims::from_slice(&self.view.extent);
         extent[axis] = extent[axis].saturating_add(values / row);
         self.check_extent(&extent)?;
-        Ok(Rows { axis, values, extent })
+        Ok(Rows { axis, values, row, extent })
     }
 
     /// Appends rows that [`Writer::rows`] has made room for.
     pub(crate) fn append(&mut self, rows: Rows, source: &impl Source) -> Result<(), Failure> {
-        let Rows { axis, values, extent } = rows;
+        let Rows { axis, values, row, extent } = rows;
         self.promote_edges(&extent)?;
         let before = std::mem::replace(&mut self.view.extent, extent);
-        let grid = self.view.grid()?;
+        let sides = self.view.sides()?;
         let values = values as usize;
-        let run = grid.as_ref().and_then(|(grid, bytes)| self.one_run(axis, &before, values, (grid, *bytes)));
-        let whole = values * self.view.size == grid.as_ref().map_or(0, |(_, bytes)| *bytes);
+        let run = sides.and_then(|sides| self.one_run(axis, &before, values, sides));
+        let mut next = None;
+        let whole = values * self.view.size == sides.map_or(0, |(_, bytes)| bytes);
         match (run, source.direct(0..values)) {
             (Some((coord, _)), Some(direct)) if whole => {
                 self.put_encoded(&coord, 0, direct)?;
-                self.core.stage.lock().take(&coord);
+                self.core.stage.lock().chunks.take(&coord);
             }
-            (Some((coord, at)), _) if !whole => self.stage_run(&coord, at, 0..values, (source, &mut Vec::new()))?,
+            (Some((coord, at)), _) if !whole => {
+                self.stage_run(&coord, at, 0..values, (source, &mut Vec::new()))?;
+                next = self.next(coord, at + values * self.view.size, row as usize * self.view.size);
+            }
             _ => {
                 let (mut start, mut count) = (Dims::from_elem(0, before.len()), before.clone());
                 start[axis] = before[axis];
@@ -146,12 +150,20 @@ impl<'a> Writer<'a> {
                 self.write(&Selection::block(&start, &count).on(&self.view.extent)?, source)?;
             }
         }
-        self.core.stage.lock().extent = Some(Dims::from_slice(&self.view.extent));
-        if let Some((grid, bytes)) = grid {
-            let (first, full) = (before[axis] / grid.dims()[axis], self.view.extent[axis] / grid.dims()[axis]);
-            if first < full {
-                self.store_staged(&grid, bytes, |coord| (first..full).contains(&coord.scaled()[axis]))?;
-            }
+        let mut stage = self.core.stage.lock();
+        stage.extent = Some(Dims::from_slice(&self.view.extent));
+        if next.is_some() || stage.next.is_some() {
+            stage.next = next;
+        }
+        let is_staged = stage.chunks.bytes() > 0;
+        drop(stage);
+        let Some((sides, _)) = sides else { return Ok(()) };
+        let (first, full) = (before[axis] / sides[axis], self.view.extent[axis] / sides[axis]);
+        if first < full
+            && is_staged
+            && let Some((grid, bytes)) = self.view.grid()?
+        {
+            self.store_staged(&grid, bytes, |coord| (first..full).contains(&coord.scaled()[axis]))?;
         }
         Ok(())
     }
@@ -162,19 +174,32 @@ impl<'a> Writer<'a> {
         axis: usize,
         before: &[u64],
         values: usize,
-        (grid, bytes): (&ChunkGrid, usize),
+        (sides, bytes): (&[u64], usize),
     ) -> Option<(ChunkCoord, usize)> {
-        let (sides, now) = (grid.dims(), &self.view.extent);
+        let now = &self.view.extent;
         let len = values.checked_mul(self.view.size)?;
         let is_short = len > 0 && len <= STAGED_RUN.min(bytes) && self.core.filters.is_empty();
         if axis != 0 || !is_short || sides.get(1..) != now.get(1..) {
             return None;
         }
         let (side, first, end) = (*sides.first()?, *before.first()?, *now.first()?);
+        let (chunk, row) = (first / side, len as u64 / (end - first));
+        if (end - 1) / side != chunk {
+            return None;
+        }
         let mut coord = Dims::from_elem(0, sides.len());
-        coord[0] = first / side;
-        let row = len as u64 / (end - first);
-        ((end - 1) / side == coord[0]).then(|| (ChunkCoord::new(&coord), (first % side * row) as usize))
+        coord[0] = chunk;
+        Some((ChunkCoord::new(&coord), (first % side * row) as usize))
+    }
+
+    /// Where the rows go that come after those of [`Writer::one_run`], which end `at` in a chunk (bytes)
+    /// and have `row` bytes each; `None` if the chunk has room for no more.
+    fn next(&self, coord: ChunkCoord, at: usize, row: usize) -> Option<Next> {
+        let (sides, _) = self.view.sides().ok()??;
+        let (side, max) = (sides.first()?, self.view.spec.dataspace.max().first()?);
+        let end = coord.scaled().first()?.saturating_add(1).saturating_mul(*side).min(*max);
+        let extent = Dims::from_slice(&self.view.extent);
+        (*extent.first()? < end).then_some(Next { coord, at, row, extent, end })
     }
 
     /// Stages a run of an unfiltered chunk, from `at` on (bytes), piece by piece.
@@ -205,25 +230,18 @@ impl<'a> Writer<'a> {
     /// Stages a short part of an unfiltered chunk, from `at` on (bytes), and stores a long one.
     fn stage_part(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), Failure> {
         let stage = &self.core.stage;
-        let mut locked = stage.lock();
-        if let Some(staged) = locked.get(coord) {
-            let end = staged.at + staged.bytes.len();
-            let touches = at >= staged.at && at <= end && at + bytes.len() - staged.at <= STAGED_PART;
-            if touches {
-                locked.extend(coord, at, bytes);
-                return Ok(());
-            }
-            let staged = staged.clone();
-            drop(locked);
-            self.put_part(coord, staged.at, &staged.bytes)?;
-            locked = stage.lock();
-            locked.take(coord);
-        }
-        if bytes.len() <= STAGED_RUN {
-            locked.put(coord, Staged { at, bytes: Arc::new(bytes.into()), dirty: true });
+        if stage.lock().chunks.add(coord, at, bytes) {
             return Ok(());
         }
-        drop(locked);
+        let before = stage.lock().chunks.get(coord).cloned();
+        if let Some(before) = before {
+            self.put_part(coord, before.at, &before.bytes)?;
+            let mut stage = stage.lock();
+            stage.chunks.take(coord);
+            if stage.chunks.add(coord, at, bytes) {
+                return Ok(());
+            }
+        }
         self.put_part(coord, at, bytes)
     }
 
@@ -267,8 +285,9 @@ impl<'a> Writer<'a> {
             clear().map_err(|failure| failure.of(&coord))?;
         }
         let mut stage = self.core.stage.lock();
-        stage.retain(|_, _| false);
+        stage.chunks.retain(|_, _| false);
         stage.extent = None;
+        stage.next = None;
         drop(stage);
         self.core.changed();
         self.cache.forget(self.core.cached_as());
@@ -291,14 +310,14 @@ impl<'a> Writer<'a> {
         })?;
         for coord in promoted {
             let whole = self.reader().whole(&grid, bytes, &coord).map_err(|failure| failure.of(&coord))?;
-            self.core.stage.lock().put(&coord, Staged { at: 0, bytes: Arc::new(whole), dirty: true });
+            self.core.stage.lock().chunks.put(&coord, Staged { at: 0, bytes: Arc::new(whole), dirty: true });
         }
         Ok(())
     }
 
     /// Stores a chunk as it is, in place of what is stored and staged of it.
     pub(crate) fn write_stored(&self, coord: &ChunkCoord, mask: u32, bytes: &[u8]) -> Result<(), Failure> {
-        self.core.stage.lock().take(coord);
+        self.core.stage.lock().chunks.take(coord);
         self.put_encoded(coord, mask, bytes)
     }
 
@@ -308,9 +327,9 @@ impl<'a> Writer<'a> {
             self.store_staged(&grid, bytes, |_| true)?;
             // What will be appended to is kept, so that it need not be decoded again.
             let mut stage = self.core.stage.lock();
-            stage.retain(|coord, _| grid.is_partial(coord, &self.view.extent));
-            if stage.bytes() > self.core.staging / 2 {
-                stage.retain(|_, _| false);
+            stage.chunks.retain(|coord, _| grid.is_partial(coord, &self.view.extent));
+            if stage.chunks.bytes() > self.core.staging / 2 {
+                stage.chunks.retain(|_, _| false);
             }
         }
         let extent = self.core.stage.lock().extent.clone();
@@ -438,7 +457,7 @@ impl<S: Source> Chunk<'_, S> {
             for coord in batch {
                 let bytes = self.collect(coord, &mut memory).map_err(|failure| failure.of(coord))?;
                 writer.put_encoded(coord, 0, bytes)?;
-                writer.core.stage.lock().take(coord);
+                writer.core.stage.lock().chunks.take(coord);
             }
             return Ok(());
         }
@@ -448,7 +467,7 @@ impl<S: Source> Chunk<'_, S> {
         };
         let store = |coord: &ChunkCoord, mask: u32, bytes: &[u8]| {
             writer.put_encoded(coord, mask, bytes)?;
-            writer.core.stage.lock().take(coord);
+            writer.core.stage.lock().chunks.take(coord);
             Ok(())
         };
         line::run(batch, writer.core.batch(self.bytes), encode, store)
@@ -485,14 +504,14 @@ impl<S: Source> Chunk<'_, S> {
         let writer = self.writer;
         {
             let mut stage = writer.core.stage.lock();
-            if let Some(staged) = stage.get_mut(coord).filter(|staged| staged.bytes.len() == self.bytes) {
+            if let Some(staged) = stage.chunks.get_mut(coord).filter(|staged| staged.bytes.len() == self.bytes) {
                 staged.dirty = true;
                 return self.overlay(coord, Arc::make_mut(&mut staged.bytes).as_mut_slice());
             }
         }
         let mut bytes = writer.reader().whole(self.grid, self.bytes, coord)?;
         self.overlay(coord, &mut bytes)?;
-        writer.core.stage.lock().put(coord, Staged { at: 0, bytes: Arc::new(bytes), dirty: true });
+        writer.core.stage.lock().chunks.put(coord, Staged { at: 0, bytes: Arc::new(bytes), dirty: true });
         Ok(())
     }
 

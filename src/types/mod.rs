@@ -127,6 +127,13 @@ pub trait H5Type: Clone + Send + Sync + 'static {
         None
     }
 
+    /// The bytes of values, if it is plain from the datatype alone that they are what the file is to hold: as
+    /// [`H5Type::encode_in_place`], but without an encoder, which takes longer to make than a few values to write.
+    fn as_stored<'a>(file: &Datatype, values: &'a [Self]) -> Option<&'a [u8]> {
+        let _ = (file, values);
+        None
+    }
+
     /// Whether encoding leaves parts of an element as they were.
     fn is_partial(encoder: &Self::Encoder) -> bool {
         let _ = encoder;

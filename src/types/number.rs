@@ -166,6 +166,10 @@ macro_rules! number {
             fn encode_in_place<'a>(encoder: &NumberCode, values: &'a [Self]) -> Option<&'a [u8]> {
                 encoder.0.is_copy().then(|| bytemuck::cast_slice(values))
             }
+
+            fn as_stored<'a>(file: &Datatype, values: &'a [Self]) -> Option<&'a [u8]> {
+                $t::NATIVE.is(file).then(|| bytemuck::cast_slice(values))
+            }
         }
     )*};
 }

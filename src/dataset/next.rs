@@ -1,0 +1,157 @@
+//! Rows that come right after the last ones, into the same chunk: what most small appends are.
+
+use h5live_model::{ChunkCoord, DatasetSpec};
+
+use super::core::{Core, Dims};
+use super::stage::Stage;
+use super::staged_chunks::STAGED_RUN;
+use crate::error::ErrorKind;
+
+/// Where rows of a dataset without filters go if they come right after the last ones, which were a short run of a chunk.
+#[derive(Debug)]
+pub(super) struct Next {
+    pub(super) coord: ChunkCoord,
+    /// Bytes from the start of the decoded chunk.
+    pub(super) at: usize,
+    /// Bytes of a row.
+    pub(super) row: usize,
+    /// The extent with the last rows; the first dimension is the one that grows.
+    pub(super) extent: Dims,
+    /// Rows of an extent with which the chunk is full, or the maximum is reached.
+    pub(super) end: u64,
+}
+
+impl Stage {
+    /// Stages rows, as they are stored, that come right after the last ones and leave room for more in the chunk; `told`
+    /// is the extent that the store knows. Returns whether it was so.
+    fn follow(&mut self, told: &[u64], rows: &[u8]) -> bool {
+        let Stage { extent, chunks, next } = self;
+        let Some(next) = next else { return false };
+        let count = (rows.len() / next.row) as u64;
+        let is_whole = rows.len().is_multiple_of(next.row);
+        let before = extent.as_deref().unwrap_or(told);
+        let is_short = !rows.is_empty() && rows.len() <= STAGED_RUN;
+        let fits = is_whole && is_short && *before == *next.extent && next.extent[0].saturating_add(count) < next.end;
+        if !fits || !chunks.add(&next.coord, next.at, rows) {
+            return false;
+        }
+        next.at += rows.len();
+        next.extent[0] += count;
+        match extent {
+            Some(extent) => extent[0] += count,
+            None => *extent = Some(Dims::from_slice(&next.extent)),
+        }
+        true
+    }
+}
+
+impl Core {
+    /// Appends rows, as `stored` gives them, if they are short and come right after the last ones into the same chunk.
+    /// Returns whether it was so; if not, nothing was done.
+    pub(super) fn append_next<'a>(
+        &self,
+        stored: impl FnOnce(&DatasetSpec) -> Option<&'a [u8]>,
+    ) -> Result<bool, ErrorKind> {
+        let _alone = self.writer.lock();
+        if self.stage.lock().next.is_none() {
+            return Ok(false);
+        }
+        let spec = self.chunks.spec()?;
+        let Some(rows) = stored(&spec) else { return Ok(false) };
+        if !self.stage.lock().follow(spec.dataspace.dims(), rows) {
+            return Ok(false);
+        }
+        self.list_staged();
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ErrorKind, File, UNLIMITED};
+
+    fn live() -> (tempfile::TempDir, File) {
+        let dir = tempfile::tempdir().unwrap();
+        let file = File::options().mode(crate::Mode::Create).open(dir.path().join("live.h5")).unwrap();
+        (dir, file)
+    }
+
+    /// Appends rows one by one, with a flush after each `flushed`.
+    fn append_all(file: &File, flushed: usize) {
+        let rows: Vec<[u16; 3]> = (0..13).map(|i| [i, 100 + i, 200 + i]).collect();
+        let data = file.new_dataset::<u16>().shape(&[0, 3]).max_shape(&[13, 3]).chunk(&[5, 3]).create("data").unwrap();
+        file.start_swmr().unwrap();
+        let other = file.dataset("data").unwrap();
+        for (n, row) in rows.iter().enumerate() {
+            let of = if n % 2 == 0 { &data } else { &other };
+            let too_many = of.append(&[0u16; 3 * 14][n * 3..]).unwrap_err();
+            assert!(matches!(too_many.kind(), ErrorKind::Extent { .. }));
+            match n % 3 {
+                0 => of.append(row).unwrap(),
+                1 => of.append_raw(&row.map(u16::to_le_bytes).concat()).unwrap(),
+                _ => of.append(&row.map(i32::from)).unwrap(),
+            }
+            if (n + 1) % flushed == 0 {
+                data.flush().unwrap();
+            }
+            assert_eq!(data.read::<u16>().unwrap(), rows[..=n].concat());
+        }
+        assert!(matches!(data.append(&[0u16; 3]).unwrap_err().kind(), ErrorKind::CannotGrow));
+        assert_eq!(data.shape().unwrap(), [13, 3]);
+    }
+
+    #[test]
+    fn rows_come_where_the_ones_before_end() {
+        for flushed in 1..6 {
+            append_all(&live().1, flushed);
+            append_all(&File::in_memory(), flushed);
+        }
+    }
+
+    #[test]
+    fn rows_that_are_not_whole_are_refused_among_others() {
+        let (_dir, file) = live();
+        let data = file.new_dataset::<u16>().growing(&[3]).chunk(&[50, 3]).create("data").unwrap();
+        data.append(&[1u16, 2, 3]).unwrap();
+        assert!(matches!(data.append(&[4u16, 5]).unwrap_err().kind(), ErrorKind::Rows { .. }));
+        assert!(matches!(data.append_raw(&[4, 0, 5]).unwrap_err().kind(), ErrorKind::Convert(_)));
+        data.append::<u16>(&[]).unwrap();
+        data.append(&[4u16, 5, 6]).unwrap();
+        data.flush().unwrap();
+        assert_eq!(data.read::<u16>().unwrap(), [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn rows_find_their_place_after_other_changes() {
+        let (_dir, file) = live();
+        let data =
+            file.new_dataset::<u16>().shape(&[0, 2]).max_shape(&[UNLIMITED; 2]).chunk(&[8, 2]).create("data").unwrap();
+        let read = |rows: std::ops::Range<u64>| data.read_slice::<u16>(rows).unwrap();
+        data.append(&[1u16, 1]).unwrap();
+        data.append(&[2u16, 2]).unwrap();
+        // Over a row that is staged, and one that is not any more.
+        data.write_slice(1..2, &[3u16, 3]).unwrap();
+        data.flush().unwrap();
+        data.write_slice(0..1, &[4u16, 4]).unwrap();
+        data.append(&[5u16, 5]).unwrap();
+        assert_eq!(data.read::<u16>().unwrap(), [4, 4, 3, 3, 5, 5]);
+        data.flush().unwrap();
+        // Fewer rows, and more of them.
+        data.resize(&[1, 2]).unwrap();
+        data.append(&[6u16, 6]).unwrap();
+        data.resize(&[4, 2]).unwrap();
+        data.append(&[7u16, 7]).unwrap();
+        assert_eq!(read(0..5), [4, 4, 6, 6, 0, 0, 0, 0, 7, 7]);
+        // Longer rows.
+        data.resize(&[5, 3]).unwrap();
+        data.append(&[8u16, 8, 8]).unwrap();
+        data.append(&[9u16, 9, 9]).unwrap();
+        data.flush().unwrap();
+        assert_eq!(data.shape().unwrap(), [7, 3]);
+        assert_eq!(read(4..7), [7, 7, 0, 8, 8, 8, 9, 9, 9]);
+        // A store that is told an extent by somebody else.
+        file.store().dataset(data.id()).unwrap().set_extent(&[8, 3]).unwrap();
+        data.append(&[10u16, 10, 10]).unwrap();
+        assert_eq!(read(6..9), [9, 9, 9, 0, 0, 0, 10, 10, 10]);
+    }
+}
