@@ -30,7 +30,7 @@ pub use clock::Clock;
 pub use edge::{EdgeKind, EdgeKinds};
 pub use entry::{Entry, EntryId, Handle, Node, Owner, Proxy, Read};
 pub use error::{Action, Cycle, Error, Result};
-pub use metadata::{FlushPlan, Scope, Step, UnseenPart, Told};
+pub use metadata::{FlushPlan, Scope, Step, Told, UnseenPart};
 pub use space::{FreeList, Kind, Moment, Reuse, Space};
 pub use stats::Totals;
 pub use storage::{Based, Failure, FaultyStorage, FileStorage, MemoryStorage, Operation as StorageOperation};

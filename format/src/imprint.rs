@@ -22,18 +22,12 @@ impl Imprint {
     /// Of `image`, of which `place` (bytes) is to change; `None` if there is no such place, or `image` does not end with the
     /// checksum of what comes before.
     pub fn new(image: Vec<u8>, place: Range<usize>) -> Option<Self> {
-        let end = image.len().checked_sub(CHECKSUM)?;
-        let before = image.get(..place.start).filter(|_| place.start < place.end && place.end <= end)?;
-        let mut begun = Begun::new(end, 0);
-        let from = before.len() - begun.take(before).len();
-        let imprint = Imprint { place, begun, from, image };
-        (imprint.sum() == *imprint.image.get(end..)?).then_some(imprint)
-    }
-
-    /// The checksum, as it is stored.
-    fn sum(&self) -> [u8; CHECKSUM] {
-        let end = self.image.len() - CHECKSUM;
-        self.begun.end(self.image.get(self.from..end).unwrap_or_default()).to_le_bytes()
+        let (covered, sum) = image.split_last_chunk::<CHECKSUM>()?;
+        let before = covered.get(..place.start).filter(|_| place.start < place.end && place.end <= covered.len())?;
+        let mut begun = Begun::new(covered.len(), 0);
+        let from = before.len().checked_sub(begun.take(before).len())?;
+        let is_sum = begun.end(covered.get(from..)?).to_le_bytes() == *sum;
+        is_sum.then_some(Imprint { place, begun, from, image })
     }
 
     /// The bytes of the structure.
@@ -41,15 +35,14 @@ impl Imprint {
         &self.image
     }
 
-    /// Puts `bytes`, as many as there are, in the place that changes.
-    ///
-    /// # Panics
-    /// If they are not as many.
-    pub fn put(&mut self, bytes: &[u8]) {
-        self.image[self.place.clone()].copy_from_slice(bytes);
-        let end = self.image.len() - CHECKSUM;
-        let sum = self.sum();
-        self.image[end..].copy_from_slice(&sum);
+    /// Puts `bytes` in the place that changes; `false` if they are not as many as it has.
+    pub fn put(&mut self, bytes: &[u8]) -> bool {
+        let Some((covered, sum)) = self.image.split_last_chunk_mut::<CHECKSUM>() else { return false };
+        let place = covered.get_mut(self.place.clone()).filter(|place| place.len() == bytes.len());
+        let Some(place) = place else { return false };
+        place.copy_from_slice(bytes);
+        *sum = self.begun.end(covered.get(self.from..).unwrap_or_default()).to_le_bytes();
+        true
     }
 
     /// What [`Imprint::put`] changes (bytes).
@@ -75,7 +68,8 @@ mod tests {
             for start in 0..len {
                 let place = start..len.min(start + 8);
                 let mut imprint = Imprint::new(image(len), place.clone()).unwrap();
-                imprint.put(&vec![0xa5; place.len()]);
+                assert!(!imprint.put(&vec![0xa5; place.len() + 1]));
+                assert!(imprint.put(&vec![0xa5; place.len()]));
                 let (bytes, sum) = imprint.image().split_at(len);
                 assert_eq!(bytes[place.clone()], vec![0xa5; place.len()]);
                 assert_eq!(sum, lookup3(bytes, 0).to_le_bytes(), "{len} {start}");

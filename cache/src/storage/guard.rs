@@ -131,7 +131,8 @@ fn replace(addr: usize) -> bool {
         let errno = libc::__errno_location();
         let before = *errno;
         let page = usize::try_from(libc::sysconf(libc::_SC_PAGESIZE)).unwrap_or(4096);
-        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
+        let (access, kind) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
         let start = ptr::without_provenance_mut(addr - addr % page);
         let found = libc::mmap(start, page, access, kind, -1, 0);
         *errno = before;

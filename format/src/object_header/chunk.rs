@@ -22,9 +22,9 @@ impl ObjectHeader {
     /// Where in the image the body of a message begins (bytes).
     pub fn body_at(&self, message: usize) -> Option<usize> {
         let frame = self.prefix.message_header_len();
-        let before = self.messages.get(..message)?;
-        let start = self.prefix.messages_at() + before.iter().map(|message| frame + message.body.len()).sum::<usize>();
-        (message < self.messages.len()).then_some(start + frame)
+        let (before, rest) = self.messages.split_at_checked(message)?;
+        let start = self.prefix.messages_at().checked_add(frame).filter(|_| !rest.is_empty())?;
+        before.iter().try_fold(start, |at, message| at.checked_add(frame)?.checked_add(message.body.len()))
     }
 }
 

@@ -4,7 +4,11 @@ use smallvec::SmallVec;
 
 /// Whether one of these elements of a chunk, numbered in row-major order, lies in the extent. `chunk` are the sides of the
 /// chunk, and `inside` tells how far the extent reaches from the chunk's beginning, along each dimension.
-pub(super) fn any_inside(elements: std::ops::Range<u64>, chunk: &[u64], inside: impl Iterator<Item = u64> + Clone) -> bool {
+pub(super) fn any_inside(
+    elements: std::ops::Range<u64>,
+    chunk: &[u64],
+    inside: impl Iterator<Item = u64> + Clone,
+) -> bool {
     // Nearly always all of them lie beyond the extent along the first dimension.
     let row: u64 = chunk.iter().skip(1).fold(1, |row, side| row.saturating_mul(*side));
     if inside.clone().next().is_some_and(|rows| elements.start / row.max(1) >= rows) {

@@ -61,10 +61,10 @@ impl NativeDataset {
         };
         let part = UnseenPart { chunk: element.addr, offset: at, bytes };
         let mut shorts = self.shorts.lock();
-        if let Some(run) = shorts.run.as_mut().filter(|run| run.continues(&old, dims)) {
-            if self.append_to_run(run, part, dims)? {
-                return Ok(true);
-            }
+        if let Some(run) = shorts.run.as_mut().filter(|run| run.continues(&old, dims))
+            && self.append_to_run(run, part, dims)?
+        {
+            return Ok(true);
         }
         shorts.run = None;
         let run = self.append_alone(part, dims, shorts.in_a_row + 1 >= IN_A_ROW);
@@ -112,7 +112,9 @@ impl NativeDataset {
                 return None;
             }
             message.copy_from_slice(stated);
-            imprint.put(stated);
+            if !imprint.put(stated) {
+                return Some(encode_briefly(first, self.session.cache.widths()).map(Told::from));
+            }
             Some(Ok(Told { image: imprint.image().into(), changed: imprint.changed() }))
         })?;
         if done {
