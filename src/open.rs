@@ -43,6 +43,7 @@ fn native(options: &Options) -> OpenOptions {
         reuse_unread: options.reuse_unread,
         headroom: options.headroom,
         space: options.file_space,
+        mapped: options.mapped,
         offset_size: options.offset_size,
         unfilter: Arc::new(Known(options.filters.clone())),
         ..OpenOptions::default()

@@ -70,6 +70,7 @@ pub struct Options {
     pub(crate) reuse_unread: bool,
     pub(crate) headroom: u64,
     pub(crate) file_space: FileSpace,
+    pub(crate) mapped: bool,
     pub(crate) offset_size: u32,
     pub(crate) chunk_cache: usize,
     pub(crate) staging: usize,
@@ -92,6 +93,7 @@ impl Default for Options {
             reuse_unread: true,
             headroom: 0,
             file_space: FileSpace::default(),
+            mapped: true,
             offset_size: 8,
             chunk_cache: 32 << 20,
             staging: 64 << 20,
@@ -226,6 +228,16 @@ impl Options {
     /// ```
     pub fn file_space(mut self, space: FileSpace) -> Self {
         self.file_space = space;
+        self
+    }
+
+    /// Whether the file may be mapped into memory, so that small pieces are read, and rows that follow each other closely are
+    /// written, without a call to the system for each (default: yes). This is done on Linux, on file systems of this machine.
+    /// About 64 MiB of the file are mapped at a time; they count as memory of the process, but are the system's. If somebody
+    /// cuts the file, calls are made from then on; for that, the first mapping sets a handler of SIGBUS, which leaves to the
+    /// one before it what does not concern the mappings of this library.
+    pub fn mapped(mut self, yes: bool) -> Self {
+        self.mapped = yes;
         self
     }
 

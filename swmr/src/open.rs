@@ -89,6 +89,10 @@ pub struct OpenOptions {
     pub headroom: u64,
     /// What graces are measured by, by writers and readers.
     pub clock: Clock,
+    /// Whether the file may be mapped, so that small pieces are read and written without a call to the system for each
+    /// (Linux, file systems of this machine). About 64 MiB of it are mapped at a time, which count as memory of the process
+    /// but are the system's.
+    pub mapped: bool,
     /// Bytes of the addresses in a new file: 2, 4 or 8. It cannot grow larger than they can tell.
     pub offset_size: u32,
     /// What undoes the filters of groups that keep their links behind some.
@@ -158,6 +162,7 @@ impl Default for OpenOptions {
             grace: Duration::from_secs(5),
             reuse_unread: true,
             headroom: 0,
+            mapped: true,
             offset_size: 8,
             clock: Clock::default(),
             unfilter: Arc::new(NoFilters),
@@ -210,7 +215,12 @@ impl OpenOptions {
             return Err(Error::InUse { reason: Conflict::Writer, holders: lock.holders() });
         }
         let file = File::open(path).map_err(Error::io("open the file"))?;
-        self.read(Medium { path: path.to_owned(), storage: Arc::new(FileStorage::new(file)), lock })
+        self.read(Medium { path: path.to_owned(), storage: Arc::new(self.storage(file)), lock })
+    }
+
+    fn storage(&self, file: File) -> FileStorage {
+        let storage = FileStorage::new(file);
+        if self.mapped { storage } else { storage.by_calls() }
     }
 
     /// A SWMR writer holds the lock until the superblock says that it is there; who comes in between waits for that
@@ -261,7 +271,7 @@ impl OpenOptions {
             light_beacon(&file, &lock)?;
             // Another writer may have closed the file, or taken it over and closed it, between the look and the beacon.
             if locate_superblock(&probe).ok() == before {
-                let storage = self.through.put_before(Arc::new(FileStorage::new(file)));
+                let storage = self.through.put_before(Arc::new(self.storage(file)));
                 return self.write(Medium { path: path.to_owned(), storage, lock }, found);
             }
         }
@@ -306,7 +316,7 @@ impl OpenOptions {
             }
         };
         light_beacon(&file, &lock)?;
-        self.make(Medium { path: path.to_owned(), storage: Arc::new(FileStorage::new(file)), lock })
+        self.make(Medium { path: path.to_owned(), storage: Arc::new(self.storage(file)), lock })
     }
 
     /// The lock of a file that nobody has open.

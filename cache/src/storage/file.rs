@@ -30,12 +30,18 @@ pub struct FileStorage {
     windows: Mutex<Windows>,
     #[cfg(target_os = "linux")]
     glance: Glance,
+    by_calls: bool,
 }
 
 impl FileStorage {
     /// The bytes of `file`, which must be open for what is asked of it later.
     pub fn new(file: File) -> Self {
         Arc::new(file).into()
+    }
+
+    /// The same, which is never mapped to read and write small pieces.
+    pub fn by_calls(self) -> Self {
+        FileStorage { by_calls: true, ..self }
     }
 
     /// Lets go of all that is mapped.
@@ -63,6 +69,7 @@ impl From<Arc<File>> for FileStorage {
             windows: Mutex::default(),
             #[cfg(target_os = "linux")]
             glance: Glance::default(),
+            by_calls: false,
         }
     }
 }
@@ -101,7 +108,7 @@ impl Storage for FileStorage {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         self.with(|file| {
             #[cfg(target_os = "linux")]
-            if into.len() <= glance::SHORT && self.glance.read(file, into, at) {
+            if into.len() <= glance::SHORT && !self.by_calls && self.glance.read(file, into, at) {
                 return Ok(into.len());
             }
             let mut done = 0;
@@ -134,6 +141,9 @@ impl Storage for FileStorage {
 
     #[cfg(target_os = "linux")]
     fn store(&self, bytes: &[u8], at: u64) -> bool {
+        if self.by_calls {
+            return false;
+        }
         let file = self.file.read();
         // Beyond this, a call costs less than new pages of a mapping do.
         bytes.len() <= SHORT && file.as_ref().is_some_and(|file| self.windows.lock().store(file, bytes, at))
@@ -141,6 +151,9 @@ impl Storage for FileStorage {
 
     #[cfg(target_os = "linux")]
     fn store_whole(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+        if self.by_calls {
+            return false;
+        }
         let file = self.file.read();
         file.as_ref().is_some_and(|file| self.windows.lock().store_whole(file, image, changed, at))
     }
