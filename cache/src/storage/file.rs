@@ -30,6 +30,7 @@ pub struct FileStorage {
     windows: Mutex<Windows>,
     #[cfg(target_os = "linux")]
     glance: Glance,
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is mapped there"))]
     by_calls: bool,
 }
 
@@ -56,7 +57,7 @@ impl FileStorage {
     fn with<T>(&self, action: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
         match &*self.file.read() {
             Some(file) => action(file),
-            None => Err(io::Error::other("the file was closed")),
+            None => Err(closed()),
         }
     }
 }
@@ -98,6 +99,10 @@ mod at {
     pub(super) fn write(file: &File, bytes: &[u8], at: u64) -> io::Result<usize> {
         file.seek_write(bytes, at)
     }
+}
+
+fn closed() -> io::Error {
+    io::Error::other("the file was closed")
 }
 
 fn beyond() -> io::Error {
@@ -163,8 +168,12 @@ impl Storage for FileStorage {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.unmap();
-        self.with(|file| file.set_len(len))
+        let file = self.file.write();
+        let file = file.as_ref().ok_or_else(closed)?;
+        if len < file.metadata()?.len() {
+            self.unmap();
+        }
+        file.set_len(len)
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -196,7 +205,8 @@ impl Storage for FileStorage {
     }
 
     fn close(&self) {
+        let mut file = self.file.write();
         self.unmap();
-        *self.file.write() = None;
+        *file = None;
     }
 }
