@@ -48,13 +48,14 @@ enum Mapped {
 
 #[derive(Debug)]
 struct Mapping {
+    /// Ends before the mapping does: fields are dropped in order.
+    watch: Watch,
     map: MmapRaw,
     /// Bytes that the file has had at least since it was mapped.
     len: AtomicU64,
     /// One bit for each part of [`AROUND`] bytes that may be in memory, and how many of them are set.
     touched: Box<[AtomicU64]>,
     count: AtomicUsize,
-    watch: Watch,
     /// Bytes of a page of memory.
     page: usize,
 }
@@ -96,7 +97,8 @@ impl Glance {
         if len == 0 {
             return;
         }
-        let mapping = if windows::suits(file) && is_told(file) { Mapping::new(file, len) } else { None };
+        let mapping =
+            if windows::suits(file) && has_addresses() && is_told(file) { Mapping::new(file, len) } else { None };
         *self.mapped.write() = mapping.map_or(Mapped::Never, Mapped::Whole);
     }
 }
@@ -166,6 +168,12 @@ impl Mapping {
         let told = unsafe { nix::libc::mincore(there.cast(), len, pages.as_mut_ptr()) } == 0;
         told && pages.iter().take(len.div_ceil(self.page)).all(|page| page & 1 != 0)
     }
+}
+
+/// Whether mappings cost nothing but themselves: where addresses are few, others need them.
+fn has_addresses() -> bool {
+    use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+    usize::BITS >= 64 && getrlimit(Resource::RLIMIT_AS).is_ok_and(|(limit, _)| limit == RLIM_INFINITY)
 }
 
 /// Whether the system tells this process what of the file is in memory. Of others' files it says that all of it is.
@@ -242,6 +250,24 @@ mod tests {
         file.set_len(1000).unwrap();
         assert_eq!(read(&glance, &file, 150_000, 100), None);
         assert!(!is_mapped(&glance, &file));
+    }
+
+    /// In a process of its own.
+    #[test]
+    fn a_process_with_few_addresses_keeps_them() {
+        const CHILD: &str = "H5LIVE_FEW_ADDRESSES";
+        if std::env::var_os(CHILD).is_some() {
+            assert!(!is_mapped(&Glance::default(), &file(10_000)));
+            return;
+        }
+        let name = "storage::glance::tests::a_process_with_few_addresses_keeps_them";
+        let child = std::process::Command::new("sh")
+            .args(["-c", "ulimit -v 8000000; exec \"$0\" \"$@\""])
+            .arg(std::env::current_exe().unwrap())
+            .args([name, "--exact"])
+            .env(CHILD, "1")
+            .status();
+        assert!(child.unwrap().success());
     }
 
     #[test]

@@ -61,8 +61,9 @@ impl Telling {
 struct Window {
     /// Bytes from the start of the file.
     at: u64,
-    map: MmapRaw,
+    /// Ends before the mapping does: fields are dropped in order.
     watch: Watch,
+    map: MmapRaw,
 }
 
 impl Windows {
