@@ -304,13 +304,8 @@ impl<T: Entry> Handle<T> {
         head.is_stored() && !head.dirty.load(Acquire) && !self.is_gone()
     }
 
-    /// How often the value has been changed. [`Cache::publish_part`](crate::Cache::publish_part) counts as one change.
-    pub fn edition(&self) -> u64 {
-        self.slot.head.edition.load(Relaxed)
-    }
-
-    /// Has `change` change the value, for who writes it at once. It is given the [edition](Handle::edition) before, and
-    /// returns `None` if it has changed nothing.
+    /// Has `change` change the value, for who writes it at once. It is told how often the value was changed before, this
+    /// way or by [`Handle::update`], and returns `None` if it has changed nothing.
     pub(crate) fn change_to_write<R>(&self, change: impl FnOnce(&mut T, u64) -> Option<R>) -> Option<R> {
         let mut value = self.slot.value.write();
         let edition = &self.slot.head.edition;

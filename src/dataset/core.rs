@@ -95,9 +95,7 @@ impl View {
 
     /// Elements that nobody wrote.
     pub(super) fn fill_bytes(&self, bytes: usize) -> Vec<u8> {
-        let mut filled = Vec::new();
-        self.fill(&mut filled, bytes);
-        filled
+        self.spec.filled(bytes)
     }
 
     /// Makes `filled` so many bytes of elements that nobody wrote.

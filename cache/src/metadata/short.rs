@@ -47,8 +47,8 @@ impl Cache {
     /// and `change` is not called where a flush would have more to do: something of the owner is dirty or waits, the entry
     /// crosses a page, an intent stands, or flushes are durable.
     ///
-    /// `change` is given the entry and its [edition](Handle::edition), and returns what it is to be in the file. It must
-    /// not use the cache. Must not be called inside an operation.
+    /// `change` is given the entry and its edition, how often it was changed before, by [`Handle::update`] or this way, and
+    /// returns what it is to be in the file. It must not use the cache. Must not be called inside an operation.
     ///
     /// # Errors
     /// As [`Cache::flush`]. The entry was changed then, and is dirty, if it was its write that failed.

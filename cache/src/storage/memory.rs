@@ -1,6 +1,6 @@
 //! A file in memory.
 
-use std::{io, ops::Range, sync::Arc};
+use std::{io, sync::Arc};
 
 use super::Storage;
 use crate::primitive::RwLock;
@@ -40,14 +40,6 @@ impl Storage for MemoryStorage {
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         write(&mut self.bytes.write(), bytes, at)
-    }
-
-    fn store(&self, bytes: &[u8], at: u64) -> bool {
-        self.write_at(bytes, at).is_ok()
-    }
-
-    fn store_whole(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
-        image.get(changed.clone()).is_some_and(|part| self.write_at(part, at + changed.start as u64).is_ok())
     }
 
     fn len(&self) -> io::Result<u64> {

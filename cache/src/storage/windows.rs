@@ -144,6 +144,22 @@ impl Windows {
 mod whole {
     use std::{arch::asm, ops::Range};
 
+    /// Loads the bytes at one place and stores them at another, each by `$moves` and through the register `$register`.
+    macro_rules! by_one {
+        ($moves:literal, $register:literal, $from:expr, $to:expr) => {
+            asm!(
+                concat!($moves, " ", $register, ", [{from}]"),
+                concat!($moves, " [{to}], ", $register),
+                "vzeroupper",
+                from = in(reg) $from, to = in(reg) $to,
+                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
+                out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+                out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+                options(nostack, preserves_flags),
+            )
+        };
+    }
+
     /// Bytes that one instruction stores, of which there are 32 where the processor has AVX, and 64 where it has AVX-512.
     #[derive(Clone, Copy)]
     pub enum Piece<'a> {
@@ -189,30 +205,8 @@ mod whole {
         pub fn store(self, place: *mut u8) {
             // SAFETY: the processor has the instructions, as `around` has seen; the bytes and the place are there.
             match self {
-                Piece::Of32(_, bytes) => unsafe {
-                    asm!(
-                        "vmovdqu ymm0, [{from}]",
-                        "vmovdqu [{to}], ymm0",
-                        "vzeroupper",
-                        from = in(reg) bytes.as_ptr(), to = in(reg) place,
-                        out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
-                        out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-                        out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-                        options(nostack, preserves_flags),
-                    );
-                },
-                Piece::Of64(_, bytes) => unsafe {
-                    asm!(
-                        "vmovdqu64 zmm0, [{from}]",
-                        "vmovdqu64 [{to}], zmm0",
-                        "vzeroupper",
-                        from = in(reg) bytes.as_ptr(), to = in(reg) place,
-                        out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
-                        out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-                        out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-                        options(nostack, preserves_flags),
-                    );
-                },
+                Piece::Of32(_, bytes) => unsafe { by_one!("vmovdqu", "ymm0", bytes.as_ptr(), place) },
+                Piece::Of64(_, bytes) => unsafe { by_one!("vmovdqu64", "zmm0", bytes.as_ptr(), place) },
             }
         }
     }
@@ -251,7 +245,7 @@ mod whole {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, io::Write, os::unix::fs::FileExt};
+    use std::{io::Write, os::unix::fs::FileExt};
 
     use super::*;
 
@@ -360,7 +354,7 @@ mod tests {
             return;
         }
         let name = "storage::windows::tests::a_fault_that_is_none_of_ours_ends_the_process_as_before";
-        let child = std::process::Command::new(fs::read_link("/proc/self/exe").unwrap())
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
             .args([name, "--exact", "--nocapture"])
             .env(CHILD, "1")
             .output()
