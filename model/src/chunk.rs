@@ -33,6 +33,14 @@ impl ChunkCoord {
     pub fn rank(&self) -> usize {
         self.0.len()
     }
+
+    /// The chunk that is beside this one along dimension `axis`, where it is at `to` (chunks).
+    #[must_use]
+    pub fn moved(&self, axis: usize, to: u64) -> Self {
+        let mut moved = self.clone();
+        moved.0.iter_mut().skip(axis).take(1).for_each(|at| *at = to);
+        moved
+    }
 }
 
 /// The grid that cuts a dataset into chunks.

@@ -1,7 +1,7 @@
 //! The state of a dataset that all its handles share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use h5live_filters::Pipeline;
 use h5live_model::{ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Layout, ObjectId, WHOLE};
@@ -36,6 +36,7 @@ pub(crate) struct Core {
     pub(super) at_once: usize,
     /// Held by the one that changes elements or the extent.
     pub(super) writer: Mutex<()>,
+    pub(super) appends: Appends,
     pub(super) stage: Mutex<Stage>,
     /// Where it is written down that something is staged, and whether it is.
     staged: StagedDatasets,
@@ -50,6 +51,27 @@ pub(crate) struct Core {
     pub(super) changes: AtomicU64,
     /// What decoded chunks are kept under. Not the identity: that of a deleted dataset may become another one's.
     cached_as: ObjectId,
+}
+
+/// How appends and flushes follow each other.
+#[derive(Debug, Default)]
+pub(super) struct Appends {
+    /// Appends since the last flush.
+    number: AtomicU32,
+    /// Whether there was just one between the two flushes before.
+    one_by_one: AtomicBool,
+}
+
+impl Appends {
+    /// An append begins; whether a flush is likely to follow it.
+    pub(super) fn begin(&self) -> bool {
+        self.number.fetch_add(1, Ordering::Relaxed) == 0 && self.one_by_one.load(Ordering::Relaxed)
+    }
+
+    /// A flush begins.
+    pub(super) fn flush(&self) {
+        self.one_by_one.store(self.number.swap(0, Ordering::Relaxed) == 1, Ordering::Relaxed);
+    }
 }
 
 /// A dataset as one operation sees it, from its start to its end.
@@ -132,6 +154,7 @@ impl Core {
             memory: options.memory,
             at_once: if options.mode == crate::Mode::SwmrRead { WHOLE } else { CONVERTED },
             writer: Mutex::new(()),
+            appends: Appends::default(),
             stage: Mutex::default(),
             staged,
             is_listed: AtomicBool::new(false),

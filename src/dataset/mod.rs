@@ -466,6 +466,7 @@ impl Dataset {
     /// Writes out and publishes; the caller holds [`Publisher::only`](crate::publish::Publisher::only).
     pub(crate) fn publish(&self) -> Result<()> {
         self.run(|| {
+            self.core.appends.flush();
             if self.core.append_shortly()? {
                 return Ok(());
             }

@@ -30,7 +30,12 @@ impl Dataset {
     pub fn for_each_chunk(&self, mut each: impl FnMut(StoredChunk) -> bool) -> Result<()> {
         self.run(|| {
             self.core.write_out(self.file.shared())?;
-            Ok(self.core.chunks.for_each_chunk(&mut each)?)
+            let view = self.core.view()?;
+            let Some((grid, _)) = view.grid()? else { return Ok(self.core.chunks.for_each_chunk(&mut each)?) };
+            // A live store may have chunks that wait for appends.
+            let counts = grid.counts(&view.extent);
+            let is_there = |coord: &ChunkCoord| coord.scaled().iter().zip(&counts).all(|(at, number)| at < number);
+            Ok(self.core.chunks.for_each_chunk(&mut |chunk| !is_there(&chunk.coord) || each(chunk))?)
         })
     }
 

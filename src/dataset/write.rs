@@ -134,12 +134,14 @@ impl<'a> Writer<'a> {
         let run = sides.and_then(|sides| self.one_run(axis, &before, values, sides));
         let mut next = None;
         let whole = values * self.view.size == sides.map_or(0, |(_, bytes)| bytes);
+        // What is published by itself waits for that: the store may know a shorter way to do both.
+        let is_alone = self.core.appends.begin();
         match (run, source.direct(0..values)) {
-            (Some((coord, _)), Some(direct)) if whole => {
+            (Some((coord, _)), Some(direct)) if whole && !is_alone => {
                 self.put_encoded(&coord, 0, direct)?;
                 self.core.stage.lock().chunks.take(&coord);
             }
-            (Some((coord, at)), _) if !whole => {
+            (Some((coord, at)), _) if !whole || is_alone => {
                 self.stage_run(&coord, at, 0..values, (source, &mut Vec::new()))?;
                 next = self.next(coord, at + values * self.view.size, row as usize * self.view.size);
             }
@@ -161,6 +163,7 @@ impl<'a> Writer<'a> {
         let (first, full) = (before[axis] / sides[axis], self.view.extent[axis] / sides[axis]);
         if first < full
             && is_staged
+            && !is_alone
             && let Some((grid, bytes)) = self.view.grid()?
         {
             self.store_staged(&grid, bytes, |coord| (first..full).contains(&coord.scaled()[axis]))?;
@@ -351,7 +354,10 @@ impl<'a> Writer<'a> {
         dirty.retain(|(coord, _)| which(coord));
         if self.core.filters.is_empty() {
             for (coord, staged) in dirty {
-                self.put_part(&coord, staged.at, &staged.bytes)?;
+                match staged.bytes.len() == chunk_bytes {
+                    true => self.put_encoded(&coord, 0, &staged.bytes)?,
+                    false => self.put_part(&coord, staged.at, &staged.bytes)?,
+                }
                 self.core.stage.lock().stored(&coord, false);
             }
             return Ok(());

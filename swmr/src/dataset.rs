@@ -1,5 +1,6 @@
 //! One dataset of an HDF5 file: its description, its chunks, and following its writer.
 
+mod ahead;
 mod create;
 mod described;
 mod extent;
@@ -23,6 +24,7 @@ use h5live_model::{
 };
 use parking_lot::{Mutex, RwLock};
 
+pub(crate) use self::ahead::Ready;
 pub(crate) use self::create::{LastSpec, create_dataset, not_compact};
 pub(crate) use self::described::Described;
 use self::described::described;
@@ -154,6 +156,7 @@ impl NativeDataset {
     /// The dataset is deleted.
     pub(crate) fn doom(&self) {
         self.gone.store(true, Ordering::Release);
+        self.session.ready.lock().remove(&self.addr);
     }
 
     /// Gives back the space of the chunk index: the dataset is deleted.

@@ -13,7 +13,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::begin::read_superblock;
-use crate::dataset::{Described, LastSpec, Made, NativeDataset};
+use crate::dataset::{Described, LastSpec, Made, NativeDataset, Ready};
 use crate::deletion::Doomed;
 use crate::error::NotLive;
 use crate::extension::Extension;
@@ -86,6 +86,8 @@ pub(crate) struct Session {
     /// Taken to change an object header; which one is a matter of its address.
     headers: Vec<Mutex<()>>,
     pub datasets: Mutex<FxHashMap<Addr, Weak<NativeDataset>>>,
+    /// Chunks of datasets that were made ready for appends last.
+    pub ready: Mutex<FxHashMap<Addr, Ready>>,
     /// The dataset that was made last, for the one who opens it.
     pub made: Mutex<Option<Made>>,
     /// How it is described.
@@ -149,6 +151,7 @@ impl Session {
             is_closed: AtomicBool::new(false),
             headers: (0..LOCKS).map(|_| Mutex::new(())).collect(),
             datasets: Mutex::default(),
+            ready: Mutex::default(),
             made: Mutex::default(),
             last_spec: LastSpec::default(),
             unlinked: Mutex::default(),
@@ -498,6 +501,9 @@ impl Session {
         }
         if self.mode.writes() {
             self.flush(Scope::All)?;
+            if self.drop_ready()? {
+                self.flush(Scope::All)?;
+            }
             if self.settle_inner_space()? {
                 self.cache.flush(Scope::All)?;
             }

@@ -15,6 +15,11 @@ use crate::{
     stats::count,
 };
 
+/// The longest piece of raw data that is stored through a mapping (bytes), into pages that may be new...
+const SHORT: usize = 512;
+/// ...and into those that were written before.
+const SHORT_AND_FILLED: usize = 64 << 10;
+
 /// Raw data for a chunk to which the file leads, in a part of it that nobody can see yet.
 #[derive(Debug, Clone, Copy)]
 pub struct UnseenPart<'a> {
@@ -24,6 +29,8 @@ pub struct UnseenPart<'a> {
     pub offset: u64,
     /// Its bytes.
     pub bytes: &'a [u8],
+    /// Whether all of the chunk has been written before: the system has pages for it then.
+    pub is_filled: bool,
 }
 
 /// What an entry is to be in the file.
@@ -70,7 +77,7 @@ impl Cache {
         if !is_alone || !self.is_clean(entry.owner()) || !entry.is_settled() {
             return Ok(false);
         }
-        self.put_raw(at, part.bytes)?;
+        self.put_raw(at, part)?;
         let told = {
             let _gate = self.gate.write();
             // Somebody else may have begun to change it meanwhile; what was written is written again then.
@@ -92,8 +99,11 @@ impl Cache {
     }
 
     /// Writes raw data by the shortest way.
-    fn put_raw(&self, at: Addr, bytes: &[u8]) -> Result<()> {
-        if self.storage.store(bytes, at.get().ok_or(Error::Undefined)?) {
+    fn put_raw(&self, at: Addr, part: UnseenPart<'_>) -> Result<()> {
+        let UnseenPart { bytes, is_filled, .. } = part;
+        // Beyond that, a call costs less than new pages of a mapping do.
+        let is_short = bytes.len() <= if is_filled { SHORT_AND_FILLED } else { SHORT };
+        if is_short && self.storage.store(bytes, at.get().ok_or(Error::Undefined)?) {
             self.count_write(bytes.len());
             return Ok(());
         }
@@ -107,6 +117,11 @@ impl Cache {
             return Ok(());
         }
         self.write_at(action, at, &told.image)
+    }
+
+    /// Whether [`Cache::publish_part`] can be used at all: flushes have nothing to do but to write what is dirty.
+    pub fn publishes_parts(&self) -> bool {
+        !self.must_frame()
     }
 
     /// Whether a flush has to do more than to write what is dirty.
@@ -147,7 +162,7 @@ mod tests {
     }
 
     fn publish(cache: &Cache, extent: &Handle<Block>, chunk: Addr, to: u8) -> Result<bool> {
-        let part = UnseenPart { chunk, offset: 2, bytes: &[to; 3] };
+        let part = UnseenPart { chunk, offset: 2, bytes: &[to; 3], is_filled: false };
         cache.publish_part(part, extent, 4, |extent, _| {
             extent.0.fill(to);
             Some(Ok(extent.0.clone().into()))

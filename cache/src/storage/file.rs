@@ -17,10 +17,6 @@ use super::{
     windows::Windows,
 };
 
-/// The longest piece that is stored through a window (bytes).
-#[cfg(target_os = "linux")]
-const SHORT: usize = 512;
-
 /// A file, read and written at offsets without moving a cursor.
 #[derive(Debug)]
 pub struct FileStorage {
@@ -150,8 +146,7 @@ impl Storage for FileStorage {
             return false;
         }
         let file = self.file.read();
-        // Beyond this, a call costs less than new pages of a mapping do.
-        bytes.len() <= SHORT && file.as_ref().is_some_and(|file| self.windows.lock().store(file, bytes, at))
+        file.as_ref().is_some_and(|file| self.windows.lock().store(file, bytes, at))
     }
 
     #[cfg(target_os = "linux")]

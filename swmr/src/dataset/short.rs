@@ -9,6 +9,7 @@ use h5live_format::{Imprint, ObjectHeader, Widths, encode_briefly};
 use h5live_model::{ChunkCoord, Dataspace, Shape, UNLIMITED};
 use smallvec::SmallVec;
 
+use super::ahead::InARow;
 use super::extent::{Said, resize, resized};
 use super::{NativeDataset, State};
 use crate::Result;
@@ -21,6 +22,8 @@ const IN_A_ROW: u32 = 2;
 pub(super) struct Shorts {
     in_a_row: u32,
     run: Option<Run>,
+    /// The chunks that they fill.
+    chunks: Option<InARow>,
 }
 
 /// Appends along one dimension, by which nothing else changes in the header.
@@ -43,6 +46,7 @@ impl NativeDataset {
     /// done, or where nobody may follow.
     pub(super) fn append_shortly(&self, coord: &ChunkCoord, at: u64, bytes: &[u8], dims: &[u64]) -> Result<bool> {
         let session = &self.session;
+        let mut shorts = self.shorts.lock();
         let (element, old) = {
             let state = self.state();
             let old = state.spec.dataspace.dims();
@@ -56,11 +60,15 @@ impl NativeDataset {
             if self.beneath(&state, coord, at..end) != Beneath::Unseen {
                 return Ok(false);
             }
-            let Some(element) = state.place.get(coord)? else { return Ok(false) };
+            let element = match state.place.get(coord)? {
+                None => self.begin_chunk(&state, &mut shorts.chunks, coord, dims)?,
+                found => found,
+            };
+            let Some(element) = element else { return Ok(false) };
             (element, SmallVec::<[u64; 4]>::from_slice(old))
         };
-        let part = UnseenPart { chunk: element.addr, offset: at, bytes };
-        let mut shorts = self.shorts.lock();
+        let is_ready = self.session.ready.lock().get(&self.addr).is_some_and(|ready| ready.has(coord));
+        let part = UnseenPart { chunk: element.addr, offset: at, bytes, is_filled: is_ready };
         if let Some(run) = shorts.run.as_mut().filter(|run| run.continues(&old, dims))
             && self.append_to_run(run, part, dims)?
         {

@@ -80,10 +80,10 @@ impl NativeDataset {
         }
         let old = state.place.get(coord)?;
         let filtered = matches!(state.place.format(), Some(ElementFormat::Filtered(_)));
+        let beneath = self.beneath(&state, coord, 0..bytes.len() as u64);
         // Who follows is to see the old chunk or the new one, and not some of both.
-        let moves = filtered || (self.session.is_followed() && state.place.can_move());
+        let moves = filtered || (beneath == Beneath::Seen && state.place.can_move());
         if let Some(old) = old.filter(|_| !moves) {
-            let beneath = self.beneath(&state, coord, 0..bytes.len() as u64);
             let operation = cache.operation();
             self.session.as_one();
             let proxy = cache.overwrite_raw(owner, old.addr, (0, bytes.to_vec()), beneath);

@@ -1,0 +1,182 @@
+//! Chunks that are there before their elements are. Where appends fill one chunk after the other, the next ones are stored
+//! with fill values and put into the index many at a time, beyond the extent, where no reader looks. An append then has
+//! nothing to write but its elements and the extent.
+//!
+//! What no append has come to use is given back when the file is closed. A writer that dies leaves it, as it leaves chunks
+//! that were to be published: the next writer drops them.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use h5live_cache::{Kind, Owner, Scope};
+use h5live_format::{Addr, ChunkElement, ElementFormat, messages::DataspaceMessage};
+use h5live_model::{ChunkCoord, DatasetSpec};
+
+use super::place::Place;
+use super::{NativeDataset, State};
+use crate::Result;
+use crate::session::Session;
+
+/// Chunks are made ready after so many in a row.
+const IN_A_ROW: u64 = 3;
+/// So many at once, at most...
+const CHUNKS: u64 = 256;
+/// ...and so many bytes of them. The system has less to do for each page the more of them come in one call.
+const BYTES: usize = 1 << 20;
+/// Longer chunks are written as they come (bytes).
+const LONG: u64 = 64 << 10;
+
+static ZEROS: [u8; BYTES] = [0; BYTES];
+
+/// Chunks that appends fill one after the other, along one dimension.
+#[derive(Debug)]
+pub(super) struct InARow {
+    axis: usize,
+    last: ChunkCoord,
+    number: u64,
+}
+
+/// Chunks that were made ready: `from` the first along a dimension to the one before `end`.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    place: Place,
+    axis: usize,
+    from: ChunkCoord,
+    end: u64,
+    /// Elements of a chunk along it.
+    side: u64,
+    /// Bytes of a chunk.
+    size: u64,
+}
+
+impl InARow {
+    fn is_followed_by(&self, coord: &ChunkCoord) -> bool {
+        let last = self.last.scaled().get(self.axis);
+        last.and_then(|last| last.checked_add(1)).is_some_and(|next| self.last.moved(self.axis, next) == *coord)
+    }
+
+    /// Counts an append into `coord` that makes the dataset grow along `axis`.
+    fn count(found: &mut Option<Self>, axis: usize, coord: &ChunkCoord) -> u64 {
+        let before = found.take().filter(|row| row.axis == axis && row.is_followed_by(coord));
+        let number = before.map_or(1, |row| row.number.saturating_add(1));
+        *found = Some(InARow { axis, last: coord.clone(), number });
+        number
+    }
+}
+
+/// The dimension along which `new` is larger, if it is only that.
+fn axis_of(old: &[u64], new: &[u64]) -> Option<usize> {
+    let axis = old.iter().zip(new).position(|(old, new)| old != new)?;
+    old.iter().zip(new).skip(axis + 1).all(|(old, new)| old == new).then_some(axis)
+}
+
+/// Elements that nobody wrote: so many bytes of them.
+fn filled(spec: &DatasetSpec, bytes: usize) -> Cow<'static, [u8]> {
+    let is_zero = spec.fill_element().iter().all(|byte| *byte == 0);
+    let zeros = ZEROS.get(..bytes).filter(|_| is_zero);
+    zeros.map_or_else(|| spec.filled(bytes).into(), Cow::Borrowed)
+}
+
+impl Ready {
+    /// So many chunks of so many bytes from the first on, but no more than a dataset can come to have.
+    fn of(state: &State, axis: usize, from: &ChunkCoord, (wanted, size): (u64, u64)) -> Option<Self> {
+        let (side, max) = (*state.spec.chunk_dims()?.get(axis)?, state.spec.dataspace.max().get(axis)?);
+        let first = *from.scaled().get(axis)?;
+        let end = first.saturating_add(wanted).min(max.div_ceil(side));
+        let place = state.place.clone();
+        (first < end).then(|| Ready { place, axis, from: from.clone(), end, side, size })
+    }
+
+    fn number(&self) -> u64 {
+        self.numbers().count() as u64
+    }
+
+    /// Where they are along the dimension.
+    fn numbers(&self) -> Range<u64> {
+        self.from.scaled().get(self.axis).map_or(0..0, |first| *first..self.end)
+    }
+
+    /// Whether a chunk is one of them.
+    pub(super) fn has(&self, coord: &ChunkCoord) -> bool {
+        let at = coord.scaled().get(self.axis).filter(|at| self.numbers().contains(at));
+        at.is_some_and(|at| self.from.moved(self.axis, *at) == *coord)
+    }
+}
+
+impl NativeDataset {
+    /// The chunk that an append to `dims` begins, made ready with the next ones if it is one of many.
+    pub(super) fn begin_chunk(
+        &self,
+        state: &State,
+        row: &mut Option<InARow>,
+        coord: &ChunkCoord,
+        dims: &[u64],
+    ) -> Result<Option<ChunkElement>> {
+        let Some(axis) = axis_of(state.spec.dataspace.dims(), dims) else { return Ok(None) };
+        let number = InARow::count(row, axis, coord);
+        let is_plain = matches!(state.place, Place::Chunked(_, _, ElementFormat::Unfiltered)) && state.place.can_move();
+        let size = state.spec.chunk_bytes().filter(|size| (1..=LONG).contains(size));
+        let (true, Some(size)) = (is_plain && number >= IN_A_ROW, size) else { return Ok(None) };
+        if !self.session.cache.publishes_parts() {
+            return Ok(None);
+        }
+        let wanted = number.min(CHUNKS).min(BYTES as u64 / size);
+        let Some(ready) = Ready::of(state, axis, coord, (wanted, size)) else { return Ok(None) };
+        self.make_ready(state, &ready)?;
+        *row = Some(InARow { axis, last: coord.moved(axis, ready.end - 1), number: number.saturating_add(ready.number()) });
+        self.session.ready.lock().insert(self.addr, ready);
+        self.session.flush(Scope::Owner(Owner::new(self.addr)))?;
+        state.place.get(coord)
+    }
+
+    /// Stores chunks with fill values.
+    fn make_ready(&self, state: &State, ready: &Ready) -> Result<()> {
+        let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
+        let places = ready.numbers().map(|_| cache.space().alloc(ready.size, Kind::Raw));
+        let places = places.collect::<std::result::Result<Vec<_>, _>>()?;
+        let mut coords = ready.numbers().map(|at| ready.from.moved(ready.axis, at));
+        // Neighbours are filled at once.
+        for run in places.chunk_by(|one, next| one.checked_add(ready.size) == Some(*next)) {
+            let Some(begin) = run.first() else { continue };
+            let fill = filled(&state.spec, run.len() * ready.size as usize);
+            let proxy = cache.write_raw_through(owner, *begin, 0, &fill)?;
+            let _operation = cache.operation();
+            for (addr, coord) in run.iter().zip(&mut coords) {
+                let element = ChunkElement { addr: *addr, size: 0, filter_mask: 0 };
+                state.place.set(&coord, element, proxy.as_ref())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Session {
+    /// Gives back the chunks that were made ready and never used; says whether there were some.
+    ///
+    /// # Errors
+    /// If the header or the index of a dataset cannot be read or changed.
+    pub(crate) fn drop_ready(&self) -> Result<bool> {
+        let mut ready = self.ready.lock();
+        let mut any = false;
+        while let Some((addr, chunks)) = ready.iter().next() {
+            let addr = *addr;
+            any |= self.drop_unused(addr, chunks)?;
+            ready.remove(&addr);
+        }
+        Ok(any)
+    }
+
+    fn drop_unused(&self, addr: Addr, ready: &Ready) -> Result<bool> {
+        let message = self.header(addr)?.require::<DataspaceMessage>("a dataset has a dataspace")?;
+        let used = message.dataspace.dims().get(ready.axis).map_or(0, |extent| extent.div_ceil(ready.side));
+        let (owner, _operation) = (Owner::new(addr), self.cache.operation());
+        for at in ready.numbers().skip_while(|at| *at < used) {
+            let coord = ready.from.moved(ready.axis, at);
+            let Some(element) = ready.place.get(&coord)? else { continue };
+            ready.place.remove(&coord)?;
+            self.cache.discard_raw(element.addr);
+            self.cache.space().free_raw_of(owner, element.addr, ready.size);
+        }
+        Ok(used < ready.end)
+    }
+}
