@@ -14,8 +14,8 @@ use h5live::{File, Mode};
 const WRITER: &str = "H5LIVE_TEST_WRITER";
 const ROWS: &str = "H5LIVE_TEST_ROWS";
 
-/// Values of a row of each dataset.
-const DATASETS: [(&str, u64); 2] = [("narrow", 1), ("wide", 8)];
+/// Values of a row of each dataset, and rows of a chunk.
+const DATASETS: [(&str, u64, u64); 3] = [("narrow", 1, 4096), ("wide", 8, 512), ("whole", 64, 1)];
 
 /// Rows between two lines of the writer.
 const TOLD: u64 = 256;
@@ -32,9 +32,9 @@ fn calls() -> u64 {
 
 fn write(path: &Path, rows: u64) -> h5live::Result<()> {
     let file = File::options().mode(Mode::Create).open(path)?;
-    let datasets = DATASETS.map(|(name, values)| {
+    let datasets = DATASETS.map(|(name, values, rows)| {
         let row: &[u64] = if values == 1 { &[] } else { &[values] };
-        let chunk: Vec<u64> = std::iter::once(4096 / values).chain(row.iter().copied()).collect();
+        let chunk: Vec<u64> = std::iter::once(rows).chain(row.iter().copied()).collect();
         (file.new_dataset::<u64>().growing(row).chunk(&chunk).create(name).unwrap(), values)
     });
     file.start_swmr()?;
@@ -108,9 +108,9 @@ fn who_follows_sees_every_row_and_never_anything_else() {
     let (mut child, lines) = start(&path, ROWS);
     let libhdf5 = python(&["follow".as_ref(), path.as_os_str(), ROWS.to_string().as_ref()]);
     let file = File::options().mode(Mode::SwmrRead).open(&path).unwrap();
-    let datasets = DATASETS.map(|(name, values)| (file.dataset(name).unwrap(), values));
-    let mut seen = [0; 2];
-    while seen != [ROWS; 2] {
+    let datasets = DATASETS.map(|(name, values, _)| (file.dataset(name).unwrap(), values));
+    let mut seen = [0; 3];
+    while seen != [ROWS; 3] {
         for ((dataset, values), seen) in datasets.iter().zip(&mut seen) {
             dataset.refresh().unwrap();
             let rows = dataset.shape().unwrap()[0];
@@ -126,7 +126,7 @@ fn who_follows_sees_every_row_and_never_anything_else() {
     let calls = lines.filter_map(|line| line.strip_prefix("calls ")?.parse::<u64>().ok()).last().unwrap();
     assert!(child.wait().unwrap().success());
     passes(libhdf5);
-    println!("{} rows by {calls} calls that wrote", 2 * ROWS);
+    println!("{} rows by {calls} calls that wrote", 3 * ROWS);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_writer_that_is_killed_among_them_leaves_a_whole_file() {
         list += &format!("{} {flushed}\n", copy.display());
         for mode in [Mode::SwmrRead, Mode::Read] {
             let file = File::options().mode(mode).open(&path).unwrap();
-            for (name, values) in DATASETS {
+            for (name, values, _) in DATASETS {
                 let all: Vec<u64> = file.dataset(name).unwrap().read().unwrap();
                 assert!(all.len() as u64 >= flushed * values, "{mode:?}: {} values of {name}", all.len());
                 check(&all, 0);
@@ -162,7 +162,16 @@ fn a_writer_that_is_killed_among_them_leaves_a_whole_file() {
         let rows = narrow.shape().unwrap()[0];
         narrow.append(&[value(rows)]).unwrap();
         file.close().unwrap();
-        check(&File::open(&path).unwrap().dataset("narrow").unwrap().read::<u64>().unwrap(), 0);
+        let file = File::open(&path).unwrap();
+        check(&file.dataset("narrow").unwrap().read::<u64>().unwrap(), 0);
+        let whole = file.dataset("whole").unwrap();
+        let mut chunks = 0;
+        let count = &mut |_| {
+            chunks += 1;
+            true
+        };
+        file.store().dataset(whole.id()).unwrap().for_each_chunk(count).unwrap();
+        assert_eq!(chunks, whole.shape().unwrap()[0], "chunks that were made ready");
         std::fs::remove_file(&path).unwrap();
     }
     let file = folder.path().join("list");

@@ -224,7 +224,7 @@ fn look_at(
             // Rows of a chunk that is stored may still be to come, and hold nothing until then; the first one only if chunks
             // are there before what is written to them.
             let is_under_way = row >= extent && (began_torn || eyes.0.tears() > tears);
-            let must_be = row < extent || row == first && !series.early;
+            let must_be = row < extent || row == first && !(series.early || series.ahead);
             if value != 0 && !is_under_way || series.is_written(row) && must_be {
                 return Err(format!("{name}: row {row} is {value:#x}, the extent is {extent}").into());
             }

@@ -15,6 +15,8 @@ pub struct Series {
     pub wide: bool,
     /// Whether the space of all chunks is allocated from the start.
     pub early: bool,
+    /// Whether chunks are made ready before rows come to them.
+    pub ahead: bool,
     /// How it is written.
     pub kind: Kind,
 }
@@ -66,7 +68,7 @@ pub enum Kind {
 impl Series {
     /// A dataset of rows that are appended, without limit, in chunks of `chunk`.
     pub fn rows(name: &'static str, chunk: u64) -> Self {
-        Series { name, chunk, first: 0, wide: false, early: false, kind: Kind::Rows { most: None } }
+        Series { name, chunk, first: 0, wide: false, early: false, ahead: false, kind: Kind::Rows { most: None } }
     }
 
     /// Where a chunk is.

@@ -24,10 +24,11 @@ fn append(setup: Setup, series: Series, start: u64, appends: u64) -> Workload {
     lab.finish()
 }
 
-/// Appends rows to chunks that are there, each followed by a flush of the dataset: as briefly as that is done.
-pub fn rows_in_a_row(setup: Setup, appends: u64, chunk: u64) -> Workload {
+/// Appends rows, each followed by a flush of the dataset: as briefly as that is done, to chunks that are there or are made
+/// ready many at once.
+pub fn in_a_row(setup: Setup, what: Series, appends: u64) -> Workload {
     let mut lab = Lab::new(setup);
-    let dataset = lab.add(Series::rows("d", chunk));
+    let dataset = lab.add(Series { ahead: true, ..what });
     lab.begin(0);
     for row in 0..appends {
         lab.append("d", row, row + 1);
@@ -36,6 +37,21 @@ pub fn rows_in_a_row(setup: Setup, appends: u64, chunk: u64) -> Workload {
     }
     drop(dataset);
     lab.finish()
+}
+
+/// As [`in_a_row`], with an extensible array.
+pub fn extensible_array_in_a_row(setup: Setup, appends: u64, chunk: u64) -> Workload {
+    in_a_row(setup, Series::rows("d", chunk), appends)
+}
+
+/// As [`in_a_row`], with a fixed array.
+pub fn fixed_array_in_a_row(setup: Setup, appends: u64, chunk: u64) -> Workload {
+    in_a_row(setup, at_most(40, chunk), appends)
+}
+
+/// As [`in_a_row`], with a version 2 B-tree.
+pub fn btree2_in_a_row(setup: Setup, appends: u64, chunk: u64) -> Workload {
+    in_a_row(setup, Series { wide: true, ..Series::rows("d", chunk) }, appends)
 }
 
 /// Appends rows to a dataset with one unlimited dimension.

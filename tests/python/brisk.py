@@ -8,7 +8,7 @@ import sys
 import h5py
 import numpy as np
 
-DATASETS = {"narrow": 1, "wide": 8}
+DATASETS = {"narrow": 1, "wide": 8, "whole": 64}
 
 
 def check(values, first, where):

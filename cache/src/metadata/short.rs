@@ -119,19 +119,19 @@ impl Cache {
         self.write_at(action, at, &told.image)
     }
 
-    /// Whether [`Cache::publish_part`] can be used at all: flushes have nothing to do but to write what is dirty.
+    /// Whether [`Cache::publish_part`] can be used at all, be it after the next flush: flushes are to write what is dirty,
+    /// and nothing else.
     pub fn publishes_parts(&self) -> bool {
-        !self.must_frame()
+        !(self.is_read_only()
+            || self.has_barriers()
+            || self.as_one.load(std::sync::atomic::Ordering::Acquire)
+            || self.settings.disabled_edges != EdgeKinds::NONE
+            || self.has_generations())
     }
 
     /// Whether a flush has to do more than to write what is dirty.
     pub(super) fn must_frame(&self) -> bool {
-        self.is_read_only()
-            || self.has_barriers()
-            || self.as_one.load(std::sync::atomic::Ordering::Acquire)
-            || self.settings.disabled_edges != EdgeKinds::NONE
-            || self.has_generations()
-            || self.has_intent()
+        !self.publishes_parts() || self.has_intent()
     }
 
     /// Whether nothing of `owner` waits to be written, nor anything of others that must be written before.

@@ -6,7 +6,7 @@
 //! that were to be published: the next writer drops them.
 
 use std::borrow::Cow;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use h5live_cache::{Kind, Owner, Scope};
 use h5live_format::{Addr, ChunkElement, ElementFormat, messages::DataspaceMessage};
@@ -17,10 +17,12 @@ use super::{NativeDataset, State};
 use crate::Result;
 use crate::session::Session;
 
-/// Chunks are made ready after so many in a row.
+/// Chunks are made ready after so many in a row...
 const IN_A_ROW: u64 = 3;
-/// So many at once, at most...
-const CHUNKS: u64 = 256;
+/// ...and for each so many of them one: that much of the file may remain unused.
+const PART: u64 = 8;
+/// So many at once, at least and at most...
+const CHUNKS: RangeInclusive<u64> = 2..=256;
 /// ...and so many bytes of them. The system has less to do for each page the more of them come in one call.
 const BYTES: usize = 1 << 20;
 /// Longer chunks are written as they come (bytes).
@@ -78,13 +80,19 @@ fn filled(spec: &DatasetSpec, bytes: usize) -> Cow<'static, [u8]> {
 }
 
 impl Ready {
-    /// So many chunks of so many bytes from the first on, but no more than a dataset can come to have.
-    fn of(state: &State, axis: usize, from: &ChunkCoord, (wanted, size): (u64, u64)) -> Option<Self> {
-        let (side, max) = (*state.spec.chunk_dims()?.get(axis)?, state.spec.dataspace.max().get(axis)?);
-        let first = *from.scaled().get(axis)?;
-        let end = first.saturating_add(wanted).min(max.div_ceil(side));
+    /// So many chunks of so many bytes from the first on, but no more than a dataset can come to have, and none that is
+    /// there.
+    fn of(state: &State, axis: usize, from: &ChunkCoord, (wanted, size): (u64, u64)) -> Result<Option<Self>> {
+        let dims = state.spec.chunk_dims().and_then(|dims| dims.get(axis));
+        let sides = dims.copied().zip(state.spec.dataspace.max().get(axis));
+        let (Some((side, max)), Some(first)) = (sides, from.scaled().get(axis)) else { return Ok(None) };
+        let most = first.saturating_add(wanted).min(max.div_ceil(side));
+        let mut end = *first;
+        while end < most && state.place.get(&from.moved(axis, end))?.is_none() {
+            end += 1;
+        }
         let place = state.place.clone();
-        (first < end).then(|| Ready { place, axis, from: from.clone(), end, side, size })
+        Ok((*first < end).then(|| Ready { place, axis, from: from.clone(), end, side, size }))
     }
 
     fn number(&self) -> u64 {
@@ -120,10 +128,14 @@ impl NativeDataset {
         if !self.session.cache.publishes_parts() {
             return Ok(None);
         }
-        let wanted = number.min(CHUNKS).min(BYTES as u64 / size);
-        let Some(ready) = Ready::of(state, axis, coord, (wanted, size)) else { return Ok(None) };
+        let wanted = (number / PART).clamp(*CHUNKS.start(), *CHUNKS.end()).min(BYTES as u64 / size);
+        let Some(ready) = Ready::of(state, axis, coord, (wanted, size))? else { return Ok(None) };
         self.make_ready(state, &ready)?;
-        *row = Some(InARow { axis, last: coord.moved(axis, ready.end - 1), number: number.saturating_add(ready.number()) });
+        *row = Some(InARow {
+            axis,
+            last: coord.moved(axis, ready.end - 1),
+            number: number.saturating_add(ready.number()),
+        });
         self.session.ready.lock().insert(self.addr, ready);
         self.session.flush(Scope::Owner(Owner::new(self.addr)))?;
         state.place.get(coord)
