@@ -1,13 +1,14 @@
-//! Rows that come right after the last ones, into the same chunk: what most small appends are.
+//! Rows that come right after the last ones, into the same chunk or as the whole of the next one: what most small appends
+//! are.
 
 use h5live_model::{ChunkCoord, DatasetSpec};
 
-use super::core::{Core, Dims};
+use super::core::{Core, Dims, Failure};
 use super::stage::Stage;
 use super::staged_chunks::STAGED_RUN;
-use crate::error::ErrorKind;
 
-/// Where rows of a dataset without filters go if they come right after the last ones, which were a short run of a chunk.
+/// Where rows of a dataset without filters go if they come right after the last ones, which were a short run of a chunk or
+/// all of one.
 #[derive(Debug)]
 pub(super) struct Next {
     pub(super) coord: ChunkCoord,
@@ -19,6 +20,10 @@ pub(super) struct Next {
     pub(super) extent: Dims,
     /// Rows of an extent with which the chunk is full, or the maximum is reached.
     pub(super) end: u64,
+    /// Rows of a chunk.
+    pub(super) side: u64,
+    /// Rows of the largest extent.
+    pub(super) max: u64,
 }
 
 impl Stage {
@@ -45,23 +50,64 @@ impl Stage {
     }
 }
 
+impl Next {
+    /// Whether rows are all of a chunk, up to its end.
+    fn is_whole(&self, rows: &[u8]) -> bool {
+        let left = self.end.saturating_sub(self.extent[0]);
+        self.at == 0 && left == self.side && usize::try_from(left).is_ok_and(|left| left * self.row == rows.len())
+    }
+
+    /// What follows when rows have filled the chunk; `None` if the maximum does not leave room for a row.
+    fn after(mut self) -> Option<Self> {
+        self.extent[0] = self.end;
+        self.end = self.end.saturating_add(self.side).min(self.max);
+        let mut coord = Dims::from_slice(self.coord.scaled());
+        coord[0] += 1;
+        self.coord = ChunkCoord::new(&coord);
+        (self.extent[0] < self.end).then_some(self)
+    }
+}
+
 impl Core {
-    /// Appends rows, as `stored` gives them, if they are short and come right after the last ones into the same chunk.
-    /// Returns whether it was so; if not, nothing was done.
+    /// Appends rows, as `stored` gives them, if they are short and come right after the last ones into the same chunk, or
+    /// are all of the next one. Returns whether it was so; if not, nothing was done.
     pub(super) fn append_next<'a>(
         &self,
         stored: impl FnOnce(&DatasetSpec) -> Option<&'a [u8]>,
-    ) -> Result<bool, ErrorKind> {
+    ) -> Result<bool, Failure> {
         let _alone = self.writer.lock();
         if self.stage.lock().next.is_none() {
             return Ok(false);
         }
         let spec = self.chunks.spec()?;
         let Some(rows) = stored(&spec) else { return Ok(false) };
-        if !self.stage.lock().follow(spec.dataspace.dims(), rows) {
+        if !self.stage.lock().follow(spec.dataspace.dims(), rows) && !self.append_whole(spec.dataspace.dims(), rows)? {
             return Ok(false);
         }
         self.list_staged();
+        Ok(true)
+    }
+
+    /// Appends rows that are all of the next chunk; `told` is the extent that the store knows. Returns whether it was so.
+    fn append_whole(&self, told: &[u64], rows: &[u8]) -> Result<bool, Failure> {
+        let next = {
+            let mut stage = self.stage.lock();
+            let before = stage.extent.as_deref().unwrap_or(told);
+            if !stage.next.as_ref().is_some_and(|next| *before == *next.extent && next.is_whole(rows)) {
+                return Ok(false);
+            }
+            stage.next.take()
+        };
+        let Some(next) = next else { return Ok(false) };
+        let is_staged = self.appends.begin() && self.stage.lock().chunks.add(&next.coord, 0, rows);
+        if !is_staged {
+            self.chunks.write(&next.coord, 0, rows).map_err(|error| Failure::in_chunk(&next.coord, error))?;
+            self.changed();
+        }
+        let mut stage = self.stage.lock();
+        let extent = stage.extent.get_or_insert_with(|| next.extent.clone());
+        extent[0] = next.end;
+        stage.next = next.after();
         Ok(true)
     }
 }
@@ -70,10 +116,14 @@ impl Core {
 mod tests {
     use crate::{ErrorKind, File, UNLIMITED};
 
-    fn live() -> (tempfile::TempDir, File) {
+    fn live() -> (Option<tempfile::TempDir>, File) {
         let dir = tempfile::tempdir().unwrap();
         let file = File::options().mode(crate::Mode::Create).open(dir.path().join("live.h5")).unwrap();
-        (dir, file)
+        (Some(dir), file)
+    }
+
+    fn in_memory() -> (Option<tempfile::TempDir>, File) {
+        (None, File::in_memory())
     }
 
     /// Appends rows one by one, with a flush after each `flushed`.
@@ -104,7 +154,33 @@ mod tests {
     fn rows_come_where_the_ones_before_end() {
         for flushed in 1..6 {
             append_all(&live().1, flushed);
-            append_all(&File::in_memory(), flushed);
+            append_all(&in_memory().1, flushed);
+        }
+    }
+
+    #[test]
+    fn rows_that_are_all_of_a_chunk_follow_each_other() {
+        let rows: Vec<u16> = (0..23 * 3).collect();
+        for flushed in 1..6 {
+            for (_dir, file) in [in_memory(), live()] {
+                let new = file.new_dataset::<u16>().shape(&[0, 3]).max_shape(&[23, 3]).chunk(&[5, 3]);
+                let data = new.create("data").unwrap();
+                file.start_swmr().unwrap_or_default();
+                // Whole chunks, one in two parts, whole ones, and one that the maximum cuts off.
+                let ends = [5, 10, 12, 15, 20, 23].map(|end| end * 3);
+                let mut begin = 0;
+                for (n, end) in ends.into_iter().enumerate() {
+                    assert!(data.append(&rows[begin..begin + 4]).is_err());
+                    data.append(&rows[begin..end]).unwrap();
+                    if (n + 1) % flushed == 0 {
+                        data.flush().unwrap();
+                    }
+                    assert_eq!(data.read::<u16>().unwrap(), rows[..end], "flushed every {flushed}");
+                    begin = end;
+                }
+                assert!(matches!(data.append(&rows[..15]).unwrap_err().kind(), ErrorKind::CannotGrow));
+                assert_eq!(data.chunks().unwrap().len(), 5);
+            }
         }
     }
 

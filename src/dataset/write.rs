@@ -140,10 +140,14 @@ impl<'a> Writer<'a> {
             (Some((coord, _)), Some(direct)) if whole && !is_alone => {
                 self.put_encoded(&coord, 0, direct)?;
                 self.core.stage.lock().chunks.take(&coord);
+                next = self.after(&coord, row);
             }
             (Some((coord, at)), _) if !whole || is_alone => {
                 self.stage_run(&coord, at, 0..values, (source, &mut Vec::new()))?;
-                next = self.next(coord, at + values * self.view.size, row as usize * self.view.size);
+                next = match whole {
+                    true => self.after(&coord, row),
+                    false => self.next(coord, at + values * self.view.size, row as usize * self.view.size),
+                };
             }
             _ => {
                 let (mut start, mut count) = (Dims::from_elem(0, before.len()), before.clone());
@@ -199,10 +203,16 @@ impl<'a> Writer<'a> {
     /// and have `row` bytes each; `None` if the chunk has room for no more.
     fn next(&self, coord: ChunkCoord, at: usize, row: usize) -> Option<Next> {
         let (sides, _) = self.view.sides().ok()??;
-        let (side, max) = (sides.first()?, self.view.spec.dataspace.max().first()?);
-        let end = coord.scaled().first()?.saturating_add(1).saturating_mul(*side).min(*max);
+        let (side, max) = (*sides.first()?, *self.view.spec.dataspace.max().first()?);
+        let end = coord.scaled().first()?.saturating_add(1).saturating_mul(side).min(max);
         let extent = Dims::from_slice(&self.view.extent);
-        (*extent.first()? < end).then_some(Next { coord, at, row, extent, end })
+        (*extent.first()? < end).then_some(Next { coord, at, row, extent, end, side, max })
+    }
+
+    /// Where the rows go that come after all those of a chunk, of `row` elements each.
+    fn after(&self, coord: &ChunkCoord, row: u64) -> Option<Next> {
+        let next = coord.scaled().first()?.checked_add(1)?;
+        self.next(coord.moved(0, next), 0, row as usize * self.view.size)
     }
 
     /// Stages a run of an unfiltered chunk, from `at` on (bytes), piece by piece.
