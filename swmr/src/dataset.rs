@@ -156,7 +156,7 @@ impl NativeDataset {
     /// The dataset is deleted.
     pub(crate) fn doom(&self) {
         self.gone.store(true, Ordering::Release);
-        self.session.ready.lock().remove(&self.addr);
+        self.forget_ready();
     }
 
     /// Gives back the space of the chunk index: the dataset is deleted.

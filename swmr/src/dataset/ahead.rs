@@ -49,6 +49,8 @@ pub(crate) struct Ready {
     side: u64,
     /// Bytes of a chunk.
     size: u64,
+    /// Where they are stored.
+    places: Vec<Addr>,
 }
 
 impl InARow {
@@ -92,7 +94,7 @@ impl Ready {
             end += 1;
         }
         let place = state.place.clone();
-        Ok((*first < end).then(|| Ready { place, axis, from: from.clone(), end, side, size }))
+        Ok((*first < end).then(|| Ready { place, axis, from: from.clone(), end, side, size, places: Vec::new() }))
     }
 
     fn number(&self) -> u64 {
@@ -104,10 +106,17 @@ impl Ready {
         self.from.scaled().get(self.axis).map_or(0..0, |first| *first..self.end)
     }
 
-    /// Whether a chunk is one of them.
-    pub(super) fn has(&self, coord: &ChunkCoord) -> bool {
-        let at = coord.scaled().get(self.axis).filter(|at| self.numbers().contains(at));
-        at.is_some_and(|at| self.from.moved(self.axis, *at) == *coord)
+    /// Where a chunk is stored, if it is one of them.
+    pub(super) fn place_of(&self, coord: &ChunkCoord) -> Option<Addr> {
+        let (at, first) = (*coord.scaled().get(self.axis)?, self.from.scaled().get(self.axis)?);
+        let place = self.places.get(usize::try_from(at.checked_sub(*first)?).ok()?)?;
+        (self.from.moved(self.axis, at) == *coord).then_some(*place)
+    }
+
+    /// Whether the extent `dims` has nothing of a chunk: it is where it was made ready then.
+    pub(super) fn is_unused(&self, coord: &ChunkCoord, dims: &[u64]) -> bool {
+        let extent = coord.scaled().get(self.axis).zip(dims.get(self.axis));
+        extent.is_some_and(|(at, extent)| at.saturating_mul(self.side) >= *extent)
     }
 }
 
@@ -119,7 +128,7 @@ impl NativeDataset {
         row: &mut Option<InARow>,
         coord: &ChunkCoord,
         dims: &[u64],
-    ) -> Result<Option<ChunkElement>> {
+    ) -> Result<Option<Addr>> {
         let Some(axis) = axis_of(state.spec.dataspace.dims(), dims) else { return Ok(None) };
         let number = InARow::count(row, axis, coord);
         let is_plain = matches!(state.place, Place::Chunked(_, _, ElementFormat::Unfiltered)) && state.place.can_move();
@@ -129,26 +138,39 @@ impl NativeDataset {
             return Ok(None);
         }
         let wanted = (number / PART).clamp(*CHUNKS.start(), *CHUNKS.end()).min(BYTES as u64 / size);
-        let Some(ready) = Ready::of(state, axis, coord, (wanted, size))? else { return Ok(None) };
-        self.make_ready(state, &ready)?;
+        let Some(mut ready) = Ready::of(state, axis, coord, (wanted, size))? else { return Ok(None) };
+        self.make_ready(state, &mut ready)?;
         *row = Some(InARow {
             axis,
             last: coord.moved(axis, ready.end - 1),
             number: number.saturating_add(ready.number()),
         });
+        let place = ready.place_of(coord);
         self.session.ready.lock().insert(self.addr, ready);
         self.session.flush(Scope::Owner(Owner::new(self.addr)))?;
-        state.place.get(coord)
+        Ok(place)
+    }
+
+    /// Where a chunk that was made ready is stored, and whether it must still be there.
+    pub(super) fn ready(&self, coord: &ChunkCoord, dims: &[u64]) -> Option<(Addr, bool)> {
+        let ready = self.session.ready.lock();
+        let ready = ready.get(&self.addr)?;
+        Some((ready.place_of(coord)?, ready.is_unused(coord, dims)))
+    }
+
+    /// Forgets what was made ready: it is going to be dropped with all that is outside of the extent.
+    pub(super) fn forget_ready(&self) {
+        self.session.ready.lock().remove(&self.addr);
     }
 
     /// Stores chunks with fill values.
-    fn make_ready(&self, state: &State, ready: &Ready) -> Result<()> {
+    fn make_ready(&self, state: &State, ready: &mut Ready) -> Result<()> {
         let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
         let places = ready.numbers().map(|_| cache.space().alloc(ready.size, Kind::Raw));
-        let places = places.collect::<std::result::Result<Vec<_>, _>>()?;
+        ready.places = places.collect::<std::result::Result<_, _>>()?;
         let mut coords = ready.numbers().map(|at| ready.from.moved(ready.axis, at));
         // Neighbours are filled at once.
-        for run in places.chunk_by(|one, next| one.checked_add(ready.size) == Some(*next)) {
+        for run in ready.places.chunk_by(|one, next| one.checked_add(ready.size) == Some(*next)) {
             let Some(begin) = run.first() else { continue };
             let fill = filled(&state.spec, run.len() * ready.size as usize);
             let proxy = cache.write_raw_through(owner, *begin, 0, &fill)?;

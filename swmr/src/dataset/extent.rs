@@ -136,6 +136,7 @@ impl NativeDataset {
     /// Drops the chunks that lie wholly outside of the extent `dims`.
     pub(super) fn drop_outside(&self, state: &State, dims: &[u64]) -> Result<()> {
         let cache = &self.session.cache;
+        self.forget_ready();
         for chunk in self.outside(state, dims)? {
             let Some(offset) = chunk.offset else { continue };
             if state.place.remove(&chunk.coord)? {

@@ -47,7 +47,7 @@ impl NativeDataset {
     pub(super) fn append_shortly(&self, coord: &ChunkCoord, at: u64, bytes: &[u8], dims: &[u64]) -> Result<bool> {
         let session = &self.session;
         let mut shorts = self.shorts.lock();
-        let (element, old) = {
+        let (part, old) = {
             let state = self.state();
             let old = state.spec.dataspace.dims();
             let grows = old.len() == dims.len() && old.iter().zip(dims).all(|(old, new)| old <= new);
@@ -60,15 +60,18 @@ impl NativeDataset {
             if self.beneath(&state, coord, at..end) != Beneath::Unseen {
                 return Ok(false);
             }
-            let element = match state.place.get(coord)? {
-                None => self.begin_chunk(&state, &mut shorts.chunks, coord, dims)?,
-                found => found,
+            let ready = self.ready(coord, old);
+            let chunk = match ready {
+                Some((place, true)) => Some(place),
+                _ => match state.place.get(coord)? {
+                    None => self.begin_chunk(&state, &mut shorts.chunks, coord, dims)?,
+                    found => found.map(|element| element.addr),
+                },
             };
-            let Some(element) = element else { return Ok(false) };
-            (element, SmallVec::<[u64; 4]>::from_slice(old))
+            let Some(chunk) = chunk else { return Ok(false) };
+            let part = UnseenPart { chunk, offset: at, bytes, is_filled: ready.is_some() };
+            (part, SmallVec::<[u64; 4]>::from_slice(old))
         };
-        let is_ready = self.session.ready.lock().get(&self.addr).is_some_and(|ready| ready.has(coord));
-        let part = UnseenPart { chunk: element.addr, offset: at, bytes, is_filled: is_ready };
         if let Some(run) = shorts.run.as_mut().filter(|run| run.continues(&old, dims))
             && self.append_to_run(run, part, dims)?
         {
