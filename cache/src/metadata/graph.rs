@@ -289,7 +289,9 @@ impl Graph {
     fn lose_child(&mut self, parent: EntryId) {
         if let Some(node) = self.nodes.get_mut(&parent) {
             node.children -= 1;
-            self.settle(parent);
+            if !node.must_stay() {
+                self.settle(parent);
+            }
         }
     }
 
@@ -346,12 +348,13 @@ impl Graph {
         }
         // What has changed meanwhile, and whoever waits for that, waits for the next flush.
         let last = if node.dirty { Until::Stored } else { Until::Written };
-        if node.parents.iter().any(|above| above.until <= last) {
-            let (over, left): (SmallVec<[Above; 2]>, _) =
-                std::mem::take(&mut node.parents).into_iter().partition(|above| above.until <= last);
-            node.parents = left;
-            over.iter().for_each(|above| self.lose_child(above.parent));
-        }
+        let mut over: SmallVec<[EntryId; 2]> = SmallVec::new();
+        node.parents.retain(|above| {
+            let ends = above.until <= last;
+            over.extend(ends.then_some(above.parent));
+            !ends
+        });
+        over.into_iter().for_each(|parent| self.lose_child(parent));
         self.settle(id);
     }
 
