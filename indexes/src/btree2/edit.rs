@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use h5live_cache::{EdgeKind, Entry, Handle, Kind};
 use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Header, Btree2Record};
+use smallvec::SmallVec;
 
 use super::header::Root;
 use super::node::{Content, Open, Way};
@@ -194,36 +195,38 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
         let (most, depth) = (self.most(child.depth), child.depth);
         let wide = parent.content.children.len().min(BESIDE);
         let first = index.saturating_sub(1).min(parent.content.children.len() - wide);
-        let (mut addrs, mut child) = (Vec::new(), Some(child));
-        let mut rest = Content::empty(&self.geometry);
+        let (mut addrs, mut child) = (SmallVec::<[Addr; BESIDE]>::new(), Some(child));
+        let mut all = Content::with_room(&self.geometry, wide * self.geometry.room(depth));
         for at in first..first + wide {
             let node = match child.take_if(|_| at == index) {
                 Some(child) => child,
                 None => self.open(self.child(parent, at)?)?,
             };
             addrs.push(node.addr);
-            match at.checked_sub(1).filter(|_| at > first).and_then(|before| parent.content.records.bytes(before)) {
-                Some(between) => rest.join(between, node.content),
-                None => rest = node.content,
+            let before = at.checked_sub(1).filter(|_| at > first);
+            if let Some(between) = before.and_then(|before| parent.content.records.bytes(before)) {
+                all.push(between);
             }
+            all.append(node.content);
         }
         // Nodes that are left almost full would have to share again soon.
-        let parts = if rest.len() + most / SPARE <= wide * most { wide } else { wide + 1 };
+        let parts = if all.len() + most / SPARE <= wide * most { wide } else { wide + 1 };
+        let mut done = 0;
         for part in 0..parts {
             let left = parts - part - 1;
-            let len = (rest.len() - left) / (left + 1);
-            let (between, tail) = if left > 0 { rest.cut(len) } else { (Vec::new(), Content::empty(&self.geometry)) };
-            let content = std::mem::replace(&mut rest, tail);
+            let len = (all.len() - done - left) / (left + 1);
+            let content = all.part(done..done + len, self.geometry.room(depth));
             let placed = self.place(addrs.get(part).copied().unwrap_or(Addr::UNDEFINED), depth, content)?;
+            done += len + 1;
             let (children, records) = (&mut parent.content.children, &mut parent.content.records);
             match children.get_mut(first + part).filter(|_| part < wide) {
                 Some(slot) => *slot = placed,
                 None => children.insert((first + part).min(children.len()), placed),
             }
-            let fits = match left {
-                0 => true,
-                _ if part + 1 < wide => records.set_bytes(first + part, &between),
-                _ => records.insert_bytes(first + part, &between),
+            let fits = match all.records.bytes(done - 1) {
+                None => true,
+                Some(between) if part + 1 < wide => records.set_bytes(first + part, between),
+                Some(between) => records.insert_bytes(first + part, between),
             };
             debug_assert!(fits, "records of one tree have one size");
         }

@@ -1,5 +1,7 @@
 //! Nodes of a version 2 B-tree: as they are cached, and as they are changed.
 
+use std::ops::Range;
+
 use h5live_cache::Handle;
 use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Internal, Btree2Leaf, Btree2Record, Btree2Records};
 
@@ -35,12 +37,13 @@ impl Node {
         }
     }
 
-    fn content(&self) -> Content {
+    /// A copy with room for so many records.
+    fn content(&self, room: usize) -> Content {
         match self {
-            Node::Leaf(node) => Content { records: node.read().records.with_room(), children: Vec::new() },
+            Node::Leaf(node) => Content { records: node.read().records.with_room(room), children: Vec::new() },
             Node::Internal(node) => {
                 let node = node.read();
-                Content { records: node.records.with_room(), children: node.children.clone() }
+                Content { records: node.records.with_room(room), children: node.children.clone() }
             }
         }
     }
@@ -68,12 +71,33 @@ impl Content {
         below.fold(self.records.len() as u64, u64::saturating_add)
     }
 
-    /// Puts a record that comes after all of these, and then `right`, behind them.
-    pub fn join(&mut self, between: &[u8], mut right: Content) {
-        let fits = self.records.insert_bytes(self.len(), between);
+    /// The same, with room for so many records.
+    pub fn with_room(geometry: &Btree2Geometry, records: usize) -> Self {
+        Content { records: geometry.empty_leaf().records.with_room(records), children: Vec::new() }
+    }
+
+    /// Puts a record behind these.
+    pub fn push(&mut self, record: &[u8]) {
+        let fits = self.records.insert_bytes(self.len(), record);
         debug_assert!(fits, "records of one tree have one size");
+    }
+
+    /// Puts what another node holds behind this.
+    pub fn append(&mut self, mut right: Content) {
         self.records.append(&mut right.records);
         self.children.append(&mut right.children);
+    }
+
+    /// Puts a record that comes after all of these, and then `right`, behind them.
+    pub fn join(&mut self, between: &[u8], right: Content) {
+        self.push(between);
+        self.append(right);
+    }
+
+    /// A copy of some of the records, with the children around them, and with room for so many records.
+    pub fn part(&self, range: Range<usize>, room: usize) -> Content {
+        let children = self.children.get(range.start..=range.end).unwrap_or_default().to_vec();
+        Content { records: self.records.part(range, room), children }
     }
 
     /// Leaves the first `len` records; returns the one after them, and the rest.
@@ -123,7 +147,7 @@ impl<R: Btree2Record> Btree2<R> {
     }
 
     pub(super) fn open(&self, way: Way, geometry: &Btree2Geometry) -> Result<Open> {
-        let content = self.node(way, geometry)?.content();
+        let content = self.node(way, geometry)?.content(geometry.room(way.depth));
         Ok(Open { addr: way.addr, depth: way.depth, content })
     }
 }
