@@ -8,7 +8,7 @@ use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Header, Btree2Recor
 use smallvec::SmallVec;
 
 use super::header::Root;
-use super::node::{Content, Open, Way};
+use super::node::{Content, Node, Open, Way};
 use super::{Btree2, search};
 use crate::{Error, Result};
 
@@ -75,7 +75,7 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
             return Err(self.tree.two_parents(way.addr));
         }
         self.opened.push(way.addr);
-        self.tree.open(way, &self.geometry)
+        self.tree.open(&self.root, way, &self.geometry)
     }
 
     /// The place of what `compare` seeks in a node that is being changed, and the record there if it is that.
@@ -309,16 +309,17 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
     pub fn commit(mut self) -> Result<()> {
         self.allocated.clear();
         for Open { addr, depth, content: Content { records, children } } in std::mem::take(&mut self.nodes) {
-            self.root.read().add_fresh(addr);
             let kind = if addr == self.header.root { EdgeKind::BTree2Root } else { EdgeKind::BTree2Node };
             if depth == 0 {
                 let mut leaf = self.geometry.empty_leaf();
                 leaf.records = records;
-                self.keep(addr, leaf, kind)?;
+                let leaf = self.keep(addr, leaf, kind)?;
+                self.root.read().add_fresh(addr, Node::Leaf(leaf));
             } else {
                 let mut node = self.geometry.internal(depth, 0);
                 (node.records, node.children) = (records, children);
-                self.keep(addr, node, kind)?;
+                let node = self.keep(addr, node, kind)?;
+                self.root.read().add_fresh(addr, Node::Internal(node));
             }
         }
         let header = self.header.clone();
@@ -332,7 +333,7 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
     }
 
     /// Has the cache keep a node, for which the header waits.
-    fn keep<N: Entry>(&self, addr: Addr, node: N, kind: EdgeKind) -> Result<()> {
+    fn keep<N: Entry>(&self, addr: Addr, node: N, kind: EdgeKind) -> Result<Handle<N>> {
         let metadata = &self.tree.metadata;
         let handle = match metadata.cache().peek::<N>(addr)? {
             Some(handle) => {
@@ -341,7 +342,8 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
             }
             None => metadata.cache().insert(addr, metadata.owner(), node),
         };
-        metadata.depend(&self.root, &handle, kind)
+        metadata.depend(&self.root, &handle, kind)?;
+        Ok(handle)
     }
 }
 

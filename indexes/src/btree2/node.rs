@@ -6,6 +6,7 @@ use h5live_cache::Handle;
 use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Internal, Btree2Leaf, Btree2Record, Btree2Records};
 
 use super::Btree2;
+use super::header::Root;
 use crate::Result;
 
 /// The way to a node.
@@ -17,6 +18,7 @@ pub(super) struct Way {
 }
 
 /// A cached node.
+#[derive(Debug, Clone)]
 pub(super) enum Node {
     Leaf(Handle<Btree2Leaf>),
     Internal(Handle<Btree2Internal>),
@@ -28,6 +30,14 @@ impl Node {
         let Node::Internal(node) = self else { return None };
         let child = *node.read().children.get(index)?;
         Some(Way { addr: child.addr, depth: depth.checked_sub(1)?, records: child.records })
+    }
+
+    /// Whether the cache has given it up.
+    pub fn is_gone(&self) -> bool {
+        match self {
+            Node::Leaf(node) => node.is_gone(),
+            Node::Internal(node) => node.is_gone(),
+        }
     }
 
     pub fn with<T>(&self, look: impl FnOnce(&Btree2Records) -> T) -> T {
@@ -47,6 +57,16 @@ impl Node {
             }
         }
     }
+}
+
+/// Whether nothing in the file leads to a node yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fresh {
+    Not,
+    /// Nothing does.
+    Known,
+    /// Nothing does, and the header waits for it.
+    Held,
 }
 
 /// What a node holds: records, and one more children than those, or none in a leaf. May be more than fits.
@@ -138,16 +158,34 @@ impl<R: Btree2Record> Btree2<R> {
             0 => Node::Leaf(self.metadata.load(way.addr, len, leaf)?),
             _ => Node::Internal(self.metadata.load(way.addr, len, internal)?),
         };
+        self.check_len(&node, way)?;
+        Ok(node)
+    }
+
+    /// As [`Btree2::node`], for who is changing the tree: whether the node may be changed where it is, and is at hand.
+    pub(super) fn node_of(&self, root: &Handle<Root>, way: Way, geometry: &Btree2Geometry) -> Result<(Node, Fresh)> {
+        let fresh = root.read().fresh(way.addr);
+        match fresh {
+            Some(Some(node)) => {
+                self.check_len(&node, way)?;
+                Ok((node, Fresh::Held))
+            }
+            Some(None) => Ok((self.node(way, geometry)?, Fresh::Known)),
+            None => Ok((self.node(way, geometry)?, Fresh::Not)),
+        }
+    }
+
+    fn check_len(&self, node: &Node, way: Way) -> Result<()> {
         // A cached node may have been read on the way from a parent that was older.
         if node.with(Btree2Records::len) != usize::from(way.records) {
             let rule = "it has the number of records that its parent states";
             return Err(self.contradiction(way.addr, "version 2 B-tree node", "its parent", rule));
         }
-        Ok(node)
+        Ok(())
     }
 
-    pub(super) fn open(&self, way: Way, geometry: &Btree2Geometry) -> Result<Open> {
-        let content = self.node(way, geometry)?.content(geometry.room(way.depth));
+    pub(super) fn open(&self, root: &Handle<Root>, way: Way, geometry: &Btree2Geometry) -> Result<Open> {
+        let content = self.node_of(root, way, geometry)?.0.content(geometry.room(way.depth));
         Ok(Open { addr: way.addr, depth: way.depth, content })
     }
 }
