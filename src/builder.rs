@@ -385,8 +385,7 @@ fn compact_elements<T: H5Type>(file: &File, spec: &ObjectSpec, values: &[T]) -> 
     if T::is_partial(&encoder) || bytes > FEW_BYTES {
         return Ok(None);
     }
-    let mut elements = Vec::with_capacity(bytes);
-    elements.resize(bytes, 0);
+    let mut elements = vec![0; bytes];
     T::encode_slice(&encoder, values, &mut elements, size, file.heap())?;
     Ok(Some(elements))
 }
