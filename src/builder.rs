@@ -261,7 +261,7 @@ impl DatasetBuilder {
             Ok((place.file, id))
         };
         match make() {
-            Ok((file, id)) => Dataset::open(file, id, shown),
+            Ok((file, id)) => Dataset::made(file, id, shown),
             Err(kind) => Err(self.group.file().error(Some(&shown), kind)),
         }
     }
@@ -290,10 +290,10 @@ impl DatasetBuilder {
     /// As [`DatasetBuilder::create`] and [`Dataset::write`].
     pub fn create_with<T: H5Type>(mut self, path: &str, values: &[T]) -> Result<Dataset> {
         self.dims.get_or_insert_with(|| vec![values.len() as u64]);
-        let group = self.group.clone();
-        let shown = path::join(group.path(), path);
-        let failed = |kind: ErrorKind| group.file().error(Some(&shown), kind);
-        let place = Place::at(group.file(), group.id(), path).map_err(failed)?;
+        let shown = path::join(self.group.path(), path);
+        let origin = self.group.file().clone();
+        let failed = |kind: ErrorKind| origin.error(Some(&shown), kind);
+        let place = Place::at(&origin, self.group.id(), path).map_err(failed)?;
         // That the name is taken is found at the end, which costs little if the elements are few.
         if size_of_val(values) > FEW_BYTES {
             place.check_free().map_err(failed)?;
@@ -308,7 +308,7 @@ impl DatasetBuilder {
         };
         let (id, is_whole) = make().map_err(|kind| file.error(Some(&shown), kind))?;
         if is_whole {
-            return Dataset::open(file, id, shown);
+            return Dataset::made(file, id, shown);
         }
         let dataset = Dataset::open(file, id, shown.clone())?;
         let fill = || {

@@ -271,7 +271,7 @@ impl File {
 }
 
 impl Shared {
-    #[cfg(test)]
+    /// The datasets that were opened.
     pub(crate) fn opened(&self) -> parking_lot::MutexGuard<'_, Opened> {
         self.datasets.lock()
     }

@@ -19,14 +19,22 @@ pub(crate) struct Opened {
     cores: FxHashMap<ObjectId, Arc<Core>>,
     /// In the order in which they came, or were found to be in use.
     order: VecDeque<ObjectId>,
+    /// The last of them, if it was made and nobody has opened it since: most that are made are soon let go for good.
+    made: Option<ObjectId>,
 }
 
 /// Those that went, for who holds the lock to drop when it no longer does.
 pub(crate) type Gone = SmallVec<[Arc<Core>; 2]>;
 
 impl Opened {
-    pub(crate) fn get(&self, id: ObjectId) -> Option<Arc<Core>> {
+    pub(crate) fn get(&mut self, id: ObjectId) -> Option<Arc<Core>> {
+        self.made.take_if(|made| *made == id);
         self.cores.get(&id).cloned()
+    }
+
+    /// The dataset that came last has just been made.
+    pub(crate) fn note_made(&mut self, id: ObjectId) {
+        self.made = (self.order.back() == Some(&id)).then_some(id);
     }
 
     /// Adds a dataset, unless it is there: then that one counts.
@@ -40,24 +48,37 @@ impl Opened {
         (core, gone)
     }
 
-    /// Looks at two of those that came first, so that there are never more than twice as many as are in use.
+    /// Lets the one go that was made last, if its maker has. Otherwise looks at two of those that came first, so that there
+    /// are never more than twice as many as are in use.
     fn make_room(&mut self) -> Gone {
         let mut gone = Gone::new();
+        if let Some(made) = self.made.take()
+            && self.is_unused(made)
+        {
+            self.order.pop_back();
+            gone.extend(self.cores.remove(&made));
+            return gone;
+        }
         for _ in 0..2 {
             if self.order.len() < KEPT {
                 break;
             }
             let Some(id) = self.order.pop_front() else { break };
-            match self.cores.get(&id) {
-                Some(core) if Arc::strong_count(core) > 1 || core.must_stay() => self.order.push_back(id),
-                _ => gone.extend(self.cores.remove(&id)),
+            match self.is_unused(id) {
+                true => gone.extend(self.cores.remove(&id)),
+                false => self.order.push_back(id),
             }
         }
         gone
     }
 
+    fn is_unused(&self, id: ObjectId) -> bool {
+        self.cores.get(&id).is_none_or(|core| Arc::strong_count(core) == 1 && !core.must_stay())
+    }
+
     /// Forgets a dataset that has been deleted.
     pub(crate) fn remove(&mut self, id: ObjectId) -> Option<Arc<Core>> {
+        self.made.take_if(|made| *made == id);
         self.order.retain(|other| *other != id);
         self.cores.remove(&id)
     }
@@ -77,14 +98,19 @@ mod tests {
     fn keeps_those_in_use_and_some_of_the_others() {
         let file = File::in_memory();
         let path = |n: usize| format!("{n}");
-        for n in 0..4 * KEPT {
-            file.new_dataset::<u32>().create(&path(n)).unwrap();
-        }
         let count = || {
             let opened = file.shared().opened();
             assert_eq!(opened.cores.len(), opened.order.len());
             opened.cores.len()
         };
+        for n in 0..4 * KEPT {
+            file.new_dataset::<u32>().create(&path(n)).unwrap();
+        }
+        // Those that were made and let go are not kept.
+        assert_eq!(count(), 1);
+        for n in 0..4 * KEPT {
+            file.dataset(&path(n)).unwrap();
+        }
         assert_eq!(count(), KEPT);
         let held: Vec<_> = (0..2 * KEPT).map(|n| file.dataset(&path(n)).unwrap()).collect();
         for n in 2 * KEPT..4 * KEPT {
@@ -96,10 +122,16 @@ mod tests {
             assert_eq!(file.dataset(&path(n)).unwrap().read::<u32>().unwrap(), [n as u32]);
         }
         drop(held);
-        for n in 4 * KEPT..8 * KEPT {
-            file.new_dataset::<u32>().create(&path(n)).unwrap();
+        for n in (0..4 * KEPT).chain(0..4 * KEPT) {
+            file.dataset(&path(n)).unwrap();
         }
         assert_eq!(count(), KEPT);
+        let made: Vec<_> = (4 * KEPT..5 * KEPT).map(|n| file.new_dataset::<u32>().create(&path(n)).unwrap()).collect();
+        assert!((KEPT..=2 * KEPT).contains(&count()));
+        for (n, dataset) in (4 * KEPT..).zip(&made) {
+            dataset.write(&[n as u32]).unwrap();
+            assert_eq!(file.dataset(&path(n)).unwrap().read::<u32>().unwrap(), [n as u32]);
+        }
     }
 
     #[test]

@@ -154,6 +154,11 @@ impl Head {
         }
     }
 
+    /// Whether the entry was used since [`Head::take_used`].
+    pub(crate) fn is_used(&self) -> bool {
+        self.used.load(Relaxed)
+    }
+
     /// Whether the entry was used since the last call.
     pub(crate) fn take_used(&self) -> bool {
         self.used.swap(false, Relaxed)
@@ -233,9 +238,11 @@ impl<T: Entry> Handle<T> {
         Handle { slot: Arc::new(Slot { head, value: RwLock::new(value) }) }
     }
 
-    pub(crate) fn downcast(slot: Arc<dyn AnySlot>) -> Option<Self> {
+    /// The entry as one of this type, or the name of the type that it is of.
+    pub(crate) fn downcast(slot: Arc<dyn AnySlot>) -> Result<Self, &'static str> {
+        let name = slot.type_name();
         let slot: Arc<dyn Any + Send + Sync> = slot;
-        slot.downcast::<Slot<T>>().ok().map(|slot| Handle { slot })
+        slot.downcast::<Slot<T>>().map(|slot| Handle { slot }).map_err(|_| name)
     }
 
     pub(crate) fn erased(&self) -> Arc<dyn AnySlot> {

@@ -58,6 +58,22 @@ impl Cache {
     ) -> Result<Handle<T>, E> {
         let shard = self.shard(addr);
         refuse(self, Inside::Load, &[Inside::Load]);
+        match shard.get(addr) {
+            Some(slot) if !self.is_read_only() || slot.head().owner == owner => {
+                count(&shard.hits, 1);
+                Ok(typed(addr, slot)?)
+            }
+            _ => self.load_missing(shard, (addr, owner), read),
+        }
+    }
+
+    /// As [`Cache::load`], of an entry that was not there just now.
+    fn load_missing<T: Entry, E: From<Error>>(
+        &self,
+        shard: &Shard,
+        (addr, owner): (Addr, Owner),
+        read: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Handle<T>, E> {
         loop {
             match shard.find(addr, owner) {
                 // While others write the file, space comes to belong to another object.
@@ -270,14 +286,25 @@ impl Cache {
         count(&self.stats.evictions, evicted.len() as u64);
         evicted.iter().for_each(|slot| self.give_up(slot));
     }
+
+    /// Forgets those of the entries at `addrs`, which have been written because there were many, that nobody has looked at
+    /// since they were made: what is made next takes their memory.
+    fn evict_unused(&self, addrs: impl Iterator<Item = Addr>) {
+        for slot in addrs.filter_map(|addr| self.shard(addr).take_unused(addr)) {
+            count(&self.stats.evictions, 1);
+            self.give_up(&slot);
+        }
+    }
 }
 
 fn typed<T: Entry>(at: Addr, slot: Arc<dyn AnySlot>) -> Result<Handle<T>, Error> {
-    let cached = slot.type_name();
-    let handle = Handle::<T>::downcast(slot);
-    let handle = handle.ok_or(Error::WrongType { at, cached, wanted: std::any::type_name::<T>() })?;
-    handle.slot_head().mark_used();
-    Ok(handle)
+    match Handle::<T>::downcast(slot) {
+        Ok(handle) => {
+            handle.slot_head().mark_used();
+            Ok(handle)
+        }
+        Err(cached) => Err(Error::WrongType { at, cached, wanted: std::any::type_name::<T>() }),
+    }
 }
 
 #[cfg(all(test, not(loom)))]

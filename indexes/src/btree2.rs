@@ -19,7 +19,7 @@ mod tests;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use h5live_cache::{EdgeKind, Handle, Node as Dependent};
 use h5live_format::{Addr, Btree2Geometry, Btree2Header, Btree2Record, Btree2Records, decode, encode};
@@ -55,12 +55,14 @@ pub struct Btree2<R> {
     addr: Addr,
     /// A record with the context that stored ones do not carry.
     blank: R,
+    /// The header, as it was found.
+    found: OnceLock<Handle<Root>>,
 }
 
 impl<R: Btree2Record> Btree2<R> {
     /// The tree with its header at `addr`; `blank` has the context that stored records do not carry.
     pub fn new(metadata: ObjectMetadata, addr: Addr, blank: R) -> Self {
-        Btree2 { metadata, addr, blank }
+        Btree2 { metadata, addr, blank, found: OnceLock::new() }
     }
 
     /// A new tree without records, with nodes of `node_size` bytes that are as full as libhdf5 has them.
@@ -95,7 +97,7 @@ impl<R: Btree2Record> Btree2<R> {
             return Err(edit::too_small());
         }
         let root = metadata.create(Btree2Header::size(widths) as u64, Root::new(header, widths))?;
-        Ok(Btree2 { addr: root.addr(), metadata, blank })
+        Ok(Btree2::new(metadata, root.addr(), blank))
     }
 
     /// The header.
@@ -163,6 +165,9 @@ impl<R: Btree2Record> Btree2<R> {
     }
 
     fn header(&self) -> Result<Handle<Root>> {
+        if let Some(found) = self.found.get().filter(|found| !found.is_gone()) {
+            return Ok(found.clone());
+        }
         let (cache, widths) = (self.metadata.cache(), self.metadata.widths());
         let read = || {
             let bytes = cache.read_block(self.addr, Btree2Header::size(widths))?;
@@ -175,6 +180,7 @@ impl<R: Btree2Record> Btree2<R> {
         if root.read().header.kind != R::KIND {
             return Err(self.unfit("its records are of the type that belongs there"));
         }
+        let _others = self.found.set(root.clone());
         Ok(root)
     }
 

@@ -10,7 +10,7 @@ mod space;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use h5live_cache::Handle;
 use h5live_format::messages::FilterPipelineMessage;
@@ -34,6 +34,8 @@ pub struct FractalHeap {
     addr: Addr,
     unfilter: Arc<dyn Unfilter>,
     space: Arc<HeapSpace>,
+    /// The header, as it was found.
+    found: OnceLock<Header>,
 }
 
 /// What a new heap shall look like.
@@ -71,7 +73,7 @@ impl FractalHeap {
     /// The heap with its header at `addr`; `unfilter` undoes the filters of heaps that have some. `space` is the same
     /// for all that change the heap in one session.
     pub fn new(metadata: ObjectMetadata, addr: Addr, unfilter: Arc<dyn Unfilter>, space: Arc<HeapSpace>) -> Self {
-        FractalHeap { metadata, addr, unfilter, space }
+        FractalHeap { metadata, addr, unfilter, space, found: OnceLock::new() }
     }
 
     /// Makes an empty heap, whose blocks and huge objects go through `filters`, if there are any.
@@ -93,7 +95,7 @@ impl FractalHeap {
         let len = len.map_err(|source| h5live_cache::Error::Encode { at: Addr::UNDEFINED, source })?;
         let header = metadata.create(len as u64, header)?;
         *space.lock() = Sections::empty(true);
-        Ok(FractalHeap { metadata, addr: header.addr(), unfilter, space })
+        Ok(FractalHeap::new(metadata, header.addr(), unfilter, space))
     }
 
     /// Where the header of the heap is.
@@ -106,6 +108,9 @@ impl FractalHeap {
     }
 
     fn header(&self) -> Result<Header> {
+        if let Some(found) = self.found.get().filter(|found| !found.is_gone()) {
+            return Ok(found.clone());
+        }
         let (cache, widths) = (self.metadata.cache(), self.metadata.widths());
         let wrong = |source| h5live_cache::Error::Decode { at: self.addr, source };
         let load = || {
@@ -114,7 +119,9 @@ impl FractalHeap {
             let bytes = cache.read_block(self.addr, len)?;
             decode_with(FractalHeapHeader::default(), &bytes, widths).map_err(wrong)
         };
-        Ok(cache.load(self.addr, self.metadata.owner(), load)?)
+        let header = cache.load(self.addr, self.metadata.owner(), load)?;
+        let _others = self.found.set(header.clone());
+        Ok(header)
     }
 
     /// The header, for those whose entries must be written after the heap: it is written after all its blocks.

@@ -63,7 +63,23 @@ impl ObjectMetadata {
     /// # Errors
     /// If the bytes cannot be read or are not such a structure.
     pub fn load<R: Record + Entry>(&self, addr: Addr, len: u64, shape: impl FnOnce() -> R) -> Result<Handle<R>> {
-        Ok(self.cache.load(addr, self.owner, || self.read(addr, len, shape))?)
+        self.load_shaped(addr, || (shape(), len))
+    }
+
+    /// As [`ObjectMetadata::load`], where also the length follows from the shape.
+    ///
+    /// # Errors
+    /// As [`ObjectMetadata::load`].
+    pub(crate) fn load_shaped<R: Record + Entry>(
+        &self,
+        addr: Addr,
+        shape: impl FnOnce() -> (R, u64),
+    ) -> Result<Handle<R>> {
+        let read = || {
+            let (shape, len) = shape();
+            self.read(addr, len, || shape)
+        };
+        Ok(self.cache.load(addr, self.owner, read)?)
     }
 
     /// As [`ObjectMetadata::load`], of a structure that is not worth keeping: it is cached only if it was before.
@@ -128,10 +144,14 @@ impl ObjectMetadata {
     /// each other, the child has been told of before and is in the file already.
     pub(crate) fn order(&self, parent: &dyn Node, before: &[Before<'_>]) {
         for (child, kind) in before {
-            let _circle = self.cache.depend(parent, *child, *kind);
+            let _circle = match kind {
+                // The object is new, and there from then on.
+                EdgeKind::Link => self.cache.depend_until_stored(parent, *child, *kind),
+                _ => self.cache.depend(parent, *child, *kind),
+            };
         }
     }
 }
 
-/// Something that must be written before what tells of it, and why.
+/// Something that must be written before what tells of it, and why: what a [link](EdgeKind::Link) leads to is new.
 pub type Before<'a> = (&'a dyn Node, EdgeKind);

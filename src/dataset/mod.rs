@@ -73,6 +73,13 @@ impl Dataset {
         }
     }
 
+    /// As [`Dataset::open`], of a dataset that has just been made.
+    pub(crate) fn made(file: File, id: ObjectId, path: String) -> Result<Dataset> {
+        let dataset = Dataset::open(file, id, path)?;
+        dataset.file.shared().opened().note_made(id);
+        Ok(dataset)
+    }
+
     /// The file.
     pub fn file(&self) -> &File {
         &self.file

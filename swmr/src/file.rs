@@ -142,11 +142,19 @@ fn check_name(name: &Name) -> Result<()> {
 
 /// What kind of object has this header.
 pub(crate) fn kind_of(header: &Header) -> Result<ObjectKind> {
-    if header.has(MessageType::LAYOUT) || (header.has(MessageType::DATATYPE) && header.has(MessageType::DATASPACE)) {
+    let (mut layout, mut datatype, mut dataspace, mut links) = (false, false, false, false);
+    header.each_kind(|kind| match kind {
+        MessageType::LAYOUT => layout = true,
+        MessageType::DATATYPE => datatype = true,
+        MessageType::DATASPACE => dataspace = true,
+        MessageType::LINK_INFO | MessageType::SYMBOL_TABLE => links = true,
+        _ => {}
+    });
+    if layout || datatype && dataspace {
         Ok(ObjectKind::Dataset)
-    } else if header.has(MessageType::LINK_INFO) || header.has(MessageType::SYMBOL_TABLE) {
+    } else if links {
         Ok(ObjectKind::Group)
-    } else if header.has(MessageType::DATATYPE) {
+    } else if datatype {
         Ok(ObjectKind::Datatype)
     } else {
         Err(header.damaged("it is a group, a dataset or a datatype"))

@@ -272,6 +272,11 @@ impl Header {
         Ok(())
     }
 
+    /// Calls `look` with the type of every message.
+    pub fn each_kind(&self, mut look: impl FnMut(MessageType)) {
+        self.chunks.iter().for_each(|chunk| chunk.with(|messages| messages.iter().for_each(|held| look(held.kind))));
+    }
+
     /// Where the first message is that `wanted` accepts.
     fn position(&self, mut wanted: impl FnMut(&RawMessage) -> bool) -> Option<Spot> {
         self.chunks.iter().enumerate().find_map(|(chunk, held)| {

@@ -96,6 +96,14 @@ impl Step {
             _ => None,
         }
     }
+
+    /// Where the entry is, if it is one that the file did not have.
+    fn new_entry(&self) -> Option<Addr> {
+        match self {
+            Step::Entry { at, in_place: false, .. } => Some(*at),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Debug for Step {
@@ -192,11 +200,12 @@ impl Cache {
     /// As [`Cache::flush`].
     pub fn trim(&self) -> Result<()> {
         let too_dirty = self.ledger.graph.lock().dirty_weight() > self.settings.dirty_budget;
-        if !too_dirty && self.chunks.waiting() <= self.settings.raw_budget {
+        let raw = self.chunks.waiting() > self.settings.raw_budget;
+        if !too_dirty && !raw {
             return Ok(());
         }
         let leave = if too_dirty { self.settings.dirty_budget / 2 } else { usize::MAX };
-        self.snapshot(Take::Excess { leave })?.write()?;
+        self.snapshot(Take::Excess { leave, raw })?.write()?;
         // Raw data that waits for metadata of other objects (global heaps) goes only with a whole flush.
         if self.chunks.waiting() > self.settings.raw_budget {
             self.flush(Scope::All)?;
@@ -357,12 +366,12 @@ impl FlushPlan<'_> {
         // Raw data may be written over it. The space that it is in is among what is announced below.
         self.steps.extend(cache.early.take().map(|pieces| Step::Early(EarlyPieces(pieces))));
         self.steps.extend((!raw.is_empty()).then_some(Step::Raw(raw)));
-        let first = self.steps.len();
         let by_itself = self.is_one();
         // One intent of the flush says of it what is to be, or each its own.
         let in_place = if by_itself { Step::Raw } else { Step::InPlace };
-        self.steps.extend((!over.is_empty()).then_some(Step::Raw(over)));
-        self.steps.extend((!seen.is_empty()).then(|| in_place(seen)));
+        let mut changes = Vec::with_capacity(picked.len() + 2);
+        changes.extend((!over.is_empty()).then_some(Step::Raw(over)));
+        changes.extend((!seen.is_empty()).then(|| in_place(seen)));
         let mut new = Vec::new();
         let mut failure = None;
         // Each picked entry becomes a step even after a failure: dropping the plan makes them dirty again.
@@ -373,8 +382,8 @@ impl FlushPlan<'_> {
                     let Some(flight) = cache.chunks.take(chunk) else { continue };
                     let seen = guarded && flight.is_seen();
                     let unreachable = self.as_one && !flight.is_over() && !seen;
-                    let (list, first) = if unreachable { (&mut new, 0) } else { (&mut self.steps, first) };
-                    match list.get_mut(first..).and_then(<[_]>::last_mut) {
+                    let list = if unreachable { &mut new } else { &mut changes };
+                    match list.last_mut() {
                         Some(Step::Raw(flights)) if !seen || by_itself => flights.push(flight),
                         Some(Step::InPlace(flights)) if seen => flights.push(flight),
                         _ if seen => list.push(in_place(vec![flight])),
@@ -394,30 +403,33 @@ impl FlushPlan<'_> {
                     let step = Step::Entry { id, at, name: slot.type_name(), image, in_place, waits };
                     // Nothing in the file leads to what is new, so it may come before all that does.
                     let first = by_itself && !in_place;
-                    if first { new.push(step) } else { self.steps.push(step) }
+                    if first { new.push(step) } else { changes.push(step) }
                 }
             }
         }
-        let changes = self.steps.split_off(first);
-        self.steps.append(&mut new);
         let joints = failure.map_or_else(|| self.joints(&changes), Err);
         let (Joints { before, between, intents, after }, done) = match joints {
             Ok(joints) => (joints, Ok(())),
             Err(error) => (Joints::default(), Err(error)),
         };
         self.steps.splice(0..0, before);
+        self.steps.reserve(new.len() + between.len() + changes.len() + intents.len() + after.len());
+        self.steps.append(&mut new);
         self.steps.extend(between);
-        let mut intents = intents.into_iter().peekable();
-        for (n, change) in changes.into_iter().enumerate() {
-            self.steps.extend(intents.next_if(|(at, _)| *at == n).map(|(_, intent)| intent));
-            self.steps.push(change);
+        let mut changes = changes.into_iter();
+        let mut taken = 0;
+        for (at, intent) in intents {
+            self.steps.extend(changes.by_ref().take(at - taken));
+            self.steps.push(intent);
+            taken = at;
         }
+        self.steps.extend(changes);
         self.steps.extend(after);
         done
     }
 
     /// What there is to do beside writing what was dirty. `changes` are the steps that begin with the first one to
-    /// change what the file leads to; those before them are in `self.steps`.
+    /// change what the file leads to; those before them are elsewhere.
     fn joints(&mut self, changes: &[Step]) -> Result<Joints> {
         let cache = self.cache;
         let settings = &Settings { barriers: self.barriers, ..cache.settings.clone() };
@@ -509,6 +521,8 @@ impl Drop for FlushPlan<'_> {
         drop(graph);
         if self.whole {
             space.end_flush(self.succeeded);
+        } else {
+            self.cache.evict_unused(self.steps[..self.done].iter().filter_map(Step::new_entry));
         }
     }
 }

@@ -170,7 +170,7 @@ impl Graph {
         found.map(|above| above.until = above.until.max(until)).is_some()
     }
 
-    /// Joins parent and child. A proxy that is gone (its data has been written) or an entry that is gone has
+    /// Joins parent and child, which [`Graph::rejoin`] found not to be. A proxy that is gone (its data has been written) or an entry that is gone has
     /// nothing to wait for, and nothing waits for it.
     pub(super) fn depend(&mut self, parent: &Link, child: &Link, kind: EdgeKind, until: Until) -> Result<(), Cycle> {
         let (up, down) = (parent.id(), child.id());
@@ -179,9 +179,6 @@ impl Graph {
             if !broken.contains(&down) {
                 broken.push(down);
             }
-            return Ok(());
-        }
-        if self.rejoin(up, down, kind, until) {
             return Ok(());
         }
         let above = Above { parent: up, kind, until };
@@ -204,21 +201,20 @@ impl Graph {
             }
             Link::Proxy(_) => self.count_child(up),
         };
-        let child_owner = match child {
-            Link::Slot(slot) => {
-                let node = self.of_slot(slot);
-                node.parents.push(above);
-                node.owner
-            }
-            Link::Proxy(_) => self.nodes.get_mut(&down).map_or(parent_owner, |node| {
-                node.parents.push(above);
-                node.owner
-            }),
+        let joined = match child {
+            Link::Slot(slot) => Some(self.of_slot(slot)),
+            Link::Proxy(_) => self.nodes.get_mut(&down),
         };
+        let (child_owner, stays) = joined.map_or((parent_owner, true), |node| {
+            node.parents.push(above);
+            (node.owner, node.must_stay())
+        });
         if parent_owner != child_owner {
             self.across.note(parent_owner, child_owner);
         }
-        self.settle(down);
+        if !stays {
+            self.settle(down);
+        }
         Ok(())
     }
 
@@ -289,7 +285,9 @@ impl Graph {
     fn lose_child(&mut self, parent: EntryId) {
         if let Some(node) = self.nodes.get_mut(&parent) {
             node.children -= 1;
-            self.settle(parent);
+            if !node.must_stay() {
+                self.settle(parent);
+            }
         }
     }
 
@@ -346,12 +344,13 @@ impl Graph {
         }
         // What has changed meanwhile, and whoever waits for that, waits for the next flush.
         let last = if node.dirty { Until::Stored } else { Until::Written };
-        if node.parents.iter().any(|above| above.until <= last) {
-            let (over, left): (SmallVec<[Above; 2]>, _) =
-                std::mem::take(&mut node.parents).into_iter().partition(|above| above.until <= last);
-            node.parents = left;
-            over.iter().for_each(|above| self.lose_child(above.parent));
-        }
+        let mut over: SmallVec<[EntryId; 2]> = SmallVec::new();
+        node.parents.retain(|above| {
+            let ends = above.until <= last;
+            over.extend(ends.then_some(above.parent));
+            !ends
+        });
+        over.into_iter().for_each(|parent| self.lose_child(parent));
         self.settle(id);
     }
 

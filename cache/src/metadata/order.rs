@@ -6,7 +6,7 @@ use h5live_format::Addr;
 use smallvec::SmallVec;
 
 use super::across::{Across, Below};
-use super::graph::{Body, Graph};
+use super::graph::{Body, Graph, Node};
 use crate::entry::{AnySlot, EntryId, Owner};
 
 /// Which dirty entries to write.
@@ -22,9 +22,11 @@ pub enum Scope {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Take {
     Scope(Scope),
-    /// Raw data that waits for nothing, and entries until those left weigh no more than this many bytes.
+    /// Entries until those left weigh no more than `leave` bytes; with them, for the sake of `raw` data, what of it waits
+    /// for nothing.
     Excess {
         leave: usize,
+        raw: bool,
     },
 }
 
@@ -44,6 +46,11 @@ pub(super) enum What {
 impl Graph {
     /// Takes dirty entries and proxies, children first; they are then in flight.
     pub(super) fn take(&mut self, take: Take) -> Vec<Picked> {
+        if let Take::Excess { leave, raw: false } = take
+            && let Some(picked) = self.take_free(leave)
+        {
+            return picked;
+        }
         self.pass += 1;
         let pass = self.pass;
         let scope = match take {
@@ -61,18 +68,11 @@ impl Graph {
             let wanted = match take {
                 Take::Scope(Scope::All) => true,
                 Take::Scope(Scope::Owner(_)) => node.needed == pass,
-                Take::Excess { leave } => {
+                Take::Excess { leave, .. } => {
                     self.dirty_weight > leave || !waits && matches!(node.body, Body::Proxy { .. })
                 }
             };
-            let what = match &node.body {
-                Body::Entry(Some(slot)) => What::Entry(Arc::clone(slot)),
-                Body::Entry(None) => continue,
-                Body::Proxy { chunk } => What::Raw { chunk: *chunk },
-            };
-            if wanted {
-                node.dirty = false;
-                node.in_flight = true;
+            if wanted && let Some(what) = node.fly() {
                 self.dirty_weight -= node.weight;
                 picked.push(Picked { id, what, waits });
             }
@@ -83,6 +83,41 @@ impl Graph {
             Scope::Owner(owner) => self.dirty.keep_of(&owners_below(&self.across, owner), is_dirty),
         }
         picked
+    }
+
+    /// Takes entries below which there is nothing at all, until those left weigh no more than `leave`: they need no order.
+    /// `None`, and nothing is taken, if there are not enough of them.
+    fn take_free(&mut self, leave: usize) -> Option<Vec<Picked>> {
+        // What is broken is to be written in the wrong order.
+        if !self.broken.is_empty() {
+            return None;
+        }
+        let mut excess = self.dirty_weight.checked_sub(leave).filter(|excess| *excess > 0)?;
+        let mut free = Vec::new();
+        for id in self.dirty.all() {
+            let node = self.nodes.get(&id).filter(|node| node.dirty && node.children == 0);
+            let Some(node) = node.filter(|node| matches!(node.body, Body::Entry(Some(_)))) else { continue };
+            free.push(id);
+            excess = excess.saturating_sub(node.weight);
+            if excess == 0 {
+                break;
+            }
+        }
+        if excess > 0 {
+            return None;
+        }
+        let mut picked = Vec::with_capacity(free.len());
+        for id in free {
+            // It may be listed twice.
+            let Some(node) = self.nodes.get_mut(&id).filter(|node| node.dirty) else { continue };
+            if let Some(what) = node.fly() {
+                self.dirty_weight -= node.weight;
+                picked.push(Picked { id, what, waits: false });
+            }
+        }
+        let Graph { dirty, nodes, .. } = self;
+        dirty.keep(|id| nodes.get(&id).is_some_and(|node| node.dirty));
+        Some(picked)
     }
 
     /// Whether a flush of `owner` would find nothing to write, neither of it nor of others.
@@ -149,6 +184,20 @@ impl Graph {
                 node.needed = pass;
             }
         }
+    }
+}
+
+impl Node {
+    /// What is written of a dirty node, which is in flight from then on.
+    fn fly(&mut self) -> Option<What> {
+        let what = match &self.body {
+            Body::Entry(Some(slot)) => What::Entry(Arc::clone(slot)),
+            Body::Entry(None) => return None,
+            Body::Proxy { chunk } => What::Raw { chunk: *chunk },
+        };
+        self.dirty = false;
+        self.in_flight = true;
+        Some(what)
     }
 }
 

@@ -22,7 +22,8 @@ use crate::{
 pub(crate) fn pick<S>(shards: &[S], addr: Addr) -> &S {
     let mut hasher = FxHasher::default();
     std::hash::Hash::hash(&addr, &mut hasher);
-    &shards[(hasher.finish() >> 48) as usize % shards.len()]
+    // The top bits as a fraction of the number of shards.
+    &shards[(((hasher.finish() >> 32) * shards.len() as u64) >> 32) as usize]
 }
 
 pub(crate) struct Shard {
@@ -34,8 +35,8 @@ pub(crate) struct Shard {
 #[derive(Default)]
 struct State {
     entries: FxHashMap<Addr, Resident>,
-    /// The entries that are ready.
-    clock: Vec<Ready>,
+    /// The addresses of the entries that are ready.
+    clock: Vec<Addr>,
     hand: usize,
     /// The addresses of those that are not at the address of their owner, by owner.
     owned: FxHashMap<Owner, SmallVec<[Addr; 2]>>,
@@ -45,8 +46,7 @@ struct State {
 }
 
 enum Resident {
-    /// Its place in the clock.
-    Ready(usize),
+    Ready(Ready),
     Loading(Arc<Flight>),
 }
 
@@ -54,6 +54,8 @@ struct Ready {
     slot: Arc<dyn AnySlot>,
     /// What it contributes to the shard's weight.
     weight: usize,
+    /// Its place in the clock.
+    place: usize,
     /// Its place among those of its owner, if it is among them.
     place_owned: usize,
 }
@@ -116,7 +118,7 @@ impl Shard {
     /// All entries that are ready.
     pub(super) fn slots(&self) -> Vec<Arc<dyn AnySlot>> {
         let state = self.state.read();
-        state.clock.iter().map(|ready| Arc::clone(&ready.slot)).collect()
+        state.clock.iter().filter_map(|addr| state.slot(*addr)).map(Arc::clone).collect()
     }
 
     pub(super) fn find(&self, addr: Addr, owner: Owner) -> Found<'_> {
@@ -124,10 +126,10 @@ impl Shard {
             return Found::Ready(slot);
         }
         let mut state = self.state.write();
-        let State { entries, clock, loading, .. } = &mut *state;
+        let State { entries, loading, .. } = &mut *state;
         let flight = match entries.entry(addr) {
             hash_map::Entry::Occupied(there) => match there.get() {
-                Resident::Ready(place) => return Found::Ready(Arc::clone(&clock[*place].slot)),
+                Resident::Ready(ready) => return Found::Ready(Arc::clone(&ready.slot)),
                 Resident::Loading(flight) => Arc::clone(flight),
             },
             hash_map::Entry::Vacant(free) => {
@@ -171,6 +173,13 @@ impl Shard {
         self.state.write().take(addr)
     }
 
+    /// Takes out an entry that nobody holds and that has not been used.
+    pub(super) fn take_unused(&self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
+        let mut state = self.state.write();
+        let is_unused = |slot: &Arc<dyn AnySlot>| Arc::strong_count(slot) == 1 && !slot.head().is_used();
+        if state.slot(addr).is_some_and(is_unused) { state.take(addr) } else { None }
+    }
+
     /// Takes out the entries of `owner`, or of all, that `may_go`. If `loads_too`, what loads under way will bring
     /// does not count either. `has_header` says whether this is the shard of the owner's own address.
     pub(super) fn evict(
@@ -186,7 +195,7 @@ impl Shard {
         loading.into_iter().for_each(|addr| drop(state.take(addr)));
         let mut chosen = Vec::new();
         match owner {
-            None => chosen.extend(state.clock.iter().map(|ready| ready.slot.head().addr)),
+            None => chosen.extend_from_slice(&state.clock),
             Some(owner) => {
                 if has_header && state.slot(owner.header()).is_some_and(|slot| slot.head().owner == owner) {
                     chosen.push(owner.header());
@@ -213,8 +222,8 @@ impl Shard {
             steps -= 1;
             let hand = if state.hand < state.clock.len() { state.hand } else { 0 };
             state.hand = hand + 1;
-            if state.recount(hand) {
-                let addr = state.clock[hand].slot.head().addr;
+            let addr = state.clock[hand];
+            if state.recount(addr) {
                 evicted.extend(state.take(addr));
                 state.hand = hand;
             }
@@ -235,7 +244,14 @@ impl Shard {
 impl State {
     fn slot(&self, addr: Addr) -> Option<&Arc<dyn AnySlot>> {
         match self.entries.get(&addr) {
-            Some(Resident::Ready(place)) => Some(&self.clock[*place].slot),
+            Some(Resident::Ready(ready)) => Some(&ready.slot),
+            _ => None,
+        }
+    }
+
+    fn ready_mut(&mut self, addr: Addr) -> Option<&mut Ready> {
+        match self.entries.get_mut(&addr) {
+            Some(Resident::Ready(ready)) => Some(ready),
             _ => None,
         }
     }
@@ -249,32 +265,36 @@ impl State {
             place_owned = owned.len();
             owned.push(addr);
         }
-        self.entries.insert(addr, Resident::Ready(self.clock.len()));
-        self.clock.push(Ready { slot, weight, place_owned });
+        let place = self.clock.len();
+        self.clock.push(addr);
+        self.entries.insert(addr, Resident::Ready(Ready { slot, weight, place, place_owned }));
     }
 
     /// Empties an address; returns the entry that was ready there.
     fn take(&mut self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
-        let place = match self.entries.remove(&addr)? {
-            Resident::Ready(place) => place,
+        let ready = match self.entries.remove(&addr)? {
+            Resident::Ready(ready) => ready,
             Resident::Loading(_) => {
                 self.loading.retain(|(at, _)| *at != addr);
                 return None;
             }
         };
-        let Ready { slot, weight, place_owned } = self.clock.swap_remove(place);
+        let Ready { slot, weight, place, place_owned } = ready;
+        self.clock.swap_remove(place);
         self.weight -= weight;
-        if let Some(moved) = self.clock.get(place) {
-            self.entries.insert(moved.slot.head().addr, Resident::Ready(place));
+        if let Some(moved) = self.clock.get(place).copied()
+            && let Some(moved) = self.ready_mut(moved)
+        {
+            moved.place = place;
         }
         let owner = slot.head().owner;
         if is_owned(addr, owner)
             && let hash_map::Entry::Occupied(mut owned) = self.owned.entry(owner)
         {
             owned.get_mut().swap_remove(place_owned);
-            let moved = owned.get().get(place_owned).and_then(|at| self.entries.get(at));
+            let moved = owned.get().get(place_owned).and_then(|at| self.entries.get_mut(at));
             if let Some(Resident::Ready(moved)) = moved {
-                self.clock[*moved].place_owned = place_owned;
+                moved.place_owned = place_owned;
             }
             if owned.get().is_empty() {
                 owned.remove();
@@ -285,11 +305,12 @@ impl State {
 
     /// The hand passes an entry: its weight is counted anew, and it is marked as not used lately. Returns whether
     /// it was so already, and nobody holds it.
-    fn recount(&mut self, place: usize) -> bool {
-        let ready = &mut self.clock[place];
-        let weight = weight_of(&ready.slot);
-        self.weight = self.weight - ready.weight + weight;
-        ready.weight = weight;
+    fn recount(&mut self, addr: Addr) -> bool {
+        let State { entries, weight, .. } = self;
+        let Some(Resident::Ready(ready)) = entries.get_mut(&addr) else { return false };
+        let now = weight_of(&ready.slot);
+        *weight = *weight - ready.weight + now;
+        ready.weight = now;
         !ready.slot.head().take_used() && Arc::strong_count(&ready.slot) == 1
     }
 }

@@ -68,6 +68,31 @@ fn children_are_written_before_parents_and_raw_data_first() {
 }
 
 #[test]
+fn a_trim_writes_what_waits_for_nothing_and_forgets_what_nobody_has_used() {
+    let storage = MemoryStorage::new();
+    let settings = Settings { dirty_budget: 64, ..Settings::default() };
+    let cache = Cache::writing(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
+    let parent = add(&cache, OWNER, &[9; 16]);
+    let children = [1, 2, 3, 4, 5, 6].map(|n| {
+        let child = add(&cache, OWNER, &[n; 16]);
+        cache.depend_until_stored(&parent, &child, EdgeKind::Link).unwrap();
+        child.addr()
+    });
+    let is_cached = |child: usize| cache.peek::<Block>(children[child]).unwrap().is_some();
+    assert!(is_cached(0));
+    cache.trim().unwrap();
+    let there = |storage: &MemoryStorage, at: Addr, n| {
+        storage.to_vec().get(at.get().unwrap() as usize..).map(|b| b[0]) == Some(n)
+    };
+    assert!((1..).zip(&children[..5]).all(|(n, child)| there(&storage, *child, n)));
+    assert_eq!(cache.ledger.graph.lock().dirty_count(), 2);
+    assert!(!there(&storage, parent.addr(), 9));
+    assert_eq!([0, 1, 4, 5].map(is_cached), [true, false, false, true]);
+    cache.flush(Scope::All).unwrap();
+    assert!(there(&storage, parent.addr(), 9) && there(&storage, children[5], 6));
+}
+
+#[test]
 fn new_neighbours_that_wait_for_nothing_are_written_in_one_call() {
     let storage = MemoryStorage::new();
     let cache = cache(&storage);

@@ -89,6 +89,11 @@ impl Btree2Geometry {
         self.level(depth).map_or(0, |level| level.records)
     }
 
+    /// Records of a node at `depth` as it is while it is changed: it may hold one too many.
+    pub fn room(&self, depth: u16) -> usize {
+        usize::from(self.max_records(depth)).saturating_add(1)
+    }
+
     /// Most records of a node at `depth` and everything below it.
     pub fn max_below(&self, depth: u16) -> u64 {
         self.level(depth).map_or(0, |level| level.below)

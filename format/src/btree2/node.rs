@@ -1,5 +1,7 @@
 //! Version 2 B-tree nodes.
 
+use std::ops::Range;
+
 use super::Btree2Record;
 use crate::{Addr, Fault, Record, Result, Width, Widths, Wire, decode_with, encode};
 
@@ -19,11 +21,18 @@ impl Btree2Records {
         self.bytes = vec![0; self.size.saturating_mul(records.into())];
     }
 
-    /// A copy with room for one more.
+    /// A copy with room for so many.
     #[must_use]
-    pub fn with_room(&self) -> Self {
-        let mut bytes = Vec::with_capacity(self.bytes.len().saturating_add(self.size));
-        bytes.extend_from_slice(&self.bytes);
+    pub fn with_room(&self, records: usize) -> Self {
+        self.part(0..self.len(), records)
+    }
+
+    /// A copy of the records in `range`, as far as there are any, with room for so many.
+    #[must_use]
+    pub fn part(&self, range: Range<usize>, records: usize) -> Self {
+        let mut bytes = Vec::with_capacity(self.size.saturating_mul(records));
+        let at = |index: usize| index.saturating_mul(self.size);
+        bytes.extend_from_slice(self.bytes.get(at(range.start)..at(range.end)).unwrap_or_default());
         Btree2Records { size: self.size, bytes }
     }
 
@@ -38,6 +47,7 @@ impl Btree2Records {
     }
 
     /// The bytes of record `index`; `None` past the end.
+    #[inline]
     pub fn bytes(&self, index: usize) -> Option<&[u8]> {
         let start = index.checked_mul(self.size)?;
         self.bytes.get(start..).and_then(|rest| rest.get(..self.size))

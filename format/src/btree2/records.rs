@@ -146,6 +146,7 @@ impl LinkNameRecord {
     const SIZE: usize = 11;
 
     /// How the hash with which the bytes of a record begin compares with `hash`; `Equal` if they are no record.
+    #[inline]
     pub fn compare_hash(record: &[u8], hash: u32) -> Ordering {
         match record.first_chunk() {
             Some(stored) if record.len() == Self::SIZE => u32::from_le_bytes(*stored).cmp(&hash),

@@ -18,11 +18,13 @@ pub struct Encoder {
 
 impl Encoder {
     /// An encoder for the structure named `record`.
+    #[inline]
     pub fn new(record: &'static str, widths: Widths) -> Self {
         Encoder { record, bytes: Vec::new(), widths, failed: None, pending: Vec::new() }
     }
 
     /// The same, with room for so many bytes.
+    #[inline]
     pub fn with_room(mut self, bytes: usize) -> Self {
         self.bytes = Vec::with_capacity(bytes);
         self
@@ -32,7 +34,19 @@ impl Encoder {
     ///
     /// # Errors
     /// The first value that did not fit its field.
+    #[inline]
     pub fn finish(mut self) -> std::result::Result<Vec<u8>, EncodeError> {
+        if !self.pending.is_empty() {
+            self.sum_up();
+        }
+        match self.failed {
+            None => Ok(self.bytes),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// Fills in the checksums that cover bytes after them.
+    fn sum_up(&mut self) {
         for (at, len) in std::mem::take(&mut self.pending) {
             match self.bytes.get(..len) {
                 Some(covered) => {
@@ -41,10 +55,6 @@ impl Encoder {
                 }
                 None => self.fail("checksum", self.bytes.len() as u64, len as u64),
             }
-        }
-        match self.failed {
-            None => Ok(self.bytes),
-            Some(error) => Err(error),
         }
     }
 

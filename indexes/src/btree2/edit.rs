@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use h5live_cache::{EdgeKind, Entry, Handle, Kind};
 use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Header, Btree2Record};
+use smallvec::SmallVec;
 
 use super::header::Root;
-use super::node::{Content, Open, Way};
+use super::node::{Content, Node, Open, Way};
 use super::{Btree2, search};
 use crate::{Error, Result};
 
@@ -74,7 +75,7 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
             return Err(self.tree.two_parents(way.addr));
         }
         self.opened.push(way.addr);
-        self.tree.open(way, &self.geometry)
+        self.tree.open(&self.root, way, &self.geometry)
     }
 
     /// The place of what `compare` seeks in a node that is being changed, and the record there if it is that.
@@ -194,36 +195,38 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
         let (most, depth) = (self.most(child.depth), child.depth);
         let wide = parent.content.children.len().min(BESIDE);
         let first = index.saturating_sub(1).min(parent.content.children.len() - wide);
-        let (mut addrs, mut child) = (Vec::new(), Some(child));
-        let mut rest = Content::empty(&self.geometry);
+        let (mut addrs, mut child) = (SmallVec::<[Addr; BESIDE]>::new(), Some(child));
+        let mut all = Content::with_room(&self.geometry, wide * self.geometry.room(depth));
         for at in first..first + wide {
             let node = match child.take_if(|_| at == index) {
                 Some(child) => child,
                 None => self.open(self.child(parent, at)?)?,
             };
             addrs.push(node.addr);
-            match at.checked_sub(1).filter(|_| at > first).and_then(|before| parent.content.records.bytes(before)) {
-                Some(between) => rest.join(between, node.content),
-                None => rest = node.content,
+            let before = at.checked_sub(1).filter(|_| at > first);
+            if let Some(between) = before.and_then(|before| parent.content.records.bytes(before)) {
+                all.push(between);
             }
+            all.append(node.content);
         }
         // Nodes that are left almost full would have to share again soon.
-        let parts = if rest.len() + most / SPARE <= wide * most { wide } else { wide + 1 };
+        let parts = if all.len() + most / SPARE <= wide * most { wide } else { wide + 1 };
+        let mut done = 0;
         for part in 0..parts {
             let left = parts - part - 1;
-            let len = (rest.len() - left) / (left + 1);
-            let (between, tail) = if left > 0 { rest.cut(len) } else { (Vec::new(), Content::empty(&self.geometry)) };
-            let content = std::mem::replace(&mut rest, tail);
+            let len = (all.len() - done - left) / (left + 1);
+            let content = all.part(done..done + len, self.geometry.room(depth));
             let placed = self.place(addrs.get(part).copied().unwrap_or(Addr::UNDEFINED), depth, content)?;
+            done += len + 1;
             let (children, records) = (&mut parent.content.children, &mut parent.content.records);
             match children.get_mut(first + part).filter(|_| part < wide) {
                 Some(slot) => *slot = placed,
                 None => children.insert((first + part).min(children.len()), placed),
             }
-            let fits = match left {
-                0 => true,
-                _ if part + 1 < wide => records.set_bytes(first + part, &between),
-                _ => records.insert_bytes(first + part, &between),
+            let fits = match all.records.bytes(done - 1) {
+                None => true,
+                Some(between) if part + 1 < wide => records.set_bytes(first + part, between),
+                Some(between) => records.insert_bytes(first + part, between),
             };
             debug_assert!(fits, "records of one tree have one size");
         }
@@ -306,16 +309,17 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
     pub fn commit(mut self) -> Result<()> {
         self.allocated.clear();
         for Open { addr, depth, content: Content { records, children } } in std::mem::take(&mut self.nodes) {
-            self.root.read().add_fresh(addr);
             let kind = if addr == self.header.root { EdgeKind::BTree2Root } else { EdgeKind::BTree2Node };
             if depth == 0 {
                 let mut leaf = self.geometry.empty_leaf();
                 leaf.records = records;
-                self.keep(addr, leaf, kind)?;
+                let leaf = self.keep(addr, leaf, kind)?;
+                self.root.read().add_fresh(addr, Node::Leaf(leaf));
             } else {
                 let mut node = self.geometry.internal(depth, 0);
                 (node.records, node.children) = (records, children);
-                self.keep(addr, node, kind)?;
+                let node = self.keep(addr, node, kind)?;
+                self.root.read().add_fresh(addr, Node::Internal(node));
             }
         }
         let header = self.header.clone();
@@ -329,7 +333,7 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
     }
 
     /// Has the cache keep a node, for which the header waits.
-    fn keep<N: Entry>(&self, addr: Addr, node: N, kind: EdgeKind) -> Result<()> {
+    fn keep<N: Entry>(&self, addr: Addr, node: N, kind: EdgeKind) -> Result<Handle<N>> {
         let metadata = &self.tree.metadata;
         let handle = match metadata.cache().peek::<N>(addr)? {
             Some(handle) => {
@@ -338,7 +342,8 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
             }
             None => metadata.cache().insert(addr, metadata.owner(), node),
         };
-        metadata.depend(&self.root, &handle, kind)
+        metadata.depend(&self.root, &handle, kind)?;
+        Ok(handle)
     }
 }
 

@@ -5,7 +5,12 @@ use std::sync::Arc;
 use h5live_cache::Entry;
 use h5live_format::{Addr, Btree2Geometry, Btree2Header, EncodeError, Widths, encode};
 use parking_lot::{Mutex, RwLock};
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
+
+use super::node::Node;
+
+/// Bytes of new nodes that a tree keeps at hand.
+const HELD: usize = 1 << 20;
 
 /// The header, and what is known of the nodes that it leads to.
 #[derive(Debug)]
@@ -14,8 +19,8 @@ pub(super) struct Root {
     /// The shape of nodes that follows from it, if they hold records at all.
     pub geometry: Option<Arc<Btree2Geometry>>,
     /// The nodes that came to be since the header was last taken to be written: nothing in the file leads to them, so
-    /// they may be changed where they are.
-    fresh: Mutex<FxHashSet<Addr>>,
+    /// they may be changed where they are. Those that are at hand stay in the cache, and the header waits for them.
+    fresh: Mutex<FxHashMap<Addr, Option<Node>>>,
     /// Held by who reads nodes, and alone by who changes them.
     lock: Arc<RwLock<()>>,
 }
@@ -39,11 +44,20 @@ impl Root {
     }
 
     pub fn is_fresh(&self, node: Addr) -> bool {
-        self.fresh.lock().contains(&node)
+        self.fresh.lock().contains_key(&node)
     }
 
-    pub fn add_fresh(&self, node: Addr) {
-        self.fresh.lock().insert(node);
+    /// Whether a node is fresh, and it itself, if it is at hand.
+    pub fn fresh(&self, node: Addr) -> Option<Option<Node>> {
+        let fresh = self.fresh.lock().get(&node)?.clone();
+        Some(fresh.filter(|node| !node.is_gone()))
+    }
+
+    /// Notes a fresh node, for which the header waits.
+    pub fn add_fresh(&self, addr: Addr, node: Node) {
+        let mut fresh = self.fresh.lock();
+        let is_held = fresh.len() < HELD / self.header.node_size.max(1) as usize;
+        fresh.insert(addr, is_held.then_some(node));
     }
 
     pub fn forget_fresh(&self, node: Addr) {
@@ -59,6 +73,6 @@ impl Entry for Root {
 
     fn weight(&self) -> usize {
         let fresh = self.fresh.lock().len();
-        size_of::<Self>().saturating_add(fresh.saturating_mul(2 * size_of::<Addr>())).saturating_add(256)
+        size_of::<Self>().saturating_add(fresh.saturating_mul(4 * size_of::<Addr>())).saturating_add(256)
     }
 }

@@ -8,7 +8,7 @@ use h5live_format::{Btree2Geometry, Btree2Internal, Btree2Leaf, Btree2Record};
 use smallvec::SmallVec;
 
 use super::header::Root;
-use super::node::Node;
+use super::node::{Fresh, Node};
 use super::{Btree2, search};
 use crate::{Error, Result};
 
@@ -16,8 +16,8 @@ use crate::{Error, Result};
 pub(super) struct Spot {
     geometry: Arc<Btree2Geometry>,
     /// The nodes above, from the root on, and the child of each that leads to the leaf.
-    above: SmallVec<[(Handle<Btree2Internal>, usize); 4]>,
-    leaf: Handle<Btree2Leaf>,
+    above: SmallVec<[(Handle<Btree2Internal>, usize, Fresh); 4]>,
+    leaf: (Handle<Btree2Leaf>, Fresh),
     index: usize,
 }
 
@@ -46,10 +46,10 @@ impl<R: Btree2Record> Btree2<R> {
         let Some(mut way) = way else { return Ok(Found::Other) };
         let mut above = SmallVec::new();
         loop {
-            if !root.read().is_fresh(way.addr) {
+            let (node, fresh) = self.node_of(root, way, &geometry)?;
+            if fresh == Fresh::Not {
                 return Ok(Found::Other);
             }
-            let node = self.node(way, &geometry)?;
             let len = usize::from(way.records);
             let (index, equal) =
                 search(len, compare, |range| node.with(|records| self.narrow(way.addr, records, range, glance)))?;
@@ -59,14 +59,14 @@ impl<R: Btree2Record> Btree2<R> {
             let next = node.child(index, way.depth);
             match (node, next) {
                 (Node::Internal(node), Some(child)) => {
-                    above.push((node, index));
+                    above.push((node, index, fresh));
                     way = child;
                 }
                 (Node::Leaf(leaf), _) => {
                     let fewest = usize::from(geometry.merge_at(0));
                     let fits = len < usize::from(geometry.split_at(0)) && (above.is_empty() || len >= fewest);
                     return Ok(match fits {
-                        true => Found::Room(Spot { geometry, above, leaf, index }),
+                        true => Found::Room(Spot { geometry, above, leaf: (leaf, fresh), index }),
                         false => Found::Other,
                     });
                 }
@@ -77,18 +77,21 @@ impl<R: Btree2Record> Btree2<R> {
 
     /// Puts the bytes of a record in its place. The caller still keeps others from the tree.
     pub(super) fn put_at(&self, root: &Handle<Root>, spot: Spot, bytes: &[u8]) -> Result<()> {
-        let Spot { geometry, above, leaf, index } = spot;
+        let Spot { geometry, above, leaf: (leaf, fresh), index } = spot;
         // The header has waited for a node that no flush has taken since the node was made.
+        let waits = |fresh, is_new: bool| fresh == Fresh::Held || is_new;
         let kind = |is_root| if is_root { EdgeKind::BTree2Root } else { EdgeKind::BTree2Node };
-        for (number, (node, _)) in above.iter().enumerate().filter(|(_, (node, _))| !node.is_new()) {
-            self.metadata.depend(root, node, kind(number == 0))?;
+        for (number, (node, _, fresh)) in above.iter().enumerate() {
+            if !waits(*fresh, node.is_new()) {
+                self.metadata.depend(root, node, kind(number == 0))?;
+            }
         }
-        if !leaf.is_new() {
+        if !waits(fresh, leaf.is_new()) {
             self.metadata.depend(root, &leaf, kind(above.is_empty()))?;
         }
         let fits = leaf.update(|leaf| leaf.records.insert_bytes(index, bytes));
         debug_assert!(fits, "records of one tree have one size");
-        for (depth, (node, index)) in (0..).zip(above.iter().rev()) {
+        for (depth, (node, index, _)) in (0..).zip(above.iter().rev()) {
             node.update(|node| {
                 if let Some(child) = node.children.get_mut(*index) {
                     child.records += u16::from(depth == 0);

@@ -1,9 +1,12 @@
 //! Nodes of a version 2 B-tree: as they are cached, and as they are changed.
 
+use std::ops::Range;
+
 use h5live_cache::Handle;
 use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Internal, Btree2Leaf, Btree2Record, Btree2Records};
 
 use super::Btree2;
+use super::header::Root;
 use crate::Result;
 
 /// The way to a node.
@@ -15,6 +18,7 @@ pub(super) struct Way {
 }
 
 /// A cached node.
+#[derive(Debug, Clone)]
 pub(super) enum Node {
     Leaf(Handle<Btree2Leaf>),
     Internal(Handle<Btree2Internal>),
@@ -28,6 +32,14 @@ impl Node {
         Some(Way { addr: child.addr, depth: depth.checked_sub(1)?, records: child.records })
     }
 
+    /// Whether the cache has given it up.
+    pub fn is_gone(&self) -> bool {
+        match self {
+            Node::Leaf(node) => node.is_gone(),
+            Node::Internal(node) => node.is_gone(),
+        }
+    }
+
     pub fn with<T>(&self, look: impl FnOnce(&Btree2Records) -> T) -> T {
         match self {
             Node::Leaf(node) => look(&node.read().records),
@@ -35,15 +47,26 @@ impl Node {
         }
     }
 
-    fn content(&self) -> Content {
+    /// A copy with room for so many records.
+    fn content(&self, room: usize) -> Content {
         match self {
-            Node::Leaf(node) => Content { records: node.read().records.with_room(), children: Vec::new() },
+            Node::Leaf(node) => Content { records: node.read().records.with_room(room), children: Vec::new() },
             Node::Internal(node) => {
                 let node = node.read();
-                Content { records: node.records.with_room(), children: node.children.clone() }
+                Content { records: node.records.with_room(room), children: node.children.clone() }
             }
         }
     }
+}
+
+/// Whether nothing in the file leads to a node yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fresh {
+    Not,
+    /// Nothing does.
+    Known,
+    /// Nothing does, and the header waits for it.
+    Held,
 }
 
 /// What a node holds: records, and one more children than those, or none in a leaf. May be more than fits.
@@ -68,12 +91,33 @@ impl Content {
         below.fold(self.records.len() as u64, u64::saturating_add)
     }
 
-    /// Puts a record that comes after all of these, and then `right`, behind them.
-    pub fn join(&mut self, between: &[u8], mut right: Content) {
-        let fits = self.records.insert_bytes(self.len(), between);
+    /// The same, with room for so many records.
+    pub fn with_room(geometry: &Btree2Geometry, records: usize) -> Self {
+        Content { records: geometry.empty_leaf().records.with_room(records), children: Vec::new() }
+    }
+
+    /// Puts a record behind these.
+    pub fn push(&mut self, record: &[u8]) {
+        let fits = self.records.insert_bytes(self.len(), record);
         debug_assert!(fits, "records of one tree have one size");
+    }
+
+    /// Puts what another node holds behind this.
+    pub fn append(&mut self, mut right: Content) {
         self.records.append(&mut right.records);
         self.children.append(&mut right.children);
+    }
+
+    /// Puts a record that comes after all of these, and then `right`, behind them.
+    pub fn join(&mut self, between: &[u8], right: Content) {
+        self.push(between);
+        self.append(right);
+    }
+
+    /// A copy of some of the records, with the children around them, and with room for so many records.
+    pub fn part(&self, range: Range<usize>, room: usize) -> Content {
+        let children = self.children.get(range.start..=range.end).unwrap_or_default().to_vec();
+        Content { records: self.records.part(range, room), children }
     }
 
     /// Leaves the first `len` records; returns the one after them, and the rest.
@@ -114,16 +158,34 @@ impl<R: Btree2Record> Btree2<R> {
             0 => Node::Leaf(self.metadata.load(way.addr, len, leaf)?),
             _ => Node::Internal(self.metadata.load(way.addr, len, internal)?),
         };
+        self.check_len(&node, way)?;
+        Ok(node)
+    }
+
+    /// As [`Btree2::node`], for who is changing the tree: whether the node may be changed where it is, and is at hand.
+    pub(super) fn node_of(&self, root: &Handle<Root>, way: Way, geometry: &Btree2Geometry) -> Result<(Node, Fresh)> {
+        let fresh = root.read().fresh(way.addr);
+        match fresh {
+            Some(Some(node)) => {
+                self.check_len(&node, way)?;
+                Ok((node, Fresh::Held))
+            }
+            Some(None) => Ok((self.node(way, geometry)?, Fresh::Known)),
+            None => Ok((self.node(way, geometry)?, Fresh::Not)),
+        }
+    }
+
+    fn check_len(&self, node: &Node, way: Way) -> Result<()> {
         // A cached node may have been read on the way from a parent that was older.
         if node.with(Btree2Records::len) != usize::from(way.records) {
             let rule = "it has the number of records that its parent states";
             return Err(self.contradiction(way.addr, "version 2 B-tree node", "its parent", rule));
         }
-        Ok(node)
+        Ok(())
     }
 
-    pub(super) fn open(&self, way: Way, geometry: &Btree2Geometry) -> Result<Open> {
-        let content = self.node(way, geometry)?.content();
+    pub(super) fn open(&self, root: &Handle<Root>, way: Way, geometry: &Btree2Geometry) -> Result<Open> {
+        let content = self.node_of(root, way, geometry)?.0.content(geometry.room(way.depth));
         Ok(Open { addr: way.addr, depth: way.depth, content })
     }
 }

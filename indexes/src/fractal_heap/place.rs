@@ -69,9 +69,12 @@ impl FractalHeap {
         rows: u16,
         start: u64,
     ) -> Result<Indirect> {
-        let widths = self.metadata.widths();
-        let empty = header.indirect_block(rows, widths);
-        let block = self.metadata.load(at, empty.size(widths) as u64, || empty)?;
+        let block = self.metadata.load_shaped(at, || {
+            let widths = self.metadata.widths();
+            let empty = header.indirect_block(rows, widths);
+            let len = empty.size(widths) as u64;
+            (empty, len)
+        })?;
         let (heap, offset) = {
             let block = block.read();
             (block.heap, block.offset)
