@@ -170,8 +170,8 @@ impl Graph {
         found.map(|above| above.until = above.until.max(until)).is_some()
     }
 
-    /// Joins parent and child, which [`Graph::rejoin`] found not to be. A proxy that is gone (its data has been written) or an entry that is gone has
-    /// nothing to wait for, and nothing waits for it.
+    /// Joins parent and child, which [`Graph::rejoin`] found not to be. A proxy that is gone (its data has been written) or an
+    /// entry that is gone has nothing to wait for, and nothing waits for it.
     pub(super) fn depend(&mut self, parent: &Link, child: &Link, kind: EdgeKind, until: Until) -> Result<(), Cycle> {
         let (up, down) = (parent.id(), child.id());
         if self.disabled.contains(kind) {
