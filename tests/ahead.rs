@@ -4,9 +4,12 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 use h5live::model::ChunkCoord;
-use h5live::{Dataset, File, Mode, UNLIMITED};
+use h5live::{Dataset, File, Mode, Options, UNLIMITED};
+use h5live_cache::{Failure, FaultyStorage};
+use h5live_swmr::{MemoryStorage, NativeFile, OpenOptions};
 
 const ROW: usize = 64;
 
@@ -154,6 +157,39 @@ fn rows_that_come_by_other_ways_find_fill_values() {
     let data = file.dataset("data").unwrap();
     let there: Vec<u64> = (0..10).chain(12..40).collect();
     assert_eq!(stored(&file, &data), there);
+}
+
+#[test]
+fn a_write_that_fails_loses_nothing_and_leaves_none() {
+    for failing in 0.. {
+        let storage = Arc::new(FaultyStorage::new(MemoryStorage::new()));
+        let options = OpenOptions { mode: h5live_swmr::Mode::Create, ..OpenOptions::default() };
+        let store = Arc::new(NativeFile::on(storage.clone(), &options).unwrap());
+        let file = File::with_store(store, "file", Options::default());
+        let data = of_rows(&file, "data", &[UNLIMITED, ROW as u64]);
+        file.start_swmr().unwrap();
+        append(&data, 0..30);
+        let before = storage.changes();
+        storage.fail_after(failing, Failure::Full, false);
+        for number in 30..50 {
+            data.append(&row(number)).unwrap();
+            data.flush().or_else(|_| data.flush()).unwrap();
+        }
+        let is_last = storage.changes() - before <= failing;
+        storage.mend();
+        drop(data);
+        file.close().unwrap();
+        let options = OpenOptions { mode: h5live_swmr::Mode::Read, ..OpenOptions::default() };
+        let store = Arc::new(NativeFile::on(Arc::new(storage.inner().clone()), &options).unwrap());
+        let file = File::with_store(store, "file", Options::default());
+        let data = file.dataset("data").unwrap();
+        assert!(data.read::<u32>().unwrap() == (0..50).flat_map(row).collect::<Vec<_>>(), "change {failing} failed");
+        assert_eq!(stored(&file, &data).len(), 50, "change {failing} failed");
+        if is_last {
+            assert!(failing > 40, "{failing}");
+            break;
+        }
+    }
 }
 
 #[test]

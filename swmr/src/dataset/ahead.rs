@@ -138,16 +138,13 @@ impl NativeDataset {
             return Ok(None);
         }
         let wanted = (number / PART).clamp(*CHUNKS.start(), *CHUNKS.end()).min(BYTES as u64 / size);
-        let Some(mut ready) = Ready::of(state, axis, coord, (wanted, size))? else { return Ok(None) };
-        self.make_ready(state, &mut ready)?;
-        *row = Some(InARow {
-            axis,
-            last: coord.moved(axis, ready.end - 1),
-            number: number.saturating_add(ready.number()),
-        });
-        let place = ready.place_of(coord);
-        self.session.ready.lock().insert(self.addr, ready);
-        self.session.flush(Scope::Owner(Owner::new(self.addr)))?;
+        let Some(ready) = Ready::of(state, axis, coord, (wanted, size))? else { return Ok(None) };
+        let (end, number) = (ready.end, number.saturating_add(ready.number()));
+        let place = self.make_ready(state, ready)?;
+        if place.is_some() {
+            *row = Some(InARow { axis, last: coord.moved(axis, end - 1), number });
+            self.session.flush(Scope::Owner(Owner::new(self.addr)))?;
+        }
         Ok(place)
     }
 
@@ -163,24 +160,39 @@ impl NativeDataset {
         self.session.ready.lock().remove(&self.addr);
     }
 
-    /// Stores chunks with fill values.
-    fn make_ready(&self, state: &State, ready: &mut Ready) -> Result<()> {
+    /// Stores chunks with fill values, and puts them into the index. Returns where the first one is; `None` if they could not be
+    /// written: there may be room for one, and otherwise its own write says what is the matter.
+    fn make_ready(&self, state: &State, mut ready: Ready) -> Result<Option<Addr>> {
         let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
         let places = ready.numbers().map(|_| cache.space().alloc(ready.size, Kind::Raw));
         ready.places = places.collect::<std::result::Result<_, _>>()?;
-        let mut coords = ready.numbers().map(|at| ready.from.moved(ready.axis, at));
         // Neighbours are filled at once.
-        for run in ready.places.chunk_by(|one, next| one.checked_add(ready.size) == Some(*next)) {
-            let Some(begin) = run.first() else { continue };
-            let fill = filled(&state.spec, run.len() * ready.size as usize);
-            let proxy = cache.write_raw_through(owner, *begin, 0, &fill)?;
-            let _operation = cache.operation();
-            for (addr, coord) in run.iter().zip(&mut coords) {
-                let element = ChunkElement { addr: *addr, size: 0, filter_mask: 0 };
-                state.place.set(&coord, element, proxy.as_ref())?;
+        let runs: Vec<&[Addr]> =
+            ready.places.chunk_by(|one, next| one.checked_add(ready.size) == Some(*next)).collect();
+        let fill = |run: &&[Addr]| {
+            let (begin, fill) = (run.first().copied(), filled(&state.spec, run.len() * ready.size as usize));
+            cache.write_raw_through(owner, begin.unwrap_or_default(), 0, &fill)
+        };
+        let Ok(proxies) = runs.iter().map(fill).collect::<std::result::Result<Vec<_>, _>>() else {
+            for place in &ready.places {
+                cache.discard_raw(*place);
+                cache.space().free_raw_of(owner, *place, ready.size);
             }
-        }
-        Ok(())
+            return Ok(None);
+        };
+        let mut coords = ready.numbers().map(|at| ready.from.moved(ready.axis, at));
+        let indexed = {
+            let _operation = cache.operation();
+            runs.iter().zip(&proxies).try_for_each(|(run, proxy)| {
+                run.iter().zip(&mut coords).try_for_each(|(addr, coord)| {
+                    let element = ChunkElement { addr: *addr, size: 0, filter_mask: 0 };
+                    state.place.set(&coord, element, proxy.as_ref())
+                })
+            })
+        };
+        let place = ready.places.first().copied();
+        self.session.ready.lock().insert(self.addr, ready);
+        indexed.map(|()| place)
     }
 }
 
