@@ -31,7 +31,11 @@ impl Dataset {
         self.run(|| {
             self.core.write_out(self.file.shared())?;
             let view = self.core.view()?;
-            let Some((grid, _)) = view.grid()? else { return Ok(self.core.chunks.for_each_chunk(&mut each)?) };
+            let grid = match &view.spec.layout {
+                Layout::Chunked(dims) => ChunkGrid::new(dims),
+                _ => None,
+            };
+            let Some(grid) = grid else { return Ok(self.core.chunks.for_each_chunk(&mut each)?) };
             // A live store may have chunks that wait for appends.
             let counts = grid.counts(&view.extent);
             let is_there = |coord: &ChunkCoord| coord.scaled().iter().zip(&counts).all(|(at, number)| at < number);
