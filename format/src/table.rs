@@ -149,6 +149,13 @@ pub struct ChunkElement {
     pub filter_mask: u32,
 }
 
+impl ChunkElement {
+    /// That a chunk is stored without filters.
+    pub fn at(addr: Addr) -> Self {
+        ChunkElement { addr, size: 0, filter_mask: 0 }
+    }
+}
+
 /// A table of chunk elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElementTable {

@@ -5,6 +5,7 @@ mod geometry;
 mod recent;
 mod table;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use h5live_cache::{EdgeKind, Handle, Proxy};
@@ -309,14 +310,14 @@ impl ExtensibleArray {
         Ok(element.filter(|element| element.addr.is_defined()))
     }
 
-    /// Calls `each` with the chunks before `end`, until it returns `false`.
+    /// Calls `each` with the chunks of a part of the array, until it returns `false`.
     fn visit(
         &self,
         index_block: &IndexBlock,
-        end: u64,
+        part: Range<u64>,
         each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool,
     ) -> Result<()> {
-        let mut index = 0;
+        let Range { start: mut index, end } = part;
         while index < end {
             let (table, first) = match self.find(index_block, index)? {
                 None => break,
@@ -327,7 +328,10 @@ impl ExtensibleArray {
                 Some(Found::Table(table, slot)) => (table, slot),
             };
             for element in (first..).map_while(|slot| table.get(slot)) {
-                if index < end && element.addr.is_defined() && !each(self.line.coord(index), element) {
+                if index >= end {
+                    return Ok(());
+                }
+                if element.addr.is_defined() && !each(self.line.coord(index), element) {
                     return Ok(());
                 }
                 index += 1;
@@ -490,6 +494,24 @@ impl ExtensibleArray {
         Ok(())
     }
 
+    /// Sets the elements of chunks that follow `coord` along a dimension, as many as are in the table that was used last.
+    /// Returns their number.
+    fn set_beside(&self, coord: &ChunkCoord, axis: usize, places: &[Addr], proxy: Option<&Proxy>) -> Result<usize> {
+        let next = coord.scaled().get(axis).and_then(|at| at.checked_add(1)).map(|at| coord.moved(axis, at));
+        let indexes = self.line.index(coord).zip(next.and_then(|next| self.line.index(&next)));
+        // Along other dimensions they do not follow each other in the array.
+        let Some((_, index)) = indexes.filter(|(index, next)| index.checked_add(1) == Some(*next)) else {
+            return Ok(0);
+        };
+        let recent = self.recent.lock();
+        let Some(recent) = &*recent else { return Ok(0) };
+        let Some(slot) = recent.slot_for_writing(index, || self.root.parents()) else { return Ok(0) };
+        if let Some(proxy) = proxy {
+            self.metadata.depend(recent.node(), proxy, EdgeKind::ExtensibleArrayChunk)?;
+        }
+        Ok(recent.set_all(slot, places))
+    }
+
     /// Where the element at `place` is to be set.
     fn table_for_writing(&self, header: &Header, place: Place) -> Result<(Table, usize)> {
         let index_block = self.index_block_for_writing(header)?;
@@ -514,6 +536,22 @@ impl ChunkIndex for ExtensibleArray {
             Some((index_block, end)) if index < end => self.element(&index_block, index),
             _ => Ok(None),
         }
+    }
+
+    fn has_any(&self, first: &ChunkCoord, axis: usize, number: u64) -> Result<bool> {
+        let at = first.scaled().get(axis).copied().unwrap_or_default();
+        let (mut any, last) = (false, first.moved(axis, at.saturating_add(number.saturating_sub(1))));
+        if let (Some(begin), Some(last), Some((index_block, end))) =
+            (self.line.index(first), self.line.index(&last), self.contents()?)
+        {
+            // Along other dimensions than the unlimited one there are others between them.
+            let part = begin..end.min(last.saturating_add(1));
+            self.visit(&index_block, part, &mut |coord, _| {
+                any = first.moved(axis, coord.scaled().get(axis).copied().unwrap_or_default()) == coord;
+                !any
+            })?;
+        }
+        Ok(any)
     }
 
     /// Also what is not counted.
@@ -554,18 +592,30 @@ impl ChunkIndex for ExtensibleArray {
         Ok(())
     }
 
+    fn set_row(&self, first: &ChunkCoord, axis: usize, places: &[Addr], proxy: Option<&Proxy>) -> Result<()> {
+        let at = first.scaled().get(axis).copied().unwrap_or_default();
+        let mut number = 0;
+        while let Some(place) = places.get(number) {
+            let coord = first.moved(axis, at.saturating_add(number as u64));
+            self.set(&coord, ChunkElement::at(*place), proxy)?;
+            number += 1;
+            number += self.set_beside(&coord, axis, places.get(number..).unwrap_or_default(), proxy)?;
+        }
+        Ok(())
+    }
+
     fn delete(&self) -> Result<()> {
         self.delete_blocks()
     }
 
     fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
         match self.contents()? {
-            Some((index_block, end)) => self.visit(&index_block, end, each),
+            Some((index_block, end)) => self.visit(&index_block, 0..end, each),
             None => Ok(()),
         }
     }
 
     fn for_each_left(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
-        self.all()?.map_or(Ok(()), |index_block| self.visit(&index_block, u64::MAX, each))
+        self.all()?.map_or(Ok(()), |index_block| self.visit(&index_block, 0..u64::MAX, each))
     }
 }

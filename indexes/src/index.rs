@@ -16,11 +16,36 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// If a structure of the index cannot be read.
     fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>>;
 
+    /// Whether any of so many chunks is stored that follow `first` along a dimension, or that one itself.
+    ///
+    /// # Errors
+    /// As [`ChunkIndex::get`].
+    fn has_any(&self, first: &ChunkCoord, axis: usize, number: u64) -> Result<bool> {
+        let at = first.scaled().get(axis).copied().unwrap_or_default();
+        for at in at..at.saturating_add(number) {
+            if self.get(&first.moved(axis, at))?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Says where a chunk is stored. What points to the chunk is written after `proxy` is clean.
     ///
     /// # Errors
     /// If a structure of the index cannot be read, or there is no room for a new one. The chunk is then where it was.
     fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()>;
+
+    /// As [`ChunkIndex::set`], for chunks without filters that follow each other along a dimension: the one at `first` is
+    /// stored at the first of `places`.
+    ///
+    /// # Errors
+    /// As [`ChunkIndex::set`]; those before the one that could not be set are.
+    fn set_row(&self, first: &ChunkCoord, axis: usize, places: &[Addr], proxy: Option<&Proxy>) -> Result<()> {
+        let at = first.scaled().get(axis).copied().unwrap_or_default();
+        let mut chunks = (at..).zip(places);
+        chunks.try_for_each(|(at, place)| self.set(&first.moved(axis, at), ChunkElement::at(*place), proxy))
+    }
 
     /// Forgets where a chunk is stored, and returns where that was. The space there is the caller's to give back.
     /// `None` if nobody wrote the chunk, or if this index has no way to be without one.

@@ -401,6 +401,17 @@ pub trait Chunks: Send + Sync + fmt::Debug {
     /// of the wrong length, [`crate::Error::Store`] if there is no room.
     fn write(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()>;
 
+    /// Stores whole chunks of a dataset without filters, `first` and those that follow it along the first dimension:
+    /// `size` bytes of each, one after the other. As [`Chunks::write`] for each of them, which may take longer.
+    ///
+    /// # Errors
+    /// As [`Chunks::write`]; any of the chunks may be stored then.
+    fn write_row(&self, first: &ChunkCoord, size: usize, bytes: &[u8]) -> Result<()> {
+        let at = first.scaled().first().copied().unwrap_or_default();
+        let mut chunks = (at..).zip(bytes.chunks(size.max(1)));
+        chunks.try_for_each(|(at, chunk)| self.write(&first.moved(0, at), 0, chunk))
+    }
+
     /// Overwrites part of a chunk of a dataset without filters from `at` on (bytes), and stores it first, full of
     /// fill values, if it is not there.
     ///

@@ -54,6 +54,37 @@ pub fn btree2_in_a_row(setup: Setup, appends: u64, chunk: u64) -> Workload {
     in_a_row(setup, Series { wide: true, ..Series::rows("d", chunk) }, appends)
 }
 
+/// Appends rows of a chunk each, with a flush of the dataset after each `several` of them, which are stored together.
+fn together(setup: Setup, what: Series, appends: u64, several: u64) -> Workload {
+    let mut lab = Lab::new(setup);
+    let dataset = lab.add(what);
+    lab.begin(0);
+    for row in 0..appends {
+        lab.append("d", row, row + 1);
+        if (row + 1) % several == 0 {
+            dataset.flush().expect("a dataset in memory can be flushed");
+            lab.is_flushed("d", row + 1);
+        }
+    }
+    drop(dataset);
+    lab.finish()
+}
+
+/// As [`together`], with an extensible array.
+pub fn extensible_array_together(setup: Setup, appends: u64, several: u64) -> Workload {
+    together(setup, Series::rows("d", 1), appends, several)
+}
+
+/// As [`together`], with a fixed array.
+pub fn fixed_array_together(setup: Setup, appends: u64, several: u64) -> Workload {
+    together(setup, at_most(40, 1), appends, several)
+}
+
+/// As [`together`], with a version 2 B-tree.
+pub fn btree2_together(setup: Setup, appends: u64, several: u64) -> Workload {
+    together(setup, Series { wide: true, ..Series::rows("d", 1) }, appends, several)
+}
+
 /// Appends rows to a dataset with one unlimited dimension.
 pub fn extensible_array(setup: Setup, start: u64, appends: u64, chunk: u64) -> Workload {
     append(setup, Series::rows("d", chunk), start, appends)

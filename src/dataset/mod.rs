@@ -1,6 +1,7 @@
 //! Datasets: arrays of elements.
 
 mod cache;
+mod chunk_row;
 mod core;
 mod follow;
 mod gather;

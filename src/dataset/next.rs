@@ -3,6 +3,7 @@
 
 use h5live_model::{ChunkCoord, DatasetSpec};
 
+use super::chunk_row::Joined;
 use super::core::{Core, Dims, Failure};
 use super::stage::Stage;
 use super::staged_chunks::STAGED_RUN;
@@ -100,7 +101,7 @@ impl Core {
         };
         let Some(next) = next else { return Ok(false) };
         let is_staged = self.appends.begin() && self.stage.lock().chunks.add(&next.coord, 0, rows);
-        if !is_staged {
+        if !is_staged && !self.join_row(&next.coord, rows)? {
             self.chunks.write(&next.coord, 0, rows).map_err(|error| Failure::in_chunk(&next.coord, error))?;
             self.changed();
         }
@@ -109,6 +110,30 @@ impl Core {
         extent[0] = next.end;
         stage.next = next.after();
         Ok(true)
+    }
+}
+
+impl Core {
+    /// Stages a chunk in a row with those before it, and says whether it could.
+    fn join_row(&self, coord: &ChunkCoord, bytes: &[u8]) -> Result<bool, Failure> {
+        let joined = self.stage.lock().chunks.join(coord, bytes);
+        if joined == Joined::Full {
+            self.store_row(true)?;
+            return Ok(self.stage.lock().chunks.join(coord, bytes) == Joined::Yes);
+        }
+        Ok(joined == Joined::Yes)
+    }
+
+    /// Stores the chunks that are staged in a row; `more` says that others are to come. The caller holds the writer's
+    /// lock.
+    pub(super) fn store_row(&self, more: bool) -> Result<(), Failure> {
+        let row = self.stage.lock().chunks.row().map(|row| (row.first.clone(), row.size, row.bytes.clone()));
+        if let Some((first, size, bytes)) = row {
+            self.chunks.write_row(&first, size, &bytes).map_err(|error| Failure::in_chunk(&first, error))?;
+            self.changed();
+        }
+        self.stage.lock().chunks.forget_row(more);
+        Ok(())
     }
 }
 

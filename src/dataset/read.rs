@@ -293,7 +293,7 @@ impl Chunk<'_> {
     /// to scatter.
     fn decode(&self, coord: &ChunkCoord, mut direct: Option<&mut [u8]>) -> Result<Option<Content>, Failure> {
         let Reader { core, view, cache, store } = self.reader;
-        let staged = core.stage.lock().chunks.get(coord).cloned();
+        let staged = core.stage.lock().chunks.get(coord);
         let staged = match staged {
             Some(staged) if staged.bytes.len() == self.bytes => return Ok(Some(Content::Decoded(staged.bytes))),
             staged => staged,

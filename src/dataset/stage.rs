@@ -21,10 +21,10 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(super) fn is_dirty(&self) -> bool {
-        self.extent.is_some() || self.chunks.iter().any(|(_, staged)| staged.dirty)
+        self.extent.is_some() || self.chunks.row().is_some() || self.chunks.iter().any(|(_, staged)| staged.dirty)
     }
 
-    /// The chunks that the store lacks.
+    /// The chunks that the store lacks, but for those in a row.
     pub(super) fn dirty(&self) -> Vec<(ChunkCoord, Staged)> {
         let dirty = self.chunks.iter().filter(|(_, staged)| staged.dirty);
         dirty.map(|(coord, staged)| (coord.clone(), staged.clone())).collect()

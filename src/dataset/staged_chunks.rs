@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use h5live_model::ChunkCoord;
 
+use super::chunk_row::{ChunkRow, Joined};
+
 /// Runs of unfiltered chunks up to this length are staged (bytes).
 pub(super) const STAGED_RUN: usize = 64 << 10;
 /// A staged run that has grown to this length is stored (bytes).
@@ -23,6 +25,11 @@ pub(super) struct Staged {
 }
 
 impl Staged {
+    /// A whole chunk that the store lacks.
+    fn whole(bytes: &[u8]) -> Self {
+        Staged { at: 0, bytes: Arc::new(bytes.into()), dirty: true }
+    }
+
     /// Forgets the run, but keeps its memory if that is little and nobody reads it; whether it was so.
     fn clear(&mut self) -> bool {
         let Some(run) = Arc::get_mut(&mut self.bytes).filter(|run| run.capacity() <= SPARE) else { return false };
@@ -38,24 +45,61 @@ pub(super) struct StagedChunks {
     /// Nothing if there are several. Without bytes, it is just memory for the next run of the chunk.
     alone: Option<(ChunkCoord, Staged)>,
     several: BTreeMap<ChunkCoord, Staged>,
+    /// If it has chunks, nothing else is staged. It has them apart as soon as anything but a row is asked for.
+    row: Option<ChunkRow>,
+    /// Bytes staged apart.
     bytes: usize,
 }
 
 impl StagedChunks {
     /// Bytes staged.
     pub(super) fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.row().map_or(0, |row| row.bytes.len())
     }
 
-    pub(super) fn get(&self, coord: &ChunkCoord) -> Option<&Staged> {
-        match &self.alone {
+    pub(super) fn get(&self, coord: &ChunkCoord) -> Option<Staged> {
+        if let Some(bytes) = self.row().and_then(|row| row.get(coord)) {
+            return Some(Staged::whole(bytes));
+        }
+        let staged = match &self.alone {
             Some((alone, staged)) => (alone == coord && !staged.bytes.is_empty()).then_some(staged),
             None => self.several.get(coord),
+        };
+        staged.cloned()
+    }
+
+    /// The chunks in a row, if there are some.
+    pub(super) fn row(&self) -> Option<&ChunkRow> {
+        self.row.as_ref().filter(|row| !row.is_empty())
+    }
+
+    /// Stages a whole chunk in a row.
+    pub(super) fn join(&mut self, coord: &ChunkCoord, bytes: &[u8]) -> Joined {
+        match self.bytes {
+            0 => ChunkRow::join(&mut self.row, coord, bytes),
+            _ => Joined::Full,
+        }
+    }
+
+    /// Forgets the chunks in a row; their memory only if no others are to come.
+    pub(super) fn forget_row(&mut self, more: bool) {
+        match &mut self.row {
+            Some(row) if more => row.clear(),
+            row => *row = None,
+        }
+    }
+
+    /// Has the chunks of a row apart.
+    fn part(&mut self) {
+        let Some(row) = self.row.take() else { return };
+        for (coord, bytes) in row.chunks() {
+            self.put(&coord, Staged::whole(bytes));
         }
     }
 
     /// As [`StagedChunks::get`], to be changed but not in its length.
     pub(super) fn get_mut(&mut self, coord: &ChunkCoord) -> Option<&mut Staged> {
+        self.part();
         match &mut self.alone {
             Some((alone, staged)) => (alone == coord).then_some(staged),
             None => self.several.get_mut(coord),
@@ -64,16 +108,17 @@ impl StagedChunks {
 
     /// The chunk that is staged, if it is just one.
     pub(super) fn alone(&self) -> Option<&(ChunkCoord, Staged)> {
-        self.alone.as_ref()
+        self.alone.as_ref().filter(|_| self.row().is_none())
     }
 
-    /// The chunks in their order.
+    /// The chunks that are staged apart, in their order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&ChunkCoord, &Staged)> {
         self.alone.iter().map(|(coord, staged)| (coord, staged)).chain(&self.several)
     }
 
     /// Puts a chunk in place of what is there of it.
     pub(super) fn put(&mut self, coord: &ChunkCoord, staged: Staged) {
+        self.part();
         drop(self.take(coord));
         self.bytes += staged.bytes.len();
         self.alone = self.alone.take().filter(|(_, staged)| !staged.bytes.is_empty());
@@ -87,6 +132,7 @@ impl StagedChunks {
 
     /// Removes and returns what is staged of a chunk.
     pub(super) fn take(&mut self, coord: &ChunkCoord) -> Option<Staged> {
+        self.part();
         let staged = match &self.alone {
             Some((alone, _)) if alone == coord => self.alone.take().map(|(_, staged)| staged),
             Some(_) => None,
@@ -98,6 +144,7 @@ impl StagedChunks {
 
     /// Removes chunks.
     pub(super) fn retain(&mut self, keep: impl Fn(&ChunkCoord, &Staged) -> bool) {
+        self.part();
         self.alone = self.alone.take().filter(|(coord, staged)| keep(coord, staged));
         self.several.retain(|coord, staged| keep(coord, staged));
         self.bytes = self.iter().map(|(_, staged)| staged.bytes.len()).sum();
@@ -105,6 +152,7 @@ impl StagedChunks {
 
     /// Removes everything.
     pub(super) fn clear(&mut self) {
+        self.row = None;
         self.bytes = 0;
         if !self.several.is_empty() {
             self.several.clear();

@@ -246,7 +246,7 @@ impl<'a> Writer<'a> {
         if stage.lock().chunks.add(coord, at, bytes) {
             return Ok(());
         }
-        let before = stage.lock().chunks.get(coord).cloned();
+        let before = stage.lock().chunks.get(coord);
         if let Some(before) = before {
             self.put_part(coord, before.at, &before.bytes)?;
             let mut stage = stage.lock();
@@ -360,6 +360,7 @@ impl<'a> Writer<'a> {
         chunk_bytes: usize,
         which: impl Fn(&ChunkCoord) -> bool,
     ) -> Result<(), Failure> {
+        self.core.store_row(false)?;
         let mut dirty = self.core.stage.lock().dirty();
         dirty.retain(|(coord, _)| which(coord));
         if self.core.filters.is_empty() {

@@ -6,6 +6,7 @@ mod described;
 mod extent;
 mod external;
 mod place;
+mod row;
 mod seen;
 mod short;
 mod writing;
@@ -409,6 +410,10 @@ impl Chunks for NativeDataset {
 
     fn write(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> ModelResult<()> {
         Ok(self.write_chunk(coord, filter_mask, bytes)?)
+    }
+
+    fn write_row(&self, first: &ChunkCoord, size: usize, bytes: &[u8]) -> ModelResult<()> {
+        Ok(self.write_chunks(first, size, bytes)?)
     }
 
     fn write_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> ModelResult<()> {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use h5live_cache::{EntryId, Node};
-use h5live_format::ChunkElement;
+use h5live_format::{Addr, ChunkElement};
 
 use super::Header;
 use super::table::Table;
@@ -42,6 +42,14 @@ impl Recent {
 
     pub fn set(&self, slot: usize, element: ChunkElement) -> bool {
         self.table.set(slot, element)
+    }
+
+    /// Sets the elements of unfiltered chunks from a slot on, as many as the array counts here, and returns their number.
+    pub fn set_all(&self, slot: usize, places: &[Addr]) -> usize {
+        let end = self.elements.end.min(self.header.read().max_index_set);
+        let room = end.saturating_sub(self.elements.start).saturating_sub(slot as u64);
+        let places = places.get(..places.len().min(usize::try_from(room).unwrap_or(usize::MAX))).unwrap_or_default();
+        self.table.set_all(slot, places)
     }
 
     pub fn node(&self) -> &dyn Node {

@@ -1,7 +1,7 @@
 //! The blocks of an extensible array that hold elements.
 
 use h5live_cache::{Handle, Node};
-use h5live_format::{ChunkElement, ExtensibleArrayDataBlock, ExtensibleArrayPage};
+use h5live_format::{Addr, ChunkElement, ElementTable, ExtensibleArrayDataBlock, ExtensibleArrayPage};
 
 use super::IndexBlock;
 
@@ -27,6 +27,19 @@ impl Table {
             Table::IndexBlock(block) => block.update(|block| block.elements.set(slot, element)),
             Table::DataBlock(block) => block.update(|block| block.elements.set(slot, element)),
             Table::Page(page) => page.update(|page| page.elements.set(slot, element)),
+        }
+    }
+
+    /// Sets elements of unfiltered chunks from a slot on, up to the end of the table, and returns their number.
+    pub fn set_all(&self, slot: usize, places: &[Addr]) -> usize {
+        let set = |elements: &mut ElementTable| {
+            let mut chunks = (slot..).zip(places);
+            chunks.by_ref().take_while(|(slot, place)| elements.set(*slot, ChunkElement::at(**place))).count()
+        };
+        match self {
+            Table::IndexBlock(block) => block.update(|block| set(&mut block.elements)),
+            Table::DataBlock(block) => block.update(|block| set(&mut block.elements)),
+            Table::Page(page) => page.update(|page| set(&mut page.elements)),
         }
     }
 

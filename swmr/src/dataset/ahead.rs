@@ -8,8 +8,8 @@
 use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
 
-use h5live_cache::{Kind, Owner, Scope};
-use h5live_format::{Addr, ChunkElement, ElementFormat, messages::DataspaceMessage};
+use h5live_cache::{Owner, Scope};
+use h5live_format::{Addr, ElementFormat, messages::DataspaceMessage};
 use h5live_model::{ChunkCoord, DatasetSpec};
 
 use super::place::Place;
@@ -163,33 +163,11 @@ impl NativeDataset {
     /// Stores chunks with fill values, and puts them into the index. Returns where the first one is; `None` if they could not be
     /// written: there may be room for one, and otherwise its own write says what is the matter.
     fn make_ready(&self, state: &State, mut ready: Ready) -> Result<Option<Addr>> {
-        let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
-        let places = ready.numbers().map(|_| cache.space().alloc(ready.size, Kind::Raw));
-        ready.places = places.collect::<std::result::Result<_, _>>()?;
-        // Neighbours are filled at once.
-        let runs: Vec<&[Addr]> =
-            ready.places.chunk_by(|one, next| one.checked_add(ready.size) == Some(*next)).collect();
-        let fill = |run: &&[Addr]| {
-            let (begin, fill) = (run.first().copied(), filled(&state.spec, run.len() * ready.size as usize));
-            cache.write_raw_through(owner, begin.unwrap_or_default(), 0, &fill)
-        };
-        let Ok(proxies) = runs.iter().map(fill).collect::<std::result::Result<Vec<_>, _>>() else {
-            for place in &ready.places {
-                cache.discard_raw(*place);
-                cache.space().free_raw_of(owner, *place, ready.size);
-            }
-            return Ok(None);
-        };
-        let mut coords = ready.numbers().map(|at| ready.from.moved(ready.axis, at));
-        let indexed = {
-            let _operation = cache.operation();
-            runs.iter().zip(&proxies).try_for_each(|(run, proxy)| {
-                run.iter().zip(&mut coords).try_for_each(|(addr, coord)| {
-                    let element = ChunkElement { addr: *addr, size: 0, filter_mask: 0 };
-                    state.place.set(&coord, element, proxy.as_ref())
-                })
-            })
-        };
+        let number = usize::try_from(ready.number()).unwrap_or(usize::MAX);
+        let fill = |run: Range<usize>| filled(&state.spec, run.len() * ready.size as usize);
+        let Ok(row) = self.store_row(number, ready.size, fill) else { return Ok(None) };
+        let indexed = self.index_row(state, (&ready.from, ready.axis), &row);
+        ready.places = row.places;
         let place = ready.places.first().copied();
         self.session.ready.lock().insert(self.addr, ready);
         indexed.map(|()| place)

@@ -228,6 +228,14 @@ impl Place {
         }
     }
 
+    /// Whether any of so many chunks is stored that follow `first` along a dimension, or that one itself.
+    pub fn has_any(&self, first: &ChunkCoord, axis: usize, number: u64) -> Result<bool> {
+        match self {
+            Place::Chunked(index, ..) => Ok(index.has_any(first, axis, number)?),
+            _ => Ok(self.get(first)?.is_some()),
+        }
+    }
+
     pub fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
         match self {
             Place::Compact(_) | Place::External(_) => Ok(()),
@@ -248,6 +256,14 @@ impl Place {
                 proxy.map_or(Ok(()), |proxy| root.wait_for(proxy, EdgeKind::LayoutRaw))
             }
             Place::Chunked(index, ..) => Ok(index.set(coord, element, proxy)?),
+        }
+    }
+
+    /// As [`set`](Self::set), for chunks without filters that follow each other along a dimension.
+    pub fn set_row(&self, first: &ChunkCoord, axis: usize, places: &[Addr], proxy: Option<&Proxy>) -> Result<()> {
+        match self {
+            Place::Chunked(index, ..) => Ok(index.set_row(first, axis, places, proxy)?),
+            _ => Err(unsupported("a row of chunks where there is no index")),
         }
     }
 

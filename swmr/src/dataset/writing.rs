@@ -13,7 +13,7 @@ use crate::Result;
 
 impl NativeDataset {
     /// Refuses a chunk that the dataset cannot have, or bytes that an unfiltered chunk does not have.
-    fn check_chunk(&self, state: &State, coord: &ChunkCoord, bytes: Option<usize>) -> Result<()> {
+    pub(super) fn check_chunk(&self, state: &State, coord: &ChunkCoord, bytes: Option<usize>) -> Result<()> {
         state.place.check_writable()?;
         let single = matches!(state.place, Place::Compact(_) | Place::Single(..));
         let rank = state.spec.dataspace.rank();

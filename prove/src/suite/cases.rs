@@ -1,0 +1,540 @@
+//! The workloads.
+
+use super::{Case, Reader};
+use crate::{Kind, Lab, Look, workloads};
+
+const ROWS: &[Reader] = &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst), Reader::Rows(Look::Beyond)];
+
+/// Six of twenty chunks of three rows, two rows of each.
+const SPARSE: Kind = Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false };
+
+/// What nobody reads, but after crashes; and where something reads it, of which writes are seen whole.
+const PLAIN: Case =
+    Case { name: "", record: |setup| Lab::new(setup).finish(), readers: &[], passes: 0, torn: None, cut: None };
+
+/// All workloads.
+pub const CASES: &[Case] = &[
+    Case {
+        name: "extensible array, from nothing",
+        record: |setup| workloads::extensible_array(setup, 0, 8, 1),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::extensible_array(setup, 0, 3, 1), 2)),
+        ..PLAIN
+    },
+    Case {
+        name: "extensible array, chunks of 3 rows",
+        record: |setup| workloads::extensible_array(setup, 0, 8, 3),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::extensible_array(setup, 1, 3, 3), 2)),
+        ..PLAIN
+    },
+    Case {
+        name: "extensible array, rows in a row",
+        record: |setup| workloads::extensible_array_in_a_row(setup, 10, 6),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::extensible_array_in_a_row(setup, 5, 4), 2)),
+        cut: Some((|setup| workloads::extensible_array_in_a_row(setup, 5, 4), 1)),
+    },
+    Case {
+        name: "extensible array, chunks in a row",
+        record: |setup| workloads::extensible_array_in_a_row(setup, 9, 1),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::extensible_array_in_a_row(setup, 4, 1), 1)),
+        cut: Some((|setup| workloads::extensible_array_in_a_row(setup, 5, 1), 1)),
+    },
+    Case {
+        name: "fixed array, chunks in a row",
+        record: |setup| workloads::fixed_array_in_a_row(setup, 9, 1),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::fixed_array_in_a_row(setup, 4, 1), 1)),
+        cut: Some((|setup| workloads::fixed_array_in_a_row(setup, 5, 1), 1)),
+    },
+    Case {
+        name: "version 2 B-tree, chunks in a row",
+        record: |setup| workloads::btree2_in_a_row(setup, 9, 1),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::btree2_in_a_row(setup, 4, 1), 1)),
+        cut: Some((|setup| workloads::btree2_in_a_row(setup, 5, 1), 1)),
+    },
+    Case {
+        name: "extensible array, chunks several at a time",
+        record: |setup| workloads::extensible_array_together(setup, 9, 3),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::extensible_array_together(setup, 4, 2), 1)),
+        cut: Some((|setup| workloads::extensible_array_together(setup, 6, 3), 1)),
+    },
+    Case {
+        name: "fixed array, chunks several at a time",
+        record: |setup| workloads::fixed_array_together(setup, 9, 3),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::fixed_array_together(setup, 4, 2), 1)),
+        cut: Some((|setup| workloads::fixed_array_together(setup, 6, 3), 1)),
+    },
+    Case {
+        name: "version 2 B-tree, chunks several at a time",
+        record: |setup| workloads::btree2_together(setup, 9, 3),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::btree2_together(setup, 4, 2), 1)),
+        cut: Some((|setup| workloads::btree2_together(setup, 6, 3), 1)),
+    },
+    Case {
+        name: "extensible array, first super block",
+        record: |setup| workloads::extensible_array(setup, 242, 8, 1),
+        readers: ROWS,
+        passes: 2,
+        torn: Some((|setup| workloads::extensible_array(setup, 243, 3, 1), 2)),
+        ..PLAIN
+    },
+    Case {
+        name: "extensible array, first paged block",
+        record: |setup| workloads::extensible_array(setup, 131_058, 8, 1),
+        readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::Beyond)],
+        passes: 2,
+        torn: Some((|setup| workloads::extensible_array(setup, 131_059, 3, 1), 1)),
+        cut: Some((|setup| workloads::extensible_array(setup, 131_059, 3, 1), 1)),
+    },
+    Case {
+        name: "extensible array, 3 rows a flush",
+        record: |setup| workloads::batches(setup, 8, 3, 1),
+        readers: ROWS,
+        passes: 2,
+        ..PLAIN
+    },
+    Case {
+        name: "extensible array, large chunks",
+        record: |setup| workloads::batches(setup, 5, 2048, 2048),
+        readers: &[Reader::Rows(Look::Rows), Reader::Announced],
+        passes: 2,
+        ..PLAIN
+    },
+    Case {
+        name: "fixed array",
+        record: |setup| workloads::fixed_array(setup, 40, 0, 8, 1),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::fixed_array(setup, 40, 0, 3, 1), 2)),
+        ..PLAIN
+    },
+    Case {
+        name: "fixed array, second page",
+        record: |setup| workloads::fixed_array(setup, 3000, 1020, 8, 1),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::fixed_array(setup, 3000, 1023, 3, 1), 1)),
+        cut: Some((|setup| workloads::fixed_array(setup, 3000, 1022, 3, 1), 1)),
+    },
+    Case {
+        name: "implicit index",
+        record: |setup| workloads::implicit(setup, 40, 0, 8, 1),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::implicit(setup, 40, 0, 3, 1), 2)),
+        ..PLAIN
+    },
+    Case {
+        name: "implicit index, 3 rows a flush",
+        record: |setup| workloads::implicit_batches(setup, 4, 3, 2),
+        readers: ROWS,
+        passes: 2,
+        ..PLAIN
+    },
+    Case {
+        name: "single chunk",
+        record: |setup| workloads::rewrite(setup, Kind::Versions { rows: 4 }, 4, 8),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::rewrite(setup, Kind::Versions { rows: 4 }, 4, 3), 2)),
+        ..PLAIN
+    },
+    Case {
+        name: "single chunk that moves",
+        record: |setup| workloads::rewrite(setup, Kind::Filtered { rows: 4 }, 4, 8),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::rewrite(setup, Kind::Filtered { rows: 4 }, 4, 3), 2)),
+        ..PLAIN
+    },
+    Case {
+        name: "overwritten chunks",
+        record: |setup| workloads::rewrite(setup, Kind::Versions { rows: 4 }, 2, 6),
+        readers: ROWS,
+        passes: 3,
+        ..PLAIN
+    },
+    Case {
+        name: "implicit rewrite",
+        record: |setup| workloads::in_place(setup, false, 3, 2),
+        readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst)],
+        passes: 1,
+        torn: Some((|setup| workloads::in_place(setup, false, 3, 1), 1)),
+        cut: Some((|setup| workloads::in_place(setup, false, 600, 1), 1)),
+    },
+    Case {
+        name: "contiguous rewrite",
+        record: |setup| workloads::in_place(setup, true, 3, 3),
+        readers: &[Reader::Rows(Look::Rows)],
+        passes: 2,
+        torn: Some((|setup| workloads::in_place(setup, true, 3, 2), 2)),
+        cut: Some((|setup| workloads::in_place(setup, true, 600, 2), 2)),
+    },
+    Case {
+        name: "contiguous rewrite, durable flushes",
+        record: |setup| workloads::in_place(setup.with_durable_flushes(), true, 3, 3),
+        readers: &[Reader::Rows(Look::Rows)],
+        passes: 2,
+        torn: Some((|setup| workloads::in_place(setup.with_durable_flushes(), true, 3, 2), 2)),
+        ..PLAIN
+    },
+    Case {
+        name: "old file, contiguous rewrite",
+        record: |setup| workloads::in_place(setup.of_old_files(), true, 3, 3),
+        readers: &[Reader::Rows(Look::Rows)],
+        passes: 2,
+        torn: Some((|setup| workloads::in_place(setup.of_old_files(), true, 3, 2), 1)),
+        ..PLAIN
+    },
+    Case {
+        name: "chunks that move",
+        record: |setup| workloads::rewrite(setup, Kind::Filtered { rows: 4 }, 2, 6),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::rewrite(setup, Kind::Filtered { rows: 4 }, 2, 3), 2)),
+        ..PLAIN
+    },
+    Case {
+        name: "extensible array, sparse",
+        record: |setup| workloads::rewrite(setup, SPARSE, 3, 6),
+        readers: ROWS,
+        passes: 2,
+        torn: Some((|setup| workloads::rewrite(setup, SPARSE, 3, 3), 2)),
+        ..PLAIN
+    },
+    Case {
+        name: "rows in parts of chunks",
+        record: |setup| workloads::batches(setup.with_durable_flushes(), 6, 1500, 2048),
+        readers: ROWS,
+        passes: 1,
+        ..PLAIN
+    },
+    Case {
+        name: "parts of new chunks, fixed array",
+        record: |setup| workloads::parts(setup, true, false),
+        readers: ROWS,
+        passes: 1,
+        ..PLAIN
+    },
+    Case {
+        name: "parts of new chunks, extensible array",
+        record: |setup| workloads::parts(setup.with_durable_flushes(), false, false),
+        readers: ROWS,
+        passes: 1,
+        ..PLAIN
+    },
+    Case {
+        name: "parts of new chunks, B-tree",
+        record: |setup| workloads::parts(setup.with_durable_flushes(), false, true),
+        readers: &[Reader::Rows(Look::Rows)],
+        passes: 1,
+        ..PLAIN
+    },
+    Case { name: "two datasets", record: |setup| workloads::two_datasets(setup, 4), readers: ROWS, passes: 2, ..PLAIN },
+    Case {
+        name: "close and open again",
+        record: |setup| workloads::reopen(setup, 2),
+        readers: ROWS,
+        passes: 2,
+        torn: Some((|setup| workloads::reopen(setup, 1), 2)),
+        ..PLAIN
+    },
+    Case {
+        name: "a dead writer's successor",
+        record: |setup| workloads::takeover(setup, 3),
+        readers: ROWS,
+        passes: 2,
+        torn: Some((|setup| workloads::takeover(setup, 1), 2)),
+        ..PLAIN
+    },
+    Case {
+        name: "attributes, continued header",
+        record: |setup| workloads::attributes(setup, 0, 6),
+        readers: &[Reader::Attributes],
+        passes: 2,
+        torn: Some((|setup| workloads::attributes(setup, 0, 4), 2)),
+        ..PLAIN
+    },
+    Case {
+        name: "B-tree, from nothing",
+        record: |setup| workloads::btree2(setup, 0, 8, 1),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::btree2(setup, 0, 3, 1), 2)),
+        ..PLAIN
+    },
+    Case {
+        name: "B-tree, root splits",
+        record: |setup| workloads::btree2(setup, 80, 8, 1),
+        readers: ROWS,
+        passes: 3,
+        torn: Some((|setup| workloads::btree2(setup, 83, 3, 1), 2)),
+        ..PLAIN
+    },
+    Case {
+        name: "B-tree, sparse",
+        record: |setup| workloads::rewrite_wide(setup, SPARSE, 3, 6),
+        readers: ROWS,
+        passes: 2,
+        torn: Some((|setup| workloads::rewrite_wide(setup, SPARSE, 3, 3), 2)),
+        ..PLAIN
+    },
+    Case {
+        name: "attributes become many",
+        record: |setup| workloads::attributes(setup, 6, 6),
+        readers: &[Reader::Attributes],
+        passes: 2,
+        torn: Some((|setup| workloads::attributes(setup, 7, 3), 1)),
+        ..PLAIN
+    },
+    Case {
+        name: "links become many",
+        record: |setup| workloads::links(setup, 6, 6),
+        readers: &[Reader::Links],
+        passes: 2,
+        torn: Some((|setup| workloads::links(setup, 7, 3), 1)),
+        ..PLAIN
+    },
+    Case {
+        name: "200 groups at once",
+        record: |setup| workloads::deep_groups(setup, 200),
+        readers: &[Reader::Announced],
+        passes: 2,
+        ..PLAIN
+    },
+    Case {
+        name: "new datasets",
+        record: |setup| workloads::links(setup, 0, 3),
+        readers: &[Reader::Links, Reader::Announced],
+        passes: 2,
+        ..PLAIN
+    },
+    Case {
+        name: "new datasets, with headroom",
+        record: |setup| workloads::links(setup.with_headroom(), 0, 3),
+        readers: &[Reader::Links, Reader::Announced],
+        passes: 2,
+        ..PLAIN
+    },
+    Case {
+        name: "datasets come and go under readers",
+        record: |setup| workloads::delete(setup, 4, 0),
+        readers: &[Reader::Passing, Reader::Rows(Look::Rows)],
+        passes: 2,
+        torn: Some((|setup| workloads::delete(setup, 2, 0), 1)),
+        ..PLAIN
+    },
+    Case {
+        name: "a dataset after another",
+        record: |setup| workloads::ordered(setup, 5),
+        readers: &[Reader::Ordered, Reader::Rows(Look::Rows)],
+        passes: 2,
+        ..PLAIN
+    },
+    Case {
+        name: "transactions",
+        record: |setup| workloads::transactions(setup, 5),
+        readers: &[Reader::Ordered, Reader::Rows(Look::Rows)],
+        passes: 2,
+        ..PLAIN
+    },
+    Case {
+        name: "space used again, single chunk",
+        record: |setup| workloads::reuse(setup, 2, 2, 5, 2500),
+        readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst)],
+        passes: 2,
+        ..PLAIN
+    },
+    Case {
+        name: "space used again, fixed array",
+        record: |setup| workloads::reuse(setup, 4, 2, 4, 2500),
+        readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst)],
+        passes: 2,
+        ..PLAIN
+    },
+    Case {
+        name: "space used again, deleted datasets",
+        record: |setup| workloads::delete(setup, 4, 2500),
+        readers: &[Reader::Passing],
+        passes: 1,
+        ..PLAIN
+    },
+    Case {
+        name: "texts",
+        record: |setup| workloads::strings(setup, 0, 5, 2),
+        readers: &[Reader::Strings],
+        passes: 2,
+        torn: Some((|setup| workloads::strings(setup, 0, 2, 2), 1)),
+        ..PLAIN
+    },
+    Case {
+        name: "attributes that are texts",
+        record: |setup| workloads::texts(setup, 0, 4),
+        readers: &[Reader::Attributes],
+        passes: 2,
+        ..PLAIN
+    },
+    Case {
+        name: "extensible array that shrinks",
+        record: |setup| workloads::shrink(setup.alone(), None, 1, 4),
+        ..PLAIN
+    },
+    Case {
+        name: "fixed array that shrinks",
+        record: |setup| workloads::shrink(setup.alone(), Some(30), 1, 4),
+        ..PLAIN
+    },
+    Case { name: "datasets that come and go", record: |setup| workloads::delete(setup.alone(), 5, 0), ..PLAIN },
+    Case { name: "a dead writer's intents", record: workloads::intents, ..PLAIN },
+    Case {
+        name: "free space that the file keeps",
+        record: |setup| workloads::delete_and_close(setup.that_keeps_space(), 4),
+        ..PLAIN
+    },
+    Case {
+        name: "old file, a leaf splits",
+        record: |setup| workloads::extensible_array(setup.of_old_files(), 121, 3, 1),
+        readers: &[Reader::Rows(Look::Rows)],
+        passes: 1,
+        ..PLAIN
+    },
+    Case {
+        name: "old file, from nothing",
+        record: |setup| workloads::extensible_array(setup.of_old_files(), 0, 8, 1),
+        readers: &[Reader::Rows(Look::Rows)],
+        passes: 3,
+        torn: Some((|setup| workloads::extensible_array(setup.of_old_files(), 0, 3, 1), 2)),
+        ..PLAIN
+    },
+    Case {
+        name: "old file, a few rows",
+        record: |setup| workloads::extensible_array(setup.of_old_files(), 0, 4, 1),
+        readers: ROWS,
+        passes: 2,
+        torn: Some((|setup| workloads::extensible_array(setup.of_old_files(), 0, 2, 1), 1)),
+        cut: Some((|setup| workloads::extensible_array(setup.of_old_files(), 0, 2, 1), 1)),
+    },
+    Case {
+        name: "old file, root splits",
+        record: |setup| workloads::extensible_array(setup.of_old_files(), 62, 3, 1),
+        readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst)],
+        passes: 2,
+        torn: Some((|setup| workloads::extensible_array(setup.of_old_files(), 63, 2, 1), 1)),
+        ..PLAIN
+    },
+    Case {
+        name: "old file, sparse",
+        record: |setup| workloads::rewrite(setup.of_old_files(), SPARSE, 3, 3),
+        readers: ROWS,
+        passes: 2,
+        ..PLAIN
+    },
+    Case {
+        name: "old file, chunks that move",
+        record: |setup| workloads::rewrite(setup.of_old_files(), Kind::Filtered { rows: 4 }, 2, 2),
+        readers: ROWS,
+        passes: 2,
+        torn: Some((|setup| workloads::rewrite(setup.of_old_files(), Kind::Filtered { rows: 4 }, 2, 2), 1)),
+        ..PLAIN
+    },
+    Case {
+        name: "old file, two datasets",
+        record: |setup| workloads::two_datasets(setup.of_old_files(), 3),
+        readers: &[Reader::Rows(Look::Rows)],
+        passes: 2,
+        ..PLAIN
+    },
+    Case {
+        name: "old file, close and open again",
+        record: |setup| workloads::reopen(setup.of_old_files(), 2),
+        readers: &[Reader::Rows(Look::Rows)],
+        passes: 2,
+        ..PLAIN
+    },
+    Case {
+        name: "old file, a dead writer's successor",
+        record: |setup| workloads::takeover(setup.of_old_files(), 2),
+        readers: &[Reader::Rows(Look::Rows)],
+        passes: 2,
+        ..PLAIN
+    },
+    Case {
+        name: "old file, attributes",
+        record: |setup| workloads::attributes(setup.of_old_files(), 0, 4),
+        readers: &[Reader::Attributes],
+        passes: 2,
+        torn: Some((|setup| workloads::attributes(setup.of_old_files(), 0, 2), 1)),
+        ..PLAIN
+    },
+    Case {
+        name: "old file, texts",
+        record: |setup| workloads::strings(setup.of_old_files(), 0, 2, 2),
+        readers: &[Reader::Strings],
+        passes: 2,
+        torn: Some((|setup| workloads::strings(setup.of_old_files(), 0, 2, 2), 1)),
+        ..PLAIN
+    },
+    Case {
+        name: "old file, new datasets",
+        record: |setup| workloads::links(setup.of_old_files(), 0, 3),
+        readers: &[Reader::Links],
+        passes: 2,
+        torn: Some((|setup| workloads::links(setup.of_old_files(), 0, 2), 1)),
+        ..PLAIN
+    },
+    Case {
+        name: "old file, node of symbols splits",
+        record: |setup| workloads::links(setup.of_old_files(), 6, 4),
+        readers: &[Reader::Links],
+        passes: 1,
+        ..PLAIN
+    },
+    Case {
+        name: "old file, space used again",
+        record: |setup| workloads::reuse(setup.of_old_files(), 2, 2, 3, 2500),
+        readers: &[Reader::Rows(Look::Rows)],
+        passes: 1,
+        ..PLAIN
+    },
+    Case {
+        name: "B-tree of version 1, alone, from nothing",
+        record: |setup| workloads::extensible_array(setup.of_old_files().alone(), 0, 8, 1),
+        ..PLAIN
+    },
+    Case {
+        name: "B-tree of version 1, alone, root splits",
+        record: |setup| workloads::extensible_array(setup.of_old_files().alone(), 60, 8, 1),
+        ..PLAIN
+    },
+    Case {
+        name: "B-tree of version 1, alone, sparse",
+        record: |setup| workloads::rewrite(setup.of_old_files().alone(), SPARSE, 3, 6),
+        ..PLAIN
+    },
+    Case {
+        name: "B-tree of version 1 that shrinks",
+        record: |setup| workloads::shrink(setup.of_old_files().alone(), None, 1, 4),
+        ..PLAIN
+    },
+    Case {
+        name: "symbol table, alone",
+        record: |setup| workloads::links(setup.of_old_files().alone(), 0, 12),
+        ..PLAIN
+    },
+];

@@ -1,0 +1,86 @@
+//! Whole chunks that were appended one after the other, and are stored together.
+
+use std::sync::Arc;
+
+use h5live_model::ChunkCoord;
+
+/// Longer chunks are stored each by itself (bytes): for them a copy costs more than the ways to the store...
+const CHUNK: usize = 16 << 10;
+/// ...and a row that has become so long is stored (bytes): it is still in a near cache then.
+const ROW: usize = 256 << 10;
+/// ...as is one of so many chunks.
+const CHUNKS: usize = 256;
+
+/// Staged chunks without filters that follow each other along the first dimension.
+#[derive(Debug)]
+pub(super) struct ChunkRow {
+    pub(super) first: ChunkCoord,
+    /// Bytes of a chunk.
+    pub(super) size: usize,
+    /// Those of the chunks, one after the other; none is just memory for the next ones.
+    pub(super) bytes: Arc<Vec<u8>>,
+}
+
+/// What became of a chunk that was to be staged in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Joined {
+    Yes,
+    /// What is staged has to be stored first.
+    Full,
+    /// The chunk is too long.
+    Never,
+}
+
+impl ChunkRow {
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Which of the row a chunk is, if it is at most the one after the last.
+    fn number(&self, coord: &ChunkCoord) -> Option<usize> {
+        let (at, first) = (*coord.scaled().first()?, *self.first.scaled().first()?);
+        let number = usize::try_from(at.checked_sub(first)?).ok()?;
+        let is_beside = coord.rank() == self.first.rank() && coord.scaled().get(1..) == self.first.scaled().get(1..);
+        (is_beside && number <= self.bytes.len() / self.size).then_some(number)
+    }
+
+    /// The bytes of a chunk.
+    pub(super) fn get(&self, coord: &ChunkCoord) -> Option<&[u8]> {
+        self.bytes.chunks_exact(self.size).nth(self.number(coord)?)
+    }
+
+    /// The chunks.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = (ChunkCoord, &[u8])> {
+        let first = self.first.scaled().first().copied().unwrap_or_default();
+        (first..).zip(self.bytes.chunks_exact(self.size)).map(|(at, bytes)| (self.first.moved(0, at), bytes))
+    }
+
+    /// Adds a whole chunk to the row, or begins one with it.
+    pub(super) fn join(row: &mut Option<Self>, coord: &ChunkCoord, bytes: &[u8]) -> Joined {
+        if bytes.is_empty() || bytes.len() > CHUNK {
+            return Joined::Never;
+        }
+        let row =
+            row.get_or_insert_with(|| ChunkRow { first: coord.clone(), size: bytes.len(), bytes: Arc::default() });
+        if row.is_empty() {
+            (row.first, row.size) = (coord.clone(), bytes.len());
+        }
+        let is_next = row.number(coord).is_some_and(|number| number == row.bytes.len() / row.size);
+        let most = ROW.min(CHUNKS * row.size);
+        if !is_next || row.size != bytes.len() || row.bytes.len() + bytes.len() > most {
+            return Joined::Full;
+        }
+        let row = Arc::make_mut(&mut row.bytes);
+        row.reserve(most.saturating_sub(row.len()));
+        row.extend_from_slice(bytes);
+        Joined::Yes
+    }
+
+    /// Forgets the chunks, but keeps their memory, if nobody reads them: more will come.
+    pub(super) fn clear(&mut self) {
+        match Arc::get_mut(&mut self.bytes) {
+            Some(bytes) => bytes.clear(),
+            None => self.bytes = Arc::default(),
+        }
+    }
+}
