@@ -2,18 +2,19 @@
 //!
 //! `hot NAME TIMES`, in a temporary folder; without arguments, the names.
 
-use h5live::model::UNLIMITED;
+use h5live::model::{ChunkCoord, UNLIMITED};
 use h5live::{File, Mode, Result, Selection};
 
 /// The number of times something is done.
 type Times = u64;
 type Work = fn(&std::path::Path, Times) -> Result<()>;
 
-const WORKS: [(&str, Work); 11] = [
+const WORKS: [(&str, Work); 12] = [
     ("append-4k", |path, times| append(path, times, (512, 512), 1)),
     ("append-4k-100", |path, times| append(path, times, (512, 512), 100)),
     ("append-row", |path, times| append(path, times, (8, 8 * 4096), 1)),
     ("append-two", append_two),
+    ("write-two", write_two),
     ("create", create),
     ("open", open),
     ("read-random", |path, times| read_random(path, times, false)),
@@ -48,6 +49,24 @@ fn append_two(path: &std::path::Path, times: Times) -> Result<()> {
     let values: Vec<u64> = (0..512).collect();
     (0..times).try_for_each(|_| {
         dataset.append(&values)?;
+        dataset.flush()
+    })
+}
+
+/// Chunks along both edges of a dataset that grows in both dimensions, with a flush each.
+fn write_two(path: &std::path::Path, times: Times) -> Result<()> {
+    let file = live(path)?;
+    let dataset = file.new_dataset::<u64>().shape(&[0, 0]).resizable().chunk(&[16, 32]).create("data")?;
+    file.start_swmr()?;
+    let values = [1; 4096];
+    let order = (0..).flat_map(|n| (0..=n).map(move |i| [n, i]).chain((0..n).map(move |i| [i, n])));
+    let mut edge = 0;
+    order.take(times as usize).try_for_each(|at| {
+        if at[0].max(at[1]) >= edge {
+            edge += 1;
+            dataset.resize(&[edge * 16, edge * 32])?;
+        }
+        dataset.write_chunk(&ChunkCoord::new(&at), 0, &values)?;
         dataset.flush()
     })
 }
