@@ -147,3 +147,22 @@ fn a_write_that_fails_loses_none_of_them() {
         }
     }
 }
+
+#[test]
+fn no_more_is_staged_than_the_options_allow() {
+    for staging in [0, 100, 256, 300, 1 << 10] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("live.h5");
+        let file = File::options().mode(Mode::Create).staging(staging).open(&path).unwrap();
+        let data = of_rows(&file, "data", &[UNLIMITED, ROW as u64]);
+        append(&data, 0..50);
+        let mut stored = 0;
+        let count = &mut |_| {
+            stored += 1;
+            true
+        };
+        file.store().dataset(data.id()).unwrap().for_each_chunk(count).unwrap();
+        assert!((50 - stored) * ROW * 4 <= staging, "{stored} chunks of 50 are stored");
+        assert_eq!(data.read::<u32>().unwrap(), rows(0..50));
+    }
+}

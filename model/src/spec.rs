@@ -2,6 +2,9 @@
 
 use crate::{ChunkGrid, Dataspace, Datatype, Name, ObjectId, Selection};
 
+/// Little memory (bytes).
+const SMALL: usize = 1 << 10;
+
 /// What kind of object an identity stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ObjectKind {
@@ -172,9 +175,16 @@ impl DatasetSpec {
 
     /// Elements that nobody wrote, the last of them cut off: so many bytes, or none if elements have none.
     pub fn filled(&self, bytes: usize) -> Vec<u8> {
+        let bytes = if self.datatype.size() == 0 { 0 } else { bytes };
+        if matches!(self.fill.value, FillValue::Default) && bytes <= SMALL {
+            // Memory that comes as zeros takes longer where it is little.
+            let mut filled = Vec::with_capacity(bytes);
+            filled.resize(bytes, 0);
+            return filled;
+        }
         let element = self.fill_element();
         if element.iter().all(|byte| *byte == 0) {
-            return vec![0; if element.is_empty() { 0 } else { bytes }];
+            return vec![0; bytes];
         }
         let mut filled = Vec::with_capacity(bytes);
         filled.extend(element.iter().take(bytes));

@@ -55,9 +55,9 @@ impl ChunkRow {
         (first..).zip(self.bytes.chunks_exact(self.size)).map(|(at, bytes)| (self.first.moved(0, at), bytes))
     }
 
-    /// Adds a whole chunk to the row, or begins one with it.
-    pub(super) fn join(row: &mut Option<Self>, coord: &ChunkCoord, bytes: &[u8]) -> Joined {
-        if bytes.is_empty() || bytes.len() > CHUNK {
+    /// Adds a whole chunk to the row, or begins one with it; at most `limit` bytes are staged.
+    pub(super) fn join(row: &mut Option<Self>, coord: &ChunkCoord, bytes: &[u8], limit: usize) -> Joined {
+        if bytes.is_empty() || bytes.len() > CHUNK.min(limit) {
             return Joined::Never;
         }
         let row =
@@ -66,7 +66,7 @@ impl ChunkRow {
             (row.first, row.size) = (coord.clone(), bytes.len());
         }
         let is_next = row.number(coord).is_some_and(|number| number == row.bytes.len() / row.size);
-        let most = ROW.min(CHUNKS * row.size);
+        let most = ROW.min(CHUNKS * row.size).min(limit);
         if !is_next || row.size != bytes.len() || row.bytes.len() + bytes.len() > most {
             return Joined::Full;
         }

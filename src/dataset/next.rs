@@ -116,10 +116,10 @@ impl Core {
 impl Core {
     /// Stages a chunk in a row with those before it, and says whether it could.
     fn join_row(&self, coord: &ChunkCoord, bytes: &[u8]) -> Result<bool, Failure> {
-        let joined = self.stage.lock().chunks.join(coord, bytes);
+        let joined = self.stage.lock().chunks.join(coord, bytes, self.staging);
         if joined == Joined::Full {
             self.store_row(true)?;
-            return Ok(self.stage.lock().chunks.join(coord, bytes) == Joined::Yes);
+            return Ok(self.stage.lock().chunks.join(coord, bytes, self.staging) == Joined::Yes);
         }
         Ok(joined == Joined::Yes)
     }

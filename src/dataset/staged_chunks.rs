@@ -74,9 +74,9 @@ impl StagedChunks {
     }
 
     /// Stages a whole chunk in a row.
-    pub(super) fn join(&mut self, coord: &ChunkCoord, bytes: &[u8]) -> Joined {
+    pub(super) fn join(&mut self, coord: &ChunkCoord, bytes: &[u8], limit: usize) -> Joined {
         match self.bytes {
-            0 => ChunkRow::join(&mut self.row, coord, bytes),
+            0 => ChunkRow::join(&mut self.row, coord, bytes, limit),
             _ => Joined::Full,
         }
     }

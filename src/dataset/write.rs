@@ -69,7 +69,17 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         let Some((grid, bytes)) = self.view.grid()? else { return Ok(()) };
-        let chunk = Chunk { writer: self, cut: &selected.cut(&grid), grid: &grid, bytes, source };
+        let cut = &selected.cut(&grid);
+        if let Some((coord, run)) = cut.only_run()
+            && self.core.filters.is_empty()
+            && run.len as usize * self.view.size == bytes
+            && let Some(direct) = source.direct(places(run))
+        {
+            self.put_encoded(&coord, 0, direct)?;
+            self.core.stage.lock().chunks.take(&coord);
+            return Ok(());
+        }
+        let chunk = Chunk { writer: self, cut, grid: &grid, bytes, source };
         let mut batch = Vec::new();
         for coord in chunk.cut.chunks() {
             if chunk.is_covered(&coord) {
