@@ -68,7 +68,7 @@ pub(crate) fn matches(data: &[u8], bounds: &Bounds, mut step: impl FnMut(&[u8], 
 }
 
 /// How many bytes are the same at the start of both.
-fn common(a: &[u8], b: &[u8]) -> usize {
+pub(crate) fn common(a: &[u8], b: &[u8]) -> usize {
     let words = a.chunks_exact(8).zip(b.chunks_exact(8)).take_while(|(a, b)| a == b).count() * 8;
     let rest = a.iter().skip(words).zip(b.iter().skip(words)).take_while(|(a, b)| a == b).count();
     words + rest

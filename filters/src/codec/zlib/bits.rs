@@ -1,0 +1,80 @@
+//! Bits of a deflate stream (RFC 1951), the least significant one of a byte first.
+
+/// The most bytes of a stored block.
+const STORED: usize = 0xffff;
+
+/// Appends bits to bytes.
+pub(super) struct BitWriter<'a> {
+    out: &'a mut Vec<u8>,
+    /// Bits that are not yet in `out`, zeros above them; fewer than 32 between calls.
+    held: u64,
+    count: u32,
+}
+
+impl<'a> BitWriter<'a> {
+    /// Begins at a whole byte.
+    pub(super) fn new(out: &'a mut Vec<u8>) -> Self {
+        BitWriter { out, held: 0, count: 0 }
+    }
+
+    /// Appends the low `count` bits of `bits`, at most 32; those above are zero.
+    #[inline]
+    pub(super) fn put(&mut self, bits: u32, count: u32) {
+        self.held |= u64::from(bits) << self.count;
+        self.count += count;
+        if self.count >= 32 {
+            self.out.extend_from_slice(&(self.held as u32).to_le_bytes());
+            self.held >>= 32;
+            self.count -= 32;
+        }
+    }
+
+    /// Zeros up to the next whole byte; returns the bytes, of which all bits are there now.
+    fn align(&mut self) -> &mut Vec<u8> {
+        while self.count > 0 {
+            self.out.push(self.held as u8);
+            self.held >>= 8;
+            self.count = self.count.saturating_sub(8);
+        }
+        self.out
+    }
+
+    /// Appends stored blocks, at least one.
+    pub(super) fn stored(&mut self, data: &[u8], last: bool) {
+        let mut rest = data;
+        loop {
+            let (block, after) = rest.split_at(rest.len().min(STORED));
+            self.put(u32::from(last && after.is_empty()), 3);
+            let out = self.align();
+            let length = block.len() as u16;
+            out.extend_from_slice(&length.to_le_bytes());
+            out.extend_from_slice(&(!length).to_le_bytes());
+            out.extend_from_slice(block);
+            if after.is_empty() {
+                return;
+            }
+            rest = after;
+        }
+    }
+
+    /// The bytes so far, to which whole ones may be appended; behind an empty block where they would not end with one.
+    pub(super) fn whole(&mut self) -> &mut Vec<u8> {
+        if self.count > 0 {
+            self.stored(&[], false);
+        }
+        self.out
+    }
+
+    /// Takes back what is behind the first `bits` bits of the byte at `at`.
+    pub(super) fn cut(&mut self, at: usize, bits: u32) {
+        let partial = self.out.get(at).map_or(0, |byte| u64::from(*byte));
+        self.out.truncate(at);
+        self.held = partial & ((1 << bits) - 1);
+        self.count = bits;
+    }
+
+    /// Fills the last byte.
+    pub(super) fn finish(mut self) {
+        self.align();
+    }
+}

@@ -1,0 +1,110 @@
+//! The codec by libdeflate, and by hand where that is slow.
+
+use std::cell::RefCell;
+
+use libdeflater::{CompressionLvl, Compressor, DecompressionError, Decompressor, adler32};
+
+use super::bits::BitWriter;
+use super::stretch::{Kind, Stretch, stretches};
+use super::{runs, walk};
+use crate::Fault;
+
+/// The highest level at which runs are encoded here. Who asks for more than that has time.
+const RUNS_LEVEL: u32 = 6;
+
+thread_local! {
+    static DECOMPRESSOR: RefCell<Decompressor> = RefCell::new(Decompressor::new());
+    static COMPRESSOR: RefCell<Option<(u32, Compressor)>> = const { RefCell::new(None) };
+}
+
+/// Decompresses a zlib stream; returns the bytes written. What follows the stream is ignored.
+pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Fault> {
+    let limit = output.len();
+    let result = DECOMPRESSOR.with_borrow_mut(|state| state.zlib_decompress(input, output));
+    result.map_err(|error| match error {
+        DecompressionError::InsufficientSpace => Fault::TooLarge { limit },
+        DecompressionError::BadData => Fault::Corrupt("zlib stream"),
+    })
+}
+
+/// Appends the zlib stream of the input at a level from 0 to 9.
+pub(crate) fn compress(level: u32, input: &[u8], output: &mut Vec<u8>) -> Result<(), Fault> {
+    let invalid = |_| Fault::Parameter { index: 0, value: level };
+    let valid = CompressionLvl::new(i32::try_from(level).unwrap_or(i32::MAX)).map_err(invalid)?;
+    COMPRESSOR.with_borrow_mut(|state| {
+        let (_, compressor) = match state {
+            Some(kept) if kept.0 == level => kept,
+            other => other.insert((level, Compressor::new(valid))),
+        };
+        let start = output.len();
+        if level > 0 {
+            let stretches = stretches(input, level <= RUNS_LEVEL);
+            if stretches.iter().any(|stretch| stretch.kind != Kind::Other) {
+                if join(compressor, level, input, &stretches, output).is_some() {
+                    return Ok(());
+                }
+                output.truncate(start);
+            }
+        }
+        let bound = compressor.zlib_compress_bound(input.len());
+        // The bound is libdeflate's own, so that the result always fits.
+        append(output, bound, |room| compressor.zlib_compress(input, room).ok()).ok_or(Fault::Incompressible)
+    })
+}
+
+/// Appends what `compress` writes into the room, of which it says how much it took.
+fn append(output: &mut Vec<u8>, room: usize, compress: impl FnOnce(&mut [u8]) -> Option<usize>) -> Option<()> {
+    let start = output.len();
+    output.resize(start + room, 0);
+    let written = compress(output.get_mut(start..)?)?;
+    output.truncate(start + written);
+    Some(())
+}
+
+/// Appends one zlib stream of all stretches.
+fn join(
+    compressor: &mut Compressor,
+    level: u32,
+    input: &[u8],
+    stretches: &[Stretch],
+    output: &mut Vec<u8>,
+) -> Option<()> {
+    output.reserve(input.len() / 2);
+    output.extend_from_slice(&header(level));
+    let mut writer = BitWriter::new(output);
+    for (i, stretch) in stretches.iter().enumerate() {
+        let last = i + 1 == stretches.len();
+        let data = input.get(stretch.bytes.clone())?;
+        match stretch.kind {
+            Kind::Noise => writer.stored(data, last),
+            Kind::Runs => runs::encode(input, stretch.bytes.clone(), last, &mut writer),
+            Kind::Other => {
+                let out = writer.whole();
+                let start = out.len();
+                let bound = compressor.deflate_compress_bound(data.len());
+                append(out, bound, |room| compressor.deflate_compress(data, room).ok())?;
+                if !last {
+                    // libdeflate says of its last block that nothing follows.
+                    let block = walk::last_block(out.get(start..)?)?;
+                    *out.get_mut(start + block.start / 8)? &= !(1 << (block.start % 8));
+                    writer.cut(start + block.end / 8, block.end as u32 % 8);
+                }
+            }
+        }
+    }
+    writer.finish();
+    output.extend_from_slice(&adler32(input).to_be_bytes());
+    Some(())
+}
+
+/// The first two bytes, as libdeflate writes them: a window of 32 KiB, and what the level was about.
+fn header(level: u32) -> [u8; 2] {
+    let hint = match level {
+        ..2 => 0,
+        2..6 => 1,
+        6..8 => 2,
+        _ => 3,
+    };
+    let bytes: u16 = 0x7800 | hint << 6;
+    (bytes + 31 - bytes % 31).to_be_bytes()
+}

@@ -1,0 +1,44 @@
+//! The codec in Rust only, by zlib-rs.
+
+use std::cell::RefCell;
+
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+
+use crate::Fault;
+
+thread_local! {
+    static DECOMPRESSOR: RefCell<Decompress> = RefCell::new(Decompress::new(true));
+    static COMPRESSOR: RefCell<Option<(u32, Compress)>> = const { RefCell::new(None) };
+}
+
+/// Decompresses a zlib stream; returns the bytes written. What follows the stream is ignored.
+pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Fault> {
+    let limit = output.len();
+    DECOMPRESSOR.with_borrow_mut(|state| {
+        state.reset(true);
+        match state.decompress(input, output, FlushDecompress::Finish) {
+            Ok(Status::StreamEnd) => usize::try_from(state.total_out()).map_err(Fault::external),
+            Ok(_) if state.total_out() < limit as u64 => Err(Fault::Truncated),
+            Ok(_) => Err(Fault::TooLarge { limit }),
+            Err(_) => Err(Fault::Corrupt("zlib stream")),
+        }
+    })
+}
+
+/// Appends the zlib stream of the input at a level from 0 to 9.
+pub(crate) fn compress(level: u32, input: &[u8], output: &mut Vec<u8>) -> Result<(), Fault> {
+    COMPRESSOR.with_borrow_mut(|state| {
+        let (_, compressor) = match state {
+            Some(kept) if kept.0 == level => kept,
+            other => other.insert((level, Compress::new(Compression::new(level), true))),
+        };
+        compressor.reset();
+        // The bound that deflate keeps even with stored blocks of 16 KiB.
+        output.reserve(input.len() + input.len() / 1000 + 5 * (input.len() >> 14) + 64);
+        match compressor.compress_vec(input, output, FlushCompress::Finish) {
+            Ok(Status::StreamEnd) => Ok(()),
+            Ok(_) => Err(Fault::Incompressible),
+            Err(error) => Err(Fault::external(error)),
+        }
+    })
+}

@@ -1,0 +1,177 @@
+//! Which parts of the data are worth libdeflate's time.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+/// How far back a match may begin (bytes).
+pub(super) const WINDOW: usize = 1 << 15;
+
+/// What is judged at once (bytes). libdeflate's own blocks have 5000 and more: what changes in less than that cannot help it.
+const PIECE: usize = 1 << 12;
+
+/// Pieces between two that libdeflate gets, across which the later cannot refer to the earlier.
+const APART: usize = WINDOW / PIECE;
+
+/// The fewest pieces of runs next to another kind that are worth a block of their own.
+const FEWEST_RUNS: usize = 4;
+
+/// Of how many words one may have another byte than that before, in runs.
+const STEADY: usize = 21;
+
+/// What kind of data this is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// Nothing would be gained by compressing it.
+    Noise,
+    /// Mostly long runs of one byte.
+    Runs,
+    /// What is left.
+    Other,
+}
+
+/// Data of one kind.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Stretch {
+    pub(super) kind: Kind,
+    pub(super) bytes: Range<usize>,
+}
+
+/// Splits data into stretches, which follow each other. Without `runs` these are not told apart.
+pub(super) fn stretches(data: &[u8], runs: bool) -> Vec<Stretch> {
+    if data.len() < PIECE {
+        return vec![Stretch { kind: Kind::Other, bytes: 0..data.len() }];
+    }
+    let mut kinds: Vec<Kind> = data
+        .chunks(PIECE)
+        .map(|piece| match () {
+            _ if runs && is_runs(piece) => Kind::Runs,
+            _ if is_uniform(piece) => Kind::Noise,
+            _ => Kind::Other,
+        })
+        .collect();
+    if kinds.contains(&Kind::Noise) {
+        refute(data, &mut kinds);
+    }
+    join(&mut kinds);
+    let mut at = 0;
+    let stretch = |same: &[Kind]| {
+        let end = (at + same.len() * PIECE).min(data.len());
+        let bytes = std::mem::replace(&mut at, end)..end;
+        Stretch { kind: same.first().copied().unwrap_or(Kind::Other), bytes }
+    };
+    kinds.chunk_by(|a, b| a == b).map(stretch).collect()
+}
+
+/// Whether few words have a byte that differs from the one before.
+fn is_runs(piece: &[u8]) -> bool {
+    let after = piece.get(1..).unwrap_or_default();
+    let most = piece.len() / 8 / STEADY;
+    let mut changes = piece.chunks_exact(8).zip(after.chunks_exact(8)).filter(|(a, b)| a != b);
+    changes.nth(most).is_none()
+}
+
+/// Whether all bytes are about equally frequent: a Huffman code would save less than half a hundredth.
+fn is_uniform(piece: &[u8]) -> bool {
+    // Most of what is not is found out by a few bytes: of noise, 256 have about 162 values.
+    let mut seen = [0u64; 4];
+    for byte in piece.get(piece.len() / 2..).unwrap_or_default().iter().take(256) {
+        if let Some(word) = seen.get_mut(usize::from(byte >> 6)) {
+            *word |= 1 << (byte & 63);
+        }
+    }
+    if piece.len() < PIECE / 2 || seen.iter().map(|word| word.count_ones()).sum::<u32>() < 128 {
+        return false;
+    }
+    let mut counts = [0u16; 256];
+    for byte in piece {
+        if let Some(count) = counts.get_mut(usize::from(*byte)) {
+            *count += 1;
+        }
+    }
+    // Pearson's chi-squared, which is 255 +- 23 of noise. Above that it is about what is saved, in bits, times 1.4.
+    let squares: usize = counts.iter().map(|count| usize::from(*count).pow(2)).sum();
+    (squares * 256 / piece.len()).saturating_sub(piece.len()) < 255 + 200
+}
+
+const HASH_BITS: u32 = 13;
+
+/// Of equally frequent bytes, those that end in these bits are looked at: a sixteenth of all.
+const CHOSEN: u64 = 0x0b0b_0b0b_0b0b_0b0b;
+const LOW_BITS: u64 = 0x0f0f_0f0f_0f0f_0f0f;
+const HIGHEST_BITS: u64 = 0x8080_8080_8080_8080;
+
+thread_local! {
+    static POSITIONS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Takes for other data what has equally frequent bytes, but four bytes in a row that were there before, or that come again:
+/// both are libdeflate's. What is looked at depends on the bytes alone, so that whatever is repeated is looked at twice,
+/// at any distance. Two such places in a piece are too many; noise has one in a thousand pieces.
+fn refute(data: &[u8], kinds: &mut [Kind]) {
+    let mut found = vec![0u32; kinds.len()];
+    POSITIONS.with_borrow_mut(|positions| {
+        positions.clear();
+        positions.resize(1 << HASH_BITS, u32::MAX);
+        for (i, piece) in data.chunks(PIECE).enumerate() {
+            let near = i.saturating_sub(APART)..(i + APART + 1).min(kinds.len());
+            if !kinds.get(near).is_some_and(|near| near.contains(&Kind::Noise)) {
+                continue;
+            }
+            for (word, start) in piece.chunks_exact(8).zip((i * PIECE..).step_by(8)) {
+                let word = word.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+                let differ = ((word & LOW_BITS) ^ CHOSEN) + !HIGHEST_BITS;
+                let mut chosen = !differ & HIGHEST_BITS;
+                while chosen != 0 {
+                    let at = start + chosen.trailing_zeros() as usize / 8;
+                    chosen &= chosen - 1;
+                    let Some(before) = remember(data, at, positions) else { continue };
+                    for place in [at, before] {
+                        if let Some(count) = found.get_mut(place / PIECE) {
+                            *count += 1;
+                        }
+                    }
+                }
+            }
+        }
+    });
+    for (kind, found) in kinds.iter_mut().zip(found) {
+        if *kind == Kind::Noise && found > 1 {
+            *kind = Kind::Other;
+        }
+    }
+}
+
+/// Where the four bytes at a position were last, in the window before it.
+#[inline]
+fn remember(data: &[u8], at: usize, positions: &mut [u32]) -> Option<usize> {
+    let word = data.get(at..)?.first_chunk::<4>()?;
+    let hash = u32::from_le_bytes(*word).wrapping_mul(0x9E37_79B1) >> (32 - HASH_BITS);
+    let before = std::mem::replace(positions.get_mut(hash as usize)?, at as u32) as usize;
+    let is_near = before < at && at - before <= WINDOW;
+    (is_near && data.get(before..)?.first_chunk::<4>()? == word).then_some(before)
+}
+
+/// Gives libdeflate what is not worth taking from it: few runs, and what lies between two parts of which the later may
+/// refer to the earlier.
+fn join(kinds: &mut [Kind]) {
+    let mut start = 0;
+    while let Some(kind) = kinds.get(start).copied() {
+        let end = kinds.iter().skip(start).position(|other| *other != kind).map_or(kinds.len(), |same| start + same);
+        let mut beside = [start.checked_sub(1), Some(end)].into_iter().flatten();
+        let has_other = beside.any(|i| kinds.get(i) == Some(&Kind::Other));
+        if kind == Kind::Runs && end - start < FEWEST_RUNS && has_other {
+            kinds.iter_mut().take(end).skip(start).for_each(|kind| *kind = Kind::Other);
+        }
+        start = end;
+    }
+    let mut before = None;
+    for i in 0..kinds.len() {
+        if kinds.get(i) == Some(&Kind::Other) {
+            let between = before.map_or(i, |before| before + 1);
+            if i - between < APART {
+                kinds.iter_mut().take(i).skip(between).for_each(|kind| *kind = Kind::Other);
+            }
+            before = Some(i);
+        }
+    }
+}
