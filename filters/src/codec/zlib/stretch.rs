@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
+use wide::u8x16;
+
 /// How far back a match may begin (bytes).
 pub(super) const WINDOW: usize = 1 << 15;
 
@@ -95,10 +97,8 @@ fn is_uniform(piece: &[u8]) -> bool {
 
 const HASH_BITS: u32 = 13;
 
-/// Of equally frequent bytes, those that end in these bits are looked at: a sixteenth of all.
-const CHOSEN: u64 = 0x0b0b_0b0b_0b0b_0b0b;
-const LOW_BITS: u64 = 0x0f0f_0f0f_0f0f_0f0f;
-const HIGHEST_BITS: u64 = 0x8080_8080_8080_8080;
+/// Of equally frequent bytes, those that end in these four bits are looked at: a sixteenth of all.
+const CHOSEN: u8 = 0x0b;
 
 thread_local! {
     static POSITIONS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
@@ -117,12 +117,10 @@ fn refute(data: &[u8], kinds: &mut [Kind]) {
             if !kinds.get(near).is_some_and(|near| near.contains(&Kind::Noise)) {
                 continue;
             }
-            for (word, start) in piece.chunks_exact(8).zip((i * PIECE..).step_by(8)) {
-                let word = word.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-                let differ = ((word & LOW_BITS) ^ CHOSEN) + !HIGHEST_BITS;
-                let mut chosen = !differ & HIGHEST_BITS;
+            for (block, start) in piece.chunks_exact(64).zip((i * PIECE..).step_by(64)) {
+                let mut chosen = chosen(block);
                 while chosen != 0 {
-                    let at = start + chosen.trailing_zeros() as usize / 8;
+                    let at = start + chosen.trailing_zeros() as usize;
                     chosen &= chosen - 1;
                     let Some(before) = remember(data, at, positions) else { continue };
                     for place in [at, before] {
@@ -139,6 +137,16 @@ fn refute(data: &[u8], kinds: &mut [Kind]) {
             *kind = Kind::Other;
         }
     }
+}
+
+/// Which of 64 bytes are looked at, the first one's bit the least significant.
+#[inline]
+fn chosen(block: &[u8]) -> u64 {
+    let of_16 = |bytes: &[u8]| {
+        let bytes = bytes.first_chunk().map_or(u8x16::ZERO, |bytes| u8x16::new(*bytes));
+        u64::from((bytes & u8x16::splat(0x0f)).simd_eq(u8x16::splat(CHOSEN)).to_bitmask())
+    };
+    block.rchunks_exact(16).fold(0, |bits, bytes| bits << 16 | of_16(bytes))
 }
 
 /// Where the four bytes at a position were last, in the window before it.

@@ -37,7 +37,7 @@ pub(super) fn last_block(stream: &[u8]) -> Option<Range<usize>> {
             }
             2 => {
                 let (symbols, distances) = bits.codes()?;
-                bits.skip_codes(&symbols, &distances)?;
+                bits.skip_codes(&symbols.fuse(), &distances)?;
             }
             _ => return None,
         }
@@ -116,6 +116,21 @@ impl Code {
             next <<= 1;
         }
         Some(code)
+    }
+
+    /// Puts bytes and what follows them into one entry, where the table knows all of it.
+    fn fuse(mut self) -> Self {
+        let single = self.table;
+        for (index, slot) in self.table.iter_mut().enumerate() {
+            while let (Next::Symbol, 1.., Some(after)) = (slot.next, slot.code, single.get(index >> slot.bits)) {
+                if after.code == 0 || u32::from(slot.bits + after.code) > TABLE_BITS {
+                    break;
+                }
+                slot.bits += after.bits;
+                slot.next = after.next;
+            }
+        }
+        self
     }
 
     /// The entry whose code these bits begin with.
