@@ -15,7 +15,7 @@ mod pure;
 mod runs;
 #[cfg(feature = "native")]
 mod stretch;
-#[cfg(all(test, feature = "native"))]
+#[cfg(test)]
 mod tests;
 #[cfg(feature = "native")]
 mod walk;

@@ -11,6 +11,10 @@ pub(super) const WINDOW: usize = 1 << 15;
 /// What is judged at once (bytes). libdeflate's own blocks have 5000 and more: what changes in less than that cannot help it.
 const PIECE: usize = 1 << 12;
 
+/// How exactly noise is cut from what libdeflate gets (bytes): a few thousand bytes of it in one of libdeflate's blocks would
+/// spoil the code of the rest.
+const STEP: usize = 1 << 8;
+
 /// Pieces between two that libdeflate gets, across which the later cannot refer to the earlier.
 const APART: usize = WINDOW / PIECE;
 
@@ -43,25 +47,40 @@ pub(super) fn stretches(data: &[u8], runs: bool) -> Vec<Stretch> {
     if data.len() < PIECE {
         return vec![Stretch { kind: Kind::Other, bytes: 0..data.len() }];
     }
-    let mut kinds: Vec<Kind> = data
-        .chunks(PIECE)
+    let mut kinds: Vec<Kind> = pieces(data)
         .map(|piece| match () {
             _ if runs && is_runs(piece) => Kind::Runs,
             _ if is_uniform(piece) => Kind::Noise,
             _ => Kind::Other,
         })
         .collect();
-    if kinds.contains(&Kind::Noise) {
-        refute(data, &mut kinds);
+    let repeats = if kinds.contains(&Kind::Noise) { Repeats::new(data, &kinds) } else { Repeats::default() };
+    for (kind, found) in kinds.iter_mut().zip(&repeats.of_pieces) {
+        // Noise has two in one of many thousand pieces.
+        if *kind == Kind::Noise && *found > 1 {
+            *kind = Kind::Other;
+        }
     }
     join(&mut kinds);
-    let mut at = 0;
+    let mut end = 0;
     let stretch = |same: &[Kind]| {
-        let end = (at + same.len() * PIECE).min(data.len());
-        let bytes = std::mem::replace(&mut at, end)..end;
-        Stretch { kind: same.first().copied().unwrap_or(Kind::Other), bytes }
+        let start = end;
+        end += same.len() * PIECE;
+        Stretch { kind: same.first().copied().unwrap_or(Kind::Other), bytes: start..end }
     };
-    kinds.chunk_by(|a, b| a == b).map(stretch).collect()
+    let mut stretches: Vec<Stretch> = kinds.chunk_by(|a, b| a == b).map(stretch).collect();
+    if let Some(last) = stretches.last_mut() {
+        last.bytes.end = data.len();
+    }
+    widen(data, &repeats, &mut stretches);
+    stretches
+}
+
+/// What is judged at once. The last piece has what fills no other; of less than a piece there is none.
+fn pieces(data: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let count = data.len() / PIECE;
+    let (others, last) = data.split_at(count.saturating_sub(1) * PIECE);
+    others.chunks_exact(PIECE).chain((count > 0).then_some(last))
 }
 
 /// Whether few words have a byte that differs from the one before.
@@ -74,14 +93,9 @@ fn is_runs(piece: &[u8]) -> bool {
 
 /// Whether all bytes are about equally frequent: a Huffman code would save less than half a hundredth.
 fn is_uniform(piece: &[u8]) -> bool {
-    // Most of what is not is found out by a few bytes: of noise, 256 have about 162 values.
-    let mut seen = [0u64; 4];
-    for byte in piece.get(piece.len() / 2..).unwrap_or_default().iter().take(256) {
-        if let Some(word) = seen.get_mut(usize::from(byte >> 6)) {
-            *word |= 1 << (byte & 63);
-        }
-    }
-    if piece.len() < PIECE / 2 || seen.iter().map(|word| word.count_ones()).sum::<u32>() < 128 {
+    // Most of what is not is found out by a few bytes.
+    let some = piece.get(piece.len() / 2..).unwrap_or_default();
+    if values(some.get(..STEP).unwrap_or_default()) < 128 {
         return false;
     }
     let mut counts = [0u16; 256];
@@ -95,6 +109,17 @@ fn is_uniform(piece: &[u8]) -> bool {
     (squares * 256 / piece.len()).saturating_sub(piece.len()) < 255 + 200
 }
 
+/// How many values these bytes have. A step of noise has 162 +- 5.
+fn values(bytes: &[u8]) -> u32 {
+    let mut seen = [0u64; 4];
+    for byte in bytes {
+        if let Some(word) = seen.get_mut(usize::from(byte >> 6)) {
+            *word |= 1 << (byte & 63);
+        }
+    }
+    seen.iter().map(|word| word.count_ones()).sum()
+}
+
 const HASH_BITS: u32 = 13;
 
 /// Of equally frequent bytes, those that end in these four bits are looked at: a sixteenth of all.
@@ -104,38 +129,53 @@ thread_local! {
     static POSITIONS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Takes for other data what has equally frequent bytes, but four bytes in a row that were there before, or that come again:
-/// both are libdeflate's. What is looked at depends on the bytes alone, so that whatever is repeated is looked at twice,
-/// at any distance. Two such places in a piece are too many; noise has one in a thousand pieces.
-fn refute(data: &[u8], kinds: &mut [Kind]) {
-    let mut found = vec![0u32; kinds.len()];
-    POSITIONS.with_borrow_mut(|positions| {
-        positions.clear();
-        positions.resize(1 << HASH_BITS, u32::MAX);
-        for (i, piece) in data.chunks(PIECE).enumerate() {
-            let near = i.saturating_sub(APART)..(i + APART + 1).min(kinds.len());
-            if !kinds.get(near).is_some_and(|near| near.contains(&Kind::Noise)) {
-                continue;
-            }
-            for (block, start) in piece.chunks_exact(64).zip((i * PIECE..).step_by(64)) {
-                let mut chosen = chosen(block);
-                while chosen != 0 {
-                    let at = start + chosen.trailing_zeros() as usize;
-                    chosen &= chosen - 1;
-                    let Some(before) = remember(data, at, positions) else { continue };
-                    for place in [at, before] {
-                        if let Some(count) = found.get_mut(place / PIECE) {
-                            *count += 1;
+/// How often four bytes in a row were there before or come again, which libdeflate makes use of. What is looked at depends
+/// on the bytes alone, so that whatever is repeated is looked at twice, at any distance. Pieces that are far from noise are
+/// not looked at.
+#[derive(Default)]
+struct Repeats {
+    of_pieces: Vec<u32>,
+    of_steps: Vec<u32>,
+}
+
+impl Repeats {
+    fn new(data: &[u8], kinds: &[Kind]) -> Repeats {
+        let mut found = Repeats { of_pieces: vec![0; kinds.len()], of_steps: vec![0; data.len().div_ceil(STEP)] };
+        POSITIONS.with_borrow_mut(|positions| {
+            positions.clear();
+            positions.resize(1 << HASH_BITS, u32::MAX);
+            for (i, piece) in pieces(data).enumerate() {
+                let near = i.saturating_sub(APART)..(i + APART + 1).min(kinds.len());
+                if !kinds.get(near).is_some_and(|near| near.contains(&Kind::Noise)) {
+                    continue;
+                }
+                for (block, start) in piece.chunks_exact(64).zip((i * PIECE..).step_by(64)) {
+                    let mut chosen = chosen(block);
+                    while chosen != 0 {
+                        let at = start + chosen.trailing_zeros() as usize;
+                        chosen &= chosen - 1;
+                        if let Some(before) = remember(data, at, positions) {
+                            found.add(before, at);
                         }
                     }
                 }
             }
-        }
-    });
-    for (kind, found) in kinds.iter_mut().zip(found) {
-        if *kind == Kind::Noise && found > 1 {
-            *kind = Kind::Other;
-        }
+        });
+        found
+    }
+
+    fn add(&mut self, before: usize, at: usize) {
+        let last = self.of_pieces.len().saturating_sub(1);
+        let add = |counts: &mut [u32], before: usize, at: usize| {
+            // Once where something is repeated beside itself.
+            for index in [Some(at), Some(before).filter(|before| *before != at)].into_iter().flatten() {
+                if let Some(count) = counts.get_mut(index) {
+                    *count += 1;
+                }
+            }
+        };
+        add(&mut self.of_pieces, (before / PIECE).min(last), (at / PIECE).min(last));
+        add(&mut self.of_steps, before / STEP, at / STEP);
     }
 }
 
@@ -181,5 +221,31 @@ fn join(kinds: &mut [Kind]) {
             }
             before = Some(i);
         }
+    }
+}
+
+/// Adds to noise the steps beside it that are noise, of less than a piece on each side.
+fn widen(data: &[u8], repeats: &Repeats, stretches: &mut [Stretch]) {
+    let is_noise = |step: usize| {
+        let bytes = data.get(step * STEP..(step + 1) * STEP).unwrap_or_default();
+        repeats.of_steps.get(step) == Some(&0) && (140..185).contains(&values(bytes))
+    };
+    for i in 1..stretches.len() {
+        let Some([left, right]) = stretches.get_mut(i - 1..=i) else { break };
+        let edge = right.bytes.start;
+        let step = edge / STEP;
+        let edge = match (left.kind, right.kind) {
+            (Kind::Noise, Kind::Other) => {
+                let steps = (right.bytes.len() - 1).min(PIECE - 1) / STEP;
+                edge + (step..step + steps).take_while(|step| is_noise(*step)).count() * STEP
+            }
+            (Kind::Other, Kind::Noise) => {
+                let steps = (left.bytes.len() - 1).min(PIECE - 1) / STEP;
+                edge - (step - steps..step).rev().take_while(|step| is_noise(*step)).count() * STEP
+            }
+            _ => edge,
+        };
+        left.bytes.end = edge;
+        right.bytes.start = edge;
     }
 }
