@@ -35,10 +35,15 @@ pub(crate) fn compress(level: u32, input: &[u8], output: &mut Vec<u8>) -> Result
         compressor.reset();
         // The bound that deflate keeps even with stored blocks of 16 KiB.
         output.reserve(input.len() + input.len() / 1000 + 5 * (input.len() >> 14) + 64);
-        match compressor.compress_vec(input, output, FlushCompress::Finish) {
-            Ok(Status::StreamEnd) => Ok(()),
-            Ok(_) => Err(Fault::Incompressible),
-            Err(error) => Err(Fault::external(error)),
+        loop {
+            let taken = usize::try_from(compressor.total_in()).map_err(Fault::external)?;
+            let rest = input.get(taken..).unwrap_or_default();
+            match compressor.compress_vec(rest, output, FlushCompress::Finish) {
+                Ok(Status::StreamEnd) => return Ok(()),
+                // zlib-rs does not keep that bound at level 1: a twentieth more than noise itself.
+                Ok(_) => output.reserve(input.len() / 16 + 64),
+                Err(error) => return Err(Fault::external(error)),
+            }
         }
     })
 }

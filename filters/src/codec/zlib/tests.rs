@@ -67,9 +67,9 @@ impl Piece {
             }
             Piece::Ramp(step) => (0..length).map(|i| (i / step) as u8).collect(),
             Piece::Constant => vec![seed as u8; length],
-            Piece::Spots(apart) => {
-                (0..length).map(|_| if numbers.next() % apart == 0 { numbers.next() as u8 } else { 7 }).collect()
-            }
+            Piece::Spots(apart) => (0..length)
+                .map(|_| if numbers.next().is_multiple_of(apart) { numbers.next() as u8 } else { 7 })
+                .collect(),
             Piece::Text => {
                 let words = ["chunk ", "dataset ", "is ", "the ", "a\n", "of ", "reader, ", "writer "];
                 let word = |_| match numbers.next() % 12 {
@@ -247,14 +247,14 @@ mod native {
 
     fn kinds_of(data: &[u8]) -> Vec<Kind> {
         let stretches = stretches(data, true);
-        let ends = stretches.iter().map(|stretch| stretch.bytes.end);
+        let mut ends = stretches.iter().map(|stretch| stretch.bytes.end);
         assert!(
             stretches
                 .iter()
                 .map(|stretch| stretch.bytes.start)
                 .eq([0].into_iter().chain(ends.clone()).take(stretches.len()))
         );
-        assert_eq!(ends.last().unwrap_or(0), data.len());
+        assert_eq!(ends.next_back().unwrap_or(0), data.len());
         stretches.iter().map(|stretch| stretch.kind).collect()
     }
 
