@@ -12,6 +12,8 @@ mod native;
 #[cfg(not(feature = "native"))]
 mod pure;
 #[cfg(feature = "native")]
+mod repeats;
+#[cfg(feature = "native")]
 mod runs;
 #[cfg(feature = "native")]
 mod stretch;

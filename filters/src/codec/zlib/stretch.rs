@@ -1,22 +1,21 @@
 //! Which parts of the data are worth libdeflate's time.
 
-use std::cell::RefCell;
 use std::ops::Range;
 
-use wide::u8x16;
+use super::repeats::Repeats;
 
 /// How far back a match may begin (bytes).
 pub(super) const WINDOW: usize = 1 << 15;
 
 /// What is judged at once (bytes). libdeflate's own blocks have 5000 and more: what changes in less than that cannot help it.
-const PIECE: usize = 1 << 12;
+pub(super) const PIECE: usize = 1 << 12;
 
 /// How exactly noise is cut from what libdeflate gets (bytes): a few thousand bytes of it in one of libdeflate's blocks would
 /// spoil the code of the rest.
-const STEP: usize = 1 << 8;
+pub(super) const STEP: usize = 1 << 8;
 
 /// Pieces between two that libdeflate gets, across which the later cannot refer to the earlier.
-const APART: usize = WINDOW / PIECE;
+pub(super) const APART: usize = WINDOW / PIECE;
 
 /// The fewest pieces of runs next to another kind that are worth a block of their own.
 const FEWEST_RUNS: usize = 4;
@@ -77,7 +76,7 @@ pub(super) fn stretches(data: &[u8], runs: bool) -> Vec<Stretch> {
 }
 
 /// What is judged at once. The last piece has what fills no other; of less than a piece there is none.
-fn pieces(data: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn pieces(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let count = data.len() / PIECE;
     let (others, last) = data.split_at(count.saturating_sub(1) * PIECE);
     others.chunks_exact(PIECE).chain((count > 0).then_some(last))
@@ -118,85 +117,6 @@ fn values(bytes: &[u8]) -> u32 {
         }
     }
     seen.iter().map(|word| word.count_ones()).sum()
-}
-
-const HASH_BITS: u32 = 13;
-
-/// Of equally frequent bytes, those that end in these four bits are looked at: a sixteenth of all.
-const CHOSEN: u8 = 0x0b;
-
-thread_local! {
-    static POSITIONS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
-}
-
-/// How often four bytes in a row were there before or come again, which libdeflate makes use of. What is looked at depends
-/// on the bytes alone, so that whatever is repeated is looked at twice, at any distance. Pieces that are far from noise are
-/// not looked at.
-#[derive(Default)]
-struct Repeats {
-    of_pieces: Vec<u32>,
-    of_steps: Vec<u32>,
-}
-
-impl Repeats {
-    fn new(data: &[u8], kinds: &[Kind]) -> Repeats {
-        let mut found = Repeats { of_pieces: vec![0; kinds.len()], of_steps: vec![0; data.len().div_ceil(STEP)] };
-        POSITIONS.with_borrow_mut(|positions| {
-            positions.clear();
-            positions.resize(1 << HASH_BITS, u32::MAX);
-            for (i, piece) in pieces(data).enumerate() {
-                let near = i.saturating_sub(APART)..(i + APART + 1).min(kinds.len());
-                if !kinds.get(near).is_some_and(|near| near.contains(&Kind::Noise)) {
-                    continue;
-                }
-                for (block, start) in piece.chunks_exact(64).zip((i * PIECE..).step_by(64)) {
-                    let mut chosen = chosen(block);
-                    while chosen != 0 {
-                        let at = start + chosen.trailing_zeros() as usize;
-                        chosen &= chosen - 1;
-                        if let Some(before) = remember(data, at, positions) {
-                            found.add(before, at);
-                        }
-                    }
-                }
-            }
-        });
-        found
-    }
-
-    fn add(&mut self, before: usize, at: usize) {
-        let last = self.of_pieces.len().saturating_sub(1);
-        let add = |counts: &mut [u32], before: usize, at: usize| {
-            // Once where something is repeated beside itself.
-            for index in [Some(at), Some(before).filter(|before| *before != at)].into_iter().flatten() {
-                if let Some(count) = counts.get_mut(index) {
-                    *count += 1;
-                }
-            }
-        };
-        add(&mut self.of_pieces, (before / PIECE).min(last), (at / PIECE).min(last));
-        add(&mut self.of_steps, before / STEP, at / STEP);
-    }
-}
-
-/// Which of 64 bytes are looked at, the first one's bit the least significant.
-#[inline]
-fn chosen(block: &[u8]) -> u64 {
-    let of_16 = |bytes: &[u8]| {
-        let bytes = bytes.first_chunk().map_or(u8x16::ZERO, |bytes| u8x16::new(*bytes));
-        u64::from((bytes & u8x16::splat(0x0f)).simd_eq(u8x16::splat(CHOSEN)).to_bitmask())
-    };
-    block.rchunks_exact(16).fold(0, |bits, bytes| bits << 16 | of_16(bytes))
-}
-
-/// Where the four bytes at a position were last, in the window before it.
-#[inline]
-fn remember(data: &[u8], at: usize, positions: &mut [u32]) -> Option<usize> {
-    let word = data.get(at..)?.first_chunk::<4>()?;
-    let hash = u32::from_le_bytes(*word).wrapping_mul(0x9E37_79B1) >> (32 - HASH_BITS);
-    let before = std::mem::replace(positions.get_mut(hash as usize)?, at as u32) as usize;
-    let is_near = before < at && at - before <= WINDOW;
-    (is_near && data.get(before..)?.first_chunk::<4>()? == word).then_some(before)
 }
 
 /// Gives libdeflate what is not worth taking from it: few runs, and what lies between two parts of which the later may

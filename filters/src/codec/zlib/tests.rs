@@ -182,6 +182,10 @@ mod native {
     /// Data of a kind, about so many bytes.
     fn kinds(bytes: usize) -> Vec<(&'static str, Vec<u8>)> {
         let frame = |_: usize| [0u8; 2];
+        let mut numbers = Numbers::new(7);
+        let digits: Vec<u8> = (0..12_000).map(|_| b'0' + (numbers.next() % 10) as u8).collect();
+        let between = |seed| Numbers::new(seed).noise(8192);
+        let again = [&digits[..], &between(1), &digits, &between(2), &digits, &between(3)].concat();
         vec![
             ("zeros", vec![0; bytes]),
             ("ones", vec![0xff; bytes]),
@@ -194,6 +198,10 @@ mod native {
             ("text", Piece::Text.bytes(bytes, 2)),
             ("noise", Piece::Noise.bytes(bytes, 3)),
             ("nearly noise", Piece::NearlyNoise.bytes(bytes, 4)),
+            ("noise of 200 values", (0..bytes).map(|_| (numbers.next() % 200) as u8).collect()),
+            ("noise of 240 values", (0..bytes).map(|_| (numbers.next() % 240) as u8).collect()),
+            ("noise and zeros", [Numbers::new(8).noise(bytes - 3000), vec![0; 3000]].concat()),
+            ("digits, noise, the same digits", again.iter().copied().cycle().take(bytes).collect()),
             ("spots", Piece::Spots(700).bytes(bytes, 5)),
             ("signal i8", signal(bytes).map(|value| value as u8).collect()),
             ("signal i16 LE", shuffled(signal(bytes / 2).map(|value| (value as i16).to_le_bytes()))),
@@ -266,6 +274,15 @@ mod native {
         assert_eq!(kinds_of(&planes), [Kind::Runs, Kind::Other, Kind::Noise]);
         let planes = shuffled(sine(32 << 10).map(f64::to_le_bytes));
         assert_eq!(kinds_of(&planes), [Kind::Noise, Kind::Other, Kind::Runs]);
+    }
+
+    #[test]
+    fn noise_ends_where_the_rest_begins() {
+        let (noise, text) = (Piece::Noise.bytes(50_000, 1), Piece::Text.bytes(50_000, 2));
+        for data in [[&noise[..], &text].concat(), [&text[..], &noise].concat()] {
+            let edges: Vec<_> = stretches(&data, true).iter().map(|stretch| stretch.bytes.end).collect();
+            assert!(edges.len() == 2 && edges[0].abs_diff(50_000) < 256, "{edges:?}");
+        }
     }
 
     #[test]

@@ -1,0 +1,90 @@
+//! Bytes that come again, of data that may be noise.
+
+use std::cell::RefCell;
+
+use wide::u8x16;
+
+use super::stretch::{APART, Kind, PIECE, STEP, WINDOW, pieces};
+
+const HASH_BITS: u32 = 13;
+
+/// Of equally frequent bytes, those that end in these four bits are looked at: a sixteenth of all.
+const CHOSEN: u8 = 0x0b;
+
+thread_local! {
+    static POSITIONS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+}
+
+/// How often four bytes in a row were there before or come again, which libdeflate makes use of. What is looked at depends
+/// on the bytes alone, so that whatever is repeated is looked at twice, at any distance. Pieces that are far from noise are
+/// not looked at.
+#[derive(Default)]
+pub(super) struct Repeats {
+    /// By pieces.
+    pub(super) of_pieces: Vec<u32>,
+    /// By steps.
+    pub(super) of_steps: Vec<u32>,
+}
+
+impl Repeats {
+    /// Looks at data of these kinds, which may change with what is found.
+    pub(super) fn new(data: &[u8], kinds: &[Kind]) -> Repeats {
+        let mut found = Repeats { of_pieces: vec![0; kinds.len()], of_steps: vec![0; data.len().div_ceil(STEP)] };
+        POSITIONS.with_borrow_mut(|positions| {
+            positions.clear();
+            positions.resize(1 << HASH_BITS, u32::MAX);
+            for (i, piece) in pieces(data).enumerate() {
+                let near = i.saturating_sub(APART)..(i + APART + 1).min(kinds.len());
+                if !kinds.get(near).is_some_and(|near| near.contains(&Kind::Noise)) {
+                    continue;
+                }
+                for (block, start) in piece.chunks_exact(64).zip((i * PIECE..).step_by(64)) {
+                    let mut chosen = chosen(block);
+                    while chosen != 0 {
+                        let at = start + chosen.trailing_zeros() as usize;
+                        chosen &= chosen - 1;
+                        if let Some(before) = remember(data, at, positions) {
+                            found.add(before, at);
+                        }
+                    }
+                }
+            }
+        });
+        found
+    }
+
+    /// Counts four bytes that are at both positions.
+    fn add(&mut self, before: usize, at: usize) {
+        let last = self.of_pieces.len().saturating_sub(1);
+        let add = |counts: &mut [u32], before: usize, at: usize| {
+            // Once where something is repeated beside itself.
+            for index in [Some(at), Some(before).filter(|before| *before != at)].into_iter().flatten() {
+                if let Some(count) = counts.get_mut(index) {
+                    *count += 1;
+                }
+            }
+        };
+        add(&mut self.of_pieces, (before / PIECE).min(last), (at / PIECE).min(last));
+        add(&mut self.of_steps, before / STEP, at / STEP);
+    }
+}
+
+/// Which of 64 bytes are looked at, the first one's bit the least significant.
+#[inline]
+fn chosen(block: &[u8]) -> u64 {
+    let of_16 = |bytes: &[u8]| {
+        let bytes = bytes.first_chunk().map_or(u8x16::ZERO, |bytes| u8x16::new(*bytes));
+        u64::from((bytes & u8x16::splat(0x0f)).simd_eq(u8x16::splat(CHOSEN)).to_bitmask())
+    };
+    block.rchunks_exact(16).fold(0, |bits, bytes| bits << 16 | of_16(bytes))
+}
+
+/// Where the four bytes at a position were last, in the window before it.
+#[inline]
+fn remember(data: &[u8], at: usize, positions: &mut [u32]) -> Option<usize> {
+    let word = data.get(at..)?.first_chunk::<4>()?;
+    let hash = u32::from_le_bytes(*word).wrapping_mul(0x9E37_79B1) >> (32 - HASH_BITS);
+    let before = std::mem::replace(positions.get_mut(hash as usize)?, at as u32) as usize;
+    let is_near = before < at && at - before <= WINDOW;
+    (is_near && data.get(before..)?.first_chunk::<4>()? == word).then_some(before)
+}
