@@ -200,8 +200,9 @@ mod native {
             ("nearly noise", Piece::NearlyNoise.bytes(bytes, 4)),
             ("noise of 200 values", (0..bytes).map(|_| (numbers.next() % 200) as u8).collect()),
             ("noise of 240 values", (0..bytes).map(|_| (numbers.next() % 240) as u8).collect()),
-            ("noise and zeros", [Numbers::new(8).noise(bytes - 3000), vec![0; 3000]].concat()),
+            ("noise and zeros", [Numbers::new(8).noise(bytes & !0xfff), vec![0; 4000]].concat()),
             ("digits, noise, the same digits", again.iter().copied().cycle().take(bytes).collect()),
+            ("marks", (0..bytes).map(|i| [7, 9, 0, 0, 0, 3].get(i % 700).copied().unwrap_or(0)).collect()),
             ("spots", Piece::Spots(700).bytes(bytes, 5)),
             ("signal i8", signal(bytes).map(|value| value as u8).collect()),
             ("signal i16 LE", shuffled(signal(bytes / 2).map(|value| (value as i16).to_le_bytes()))),
@@ -274,6 +275,13 @@ mod native {
         assert_eq!(kinds_of(&planes), [Kind::Runs, Kind::Other, Kind::Noise]);
         let planes = shuffled(sine(32 << 10).map(f64::to_le_bytes));
         assert_eq!(kinds_of(&planes), [Kind::Noise, Kind::Other, Kind::Runs]);
+    }
+
+    #[test]
+    fn few_runs_are_left_to_libdeflate() {
+        let text = Piece::Text.bytes(20_000, 2);
+        assert_eq!(kinds_of(&[&vec![0; 8192], &text[..]].concat()), [Kind::Other]);
+        assert_eq!(kinds_of(&[&vec![0; 16384], &text[..]].concat()), [Kind::Runs, Kind::Other]);
     }
 
     #[test]
