@@ -178,9 +178,7 @@ impl DatasetSpec {
         let bytes = if self.datatype.size() == 0 { 0 } else { bytes };
         if matches!(self.fill.value, FillValue::Default) && bytes <= SMALL {
             // Memory that comes as zeros takes longer where it is little.
-            let mut filled = Vec::with_capacity(bytes);
-            filled.resize(bytes, 0);
-            return filled;
+            return std::iter::repeat_n(0, bytes).collect();
         }
         let element = self.fill_element();
         if element.iter().all(|byte| *byte == 0) {

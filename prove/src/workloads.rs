@@ -55,7 +55,7 @@ pub fn btree2_in_a_row(setup: Setup, appends: u64, chunk: u64) -> Workload {
 }
 
 /// Appends rows of a chunk each, with a flush of the dataset after each `several` of them, which are stored together.
-fn together(setup: Setup, what: Series, appends: u64, several: u64) -> Workload {
+pub fn together(setup: Setup, what: Series, appends: u64, several: u64) -> Workload {
     let mut lab = Lab::new(setup);
     let dataset = lab.add(what);
     lab.begin(0);

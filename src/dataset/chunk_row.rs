@@ -11,6 +11,9 @@ const ROW: usize = 256 << 10;
 /// ...as is one of so many chunks.
 const CHUNKS: usize = 256;
 
+/// Chunks for which there is memory at first.
+const FEW: usize = 4;
+
 /// Staged chunks without filters that follow each other along the first dimension.
 #[derive(Debug)]
 pub(super) struct ChunkRow {
@@ -71,7 +74,11 @@ impl ChunkRow {
             return Joined::Full;
         }
         let row = Arc::make_mut(&mut row.bytes);
-        row.reserve(most.saturating_sub(row.len()));
+        if row.capacity() < row.len() + bytes.len() {
+            // Most rows are short or as long as they may be.
+            let room = if row.is_empty() { most.min(FEW * bytes.len()) } else { most };
+            row.reserve_exact(room - row.len());
+        }
         row.extend_from_slice(bytes);
         Joined::Yes
     }
