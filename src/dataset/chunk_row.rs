@@ -22,6 +22,8 @@ pub(super) struct ChunkRow {
     pub(super) size: usize,
     /// Those of the chunks, one after the other; none is just memory for the next ones.
     pub(super) bytes: Arc<Vec<u8>>,
+    /// Whether the row before had more chunks than [`FEW`].
+    is_long: bool,
 }
 
 /// What became of a chunk that was to be staged in a row.
@@ -63,8 +65,12 @@ impl ChunkRow {
         if bytes.is_empty() || bytes.len() > CHUNK.min(limit) {
             return Joined::Never;
         }
-        let row =
-            row.get_or_insert_with(|| ChunkRow { first: coord.clone(), size: bytes.len(), bytes: Arc::default() });
+        let row = row.get_or_insert_with(|| ChunkRow {
+            first: coord.clone(),
+            size: bytes.len(),
+            bytes: Arc::default(),
+            is_long: false,
+        });
         if row.is_empty() {
             (row.first, row.size) = (coord.clone(), bytes.len());
         }
@@ -73,19 +79,20 @@ impl ChunkRow {
         if !is_next || row.size != bytes.len() || row.bytes.len() + bytes.len() > most {
             return Joined::Full;
         }
+        let few = row.is_empty() && !row.is_long;
         let row = Arc::make_mut(&mut row.bytes);
         if row.capacity() < row.len() + bytes.len() {
-            // Most rows are short or as long as they may be.
-            let room = if row.is_empty() { most.min(FEW * bytes.len()) } else { most };
+            let room = if few { most.min(FEW * bytes.len()) } else { most };
             row.reserve_exact(room - row.len());
         }
         row.extend_from_slice(bytes);
         Joined::Yes
     }
 
-    /// Forgets the chunks, but keeps their memory, if nobody reads them: more will come.
-    pub(super) fn clear(&mut self) {
-        match Arc::get_mut(&mut self.bytes) {
+    /// Forgets the chunks, but keeps their memory if `more` are to come, and nobody reads them.
+    pub(super) fn clear(&mut self, more: bool) {
+        self.is_long = more || self.bytes.len() > FEW * self.size;
+        match Arc::get_mut(&mut self.bytes).filter(|_| more) {
             Some(bytes) => bytes.clear(),
             None => self.bytes = Arc::default(),
         }

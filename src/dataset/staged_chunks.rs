@@ -81,11 +81,10 @@ impl StagedChunks {
         }
     }
 
-    /// Forgets the chunks in a row; their memory only if no others are to come.
+    /// Forgets the chunks in a row, but keeps their memory if `more` are to come.
     pub(super) fn forget_row(&mut self, more: bool) {
-        match &mut self.row {
-            Some(row) if more => row.clear(),
-            row => *row = None,
+        if let Some(row) = &mut self.row {
+            row.clear(more);
         }
     }
 
