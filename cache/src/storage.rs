@@ -52,7 +52,8 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// Makes the bytes from `at` on, which lie within one page of memory, what `image` says, of which only the part
     /// `changed` is not there already: as [`Storage::store`], but who reads or is left when this process ends finds all of
-    /// it that was stored before, and of `changed` all or nothing if nobody reads meanwhile; `false` if nothing was done.
+    /// it that was stored before, and of `changed` all or nothing if nobody reads meanwhile; `false` if it is still to be
+    /// written.
     fn store_whole(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
         let _ = (image, changed, at);
         false

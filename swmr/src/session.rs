@@ -43,8 +43,12 @@ const BYTES_PER_OPERATION: u64 = 256 << 10;
 /// the heap is moved sooner or later.
 const NAMES_WRITTEN: u64 = 512;
 
-/// So long a look at whether others are kept out holds.
+/// So long a look at whether others are kept out holds...
 const HOLD: Duration = Duration::from_millis(1);
+/// ...and so long for a flush after which there is another look, so that nobody waits for that who waits for the flush.
+const LONG_HOLD: Duration = Duration::from_millis(10);
+/// There was no look yet, or it found that they are not.
+const NEVER: u64 = u64::MAX;
 
 /// What all handles of one open file share.
 #[derive(Debug)]
@@ -75,8 +79,8 @@ pub(crate) struct Session {
     /// Whether it does so only while somebody has the file open.
     reuse_unread: bool,
     clock: Clock,
-    /// Until when others are taken to be kept out (nanoseconds of the clock).
-    held_until: AtomicU64,
+    /// When it was last seen that others are kept out (nanoseconds of the clock).
+    held_at: AtomicU64,
     /// Whether flushes keep the order that a power failure needs.
     ordered: AtomicBool,
     flush_nanos: AtomicU64,
@@ -142,7 +146,7 @@ impl Session {
             grace: options.grace,
             reuse_unread: options.reuse_unread,
             clock: options.clock.clone(),
-            held_until: AtomicU64::new(0),
+            held_at: AtomicU64::new(NEVER),
             ordered: options.durable.into(),
             headroom: options.headroom,
             flush_nanos: AtomicU64::new(0),
@@ -292,18 +296,20 @@ impl Session {
         self.flush_once(scope)
     }
 
-    /// Refuses to write on where nobody reads it, or where others may write too. It does not look each time.
-    fn check_hold(&self, now: Duration) -> Result<()> {
-        if nanos(now) < self.held_until.load(Ordering::Relaxed) {
+    /// Refuses to write on where nobody reads it, or where others may write too, as far as was seen `hold` ago at most.
+    fn check_hold(&self, now: Duration, hold: Duration) -> Result<()> {
+        let looked = self.held_at.load(Ordering::Relaxed);
+        if looked != NEVER && nanos(now).saturating_sub(looked) < nanos(hold) {
             return Ok(());
         }
+        self.held_at.store(NEVER, Ordering::Relaxed);
         if self.lock.is_replaced(&self.path) {
             return Err(Error::Replaced);
         }
         if self.beacon && !self.lock.has_beacon() {
             return Err(Error::LockLost);
         }
-        self.held_until.store(nanos(now + HOLD), Ordering::Relaxed);
+        self.held_at.store(nanos(now), Ordering::Relaxed);
         Ok(())
     }
 
@@ -325,12 +331,15 @@ impl Session {
 
     fn flush_by<T>(&self, write: impl FnOnce() -> Result<T>) -> Result<T> {
         let begin = self.clock.now();
-        self.check_hold(begin)?;
+        self.check_hold(begin, LONG_HOLD)?;
         if self.reuse_unread && self.is_followed() {
             self.cache.space().rouse_if(|| self.lock.is_unread());
         }
         let flushed = write();
-        let took = nanos(self.clock.now().saturating_sub(begin));
+        let end = self.clock.now();
+        // What was written is written: the next flush is refused.
+        let _refused = self.check_hold(end, HOLD);
+        let took = nanos(end.saturating_sub(begin));
         self.flush_nanos.fetch_add(took, Ordering::Relaxed);
         self.longest_flush_nanos.fetch_max(took, Ordering::Relaxed);
         flushed

@@ -1,11 +1,13 @@
 //! Parts of a file that are mapped into memory, through which small pieces are written without a call to the system.
 //!
 //! Whoever reads the file sees them at once, for a mapping and reads share the system's pages. What the system does not do
-//! is tell those who listen for writes; so that they hear of something soon, every so often a call is wanted.
+//! is tell those who listen for writes; so that they hear of something soon, every so often it is written once more with a
+//! call.
 
 use std::{
     fs::File,
     ops::Range,
+    os::unix::fs::FileExt,
     time::{Duration, Instant},
 };
 
@@ -20,9 +22,9 @@ const SIZE: u64 = 1 << 20;
 const MOST: usize = 4;
 /// File systems of this machine whose mappings and reads share pages.
 const SUITABLE: [FsType; 3] = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, TMPFS_MAGIC];
-/// Pieces that come later than this after the one before are written with a call: there is time for it.
+/// What comes later than this after the piece before is told of at once: there is time for it.
 const IN_A_ROW: Duration = Duration::from_micros(100);
-/// So often a call is wanted where they come sooner.
+/// So often it is where they come sooner.
 const TOLD_EVERY: Duration = Duration::from_micros(250);
 
 /// Whether what is written by a call is seen in a mapping of the file at once, and the other way round.
@@ -80,11 +82,13 @@ impl Windows {
 
     /// As [`Storage::store_whole`](super::Storage::store_whole).
     pub fn store_whole(&mut self, file: &File, image: &[u8], changed: Range<usize>, at: u64) -> bool {
-        let Some(piece) = whole::Piece::around(image, changed) else { return false };
-        if self.telling.is_due(Instant::now()) {
+        let Some(piece) = whole::Piece::around(image, changed.clone()) else { return false };
+        if !self.with(file, at + piece.offset() as u64, piece.len(), |place| piece.store(place)) {
             return false;
         }
-        self.with(file, at + piece.offset() as u64, piece.len(), |place| piece.store(place))
+        // Who looks has it already: those who listen hear of it by a call that writes the same.
+        let told = || file.write_all_at(image.get(changed.clone())?, at + changed.start as u64).ok();
+        !self.telling.is_due(Instant::now()) || told().is_some()
     }
 
     /// Closes all windows.
@@ -245,7 +249,7 @@ mod whole {
 
 #[cfg(test)]
 mod tests {
-    use std::{io::Write, os::unix::fs::FileExt};
+    use std::{io::Write, time::SystemTime};
 
     use super::*;
 
@@ -259,6 +263,10 @@ mod tests {
         let mut bytes = vec![0; len];
         file.read_exact_at(&mut bytes, at).unwrap();
         bytes
+    }
+
+    fn modified(file: &File) -> SystemTime {
+        file.metadata().unwrap().modified().unwrap()
     }
 
     /// Whether the temporary folder is where files can be mapped.
@@ -292,14 +300,22 @@ mod tests {
             let mut image = vec![7; len];
             image[changed.clone()].fill(9);
             let mut windows = Windows::default();
-            assert!(!windows.store_whole(&file, &image, changed.clone(), 1001), "the first one is told of");
+            file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+            if windows.store_whole(&file, &image, changed.clone(), 1001) {
+                assert_eq!(read(&file, 1001, len), image);
+                assert_ne!(modified(&file), SystemTime::UNIX_EPOCH, "the first one is told of");
+            } else {
+                assert!(changed.end < 32 || changed.len() > 32, "{changed:?} of {len}");
+                assert!(windows.telling.last.is_none());
+            }
             // As if no time went by.
             let soon = Instant::now() + TOLD_EVERY * 10_000;
             windows.telling.last = Some((soon, soon));
+            file.write_all_at(&vec![7; len], 1001).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
             if windows.store_whole(&file, &image, changed.clone(), 1001) {
                 assert_eq!(read(&file, 1001, len), image);
-            } else {
-                assert!(changed.end < 32 || changed.len() > 32, "{changed:?} of {len}");
+                assert_eq!(modified(&file), SystemTime::UNIX_EPOCH, "one that follows soon is not");
             }
             assert_eq!(read(&file, 1000, 1), [7]);
             assert_eq!(read(&file, 1001 + len as u64, 50), [7; 50]);
