@@ -6,6 +6,7 @@
 
 use std::{
     fs::File,
+    ops::Range,
     sync::atomic::{
         AtomicU64, AtomicUsize,
         Ordering::{Acquire, Relaxed, SeqCst},
@@ -28,6 +29,10 @@ const AROUND: u64 = 256 << 10;
 const MOST: usize = 64 << 20;
 /// The least that is mapped of a file that may grow (bytes).
 const LEAST: u64 = 1 << 20;
+/// No page of memory is smaller (bytes).
+const PAGE: u64 = 4 << 10;
+/// Pages at the growing end of a file, or near to it, of which it is known that they are in memory.
+const PAGES: usize = 64;
 
 /// The mapping of one file.
 #[derive(Debug, Default)]
@@ -55,6 +60,8 @@ struct Mapping {
     len: AtomicU64,
     /// One bit for each part of [`AROUND`] bytes that may be in memory, and how many of them are set.
     touched: Box<[AtomicU64]>,
+    /// Where parts are not: the number of a page that is in memory and 1, at a place by its number.
+    pages: Box<[AtomicU64]>,
     count: AtomicUsize,
     /// Bytes of a page of memory.
     page: usize,
@@ -114,7 +121,8 @@ impl Mapping {
         let touched = (0..parts).map(|_| AtomicU64::new(0)).collect();
         let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten()?;
         let page = usize::try_from(page).ok().filter(|page| *page >= 4096)?;
-        Some(Mapping { map, len: len.into(), touched, count: AtomicUsize::new(0), watch, page })
+        let pages = (0..PAGES).map(|_| AtomicU64::new(0)).collect();
+        Some(Mapping { map, len: len.into(), touched, pages, count: AtomicUsize::new(0), watch, page })
     }
 
     /// Whether it has read; `None` if nothing more can be read here.
@@ -122,7 +130,7 @@ impl Mapping {
         let end = at.checked_add(into.len() as u64).filter(|end| *end <= self.len.load(Relaxed));
         let Some(end) = end else { return Some(false) };
         let (first, last) = (at / AROUND, end.saturating_sub(1) / AROUND);
-        if !self.touch(first) || (last != first && !self.touch(last)) {
+        if !self.touch(first, at..end) || (last != first && !self.touch(last, at..end)) {
             return Some(false);
         }
         // SAFETY: the mapping has these bytes; others may change them meanwhile, and any bytes will do.
@@ -135,38 +143,61 @@ impl Mapping {
         (!self.watch.is_broken()).then_some(true)
     }
 
-    /// Whether this part is in memory, of which something is about to be read.
-    fn touch(&self, part: u64) -> bool {
+    /// Whether what of `wanted` lies in a part is in memory, as it is about to be read.
+    fn touch(&self, part: u64, wanted: Range<u64>) -> bool {
         let Some(bits) = self.touched.get((part / 64) as usize) else { return false };
         let bit = 1 << (part % 64);
         if bits.load(Relaxed) & bit != 0 {
             return true;
         }
-        if !self.is_in_memory(part) {
-            return false;
-        }
-        if bits.fetch_or(bit, Relaxed) & bit != 0 || self.count.fetch_add(1, Relaxed) + 1 < MOST / AROUND as usize {
+        let start = part * AROUND;
+        let (from, to) = (wanted.start.max(start), wanted.end.min(start + AROUND));
+        let pages = from / PAGE..to.div_ceil(PAGE);
+        let slot = |page: u64| self.pages.get(page as usize % PAGES);
+        if pages.clone().all(|page| slot(page).is_some_and(|slot| slot.load(Relaxed) == page + 1)) {
             return true;
         }
-        self.count.store(0, SeqCst);
-        self.touched.iter().for_each(|bits| bits.store(0, Relaxed));
-        // SAFETY: the bytes are the file's, and are found there again.
-        #[allow(unsafe_code, reason = "of memory that is not a file's, the bytes would be lost")]
-        let _as_before = unsafe { self.map.unchecked_advise(UncheckedAdvice::DontNeed) };
+        let Some(there) = self.in_memory(part) else { return false };
+        let len = self.len.load(Relaxed).saturating_sub(start).min(AROUND);
+        // A byte for each page, from the beginning of the part on.
+        let is_there = |page: u64| {
+            let byte = (page * PAGE - start) as usize / self.page;
+            there.get(byte).is_some_and(|told| told & 1 != 0)
+        };
+        if (start / PAGE..(start + len).div_ceil(PAGE)).all(is_there) {
+            if bits.fetch_or(bit, Relaxed) & bit != 0 {
+                return true;
+            }
+        } else if pages.clone().all(is_there) {
+            pages.for_each(|page| slot(page).into_iter().for_each(|slot| slot.store(page + 1, Relaxed)));
+        } else {
+            return false;
+        }
+        if self.count.fetch_add(1, Relaxed) + 1 >= MOST / AROUND as usize {
+            self.forget();
+        }
         true
     }
 
-    /// Whether the system has all of a part in memory.
-    fn is_in_memory(&self, part: u64) -> bool {
+    /// Maps nothing for now but what is read next.
+    fn forget(&self) {
+        self.count.store(0, SeqCst);
+        self.touched.iter().chain(&*self.pages).for_each(|known| known.store(0, Relaxed));
+        // SAFETY: the bytes are the file's, and are found there again.
+        #[allow(unsafe_code, reason = "of memory that is not a file's, the bytes would be lost")]
+        let _as_before = unsafe { self.map.unchecked_advise(UncheckedAdvice::DontNeed) };
+    }
+
+    /// For each page of a part, whether the system has it in memory: in the lowest bit.
+    fn in_memory(&self, part: u64) -> Option<[u8; (AROUND / PAGE) as usize]> {
         let (start, len) = (part * AROUND, self.len.load(Relaxed));
         let len = len.saturating_sub(start).min(AROUND) as usize;
-        // A byte for each page, of which there are none smaller.
-        let mut pages = [0_u8; AROUND as usize >> 12];
+        let mut pages = [0_u8; (AROUND / PAGE) as usize];
         let there = self.map.as_mut_ptr().wrapping_add(start as usize);
         // SAFETY: the part lies within the mapping, and there is a byte for each of its pages.
         #[allow(unsafe_code, reason = "only the system knows")]
         let told = unsafe { nix::libc::mincore(there.cast(), len, pages.as_mut_ptr()) } == 0;
-        told && pages.iter().take(len.div_ceil(self.page)).all(|page| page & 1 != 0)
+        told.then_some(pages)
     }
 }
 
@@ -241,6 +272,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_in_memory_is_read_where_its_surroundings_are_not() {
+        let (file, glance) = (file(10_000), Glance::default());
+        file.set_len(1 << 20).unwrap();
+        if !is_mapped(&glance, &file) {
+            return;
+        }
+        for at in [5000, 4090, 9000, 5001] {
+            assert_eq!(read(&glance, &file, at, 500).unwrap(), bytes(at as usize, 500));
+        }
+        for at in [500_000, 12_200, 40_000] {
+            assert_eq!(read(&glance, &file, at, 500), None, "nothing is there to be in memory");
+        }
+        file.write_all_at(&[5; 100], 500_000).unwrap();
+        assert_eq!(read(&glance, &file, 500_010, 50).unwrap(), [5; 50]);
+    }
+
+    #[test]
     fn a_file_that_is_cut_is_read_by_calls_from_then_on() {
         let (file, glance) = (file(200_000), Glance::default());
         if !is_mapped(&glance, &file) {
@@ -273,7 +321,10 @@ mod tests {
     #[test]
     fn only_so_much_is_kept_mapped() {
         let (file, glance) = (file(10_000), Glance::default());
-        file.set_len(200 << 20).unwrap();
+        let len = (MOST as u64) + (16 << 20);
+        for at in (10_000..len).step_by(1 << 20) {
+            file.write_all_at(&vec![0; 1 << 20], at).unwrap();
+        }
         if !is_mapped(&glance, &file) {
             return;
         }
@@ -283,13 +334,14 @@ mod tests {
             line.and_then(|text| text.trim().parse::<usize>().ok()).unwrap_or(0) << 10
         };
         let (before, mut most) = (resident(), 0);
-        for part in 0..(200 << 20) / AROUND {
+        for part in 0..len / AROUND {
             let wanted = if part == 0 { bytes(5000, 8) } else { vec![0; 8] };
             assert_eq!(read(&glance, &file, part * AROUND + 5000, 8).unwrap(), wanted);
-            most = most.max(if part % 100 == 0 { resident() } else { 0 });
+            most = most.max(if part % 50 == 0 { resident() } else { 0 });
         }
         let Mapped::Whole(mapping) = &*glance.mapped.read() else { panic!("it is mapped") };
         assert!(mapping.count.load(Relaxed) * (AROUND as usize) <= MOST);
+        assert!(mapping.count.load(Relaxed) < (len / AROUND) as usize, "some of it was given back");
         // Other tests take memory, too.
         assert!(most <= before + MOST + (100 << 20), "{before} {most}");
     }
