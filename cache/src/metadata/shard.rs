@@ -15,7 +15,10 @@ use smallvec::SmallVec;
 
 use crate::{
     entry::{AnySlot, Owner},
-    primitive::{Condvar, Mutex, RwLock},
+    primitive::{
+        Condvar, Mutex, RwLock,
+        atomic::{AtomicBool, Ordering::SeqCst, fence},
+    },
 };
 
 /// The one of several shards that is responsible for `addr`.
@@ -28,6 +31,8 @@ pub(crate) fn pick<S>(shards: &[S], addr: Addr) -> &S {
 
 pub(crate) struct Shard {
     state: RwLock<State>,
+    /// Whether nothing is in it, nor about to be.
+    is_empty: AtomicBool,
     pub(super) hits: AtomicU64,
     pub(super) misses: AtomicU64,
 }
@@ -108,7 +113,24 @@ fn weight_of(slot: &Arc<dyn AnySlot>) -> usize {
 
 impl Shard {
     pub(crate) fn new() -> Self {
-        Shard { state: RwLock::new(State::default()), hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+        Shard {
+            state: RwLock::new(State::default()),
+            is_empty: AtomicBool::new(true),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        }
+    }
+
+    /// Changes the state, and makes known whether anything is left.
+    fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        let mut state = self.state.write();
+        let done = change(&mut state);
+        self.note(&state);
+        done
+    }
+
+    fn note(&self, state: &State) {
+        self.is_empty.store(state.entries.is_empty(), SeqCst);
     }
 
     pub(super) fn get(&self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
@@ -136,6 +158,9 @@ impl Shard {
                 let flight = Arc::new(Flight { landed: Mutex::new(false), changed: Condvar::new() });
                 free.insert(Resident::Loading(Arc::clone(&flight)));
                 loading.push((addr, owner));
+                self.is_empty.store(false, SeqCst);
+                // Who sees the shard empty after this has read nothing that is newer than what this thread will read.
+                fence(SeqCst);
                 return Found::Missing(Ticket { shard: self, addr, flight, is_delivered: false });
             }
         };
@@ -148,36 +173,37 @@ impl Shard {
     }
 
     fn land(&self, addr: Addr, flight: &Arc<Flight>, slot: Option<Arc<dyn AnySlot>>) -> bool {
-        let mut state = self.state.write();
-        let expected = matches!(state.entries.get(&addr), Some(Resident::Loading(f)) if Arc::ptr_eq(f, flight));
-        match slot {
-            Some(slot) if expected => {
-                state.loading.retain(|(at, _)| *at != addr);
-                state.put(slot);
+        self.change(|state| {
+            let expected = matches!(state.entries.get(&addr), Some(Resident::Loading(f)) if Arc::ptr_eq(f, flight));
+            match slot {
+                Some(slot) if expected => {
+                    state.loading.retain(|(at, _)| *at != addr);
+                    state.put(slot);
+                }
+                None if expected => drop(state.take(addr)),
+                _ => {}
             }
-            None if expected => drop(state.take(addr)),
-            _ => {}
-        }
-        expected
+            expected
+        })
     }
 
     /// Puts an entry in; returns the one that was there.
     pub(super) fn put(&self, slot: Arc<dyn AnySlot>) -> Option<Arc<dyn AnySlot>> {
-        let mut state = self.state.write();
-        let old = state.take(slot.head().addr);
-        state.put(slot);
-        old
+        self.change(|state| {
+            let old = state.take(slot.head().addr);
+            state.put(slot);
+            old
+        })
     }
 
     pub(super) fn remove(&self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
-        self.state.write().take(addr)
+        self.change(|state| state.take(addr))
     }
 
     /// Takes out an entry that nobody holds and that has not been used.
     pub(super) fn take_unused(&self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
-        let mut state = self.state.write();
         let is_unused = |slot: &Arc<dyn AnySlot>| Arc::strong_count(slot) == 1 && !slot.head().is_used();
-        if state.slot(addr).is_some_and(is_unused) { state.take(addr) } else { None }
+        self.change(|state| if state.slot(addr).is_some_and(is_unused) { state.take(addr) } else { None })
     }
 
     /// Takes out the entries of `owner`, or of all, that `may_go`. If `loads_too`, what loads under way will bring
@@ -188,6 +214,10 @@ impl Shard {
         loads_too: bool,
         may_go: impl Fn(&Arc<dyn AnySlot>) -> bool,
     ) -> Vec<Arc<dyn AnySlot>> {
+        fence(SeqCst);
+        if self.is_empty.load(SeqCst) {
+            return Vec::new();
+        }
         let mut state = self.state.write();
         let of_owner = |of: &Owner| owner.is_none_or(|owner| *of == owner);
         let loading: Vec<Addr> =
@@ -204,10 +234,14 @@ impl Shard {
             }
         }
         if chosen.is_empty() {
+            self.note(&state);
             return Vec::new();
         }
         let goes = |state: &State, addr: &Addr| state.slot(*addr).is_some_and(&may_go);
-        chosen.into_iter().filter_map(|addr| goes(&state, &addr).then(|| state.take(addr)).flatten()).collect()
+        let gone =
+            chosen.into_iter().filter_map(|addr| goes(&state, &addr).then(|| state.take(addr)).flatten()).collect();
+        self.note(&state);
+        gone
     }
 
     /// Takes out entries that nobody holds and that have not been used lately, until the rest fits `budget` bytes.
@@ -228,6 +262,7 @@ impl Shard {
                 state.hand = hand;
             }
         }
+        self.note(&state);
         evicted
     }
 
