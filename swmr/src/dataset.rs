@@ -6,6 +6,7 @@ mod described;
 mod extent;
 mod external;
 mod place;
+mod renew;
 mod row;
 mod seen;
 mod short;
@@ -47,8 +48,8 @@ pub struct NativeDataset {
     addr: Addr,
     state: RwLock<Arc<State>>,
     shorts: Mutex<Shorts>,
-    /// The first chunk of the header when the state was read, if that is known; held while it is read anew.
-    watched: Mutex<Vec<u8>>,
+    /// Held while a reader reads the state anew.
+    renewing: Mutex<()>,
     /// Whether the dataset has been deleted.
     gone: AtomicBool,
 }
@@ -62,6 +63,8 @@ struct State {
     place: Place,
     /// Bytes of the first chunk of the header.
     header_len: usize,
+    /// That chunk, of a reader that follows, if it is known.
+    image: Option<Arc<[u8]>>,
 }
 
 /// What a new dataset shows until somebody has opened it.
@@ -114,7 +117,7 @@ impl NativeDataset {
             addr,
             state,
             shorts: Mutex::default(),
-            watched: Mutex::default(),
+            renewing: Mutex::default(),
             gone: AtomicBool::new(false),
         };
         let dataset = Arc::new(dataset);
@@ -255,18 +258,10 @@ impl NativeDataset {
         state.place.for_each(rank, &mut |coord, element| each(self.stored(state, &coord, element)))
     }
 
-    /// What tells whether the header has changed; nothing where only a look can tell.
-    fn image(&self, len: usize) -> Vec<u8> {
-        match self.session.patience.generations() {
-            Some(_) => Vec::new(),
-            None => self.session.cache.read_prefix(self.addr, len).unwrap_or_default(),
-        }
-    }
-
     /// Tells `state` what is known of the dataset, but for what a file without generations tells by itself.
     pub(crate) fn tell(&self, state: &mut impl Hasher) {
         let now = self.state();
-        (self.addr, now.header_len).hash(state);
+        (self.addr, now.header_len, now.spec.dataspace.dims()).hash(state);
         match now.place.header() {
             Some(header) => header.tell(state),
             None => format!("{:?}", now.spec).hash(state),
@@ -292,7 +287,7 @@ impl State {
             _ => Place::new(session, header, &spec, &layout)?,
         };
         let header_len = header.extents().next().map_or(0, |(_, len)| len);
-        Ok(State { since, spec, place, header_len })
+        Ok(State { since, spec, place, header_len, image: None })
     }
 }
 
@@ -434,21 +429,6 @@ impl Chunks for NativeDataset {
         if !self.session.follows() {
             return Ok(false);
         }
-        let mut watched = self.watched.lock();
-        let before = self.state();
-        let since = self.session.patience.now();
-        let image = self.image(before.header_len);
-        if *watched == image && !image.is_empty() && before.place.is_whole() {
-            // Chunks come, and move, without the header.
-            self.session.cache.evict_owner(Owner::new(self.addr));
-            let mut state = self.state.write();
-            if Arc::ptr_eq(&state, &before) {
-                *state = Arc::new(State { since, ..State::clone(&before) });
-            }
-            return Ok(false);
-        }
-        let changed = self.reload()?;
-        *watched = if self.state().header_len == before.header_len { image } else { Vec::new() };
-        Ok(changed)
+        Ok(self.renew()?)
     }
 }

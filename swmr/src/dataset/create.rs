@@ -91,7 +91,8 @@ pub(crate) fn create_dataset(
     if spec.layout == Layout::Compact && spec.committed.is_none() {
         debug_assert_eq!(super::described(session, &header)?.0, described, "what is made is what is read");
         let header_len = header.extents().next().map_or(0, |(_, len)| len);
-        let state = State { since: Duration::ZERO, spec: described, place: Place::Compact(None), header_len };
+        let state =
+            State { since: Duration::ZERO, spec: described, place: Place::Compact(None), header_len, image: None };
         *session.made.lock() = Some(Made { addr: header.addr(), state });
     }
     Ok(header)
