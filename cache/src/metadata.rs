@@ -37,7 +37,10 @@ use crate::{
     edge::EdgeKind,
     entry::{AnySlot, Entry, EntryId, Handle, Node, Owner},
     error::{Cycle, Error},
-    primitive::atomic::Ordering::Release,
+    primitive::atomic::{
+        Ordering::{Release, SeqCst},
+        fence,
+    },
     reentry::{Inside, enter, refuse},
     stats::count,
 };
@@ -162,11 +165,13 @@ impl Cache {
     fn evict(&self, owner: Option<Owner>) {
         let held_too = self.is_read_only();
         let of_header = owner.map(|owner| self.shard(owner.header()));
+        // What the caller has seen of the file comes before the look at what is empty.
+        fence(SeqCst);
         // Evicting a child lets go of its parent, so there may be more to evict then.
         let mut found = true;
         while found {
             found = false;
-            for shard in self.shards.iter() {
+            for shard in self.shards.iter().filter(|shard| !shard.is_empty()) {
                 let has_header = of_header.is_some_and(|of_header| std::ptr::eq(shard, of_header));
                 let may_go = |slot: &_| Arc::strong_count(slot) == 1 || held_too && self.is_idle(slot);
                 let evicted = shard.evict((owner, has_header), held_too, may_go);

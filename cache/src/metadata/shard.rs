@@ -130,7 +130,7 @@ impl Shard {
     }
 
     fn note(&self, state: &State) {
-        self.is_empty.store(state.entries.is_empty(), SeqCst);
+        self.is_empty.store(state.entries.is_empty(), Relaxed);
     }
 
     pub(super) fn get(&self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
@@ -158,8 +158,8 @@ impl Shard {
                 let flight = Arc::new(Flight { landed: Mutex::new(false), changed: Condvar::new() });
                 free.insert(Resident::Loading(Arc::clone(&flight)));
                 loading.push((addr, owner));
-                self.is_empty.store(false, SeqCst);
-                // Who sees the shard empty after this has read nothing that is newer than what this thread will read.
+                self.is_empty.store(false, Relaxed);
+                // Who finds the shard empty, after a fence, has seen before nothing newer than this thread will read.
                 fence(SeqCst);
                 return Found::Missing(Ticket { shard: self, addr, flight, is_delivered: false });
             }
@@ -206,6 +206,11 @@ impl Shard {
         self.change(|state| if state.slot(addr).is_some_and(is_unused) { state.take(addr) } else { None })
     }
 
+    /// Whether nothing is in it, nor about to be that may have been read before a [fence] that came before this.
+    pub(super) fn is_empty(&self) -> bool {
+        self.is_empty.load(Relaxed)
+    }
+
     /// Takes out the entries of `owner`, or of all, that `may_go`. If `loads_too`, what loads under way will bring
     /// does not count either. `has_header` says whether this is the shard of the owner's own address.
     pub(super) fn evict(
@@ -214,10 +219,6 @@ impl Shard {
         loads_too: bool,
         may_go: impl Fn(&Arc<dyn AnySlot>) -> bool,
     ) -> Vec<Arc<dyn AnySlot>> {
-        fence(SeqCst);
-        if self.is_empty.load(SeqCst) {
-            return Vec::new();
-        }
         let mut state = self.state.write();
         let of_owner = |of: &Owner| owner.is_none_or(|owner| *of == owner);
         let loading: Vec<Addr> =
