@@ -41,6 +41,11 @@ impl ChunkCoord {
         moved.0.iter_mut().skip(axis).take(1).for_each(|at| *at = to);
         moved
     }
+
+    /// Becomes the chunk that follows along the first dimension; saturates.
+    pub fn step(&mut self) {
+        self.0.iter_mut().take(1).for_each(|at| *at = at.saturating_add(1));
+    }
 }
 
 /// The grid that cuts a dataset into chunks.

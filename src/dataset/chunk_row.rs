@@ -41,12 +41,11 @@ impl ChunkRow {
         self.bytes.is_empty()
     }
 
-    /// Which of the row a chunk is, if it is at most the one after the last.
+    /// How far behind the first chunk of the row another one is (chunks).
     fn number(&self, coord: &ChunkCoord) -> Option<usize> {
-        let (at, first) = (*coord.scaled().first()?, *self.first.scaled().first()?);
-        let number = usize::try_from(at.checked_sub(first)?).ok()?;
-        let is_beside = coord.rank() == self.first.rank() && coord.scaled().get(1..) == self.first.scaled().get(1..);
-        (is_beside && number <= self.bytes.len() / self.size).then_some(number)
+        let ((at, beside), (first, of_first)) = (coord.scaled().split_first()?, self.first.scaled().split_first()?);
+        let number = usize::try_from(at.checked_sub(*first)?).ok()?;
+        (beside == of_first).then_some(number)
     }
 
     /// The bytes of a chunk.
@@ -74,7 +73,7 @@ impl ChunkRow {
         if row.is_empty() {
             (row.first, row.size) = (coord.clone(), bytes.len());
         }
-        let is_next = row.number(coord).is_some_and(|number| number == row.bytes.len() / row.size);
+        let is_next = row.number(coord).is_some_and(|number| number.checked_mul(row.size) == Some(row.bytes.len()));
         let most = ROW.min(CHUNKS * row.size).min(limit);
         if !is_next || row.size != bytes.len() || row.bytes.len() + bytes.len() > most {
             return Joined::Full;

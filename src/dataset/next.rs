@@ -2,6 +2,7 @@
 //! are.
 
 use h5live_model::{ChunkCoord, DatasetSpec};
+use parking_lot::MutexGuard;
 
 use super::chunk_row::Joined;
 use super::core::{Core, Dims, Failure};
@@ -62,9 +63,7 @@ impl Next {
     fn after(mut self) -> Option<Self> {
         self.extent[0] = self.end;
         self.end = self.end.saturating_add(self.side).min(self.max);
-        let mut coord = Dims::from_slice(self.coord.scaled());
-        coord[0] += 1;
-        self.coord = ChunkCoord::new(&coord);
+        self.coord.step();
         (self.extent[0] < self.end).then_some(self)
     }
 }
@@ -77,51 +76,55 @@ impl Core {
         stored: impl FnOnce(&DatasetSpec) -> Option<&'a [u8]>,
     ) -> Result<bool, Failure> {
         let _alone = self.writer.lock();
-        if self.stage.lock().next.is_none() {
+        let mut stage = self.stage.lock();
+        if stage.next.is_none() {
             return Ok(false);
         }
         let spec = self.chunks.spec()?;
         let Some(rows) = stored(&spec) else { return Ok(false) };
-        if !self.stage.lock().follow(spec.dataspace.dims(), rows) && !self.append_whole(spec.dataspace.dims(), rows)? {
-            return Ok(false);
-        }
+        let told = spec.dataspace.dims();
+        let follows = stage.follow(told, rows);
+        let done = if follows { Ok(true) } else { self.append_whole(&mut stage, told, rows) };
+        drop(stage);
         self.list_staged();
-        Ok(true)
+        done
     }
 
     /// Appends rows that are all of the next chunk; `told` is the extent that the store knows. Returns whether it was so.
-    fn append_whole(&self, told: &[u64], rows: &[u8]) -> Result<bool, Failure> {
-        let next = {
-            let mut stage = self.stage.lock();
-            let before = stage.extent.as_deref().unwrap_or(told);
-            if !stage.next.as_ref().is_some_and(|next| *before == *next.extent && next.is_whole(rows)) {
-                return Ok(false);
-            }
-            stage.next.take()
-        };
-        let Some(next) = next else { return Ok(false) };
-        let is_staged = self.appends.begin() && self.stage.lock().chunks.add(&next.coord, 0, rows);
-        if !is_staged && !self.join_row(&next.coord, rows)? {
-            self.chunks.write(&next.coord, 0, rows).map_err(|error| Failure::in_chunk(&next.coord, error))?;
-            self.changed();
+    fn append_whole(&self, stage: &mut MutexGuard<'_, Stage>, told: &[u64], rows: &[u8]) -> Result<bool, Failure> {
+        let Stage { extent, next, .. } = &mut **stage;
+        let before = extent.as_deref().unwrap_or(told);
+        let fits = |next: &mut Next| *before == *next.extent && next.is_whole(rows);
+        let Some(mut next) = next.take_if(fits) else { return Ok(false) };
+        let is_staged = self.appends.begin() && stage.chunks.add(&next.coord, 0, rows);
+        let joined = if is_staged { Joined::Yes } else { stage.chunks.join(&next.coord, rows, self.staging) };
+        if joined != Joined::Yes {
+            MutexGuard::unlocked(stage, || self.store_whole(&next.coord, rows, joined))?;
         }
-        let mut stage = self.stage.lock();
-        let extent = stage.extent.get_or_insert_with(|| next.extent.clone());
-        extent[0] = next.end;
+        match &mut stage.extent {
+            Some(extent) => extent[0] = next.end,
+            None => {
+                next.extent[0] = next.end;
+                stage.extent = Some(next.extent.clone());
+            }
+        }
         stage.next = next.after();
         Ok(true)
     }
 }
 
 impl Core {
-    /// Stages a chunk in a row with those before it, and says whether it could.
-    fn join_row(&self, coord: &ChunkCoord, bytes: &[u8]) -> Result<bool, Failure> {
-        let joined = self.stage.lock().chunks.join(coord, bytes, self.staging);
+    /// Stores a chunk, or those that are staged in a row if they leave no room for it.
+    fn store_whole(&self, coord: &ChunkCoord, bytes: &[u8], joined: Joined) -> Result<(), Failure> {
         if joined == Joined::Full {
             self.store_row(true)?;
-            return Ok(self.stage.lock().chunks.join(coord, bytes, self.staging) == Joined::Yes);
+            if self.stage.lock().chunks.join(coord, bytes, self.staging) == Joined::Yes {
+                return Ok(());
+            }
         }
-        Ok(joined == Joined::Yes)
+        self.chunks.write(coord, 0, bytes).map_err(|error| Failure::in_chunk(coord, error))?;
+        self.changed();
+        Ok(())
     }
 
     /// Stores the chunks that are staged in a row; `more` says that others are to come. The caller holds the writer's
