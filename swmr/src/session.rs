@@ -46,7 +46,7 @@ const NAMES_WRITTEN: u64 = 512;
 /// So long a look at whether others are kept out holds...
 const HOLD: Duration = Duration::from_millis(1);
 /// ...and so long for a flush after which there is another look, so that nobody waits for that who waits for the flush.
-const LONG_HOLD: Duration = Duration::from_millis(10);
+const LONG_HOLD: Duration = Duration::from_millis(2);
 /// There was no look yet, or it found that they are not.
 const NEVER: u64 = u64::MAX;
 

@@ -202,20 +202,24 @@ fn strings_at_the_end_of_a_dead_writers_file_are_kept() {
 
 #[test]
 fn a_writer_whose_file_was_replaced_stops() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("file.h5");
-    let time = Arc::new(AtomicU64::new(0));
-    let shown = time.clone();
-    let clock = Clock::new(move || Duration::from_millis(shown.load(Ordering::Relaxed)));
-    let file = NativeFile::open(&path, &OpenOptions { clock, ..options(Mode::Create) }).unwrap();
-    file.start_swmr().unwrap();
-    fs::rename(&path, folder.path().join("moved.h5")).unwrap();
-    file.flush().unwrap();
-    fs::write(&path, b"another").unwrap();
-    // It looks once a millisecond.
-    time.fetch_add(1, Ordering::Relaxed);
-    assert!(matches!(file.flush(), Err(h5live_model::Error::Store(_))));
-    assert_eq!(fs::read(&path).unwrap(), b"another");
+    // It looks before it writes what comes two milliseconds after the last look, and after it has written what comes one
+    // millisecond after that.
+    for (later, is_seen_before) in [(2, true), (1, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file.h5");
+        let time = Arc::new(AtomicU64::new(0));
+        let shown = time.clone();
+        let clock = Clock::new(move || Duration::from_millis(shown.load(Ordering::Relaxed)));
+        let file = NativeFile::open(&path, &OpenOptions { clock, ..options(Mode::Create) }).unwrap();
+        file.start_swmr().unwrap();
+        fs::rename(&path, folder.path().join("moved.h5")).unwrap();
+        file.flush().unwrap();
+        fs::write(&path, b"another").unwrap();
+        time.fetch_add(later, Ordering::Relaxed);
+        assert_eq!(file.flush().is_err(), is_seen_before, "{later} ms later");
+        assert!(matches!(file.flush(), Err(h5live_model::Error::Store(_))), "{later} ms later");
+        assert_eq!(fs::read(&path).unwrap(), b"another");
+    }
 }
 
 /// What an intent said was taken for zeros, because nothing had been allocated there.
