@@ -19,8 +19,10 @@ use crate::types::Heap;
 
 /// Times that a chunk of a live file is read again when it does not decode.
 const RETRIES: u32 = 8;
-/// What is worth another thread (bytes).
+/// What is worth another thread (bytes that are decoded or, without filters, selected)...
 const PARALLEL_BYTES: usize = 64 << 10;
+/// ...and so many of them is finding an unfiltered chunk.
+const FOUND: usize = 1 << 10;
 /// The least share of one run that is worth another thread if it is converted (bytes), and if it is only copied...
 const SHARE: usize = 512 << 10;
 const COPIED_SHARE: usize = 4 << 20;
@@ -89,7 +91,7 @@ impl Reader<'_> {
         let batch = self.core.batch(chunk_bytes);
         // Each thread has one chunk of these at a time. They are more if memory for as many as there are threads is no matter.
         let list = if batch < 2 * rayon::current_num_threads() { batch } else { LISTED };
-        let is_parallel = |n: usize| n.saturating_sub(1).saturating_mul(chunk_bytes) >= PARALLEL_BYTES;
+        let is_parallel = |n: usize| chunk.is_parallel(n, selected.elements());
         // Places before `base` are done with, and no longer in the sink.
         let mut base = 0;
         let mut listed: Vec<ChunkCoord> = Vec::new();
@@ -137,6 +139,17 @@ struct Chunk<'a> {
 }
 
 impl Chunk<'_> {
+    /// Whether reading so many chunks, or fewer elements of them than they have, is worth another thread.
+    fn is_parallel(&self, n: usize, elements: u64) -> bool {
+        let bytes = n.saturating_sub(1).saturating_mul(self.bytes);
+        let selected = usize::try_from(elements).map_or(usize::MAX, |n| n.saturating_mul(self.reader.view.size));
+        let work = match self.reader.core.filters.is_empty() {
+            true => bytes.min(selected.saturating_add(n.saturating_mul(FOUND))),
+            false => bytes,
+        };
+        work >= PARALLEL_BYTES
+    }
+
     /// The chunks, each or as many as share coordinates, if they fill the places from `base` on, and those of each piece are
     /// right after those of the one before. Of more chunks than these (unless `is_all` says that there are none), which may
     /// belong to the last piece, it is left out.

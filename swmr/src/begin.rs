@@ -292,7 +292,10 @@ impl OpenOptions {
     pub(crate) fn make(&self, medium: Medium) -> Result<Session> {
         let space = self.space.checked().map_err(Error::Model)?;
         let widths = self.widths()?;
-        medium.storage.set_len(0).map_err(Error::io("empty the file"))?;
+        // A file that was emptied is written to the disk when it is closed, by some file systems: no need of that for a new one.
+        if !medium.storage.is_empty().map_err(Error::io("find out the length of the file"))? {
+            medium.storage.set_len(0).map_err(Error::io("empty the file"))?;
+        }
         // The end is not known before the size, and must not be undefined.
         let version = match self.profile.superblock() {
             // Earlier ones have no extension.

@@ -32,6 +32,12 @@ impl Row {
         self.runs.iter().find(|(whose, _)| *whose == side).map(|(_, runs)| &**runs)
     }
 
+    /// Whether our runs, libhdf5's and the bare machine's are all shorter than this (s).
+    pub fn is_short(&self, seconds: f64) -> bool {
+        let main = self.runs.iter().filter(|(side, _)| !side.is_crate());
+        main.flat_map(|(_, runs)| runs).all(|run| run.seconds < seconds)
+    }
+
     /// The median rate of a side, and half the distance between its quartiles, as a part of it.
     pub fn rate(&self, side: Side) -> Option<(f64, f64)> {
         let mut rates: Vec<f64> = self.of(side)?.iter().map(|run| run.rate(self.work.unit)).collect();

@@ -12,7 +12,7 @@ use crate::{Result, Side};
 const CHUNK: u64 = 64 << 10;
 const NAMES: [&str; 2] = ["a", "b"];
 /// Each dataset is read so often.
-const TIMES: usize = 4;
+const TIMES: usize = 16;
 
 /// A file of two datasets.
 #[derive(Clone, Copy)]
