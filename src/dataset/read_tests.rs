@@ -1,6 +1,7 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, ThreadId};
 
 use h5live_model::memory::MemoryStore;
 use h5live_model::{
@@ -14,7 +15,7 @@ use super::core::Core;
 use super::read::Reader;
 use super::sides::Values;
 use super::staged_chunks::Staged;
-use crate::{File, H5Type, Options};
+use crate::{Dataset, File, H5Type, Options};
 
 /// Chunks that have moved, as often as is said, when some places in them are read.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ struct Moving {
     /// How often each place was read.
     reads: Mutex<HashMap<u64, u32>>,
     refreshed: AtomicUsize,
+    /// Those that have read.
+    threads: Mutex<HashSet<ThreadId>>,
 }
 
 impl Chunks for Moving {
@@ -48,6 +51,7 @@ impl Chunks for Moving {
     }
 
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> ModelResult<()> {
+        self.threads.lock().insert(thread::current().id());
         if (at / PLACES).is_multiple_of(4) {
             let mut reads = self.reads.lock();
             let read = reads.entry(at).or_default();
@@ -85,10 +89,22 @@ const PLACES: u64 = 48 << 10;
 fn moving(store: &MemoryStore, times: u32, options: &Options) -> (File, Arc<Moving>, Core) {
     let file = File::with_store(Arc::new(store.clone()), "file", File::options());
     let data = file.new_dataset::<i16>().shape(&[LEN]).create("data").unwrap();
+    moving_of(data, file, store, times, options)
+}
+
+/// The same of a dataset of so many elements.
+fn moving_of(
+    data: Dataset,
+    file: File,
+    store: &MemoryStore,
+    times: u32,
+    options: &Options,
+) -> (File, Arc<Moving>, Core) {
     data.write(&(0..LEN).map(|i| i as i16).collect::<Vec<_>>()).unwrap();
     file.flush().unwrap();
     let chunks = store.dataset(data.id()).unwrap();
-    let moving = Moving { chunks, times, reads: Mutex::default(), refreshed: AtomicUsize::new(0) };
+    let (reads, threads) = (Mutex::default(), Mutex::default());
+    let moving = Moving { chunks, times, reads, refreshed: AtomicUsize::new(0), threads };
     let moving = Arc::new(moving);
     let core = Core::open(moving.clone(), options, Arc::default()).unwrap();
     (file, moving, core)
@@ -137,6 +153,23 @@ fn a_chunk_that_moves_for_ever_is_an_error() {
     let (_file, _, core) = moving(&store, u32::MAX, &File::options());
     let failure = read(&store, &core, &mut vec![0.0f64; LEN as usize], 0).unwrap_err();
     assert!(failure.is_moved());
+}
+
+#[test]
+fn a_short_piece_of_two_plain_chunks_is_read_by_one_thread_and_a_long_one_by_others() {
+    let store = MemoryStore::new();
+    let file = File::with_store(Arc::new(store.clone()), "file", File::options());
+    let data = file.new_dataset::<i16>().shape(&[LEN]).chunk(&[LEN / 4]).create("data").unwrap();
+    let (_file, moving, core) = moving_of(data, file, &store, 0, &File::options());
+    let here = HashSet::from([thread::current().id()]);
+    let read_by = |len: u64| {
+        let (mut values, from) = (vec![-1i16; len as usize], LEN / 4 - len / 2);
+        read(&store, &core, &mut values, from).unwrap();
+        assert!(values.iter().zip(from..).all(|(value, i)| *value == i as i16));
+        std::mem::take(&mut *moving.threads.lock())
+    };
+    assert_eq!(read_by(8 << 10), here);
+    assert!(read_by(LEN / 2).is_disjoint(&here));
 }
 
 #[test]

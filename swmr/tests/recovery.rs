@@ -222,6 +222,18 @@ fn a_writer_whose_file_was_replaced_stops() {
     }
 }
 
+/// A file that is emptied, though nothing was in it, is written to the disk when it is closed, by some file systems.
+#[test]
+fn only_what_holds_something_is_emptied_for_a_new_file() {
+    let storage = RecordingStorage::new(MemoryStorage::default());
+    for is_emptied in [false, true] {
+        let file = NativeFile::on(Arc::new(storage.clone()), &options(Mode::Create)).unwrap();
+        assert_eq!(storage.take_log().contains(&Operation::SetLen(0)), is_emptied);
+        file.close().unwrap();
+        storage.take_log();
+    }
+}
+
 /// What an intent said was taken for zeros, because nothing had been allocated there.
 #[test]
 fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
