@@ -179,6 +179,10 @@ impl Btree2Leaf {
 impl Record for Btree2Leaf {
     const NAME: &'static str = "version 2 B-tree leaf";
 
+    fn room(&self) -> usize {
+        usize::try_from(self.node_size).unwrap_or(usize::MAX)
+    }
+
     fn weight(&self) -> usize {
         size_of_val(self).saturating_add(self.records.bytes.len())
     }
@@ -230,6 +234,10 @@ impl Btree2Internal {
 
 impl Record for Btree2Internal {
     const NAME: &'static str = "version 2 B-tree internal node";
+
+    fn room(&self) -> usize {
+        usize::try_from(self.node_size).unwrap_or(usize::MAX)
+    }
 
     fn weight(&self) -> usize {
         size_of_val(self).saturating_add(self.records.bytes.len()).saturating_add(size_of_val(&self.children[..]))

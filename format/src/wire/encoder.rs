@@ -136,14 +136,10 @@ impl Wire for Encoder {
         if *value > width.max() {
             self.fail(field, *value, width.max());
         }
-        let bytes = value.to_le_bytes();
-        match (width.bytes(), bytes) {
-            (1, [a, ..]) => self.bytes.push(a),
-            (2, [a, b, ..]) => self.bytes.extend_from_slice(&[a, b]),
-            (4, [a, b, c, d, ..]) => self.bytes.extend_from_slice(&[a, b, c, d]),
-            (8, all) => self.bytes.extend_from_slice(&all),
-            (odd, all) => self.bytes.extend_from_slice(all.get(..odd).unwrap_or_default()),
-        }
+        // All eight bytes at once, and then what is not stored of them is cut off.
+        let end = self.bytes.len().saturating_add(width.bytes());
+        self.bytes.extend_from_slice(&value.to_le_bytes());
+        self.bytes.truncate(end);
         Ok(())
     }
 
