@@ -1,5 +1,6 @@
 //! Space in the file: allocation at its end, what was freed, and how much of it the superblock announces.
 
+mod blocks;
 mod free;
 mod lists;
 mod quarantine;
@@ -11,7 +12,7 @@ use h5live_format::{Addr, Width};
 pub use self::free::FreeList;
 use self::lists::Lists;
 pub(crate) use self::quarantine::Flushed;
-use self::quarantine::Quarantine;
+use self::quarantine::{Quarantine, Section};
 use crate::{
     clock::Clock,
     entry::Owner,
@@ -135,7 +136,7 @@ impl State {
         self.used = self.used.max(end);
     }
 
-    fn release(&mut self, sections: Vec<quarantine::Section>) {
+    fn release(&mut self, sections: Vec<Section>) {
         for (at, len, kind) in sections {
             self.free.give(at, len, kind);
         }

@@ -59,6 +59,12 @@ pub trait Storage: Send + Sync + fmt::Debug {
         false
     }
 
+    /// As [`Storage::store_whole`], of a short image of which it is found out what is not there already.
+    fn store_over(&self, image: &[u8], at: u64) -> bool {
+        let _ = (image, at);
+        false
+    }
+
     /// The length in bytes.
     ///
     /// # Errors
@@ -118,6 +124,14 @@ pub trait Storage: Send + Sync + fmt::Debug {
     fn close(&self) {}
 }
 
+/// From the first to the last byte of two images that differ; `None` if none do.
+fn differing(a: &[u8], b: &[u8]) -> Option<Range<usize>> {
+    let differ = |(a, b): (&u8, &u8)| a != b;
+    let first = a.iter().zip(b).position(differ)?;
+    let last = a.iter().zip(b).rposition(differ)?;
+    Some(first..last + 1)
+}
+
 impl<S: Storage + ?Sized> Storage for Arc<S> {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         (**self).read_at(into, at)
@@ -133,6 +147,10 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn store_whole(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
         (**self).store_whole(image, changed, at)
+    }
+
+    fn store_over(&self, image: &[u8], at: u64) -> bool {
+        (**self).store_over(image, at)
     }
 
     fn len(&self) -> io::Result<u64> {
@@ -204,6 +222,10 @@ impl<S: Storage> Storage for Based<S> {
 
     fn store_whole(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
         self.absolute(at).is_ok_and(|at| self.storage.store_whole(image, changed, at))
+    }
+
+    fn store_over(&self, image: &[u8], at: u64) -> bool {
+        self.absolute(at).is_ok_and(|at| self.storage.store_over(image, at))
     }
 
     fn len(&self) -> io::Result<u64> {

@@ -1,6 +1,6 @@
 //! What is free in a file, and where new space comes from: one list, or pages that hold one kind of space each.
 
-use super::{ALIGNMENT, Kind, PAGE, free::FreeList};
+use super::{ALIGNMENT, Kind, PAGE, blocks::Blocks, free::FreeList};
 
 /// What is free, by what it may be used for.
 #[derive(Debug, Default)]
@@ -10,6 +10,8 @@ pub(super) struct Lists {
     page: Option<u64>,
     /// Free space for structures; of a file without pages, for everything.
     metadata: FreeList,
+    /// Free space for small structures, in a large file without pages.
+    blocks: Blocks,
     /// Free space for raw data in pages that hold some.
     raw: FreeList,
     /// Pages that hold nothing.
@@ -45,6 +47,7 @@ fn placed_in(page: u64, kind: Kind, len: u64, at: u64) -> Option<u64> {
 impl Lists {
     /// From now on the file has pages of `page` bytes. It ends at `end`; returns where it ends from now on.
     pub fn set_page(&mut self, page: u64, end: u64) -> Option<u64> {
+        self.dissolve_blocks();
         self.page = Some(page);
         let new = end.checked_next_multiple_of(page)?;
         self.metadata.give(end, new - end);
@@ -58,16 +61,7 @@ impl Lists {
     /// Takes `len` bytes from what is free, or, if nothing suits, from behind `end`, which is moved. `None` if there are
     /// no addresses below `limit` any more.
     pub fn take(&mut self, len: u64, kind: Kind, end: &mut u64, limit: u64) -> Option<u64> {
-        let Some(page) = self.page else {
-            let place = |at| placed(kind, len, at);
-            return self.metadata.take(len, place).or_else(|| {
-                let at = place(*end)?;
-                let new = at.checked_add(len).filter(|new| *new < limit)?;
-                self.metadata.give(*end, at - *end);
-                *end = new;
-                Some(at)
-            });
-        };
+        let Some(page) = self.page else { return self.take_unpaged(len, kind, end, limit) };
         let mut fresh = |pages: &mut FreeList, len: u64| {
             pages.take(len, |at| at.checked_next_multiple_of(page)).or_else(|| {
                 let at = end.checked_next_multiple_of(page)?;
@@ -89,9 +83,59 @@ impl Lists {
         })
     }
 
+    fn take_unpaged(&mut self, len: u64, kind: Kind, end: &mut u64, limit: u64) -> Option<u64> {
+        let place = |at| placed(kind, len, at);
+        let size = self.blocks.suiting(len, *end).filter(|_| kind == Kind::Metadata);
+        let Some(size) = size else { return self.take_anywhere(len, place, end, limit) };
+        if let Some(at) = self.blocks.take(len, place) {
+            return Some(at);
+        }
+        let to_page = |at: u64| at.checked_next_multiple_of(PAGE);
+        let block = match self.metadata.take(size, to_page) {
+            Some(block) => Some(block),
+            // The file does not grow while there is any room.
+            None => match self.metadata.take(len, place) {
+                Some(at) => return Some(at),
+                None => self.take_anywhere(size, to_page, end, limit),
+            },
+        };
+        match block {
+            Some(block) => {
+                self.blocks.open(block, size);
+                self.blocks.take(len, place)
+            }
+            // The last addresses are for whatever there is.
+            None => self.take_anywhere(len, place, end, limit),
+        }
+    }
+
+    /// Takes `len` bytes where `place` puts them, of a file without pages.
+    fn take_anywhere(
+        &mut self,
+        len: u64,
+        place: impl Fn(u64) -> Option<u64>,
+        end: &mut u64,
+        limit: u64,
+    ) -> Option<u64> {
+        self.metadata.take(len, &place).or_else(|| {
+            let at = place(*end)?;
+            let new = at.checked_add(len).filter(|new| *new < limit)?;
+            self.metadata.give(*end, at - *end);
+            *end = new;
+            Some(at)
+        })
+    }
+
+    /// From now on there are no blocks: what is free in them is for everything.
+    fn dissolve_blocks(&mut self) {
+        self.blocks.dissolve().sections().for_each(|(at, len)| self.metadata.give(at, len));
+    }
+
     /// Takes `len` bytes that end before `limit` from what is free, but no whole page.
     pub fn take_before(&mut self, len: u64, kind: Kind, limit: u64) -> Option<u64> {
         let before = |at: u64| Some(at).filter(|at| at.checked_add(len).is_some_and(|end| end <= limit));
+        // Who asks for that is about to make the file shorter.
+        self.dissolve_blocks();
         match (self.page, kind) {
             (None, _) => self.metadata.take(len, |at| before(placed(kind, len, at)?)),
             (Some(page), _) if len >= page => None,
@@ -102,7 +146,12 @@ impl Lists {
 
     /// Adds `len` free bytes at `at`, which held something of `kind`.
     pub fn give(&mut self, at: u64, len: u64, kind: Kind) {
-        let Some(page) = self.page else { return self.metadata.give(at, len) };
+        let Some(page) = self.page else {
+            if !self.blocks.give(at, len) {
+                self.metadata.give(at, len);
+            }
+            return;
+        };
         if len >= page {
             // What is left of the last page was for nothing else.
             let end = at.saturating_add(len).checked_next_multiple_of(page).unwrap_or(u64::MAX);
@@ -123,6 +172,7 @@ impl Lists {
 
     /// If the last bytes before `end` are free, they no longer belong to the file; returns where it ends then.
     pub fn trim(&mut self, end: u64) -> u64 {
+        self.dissolve_blocks();
         let list = if self.page.is_some() { &mut self.pages } else { &mut self.metadata };
         let last = list.last().filter(|(start, len)| start + len == end);
         let new = last.and_then(|(start, _)| start.checked_next_multiple_of(self.page.unwrap_or(1))).unwrap_or(end);
@@ -133,12 +183,13 @@ impl Lists {
     /// What is free: first byte, length, and the kind of space for which it may be used alone.
     pub fn sections(&self) -> impl Iterator<Item = (u64, u64, Option<Kind>)> + '_ {
         let paged = self.page.is_some();
-        let metadata = self.metadata.sections().map(move |(at, len)| (at, len, paged.then_some(Kind::Metadata)));
+        let metadata = self.metadata.sections().chain(self.blocks.sections());
+        let metadata = metadata.map(move |(at, len)| (at, len, paged.then_some(Kind::Metadata)));
         let raw = self.raw.sections().map(|(at, len)| (at, len, Some(Kind::Raw)));
         metadata.chain(raw).chain(self.pages.sections().map(|(at, len)| (at, len, None)))
     }
 
     pub fn total(&self) -> u64 {
-        self.metadata.total() + self.raw.total() + self.pages.total()
+        self.metadata.total() + self.blocks.total() + self.raw.total() + self.pages.total()
     }
 }

@@ -106,16 +106,17 @@ proptest! {
 
     #[test]
     fn what_is_given_out_never_overlaps_and_is_never_lost(
+        begin in prop::sample::select(vec![48, 4 << 20, 100 << 20]),
         acts in prop::collection::vec((any::<bool>(), 1u64..9000, 0usize..50), 1..200)
     ) {
-        let space = space(48);
+        let space = space(begin);
         let mut held: BTreeMap<u64, u64> = BTreeMap::new();
         for (allocate, len, n) in acts {
             if allocate || held.is_empty() {
                 let kind = if n % 2 == 0 { Kind::Raw } else { Kind::Metadata };
                 let at = space.alloc(len, kind).unwrap().get().unwrap();
                 let before = held.range(..at + len).next_back();
-                prop_assert!(at >= 48 && before.is_none_or(|(other, size)| other + size <= at));
+                prop_assert!(at >= begin && before.is_none_or(|(other, size)| other + size <= at));
                 prop_assert!(kind == Kind::Raw || len > PAGE || at / PAGE == (at + len - 1) / PAGE);
                 prop_assert!(at + len <= space.end());
                 held.insert(at, len);
@@ -126,7 +127,7 @@ proptest! {
                 space.begin_flush(Scope::All);
                 space.end_flush(true);
             }
-            prop_assert_eq!(space.reusable() + held.values().sum::<u64>(), space.end() - 48);
+            prop_assert_eq!(space.reusable() + held.values().sum::<u64>(), space.end() - begin);
         }
     }
 }

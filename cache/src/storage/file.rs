@@ -158,6 +158,15 @@ impl Storage for FileStorage {
         file.as_ref().is_some_and(|file| self.windows.lock().store_whole(file, image, changed, at))
     }
 
+    #[cfg(target_os = "linux")]
+    fn store_over(&self, image: &[u8], at: u64) -> bool {
+        if self.by_calls {
+            return false;
+        }
+        let file = self.file.read();
+        file.as_ref().is_some_and(|file| self.windows.lock().store_over(file, image, at))
+    }
+
     fn len(&self) -> io::Result<u64> {
         self.with(|file| Ok(file.metadata()?.len()))
     }

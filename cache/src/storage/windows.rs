@@ -5,6 +5,7 @@
 //! call.
 
 use std::{
+    collections::VecDeque,
     fs::File,
     ops::Range,
     os::unix::fs::FileExt,
@@ -14,12 +15,16 @@ use std::{
 use memmap2::{Advice, MmapOptions, MmapRaw};
 use nix::sys::statfs::{EXT4_SUPER_MAGIC, FsType, TMPFS_MAGIC, XFS_SUPER_MAGIC, fstatfs};
 
-use super::guard::Watch;
+use super::{differing, guard::Watch};
 
 /// Bytes of a window.
 const SIZE: u64 = 1 << 20;
 /// Windows of one file.
-const MOST: usize = 4;
+const MOST: usize = 16;
+/// Where that many are open, so many places are remembered that had none: the second time, another one is closed for it.
+const WANTED: usize = 16;
+/// The longest image of which is found out what of it has changed (bytes).
+const SHORT: usize = 256;
 /// File systems of this machine whose mappings and reads share pages.
 const SUITABLE: [FsType; 3] = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, TMPFS_MAGIC];
 /// What comes later than this after the piece before is told of at once: there is time for it.
@@ -37,6 +42,8 @@ pub(super) fn suits(file: &File) -> bool {
 pub(super) struct Windows {
     /// The one that was used last is the last.
     open: Vec<Window>,
+    /// Where there was none last, from the start of the file (bytes).
+    wanted: VecDeque<u64>,
     /// Whether the file can be mapped; `None` before that was asked.
     suits: Option<bool>,
     telling: Telling,
@@ -91,6 +98,20 @@ impl Windows {
         !self.telling.is_due(Instant::now()) || told().is_some()
     }
 
+    /// As [`Storage::store_over`](super::Storage::store_over).
+    pub fn store_over(&mut self, file: &File, image: &[u8], at: u64) -> bool {
+        let mut there = [0; SHORT];
+        let Some(there) = there.get_mut(..image.len()) else { return false };
+        let is_read = self.with(file, at, image.len(), |place| {
+            // SAFETY: the window has so many bytes there, and nobody but this process writes any of them.
+            #[allow(unsafe_code, reason = "mapped memory is read through a pointer")]
+            unsafe {
+                place.copy_to_nonoverlapping(there.as_mut_ptr(), there.len());
+            }
+        });
+        is_read && differing(image, there).is_some_and(|changed| self.store_whole(file, image, changed, at))
+    }
+
     /// Closes all windows.
     pub fn close(&mut self) {
         self.open.clear();
@@ -129,6 +150,10 @@ impl Windows {
             return None;
         }
         if self.open.len() == MOST {
+            // To open one takes longer than several calls.
+            if !self.is_wanted_again(at) {
+                return None;
+            }
             self.open.remove(0);
         }
         let mapped = MmapOptions::new().offset(at).len(SIZE as usize).map_raw(file).ok();
@@ -140,6 +165,19 @@ impl Windows {
         });
         self.suits = Some(window.is_some());
         window
+    }
+
+    /// Whether a window there was wanted a short while ago.
+    fn is_wanted_again(&mut self, at: u64) -> bool {
+        if let Some(found) = self.wanted.iter().position(|wanted| *wanted == at) {
+            self.wanted.remove(found);
+            return true;
+        }
+        if self.wanted.len() == WANTED {
+            self.wanted.pop_front();
+        }
+        self.wanted.push_back(at);
+        false
     }
 }
 
@@ -325,6 +363,40 @@ mod tests {
         assert!(!windows.store_whole(&file, &[7; 300], 0..65, 0), "too much for one instruction");
         assert!(!windows.store_whole(&file, &[7; 300], 0..5, 0), "there is nothing before it");
         assert!(windows.telling.last.is_none());
+    }
+
+    #[test]
+    fn what_has_changed_of_an_image_is_stored_by_one_instruction() {
+        if !is_possible() {
+            return;
+        }
+        let file = file(10_000);
+        let mut windows = Windows::default();
+        for (changed, fits) in [(16..38, true), (37..38, true), (0..38, false), (0..0, false)] {
+            let mut image = vec![7; 38];
+            image[changed.clone()].fill(9);
+            file.write_all_at(&[7; 38], 680).unwrap();
+            assert_eq!(windows.store_over(&file, &image, 680), fits, "{changed:?}");
+            assert_eq!(read(&file, 680, 38), if fits { image } else { vec![7; 38] });
+            assert_eq!((read(&file, 679, 1), read(&file, 718, 50)), (vec![7], vec![7; 50]));
+        }
+        assert!(!windows.store_over(&file, &[9; SHORT + 1], 0));
+    }
+
+    #[test]
+    fn where_many_places_are_written_a_window_is_opened_for_those_that_come_again() {
+        if !is_possible() {
+            return;
+        }
+        let tmp = file(0);
+        tmp.set_len(100 * SIZE).unwrap();
+        let mut windows = Windows::default();
+        let mut store = |place: u64| windows.store(&tmp, &[1; 10], place * SIZE);
+        assert!((0..MOST as u64).all(&mut store));
+        assert!(!(20..20 + WANTED as u64).any(&mut store), "none of them came before");
+        assert!((20..20 + WANTED as u64).all(&mut store));
+        assert!(!(0..=WANTED as u64).any(&mut store) && !store(0), "that is longer ago");
+        assert!(store(0));
     }
 
     #[test]

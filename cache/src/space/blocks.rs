@@ -1,0 +1,151 @@
+//! Blocks of a large file that hold nothing but small structures, so that these lie near each other: who reads an index
+//! finds much of it in one place of the disk, and who writes it through a mapping needs few of those.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use super::{PAGE, free::FreeList};
+
+/// A block takes so small a part of the file...
+const PART: u64 = 64;
+/// ...but at least and at most so many bytes. Files that are too small for that have none.
+const BYTES: Range<u64> = 64 << 10..1 << 20;
+
+/// Blocks, and what is free in them.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    /// Where each ends, by where it begins.
+    ends: BTreeMap<u64, u64>,
+    free: FreeList,
+    /// What of the newest one was never given out.
+    fresh: Range<u64>,
+    /// There are to be no more.
+    closed: bool,
+}
+
+impl Blocks {
+    /// Bytes of a new block of a file that has so many, if structures of `len` bytes go into blocks there.
+    pub fn suiting(&self, len: u64, file: u64) -> Option<u64> {
+        let size = (file / PART).min(BYTES.end);
+        (len <= PAGE && size >= BYTES.start && !self.closed).then_some(size - size % BYTES.start)
+    }
+
+    /// From now on the bytes from `at` on, none of which anything else holds, are a block.
+    pub fn open(&mut self, at: u64, size: u64) {
+        let Range { start, end } = std::mem::replace(&mut self.fresh, at..at + size);
+        self.free.give(start, end - start);
+        self.ends.insert(at, at + size);
+    }
+
+    /// Takes `len` bytes where `place` puts them.
+    pub fn take(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        self.free.take(len, &place).or_else(|| {
+            let at = place(self.fresh.start)?;
+            let end = at.checked_add(len).filter(|end| *end <= self.fresh.end)?;
+            self.free.give(self.fresh.start, at - self.fresh.start);
+            self.fresh.start = end;
+            Some(at)
+        })
+    }
+
+    /// Adds `len` free bytes at `at`, if they lie in a block; says whether they do.
+    pub fn give(&mut self, at: u64, len: u64) -> bool {
+        let ends_by = |end: u64| at.checked_add(len).is_some_and(|last| last <= end);
+        let is_inside = self.ends.range(..=at).next_back().is_some_and(|(_, end)| ends_by(*end));
+        if is_inside {
+            self.free.give(at, len);
+        }
+        is_inside
+    }
+
+    /// There are no blocks any more. Returns what was free in them.
+    pub fn dissolve(&mut self) -> Self {
+        std::mem::replace(self, Blocks { closed: true, ..Blocks::default() })
+    }
+
+    /// All free bytes: first byte and length of each section.
+    pub fn sections(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let fresh = Some((self.fresh.start, self.fresh.end - self.fresh.start)).filter(|(_, len)| *len > 0);
+        self.free.sections().chain(fresh)
+    }
+
+    /// How many bytes are free.
+    pub fn total(&self) -> u64 {
+        self.free.total() + (self.fresh.end - self.fresh.start)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use h5live_format::{Addr, Width};
+
+    use crate::{clock::Clock, space::Kind, space::Space};
+
+    const LARGE: u64 = 100 << 20;
+
+    fn space(end: u64) -> Space {
+        Space::new(end, Width::EIGHT, Clock::default(), false)
+    }
+
+    fn alloc(space: &Space, len: u64, kind: Kind) -> u64 {
+        space.alloc(len, kind).unwrap().get().unwrap()
+    }
+
+    #[test]
+    fn small_structures_of_a_large_file_lie_together_whatever_comes_between() {
+        let space = space(LARGE);
+        let mut nodes = Vec::new();
+        for _ in 0..1000 {
+            nodes.push(alloc(&space, 2048, Kind::Metadata));
+            alloc(&space, 4096, Kind::Raw);
+        }
+        let far = nodes.windows(2).filter(|pair| pair[1] != pair[0] + 2048).count();
+        assert_eq!(far, 1, "two blocks of 1 MiB hold 1024 of them");
+        assert_eq!(space.end() - LARGE, (2 << 20) + 1000 * 4096, "and nothing more is taken");
+    }
+
+    #[test]
+    fn what_was_a_structure_in_a_block_is_not_given_to_raw_data() {
+        let space = space(LARGE);
+        let nodes: Vec<u64> = (0..100).map(|_| alloc(&space, 2048, Kind::Metadata)).collect();
+        nodes.iter().for_each(|at| space.adopt(*at, 2048, Kind::Metadata));
+        assert!(alloc(&space, 4096, Kind::Raw) >= LARGE + (1 << 20));
+        assert!(alloc(&space, 8192, Kind::Metadata) >= LARGE + (1 << 20), "nor to a large structure");
+        assert_eq!(alloc(&space, 2048, Kind::Metadata), nodes[0]);
+    }
+
+    #[test]
+    fn a_file_grows_for_a_block_only_where_nothing_else_has_room() {
+        let (space, pages) = (space(LARGE), (1 << 20) / 4096);
+        space.adopt(8192, 1 << 20, Kind::Raw);
+        space.adopt(LARGE - 8192, 3000, Kind::Raw);
+        let block: Vec<u64> = (0..pages).map(|_| alloc(&space, 4096, Kind::Metadata)).collect();
+        let expected: Vec<u64> = (0..pages).map(|n| 8192 + n * 4096).collect();
+        assert_eq!(block, expected, "a block is where there was raw data");
+        assert_eq!(alloc(&space, 2000, Kind::Metadata), LARGE - 8192);
+        assert_eq!(space.end(), LARGE);
+        assert_eq!(alloc(&space, 2000, Kind::Metadata), LARGE);
+        assert_eq!(space.end(), LARGE + (1 << 20));
+    }
+
+    #[test]
+    fn small_files_have_none() {
+        let space = space((4 << 20) - 8192);
+        let first = alloc(&space, 2048, Kind::Metadata);
+        assert_eq!(alloc(&space, 100, Kind::Raw), first + 2048);
+        assert_eq!(space.end(), first + 2148);
+    }
+
+    #[test]
+    fn the_end_of_the_file_is_that_of_what_is_used_all_the_same() {
+        let space = space(LARGE);
+        let first = alloc(&space, 2048, Kind::Metadata);
+        let second = alloc(&space, 2048, Kind::Metadata);
+        assert_eq!(space.end(), LARGE + (1 << 20));
+        assert_eq!(space.reusable(), (1 << 20) - 4096);
+        space.adopt(second, 2048, Kind::Metadata);
+        space.trim();
+        assert_eq!((first, space.end(), space.reusable()), (LARGE, LARGE + 2048, 0));
+        assert_eq!(space.alloc(100, Kind::Metadata).unwrap(), Addr::new(LARGE + 2048));
+        assert_eq!(space.end(), LARGE + 2148, "there are no more blocks");
+    }
+}
