@@ -447,6 +447,25 @@ impl Space {
         zeros.len() as u64
     }
 
+    /// Whether what is written at `at` goes to pages that the storage has: in a block of small structures, which is filled with
+    /// zeros the first time, where the storage likes that.
+    pub(crate) fn is_filled(&self, at: u64, storage: &dyn Storage) -> bool {
+        if storage.fill_ahead() == 0 {
+            return false;
+        }
+        let Some(length) = *self.length.lock() else { return false };
+        let state = &mut *self.state.lock();
+        let end = state.announced.min(length);
+        let write = |from: u64, to: u64| {
+            let zeros = to.checked_sub(from).and_then(|len| ZEROS.get(..len as usize)).unwrap_or_default();
+            storage.write_at(zeros, from).is_ok()
+        };
+        state.free.is_filled(at, |fresh| {
+            let starts = fresh.clone().step_by(ZEROS.len());
+            fresh.end <= end && starts.into_iter().all(|from| write(from, fresh.end.min(from + ZEROS.len() as u64)))
+        })
+    }
+
     /// Has the storage find a place for new raw data from `start` to `end`, and for what comes behind it, if that has not
     /// been done. Only for data at the end of a large file: behind other data there may be much that is never written.
     pub(crate) fn reserve_ahead(&self, start: u64, end: u64, storage: &dyn Storage) {

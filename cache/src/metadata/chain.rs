@@ -21,10 +21,6 @@ use crate::{
 /// Entries of the longest chain.
 const LONGEST: usize = 8;
 
-/// New entries are stored through a mapping up to so many bytes: beyond that, a call costs less than new pages of a mapping
-/// do.
-const STORED: usize = 8 << 10;
-
 /// Entries in the order in which they are written.
 type Chain = SmallVec<[Arc<dyn AnySlot>; LONGEST]>;
 
@@ -155,12 +151,12 @@ impl Flight<'_> {
 
     /// Writes an entry, or new ones side by side, by the shortest way.
     fn put(&self, action: Action, head: &Head, image: &[u8]) -> Result<()> {
-        let Cache { storage, .. } = self.cache;
+        let Cache { storage, space, .. } = self.cache;
         let at = head.addr.get().ok_or(Error::Undefined)?;
         let is_done = match head.is_stored() {
             true => storage.store_over(image, at),
-            // Nothing leads there yet, so that it may come piece by piece.
-            false => image.len() <= STORED && storage.store(image, at),
+            // Nothing leads there yet, so that it may come piece by piece. New pages of a mapping cost more than a call.
+            false => space.is_filled(at, storage) && storage.store(image, at),
         };
         if is_done {
             self.cache.count_write(image.len());

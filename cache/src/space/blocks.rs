@@ -13,13 +13,20 @@ const BYTES: Range<u64> = 64 << 10..1 << 20;
 /// Blocks, and what is free in them.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
-    /// Where each ends, by where it begins.
-    ends: BTreeMap<u64, u64>,
+    /// All of them, by where they begin.
+    all: BTreeMap<u64, Block>,
     free: FreeList,
     /// What of the newest one was never given out.
     fresh: Range<u64>,
     /// There are to be no more.
     closed: bool,
+}
+
+#[derive(Debug)]
+struct Block {
+    end: u64,
+    /// Where the part begins that was filled with zeros before anything was given out of it.
+    filled: u64,
 }
 
 impl Blocks {
@@ -33,7 +40,7 @@ impl Blocks {
     pub fn open(&mut self, at: u64, size: u64) {
         let Range { start, end } = std::mem::replace(&mut self.fresh, at..at + size);
         self.free.give(start, end - start);
-        self.ends.insert(at, at + size);
+        self.all.insert(at, Block { end: at + size, filled: at + size });
     }
 
     /// Takes `len` bytes where `place` puts them.
@@ -50,11 +57,22 @@ impl Blocks {
     /// Adds `len` free bytes at `at`, if they lie in a block; says whether they do.
     pub fn give(&mut self, at: u64, len: u64) -> bool {
         let ends_by = |end: u64| at.checked_add(len).is_some_and(|last| last <= end);
-        let is_inside = self.ends.range(..=at).next_back().is_some_and(|(_, end)| ends_by(*end));
+        let is_inside = self.all.range(..=at).next_back().is_some_and(|(_, block)| ends_by(block.end));
         if is_inside {
             self.free.give(at, len);
         }
         is_inside
+    }
+
+    /// Whether the byte at `at`, and what of its block comes after it, has been written: if need be, `fill` writes what of the
+    /// block was never given out, and says whether it did.
+    pub fn is_filled(&mut self, at: u64, fill: impl FnOnce(Range<u64>) -> bool) -> bool {
+        let Some(block) = self.all.range_mut(..=at).next_back().map(|(_, block)| block) else { return false };
+        let is_new = block.filled == block.end && block.end == self.fresh.end;
+        if is_new && !self.fresh.is_empty() && fill(self.fresh.clone()) {
+            block.filled = self.fresh.start;
+        }
+        (block.filled..block.end).contains(&at)
     }
 
     /// There are no blocks any more. Returns what was free in them.

@@ -1,5 +1,7 @@
 //! What is free in a file, and where new space comes from: one list, or pages that hold one kind of space each.
 
+use std::ops::Range;
+
 use super::{ALIGNMENT, Kind, PAGE, blocks::Blocks, free::FreeList};
 
 /// What is free, by what it may be used for.
@@ -124,6 +126,11 @@ impl Lists {
             *end = new;
             Some(at)
         })
+    }
+
+    /// As [`Blocks::is_filled`].
+    pub fn is_filled(&mut self, at: u64, fill: impl FnOnce(Range<u64>) -> bool) -> bool {
+        self.blocks.is_filled(at, fill)
     }
 
     /// From now on there are no blocks: what is free in them is for everything.
