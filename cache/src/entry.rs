@@ -16,7 +16,7 @@ use std::{
 use h5live_format::{Addr, EncodeError, Record, Widths, encode, encode_briefly};
 
 use crate::{
-    metadata::Ledger,
+    metadata::{Ledger, Origin},
     primitive::{
         RwLock, RwLockReadGuard,
         atomic::{
@@ -105,6 +105,8 @@ pub(crate) struct Head {
     len: AtomicUsize,
     /// How often the value was changed. Changed under its lock.
     edition: AtomicU64,
+    /// What a reader has made the value of.
+    pub(crate) origin: Origin,
     /// Found again since the clock hand last passed. A hint, as is `weight`: not for loom to explore.
     used: std::sync::atomic::AtomicBool,
 }
@@ -221,18 +223,25 @@ impl<T: Entry> fmt::Debug for Handle<T> {
 }
 
 impl<T: Entry> Handle<T> {
-    pub(crate) fn new(id: EntryId, addr: Addr, owner: Owner, ledger: Arc<Ledger>, value: T) -> Self {
+    pub(crate) fn new(
+        id: EntryId,
+        addr: Addr,
+        owner: Owner,
+        ledger: Arc<Ledger>,
+        (value, origin): (T, Origin),
+    ) -> Self {
         let head = Head {
             id,
             addr,
             owner,
             ledger,
-            weight: AtomicUsize::new(value.weight()),
+            weight: AtomicUsize::new(value.weight().saturating_add(origin.weight())),
             dirty: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             in_file: STORED.into(),
             len: AtomicUsize::new(0),
             edition: AtomicU64::new(0),
+            origin,
             used: false.into(),
         };
         Handle { slot: Arc::new(Slot { head, value: RwLock::new(value) }) }
@@ -273,9 +282,10 @@ impl<T: Entry> Handle<T> {
         self.slot.head.owner
     }
 
-    /// Whether the cache has given up this entry: removed, replaced, or forgotten by a refresh.
+    /// Whether the cache has given up this entry: removed, replaced, or forgotten or doubted by a refresh.
     pub fn is_gone(&self) -> bool {
-        self.slot.head.gone.load(Acquire)
+        let head = &self.slot.head;
+        head.gone.load(Acquire) || head.ledger.doubts.has(head.owner, &head.origin)
     }
 
     /// Whether no flush has taken the structure since it was added by [`Cache::insert`](crate::Cache::insert), or

@@ -3,6 +3,7 @@
 mod across;
 mod chain;
 mod dirty;
+mod doubt;
 mod flush;
 mod generation;
 mod graph;
@@ -21,16 +22,17 @@ use h5live_format::Addr;
 
 use self::graph::Until;
 use self::shard::Found;
-pub use self::{
-    flush::{FlushPlan, Step},
-    order::Scope,
-    short::{Told, UnseenPart},
-};
 pub(crate) use self::{
+    doubt::Origin,
     generation::Generations,
     graph::Ledger,
     intent::Intents,
     shard::{Shard, pick},
+};
+pub use self::{
+    flush::{FlushPlan, Step},
+    order::Scope,
+    short::{Told, UnseenPart},
 };
 use crate::{
     cache::Cache,
@@ -59,10 +61,42 @@ impl Cache {
         owner: Owner,
         read: impl FnOnce() -> Result<T, E>,
     ) -> Result<Handle<T>, E> {
+        self.load_or(addr, owner, |_| false, || Ok((read()?, None)))
+    }
+
+    /// As [`Cache::load`], of a structure that `decode` makes of the `len` bytes at `addr`. If it was
+    /// [doubted](Cache::doubt_owner), and the file has the same bytes there, it is not made again.
+    ///
+    /// # Errors
+    /// As [`Cache::load`]; those of [`Cache::read_block`].
+    pub fn load_block<T: Entry, E: From<Error>>(
+        &self,
+        addr: Addr,
+        owner: Owner,
+        len: usize,
+        decode: impl FnOnce(&[u8]) -> Result<T, E>,
+    ) -> Result<Handle<T>, E> {
+        let read = || {
+            let bytes = self.read_block(addr, len)?;
+            let value = decode(&bytes)?;
+            Ok((value, self.ledger.doubts.concern(owner).then(|| bytes.into_boxed_slice())))
+        };
+        self.load_or(addr, owner, |slot| self.is_as_before(slot, len), read)
+    }
+
+    /// As [`Cache::load`], of an entry that is good also if `confirm` says so; `read` may return the bytes to be kept for
+    /// that.
+    fn load_or<T: Entry, E: From<Error>>(
+        &self,
+        addr: Addr,
+        owner: Owner,
+        confirm: impl FnOnce(&dyn AnySlot) -> bool,
+        read: impl FnOnce() -> Result<(T, Option<Box<[u8]>>), E>,
+    ) -> Result<Handle<T>, E> {
         let shard = self.shard(addr);
         refuse(self, Inside::Load, &[Inside::Load]);
         match shard.get(addr) {
-            Some(slot) if !self.is_read_only() || slot.head().owner == owner => {
+            Some(slot) if self.is_good(&*slot, owner) || slot.head().owner == owner && confirm(&*slot) => {
                 count(&shard.hits, 1);
                 Ok(typed(addr, slot)?)
             }
@@ -75,12 +109,11 @@ impl Cache {
         &self,
         shard: &Shard,
         (addr, owner): (Addr, Owner),
-        read: impl FnOnce() -> Result<T, E>,
+        read: impl FnOnce() -> Result<(T, Option<Box<[u8]>>), E>,
     ) -> Result<Handle<T>, E> {
         loop {
             match shard.find(addr, owner) {
-                // While others write the file, space comes to belong to another object.
-                Found::Ready(slot) if self.is_read_only() && slot.head().owner != owner => {
+                Found::Ready(slot) if !self.is_good(&*slot, owner) => {
                     if let Some(old) = shard.remove(addr) {
                         self.give_up(&old);
                     }
@@ -92,11 +125,13 @@ impl Cache {
                 Found::Awaited => {}
                 Found::Missing(ticket) => {
                     count(&shard.misses, 1);
-                    let value = {
+                    let since = self.is_read_only().then(|| self.ledger.doubts.now());
+                    let (value, bytes) = {
                         let _inside = enter(self, Inside::Load, &[]);
                         read()?
                     };
-                    let handle = self.new_handle(addr, owner, value);
+                    let origin = since.map_or_else(Origin::own, |since| Origin::new(since, bytes));
+                    let handle = self.new_handle(addr, owner, value, origin);
                     if !ticket.deliver(handle.erased()) {
                         handle.slot_head().gone.store(true, Release);
                     }
@@ -107,17 +142,37 @@ impl Cache {
         }
     }
 
-    /// The entry at `addr`, if it is cached.
+    /// Whether what is cached is what `owner` has there. While others write the file, space comes to belong to another
+    /// object.
+    fn is_good(&self, slot: &dyn AnySlot, owner: Owner) -> bool {
+        let head = slot.head();
+        !self.is_read_only() || head.owner == owner && !self.ledger.doubts.has(owner, &head.origin)
+    }
+
+    /// Whether the file has the `len` bytes that an entry was made of, which may be old.
+    fn is_as_before(&self, slot: &dyn AnySlot, len: usize) -> bool {
+        let head = slot.head();
+        let Some(before) = head.origin.bytes(len) else { return false };
+        let since = self.ledger.doubts.now();
+        let is_same = self.read_block(head.addr, len).is_ok_and(|bytes| bytes == before);
+        if is_same {
+            head.origin.confirm(since);
+        }
+        is_same
+    }
+
+    /// The entry at `addr`, if it is cached, and not [doubted](Cache::doubt_owner).
     ///
     /// # Errors
     /// [`Error::WrongType`] if it is of another type.
     pub fn peek<T: Entry>(&self, addr: Addr) -> Result<Option<Handle<T>>, Error> {
-        self.shard(addr).get(addr).map(|slot| typed(addr, slot)).transpose()
+        let good = self.shard(addr).get(addr).filter(|slot| self.is_good(&**slot, slot.head().owner));
+        good.map(|slot| typed(addr, slot)).transpose()
     }
 
     /// Adds a new structure, dirty. What was cached at this address is forgotten, written or not.
     pub fn insert<T: Entry>(&self, addr: Addr, owner: Owner, value: T) -> Handle<T> {
-        let handle = self.new_handle(addr, owner, value);
+        let handle = self.new_handle(addr, owner, value, Origin::own());
         handle.slot_head().set_new();
         let shard = self.shard(addr);
         if let Some(old) = shard.put(handle.erased()) {
@@ -160,6 +215,16 @@ impl Cache {
     /// As [`Cache::evict_owner`], for the entries of all objects.
     pub fn evict_all(&self) {
         self.evict(None);
+    }
+
+    /// As [`Cache::evict_owner`], for a reader that expects to find most as it was: what is loaded from now on is as the file
+    /// has it now, but what [`Cache::load_block`] finds there with the same bytes is kept. From then on, those bytes are kept
+    /// as well, and counted as the entry's.
+    pub fn doubt_owner(&self, owner: Owner) {
+        match self.is_read_only() {
+            true => self.ledger.doubts.raise(owner),
+            false => self.evict_owner(owner),
+        }
     }
 
     fn evict(&self, owner: Option<Owner>) {
@@ -259,7 +324,9 @@ impl Cache {
     /// Tells `state` all that is cached, for those who put a reader to the proof.
     #[doc(hidden)]
     pub fn tell(&self, state: &mut impl Hasher) {
-        let mut slots: Vec<_> = self.shards.iter().flat_map(Shard::slots).collect();
+        let is_good = |slot: &Arc<dyn AnySlot>| self.is_good(&**slot, slot.head().owner);
+        // What is doubted is as good as not cached: it is what would be made of the bytes that are found, or nothing.
+        let mut slots: Vec<_> = self.shards.iter().flat_map(Shard::slots).filter(is_good).collect();
         slots.sort_unstable_by_key(|slot| slot.head().addr);
         for slot in slots {
             let image = slot.image(self.settings.widths).ok();
@@ -272,8 +339,8 @@ impl Cache {
         self.shards.iter().map(Shard::weight).sum()
     }
 
-    fn new_handle<T: Entry>(&self, addr: Addr, owner: Owner, value: T) -> Handle<T> {
-        Handle::new(self.ledger.next_id(), addr, owner, Arc::clone(&self.ledger), value)
+    fn new_handle<T: Entry>(&self, addr: Addr, owner: Owner, value: T, origin: Origin) -> Handle<T> {
+        Handle::new(self.ledger.next_id(), addr, owner, Arc::clone(&self.ledger), (value, origin))
     }
 
     fn shard(&self, addr: Addr) -> &Shard {

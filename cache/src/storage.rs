@@ -36,6 +36,17 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Those of the medium.
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize>;
 
+    /// As [`Storage::read_at`], with zeros for what lies beyond the end: for who does not care whether it does, which is more
+    /// than a medium may be able to tell at once.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    fn read_padded(&self, into: &mut [u8], at: u64) -> io::Result<()> {
+        let found = self.read_at(into, at)?;
+        into.iter_mut().skip(found).for_each(|byte| *byte = 0);
+        Ok(())
+    }
+
     /// Writes all of `bytes` from `at` on, in one call to the medium where possible. Makes the storage longer
     /// when needed.
     ///
@@ -137,6 +148,10 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
         (**self).read_at(into, at)
     }
 
+    fn read_padded(&self, into: &mut [u8], at: u64) -> io::Result<()> {
+        (**self).read_padded(into, at)
+    }
+
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         (**self).write_at(bytes, at)
     }
@@ -210,6 +225,10 @@ impl<S: Storage> Based<S> {
 impl<S: Storage> Storage for Based<S> {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         self.storage.read_at(into, self.absolute(at)?)
+    }
+
+    fn read_padded(&self, into: &mut [u8], at: u64) -> io::Result<()> {
+        self.storage.read_padded(into, self.absolute(at)?)
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {

@@ -259,6 +259,29 @@ fn what_is_loaded_after_a_refresh_is_new() {
 }
 
 #[test]
+fn what_is_loaded_after_a_doubt_is_new() {
+    fn load_block(cache: &Cache) -> Handle<Version> {
+        let make = |bytes: &[u8]| Ok::<_, h5live_cache::Error>(Version(bytes[0]));
+        cache.load_block(Addr::new(CHILD), OWNER, 1, make).unwrap()
+    }
+    explore("doubt against load", 3, || {
+        let storage = MemoryStorage::from(vec![1; 64]);
+        let cache = Arc::new(Cache::reading(Arc::new(storage.clone()), Settings::default()));
+        // The bytes are kept from now on.
+        cache.doubt_owner(OWNER);
+        assert_eq!(load_block(&cache).read().0, 1);
+        cache.doubt_owner(OWNER);
+        let other = Arc::clone(&cache);
+        let thread = thread::spawn(move || assert!(matches!(load_block(&other).read().0, 1 | 2)));
+        storage.write_at(&[2], CHILD).unwrap();
+        cache.doubt_owner(OWNER);
+        assert_eq!(load_block(&cache).read().0, 2);
+        thread.join().unwrap();
+        assert_eq!(load_block(&cache).read().0, 2);
+    });
+}
+
+#[test]
 fn raw_data_is_read_as_written_also_while_it_is_flushed() {
     explore("read of raw data against flush", None, || {
         let storage = MemoryStorage::from(vec![0; 64]);

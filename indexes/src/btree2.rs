@@ -169,14 +169,13 @@ impl<R: Btree2Record> Btree2<R> {
             return Ok(found.clone());
         }
         let (cache, widths) = (self.metadata.cache(), self.metadata.widths());
-        let read = || {
-            let bytes = cache.read_block(self.addr, Btree2Header::size(widths))?;
-            let header = decode(&bytes, widths);
+        let make = |bytes: &[u8]| {
+            let header = decode(bytes, widths);
             header
                 .map(|header| Root::new(header, widths))
                 .map_err(|source| h5live_cache::Error::Decode { at: self.addr, source })
         };
-        let root = cache.load(self.addr, self.metadata.owner(), read)?;
+        let root = cache.load_block(self.addr, self.metadata.owner(), Btree2Header::size(widths), make)?;
         if root.read().header.kind != R::KIND {
             return Err(self.unfit("its records are of the type that belongs there"));
         }

@@ -63,7 +63,8 @@ impl ObjectMetadata {
     /// # Errors
     /// If the bytes cannot be read or are not such a structure.
     pub fn load<R: Record + Entry>(&self, addr: Addr, len: u64, shape: impl FnOnce() -> R) -> Result<Handle<R>> {
-        self.load_shaped(addr, || (shape(), len))
+        let decode = |bytes: &[u8]| self.decode(addr, bytes, shape());
+        Ok(self.cache.load_block(addr, self.owner, usize::try_from(len).unwrap_or(usize::MAX), decode)?)
     }
 
     /// As [`ObjectMetadata::load`], where also the length follows from the shape.
@@ -95,7 +96,11 @@ impl ObjectMetadata {
 
     fn read<R: Record>(&self, addr: Addr, len: u64, shape: impl FnOnce() -> R) -> h5live_cache::Result<R> {
         let bytes = self.cache.read_block(addr, usize::try_from(len).unwrap_or(usize::MAX))?;
-        decode_with(shape(), &bytes, self.widths()).map_err(|source| h5live_cache::Error::Decode { at: addr, source })
+        self.decode(addr, &bytes, shape())
+    }
+
+    fn decode<R: Record>(&self, addr: Addr, bytes: &[u8], shape: R) -> h5live_cache::Result<R> {
+        decode_with(shape, bytes, self.widths()).map_err(|source| h5live_cache::Error::Decode { at: addr, source })
     }
 
     /// A new structure of `len` bytes in newly allocated space.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use h5live_model::{Layout, Selection, Wake, Watch};
+use h5live_model::{DatasetSpec, Layout, Selection, Wake, Watch};
 
 use super::Dataset;
 use crate::{H5Type, Result};
@@ -17,6 +17,10 @@ const WAIT: Duration = Duration::from_secs(1);
 const WAIT_FOR_OTHERS: Duration = Duration::from_millis(20);
 /// The same for who does not rest.
 const WITHOUT_REST: Duration = Duration::from_millis(5);
+/// Looks in vain of who does not rest, after which the last row is read once more...
+const REHEARSAL: u32 = 64;
+/// ...if it has at most so many bytes (in memory).
+const REHEARSED: usize = 4 << 10;
 
 /// Batches of rows that a writer publishes, made by [`Dataset::follow`].
 ///
@@ -177,25 +181,52 @@ impl<T: H5Type> Follow<T> {
     fn look_until(&self, until: Option<Instant>) -> Result<bool> {
         let pause = Instant::now() + WITHOUT_REST;
         let end = until.map_or(pause, |until| until.min(pause));
-        while Instant::now() < end {
+        for look in 1_u32.. {
+            if Instant::now() >= end {
+                break;
+            }
             self.dataset.refresh()?;
             if self.rows()? > self.next {
                 return Ok(true);
+            }
+            if look.is_multiple_of(REHEARSAL) {
+                self.rehearse();
             }
             std::hint::spin_loop();
         }
         Ok(until.is_none_or(|until| end < until) && self.dataset.file().is_live()?)
     }
 
-    fn batch_of(&mut self, rows: u64) -> Result<Vec<T>> {
+    /// Reads the last row once more. What that takes has not left the processor's caches then when the next row comes.
+    fn rehearse(&self) {
+        let is_short = |row: usize| row <= REHEARSED;
+        let is_plain = |spec: &DatasetSpec| spec.filters.is_empty() && !matches!(spec.layout, Layout::Virtual(_));
+        if let Some(last) = self.next.checked_sub(1)
+            && self.row_bytes().is_ok_and(is_short)
+            && self.dataset.spec().is_ok_and(|spec| is_plain(&spec))
+        {
+            // If it cannot be read, nor can the next one.
+            let _last: Result<Vec<T>> = self.read(last, 1);
+        }
+    }
+
+    fn row_bytes(&self) -> Result<usize> {
+        let elements = usize::try_from(self.row_elements()?).unwrap_or(usize::MAX);
+        Ok(elements.saturating_mul(size_of::<T>()))
+    }
+
+    fn read(&self, first: u64, count: u64) -> Result<Vec<T>> {
         let shape = self.dataset.shape()?;
-        let row = usize::try_from(self.row_elements()?).unwrap_or(usize::MAX);
-        let fit = (BATCH_BYTES / row.saturating_mul(size_of::<T>()).max(1)).max(1) as u64;
-        let count = (rows - self.next).min(self.batch_rows.unwrap_or(fit));
         let (mut start, mut counts) = (vec![0; shape.len()], shape);
-        start[self.axis] = self.next;
+        start[self.axis] = first;
         counts[self.axis] = count;
-        let values = self.dataset.read_slice(Selection::block(&start, &counts))?;
+        self.dataset.read_slice(Selection::block(&start, &counts))
+    }
+
+    fn batch_of(&mut self, rows: u64) -> Result<Vec<T>> {
+        let fit = (BATCH_BYTES / self.row_bytes()?.max(1)).max(1) as u64;
+        let count = (rows - self.next).min(self.batch_rows.unwrap_or(fit));
+        let values = self.read(self.next, count)?;
         self.next += count;
         Ok(values)
     }

@@ -358,10 +358,15 @@ pub(crate) fn read_superblock(storage: &dyn Storage, at: u64) -> Result<Superblo
     let mut bytes = vec![0; Superblock::MAX_SIZE];
     let len = storage.read_at(&mut bytes, at).map_err(Error::io("read the superblock"))?;
     bytes.truncate(len);
+    superblock_of(&bytes)
+}
+
+/// The superblock that is at the beginning of `bytes`.
+pub(crate) fn superblock_of(bytes: &[u8]) -> Result<Superblock> {
     if !bytes.starts_with(&Superblock::SIGNATURE) {
         return Err(Error::NotHdf5);
     }
-    Superblock::decode(&bytes).map_err(Error::Superblock)
+    Superblock::decode(bytes).map_err(Error::Superblock)
 }
 
 /// Where the superblock is (bytes from the start of the file), and what it says.

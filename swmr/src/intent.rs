@@ -9,7 +9,7 @@ use h5live_format::{Addr, Generation, IntendedWrite, Intent, StatusFlags, Superb
 
 use parking_lot::Mutex;
 
-use crate::begin::read_superblock;
+use crate::begin::{read_superblock, superblock_of};
 use crate::{Error, Result};
 
 /// Most bytes of an intent.
@@ -63,9 +63,10 @@ pub(crate) fn find_at(storage: &dyn Storage, place: Addr, end: Addr, widths: Wid
 /// Which change of raw data in its place is shown at `place`.
 fn turn_at(storage: &dyn Storage, place: Addr) -> Result<Option<Turn>> {
     let mut bytes = [0; Turn::SIZE];
-    let found = storage.read_at(&mut bytes, place.get().unwrap_or(u64::MAX));
-    let found = found.map_err(Error::io("read behind the end of the file"))?;
-    Ok(bytes.get(..found).and_then(Turn::from_bytes))
+    let read = storage.read_padded(&mut bytes, place.get().unwrap_or(u64::MAX));
+    read.map_err(Error::io("read behind the end of the file"))?;
+    // Zeros are none.
+    Ok(Turn::from_bytes(&bytes))
 }
 
 /// Does what a dead writer was about to do, for good. If that is interrupted, it can be done again.
@@ -91,6 +92,16 @@ pub(crate) struct Mender {
     begun: AtomicUsize,
     /// The intent that said how it is mended.
     by: Mutex<Option<Mark>>,
+    announced: Mutex<Option<Announced>>,
+}
+
+/// What a superblock says of the file.
+#[derive(Debug, Clone, Copy)]
+struct Announced {
+    /// The bytes that it was made of, and some behind them.
+    image: [u8; Superblock::MAX_SIZE],
+    end: Addr,
+    widths: Widths,
 }
 
 /// By what an intent is known without reading all of it.
@@ -126,7 +137,12 @@ impl Drop for Begun<'_> {
 
 impl Mender {
     pub fn new(storage: Arc<dyn Storage>) -> Self {
-        Mender { mended: Arc::new(Mended::new(storage)), begun: AtomicUsize::new(0), by: Mutex::default() }
+        Mender {
+            mended: Arc::new(Mended::new(storage)),
+            begun: AtomicUsize::new(0),
+            by: Mutex::default(),
+            announced: Mutex::default(),
+        }
     }
 
     /// The storage as the reader sees it.
@@ -188,6 +204,22 @@ impl Mender {
         let _: Result<()> = mend();
     }
 
+    /// The end of the file as it is announced now, and the widths; the superblock is decoded only if it has changed.
+    fn announced(&self) -> Result<(Addr, Widths)> {
+        let mut image = [0; Superblock::MAX_SIZE];
+        let storage = self.mended.inner();
+        storage.read_padded(&mut image, 0).map_err(Error::io("read the superblock"))?;
+        let mut known = self.announced.lock();
+        if let Some(known) = known.as_ref().filter(|known| known.image == image) {
+            return Ok((known.end, known.widths));
+        }
+        let superblock = superblock_of(&image)?;
+        let end = superblock.end_of_file.get().zip(superblock.base.get()).and_then(|(end, base)| end.checked_sub(base));
+        let (end, widths) = (end.map(Addr::new).unwrap_or_default(), superblock.widths);
+        *known = Some(Announced { image, end, widths });
+        Ok((end, widths))
+    }
+
     /// Has `read` fill `into` with the raw data at `at`, which a writer may be changing in its place: it is as it was, or
     /// as it is to be.
     ///
@@ -195,13 +227,7 @@ impl Mender {
     /// [`Error::Overtaken`] if it has to be read again; those of `read` and of the storage.
     pub fn read_whole(&self, at: Addr, into: &mut [u8], read: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
         let storage = &**self.mended.inner();
-        let announced = || {
-            let superblock = read_superblock(storage, 0)?;
-            let end =
-                superblock.end_of_file.get().zip(superblock.base.get()).and_then(|(end, base)| end.checked_sub(base));
-            Ok::<_, Error>((end.map(Addr::new).unwrap_or_default(), superblock.widths))
-        };
-        let (end, widths) = announced()?;
+        let (end, widths) = self.announced()?;
         let Some(place) = Turn::place(end) else { return read(into) };
         let before = turn_at(storage, place)?;
         read(into)?;
@@ -222,7 +248,7 @@ impl Mender {
             _ => None,
         };
         // The end comes last: only behind another one does the old place come to hold anything else.
-        if !is_same || announced()? != (end, widths) {
+        if !is_same || self.announced()? != (end, widths) {
             return Err(Error::Overtaken);
         }
         let start = at.get().unwrap_or(0);

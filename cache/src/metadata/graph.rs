@@ -14,7 +14,7 @@ use std::{
 use h5live_format::Addr;
 use smallvec::SmallVec;
 
-use super::{across::Across, dirty::Dirty, in_order::BuildInOrder};
+use super::{across::Across, dirty::Dirty, doubt::Doubts, in_order::BuildInOrder};
 use crate::{
     edge::{EdgeKind, EdgeKinds},
     entry::{AnySlot, EntryId, Link, Owner, Proxy, Slot},
@@ -25,12 +25,17 @@ use crate::{
 /// The graph, shared by a cache and its handles.
 pub(crate) struct Ledger {
     pub(crate) graph: Mutex<Graph>,
+    pub(crate) doubts: Doubts,
     next: AtomicU64,
 }
 
 impl Ledger {
     pub(crate) fn new(disabled: EdgeKinds) -> Self {
-        Ledger { graph: Mutex::new(Graph { disabled, ..Graph::default() }), next: AtomicU64::new(1) }
+        Ledger {
+            graph: Mutex::new(Graph { disabled, ..Graph::default() }),
+            doubts: Doubts::default(),
+            next: AtomicU64::new(1),
+        }
     }
 
     pub(crate) fn next_id(&self) -> EntryId {

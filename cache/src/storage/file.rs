@@ -105,6 +105,20 @@ fn beyond() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "the offset does not fit 64 bits")
 }
 
+/// As [`Storage::read_at`].
+fn read_by_calls(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match at::read(file, rest, at.checked_add(done as u64).ok_or_else(beyond)?) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(done)
+}
+
 impl Storage for FileStorage {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         self.with(|file| {
@@ -112,16 +126,19 @@ impl Storage for FileStorage {
             if into.len() <= glance::SHORT && !self.by_calls && self.glance.read(file, into, at) {
                 return Ok(into.len());
             }
-            let mut done = 0;
-            while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-                match at::read(file, rest, at.checked_add(done as u64).ok_or_else(beyond)?) {
-                    Ok(0) => break,
-                    Ok(n) => done += n,
-                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                    Err(e) => return Err(e),
-                }
+            read_by_calls(file, into, at)
+        })
+    }
+
+    fn read_padded(&self, into: &mut [u8], at: u64) -> io::Result<()> {
+        self.with(|file| {
+            #[cfg(target_os = "linux")]
+            if into.len() <= glance::SHORT && !self.by_calls && self.glance.read_padded(file, into, at) {
+                return Ok(());
             }
-            Ok(done)
+            let found = read_by_calls(file, into, at)?;
+            into.iter_mut().skip(found).for_each(|byte| *byte = 0);
+            Ok(())
         })
     }
 

@@ -70,8 +70,18 @@ struct Mapping {
 impl Glance {
     /// Fills `into` with the bytes from `at` on; `false` if a call is needed for that.
     pub fn read(&self, file: &File, into: &mut [u8], at: u64) -> bool {
+        self.read_before(|len| len, file, into, at)
+    }
+
+    /// As [`Glance::read`], with zeros for what lies beyond the end: the system has them there, up to the end of the page.
+    pub fn read_padded(&self, file: &File, into: &mut [u8], at: u64) -> bool {
+        self.read_before(|len| len.next_multiple_of(PAGE), file, into, at)
+    }
+
+    /// Reads what ends where `limit` says for a file of so many bytes, or before.
+    fn read_before(&self, limit: impl Fn(u64) -> u64, file: &File, into: &mut [u8], at: u64) -> bool {
         let done = match &*self.mapped.read() {
-            Mapped::Whole(mapping) => mapping.read(into, at),
+            Mapped::Whole(mapping) => mapping.read_before(limit(mapping.len.load(Relaxed)), into, at),
             Mapped::NotYet => Some(false),
             Mapped::Never => return false,
         };
@@ -125,9 +135,9 @@ impl Mapping {
         Some(Mapping { map, len: len.into(), touched, pages, count: AtomicUsize::new(0), watch, page })
     }
 
-    /// Whether it has read; `None` if nothing more can be read here.
-    fn read(&self, into: &mut [u8], at: u64) -> Option<bool> {
-        let end = at.checked_add(into.len() as u64).filter(|end| *end <= self.len.load(Relaxed));
+    /// Whether it has read, which it does before `limit` alone; `None` if nothing more can be read here.
+    fn read_before(&self, limit: u64, into: &mut [u8], at: u64) -> Option<bool> {
+        let end = at.checked_add(into.len() as u64).filter(|end| *end <= limit);
         let Some(end) = end else { return Some(false) };
         let (first, last) = (at / AROUND, end.saturating_sub(1) / AROUND);
         if !self.touch(first, at..end) || (last != first && !self.touch(last, at..end)) {
@@ -255,6 +265,27 @@ mod tests {
         assert_eq!(read(&glance, &file, u64::MAX, 1000), None);
         file.write_all_at(&[9; 10], 70_000).unwrap();
         assert_eq!(read(&glance, &file, 70_000, 10).unwrap(), [9; 10], "what others write is seen");
+    }
+
+    #[test]
+    fn what_lies_beyond_the_end_is_zeros_up_to_the_end_of_the_page() {
+        let (file, glance) = (file(10_000), Glance::default());
+        if !is_mapped(&glance, &file) {
+            return;
+        }
+        let padded = |at: u64| {
+            let mut into = [1; 16];
+            glance.read_padded(&file, &mut into, at).then_some(into)
+        };
+        let (mut across, end) = ([0; 16], bytes(9_992, 8));
+        across[..8].copy_from_slice(&end);
+        assert_eq!(padded(9_992).unwrap(), across);
+        assert_eq!(padded(10_000).unwrap(), [0; 16]);
+        assert_eq!(padded(12_288 - 16).unwrap(), [0; 16]);
+        assert_eq!(padded(12_288 - 15), None, "the next page is not there");
+        assert_eq!(padded(u64::MAX), None);
+        file.write_all_at(&[9; 16], 10_000).unwrap();
+        assert_eq!(padded(10_000).unwrap(), [9; 16], "what comes there is seen");
     }
 
     #[test]

@@ -22,6 +22,13 @@ fn a_file_is_read_and_written_at_any_place() {
     assert_eq!(file.read_at(&mut read, 8).unwrap(), 6);
     assert_eq!(read[..6], *b"\0\0tail");
     assert_eq!(file.read_at(&mut read, 100).unwrap(), 0);
+    read = [1; 20];
+    file.read_padded(&mut read, 8).unwrap();
+    assert_eq!(read, *b"\0\0tail\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+    read = [1; 20];
+    MemoryStorage::from(b"head".to_vec()).read_padded(&mut read, 2).unwrap();
+    assert_eq!(read[..3], *b"ad\0");
+    assert_eq!(read[3..], [0; 17]);
     file.set_len(3).unwrap();
     assert_eq!(file.len().unwrap(), 3);
     file.sync().unwrap();

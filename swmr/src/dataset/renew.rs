@@ -29,7 +29,7 @@ impl NativeDataset {
         let image = self.image(before.header_len);
         if let Some(new) = before.renewed(since, &image, self.session.cache.widths()) {
             // Chunks come, and move, without the header.
-            self.session.cache.evict_owner(Owner::new(self.addr));
+            self.session.cache.doubt_owner(Owner::new(self.addr));
             self.session.heap_reader.forget();
             let mut state = self.state.write();
             if Arc::ptr_eq(&state, &before) {
