@@ -318,7 +318,7 @@ impl<T: Entry> Handle<T> {
     /// Whether the file has the entry as it is here.
     pub(crate) fn is_settled(&self) -> bool {
         let head = &self.slot.head;
-        head.is_stored() && !head.dirty.load(Acquire) && !self.is_gone()
+        head.is_stored() && !head.dirty.load(Acquire) && !head.gone.load(Acquire)
     }
 
     /// Has `change` change the value, for who writes it at once. It is told how often the value was changed before, this

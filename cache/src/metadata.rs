@@ -144,6 +144,7 @@ impl Cache {
 
     /// Whether what is cached is what `owner` has there. While others write the file, space comes to belong to another
     /// object.
+    #[inline]
     fn is_good(&self, slot: &dyn AnySlot, owner: Owner) -> bool {
         let head = slot.head();
         !self.is_read_only() || head.owner == owner && !self.ledger.doubts.has(owner, &head.origin)

@@ -51,9 +51,14 @@ impl Doubts {
     }
 
     /// Whether an entry of `owner` may be old.
+    #[inline]
     pub(crate) fn has(&self, owner: Owner, origin: &Origin) -> bool {
         let since = origin.since.load(atomic::Ordering::SeqCst);
-        since < NEVER && since < self.now() && self.raised.read().get(&owner).is_some_and(|raised| since < *raised)
+        since != NEVER && self.are_raised_after(since, owner)
+    }
+
+    fn are_raised_after(&self, since: u64, owner: Owner) -> bool {
+        since < self.now() && self.raised.read().get(&owner).is_some_and(|raised| since < *raised)
     }
 }
 
