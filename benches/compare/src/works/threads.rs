@@ -11,22 +11,23 @@ use crate::{Result, Side};
 
 const CHUNK: u64 = 64 << 10;
 const NAMES: [&str; 2] = ["a", "b"];
-/// Each dataset is read so often.
-const TIMES: usize = 16;
-
 /// A file of two datasets.
 #[derive(Clone, Copy)]
 struct Pair {
     name: &'static str,
     /// Chunks of each.
     chunks: u64,
+    /// Each is read so often.
+    times: usize,
     filters: &'static [(i32, &'static [u32])],
 }
 
 /// Reading is what is measured; memory is the limit.
-const PLAIN: Pair = Pair { name: "threads", chunks: 256, filters: &[] };
+const PLAIN: Pair = Pair { name: "threads", chunks: 256, times: 16, filters: &[] };
+/// What the threads have to wait for each other for is what is measured: the processors' own caches hold each dataset.
+const SMALL: Pair = Pair { name: "threads-small", chunks: 1, times: 4096, filters: &[] };
 /// The processor is the limit.
-const DEFLATE: Pair = Pair { name: "threads-deflate", chunks: 128, filters: &[(2, &[4]), (1, &[4])] };
+const DEFLATE: Pair = Pair { name: "threads-deflate", chunks: 128, times: 16, filters: &[(2, &[4]), (1, &[4])] };
 
 impl Pair {
     fn len(self, ground: &Ground) -> u64 {
@@ -54,12 +55,12 @@ impl Pair {
         let read = |n: usize, values: &mut [i32]| -> Result<()> {
             if side == Side::Bare {
                 let into: &mut [u8] = bytemuck::cast_slice_mut(values);
-                return (0..TIMES).try_for_each(|_| Ok(raw.read_exact_at(into, n as u64 * len * 4)?));
+                return (0..self.times).try_for_each(|_| Ok(raw.read_exact_at(into, n as u64 * len * 4)?));
             }
             let data = file.dataset(NAMES[n])?;
-            pools[n].install(|| (0..TIMES).try_for_each(|_| Ok(data.read_into(.., values)?)))
+            pools[n].install(|| (0..self.times).try_for_each(|_| Ok(data.read_into(.., values)?)))
         };
-        let (done, ()) = timed(len * 4 * 2 * TIMES as u64, || {
+        let (done, ()) = timed(len * 4 * 2 * self.times as u64, || {
             if side == Side::Libhdf5 {
                 return values.iter_mut().enumerate().try_for_each(|(n, values)| read(n, values));
             }
@@ -95,5 +96,12 @@ pub fn works() -> Vec<Work> {
         run: |side, ground| DEFLATE.run(side, ground),
         ..plain
     };
-    vec![plain, deflate]
+    let small = Work {
+        name: SMALL.name,
+        title: "the same, datasets of 256 KiB",
+        prepare: |ground| SMALL.prepare(ground),
+        run: |side, ground| SMALL.run(side, ground),
+        ..plain
+    };
+    vec![plain, small, deflate]
 }
