@@ -315,6 +315,11 @@ impl<T: Entry> Handle<T> {
         result
     }
 
+    /// Has `take` take the value, for who is about to forget the entry.
+    pub(crate) fn take_value(&self, take: impl FnOnce(&mut T) -> T) -> T {
+        take(&mut self.slot.value.write())
+    }
+
     /// Whether the file has the entry as it is here.
     pub(crate) fn is_settled(&self) -> bool {
         let head = &self.slot.head;

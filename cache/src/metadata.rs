@@ -184,6 +184,14 @@ impl Cache {
         handle
     }
 
+    /// Adds what `take` takes out of an entry at another address, and forgets the entry: a structure that moves is not copied.
+    /// Handles to it are left with what `take` leaves there.
+    pub fn shift<T: Entry>(&self, entry: &Handle<T>, to: Addr, take: impl FnOnce(&mut T) -> T) -> Handle<T> {
+        let value = entry.take_value(take);
+        self.remove(entry.addr());
+        self.insert(to, entry.owner(), value)
+    }
+
     /// Forgets the entry at `addr`, written or not, with its flush dependencies: the structure is no more.
     pub fn remove(&self, addr: Addr) {
         if let Some(old) = self.shard(addr).remove(addr) {

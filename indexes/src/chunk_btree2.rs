@@ -119,12 +119,13 @@ impl ChunkBtree2 {
         }
     }
 
-    fn put<R: Stored>(&self, blank: R, record: &R, proxy: Option<&Proxy>) -> Result<()> {
+    fn put<R: Stored>(&self, blank: R, record: &R, proxy: Option<&Proxy>) -> Result<Option<ChunkElement>> {
         let tree = self.tree_for_writing(blank)?;
         if let Some(proxy) = proxy {
             tree.wait_for(proxy, EdgeKind::BTree2Chunk)?;
         }
-        tree.put(record, |other| compare_chunk(other, record.coord()), to(record.coord())).map(|_| ())
+        let old = tree.put(record, |other| compare_chunk(other, record.coord()), to(record.coord()))?;
+        Ok(old.map(|record| record.element()).filter(|element| element.addr.is_defined()))
     }
 
     fn take<R: Stored>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
@@ -175,6 +176,15 @@ impl ChunkIndex for ChunkBtree2 {
     }
 
     fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
+        self.replace(coord, element, proxy).map(|_| ())
+    }
+
+    fn replace(
+        &self,
+        coord: &ChunkCoord,
+        element: ChunkElement,
+        proxy: Option<&Proxy>,
+    ) -> Result<Option<ChunkElement>> {
         if coord.rank() != self.rank {
             return Err(Error::Outside(coord.clone()));
         }

@@ -36,6 +36,21 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// If a structure of the index cannot be read, or there is no room for a new one. The chunk is then where it was.
     fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()>;
 
+    /// As [`ChunkIndex::set`], and returns where the chunk was stored before.
+    ///
+    /// # Errors
+    /// As [`ChunkIndex::set`].
+    fn replace(
+        &self,
+        coord: &ChunkCoord,
+        element: ChunkElement,
+        proxy: Option<&Proxy>,
+    ) -> Result<Option<ChunkElement>> {
+        let old = self.get(coord)?;
+        self.set(coord, element, proxy)?;
+        Ok(old)
+    }
+
     /// As [`ChunkIndex::set`], for chunks without filters that follow each other along a dimension: the one at `first` is
     /// stored at the first of `places`.
     ///

@@ -102,9 +102,9 @@ fn check(rows: &[u64], format: ElementFormat, make: Make<'_>) {
         let coord = ChunkCoord::new(&[row / 2, row % 2]);
         let value = element(n as u64, format);
         let operation = first.operation();
-        index.set(&coord, value, None).unwrap();
+        let old = index.replace(&coord, value, None).unwrap();
         drop(operation);
-        model.insert(coord, value);
+        assert_eq!(old, model.insert(coord, value));
     }
     first.flush(Scope::All).unwrap();
     for row in rows.iter().step_by(5) {

@@ -10,12 +10,16 @@ const PART: u64 = 64;
 /// ...but at least and at most so many bytes. Files that are too small for that have none.
 const BYTES: Range<u64> = 64 << 10..1 << 20;
 
+/// Most sections that are kept apart.
+const RECENT: usize = 64;
+
 /// Blocks, and what is free in them.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     /// All of them, by where they begin.
     all: BTreeMap<u64, Block>,
     free: FreeList,
+    recent: Recent,
     /// What of the newest one was never given out.
     fresh: Range<u64>,
     /// There are to be no more.
@@ -27,6 +31,37 @@ struct Block {
     end: u64,
     /// Where the part begins that was filled with zeros before anything was given out of it.
     filled: u64,
+}
+
+/// What was freed last, sections of one length: nodes of a tree come and go.
+#[derive(Debug, Default)]
+struct Recent {
+    len: u64,
+    sections: Vec<u64>,
+}
+
+impl Recent {
+    /// Whether a section was taken up: it is of that length, there is room, and it overlaps none.
+    fn take_up(&mut self, at: u64, len: u64) -> bool {
+        if self.sections.is_empty() {
+            self.len = len;
+        }
+        let has_room = self.len == len && self.sections.len() < RECENT;
+        let takes = has_room && self.sections.iter().all(|other| other.abs_diff(at) >= len);
+        if takes {
+            self.sections.push(at);
+        }
+        takes
+    }
+
+    fn pop(&mut self, len: u64) -> Option<u64> {
+        if self.len == len { self.sections.pop() } else { None }
+    }
+
+    /// First byte and length of each.
+    fn sections(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.sections.iter().map(|at| (*at, self.len))
+    }
 }
 
 impl Blocks {
@@ -45,20 +80,38 @@ impl Blocks {
 
     /// Takes `len` bytes where `place` puts them.
     pub fn take(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        self.free.take(len, &place).or_else(|| {
-            let at = place(self.fresh.start)?;
-            let end = at.checked_add(len).filter(|end| *end <= self.fresh.end)?;
-            self.free.give(self.fresh.start, at - self.fresh.start);
-            self.fresh.start = end;
-            Some(at)
+        if let Some(at) = self.recent.pop(len) {
+            if place(at) == Some(at) {
+                return Some(at);
+            }
+            self.free.give(at, len);
+        }
+        self.free.take(len, &place).or_else(|| self.take_fresh(len, &place)).or_else(|| {
+            self.sort_recent();
+            self.free.take(len, &place)
         })
+    }
+
+    fn take_fresh(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        let at = place(self.fresh.start)?;
+        let end = at.checked_add(len).filter(|end| *end <= self.fresh.end)?;
+        self.free.give(self.fresh.start, at - self.fresh.start);
+        self.fresh.start = end;
+        Some(at)
+    }
+
+    /// Puts what was freed last among the rest.
+    fn sort_recent(&mut self) {
+        let recent = std::mem::take(&mut self.recent);
+        recent.sections().for_each(|(at, len)| self.free.give(at, len));
     }
 
     /// Adds `len` free bytes at `at`, if they lie in a block; says whether they do.
     pub fn give(&mut self, at: u64, len: u64) -> bool {
         let ends_by = |end: u64| at.checked_add(len).is_some_and(|last| last <= end);
         let is_inside = self.all.range(..=at).next_back().is_some_and(|(_, block)| ends_by(block.end));
-        if is_inside {
+        if is_inside && (self.free.overlaps(at, len) || !self.recent.take_up(at, len)) {
+            self.sort_recent();
             self.free.give(at, len);
         }
         is_inside
@@ -77,18 +130,19 @@ impl Blocks {
 
     /// There are no blocks any more. Returns what was free in them.
     pub fn dissolve(&mut self) -> Self {
+        self.sort_recent();
         std::mem::replace(self, Blocks { closed: true, ..Blocks::default() })
     }
 
     /// All free bytes: first byte and length of each section.
     pub fn sections(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let fresh = Some((self.fresh.start, self.fresh.end - self.fresh.start)).filter(|(_, len)| *len > 0);
-        self.free.sections().chain(fresh)
+        self.free.sections().chain(self.recent.sections()).chain(fresh)
     }
 
     /// How many bytes are free.
     pub fn total(&self) -> u64 {
-        self.free.total() + (self.fresh.end - self.fresh.start)
+        self.free.total() + self.recent.len * self.recent.sections.len() as u64 + (self.fresh.end - self.fresh.start)
     }
 }
 
@@ -128,7 +182,32 @@ mod tests {
         nodes.iter().for_each(|at| space.adopt(*at, 2048, Kind::Metadata));
         assert!(alloc(&space, 4096, Kind::Raw) >= LARGE + (1 << 20));
         assert!(alloc(&space, 8192, Kind::Metadata) >= LARGE + (1 << 20), "nor to a large structure");
-        assert_eq!(alloc(&space, 2048, Kind::Metadata), nodes[0]);
+        assert!(nodes.contains(&alloc(&space, 2048, Kind::Metadata)));
+    }
+
+    #[test]
+    fn what_was_freed_last_is_given_out_once_whatever_comes_between() {
+        let space = space(LARGE);
+        let nodes: Vec<u64> = (0..200).map(|_| alloc(&space, 2048, Kind::Metadata)).collect();
+        let reusable = space.reusable();
+        nodes.iter().step_by(2).for_each(|at| space.adopt(*at, 2048, Kind::Metadata));
+        // Sections of another length, within what is free already, and twice.
+        space.adopt(nodes[1], 512, Kind::Metadata);
+        space.adopt(nodes[3], 2048, Kind::Metadata);
+        space.adopt(nodes[2] + 1024, 2048, Kind::Metadata);
+        space.adopt(nodes[4], 2048, Kind::Metadata);
+        assert_eq!(space.reusable() - reusable, 101 * 2048 + 512);
+        assert_eq!(space.sections().iter().map(|(_, len, _)| len).sum::<u64>(), space.reusable());
+        let mut again: Vec<(u64, u64)> =
+            [512, 2048].repeat(60).iter().map(|len| (alloc(&space, *len, Kind::Metadata), *len)).collect();
+        assert_eq!(space.end(), LARGE + (1 << 20), "small ones find room beside the large");
+        again.extend(nodes.iter().skip(5).step_by(2).map(|at| (*at, 2048)));
+        again.sort_unstable();
+        assert!(again.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{again:?}");
+        for _ in 0..2 {
+            space.adopt(nodes[5], 2048, Kind::Metadata);
+        }
+        assert_ne!(alloc(&space, 2048, Kind::Metadata), alloc(&space, 2048, Kind::Metadata));
     }
 
     #[test]

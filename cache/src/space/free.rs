@@ -69,6 +69,12 @@ impl FreeList {
         (at < start + size).then_some((start, size))
     }
 
+    /// Whether any of the `len` bytes at `at` is free.
+    pub fn overlaps(&self, at: u64, len: u64) -> bool {
+        let before = self.by_addr.range(..at.saturating_add(len)).next_back();
+        before.is_some_and(|(start, size)| start + size > at)
+    }
+
     /// The last section.
     pub fn last(&self) -> Option<(u64, u64)> {
         self.by_addr.last_key_value().map(|(&start, &size)| (start, size))

@@ -1,8 +1,10 @@
 //! What was given back, on its way to being free: it waits for the flush that makes it unreachable, for that flush to be
 //! durable if flushes are, and then for the grace, in which readers may still follow what they have read before.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use rustc_hash::FxHashMap;
 
 use super::Kind;
 use crate::entry::Owner;
@@ -18,7 +20,7 @@ pub(super) struct Quarantine {
     /// Whether a flush counts only once it is durable.
     durable: bool,
     /// Given back since the last snapshot of a flush of the object that alone led there, or, without one, of all.
-    given: HashMap<Option<Owner>, Vec<Section>>,
+    given: FxHashMap<Option<Owner>, Vec<Section>>,
     /// Given back before the snapshot of the flush that is under way.
     leaving: Leaving,
     /// Unreachable, but not durably.

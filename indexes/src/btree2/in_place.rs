@@ -1,10 +1,10 @@
-//! Adding a record to a leaf that has room, and to which nothing in the file leads yet: no node is copied.
+//! Adding a record to a leaf that has room: nodes to which the file leads move as they are, the others stay.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use h5live_cache::{EdgeKind, Handle};
-use h5live_format::{Btree2Geometry, Btree2Internal, Btree2Leaf, Btree2Record};
+use h5live_cache::{EdgeKind, Entry, Handle, Kind};
+use h5live_format::{Addr, Btree2Geometry, Btree2Internal, Btree2Leaf, Btree2Record};
 use smallvec::SmallVec;
 
 use super::header::Root;
@@ -25,11 +25,14 @@ pub(super) struct Spot {
 pub(super) enum Found<R> {
     /// An equal record.
     Equal(R),
-    /// Room, in nodes that may be changed where they are.
+    /// Room, in a leaf that need not be split.
     Room(Spot),
-    /// Nodes that must be copied or split, or none.
+    /// Nodes that must be split, or none.
     Other,
 }
+
+/// Space for nodes that are to move.
+type Places = SmallVec<[Addr; 4]>;
 
 impl<R: Btree2Record> Btree2<R> {
     /// What there is where the record is to go that `compare` seeks. The caller keeps others from the tree.
@@ -47,7 +50,10 @@ impl<R: Btree2Record> Btree2<R> {
         let mut above = SmallVec::new();
         loop {
             let (node, fresh) = self.node_of(root, way, &geometry)?;
-            if fresh == Fresh::Not {
+            let is_above = above.iter().any(|(above, ..): &(Handle<_>, _, _)| above.addr() == way.addr);
+            if is_above
+                || fresh == Fresh::Not && self.metadata.cache().disabled_edges().contains(EdgeKind::BTree2Shadow)
+            {
                 return Ok(Found::Other);
             }
             let len = usize::from(way.records);
@@ -76,33 +82,97 @@ impl<R: Btree2Record> Btree2<R> {
     }
 
     /// Puts the bytes of a record in its place. The caller still keeps others from the tree.
+    ///
+    /// # Errors
+    /// If there is no room for the nodes that must move. The tree is then as it was.
     pub(super) fn put_at(&self, root: &Handle<Root>, spot: Spot, bytes: &[u8]) -> Result<()> {
         let Spot { geometry, above, leaf: (leaf, fresh), index } = spot;
-        // The header has waited for a node that no flush has taken since the node was made.
-        let waits = |fresh, is_new: bool| fresh == Fresh::Held || is_new;
-        let kind = |is_root| if is_root { EdgeKind::BTree2Root } else { EdgeKind::BTree2Node };
-        for (number, (node, _, fresh)) in above.iter().enumerate() {
-            if !waits(*fresh, node.is_new()) {
-                self.metadata.depend(root, node, kind(number == 0))?;
-            }
-        }
-        if !waits(fresh, leaf.is_new()) {
-            self.metadata.depend(root, &leaf, kind(above.is_empty()))?;
-        }
-        let fits = leaf.update(|leaf| leaf.records.insert_bytes(index, bytes));
-        debug_assert!(fits, "records of one tree have one size");
-        for (depth, (node, index, _)) in (0..).zip(above.iter().rev()) {
-            node.update(|node| {
-                if let Some(child) = node.children.get_mut(*index) {
-                    child.records += u16::from(depth == 0);
-                    child.total = (child.total + 1).min(geometry.max_below(depth));
+        let moving = above.iter().map(|(_, _, fresh)| *fresh).chain([fresh]).filter(|fresh| *fresh == Fresh::Not);
+        let mut places = self.places(moving.count(), geometry.node_size().into())?;
+        let mut change = Change { tree: self, root, geometry: &geometry, places: &mut places };
+        let put = |leaf: &mut Btree2Leaf| {
+            let fits = leaf.records.insert_bytes(index, bytes);
+            debug_assert!(fits, "records of one tree have one size");
+        };
+        let is_root = above.is_empty();
+        let mut child = change.node(leaf, fresh, is_root, || geometry.empty_leaf(), Node::Leaf, put)?;
+        for (depth, (number, (node, index, fresh))) in (0..).zip(above.into_iter().enumerate().rev()) {
+            let count = |node: &mut Btree2Internal| {
+                if let Some(way) = node.children.get_mut(index) {
+                    way.addr = child;
+                    way.records += u16::from(depth == 0);
+                    way.total = (way.total + 1).min(geometry.max_below(depth));
                 }
-            });
+            };
+            let blank = || geometry.internal(depth + 1, 0);
+            child = change.node(node, fresh, number == 0, blank, Node::Internal, count)?;
         }
         root.update(|Root { header, .. }| {
-            header.root_records += u16::from(above.is_empty());
+            header.root = child;
+            header.root_records += u16::from(is_root);
             header.records = (header.records + 1).min(geometry.max_below(header.depth));
         });
         Ok(())
+    }
+
+    /// Space for so many nodes of so many bytes.
+    fn places(&self, nodes: usize, size: u64) -> Result<Places> {
+        let space = self.metadata.cache().space();
+        let mut places = Places::new();
+        while places.len() < nodes {
+            match space.alloc(size, Kind::Metadata) {
+                Ok(place) => places.push(place),
+                Err(full) => {
+                    places.iter().for_each(|place| space.free(*place, size));
+                    return Err(full.into());
+                }
+            }
+        }
+        places.reverse();
+        Ok(places)
+    }
+}
+
+/// The change of the nodes on one way through a tree, from the leaf up.
+struct Change<'a, R> {
+    tree: &'a Btree2<R>,
+    root: &'a Handle<Root>,
+    geometry: &'a Btree2Geometry,
+    /// Where those are to be that must move, the last one first.
+    places: &'a mut Places,
+}
+
+impl<R: Btree2Record> Change<'_, R> {
+    /// Changes a node, and returns where it is then. `blank` is left where it was if it moves.
+    fn node<N: Entry>(
+        &mut self,
+        node: Handle<N>,
+        fresh: Fresh,
+        is_root: bool,
+        blank: impl FnOnce() -> N,
+        known: impl FnOnce(Handle<N>) -> Node,
+        change: impl FnOnce(&mut N),
+    ) -> Result<Addr> {
+        let metadata = &self.tree.metadata;
+        let kind = if is_root { EdgeKind::BTree2Root } else { EdgeKind::BTree2Node };
+        let place = if fresh == Fresh::Not { self.places.pop() } else { None };
+        let Some(place) = place else {
+            // The header has waited for a node that no flush has taken since the node was made.
+            if fresh != Fresh::Held && !node.is_new() {
+                metadata.depend(self.root, &node, kind)?;
+            }
+            node.update(change);
+            return Ok(node.addr());
+        };
+        let was = node.addr();
+        let node = metadata.cache().shift(&node, place, |node| {
+            let mut node = std::mem::replace(node, blank());
+            change(&mut node);
+            node
+        });
+        metadata.depend(self.root, &node, kind)?;
+        self.root.read().add_fresh(place, known(node));
+        metadata.cache().space().free_of(metadata.owner(), was, self.geometry.node_size().into());
+        Ok(place)
     }
 }

@@ -259,6 +259,21 @@ impl Place {
         }
     }
 
+    /// As [`set`](Self::set), and returns what was stated before.
+    pub fn replace(
+        &self,
+        coord: &ChunkCoord,
+        element: ChunkElement,
+        proxy: Option<&Proxy>,
+    ) -> Result<Option<ChunkElement>> {
+        if let Place::Chunked(index, ..) = self {
+            return Ok(index.replace(coord, element, proxy)?);
+        }
+        let old = self.get(coord)?;
+        self.set(coord, element, proxy)?;
+        Ok(old)
+    }
+
     /// As [`set`](Self::set), for chunks without filters that follow each other along a dimension.
     pub fn set_row(&self, first: &ChunkCoord, axis: usize, places: &[Addr], proxy: Option<&Proxy>) -> Result<()> {
         match self {

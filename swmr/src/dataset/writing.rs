@@ -78,12 +78,12 @@ impl NativeDataset {
             Place::External(files) => return files.write(0, bytes),
             _ => {}
         }
-        let old = state.place.get(coord)?;
         let filtered = matches!(state.place.format(), Some(ElementFormat::Filtered(_)));
         let beneath = self.beneath(&state, coord, 0..bytes.len() as u64);
         // Who follows is to see the old chunk or the new one, and not some of both.
         let moves = filtered || (beneath == Beneath::Seen && state.place.can_move());
-        if let Some(old) = old.filter(|_| !moves) {
+        let stays = if moves { None } else { state.place.get(coord)? };
+        if let Some(old) = stays {
             let operation = cache.operation();
             self.session.as_one();
             let proxy = cache.overwrite_raw(owner, old.addr, (0, bytes.to_vec()), beneath);
@@ -102,8 +102,10 @@ impl NativeDataset {
             self.wait_for_heap(&state, proxy)?;
         }
         let size = if filtered { bytes.len() as u64 } else { 0 };
-        state.place.set(coord, ChunkElement { addr, size, filter_mask }, proxy.as_ref())?;
-        if let Some(old) = old {
+        let element = ChunkElement { addr, size, filter_mask };
+        if !moves {
+            state.place.set(coord, element, proxy.as_ref())?;
+        } else if let Some(old) = state.place.replace(coord, element, proxy.as_ref())? {
             let size = if filtered { old.size } else { bytes.len() as u64 };
             cache.discard_raw(old.addr);
             cache.space().free_raw_of(owner, old.addr, size);
