@@ -78,14 +78,18 @@ impl Blocks {
         self.all.insert(at, Block { end: at + size, filled: at + size });
     }
 
+    /// Takes `len` bytes that were freed last, if that is where `place` puts them.
+    pub fn take_recent(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        let at = self.recent.pop(len)?;
+        if place(at) == Some(at) {
+            return Some(at);
+        }
+        self.free.give(at, len);
+        None
+    }
+
     /// Takes `len` bytes where `place` puts them.
     pub fn take(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
-        if let Some(at) = self.recent.pop(len) {
-            if place(at) == Some(at) {
-                return Some(at);
-            }
-            self.free.give(at, len);
-        }
         self.free.take(len, &place).or_else(|| self.take_fresh(len, &place)).or_else(|| {
             self.sort_recent();
             self.free.take(len, &place)

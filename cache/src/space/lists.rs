@@ -85,6 +85,14 @@ impl Lists {
         })
     }
 
+    /// Takes `len` bytes that were freed last.
+    pub fn take_recent(&mut self, len: u64, kind: Kind) -> Option<u64> {
+        if kind == Kind::Raw {
+            return None;
+        }
+        self.blocks.take_recent(len, |at| placed(kind, len, at))
+    }
+
     fn take_unpaged(&mut self, len: u64, kind: Kind, end: &mut u64, limit: u64) -> Option<u64> {
         let place = |at| placed(kind, len, at);
         let size = self.blocks.suiting(len, *end).filter(|_| kind == Kind::Metadata);

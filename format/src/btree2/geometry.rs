@@ -1,5 +1,7 @@
 //! How many records the nodes of a version 2 B-tree hold, and how wide their pointers are.
 
+use smallvec::{SmallVec, smallvec};
+
 use super::{Btree2Header, Btree2Internal, Btree2Leaf};
 use crate::{Fault, Width, Widths};
 
@@ -29,7 +31,7 @@ pub struct Btree2Geometry {
     offset: Width,
     /// The width of the number of records in a child.
     count: Width,
-    levels: Vec<Level>,
+    levels: SmallVec<[Level; 4]>,
 }
 
 impl Btree2Geometry {
@@ -50,7 +52,7 @@ impl Btree2Geometry {
             merge: header.merge,
             offset: widths.offset,
             count: Width::for_value(leaf),
-            levels: vec![Level { records: narrow(leaf), below: leaf }],
+            levels: smallvec![Level { records: narrow(leaf), below: leaf }],
         };
         if header.depth > MAX_DEPTH {
             return Err(Fault::TooDeep(MAX_DEPTH.into()));
