@@ -7,12 +7,12 @@
 
 mod edit;
 mod header;
-mod in_place;
 mod insert;
 mod node;
 mod pack;
 mod pieces;
 mod remove;
+mod spot;
 #[cfg(test)]
 mod tests;
 

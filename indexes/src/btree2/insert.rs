@@ -6,8 +6,8 @@ use h5live_format::{Addr, Btree2Record, encode};
 
 use super::Btree2;
 use super::edit::Edit;
-use super::in_place::Found;
 use super::node::{Content, Open, Way};
+use super::spot::Found;
 use crate::{Error, Result};
 
 /// What becomes of a record that is equal to the new one.

@@ -11,6 +11,7 @@ use crate::{Result, Side};
 
 const CHUNK: u64 = 64 << 10;
 const NAMES: [&str; 2] = ["a", "b"];
+
 /// A file of two datasets.
 #[derive(Clone, Copy)]
 struct Pair {

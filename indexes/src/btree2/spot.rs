@@ -1,4 +1,5 @@
-//! Adding a record to a leaf that has room: nodes to which the file leads move as they are, the others stay.
+//! The spot of a new record in a leaf that has room, where no node is split: those on the way there to which the file leads
+//! move as they are, the others stay where they are.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::{Error, Result};
 pub(super) struct Spot {
     geometry: Arc<Btree2Geometry>,
     /// The nodes above, from the root on, and the child of each that leads to the leaf.
-    above: SmallVec<[(Handle<Btree2Internal>, usize, Fresh); 4]>,
+    above: SmallVec<[(Handle<Btree2Internal>, usize, Fresh); LEVELS]>,
     leaf: (Handle<Btree2Leaf>, Fresh),
     index: usize,
 }
@@ -31,8 +32,8 @@ pub(super) enum Found<R> {
     Other,
 }
 
-/// Space for nodes that are to move.
-type Places = SmallVec<[Addr; 4]>;
+/// Levels that most trees do not exceed.
+const LEVELS: usize = 4;
 
 impl<R: Btree2Record> Btree2<R> {
     /// What there is where the record is to go that `compare` seeks. The caller keeps others from the tree.
@@ -88,8 +89,9 @@ impl<R: Btree2Record> Btree2<R> {
     pub(super) fn put_at(&self, root: &Handle<Root>, spot: Spot, bytes: &[u8]) -> Result<()> {
         let Spot { geometry, above, leaf: (leaf, fresh), index } = spot;
         let moving = above.iter().map(|(_, _, fresh)| *fresh).chain([fresh]).filter(|fresh| *fresh == Fresh::Not);
-        let mut places = self.places(moving.count(), geometry.node_size().into())?;
-        let mut change = Change { tree: self, root, geometry: &geometry, places: &mut places };
+        let size = geometry.node_size().into();
+        let places = self.places(moving.count(), size)?.into_iter();
+        let mut change = Change { tree: self, root, size, places };
         let put = |leaf: &mut Btree2Leaf| {
             let fits = leaf.records.insert_bytes(index, bytes);
             debug_assert!(fits, "records of one tree have one size");
@@ -116,9 +118,9 @@ impl<R: Btree2Record> Btree2<R> {
     }
 
     /// Space for so many nodes of so many bytes.
-    fn places(&self, nodes: usize, size: u64) -> Result<Places> {
+    fn places(&self, nodes: usize, size: u64) -> Result<SmallVec<[Addr; LEVELS]>> {
         let space = self.metadata.cache().space();
-        let mut places = Places::new();
+        let mut places = SmallVec::new();
         while places.len() < nodes {
             match space.alloc(size, Kind::Metadata) {
                 Ok(place) => places.push(place),
@@ -128,7 +130,6 @@ impl<R: Btree2Record> Btree2<R> {
                 }
             }
         }
-        places.reverse();
         Ok(places)
     }
 }
@@ -137,9 +138,10 @@ impl<R: Btree2Record> Btree2<R> {
 struct Change<'a, R> {
     tree: &'a Btree2<R>,
     root: &'a Handle<Root>,
-    geometry: &'a Btree2Geometry,
-    /// Where those are to be that must move, the last one first.
-    places: &'a mut Places,
+    /// Bytes of a node.
+    size: u64,
+    /// Where those are to be that must move.
+    places: smallvec::IntoIter<[Addr; LEVELS]>,
 }
 
 impl<R: Btree2Record> Change<'_, R> {
@@ -155,7 +157,7 @@ impl<R: Btree2Record> Change<'_, R> {
     ) -> Result<Addr> {
         let metadata = &self.tree.metadata;
         let kind = if is_root { EdgeKind::BTree2Root } else { EdgeKind::BTree2Node };
-        let place = if fresh == Fresh::Not { self.places.pop() } else { None };
+        let place = if fresh == Fresh::Not { self.places.next() } else { None };
         let Some(place) = place else {
             // The header has waited for a node that no flush has taken since the node was made.
             if fresh != Fresh::Held && !node.is_new() {
@@ -172,7 +174,7 @@ impl<R: Btree2Record> Change<'_, R> {
         });
         metadata.depend(self.root, &node, kind)?;
         self.root.read().add_fresh(place, known(node));
-        metadata.cache().space().free_of(metadata.owner(), was, self.geometry.node_size().into());
+        metadata.cache().space().free_of(metadata.owner(), was, self.size);
         Ok(place)
     }
 }
