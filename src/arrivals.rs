@@ -19,7 +19,8 @@ const MAX_GROUPS: usize = 1024;
 /// Each item is a link by its path, with its object if it is a hard link: first those that are there, then those that a
 /// writer adds, a group before what is in it. A link that was removed and comes again is new. The iterator waits for
 /// more; it ends when the writer has closed the file and everything was delivered, or when the timeout is over without
-/// anything new. An error ends it, too.
+/// anything new. An error ends it, too: also one that says that the file was deleted, replaced or cut while it was being
+/// written ([`Error::file_change`]), after all that could still be found.
 ///
 /// New objects are complete when their links appear, and datasets are opened as they are then.
 #[derive(Debug)]
@@ -37,6 +38,10 @@ pub struct Arrivals {
     max_groups: usize,
     /// What the last look failed with, after what it had found until then.
     failure: Option<Error>,
+    /// When it is to be seen whether the file is still the one that is written.
+    check_at: Option<Instant>,
+    /// What has become of the file, once what is there has been delivered.
+    ending: Option<Error>,
     over: bool,
 }
 
@@ -91,6 +96,8 @@ impl Arrivals {
             max_depth,
             max_groups: MAX_GROUPS,
             failure: None,
+            check_at: None,
+            ending: None,
             over: false,
         }
     }
@@ -180,12 +187,15 @@ impl Arrivals {
     /// Waits for something new; `None` at the end.
     fn wait(&mut self) -> Result<Option<Visit>> {
         let until = self.timeout.map(|timeout| Instant::now() + timeout);
-        let mut last = false;
+        let mut last = self.is_due() && !self.is_live()?;
         loop {
             let looked = self.look();
             if let Some(visit) = self.ready.pop_front() {
                 self.failure = looked.err();
                 return Ok(Some(visit));
+            }
+            if let Some(ending) = self.ending.take_if(|_| last) {
+                return Err(ending);
             }
             looked?;
             if last {
@@ -204,7 +214,7 @@ impl Arrivals {
                     Err(model::Error::NoObject(_)) => None,
                     Err(error) => return Err(store_error(error)),
                 };
-                last = self.watch.is_some() && !self.file.is_live()?;
+                last = self.watch.is_some() && !self.is_live()?;
                 continue;
             };
             let left = until.map_or(WAIT, |until| until.saturating_duration_since(Instant::now()));
@@ -217,8 +227,28 @@ impl Arrivals {
             };
             let over = until.is_some_and(|until| Instant::now() >= until);
             // What is published before the end is still seen.
-            last = over || woken != Wake::Changed && !self.file.is_live()?;
+            last = over || woken != Wake::Changed && !self.is_live()?;
         }
+    }
+
+    /// Whether a writer may still be at work on the file, which is what its path leads to.
+    fn is_live(&mut self) -> Result<bool> {
+        let (live, ending) = match self.file.is_live() {
+            Err(error) if error.file_change().is_some() => (Ok(false), Some(error)),
+            live => (live, None),
+        };
+        self.ending = ending;
+        live
+    }
+
+    /// Whether it is time to see that. Who always finds something new does it, too.
+    fn is_due(&mut self) -> bool {
+        let now = Instant::now();
+        let is_due = self.ending.is_some() || self.check_at.is_some_and(|at| now >= at);
+        if is_due || self.check_at.is_none() {
+            self.check_at = Some(now + WAIT);
+        }
+        is_due
     }
 }
 

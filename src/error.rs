@@ -4,7 +4,7 @@ use std::fmt;
 
 use h5live_filters as filters;
 use h5live_model::{self as model, ChunkCoord, Name, SelectionError};
-use h5live_swmr::Invariant;
+use h5live_swmr::{FileChange, Invariant};
 
 use crate::convert::ConvertError;
 
@@ -189,6 +189,12 @@ impl Error {
         }
     }
 
+    /// What somebody else has done to the file meanwhile, if that is why: deleted it, put another one in its place, or cut it.
+    /// Followers end with such an error, and flushes and [`File::close`](crate::File::close) of a writer return it.
+    pub fn file_change(&self) -> Option<FileChange> {
+        self.kind().file_change()
+    }
+
     /// Whether a link, an attribute or an object is not there.
     pub fn is_not_found(&self) -> bool {
         matches!(self.kind(), ErrorKind::Store(model::Error::NotFound(_) | model::Error::NoObject(_)))
@@ -223,6 +229,18 @@ impl std::error::Error for Error {
 }
 
 impl ErrorKind {
+    fn file_change(&self) -> Option<FileChange> {
+        let of_store = |error: &(dyn std::error::Error + Send + Sync + 'static)| {
+            error.downcast_ref::<h5live_swmr::Error>().and_then(h5live_swmr::Error::file_change)
+        };
+        match self {
+            ErrorKind::Store(model::Error::Store(error)) | ErrorKind::Open(OpenError::Store(error)) => of_store(&**error),
+            ErrorKind::NotFinal(kind) => kind.file_change(),
+            ErrorKind::OtherFile(error) => error.file_change(),
+            _ => None,
+        }
+    }
+
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         std::error::Error::source(self)
     }

@@ -235,7 +235,8 @@ impl File {
     /// Whether another process may be changing the file.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if that cannot be found out.
+    /// [`ErrorKind::Store`] if that cannot be found out; if the file was deleted, replaced or cut while it was being written,
+    /// [`Error::file_change`] says so.
     pub fn is_live(&self) -> Result<bool> {
         self.store().is_live().map_err(|error| self.error(None, error))
     }

@@ -54,7 +54,7 @@ pub use h5live_derive::H5Type;
 pub use h5live_filters as filters;
 pub use h5live_model as model;
 pub use h5live_model::{ByteOrder, Datatype, Selection, Stats, UNLIMITED};
-pub use h5live_swmr::Invariant;
+pub use h5live_swmr::{FileChange, Invariant};
 
 pub use arrivals::Arrivals;
 pub use attribute::{Attribute, AttributeBuilder};

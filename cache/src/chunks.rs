@@ -343,17 +343,21 @@ impl Cache {
         self.read_raw_by(chunk, offset, into, |at, gap| self.read_exact(at, gap))
     }
 
-    /// As [`Cache::read_raw`], but what lies past the end of the file is zero.
+    /// As [`Cache::read_raw`], but what this cache has allocated and not yet made the file long enough for is zero.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::Io`]; [`Error::PastEnd`] if the file ends earlier than this cache has made it.
     pub fn read_raw_padded(&self, chunk: Addr, offset: u64, into: &mut [u8]) -> Result<()> {
         self.read_raw_by(chunk, offset, into, |at, gap| {
             let start = at.get().ok_or(Error::Undefined)?;
             let len = gap.len() as u64;
             let found = self.storage.read_at(gap, start).map_err(Error::io(Action::Read, start, len))?;
             count(&self.stats.bytes_read, found as u64);
-            gap.iter_mut().skip(found).for_each(|byte| *byte = 0);
+            let rest = gap.get_mut(found..).unwrap_or_default();
+            if !rest.is_empty() && start.saturating_add(found as u64) < self.space.least_length() {
+                return Err(Error::PastEnd { at, wanted: len, found: found as u64 });
+            }
+            rest.fill(0);
             Ok(())
         })
     }

@@ -33,6 +33,14 @@ pub enum Error {
         /// The bytes of it that are there.
         found: u64,
     },
+    /// The storage is shorter than this cache has made it.
+    #[error("the file was cut meanwhile: {len} bytes of {known} are there")]
+    Cut {
+        /// Bytes that are there, from the base address on.
+        len: u64,
+        /// Bytes that were there.
+        known: u64,
+    },
     /// The bytes at an address are not the structure that should be there.
     #[error("no valid structure at {at}")]
     Decode {

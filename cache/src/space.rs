@@ -365,6 +365,12 @@ impl Space {
         self.state.lock().announced
     }
 
+    /// Bytes that the storage has at least (from the base address), unless somebody else has cut it.
+    pub fn least_length(&self) -> u64 {
+        let length = *self.length.lock();
+        length.unwrap_or_else(|| self.announced())
+    }
+
     /// Bytes that were freed and can be allocated again.
     pub fn reusable(&self) -> u64 {
         self.state.lock().free.total()
@@ -501,6 +507,7 @@ impl Space {
         };
         *length = Some(now);
         if now < needed {
+            check_length(storage, now)?;
             storage.set_len(wanted).map_err(Error::io(Action::Extend, now, wanted))?;
             *length = Some(wanted);
         }
@@ -518,12 +525,19 @@ impl Space {
     /// Cuts the storage behind the allocated space.
     pub(crate) fn cut(&self, len: u64, storage: &dyn Storage) -> Result<()> {
         let mut length = self.length.lock();
+        check_length(storage, length.unwrap_or(len))?;
         storage.set_len(len).map_err(Error::io(Action::Truncate, len, len))?;
         *length = Some(len);
         let state = &mut *self.state.lock();
         state.reserved = state.reserved.min(len);
         Ok(())
     }
+}
+
+/// Refuses to change the length of a storage that somebody else has cut: that would put zeros in the place of what is lost.
+fn check_length(storage: &dyn Storage, known: u64) -> Result<()> {
+    let len = storage.len().map_err(Error::io(Action::Length, 0, 0))?;
+    if len < known { Err(Error::Cut { len, known }) } else { Ok(()) }
 }
 
 #[cfg(all(test, not(loom)))]

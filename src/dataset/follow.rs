@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use h5live_model::{DatasetSpec, Layout, Selection, Wake, Watch};
 
 use super::Dataset;
-use crate::{H5Type, Result};
+use crate::{Error, H5Type, Result};
 
 /// Elements of one batch (bytes in memory), unless a row is larger.
 const BATCH_BYTES: usize = 8 << 20;
@@ -25,7 +25,9 @@ const REHEARSED: usize = 4 << 10;
 /// Batches of rows that a writer publishes, made by [`Dataset::follow`].
 ///
 /// Each item has whole rows, in order, and no row twice. The iterator waits for new rows; it ends when the writer
-/// has closed the file and everything was delivered, or when the timeout is over without a new row.
+/// has closed the file and everything was delivered, or when the timeout is over without a new row. If the file is deleted,
+/// replaced or cut while it is being written, the last item is an error that says so
+/// ([`Error::file_change`](crate::Error::file_change)), after all rows that could still be read.
 #[derive(Debug)]
 pub struct Follow<T> {
     dataset: Dataset,
@@ -37,6 +39,10 @@ pub struct Follow<T> {
     batch_rows: Option<u64>,
     rests: bool,
     watch: Option<Box<dyn Watch>>,
+    /// When it is to be seen whether the file is still the one that is written.
+    check_at: Option<Instant>,
+    /// What has become of the file, once what is there has been delivered.
+    ending: Option<Error>,
     failed: bool,
     values: PhantomData<fn() -> T>,
 }
@@ -69,6 +75,8 @@ impl Dataset {
             batch_rows: None,
             rests: true,
             watch: None,
+            check_at: None,
+            ending: None,
             failed: false,
             values: PhantomData,
         }
@@ -146,12 +154,16 @@ impl<T: H5Type> Follow<T> {
             Layout::Virtual(_) => WAIT_FOR_OTHERS,
             _ => WAIT,
         };
-        let mut last = false;
+        let mut last = self.is_due() && !self.is_live()?;
         loop {
-            self.dataset.refresh()?;
-            let rows = self.rows()?;
-            if rows > self.next {
-                return Ok(Some(rows));
+            let looked = self.dataset.refresh().and_then(|_| self.rows());
+            match (looked, self.ending.take_if(|_| last)) {
+                (Ok(rows), ending) if rows > self.next => {
+                    self.ending = ending.or(self.ending.take());
+                    return Ok(Some(rows));
+                }
+                (_, Some(ending)) => return Err(ending),
+                (looked, None) => drop(looked?),
             }
             if last {
                 return Ok(None);
@@ -165,20 +177,20 @@ impl<T: H5Type> Follow<T> {
                 // Made before the look after which it is waited for more.
                 let watch = dataset.file().store().watch(&[dataset.id()]);
                 self.watch = Some(dataset.run(|| Ok(watch?))?);
-                last = !self.dataset.file().is_live()?;
+                last = !self.is_live()?;
                 continue;
             };
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             let woken = dataset.run(|| Ok(watch.wait(left.unwrap_or(longest).min(longest))?))?;
             let over = until.is_some_and(|until| Instant::now() >= until);
             // What is published before the end is still seen.
-            last = over || woken != Wake::Changed && !dataset.file().is_live()?;
+            last = over || woken != Wake::Changed && !self.is_live()?;
         }
     }
 
     /// Looks for rows until there are some, or it is time to see whether the writer still lives. Returns whether there may
     /// be more: the writer lives, and it is not `until`.
-    fn look_until(&self, until: Option<Instant>) -> Result<bool> {
+    fn look_until(&mut self, until: Option<Instant>) -> Result<bool> {
         let pause = Instant::now() + WITHOUT_REST;
         let end = until.map_or(pause, |until| until.min(pause));
         for look in 1_u32.. {
@@ -194,7 +206,27 @@ impl<T: H5Type> Follow<T> {
             }
             std::hint::spin_loop();
         }
-        Ok(until.is_none_or(|until| end < until) && self.dataset.file().is_live()?)
+        Ok(until.is_none_or(|until| end < until) && self.is_live()?)
+    }
+
+    /// Whether a writer may still be at work on the file, which is what its path leads to.
+    fn is_live(&mut self) -> Result<bool> {
+        let (live, ending) = match self.dataset.file().is_live() {
+            Err(error) if error.file_change().is_some() => (Ok(false), Some(error)),
+            live => (live, None),
+        };
+        self.ending = ending;
+        live
+    }
+
+    /// Whether it is time to see that. Who is never out of rows does it, too.
+    fn is_due(&mut self) -> bool {
+        let now = Instant::now();
+        let is_due = self.ending.is_some() || self.check_at.is_some_and(|at| now >= at);
+        if is_due || self.check_at.is_none() {
+            self.check_at = Some(now + WAIT);
+        }
+        is_due
     }
 
     /// Reads the last row once more. What that takes has not left the processor's caches then when the next row comes.

@@ -94,8 +94,10 @@ impl OpenOptions {
     /// Begins to read.
     pub(crate) fn read(&self, medium: Medium) -> Result<Session> {
         let Medium { path, storage, lock } = medium;
+        let lock = Arc::new(lock);
         let mut live = self.mode == Mode::SwmrRead;
-        let mut patience = if live { self.patience.clone().by(self.clock.clone()) } else { Patience::none() };
+        let live_patience = || self.patience.of_session(self.clock.clone(), lock.clone());
+        let mut patience = if live { live_patience() } else { Patience::none() };
         let (at, superblock) = patience.retry(|| locate_superblock(&storage))?;
         let flags = superblock.status;
         let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.contains(StatusFlags::SWMR));
@@ -105,7 +107,7 @@ impl OpenOptions {
                 // Another SWMR writer may take it over at any time.
                 Writer::None if write && swmr && !path.as_os_str().is_empty() => {
                     live = true;
-                    patience = self.patience.clone().by(self.clock.clone());
+                    patience = live_patience();
                 }
                 Writer::None => {}
                 Writer::Alive(holders) => return Err(Error::InUse { reason, holders }),
@@ -127,7 +129,6 @@ impl OpenOptions {
         let storage: Arc<dyn Storage> = Arc::new(Based::new(storage, at));
         let laid = Arc::new(Mended::new(storage.clone()));
         let storage = if live && old { laid.clone() } else { storage };
-        let lock = Arc::new(lock);
         let mender = Mender::new(storage);
         let storage = mender.storage();
         let patience = match live {

@@ -224,16 +224,11 @@ impl NativeDataset {
     /// Reads from a chunk that was found before, and may have been stored anew since.
     fn read_found(&self, state: &State, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()> {
         let found = state.place.get(&chunk.coord)?.map(|element| self.stored(state, &chunk.coord, element));
-        let cache = &self.session.cache;
         if found.as_ref() != Some(chunk) {
             return Err(Error::Model(ModelError::Moved));
         }
         let addr = chunk.offset.map_or(Addr::UNDEFINED, Addr::new);
-        match state.place.format() {
-            // What filters made of a chunk was written as a whole.
-            Some(ElementFormat::Filtered(_)) => Ok(cache.read_raw(addr, at, into)?),
-            _ => Ok(cache.read_raw_padded(addr, at, into)?),
-        }
+        Ok(self.session.cache.read_raw(addr, at, into)?)
     }
 
     fn stored(&self, state: &State, coord: &ChunkCoord, element: ChunkElement) -> StoredChunk {
@@ -385,13 +380,14 @@ impl Chunks for NativeDataset {
             }
             return Ok(());
         }
-        let may_end_early = !matches!(self.state().place.format(), Some(ElementFormat::Filtered(_)));
+        let is_filtered = matches!(self.state().place.format(), Some(ElementFormat::Filtered(_)));
         let (cache, chunk) = (&self.session.cache, Addr::new(offset));
-        let read = match may_end_early {
+        // What filters make of a chunk is written as a whole; of others, a writer has parts that are not in the file yet.
+        let read = match self.session.mode.writes() && !is_filtered {
             true => cache.read_raw_padded(chunk, at, into),
             false => cache.read_raw(chunk, at, into),
         };
-        Ok(read.map_err(Error::from)?)
+        Ok(read.map_err(|error| self.session.opened.cause(error.into()))?)
     }
 
     #[allow(unsafe_code, reason = "as the trait has it")]

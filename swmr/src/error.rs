@@ -23,9 +23,12 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// Where this process writes a file, another one has been put meanwhile.
-    #[error("the file has been replaced by another, and what is written here is seen by nobody")]
+    /// Another file has been put where this one was opened.
+    #[error("the file has been replaced: another one is at its path, and what is written to this one is not seen there")]
     Replaced,
+    /// The file has no name any more.
+    #[error("the file has been deleted, and what is written to it is lost")]
+    Deleted,
     /// The lock that shows that this process writes the file is no longer held.
     #[error("the lock that shows that this process writes the file is lost: others may write it too")]
     LockLost,
@@ -38,12 +41,12 @@ pub enum Error {
     /// The superblock is damaged.
     #[error("the superblock is damaged")]
     Superblock(#[source] DecodeError),
-    /// The file is shorter than its superblock says.
+    /// The file is shorter than its superblock says, or than it was.
     #[error("the file is truncated: {len} bytes of {stated} are there")]
     Truncated {
         /// Bytes that are there.
         len: u64,
-        /// Bytes that the superblock states.
+        /// Bytes that the superblock states, or that were there.
         stated: u64,
     },
     /// Another process has the file open in a way that excludes this one.
@@ -127,6 +130,18 @@ pub enum Error {
     /// An earlier write failed, and with it the order in which readers may see things: nothing more is written.
     #[error("the file was closed")]
     Closed,
+}
+
+/// What somebody else has done to a file beneath those who have it open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FileChange {
+    /// Another file has its place.
+    Replaced,
+    /// It was deleted.
+    Deleted,
+    /// It was cut: some of what it had is lost.
+    Truncated,
 }
 
 /// What a writer promises its readers.
@@ -219,6 +234,19 @@ impl Error {
             Error::Cache(error) => error.may_be_torn(),
             Error::Index(error) => error.may_be_torn(),
             _ => false,
+        }
+    }
+
+    /// What somebody else has done to the file, if that is why.
+    pub fn file_change(&self) -> Option<FileChange> {
+        use h5live_cache::Error as CacheError;
+        match self {
+            Error::Replaced => Some(FileChange::Replaced),
+            Error::Deleted => Some(FileChange::Deleted),
+            Error::Truncated { .. }
+            | Error::Cache(CacheError::Cut { .. })
+            | Error::Index(h5live_indexes::Error::Cache(CacheError::Cut { .. })) => Some(FileChange::Truncated),
+            _ => None,
         }
     }
 

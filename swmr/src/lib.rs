@@ -13,6 +13,7 @@ mod deletion;
 mod error;
 mod extension;
 mod file;
+mod file_change;
 mod free_space;
 mod generation;
 mod header;
@@ -35,7 +36,7 @@ mod survey;
 mod watch;
 
 pub use dataset::NativeDataset;
-pub use error::{Conflict, Error, Invariant, NotLive, Result};
+pub use error::{Conflict, Error, FileChange, Invariant, NotLive, Result};
 pub use file::NativeFile;
 pub use h5live_cache::{Clock, FileStorage, MemoryStorage, Storage};
 pub use h5live_format::Profile;

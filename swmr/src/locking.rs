@@ -12,6 +12,7 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -69,6 +70,8 @@ pub struct LockHandle {
     /// The one through which the file is written.
     written: Mutex<Option<Arc<File>>>,
     locking: Locking,
+    /// Whether a lock is held.
+    keeps_writers_out: AtomicBool,
 }
 
 /// Whether a lock was taken.
@@ -112,12 +115,17 @@ impl LockHandle {
     /// # Errors
     /// If the file cannot be opened for reading.
     pub fn open(path: &Path, locking: Locking) -> io::Result<Self> {
-        Ok(LockHandle { file: Mutex::new(Some(Arc::new(File::open(path)?))), written: Mutex::default(), locking })
+        Ok(LockHandle::new(Some(Arc::new(File::open(path)?)), locking))
     }
 
     /// A handle for a storage that is no file, and that nobody else has.
     pub fn of_no_file() -> Self {
-        LockHandle { file: Mutex::default(), written: Mutex::default(), locking: Locking::Off }
+        LockHandle::new(None, Locking::Off)
+    }
+
+    fn new(file: Option<Arc<File>>, locking: Locking) -> Self {
+        let (written, keeps_writers_out) = Default::default();
+        LockHandle { file: Mutex::new(file), written, locking, keeps_writers_out }
     }
 
     /// The file, unless the storage is none.
@@ -141,7 +149,10 @@ impl LockHandle {
             Lock::Exclusive => file.try_lock(),
         };
         match taken {
-            Ok(()) => Ok(Taken::Yes),
+            Ok(()) => {
+                self.keeps_writers_out.store(true, Ordering::Release);
+                Ok(Taken::Yes)
+            }
             Err(TryLockError::WouldBlock) => Ok(Taken::Conflict),
             Err(TryLockError::Error(e)) if self.locking == Locking::BestEffort && has_no_locks(&e) => Ok(Taken::Yes),
             Err(TryLockError::Error(e)) => Err(e),
@@ -153,6 +164,7 @@ impl LockHandle {
     /// # Errors
     /// As the system has it.
     pub fn release(&self) -> io::Result<()> {
+        self.keeps_writers_out.store(false, Ordering::Release);
         self.lockable().map_or(Ok(()), |file| file.unlock())
     }
 
@@ -224,6 +236,18 @@ impl LockHandle {
         }
     }
 
+    /// Whether somebody may be writing the file, this process included. Of a storage that is no file that is not known.
+    pub fn may_be_written(&self) -> bool {
+        let Some(file) = self.file() else { return true };
+        match lease::probe(&file) {
+            Lease::Granted => false,
+            Lease::Refused => true,
+            // Every writer takes the exclusive lock first, and then lets readers take theirs only after it has said in the
+            // superblock that it is there.
+            Lease::Unavailable => is_beacon_lit(&file) || !self.keeps_writers_out.load(Ordering::Acquire),
+        }
+    }
+
     /// Whether the record lock that stands for a live writer is held, by this process or another.
     pub fn has_beacon(&self) -> bool {
         // A handle does not see its own locks. But where it has given way it holds them itself, and the kernel of this machine
@@ -287,11 +311,6 @@ impl LockHandle {
         false
     }
 
-    /// Whether another file is at `path` now.
-    pub fn is_replaced(&self, path: &Path) -> bool {
-        self.file().is_some_and(|file| is_another(&file, path))
-    }
-
     /// The processes that have the file open for writing, as far as the system lets this one see them.
     pub fn holders(&self) -> Vec<Holder> {
         self.file().and_then(|file| holders::of(&file).ok()).unwrap_or_default()
@@ -306,20 +325,6 @@ impl Drop for LockHandle {
         // What cannot be let go of goes with the handles.
         let _ = self.release();
     }
-}
-
-#[cfg(unix)]
-fn is_another(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    match (file.metadata(), std::fs::metadata(path)) {
-        (Ok(here), Ok(there)) => (here.dev(), here.ino()) != (there.dev(), there.ino()),
-        _ => false,
-    }
-}
-
-#[cfg(not(unix))]
-fn is_another(_: &File, _: &Path) -> bool {
-    false
 }
 
 #[cfg(target_os = "linux")]

@@ -7,13 +7,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use h5live_cache::{Clock, Reuse};
+use h5live_format::Addr;
+use parking_lot::Mutex;
 
+use crate::file_change::OpenedFile;
 use crate::generation::Generations;
 use crate::intent::Mender;
+use crate::locking::LockHandle;
 use crate::{Error, Result};
+
+/// Attempts at a structure, unless somebody says otherwise.
+const ATTEMPTS: u32 = 60;
 
 /// Attempts after which it is looked up what the writer was about to write, in case it is dead.
 const SOON: u32 = 8;
+
+/// The first attempt after which there is a wait. Before that it is asked whether there is anybody to wait for.
+const FIRST_WAIT: u32 = 4;
+
+/// Of the time that goes by, this part may be spent waiting again for what does not become whole.
+const WAITING_PART: u32 = 8;
 
 /// So long after it has read where something is may a reader take what it finds there for it: no writer uses space again
 /// earlier than that after the flush that made it unreachable.
@@ -22,7 +35,11 @@ const VALID: Duration = Reuse::SHORTEST_GRACE;
 /// How often, and how far apart, a reader tries again when it meets a structure in the middle of being written.
 ///
 /// The waits double from 10 microseconds to 20 milliseconds, after a few attempts without any; 60 attempts take about
-/// a second, so that an operation on a structure that its writer left half-written ends in an error after that.
+/// a second, so that an operation on a structure that its writer left half-written ends in an error after that. Where the
+/// system says that nobody has the file open for writing there is no wait at all, but one more attempt.
+///
+/// What has been waited in vain is not waited again: the waits of all operations of a session come from one
+/// [budget](Patience::with_budget), into which those that were of use go back, and an eighth of the time that goes by.
 #[derive(Clone)]
 pub struct Patience {
     attempts: u32,
@@ -32,6 +49,58 @@ pub struct Patience {
     clock: Clock,
     counts: Arc<Counts>,
     watch: Option<Arc<Watch>>,
+    budget: Option<Arc<Budget>>,
+    lock: Option<Arc<LockHandle>>,
+    file: Option<Arc<OpenedFile>>,
+}
+
+/// What may be waited in vain.
+#[derive(Debug)]
+struct Budget {
+    most: Duration,
+    left: Mutex<Left>,
+}
+
+#[derive(Debug)]
+struct Left {
+    time: Duration,
+    /// When it was that much, by the clock.
+    since: Option<Duration>,
+}
+
+/// How an operation goes that meets something torn.
+#[derive(Debug, Default)]
+struct Course {
+    /// What it has waited of the budget.
+    taken: Duration,
+    /// Where it was torn when it was last tried, once it is known that there is nobody to wait for.
+    abandoned_at: Option<Option<Addr>>,
+}
+
+impl Budget {
+    fn new(most: Duration) -> Self {
+        Budget { most, left: Mutex::new(Left { time: most, since: None }) }
+    }
+
+    /// Whether there is so much left, which is taken.
+    fn take(&self, wait: Duration, now: Duration) -> bool {
+        let left = &mut *self.left.lock();
+        let gone = left.since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
+        left.since = Some(now);
+        left.time = left.time.saturating_add(gone / WAITING_PART).min(self.most);
+        match left.time.checked_sub(wait) {
+            Some(rest) => {
+                left.time = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn give_back(&self, waited: Duration) {
+        let left = &mut *self.left.lock();
+        left.time = left.time.saturating_add(waited).min(self.most);
+    }
 }
 
 /// Who is told of [`Moment`]s.
@@ -68,7 +137,7 @@ impl fmt::Debug for Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Patience::new(60, std::thread::sleep)
+        Patience::new(ATTEMPTS, std::thread::sleep).with_budget((1..ATTEMPTS).map(Self::wait).sum())
     }
 }
 
@@ -83,7 +152,28 @@ impl Patience {
             clock: Clock::default(),
             counts: Arc::default(),
             watch: None,
+            budget: None,
+            lock: None,
+            file: None,
         }
+    }
+
+    /// The same patience, of which all operations of a session together wait no longer in vain than `most`, and an eighth of
+    /// the time that goes by; each of them makes eight attempts at least, which take less than a millisecond.
+    #[must_use]
+    pub fn with_budget(self, most: Duration) -> Self {
+        Patience { budget: Some(Arc::new(Budget::new(most))), ..self }
+    }
+
+    /// The same patience for a session of its own, which measures by `clock`, with a file that `lock` tells who writes.
+    pub(crate) fn of_session(&self, clock: Clock, lock: Arc<LockHandle>) -> Self {
+        let budget = self.budget.as_ref().map(|budget| Arc::new(Budget::new(budget.most)));
+        Patience { clock, budget, lock: Some(lock), counts: Arc::default(), ..self.clone() }
+    }
+
+    /// The same patience, which says of errors if they come from what somebody else has done to the file.
+    pub(crate) fn of_file(self, file: Arc<OpenedFile>) -> Self {
+        Patience { file: Some(file), ..self }
     }
 
     /// The same patience, which tells `watch` how it goes.
@@ -114,7 +204,8 @@ impl Patience {
     }
 
     /// The same patience, that measures by `clock` how long what was read is valid.
-    pub(crate) fn by(self, clock: Clock) -> Self {
+    #[cfg(test)]
+    fn by(self, clock: Clock) -> Self {
         Patience { clock, ..self }
     }
 
@@ -151,25 +242,71 @@ impl Patience {
             return self.in_time(&mut operation);
         }
         let _begun = self.mender.as_deref().map(Mender::begin);
+        let mut course = Course::default();
         for attempt in 1.. {
-            match self.in_generation(attempt, &mut operation) {
-                Err(error) if error.may_be_torn() && attempt < self.attempts => {
-                    self.counts.torn.fetch_add(u64::from(attempt == 1), Ordering::Relaxed);
-                    self.counts.retries.fetch_add(1, Ordering::Relaxed);
-                    if let (Some(mender), Some(at), true) =
-                        (&self.mender, error.place(), attempt >= SOON.min(self.attempts - 1))
-                    {
-                        mender.mend_at(at);
-                    }
-                    (self.sleep)(Self::wait(attempt));
+            let error = match self.in_generation(attempt, &mut operation) {
+                Err(error) => error,
+                Ok(done) => {
+                    self.give_back(&course);
+                    return Ok(done);
                 }
-                Err(error) if error.may_be_torn() && self.attempts > 1 => {
-                    return Err(Error::Torn { attempts: attempt, source: Box::new(error) });
-                }
-                done => return done,
+            };
+            if !error.may_be_torn() || self.attempts == 1 {
+                self.give_back(&course);
+                return Err(self.cause(error));
             }
+            let wait = if attempt < self.attempts { self.wait_after(attempt, &error, &mut course) } else { None };
+            let Some(wait) = wait else {
+                return Err(self.cause(Error::Torn { attempts: attempt, source: Box::new(error) }));
+            };
+            self.counts.torn.fetch_add(u64::from(attempt == 1), Ordering::Relaxed);
+            self.counts.retries.fetch_add(1, Ordering::Relaxed);
+            let is_time = attempt >= SOON.min(self.attempts - 1) || course.abandoned_at.is_some();
+            if let (Some(mender), Some(at), true) = (&self.mender, error.place(), is_time) {
+                mender.mend_at(at);
+            }
+            (self.sleep)(wait);
         }
         unreachable!("attempts are counted")
+    }
+
+    /// How long to wait after so many attempts, the last of which ended in `error`; `None` if another one is in vain.
+    fn wait_after(&self, attempt: u32, error: &Error, course: &mut Course) -> Option<Duration> {
+        if let Some(before) = &mut course.abandoned_at {
+            // What was torn there may be mended now; a second time it is not.
+            let at = error.place();
+            return (std::mem::replace(before, at) != at).then_some(Duration::ZERO);
+        }
+        // What changes while it is read is being written.
+        let may_be_left = !matches!(error, Error::Overtaken | Error::Late { .. });
+        let is_left = || self.lock.as_ref().is_some_and(|lock| !lock.may_be_written());
+        if attempt >= FIRST_WAIT && may_be_left && is_left() {
+            // Who was at work a moment ago may have finished since.
+            course.abandoned_at = Some(error.place());
+            return Some(Duration::ZERO);
+        }
+        let wait = Self::wait(attempt);
+        if let Some(budget) = self.budget.as_ref().filter(|_| attempt >= SOON) {
+            if !budget.take(wait, self.clock.now()) {
+                return None;
+            }
+            course.taken += wait;
+        }
+        Some(wait)
+    }
+
+    /// What was waited was not in vain.
+    fn give_back(&self, course: &Course) {
+        if let Some(budget) = self.budget.as_ref().filter(|_| !course.taken.is_zero()) {
+            budget.give_back(course.taken);
+        }
+    }
+
+    fn cause(&self, error: Error) -> Error {
+        match &self.file {
+            Some(file) => file.cause(error),
+            None => error,
+        }
     }
 
     fn in_generation<T>(&self, attempt: u32, operation: &mut impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
@@ -281,6 +418,77 @@ mod tests {
         });
         assert!(matches!(late, Err(Error::Torn { attempts: 10, .. })), "{late:?}");
         assert!(Patience::none().retry(|| Ok(())).is_ok());
+    }
+
+    /// Waits of an operation that never becomes whole, and its attempts.
+    fn waits_in_vain(patience: &Patience, waits: &AtomicU64) -> (u64, u32) {
+        let before = waits.load(Ordering::Relaxed);
+        let done: Result<()> = patience.retry(|| Err(torn()));
+        let Err(Error::Torn { attempts, .. }) = done else { panic!("{done:?}") };
+        (waits.load(Ordering::Relaxed) - before, attempts)
+    }
+
+    fn counting(waits: &Arc<AtomicU64>) -> impl Fn(Duration) + Send + Sync + 'static {
+        let waits = waits.clone();
+        move |wait| drop(waits.fetch_add(u64::from(!wait.is_zero()), Ordering::Relaxed))
+    }
+
+    #[test]
+    fn a_session_waits_once_in_vain_and_not_once_for_each_damaged_structure() {
+        let time = Arc::new(AtomicU64::new(0));
+        let shown = time.clone();
+        let clock = Clock::new(move || Duration::from_millis(shown.load(Ordering::Relaxed)));
+        let waits = Arc::default();
+        let total: Duration = (1..20).map(Patience::wait).sum();
+        let most = total - (1..SOON).map(Patience::wait).sum::<Duration>();
+        let patience = Patience::new(20, counting(&waits)).with_budget(most).by(clock);
+        let all = (1..20).filter(|attempt| !Patience::wait(*attempt).is_zero()).count() as u64;
+        assert_eq!(waits_in_vain(&patience, &waits), (all, 20));
+        for _ in 0..1000 {
+            assert_eq!(waits_in_vain(&patience, &waits), (u64::from(SOON - FIRST_WAIT), SOON));
+        }
+        // An eighth of the time that goes by may be waited again.
+        time.store(u64::try_from((most * WAITING_PART).as_millis()).unwrap() + 1, Ordering::Relaxed);
+        assert_eq!(waits_in_vain(&patience, &waits), (all, 20));
+        assert_eq!(waits_in_vain(&patience, &waits).1, SOON);
+    }
+
+    #[test]
+    fn what_was_not_waited_in_vain_may_be_waited_again() {
+        let waits = Arc::default();
+        let most = (SOON..20).map(Patience::wait).sum();
+        let patience = Patience::new(20, counting(&waits)).with_budget(most).by(Clock::new(|| Duration::ZERO));
+        for _ in 0..1000 {
+            let mut left = 19;
+            let done = patience.retry(|| {
+                left -= 1;
+                if left > 0 { Err(torn()) } else { Ok(()) }
+            });
+            done.unwrap();
+        }
+        assert_eq!(waits_in_vain(&patience, &waits).1, 20);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_writer_that_is_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("left.h5");
+        let writer = std::fs::File::create(&path).unwrap();
+        let lock = Arc::new(LockHandle::open(&path, crate::Locking::On).unwrap());
+        let waits = Arc::default();
+        let patience = Patience::new(20, counting(&waits)).of_session(Clock::default(), lock.clone());
+        assert!(waits_in_vain(&patience, &waits).0 > 0, "somebody has it open for writing");
+        drop(writer);
+        // Where the system does not tell, the lock keeps writers out.
+        lock.take(crate::locking::Lock::Shared).unwrap();
+        assert_eq!(waits_in_vain(&patience, &waits), (0, FIRST_WAIT + 1));
+        // Several places may be torn, each of which is mended once it has been met.
+        let mut at = 0;
+        let done: Result<()> = patience.retry(|| {
+            at += 1;
+            Err(Error::Object { header: h5live_format::Addr::new(at), rule: "whole" })
+        });
+        assert!(matches!(done, Err(Error::Torn { attempts: 20, .. })), "{done:?}");
     }
 
     #[test]

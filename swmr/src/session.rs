@@ -17,6 +17,7 @@ use crate::dataset::{Described, LastSpec, Made, NativeDataset, Ready};
 use crate::deletion::Doomed;
 use crate::error::NotLive;
 use crate::extension::Extension;
+use crate::file_change::OpenedFile;
 use crate::header::Header;
 use crate::heap::{HeapReader, HeapWriter};
 use crate::inner_space::InnerSpace;
@@ -60,6 +61,7 @@ pub(crate) struct Session {
     pub mode: Mode,
     /// The file, as it was opened.
     pub path: PathBuf,
+    pub opened: Arc<OpenedFile>,
     pub patience: Patience,
     pub profile: Profile,
     pub unfilter: Arc<dyn Unfilter>,
@@ -125,6 +127,9 @@ impl Session {
         options: &OpenOptions,
         path: &Path,
     ) -> Result<Self> {
+        let base = superblock.base.get().unwrap_or(0);
+        let opened = Arc::new(OpenedFile::new(lock.clone(), path, cache.storage().clone(), base));
+        let patience = patience.of_file(opened.clone());
         let extension = patience.retry(|| Extension::load(&cache, &superblock))?;
         let heap_reader = patience.generations().map_or_else(Arc::default, |generations| generations.heap.clone());
         let beacon = options.mode.writes() && lock.has_beacon();
@@ -135,6 +140,7 @@ impl Session {
             lock,
             mode: options.mode,
             path: path.to_owned(),
+            opened,
             patience,
             profile: options.profile,
             unfilter: options.unfilter.clone(),
@@ -303,14 +309,24 @@ impl Session {
             return Ok(());
         }
         self.held_at.store(NEVER, Ordering::Relaxed);
-        if self.lock.is_replaced(&self.path) {
-            return Err(Error::Replaced);
-        }
+        self.opened.check(self.cache.space().least_length())?;
         if self.beacon && !self.lock.has_beacon() {
             return Err(Error::LockLost);
         }
         self.held_at.store(nanos(now), Ordering::Relaxed);
         Ok(())
+    }
+
+    /// As [`Session::check_hold`], as of now: nothing is promised to last that does not.
+    fn check_hold_now(&self) -> Result<()> {
+        self.held_at.store(NEVER, Ordering::Relaxed);
+        self.check_hold(self.clock.now(), HOLD)
+    }
+
+    /// Makes everything that was flushed durable.
+    fn sync(&self) -> Result<()> {
+        self.cache.sync()?;
+        self.check_hold_now()
     }
 
     fn flush_once(&self, scope: Scope) -> Result<()> {
@@ -373,7 +389,7 @@ impl Session {
         if scope == Scope::All {
             self.heap.lock().end_flush(generation);
         }
-        if self.durable && scope == Scope::All { Ok(self.cache.sync()?) } else { Ok(()) }
+        if self.durable && scope == Scope::All { self.sync() } else { Ok(()) }
     }
 
     /// Flushes now and then if much was given back that can be used again only after a flush. Call it after operations
@@ -414,8 +430,9 @@ impl Session {
         }
         self.cache.set_barriers();
         self.ordered.store(true, Ordering::Release);
+        self.check_hold_now()?;
         self.flush(scope)?;
-        Ok(self.cache.sync()?)
+        self.sync()
     }
 
     /// Has what is changed of the header at `later` from now on written only after what was changed of the one at
@@ -493,8 +510,10 @@ impl Session {
         }
         let superblock = self.patience.retry(|| read_superblock(&**self.cache.storage(), 0))?;
         if superblock.status.contains(StatusFlags::SWMR) {
+            self.opened.check_as_reader()?;
             return Ok(self.lock.writer() != Writer::None);
         }
+        self.opened.check_length_as_reader()?;
         self.lock.take(Lock::Shared).map_err(Error::io("lock the file"))?;
         Ok(false)
     }
@@ -509,6 +528,7 @@ impl Session {
             return Ok(());
         }
         if self.mode.writes() {
+            self.check_hold_now()?;
             self.flush(Scope::All)?;
             if self.drop_ready()? {
                 self.flush(Scope::All)?;
@@ -534,6 +554,7 @@ impl Session {
             if durable {
                 self.cache.sync()?;
             }
+            self.check_hold_now()?;
         }
         *closed = true;
         self.is_closed.store(true, Ordering::Release);

@@ -105,6 +105,22 @@ fn beyond() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "the offset does not fit 64 bits")
 }
 
+/// Bytes of a page of memory: no page is smaller.
+const PAGE: usize = 4 << 10;
+
+/// Whether some of `bytes`, which were read at `at`, may be what the system has behind the end of a file: zeros, from the end
+/// to that of the page. While a file is cut, a read may take them for bytes of the file.
+pub(super) fn may_be_behind_end(bytes: &[u8], at: u64) -> bool {
+    let first_end = PAGE - 1 - at as usize % PAGE;
+    bytes.last() == Some(&0) || bytes.iter().skip(first_end).step_by(PAGE).any(|last| *last == 0)
+}
+
+/// How many of `found` bytes, which were read at `at`, the file has.
+fn present(file: &File, found: usize, at: u64) -> io::Result<usize> {
+    let there = file.metadata()?.len().saturating_sub(at);
+    Ok(usize::try_from(there).unwrap_or(usize::MAX).min(found))
+}
+
 /// As [`Storage::read_at`].
 fn read_by_calls(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
     let mut done = 0;
@@ -116,7 +132,10 @@ fn read_by_calls(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
             Err(e) => return Err(e),
         }
     }
-    Ok(done)
+    match into.get(..done) {
+        Some(read) if may_be_behind_end(read, at) => present(file, done, at),
+        _ => Ok(done),
+    }
 }
 
 impl Storage for FileStorage {

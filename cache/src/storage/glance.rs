@@ -70,18 +70,27 @@ struct Mapping {
 impl Glance {
     /// Fills `into` with the bytes from `at` on; `false` if a call is needed for that.
     pub fn read(&self, file: &File, into: &mut [u8], at: u64) -> bool {
-        self.read_before(|len| len, file, into, at)
+        self.read_before((|len| len, false), file, into, at)
     }
 
     /// As [`Glance::read`], with zeros for what lies beyond the end: the system has them there, up to the end of the page.
     pub fn read_padded(&self, file: &File, into: &mut [u8], at: u64) -> bool {
-        self.read_before(|len| len.next_multiple_of(PAGE), file, into, at)
+        self.read_before((|len: u64| len.next_multiple_of(PAGE), true), file, into, at)
     }
 
-    /// Reads what ends where `limit` says for a file of so many bytes, or before.
-    fn read_before(&self, limit: impl Fn(u64) -> u64, file: &File, into: &mut [u8], at: u64) -> bool {
+    /// Reads what ends where `limit` says for a file of so many bytes, or before; if it `is_padded`, the file may end before.
+    fn read_before(
+        &self,
+        (limit, is_padded): (impl Fn(u64) -> u64, bool),
+        file: &File,
+        into: &mut [u8],
+        at: u64,
+    ) -> bool {
         let done = match &*self.mapped.read() {
-            Mapped::Whole(mapping) => mapping.read_before(limit(mapping.len.load(Relaxed)), into, at),
+            Mapped::Whole(mapping) => {
+                let read = mapping.read_before(limit(mapping.len.load(Relaxed)), into, at);
+                read.filter(|is_read| !is_read || is_padded || mapping.is_in_file(file, into, at))
+            }
             Mapped::NotYet => Some(false),
             Mapped::Never => return false,
         };
@@ -151,6 +160,34 @@ impl Mapping {
         // What is read from now on is at least as new.
         fence(Acquire);
         (!self.watch.is_broken()).then_some(true)
+    }
+
+    /// Whether the file has the bytes that were just read at `at`. Of a file that was cut, the system has zeros up to the end
+    /// of the page; on the pages behind that, there is a fault.
+    fn is_in_file(&self, file: &File, read: &[u8], at: u64) -> bool {
+        let end = at + read.len() as u64;
+        let may_be_cut_before = |end: u64| {
+            let last = end.checked_sub(at + 1).and_then(|last| read.get(last as usize));
+            last == Some(&0) && !self.ends_in_data(end)
+        };
+        // A short piece lies in two pages at most.
+        if !may_be_cut_before(end) && !may_be_cut_before(end.saturating_sub(1) / PAGE * PAGE) {
+            return true;
+        }
+        file.metadata().is_ok_and(|found| found.len() >= end)
+    }
+
+    /// Whether the page that has the byte before `end` ends in bytes that are not zero: the file has all of that page.
+    fn ends_in_data(&self, end: u64) -> bool {
+        const WORD: usize = size_of::<u64>();
+        let page_end = end.next_multiple_of(PAGE) as usize;
+        if page_end > self.map.len() {
+            return false;
+        }
+        // SAFETY: the mapping has these bytes; others may change them meanwhile, and any bytes will do.
+        #[allow(unsafe_code, reason = "mapped memory is read through a pointer")]
+        let word = unsafe { self.map.as_ptr().add(page_end - WORD).cast::<[u8; WORD]>().read_volatile() };
+        word != [0; WORD] && !self.watch.is_broken()
     }
 
     /// Whether what of `wanted` lies in a part is in memory, as it is about to be read.
@@ -317,6 +354,34 @@ mod tests {
         }
         file.write_all_at(&[5; 100], 500_000).unwrap();
         assert_eq!(read(&glance, &file, 500_010, 50).unwrap(), [5; 50]);
+    }
+
+    #[test]
+    fn what_lies_behind_the_new_end_of_a_file_that_was_cut_is_not_read_from_the_rest_of_its_page() {
+        for (at, len) in [(9000, 100), (9050, 1), (9090, 4000), (8000, 1090), (6000, 3090)] {
+            let file = file(100_000);
+            let glance = Glance::default();
+            if !is_mapped(&glance, &file) {
+                return;
+            }
+            assert_eq!(read(&glance, &file, at, len).unwrap(), bytes(at as usize, len));
+            file.set_len(9040).unwrap();
+            assert_eq!(read(&glance, &file, at, len), None, "{len} bytes at {at}");
+        }
+    }
+
+    #[test]
+    fn zeros_that_a_file_has_are_read() {
+        let (file, glance) = (file(20_000), Glance::default());
+        file.write_all_at(&[0; 9000], 4000).unwrap();
+        if !is_mapped(&glance, &file) {
+            return;
+        }
+        for (at, len) in [(4000, 96), (4090, 10), (8000, 4000), (12_900, 200)] {
+            let found = read(&glance, &file, at, len).unwrap();
+            let wanted = (at as usize..at as usize + len).map(|at| if at < 13_000 { 0 } else { (at % 251) as u8 });
+            assert!(found.into_iter().eq(wanted), "{len} bytes at {at}");
+        }
     }
 
     #[test]

@@ -88,3 +88,20 @@ fn a_file_finds_a_place_for_what_is_to_be_written_and_reads_as_before() {
     storage.read_at(&mut read, at).unwrap();
     assert_eq!((&read[..100], &read[100..]), (&[7; 100][..], &[0; 100][..]));
 }
+
+#[test]
+fn zeros_at_the_end_of_a_page_may_be_none_of_the_file() {
+    use super::file::may_be_behind_end;
+    let mut bytes = vec![1; 10_000];
+    assert!(!may_be_behind_end(&bytes, 100));
+    assert!(!may_be_behind_end(&[], 0));
+    // The last bytes of the pages that these bytes are in, and the last one of all.
+    for last in [3995, 8091, 9999] {
+        bytes[last] = 0;
+        assert!(may_be_behind_end(&bytes, 100), "{last}");
+        assert!(last == 9999 || !may_be_behind_end(&bytes, 101));
+        bytes[last] = 1;
+    }
+    bytes[5000..5100].fill(0);
+    assert!(!may_be_behind_end(&bytes, 100), "a cut would have left zeros up to the end of the page");
+}

@@ -86,21 +86,8 @@ impl Watch {
         let store_error = |source| Error::Store { file: self.file.clone(), path: self.path.clone(), source };
         let mut watch = watch.map_err(store_error)?;
         loop {
-            let last = is_last(dataset, until, interrupted)?;
-            dataset.refresh()?;
-            let rows = length(dataset)?;
-            let spec = dataset.spec()?;
-            let places = dataset.file().store();
-            while next < rows {
-                let end = rows.min(next + BLOCK_ROWS);
-                let (_, bytes) = newest(dataset, &spec, next, end)?;
-                for row in bytes.chunks_exact(row_bytes(&spec)) {
-                    out.line(value::json(&shown(&spec, row, places)))?;
-                }
-                next = end;
-            }
-            out.flush()?;
-            if last {
+            let last = is_last(dataset, until, interrupted);
+            if after(last, new_rows_as_json(dataset, &mut next, &mut out))? {
                 return Ok(());
             }
             watch.wait(PAUSE).map_err(store_error)?;
@@ -110,26 +97,28 @@ impl Watch {
     fn pictures(&self, dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<()> {
         let mut screen = Screen::of_terminal();
         let mut before: Option<(Instant, u64)> = None;
-        loop {
-            let last = is_last(dataset, until, interrupted)?;
+        let mut draw = || {
             dataset.refresh()?;
             let now = (Instant::now(), length(dataset)?);
             let rate = before.map(|(then, rows)| now.1.saturating_sub(rows) as f64 / (now.0 - then).as_secs_f64());
             before = Some(now);
             match &mut screen {
-                Some(screen) => screen.draw(&self.picture(dataset, now.1, rate)?)?,
+                Some(screen) => screen.draw(&self.picture(dataset, now.1, rate)?),
                 None => {
                     let mut out = Output::stdout();
                     out.line(self.line(dataset, now.1, rate)?)?;
-                    out.flush()?;
+                    out.flush()
                 }
             }
-            if last {
+        };
+        loop {
+            let next = Instant::now() + Duration::from_secs_f64(self.interval);
+            let last = is_last(dataset, until, interrupted);
+            if after(last, draw())? {
                 return Ok(());
             }
-            let next = now.0 + Duration::from_secs_f64(self.interval);
             // In small steps, so that the end is seen soon.
-            while Instant::now() < next && !is_last(dataset, until, interrupted)? {
+            while Instant::now() < next && matches!(is_last(dataset, until, interrupted), Ok(false)) {
                 thread::sleep(PAUSE.min(next.saturating_duration_since(Instant::now())));
             }
         }
@@ -149,7 +138,12 @@ impl Watch {
         let width = Screen::width();
         let picture = Picture::of(&spec);
         let (_, bytes) = newest(dataset, &spec, rows.saturating_sub(picture.rows(width)), rows)?;
-        let live = if dataset.file().is_live()? { "live" } else { "closed" };
+        let live = match dataset.file().is_live() {
+            Ok(true) => "live",
+            Ok(false) => "closed",
+            // Which of them is said at the end.
+            Err(_) => "deleted, replaced or cut",
+        };
         let rate = rate.map_or(String::new(), |rate| format!(", {rate:.0} rows/s"));
         let mut lines = vec![format!("{}:{}  {live}  {rows} rows{rate}", self.file.display(), self.path)];
         lines.extend(picture.draw(&spec.datatype, row_elements(&spec), &bytes, width));
@@ -167,6 +161,30 @@ impl Watch {
 fn is_last(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<bool> {
     let over = interrupted.load(Ordering::Acquire) || until.is_some_and(|until| Instant::now() >= until);
     Ok(over || !dataset.file().is_live()?)
+}
+
+/// Whether the look that `shown` has shown is the last. What has become of the file is said after what could still be shown.
+fn after(last: Result<bool>, shown: Result<()>) -> Result<bool> {
+    let last = last?;
+    shown?;
+    Ok(last)
+}
+
+/// Prints the rows that are there from `next` on.
+fn new_rows_as_json(dataset: &Dataset, next: &mut u64, out: &mut Output) -> Result<()> {
+    dataset.refresh()?;
+    let rows = length(dataset)?;
+    let spec = dataset.spec()?;
+    let places = dataset.file().store();
+    while *next < rows {
+        let end = rows.min(*next + BLOCK_ROWS);
+        let (_, bytes) = newest(dataset, &spec, *next, end)?;
+        for row in bytes.chunks_exact(row_bytes(&spec)) {
+            out.line(value::json(&shown(&spec, row, places)))?;
+        }
+        *next = end;
+    }
+    out.flush()
 }
 
 /// The number of rows.

@@ -32,7 +32,8 @@ pub enum Heard {
     Nothing,
     /// The file was written.
     Write,
-    /// A process that had the file open for writing has let go of it.
+    /// A process that had the file open for writing has let go of it, or somebody has changed its attributes, as who takes a
+    /// name from it does.
     Close,
 }
 

@@ -33,11 +33,14 @@ mod linux {
     use super::Heard;
     use crate::locking::LockHandle;
 
+    /// What may be the end: a handle for writing is closed, or the number of the file's names has changed.
+    const ENDS: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE.union(AddWatchFlags::IN_ATTRIB);
+
     /// Ears for the file of `lock`, whatever its name is now.
     pub fn open(lock: &LockHandle) -> Option<Inotify> {
         let path = format!("/proc/self/fd/{}", lock.file()?.as_raw_fd());
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).ok()?;
-        let events = AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_CLOSE_WRITE;
+        let events = AddWatchFlags::IN_MODIFY | ENDS;
         inotify.add_watch(path.as_str(), events).ok()?;
         Some(inotify)
     }
@@ -53,7 +56,7 @@ mod linux {
         let mut heard = Heard::Write;
         loop {
             match inotify.read_events() {
-                Ok(events) if events.iter().any(|event| event.mask.contains(AddWatchFlags::IN_CLOSE_WRITE)) => {
+                Ok(events) if events.iter().any(|event| event.mask.intersects(ENDS)) => {
                     heard = Heard::Close;
                 }
                 Ok(_) => {}

@@ -1,0 +1,123 @@
+//! What somebody else does to a file beneath those who have it open: deletes it, puts another one in its place, or cuts it.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use h5live_cache::Storage;
+
+use crate::begin::read_superblock;
+use crate::locking::LockHandle;
+use crate::{Error, Result};
+
+/// A file as it was opened, which is compared with what it is now.
+#[derive(Debug)]
+pub(crate) struct OpenedFile {
+    lock: Arc<LockHandle>,
+    /// Where it is, whatever links led there.
+    path: PathBuf,
+    /// Begins at the base address.
+    storage: Arc<dyn Storage>,
+    /// In bytes from the start of the file.
+    base: u64,
+    /// The most bytes that the storage was seen to have since its writer cut it last.
+    longest: AtomicU64,
+}
+
+impl OpenedFile {
+    /// The file that was opened at `path`, of which `storage` is what lies behind `base`.
+    pub fn new(lock: Arc<LockHandle>, path: &Path, storage: Arc<dyn Storage>, base: u64) -> Self {
+        let longest = storage.len().unwrap_or(0).into();
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        OpenedFile { lock, path, storage, base, longest }
+    }
+
+    /// Refuses a file that is not at its path any more, or has less than `least` bytes from the base address on. A file that
+    /// has moved to where nothing was is the same file.
+    ///
+    /// # Errors
+    /// [`Error::Replaced`], [`Error::Deleted`], [`Error::Truncated`].
+    pub fn check(&self, least: u64) -> Result<()> {
+        let Some(here) = self.check_name()? else { return Ok(()) };
+        let stated = self.base.saturating_add(least);
+        if here.len() < stated { Err(Error::Truncated { len: here.len(), stated }) } else { Ok(()) }
+    }
+
+    /// What the system says of the file, if it is one.
+    fn check_name(&self) -> Result<Option<Metadata>> {
+        let Some(here) = self.lock.file().and_then(|file| file.metadata().ok()) else { return Ok(None) };
+        match fs::metadata(&self.path) {
+            Ok(there) if is_same(&here, &there) => {}
+            Ok(_) => return Err(Error::Replaced),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && has_no_name(&here) => return Err(Error::Deleted),
+            // What cannot be found out is no reason to stop.
+            Err(_) => {}
+        }
+        Ok(Some(here))
+    }
+
+    /// As [`OpenedFile::check`], for who reads: the file has at least what it had, and what its superblock announces. A writer
+    /// that cuts it announces that before. libhdf5 also announces an end before the file reaches it.
+    ///
+    /// # Errors
+    /// As [`OpenedFile::check`].
+    pub fn check_as_reader(&self) -> Result<()> {
+        self.check_name()?;
+        self.check_length_as_reader()
+    }
+
+    /// Refuses a file that somebody has cut who is not its writer.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`].
+    pub fn check_length_as_reader(&self) -> Result<()> {
+        // In this order: an end that is announced after the length was seen is at least as new.
+        let Ok(len) = self.storage.len() else { return Ok(()) };
+        let longest = self.longest.fetch_max(len, Ordering::AcqRel);
+        if len >= longest {
+            return Ok(());
+        }
+        if let Ok(superblock) = read_superblock(&*self.storage, 0) {
+            let announced = superblock.end_of_file.get().zip(superblock.base.get());
+            let announced = announced.map_or(u64::MAX, |(end, base)| end.saturating_sub(base));
+            if len >= announced {
+                self.longest.store(len, Ordering::Release);
+                return Ok(());
+            }
+        }
+        let bytes = |from_base: u64| self.base.saturating_add(from_base);
+        Err(Error::Truncated { len: bytes(len), stated: bytes(longest) })
+    }
+
+    /// Why reading failed: if the file was cut, that is why.
+    pub fn cause(&self, error: Error) -> Error {
+        match error {
+            Error::Model(_) => error,
+            _ => self.check_length_as_reader().err().unwrap_or(error),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_same(here: &Metadata, there: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (here.dev(), here.ino()) == (there.dev(), there.ino())
+}
+
+#[cfg(not(unix))]
+fn is_same(_: &Metadata, _: &Metadata) -> bool {
+    true
+}
+
+#[cfg(unix)]
+fn has_no_name(file: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    file.nlink() == 0
+}
+
+#[cfg(not(unix))]
+fn has_no_name(_: &Metadata) -> bool {
+    false
+}
