@@ -234,7 +234,9 @@ impl ErrorKind {
             error.downcast_ref::<h5live_swmr::Error>().and_then(h5live_swmr::Error::file_change)
         };
         match self {
-            ErrorKind::Store(model::Error::Store(error)) | ErrorKind::Open(OpenError::Store(error)) => of_store(&**error),
+            ErrorKind::Store(model::Error::Store(error)) | ErrorKind::Open(OpenError::Store(error)) => {
+                of_store(&**error)
+            }
             ErrorKind::NotFinal(kind) => kind.file_change(),
             ErrorKind::OtherFile(error) => error.file_change(),
             _ => None,

@@ -3,9 +3,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
-use h5live::{Dataset, File, FileChange, Options, Result};
+use h5live::{Dataset, File, FileChange, Result};
 
 const ROWS: u64 = 20_000;
 
@@ -61,7 +62,11 @@ fn add(file: &File, kind: &str, rows: u64) -> Dataset {
     };
     let data = data.unwrap();
     let values: Vec<_> = (0..rows).map(value).collect();
-    if kind == "contiguous" { data.write(&values).unwrap() } else { data.append(&values).unwrap() }
+    if kind == "contiguous" {
+        data.write(&values).unwrap()
+    } else {
+        data.append(&values).unwrap()
+    }
     data
 }
 
@@ -96,10 +101,9 @@ fn read_around(data: &Dataset, count: u64, what: &str) -> usize {
 #[test]
 fn what_was_cut_off_is_an_error_for_a_plain_reader_and_never_zeros() {
     let folder = tempfile::tempdir().unwrap();
-    let options: [(&str, fn() -> Options); 2] =
-        [("mapped", File::options), ("by calls", || File::options().mapped(false))];
     for kind in KINDS {
-        for (way, options) in options {
+        for (way, is_mapped) in [("mapped", true), ("by calls", false)] {
+            let options = || File::options().mapped(is_mapped);
             for count in [1, 10, 700] {
                 let path = closed(folder.path(), kind);
                 let reader = options().open(&path).unwrap();
@@ -120,6 +124,26 @@ fn what_was_cut_off_is_an_error_for_a_plain_reader_and_never_zeros() {
                 assert!(cut > 0 || kind == "filtered", "{what}: {count}");
             }
         }
+    }
+}
+
+#[test]
+fn reads_while_a_file_is_being_cut_are_right_or_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    for (round, kind) in KINDS.iter().cycle().enumerate().take(12) {
+        let path = closed(folder.path(), kind);
+        let reader = File::options().mapped(round % 2 == 0).chunk_cache(0).open(&path).unwrap();
+        let data = reader.dataset(kind).unwrap();
+        assert_eq!(read_around(&data, 1, kind), 0);
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        let len = file.metadata().unwrap().len();
+        thread::scope(|scope| {
+            scope.spawn(|| (0..len).rev().step_by(1021).for_each(|len| file.set_len(len).unwrap()));
+            for count in [1, 10, 700, 5000] {
+                read_around(&data, count, kind);
+            }
+        });
+        assert!(read_around(&data, 1, kind) > 0, "there is nothing left");
     }
 }
 
@@ -157,7 +181,7 @@ fn a_writer_learns_what_has_become_of_its_file_from_each_kind_of_flush() {
                 let found = match how {
                     "flush" => {
                         // The last look may have been a moment ago.
-                        std::thread::sleep(Duration::from_millis(3));
+                        thread::sleep(Duration::from_millis(3));
                         cause(file.flush())
                     }
                     "durable flush" => cause(file.flush_durable()),

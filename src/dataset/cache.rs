@@ -19,7 +19,12 @@ pub(crate) struct ChunkCache {
     pub(crate) hits: AtomicU64,
     /// Chunks that were not.
     pub(crate) misses: AtomicU64,
+    /// Chunks of a live file, one after the other, that did not decode however long it was waited for their writer.
+    vain: AtomicU64,
 }
+
+/// So many of these chunks are waited for (51 milliseconds each): all of a file together, for what is damaged stays so.
+const WAITED_FOR: u64 = 16;
 
 #[derive(Debug, Default)]
 struct State {
@@ -38,7 +43,24 @@ struct Entry {
 
 impl ChunkCache {
     pub(crate) fn new(budget: usize) -> Self {
-        ChunkCache { budget, state: Mutex::new(State::default()), hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+        let [hits, misses, vain] = [0; 3].map(AtomicU64::new);
+        ChunkCache { budget, state: Mutex::new(State::default()), hits, misses, vain }
+    }
+
+    /// Whether a chunk that does not decode may do so later.
+    pub(crate) fn is_worth_waiting(&self) -> bool {
+        self.vain.load(Ordering::Relaxed) < WAITED_FOR
+    }
+
+    /// A chunk was waited for so often, and then did decode or not.
+    pub(crate) fn note_waits(&self, waits: u32, is_decoded: bool) {
+        match (waits, is_decoded) {
+            (0, _) => {}
+            (_, true) => self.vain.store(0, Ordering::Relaxed),
+            (_, false) => {
+                self.vain.fetch_add(1, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Whether a chunk of this many bytes may be kept.
@@ -119,6 +141,22 @@ impl State {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chunks_that_never_decode_are_waited_for_until_there_were_many() {
+        let cache = ChunkCache::new(30);
+        for _ in 0..2 {
+            for _ in 0..WAITED_FOR {
+                assert!(cache.is_worth_waiting());
+                cache.note_waits(8, false);
+            }
+            assert!(!cache.is_worth_waiting());
+            cache.note_waits(0, true);
+            assert!(!cache.is_worth_waiting(), "that says nothing of waiting");
+            cache.note_waits(1, true);
+        }
+        assert!(cache.is_worth_waiting());
+    }
 
     #[test]
     fn the_oldest_goes_first_and_the_budget_holds() {

@@ -317,6 +317,7 @@ impl Chunk<'_> {
             return Ok(Some(Content::Decoded(bytes)));
         }
         let mut attempt = 0;
+        let retries = if cache.is_worth_waiting() { RETRIES } else { 1 };
         loop {
             let Some(stored) = core.chunks.chunk(coord)? else {
                 let content = if staged.is_some() { Content::Parts(None, staged) } else { Content::Fill };
@@ -337,9 +338,15 @@ impl Chunk<'_> {
                 }
             };
             match decoded {
-                Ok(content) => return Ok(content),
-                Err(failure) if attempt == RETRIES && !failure.is_moved() => return Err(failure.unfinished()),
-                Err(failure) if attempt == RETRIES || !(failure.is_moved() || store.is_live()?) => return Err(failure),
+                Ok(content) => {
+                    cache.note_waits(attempt, true);
+                    return Ok(content);
+                }
+                Err(failure) if attempt >= (if failure.is_moved() { RETRIES } else { retries }) => {
+                    cache.note_waits(attempt, false);
+                    return Err(if failure.is_moved() { failure } else { failure.unfinished() });
+                }
+                Err(failure) if !(failure.is_moved() || store.is_live()?) => return Err(failure),
                 Err(_) => {
                     std::thread::sleep(Duration::from_micros(200 << attempt));
                     attempt += 1;

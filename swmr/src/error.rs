@@ -24,7 +24,9 @@ pub enum Error {
         source: io::Error,
     },
     /// Another file has been put where this one was opened.
-    #[error("the file has been replaced: another one is at its path, and what is written to this one is not seen there")]
+    #[error(
+        "the file has been replaced: another one is at its path, and what is written to this one is not seen there"
+    )]
     Replaced,
     /// The file has no name any more.
     #[error("the file has been deleted, and what is written to it is lost")]

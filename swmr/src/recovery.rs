@@ -5,14 +5,15 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
-use h5live_cache::{FileStorage, Reuse};
+use h5live_cache::{Clock, FileStorage, Reuse};
 use h5live_format::StatusFlags;
 
 use crate::begin::{is_marked, locate_superblock};
 use crate::error::Conflict;
 use crate::locking::{Holder, LockHandle, Writer};
-use crate::{Error, Locking, Mode, OpenOptions, Result};
+use crate::{Error, Locking, Mode, OpenOptions, Patience, Result};
 
 /// The state of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,10 +84,11 @@ impl Repair {
 /// # Errors
 /// [`Error::Io`]; [`Error::NotHdf5`] and [`Error::Superblock`] if it is no HDF5 file.
 pub fn diagnose(path: &Path) -> Result<Diagnosis> {
-    let lock = LockHandle::open(path, Locking::Off).map_err(Error::io("open the file"))?;
+    let lock = Arc::new(LockHandle::open(path, Locking::Off).map_err(Error::io("open the file"))?);
     let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
     let length = std::fs::metadata(path).map_err(Error::io("ask for the length of the file"))?.len();
-    let (_, superblock) = crate::Patience::default().retry(|| locate_superblock(&storage))?;
+    let patience = Patience::default().of_session(Clock::default(), lock.clone());
+    let (_, superblock) = patience.retry(|| locate_superblock(&storage))?;
     let live = superblock.status.contains(StatusFlags::SWMR);
     let marked = is_marked(&superblock);
     let condition = match lock.writer() {

@@ -430,7 +430,9 @@ mod tests {
 
     fn counting(waits: &Arc<AtomicU64>) -> impl Fn(Duration) + Send + Sync + 'static {
         let waits = waits.clone();
-        move |wait| drop(waits.fetch_add(u64::from(!wait.is_zero()), Ordering::Relaxed))
+        move |wait| {
+            waits.fetch_add(u64::from(!wait.is_zero()), Ordering::Relaxed);
+        }
     }
 
     #[test]
@@ -486,7 +488,7 @@ mod tests {
         let mut at = 0;
         let done: Result<()> = patience.retry(|| {
             at += 1;
-            Err(Error::Object { header: h5live_format::Addr::new(at), rule: "whole" })
+            Err(Error::Object { header: Addr::new(at), rule: "whole" })
         });
         assert!(matches!(done, Err(Error::Torn { attempts: 20, .. })), "{done:?}");
     }
