@@ -41,7 +41,8 @@ install: ## the program, into cargo's bin folder
 
 ##@ Check
 .PHONY: test lint unit doc-test loom stress prove live walk bench bench-own counts counts-write python-env h5tools corpus
-test: setup corpus doc-test loom stress live-matrix-cut unit ## every test; sets up what they need by itself
+.PHONY: attack attack-cut
+test: setup corpus doc-test loom stress live-matrix-cut attack-cut unit ## every test; sets up what they need by itself
 
 lint: .deps/bin/cargo-deny python-env ## format, clippy, documentation, dependencies, spelling; no warning passes
 	cargo fmt --all --check
@@ -110,6 +111,19 @@ kills: setup ## writers killed, and writers whose storage fails, all over the ma
 	cargo build --release --quiet -p h5live-cli
 	target/release/h5live stress --kill --kills $(KILLS) --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
 	target/release/h5live stress --io-faults --kills $(KILLS) --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+
+# ATTACK: names of parts, --seed N, --count N; what each part does is in docs/attack.md.
+ATTACK ?=
+ATTACK_MINUTES ?= 10
+# With overflow checks, as all that is built for tests.
+ATTACK_RUN = cargo build --quiet -p h5live-cli --features attack && mkdir -p target/attack && \
+    ln -f target/debug/h5live target/attack/h5live && \
+    $(H5LIVE_PYTHON) -B tests/python/attack --program target/attack/h5live
+attack: setup corpus ## what attackers did, again: hostile files, kills, files cut beneath readers, libhdf5's programs (10 minutes)
+	$(ATTACK_RUN) --minutes $(ATTACK_MINUTES) $(ATTACK)
+
+attack-cut: setup corpus ## a few hundred mutants, kills and cut files of it (under a minute)
+	$(ATTACK_RUN) --minutes 0.15 --seed 1 mutants cut kills
 
 walk: python-env ## a file of 100,000 groups and a million attributes: time beside h5py, and memory
 	cargo build --release --quiet --example walk

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::error::Outcome;
+use crate::error::{Outcome, Result};
 use crate::{
     check, copy, demo, diff, dump, latency, ls, manifest, mv, new, record, repair, rm, scenario, set, stress, watch,
 };
@@ -37,30 +37,40 @@ enum Command {
     Watch(watch::Watch),
     Stress(stress::Stress),
     Demo(demo::Demo),
+    #[cfg(feature = "attack")]
+    #[command(hide = true)]
+    Attack(crate::attack::Attack),
+}
+
+impl Command {
+    fn run(self) -> Result<Outcome> {
+        match self {
+            Command::Check(command) => command.run(),
+            Command::Copy(command) => command.run(),
+            Command::Diff(command) => command.run(),
+            Command::Dump(command) => command.run(),
+            Command::Latency(command) => command.run(),
+            Command::Ls(command) => command.run(),
+            Command::Manifest(command) => command.run(),
+            Command::Mv(command) => command.run(),
+            Command::New(command) => command.run(),
+            Command::Record(command) => command.run(),
+            Command::Repair(command) => command.run(),
+            Command::Rm(command) => command.run(),
+            Command::Scenario(command) => command.run(),
+            Command::Set(command) => command.run(),
+            Command::Watch(command) => command.run(),
+            Command::Stress(command) => command.run(),
+            Command::Demo(command) => command.run(),
+            #[cfg(feature = "attack")]
+            Command::Attack(command) => command.run(),
+        }
+    }
 }
 
 /// Runs what the command line says. Exit code 0: all is well; 1: violations or differences; 2: an error.
 pub fn run() -> ExitCode {
-    let result = match Args::parse().command {
-        Command::Check(command) => command.run(),
-        Command::Copy(command) => command.run(),
-        Command::Diff(command) => command.run(),
-        Command::Dump(command) => command.run(),
-        Command::Latency(command) => command.run(),
-        Command::Ls(command) => command.run(),
-        Command::Manifest(command) => command.run(),
-        Command::Mv(command) => command.run(),
-        Command::New(command) => command.run(),
-        Command::Record(command) => command.run(),
-        Command::Repair(command) => command.run(),
-        Command::Rm(command) => command.run(),
-        Command::Scenario(command) => command.run(),
-        Command::Set(command) => command.run(),
-        Command::Watch(command) => command.run(),
-        Command::Stress(command) => command.run(),
-        Command::Demo(command) => command.run(),
-    };
-    match result {
+    match Args::parse().command.run() {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::from(1),
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
@@ -69,6 +79,17 @@ pub fn run() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Runs a command in this process.
+///
+/// # Errors
+/// What the program would print.
+#[cfg(feature = "attack")]
+pub fn run_words(words: &[&str]) -> std::result::Result<Outcome, String> {
+    let words = std::iter::once("h5live").chain(words.iter().copied());
+    let args = Args::try_parse_from(words).map_err(|error| error.to_string())?;
+    args.command.run().map_err(|error| whole_text(&error))
 }
 
 /// An error with its causes, on one line. A cause that the error has shown already is not shown again.

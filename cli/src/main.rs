@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use h5live::model;
 
 mod args;
+#[cfg(feature = "attack")]
+mod attack;
 mod check;
 mod condition;
 mod copy;
