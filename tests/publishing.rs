@@ -120,6 +120,32 @@ fn circles_of_publishing_and_other_files_are_refused() {
 }
 
 #[test]
+fn an_extent_that_shrinks_and_grows_at_once_is_seen_with_what_is_written_there() {
+    let values =
+        |rows: u64, columns: u64| (0..rows).flat_map(move |row| (0..columns).map(move |column| 1 + row * 100 + column));
+    for filtered in [false, true] {
+        let (recording, file) = recorded(File::options(), |_| {});
+        let builder = file.new_dataset::<u64>().shape(&[5, 9]).max_shape(&[20, 20]).chunk(&[4, 4]);
+        let grid = if filtered { builder.deflate(1) } else { builder }.create("grid").unwrap();
+        grid.write(&values(5, 9).collect::<Vec<_>>()).unwrap();
+        file.start_swmr().unwrap();
+        recording.mark("live");
+        for dims in [[11, 3], [2, 10], [2, 3], [9, 9], [3, 11]] {
+            grid.resize(&dims).unwrap();
+            grid.write(&values(dims[0], dims[1]).collect::<Vec<_>>()).unwrap();
+            file.flush().unwrap();
+            assert_eq!(grid.shape().unwrap(), dims);
+        }
+        file.close().unwrap();
+        at_each_write(&recording, |file| {
+            let grid = file.dataset("grid").unwrap();
+            let dims = grid.shape().unwrap();
+            assert!(grid.read::<u64>().unwrap().into_iter().eq(values(dims[0], dims[1])), "{dims:?}");
+        });
+    }
+}
+
+#[test]
 fn rows_into_a_chunk_that_is_there_are_published_by_two_writes() {
     let (recording, file) = recorded(File::options(), |_| {});
     let data = create(&file, "data", false);

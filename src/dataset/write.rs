@@ -286,6 +286,12 @@ impl<'a> Writer<'a> {
             self.core.stage.lock().extent = Some(Dims::from_slice(dims));
             return Ok(());
         }
+        let kept: Vec<u64> = self.view.extent.iter().zip(dims).map(|(old, new)| *old.min(new)).collect();
+        if kept != dims {
+            // A smaller extent is published at once, a larger one by the next flush, with what is written until then.
+            self.resize(&kept)?;
+            return self.resize(dims);
+        }
         self.write_out()?;
         let counts = grid.counts(dims);
         let mut changed = Vec::new();

@@ -213,7 +213,7 @@ impl Case {
             }
             next = end;
         }
-        Some(format!("a follower ends without a cause after {next} of {} rows", self.elements))
+        Some(format!("a follower ends without a cause in {:?} after {next} of {} rows", self.change, self.elements))
     }
 }
 
@@ -235,7 +235,9 @@ impl Cut {
             // It is not there if it was deleted.
             let _ = fs::remove_file(&path);
             for wrong in &counts.wrong {
-                out.line(json!({ "case": number, "of": format!("{case:?}"), "wrong": wrong }))?;
+                let what = wrong.split(" in ").next();
+                let kind = format!("{:?}, {:?}: {}", case.who, case.change, what.unwrap_or_default());
+                out.line(json!({ "case": number, "of": format!("{case:?}"), "kind": kind, "wrong": wrong }))?;
             }
             sum.right += counts.right;
             sum.errors += counts.errors;

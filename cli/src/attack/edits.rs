@@ -289,7 +289,9 @@ fn found(file: &File) -> std::result::Result<Model, String> {
             model.attributes.insert(number_of(&attribute.name().to_string()), number);
         }
         for link in file.group("links")?.links()? {
-            let LinkTarget::Soft(target) = &link.target else { return Ok(Err(format!("{} is no soft link", link.name))) };
+            let LinkTarget::Soft(target) = &link.target else {
+                return Ok(Err(format!("{} is no soft link", link.name)));
+            };
             model.links.insert(number_of(&link.name.to_string()), number_of(&target.to_string()));
         }
         let made: Group = file.group("made")?;
@@ -346,7 +348,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (kind, old) in [(Kind::Mixed, false), (Kind::Mixed, true), (Kind::Attributes, false)] {
             let path = folder.path().join("file.h5");
-            let edits = Edits { file: path.clone(), kind, old, seed: 3, create: true, first: 0, check: None, follow: false };
+            let edits =
+                Edits { file: path.clone(), kind, old, seed: 3, create: true, first: 0, check: None, follow: false };
             edits.make().unwrap();
             let file = File::options().swmr_write().open(&path).unwrap();
             let mut model = edits.model(0);

@@ -85,7 +85,9 @@ impl Swmr {
             Ok(Visit::Object(Object::Dataset(dataset))) => Some(dataset),
             _ => None,
         });
-        visits.filter(|dataset| dataset.shape().is_ok_and(|shape| shape.len() == 2 + usize::from(self.planes))).collect()
+        visits
+            .filter(|dataset| dataset.shape().is_ok_and(|shape| shape.len() == 2 + usize::from(self.planes)))
+            .collect()
     }
 
     fn follow(&self) -> Result<Outcome> {
@@ -115,7 +117,13 @@ impl Swmr {
     }
 
     /// Reads the newest records of a dataset if there are new ones; all of them in the end.
-    fn look(&self, dataset: &Dataset, known: &mut HashMap<String, u64>, all: bool, seen: &mut Seen) -> h5live::Result<()> {
+    fn look(
+        &self,
+        dataset: &Dataset,
+        known: &mut HashMap<String, u64>,
+        all: bool,
+        seen: &mut Seen,
+    ) -> h5live::Result<()> {
         dataset.refresh()?;
         let shape = dataset.shape()?;
         let len = shape.get(self.axis()).copied().unwrap_or(0);
@@ -157,7 +165,9 @@ impl Swmr {
         let file = File::options().swmr_write().open(&self.file)?;
         let datasets = self.datasets(&file);
         for number in 0..self.count {
-            let Some(dataset) = datasets.get(mix(self.seed ^ mix(number)) as usize % datasets.len().max(1)) else { break };
+            let Some(dataset) = datasets.get(mix(self.seed ^ mix(number)) as usize % datasets.len().max(1)) else {
+                break;
+            };
             let mut shape = dataset.shape()?;
             let (len, size) = (shape.get(self.axis()).copied().unwrap_or(0), dataset.datatype()?.size() as usize);
             let elements = if self.planes { shape.iter().skip(1).product::<u64>() as usize } else { 1 };

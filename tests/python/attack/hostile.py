@@ -1,7 +1,7 @@
 """Every command on every hostile file: within five seconds, without a panic or an abort, in a GiB of memory."""
 import shutil
 
-from common import MAX_SECONDS, Result, at_once, folder, frames, limited, malformed, run, samples, shared, shown
+from common import MAX_SECONDS, at_once, folder, frames, limited, malformed, run, samples, shown
 
 # What is changed is a copy: {c}.
 COMMANDS = [
@@ -33,9 +33,8 @@ def attack(choice, result):
         return
     if choice.count is not None:
         files = files[: choice.count]
-    with folder() as made:
-        files += sparse(choice, made)
-        done = at_once(choice, lambda path: commands_on(choice, path), files)
+    files.append(sparse(choice))
+    done = at_once(choice, lambda path: commands_on(choice, path), files)
     result.unit = "commands"
     result.runs = sum(runs for runs, _ in done)
     slow = [bad for _, found in done for bad in found if bad[2].startswith("takes")]
@@ -49,18 +48,16 @@ def attack(choice, result):
             result.notes.append(f"{words[0]} {path.name} {what}, and {seconds:.1f} s by itself")
 
 
-def sparse(choice, made):
-    """A sound file with a dataset of 32 GB that was never written, made here so that it need not be kept anywhere."""
-    description = f"{made}/description.json"
-    with open(description, "w") as file:
-        file.write('{"links": {"big": {"type": "f64le", "shape": [4294967296], "layout": "contiguous"}}}')
-    path = f"{made}/sparse_32_gb.h5"
+def sparse(choice):
+    """A sound file with a dataset of 32 GB that was never written, made here so that nobody need keep it."""
+    choice.keep.mkdir(parents=True, exist_ok=True)
+    description, path = choice.keep / "sparse.json", choice.keep / "sparse_32_gb.h5"
+    description.write_text('{"links": {"big": {"type": "f64le", "shape": [4294967296], "layout": "contiguous"}}}')
+    path.unlink(missing_ok=True)
     code, _, errors, _ = run([choice.program, "new", path, description])
     if code != 0:
         raise SystemExit(f"the sparse file cannot be made: {errors}")
-    from pathlib import Path
-
-    return [Path(path)]
+    return path
 
 
 def try_on(choice, path, words):

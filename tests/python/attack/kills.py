@@ -81,9 +81,10 @@ def lives(choice, cell, count, seed):
 
 def one_life(base, changes, fate, follows):
     """Starts a writer and kills it: how many changes it has flushed, how it ended, and what it wrote to standard error."""
-    writer = subprocess.Popen(
-        list(map(str, base + ["--first", changes])), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    # Unbuffered: what `readline` reads beyond its line would be lost for `communicate`.
+    words = list(map(str, base + ["--first", changes]))
+    pipe = subprocess.PIPE
+    writer = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, bufsize=0)
     follower, output = None, b""
     if fate.random() < 0.15:
         time.sleep(fate.random() * 0.02)

@@ -5,7 +5,7 @@ import re
 import subprocess
 import time
 
-from common import HANG_SECONDS, MAX_SECONDS, Result, at_once, folder, frames, limited, run, samples, shown, small_files
+from common import HANG_SECONDS, MAX_SECONDS, at_once, folder, frames, limited, run, samples, shown, small_files
 
 OPERATIONS = "read ls dump manifest check copy chunks memory diff edit live repair follow".split()
 
@@ -71,7 +71,7 @@ def mutants_of(choice, path, count):
                 break
             mutant, name = last
             said = re.findall(r"memory allocation of \d+ bytes failed|stack overflow", errors)
-            bad.append((path, mutant, name, f"hangs" if code is None else f"abort ({code}): {(said or [''])[-1]}"))
+            bad.append((path, mutant, name, "hangs" if code is None else f"abort ({code}): {(said or [''])[-1]}"))
             # What comes after the operation that ended the process is tried, too.
             rest = OPERATIONS[OPERATIONS.index(name) + 1 :]
             first, only = (mutant, rest) if rest else (mutant + 1, ())

@@ -5,7 +5,7 @@ import re
 import sys
 from pathlib import Path
 
-from common import folder, malformed, run, samples, shown
+from common import MAX_MEMORY_BYTES, at_once, folder, limited, run, shared, shown
 
 ROOT = Path(__file__).parent.parent.parent.parent
 
@@ -39,8 +39,6 @@ def cut(choice, result):
     """Files that are truncated, deleted and replaced beneath those who have them open."""
     result.unit = "files"
     total, share = choice.runs(800), 100
-    from common import at_once
-
     tasks = [(first, min(share, total - first)) for first in range(0, total, share)]
 
     def work(task):
@@ -49,26 +47,46 @@ def cut(choice, result):
             words = [choice.program, "attack", "cut", place, "--seed", choice.seed, "--first", first, "--count", count]
             return first, count, *run(words, seconds=600), words
 
-    right = errors = 0
+    right, errors, wrong = 0, 0, {}
     for first, count, code, output, said, _, words in at_once(choice, work, tasks):
         result.runs += count
         lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
         for line in lines:
             if "case" in line:
-                words[6:] = ["--first", line["case"], "--count", 1]
-                words[3] = "FOLDER"
-                result.defect(f"{line['of']}: {line['wrong']}", shown(words))
+                again = [*words[:3], "FOLDER", *words[4:6], "--first", line["case"], "--count", 1]
+                wrong.setdefault(line["kind"], []).append((f"{line['of']}: {line['wrong']}", shown(again)))
             else:
                 right, errors = right + line["right"], errors + line["errors"]
         if code not in (0, 1):
             result.defect(f"ends with {code}: {said.strip()[-300:]}", shown(words))
+    for kind, cases in sorted(wrong.items()):
+        result.defect(f"{len(cases)} x {kind}, as {cases[0][0]}", cases[0][1])
+        result.defects += [None] * (len(cases) - 1)
     result.notes.append(f"{right} reads were right, {errors} were refused")
 
 
 def agree(choice, result):
-    """What `h5live check` says beside what libhdf5 says at opening objects."""
+    """What `h5live check` says beside what libhdf5 says at opening objects, of files, mutants and copies of both."""
+    result.unit = "files"
     script = ROOT / "tests" / "python" / "opens.py"
-    if not script.exists():
-        result.skipped = f"{script.name} is not there"
+    corpus = Path(os.environ.get("H5LIVE_CORPUS", ROOT / "target" / "corpus"))
+    if not script.exists() or not corpus.is_dir():
+        result.skipped = f"{script.name} or the corpus that h5py makes is not there"
         return
-    result.skipped = "not wired yet"
+    folders = [place for place in (shared() / "corpus" / "malformed", shared() / "samples" / "adversarial") if place.is_dir()]
+    words = [sys.executable, script, choice.program, *(word for place in folders for word in ("--folder", place))]
+    words += ["--seeds", corpus, "--count", choice.runs(1000), "--seed", choice.seed, "--copies", "--keep", choice.keep]
+    code, output, errors, _ = run(limited(words, memory=4 * MAX_MEMORY_BYTES), seconds=7200)
+    lines = output.strip().splitlines()
+    if code not in (0, 1) or not lines or not lines[-1].startswith("{"):
+        result.defect(f"the comparison ends with {code}: {errors.strip()[-300:]}", shown(words))
+        return
+    found = json.loads(lines[-1])
+    result.runs = found["files"]
+    result.notes.append(", ".join(f"{name}: {count}" for name, count in sorted(found["rows"].items())))
+    starts = {"only_libhdf5": "only libhdf5", "unexplained": "unexplained", "silent_copies": "silent copy"}
+    for key, start in starts.items():
+        if found[key]:
+            first = next((line for line in lines if line.startswith(start)), start)
+            result.defect(f"{found[key]} x {first}", shown(words))
+            result.defects += [None] * (found[key] - 1)
