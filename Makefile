@@ -107,10 +107,11 @@ live-matrix-cut: setup ## the same in three minutes, and writers killed and fail
 	target/debug/h5live stress --io-faults --kills 132 --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
 
 KILLS ?= 1000
-kills: setup ## writers killed, and writers whose storage fails, all over the matrix; each time all that was flushed is there
+kills: setup ## writers of elements, attributes and links killed, and writers whose storage fails; each time all that was flushed is there
 	cargo build --release --quiet -p h5live-cli
 	target/release/h5live stress --kill --kills $(KILLS) --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
 	target/release/h5live stress --io-faults --kills $(KILLS) --parallel 3 --peer $(H5LIVE_PYTHON) tests/python/matrix.py
+	target/release/h5live stress --names --kills $(KILLS) --peer $(H5LIVE_PYTHON) tests/python/names.py
 
 # ATTACK: names of parts, --seed N, --count N; what each part does is in docs/attack.md.
 ATTACK ?=

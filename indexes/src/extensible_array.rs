@@ -608,6 +608,10 @@ impl ChunkIndex for ExtensibleArray {
         self.delete_blocks()
     }
 
+    fn recount(&self, mend: bool) -> Result<bool> {
+        self.recount_blocks(mend)
+    }
+
     fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
         match self.contents()? {
             Some((index_block, end)) => self.visit(&index_block, 0..end, each),

@@ -6,6 +6,7 @@ mod huge;
 mod managed;
 mod place;
 mod reading;
+mod recount;
 mod space;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use h5live_format::{
 use h5live_model::{FilterSpec, Unfilter};
 
 pub use self::reading::HeapReading;
+pub use self::recount::HeapRecount;
 pub use self::space::HeapSpace;
 use self::space::Sections;
 use crate::{Before, Error, ObjectMetadata, Result};

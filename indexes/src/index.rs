@@ -82,6 +82,15 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// If a structure of the index cannot be read; nothing is given back then.
     fn delete(&self) -> Result<()>;
 
+    /// Whether the index counts its own blocks wrong, as a writer that died may have left it; with `mend`, it counts them
+    /// right afterwards.
+    ///
+    /// # Errors
+    /// If a structure of the index cannot be read.
+    fn recount(&self, _mend: bool) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Calls `each` with every stored chunk, in the order of the index, until it returns `false`.
     /// `each` may change the index.
     ///

@@ -27,7 +27,7 @@ pub use chunk_btree2::ChunkBtree2;
 pub use error::{Error, Result};
 pub use extensible_array::ExtensibleArray;
 pub use fixed_array::FixedArray;
-pub use fractal_heap::{FractalHeap, HeapParameters, HeapReading, HeapSpace};
+pub use fractal_heap::{FractalHeap, HeapParameters, HeapReading, HeapRecount, HeapSpace};
 pub use implicit::Implicit;
 pub use index::{ChunkIndex, IndexRoot};
 pub use linear::ChunkLine;

@@ -10,6 +10,7 @@ use h5live_checker::trace::Trace;
 use h5live_model::{AllocationTime, Chunks, FileSpace, Objects};
 use h5live_swmr::{Clock, Mode, NativeFile, OpenOptions, Profile, Trial};
 
+use crate::names::Names;
 use crate::{Kind, Series};
 
 /// A recorded writer, and what is known of the datasets that it writes.
@@ -21,6 +22,10 @@ pub struct Workload {
     pub start: usize,
     /// The datasets.
     pub series: Vec<Series>,
+    /// The entries of a group that come and go.
+    pub names: Option<Names>,
+    /// As [`Setup::without_recount`].
+    pub without_recount: bool,
     /// Whether nobody can read while it is written.
     pub alone: bool,
     /// Whether its superblock does not say that it is open for writing, so that nobody knows when its writer has died.
@@ -40,6 +45,8 @@ pub struct Setup {
     pub without_intents: bool,
     /// Whether it takes all space that was never allocated for zeros.
     pub trusts_zeros: bool,
+    /// Whether who opens the file after it died leaves what does not agree.
+    pub without_recount: bool,
     /// Which structures it writes.
     pub profile: Profile,
     /// Whether it lets nobody read meanwhile.
@@ -309,7 +316,8 @@ impl Lab {
         let operations = self.storage.take_log();
         let (base, series) = (std::mem::take(&mut self.base), std::mem::take(&mut self.series));
         let unmarked = self.setup.profile == Profile::Earliest;
-        Workload { trace: Trace::new(base, operations), start, series, alone: self.setup.alone, unmarked }
+        let (trace, without_recount) = (Trace::new(base, operations), self.setup.without_recount);
+        Workload { trace, start, series, names: None, without_recount, alone: self.setup.alone, unmarked }
     }
 }
 

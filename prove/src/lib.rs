@@ -9,6 +9,7 @@ mod growing;
 mod kept;
 mod lab;
 pub mod mutants;
+pub mod names;
 mod passing;
 mod series;
 pub mod suite;

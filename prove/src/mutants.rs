@@ -125,18 +125,21 @@ pub enum Other {
     IntentsAtDeath,
     /// What is changed in place is not written down first, and the power fails.
     IntentsAtPowerFailure,
+    /// Who opens the file of a dead writer does not count anew what that was about to change together.
+    Recount,
     /// Writers take all space that was never allocated for zeros, though intents were written there.
     Zeros,
 }
 
 impl Other {
     /// All of them.
-    pub const ALL: [Other; 6] = [
+    pub const ALL: [Other; 7] = [
         Other::Checksums,
         Other::Grace,
         Other::Barriers,
         Other::IntentsAtDeath,
         Other::IntentsAtPowerFailure,
+        Other::Recount,
         Other::Zeros,
     ];
 
@@ -159,6 +162,7 @@ impl Other {
                     let tearing = Tearing { observations: 1, ..Tearing::at(512) };
                     after_power_failure(case, Setup { durable: true, ..without_intents }, tearing, threads, limit)
                 }
+                Other::Recount => uncounted(case, threads, limit),
                 Other::Zeros => trusting(case, threads, limit),
             };
             fault.map(|fault| (case, fault))
@@ -204,6 +208,13 @@ fn trusting(case: &Case, threads: usize, limit: Duration) -> Option<String> {
         let (found, _) = reader.shortest(&workload, case.passes, &bounds);
         found.map(|found| format!("{}: {}", reader.name(), found.fault))
     })
+}
+
+fn uncounted(case: &Case, threads: usize, limit: Duration) -> Option<String> {
+    let workload = (case.record)(Setup { without_recount: true, ..Setup::default() });
+    workload.names?;
+    let bounds = CrashBounds { tearing: Tearing::NONE, again: 0, ..death(threads, limit) };
+    after(&Survivor::of_death(&workload), &workload, bounds)
 }
 
 fn after_power_failure(case: &Case, setup: Setup, tearing: Tearing, threads: usize, limit: Duration) -> Option<String> {

@@ -11,6 +11,7 @@ use h5live_model::Objects;
 use h5live_swmr::{Mode, NativeFile, OpenOptions, Trial};
 
 use crate::checked::{Sure, explain, verdict};
+use crate::names::Names;
 use crate::{Kind, Series, Workload, content, find};
 
 /// What the trace counts of something.
@@ -40,8 +41,10 @@ pub struct Survivor {
     attributes: Counted,
     links: Counted,
     strings: Counted,
+    names: Option<(Names, Counted)>,
     /// How the file is written on.
     mode: Mode,
+    without_recount: bool,
     /// Whether nobody knows that the writer died: then what it was about to cut off may come back.
     unmarked: bool,
 }
@@ -65,7 +68,9 @@ impl Survivor {
             attributes: counted("a"),
             links: counted("o"),
             strings: counted("s"),
+            names: workload.names.map(|names| (names, counted("n"))),
             mode: if workload.alone { Mode::Write } else { Mode::SwmrWrite },
+            without_recount: workload.without_recount,
             unmarked: workload.unmarked,
         }
     }
@@ -80,14 +85,17 @@ impl Survivor {
             let found = self.write_on(disk, expected)?;
             self.read(disk, Mode::Read, expected, Since::WrittenOn(&found))?;
             self.check(disk)?;
+        } else if self.names.is_some() {
+            let file = self.open(disk, Mode::Write)?;
+            file.close().map_err(|error| explain(&error))?;
+            self.check(disk)?;
         }
         Ok(())
     }
 
     /// Has a file that was recovered and closed checked, by code that shares nothing with that of readers and writers.
     fn check(&self, disk: &Arc<Disk>) -> Verdict {
-        // Sums that a writer brings into order last may stay behind what is there.
-        let report = check_with(&**disk, file::Options { live: true, ..file::Options::default() });
+        let report = check_with(&**disk, file::Options::default());
         let status = report.notes.iter().filter(|note| matches!(note.cause, Cause::Status(_)));
         match report.findings.iter().chain(status).next() {
             None => Ok(()),
@@ -95,15 +103,15 @@ impl Survivor {
         }
     }
 
-    fn open(disk: &Arc<Disk>, mode: Mode) -> Result<NativeFile, String> {
-        let trial = Trial { shards: Some(1), ..Trial::default() };
+    fn open(&self, disk: &Arc<Disk>, mode: Mode) -> Result<NativeFile, String> {
+        let trial = Trial { shards: Some(1), without_recount: self.without_recount, ..Trial::default() };
         let options = OpenOptions { mode, trial, take_over: true, ..OpenOptions::default() };
         NativeFile::on(disk.clone(), &options).map_err(|error| format!("cannot open to {mode:?}: {}", explain(&error)))
     }
 
     /// Reads everything.
     fn read(&self, disk: &Arc<Disk>, mode: Mode, expected: &Expected, since: Since<'_>) -> Verdict {
-        let file = Arc::new(Survivor::open(disk, mode)?);
+        let file = Arc::new(self.open(disk, mode)?);
         for (n, (series, counted)) in self.series.iter().enumerate() {
             let mut plan = Plan::new(series, counted, expected);
             plan.unmarked = self.unmarked;
@@ -123,6 +131,15 @@ impl Survivor {
         if let Some((least, most)) = self.strings.range(expected) {
             let file = File::with_store(file.clone(), "survivor", Options::default());
             verdict(content::strings(&file, &Sure, least, &|| most).map(drop))?;
+        }
+        if let Some((names, counted)) = &self.names {
+            let (least, most) = counted.range(expected).unwrap_or((0, 0));
+            let written_on = match since {
+                Since::Nothing => (expected.round > 0).then_some(false),
+                Since::WrittenOn(_) => Some(true),
+            };
+            let file = File::with_store(file.clone(), "survivor", Options::default());
+            names.check(&file, least..=most, written_on)?;
         }
         Ok(())
     }
@@ -169,7 +186,7 @@ impl Survivor {
     /// Opens the file to write, appends a row to each series, writes another one far beyond it, or all chunks that are still
     /// to be written, and closes the file. Returns how many rows there were.
     fn write_on(&self, disk: &Arc<Disk>, expected: &Expected) -> Result<Vec<u64>, String> {
-        let file = Survivor::open(disk, self.mode)?;
+        let file = self.open(disk, self.mode)?;
         let file = File::with_store(Arc::new(file), "recovered", Options::default());
         let told = |error: h5live::Error| explain(&error);
         let mut found = Vec::new();
@@ -202,6 +219,9 @@ impl Survivor {
                 }
                 .map_err(told)?;
             }
+        }
+        if let Some((names, _)) = &self.names {
+            names.write_on(&file)?;
         }
         file.flush().map_err(told)?;
         if self.mode == Mode::SwmrWrite {

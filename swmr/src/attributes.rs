@@ -6,7 +6,7 @@ mod edit;
 use h5live_format::messages::{AttributeInfo, AttributeMessage, MessageType};
 use h5live_model::{Attribute, Name};
 
-use self::dense::DenseAttributes;
+pub(crate) use self::dense::DenseAttributes;
 use crate::Result;
 use crate::creation::committed;
 use crate::header::{Header, Spot};

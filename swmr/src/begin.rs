@@ -16,7 +16,7 @@ use crate::intent::{self, Mender};
 use crate::locking::{LockHandle, Writer};
 use crate::session::Session;
 use crate::status::Status;
-use crate::survey::{self, Survey};
+use crate::survey::{self, Survey, Unsettled};
 use crate::{Error, Mode, OpenOptions, Patience, Result, members};
 
 /// Where a file is, and the handle through which it is locked.
@@ -215,9 +215,9 @@ impl OpenOptions {
         }
         // A writer that died may have left structures beyond the end that it announced; one with intents has not.
         let end = if left.is_some() && intent.is_none() { stated.max(len) } else { stated }.saturating_sub(at);
-        let (tail, grown) = match left {
+        let (tail, unsettled) = match left {
             Some(left) => self.tail(&storage, &superblock, left, end)?,
-            None => (Tail::None(end), Vec::new()),
+            None => (Tail::None(end), Unsettled::default()),
         };
         superblock.status = match self.mode {
             Mode::SwmrWrite => StatusFlags::WRITE | StatusFlags::SWMR,
@@ -247,22 +247,24 @@ impl OpenOptions {
             session.admit_readers()?;
         }
         session.claim_extension()?;
-        survey::drop_left(session, grown)
+        survey::settle_left(session, if self.trial.without_recount { Unsettled::default() } else { unsettled })
     }
 
     /// What a dead writer has left at the end of the file, which ends at `end` at the latest (bytes from the base address),
-    /// and the datasets of which it has left chunks outside of their extents.
+    /// and what is to be set right.
     fn tail(
         &self,
         storage: &Arc<dyn Storage>,
         superblock: &Superblock,
         left: Left,
         end: u64,
-    ) -> Result<(Tail, Vec<Addr>)> {
-        let (found, grown) = match survey::survey(storage, superblock, self, end) {
-            Ok(Survey { end: found, left }) if found <= end => (found, left),
+    ) -> Result<(Tail, Unsettled)> {
+        let (found, unsettled) = match survey::survey(storage, superblock, self, end) {
+            Ok(Survey { end: Some(found), left }) if found <= end => (found, left),
             // Nothing is known to be in nobody's use, but nothing can be there that is not in the file.
-            _ if storage.len().is_ok_and(|len| len >= end) => return Ok((Tail::None(end), Vec::new())),
+            survey if storage.len().is_ok_and(|len| len >= end) => {
+                return Ok((Tail::None(end), survey.map(|survey| survey.left).unwrap_or_default()));
+            }
             _ => {
                 let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
                 return Err(Error::Truncated { len, stated: end });
@@ -278,7 +280,7 @@ impl OpenOptions {
                 Tail::None(found)
             }
         };
-        Ok((tail, grown))
+        Ok((tail, unsettled))
     }
 
     /// Bytes of the user block of a new file: none, or at least 512, and a power of two.

@@ -25,6 +25,7 @@ mod links;
 mod locking;
 mod members;
 mod open;
+mod recount;
 mod recovery;
 mod references;
 mod retry;

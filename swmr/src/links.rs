@@ -9,7 +9,7 @@ use h5live_format::messages::{LinkInfo, LinkMessage, MessageType, SymbolTable as
 use h5live_indexes::{SymbolTable, SymbolTarget};
 use h5live_model::{Link, LinkTarget, Name, ObjectId};
 
-use self::dense::DenseLinks;
+pub(crate) use self::dense::DenseLinks;
 pub(crate) use self::known::KnownLinks;
 
 use crate::Result;

@@ -143,6 +143,8 @@ pub struct Trial {
     pub without_intents: bool,
     /// Space that was never allocated is taken for zeros, whatever was written there.
     pub trusts_zeros: bool,
+    /// What a dead writer has left that does not agree stays as it is.
+    pub without_recount: bool,
     /// As [`Settings::shards`](h5live_cache::Settings::shards), for a session of a single thread.
     pub shards: Option<usize>,
 }

@@ -15,6 +15,7 @@ use crate::dataset::NativeDataset;
 use crate::file::kind_of;
 use crate::links::Links;
 use crate::locking::LockHandle;
+use crate::recount::{Counts, Miscounted, Newest};
 use crate::session::Session;
 use crate::status::Status;
 use crate::{Error, Mode, OpenOptions, Patience, Result, extension};
@@ -60,10 +61,19 @@ impl Storage for Untouched {
 /// What is found in a file.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
-    /// The end of everything to which the file leads, in bytes from the base address.
-    pub end: u64,
+    /// The end of everything to which the file leads, in bytes from the base address, if it could be found.
+    pub end: Option<u64>,
+    /// What is to be set right.
+    pub left: Unsettled,
+}
+
+/// What a dead writer has left that is to be set right.
+#[derive(Debug, Default)]
+pub(crate) struct Unsettled {
     /// The datasets with chunks outside of their extents.
-    pub left: Vec<Addr>,
+    grown: Vec<Addr>,
+    /// The objects whose structures do not agree.
+    miscounted: Vec<Miscounted>,
 }
 
 /// Looks at a file from its base address on, at which `storage` begins. What it leads to only from elements of variable
@@ -88,23 +98,25 @@ pub(crate) fn survey(
     session.abandon();
     let superblock_end = h5live_format::encoded_len(superblock, superblock.widths)? as u64;
     let found = found?;
-    let end = collections(&*storage, superblock, found.end.max(superblock_end), limit)?;
+    let end = found.end.map(|end| collections(&*storage, superblock, end.max(superblock_end), limit)).transpose()?;
     Ok(Survey { end, ..found })
 }
 
-/// Drops the chunks that a dead writer has left outside of the extents of these datasets: they would come back with what it
-/// wrote there when the datasets grow.
+/// Drops the chunks that a dead writer has left outside of the extents of datasets: they would come back with what it
+/// wrote there when the datasets grow. Has the structures agree that it was about to change together.
 ///
 /// # Errors
-/// If an index cannot be read or changed, or the file not be written.
-pub(crate) fn drop_left(session: Session, left: Vec<Addr>) -> Result<Session> {
-    if left.is_empty() {
+/// If a structure cannot be read or changed, or the file not be written.
+pub(crate) fn settle_left(session: Session, left: Unsettled) -> Result<Session> {
+    let Unsettled { grown, miscounted } = left;
+    if grown.is_empty() && miscounted.is_empty() {
         return Ok(session);
     }
     let session = Arc::new(session);
-    for addr in left {
+    for addr in grown {
         NativeDataset::open(&session, addr)?.drop_left()?;
     }
+    miscounted.iter().try_for_each(|miscounted| session.set_right(miscounted))?;
     session.flush(Scope::All)?;
     // Every dataset is closed again.
     Arc::into_inner(session).ok_or(Error::Model(ModelError::Closed))
@@ -112,11 +124,10 @@ pub(crate) fn drop_left(session: Session, left: Vec<Addr>) -> Result<Session> {
 
 /// Gives up every object, in memory, and returns the end of what that would free.
 fn visit_all(session: &Arc<Session>) -> Result<Survey> {
-    if session.extension.shared.is_some() {
-        return Err(Error::Model(ModelError::Unsupported("finding the end of a file with shared messages")));
-    }
+    // Shared messages may lie behind everything else, and use objects by themselves.
+    let is_whole = session.extension.shared.is_none();
     let _operation = session.cache.operation();
-    let (mut end, mut left) = (0, Vec::new());
+    let (mut end, mut grown, mut counts) = (0, Vec::new(), Counts::default());
     let mut reach = |at: Addr, len: u64| end = end.max(at.get().map_or(0, |at| at.saturating_add(len)));
     if let Some(header) = extension::header(&session.cache, &session.superblock)? {
         if header.has(MessageType::CACHE_IMAGE) {
@@ -127,17 +138,21 @@ fn visit_all(session: &Arc<Session>) -> Result<Survey> {
     let mut seen = HashSet::new();
     let mut waiting = vec![session.superblock.root.header()];
     while let Some(addr) = waiting.pop() {
+        counts.add_use(addr);
         if !seen.insert(addr) {
             continue;
         }
-        let header = session.header(addr)?;
+        let mut header = session.header(addr)?;
+        let mut newest = Newest::default();
         let object = |id| session.object(id);
         Attributes::of(session, &header)?.for_each(session, &header, &mut |stored| {
+            newest.attribute = newest.attribute.max(Some(stored.creation_order));
             waiting.extend(committed(stored.message.datatype.shared()).map(object).transpose()?);
             Ok(true)
         })?;
         match kind_of(&header)? {
             ObjectKind::Group => Links::of(session, &header)?.for_each(&header, &mut |link| {
+                newest.link = newest.link.max(link.creation_order);
                 if let LinkTarget::Hard(id) = link.target {
                     waiting.extend(object(id).ok());
                 }
@@ -148,16 +163,18 @@ fn visit_all(session: &Arc<Session>) -> Result<Survey> {
                 waiting.extend(dataset.committed().map(object).transpose()?);
                 dataset.for_each_run_left(&mut reach)?;
                 if dataset.has_left()? {
-                    left.push(addr);
+                    grown.push(addr);
                 }
                 dataset.delete_index()?;
             }
             _ => {}
         }
+        counts.visit(session, &mut header, newest)?;
         session.delete_storage(&header)?;
         header.delete();
     }
-    Ok(Survey { end: end.max(session.cache.space().end_of_freed()), left })
+    let left = Unsettled { grown, miscounted: counts.miscounted(is_whole) };
+    Ok(Survey { end: is_whole.then(|| end.max(session.cache.space().end_of_freed())), left })
 }
 
 /// The end of the last collection of the global heap that begins between `end` and `limit`; `end` if there is none.

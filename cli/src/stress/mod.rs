@@ -1,6 +1,7 @@
 //! `h5live stress`: a writer and readers in processes of their own, every value checked against a rule.
 
 pub mod matrix;
+mod names;
 mod report;
 pub mod rule;
 mod writer;
@@ -44,6 +45,10 @@ pub struct Stress {
     /// Kill the writer every second, and see that nothing flushed is lost
     #[arg(long)]
     kill: bool,
+    /// Kill writers that set and remove attributes and links of all kinds, as often as --kills says; after each kill the file
+    /// is brought into order, and must be sound. --peer tests/python/names.py looks at it, and writes on, with h5py
+    #[arg(long)]
+    names: bool,
     /// A command that checks the file too after each kill and at the end: it gets the file's name, the seed and the
     /// number of flushed rows of each dataset, and fails if something is wrong
     #[arg(long, value_name = "COMMAND")]
@@ -72,6 +77,10 @@ impl Stress {
     pub fn run(self) -> Result<Outcome> {
         let path = self.path();
         match self.role {
+            Some(Role::Writer) if self.names => {
+                names::write(&path, self.seed, self.matrix.first_step(), &end_of_input()).map(|()| Outcome::Clean)
+            }
+            None if self.names => self.kill_writers_of_names(&path),
             Some(role) if self.matrix.is_made() => {
                 let stop = end_of_input();
                 self.matrix.play(role == Role::Writer, &path, &self.terms(), &stop).map(|()| Outcome::Clean)
@@ -144,6 +153,18 @@ impl Stress {
         // It is not there if it was kept.
         let _ = if self.file.is_none() { std::fs::remove_file(path) } else { Ok(()) };
         Ok(if clean { Outcome::Clean } else { Outcome::Findings })
+    }
+
+    /// Has writers of attributes and links killed.
+    fn kill_writers_of_names(&self, path: &Path) -> Result<Outcome> {
+        let mut peer = self.matrix.start_peer()?;
+        let found = names::kill(path, self.seed, self.matrix.kills(), peer.as_mut(), &interruption())?;
+        let mut out = Output::stdout();
+        out.line(&found)?;
+        out.flush()?;
+        // It is not there if it was never made.
+        let _ = if self.file.is_none() { std::fs::remove_file(path) } else { Ok(()) };
+        Ok(if found.violations.is_empty() { Outcome::Clean } else { Outcome::Findings })
     }
 
     /// Has writers end badly, all over the matrix.

@@ -1,17 +1,23 @@
-//! Giving back the space of an extensible array.
+//! Giving back the space of an extensible array, and counting its blocks.
 
-use h5live_format::Addr;
+use h5live_format::{Addr, ExtensibleArrayHeader};
 
 use super::{Block, ExtensibleArray};
 use crate::Result;
 
-/// What is to be given back.
+/// The blocks of an array.
 #[derive(Default)]
 struct Found {
     /// Blocks and their bytes.
     blocks: Vec<(Addr, u64)>,
     /// Pages, whose bytes are part of data blocks.
     pages: Vec<Addr>,
+    super_blocks: u64,
+    super_block_bytes: u64,
+    data_blocks: u64,
+    data_block_bytes: u64,
+    /// Elements for which there is space.
+    elements: u64,
 }
 
 impl ExtensibleArray {
@@ -28,8 +34,32 @@ impl ExtensibleArray {
         Ok(())
     }
 
+    /// Whether the header does not state how many blocks there are; with `mend`, it does afterwards.
+    pub(super) fn recount_blocks(&self, mend: bool) -> Result<bool> {
+        let Some(header) = self.header()? else { return Ok(false) };
+        let stated = header.read().clone();
+        let mut found = Found::default();
+        if stated.index_block.is_defined() {
+            self.gather(stated.index_block, &mut found)?;
+        }
+        let right = ExtensibleArrayHeader {
+            super_blocks: found.super_blocks,
+            super_block_bytes: found.super_block_bytes,
+            data_blocks: found.data_blocks,
+            data_block_bytes: found.data_block_bytes,
+            realized_elements: found.elements,
+            ..stated.clone()
+        };
+        let is_wrong = right != stated;
+        if is_wrong && mend {
+            header.update(|header| *header = right);
+        }
+        Ok(is_wrong)
+    }
+
     fn gather(&self, index_block: Addr, found: &mut Found) -> Result<()> {
         found.blocks.push((index_block, self.index_block_len()));
+        found.elements += self.geometry.index_elements() as u64;
         let index_block = self.index_block(index_block)?;
         let (data_blocks, super_blocks) = {
             let index_block = index_block.read();
@@ -44,6 +74,8 @@ impl ExtensibleArray {
         }
         for (number, addr) in (direct..).zip(super_blocks).filter(|(_, addr)| addr.is_defined()) {
             found.blocks.push((addr, self.super_block_len(number)));
+            found.super_blocks += 1;
+            found.super_block_bytes = found.super_block_bytes.saturating_add(self.super_block_len(number));
             let block = self.super_block(number, addr)?;
             let data_blocks: Vec<Addr> = block.read().data_blocks.iter().collect();
             for addr in data_blocks {
@@ -55,7 +87,11 @@ impl ExtensibleArray {
 
     fn gather_data_block(&self, block: Block, found: &mut Found) -> Result<()> {
         if block.addr.is_defined() {
-            found.blocks.push((block.addr, self.data_block_space(block.super_block)));
+            let (number, bytes) = (block.super_block, self.data_block_space(block.super_block));
+            found.blocks.push((block.addr, bytes));
+            found.data_blocks += 1;
+            found.data_block_bytes = found.data_block_bytes.saturating_add(bytes);
+            found.elements = found.elements.saturating_add(self.geometry.data_block_elements(number));
             for page in 0..self.geometry.pages(block.super_block) {
                 found.pages.push(self.page_addr(block, page)?);
             }

@@ -37,7 +37,7 @@ impl FractalHeap {
     }
 
     /// Bytes for objects in all blocks that the root stands for, whether they exist or not.
-    fn object_space(&self, header: &FractalHeapHeader, root: Addr, rows: u16) -> u64 {
+    pub(super) fn object_space(&self, header: &FractalHeapHeader, root: Addr, rows: u16) -> u64 {
         match rows {
             0 if root.is_defined() => header.table.start_size.saturating_sub(self.overhead(header)),
             0 => 0,

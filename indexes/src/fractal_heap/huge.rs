@@ -81,7 +81,7 @@ impl FractalHeap {
         header.id_shape(self.metadata.widths()).huge_number().max()
     }
 
-    fn tree<R: Btree2Record>(&self, header: &FractalHeapHeader, blank: R) -> Btree2<R> {
+    pub(super) fn tree<R: Btree2Record>(&self, header: &FractalHeapHeader, blank: R) -> Btree2<R> {
         Btree2::new(self.metadata.clone(), header.huge_index, blank)
     }
 

@@ -1,6 +1,7 @@
 //! Dense attributes: a heap of attribute messages, an index of their names, and perhaps one of the order of creation.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use h5live_cache::EdgeKind;
 use h5live_format::messages::{AttributeInfo, AttributeMessage};
@@ -43,6 +44,11 @@ impl DenseAttributes {
     /// The attributes to which `info` leads, to be changed.
     pub fn for_writing(session: &Session, header: &Header, info: &AttributeInfo) -> Self {
         Self::with(session.fractal_heap_for_writing(header.metadata(), info.heap), header, info)
+    }
+
+    /// The attributes to which `info` leads, to be compared with what is said of them elsewhere, or to set that right.
+    pub fn for_recount(session: &Session, header: &Header, info: &AttributeInfo, mend: bool) -> Self {
+        if mend { Self::for_writing(session, header, info) } else { Self::of(session, header, info) }
     }
 
     fn with(heap: FractalHeap, header: &Header, info: &AttributeInfo) -> Self {
@@ -244,6 +250,49 @@ impl DenseAttributes {
             self.heap.remove(&record.heap_id)?;
         }
         Ok(true)
+    }
+
+    /// Whether the heap and the index of positions do not agree with the index of names; with `mend`, they do afterwards.
+    ///
+    /// # Errors
+    /// If a structure cannot be read or changed.
+    pub fn agree(&self, mend: bool) -> Result<bool> {
+        let mut missing = HashMap::new();
+        let recount = self.heap.recount(|each| {
+            self.names.for_each(&mut |AttributeNameRecord { heap_id, flags, order, .. }| {
+                if flags & SHARED == 0 {
+                    each(&heap_id);
+                }
+                if self.order.is_some() {
+                    missing.insert((order, heap_id), flags);
+                }
+                Ok::<_, Error>(true)
+            })
+        })?;
+        let mut wrong = !recount.is_right();
+        if mend && wrong {
+            self.heap.set_right(&recount)?;
+        }
+        if let Some(tree) = &self.order {
+            let mut old = Vec::new();
+            tree.for_each(&mut |record| {
+                if missing.remove(&(record.order, record.heap_id)).is_none() {
+                    old.push(record.order);
+                }
+                Ok::<_, Error>(true)
+            })?;
+            wrong |= !missing.is_empty() || !old.is_empty();
+            if mend {
+                for order in old {
+                    tree.remove(|held| Ok::<_, Error>(held.order.cmp(&order)))?;
+                }
+                for ((order, heap_id), flags) in missing {
+                    let record = AttributeOrderRecord { heap_id, flags, order };
+                    tree.put(&record, |_| Ordering::Equal, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
+                }
+            }
+        }
+        Ok(wrong)
     }
 
     /// Gives up all of it.

@@ -114,23 +114,25 @@ impl NativeDataset {
         Ok(outside)
     }
 
-    /// Whether a writer that died has left chunks outside of the extent, which would come back when the dataset grows.
+    /// Whether a writer that died has left chunks outside of the extent, which would come back when the dataset grows, or
+    /// an index that counts its blocks wrong.
     ///
     /// # Errors
     /// If the index cannot be read.
     pub(crate) fn has_left(&self) -> Result<bool> {
         let state = self.state();
-        Ok(!self.outside(&state, state.spec.dataspace.dims())?.is_empty())
+        Ok(!self.outside(&state, state.spec.dataspace.dims())?.is_empty() || state.place.recount_index(false)?)
     }
 
-    /// Drops the chunks that a writer that died has left outside of the extent.
+    /// Drops the chunks that a writer that died has left outside of the extent, and has the index count its blocks right.
     ///
     /// # Errors
     /// If the index cannot be read or changed.
     pub(crate) fn drop_left(&self) -> Result<()> {
         let _operation = self.session.cache.operation();
         let state = self.state();
-        self.drop_outside(&state, state.spec.dataspace.dims())
+        self.drop_outside(&state, state.spec.dataspace.dims())?;
+        state.place.recount_index(true).map(drop)
     }
 
     /// Drops the chunks that lie wholly outside of the extent `dims`.

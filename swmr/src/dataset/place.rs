@@ -302,6 +302,14 @@ impl Place {
         }
     }
 
+    /// Whether the index counts its blocks wrong; with `mend`, it does not afterwards.
+    pub fn recount_index(&self, mend: bool) -> Result<bool> {
+        match self {
+            Place::Chunked(index, ..) => Ok(index.recount(mend)?),
+            _ => Ok(false),
+        }
+    }
+
     /// Has the extent wait for raw data that is written where chunks are already.
     pub fn depend(&self, proxy: &Proxy) -> Result<()> {
         match self {

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use h5live_cache::EdgeKind;
 use h5live_format::messages::{FilterPipelineMessage, LinkInfo, LinkMessage};
@@ -41,6 +42,11 @@ impl DenseLinks {
     pub fn for_writing(session: &Session, header: &Header, info: &LinkInfo) -> Self {
         let metadata = header.metadata();
         Self::with(session.fractal_heap_for_writing(metadata, info.heap), header, info)
+    }
+
+    /// The links to which `info` leads, to be compared with what is said of them elsewhere, or to set that right.
+    pub fn for_recount(session: &Session, header: &Header, info: &LinkInfo, mend: bool) -> Self {
+        if mend { Self::for_writing(session, header, info) } else { Self::of(session, header, info) }
     }
 
     fn with(heap: FractalHeap, header: &Header, info: &LinkInfo) -> Self {
@@ -243,6 +249,50 @@ impl DenseLinks {
         }
         self.heap.remove(&record.heap_id)?;
         Ok(Some(link))
+    }
+
+    /// Whether the heap and the index of positions do not agree with the index of names; with `mend`, they do afterwards.
+    ///
+    /// # Errors
+    /// If a structure cannot be read or changed.
+    pub fn agree(&self, header: &Header, mend: bool) -> Result<bool> {
+        let mut missing = HashSet::new();
+        let recount = self.heap.recount(|each| {
+            self.names.for_each(&mut |LinkNameRecord { heap_id, .. }| {
+                each(&heap_id);
+                if self.order.is_some() {
+                    missing.insert(heap_id);
+                }
+                Ok::<_, Error>(true)
+            })
+        })?;
+        let mut wrong = !recount.is_right();
+        if mend && wrong {
+            self.heap.set_right(&recount)?;
+        }
+        if let Some(tree) = &self.order {
+            let mut old = Vec::new();
+            tree.for_each(&mut |record| {
+                if !missing.remove(&record.heap_id) {
+                    old.push(record.order);
+                }
+                Ok::<_, Error>(true)
+            })?;
+            wrong |= !missing.is_empty() || !old.is_empty();
+            if mend {
+                for order in old {
+                    tree.remove(|held| Ok::<_, Error>(held.order.cmp(&order)))?;
+                }
+                for heap_id in missing {
+                    let link = Self::decode(header, &self.heap.get(&heap_id)?)?;
+                    let order = link.creation_order;
+                    let order = order.ok_or_else(|| header.damaged("links have a position if there is an index of them"))?;
+                    let record = LinkOrderRecord { order, heap_id };
+                    tree.insert(&record, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
+                }
+            }
+        }
+        Ok(wrong)
     }
 
     /// Gives up all of it.

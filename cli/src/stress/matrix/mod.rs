@@ -4,7 +4,7 @@
 pub mod cell;
 mod faults;
 mod lives;
-mod peer;
+pub mod peer;
 mod plan;
 mod reader;
 mod state;
@@ -125,6 +125,27 @@ impl Choice {
         self.kills.is_some() || self.io_faults
     }
 
+    /// How many writers are to end badly.
+    pub fn kills(&self) -> u64 {
+        self.kills.unwrap_or(100)
+    }
+
+    /// The first step of a writer.
+    pub fn first_step(&self) -> u64 {
+        self.step
+    }
+
+    /// Starts the other program, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Process`].
+    pub fn start_peer(&self) -> Result<Option<Peer>> {
+        match &*self.peer {
+            [program, script] => Peer::start(program, script).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// How many cells are tried at a time.
     pub fn at_once(&self) -> usize {
         self.parallel.get()
@@ -174,15 +195,12 @@ impl Choice {
     ) -> Result<()> {
         let cells = self.cells().into_iter().filter(|cell| cell.nonsense().is_none());
         let cells: Vec<_> = cells.collect();
-        let kills = self.kills.unwrap_or(100);
+        let kills = self.kills();
         let before = |n: usize| (u128::from(kills) * n as u128 / cells.len() as u128) as u64;
         let shares = cells.iter().enumerate().map(|(n, cell)| (*cell, before(n + 1) - before(n)));
         let shares: Vec<_> = shares.filter(|(_, share)| *share > 0).collect();
         let begin = || {
-            let mut peer = match &*self.peer {
-                [program, script] => Some(Peer::start(program, script)?),
-                _ => None,
-            };
+            let mut peer = self.start_peer()?;
             Ok(move |(cell, share): (Cell, u64), path: &Path| {
                 lives::Lives { path, terms, faults: self.io_faults, peer: peer.as_mut() }.run(cell, share)
             })

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::live::processes::alone;
@@ -50,15 +50,22 @@ impl Peer {
     /// # Errors
     /// What it says instead, or that it says nothing.
     pub fn digest(&mut self, path: &Path, plan: &Plan, swmr: bool) -> Result<u64, String> {
-        let wish = json!({ "path": path, "plan": plan.json(), "swmr": swmr });
-        let sent = self.stdin.as_mut().map(|stdin| writeln!(stdin, "{wish}").and_then(|()| stdin.flush()));
-        let answer = match sent {
-            Some(Ok(())) => self.lines.recv_timeout(PATIENCE).map_err(|error| error.to_string()),
-            _ => Err("it has ended".to_owned()),
-        };
         let how = if swmr { "as a SWMR reader" } else { "as a reader" };
+        let answer = self.ask(&json!({ "path": path, "plan": plan.json(), "swmr": swmr }));
         let answer = answer.map_err(|error| format!("the other program {how}: {error}"))?;
         answer.parse().map_err(|_| format!("the other program {how}: {answer}"))
+    }
+
+    /// What it answers to a wish.
+    ///
+    /// # Errors
+    /// That it says nothing.
+    pub fn ask(&mut self, wish: &Value) -> Result<String, String> {
+        let sent = self.stdin.as_mut().map(|stdin| writeln!(stdin, "{wish}").and_then(|()| stdin.flush()));
+        match sent {
+            Some(Ok(())) => self.lines.recv_timeout(PATIENCE).map_err(|error| error.to_string()),
+            _ => Err("it has ended".to_owned()),
+        }
     }
 }
 

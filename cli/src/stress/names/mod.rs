@@ -1,0 +1,231 @@
+//! Writers that set and remove attributes and links of all kinds, and are killed while they do it. After each kill the
+//! file is brought into order, and must be sound, with all that was flushed.
+
+mod plan;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use h5live::{File, Profile};
+use h5live_checker::file::{Options, check_path_with};
+use serde_json::json;
+
+use crate::args::whole_text;
+use crate::check::Filters;
+use crate::error::{Error, Result};
+use crate::live::message::{Extents, Invariant, Message};
+use crate::live::troupe::Troupe;
+use crate::output::Output;
+
+use super::matrix::peer::Peer;
+use super::rule::mix;
+use plan::{Found, Plan};
+
+/// After this a writer hangs that has not flushed.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// One in so many files is brought into order by `repair`, which waits for readers of what the dead writer wrote; the others
+/// by the next writer.
+const REPAIRED: u64 = 16;
+/// Kills after which a new file is begun.
+const KILLS_OF_A_FILE: u64 = 50;
+
+/// What came of the writers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Names {
+    /// Writers that were killed.
+    pub kills: u64,
+    /// Of them, those that had not flushed yet.
+    pub early: u64,
+    /// Files with structures that did not agree before they were brought into order.
+    pub unsettled: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// What must never happen.
+    pub violations: Vec<String>,
+}
+
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Names { kills, early, unsettled, flushes, violations } = self;
+        write!(f, "{kills} writers of attributes and links killed, {early} before their first flush, {flushes} flushes; ")?;
+        write!(f, "structures did not agree in {unsettled} files before they were brought into order: ")?;
+        write!(f, "{} violations", violations.len())?;
+        violations.iter().take(20).try_for_each(|violation| write!(f, "\n    {violation}"))
+    }
+}
+
+/// Makes one step after the other, from `step` on, and says after each flush how many were made, until `stop` is set.
+///
+/// # Errors
+/// As [`crate::error::Error`] says.
+pub fn write(path: &Path, seed: u64, mut step: u64, stop: &AtomicBool) -> Result<()> {
+    let file = File::options().swmr_write().open(path)?;
+    let plan = Plan::of(&file, seed)?;
+    let mut out = Output::stdout();
+    while !stop.load(Ordering::Acquire) {
+        let at = Extents::now(vec![step + 1]);
+        for change in plan.changes(step) {
+            plan.make(&file, &change)?;
+        }
+        file.flush()?;
+        step += 1;
+        out.line(Message::Flushed(at))?;
+        out.flush()?;
+    }
+    Ok(file.close()?)
+}
+
+/// Has `kills` writers killed, one after the other, and looks at what each has left.
+///
+/// # Errors
+/// If processes cannot be started, or files not be made.
+pub fn kill(path: &Path, seed: u64, kills: u64, peer: Option<&mut Peer>, interrupted: &AtomicBool) -> Result<Names> {
+    let mut lives = Lives { path: path.to_owned(), seed, peer, done: Names::default() };
+    while lives.done.kills < kills && lives.done.violations.len() < 20 && !interrupted.load(Ordering::Acquire) {
+        let begun = lives.done.kills / KILLS_OF_A_FILE;
+        let profile = if begun % 3 == 2 { Profile::Earliest } else { Profile::default() };
+        lives.run_file(profile, mix(seed ^ mix(begun)), KILLS_OF_A_FILE.min(kills - lives.done.kills), interrupted)?;
+    }
+    Ok(lives.done)
+}
+
+struct Lives<'a> {
+    path: PathBuf,
+    seed: u64,
+    peer: Option<&'a mut Peer>,
+    done: Names,
+}
+
+impl Lives<'_> {
+    fn run_file(&mut self, profile: Profile, seed: u64, kills: u64, interrupted: &AtomicBool) -> Result<()> {
+        let plan = Plan::new(profile, seed);
+        plan.create(&self.path, profile)?;
+        let mut known = plan.at_first();
+        let mut step = 0;
+        for life in 0..kills {
+            if interrupted.load(Ordering::Acquire) || self.done.violations.len() >= 20 {
+                break;
+            }
+            let random = mix(seed ^ mix(life));
+            let told = self.live(seed, step, random)?;
+            (step..told).for_each(|step| plan.apply(step, &mut known));
+            match self.examine(&plan, &known, told, random) {
+                Some(found) => known = found,
+                None => break,
+            }
+            step = told + 1;
+        }
+        Ok(())
+    }
+
+    fn wrong(&mut self, detail: String) {
+        let kept = self.path.with_extension(format!("kept{}.h5", self.done.violations.len()));
+        // The violation is told in any case.
+        let kept = std::fs::copy(&self.path, &kept).map_or_else(|e| e.to_string(), |_| kept.display().to_string());
+        self.done.violations.push(format!("kill {} (seed {}): {detail}; kept as {kept}", self.done.kills, self.seed));
+    }
+
+    /// One writer, until it is killed. Returns how many steps were flushed.
+    fn live(&mut self, seed: u64, step: u64, random: u64) -> Result<u64> {
+        let (seed, first) = (seed.to_string(), step.to_string());
+        let arguments = ["stress", "--names", "--role=writer", "--seed", &seed, "--step", &first];
+        let mut troupe = Troupe::new(&self.path, &[]);
+        troupe.spawn_writer(&arguments).map_err(Error::Process)?;
+        if random.is_multiple_of(8) {
+            // Perhaps before it has opened the file, or while it puts it in order.
+            thread::sleep(Duration::from_micros((random >> 32) % 20_000));
+        } else {
+            if !troupe.await_writer(PATIENCE, |troupe| !troupe.flushes.is_empty()) {
+                troupe.violation(Invariant::Progress, "the writer does not flush");
+            }
+            thread::sleep(Duration::from_micros((random >> 32) % 30_000));
+        }
+        troupe.kill_writer().map_err(Error::Process)?;
+        self.done.kills += 1;
+        self.done.early += u64::from(troupe.flushes.is_empty());
+        self.done.flushes += troupe.flushes.len() as u64;
+        let violations = std::mem::take(&mut troupe.violations);
+        violations.into_iter().for_each(|violation| self.wrong(violation.detail));
+        Ok(troupe.flushes.last().and_then(|flush| flush.rows.first()).copied().unwrap_or(step))
+    }
+
+    /// Looks at the file that a writer has left, as it is and brought into order. Returns what it holds; nothing if that
+    /// cannot be read.
+    fn examine(&mut self, plan: &Plan, known: &Found, told: u64, random: u64) -> Option<Found> {
+        let found = match plan.found(&self.path) {
+            Ok(found) => found,
+            Err(fault) => {
+                self.wrong(fault);
+                return None;
+            }
+        };
+        if let Some(fault) = plan.fault(&found, known, told) {
+            self.wrong(fault);
+        }
+        let ordered = self.path.with_extension("ordered.h5");
+        self.done.unsettled += u64::from(unsound(&self.path, true).is_ok_and(|said| said.unsettled));
+        match bring_into_order(&self.path, &ordered, random % REPAIRED == 0) {
+            Ok(()) => self.examine_ordered(plan, &ordered, &found),
+            Err(error) => self.wrong(format!("brought into order: {}", whole_text(&error))),
+        }
+        // It is not there if it could not be made.
+        let _ = std::fs::remove_file(&ordered);
+        Some(found)
+    }
+
+    fn examine_ordered(&mut self, plan: &Plan, ordered: &Path, found: &Found) {
+        match plan.found(ordered) {
+            Ok(again) if again == *found => {}
+            Ok(_) => self.wrong("brought into order: it holds something else".into()),
+            Err(fault) => self.wrong(format!("brought into order: {fault}")),
+        }
+        match unsound(ordered, false) {
+            Ok(Said { finding: None, .. }) => {}
+            Ok(Said { finding: Some(finding), .. }) => self.wrong(format!("brought into order: {finding}")),
+            Err(error) => self.wrong(format!("brought into order: {error}")),
+        }
+        if let Some(peer) = &mut self.peer
+            && let Err(fault) = peer.ask(&json!({ "path": ordered, "entries": plan.entries(found) })).and_then(|said| {
+                if said == "ok" { Ok(()) } else { Err(said) }
+            })
+        {
+            self.wrong(format!("the other program: {fault}"));
+        } else if self.peer.is_some() {
+            // It has changed the file.
+            match unsound(ordered, false) {
+                Ok(Said { finding: None, .. }) => {}
+                Ok(Said { finding: Some(finding), .. }) => self.wrong(format!("written on by the other program: {finding}")),
+                Err(error) => self.wrong(format!("written on by the other program: {error}")),
+            }
+        }
+    }
+}
+
+/// What the file checker says.
+struct Said {
+    finding: Option<String>,
+    /// Whether there are sums that a writer brings into order last.
+    unsettled: bool,
+}
+
+fn unsound(path: &Path, live: bool) -> std::io::Result<Said> {
+    let filters = Filters::default();
+    let report = check_path_with(path, Options { live, filters: Some(&filters), ..Options::default() })?;
+    let finding = report.findings.first().map(|finding| format!("{finding} (of {} findings)", report.findings.len()));
+    let unsettled = report.notes.iter().any(|note| note.cause.kind() == "count") || finding.is_some();
+    Ok(Said { finding, unsettled })
+}
+
+/// Has a copy of a file brought into order, by `repair` or by a writer.
+fn bring_into_order(from: &Path, to: &Path, repairs: bool) -> Result<()> {
+    let copied = std::fs::copy(from, to);
+    copied.map_err(|source| Error::Path { path: to.to_owned(), source })?;
+    if repairs {
+        h5live::repair(to)?;
+        return Ok(());
+    }
+    Ok(File::options().write().open(to)?.close()?)
+}

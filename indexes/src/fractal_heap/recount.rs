@@ -1,0 +1,163 @@
+//! Comparing what a heap's header counts with what the heap holds, and setting it right. The header is written before the
+//! index that leads to the objects, so a writer that dies between the two leaves sums that are ahead of the index.
+
+use std::collections::HashSet;
+
+use h5live_format::{
+    FractalHeapHeader, HeapPlace, HugeDirectRecord, HugeFilteredRecord, HugeIndirectFilteredRecord, HugeIndirectRecord,
+};
+
+use super::FractalHeap;
+use crate::{Error, Result};
+
+/// What a heap holds, by the index of its objects and by its blocks.
+#[derive(Debug, Clone)]
+pub struct HeapRecount {
+    /// The header, with the sums that are right.
+    right: FractalHeapHeader,
+    /// Huge objects to which the index does not lead, and their bytes.
+    lost: Vec<HeapPlace>,
+    lost_bytes: u64,
+    is_right: bool,
+}
+
+impl HeapRecount {
+    /// Whether the header says what the heap holds.
+    pub fn is_right(&self) -> bool {
+        self.is_right
+    }
+}
+
+/// By what a huge object is known.
+fn huge_key(place: &HeapPlace) -> Option<u64> {
+    match place {
+        HeapPlace::HugeNumber(number) => Some(*number),
+        HeapPlace::Huge { addr, .. } => addr.get(),
+        _ => None,
+    }
+}
+
+impl FractalHeap {
+    /// Counts what the heap holds: `held` calls its argument with the IDs of all objects.
+    ///
+    /// # Errors
+    /// The error of `held`; if an ID is none, or a block cannot be read.
+    pub fn recount<E: From<Error>>(
+        &self,
+        held: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), E>,
+    ) -> Result<HeapRecount, E> {
+        let found = self.header()?.read().clone();
+        let mut right = FractalHeapHeader {
+            managed_objects: 0,
+            tiny_objects: 0,
+            tiny_bytes: 0,
+            huge_objects: 0,
+            huge_bytes: 0,
+            ..found.clone()
+        };
+        let (mut used, mut huge, mut failed) = (0u64, HashSet::new(), None);
+        held(&mut |id| {
+            let counted = self.decode_id(&found, id).and_then(|place| {
+                match &place {
+                    HeapPlace::Managed { length, .. } => {
+                        right.managed_objects = right.managed_objects.saturating_add(1);
+                        used = used.saturating_add(*length);
+                    }
+                    HeapPlace::Tiny(bytes) => {
+                        right.tiny_objects = right.tiny_objects.saturating_add(1);
+                        right.tiny_bytes = right.tiny_bytes.saturating_add(bytes.len() as u64);
+                    }
+                    HeapPlace::Huge { .. } | HeapPlace::HugeNumber(_) => {
+                        huge.extend(huge_key(&place));
+                        let size = self.huge(&found, place)?.size;
+                        right.huge_objects = right.huge_objects.saturating_add(1);
+                        right.huge_bytes = right.huge_bytes.saturating_add(size);
+                    }
+                }
+                Ok(())
+            });
+            failed = failed.take().or(counted.err());
+        })?;
+        failed.map_or(Ok(()), Err)?;
+        self.recount_blocks(&found, used, &mut right)?;
+        let (lost, lost_bytes) = self.lost_huge(&found, &huge)?;
+        // libhdf5 gives up a tree without objects even when it only reads, and fails.
+        let is_empty = found.huge_index.is_defined() && right.huge_objects == 0;
+        let is_right = right == found && lost.is_empty() && !is_empty;
+        Ok(HeapRecount { right, lost, lost_bytes, is_right })
+    }
+
+    fn recount_blocks(&self, found: &FractalHeapHeader, used: u64, right: &mut FractalHeapHeader) -> Result<()> {
+        let (mut allocated, mut end) = (0u64, 0);
+        self.each_block(found, &mut |block| {
+            if block.addr.is_defined() && block.slot.size > 0 {
+                allocated = allocated.saturating_add(block.slot.size);
+                end = block.slot.end().max(end);
+            }
+        })?;
+        right.allocated_space = allocated;
+        right.managed_space = match found.root_rows {
+            0 => allocated,
+            rows => found.table.row_offset(rows).unwrap_or(u64::MAX),
+        };
+        right.free = self.object_space(found, found.root, found.root_rows).saturating_sub(used);
+        if found.root_rows > 0 {
+            right.next_block = found.next_block.max(end);
+        }
+        Ok(())
+    }
+
+    /// The huge objects that are not among these, and their bytes.
+    fn lost_huge(&self, found: &FractalHeapHeader, held: &HashSet<u64>) -> Result<(Vec<HeapPlace>, u64)> {
+        let (mut lost, mut bytes) = (Vec::new(), 0u64);
+        if !found.huge_index.is_defined() {
+            return Ok((lost, bytes));
+        }
+        let mut add = |place: HeapPlace, size: u64| {
+            if huge_key(&place).is_none_or(|key| !held.contains(&key)) {
+                lost.push(place);
+                bytes = bytes.saturating_add(size);
+            }
+            Ok::<_, Error>(true)
+        };
+        match (found.id_shape(self.metadata.widths()).huge_is_direct(), found.filtered.is_some()) {
+            (true, false) => self.tree(found, HugeDirectRecord::default()).for_each(&mut |record| {
+                let HugeDirectRecord { addr, length } = record;
+                add(HeapPlace::Huge { addr, length, filter_mask: 0, size: length }, length)
+            })?,
+            (true, true) => self.tree(found, HugeFilteredRecord::default()).for_each(&mut |record| {
+                let HugeFilteredRecord { addr, length, filter_mask, size } = record;
+                add(HeapPlace::Huge { addr, length, filter_mask, size }, size)
+            })?,
+            (false, false) => self
+                .tree(found, HugeIndirectRecord::default())
+                .for_each(&mut |record| add(HeapPlace::HugeNumber(record.id), record.length))?,
+            (false, true) => self
+                .tree(found, HugeIndirectFilteredRecord::default())
+                .for_each(&mut |record| add(HeapPlace::HugeNumber(record.id), record.size))?,
+        }
+        Ok((lost, bytes))
+    }
+
+    /// Has the header say what the heap holds, as it was counted just now; gives up huge objects to which nothing leads.
+    ///
+    /// # Errors
+    /// If the tree of huge objects cannot be changed.
+    pub fn set_right(&self, recount: &HeapRecount) -> Result<()> {
+        let header = self.header_for_writing()?;
+        let HeapRecount { right, lost, lost_bytes, .. } = recount;
+        header.update(|header| {
+            *header = FractalHeapHeader { free_manager: header.free_manager, ..right.clone() };
+            // Those that are lost go one by one.
+            header.huge_objects = header.huge_objects.saturating_add(lost.len() as u64);
+            header.huge_bytes = header.huge_bytes.saturating_add(*lost_bytes);
+        });
+        lost.iter().try_for_each(|place| self.remove_huge(&header, place))?;
+        let shape = header.read().clone();
+        if shape.huge_index.is_defined() && shape.huge_objects == 0 {
+            self.delete_huge(&shape)?;
+            header.update(|header| header.huge_index = h5live_format::Addr::UNDEFINED);
+        }
+        Ok(())
+    }
+}

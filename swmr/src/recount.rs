@@ -1,0 +1,128 @@
+//! What a dead writer has left of the entries of objects, counted anew and set right.
+//!
+//! Live readers see one structure after the other: the heap before the index of names, that before the index of the order
+//! of creation, and the header last. A writer that dies between two of them leaves each of them whole, but what one says
+//! is ahead of what another one says. The index of names decides which entries there are; the rest is made to agree with it.
+
+use std::collections::HashMap;
+
+use h5live_format::Addr;
+use h5live_format::messages::{AttributeInfo, LinkInfo};
+
+use crate::Result;
+use crate::attributes::DenseAttributes;
+use crate::header::Header;
+use crate::links::DenseLinks;
+use crate::session::Session;
+
+/// The newest entries of an object.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Newest {
+    /// The highest position of a link in the order of creation.
+    pub link: Option<i64>,
+    /// The highest position of an attribute.
+    pub attribute: Option<u16>,
+}
+
+/// An object whose structures do not agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Miscounted {
+    pub addr: Addr,
+    newest: Newest,
+    /// Links to it that its header does not count; less than 0 if it counts too many.
+    links: i32,
+}
+
+/// The objects that are found on a walk over the file.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Hard links and other uses that were found, by the header to which they lead.
+    uses: HashMap<Addr, u32>,
+    /// How many each object that was visited says that there are, and the newest entries of those that do not agree.
+    visited: Vec<(Addr, u32, Option<Newest>)>,
+}
+
+impl Counts {
+    /// Something leads to the object with this header.
+    pub fn add_use(&mut self, addr: Addr) {
+        let uses = self.uses.entry(addr).or_default();
+        *uses = uses.saturating_add(1);
+    }
+
+    /// An object was visited, which has these entries.
+    ///
+    /// # Errors
+    /// If a structure cannot be read.
+    pub fn visit(&mut self, session: &Session, header: &mut Header, newest: Newest) -> Result<()> {
+        let disagrees = session.agree(header, newest, false)?;
+        self.visited.push((header.addr(), header.info()?.links, disagrees.then_some(newest)));
+        Ok(())
+    }
+
+    /// What is to be set right. Whether all uses were found decides whether they are compared.
+    pub fn miscounted(self, all_uses: bool) -> Vec<Miscounted> {
+        let wrong = |(addr, stated, newest): (Addr, u32, Option<Newest>)| {
+            let found = self.uses.get(&addr).copied().unwrap_or(stated);
+            let links = if all_uses { i32::try_from(i64::from(found) - i64::from(stated)).unwrap_or(0) } else { 0 };
+            let newest = match newest {
+                None if links == 0 => return None,
+                newest => newest.unwrap_or_default(),
+            };
+            Some(Miscounted { addr, newest, links })
+        };
+        self.visited.into_iter().filter_map(wrong).collect()
+    }
+}
+
+impl Session {
+    /// Sets right what was found.
+    ///
+    /// # Errors
+    /// If a structure cannot be read or changed.
+    pub fn set_right(&self, miscounted: &Miscounted) -> Result<()> {
+        let _operation = self.cache.operation();
+        let _lock = self.header_lock(miscounted.addr);
+        let mut header = self.header(miscounted.addr)?;
+        self.agree(&mut header, miscounted.newest, true)?;
+        if miscounted.links != 0 {
+            header.count_link(miscounted.links)?;
+        }
+        Ok(())
+    }
+
+    /// Whether heaps, indexes and header of an object do not agree about its entries; with `mend`, they do afterwards.
+    fn agree(&self, header: &mut Header, newest: Newest, mend: bool) -> Result<bool> {
+        let mut wrong = false;
+        if let Some(mut info) = header.get::<AttributeInfo>()? {
+            if info.is_dense() {
+                wrong |= DenseAttributes::for_recount(self, header, &info, mend).agree(mend)?;
+            }
+            let next = newest.attribute.and_then(|newest| newest.checked_add(1));
+            if let (Some(max), Some(next)) = (info.max_creation_order, next)
+                && max < next
+            {
+                wrong = true;
+                info.max_creation_order = Some(next);
+                if mend {
+                    header.put(&info)?;
+                }
+            }
+        }
+        if let Some(mut info) = header.get::<LinkInfo>()? {
+            if info.is_dense() {
+                wrong |= DenseLinks::for_recount(self, header, &info, mend).agree(header, mend)?;
+            }
+            let next = newest.link.and_then(|newest| newest.checked_add(1));
+            if let (Some(max), Some(next)) = (info.max_creation_order, next)
+                && max < next
+            {
+                wrong = true;
+                info.max_creation_order = Some(next);
+                if mend {
+                    header.put(&info)?;
+                }
+            }
+        }
+        Ok(wrong)
+    }
+}
