@@ -165,7 +165,12 @@ impl Names {
 
     /// Looks at a file whose writer has taken a number of steps that is in `steps`: of each entry it holds what it was
     /// after one of them. If it was written on, or perhaps was, what [`Names::write_on`] does may be done.
-    pub(crate) fn check(&self, file: &File, steps: RangeInclusive<u64>, written_on: Option<bool>) -> Result<(), String> {
+    pub(crate) fn check(
+        &self,
+        file: &File,
+        steps: RangeInclusive<u64>,
+        written_on: Option<bool>,
+    ) -> Result<(), String> {
         let found = self.found(file)?;
         let states: Vec<State> = steps.map(|steps| self.state(steps)).collect();
         let entries: BTreeSet<u8> = states.iter().flat_map(State::keys).chain(found.keys()).copied().collect();

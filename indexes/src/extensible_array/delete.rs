@@ -34,15 +34,24 @@ impl ExtensibleArray {
         Ok(())
     }
 
-    /// Whether the header does not state how many blocks there are; with `mend`, it does afterwards.
+    /// Whether the header does not state how many blocks there are, and how many elements may be set; with `mend`, it does
+    /// afterwards.
     pub(super) fn recount_blocks(&self, mend: bool) -> Result<bool> {
         let Some(header) = self.header()? else { return Ok(false) };
         let stated = header.read().clone();
         let mut found = Found::default();
+        let mut end = stated.max_index_set;
         if stated.index_block.is_defined() {
             self.gather(stated.index_block, &mut found)?;
+            // Elements that are set and not counted would come back when others are set behind them.
+            let index_block = self.index_block(stated.index_block)?;
+            self.visit(&index_block, end..u64::MAX, &mut |coord, _| {
+                end = self.line.index(&coord).map_or(end, |index| end.max(index.saturating_add(1)));
+                true
+            })?;
         }
         let right = ExtensibleArrayHeader {
+            max_index_set: end,
             super_blocks: found.super_blocks,
             super_block_bytes: found.super_block_bytes,
             data_blocks: found.data_blocks,

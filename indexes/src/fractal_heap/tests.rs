@@ -335,3 +335,40 @@ proptest! {
         check(&reopened(&storage, heap.addr()), &objects);
     }
 }
+
+#[test]
+fn a_heap_is_set_right_that_counts_objects_to_which_nothing_leads() {
+    for (filtered, id_len) in [(false, 8), (false, 17), (true, 8), (true, 29)] {
+        let storage = MemoryStorage::default();
+        let cache = cache(&storage);
+        let parameters = HeapParameters { id_len, ..HeapParameters::ATTRIBUTES };
+        let heap = if filtered { short(parameters, &cache) } else { create(&cache, parameters) };
+        let lens = (0..60).map(|number| match number % 6 {
+            0 => 4,
+            1 => 5000 + number,
+            _ => 20 + number * 30,
+        });
+        let objects: Vec<_> = lens.enumerate().map(|(number, len)| object(number, len)).collect();
+        let ids: Vec<_> = objects.iter().map(|object| heap.insert(object, &[]).unwrap()).collect();
+        let recount = |held: usize| {
+            let count = |each: &mut dyn FnMut(&[u8])| {
+                ids[..held].iter().for_each(|id| each(id));
+                Ok::<_, Error>(())
+            };
+            heap.recount(count).unwrap()
+        };
+        assert!(recount(60).is_right());
+        for held in [59, 30, 1, 0] {
+            let lost = recount(held);
+            assert!(!lost.is_right(), "{held}");
+            heap.set_right(&lost).unwrap();
+            assert!(recount(held).is_right(), "{held}");
+            for (id, object) in ids.iter().zip(&objects).take(held) {
+                assert_eq!(heap.get(id).unwrap(), *object);
+            }
+        }
+        let header = heap.header().unwrap().read().clone();
+        assert_eq!((header.managed_objects, header.tiny_objects, header.huge_objects), (0, 0, 0));
+        assert!(!header.huge_index.is_defined());
+    }
+}

@@ -259,7 +259,7 @@ impl Lab {
         let begin = whole.find("begin").ok_or_else(|| Failure::Program("it does not say when it begins".into()))?;
         let trace = Trace::new(whole.image(begin)?, whole.operations().iter().skip(begin).cloned().collect());
         let start = trace.find("start").unwrap_or(0);
-        Ok(Workload { trace, start, series, alone: false, unmarked: false })
+        Ok(Workload { trace, start, series, names: None, without_recount: false, alone: false, unmarked: false })
     }
 }
 

@@ -286,7 +286,8 @@ impl DenseLinks {
                 for heap_id in missing {
                     let link = Self::decode(header, &self.heap.get(&heap_id)?)?;
                     let order = link.creation_order;
-                    let order = order.ok_or_else(|| header.damaged("links have a position if there is an index of them"))?;
+                    let order =
+                        order.ok_or_else(|| header.damaged("links have a position if there is an index of them"))?;
                     let record = LinkOrderRecord { order, heap_id };
                     tree.insert(&record, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
                 }

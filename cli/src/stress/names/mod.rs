@@ -50,7 +50,10 @@ pub struct Names {
 impl fmt::Display for Names {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Names { kills, early, unsettled, flushes, violations } = self;
-        write!(f, "{kills} writers of attributes and links killed, {early} before their first flush, {flushes} flushes; ")?;
+        write!(
+            f,
+            "{kills} writers of attributes and links killed, {early} before their first flush, {flushes} flushes; "
+        )?;
         write!(f, "structures did not agree in {unsettled} files before they were brought into order: ")?;
         write!(f, "{} violations", violations.len())?;
         violations.iter().take(20).try_for_each(|violation| write!(f, "\n    {violation}"))
@@ -188,16 +191,18 @@ impl Lives<'_> {
             Err(error) => self.wrong(format!("brought into order: {error}")),
         }
         if let Some(peer) = &mut self.peer
-            && let Err(fault) = peer.ask(&json!({ "path": ordered, "entries": plan.entries(found) })).and_then(|said| {
-                if said == "ok" { Ok(()) } else { Err(said) }
-            })
+            && let Err(fault) = peer
+                .ask(&json!({ "path": ordered, "entries": plan.entries(found) }))
+                .and_then(|said| if said == "ok" { Ok(()) } else { Err(said) })
         {
             self.wrong(format!("the other program: {fault}"));
         } else if self.peer.is_some() {
             // It has changed the file.
             match unsound(ordered, false) {
                 Ok(Said { finding: None, .. }) => {}
-                Ok(Said { finding: Some(finding), .. }) => self.wrong(format!("written on by the other program: {finding}")),
+                Ok(Said { finding: Some(finding), .. }) => {
+                    self.wrong(format!("written on by the other program: {finding}"))
+                }
                 Err(error) => self.wrong(format!("written on by the other program: {error}")),
             }
         }

@@ -194,7 +194,9 @@ impl Plan {
                 let words = found.get(&entry).copied();
                 // A link is replaced in two steps.
                 let is_new = |change: &Change| {
-                    change.0 == at && change.1 == entry && (change.2 == words || words.is_none() && place.kind == Kind::Links)
+                    change.0 == at
+                        && change.1 == entry
+                        && (change.2 == words || words.is_none() && place.kind == Kind::Links)
                 };
                 if words != known.get(&entry).copied() && !changes.iter().any(is_new) {
                     let (group, known) = (place.group, known.get(&entry));
@@ -242,8 +244,7 @@ fn attributes(group: &Group) -> h5live::Result<Vec<Named>> {
     let named = |attribute: h5live::Attribute| {
         let words: Vec<u64> = attribute.read()?;
         let len = u16::try_from(words.len()).ok();
-        let is: Box<dyn Fn(u64) -> Option<u16>> =
-            Box::new(move |entry| len.filter(|len| words == value(entry, *len)));
+        let is: Box<dyn Fn(u64) -> Option<u16>> = Box::new(move |entry| len.filter(|len| words == value(entry, *len)));
         Ok((attribute.name().to_string(), is))
     };
     group.attributes()?.into_iter().map(named).collect()
