@@ -170,7 +170,7 @@ impl Lives<'_> {
         }
         let ordered = self.path.with_extension("ordered.h5");
         self.done.unsettled += u64::from(unsound(&self.path, true).is_ok_and(|said| said.unsettled));
-        match bring_into_order(&self.path, &ordered, random % REPAIRED == 0) {
+        match bring_into_order(&self.path, &ordered, random.is_multiple_of(REPAIRED)) {
             Ok(()) => self.examine_ordered(plan, &ordered, &found),
             Err(error) => self.wrong(format!("brought into order: {}", whole_text(&error))),
         }
