@@ -138,8 +138,16 @@ impl State {
 
     fn release(&mut self, sections: Vec<Section>) {
         for (at, len, kind) in sections {
-            self.free.give(at, len, kind);
+            // What a damaged file says is given back may be nowhere.
+            if self.has(at, len) {
+                self.free.give(at, len, kind);
+            }
         }
+    }
+
+    /// Whether the `len` bytes at `at` lie in the allocated space.
+    fn has(&self, at: u64, len: u64) -> bool {
+        at.checked_add(len).is_some_and(|end| end <= self.end)
     }
 }
 
@@ -226,7 +234,7 @@ impl Space {
     /// Gives back the `len` bytes at `at` of a structure to which nothing in the file has ever led.
     pub(crate) fn free_unwritten(&self, at: Addr, len: u64) {
         let mut state = self.state.lock();
-        if let (Some(at), true) = (at.get(), state.quarantine.is_private()) {
+        if let Some(at) = at.get().filter(|at| state.quarantine.is_private() && state.has(*at, len)) {
             state.free.give(at, len, Kind::Metadata);
         }
     }
@@ -274,7 +282,7 @@ impl Space {
     /// As [`Space::adopt`], of space that must rest for so long.
     pub fn adopt_later(&self, at: u64, len: u64, kind: Kind, rest: Duration) {
         let state = &mut *self.state.lock();
-        if at.checked_add(len).is_none_or(|end| end > state.end) {
+        if !state.has(at, len) {
             return;
         }
         match rest {

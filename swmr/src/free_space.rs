@@ -143,7 +143,7 @@ impl Session {
         let groups: Vec<_> = by_size.into_iter().map(|(size, sections)| FreeSections { size, sections }).collect();
         let count = sections.len() as u64;
         let mut header = FreeSpaceHeader {
-            space: sections.iter().map(|(_, len)| len).sum(),
+            space: sections.iter().fold(0, |sum, (_, len)| sum.saturating_add(*len)),
             sections: count,
             stored_sections: count,
             address_bits: ADDRESS_BITS,

@@ -73,9 +73,10 @@ impl Blocks {
 
     /// From now on the bytes from `at` on, none of which anything else holds, are a block.
     pub fn open(&mut self, at: u64, size: u64) {
-        let Range { start, end } = std::mem::replace(&mut self.fresh, at..at + size);
+        let block = at..at.saturating_add(size);
+        self.all.insert(at, Block { end: block.end, filled: block.end });
+        let Range { start, end } = std::mem::replace(&mut self.fresh, block);
         self.free.give(start, end - start);
-        self.all.insert(at, Block { end: at + size, filled: at + size });
     }
 
     /// Takes `len` bytes that were freed last, if that is where `place` puts them.
@@ -146,7 +147,8 @@ impl Blocks {
 
     /// How many bytes are free.
     pub fn total(&self) -> u64 {
-        self.free.total() + self.recent.len * self.recent.sections.len() as u64 + (self.fresh.end - self.fresh.start)
+        let recent = self.recent.len.saturating_mul(self.recent.sections.len() as u64);
+        self.free.total().saturating_add(recent).saturating_add(self.fresh.end - self.fresh.start)
     }
 }
 

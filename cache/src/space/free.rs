@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// At most this many sections are tried for one that fits, in each order.
 const TRIES: usize = 32;
 
-/// Free space: sections of bytes, none of which touch.
+/// Free space: sections of bytes, none of which touch, and none of which ends beyond the last address.
 #[derive(Debug, Default)]
 pub struct FreeList {
     by_addr: BTreeMap<u64, u64>,
@@ -56,10 +56,10 @@ impl FreeList {
     /// Takes exactly the `len` bytes at `at`, which must be free.
     pub fn carve(&mut self, at: u64, len: u64) {
         let Some((&start, &size)) = self.by_addr.range(..=at).next_back() else { return };
-        if at + len <= start + size {
+        if let Some(end) = at.checked_add(len).filter(|end| *end <= start + size) {
             self.drop(start, size);
             self.add(start, at - start);
-            self.add(at + len, start + size - (at + len));
+            self.add(end, start + size - end);
         }
     }
 

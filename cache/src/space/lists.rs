@@ -25,7 +25,7 @@ fn placed(kind: Kind, len: u64, at: u64) -> Option<u64> {
     match kind {
         Kind::Metadata => {
             let at = at.checked_next_multiple_of(ALIGNMENT)?;
-            let crosses = len <= PAGE && at % PAGE + len > PAGE;
+            let crosses = len <= PAGE && crosses(PAGE, at, len);
             if crosses { at.checked_next_multiple_of(PAGE) } else { Some(at) }
         }
         Kind::Raw if len > 0 && len.is_multiple_of(PAGE) => at.checked_next_multiple_of(PAGE),
@@ -43,7 +43,12 @@ fn aligned(kind: Kind, len: u64, at: u64) -> Option<u64> {
 /// The first address from `at` on where `len` bytes of a kind, which are less than a page, go in a file with pages.
 fn placed_in(page: u64, kind: Kind, len: u64, at: u64) -> Option<u64> {
     let at = aligned(kind, len, at)?;
-    if at % page + len > page { at.checked_next_multiple_of(page) } else { Some(at) }
+    if crosses(page, at, len) { at.checked_next_multiple_of(page) } else { Some(at) }
+}
+
+/// Whether `len` bytes at `at` cross the border of a page of so many bytes, which is not 0.
+fn crosses(page: u64, at: u64, len: u64) -> bool {
+    (at % page).checked_add(len).is_none_or(|end| end > page)
 }
 
 impl Lists {
@@ -80,7 +85,7 @@ impl Lists {
         };
         list.take(len, |at| placed_in(page, kind, len, at)).or_else(|| {
             let at = fresh(&mut self.pages, page)?;
-            list.give(at + len, page - len);
+            list.give(at.saturating_add(len), page - len);
             Some(at)
         })
     }
@@ -178,8 +183,8 @@ impl Lists {
         };
         list.give(at, len);
         let Some((start, len)) = list.around(at) else { return };
-        let (first, last) = (start.next_multiple_of(page), (start + len) / page * page);
-        if first < last {
+        let last = start.saturating_add(len) / page * page;
+        if let Some(first) = start.checked_next_multiple_of(page).filter(|first| *first < last) {
             list.carve(first, last - first);
             self.pages.give(first, last - first);
         }
@@ -189,7 +194,7 @@ impl Lists {
     pub fn trim(&mut self, end: u64) -> u64 {
         self.dissolve_blocks();
         let list = if self.page.is_some() { &mut self.pages } else { &mut self.metadata };
-        let last = list.last().filter(|(start, len)| start + len == end);
+        let last = list.last().filter(|(start, len)| start.checked_add(*len) == Some(end));
         let new = last.and_then(|(start, _)| start.checked_next_multiple_of(self.page.unwrap_or(1))).unwrap_or(end);
         list.carve(new, end.saturating_sub(new));
         new
@@ -205,6 +210,7 @@ impl Lists {
     }
 
     pub fn total(&self) -> u64 {
-        self.metadata.total() + self.blocks.total() + self.raw.total() + self.pages.total()
+        let totals = [self.metadata.total(), self.blocks.total(), self.raw.total(), self.pages.total()];
+        totals.into_iter().fold(0, u64::saturating_add)
     }
 }

@@ -89,7 +89,7 @@ impl Quarantine {
     pub fn give(&mut self, section: Section, owner: Option<Owner>) {
         if self.grace.is_some() {
             self.given.entry(owner).or_default().push(section);
-            self.waiting += section.1;
+            self.waiting = self.waiting.saturating_add(section.1);
         }
     }
 
@@ -140,7 +140,7 @@ impl Quarantine {
             }
             return Vec::new();
         }
-        let bytes: u64 = sections.iter().map(|(_, (_, len, _))| len).sum();
+        let bytes = sections.iter().fold(0u64, |sum, (_, (_, len, _))| sum.saturating_add(*len));
         self.waiting = self.waiting.saturating_sub(bytes);
         self.volatile.sections.extend(sections);
         self.volatile.snapshot = snapshot.or(self.volatile.snapshot);

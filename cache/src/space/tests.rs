@@ -472,3 +472,27 @@ fn a_storage_that_finds_no_places_is_asked_once_and_a_full_one_further_on() {
     assert!((3..16).contains(&found.len()), "{found:?}");
     assert!(found.windows(2).all(|pair| pair[0].end == pair[1].start), "{found:?}");
 }
+
+#[test]
+fn what_a_damaged_file_gives_back_beyond_its_end_overflows_nothing_and_is_never_given_out() {
+    for page in [4096, 1 << 63, (1 << 63) + 1, u64::MAX - 100] {
+        let space = space(5000);
+        space.set_page(page).unwrap();
+        let end = space.end();
+        for (at, len) in [(end + 5, 50), (u64::MAX - 10, 5), (u64::MAX - 10, u64::MAX), (7, u64::MAX), (0, u64::MAX)] {
+            for kind in [Kind::Metadata, Kind::Raw] {
+                space.adopt(at, len, kind);
+                space.free_raw(Addr::new(at), len);
+                space.free(Addr::new(at), len);
+                space.free_unwritten(Addr::new(at), len);
+            }
+        }
+        let free = space.reusable();
+        flush(&space, Scope::All);
+        assert_eq!(space.reusable(), free, "nothing of it is free");
+        space.trim();
+        // Of the largest pages there may be no second one.
+        let _ = space.alloc(40, Kind::Raw);
+        assert!(space.sections().iter().all(|(at, len, _)| at + len <= space.end()));
+    }
+}
