@@ -272,7 +272,10 @@ impl DatasetBuilder {
     /// As [`DatasetBuilder::create`].
     pub fn create_unlinked(mut self) -> Result<Dataset> {
         let file = self.group.file().clone();
-        let mut make = || -> Result<_, ErrorKind> { Ok(file.store().create_unlinked(&self.object_spec()?)?) };
+        let mut make = || -> Result<_, ErrorKind> {
+            file.store().check_writable()?;
+            Ok(file.store().create_unlinked(&self.object_spec()?)?)
+        };
         let id = make().map_err(|kind| file.error(None, kind))?;
         Dataset::open(file, id, id.to_string())
     }

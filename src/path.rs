@@ -113,6 +113,7 @@ impl Place {
 
     /// As [`Place::at`], of these names.
     pub(crate) fn below(file: &File, group: ObjectId, mut names: Names) -> Result<Self, ErrorKind> {
+        file.store().check_writable()?;
         let name = names.pop().ok_or_else(|| model::Error::Invalid("the path names nothing new".into()))?;
         let (mut file, mut id) = (file.clone(), group);
         let mut names = names.into_iter();
@@ -218,8 +219,9 @@ impl Place {
     }
 }
 
-/// The group in which the last link of a path is, and the name of that link.
+/// The group in which the last link of a path is, which is to be changed, and the name of that link.
 pub(crate) fn last(file: &File, group: ObjectId, path: &str) -> Result<(File, ObjectId, Name), ErrorKind> {
+    file.store().check_writable()?;
     let mut above: Vec<_> = names(path.as_bytes()).collect();
     let name = Name::from(above.pop().ok_or_else(|| model::Error::Invalid("the path names no link".into()))?);
     let start = if path.starts_with('/') { file.store().root() } else { group };

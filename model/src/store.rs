@@ -39,6 +39,14 @@ pub trait Objects: Send + Sync + fmt::Debug {
         Ok(FileSpace::default())
     }
 
+    /// Whether this session can change the store: what every method that changes it asks first.
+    ///
+    /// # Errors
+    /// [`crate::Error::ReadOnly`], [`crate::Error::Closed`].
+    fn check_writable(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// The kind of an object.
     ///
     /// # Errors

@@ -123,6 +123,7 @@ impl AttributeBuilder {
     ) -> Result<()> {
         let AttributeBuilder { file, id, object, name, datatype, committed, dataspace } = self;
         let set = || -> Result<(), ErrorKind> {
+            file.store().check_writable()?;
             let (expected, found) = (dataspace.elements().unwrap_or(u64::MAX), found as u64);
             if expected != found {
                 return Err(ErrorKind::Length { expected, found });

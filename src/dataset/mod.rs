@@ -44,6 +44,7 @@ pub use self::follow::Follow;
 pub use self::mapped::DatasetView;
 use self::read::{Reader, buffer};
 use self::sides::{Converted, Dynamic, DynamicInput, Input, Raw, RawMut, Sink, Values};
+use self::write::Writer;
 use crate::convert::ElementPlan;
 use crate::error::ErrorKind;
 use crate::value::{EncodePlan, ValuePlan};
@@ -98,6 +99,12 @@ impl Dataset {
 
     fn run<T>(&self, action: impl FnOnce() -> Result<T, Failure>) -> Result<T> {
         action().map_err(|failure| failure.at(&self.file, Some(&self.path)))
+    }
+
+    /// What changes elements or the extent, of a file that can be written.
+    fn writer(&self) -> Result<Writer<'_>, Failure> {
+        self.file.store().check_writable()?;
+        self.core.writer(self.file.store(), &self.file.shared().cache)
     }
 
     /// Type, shape, layout, filters and fill value. The shape is as of the last refresh.
@@ -318,7 +325,7 @@ impl Dataset {
     /// [`ErrorKind::Store`] if they cannot be written.
     pub fn write_slice<T: H5Type>(&self, selection: impl Select, values: &[T]) -> Result<()> {
         self.run(|| {
-            let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            let writer = self.writer()?;
             let view = writer.view();
             let selected = self.select(view, &selection)?;
             check_length(&selected, values.len())?;
@@ -351,7 +358,7 @@ impl Dataset {
     /// As [`Dataset::write_slice`].
     pub fn write_values(&self, selection: impl Select, values: &[Value]) -> Result<()> {
         self.run(|| {
-            let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            let writer = self.writer()?;
             let selected = self.select(writer.view(), &selection)?;
             check_length(&selected, values.len())?;
             let plan = EncodePlan::new(&writer.view().spec.datatype)?;
@@ -365,7 +372,7 @@ impl Dataset {
     /// As [`Dataset::write_slice`].
     pub fn write_raw(&self, selection: impl Select, bytes: &[u8]) -> Result<()> {
         self.run(|| {
-            let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            let writer = self.writer()?;
             let size = writer.view().size;
             let selected = self.select(writer.view(), &selection)?;
             check_length(&selected, raw_elements(bytes, size)?)?;
@@ -387,7 +394,7 @@ impl Dataset {
             if self.core.append_next(|spec| T::as_stored(&spec.datatype, values))? {
                 return Ok(());
             }
-            let mut writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            let mut writer = self.writer()?;
             let rows = writer.rows(values.len())?;
             let encoder = T::encoder(&writer.view().spec.datatype)?;
             let size = writer.view().size;
@@ -409,7 +416,7 @@ impl Dataset {
     pub fn append_values(&self, values: &[Value]) -> Result<()> {
         self.file.shared().publisher.take_deferred()?;
         self.run(|| {
-            let mut writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            let mut writer = self.writer()?;
             let rows = writer.rows(values.len())?;
             let plan = EncodePlan::new(&writer.view().spec.datatype)?;
             writer.append(rows, &DynamicInput { values, plan: &plan, heap: self.file.heap() })
@@ -433,7 +440,7 @@ impl Dataset {
             if self.core.append_next(|_| Some(bytes))? {
                 return Ok(());
             }
-            let mut writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            let mut writer = self.writer()?;
             let size = writer.view().size;
             let rows = writer.rows(raw_elements(bytes, size)?)?;
             writer.append(rows, &Raw { bytes, size })
@@ -443,7 +450,7 @@ impl Dataset {
     /// Refuses elements that are no whole rows.
     pub(crate) fn check_rows(&self, bytes: &[u8]) -> Result<()> {
         self.run(|| {
-            let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            let writer = self.writer()?;
             Ok(writer.rows(raw_elements(bytes, writer.view().size)?).map(drop)?)
         })
     }
@@ -451,6 +458,7 @@ impl Dataset {
     /// Values as they are stored.
     pub(crate) fn encode_rows<T: H5Type>(&self, values: &[T]) -> Result<Vec<u8>> {
         self.run(|| {
+            self.file.store().check_writable()?;
             let view = self.core.view()?;
             let encoder = T::encoder(&view.spec.datatype)?;
             let mut bytes = view.fill_bytes(values.len().saturating_mul(view.size));
@@ -465,7 +473,7 @@ impl Dataset {
     /// [`ErrorKind::Extent`] above the maximum or of another rank, [`ErrorKind::Store`] if the layout cannot change.
     pub fn resize(&self, dims: &[u64]) -> Result<()> {
         self.run(|| {
-            let mut writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            let mut writer = self.writer()?;
             self.core.write_out_earlier(self.file.shared())?;
             writer.resize(dims)
         })
@@ -508,7 +516,7 @@ impl Dataset {
     /// Elements of a row: of one step along the dimension along which the dataset grows.
     fn row_len(&self) -> Result<u64> {
         self.run(|| {
-            let writer = self.core.writer(self.file.store(), &self.file.shared().cache)?;
+            let writer = self.writer()?;
             Ok(writer.row()?)
         })
     }

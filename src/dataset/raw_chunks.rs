@@ -72,10 +72,7 @@ impl Dataset {
     /// # Errors
     /// [`ErrorKind::Store`] if the chunk is outside the maximum, or its length is wrong and there are no filters.
     pub fn write_chunk(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
-        self.run(|| {
-            let shared = self.file.shared();
-            self.core.writer(self.file.store(), &shared.cache)?.write_stored(coord, filter_mask, bytes)
-        })
+        self.run(|| self.writer()?.write_stored(coord, filter_mask, bytes))
     }
 
     /// Copies the bytes of a chunk that was stored without filters, so many at a time, and calls `each` with their number.

@@ -166,6 +166,10 @@ impl Objects for NativeFile {
         ObjectId(self.0.superblock.root.header().get().unwrap_or(u64::MAX).into())
     }
 
+    fn check_writable(&self) -> ModelResult<()> {
+        Ok(self.0.check_writable()?)
+    }
+
     fn offset_size(&self) -> u32 {
         self.0.cache.widths().offset.bytes() as u32
     }

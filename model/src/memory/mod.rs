@@ -95,6 +95,10 @@ impl Objects for MemoryStore {
         ROOT
     }
 
+    fn check_writable(&self) -> Result<()> {
+        self.write().map(drop)
+    }
+
     fn kind(&self, id: ObjectId) -> Result<ObjectKind> {
         Ok(match self.read()?.object(id)?.body {
             Body::Group(_) => ObjectKind::Group,
