@@ -3,7 +3,7 @@
 use std::fmt;
 
 use h5live_filters as filters;
-use h5live_model::{self as model, ChunkCoord, Name, SelectionError};
+use h5live_model::{self as model, ChunkCoord, Name, SelectionError, UNLIMITED};
 use h5live_swmr::{FileChange, Invariant};
 
 use crate::convert::ConvertError;
@@ -85,7 +85,7 @@ pub enum ErrorKind {
     #[error("the dataset has no dimension along which it can grow")]
     CannotGrow,
     /// The new dimensions do not fit the dataset.
-    #[error("dimensions {dims:?} do not fit the maximum {max:?}")]
+    #[error("dimensions [{}] do not fit the maximum [{}]", dims_text(.dims), dims_text(.max))]
     Extent {
         /// What was asked for.
         dims: Vec<u64>,
@@ -139,6 +139,13 @@ pub enum OpenError {
     /// The store cannot be used in this mode.
     #[error("{0} is not possible with this store")]
     Mode(&'static str),
+}
+
+/// Dimensions as text.
+fn dims_text(dims: &[u64]) -> String {
+    let dims: Vec<_> =
+        dims.iter().map(|dim| if *dim == UNLIMITED { "unlimited".to_owned() } else { dim.to_string() }).collect();
+    dims.join(", ")
 }
 
 impl Error {

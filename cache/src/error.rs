@@ -58,7 +58,7 @@ pub enum Error {
         source: EncodeError,
     },
     /// Two places in the file claim the same address for structures of different types.
-    #[error("{at} is already known as a {cached}, and cannot be a {wanted} too")]
+    #[error("{at} is known as another structure: {}, and not {}", structure_name(.cached), structure_name(.wanted))]
     WrongType {
         /// The address.
         at: Addr,
@@ -135,7 +135,7 @@ impl fmt::Display for Action {
         match self {
             Action::Read => f.write_str("reading"),
             Action::Length => f.write_str("asking for the length"),
-            Action::WriteEntry(name) => write!(f, "writing a {name}"),
+            Action::WriteEntry(name) => write!(f, "writing a structure ({})", structure_name(name)),
             Action::WriteRaw => f.write_str("writing raw data"),
             Action::WriteSuperblock => f.write_str("writing the superblock"),
             Action::WriteIntent => f.write_str("writing down what is to be written"),
@@ -146,7 +146,36 @@ impl fmt::Display for Action {
     }
 }
 
+/// The name of a structure in plain words, from that of its type in this program.
+fn structure_name(type_name: &str) -> String {
+    let path = type_name.split('<').next().unwrap_or_default();
+    let name = path.rsplit("::").next().unwrap_or_default();
+    let mut words = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.extend(letter.to_lowercase());
+    }
+    words
+}
+
 /// A flush dependency that would close a circle: the child is written before the parent already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the entry cannot be a flush-dependency parent: it is itself written before the child")]
 pub struct Cycle;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_structures_in_plain_words() {
+        let at = Addr::new(16);
+        let wrong = Error::WrongType { at, cached: "h5live_format::FixedArrayHeader", wanted: "a::Node<b::Name>" };
+        let text = wrong.to_string();
+        assert!(text.ends_with("is known as another structure: fixed array header, and not node"), "{text}");
+        let text = Action::WriteEntry("h5live_format::object_header::ObjectHeader").to_string();
+        assert_eq!(text, "writing a structure (object header)");
+    }
+}

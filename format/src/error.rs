@@ -39,7 +39,7 @@ pub enum Fault {
     #[error("{0} bytes are left over")]
     Trailing(usize),
     /// The structure does not begin with its signature.
-    #[error("signature is {found:02x?}, not {expected:?}")]
+    #[error("the signature is {}, not {expected}", hex(.found))]
     Signature {
         /// The right one.
         expected: &'static str,
@@ -47,7 +47,7 @@ pub enum Fault {
         found: Vec<u8>,
     },
     /// A version that does not exist, or not here.
-    #[error("version {found} is not in {allowed:?}")]
+    #[error("version {found} is not known, but {}", versions(.allowed))]
     Version {
         /// The known versions.
         allowed: RangeInclusive<u8>,
@@ -86,6 +86,20 @@ pub enum Fault {
     UnknownMessage(u16),
 }
 
+/// Bytes as text.
+fn hex(bytes: &[u8]) -> String {
+    let digits: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.join(" ")
+}
+
+/// Versions as text.
+fn versions(known: &RangeInclusive<u8>) -> String {
+    match (known.start(), known.end()) {
+        (first, last) if first == last => format!("version {first} is"),
+        (first, last) => format!("versions {first} to {last} are"),
+    }
+}
+
 /// Why a structure cannot be written as bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{record}: {field}: {value} does not fit {limit}")]
@@ -98,4 +112,18 @@ pub struct EncodeError {
     pub value: u64,
     /// The largest that the field can hold.
     pub limit: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_show_bytes_and_versions_in_plain_words() {
+        let fault = Fault::Signature { expected: "FAHD", found: b"FA\0\x7f".to_vec() };
+        assert_eq!(fault.to_string(), "the signature is 46 41 00 7f, not FAHD");
+        let version = |allowed| Fault::Version { allowed, found: 9 }.to_string();
+        assert_eq!(version(0..=0), "version 9 is not known, but version 0 is");
+        assert_eq!(version(1..=3), "version 9 is not known, but versions 1 to 3 are");
+    }
 }

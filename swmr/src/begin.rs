@@ -177,8 +177,8 @@ impl OpenOptions {
         if !locked && !among_swmr_readers {
             return Err(match lock.writer() {
                 Writer::Alive(holders) => Error::InUse { reason: Conflict::Writer, holders },
-                Writer::None => Error::InUse { reason: Conflict::Readers, holders: Vec::new() },
-                Writer::Unknown => Error::InUse { reason: Conflict::Lock, holders: Vec::new() },
+                Writer::None => Error::InUse { reason: Conflict::Readers, holders: lock.own_lock() },
+                Writer::Unknown => Error::InUse { reason: Conflict::Lock, holders: lock.own_lock() },
             });
         }
         if marked {

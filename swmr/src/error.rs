@@ -51,12 +51,13 @@ pub enum Error {
         /// Bytes that the superblock states, or that were there.
         stated: u64,
     },
-    /// Another process has the file open in a way that excludes this one.
+    /// A process has the file open in a way that excludes this use of it: another one, or this one itself.
     #[error("{}", in_use(.holders, .reason))]
     InUse {
         /// Why it excludes this one.
         reason: Conflict,
-        /// The processes that have the file open for writing, where the system names them.
+        /// The processes that have the file open for writing, where the system names them; for a lock that this process
+        /// itself holds, this process.
         holders: Vec<Holder>,
     },
     /// The file exists, and was not to be replaced.
@@ -201,20 +202,27 @@ pub enum NotLive {
 }
 
 fn in_use(holders: &[Holder], reason: &Conflict) -> String {
-    let mut text = match reason {
-        Conflict::Writer => "another process has the file open for writing",
-        Conflict::SwmrWriter => "another process is writing the file, and can be followed only by SWMR readers",
-        Conflict::Readers => "other processes have the file open for reading",
-        Conflict::Lock => "another process has the file locked",
-        Conflict::UnknownWriter => {
+    let own = holders.iter().any(Holder::is_this_process);
+    let mut text = match (reason, own) {
+        (Conflict::Writer, true) => "this process has the file open for writing",
+        (Conflict::SwmrWriter, true) => "this process is writing the file, and it can be followed only by SWMR readers",
+        (Conflict::Readers, true) => "this process has the file open for reading",
+        (Conflict::Lock, true) => "this process has the file locked",
+        (Conflict::Writer, false) => "another process has the file open for writing",
+        (Conflict::SwmrWriter, false) => {
+            "another process is writing the file, and it can be followed only by SWMR readers"
+        }
+        (Conflict::Readers, false) => "other processes have the file open for reading",
+        (Conflict::Lock, false) => "another process has the file locked",
+        (Conflict::UnknownWriter, _) => {
             "the superblock says that the file is open for writing, and whether its writer still lives cannot be told"
         }
     }
     .to_owned();
-    if !holders.is_empty() {
-        let names: Vec<_> = holders.iter().map(ToString::to_string).collect();
-        text.push_str(": ");
-        text.push_str(&names.join(", "));
+    let others: Vec<_> = holders.iter().filter(|holder| !holder.is_this_process()).map(ToString::to_string).collect();
+    if !others.is_empty() {
+        text.push_str(if own { ", and so has " } else { ": " });
+        text.push_str(&others.join(", "));
     }
     text
 }

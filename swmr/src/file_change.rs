@@ -100,6 +100,12 @@ impl OpenedFile {
     }
 }
 
+/// Whether another file is at `path` than the one of the handle.
+pub fn is_another(lock: &LockHandle, path: &Path) -> bool {
+    let here = lock.file().and_then(|file| file.metadata().ok());
+    here.zip(fs::metadata(path).ok()).is_some_and(|(here, there)| !is_same(&here, &there))
+}
+
 #[cfg(unix)]
 fn is_same(here: &Metadata, there: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;

@@ -28,6 +28,7 @@ mod open;
 mod recount;
 mod recovery;
 mod references;
+mod replace;
 mod retry;
 mod session;
 mod shared;
@@ -44,6 +45,7 @@ pub use h5live_format::Profile;
 pub use locking::{Holder, Locking, Writer};
 pub use open::{Mode, OpenOptions, Through, Trial};
 pub use recovery::{Condition, Diagnosis, Repair, diagnose, repair};
+pub use replace::Replacement;
 #[doc(hidden)]
 pub use retry::Moment;
 pub use retry::Patience;

@@ -103,6 +103,20 @@ pub struct Holder {
     pub name: String,
 }
 
+impl Holder {
+    /// Whether it is the process that asks.
+    pub fn is_this_process(&self) -> bool {
+        self.pid == std::process::id()
+    }
+
+    /// The process that asks.
+    fn this_process() -> Self {
+        let name = std::env::current_exe().ok();
+        let name = name.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        Holder { pid: std::process::id(), name: name.unwrap_or_default() }
+    }
+}
+
 impl std::fmt::Display for Holder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "process {} ({})", self.pid, self.name)
@@ -315,6 +329,18 @@ impl LockHandle {
     pub fn holders(&self) -> Vec<Holder> {
         self.file().and_then(|file| holders::of(&file).ok()).unwrap_or_default()
     }
+
+    /// As [`LockHandle::holders`], when this process has opened the file for writing once just to try.
+    pub fn holders_beside_one(&self) -> Vec<Holder> {
+        let own = self.file().map_or(0, |file| holders::own_writing_handles(&file));
+        self.holders().into_iter().filter(|holder| own > 1 || !holder.is_this_process()).collect()
+    }
+
+    /// This process, if it holds the file's lock itself, through another handle.
+    pub fn own_lock(&self) -> Vec<Holder> {
+        let own = self.file().is_some_and(|file| holders::has_own_lock(&file));
+        own.then(Holder::this_process).into_iter().collect()
+    }
 }
 
 impl Drop for LockHandle {
@@ -483,8 +509,33 @@ mod holders {
         })
     }
 
+    /// The handles that this process has of the file, as descriptions in `/proc`.
+    fn own_handles(file: &File) -> Vec<String> {
+        let Ok(wanted) = file.metadata().map(|wanted| (wanted.dev(), wanted.ino())) else { return Vec::new() };
+        let own = Path::new("/proc/self");
+        let handles = fs::read_dir(own.join("fd")).into_iter().flatten().flatten();
+        let same = handles
+            .filter(|handle| fs::metadata(handle.path()).is_ok_and(|found| (found.dev(), found.ino()) == wanted));
+        same.filter_map(|handle| fs::read_to_string(own.join("fdinfo").join(handle.file_name())).ok()).collect()
+    }
+
+    /// How many handles this process has through which it can write the file.
+    pub fn own_writing_handles(file: &File) -> usize {
+        own_handles(file).iter().filter(|info| says_writing(info)).count()
+    }
+
+    /// Whether this process holds a lock of the whole file.
+    pub fn has_own_lock(file: &File) -> bool {
+        own_handles(file)
+            .iter()
+            .any(|info| info.lines().any(|line| line.starts_with("lock:") && line.contains("FLOCK")))
+    }
+
     fn is_open_for_writing(info: &Path) -> bool {
-        let info = fs::read_to_string(info).unwrap_or_default();
+        says_writing(&fs::read_to_string(info).unwrap_or_default())
+    }
+
+    fn says_writing(info: &str) -> bool {
         let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
         flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok()).is_some_and(|flags| flags & 3 != 0)
     }
@@ -503,6 +554,14 @@ mod holders {
 
     pub fn stays(_file: &File, _pid: u32) -> bool {
         true
+    }
+
+    pub fn own_writing_handles(_file: &File) -> usize {
+        0
+    }
+
+    pub fn has_own_lock(_file: &File) -> bool {
+        false
     }
 }
 

@@ -13,6 +13,7 @@ use h5live_model::{FileSpace, NoFilters, ObjectSpec, Unfilter};
 
 use crate::begin::{Found, Medium, is_marked, locate_superblock};
 use crate::error::Conflict;
+use crate::file_change::is_another;
 use crate::locking::{Lock, LockHandle, Locking, Taken, Writer};
 use crate::session::Session;
 use crate::{Error, Patience, Result, members};
@@ -300,43 +301,75 @@ impl OpenOptions {
     }
 
     fn create(&self, path: &Path) -> Result<Session> {
-        // Locked before anything else, so that no writer comes between the look for one and the lock.
-        let lock = if path.exists() { Some(self.lock_alone(path)?) } else { None };
-        let mut options = File::options();
-        options.read(true).write(true);
-        let options =
-            if self.mode == Mode::CreateNew { options.create_new(true) } else { options.create(true).truncate(false) };
-        let file = options.open(path).map_err(Error::io("create the file"))?;
-        let lock = match lock {
-            Some(lock) => lock,
-            None => {
-                let lock = self.lock_handle(path)?;
-                if lock.take(Lock::Exclusive).map_err(Error::io("lock the file"))? == Taken::Conflict {
-                    return Err(Error::InUse { reason: Conflict::Lock, holders: Vec::new() });
+        for _ in 0..LOOKS {
+            // Locked before anything else, so that no writer comes between the look for one and the lock.
+            let lock = match self.lock_alone(path) {
+                Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
+                _ if self.mode == Mode::CreateNew => return Err(Error::Exists(path.to_owned())),
+                lock => Some(lock?),
+            };
+            let mut options = File::options();
+            options.read(true).write(true).truncate(false).create_new(lock.is_none());
+            let file = match options.open(path) {
+                Ok(file) => file,
+                // Somebody has made it or removed it since. What is never there is in no folder.
+                Err(error) if is_race(&error, lock.is_some()) => continue,
+                Err(source) => return Err(Error::Io { action: "create the file", source }),
+            };
+            let lock = match lock {
+                Some(lock) => lock,
+                None => {
+                    let lock = self.lock_handle(path)?;
+                    if lock.take(Lock::Exclusive).map_err(Error::io("lock the file"))? == Taken::Conflict {
+                        return Err(Error::InUse { reason: Conflict::Lock, holders: lock.own_lock() });
+                    }
+                    lock
                 }
-                lock
+            };
+            if is_another(&lock, path) {
+                continue;
             }
-        };
-        light_beacon(&file, &lock)?;
-        self.make(Medium { path: path.to_owned(), storage: Arc::new(self.storage(file)), lock })
+            light_beacon(&file, &lock)?;
+            return self.make(Medium { path: path.to_owned(), storage: Arc::new(self.storage(file)), lock });
+        }
+        Err(Error::InUse { reason: Conflict::Writer, holders: Vec::new() })
     }
 
     /// The lock of a file that nobody has open.
     fn lock_alone(&self, path: &Path) -> Result<LockHandle> {
         let lock = self.lock_handle(path)?;
         let taken = lock.take(Lock::Exclusive).map_err(Error::io("lock the file"))?;
-        match lock.writer() {
-            Writer::Alive(holders) => Err(Error::InUse { reason: Conflict::Writer, holders }),
-            _ if taken == Taken::Conflict => Err(Error::InUse { reason: Conflict::Lock, holders: Vec::new() }),
-            _ => Ok(lock),
+        refuse_writers(path, &lock)?;
+        match taken {
+            Taken::Conflict => Err(Error::InUse { reason: Conflict::Lock, holders: lock.own_lock() }),
+            Taken::Yes => Ok(lock),
         }
+    }
+}
+
+/// Whether another process has made the file meanwhile, or removed it if it was there.
+fn is_race(error: &io::Error, was_there: bool) -> bool {
+    error.kind() == if was_there { io::ErrorKind::NotFound } else { io::ErrorKind::AlreadyExists }
+}
+
+/// Refuses to replace what a process writes, or may be writing as far as the system can tell.
+pub(crate) fn refuse_writers(path: &Path, lock: &LockHandle) -> Result<()> {
+    let marked = || -> Result<bool> {
+        let file = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
+        // What has no superblock has no mark.
+        Ok(locate_superblock(&file).is_ok_and(|(_, superblock)| is_marked(&superblock)))
+    };
+    match lock.writer() {
+        Writer::Alive(holders) => Err(Error::InUse { reason: Conflict::Writer, holders }),
+        Writer::Unknown if marked()? => Err(Error::InUse { reason: Conflict::UnknownWriter, holders: Vec::new() }),
+        _ => Ok(()),
     }
 }
 
 /// Shows that this process writes the file, where nothing else does.
 fn light_beacon(file: &File, lock: &LockHandle) -> Result<()> {
     lock.light_beacon(file).map_err(|source| match source.kind() {
-        io::ErrorKind::WouldBlock => Error::InUse { reason: Conflict::SwmrWriter, holders: lock.holders() },
+        io::ErrorKind::WouldBlock => Error::InUse { reason: Conflict::SwmrWriter, holders: lock.holders_beside_one() },
         _ => Error::Io { action: "mark the file as written by this process", source },
     })
 }

@@ -1,0 +1,49 @@
+//! Files that are to be replaced by new ones, which are written beside them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::Conflict;
+use crate::file_change::is_another;
+use crate::locking::{Lock, LockHandle, Taken};
+use crate::open::refuse_writers;
+use crate::{Error, Locking, Result};
+
+/// A file that a new one is to replace. No writer begins to write it until this is dropped; who reads it may go on.
+#[derive(Debug)]
+pub struct Replacement {
+    path: PathBuf,
+    lock: LockHandle,
+}
+
+impl Replacement {
+    /// Claims the file at `path`; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] if a process writes it, or if whether one does cannot be told; [`Error::Io`] if it cannot be read.
+    pub fn of(path: &Path) -> Result<Option<Self>> {
+        let locking = Locking::from_environment().unwrap_or_default();
+        let lock = match LockHandle::open(path, locking) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            lock => lock.map_err(Error::io("open the file"))?,
+        };
+        // Writers want the lock for themselves.
+        let taken = lock.take(Lock::Shared).map_err(Error::io("lock the file"))?;
+        refuse_writers(path, &lock)?;
+        match taken {
+            Taken::Conflict => Err(Error::InUse { reason: Conflict::Lock, holders: lock.own_lock() }),
+            Taken::Yes => Ok(Some(Replacement { path: path.to_owned(), lock })),
+        }
+    }
+
+    /// Looks once more: a writer that continues a dead one's file under its readers does not heed the lock.
+    ///
+    /// # Errors
+    /// As [`Replacement::of`]; [`Error::Overtaken`] if another file has been put there meanwhile.
+    pub fn check(&self) -> Result<()> {
+        if is_another(&self.lock, &self.path) {
+            return Err(Error::Overtaken);
+        }
+        refuse_writers(&self.path, &self.lock)
+    }
+}
