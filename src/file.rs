@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5live_model::memory::MemoryStore;
 use h5live_model::{FileSpace, ObjectId, Objects, Stats};
@@ -50,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) publisher: Publisher,
     /// Looks at what a writer has published since.
     pub(crate) refreshes: AtomicU64,
+    /// Whether the file was brought into order when its writer was found to be dead, or need not be.
+    is_recovered: AtomicBool,
     datasets: Mutex<Opened>,
     staged: StagedDatasets,
 }
@@ -69,6 +71,28 @@ impl File {
     /// As [`Options::open`].
     pub fn open(location: impl AsRef<Path>) -> Result<File> {
         File::options().open(location)
+    }
+
+    /// Opens a file for reading, also if it is being written or its writer has died: [`Options::recover`] says what is done
+    /// then. A file whose writer is dead is brought into order first if this process may write it; one whose writer
+    /// lives is followed.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("run.h5");
+    /// let writer = h5live::File::create(&path)?;
+    /// writer.new_dataset::<f64>().growing(&[]).create("log")?.append(&[0.5])?;
+    /// writer.start_swmr()?;
+    /// let reader = h5live::File::open_or_recover(&path)?;
+    /// assert!(reader.is_live()?);
+    /// assert_eq!(reader.dataset("log")?.read::<f64>()?, [0.5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Options::open`]: also if a process writes the file that lets nobody follow.
+    pub fn open_or_recover(location: impl AsRef<Path>) -> Result<File> {
+        File::options().recover(true).open(location)
     }
 
     /// Options for opening a file.
@@ -98,10 +122,21 @@ impl File {
         family: Arc<Family>,
     ) -> File {
         let cache = ChunkCache::new(options.chunk_cache);
-        let (others, datasets, staged, publisher, refreshes) = Default::default();
-        let shared =
-            Shared { store, name, options, cache, location, family, others, publisher, refreshes, datasets, staged };
-        let shared = Arc::new(shared);
+        let (others, datasets, staged, publisher, refreshes, is_recovered) = Default::default();
+        let shared = Arc::new(Shared {
+            store,
+            name,
+            options,
+            cache,
+            location,
+            family,
+            others,
+            publisher,
+            refreshes,
+            is_recovered,
+            datasets,
+            staged,
+        });
         if let Some(location) = &shared.location {
             shared.family.join(location, &shared);
         }
@@ -232,13 +267,24 @@ impl File {
         self.store().start_swmr().map_err(|error| self.error(None, error))
     }
 
-    /// Whether another process may be changing the file.
+    /// Whether another process may be changing the file. If its writer has died, and [`Options::recover`] says so, the file
+    /// is brought into order.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if that cannot be found out; if the file was deleted, replaced or cut while it was being written,
     /// [`Error::file_change`] says so.
     pub fn is_live(&self) -> Result<bool> {
-        self.store().is_live().map_err(|error| self.error(None, error))
+        let live = self.store().is_live().map_err(|error| self.error(None, error))?;
+        let Shared { options, location, is_recovered, .. } = &*self.shared;
+        if !live
+            && options.recover
+            && options.mode == crate::Mode::SwmrRead
+            && let Some(location) = location
+            && !is_recovered.swap(true, Ordering::AcqRel)
+        {
+            crate::recovery::recover(location);
+        }
+        Ok(live)
     }
 
     /// What this session has done so far: reads and writes, what was in the caches, what was torn and read again, flushes

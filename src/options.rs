@@ -9,6 +9,7 @@ use h5live_filters::Registry;
 use h5live_model::{FileSpace, ObjectBody, ObjectSpec};
 
 use crate::beside::Family;
+use crate::recovery::{self, WriterState};
 use crate::{Every, File, Profile, Result, open};
 
 /// What a session may do.
@@ -79,6 +80,7 @@ pub struct Options {
     pub(crate) publications: Option<String>,
     pub(crate) publish_rows: Option<u64>,
     pub(crate) publish_time: Option<Duration>,
+    pub(crate) recover: bool,
 }
 
 impl Default for Options {
@@ -102,6 +104,7 @@ impl Default for Options {
             publications: None,
             publish_rows: None,
             publish_time: None,
+            recover: false,
         }
     }
 }
@@ -345,6 +348,24 @@ impl Options {
         self
     }
 
+    /// Brings the file into order, as [`repair`](crate::repair) does, if its writer has died: before the file is opened for
+    /// reading, and when a session that follows a writer finds that it is dead. Other programs, which do not follow, then
+    /// open the file at once. Sessions that write do that in any case.
+    ///
+    /// If the writer lives, and others may follow it, a file that is opened for reading is followed
+    /// ([`Mode::SwmrRead`]). If the file cannot be brought into order, because this process may not write it or others
+    /// read it, it is opened as it is. To bring a file into order takes a little more than a second if readers may have
+    /// followed the writer that died.
+    ///
+    /// ```no_run
+    /// let file = h5live::File::options().swmr_read().recover(true).open("run.h5")?;
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    pub fn recover(mut self, recover: bool) -> Self {
+        self.recover = recover;
+        self
+    }
+
     /// The mode.
     pub fn get_mode(&self) -> Mode {
         self.mode
@@ -376,6 +397,13 @@ impl Options {
     }
 
     pub(crate) fn open_in(&self, location: &Path, family: Arc<Family>) -> Result<File> {
+        if self.recover && !self.mode.writes() && recovery::recover(location) == WriterState::Live {
+            return self.clone().swmr_read().open_as_it_is(location, family);
+        }
+        self.open_as_it_is(location, family)
+    }
+
+    fn open_as_it_is(&self, location: &Path, family: Arc<Family>) -> Result<File> {
         let name = location.display().to_string();
         let store = open::open(location, self).map_err(|error| crate::Error::new(&name, None, error))?;
         let file = File::opened(store, name, self.clone(), Some(location.to_owned()), family);

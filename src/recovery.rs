@@ -31,3 +31,26 @@ pub fn repair(location: impl AsRef<Path>) -> Result<Repair> {
     let done = open::repair(location, &Options::default());
     done.map_err(|error| crate::Error::new(&location.display().to_string(), None, error))
 }
+
+/// What is known of the writer of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriterState {
+    /// It is at work, and others may follow it.
+    Live,
+    /// There is none, or none that can be followed.
+    Other,
+}
+
+/// Brings a file into order whose writer has died, if that is possible.
+pub(crate) fn recover(location: &Path) -> WriterState {
+    match diagnose(location).map(|found| found.condition) {
+        Ok(Condition::Written { live: true, .. }) => WriterState::Live,
+        Ok(Condition::Abandoned { .. }) => {
+            // Who reads it does without; it may be somebody else who just does the same.
+            let _ = repair(location);
+            WriterState::Other
+        }
+        // Whoever opens it meets the same error.
+        _ => WriterState::Other,
+    }
+}
