@@ -7,7 +7,8 @@ use clap::{Parser, Subcommand};
 
 use crate::error::{Outcome, Result};
 use crate::{
-    check, copy, demo, diff, dump, latency, ls, manifest, mv, new, record, repair, rm, scenario, set, stress, watch,
+    check, copy, demo, diff, dump, guard, latency, ls, manifest, mv, new, record, repair, rm, scenario, set, stress,
+    watch,
 };
 
 /// HDF5 files that stay readable while they are being written.
@@ -24,6 +25,7 @@ enum Command {
     Copy(copy::Copy),
     Diff(diff::Diff),
     Dump(dump::Dump),
+    Guard(guard::Guard),
     Latency(latency::Latency),
     Ls(ls::Ls),
     Manifest(manifest::Manifest),
@@ -49,6 +51,7 @@ impl Command {
             Command::Copy(command) => command.run(),
             Command::Diff(command) => command.run(),
             Command::Dump(command) => command.run(),
+            Command::Guard(command) => command.run(),
             Command::Latency(command) => command.run(),
             Command::Ls(command) => command.run(),
             Command::Manifest(command) => command.run(),
@@ -73,6 +76,7 @@ pub fn run() -> ExitCode {
     match Args::parse().command.run() {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::from(1),
+        Ok(Outcome::Status(code)) => ExitCode::from(code),
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("h5live: {}", whole_text(&error));

@@ -18,6 +18,8 @@ pub enum Outcome {
     Clean,
     /// There are violations, differences, or other findings.
     Findings,
+    /// As the exit code of another program says.
+    Status(u8),
 }
 
 /// Why a command did not run to its end.
@@ -89,6 +91,20 @@ pub enum Error {
         path: PathBuf,
         /// The cause.
         source: io::Error,
+    },
+    /// A file is not to be replaced.
+    #[error("{}: the file exists; --force replaces it", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file cannot be replaced, for a process writes it.
+    #[error("{}: it is not replaced: {source}", path.display())]
+    Held {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: h5live_swmr::Error,
     },
     /// Standard output cannot be written.
     #[error("standard output: {0}")]

@@ -15,6 +15,7 @@ mod diff;
 mod dump;
 mod error;
 mod from_json;
+mod guard;
 mod latency;
 mod live;
 mod ls;

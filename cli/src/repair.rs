@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::condition;
 use crate::error::{Outcome, Result};
 use crate::output::Output;
+use crate::unfinished;
 
 /// Brings files into order whose writer died, so that every program opens them
 ///
@@ -40,6 +41,7 @@ impl Repair {
             let (before, after) = match self.dry_run {
                 true => (diagnose(path)?, None),
                 false => {
+                    unfinished::sweep_beside(path);
                     let done = repair(path)?;
                     (done.before, Some(done.after))
                 }

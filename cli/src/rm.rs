@@ -7,6 +7,7 @@ use h5live::{File, Object};
 use crate::error::{Error, Outcome, Result};
 use crate::place::{self, Place};
 use crate::set::Refused;
+use crate::unfinished;
 
 /// Remove links and attributes
 ///
@@ -26,6 +27,7 @@ impl Rm {
     /// # Errors
     /// If something is not there; then nothing is removed.
     pub fn run(self) -> Result<Outcome> {
+        unfinished::sweep_beside(&self.file);
         let file = File::options().write().open(&self.file)?;
         for path in &self.paths {
             self.check(&file, path)?;

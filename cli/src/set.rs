@@ -10,6 +10,7 @@ use crate::from_json::{self, NoValue};
 use crate::model::{Dataspace, Datatype, Selection, Shape};
 use crate::place::{self, Place};
 use crate::type_parse::TypeText;
+use crate::unfinished;
 
 /// Set an attribute, or the values of a dataset
 ///
@@ -36,6 +37,7 @@ impl Set {
     /// If there is no such object, or the value does not fit; then the file is as it was.
     pub fn run(self) -> Result<Outcome> {
         let json = serde_json::from_str(&self.value).unwrap_or_else(|_| Json::String(self.value.clone()));
+        unfinished::sweep_beside(&self.file);
         let file = File::options().write().open(&self.file)?;
         match place::find(&file, &self.path)? {
             Place::Object(Object::Dataset(dataset)) => self.dataset(&file, &dataset, &json)?,

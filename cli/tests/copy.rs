@@ -65,7 +65,7 @@ fn a_file_is_copied_onto_itself() {
     let folder = tempfile::tempdir().unwrap();
     let path = made(folder.path());
     let before = text(&run(&["manifest", &path]));
-    assert_eq!(text(&run(&["copy", "--quiet", "--filter", "none", "--profile", "v18", &path, &path])), "");
+    assert_eq!(text(&run(&["copy", "--quiet", "--force", "--filter", "none", "--profile", "v18", &path, &path])), "");
     assert!(File::open(&path).unwrap().dataset("run/packed").unwrap().spec().unwrap().filters.is_empty());
     let hashes =
         |manifest: &str| manifest.lines().map(|line| line.rsplit('\t').next().unwrap().to_owned()).collect::<Vec<_>>();
@@ -94,7 +94,7 @@ fn what_cannot_be_copied_leaves_no_trace() {
     fs::write(&damaged, bytes).unwrap();
     let to = folder.path().join("b.h5");
     fs::write(&to, "something else").unwrap();
-    let copy = |arguments: &[&str]| error(&run(&[&["copy", "--quiet"], arguments].concat()));
+    let copy = |arguments: &[&str]| error(&run(&[&["copy", "--quiet", "--force"], arguments].concat()));
     let (damaged, target) = (damaged.to_str().unwrap(), to.to_str().unwrap());
     let said = copy(&[damaged, target]);
     assert!(said.starts_with(&format!("h5live: {damaged}: /run")), "{said}");

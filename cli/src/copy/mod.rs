@@ -15,7 +15,7 @@ pub use self::filter::FilterArg;
 use crate::error::{Error, Outcome, Result};
 use crate::output::Output;
 use crate::space::SpaceArgs;
-use crate::unfinished::Unfinished;
+use crate::unfinished::{Force, Unfinished};
 use crate::{open, progress};
 
 /// An attribute with a value of more bytes may not fit a message of 64 KiB, together with its name, type and shape.
@@ -23,7 +23,7 @@ const LARGE: usize = 56 << 10;
 
 /// Write a file anew: without gaps, with other chunks or filters, for older or newer programs.
 ///
-/// The new file appears when it is complete, in place of one that is there.
+/// The new file appears when it is complete; with --force in place of one that is there.
 #[derive(Debug, Args)]
 pub struct Copy {
     /// The file to copy
@@ -47,6 +47,8 @@ pub struct Copy {
     select: Vec<String>,
     #[command(flatten)]
     space: SpaceArgs,
+    #[command(flatten)]
+    force: Force,
     /// Say nothing
     #[arg(short, long)]
     quiet: bool,
@@ -59,7 +61,7 @@ impl Copy {
     /// If the file cannot be read, or the new one not be written; then there is no new file.
     pub fn run(&self) -> Result<Outcome> {
         let from = open::for_reading(&self.from)?;
-        let unfinished = Unfinished::beside(&self.to)?;
+        let unfinished = Unfinished::beside(&self.to, self.force)?;
         let root = from.root();
         // Before 1.10 nobody knew of anything but the default.
         let space = if self.profile >= Profile::V110 { from.file_space()? } else { FileSpace::default() };
@@ -87,7 +89,7 @@ impl Copy {
         copy.finish()?;
         to.close()?;
         bar.finish_and_clear();
-        unfinished.take_place(&self.to)?;
+        unfinished.take_place()?;
         if !self.quiet {
             self.report()?;
         }

@@ -20,6 +20,7 @@ use crate::live::role::Role;
 use crate::live::troupe::{Troupe, rows};
 use crate::open;
 use crate::output::Output;
+use crate::unfinished::{Force, Unfinished};
 use crate::watch::screen::Screen;
 use crate::watch::{length, newest, seconds};
 
@@ -37,8 +38,10 @@ const READERS: usize = 2;
 /// Writes this machine's metrics into a live file for some seconds, with two processes that follow and check it
 #[derive(Debug, clap::Args)]
 pub struct Demo {
-    /// The file, which is replaced; by default one in the folder for temporary files
+    /// The file; by default one in the folder for temporary files, which is replaced
     file: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
     /// How long it goes on
     #[arg(long, default_value_t = 10.0, value_parser = seconds)]
     seconds: f64,
@@ -71,7 +74,11 @@ impl Demo {
     }
 
     fn direct(&self, path: &Path) -> Result<Outcome> {
-        create(path)?;
+        // Its own file, at the usual place, is there to be replaced.
+        let force = Force { force: self.force.force || self.file.is_none() };
+        let unfinished = Unfinished::beside(path, force)?;
+        create(unfinished.path())?;
+        unfinished.take_place()?;
         let interrupted = interruption();
         let rate = self.rate.to_string();
         let mut troupe = Troupe::new(path, &["demo", "--role=writer", "--rate", &rate]);

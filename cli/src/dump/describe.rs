@@ -2,17 +2,20 @@
 //!
 //! What the description says is written down in `docs/description.md`.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use h5live::{Attribute, Dataset, File, Group, NamedType, Object, Reference};
 use serde_json::{Map, Value as Json, json};
 
+use crate::args::whole_text;
 use crate::error::{Error, Problem, Result};
 use crate::manifest::{escape, type_text};
 use crate::model::{
     AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, FillTime, FillValue, FilterSpec,
-    Hyperslab, Layout, LinkTarget, Name, ObjectId, ObjectInfo, ReferenceKind, Selection, UNLIMITED, VirtualSource,
+    Hyperslab, Layout, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind, ReferenceKind, Selection, UNLIMITED,
+    VirtualSource,
 };
 use crate::space::{self, USUAL_OFFSETS};
 use crate::value::{Value, exact_json, with_paths};
@@ -22,22 +25,57 @@ use super::values::nested;
 /// Groups within groups that a description may have.
 const MAX_DEPTH: usize = 60;
 
-/// The description of a group and everything below it.
+/// The description of a group and everything below it, and how many errors are in it: what cannot be read is described
+/// by `errors`, in its place.
 ///
 /// # Errors
-/// If something cannot be read; [`Problem::TooDeep`].
-pub fn describe(group: &Group) -> Result<Json> {
-    let mut describer = Describer { file: group.file(), paths: HashMap::from([(group.id(), "/".to_owned())]) };
+/// [`Problem::TooDeep`].
+pub fn describe(group: &Group) -> Result<(Json, u64)> {
+    let paths = HashMap::from([(group.id(), "/".to_owned())]);
+    let mut describer = Describer { file: group.file(), paths, errors: Cell::new(0) };
     describer.collect(group, "/", 0)?;
-    let mut json = describer.group(group, "/", 0)?;
-    if let (Some(fields), "/") = (json.as_object_mut(), group.path()) {
-        let space = space::described(group.file().file_space()?);
+    let mut fields = describer.group(group, "/", 0);
+    if group.path() == "/" {
+        let space = describer.noted(&mut fields, group.file().file_space());
+        let space = space.and_then(space::described);
         fields.extend(space.map(|space| ("file_space".into(), space)));
         let size = group.file().offset_size();
         fields.extend((size != USUAL_OFFSETS).then(|| ("offset_size".into(), size.into())));
     }
-    Ok(json)
+    Ok((fields.into(), describer.errors.get()))
 }
+
+/// What has attributes.
+trait Attributed {
+    fn info(&self) -> h5live::Result<ObjectInfo>;
+    fn attributes(&self) -> h5live::Result<Vec<Attribute>>;
+    fn names(&self) -> h5live::Result<Vec<Name>>;
+    fn attribute(&self, name: &str) -> h5live::Result<Attribute>;
+}
+
+macro_rules! attributed {
+    ($($kind:ty),*) => {$(
+        impl Attributed for $kind {
+            fn info(&self) -> h5live::Result<ObjectInfo> {
+                self.info()
+            }
+
+            fn attributes(&self) -> h5live::Result<Vec<Attribute>> {
+                self.attributes()
+            }
+
+            fn names(&self) -> h5live::Result<Vec<Name>> {
+                self.attribute_names()
+            }
+
+            fn attribute(&self, name: &str) -> h5live::Result<Attribute> {
+                self.attribute(name)
+            }
+        }
+    )*};
+}
+
+attributed!(Group, Dataset, NamedType);
 
 fn below(path: &str, name: &Name) -> String {
     format!("{}/{}", path.trim_end_matches('/'), escape(name.as_bytes()))
@@ -47,6 +85,8 @@ struct Describer<'a> {
     file: &'a File,
     /// The first path of each object, from the group on that is described, with escapes in the names.
     paths: HashMap<ObjectId, String>,
+    /// Errors that are described so far.
+    errors: Cell<u64>,
 }
 
 type Fields = Map<String, Json>;
@@ -57,12 +97,13 @@ impl Describer<'_> {
         if depth > MAX_DEPTH {
             return Err(Error::Unfit { path: self.file.name().into(), problem: Problem::TooDeep(path.to_owned()) });
         }
-        for link in group.links()? {
+        // What cannot be read is described as such later.
+        for link in group.links().unwrap_or_default() {
             let LinkTarget::Hard(id) = link.target else { continue };
             let path = below(path, &link.name);
             if let Entry::Vacant(place) = self.paths.entry(id) {
                 place.insert(path.clone());
-                if let Object::Group(inner) = group.object_by_id(id, &link.name.to_string())? {
+                if let Ok(Object::Group(inner)) = group.object_by_id(id, &link.name.to_string()) {
                     self.collect(&inner, &path, depth + 1)?;
                 }
             }
@@ -70,12 +111,24 @@ impl Describer<'_> {
         Ok(())
     }
 
-    fn group(&self, group: &Group, path: &str, depth: usize) -> Result<Json> {
+    /// What was read, or nothing: then the fields say why.
+    fn noted<T>(&self, fields: &mut Fields, read: h5live::Result<T>) -> Option<T> {
+        read.inspect_err(|error| {
+            self.errors.set(self.errors.get().saturating_add(1));
+            let errors = fields.entry("errors").or_insert_with(|| Json::Array(Vec::new()));
+            errors.as_array_mut().into_iter().for_each(|errors| errors.push(whole_text(error).into()));
+        })
+        .ok()
+    }
+
+    fn group(&self, group: &Group, path: &str, depth: usize) -> Fields {
         let mut fields = Fields::new();
         fields.insert("kind".into(), "group".into());
-        order(&mut fields, "link_order", &group.spec()?.links);
-        self.common(&mut fields, &group.info()?, group.attributes()?)?;
-        let mut links = group.links()?;
+        if let Some(spec) = self.noted(&mut fields, group.spec()) {
+            order(&mut fields, "link_order", &spec.links);
+        }
+        self.common(&mut fields, group);
+        let mut links = self.noted(&mut fields, group.links()).unwrap_or_default();
         links.sort_by_key(|link| link.creation_order);
         let mut described = Fields::new();
         for link in links {
@@ -84,7 +137,7 @@ impl Describer<'_> {
             let value = match link.target {
                 LinkTarget::Hard(id) => match self.paths.get(&id) {
                     Some(first) if *first != below => json!({ "kind": "hard", "target": first }),
-                    _ => self.object(&group.object_by_id(id, &name)?, &below, depth)?,
+                    _ => self.object(group, id, &name, &below, depth),
                 },
                 LinkTarget::Soft(target) => json!({ "kind": "soft", "target": target.to_string() }),
                 LinkTarget::External { file, path } => {
@@ -97,56 +150,85 @@ impl Describer<'_> {
             described.insert(escape(link.name.as_bytes()), value);
         }
         fields.insert("links".into(), described.into());
-        Ok(fields.into())
+        fields
     }
 
-    fn object(&self, object: &Object, path: &str, depth: usize) -> Result<Json> {
-        match object {
-            Object::Group(group) => self.group(group, path, depth + 1),
-            Object::Dataset(dataset) => self.dataset(dataset),
-            Object::Datatype(datatype) => self.datatype(datatype),
-            _ => Ok(Json::Null),
+    /// The object to which a link of a group leads.
+    fn object(&self, group: &Group, id: ObjectId, name: &str, path: &str, depth: usize) -> Json {
+        let mut fields = Fields::new();
+        match self.noted(&mut fields, group.object_by_id(id, name)) {
+            Some(Object::Group(group)) => self.group(&group, path, depth + 1).into(),
+            Some(Object::Dataset(dataset)) => self.dataset(&dataset).into(),
+            Some(Object::Datatype(datatype)) => self.datatype(&datatype).into(),
+            Some(_) => Json::Null,
+            None => {
+                let kind = match self.file.store().kind(id) {
+                    Ok(ObjectKind::Dataset) => "dataset",
+                    Ok(ObjectKind::Group) => "group",
+                    Ok(ObjectKind::Datatype) => "datatype",
+                    _ => "unknown",
+                };
+                fields.insert("kind".into(), kind.into());
+                fields.into()
+            }
         }
     }
 
-    fn datatype(&self, datatype: &NamedType) -> Result<Json> {
+    fn datatype(&self, datatype: &NamedType) -> Fields {
         let mut fields = Fields::new();
         fields.insert("kind".into(), "datatype".into());
         fields.insert("type".into(), self.type_text(datatype.datatype()));
-        self.common(&mut fields, &datatype.info()?, datatype.attributes()?)?;
-        Ok(fields.into())
+        self.common(&mut fields, datatype);
+        fields
     }
 
     /// What all objects have.
-    fn common(&self, fields: &mut Fields, info: &ObjectInfo, mut attributes: Vec<Attribute>) -> Result<()> {
-        order(fields, "attribute_order", &info.attributes);
-        if info.times.is_some() {
-            fields.insert("times".into(), true.into());
+    fn common(&self, fields: &mut Fields, object: &impl Attributed) {
+        if let Some(info) = self.noted(fields, object.info()) {
+            order(fields, "attribute_order", &info.attributes);
+            if info.times.is_some() {
+                fields.insert("times".into(), true.into());
+            }
+            if let Some(comment) = &info.comment {
+                fields.insert("comment".into(), comment.to_string().into());
+            }
         }
-        if let Some(comment) = &info.comment {
-            fields.insert("comment".into(), comment.to_string().into());
+        let described = match object.attributes() {
+            Ok(mut attributes) => {
+                attributes.sort_by_key(Attribute::creation_order);
+                let each = attributes.iter().map(|one| (escape(one.name().as_bytes()), self.attribute(one).into()));
+                each.collect()
+            }
+            Err(_) => self.attributes_one_by_one(fields, object),
+        };
+        if !described.is_empty() {
+            fields.insert("attributes".into(), described.into());
         }
-        if attributes.is_empty() {
-            return Ok(());
-        }
-        attributes.sort_by_key(Attribute::creation_order);
-        let mut described = Fields::new();
-        for attribute in attributes {
-            described.insert(escape(attribute.name().as_bytes()), self.attribute(&attribute)?);
-        }
-        fields.insert("attributes".into(), described.into());
-        Ok(())
     }
 
-    fn attribute(&self, attribute: &Attribute) -> Result<Json> {
+    /// The attributes of an object of which not all can be read.
+    fn attributes_one_by_one(&self, fields: &mut Fields, object: &impl Attributed) -> Fields {
+        let names = self.noted(fields, object.names()).unwrap_or_default();
+        let each = names.into_iter().map(|name| {
+            let mut unread = Fields::new();
+            let read = self.noted(&mut unread, object.attribute(&name.to_string()));
+            let described = read.map_or(unread, |attribute| self.attribute(&attribute));
+            (escape(name.as_bytes()), described.into())
+        });
+        each.collect()
+    }
+
+    fn attribute(&self, attribute: &Attribute) -> Fields {
         let mut fields = Fields::new();
         fields.insert("type".into(), self.type_text(attribute.datatype()));
         self.committed(&mut fields, attribute.committed());
         shape(&mut fields, attribute.dataspace());
-        if *attribute.dataspace() != Dataspace::Null {
-            fields.insert("value".into(), self.values(attribute.dataspace(), attribute.values()?));
+        if *attribute.dataspace() != Dataspace::Null
+            && let Some(values) = self.noted(&mut fields, attribute.values())
+        {
+            fields.insert("value".into(), self.values(attribute.dataspace(), values));
         }
-        Ok(fields.into())
+        fields
     }
 
     /// A type as it is in files with the usual size of addresses.
@@ -160,10 +242,13 @@ impl Describer<'_> {
         }
     }
 
-    fn dataset(&self, dataset: &Dataset) -> Result<Json> {
-        let spec = dataset.spec()?;
+    fn dataset(&self, dataset: &Dataset) -> Fields {
         let mut fields = Fields::new();
         fields.insert("kind".into(), "dataset".into());
+        let Some(spec) = self.noted(&mut fields, dataset.spec()) else {
+            self.common(&mut fields, dataset);
+            return fields;
+        };
         fields.insert("type".into(), self.type_text(&spec.datatype));
         self.committed(&mut fields, spec.committed);
         shape(&mut fields, &spec.dataspace);
@@ -172,12 +257,16 @@ impl Describer<'_> {
             let values = Value::decode_all(&spec.datatype, bytes, Some(self.file.store())).unwrap_or_default();
             fields.insert("fill".into(), self.values(&Dataspace::Scalar, values));
         }
-        self.common(&mut fields, &dataset.info()?, dataset.attributes()?)?;
+        self.common(&mut fields, dataset);
         let elsewhere = matches!(spec.layout, Layout::Virtual(_) | Layout::External(_));
-        if spec.dataspace != Dataspace::Null && !elsewhere && !dataset.chunks()?.is_empty() {
-            fields.insert("values".into(), self.values(&spec.dataspace, dataset.read_values(Selection::All)?));
+        if spec.dataspace != Dataspace::Null && !elsewhere {
+            let is_stored = self.noted(&mut fields, dataset.chunks()).is_some_and(|chunks| !chunks.is_empty());
+            let values = is_stored.then(|| self.noted(&mut fields, dataset.read_values(Selection::All)));
+            if let Some(values) = values.flatten() {
+                fields.insert("values".into(), self.values(&spec.dataspace, values));
+            }
         }
-        Ok(fields.into())
+        fields
     }
 
     fn values(&self, space: &Dataspace, values: Vec<Value>) -> Json {

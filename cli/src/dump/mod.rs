@@ -30,7 +30,8 @@ pub struct Dump {
     /// The structure that begins here (bytes from the start of the file; 0x... for hexadecimal)
     #[arg(long, value_name = "OFFSET", value_parser = offset)]
     bytes: Option<u64>,
-    /// For programs: JSON, a row per line; of a group, a description of everything below it, for `h5live new`
+    /// For programs: JSON, a row per line; of a group, a description of everything below it, for `h5live new`. What of that
+    /// cannot be read has `errors` in its place; then the exit code is 1
     #[arg(long, conflicts_with = "raw")]
     json: bool,
     /// For programs: the elements as the file has them, and nothing else
@@ -80,9 +81,15 @@ impl Dump {
         if self.json
             && let Ok(group) = file.group(path)
         {
-            let described = describe::describe(&group)?;
+            let (described, errors) = describe::describe(&group)?;
             out.line(serde_json::to_string_pretty(&described).unwrap_or_default())?;
-            return Ok(Outcome::Clean);
+            if errors == 0 {
+                return Ok(Outcome::Clean);
+            }
+            out.flush()?;
+            let what = if errors == 1 { "1 error, which is" } else { &format!("{errors} errors, which are") };
+            eprintln!("h5live: {}: {what} described in place of what cannot be read", self.file.display());
+            return Ok(Outcome::Findings);
         }
         // A dataset may well have an @ in its name; only where there is none, an attribute is meant.
         match (file.dataset(path), path.rsplit_once('@')) {

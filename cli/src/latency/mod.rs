@@ -16,6 +16,7 @@ use crate::live::message::now;
 use crate::live::role::Role;
 use crate::open;
 use crate::output::Output;
+use crate::unfinished::{Force, Scratch, Unfinished};
 use crate::watch::seconds;
 
 /// The dataset: row by row the time at which its append began (ns since 1970).
@@ -26,8 +27,10 @@ const REFRESH: &str = include_str!("refresh.py");
 /// Measures how late other processes see what is appended and flushed, from before the append to after the read
 #[derive(Debug, clap::Args)]
 pub struct Latency {
-    /// The file; a temporary one if it is not said. It is replaced
+    /// The file; a temporary one if it is not said
     file: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
     /// Appends in a second, each flushed
     #[arg(long, default_value_t = 1000.0, value_parser = seconds)]
     rate: f64,
@@ -51,8 +54,9 @@ impl Latency {
     /// # Errors
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
-        let temporary = std::env::temp_dir().join(format!("h5live-latency-{}.h5", std::process::id()));
-        let path = self.file.clone().unwrap_or_else(|| temporary.clone());
+        let scratch = if self.file.is_none() { Some(Scratch::new("latency", true)?) } else { None };
+        let temporary = scratch.as_ref().map(|scratch| scratch.path().join("latency.h5"));
+        let path = self.file.clone().or(temporary).unwrap_or_default();
         match self.role {
             Some(Role::Writer) => self.write(&path)?,
             Some(Role::Reader) => follow(&path)?,
@@ -63,8 +67,6 @@ impl Latency {
                     if self.json { out.line(report.json())? } else { out.line(report)? }
                 }
                 out.flush()?;
-                // Nobody needs it any more; if it stays, no harm is done.
-                let _ = if self.file.is_none() { std::fs::remove_file(&path) } else { Ok(()) };
             }
         }
         Ok(Outcome::Clean)
@@ -92,9 +94,11 @@ impl Latency {
 
     /// Starts the processes and gathers what the readers say.
     fn direct(&self, path: &Path) -> Result<Vec<Report>> {
-        let file = File::create(path)?;
+        let unfinished = Unfinished::beside(path, self.force)?;
+        let file = File::create(unfinished.path())?;
         file.new_dataset::<u64>().growing(&[]).chunk(&[1024]).create(DATASET)?;
         file.close()?;
+        unfinished.take_place()?;
         let program = std::env::current_exe().map_err(Error::Process)?;
         let numbers = [self.rate, self.seconds].map(|number| number.to_string());
         let role = |role: &str| {

@@ -9,7 +9,7 @@ use h5live::{File, Profile};
 
 use crate::error::{Error, Outcome, Result};
 use crate::space::SpaceArgs;
-use crate::unfinished::Unfinished;
+use crate::unfinished::{Force, Unfinished};
 
 pub use fields::Fault;
 
@@ -18,7 +18,7 @@ pub use fields::Fault;
 /// The description is that of the root group; docs/description.md says what may stand in it.
 #[derive(Debug, clap::Args)]
 pub struct New {
-    /// The new file; one that exists is an error
+    /// The new file
     file: PathBuf,
     /// The file with the description; standard input if there is none, or -
     description: Option<PathBuf>,
@@ -27,6 +27,8 @@ pub struct New {
     profile: Profile,
     #[command(flatten)]
     space: SpaceArgs,
+    #[command(flatten)]
+    force: Force,
 }
 
 impl New {
@@ -49,17 +51,14 @@ impl New {
     }
 
     fn make(&self, json: &serde_json::Value) -> Result<Outcome> {
-        if self.file.exists() {
-            return Err(Error::Path { path: self.file.clone(), source: std::io::ErrorKind::AlreadyExists.into() });
-        }
-        let unfinished = Unfinished::beside(&self.file)?;
+        let unfinished = Unfinished::beside(&self.file, self.force)?;
         let options = File::options().create_new().profile(self.profile).root(build::root(json)?);
         let options =
             options.file_space(self.space.or(build::file_space(json)?)).offset_size(build::offset_size(json)?);
         let file = options.open(unfinished.path())?;
         build::fill(&file, json)?;
         file.close()?;
-        unfinished.take_place(&self.file)?;
+        unfinished.take_place()?;
         Ok(Outcome::Clean)
     }
 }

@@ -7,6 +7,7 @@ use h5live::{Dataset, File};
 use crate::error::{Error, Problem, Result};
 use crate::manifest::type_text;
 use crate::model::Datatype;
+use crate::unfinished;
 
 /// A chunk of small rows has about this many bytes.
 const CHUNK_BYTES: u64 = 64 << 10;
@@ -51,6 +52,7 @@ impl Sink {
         storage: Storage,
         every: u64,
     ) -> Result<Self> {
+        unfinished::sweep_beside(path);
         let (file, dataset) = if path.exists() {
             let file = File::options().swmr_write().open(path)?;
             let found = match file.dataset(dataset) {

@@ -15,6 +15,7 @@ use crate::live::role::Role;
 use crate::live::troupe::{Troupe, rows};
 use crate::output::Output;
 use crate::stress::matrix::{self, cell};
+use crate::unfinished::{self, Force, Scratch};
 use crate::watch::seconds;
 
 use scenes::Scene;
@@ -32,8 +33,10 @@ pub struct Scenario {
     /// Which
     #[arg(value_enum)]
     name: Name,
-    /// The file; a temporary one if it is not said. It is replaced
+    /// The file; a temporary one if it is not said
     file: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
     /// Processes that read
     #[arg(long, default_value_t = 2)]
     readers: usize,
@@ -107,7 +110,6 @@ impl Scenario {
     /// # Errors
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
-        let temporary = std::env::temp_dir().join(format!("h5live-scenario-{}", std::process::id()));
         if let (Some(role), Some(scene), Some(path)) = (self.role, self.name.scene(), &self.file) {
             return match role {
                 Role::Writer => write(&*scene, path),
@@ -115,10 +117,15 @@ impl Scenario {
             }
             .map(|()| Outcome::Clean);
         }
-        if self.file.is_none() {
-            std::fs::create_dir_all(&temporary).map_err(Error::Process)?;
-        }
-        let path = self.file.clone().unwrap_or_else(|| temporary.join("scenario.h5"));
+        let scratch = match &self.file {
+            Some(path) => {
+                unfinished::claim(path, self.force)?;
+                None
+            }
+            None => Some(Scratch::new("scenario", false)?),
+        };
+        let temporary = scratch.as_ref().map(|scratch| scratch.path().join("scenario.h5"));
+        let path = self.file.clone().or(temporary).unwrap_or_default();
         let names = if self.name == Name::All { &Name::EACH[..] } else { &[self.name] };
         let mut clean = true;
         for name in names {
@@ -127,9 +134,8 @@ impl Scenario {
                 None => self.play_cells(*name, &path)?,
             };
         }
-        if self.file.is_none() && clean {
-            // Nobody needs it any more; if it stays, no harm is done.
-            let _ = std::fs::remove_dir_all(&temporary);
+        if let Some(scratch) = scratch.filter(|_| !clean) {
+            eprintln!("h5live: {}: kept, for there are violations", scratch.keep().display());
         }
         Ok(if clean { Outcome::Clean } else { Outcome::Findings })
     }

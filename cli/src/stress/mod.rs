@@ -20,6 +20,7 @@ use crate::live::reader::Reader;
 use crate::live::role::Role;
 use crate::live::troupe::{Troupe, rows};
 use crate::output::Output;
+use crate::unfinished::{self, Force, Scratch};
 use crate::watch::{length, newest, seconds};
 use crate::{open, progress};
 
@@ -34,8 +35,10 @@ const TAIL: u64 = 200;
 /// Lets processes write and read one file at once, and checks every value that is seen
 #[derive(Debug, clap::Args)]
 pub struct Stress {
-    /// The file; a temporary one if it is not said. It is replaced
+    /// The file; a temporary one if it is not said
     file: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
     /// Processes that read
     #[arg(long, default_value_t = 2)]
     readers: usize,
@@ -74,7 +77,26 @@ impl Stress {
     ///
     /// # Errors
     /// As [`crate::error::Error`] says.
-    pub fn run(self) -> Result<Outcome> {
+    pub fn run(mut self) -> Result<Outcome> {
+        match (&self.file, self.role) {
+            (_, Some(_)) => self.go(),
+            (Some(path), None) => {
+                unfinished::claim(path, self.force)?;
+                self.go()
+            }
+            (None, None) => {
+                let scratch = Scratch::new("stress", false)?;
+                self.file = Some(scratch.path().join("stress.h5"));
+                let outcome = self.go();
+                if !matches!(outcome, Ok(Outcome::Clean)) {
+                    eprintln!("h5live: {}: kept", scratch.keep().display());
+                }
+                outcome
+            }
+        }
+    }
+
+    fn go(&self) -> Result<Outcome> {
         let path = self.path();
         match self.role {
             Some(Role::Writer) if self.names => {
@@ -102,16 +124,13 @@ impl Stress {
                     eprintln!("h5live: {}: kept, for there are violations", path.display());
                     return Ok(Outcome::Findings);
                 }
-                // Nobody needs it any more; if it stays, no harm is done.
-                let _ = if self.file.is_none() { std::fs::remove_file(&path) } else { Ok(()) };
                 Ok(Outcome::Clean)
             }
         }
     }
 
     fn path(&self) -> PathBuf {
-        let temporary = || std::env::temp_dir().join(format!("h5live-stress-{}.h5", std::process::id()));
-        self.file.clone().unwrap_or_else(temporary)
+        self.file.clone().unwrap_or_default()
     }
 
     fn rate(&self) -> f64 {
@@ -150,8 +169,6 @@ impl Stress {
             out.line(matrix::sum(&rows))?;
             out.flush()?;
         }
-        // It is not there if it was kept.
-        let _ = if self.file.is_none() { std::fs::remove_file(path) } else { Ok(()) };
         Ok(if clean { Outcome::Clean } else { Outcome::Findings })
     }
 
@@ -195,8 +212,6 @@ impl Stress {
             out.line(format_args!("{sum}, {steps} flushes: {violations} violations"))?;
             out.flush()?;
         }
-        // It is not there if it was kept.
-        let _ = if self.file.is_none() { std::fs::remove_file(path) } else { Ok(()) };
         Ok(if violations == 0 { Outcome::Clean } else { Outcome::Findings })
     }
 

@@ -16,7 +16,6 @@ use h5live::Dataset;
 use crate::error::{Error, Outcome, Result};
 use crate::live::processes::interruption;
 use crate::model::{DatasetSpec, Objects, Selection};
-use crate::open;
 use crate::output::Output;
 use crate::value::{self, Value};
 
@@ -48,6 +47,9 @@ pub struct Watch {
     /// For programs: every new row as a line of JSON
     #[arg(long)]
     json: bool,
+    /// If the writer dies, bring the file into order, so that programs open it that do not follow
+    #[arg(long)]
+    recover: bool,
     /// Say at the end, on standard error, what it took
     #[arg(long)]
     stats: bool,
@@ -65,7 +67,7 @@ impl Watch {
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
         let interrupted = interruption();
-        let file = open::for_following(&self.file)?;
+        let file = h5live::File::options().swmr_read().recover(self.recover).open(&self.file)?;
         let dataset = file.dataset(&self.path)?;
         let until = self.seconds.map(|s| Instant::now() + Duration::from_secs_f64(s));
         if self.json {

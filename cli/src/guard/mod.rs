@@ -1,0 +1,146 @@
+//! `h5live guard`: runs a writer, and brings its files into order when it dies.
+
+mod files;
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::thread;
+use std::time::Duration;
+
+use h5live::{Condition, diagnose, repair};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
+use signal_hook::iterator::Signals;
+
+use crate::args::whole_text;
+use crate::error::{Error, Outcome, Result};
+use crate::unfinished::heeded;
+
+use files::WrittenFiles;
+
+/// The signals that are passed on.
+const SIGNALS: [i32; 7] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];
+
+/// The time between two looks at what the command has open.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Run a program that writes HDF5 files, and bring them into order when it dies
+///
+/// When the program has ended, be it killed, each file that it wrote and has not closed is brought into order as `h5live
+/// repair` does, so that every program opens it at once: those that follow it, and those that do not. What was flushed is
+/// there. The files are those that are named with --file, those that arguments of the program name, and those that the
+/// program or one that it has started had open for writing for longer than a few milliseconds.
+///
+/// Signals are passed on to the program. The exit code is that of the program, or 128 and the number of the signal that
+/// ended it; 127 or 126 if it cannot be started. A file that cannot be brought into order is named on standard error, and
+/// makes the exit code 1 if it would be 0.
+#[derive(Debug, clap::Args)]
+pub struct Guard {
+    /// A file that the program writes; may be given several times
+    #[arg(long = "file", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Do not say what was brought into order
+    #[arg(short, long)]
+    quiet: bool,
+    /// The program, and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl Guard {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// [`Error::Process`] if the program cannot be waited for.
+    pub fn run(self) -> Result<Outcome> {
+        // Before the program is there, so that no signal is missed.
+        let mut signals = Signals::new(heeded(&SIGNALS)).map_err(Error::Process)?;
+        let [program, arguments @ ..] = &self.command[..] else { return Ok(Outcome::Clean) };
+        let mut child = match Command::new(program).args(arguments).spawn() {
+            Ok(child) => child,
+            Err(error) => {
+                eprintln!("h5live: {}: {error}", program.display());
+                return Ok(Outcome::Status(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }));
+            }
+        };
+        let mut written = WrittenFiles::named(&self.files, arguments);
+        let status = attend(&mut child, &mut signals, &mut written)?;
+        let failed = self.recover(&written.all());
+        Ok(Outcome::Status(match (code(status), failed) {
+            (0, true) => 1,
+            (code, _) => code,
+        }))
+    }
+
+    /// Brings the files into order that nobody writes any more; whether one could not be.
+    fn recover(&self, files: &[PathBuf]) -> bool {
+        // Each takes as long as readers may still need what is cut off.
+        let done: Vec<_> = thread::scope(|scope| {
+            let each: Vec<_> = files.iter().map(|file| scope.spawn(|| recover(file))).collect();
+            each.into_iter().zip(files).map(|(done, file)| (file, done.join())).collect()
+        });
+        let mut failed = false;
+        for (file, done) in done {
+            match done {
+                Ok(Ok(false)) => {}
+                Ok(Ok(true)) if self.quiet => {}
+                Ok(Ok(true)) => eprintln!("h5live: {}: brought into order; its writer had died", file.display()),
+                Ok(Err(why)) => {
+                    failed = true;
+                    eprintln!("h5live: {why}");
+                }
+                Err(_) => failed = true,
+            }
+        }
+        failed
+    }
+}
+
+/// Waits for the program, passes signals on to it, and notes which files it writes.
+fn attend(child: &mut Child, signals: &mut Signals, written: &mut WrittenFiles) -> Result<ExitStatus> {
+    let pid = i32::try_from(child.id()).map_err(|_| Error::Process(io::ErrorKind::InvalidData.into()))?;
+    // What is typed in a terminal goes to every process in the foreground.
+    let is_typed = |signal| matches!(signal, SIGINT | SIGQUIT | SIGWINCH) && io::stdin().is_terminal();
+    loop {
+        // In this order: the number of the child is its own until it has been waited for.
+        for signal in signals.pending().filter(|signal| !is_typed(*signal)) {
+            if let Ok(signal) = Signal::try_from(signal) {
+                // It may have ended a moment ago.
+                let _ = kill(Pid::from_raw(pid), signal);
+            }
+        }
+        written.look(child.id());
+        if let Some(status) = child.try_wait().map_err(Error::Process)? {
+            return Ok(status);
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// The exit code by which shells say how a program ended.
+fn code(status: ExitStatus) -> u8 {
+    let code = status.code().or(status.signal().map(|signal| signal.saturating_add(128)));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+/// Brings a file into order if its writer is dead; whether it was.
+///
+/// # Errors
+/// The reason why a file cannot be brought into order, with its name.
+fn recover(file: &Path) -> Result<bool, String> {
+    // What is no HDF5 file is none of ours.
+    let Ok(found) = diagnose(file) else { return Ok(false) };
+    match found.condition {
+        Condition::Abandoned { .. } => repair(file).map(|_| true).map_err(|error| whole_text(&error)),
+        Condition::Unknown { .. } => Err(format!(
+            "{}: it is marked as being written, and this file system does not tell whether it is",
+            file.display()
+        )),
+        // Closed by the program, or written by another one, which has it from this one perhaps.
+        _ => Ok(false),
+    }
+}
