@@ -178,7 +178,7 @@ impl Error {
         &self.0.kind
     }
 
-    /// Whether another process has the file open in a way that excludes this one.
+    /// Whether a process has the file open in a way that excludes this use of it: another one, or this one itself.
     pub fn is_in_use(&self) -> bool {
         let ErrorKind::Open(OpenError::Store(error)) = self.kind() else { return false };
         matches!(error.downcast_ref(), Some(h5live_swmr::Error::InUse { .. }))

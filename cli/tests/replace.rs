@@ -52,6 +52,8 @@ fn a_file_that_exists_is_replaced_only_by_force() {
         text(&run_with(&command, input.as_bytes()));
         assert_eq!(File::open(&target).unwrap().dataset("new").unwrap().read::<u8>().unwrap(), [1], "{command:?}");
     }
+    let said = error(&run(&["copy", &source, "/dev/null", "--force"]));
+    assert_eq!(said, "h5live: /dev/null: this is no regular file");
     let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 2, "nothing else is left: {names:?}");
 }

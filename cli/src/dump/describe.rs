@@ -113,12 +113,23 @@ impl Describer<'_> {
 
     /// What was read, or nothing: then the fields say why.
     fn noted<T>(&self, fields: &mut Fields, read: h5live::Result<T>) -> Option<T> {
-        read.inspect_err(|error| {
-            self.errors.set(self.errors.get().saturating_add(1));
-            let errors = fields.entry("errors").or_insert_with(|| Json::Array(Vec::new()));
-            errors.as_array_mut().into_iter().for_each(|errors| errors.push(whole_text(error).into()));
-        })
-        .ok()
+        read.inspect_err(|error| self.note(fields, whole_text(error))).ok()
+    }
+
+    fn note(&self, fields: &mut Fields, error: String) {
+        self.errors.set(self.errors.get().saturating_add(1));
+        let errors = fields.entry("errors").or_insert_with(|| Json::Array(Vec::new()));
+        errors.as_array_mut().into_iter().for_each(|errors| errors.push(error.as_str().into()));
+    }
+
+    /// Adds values to the fields, under a name; and how many of them cannot be read.
+    fn put_values(&self, fields: &mut Fields, name: &str, space: &Dataspace, values: Vec<Value>) {
+        match values.iter().map(unreadable).fold(0, u64::saturating_add) {
+            0 => {}
+            1 => self.note(fields, "1 value cannot be read, and is null".to_owned()),
+            number => self.note(fields, format!("{number} values cannot be read, and are null")),
+        }
+        fields.insert(name.into(), self.values(space, values));
     }
 
     fn group(&self, group: &Group, path: &str, depth: usize) -> Fields {
@@ -226,7 +237,7 @@ impl Describer<'_> {
         if *attribute.dataspace() != Dataspace::Null
             && let Some(values) = self.noted(&mut fields, attribute.values())
         {
-            fields.insert("value".into(), self.values(attribute.dataspace(), values));
+            self.put_values(&mut fields, "value", attribute.dataspace(), values);
         }
         fields
     }
@@ -255,7 +266,7 @@ impl Describer<'_> {
         storage(&mut fields, &spec);
         if let FillValue::Value(bytes) = &spec.fill.value {
             let values = Value::decode_all(&spec.datatype, bytes, Some(self.file.store())).unwrap_or_default();
-            fields.insert("fill".into(), self.values(&Dataspace::Scalar, values));
+            self.put_values(&mut fields, "fill", &Dataspace::Scalar, values);
         }
         self.common(&mut fields, dataset);
         let elsewhere = matches!(spec.layout, Layout::Virtual(_) | Layout::External(_));
@@ -263,7 +274,7 @@ impl Describer<'_> {
             let is_stored = self.noted(&mut fields, dataset.chunks()).is_some_and(|chunks| !chunks.is_empty());
             let values = is_stored.then(|| self.noted(&mut fields, dataset.read_values(Selection::All)));
             if let Some(values) = values.flatten() {
-                fields.insert("values".into(), self.values(&spec.dataspace, values));
+                self.put_values(&mut fields, "values", &spec.dataspace, values);
             }
         }
         fields
@@ -279,6 +290,16 @@ impl Describer<'_> {
         let values = values.into_iter().map(|value| with_paths(value, &path));
         let known = |value: Value| without_references(value);
         exact_json(&nested(space.dims(), &mut values.map(known)))
+    }
+}
+
+/// How many values there are that cannot be read, within lists and compounds, too.
+fn unreadable(value: &Value) -> u64 {
+    match value {
+        Value::Unreadable => 1,
+        Value::List(values) => values.iter().map(unreadable).fold(0, u64::saturating_add),
+        Value::Compound(members) => members.iter().map(|(_, value)| unreadable(value)).fold(0, u64::saturating_add),
+        _ => 0,
     }
 }
 

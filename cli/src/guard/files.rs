@@ -98,11 +98,9 @@ mod tests {
     fn the_files_of_descendants_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let file = fs::File::create(folder.path().join("of the child")).unwrap();
-        let mut child = std::process::Command::new("sh");
-        let mut child = child.args(["-c", "sleep 60 & wait"]).stdout(file).spawn().unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").stdout(file).spawn().unwrap();
         let mut files = WrittenFiles::default();
         files.look(std::process::id());
-        // Whoever of them has it.
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(files.all().iter().filter(|path| path.ends_with("of the child")).count(), 1);

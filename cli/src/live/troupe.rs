@@ -24,6 +24,16 @@ pub enum Who {
     Peer,
 }
 
+impl std::fmt::Display for Who {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Who::Writer => f.write_str("writer"),
+            Who::Reader(number) => write!(f, "reader {number}"),
+            Who::Peer => f.write_str("reader of another program"),
+        }
+    }
+}
+
 /// What a reader has said.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Story {
@@ -172,7 +182,7 @@ impl Troupe {
                 self.peer_violations.push(violation);
             }
             (Event::Message(Message::Violation(mut violation)), _) => {
-                violation.detail = format!("{who:?}: {}", violation.detail);
+                violation.detail = format!("{who}: {}", violation.detail);
                 self.violations.push(violation);
             }
             (Event::Message(message), _) => self.violation_of(who, &format!("says {message}")),

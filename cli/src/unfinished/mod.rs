@@ -104,12 +104,16 @@ impl Drop for Unfinished {
 /// Claims what is at `path`, if anything is, and may be replaced.
 ///
 /// # Errors
-/// [`Error::Exists`], [`Error::Held`].
+/// [`Error::Exists`], [`Error::Held`]; [`Error::Path`] if it is no file.
 pub fn claim(path: &Path, force: Force) -> Result<Option<Replacement>> {
     let held = |source| Error::Held { path: path.to_owned(), source };
     match (fs::symlink_metadata(path), force.force) {
         (Err(_), _) => Ok(None),
         (Ok(_), false) => Err(Error::Exists { path: path.to_owned() }),
+        (Ok(_), true) if fs::metadata(path).is_ok_and(|found| !found.is_file()) => {
+            let source = io::Error::new(io::ErrorKind::InvalidInput, "this is no regular file");
+            Err(Error::Path { path: path.to_owned(), source })
+        }
         (Ok(_), true) => Replacement::of(path).map_err(held),
     }
 }

@@ -168,7 +168,8 @@ impl Lives<'_> {
         if fault.is_some_and(Fault::is_error) {
             troupe.stopped = None;
             if !troupe.await_writer(PATIENCE, |troupe| troupe.stopped.is_some()) || troupe.stopped.is_none() {
-                troupe.violation(Invariant::Progress, &format!("{fault:?}: the writer does not stop with an error"));
+                let fault = fault.map(|fault| fault.to_string()).unwrap_or_default();
+                troupe.violation(Invariant::Progress, &format!("{fault}: the writer does not stop with an error"));
             }
         } else if random.is_multiple_of(4) {
             // Perhaps before it has opened the file, or while it puts it in order.

@@ -15,7 +15,7 @@ use crate::stress::rule::mix;
 
 use super::cell::Work;
 use super::plan::{Model, Plan, Region, added};
-use super::value::{Found, Ruled};
+use super::value::{Found, Ruled, shown};
 
 /// A pause after a look at the file.
 const PAUSE: Duration = Duration::from_micros(300);
@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
             let value = values.next();
             let found = value.map(|value| value.found(self.plan.place(number, at)));
             if found != Some(Found::Version(1)) && wrong.is_none() {
-                wrong = Some(format!("{}: element {at:?} is {value:?}", dataset.path()));
+                wrong = Some(format!("{}: element {at:?} is {}", dataset.path(), shown(value)));
             }
         });
         wrong.map_or(Ok(()), |detail| self.violation(broken, detail).map_err(Failure::Output))

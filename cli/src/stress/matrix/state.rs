@@ -8,7 +8,7 @@ use crate::open;
 
 use super::cell::Work;
 use super::plan::{Model, Plan, Region};
-use super::value::{Found, Ruled};
+use super::value::{Found, Ruled, shown};
 
 /// What a file holds, or what is wrong with it.
 ///
@@ -31,7 +31,7 @@ pub fn of<T: Ruled>(path: &Path, plan: &Plan) -> Result<Model, String> {
                 Some((_, Found::Fill)) => versions.push(0),
                 value => {
                     let value = value.map(|(value, _)| value);
-                    wrong.get_or_insert_with(|| format!("{name}: element {at:?} is {value:?}"));
+                    wrong.get_or_insert_with(|| format!("{name}: element {at:?} is {}", shown(value)));
                 }
             });
             wrong.map_or(Ok(versions), Err)
@@ -66,7 +66,8 @@ pub fn fault(plan: &Plan, found: &Model, told: &Model, attempted: &Model) -> Opt
     for (number, extent) in found.extents.iter().enumerate() {
         let (told, attempted) = (told.extents.get(number), attempted.extents.get(number));
         if Some(extent) != told && Some(extent) != attempted {
-            return Some(format!("data{number}: {extent:?} instead of {told:?} or {attempted:?}"));
+            let (told, attempted) = (shown(told), shown(attempted));
+            return Some(format!("data{number}: {extent:?} instead of {told} or {attempted}"));
         }
     }
     for (number, region) in plan.regions.iter().enumerate() {
@@ -74,9 +75,9 @@ pub fn fault(plan: &Plan, found: &Model, told: &Model, attempted: &Model) -> Opt
         for slot in 0..region.elements() as usize {
             let version = of(found, slot);
             if version != of(told, slot) && version != of(attempted, slot) {
-                let (told, attempted) = (of(told, slot), of(attempted, slot));
+                let [version, told, attempted] = [version, of(told, slot), of(attempted, slot)].map(shown);
                 return Some(format!(
-                    "element {slot} of the block at {:?}: version {version:?} instead of {told:?} or {attempted:?}",
+                    "element {slot} of the block at {:?}: version {version} instead of {told} or {attempted}",
                     region.start
                 ));
             }

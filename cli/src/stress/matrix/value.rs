@@ -4,6 +4,11 @@ use h5live::H5Type;
 
 use crate::stress::rule::mix;
 
+/// What there is, as text.
+pub fn shown<T: std::fmt::Debug>(value: Option<T>) -> String {
+    value.map_or_else(|| "nothing".to_owned(), |value| format!("{value:?}"))
+}
+
 /// Bits of a number that say which element it is, and bits that say that it is whole.
 const PLACE_BITS: u32 = 24;
 const CHECK_BITS: u32 = 20;
