@@ -104,7 +104,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: h5live_swmr::Error,
+        source: Box<h5live_swmr::Error>,
     },
     /// Standard output cannot be written.
     #[error("standard output: {0}")]

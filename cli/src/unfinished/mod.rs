@@ -87,7 +87,7 @@ impl Unfinished {
             }
         }
         if let Some(replaced) = &self.replaced {
-            replaced.check().map_err(|source| Error::Held { path: self.place.clone(), source })?;
+            replaced.check().map_err(|source| Error::Held { path: self.place.clone(), source: Box::new(source) })?;
         }
         fs::rename(&self.path, &self.place).map_err(failed)
     }
@@ -106,7 +106,7 @@ impl Drop for Unfinished {
 /// # Errors
 /// [`Error::Exists`], [`Error::Held`]; [`Error::Path`] if it is no file.
 pub fn claim(path: &Path, force: Force) -> Result<Option<Replacement>> {
-    let held = |source| Error::Held { path: path.to_owned(), source };
+    let held = |source| Error::Held { path: path.to_owned(), source: Box::new(source) };
     match (fs::symlink_metadata(path), force.force) {
         (Err(_), _) => Ok(None),
         (Ok(_), false) => Err(Error::Exists { path: path.to_owned() }),
