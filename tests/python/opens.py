@@ -1,0 +1,156 @@
+"""Opens every object of every file with libhdf5 (through h5py), and compares what it refuses with what `h5live check` finds.
+
+usage: opens.py PROGRAM [--folder FOLDER]... [--seeds FOLDER --count N --seed S] [--keep FOLDER] [--verbose]
+
+Files of each --folder are compared as they are. N mutants are made of the small sound files of --seeds: some bytes of
+their structures are changed at random, and the checksums of what was changed are repaired. The last line is a JSON object
+with the counts. Exit code 1: libhdf5 refuses an object of which the check says nothing, or a finding has no explanation
+(see opens_rule.py).
+"""
+
+import argparse
+import collections
+import json
+import os
+import random
+import sys
+import tempfile
+
+import opens_mutate
+import opens_rule
+from opens_look import look
+
+EXTENSIONS = (".manifest", ".error", ".md", ".raw", ".bin", ".txt", ".done")
+
+
+def files_of(folder):
+    """The files below a folder, in a fixed order."""
+    for parent, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            if not name.endswith(EXTENSIONS):
+                yield os.path.join(parent, name)
+
+
+class Outcome:
+    """What both sides say of one file."""
+
+    def __init__(self, program, path):
+        self.findings = opens_mutate.check(program, path)
+        self.seen = look(path)
+
+    def silent_on(self):
+        """The objects that libhdf5 refuses and that no finding is about, with the reasons that libhdf5 states."""
+        if not self.findings:
+            return self.seen.refused
+        # A finding of the file as a whole is about each object.
+        about = {finding["path"] for finding in self.findings}
+        if "" in about:
+            return []
+        is_said = lambda paths: any(path in about for path in paths)
+        return [refusal for refusal in self.seen.refused if not is_said(self.seen.names_of(refusal.path))]
+
+
+class Table:
+    """The counts of all files."""
+
+    def __init__(self, verbose):
+        self.rows = collections.Counter()
+        self.classes = collections.Counter()
+        self.missed = []
+        self.unexplained = collections.Counter()
+        self.verbose = verbose
+
+    def add(self, name, outcome):
+        """Adds a file. Whether it is worth to be kept."""
+        missed, reason = outcome.silent_on(), None
+        if missed:
+            reason = opens_rule.why_libhdf5_alone(name, missed)
+        if missed and not reason:
+            self.rows["only libhdf5"] += 1
+            self.missed.append((name, missed))
+            for refusal in missed[:3]:
+                print(f"only libhdf5: {name}: {refusal}", flush=True)
+            return True
+        if missed:
+            self.rows["only libhdf5, explained by name"] += 1
+            if self.verbose:
+                print(f"explained: {name}: {reason}")
+            return False
+        if outcome.seen.died:
+            self.rows["libhdf5 dies" + (", we have findings" if outcome.findings else ", we have none")] += 1
+            return not outcome.findings
+        if outcome.seen.refused:
+            self.rows["both"] += 1
+            return False
+        if not outcome.findings:
+            self.rows["neither"] += 1
+            return False
+        self.rows["only ours"] += 1
+        keep = False
+        for finding in outcome.findings[:1]:
+            found = opens_rule.why_ours_alone(finding)
+            self.classes[found or "unexplained"] += 1
+            if not found:
+                keep = True
+                self.unexplained[f"{finding['structure']}: {finding['cause']}"] += 1
+                print(f"unexplained: {name}: {finding['path']}: {finding['structure']}: {finding['cause']}", flush=True)
+        return keep
+
+    def report(self):
+        for row, count in sorted(self.rows.items()):
+            print(f"{count:8} {row}")
+        print("only ours, by the first finding of a file:")
+        for name, count in self.classes.most_common():
+            print(f"{count:8} {name}")
+        line = {
+            "files": sum(self.rows.values()),
+            "only_libhdf5": self.rows["only libhdf5"],
+            "unexplained": sum(self.unexplained.values()),
+            "rows": dict(self.rows),
+        }
+        print(json.dumps(line))
+        return 1 if line["only_libhdf5"] or line["unexplained"] else 0
+
+
+def mutants(args, table):
+    """Compares `count` mutants."""
+    chance = random.Random(args.seed)
+    seeds = [seed for path in files_of(args.seeds) if (seed := opens_mutate.Seed.of(args.program, path))]
+    if not seeds:
+        sys.exit(f"{args.seeds} has no small sound files")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "mutant.h5")
+        for number in range(args.count):
+            seed = seeds[chance.randrange(len(seeds))]
+            data = seed.mutant(random.Random(f"{args.seed} {number}"))
+            with open(path, "wb") as file:
+                file.write(data)
+            name = f"{os.path.basename(seed.path)}#{args.seed}.{number}"
+            if table.add(name, Outcome(args.program, path)) and args.keep:
+                os.makedirs(args.keep, exist_ok=True)
+                with open(os.path.join(args.keep, f"{name}.h5"), "wb") as file:
+                    file.write(data)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--folder", action="append", default=[])
+    parser.add_argument("--seeds")
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep")
+    parser.add_argument("--verbose", action="store_true")
+    args = parser.parse_args()
+    table = Table(args.verbose)
+    for folder in args.folder:
+        for path in files_of(folder):
+            table.add(os.path.relpath(path, folder), Outcome(args.program, path))
+    if args.seeds:
+        mutants(args, table)
+    sys.exit(table.report())
+
+
+if __name__ == "__main__":
+    main()
