@@ -60,7 +60,7 @@ pub use arrivals::Arrivals;
 pub use attribute::{Attribute, AttributeBuilder};
 pub use builder::DatasetBuilder;
 pub use convert::ConvertError;
-pub use copy::Copier;
+pub use copy::{Copier, CopyReport, UnfitFillValue, UnverifiedChunks};
 pub use dataset::{Dataset, DatasetView, Follow};
 pub use error::{Error, ErrorKind, OpenError, Result};
 pub use file::File;

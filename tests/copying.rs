@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use h5live::model::{ChunkCoord, FilterSpec, ObjectTimes, Objects};
+use h5live::model::{Attribute, ChunkCoord, Dataspace, Datatype, FilterSpec, Integer, ObjectTimes, Objects};
 use h5live::{Copier, File, Options};
-use h5live_swmr::{MemoryStorage, Mode, NativeFile, OpenOptions, Storage};
+use h5live_swmr::{MemoryStorage, Mode, NativeFile, OpenOptions, Profile, Storage};
 
 fn new(storage: &MemoryStorage) -> (File, Arc<NativeFile>) {
     let options = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };
@@ -38,6 +38,33 @@ fn copies_keep_times() {
         assert_eq!(file.dataset("again/timed").unwrap().info().unwrap().times, Some(times));
         assert_eq!(file.dataset("again/plain").unwrap().info().unwrap().times, None);
     }
+}
+
+#[test]
+fn numbers_that_use_few_bits_are_copied_into_headers_with_checksums() {
+    let (from, _) = new(&MemoryStorage::new());
+    let narrow = Datatype::Integer(Integer { size: 4, precision: 3, ..Integer::default() });
+    from.root().new_dataset_of(narrow.clone()).shape(&[2]).create("dataset").unwrap();
+    from.store().create(from.root().id(), &"type".into(), &narrow.clone().into()).unwrap();
+    let group = from.root().new_group().create("group").unwrap();
+    let attribute = Attribute {
+        name: "bits".into(),
+        datatype: narrow,
+        committed: None,
+        dataspace: Dataspace::Scalar,
+        value: vec![5, 0, 0, 0],
+        creation_order: None,
+    };
+    from.store().set_attribute(group.id(), &attribute).unwrap();
+    let storage = MemoryStorage::new();
+    let options = OpenOptions { mode: Mode::Create, profile: Profile::Earliest, ..OpenOptions::default() };
+    let store = NativeFile::on(Arc::new(storage.clone()), &options).unwrap();
+    let to = File::with_store(Arc::new(store), "file", Options::default());
+    let mut copier = Copier::new(&from, &to);
+    copier.contents(&from.root(), &to.root()).unwrap();
+    assert!(copier.finish().unwrap().is_clean());
+    to.close().unwrap();
+    h5live_checker::file::check(&storage).expect_clean();
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod header;
 mod heap_space;
 mod local_heap;
 mod objects;
+mod opening;
 mod orders;
 mod report;
 mod shared;

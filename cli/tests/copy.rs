@@ -7,7 +7,7 @@ use std::path::Path;
 
 use common::{error, run, text};
 use h5live::File;
-use h5live::model::{Layout, Name};
+use h5live::model::{ChunkCoord, Layout, Name};
 
 fn made(folder: &Path) -> String {
     let path = folder.join("a.h5");
@@ -118,4 +118,29 @@ fn says_at_once_where_no_file_can_be() {
     let said = run(&["copy", &from, &at("b.h5"), "--filter", "deflate:10"]);
     assert!(String::from_utf8_lossy(&said.stderr).contains("deflate has levels of 0 to 9"));
     assert_eq!(names(folder.path()), ["a.h5"]);
+}
+
+#[test]
+fn chunks_that_cannot_be_decoded_are_told_and_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = made(folder.path());
+    let file = File::options().write().open(&from).unwrap();
+    let packed = file.dataset("run/packed").unwrap();
+    let chunk = ChunkCoord::new(&[3, 0]);
+    packed.write_chunk(&chunk, 0, b"no compressed data").unwrap();
+    file.close().unwrap();
+    let to = folder.path().join("b.h5").to_str().unwrap().to_owned();
+    let output = run(&["copy", &from, &to]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(lines[0].contains("/run/packed: chunk [3, 0]: filter 1 (deflate)"), "{said}");
+    assert_eq!(lines[1], "1 chunks of 1 datasets were copied as they are stored, and cannot be decoded");
+    let copy = File::open(&to).unwrap().dataset("run/packed").unwrap();
+    let copied = copy.chunk(&chunk).unwrap().unwrap();
+    assert_eq!(copy.read_chunk(&copied).unwrap(), b"no compressed data");
+    fs::remove_file(&to).unwrap();
+    text(&run(&["copy", "--no-verify", &from, &to]));
+    assert!(fs::exists(&to).unwrap());
 }

@@ -418,6 +418,26 @@ impl Datatype {
             _ => false,
         }
     }
+
+    /// Whether some number in the type leaves more than half of its bits unused. libhdf5 takes that for damage when
+    /// it finds it in an object header without a checksum, and refuses the object.
+    pub fn has_unusual_unused_bits(&self) -> bool {
+        let unusual = |size: u32, offset: u16, precision: u16| {
+            let used = u64::from(precision).saturating_add(offset.into());
+            size > 1 && u64::from(size).saturating_mul(8) > used.saturating_mul(2)
+        };
+        match self {
+            Datatype::Integer(t) => unusual(t.size, t.offset, t.precision),
+            Datatype::Bitfield(t) => unusual(t.size, t.offset, t.precision),
+            Datatype::Float(t) => unusual(t.size, t.offset, t.precision),
+            Datatype::Compound(t) => t.members.iter().any(|member| member.datatype.has_unusual_unused_bits()),
+            Datatype::Enum(t) => t.base.has_unusual_unused_bits(),
+            Datatype::VarLen(t) => t.base.has_unusual_unused_bits(),
+            Datatype::Array(t) => t.base.has_unusual_unused_bits(),
+            Datatype::Complex(t) => t.base.has_unusual_unused_bits(),
+            _ => false,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -17,3 +17,11 @@ fn members_move_when_places_in_heaps_change_their_size() {
     assert_eq!(large.with_offsets(8, 4), small);
     assert_eq!(small.with_offsets(4, 4), small);
 }
+
+#[test]
+fn sees_numbers_that_leave_most_of_their_bits_unused() {
+    let narrow = Datatype::Integer(Integer { size: 4, precision: 15, ..Default::default() });
+    let member = Member { name: "a".into(), offset: 0, datatype: narrow };
+    assert!(Datatype::Compound(Compound { size: 4, members: vec![member] }).has_unusual_unused_bits());
+    assert!(!Datatype::integer(4, ByteOrder::Little, Sign::Signed).has_unusual_unused_bits());
+}

@@ -2,6 +2,8 @@
 
 use h5live_model::{ChunkGrid, DatasetSpec, Hyperslab, Layout, Selection, StoredChunk};
 
+use rayon::prelude::*;
+
 use super::element::ElementCopy;
 use super::{Copier, Made};
 use crate::dataset::Dims;
@@ -16,6 +18,16 @@ fn same_filters(a: &DatasetSpec, b: &DatasetSpec) -> bool {
     a.filters.len() == b.filters.len() && filters.into_iter().all(|(a, b)| (a.id, &a.params) == (b.id, &b.params))
 }
 
+/// How many of these chunks are verified at a time: as many as have [`STEP`] bytes together, and one at least.
+fn batch_len(chunks: &[StoredChunk]) -> usize {
+    let mut bytes = 0u64;
+    let fits = |chunk: &&StoredChunk| {
+        bytes = bytes.saturating_add(chunk.size);
+        bytes <= STEP
+    };
+    chunks.iter().take(4 * rayon::current_num_threads()).take_while(fits).count().max(1)
+}
+
 impl Copier<'_> {
     /// Copies the elements of a dataset.
     pub(super) fn elements(&mut self, made: &Made) -> Result<()> {
@@ -28,11 +40,7 @@ impl Copier<'_> {
         let plan = ElementCopy::new(&old.datatype, &new.datatype);
         let same_grid = old.grid() == new.grid();
         if same_grid && plan.is_plain() && same_filters(&old, &new) && old.unfiltered_edges == new.unfiltered_edges {
-            let mut result = Ok(());
-            for chunk in from.chunks()? {
-                result = result.and_then(|()| self.stored(&from, &to, &chunk));
-            }
-            return result;
+            return self.stored_chunks(&from, &to, !old.filters.is_empty());
         }
         let chunks = from.chunks()?;
         let Some(grid) = old.grid() else { return Ok(()) };
@@ -49,6 +57,28 @@ impl Copier<'_> {
             let count: Dims = ends.map(|((start, size), extent)| (*size).min(extent.saturating_sub(*start))).collect();
             if !count.contains(&0) {
                 self.part(&from, &to, Selection::block(&start, &count), &plan)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the stored bytes of all chunks. Those that went through filters are verified, many at a time.
+    fn stored_chunks(&mut self, from: &Dataset, to: &Dataset, filtered: bool) -> Result<()> {
+        let chunks = from.chunks()?;
+        if !filtered || !self.verify {
+            return chunks.iter().try_for_each(|chunk| self.stored(from, to, chunk));
+        }
+        let mut rest = &chunks[..];
+        while !rest.is_empty() {
+            let (batch, later) = rest.split_at(batch_len(rest));
+            rest = later;
+            let stored = batch.iter().map(|chunk| Ok((chunk, from.read_chunk(chunk)?))).collect::<Result<Vec<_>>>()?;
+            let verify = |(chunk, bytes): &(&StoredChunk, Vec<u8>)| from.verify_chunk(chunk, bytes).err();
+            let errors: Vec<_> = stored.par_iter().map(verify).collect();
+            for ((chunk, bytes), error) in stored.iter().zip(errors) {
+                to.write_chunk(&chunk.coord, chunk.filter_mask, bytes)?;
+                error.into_iter().for_each(|error| self.report.add_unverified(from.path(), error));
+                self.passed(chunk.size);
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 mod data;
 mod element;
+mod report;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ use h5live_model::{
 };
 
 use self::element::{ElementCopy, Way};
+pub use self::report::{CopyReport, UnfitFillValue, UnverifiedChunks};
 use crate::error::ErrorKind;
 use crate::path::{self, Place, join};
 use crate::{Dataset, Error, File, Group, Object, Result};
@@ -26,6 +28,9 @@ const LARGE: usize = 56 << 10;
 /// the copy of its object, if that is copied too; in another file, other references become null. Committed types are
 /// copied with what uses them. Chunks are copied as they are stored, unless something about them is to change. Layouts
 /// that lie elsewhere (virtual datasets, external raw files) go on leading there.
+///
+/// Chunks that are copied as they are stored are decoded too, by several threads, to see that they can be
+/// ([`Copier::verify`]). What cannot be decoded is copied all the same, and [`Copier::finish`] reports it.
 ///
 /// ```
 /// use h5live::{Copier, File};
@@ -44,6 +49,8 @@ pub struct Copier<'a> {
     way: Way<'a>,
     chunk: Option<Vec<u64>>,
     filters: Option<Vec<FilterSpec>>,
+    verify: bool,
+    report: CopyReport,
     progress: Option<Box<dyn FnMut(u64) + 'a>>,
     /// Objects that are made and lack their attributes and elements, in the order of their making.
     made: Vec<Made>,
@@ -75,6 +82,8 @@ impl<'a> Copier<'a> {
             way,
             chunk: None,
             filters: None,
+            verify: true,
+            report: CopyReport::default(),
             progress: None,
             made: Vec::new(),
             groups: VecDeque::new(),
@@ -95,6 +104,13 @@ impl<'a> Copier<'a> {
     /// decoded. Where an optional filter does not fit the elements, it is left out.
     pub fn filters(mut self, filters: &[FilterSpec]) -> Self {
         self.filters = Some(filters.into());
+        self
+    }
+
+    /// Whether chunks that are copied as they are stored are decoded to verify them, which they are by default. Without it
+    /// the copy takes no longer than reading and writing.
+    pub fn verify(mut self, verify: bool) -> Self {
+        self.verify = verify;
         self
     }
 
@@ -141,11 +157,12 @@ impl<'a> Copier<'a> {
         self.follow()
     }
 
-    /// Copies attributes and elements, and adds the links that lead to the copies.
+    /// Copies attributes and elements, and adds the links that lead to the copies. What could not be verified is in the
+    /// report.
     ///
     /// # Errors
     /// As reading and writing. After an error nothing leads to what was copied.
-    pub fn finish(mut self) -> Result<()> {
+    pub fn finish(mut self) -> Result<CopyReport> {
         let mut next = 0;
         // Attributes may use committed types that lie elsewhere, which are then made too.
         while let Some(made) = self.made.get(next) {
@@ -175,7 +192,7 @@ impl<'a> Copier<'a> {
             }
         }
         self.made.clear();
-        Ok(())
+        Ok(std::mem::take(&mut self.report))
     }
 
     fn times(&self, made: &Made) -> Result<()> {
@@ -229,7 +246,7 @@ impl<'a> Copier<'a> {
         if let Some(copy) = self.way.objects.get(&id) {
             return Ok(*copy);
         }
-        let large_attributes = self.has_large_attributes(id, path)?;
+        let large_attributes = self.needs_newer_header(id, path)?;
         let (attributes, times) = (info.attributes, info.times.is_some());
         let spec = ObjectSpec { body, attributes, times, large_attributes };
         let to = self.way.to.store();
@@ -246,10 +263,13 @@ impl<'a> Copier<'a> {
         Ok(copy)
     }
 
-    fn has_large_attributes(&self, id: ObjectId, path: &str) -> Result<bool> {
+    /// Whether some attribute needs an object header of version 2: because it is large, or because its type would be taken
+    /// for damage in a header without a checksum.
+    fn needs_newer_header(&self, id: ObjectId, path: &str) -> Result<bool> {
         let mut found = false;
         let listed = self.way.from.store().for_each_attribute(id, &mut |attribute| {
-            found |= attribute.value.len() > LARGE;
+            let unusual = attribute.committed.is_none() && attribute.datatype.has_unusual_unused_bits();
+            found |= attribute.value.len() > LARGE || unusual;
             !found
         });
         listed.map_err(|error| self.reading(path, error))?;
@@ -321,6 +341,7 @@ impl<'a> Copier<'a> {
     fn describe(&mut self, dataset: &Dataset) -> Result<DatasetSpec> {
         let mut spec = DatasetSpec::clone(&*dataset.spec()?);
         spec.committed = self.committed(spec.committed, dataset.path())?;
+        self.drop_unfit_fill_value(&mut spec, dataset.path());
         let datatype = self.datatype(&spec.datatype);
         if let FillValue::Value(bytes) = &mut spec.fill.value {
             let plan = ElementCopy::new(&spec.datatype, &datatype);
@@ -331,6 +352,16 @@ impl<'a> Copier<'a> {
         spec.datatype = datatype;
         self.change_storage(&mut spec, resized).map_err(|kind| self.writing(dataset.path(), kind))?;
         Ok(spec)
+    }
+
+    /// Leaves out a fill value that does not fit the elements, which libhdf5 refuses.
+    fn drop_unfit_fill_value(&mut self, spec: &mut DatasetSpec, path: &str) {
+        let FillValue::Value(bytes) = &spec.fill.value else { return };
+        let (found, expected) = (bytes.len() as u64, u64::from(spec.datatype.size()));
+        if found != expected {
+            spec.fill.value = FillValue::Default;
+            self.report.unfit_fill_values.push(UnfitFillValue { path: path.to_owned(), found, expected });
+        }
     }
 
     /// Makes the objects that a fill value refers to, which must be there before the dataset, if they are copied at all.
@@ -434,7 +465,7 @@ impl Object {
     ///
     /// # Errors
     /// As [`Copier::object`] and [`Copier::finish`].
-    pub fn copy_to(&self, group: &Group, path: &str) -> Result<()> {
+    pub fn copy_to(&self, group: &Group, path: &str) -> Result<CopyReport> {
         let mut copy = Copier::new(self.file(), group.file());
         copy.object(self, group, path)?;
         copy.finish()
@@ -446,7 +477,7 @@ impl File {
     ///
     /// # Errors
     /// As [`Copier::object`] and [`Copier::finish`].
-    pub fn copy_object(&self, from: &str, to: &str) -> Result<()> {
+    pub fn copy_object(&self, from: &str, to: &str) -> Result<CopyReport> {
         self.object(from)?.copy_to(&self.root(), to)
     }
 }

@@ -1,6 +1,6 @@
 use h5live_model::{
-    Attribute, ByteOrder, ChunkCoord, CreationOrder, Dataspace, Datatype, EntryStorage, FilterSpec, GroupSpec, Layout,
-    LinkTarget, Name, ObjectSpec, Shape,
+    Attribute, ByteOrder, ChunkCoord, CreationOrder, Dataspace, Datatype, EntryStorage, FillValue, FilterSpec,
+    GroupSpec, Layout, LinkTarget, Name, ObjectSpec, Shape,
 };
 
 use super::Copier;
@@ -175,4 +175,89 @@ fn fill_values_that_are_references_lead_to_the_copies() {
     let reference = to.dataset("a").unwrap().read_scalar::<Reference>().unwrap();
     assert_eq!(to.dereference(&reference).unwrap().unwrap().id(), to.group("z").unwrap().id());
     assert_eq!(to.group("z").unwrap().info().unwrap().links, 1);
+}
+
+/// A file with a dataset of three chunks for each way in which the second one cannot be decoded.
+fn with_damage() -> File {
+    let file = File::in_memory();
+    let unknown = FilterSpec { id: 32_999, optional: true, ..FilterSpec::default() };
+    let fletcher = FilterSpec { id: 3, ..FilterSpec::default() };
+    for (name, filter) in [("unknown", unknown), ("checksum", fletcher)] {
+        file.new_dataset::<u32>().shape(&[12]).chunk(&[4]).filter(filter).create(name).unwrap();
+    }
+    let packed = file.new_dataset::<u32>().shape(&[12]).chunk(&[4]).deflate(1).create("packed").unwrap();
+    packed.write(&[7; 12]).unwrap();
+    packed.write_chunk(&ChunkCoord::new(&[1]), 0, &[0x78, 1, 2, 3]).unwrap();
+    packed.write_chunk(&ChunkCoord::new(&[2]), 1, &[9; 16]).unwrap();
+    file.dataset("unknown").unwrap().write_chunk(&ChunkCoord::new(&[1]), 0, &[1, 2, 3]).unwrap();
+    let checksum = file.dataset("checksum").unwrap();
+    checksum.write(&[7; 12]).unwrap();
+    let chunk = checksum.chunk(&ChunkCoord::new(&[1])).unwrap().unwrap();
+    let mut stored = checksum.read_chunk(&chunk).unwrap();
+    stored[5] ^= 1;
+    checksum.write_chunk(&chunk.coord, 0, &stored).unwrap();
+    file
+}
+
+#[test]
+fn chunks_that_cannot_be_decoded_are_copied_and_reported() {
+    let from = with_damage();
+    let to = File::in_memory();
+    let mut copy = Copier::new(&from, &to);
+    copy.contents(&from.root(), &to.root()).unwrap();
+    let report = copy.finish().unwrap();
+    assert!(!report.is_clean() && report.unverified_chunks() == 3, "{report:?}");
+    let mut said: Vec<_> = report.unverified.iter().map(|dataset| (&*dataset.path, dataset.chunks)).collect();
+    said.sort_unstable();
+    assert_eq!(said, [("/checksum", 1), ("/packed", 1), ("/unknown", 1)]);
+    for dataset in &report.unverified {
+        let error = dataset.errors[0].to_string();
+        assert!(error.contains(&dataset.path) && error.contains("chunk [1]"), "{error}");
+        assert!(matches!(dataset.errors[0].kind(), ErrorKind::Filter(_)), "{error}");
+        let (old, new) = (from.dataset(&dataset.path).unwrap(), to.dataset(&dataset.path).unwrap());
+        for chunk in old.chunks().unwrap() {
+            let copied = new.chunk(&chunk.coord).unwrap().unwrap();
+            assert_eq!(new.read_chunk(&copied).unwrap(), old.read_chunk(&chunk).unwrap());
+        }
+    }
+}
+
+#[test]
+fn chunks_are_not_decoded_without_verification() {
+    let from = with_damage();
+    let to = File::in_memory();
+    let mut copy = Copier::new(&from, &to).verify(false);
+    copy.contents(&from.root(), &to.root()).unwrap();
+    assert!(copy.finish().unwrap().is_clean());
+    assert_eq!(to.dataset("packed").unwrap().chunks().unwrap().len(), 3);
+}
+
+#[test]
+fn errors_of_many_chunks_are_counted_and_the_first_are_kept() {
+    let from = File::in_memory();
+    let data = from.new_dataset::<u8>().shape(&[400]).chunk(&[4]).deflate(1).create("data").unwrap();
+    (0..100).for_each(|at| data.write_chunk(&ChunkCoord::new(&[at]), 0, &[1, 2]).unwrap());
+    let to = File::in_memory();
+    let report = from.object("data").unwrap().copy_to(&to.root(), "data").unwrap();
+    assert_eq!(report.unverified_chunks(), 100);
+    assert_eq!(report.unverified[0].errors.len(), crate::UnverifiedChunks::MAX_ERRORS);
+    assert_eq!(to.dataset("data").unwrap().chunks().unwrap().len(), 100);
+}
+
+#[test]
+fn a_fill_value_that_does_not_fit_is_left_out_and_reported() {
+    let from = File::in_memory();
+    let data = from.new_dataset::<u32>().shape(&[2]).chunk(&[2]).create("sound").unwrap();
+    let mut spec = h5live_model::DatasetSpec::clone(&*data.spec().unwrap());
+    spec.fill.value = FillValue::Value(vec![1, 2, 3]);
+    from.store().create(from.root().id(), &"odd".into(), &ObjectSpec::from(spec)).unwrap();
+    let to = File::in_memory();
+    let mut copy = Copier::new(&from, &to);
+    copy.contents(&from.root(), &to.root()).unwrap();
+    let report = copy.finish().unwrap();
+    assert!(!report.is_clean() && report.unverified.is_empty());
+    let [odd] = &report.unfit_fill_values[..] else { panic!("{report:?}") };
+    assert_eq!((&*odd.path, odd.found, odd.expected), ("/odd", 3, 4));
+    assert_eq!(to.dataset("odd").unwrap().spec().unwrap().fill.value, FillValue::Default);
+    assert_eq!(to.dataset("odd").unwrap().read::<u32>().unwrap(), [0, 0]);
 }

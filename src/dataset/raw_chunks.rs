@@ -75,6 +75,17 @@ impl Dataset {
         self.run(|| self.writer()?.write_stored(coord, filter_mask, bytes))
     }
 
+    /// Undoes the filters of the stored bytes of a chunk, to see whether that can be done.
+    pub(crate) fn verify_chunk(&self, chunk: &StoredChunk, stored: &[u8]) -> Result<()> {
+        self.run(|| {
+            let view = self.core.view()?;
+            let Some((grid, bytes)) = view.grid()? else { return Ok(()) };
+            let mask = if view.is_bare(&grid, &chunk.coord) { u32::MAX } else { chunk.filter_mask };
+            let decoded = self.core.filters.decode(mask, stored, bytes);
+            decoded.map(drop).map_err(|error| Failure::in_chunk(&chunk.coord, error))
+        })
+    }
+
     /// Copies the bytes of a chunk that was stored without filters, so many at a time, and calls `each` with their number.
     pub(crate) fn copy_stored(
         &self,

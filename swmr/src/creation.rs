@@ -72,7 +72,14 @@ impl Session {
         let EntryStorage { order, max_compact, min_dense } = spec.attributes;
         let phase = AttributePhase { max_compact, min_dense };
         let tracked = order >= CreationOrder::Tracked;
-        let version = if tracked || spec.large_attributes { 2 } else { self.profile.object_header() };
+        // libhdf5 takes such a type for damage in a header without a checksum.
+        let unusual = match &spec.body {
+            ObjectBody::Dataset(spec) => spec.committed.is_none() && spec.datatype.has_unusual_unused_bits(),
+            ObjectBody::Datatype(datatype) => datatype.has_unusual_unused_bits(),
+            _ => false,
+        };
+        let newer = tracked || spec.large_attributes || unusual;
+        let version = if newer { 2 } else { self.profile.object_header() };
         let times = (spec.times && version > 1).then(|| {
             let now = now();
             ObjectTimes { access: now, modification: now, change: now, birth: now }

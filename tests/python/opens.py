@@ -1,11 +1,11 @@
 """Opens every object of every file with libhdf5 (through h5py), and compares what it refuses with what `h5live check` finds.
 
-usage: opens.py PROGRAM [--folder FOLDER]... [--seeds FOLDER --count N --seed S] [--keep FOLDER] [--verbose]
+usage: opens.py PROGRAM [--folder FOLDER]... [--seeds FOLDER --count N --seed S] [--copies] [--keep FOLDER] [--verbose]
 
 Files of each --folder are compared as they are. N mutants are made of the small sound files of --seeds: some bytes of
 their structures are changed at random, and the checksums of what was changed are repaired. The last line is a JSON object
-with the counts. Exit code 1: libhdf5 refuses an object of which the check says nothing, or a finding has no explanation
-(see opens_rule.py).
+with the counts. Exit code 1: libhdf5 refuses an object of which the check says nothing, a finding has no explanation
+(see opens_rule.py), or a copy is not sound of which `h5live copy` said nothing.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import collections
 import json
 import os
 import random
+import subprocess
 import sys
 import tempfile
 
@@ -47,8 +48,20 @@ class Outcome:
         about = {finding["path"] for finding in self.findings}
         if "" in about:
             return []
-        is_said = lambda paths: any(path in about for path in paths)
-        return [refusal for refusal in self.seen.refused if not is_said(self.seen.names_of(refusal.path))]
+        # A link that leads nowhere is a finding of its group.
+        about.update(f"below {finding['path']}" for finding in self.findings if "link" in finding["structure"])
+        is_said = lambda path: path in about or f"below {os.path.dirname(path)}" in about
+        is_silent = lambda refusal: not any(is_said(path) for path in self.seen.names_of(refusal.path))
+        return [refusal for refusal in self.seen.refused if is_silent(refusal)]
+
+
+def copied(program, path, target):
+    """Copies a file. Whether there is a copy, and what was said of it."""
+    command = [program, "copy", path, target]
+    run = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, check=False)
+    if run.returncode not in (0, 1, 2):
+        raise RuntimeError(f"{path}: the copy ended with {run.returncode}: {run.stderr}")
+    return os.path.exists(target), run.returncode == 1 and run.stderr
 
 
 class Table:
@@ -91,11 +104,34 @@ class Table:
         for finding in outcome.findings[:1]:
             found = opens_rule.why_ours_alone(finding)
             self.classes[found or "unexplained"] += 1
+            if self.verbose:
+                print(f"only ours: {name}: {finding['path']}: {finding['structure']}: {finding['cause']}")
             if not found:
                 keep = True
                 self.unexplained[f"{finding['structure']}: {finding['cause']}"] += 1
                 print(f"unexplained: {name}: {finding['path']}: {finding['structure']}: {finding['cause']}", flush=True)
         return keep
+
+    def add_copy(self, program, name, path):
+        """Copies a file, and compares what both sides say of the copy."""
+        with tempfile.TemporaryDirectory() as folder:
+            target = os.path.join(folder, "copy.h5")
+            made, said = copied(program, path, target)
+            if not made:
+                self.rows["no copy"] += 1
+                return False
+            outcome = Outcome(program, target)
+        if not outcome.seen.refused and not outcome.seen.died and not outcome.findings:
+            self.rows["sound copy" + (" of which something is said" if said else "")] += 1
+            return False
+        if said:
+            self.rows["copy of which something is said"] += 1
+            return False
+        self.rows["silent copy"] += 1
+        found = [f"{finding['path']}: {finding['structure']}: {finding['cause']}" for finding in outcome.findings]
+        for line in [*map(str, outcome.seen.refused), outcome.seen.died, *found][:3]:
+            print(f"silent copy: {name}: {line}", flush=True)
+        return True
 
     def report(self):
         for row, count in sorted(self.rows.items()):
@@ -107,10 +143,11 @@ class Table:
             "files": sum(self.rows.values()),
             "only_libhdf5": self.rows["only libhdf5"],
             "unexplained": sum(self.unexplained.values()),
+            "silent_copies": self.rows["silent copy"],
             "rows": dict(self.rows),
         }
         print(json.dumps(line))
-        return 1 if line["only_libhdf5"] or line["unexplained"] else 0
+        return 1 if line["only_libhdf5"] or line["unexplained"] or line["silent_copies"] else 0
 
 
 def mutants(args, table):
@@ -127,7 +164,10 @@ def mutants(args, table):
             with open(path, "wb") as file:
                 file.write(data)
             name = f"{os.path.basename(seed.path)}#{args.seed}.{number}"
-            if table.add(name, Outcome(args.program, path)) and args.keep:
+            keep = table.add(name, Outcome(args.program, path))
+            if args.copies:
+                keep = table.add_copy(args.program, name, path) or keep
+            if keep and args.keep:
                 os.makedirs(args.keep, exist_ok=True)
                 with open(os.path.join(args.keep, f"{name}.h5"), "wb") as file:
                     file.write(data)
@@ -141,12 +181,16 @@ def main():
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep")
+    parser.add_argument("--copies", action="store_true", help="compare copies of all files, too")
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
     table = Table(args.verbose)
     for folder in args.folder:
         for path in files_of(folder):
-            table.add(os.path.relpath(path, folder), Outcome(args.program, path))
+            name = os.path.relpath(path, folder)
+            table.add(name, Outcome(args.program, path))
+            if args.copies:
+                table.add_copy(args.program, name, path)
     if args.seeds:
         mutants(args, table)
     sys.exit(table.report())

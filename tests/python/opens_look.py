@@ -111,7 +111,8 @@ class Walk:
             kind = item.dtype
         except Exception:
             return  # h5py has no such type in memory.
-        if not kind.hasobject and kind.itemsize <= 1 << 20:
+        # h5py cannot ask for arrays.
+        if not kind.hasobject and kind.subdtype is None and kind.itemsize <= 1 << 20:
             self.step(path, "read the fill value", lambda: plist.get_fill_value(np.zeros((), kind)))
 
     def children(self, path, group):

@@ -33,6 +33,9 @@ impl Walk<'_> {
             if header.prefix.attributes_tracked {
                 self.creation_order(header.addr, message.creation_index.into(), limit);
             }
+            if let Shareable::Here(datatype) = &attribute.datatype {
+                self.unused_bits(header, datatype);
+            }
             self.attribute(header.addr, &attribute, !message.flags.is_shared());
         }
         if let Some(info) = info.filter(AttributeInfo::is_dense) {

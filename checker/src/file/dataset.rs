@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use h5live_format::messages::{
-    DataspaceMessage, DatatypeMessage, ExternalFiles, FillValueMessage, FilterPipelineMessage, LayoutMessage,
-    MessageType, OldFillValueMessage, SharedMessage, Storage,
+    ChunkIndex, DataspaceMessage, DatatypeMessage, ExternalFiles, FillValueMessage, FilterPipelineMessage,
+    LayoutMessage, MessageType, OldFillValueMessage, SharedMessage, Storage,
 };
 use h5live_format::{Addr, GlobalHeapId, Record, VirtualLayout};
 use h5live_model::{Dataspace, Datatype, FillValue};
@@ -43,7 +43,7 @@ impl Walk<'_> {
         let size = space.dataspace.elements().and_then(|n| n.checked_mul(datatype.size().into()));
         match &layout.storage {
             Storage::Compact { data, .. } => match size {
-                Some(size) if size <= data.len() as u64 => self.values(&datatype, data, at),
+                Some(size) if size == data.len() as u64 => self.values(&datatype, data, at),
                 _ => self.agree(LAYOUT, at, "bytes of compact data", data.len() as u64, size.unwrap_or(u64::MAX)),
             },
             Storage::Contiguous { addr, size: stated, .. } => match external {
@@ -73,7 +73,9 @@ impl Walk<'_> {
     fn object_datatype(&mut self, header: &Header) -> Option<Rc<Datatype>> {
         let message = header.of(MessageType::DATATYPE).next()?;
         if !message.flags.is_shared() {
-            return self.message::<DatatypeMessage>(header).map(|message| Rc::new(message.datatype));
+            let message = self.message::<DatatypeMessage>(header)?;
+            self.unused_bits(header, &message);
+            return Some(Rc::new(message.datatype));
         }
         let shared = self.decode(SharedMessage::default(), header.addr, &message.body)?;
         self.shared_datatype(&shared.place, header.addr)
@@ -82,7 +84,7 @@ impl Walk<'_> {
     fn fill_values(&mut self, header: &Header, datatype: &Datatype) {
         let size = datatype.size().into();
         let mut values = Vec::new();
-        if let Some(old) = self.message::<OldFillValueMessage>(header) {
+        if let Some(old) = self.message::<OldFillValueMessage>(header).filter(|old| !old.value.is_empty()) {
             values.push((OldFillValueMessage::NAME, old.value));
         }
         if let Some(FillValue::Value(value)) =
@@ -90,7 +92,7 @@ impl Walk<'_> {
         {
             values.push((FillValueMessage::NAME, value));
         }
-        for (name, value) in values.into_iter().filter(|(_, value)| !value.is_empty()) {
+        for (name, value) in values {
             self.agree(name, header.addr, "bytes of the value", value.len() as u64, size);
             if value.len() as u64 == size {
                 self.values(datatype, &value, header.addr);
@@ -103,7 +105,9 @@ impl Walk<'_> {
         let files = self.message::<ExternalFiles>(header)?;
         if let Some(mut heap) = self.local_heap(files.heap) {
             for file in &files.files {
-                self.local_string(&mut heap, file.name_offset);
+                if self.local_string(&mut heap, file.name_offset).is_some_and(|name| name.is_empty()) {
+                    self.found(ExternalFiles::NAME, header.addr, Cause::Rule("an external file has a name"));
+                }
             }
         }
         let unlimited = self.widths.length.max();
@@ -120,6 +124,9 @@ impl Walk<'_> {
             return;
         };
         self.agree(LAYOUT, at, "bytes of contiguous data", stated, size);
+        if size == 0 {
+            self.found(LAYOUT, at, Cause::Rule("contiguous data without elements has no address"));
+        }
         self.claim_raw("contiguous data", addr, stated);
         if datatype.is_indirect() {
             self.contiguous_values(at, addr, stated.min(size), datatype);
@@ -164,6 +171,10 @@ impl Walk<'_> {
             self.found(LAYOUT, at, Cause::Rule("the bytes of a chunk fit 64 bits"));
             return None;
         };
+        if chunks.index == ChunkIndex::Btree1 && bytes > u64::from(u32::MAX) {
+            let (what, limit) = ("bytes of a chunk in a version 1 B-tree", u32::MAX.into());
+            self.found(LAYOUT, at, Cause::Above { what, found: bytes, limit });
+        }
         (chunks.dims.len() == space.rank()).then(|| Chunked {
             header: at,
             version: layout.version,

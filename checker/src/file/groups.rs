@@ -50,6 +50,7 @@ impl Walk<'_> {
     }
 
     fn link(&mut self, owner: Owner, at: Addr, info: &LinkInfo, link: &LinkMessage) {
+        self.name_rule(LinkMessage::NAME, at, &link.name);
         // What libhdf5 moves from a group that tracks the order to one that does not keeps its place in the order.
         if link.creation_order.is_none() && info.max_creation_order.is_some() {
             self.found(LinkMessage::NAME, at, Cause::Rule("links have a creation order if their group tracks it"));

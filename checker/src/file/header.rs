@@ -66,6 +66,8 @@ impl Walk<'_> {
         let first = self.load(ObjectHeader::default(), addr, prefix.chunk_len())?;
         let mut header = Header { addr, prefix: first.prefix, messages: first.messages, links: None };
         let in_first = header.messages.len() as u64;
+        let frame = header.prefix.message_header_len();
+        self.gap(ObjectHeader::NAME, addr, header.prefix.size, frame, &header.messages);
         let mut next = 0;
         while let Some(message) = header.messages.get(next) {
             next += 1;
@@ -81,7 +83,11 @@ impl Walk<'_> {
                 messages: Vec::new(),
             };
             match self.load(context, continuation.addr, continuation.length) {
-                Some(chunk) => header.messages.extend(chunk.messages),
+                Some(chunk) => {
+                    let area = continuation.length.saturating_sub(ContinuationChunk::overhead(chunk.version));
+                    self.gap(ContinuationChunk::NAME, continuation.addr, area, frame, &chunk.messages);
+                    header.messages.extend(chunk.messages);
+                }
                 None => self.incomplete = true,
             }
         }
@@ -94,6 +100,7 @@ impl Walk<'_> {
             }
         }
         self.single_messages(&header);
+        self.refused_messages(&header);
         header.links = self.message::<ReferenceCount>(&header).map(|count| count.links);
         Some(header)
     }
@@ -103,9 +110,6 @@ impl Walk<'_> {
         for message in &header.messages {
             if SINGLE.contains(&message.kind) && !seen.insert(message.kind) {
                 self.found(ObjectHeader::NAME, header.addr, Cause::Repeated(message.kind.name().unwrap_or("message")));
-            }
-            if !message.kind.is_known() && message.flags.must_be_known(false) {
-                self.note(ObjectHeader::NAME, header.addr, Cause::Rule("a message of unknown type must be known"));
             }
         }
     }

@@ -183,7 +183,9 @@ impl Walk<'_> {
         } else if dataset || header.has(MessageType::DATASPACE) {
             self.dataset(&header);
         } else if header.has(MessageType::DATATYPE) {
-            self.message::<DatatypeMessage>(&header);
+            if let Some(message) = self.message::<DatatypeMessage>(&header) {
+                self.unused_bits(&header, &message);
+            }
         } else {
             self.found(ObjectHeader::NAME, addr, Cause::Missing("message that tells what the object is"));
         }

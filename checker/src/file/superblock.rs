@@ -52,8 +52,14 @@ impl<'a> Walk<'a> {
             if self.superblock.extension.is_defined() {
                 self.extension();
             }
-        } else if self.superblock.driver_info.is_defined() {
-            self.driver_info();
+        } else {
+            if self.superblock.extension.is_defined() {
+                let rule = "nothing lies at the address of free space, which no program has ever written";
+                self.found(NAME, Addr::new(0), Cause::Rule(rule));
+            }
+            if self.superblock.driver_info.is_defined() {
+                self.driver_info();
+            }
         }
         true
     }

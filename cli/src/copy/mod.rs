@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use h5live::model::{FileSpace, ObjectBody, ObjectSpec};
-use h5live::{Copier, File, Group, Profile, Visit};
+use h5live::{Attribute, Copier, CopyReport, File, Group, Profile, UnfitFillValue, Visit};
 use h5live_format::Superblock;
 
 pub use self::filter::FilterArg;
@@ -23,7 +23,9 @@ const LARGE: usize = 56 << 10;
 
 /// Write a file anew: without gaps, with other chunks or filters, for older or newer programs.
 ///
-/// The new file appears when it is complete; with --force in place of one that is there.
+/// The new file appears when it is complete; with --force in place of one that is there. Chunks that are copied as they are
+/// stored are decoded too, to verify them. What cannot be decoded is copied all the same. Exit code 0: all was verified; 1: the
+/// new file holds chunks that cannot be decoded, or lacks a fill value that does not fit; 2: there is no new file.
 #[derive(Debug, Args)]
 pub struct Copy {
     /// The file to copy
@@ -49,6 +51,9 @@ pub struct Copy {
     space: SpaceArgs,
     #[command(flatten)]
     force: Force,
+    /// Copy chunks as they are stored without decoding them, which is faster where they are compressed
+    #[arg(long)]
+    no_verify: bool,
     /// Say nothing
     #[arg(short, long)]
     quiet: bool,
@@ -73,7 +78,7 @@ impl Copy {
         } else {
             progress::bytes(stored_bytes(&root))
         };
-        let mut copy = Copier::new(&from, &to).progress(|bytes| bar.inc(bytes));
+        let mut copy = Copier::new(&from, &to).verify(!self.no_verify).progress(|bytes| bar.inc(bytes));
         if !self.chunks.is_empty() {
             copy = copy.chunk(&self.chunks);
         }
@@ -86,17 +91,18 @@ impl Copy {
         for path in &self.select {
             copy.object(&from.object(path)?, &to.root(), path)?;
         }
-        copy.finish()?;
+        let report = copy.finish()?;
         to.close()?;
         bar.finish_and_clear();
         unfinished.take_place()?;
         if !self.quiet {
-            self.report()?;
+            self.sizes()?;
+            complain(&report);
         }
-        Ok(Outcome::Clean)
+        Ok(if report.is_clean() { Outcome::Clean } else { Outcome::Findings })
     }
 
-    fn report(&self) -> Result<()> {
+    fn sizes(&self) -> Result<()> {
         let size = |path: &Path| {
             let found = fs::metadata(path).map_err(|source| Error::Path { path: path.to_owned(), source });
             Ok::<_, Error>(found?.len())
@@ -106,6 +112,24 @@ impl Copy {
         let mut out = Output::stdout();
         out.line(format_args!("{before} bytes became {after} ({percent:.1} %)"))?;
         out.flush()
+    }
+}
+
+/// Says on standard error what could not be verified.
+fn complain(report: &CopyReport) {
+    for dataset in &report.unverified {
+        dataset.errors.iter().for_each(|error| eprintln!("unverified: {error}"));
+        let more = dataset.chunks - dataset.errors.len() as u64;
+        if more > 0 {
+            eprintln!("unverified: {}: {more} more chunks", dataset.path);
+        }
+    }
+    for UnfitFillValue { path, found, expected, .. } in &report.unfit_fill_values {
+        eprintln!("left out: {path}: a fill value of {found} bytes for elements of {expected} bytes");
+    }
+    if !report.unverified.is_empty() {
+        let (chunks, datasets) = (report.unverified_chunks(), report.unverified.len());
+        eprintln!("{chunks} chunks of {datasets} datasets were copied as they are stored, and cannot be decoded");
     }
 }
 
@@ -131,7 +155,9 @@ fn user_block(path: &Path) -> Result<Vec<u8>> {
 /// What a group is like, for another one like it.
 fn described(group: &Group) -> Result<ObjectSpec> {
     let info = group.info()?;
-    let large_attributes = group.attributes()?.iter().any(|attribute| attribute.raw().len() > LARGE);
+    let needs_newer_header =
+        |attribute: &Attribute| attribute.raw().len() > LARGE || attribute.datatype().has_unusual_unused_bits();
+    let large_attributes = group.attributes()?.iter().any(needs_newer_header);
     let (attributes, times) = (info.attributes, info.times.is_some());
     Ok(ObjectSpec { body: ObjectBody::Group(group.spec()?), attributes, times, large_attributes })
 }

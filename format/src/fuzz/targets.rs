@@ -97,7 +97,7 @@ fn message(data: &[u8]) -> bool {
 fn datatype(data: &[u8]) -> bool {
     let sound = check(&DatatypeMessage::default(), data, Widths::default());
     if let Ok((message, _)) = decode_prefix::<DatatypeMessage>(data, Widths::default()) {
-        message.has_unusual_unused_bits();
+        message.datatype.has_unusual_unused_bits();
         message.datatype.is_indirect();
         for profile in Profile::ALL {
             let message = DatatypeMessage::new(profile, message.datatype.clone());

@@ -47,12 +47,6 @@ impl DatatypeMessage {
             Profile::V200 => 5,
         }
     }
-
-    /// Whether some number in the type leaves more than half of its bits unused. libhdf5 takes that for damage when
-    /// it finds it in an object header without a checksum.
-    pub fn has_unusual_unused_bits(&self) -> bool {
-        checks::has_unusual_unused_bits(&self.datatype)
-    }
 }
 
 impl Record for DatatypeMessage {

@@ -65,21 +65,3 @@ pub(super) fn members(w: &impl Wire, t: &Compound) -> Result<()> {
     });
     w.require("member offset", overlap.is_none(), overlap.unwrap_or(0), "members do not overlap")
 }
-
-/// See [`super::DatatypeMessage::has_unusual_unused_bits`].
-pub(super) fn has_unusual_unused_bits(t: &Datatype) -> bool {
-    let unusual = |size: u32, offset: u16, precision: u16| {
-        size > 1 && bits(size) > u64::from(precision).saturating_add(offset.into()).saturating_mul(2)
-    };
-    match t {
-        Datatype::Integer(t) => unusual(t.size, t.offset, t.precision),
-        Datatype::Bitfield(t) => unusual(t.size, t.offset, t.precision),
-        Datatype::Float(t) => unusual(t.size, t.offset, t.precision),
-        Datatype::Compound(t) => t.members.iter().any(|member| has_unusual_unused_bits(&member.datatype)),
-        Datatype::Enum(t) => has_unusual_unused_bits(&t.base),
-        Datatype::VarLen(t) => has_unusual_unused_bits(&t.base),
-        Datatype::Array(t) => has_unusual_unused_bits(&t.base),
-        Datatype::Complex(t) => has_unusual_unused_bits(&t.base),
-        _ => false,
-    }
-}

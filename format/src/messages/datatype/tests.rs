@@ -148,11 +148,3 @@ fn refuses_floats_whose_parts_overlap() {
     let broken = Float { exponent_position: 22, ..float };
     assert!(encode(&DatatypeMessage { version: 1, datatype: Datatype::Float(broken) }, Widths::default()).is_err());
 }
-
-#[test]
-fn sees_numbers_that_leave_most_of_their_bits_unused() {
-    let narrow = Datatype::Integer(Integer { size: 4, precision: 15, ..Default::default() });
-    let message = |datatype| DatatypeMessage { version: 1, datatype };
-    assert!(message(compound(vec![member("a", 0, narrow)])).has_unusual_unused_bits());
-    assert!(!message(int(4)).has_unusual_unused_bits());
-}

@@ -1,0 +1,69 @@
+//! What a finished copy says of what it made.
+
+use crate::Error;
+
+/// What a finished copy could not verify, or does not say as its source does.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct CopyReport {
+    /// Datasets with chunks that were copied as they are stored and cannot be decoded: their filters are not known, their
+    /// checksums do not match, or their compressed data is damaged. The copy holds the same bytes.
+    pub unverified: Vec<UnverifiedChunks>,
+    /// Datasets whose fill value does not fit their elements. Other programs refuse such datasets, and nobody can tell
+    /// what it should be, so the copy has none.
+    pub unfit_fill_values: Vec<UnfitFillValue>,
+}
+
+/// The chunks of a dataset that were copied and cannot be decoded.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct UnverifiedChunks {
+    /// The path of the dataset in the file that was copied.
+    pub path: String,
+    /// Their number.
+    pub chunks: u64,
+    /// Why they cannot be decoded, with the chunk: of the first [`MAX_ERRORS`](UnverifiedChunks::MAX_ERRORS).
+    pub errors: Vec<Error>,
+}
+
+/// A fill value that was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnfitFillValue {
+    /// The path of the dataset in the file that was copied.
+    pub path: String,
+    /// Bytes of the fill value.
+    pub found: u64,
+    /// Bytes of an element.
+    pub expected: u64,
+}
+
+impl UnverifiedChunks {
+    /// Most errors that are kept of one dataset.
+    pub const MAX_ERRORS: usize = 8;
+}
+
+impl CopyReport {
+    /// Whether all of the copy was verified, and says what its source says.
+    pub fn is_clean(&self) -> bool {
+        self.unverified.is_empty() && self.unfit_fill_values.is_empty()
+    }
+
+    /// Chunks that were copied and cannot be decoded, of all datasets.
+    pub fn unverified_chunks(&self) -> u64 {
+        self.unverified.iter().map(|dataset| dataset.chunks).sum()
+    }
+
+    /// Notes that a chunk of a dataset cannot be decoded.
+    pub(super) fn add_unverified(&mut self, path: &str, error: Error) {
+        match self.unverified.last_mut().filter(|dataset| dataset.path == path) {
+            Some(dataset) => {
+                dataset.chunks += 1;
+                if dataset.errors.len() < UnverifiedChunks::MAX_ERRORS {
+                    dataset.errors.push(error);
+                }
+            }
+            None => self.unverified.push(UnverifiedChunks { path: path.to_owned(), chunks: 1, errors: vec![error] }),
+        }
+    }
+}
