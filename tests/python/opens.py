@@ -33,6 +33,13 @@ def files_of(folder):
                 yield os.path.join(parent, name)
 
 
+def groups_of(path):
+    """The groups on the way to an object."""
+    while path not in ("", "/"):
+        path = os.path.dirname(path)
+        yield path
+
+
 class Outcome:
     """What both sides say of one file."""
 
@@ -48,9 +55,9 @@ class Outcome:
         about = {finding["path"] for finding in self.findings}
         if "" in about:
             return []
-        # A link that leads nowhere is a finding of its group.
-        about.update(f"below {finding['path']}" for finding in self.findings if "link" in finding["structure"])
-        is_said = lambda path: path in about or f"below {os.path.dirname(path)}" in about
+        # A link that leads nowhere is a finding of its group, and what a group holds is not checked if its links cannot be read.
+        links = {finding["path"] for finding in self.findings if opens_rule.holds_links(finding)}
+        is_said = lambda path: path in about or any(group in links for group in groups_of(path))
         is_silent = lambda refusal: not any(is_said(path) for path in self.seen.names_of(refusal.path))
         return [refusal for refusal in self.seen.refused if is_silent(refusal)]
 

@@ -76,7 +76,7 @@ class Walk:
             return
         root = self.step("/", "open", lambda: h5g.open(file, b"/"))
         if root is not None:
-            self.known[self.step("/", "info", lambda: h5o.get_info(root).addr)] = "/"
+            self.know_root(root)
         waiting = [("/", root)] if root is not None else []
         while waiting and len(self.known) < OBJECTS:
             path, item = waiting.pop()
@@ -85,6 +85,13 @@ class Walk:
                 waiting += self.children(path, item)
             elif isinstance(item, h5d.DatasetID):
                 self.dataset(path, item)
+
+    def know_root(self, root):
+        """Notes the address of the root group, to which links may lead."""
+        try:
+            self.known[h5o.get_info(root).addr] = "/"
+        except RuntimeError:
+            pass  # It asks for much more than the address.
 
     def attributes(self, path, item):
         count = self.step(path, "count attributes", lambda: h5a.get_num_attrs(item))

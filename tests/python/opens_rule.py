@@ -32,6 +32,11 @@ def why_libhdf5_alone(name, missed):
     return NAMED.get(name.split("#")[0])
 
 
+def holds_links(finding):
+    """Whether a finding is of something that leads to the objects of a group."""
+    return re.search(r"link|symbol table|B-tree|(local|fractal) heap|object header", finding["structure"]) is not None
+
+
 def why_ours_alone(finding):
     """Why libhdf5 opens everything of a file in which the check finds something; None if that is not known."""
     for structure, kind, why in CLASSES:

@@ -334,6 +334,10 @@ impl Walk<'_> {
         match &place {
             HeapPlace::Managed { offset, length } => {
                 heap.managed += 1;
+                if *length > u64::from(heap.header.max_managed) {
+                    let (what, limit) = ("bytes of an object in a block", heap.header.max_managed.into());
+                    self.found(OBJECT, heap.addr, Cause::Above { what, found: *length, limit });
+                }
                 if !heap.used.take(*offset, offset.saturating_add(*length)) {
                     self.found(OBJECT, heap.addr, Cause::Rule("objects of a heap do not overlap"));
                     return None;

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use h5live_format::messages::{Continuation, Message, MessageType, ReferenceCount, SharedMessage, SharedPlace};
+use h5live_format::messages::{
+    Continuation, Message, MessageType, ModificationTime, ReferenceCount, SharedMessage, SharedPlace,
+};
 use h5live_format::{Addr, ContinuationChunk, ObjectHeader, ObjectHeaderPrefix, RawMessage, Record};
 
 use super::Cause;
@@ -182,6 +184,12 @@ impl Walk<'_> {
             let (chunk, _) = h5live_format::decode_prefix_with(context, &bytes, self.widths).ok()?;
             messages.extend(chunk.messages);
         }
-        Some(messages)
+        // What refuses the other object refuses whoever uses a message of it.
+        let is_refused = |message: &RawMessage| match message.kind {
+            MessageType::REFERENCE_COUNT => message.decode::<ReferenceCount>(self.widths).is_err(),
+            MessageType::MODIFICATION_TIME => message.decode::<ModificationTime>(self.widths).is_err(),
+            _ => message.refuse_unknown(false).is_err(),
+        };
+        (!messages.iter().any(is_refused)).then_some(messages)
     }
 }

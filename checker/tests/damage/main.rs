@@ -7,6 +7,7 @@ mod arrays;
 mod files;
 mod groups;
 mod heaps;
+mod opening;
 mod trees;
 
 use files::File;
