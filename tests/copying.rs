@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5live::model::{Attribute, ChunkCoord, Dataspace, Datatype, FilterSpec, Integer, ObjectTimes, Objects};
+use h5live::model::{Attribute, ChunkCoord, Dataspace, Datatype, FillValue, FilterSpec, Integer, ObjectTimes, Objects};
 use h5live::{Copier, File, Options};
 use h5live_swmr::{MemoryStorage, Mode, NativeFile, OpenOptions, Profile, Storage};
 
@@ -40,6 +40,38 @@ fn copies_keep_times() {
     }
 }
 
+/// A file whose headers have no checksums.
+fn with_mode(storage: &MemoryStorage, mode: Mode) -> File {
+    let options = OpenOptions { mode, profile: Profile::Earliest, ..OpenOptions::default() };
+    let store = NativeFile::on(Arc::new(storage.clone()), &options).unwrap();
+    File::with_store(Arc::new(store), "file", Options::default())
+}
+
+#[test]
+fn a_fill_value_that_does_not_fit_is_left_out_and_reported() {
+    let storage = MemoryStorage::new();
+    let file = with_mode(&storage, Mode::Create);
+    file.new_dataset::<u32>().shape(&[2]).chunk(&[2]).fill(0x0123_4567u32).create("odd").unwrap();
+    file.close().unwrap();
+    let stored = [4u32.to_le_bytes(), 0x0123_4567u32.to_le_bytes()].concat();
+    let size = image(&storage).windows(8).position(|bytes| bytes == stored).unwrap();
+    storage.write_at(&[3], size as u64).unwrap();
+    let from = with_mode(&storage, Mode::Read);
+    let copied = MemoryStorage::new();
+    let (to, _) = new(&copied);
+    let mut copy = Copier::new(&from, &to);
+    copy.contents(&from.root(), &to.root()).unwrap();
+    let report = copy.finish().unwrap();
+    assert!(!report.is_clean() && report.unverified.is_empty());
+    let [odd] = &report.unfit_fill_values[..] else { panic!("{report:?}") };
+    assert_eq!((&*odd.path, odd.found, odd.expected), ("/odd", 3, 4));
+    let dataset = to.dataset("odd").unwrap();
+    assert_eq!(dataset.spec().unwrap().fill.value, FillValue::Default);
+    assert_eq!(dataset.read::<u32>().unwrap(), [0, 0]);
+    to.close().unwrap();
+    h5live_checker::file::check(&copied).expect_clean();
+}
+
 #[test]
 fn numbers_that_use_few_bits_are_copied_into_headers_with_checksums() {
     let (from, _) = new(&MemoryStorage::new());
@@ -57,9 +89,7 @@ fn numbers_that_use_few_bits_are_copied_into_headers_with_checksums() {
     };
     from.store().set_attribute(group.id(), &attribute).unwrap();
     let storage = MemoryStorage::new();
-    let options = OpenOptions { mode: Mode::Create, profile: Profile::Earliest, ..OpenOptions::default() };
-    let store = NativeFile::on(Arc::new(storage.clone()), &options).unwrap();
-    let to = File::with_store(Arc::new(store), "file", Options::default());
+    let to = with_mode(&storage, Mode::Create);
     let mut copier = Copier::new(&from, &to);
     copier.contents(&from.root(), &to.root()).unwrap();
     assert!(copier.finish().unwrap().is_clean());
