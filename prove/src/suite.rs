@@ -1,6 +1,7 @@
 //! What is explored: workloads, and how readers look at each.
 
 mod cases;
+mod changes;
 
 use std::sync::Arc;
 

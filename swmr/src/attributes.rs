@@ -3,6 +3,8 @@
 mod dense;
 mod edit;
 
+use std::collections::HashSet;
+
 use h5live_format::messages::{AttributeInfo, AttributeMessage, MessageType};
 use h5live_model::{Attribute, Name};
 
@@ -80,8 +82,12 @@ impl Attributes {
     ) -> Result<()> {
         match self {
             Attributes::Compact => {
+                // One that moves to another chunk of the header is in both for a moment, and for longer if its writer dies.
+                let may_repeat = header.nodes().nth(1).is_some();
+                let mut names = HashSet::new();
                 for (_, stored) in Attributes::compact(session, header)? {
-                    if !each(stored)? {
+                    let is_repeated = may_repeat && !names.insert(stored.message.name.clone());
+                    if !is_repeated && !each(stored)? {
                         break;
                     }
                 }

@@ -4,13 +4,13 @@
 //! of creation, and the header last. A writer that dies between two of them leaves each of them whole, but what one says
 //! is ahead of what another one says. The index of names decides which entries there are; the rest is made to agree with it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use h5live_format::Addr;
 use h5live_format::messages::{AttributeInfo, LinkInfo};
 
 use crate::Result;
-use crate::attributes::DenseAttributes;
+use crate::attributes::{Attributes, DenseAttributes};
 use crate::header::Header;
 use crate::links::DenseLinks;
 use crate::session::Session;
@@ -22,6 +22,8 @@ pub(crate) struct Newest {
     pub link: Option<i64>,
     /// The highest position of an attribute.
     pub attribute: Option<u16>,
+    /// Whether the header has two attributes of one name: one was to replace the other.
+    pub has_two: bool,
 }
 
 /// An object whose structures do not agree.
@@ -90,9 +92,21 @@ impl Session {
         Ok(())
     }
 
+    /// Leaves the first attribute of each name in a header, which is the one that readers find.
+    fn drop_second_attributes(&self, header: &mut Header) -> Result<()> {
+        let mut names = HashSet::new();
+        let mut second = Attributes::compact(self, header)?;
+        second.retain(|(_, held)| !names.insert(held.message.name.clone()));
+        // From the end, so that the others stay where they are.
+        second.into_iter().rev().try_for_each(|(spot, _)| header.remove(spot))
+    }
+
     /// Whether heaps, indexes and header of an object do not agree about its entries; with `mend`, they do afterwards.
     fn agree(&self, header: &mut Header, newest: Newest, mend: bool) -> Result<bool> {
-        let mut wrong = false;
+        let mut wrong = newest.has_two;
+        if newest.has_two && mend {
+            self.drop_second_attributes(header)?;
+        }
         if let Some(mut info) = header.get::<AttributeInfo>()? {
             if info.is_dense() {
                 wrong |= DenseAttributes::for_recount(self, header, &info, mend).agree(mend)?;

@@ -145,7 +145,13 @@ fn visit_all(session: &Arc<Session>) -> Result<Survey> {
         let mut header = session.header(addr)?;
         let mut newest = Newest::default();
         let object = |id| session.object(id);
-        Attributes::of(session, &header)?.for_each(session, &header, &mut |stored| {
+        let attributes = Attributes::of(session, &header)?;
+        if matches!(attributes, Attributes::Compact) && header.nodes().nth(1).is_some() {
+            let mut names = HashSet::new();
+            let held = Attributes::compact(session, &header)?;
+            newest.has_two = !held.into_iter().all(|(_, stored)| names.insert(stored.message.name));
+        }
+        attributes.for_each(session, &header, &mut |stored| {
             newest.attribute = newest.attribute.max(Some(stored.creation_order));
             waiting.extend(committed(stored.message.datatype.shared()).map(object).transpose()?);
             Ok(true)

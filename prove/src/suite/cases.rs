@@ -2,8 +2,8 @@
 
 use h5live_model::CreationOrder::{Indexed, Untracked};
 
+use super::changes::{LINKS_TO_AND_FRO, MANY, MOVED, REPLACED, TO_AND_FRO};
 use super::{Case, Reader};
-use crate::names::Change::{self, Flush, Put, Remove};
 use crate::names::Kind::{Attributes, Links};
 use crate::names::{Names, names};
 use crate::{Kind, Lab, Look, workloads};
@@ -12,62 +12,6 @@ const ROWS: &[Reader] = &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirs
 
 /// Six of twenty chunks of three rows, two rows of each.
 const SPARSE: Kind = Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false };
-
-/// Of many entries some come and some go, alone and together.
-const MANY: &[Change] =
-    &[Put(20, 1), Flush, Remove(3), Flush, Put(21, 3), Remove(20), Flush, Remove(21), Put(22, 2), Put(3, 1), Flush];
-
-/// Entries are replaced: by some of the same length, longer ones, and those that no block of a heap holds.
-const REPLACED: &[Change] = &[
-    Put(3, 3),
-    Flush,
-    Put(20, 600),
-    Flush,
-    Put(20, 2),
-    Put(4, 600),
-    Flush,
-    Remove(4),
-    Flush,
-    Put(5, 1),
-    Put(5, 2),
-    Flush,
-];
-
-/// Entries become so many that they move out of the header, and so few that they move back.
-const TO_AND_FRO: &[Change] = &[
-    Put(20, 1),
-    Put(21, 2),
-    Flush,
-    Remove(20),
-    Remove(21),
-    Remove(0),
-    Remove(1),
-    Flush,
-    Put(0, 2),
-    Put(1, 1),
-    Put(2, 3),
-    Flush,
-    Remove(3),
-    Flush,
-];
-
-/// As [`TO_AND_FRO`], of links, which are not replaced.
-const LINKS_TO_AND_FRO: &[Change] = &[
-    Put(20, 1),
-    Put(21, 2),
-    Flush,
-    Remove(20),
-    Remove(21),
-    Remove(0),
-    Remove(1),
-    Flush,
-    Put(0, 2),
-    Put(1, 1),
-    Put(22, 3),
-    Flush,
-    Remove(3),
-    Flush,
-];
 
 const NAMES: Names = Names { kind: Attributes, order: Untracked, start: 12, changes: MANY };
 
@@ -614,6 +558,11 @@ pub const CASES: &[Case] = &[
     Case {
         name: "attributes move to and fro",
         record: |setup| names(setup, Names { order: Indexed, start: 7, changes: TO_AND_FRO, ..NAMES }),
+        ..PLAIN
+    },
+    Case {
+        name: "attributes in the header are replaced",
+        record: |setup| names(setup, Names { start: 6, changes: MOVED, ..NAMES }),
         ..PLAIN
     },
     Case { name: "dense links come and go", record: |setup| names(setup, Names { kind: Links, ..NAMES }), ..PLAIN },

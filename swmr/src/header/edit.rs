@@ -148,9 +148,15 @@ impl Header {
             self.count_messages();
             return Ok(());
         }
-        self.add(new)?;
+        self.add(new.clone())?;
         // What was added may have moved the old message.
         let (spot, _) = self.find(|held| *held == old).ok_or_else(|| self.damaged("the message is still there"))?;
+        if let Some((place, _)) = self.find(|held| *held == new).filter(|(place, _)| place.chunk != spot.chunk) {
+            // The old message goes after the new one has come: a writer that dies in between leaves both. Where the chunk of
+            // the new one waits for that of the old one, it is new itself, and one write makes both known.
+            let (goes, comes) = (self.chunk(spot)?.node(), self.chunk(place)?.node());
+            let _circle = self.metadata.cache().depend(goes, comes, EdgeKind::Continuation);
+        }
         self.remove(spot)
     }
 
