@@ -64,6 +64,18 @@ fn candidates(from: &File, name: &Path, prefix: Prefix) -> Vec<PathBuf> {
     candidates
 }
 
+/// The modes in which another file is opened, one after the other while somebody has it in use. A source of a virtual dataset
+/// is only read, and may be read while it is written.
+fn modes(mode: Mode, prefix: Prefix) -> &'static [Mode] {
+    match (mode, prefix) {
+        (Mode::Read, Prefix::ExternalLink) => &[Mode::Read],
+        (Mode::Read, Prefix::VirtualSource) => &[Mode::Read, Mode::SwmrRead],
+        (Mode::SwmrRead, _) => &[Mode::SwmrRead],
+        (_, Prefix::ExternalLink) => &[Mode::Write],
+        (_, Prefix::VirtualSource) => &[Mode::Write, Mode::Read, Mode::SwmrRead],
+    }
+}
+
 /// The file that another one calls `name`; `None` if there is none.
 ///
 /// # Errors
@@ -77,17 +89,20 @@ pub(crate) fn open(from: &File, name: &Name, prefix: Prefix) -> Result<Option<Fi
         if let Some(known) = shared.family.files.lock().get(&location).and_then(Weak::upgrade) {
             return Ok(Some(File::from_shared(known)));
         }
-        let mode = match shared.options.mode {
-            Mode::Read => Mode::Read,
-            Mode::SwmrRead => Mode::SwmrRead,
-            _ => Mode::Write,
-        };
-        match shared.options.clone().mode(mode).open_in(&candidate, shared.family.clone()) {
-            Ok(file) => {
-                shared.others.lock().push(file.clone());
-                return Ok(Some(file));
+        for mode in modes(shared.options.mode, prefix) {
+            match shared.options.clone().mode(*mode).open_in(&candidate, shared.family.clone()) {
+                Ok(file) => {
+                    shared.others.lock().push(file.clone());
+                    return Ok(Some(file));
+                }
+                Err(error) => {
+                    let is_last = !error.is_in_use();
+                    failure = Some(error);
+                    if is_last {
+                        break;
+                    }
+                }
             }
-            Err(error) => failure = Some(error),
         }
     }
     failure.map_or(Ok(None), Err)

@@ -61,7 +61,7 @@ pub use attribute::{Attribute, AttributeBuilder};
 pub use builder::DatasetBuilder;
 pub use convert::ConvertError;
 pub use copy::{Copier, CopyReport, UnfitFillValue, UnverifiedChunks};
-pub use dataset::{Dataset, DatasetView, Follow};
+pub use dataset::{Dataset, DatasetView, Follow, SourceState};
 pub use error::{Error, ErrorKind, OpenError, Result};
 pub use file::File;
 pub use group::{Group, NamedType, Object};

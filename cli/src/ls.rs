@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use h5live::{File, Object, Reference};
+use h5live::{File, Object, Reference, SourceState};
 use serde_json::json;
 
 use crate::error::{Outcome, Result};
 use crate::manifest::walk::{Entry, Line, Listing};
 use crate::manifest::{space_text, storage_text, type_text};
-use crate::model::{Attribute, DatasetSpec, ObjectId};
+use crate::model::{Attribute, DatasetSpec, Layout, ObjectId};
 use crate::open;
 use crate::output::Output;
 use crate::value::{self, Value};
@@ -81,19 +81,50 @@ fn stored(file: &File, id: ObjectId) -> Option<Stored> {
     Some(Stored { chunks: chunks.len(), bytes })
 }
 
+/// The states that sources of virtual datasets can be in, as they are called.
+const STATES: [(SourceState, &str); 5] = [
+    (SourceState::Closed, "closed"),
+    (SourceState::Live, "being written"),
+    (SourceState::InUse, "in use"),
+    (SourceState::Missing, "missing"),
+    (SourceState::Unreadable, "unreadable"),
+];
+
+/// The states of the sources of a virtual dataset; `None` if it is none, or they cannot be found out.
+fn sources(file: &File, id: ObjectId, spec: &DatasetSpec) -> Option<Vec<SourceState>> {
+    let Layout::Virtual(_) = spec.layout else { return None };
+    match file.root().object_by_id(id, "") {
+        Ok(Object::Dataset(dataset)) => dataset.source_states().ok(),
+        _ => None,
+    }
+}
+
+fn count(states: &[SourceState], wanted: SourceState) -> usize {
+    states.iter().filter(|state| **state == wanted).count()
+}
+
+/// What of the sources is not as it will stay; `None` if all are there, and nobody writes them.
+fn sources_text(states: &[SourceState]) -> Option<String> {
+    let counts = STATES.iter().map(|(state, name)| (count(states, *state), name));
+    let changing: Vec<_> = counts.skip(1).filter(|(n, _)| *n > 0).map(|(n, name)| format!("{n} {name}")).collect();
+    (!changing.is_empty()).then(|| format!("{} sources: {}", states.len(), changing.join(", ")))
+}
+
 fn text(file: &File, listing: &Listing, line: &Line, stored: Option<&Stored>) -> String {
     match &line.entry {
         Entry::Plain("soft" | "external", target) => format!("-> {target}"),
         Entry::Plain("hard", first) => format!("= {first}"),
         Entry::Plain(kind, text) if text == "-" => (*kind).to_owned(),
         Entry::Plain(kind, text) => format!("{kind} {text}"),
-        Entry::Dataset(_, spec) => {
+        Entry::Dataset(id, spec) => {
             let stored = stored.map_or(String::new(), |s| {
                 let whole = spec.dataspace.elements().unwrap_or(0).saturating_mul(u64::from(spec.datatype.size()));
                 format!("  {} chunks, {} of {}", s.chunks, bytes_text(s.bytes), bytes_text(whole))
             });
             let DatasetSpec { datatype, dataspace, .. } = &**spec;
-            format!("{}  {}  {}{stored}", type_text(datatype), shape_text(dataspace), storage_text(spec))
+            let sources = sources(file, *id, spec).and_then(|states| sources_text(&states));
+            let sources = sources.map_or(String::new(), |text| format!("  {text}"));
+            format!("{}  {}  {}{stored}{sources}", type_text(datatype), shape_text(dataspace), storage_text(spec))
         }
         Entry::Attribute(attribute) => {
             let value = value_of(file, listing, attribute).map_or("?".to_owned(), |v| v.to_string());
@@ -151,9 +182,9 @@ fn json_line(file: &File, listing: &Listing, line: &Line, stored: Option<&Stored
         }
         Entry::Plain(kind, text) if text == "-" => json!({ "path": line.path, "kind": kind }),
         Entry::Plain(kind, text) => json!({ "path": line.path, "kind": kind, "type": text }),
-        Entry::Dataset(_, spec) => {
+        Entry::Dataset(id, spec) => {
             let max = |m: &u64| if *m == crate::model::UNLIMITED { None } else { Some(*m) };
-            json!({
+            let mut described = json!({
                 "path": line.path,
                 "kind": "dataset",
                 "type": type_text(&spec.datatype),
@@ -163,7 +194,12 @@ fn json_line(file: &File, listing: &Listing, line: &Line, stored: Option<&Stored
                 "storage": storage_text(spec),
                 "chunks": stored.map(|s| s.chunks),
                 "stored_bytes": stored.map(|s| s.bytes),
-            })
+            });
+            if let Some(states) = sources(file, *id, spec) {
+                let counts = STATES.map(|(state, name)| (name.replace(' ', "_"), count(&states, state).into()));
+                described["sources"] = counts.into_iter().collect::<serde_json::Map<_, _>>().into();
+            }
+            described
         }
         Entry::Attribute(attribute) => json!({
             "path": line.path,

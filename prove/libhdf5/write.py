@@ -1,7 +1,7 @@
 """Writes a file with h5py as prove's workloads do with h5live, and remarks what it does in FILE.marks.
 
 usage: write.py FILE rows INDEX FIRST COUNT CHUNK [MOST] | rewrite|resize|sparse INDEX CHUNK COUNT ROWS [CHUNKS...]
-                | two COUNT | attributes FIRST COUNT | links FIRST COUNT | texts COUNT
+                | split INDEX FIRST COUNT CHUNK [MOST] | two COUNT | attributes FIRST COUNT | links FIRST COUNT | texts COUNT
 """
 import sys
 
@@ -29,7 +29,7 @@ class Writer:
     def mark(self, text):
         self.marks.write(text.encode())
 
-    def add(self, name, index, chunk, rows=0, most=None, **more):
+    def add(self, name, index, chunk, rows=0, most=None, kind="<u8", **more):
         wide = index == "btree2"
         shape, limit = {
             "extensible": ((rows,), (None,)),
@@ -38,7 +38,7 @@ class Writer:
             "btree2": ((rows, 1), (None, None)),
         }[index]
         chunks = (chunk, 1) if wide else (chunk,)
-        return self.file.create_dataset(name, shape, "<u8", chunks=chunks, maxshape=limit, **more)
+        return self.file.create_dataset(name, shape, kind, chunks=chunks, maxshape=limit, **more)
 
     def begin(self, **counts):
         self.file.flush()
@@ -53,7 +53,7 @@ class Writer:
         dataset = self.file[name]
         self.mark(f"{name}.issued {row + 1}")
         dataset.resize(row + 1, axis=0)
-        dataset[row] = value(name, row, 1)
+        dataset[row] = values(name, [row]).view(dataset.dtype)
         dataset.flush()
         self.mark(f"{name}.flushed {row + 1}")
 
@@ -66,6 +66,61 @@ def rows(writer, index, first, count, chunk, most=0):
     writer.begin(d=first)
     for row in range(first, first + count):
         writer.append("d", row)
+
+
+def split(writer, index, first, count, chunk, most=0):
+    """As rows, in a dataset whose header has the layout in its first chunk, and the dataspace in another."""
+    first, most = int(first), int(most)
+    dataset = writer.add("d", index, int(chunk), first, most, kind=LONG[index])
+    if first:
+        dataset[:] = values("d", range(first)).reshape(dataset.shape).view(dataset.dtype)
+    writer.file.flush()
+    writer.file["behind"] = np.arange(4)
+    writer.file.flush()
+    assert split_header(dataset), "the header of d is not split"
+    writer.begin(d=first)
+    for row in range(first, first + int(count)):
+        writer.append("d", row)
+
+
+# Types of 8 bytes with a name that fills the first chunk of a header, so that there is no room for an attribute.
+LONG = {index: np.dtype([("x" * length, "<u8")]) for index, length in
+        {"extensible": 140, "fixed": 165, "btree2": 140}.items()}
+
+DATASPACE, LAYOUT, CONTINUATION = 1, 8, 16
+
+
+def split_header(dataset):
+    """Has the header of a dataset of such a type be in two chunks, the layout in the first, the dataspace in the other, and
+    says whether it is so; it is not if there is room behind the header."""
+    file = dataset.file
+    dataset.attrs["a"] = np.uint8(1)
+    file.flush()
+    spread = messages(file.filename, h5py.h5o.get_info(dataset.id).addr)
+    return LAYOUT in spread[0] and len(spread) == 2 and DATASPACE in spread[1]
+
+
+def messages(path, at):
+    """The types of the messages in each chunk of the object header (of version 2) at `at`."""
+    with open(path, "rb") as file:
+        image = file.read()
+    number = lambda start, size: int.from_bytes(image[start : start + size], "little")
+    flags = number(at + 5, 1)
+    start = at + 6 + (16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0)
+    width = 1 << (flags & 3)
+    frame = 6 if flags & 4 else 4
+    chunks, found = [(start + width, number(start, width))], []
+    for start, size in chunks:
+        end, kinds = start + size, []
+        while start + frame <= end:
+            kind, length = number(start, 1), number(start + 1, 2)
+            kinds.append(kind)
+            start += frame
+            if kind == CONTINUATION:
+                chunks.append((number(start, 8) + 4, number(start + 8, 8) - 8))
+            start += length
+        found.append(kinds)
+    return found
 
 
 def rewrite(writer, index, chunk, count, length):
@@ -156,10 +211,11 @@ def texts(writer, count):
 def main():
     path, case, *arguments = sys.argv[1:]
     writer = Writer(path)
-    cases = (rows, rewrite, resize, sparse, two, attributes, links, texts)
+    cases = (rows, split, rewrite, resize, sparse, two, attributes, links, texts)
     {run.__name__: run for run in cases}[case](writer, *arguments)
     writer.file.close()
     writer.mark("closed")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -2,14 +2,18 @@
 
 use std::hash::Hash;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use h5live_checker::schedule::{History, View};
-use h5live_swmr::{Clock, Mode, NativeFile, OpenOptions, Patience, Trial};
+use h5live_swmr::{Clock, Mode, Moment, NativeFile, OpenOptions, Patience, Trial};
 
 use crate::kept::{Generations, Kept, Watched};
 
 /// What a fault says when an operation failed without a reason to: nothing changed meanwhile.
 pub const FAILED_AT_REST: &str = ", with the file at rest: ";
+
+/// What a fault says when a reader has waited for what it did not find as long as it ever does: its writer rested meanwhile.
+pub const WAITED_IN_VAIN: &str = ", and it was waited for";
 
 /// Attempts at an operation of the reader: the first one, one more, one for which it looks up what the writer was about to
 /// write, and the last one.
@@ -33,8 +37,8 @@ pub(crate) fn explain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The file as a reader sees it.
-pub(crate) struct Eyes<'a>(pub &'a Arc<View>, Arc<Kept>);
+/// The file as a reader sees it, and whether its last operation has waited in vain for what was not there.
+pub(crate) struct Eyes<'a>(pub &'a Arc<View>, Arc<Kept>, Arc<AtomicBool>);
 
 /// Why a run of a reader ends.
 pub(crate) enum End {
@@ -99,6 +103,7 @@ impl See for Eyes<'_> {
     fn see<T, E: std::error::Error>(&self, what: &str, operation: impl FnOnce() -> Result<T, E>) -> Result<T, End> {
         self.0.begin_anew();
         self.0.rest_beyond(None);
+        self.2.store(false, Relaxed);
         let began = self.0.time();
         let done = operation();
         if self.0.is_merged() {
@@ -122,7 +127,20 @@ impl Drop for Eyes<'_> {
 impl<'a> Eyes<'a> {
     /// The eyes of a reader that has seen nothing yet.
     pub fn new(view: &'a Arc<View>, generations: &Arc<Generations>) -> Self {
-        Eyes(view, Arc::new(Kept::new(generations.clone())))
+        Eyes(view, Arc::new(Kept::new(generations.clone())), Arc::default())
+    }
+
+    /// Whether the last operation has waited in vain for what was not there.
+    pub fn has_waited(&self) -> bool {
+        self.2.load(Relaxed)
+    }
+
+    /// The end of a reader that has waited in vain for what must be there: a fault, unless the writer was in its way.
+    pub fn missed(&self, fault: &str) -> End {
+        match self.0.is_at_rest() {
+            true => End::Wrong(format!("{fault}{WAITED_IN_VAIN}")),
+            false => End::Torn,
+        }
     }
 
     /// The file.
@@ -130,8 +148,11 @@ impl<'a> Eyes<'a> {
         let view = self.0.clone();
         let attempts = if self.1.generations().are_shown() { LOOKS } else { ATTEMPTS };
         let patience = Patience::new(attempts, move |_| view.begin_anew());
-        let (view, kept) = (self.0.clone(), self.1.clone());
-        let patience = patience.watched(move |moment| kept.note(&view, moment));
+        let (view, kept, missed) = (self.0.clone(), self.1.clone(), self.2.clone());
+        let patience = patience.watched(move |moment| match moment {
+            Moment::Missed => missed.store(true, Relaxed),
+            _ => kept.note(&view, moment),
+        });
         let trial = Trial { shards: Some(1), ..Trial::default() };
         let view = self.0.clone();
         let options = OpenOptions {

@@ -46,13 +46,28 @@ struct Known {
     extent: u64,
     /// The versions of rows that have several, and of the first rows of the others' chunks.
     versions: BTreeMap<u64, u64>,
+    /// Whether the dataset has waited in vain for what was not there.
+    waited: bool,
     /// All that what is kept of the dataset may come from.
     history: History,
 }
 
 impl Hash for Known {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.dataset.id(), self.extent, &self.versions, self.history).hash(state);
+        (self.dataset.id(), self.extent, &self.versions, self.waited, self.history).hash(state);
+    }
+}
+
+impl Known {
+    /// Notes whether the last operation has waited in vain. Where rows are appended, all below the extent must be there, and
+    /// what is seen after that is a matter of what was not.
+    fn note_wait(&mut self, eyes: &Eyes<'_>, series: &Series) -> Result<(), End> {
+        let waited = eyes.has_waited();
+        self.waited |= waited;
+        match waited && series.grows() {
+            true => Err(eyes.missed(&format!("{}: there are no chunks, the extent is {}", series.name, self.extent))),
+            false => Ok(()),
+        }
     }
 }
 
@@ -92,7 +107,7 @@ impl Follower {
             eyes.step(("found", id, &floors, &all))?;
             let dataset = eyes.see("open the dataset", || file.dataset(id))?;
             let history = eyes.set_history(History::NONE);
-            all.push(Known { dataset, extent: 0, versions: BTreeMap::new(), history });
+            all.push(Known { dataset, extent: 0, versions: BTreeMap::new(), waited: false, history });
             eyes.checkpoint((&floors, opened, &all))?;
         }
         for pass in 0..self.passes {
@@ -144,6 +159,7 @@ impl Follower {
                 })?;
                 Ok::<_, h5live_model::Error>(chunks)
             })?;
+            known.note_wait(eyes, series)?;
             for (number, chunk) in chunks.iter().enumerate() {
                 let at = chunk.coord.scaled().first().copied().unwrap_or(0);
                 if at * series.chunk >= series.first {
@@ -158,6 +174,7 @@ impl Follower {
         for at in series.first / series.chunk..last.div_ceil(series.chunk) {
             let coord = series.coord(at);
             let chunk = eyes.see("look up a chunk", || all[n].dataset.chunk(&coord))?;
+            all[n].note_wait(eyes, series)?;
             eyes.step((others, "found", n, floor, at, chunk.as_ref().map(told), &*all))?;
             look_at(eyes, &mut all[n], series, floor, at, chunk)?;
             eyes.checkpoint((others, floor, at, &*all))?;

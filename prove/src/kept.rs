@@ -166,6 +166,7 @@ impl Kept {
                 view.set_history(History::NONE);
             }
             Moment::Read => now.seen = view.history(),
+            Moment::Missed => {}
             Moment::Holds => {
                 now.held = true;
                 view.set_history(now.before.and(now.kept).with(now.seen));

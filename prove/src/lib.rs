@@ -20,7 +20,7 @@ use h5live_model::{LinkTarget, ObjectId, Objects};
 use h5live_swmr::NativeFile;
 
 pub use announced::announced;
-pub use checked::FAILED_AT_REST;
+pub use checked::{FAILED_AT_REST, WAITED_IN_VAIN};
 pub use follower::{Follower, Look};
 pub use growing::{attributes, links, ordered, strings};
 pub use lab::{Lab, Setup, Workload};

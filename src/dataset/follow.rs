@@ -28,6 +28,8 @@ const REHEARSED: usize = 4 << 10;
 /// has closed the file and everything was delivered, or when the timeout is over without a new row. If the file is deleted,
 /// replaced or cut while it is being written, the last item is an error that says so
 /// ([`Error::file_change`](crate::Error::file_change)), after all rows that could still be read.
+/// Of a virtual dataset, all of this goes for its file and those of its sources: it ends when nobody writes any of them
+/// ([`Dataset::is_live`]).
 #[derive(Debug)]
 pub struct Follow<T> {
     dataset: Dataset,
@@ -209,9 +211,9 @@ impl<T: H5Type> Follow<T> {
         Ok(until.is_none_or(|until| end < until) && self.is_live()?)
     }
 
-    /// Whether a writer may still be at work on the file, which is what its path leads to.
+    /// Whether a writer may still be at work on the file, or a source, which is what its path leads to.
     fn is_live(&mut self) -> Result<bool> {
-        let (live, ending) = match self.dataset.file().is_live() {
+        let (live, ending) = match self.dataset.is_live() {
             Err(error) if error.file_change().is_some() => (Ok(false), Some(error)),
             live => (live, None),
         };

@@ -44,6 +44,7 @@ pub use self::follow::Follow;
 pub use self::mapped::DatasetView;
 use self::read::{Reader, buffer};
 use self::sides::{Converted, Dynamic, DynamicInput, Input, Raw, RawMut, Sink, Values};
+pub use self::sources::SourceState;
 use self::write::Writer;
 use crate::convert::ElementPlan;
 use crate::error::ErrorKind;
@@ -532,9 +533,7 @@ impl Dataset {
             self.core.changed();
             self.file.shared().cache.forget(self.core.cached_as());
             let extent = self.core.virtual_extent.lock().clone();
-            if self.file.shared().options.mode == crate::Mode::SwmrRead {
-                self.refresh_sources()?;
-            }
+            self.refresh_sources()?;
             let _ = self.update_virtual_extent();
             Ok(changed || *self.core.virtual_extent.lock() != extent)
         })

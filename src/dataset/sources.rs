@@ -11,7 +11,7 @@ use super::sides::Sink;
 use crate::beside::{self, Prefix};
 use crate::convert::ElementPlan;
 use crate::error::ErrorKind;
-use crate::{File, MAX_LINKS};
+use crate::{File, MAX_LINKS, Result};
 
 /// Elements of a source that are read at a time (bytes).
 const BATCH_BYTES: u64 = 16 << 20;
@@ -68,6 +68,28 @@ fn is_numbered(name: &Name) -> bool {
     numbered(name, 0) != numbered(name, 1)
 }
 
+/// The files and datasets that a source stands for: as many as there are numbers, if its names have one in them.
+fn blocks(source: &VirtualSource) -> impl Iterator<Item = (Name, Name)> {
+    let blocks = if is_numbered(&source.file) || is_numbered(&source.dataset) { MAX_BLOCKS } else { 1 };
+    (0..blocks).map(|block| (numbered(&source.file, block), numbered(&source.dataset, block)))
+}
+
+/// What is known of a source of a virtual dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SourceState {
+    /// It is there, and nobody writes its file.
+    Closed,
+    /// Its file is being written, and can be followed.
+    Live,
+    /// Somebody has its file open in such a way that it cannot be read: its elements are fill values until then.
+    InUse,
+    /// Its file, or the dataset in it, is not there: its elements are fill values.
+    Missing,
+    /// Its file, or the dataset in it, cannot be read for another reason.
+    Unreadable,
+}
+
 /// The dimension along which a selection has no limit.
 fn unlimited(selection: &Selection) -> Option<usize> {
     let Selection::Hyperslab(slab) = selection else { return None };
@@ -94,13 +116,19 @@ fn end_of(slab: &Hyperslab, dim: usize, elements: u64) -> Option<u64> {
 }
 
 impl Dataset {
+    /// The file of a source; `None` if there is none.
+    fn source_file(&self, file: &Name) -> Result<Option<File>> {
+        match file.as_bytes() {
+            b"." => Ok(Some(self.file.clone())),
+            _ => beside::open(&self.file, file, Prefix::VirtualSource),
+        }
+    }
+
     /// The source of a piece; `None` if its file or the dataset is not there.
     fn source(&self, file: &Name, path: &Name) -> Result<Option<Dataset>, Failure> {
-        let other = match file.as_bytes() {
-            b"." => Some(self.file.clone()),
-            _ => beside::open(&self.file, file, Prefix::VirtualSource).unwrap_or(None),
+        let (Some(other), Some(path)) = (self.source_file(file).unwrap_or(None), path.as_str()) else {
+            return Ok(None);
         };
-        let (Some(other), Some(path)) = (other, path.as_str()) else { return Ok(None) };
         match other.dataset(path) {
             Ok(dataset) => Ok(Some(dataset)),
             Err(error) if error.is_not_found() => Ok(None),
@@ -114,14 +142,81 @@ impl Dataset {
         let Layout::Virtual(sources) = &spec.layout else { return Ok(()) };
         let _layer = Layer::enter()?;
         for source in sources {
-            let blocks = if is_numbered(&source.file) || is_numbered(&source.dataset) { MAX_BLOCKS } else { 1 };
-            for block in 0..blocks {
-                let found = self.source(&numbered(&source.file, block), &numbered(&source.dataset, block))?;
-                let Some(found) = found else { break };
+            for (file, path) in blocks(source) {
+                let Some(found) = self.source(&file, &path)? else { break };
                 found.refresh().map_err(|error| ErrorKind::OtherFile(Box::new(error)))?;
             }
         }
         Ok(())
+    }
+
+    /// Whether another process may be writing the dataset: its file, or a file in which a virtual dataset has a source. A
+    /// file that is not there yet does not count.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if that cannot be found out.
+    pub fn is_live(&self) -> Result<bool> {
+        if self.file.is_live()? {
+            return Ok(true);
+        }
+        let mut live = false;
+        self.each_source(|state| {
+            live |= matches!(state, SourceState::Live | SourceState::InUse);
+            !live
+        })?;
+        Ok(live)
+    }
+
+    /// The states of the sources of a virtual dataset, one for each source; of one with numbers in its name, for each that is
+    /// there. None, if the dataset is not virtual.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the dataset cannot be read any more, or it cannot be found out whether a source is live.
+    pub fn source_states(&self) -> Result<Vec<SourceState>> {
+        let mut states = Vec::new();
+        self.each_source(|state| {
+            states.push(state);
+            true
+        })?;
+        Ok(states)
+    }
+
+    /// Calls `each` with the state of each source, until it returns `false`.
+    fn each_source(&self, mut each: impl FnMut(SourceState) -> bool) -> Result<()> {
+        let spec = self.run(|| Ok(self.core.chunks.spec()?))?;
+        let Layout::Virtual(sources) = &spec.layout else { return Ok(()) };
+        let _layer = self.run(|| Ok(Layer::enter()?))?;
+        for source in sources {
+            for (n, (file, path)) in blocks(source).enumerate() {
+                let (state, is_there) = self.source_state(&file, &path)?;
+                let counts = n == 0 || is_there || state == SourceState::InUse;
+                if counts && !each(state) {
+                    return Ok(());
+                }
+                if !is_there {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The state of a source, and whether the dataset is there.
+    fn source_state(&self, file: &Name, path: &Name) -> Result<(SourceState, bool)> {
+        let other = match self.source_file(file) {
+            Ok(Some(other)) => other,
+            Ok(None) => return Ok((SourceState::Missing, false)),
+            Err(error) if error.is_in_use() => return Ok((SourceState::InUse, false)),
+            Err(_) => return Ok((SourceState::Unreadable, false)),
+        };
+        match path.as_str().map(|path| other.dataset(path)) {
+            Some(Ok(dataset)) if dataset.is_live()? => Ok((SourceState::Live, true)),
+            Some(Ok(_)) => Ok((SourceState::Closed, true)),
+            // It may come yet.
+            _ if other.is_live()? => Ok((SourceState::Live, false)),
+            Some(Err(error)) if !error.is_not_found() => Ok((SourceState::Unreadable, false)),
+            _ => Ok((SourceState::Missing, false)),
+        }
     }
 
     /// Finds out how far a virtual dataset without limit reaches: as far as its sources do.

@@ -5,6 +5,9 @@ mod create;
 mod described;
 mod extent;
 mod external;
+mod late_index;
+#[cfg(test)]
+mod late_index_tests;
 mod place;
 mod renew;
 mod row;
@@ -50,6 +53,8 @@ pub struct NativeDataset {
     shorts: Mutex<Shorts>,
     /// Held while a reader reads the state anew.
     renewing: Mutex<()>,
+    /// The extent without an index for which a reader has waited in vain; held while it waits.
+    missed: Mutex<Vec<u64>>,
     /// Whether the dataset has been deleted.
     gone: AtomicBool,
 }
@@ -118,6 +123,7 @@ impl NativeDataset {
             state,
             shorts: Mutex::default(),
             renewing: Mutex::default(),
+            missed: Mutex::default(),
             gone: AtomicBool::new(false),
         };
         let dataset = Arc::new(dataset);
@@ -310,14 +316,18 @@ impl Chunks for NativeDataset {
     }
 
     fn chunk(&self, coord: &ChunkCoord) -> ModelResult<Option<StoredChunk>> {
-        let found = self.with_place(|state| {
+        let look = |state: &State| {
             if let Place::Compact(_) | Place::External(_) = state.place {
                 let size = state.spec.chunk_bytes().unwrap_or(0);
-                return Ok(Some(StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 }));
+                return Ok((Some(StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 }), false));
             }
-            Ok(state.place.get(coord)?.map(|element| self.stored(state, coord, element)))
-        })?;
-        Ok(found)
+            let found = state.place.get(coord)?.map(|element| self.stored(state, coord, element));
+            Ok((found, state.lacks_index_at(coord)))
+        };
+        match self.with_place(look)? {
+            (_, true) if self.has_late_index()? => Ok(self.with_place(look)?.0),
+            (found, _) => Ok(found),
+        }
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> ModelResult<()> {
@@ -327,14 +337,18 @@ impl Chunks for NativeDataset {
             return Ok(self.list(&self.state(), each)?);
         }
         // Who follows a writer may have to begin anew, and so gathers all of it first.
-        let chunks = self.with_place(|state| {
+        let list = |state: &State| {
             let mut chunks = Vec::new();
             self.list(state, &mut |chunk| {
                 chunks.push(chunk);
                 true
             })?;
-            Ok(chunks)
-        })?;
+            Ok((chunks, state.place.lacks_index()))
+        };
+        let chunks = match self.with_place(list)? {
+            (_, true) if self.has_late_index()? => self.with_place(list)?.0,
+            (chunks, _) => chunks,
+        };
         chunks.into_iter().all(each);
         Ok(())
     }

@@ -200,6 +200,13 @@ impl Header {
         self.position(|message| message.kind == kind).is_some_and(|spot| spot.chunk == 0)
     }
 
+    /// Whether the message of type `kind` is in a chunk that may be written before that of the message of type `other`: chunks
+    /// are written from the last to the first.
+    pub fn may_precede(&self, kind: MessageType, other: MessageType) -> bool {
+        let chunk_of = |kind| self.position(|message| message.kind == kind).map(|spot| spot.chunk);
+        chunk_of(kind).is_some_and(|chunk| chunk > 0 && chunk_of(other) != Some(chunk))
+    }
+
     /// The first chunk, and the position in it of the message of type `kind`, if it is there.
     pub fn in_first(&self, kind: MessageType) -> Option<(&Handle<ObjectHeader>, usize)> {
         let Some(Chunk::First(first)) = self.chunks.first() else { return None };

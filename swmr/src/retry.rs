@@ -28,6 +28,9 @@ const FIRST_WAIT: u32 = 4;
 /// Of the time that goes by, this part may be spent waiting again for what does not become whole.
 const WAITING_PART: u32 = 8;
 
+/// Looks at most for what may be on its way, and may as well never come; they take about an eighth of a second.
+const LOOKS: u32 = 20;
+
 /// So long after it has read where something is may a reader take what it finds there for it: no writer uses space again
 /// earlier than that after the flush that made it unreachable.
 const VALID: Duration = Reuse::SHORTEST_GRACE;
@@ -106,7 +109,7 @@ impl Budget {
 /// Who is told of [`Moment`]s.
 type Watch = dyn Fn(Moment<'_>) + Send + Sync;
 
-/// A moment of an operation on a file whose writer shows generations, for those who put readers to the proof.
+/// A moment of an operation, most of them on a file whose writer shows generations, for those who put readers to the proof.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub enum Moment<'a> {
@@ -118,6 +121,8 @@ pub enum Moment<'a> {
     Read,
     /// All that was read counts.
     Holds,
+    /// What was looked for has not come.
+    Missed,
 }
 
 /// What was torn so far, for people to know.
@@ -309,6 +314,33 @@ impl Patience {
         }
     }
 
+    /// Looks again and again, until `look` says that there is no more to wait for; at most for about an eighth of a second, for
+    /// what is looked for may never come.
+    ///
+    /// # Errors
+    /// Those of `look`.
+    pub fn look_for(&self, mut look: impl FnMut() -> Result<bool>) -> Result<()> {
+        let (most, mut course) = (self.attempts.min(LOOKS), Course::default());
+        for attempt in 1..=most {
+            if look()? {
+                self.give_back(&course);
+                return Ok(());
+            }
+            let wait = Self::wait(attempt);
+            if let Some(budget) = self.budget.as_ref().filter(|_| attempt >= SOON) {
+                if !budget.take(wait, self.clock.now()) {
+                    break;
+                }
+                course.taken += wait;
+            }
+            if attempt < most {
+                (self.sleep)(wait);
+            }
+        }
+        self.watch.iter().for_each(|watch| watch(Moment::Missed));
+        Ok(())
+    }
+
     fn in_generation<T>(&self, attempt: u32, operation: &mut impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
         let Some(generations) = &self.generations else { return self.in_time(operation) };
         let note = |moment: Moment<'_>| self.watch.iter().for_each(|watch| watch(moment));
@@ -491,6 +523,29 @@ mod tests {
             Err(Error::Object { header: Addr::new(at), rule: "whole" })
         });
         assert!(matches!(done, Err(Error::Torn { attempts: 20, .. })), "{done:?}");
+    }
+
+    #[test]
+    fn what_may_never_come_is_looked_for_for_a_while() {
+        let slept = Arc::new(AtomicU64::new(0));
+        let told = slept.clone();
+        let patience = Patience::new(60, move |time| {
+            told.fetch_add(time.as_micros() as u64, Ordering::Relaxed);
+        });
+        let mut looks = 0;
+        let mut look_until = |last: u32| {
+            looks = 0;
+            patience.look_for(|| {
+                looks += 1;
+                Ok(looks == last)
+            })?;
+            Ok::<_, Error>(looks)
+        };
+        assert_eq!(look_until(3).unwrap(), 3);
+        assert_eq!(slept.load(Ordering::Relaxed), 0, "the first few looks are taken without a pause");
+        assert_eq!(look_until(u32::MAX).unwrap(), LOOKS);
+        let slept = Duration::from_micros(slept.load(Ordering::Relaxed));
+        assert!(slept > Duration::from_millis(100) && slept < Duration::from_millis(150), "{slept:?}");
     }
 
     #[test]

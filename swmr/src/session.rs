@@ -518,6 +518,12 @@ impl Session {
         Ok(false)
     }
 
+    /// As [`Session::is_live`], and nothing else; of what is no file of the system, the superblock is believed.
+    pub fn may_be_written(&self) -> Result<bool> {
+        let superblock = self.patience.retry(|| read_superblock(&**self.cache.storage(), 0))?;
+        Ok(superblock.status.contains(StatusFlags::SWMR) && self.lock.may_be_written())
+    }
+
     /// Flushes, says in the superblock that nobody writes any more, and lets go of the file.
     ///
     /// The true end is announced, and the file cut there, before the flags are cleared: as soon as they are, another

@@ -5,6 +5,8 @@
 mod changes;
 mod races;
 mod script;
+mod sources;
+mod split;
 
 use std::ops::RangeInclusive;
 use std::path::Path;

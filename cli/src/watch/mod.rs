@@ -140,7 +140,7 @@ impl Watch {
         let width = Screen::width();
         let picture = Picture::of(&spec);
         let (_, bytes) = newest(dataset, &spec, rows.saturating_sub(picture.rows(width)), rows)?;
-        let live = match dataset.file().is_live() {
+        let live = match dataset.is_live() {
             Ok(true) => "live",
             Ok(false) => "closed",
             // Which of them is said at the end.
@@ -162,7 +162,7 @@ impl Watch {
 /// Whether this look at the file is the last: the writer has closed it, the time is over, or somebody wants to end.
 fn is_last(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<bool> {
     let over = interrupted.load(Ordering::Acquire) || until.is_some_and(|until| Instant::now() >= until);
-    Ok(over || !dataset.file().is_live()?)
+    Ok(over || !dataset.is_live()?)
 }
 
 /// Whether the look that `shown` has shown is the last. What has become of the file is said after what could still be shown.

@@ -47,13 +47,21 @@ pub(super) struct Root {
 }
 
 impl Root {
+    /// Changes what the layout message says of the storage. Where the extent is stated in a later chunk of the header, which
+    /// might be written before, it comes after this.
     fn update(&self, change: impl FnOnce(&mut Storage)) -> Result<()> {
         let session = self.session.upgrade().ok_or(Error::Model(ModelError::Closed))?;
         let _lock = session.header_lock(self.header);
         let mut header = session.header(self.header)?;
         let mut layout = header.require::<LayoutMessage>("a dataset has a layout")?;
         change(&mut layout.storage);
-        header.put(&layout)
+        header.put(&layout)?;
+        let [extent, layout] = Self::PARENTS;
+        if let Some(node) = header.node_of(layout).filter(|_| header.may_precede(extent, layout)) {
+            // Where the extent has just gone to a chunk that must be there before the one that leads to it, readers wait.
+            let _circle = header.depend_at(extent, node, EdgeKind::ObjectHeaderIndex);
+        }
+        Ok(())
     }
 
     fn current(&self) -> Addr {
@@ -197,6 +205,11 @@ impl Place {
             Place::Single(root, _) | Place::Chunked(_, root, _) => root.whole,
             _ => false,
         }
+    }
+
+    /// Whether there is to be an index of chunks, and there is none yet.
+    pub fn lacks_index(&self) -> bool {
+        matches!(self, Place::Chunked(_, root, _) if !root.current().is_defined())
     }
 
     /// Whether a chunk can come to be elsewhere.

@@ -10,6 +10,7 @@ use h5live_indexes::ObjectMetadata;
 use smallvec::smallvec;
 
 use super::layout::Sizes;
+use super::supersede::is_fixed;
 use super::{Chunk, Header, Spot};
 use crate::{Error, Result};
 
@@ -223,6 +224,15 @@ impl Header {
         Ok(())
     }
 
+    /// Moves the message of type `kind` into a new chunk, as other programs do where the first one is full.
+    #[cfg(test)]
+    pub(crate) fn move_to_new_chunk(&mut self, kind: MessageType) -> Result<()> {
+        let found = self.find(|message| message.kind == kind);
+        let (spot, message) = found.ok_or_else(|| self.damaged("the message is there"))?;
+        self.remove(spot)?;
+        self.add_chunk(message, self.sizes())
+    }
+
     /// Changes the number of hard links to the object by `change`.
     ///
     /// # Errors
@@ -340,10 +350,12 @@ pub(super) fn make_way(
         if let Some(at) = kept.iter().position(|message| message.is_unused() && large(message)) {
             return Some((kept, at, moved));
         }
-        // One message that is large enough, or else one after the other from the end.
+        // One message that is large enough, or else one after the other from the end; those that must come in an order, and
+        // of which others know where they are, if there is no other.
         let movable = |message: &RawMessage| !message.is_unused() && message.kind != MessageType::CONTINUATION;
-        let one = kept.iter().rposition(|message| movable(message) && large(message));
-        let at = one.or_else(|| kept.iter().rposition(movable))?;
+        let free = |message: &RawMessage| movable(message) && !is_fixed(message);
+        let one = kept.iter().rposition(|message| free(message) && large(message));
+        let at = one.or_else(|| kept.iter().rposition(free)).or_else(|| kept.iter().rposition(movable))?;
         let unused = RawMessage::unused(kept.get(at)?.body.len());
         moved.push(std::mem::replace(kept.get_mut(at)?, unused));
         if one.is_none() {

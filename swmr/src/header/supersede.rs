@@ -115,7 +115,7 @@ impl Header {
 }
 
 /// Whether those who write chunks of a dataset know which chunk of the header the message is in.
-fn is_fixed(message: &RawMessage) -> bool {
+pub(super) fn is_fixed(message: &RawMessage) -> bool {
     [MessageType::LAYOUT, MessageType::DATASPACE].contains(&message.kind)
 }
 
