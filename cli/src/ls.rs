@@ -106,8 +106,13 @@ fn count(states: &[SourceState], wanted: SourceState) -> usize {
 /// What of the sources is not as it will stay; `None` if all are there, and nobody writes them.
 fn sources_text(states: &[SourceState]) -> Option<String> {
     let counts = STATES.iter().map(|(state, name)| (count(states, *state), name));
-    let changing: Vec<_> = counts.skip(1).filter(|(n, _)| *n > 0).map(|(n, name)| format!("{n} {name}")).collect();
-    (!changing.is_empty()).then(|| format!("{} sources: {}", states.len(), changing.join(", ")))
+    let mut text = String::new();
+    for (n, name) in counts.skip(1).filter(|(n, _)| *n > 0) {
+        let of_all = format!(" of {} sources", states.len());
+        let (before, of_all) = if text.is_empty() { ("", &*of_all) } else { (", ", "") };
+        text.extend([before, &n.to_string(), of_all, " ", name]);
+    }
+    (!text.is_empty()).then_some(text)
 }
 
 fn text(file: &File, listing: &Listing, line: &Line, stored: Option<&Stored>) -> String {
@@ -219,6 +224,15 @@ mod tests {
     fn bytes_have_a_unit_that_suits_them() {
         let text = [0, 999, 1_000, 31_400_000, u64::MAX].map(bytes_text);
         assert_eq!(text, ["0 B", "999 B", "1.0 KB", "31.4 MB", "18446744.1 TB"]);
+    }
+
+    #[test]
+    fn only_sources_that_are_not_closed_are_worth_a_word() {
+        use SourceState::{Closed, InUse, Live, Missing};
+        assert_eq!(sources_text(&[Closed, Closed]), None);
+        assert_eq!(sources_text(&[Live]).unwrap(), "1 of 1 sources being written");
+        let states = [Closed, Missing, Live, InUse, Missing];
+        assert_eq!(sources_text(&states).unwrap(), "1 of 5 sources being written, 1 in use, 2 missing");
     }
 
     #[test]

@@ -16,7 +16,10 @@ use crate::header::Header;
 impl State {
     /// Whether a chunk has elements below the extent, and there is no index in which it could be.
     pub(super) fn lacks_index_at(&self, coord: &ChunkCoord) -> bool {
-        let Some(grid) = self.spec.grid().filter(|_| self.place.lacks_index()) else { return false };
+        if !self.place.lacks_index() {
+            return false;
+        }
+        let Some(grid) = self.spec.grid() else { return false };
         let begins = coord.scaled().iter().zip(grid.dims()).map(|(at, side)| at.saturating_mul(*side));
         begins.zip(self.spec.dataspace.dims()).all(|(begin, end)| begin < *end)
     }
