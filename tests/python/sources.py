@@ -13,11 +13,12 @@ import numpy as np
 def main():
     folder = sys.argv[1]
     unlimited = h5py.h5s.UNLIMITED
-    source = h5py.VirtualSource("source.h5", "rows", shape=(0,), maxshape=(None,), dtype="u8")
-    layout = h5py.VirtualLayout(shape=(0,), maxshape=(None,), dtype="u8")
-    layout[0:unlimited] = source[0:unlimited]
+    space = h5py.h5s.create_simple((0,), (unlimited,))
+    space.select_hyperslab((0,), (1,), block=(unlimited,))
+    layout = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    layout.set_virtual(space, b"source.h5", b"rows", space)
     with h5py.File(os.path.join(folder, "whole.h5"), "w", libver="latest") as file:
-        file.create_virtual_dataset("whole", layout)
+        h5py.h5d.create(file.id, b"whole", h5py.h5t.NATIVE_UINT64, space, layout)
     file = h5py.File(os.path.join(folder, "source.h5"), "w", libver="latest")
     rows = file.create_dataset("rows", (0,), maxshape=(None,), chunks=(4,), dtype="u8")
     print("locked", flush=True)
