@@ -16,7 +16,8 @@ fn numbers_of_few_bits_in_a_header_without_a_checksum_are_found() {
         let at = file.at(path, HEADER);
         file.message::<DatatypeMessage>(path, |message| match &mut message.datatype {
             Datatype::Float(t) => {
-                (t.precision, t.sign_position, t.exponent_position, t.mantissa_size) = (15, 14, 10, 10)
+                (t.precision, t.sign_position, t.exponent_position, t.exponent_size) = (15, 14, 10, 4);
+                (t.mantissa_position, t.mantissa_size) = (0, 10);
             }
             Datatype::Integer(t) => t.precision = 15,
             other => panic!("{other:?}"),
@@ -63,14 +64,13 @@ fn a_gap_beside_unused_space_is_found() {
 #[test]
 fn a_reference_count_in_a_header_of_version_1_is_found() {
     let Some(mut file) = File::open("old") else { return };
-    let at = file.at("/group", HEADER);
+    let at = file.at("/chunks", HEADER);
     let count = RawMessage::new(&ReferenceCount { links: 1 }, MessageFlags(0), WIDTHS).unwrap();
     file.edit(at, ObjectHeader::default(), |header| {
-        let unused = header.messages.iter_mut().find(|message| message.is_unused() && message.body.len() >= 8);
-        let unused = unused.expect("unused space");
-        let len = unused.body.len();
-        unused.clone_from(&count);
-        unused.body.resize(len);
+        let other = header.messages.iter_mut().find(|message| message.kind == MessageType::FILL_VALUE).unwrap();
+        let len = other.body.len();
+        other.clone_from(&count);
+        other.body.resize(len);
     });
     let findings = file.report().findings;
     assert!(findings.iter().any(|found| found.cause.to_string().contains("no reference count")), "{findings:#?}");
