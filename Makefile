@@ -47,6 +47,7 @@ test: setup corpus doc-test loom stress live-matrix-cut unit ## every test; sets
 lint: .deps/bin/cargo-deny python-env ## format, clippy, documentation, dependencies, spelling; no warning passes
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo clippy -p h5live-cli --features attack --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --quiet
 	cargo deny --log-level error check bans licenses sources
 	typos
@@ -123,7 +124,8 @@ ATTACK_RUN = cargo build --quiet -p h5live-cli --features attack && mkdir -p tar
 attack: setup corpus ## what attackers did, again: hostile files, kills, files cut beneath readers, libhdf5's programs (10 minutes)
 	$(ATTACK_RUN) --minutes $(ATTACK_MINUTES) $(ATTACK)
 
-attack-cut: setup corpus ## a few hundred mutants, kills and cut files of it (under a minute)
+attack-cut: setup corpus ## a few hundred mutants, kills and cut files of it, and tests of the attack itself (under a minute)
+	cargo test --quiet -p h5live-cli --features attack attack::
 	$(ATTACK_RUN) --minutes 0.15 --seed 1 mutants cut kills
 
 walk: python-env ## a file of 100,000 groups and a million attributes: time beside h5py, and memory

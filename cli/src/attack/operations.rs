@@ -32,10 +32,10 @@ pub const OPERATIONS: [(&str, Operation); 13] = [
     ("dump", |place| command(&["dump", "--json", &text(&place.file)])),
     ("manifest", |place| command(&["manifest", &text(&place.file)])),
     ("check", |place| command(&["check", "--data", "--leaks", &text(&place.file)])),
-    ("copy", |place| command(&["copy", "--quiet", &text(&place.file), &place.new("copy.h5")])),
+    ("copy", |place| command(&["copy", "--quiet", &text(&place.file), &place.beside("copy.h5")])),
     ("chunks", |place| {
         let chunks = ["--chunks", if place.is_even() { "5" } else { "3,2" }];
-        command(&["copy", "--quiet", chunks[0], chunks[1], "--filter", "none", &text(&place.file), &place.new("c.h5")])
+        command(&["copy", "--quiet", chunks[0], chunks[1], "--filter", "none", &text(&place.file), &place.beside("c.h5")])
     }),
     ("memory", |place| copy_to_memory(&place.file)),
     ("diff", |place| command(&["diff", &text(&place.file), &text(&place.file)])),
@@ -54,7 +54,7 @@ fn told(error: impl std::error::Error) -> String {
 }
 
 impl Place {
-    fn new(&self, name: &str) -> String {
+    fn beside(&self, name: &str) -> String {
         text(&self.folder.join(name))
     }
 
