@@ -125,7 +125,7 @@ attack: setup corpus ## what attackers did, again: hostile files, kills, files c
 	$(ATTACK_RUN) --minutes $(ATTACK_MINUTES) $(ATTACK)
 
 attack-cut: setup corpus ## a few hundred mutants, kills and cut files of it, and tests of the attack itself (under a minute)
-	cargo test --quiet -p h5live-cli --features attack attack::
+	cargo test --quiet -p h5live-cli --features attack --bin h5live attack::
 	$(ATTACK_RUN) --minutes 0.15 --seed 1 mutants cut kills
 
 walk: python-env ## a file of 100,000 groups and a million attributes: time beside h5py, and memory
