@@ -35,7 +35,16 @@ pub const OPERATIONS: [(&str, Operation); 13] = [
     ("copy", |place| command(&["copy", "--quiet", &text(&place.file), &place.beside("copy.h5")])),
     ("chunks", |place| {
         let chunks = ["--chunks", if place.is_even() { "5" } else { "3,2" }];
-        command(&["copy", "--quiet", chunks[0], chunks[1], "--filter", "none", &text(&place.file), &place.beside("c.h5")])
+        command(&[
+            "copy",
+            "--quiet",
+            chunks[0],
+            chunks[1],
+            "--filter",
+            "none",
+            &text(&place.file),
+            &place.beside("c.h5"),
+        ])
     }),
     ("memory", |place| copy_to_memory(&place.file)),
     ("diff", |place| command(&["diff", &text(&place.file), &text(&place.file)])),
