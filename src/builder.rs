@@ -212,10 +212,12 @@ impl DatasetBuilder {
 
     /// What elements hold that nobody wrote; without it, zeros. The type is to be said before.
     pub fn fill<T: H5Type>(self, value: T) -> Self {
-        let mut bytes = vec![0; self.datatype.size() as usize];
-        let encoded = T::encoder(&self.datatype)
-            .and_then(|encoder| value.encode(&encoder, &mut bytes, self.group.file().heap()))
-            .map(|()| bytes);
+        let encode = || {
+            let mut bytes = crate::convert::blank_elements(1, self.datatype.size() as usize)?;
+            value.encode(&T::encoder(&self.datatype)?, &mut bytes, self.group.file().heap())?;
+            Ok(bytes)
+        };
+        let encoded = encode();
         self.fill_bytes(encoded)
     }
 

@@ -107,6 +107,9 @@ pub enum ErrorKind {
     /// There is no memory for this many bytes.
     #[error("{0} bytes are more than this machine's memory")]
     TooLarge(u64),
+    /// There is no memory for a length that the file or a description states.
+    #[error(transparent)]
+    Allocation(#[from] model::AllocationError),
     /// A chunk in the file is of the wrong length.
     #[error("the chunk has {found} bytes instead of {expected}")]
     ChunkLength {

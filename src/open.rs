@@ -45,6 +45,7 @@ fn native(options: &Options) -> OpenOptions {
         space: options.file_space,
         mapped: options.mapped,
         offset_size: options.offset_size,
+        max_allocation: options.max_allocation,
         unfilter: Arc::new(Known(options.filters.clone())),
         ..OpenOptions::default()
     }

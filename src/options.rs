@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_filters::Registry;
-use h5live_model::{FileSpace, ObjectBody, ObjectSpec};
+use h5live_model::{AllocationLimit, FileSpace, ObjectBody, ObjectSpec};
 
 use crate::beside::Family;
 use crate::recovery::{self, WriterState};
@@ -76,6 +76,7 @@ pub struct Options {
     pub(crate) chunk_cache: usize,
     pub(crate) staging: usize,
     pub(crate) memory: usize,
+    pub(crate) max_allocation: AllocationLimit,
     pub(crate) filters: Arc<Registry>,
     pub(crate) publications: Option<String>,
     pub(crate) publish_rows: Option<u64>,
@@ -100,6 +101,7 @@ impl Default for Options {
             chunk_cache: 32 << 20,
             staging: 64 << 20,
             memory: 64 << 20,
+            max_allocation: AllocationLimit::default(),
             filters: Arc::default(),
             publications: None,
             publish_rows: None,
@@ -270,6 +272,26 @@ impl Options {
         self
     }
 
+    /// Most bytes that are allocated at once for a length that a file or a description states (default: 256 MiB): for a
+    /// structure of the file, an element, or a chunk that has to be in memory as a whole because of its filters. The buffers
+    /// of the caller are not counted. Larger data is read and written in pieces. What cannot be is
+    /// [`ErrorKind::Allocation`](crate::ErrorKind::Allocation), or has it as its cause, so that no file can make a program
+    /// run out of memory.
+    ///
+    /// ```
+    /// use h5live::{ErrorKind, File, Options};
+    ///
+    /// let file = Options::default().max_allocation(1 << 20).create().open_image(Vec::new())?;
+    /// let data = file.new_dataset::<u8>().shape(&[4 << 20]).chunk(&[2 << 20]).deflate(1).create("data")?;
+    /// let error = data.write_slice(0..1, &[1u8]).unwrap_err();
+    /// assert!(matches!(error.kind(), ErrorKind::Allocation(_)));
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    pub fn max_allocation(mut self, bytes: u64) -> Self {
+        self.max_allocation = AllocationLimit::new(bytes);
+        self
+    }
+
     /// The filters at hand; the default is every built-in one. A dataset whose filters are not at hand is opened and
     /// listed all the same; to read it is [`ErrorKind::Filter`](crate::ErrorKind::Filter).
     ///
@@ -376,6 +398,11 @@ impl Options {
         self.locking
     }
 
+    /// The largest allocation for a length that a file or a description states (bytes).
+    pub fn get_max_allocation(&self) -> u64 {
+        self.max_allocation.bytes()
+    }
+
     /// Opens the file at a location.
     ///
     /// # Errors
@@ -419,6 +446,10 @@ impl fmt::Debug for Options {
             .field("profile", &self.profile)
             .field("locking", &self.locking)
             .field("chunk_cache", &self.chunk_cache);
-        out.field("staging", &self.staging).field("memory", &self.memory).field("filters", &self.filters).finish()
+        out.field("staging", &self.staging)
+            .field("memory", &self.memory)
+            .field("max_allocation", &self.max_allocation.bytes())
+            .field("filters", &self.filters)
+            .finish()
     }
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use h5live_format::{Addr, EncodeError, Widths};
+use h5live_model::AllocationLimit;
 
 use crate::{
     chunks::{Chunks, Early},
@@ -55,6 +56,8 @@ pub struct Settings {
     pub barriers: bool,
     /// For tests that prove that they matter: no intents are written.
     pub without_intents: bool,
+    /// Most bytes that are allocated at once for a length that the file states.
+    pub max_allocation: AllocationLimit,
     /// What the grace of freed space is measured by.
     pub clock: Clock,
     /// Parts with locks of their own, for threads that work at once; 0 counts as 1.
@@ -74,6 +77,7 @@ impl Default for Settings {
             gathered: 64 << 10,
             barriers: false,
             without_intents: false,
+            max_allocation: AllocationLimit::default(),
             clock: Clock::default(),
             shards: SHARDS,
             disabled_edges: EdgeKinds::NONE,
@@ -199,6 +203,16 @@ impl Cache {
         &self.space
     }
 
+    /// Refuses a structure at `at` that takes more memory than may be allocated at once; its length is what the file or a
+    /// description states (bytes).
+    ///
+    /// # Errors
+    /// [`Error::Allocation`].
+    pub fn check_allocation(&self, at: Addr, len: u64) -> Result<()> {
+        let checked = self.settings.max_allocation.check(len);
+        checked.map(drop).map_err(|source| Error::Allocation { at, source })
+    }
+
     /// The `len` bytes at `at`, as they are on the storage: for the `read` of [`Cache::load`].
     ///
     /// # Errors
@@ -217,14 +231,15 @@ impl Cache {
     /// [`Error::Io`]; [`Error::Undefined`].
     pub fn read_prefix(&self, at: Addr, len: usize) -> Result<Vec<u8>> {
         let start = at.get().ok_or(Error::Undefined)?;
-        let len = if len <= TRUSTED {
-            len
+        let mut bytes = if len <= TRUSTED {
+            vec![0; len]
         } else {
             let end = self.storage.len().map_err(Error::io(Action::Length, 0, 0))?;
-            usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX).min(len)
+            let len = end.saturating_sub(start).min(len as u64);
+            self.settings.max_allocation.zeroed(len).map_err(|source| Error::Allocation { at, source })?
         };
-        let mut bytes = vec![0; len];
-        let found = self.storage.read_at(&mut bytes, start).map_err(Error::io(Action::Read, start, len as u64))?;
+        let len = bytes.len() as u64;
+        let found = self.storage.read_at(&mut bytes, start).map_err(Error::io(Action::Read, start, len))?;
         count(&self.stats.bytes_read, found as u64);
         bytes.truncate(found);
         Ok(bytes)
@@ -261,6 +276,10 @@ impl Cache {
         let _only = self.flushing.lock();
         let end = self.space.end().saturating_add(ahead).max(self.space.announced());
         self.space.reach(end, &*self.storage)?;
+        if self.has_barriers() {
+            // The file must not be shorter than announced after a power failure either.
+            self.sync()?;
+        }
         self.announce_at(end)
     }
 

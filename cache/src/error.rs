@@ -3,6 +3,7 @@
 use std::{fmt, io};
 
 use h5live_format::{Addr, DecodeError, EncodeError};
+use h5live_model::AllocationError;
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -86,6 +87,14 @@ pub enum Error {
     /// The file's end cannot be settled while entries or raw data are dirty.
     #[error("{0} entries are not flushed")]
     Dirty(usize),
+    /// There is no memory for a length that the file states.
+    #[error("no memory for what is at {at}")]
+    Allocation {
+        /// Where it is, or is to be.
+        at: Addr,
+        /// Why.
+        source: AllocationError,
+    },
     /// The cache was opened for reading.
     #[error("the cache is open for reading only")]
     ReadOnly,
@@ -95,7 +104,8 @@ impl Error {
     /// Whether a writer that is at work in the same place could be the cause: reading again may help.
     pub fn may_be_torn(&self) -> bool {
         match self {
-            Error::PastEnd { .. } => true,
+            // A length that is half-written may be any.
+            Error::PastEnd { .. } | Error::Allocation { .. } => true,
             Error::Decode { source, .. } => source.may_be_torn(),
             _ => false,
         }

@@ -131,6 +131,15 @@ pub trait Storage: Send + Sync + fmt::Debug {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Where bytes begin, from `at` on, that may be other than zero; `None` if there are none up to the end. A medium that does
+    /// not know where its holes are says that it is at once.
+    ///
+    /// # Errors
+    /// Those of the medium.
+    fn next_data(&self, at: u64) -> io::Result<Option<u64>> {
+        Ok(Some(at).filter(|at| self.len().is_ok_and(|len| *at < len)))
+    }
+
     /// Lets go of the medium; what is asked for later fails. A medium that nobody else could want may do nothing.
     fn close(&self) {}
 }
@@ -192,6 +201,10 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
     fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
         (**self).reserve(at, len)
+    }
+
+    fn next_data(&self, at: u64) -> io::Result<Option<u64>> {
+        (**self).next_data(at)
     }
 
     fn close(&self) {
@@ -271,6 +284,10 @@ impl<S: Storage> Storage for Based<S> {
 
     fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
         self.storage.reserve(self.absolute(at)?, len)
+    }
+
+    fn next_data(&self, at: u64) -> io::Result<Option<u64>> {
+        Ok(self.storage.next_data(self.absolute(at)?)?.map(|found| found.saturating_sub(self.base)))
     }
 
     fn close(&self) {

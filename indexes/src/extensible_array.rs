@@ -361,7 +361,8 @@ impl ExtensibleArray {
         let block = if addr.is_defined() {
             self.index_block(addr)?
         } else {
-            let block = self.metadata.create(self.index_block_len(), self.empty_index_block(header.addr()))?;
+            let block =
+                self.metadata.create_shaped(self.index_block_len(), || self.empty_index_block(header.addr()))?;
             header.update(|header| {
                 header.index_block = block.addr();
                 header.realized_elements += self.geometry.index_elements() as u64;
@@ -385,7 +386,7 @@ impl ExtensibleArray {
             self.super_block(number, addr)?
         } else {
             let len = self.super_block_len(number);
-            let block = self.metadata.create(len, self.empty_super_block(number, header.addr()))?;
+            let block = self.metadata.create_shaped(len, || self.empty_super_block(number, header.addr()))?;
             index_block.update(|index_block| index_block.super_blocks.set(slot, block.addr()));
             header.update(|header| {
                 header.super_blocks += 1;
@@ -408,6 +409,7 @@ impl ExtensibleArray {
         let elements = self.geometry.data_block_elements(number);
         let offset = self.geometry.start(number) + in_line * elements;
         let space = self.data_block_space(number);
+        self.metadata.cache().check_allocation(header.addr(), self.data_block_len(number))?;
         let block = self.metadata.create(space, self.empty_data_block(number, offset, header.addr()))?;
         header.update(|header| {
             header.data_blocks += 1;
@@ -460,6 +462,7 @@ impl ExtensibleArray {
                 let page = if in_use {
                     self.page(addr)?
                 } else {
+                    self.metadata.cache().check_allocation(addr, self.page_len())?;
                     let empty = ExtensibleArrayPage { elements: self.missing(self.geometry.page_elements()) };
                     let page = self.metadata.cache().insert(addr, self.metadata.owner(), empty);
                     super_block.update(|super_block| super_block.pages.set(bit));

@@ -250,6 +250,7 @@ impl FixedArray {
         let block = if addr.is_defined() {
             self.data_block(addr)?
         } else {
+            self.metadata.cache().check_allocation(header.addr(), self.data_block_len())?;
             let block = self.metadata.create(self.data_block_space(), self.empty_data_block(header.addr()))?;
             header.update(|header| header.data_block = block.addr());
             block
@@ -265,6 +266,7 @@ impl FixedArray {
         let page = if in_use {
             self.page(data_block.addr(), number)?
         } else {
+            self.metadata.cache().check_allocation(addr, self.page_len(number))?;
             let empty = FixedArrayPage { elements: self.missing(self.elements_in_page(number)) };
             let page = self.metadata.cache().insert(addr, self.metadata.owner(), empty);
             data_block.update(|block| block.pages.set(number as usize));

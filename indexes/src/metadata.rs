@@ -112,6 +112,16 @@ impl ObjectMetadata {
         Ok(self.cache.insert(addr, self.owner, value))
     }
 
+    /// As [`ObjectMetadata::create`], where the length follows from what the file states: `value` is made only if there may be
+    /// memory for it.
+    ///
+    /// # Errors
+    /// As [`ObjectMetadata::create`]; if the length is larger than what may be allocated at once.
+    pub(crate) fn create_shaped<R: Entry>(&self, len: u64, value: impl FnOnce() -> R) -> Result<Handle<R>> {
+        self.cache.check_allocation(self.owner.header(), len)?;
+        self.create(len, value())
+    }
+
     /// Finds room before `limit` (bytes from the base address) for structures that lie there or behind, each given with its
     /// length (bytes): for the last ones first, as it is the end of the file that shall move. Returns where each is to be.
     pub(crate) fn places_before(

@@ -76,6 +76,32 @@ fn btree2(cache: &Arc<Cache>, root: Arc<Root>, format: ElementFormat) -> ChunkBt
     ChunkBtree2::new(ObjectMetadata::new(cache.clone(), OWNER), root, 2, format, Btree2Shape::CHUNKS)
 }
 
+#[test]
+fn refuses_tables_that_take_more_memory_than_may_be_allocated() {
+    let too_large = |index: &dyn ChunkIndex, coord: &[u64]| {
+        let element = ChunkElement::at(Addr::new(4096));
+        let error = index.set(&ChunkCoord::new(coord), element, None).unwrap_err();
+        let is_allocation = matches!(error, crate::Error::Cache(h5live_cache::Error::Allocation { .. }));
+        assert!(is_allocation, "{error}");
+    };
+    let unfiltered = ElementFormat::Unfiltered;
+    let grid = ChunkGrid::new(&[1]).unwrap();
+    let metadata = || ObjectMetadata::new(cache(&MemoryStorage::new()), OWNER);
+    // All elements are in the data block, or a page has very many.
+    for elements in [1 << 30, 1 << 34] {
+        let line = ChunkLine::new(&grid, &[elements]).unwrap();
+        let array = FixedArray::new(metadata(), root(Addr::UNDEFINED), line, unfiltered, 31).unwrap();
+        too_large(&array, &[7]);
+    }
+    let parameters = ExtensibleArrayParameters { max_bits: 63, ..Default::default() };
+    let line = || ChunkLine::new(&grid, &[UNLIMITED]).unwrap();
+    let array = ExtensibleArray::new(metadata(), root(Addr::UNDEFINED), line(), unfiltered, parameters).unwrap();
+    too_large(&array, &[1 << 62]);
+    let shape = Btree2Shape { node_size: u32::MAX, ..Btree2Shape::CHUNKS };
+    let tree = ChunkBtree2::new(metadata(), root(Addr::UNDEFINED), 1, unfiltered, shape);
+    too_large(&tree, &[7]);
+}
+
 /// Of chunks of one 4-byte element each, so that the sizes of unfiltered chunks are known.
 fn btree1(cache: &Arc<Cache>, root: Arc<Root>, k: u16) -> ChunkBtree1 {
     let grid = ChunkGrid::new(&[10, 5]).unwrap();

@@ -1,6 +1,6 @@
 //! What can go wrong at the seam between the facade and a store.
 
-use crate::{Name, ObjectId};
+use crate::{AllocationError, Name, ObjectId};
 
 /// A result of a store.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -36,6 +36,9 @@ pub enum Error {
     /// The argument does not fit the object.
     #[error("{0}")]
     Invalid(String),
+    /// There is no memory for a length that the file or a description states.
+    #[error(transparent)]
+    Allocation(#[from] AllocationError),
     /// The store cannot do this.
     #[error("{0} is not supported")]
     Unsupported(&'static str),

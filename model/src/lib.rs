@@ -3,6 +3,7 @@
 //! Everything above these traits (selections, conversion, filters, fill values, iteration) is written
 //! once; everything below them knows how one kind of store keeps groups, attributes and chunks.
 
+mod allocation;
 mod attribute;
 mod chunk;
 #[cfg(any(test, feature = "conformance"))]
@@ -24,6 +25,7 @@ mod store;
 mod unfilter;
 mod watch;
 
+pub use allocation::{AllocationError, AllocationLimit};
 pub use attribute::Attribute;
 pub use chunk::{ChunkCoord, ChunkGrid, StoredChunk};
 pub use dataspace::{Dataspace, MAX_RANK, Shape, UNLIMITED};

@@ -173,17 +173,35 @@ impl DatasetSpec {
         }
     }
 
-    /// Elements that nobody wrote, the last of them cut off: so many bytes, or none if elements have none.
+    /// The bytes of an element that nobody wrote; `None` if they are zeros.
+    pub fn fill_pattern(&self) -> Option<&[u8]> {
+        match &self.fill {
+            Fill { time: FillTime::Never, .. } => None,
+            Fill { value: FillValue::Value(bytes), .. } if bytes.len() == self.datatype.size() as usize => {
+                Some(bytes.as_slice()).filter(|bytes| bytes.iter().any(|byte| *byte != 0))
+            }
+            _ => None,
+        }
+    }
+
+    /// Makes `into` what elements hold that nobody wrote, from `at` on (bytes from the start of an element).
+    pub fn fill_into(&self, at: u64, into: &mut [u8]) {
+        let Some(pattern) = self.fill_pattern() else { return into.fill(0) };
+        let skipped = (at % pattern.len() as u64) as usize;
+        let (first, rest) = into.split_at_mut((pattern.len() - skipped).min(into.len()));
+        first.copy_from_slice(&pattern[skipped..skipped + first.len()]);
+        rest.chunks_mut(pattern.len()).for_each(|element| element.copy_from_slice(&pattern[..element.len()]));
+    }
+
+    /// Elements that nobody wrote, the last of them cut off: so many bytes, or none if elements have none. For a length that
+    /// the caller has bounded.
     pub fn filled(&self, bytes: usize) -> Vec<u8> {
         let bytes = if self.datatype.size() == 0 { 0 } else { bytes };
         if matches!(self.fill.value, FillValue::Default) && bytes <= SMALL {
             // Memory that comes as zeros takes longer where it is little.
             return std::iter::repeat_n(0, bytes).collect();
         }
-        let element = self.fill_element();
-        if element.iter().all(|byte| *byte == 0) {
-            return vec![0; bytes];
-        }
+        let Some(element) = self.fill_pattern() else { return vec![0; bytes] };
         let mut filled = Vec::with_capacity(bytes);
         filled.extend(element.iter().take(bytes));
         while filled.len() < bytes {
@@ -300,5 +318,13 @@ mod tests {
         assert_eq!(spec.filled(0), []);
         assert_eq!(spec.filled(3), [1, 2, 3]);
         assert_eq!(spec.filled(13), [1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1]);
+        let mut part = [9; 9];
+        spec.fill_into(6, &mut part);
+        assert_eq!(part, [3, 4, 1, 2, 3, 4, 1, 2, 3]);
+        spec.fill_into(3, &mut part[..1]);
+        assert_eq!(part[0], 4);
+        spec.fill.time = FillTime::Never;
+        spec.fill_into(1, &mut part);
+        assert_eq!((spec.fill_pattern(), part), (None, [0; 9]));
     }
 }

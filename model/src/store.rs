@@ -387,6 +387,15 @@ pub trait Chunks: Send + Sync + fmt::Debug {
     /// [`crate::Error::Store`] if it cannot be read.
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()>;
 
+    /// Where stored bytes of a chunk begin, from `at` on (bytes), that may be other than zero; `None` if there are none up to
+    /// its end. A store that does not know where its holes are says that it is at once.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if that cannot be found out.
+    fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>> {
+        Ok(Some(at).filter(|at| *at < chunk.size))
+    }
+
     /// The first `len` stored bytes of a chunk, where the file has them; `None` if the store cannot share them, as it can
     /// those of a file that is open just to be read.
     ///

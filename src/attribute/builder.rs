@@ -3,6 +3,7 @@
 use h5live_model::{self as model, Dataspace, Datatype, ObjectId, Shape};
 
 use super::shown;
+use crate::convert::blank_elements;
 use crate::error::ErrorKind;
 use crate::{Attribute, File, H5Type, NamedType, Result, Value};
 
@@ -91,7 +92,7 @@ impl AttributeBuilder {
     pub fn write<T: H5Type>(self, values: &[T]) -> Result<()> {
         self.set(values.len(), T::datatype, |datatype, file| {
             let size = datatype.size() as usize;
-            let mut bytes = vec![0; values.len().saturating_mul(size)];
+            let mut bytes = blank_elements(values.len(), size)?;
             T::encode_slice(&T::encoder(datatype)?, values, &mut bytes, size, file.heap())?;
             Ok(bytes)
         })

@@ -6,7 +6,7 @@ use h5live_model::{self as model, Dataspace, Datatype, Name, ObjectId};
 
 pub use builder::AttributeBuilder;
 
-use crate::convert::{ConvertError, ElementPlan, class};
+use crate::convert::{ConvertError, ElementPlan, blank_elements, class};
 use crate::error::ErrorKind;
 use crate::{File, H5Type, Result, Value};
 
@@ -213,7 +213,7 @@ impl Attribute {
         let read = || {
             let plan = ElementPlan::new(&self.value.datatype, datatype)?;
             let elements = self.value.value.len() / plan.input_size();
-            let mut converted = vec![0; elements.saturating_mul(plan.output_size())];
+            let mut converted = blank_elements(elements, plan.output_size())?;
             plan.run(&self.value.value, &mut converted, self.file.heap())?;
             Ok(converted)
         };

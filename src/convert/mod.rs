@@ -10,7 +10,13 @@ mod vectors_tests;
 pub(crate) use elements::ElementPlan;
 pub(crate) use number::{IntegerPlan, Native, Number, NumberPlan};
 
-use h5live_model::{Datatype, Name};
+use h5live_model::{AllocationError, AllocationLimit, Datatype, Name};
+
+/// Memory for so many of the caller's values as elements of `size` bytes: as much as the machine has.
+pub(crate) fn blank_elements(values: usize, size: usize) -> Result<Vec<u8>, ConvertError> {
+    let bytes = (values as u64).saturating_mul(size as u64);
+    Ok(AllocationLimit::new(u64::MAX).zeroed(bytes)?)
+}
 
 /// Why a value cannot be converted.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -24,6 +30,9 @@ pub enum ConvertError {
         /// The type in memory.
         memory: &'static str,
     },
+    /// There is no memory for the elements.
+    #[error(transparent)]
+    Allocation(#[from] AllocationError),
     /// The layout of a number in the file makes no sense, or is larger than 128 bits.
     #[error("numbers of {size} bytes with {precision} bits at bit {offset} are not supported")]
     Layout {

@@ -42,21 +42,21 @@ impl Copier<'_> {
         if same_grid && plan.is_plain() && same_filters(&old, &new) && old.unfiltered_edges == new.unfiltered_edges {
             return self.stored_chunks(&from, &to, !old.filters.is_empty());
         }
-        let chunks = from.chunks()?;
-        let Some(grid) = old.grid() else { return Ok(()) };
-        let all: u64 = grid.counts(old.dataspace.dims()).iter().product();
-        if chunks.len() as u64 == all || !same_grid {
-            if !chunks.is_empty() {
-                self.in_slabs(&from, &to, &new, &plan)?;
-            }
-            return Ok(());
+        let mut chunks = from.chunks()?;
+        let (Some(grid), Some(new_grid)) = (old.grid(), new.grid()) else { return Ok(()) };
+        let counts = grid.counts(old.dataspace.dims());
+        let all = counts.iter().try_fold(1u64, |n, count| n.checked_mul(*count));
+        if all == Some(chunks.len() as u64) {
+            return self.in_slabs(&from, &to, &new, &plan);
         }
+        // What nobody wrote is not written. Parts of one new chunk come one after the other.
+        chunks.sort_by_cached_key(|chunk| new_grid.chunk_of(&grid.start_of(&chunk.coord)));
         for chunk in chunks {
             let start = grid.start_of(&chunk.coord);
             let ends = start.iter().zip(grid.dims()).zip(old.dataspace.dims());
             let count: Dims = ends.map(|((start, size), extent)| (*size).min(extent.saturating_sub(*start))).collect();
             if !count.contains(&0) {
-                self.part(&from, &to, Selection::block(&start, &count), &plan)?;
+                self.block(&from, &to, (&start, &count), &plan)?;
             }
         }
         Ok(())
@@ -111,7 +111,7 @@ impl Copier<'_> {
         let row_bytes = dims[1..].iter().fold(u64::from(new.datatype.size()), |n, dim| n.saturating_mul(*dim));
         let chunk_rows = grid.dims()[0];
         if row_bytes.saturating_mul(chunk_rows) > STEP.saturating_mul(4) {
-            return from.for_each_part_of(&grid, |part| self.part(from, to, part, plan));
+            return from.for_each_block_of(&grid, |start, count| self.block(from, to, (start, count), plan));
         }
         let step = (STEP / row_bytes.max(1) / chunk_rows).max(1).saturating_mul(chunk_rows);
         let mut at = 0;
@@ -121,6 +121,35 @@ impl Copier<'_> {
             count[0] = step.min(rows - at);
             self.part(from, to, Selection::Hyperslab(Hyperslab::block(&start, &count)), plan)?;
             at = at.saturating_add(step);
+        }
+        Ok(())
+    }
+
+    /// Copies a block of elements, from `start` on: in pieces, unless one of the datasets has all of a chunk in memory anyway.
+    fn block(
+        &mut self,
+        from: &Dataset,
+        to: &Dataset,
+        (start, count): (&[u64], &[u64]),
+        plan: &ElementCopy,
+    ) -> Result<()> {
+        let size = u64::from(from.spec()?.datatype.size());
+        let bytes = count.iter().fold(size, |n, count| n.saturating_mul(*count));
+        let is_plain = from.spec()?.filters.is_empty() && to.spec()?.filters.is_empty();
+        let cut = count.iter().position(|count| *count > 1).filter(|_| is_plain && bytes > STEP.saturating_mul(4));
+        let Some(cut) = cut else {
+            let limit = self.way.from.shared().options.max_allocation;
+            limit.check(bytes).map_err(|error| self.reading(from.path(), error))?;
+            return self.part(from, to, Selection::block(start, count), plan);
+        };
+        let row = bytes / count[cut];
+        let step = (STEP / row).clamp(1, count[cut] - 1);
+        let (mut start, end) = (Dims::from_slice(start), start[cut].saturating_add(count[cut]));
+        while start[cut] < end {
+            let mut part = Dims::from_slice(count);
+            part[cut] = step.min(end - start[cut]);
+            self.block(from, to, (&start, &part), plan)?;
+            start[cut] += part[cut];
         }
         Ok(())
     }

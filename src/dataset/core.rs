@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use h5live_filters::Pipeline;
-use h5live_model::{ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Layout, ObjectId, WHOLE};
+use h5live_model::{AllocationLimit, ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Layout, ObjectId, WHOLE};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -32,6 +32,7 @@ pub(crate) struct Core {
     pub(super) staging: usize,
     /// Bytes that one transfer may take beside the caller's buffer.
     memory: usize,
+    pub(super) max_allocation: AllocationLimit,
     /// Bytes of a run that are read at once to be converted, from a multiple of this many on.
     pub(super) at_once: usize,
     /// Held by the one that changes elements or the extent.
@@ -115,15 +116,9 @@ impl View {
         self.spec.unfiltered_edges && grid.is_partial(coord, &self.extent)
     }
 
-    /// Elements that nobody wrote.
-    pub(super) fn fill_bytes(&self, bytes: usize) -> Vec<u8> {
-        self.spec.filled(bytes)
-    }
-
     /// Makes `filled` so many bytes of elements that nobody wrote.
     pub(super) fn fill(&self, filled: &mut Vec<u8>, bytes: usize) {
-        let element = self.spec.fill_element();
-        if element.iter().all(|byte| *byte == 0) {
+        let Some(element) = self.spec.fill_pattern() else {
             if filled.capacity() < bytes {
                 // Memory that comes as zeros costs less than what has to be made so.
                 *filled = vec![0; bytes];
@@ -131,11 +126,11 @@ impl View {
             }
             filled.clear();
             return filled.resize(bytes, 0);
-        }
+        };
         filled.clear();
         filled.reserve(bytes);
         while filled.len() < bytes {
-            filled.extend_from_slice(&element);
+            filled.extend_from_slice(element);
         }
         filled.truncate(bytes);
     }
@@ -152,6 +147,7 @@ impl Core {
             filters,
             staging: options.staging,
             memory: options.memory,
+            max_allocation: options.max_allocation,
             at_once: if options.mode == crate::Mode::SwmrRead { WHOLE } else { CONVERTED },
             writer: Mutex::new(()),
             appends: Appends::default(),
@@ -190,6 +186,13 @@ impl Core {
         };
         let extent = extent.unwrap_or_else(|| Dims::from_slice(spec.dataspace.dims()));
         Ok(View { spec, extent, size })
+    }
+
+    /// Refuses elements, or chunks, that take more memory than may be allocated at once (bytes).
+    #[inline]
+    pub(super) fn check_allocation(&self, bytes: usize) -> Result<(), ErrorKind> {
+        self.max_allocation.check(bytes as u64)?;
+        Ok(())
     }
 
     /// How many chunks of so many bytes are worked on at a time. Each is there twice: as stored, and decoded.

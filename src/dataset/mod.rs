@@ -165,6 +165,7 @@ impl Dataset {
 
     fn select(&self, view: &View, selection: &impl Select) -> Result<Selected, Failure> {
         let selected = selection.selection(view.extent.len()).into_selected(&view.extent)?;
+        self.core.check_allocation(view.size)?;
         // A null dataspace has no elements, unlike a scalar one, and the same rank.
         let none = view.spec.dataspace == h5live_model::Dataspace::Null;
         Ok(if none { h5live_model::Selection::None.on(&[])? } else { selected })
@@ -403,7 +404,7 @@ impl Dataset {
                 let input = Input { values, encoder: &encoder, size, heap: self.file.heap() };
                 return writer.append(rows, &input);
             }
-            let mut bytes = writer.view().fill_bytes(values.len().saturating_mul(size));
+            let mut bytes = filled(writer.view(), values.len())?;
             T::encode_slice(&encoder, values, &mut bytes, size, self.file.heap())?;
             writer.append(rows, &Raw { bytes: &bytes, size })
         })?;
@@ -462,7 +463,8 @@ impl Dataset {
             self.file.store().check_writable()?;
             let view = self.core.view()?;
             let encoder = T::encoder(&view.spec.datatype)?;
-            let mut bytes = view.fill_bytes(values.len().saturating_mul(view.size));
+            self.core.check_allocation(view.size)?;
+            let mut bytes = filled(&view, values.len())?;
             T::encode_slice(&encoder, values, &mut bytes, view.size, self.file.heap())?;
             Ok(bytes)
         })
@@ -538,6 +540,13 @@ impl Dataset {
             Ok(changed || *self.core.virtual_extent.lock() != extent)
         })
     }
+}
+
+/// Elements that nobody wrote, which the caller's values are to go over.
+fn filled(view: &View, elements: usize) -> Result<Vec<u8>, ErrorKind> {
+    let mut bytes = buffer(elements.saturating_mul(view.size))?;
+    view.spec.fill_into(0, &mut bytes);
+    Ok(bytes)
 }
 
 fn raw_elements(bytes: &[u8], size: usize) -> Result<usize, ErrorKind> {

@@ -1,10 +1,9 @@
 //! Chunks as they are stored, and datasets chunk by chunk.
 
-use h5live_model::{ChunkCoord, ChunkGrid, Layout, Selected, Selection, StoredChunk};
+use h5live_model::{ChunkCoord, ChunkGrid, FillTime, Layout, Selected, Selection, StoredChunk};
 
 use super::Dataset;
 use super::core::{Dims, Failure};
-use super::read::buffer;
 use crate::error::ErrorKind;
 use crate::{Result, Select};
 
@@ -57,10 +56,11 @@ impl Dataset {
     /// The stored bytes of a chunk, as they came out of the filters.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if they cannot be read.
+    /// [`ErrorKind::Store`] if they cannot be read; [`ErrorKind::Allocation`] if they are more than may be allocated at once
+    /// ([`Options::max_allocation`](crate::Options::max_allocation)).
     pub fn read_chunk(&self, chunk: &StoredChunk) -> Result<Vec<u8>> {
         self.run(|| {
-            let mut bytes = buffer(usize::try_from(chunk.size).map_err(|_| ErrorKind::TooLarge(chunk.size))?)?;
+            let mut bytes = self.core.max_allocation.zeroed(chunk.size)?;
             self.core.chunks.read(chunk, 0, &mut bytes).map_err(|error| Failure::in_chunk(&chunk.coord, error))?;
             Ok(bytes)
         })
@@ -81,12 +81,14 @@ impl Dataset {
             let view = self.core.view()?;
             let Some((grid, bytes)) = view.grid()? else { return Ok(()) };
             let mask = if view.is_bare(&grid, &chunk.coord) { u32::MAX } else { chunk.filter_mask };
+            self.core.check_allocation(bytes)?;
             let decoded = self.core.filters.decode(mask, stored, bytes);
             decoded.map(drop).map_err(|error| Failure::in_chunk(&chunk.coord, error))
         })
     }
 
-    /// Copies the bytes of a chunk that was stored without filters, so many at a time, and calls `each` with their number.
+    /// Copies the bytes of a chunk that was stored without filters, so many at a time, and calls `each` with their number. What
+    /// nobody wrote of it is not written.
     pub(crate) fn copy_stored(
         &self,
         to: &Dataset,
@@ -99,20 +101,34 @@ impl Dataset {
             each(chunk.size);
             return Ok(());
         }
+        let spec = to.spec()?;
+        // A chunk that is not there yet is made of fill values.
+        let is_filled = spec.fill.time != FillTime::Never || to.chunk(&chunk.coord)?.is_none();
+        let limit = self.core.max_allocation;
+        let memory = || self.run(|| Ok(limit.zeroed(step.min(chunk.size)).map_err(ErrorKind::from)?));
+        let (mut bytes, mut fill) = (memory()?, memory()?);
         let mut at = 0;
         while at < chunk.size {
+            if at > 0 && is_filled && spec.fill_pattern().is_none() {
+                let next = self.run(|| Ok(self.core.chunks.next_data(chunk, at)?))?.unwrap_or(chunk.size);
+                each(next - at);
+                at = next;
+            }
             let len = step.min(chunk.size - at);
-            let bytes = self.run(|| {
-                let mut bytes = buffer(usize::try_from(len).map_err(|_| ErrorKind::TooLarge(len))?)?;
-                self.core.chunks.read(chunk, at, &mut bytes).map_err(|error| Failure::in_chunk(&chunk.coord, error))?;
-                Ok(bytes)
+            let (bytes, fill) = (&mut bytes[..len as usize], &mut fill[..len as usize]);
+            self.run(|| {
+                let read = self.core.chunks.read(chunk, at, bytes);
+                read.map_err(|error| Failure::in_chunk(&chunk.coord, error))
             })?;
-            to.run(|| {
-                to.core
-                    .chunks
-                    .write_part(&chunk.coord, at, &bytes)
-                    .map_err(|error| Failure::in_chunk(&chunk.coord, error))
-            })?;
+            if spec.fill_pattern().is_some() {
+                spec.fill_into(at, fill);
+            }
+            if at == 0 || !is_filled || bytes != fill {
+                to.run(|| {
+                    let written = to.core.chunks.write_part(&chunk.coord, at, bytes);
+                    written.map_err(|error| Failure::in_chunk(&chunk.coord, error))
+                })?;
+            }
             each(len);
             at += len;
         }
@@ -154,14 +170,21 @@ impl Dataset {
         self.each_part(&selected, &grid, &mut each)
     }
 
-    /// Calls `each` with the parts of the dataset that lie in one chunk of a grid each.
-    pub(crate) fn for_each_part_of(
+    /// Calls `each` with the start and the counts of the parts of the dataset that lie in one chunk of a grid each.
+    pub(crate) fn for_each_block_of(
         &self,
         grid: &ChunkGrid,
-        mut each: impl FnMut(Selection) -> Result<()>,
+        mut each: impl FnMut(&[u64], &[u64]) -> Result<()>,
     ) -> Result<()> {
         let selected = self.run(|| self.select(&self.core.view()?, &Selection::All))?;
-        self.each_part(&selected, grid, &mut each)
+        let extent = selected.extent();
+        for coord in selected.cut(grid).chunks() {
+            let start = grid.start_of(&coord);
+            let ends = start.iter().zip(grid.dims()).zip(extent);
+            let count: Dims = ends.map(|((start, size), extent)| (*size).min(extent.saturating_sub(*start))).collect();
+            each(&start, &count)?;
+        }
+        Ok(())
     }
 
     fn each_part(

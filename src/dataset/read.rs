@@ -118,14 +118,21 @@ impl Reader<'_> {
         let all = h5live_model::Selection::All.on(&self.view.extent)?;
         let chunk = Chunk { reader: *self, cut: &all.cut(grid), grid, bytes };
         match chunk.content(coord, false)? {
-            Content::Fill => Ok(self.view.fill_bytes(bytes)),
+            Content::Fill => self.filled(bytes),
             Content::Decoded(decoded) => Ok(Arc::unwrap_or_clone(decoded)),
             Content::Parts(stored, staged) => {
-                let mut whole = self.view.fill_bytes(bytes);
+                let mut whole = self.core.max_allocation.zeroed(bytes as u64)?;
                 chunk.span(stored.as_ref(), staged.as_ref(), 0, &mut whole)?;
                 Ok(whole)
             }
         }
+    }
+
+    /// A chunk that nobody wrote.
+    fn filled(&self, bytes: usize) -> Result<Vec<u8>, Failure> {
+        let mut filled = self.core.max_allocation.zeroed(bytes as u64)?;
+        self.view.spec.fill_into(0, &mut filled);
+        Ok(filled)
     }
 }
 
@@ -331,9 +338,15 @@ impl Chunk<'_> {
                 return Ok(Some(Content::Parts(Some(stored), staged)));
             }
             let decoded = match &mut direct {
-                Some(direct) => self.undo(&stored, direct).map(|()| None),
+                Some(direct) => {
+                    // Between two filters, all of the chunk is in memory once more.
+                    if view.spec.filters.len() > 1 {
+                        core.check_allocation(self.bytes)?;
+                    }
+                    self.undo(&stored, direct).map(|()| None)
+                }
                 None => {
-                    let mut bytes = buffer(self.bytes)?;
+                    let mut bytes = core.max_allocation.zeroed(self.bytes as u64)?;
                     self.undo(&stored, &mut bytes).map(|()| Some(Content::Decoded(Arc::new(bytes))))
                 }
             };
@@ -364,7 +377,7 @@ impl Chunk<'_> {
         let size = size.ok_or(ErrorKind::ChunkLength { expected: self.bytes as u64, found: stored.size })?;
         with_scratch(|scratch| {
             if scratch.len() < size {
-                *scratch = buffer(size)?;
+                *scratch = core.max_allocation.zeroed(stored.size)?;
             }
             let bytes = &mut scratch[..size];
             core.chunks.read(stored, 0, bytes)?;
@@ -520,7 +533,7 @@ impl Chunk<'_> {
         let Reader { core, view, .. } = self.reader;
         match stored {
             Some(stored) => core.chunks.read(stored, at as u64, into)?,
-            None => into.copy_from_slice(&view.fill_bytes(into.len())),
+            None => view.spec.fill_into(at as u64, into),
         }
         if let Some(staged) = staged {
             let from = staged.at.max(at);

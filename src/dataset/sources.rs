@@ -6,7 +6,6 @@ use h5live_model::{Hyperslab, Layout, Name, Selected, Selection, UNLIMITED, Virt
 
 use super::Dataset;
 use super::core::{Dims, Failure, View};
-use super::read::buffer;
 use super::sides::Sink;
 use crate::beside::{self, Prefix};
 use crate::convert::ElementPlan;
@@ -358,7 +357,7 @@ impl Dataset {
                 continue;
             }
             let bytes = there_elements.elements().saturating_mul(there.size as u64);
-            let mut elements = buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
+            let mut elements = self.core.max_allocation.zeroed(bytes)?;
             let raw = super::sides::RawMut { bytes: &mut elements, size: there.size };
             source
                 .read_to(&there, &there_elements, raw)
@@ -368,7 +367,7 @@ impl Dataset {
                 elements
             } else {
                 let n = elements.len() / plan.input_size();
-                let mut converted = buffer(n.saturating_mul(view.size))?;
+                let mut converted = self.core.max_allocation.zeroed((n as u64).saturating_mul(view.size as u64))?;
                 plan.run(&elements, &mut converted, heap)?;
                 converted
             };

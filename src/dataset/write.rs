@@ -50,7 +50,9 @@ impl Drop for Writer<'_> {
 impl Core {
     pub(crate) fn writer<'a>(&'a self, store: &'a dyn Objects, cache: &'a ChunkCache) -> Result<Writer<'a>, Failure> {
         let alone = self.writer.lock();
-        Ok(Writer { core: self, store, cache, view: self.view()?, _alone: alone })
+        let view = self.view()?;
+        self.check_allocation(view.size)?;
+        Ok(Writer { core: self, store, cache, view, _alone: alone })
     }
 }
 
@@ -78,6 +80,9 @@ impl<'a> Writer<'a> {
             self.put_encoded(&coord, 0, direct)?;
             self.core.stage.lock().chunks.take(&coord);
             return Ok(());
+        }
+        if !self.core.filters.is_empty() {
+            self.core.check_allocation(bytes)?;
         }
         let chunk = Chunk { writer: self, cut, grid: &grid, bytes, source };
         let mut batch = Vec::new();
@@ -302,6 +307,9 @@ impl<'a> Writer<'a> {
             }
             true
         })?;
+        if !changed.is_empty() {
+            self.core.check_allocation(bytes)?;
+        }
         // The extent comes first: what is cleared and dropped is then no longer there to see.
         self.core.chunks.set_extent(dims)?;
         let smaller = View { extent: dims.into(), ..self.view.clone() };
@@ -440,7 +448,8 @@ impl<'a> Writer<'a> {
 
 /// A chunk with fill values outside the extent.
 fn clear_outside(view: &View, grid: &ChunkGrid, coord: &ChunkCoord, bytes: &[u8]) -> Vec<u8> {
-    let mut cleared = view.fill_bytes(bytes.len());
+    let mut cleared = vec![0; bytes.len()];
+    view.spec.fill_into(0, &mut cleared);
     if let Ok(inside) = Selection::All.on(&view.extent) {
         inside.cut(grid).for_each_run(coord, |run| {
             let range = run.at as usize * view.size..(run.at + run.len) as usize * view.size;

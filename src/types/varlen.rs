@@ -3,7 +3,7 @@
 use h5live_model::{Datatype, VarLen, VarLenKind};
 
 use super::{H5Type, Heap};
-use crate::convert::{ConvertError, class};
+use crate::convert::{ConvertError, blank_elements, class};
 
 /// How a sequence is converted, element by element.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ impl<T: H5Type> H5Type for Vec<T> {
     }
 
     fn encode(&self, encoder: &Self::Encoder, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
-        let mut bytes = vec![0; self.len() * encoder.size];
+        let mut bytes = blank_elements(self.len(), encoder.size)?;
         T::encode_slice(&encoder.element, self, &mut bytes, encoder.size, heap)?;
         heap.write(&bytes, self.len(), element)
     }

@@ -3,7 +3,7 @@
 use h5live_model::{Datatype, Name, ReferenceKind, StringPadding, VarLenKind};
 
 use super::Value;
-use crate::convert::{ConvertError, IntegerPlan, Native, NumberPlan, class};
+use crate::convert::{ConvertError, IntegerPlan, Native, NumberPlan, blank_elements, class};
 use crate::types::{Heap, pad, part_mut};
 
 /// The way from values to the elements of a datatype.
@@ -155,7 +155,7 @@ impl EncodePlan {
                 plan.run_all(values, element, heap)
             }
             (Step::Sequence(plan), Value::List(values)) => {
-                let mut bytes = vec![0; values.len().saturating_mul(plan.size)];
+                let mut bytes = blank_elements(values.len(), plan.size)?;
                 plan.run_all(values, &mut bytes, heap)?;
                 heap.write(&bytes, values.len(), element)
             }
@@ -204,7 +204,7 @@ impl Value {
         heap: &dyn h5live_model::Objects,
     ) -> Result<Vec<u8>, ConvertError> {
         let plan = EncodePlan::new(datatype)?;
-        let mut bytes = vec![0; values.len().saturating_mul(plan.size)];
+        let mut bytes = blank_elements(values.len(), plan.size)?;
         plan.run_all(values, &mut bytes, Heap(heap))?;
         Ok(bytes)
     }

@@ -9,8 +9,9 @@ use crate::Reference;
 use crate::convert::{ConvertError, IntegerPlan, Native, NumberPlan};
 use crate::types::trim;
 
-/// Variable-length data of one element, at all depths (bytes): sequences of sequences may be the same ones over and over.
-const HEAP_BYTES: usize = 64 << 20;
+/// Memory for the variable-length data and the lists of one element, at all depths (bytes): sequences of sequences may be the
+/// same ones over and over.
+const ELEMENT_BYTES: usize = 256 << 20;
 
 /// The way from the elements of a datatype to values.
 pub(crate) struct ValuePlan {
@@ -99,7 +100,7 @@ impl ValuePlan {
 
     /// The value of an element.
     pub(crate) fn value(&self, element: &[u8], heap: Option<&dyn Objects>) -> Value {
-        self.value_within(element, heap, HEAP_BYTES)
+        self.value_within(element, heap, ELEMENT_BYTES)
     }
 
     /// The value of an element that has no more than so many bytes of variable-length data, but for one sequence.
@@ -136,9 +137,9 @@ impl ValuePlan {
                 let (real, imaginary) = element.split_at(element.len() / 2);
                 Value::Complex(Box::new([plan.resolve(real, heap), plan.resolve(imaginary, heap)]))
             }
-            Step::Array(plan) => Value::List(plan.list(element, heap)),
+            Step::Array(plan) => plan.list(element, heap),
             Step::Sequence(plan) => match heap.read(element) {
-                Some(bytes) => Value::List(plan.list(&bytes, heap)),
+                Some(bytes) => plan.list(&bytes, heap),
                 None => Value::Unreadable,
             },
             Step::Compound(members) => {
@@ -151,8 +152,12 @@ impl ValuePlan {
         }
     }
 
-    fn list(&self, elements: &[u8], heap: &Places<'_>) -> Vec<Value> {
-        elements.chunks_exact(self.size).map(|element| self.resolve(element, heap)).collect()
+    fn list(&self, elements: &[u8], heap: &Places<'_>) -> Value {
+        let bytes = (elements.len() / self.size).saturating_mul(size_of::<Value>());
+        if !heap.take(bytes) {
+            return Value::Unreadable;
+        }
+        Value::List(elements.chunks_exact(self.size).map(|element| self.resolve(element, heap)).collect())
     }
 }
 
@@ -164,6 +169,12 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
+    /// Whether there may be so many bytes more.
+    fn take(&self, bytes: usize) -> bool {
+        let left = self.left.get().checked_sub(bytes);
+        left.inspect(|left| self.left.set(*left)).is_some()
+    }
+
     fn read(&self, element: &[u8]) -> Option<Vec<u8>> {
         let left = Some(self.left.get()).filter(|left| *left > 0)?;
         let bytes = self.heap?.read_heap(element).ok()?;

@@ -85,6 +85,7 @@ impl OpenOptions {
         settings.base = superblock.base.get().unwrap_or(0);
         settings.without_intents = self.trial.without_intents;
         settings.barriers = self.durable && !self.trial.without_barriers;
+        settings.max_allocation = self.max_allocation;
         settings.clock = self.clock.clone();
         settings.disabled_edges = self.trial.disabled_edges;
         settings.shards = self.trial.shards.unwrap_or(settings.shards);

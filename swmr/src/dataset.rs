@@ -5,6 +5,7 @@ mod create;
 mod described;
 mod extent;
 mod external;
+mod fill;
 mod late_index;
 #[cfg(test)]
 mod late_index_tests;
@@ -66,6 +67,8 @@ struct State {
     since: Duration,
     spec: Arc<DatasetSpec>,
     place: Place,
+    /// Bytes that the layout says contiguous data has, if they are fewer than the elements take.
+    too_short: Option<u64>,
     /// Bytes of the first chunk of the header.
     header_len: usize,
     /// That chunk, of a reader that follows, if it is known.
@@ -288,7 +291,25 @@ impl State {
             _ => Place::new(session, header, &spec, &layout)?,
         };
         let header_len = header.extents().next().map_or(0, |(_, len)| len);
-        Ok(State { since, spec, place, header_len, image: None })
+        let too_short = match layout.storage {
+            // Earlier versions do not state it.
+            Storage::Contiguous { addr, size, .. } if layout.version >= 3 && addr.is_defined() => {
+                Some(size).filter(|size| spec.chunk_bytes().is_none_or(|bytes| bytes > *size) && spec.grid().is_some())
+            }
+            _ => None,
+        };
+        Ok(State { since, spec, place, too_short, header_len, image: None })
+    }
+
+    /// Refuses elements that have no place.
+    fn check_length(&self) -> Result<()> {
+        match (self.too_short, self.spec.chunk_bytes()) {
+            (None, _) => Ok(()),
+            (Some(size), Some(bytes)) => {
+                Err(invalid(format!("the elements take {bytes} bytes, but the layout has {size} bytes for them")))
+            }
+            (Some(_), None) => Err(invalid("the elements take more than 2^64 bytes")),
+        }
     }
 }
 
@@ -317,6 +338,7 @@ impl Chunks for NativeDataset {
 
     fn chunk(&self, coord: &ChunkCoord) -> ModelResult<Option<StoredChunk>> {
         let look = |state: &State| {
+            state.check_length()?;
             if let Place::Compact(_) | Place::External(_) = state.place {
                 let size = state.spec.chunk_bytes().unwrap_or(0);
                 return Ok((Some(StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 }), false));
@@ -334,10 +356,13 @@ impl Chunks for NativeDataset {
         let session = &self.session;
         if !session.follows() {
             self.check_there()?;
-            return Ok(self.list(&self.state(), each)?);
+            let state = self.state();
+            state.check_length()?;
+            return Ok(self.list(&state, each)?);
         }
         // Who follows a writer may have to begin anew, and so gathers all of it first.
         let list = |state: &State| {
+            state.check_length()?;
             let mut chunks = Vec::new();
             self.list(state, &mut |chunk| {
                 chunks.push(chunk);
@@ -402,6 +427,16 @@ impl Chunks for NativeDataset {
             false => cache.read_raw(chunk, at, into),
         };
         Ok(read.map_err(|error| self.session.opened.cause(error.into()))?)
+    }
+
+    fn next_data(&self, chunk: &StoredChunk, at: u64) -> ModelResult<Option<u64>> {
+        self.check_there()?;
+        let known = chunk.offset.filter(|_| self.session.is_at_rest());
+        let Some(place) = known.and_then(|offset| offset.checked_add(at)) else {
+            return Ok(Some(at).filter(|at| *at < chunk.size));
+        };
+        let found = self.session.cache.storage().next_data(place).map_err(Error::io("look for data in the file"))?;
+        Ok(found.map(|found| at.saturating_add(found.saturating_sub(place))).filter(|at| *at < chunk.size))
     }
 
     #[allow(unsafe_code, reason = "as the trait has it")]

@@ -101,6 +101,7 @@ impl NativeFile {
         if (self.0.is_followed() || !is_little(spec)) && self.link(parent, name)?.is_some() {
             return Err(ModelError::Exists(name.clone()));
         }
+        self.0.announce_for(spec)?;
         let operation = self.0.cache.operation();
         self.0.as_one();
         let header = self.0.create(spec, elements)?;
@@ -198,6 +199,7 @@ impl Objects for NativeFile {
 
     fn create_unlinked(&self, spec: &ObjectSpec) -> ModelResult<ObjectId> {
         self.0.check_writable()?;
+        self.0.announce_for(spec)?;
         let _operation = self.0.cache.operation();
         let header = self.0.create(spec, None)?;
         self.0.unlinked.lock().insert(header.addr());

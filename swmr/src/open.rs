@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use h5live_cache::{Clock, EdgeKinds, FileStorage, Storage};
 use h5live_format::{Profile, StatusFlags, Superblock};
-use h5live_model::{FileSpace, NoFilters, ObjectSpec, Unfilter};
+use h5live_model::{AllocationLimit, FileSpace, NoFilters, ObjectSpec, Unfilter};
 
 use crate::begin::{Found, Medium, is_marked, locate_superblock};
 use crate::error::Conflict;
@@ -96,6 +96,8 @@ pub struct OpenOptions {
     pub mapped: bool,
     /// Bytes of the addresses in a new file: 2, 4 or 8. It cannot grow larger than they can tell.
     pub offset_size: u32,
+    /// Most bytes that are allocated at once for a length that the file or a description states.
+    pub max_allocation: AllocationLimit,
     /// What undoes the filters of groups that keep their links behind some.
     pub unfilter: Arc<dyn Unfilter>,
     /// What only those choose who put the store to the proof.
@@ -167,6 +169,7 @@ impl Default for OpenOptions {
             headroom: 0,
             mapped: true,
             offset_size: 8,
+            max_allocation: AllocationLimit::default(),
             clock: Clock::default(),
             unfilter: Arc::new(NoFilters),
             trial: Trial::default(),

@@ -61,6 +61,7 @@ impl Session {
     /// If a reference of the kind cannot refer to that; if there is no space in the heap.
     pub fn refer(&self, kind: ReferenceKind, size: u32, referent: Option<&Referent>) -> Result<Vec<u8>> {
         let widths = self.cache.widths();
+        self.cache.check_allocation(Addr::UNDEFINED, size.into())?;
         let Some(referent) = referent else { return Ok(vec![0; size as usize]) };
         let addr = self.object(referent.object)?;
         let bytes = match (kind, &referent.part, &referent.file) {

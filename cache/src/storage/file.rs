@@ -244,6 +244,21 @@ impl Storage for FileStorage {
         self.with(|file| Ok(fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, at, len)?))
     }
 
+    #[cfg(target_os = "linux")]
+    fn next_data(&self, at: u64) -> io::Result<Option<u64>> {
+        use nix::errno::Errno;
+        use nix::unistd::{Whence, lseek};
+        let Ok(from) = at.try_into() else { return Ok(None) };
+        // The cursor is nobody's: what is read and written says where.
+        self.with(|file| match lseek(file, from, Whence::SeekData) {
+            Ok(found) => Ok(u64::try_from(found).ok()),
+            Err(Errno::ENXIO) => Ok(None),
+            // A file system that does not know.
+            Err(Errno::EINVAL | Errno::EOPNOTSUPP) => Ok(Some(at)),
+            Err(error) => Err(error.into()),
+        })
+    }
+
     fn close(&self) {
         let mut file = self.file.write();
         self.unmap();

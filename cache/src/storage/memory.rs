@@ -2,6 +2,8 @@
 
 use std::{io, sync::Arc};
 
+use h5live_model::AllocationLimit;
+
 use super::Storage;
 use crate::primitive::RwLock;
 
@@ -47,7 +49,7 @@ impl Storage for MemoryStorage {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        resize(&mut self.bytes.write(), len)
+        resize(&mut self.bytes.write(), len, 0)
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -60,7 +62,7 @@ pub(super) fn write(image: &mut Vec<u8>, bytes: &[u8], at: u64) -> io::Result<()
     let start = usize::try_from(at).map_err(|_| too_far())?;
     let end = start.checked_add(bytes.len()).filter(|end| *end <= isize::MAX as usize).ok_or_else(too_far)?;
     if !bytes.is_empty() && image.len() < end {
-        resize(image, end as u64)?;
+        resize(image, end as u64, bytes.len() as u64)?;
     }
     if !bytes.is_empty() {
         image[start..end].copy_from_slice(bytes);
@@ -68,9 +70,15 @@ pub(super) fn write(image: &mut Vec<u8>, bytes: &[u8], at: u64) -> io::Result<()
     Ok(())
 }
 
-pub(super) fn resize(image: &mut Vec<u8>, len: u64) -> io::Result<()> {
+/// Makes an image so long, of which `held` bytes are the caller's; all others are zeros that somebody describes.
+pub(super) fn resize(image: &mut Vec<u8>, len: u64, held: u64) -> io::Result<()> {
     let len = usize::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
-    image.try_reserve(len.saturating_sub(image.len())).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    let more = len.saturating_sub(image.len());
+    let limit = AllocationLimit::default();
+    limit
+        .check((more as u64).saturating_sub(held))
+        .map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error))?;
+    image.try_reserve(more).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
     image.resize(len, 0);
     Ok(())
 }

@@ -112,6 +112,13 @@ impl<S: Storage> Storage for Mended<S> {
         self.storage.len()
     }
 
+    fn next_data(&self, at: u64) -> io::Result<Option<u64>> {
+        match self.any.load(Acquire) {
+            true => Ok(Some(at)),
+            false => self.storage.next_data(at),
+        }
+    }
+
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.storage.set_len(len)
     }

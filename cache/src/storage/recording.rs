@@ -121,7 +121,7 @@ pub fn replay<'a>(image: &mut Vec<u8>, operations: impl IntoIterator<Item = &'a 
     for operation in operations {
         match operation {
             Operation::Write { at, bytes } => memory::write(image, bytes, *at)?,
-            Operation::SetLen(len) => memory::resize(image, *len)?,
+            Operation::SetLen(len) => memory::resize(image, *len, 0)?,
             Operation::Sync | Operation::Mark(_) => {}
         }
     }

@@ -105,3 +105,42 @@ fn zeros_at_the_end_of_a_page_may_be_none_of_the_file() {
     bytes[5000..5100].fill(0);
     assert!(!may_be_behind_end(&bytes, 100), "a cut would have left zeros up to the end of the page");
 }
+
+#[test]
+fn a_file_knows_where_data_begins_behind_a_hole() {
+    let storage = Based::new(FileStorage::new(tempfile::tempfile().unwrap()), 512);
+    let (at, len) = (8 << 20, 16 << 20);
+    storage.set_len(len).unwrap();
+    storage.write_at(&[7], at).unwrap();
+    // Not every file system knows all of a hole, but none skips data.
+    assert!(storage.next_data(0).unwrap().is_some_and(|found| found <= at));
+    assert_eq!(storage.next_data(at).unwrap(), Some(at));
+    assert_eq!(storage.next_data(len).unwrap(), None);
+    assert_eq!(storage.next_data(u64::MAX - 600).unwrap(), None);
+    let memory = MemoryStorage::from(vec![0; 4]);
+    assert_eq!((memory.next_data(3).unwrap(), memory.next_data(4).unwrap()), (Some(3), None));
+}
+
+#[test]
+fn a_block_that_is_larger_than_the_limit_is_not_read() {
+    use h5live_format::Addr;
+    use h5live_model::{AllocationError, AllocationLimit};
+
+    let storage = FileStorage::new(tempfile::tempfile().unwrap());
+    storage.set_len(1 << 35).unwrap();
+    let settings = crate::Settings { max_allocation: AllocationLimit::new(2 << 20), ..Default::default() };
+    let cache = crate::Cache::reading(Arc::new(storage), settings);
+    assert_eq!(cache.read_block(Addr::new(8), 2 << 20).unwrap().len(), 2 << 20);
+    let Err(crate::Error::Allocation { at, source }) = cache.read_block(Addr::new(8), 1 << 34) else {
+        panic!("the block was read");
+    };
+    assert_eq!((at, source), (Addr::new(8), AllocationError::OverLimit { bytes: 1 << 34, limit: 2 << 20 }));
+}
+
+#[test]
+fn memory_does_not_grow_by_more_than_what_is_written_and_the_limit() {
+    let storage = MemoryStorage::new();
+    assert_eq!(storage.set_len(1 << 40).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+    assert_eq!(storage.write_at(b"a", 1 << 40).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+    assert_eq!(storage.len().unwrap(), 0);
+}

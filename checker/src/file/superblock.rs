@@ -111,7 +111,10 @@ impl<'a> Walk<'a> {
         let place = if generations { Generation::place_of_intent(end_at) } else { Turn::place(end_at) };
         let Some(place) = place.and_then(Addr::get) else { return };
         let head = self.source.read(place, Intent::HEAD as u64).unwrap_or_default();
-        let Some(bytes) = Intent::stated_size(&head).and_then(|size| self.source.read(place, size).ok()) else {
+        let Some(bytes) = Intent::stated_size(&head)
+            .filter(|size| *size <= super::walk::LARGEST)
+            .and_then(|size| self.source.read(place, size).ok())
+        else {
             return;
         };
         let Ok(intent) = decode::<Intent>(&bytes, self.widths) else { return };

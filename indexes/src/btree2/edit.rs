@@ -340,7 +340,10 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
                 handle.update(|value| *value = node);
                 handle
             }
-            None => metadata.cache().insert(addr, metadata.owner(), node),
+            None => {
+                metadata.cache().check_allocation(addr, self.geometry.node_size().into())?;
+                metadata.cache().insert(addr, metadata.owner(), node)
+            }
         };
         metadata.depend(&self.root, &handle, kind)?;
         Ok(handle)

@@ -120,6 +120,7 @@ impl FractalHeap {
 
     /// Makes a direct block, for which `parent` waits.
     fn new_block(&self, parent: &impl Node, shape: &FractalHeapHeader, slot: HeapSlot) -> Result<ChunkElement> {
+        self.metadata.cache().check_allocation(self.addr, slot.size)?;
         let overhead = shape.direct_overhead(self.metadata.widths());
         let block = shape.direct_block(slot.size).zeroed(self.addr, slot.start, overhead);
         if let Some(filtered) = &shape.filtered {

@@ -122,16 +122,17 @@ impl Chunks for MemoryChunks {
         if !stored.spec.filters.is_empty() {
             return Err(Error::Invalid("a filtered chunk is written whole".into()));
         }
-        let end = at.checked_add(bytes.len() as u64).filter(|end| *end <= whole);
-        let (Some(end), Ok(whole)) = (end, usize::try_from(whole)) else {
+        let Some(end) = at.checked_add(bytes.len() as u64).filter(|end| *end <= whole) else {
             return Err(Error::Invalid(format!("a chunk of this dataset has {whole} bytes")));
         };
-        let fill = stored.spec.fill_element();
-        let (_, chunk) = stored
-            .chunks
-            .entry(coord.clone())
-            .or_insert_with(|| (0, fill.iter().copied().cycle().take(whole).collect()));
-        chunk[at as usize..end as usize].copy_from_slice(bytes);
+        if !stored.chunks.contains_key(coord) {
+            let mut chunk = self.file.max_allocation.zeroed(whole)?;
+            stored.spec.fill_into(0, &mut chunk);
+            stored.chunks.insert(coord.clone(), (0, chunk));
+        }
+        if let Some((_, chunk)) = stored.chunks.get_mut(coord) {
+            chunk[at as usize..end as usize].copy_from_slice(bytes);
+        }
         Ok(())
     }
 

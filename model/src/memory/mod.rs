@@ -17,8 +17,8 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use self::chunks::MemoryChunks;
 use self::state::{Body, ROOT, State};
 use crate::{
-    Attribute, Chunks, Datatype, Error, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind,
-    ObjectSpec, Objects, Reference, ReferenceKind, Referent, Result, Wake, Watch,
+    AllocationLimit, Attribute, Chunks, Datatype, Error, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectInfo,
+    ObjectKind, ObjectSpec, Objects, Reference, ReferenceKind, Referent, Result, Wake, Watch,
 };
 
 /// A session on a file in memory.
@@ -37,6 +37,8 @@ struct Session {
 
 #[derive(Debug, Default)]
 struct MemoryFile {
+    /// Most bytes of a chunk that is made for a part of it.
+    max_allocation: AllocationLimit,
     state: Mutex<State>,
     flushed: Condvar,
 }
@@ -51,6 +53,12 @@ impl MemoryStore {
     /// A new, empty file, open for writing.
     pub fn new() -> Self {
         MemoryStore::open(Arc::default(), true)
+    }
+
+    /// A new, empty file, open for writing. A chunk of which only a part is written has at most as many bytes as the limit:
+    /// the rest of it is in memory too.
+    pub fn limited(max_allocation: AllocationLimit) -> Self {
+        MemoryStore::open(Arc::new(MemoryFile { max_allocation, ..MemoryFile::default() }), true)
     }
 
     /// A further session on the same file, for reading.

@@ -77,8 +77,7 @@ fn axis_of(old: &[u64], new: &[u64]) -> Option<usize> {
 
 /// Elements that nobody wrote: so many bytes of them.
 fn filled(spec: &DatasetSpec, bytes: usize) -> Cow<'static, [u8]> {
-    let is_zero = spec.fill_element().iter().all(|byte| *byte == 0);
-    let zeros = ZEROS.get(..bytes).filter(|_| is_zero);
+    let zeros = ZEROS.get(..bytes).filter(|_| spec.fill_pattern().is_none());
     zeros.map_or_else(|| spec.filled(bytes).into(), Cow::Borrowed)
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_cache::{EdgeKind, Kind, Owner};
+use h5live_cache::{EdgeKind, Kind};
 use h5live_format::messages::{
     ChunkIndex as IndexKind, ChunkedStorage, DataspaceMessage, ExternalFile, ExternalFiles, FillValueMessage,
     FilterPipelineMessage, LayoutMessage, MessageType, Storage,
@@ -37,9 +37,6 @@ const MAX_COMPACT: u64 = 65_520;
 
 /// Messages of a header beside those that describe its dataset: layout, raw files, unused space.
 const LATER: usize = 3;
-
-/// Bytes of fill values that are written at once.
-const FILLED_AT_ONCE: usize = 1 << 20;
 
 /// How the dataset that was made last is described, and the messages that say so, beside its layout: many are made alike.
 #[derive(Debug, Default)]
@@ -91,8 +88,8 @@ pub(crate) fn create_dataset(
     if spec.layout == Layout::Compact && spec.committed.is_none() {
         debug_assert_eq!(super::described(session, &header)?.0, described, "what is made is what is read");
         let header_len = header.extents().next().map_or(0, |(_, len)| len);
-        let state =
-            State { since: Duration::ZERO, spec: described, place: Place::Compact(None), header_len, image: None };
+        let (since, place) = (Duration::ZERO, Place::Compact(None));
+        let state = State { since, spec: described, place, too_short: None, header_len, image: None };
         *session.made.lock() = Some(Made { addr: header.addr(), state });
     }
     Ok(header)
@@ -179,21 +176,10 @@ fn fill_of(spec: &DatasetSpec) -> Fill {
 
 /// Newly allocated space of `bytes` bytes, which holds fill values unless nobody wants them.
 fn filled(session: &Session, spec: &DatasetSpec, bytes: u64) -> Result<Addr> {
-    let cache = &session.cache;
-    let addr = cache.space().alloc(bytes, Kind::Raw)?;
-    if spec.fill.time == FillTime::Never {
-        return Ok(addr);
+    match spec.fill.time {
+        FillTime::Never => Ok(session.cache.space().alloc(bytes, Kind::Raw)?),
+        _ => session.filled_space(spec, bytes),
     }
-    let size = spec.datatype.size() as usize;
-    let block = spec.filled((FILLED_AT_ONCE / size.max(1)).max(1) * size);
-    let mut at = 0;
-    while at < bytes && !block.is_empty() {
-        let len = (bytes - at).min(block.len() as u64) as usize;
-        // Nobody knows the space yet, so nothing has to wait for what is written there.
-        cache.write_raw_through(Owner::FILE, addr, at, block.get(..len).unwrap_or(&block))?;
-        at += len as u64;
-    }
-    Ok(addr)
 }
 
 fn new_chunked(session: &Session, spec: &DatasetSpec, dims: &[u64]) -> Result<Storage> {

@@ -145,8 +145,9 @@ impl NativeDataset {
                 cache.discard_raw(Addr::new(offset));
                 cache.space().free_raw_of(Owner::new(self.addr), Addr::new(offset), chunk.size);
             } else {
-                let bytes = state.spec.filled(chunk.size as usize);
                 let at = Addr::new(offset);
+                cache.check_allocation(at, chunk.size)?;
+                let bytes = state.spec.filled(chunk.size as usize);
                 let proxy = cache.overwrite_raw(Owner::new(self.addr), at, (0, bytes), Beneath::Unseen);
                 state.place.depend(&proxy)?;
             }

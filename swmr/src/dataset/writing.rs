@@ -4,17 +4,21 @@ use std::ops::Range;
 
 use h5live_cache::{Beneath, EdgeKind, Kind, Owner, Proxy};
 use h5live_format::messages::{LayoutMessage, MessageType, Storage};
-use h5live_format::{Addr, ChunkElement, ElementFormat};
+use h5live_format::{ChunkElement, ElementFormat};
 use h5live_model::{ChunkCoord, Dataspace};
 
 use super::place::Place;
 use super::{NativeDataset, State, invalid, seen};
 use crate::Result;
 
+/// A new chunk of at most this many bytes is put together with its fill values before it is written.
+const FILLED_WITH: u64 = 4 << 20;
+
 impl NativeDataset {
     /// Refuses a chunk that the dataset cannot have, or bytes that an unfiltered chunk does not have.
     pub(super) fn check_chunk(&self, state: &State, coord: &ChunkCoord, bytes: Option<usize>) -> Result<()> {
         state.place.check_writable()?;
+        state.check_length()?;
         let single = matches!(state.place, Place::Compact(_) | Place::Single(..));
         let rank = state.spec.dataspace.rank();
         if coord.rank() != rank || (single && coord.scaled().iter().any(|at| *at != 0)) {
@@ -59,15 +63,6 @@ impl NativeDataset {
         }
     }
 
-    /// Space for a new chunk, and whether it is known to hold zeros.
-    fn allocate(&self, bytes: u64) -> Result<(Addr, bool)> {
-        let space = self.session.cache.space();
-        let end = space.end();
-        let (addr, zeros) = space.alloc_told(bytes, Kind::Raw)?;
-        let is_trusted = self.session.trusts_zeros && addr.get().is_some_and(|at| at >= end);
-        Ok((addr, zeros || is_trusted))
-    }
-
     pub(super) fn write_chunk(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
         self.check_writable()?;
         let state = self.state();
@@ -92,7 +87,7 @@ impl NativeDataset {
             drop(operation);
             return Ok(cache.trim()?);
         }
-        let (addr, _) = self.allocate(bytes.len() as u64)?;
+        let addr = cache.space().alloc(bytes.len() as u64, Kind::Raw)?;
         let proxy = match state.spec.datatype.is_indirect() {
             true => Some(cache.write_raw_over(owner, addr, (0, bytes.to_vec()), Beneath::New)),
             false => cache.write_raw_through(owner, addr, 0, bytes)?,
@@ -132,29 +127,38 @@ impl NativeDataset {
         if let Place::External(files) = &state.place {
             return files.write(at, bytes);
         }
-        let old = state.place.get(coord)?;
+        let Some(old) = state.place.get(coord)? else { return self.write_new_chunk(&state, coord, size, (at, bytes)) };
         let operation = cache.operation();
-        if let Some(old) = old {
-            self.session.as_one();
-            let beneath = self.beneath(&state, coord, at..at + bytes.len() as u64);
-            let proxy = cache.overwrite_raw(owner, old.addr, (at, bytes.to_vec()), beneath);
-            self.wait_for_heap(&state, &proxy)?;
-            state.place.depend(&proxy)?;
+        self.session.as_one();
+        let beneath = self.beneath(&state, coord, at..at + bytes.len() as u64);
+        let proxy = cache.overwrite_raw(owner, old.addr, (at, bytes.to_vec()), beneath);
+        self.wait_for_heap(&state, &proxy)?;
+        state.place.depend(&proxy)?;
+        drop(operation);
+        Ok(cache.trim()?)
+    }
+
+    /// Stores a chunk of `size` bytes that is not there: a part from `at` on, and fill values around it.
+    fn write_new_chunk(&self, state: &State, coord: &ChunkCoord, size: u64, (at, bytes): (u64, &[u8])) -> Result<()> {
+        let (cache, owner, spec) = (&self.session.cache, Owner::new(self.addr), &state.spec);
+        self.session.announce_hole(spec, size)?;
+        let (addr, zeros) = self.session.raw_space(size)?;
+        let (offset, raw) = if zeros && spec.fill_pattern().is_none() {
+            (at, bytes.to_vec())
+        } else if size <= FILLED_WITH {
+            let mut chunk = spec.filled(size as usize);
+            if let Some(part) = chunk.get_mut(at as usize..at as usize + bytes.len()) {
+                part.copy_from_slice(bytes);
+            }
+            (0, chunk)
         } else {
-            let (addr, zeros) = self.allocate(size)?;
-            let plain = zeros && state.spec.fill_element().iter().all(|byte| *byte == 0);
-            let (offset, raw) = if plain {
-                (at, bytes.to_vec())
-            } else {
-                let mut chunk = state.spec.filled(size as usize);
-                let (start, end) = (at as usize, at as usize + bytes.len());
-                chunk[start..end].copy_from_slice(bytes);
-                (0, chunk)
-            };
-            let proxy = cache.write_raw_over(owner, addr, (offset, raw), Beneath::New);
-            self.wait_for_heap(&state, &proxy)?;
-            state.place.set(coord, ChunkElement { addr, size: 0, filter_mask: 0 }, Some(&proxy))?;
-        }
+            self.session.fill(spec, addr, size, || Ok(cache.trim()?))?;
+            (at, bytes.to_vec())
+        };
+        let operation = cache.operation();
+        let proxy = cache.write_raw_over(owner, addr, (offset, raw), Beneath::New);
+        self.wait_for_heap(state, &proxy)?;
+        state.place.set(coord, ChunkElement { addr, size: 0, filter_mask: 0 }, Some(&proxy))?;
         drop(operation);
         Ok(cache.trim()?)
     }

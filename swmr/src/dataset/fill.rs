@@ -1,0 +1,117 @@
+//! Space for elements that nobody wrote. However much it is, fill values are written piece by piece, and zeros not at all
+//! where the file has none but holes.
+
+use h5live_cache::{Kind, Owner};
+use h5live_format::Addr;
+use h5live_model::{AllocationTime, DatasetSpec, FillTime, Layout, ObjectBody, ObjectSpec};
+
+use crate::Result;
+use crate::session::Session;
+
+/// Bytes of fill values that are written at once.
+const PIECE: usize = 1 << 20;
+
+/// Zeros in more space than this (bytes) are a hole of the file.
+const HOLE: u64 = 4 << 20;
+
+/// What of the file may come between the space that is allocated and the end of it: the rest of a page, an alignment (bytes).
+const SLACK: u64 = 1 << 20;
+
+impl Session {
+    /// Has the file ready for a hole where space for so many bytes of raw data is taken next, if that is to hold zeros. Not
+    /// inside an operation.
+    ///
+    /// # Errors
+    /// If the file cannot become so long.
+    pub(super) fn announce_hole(&self, spec: &DatasetSpec, bytes: u64) -> Result<()> {
+        if bytes <= HOLE || spec.fill_pattern().is_some() {
+            return Ok(());
+        }
+        let (space, bytes) = (self.cache.space(), bytes.saturating_add(SLACK));
+        if space.end().saturating_add(bytes) <= space.announced() {
+            return Ok(());
+        }
+        // Nothing else is ever written into space that was announced before it is allocated.
+        Ok(self.cache.announce_ahead(bytes)?)
+    }
+
+    /// As [`announce_hole`](Self::announce_hole), for the space that a new object has from the start.
+    ///
+    /// # Errors
+    /// As [`announce_hole`](Self::announce_hole).
+    pub(crate) fn announce_for(&self, object: &ObjectSpec) -> Result<()> {
+        let ObjectBody::Dataset(spec) = &object.body else { return Ok(()) };
+        let is_early = spec.fill.allocation == AllocationTime::Early && spec.fill.time != FillTime::Never;
+        if !is_early || !spec.filters.is_empty() {
+            return Ok(());
+        }
+        match from_start(spec) {
+            Some(bytes) => self.announce_hole(spec, bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// New space for so many bytes of raw data, and whether it is known to hold zeros.
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub(super) fn raw_space(&self, bytes: u64) -> Result<(Addr, bool)> {
+        let space = self.cache.space();
+        let end = space.end();
+        let (addr, zeros) = space.alloc_told(bytes, Kind::Raw)?;
+        let is_trusted = self.trusts_zeros && addr.get().is_some_and(|at| at >= end);
+        Ok((addr, zeros || is_trusted))
+    }
+
+    /// New space for so many bytes of raw data, which holds what elements hold that nobody wrote. Inside an operation.
+    ///
+    /// # Errors
+    /// If there is no room, or it cannot be written.
+    pub(super) fn filled_space(&self, spec: &DatasetSpec, bytes: u64) -> Result<Addr> {
+        let (addr, zeros) = self.raw_space(bytes)?;
+        if !zeros || spec.fill_pattern().is_some() {
+            // What has to wait for a flush, waits in memory.
+            self.fill(spec, addr, bytes, || Ok(self.cache.check_allocation(addr, bytes)?))?;
+        }
+        Ok(addr)
+    }
+
+    /// Writes fill values into new space to which nothing leads, and calls `waits` after each piece that waits for a flush.
+    pub(super) fn fill(
+        &self,
+        spec: &DatasetSpec,
+        addr: Addr,
+        bytes: u64,
+        waits: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        let size = spec.fill_pattern().map_or(1, <[u8]>::len);
+        let whole = PIECE - PIECE % size;
+        let mut piece = vec![0; if whole > 0 { whole } else { PIECE }];
+        spec.fill_into(0, &mut piece);
+        let mut at = 0;
+        while at < bytes {
+            let len = (bytes - at).min(piece.len() as u64);
+            if whole == 0 && at > 0 {
+                spec.fill_into(at, &mut piece);
+            }
+            let part = piece.get(..len as usize).unwrap_or(&piece);
+            if self.cache.write_raw_through(Owner::FILE, addr, at, part)?.is_some() {
+                waits()?;
+            }
+            at += len;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that a dataset takes if all of it is there from the start.
+fn from_start(spec: &DatasetSpec) -> Option<u64> {
+    match &spec.layout {
+        Layout::Contiguous => spec.dataspace.elements()?.checked_mul(spec.datatype.size().into()),
+        Layout::Chunked(_) => {
+            let counts = spec.grid()?.counts(spec.dataspace.max());
+            counts.iter().try_fold(spec.chunk_bytes()?, |n, count| n.checked_mul(*count))
+        }
+        _ => None,
+    }
+}
