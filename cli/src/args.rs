@@ -7,14 +7,18 @@ use clap::{Parser, Subcommand};
 
 use crate::error::{Outcome, Result};
 use crate::{
-    check, copy, demo, diff, dump, guard, latency, ls, manifest, mv, new, record, repair, rm, scenario, set, stress,
-    watch,
+    check, copy, demo, diff, dump, guard, latency, ls, manifest, mv, new, open, record, repair, rm, scenario, set,
+    stress, watch,
 };
 
 /// HDF5 files that stay readable while they are being written.
 #[derive(Debug, Parser)]
 #[command(name = "h5live", version, about, max_term_width = 100)]
 struct Args {
+    /// Most bytes that are allocated at once for what a file says, 256 MiB by default; larger elements and chunks with
+    /// filters are errors
+    #[arg(long, global = true, value_name = "BYTES")]
+    max_allocation: Option<u64>,
     #[command(subcommand)]
     command: Command,
 }
@@ -73,7 +77,11 @@ impl Command {
 
 /// Runs what the command line says. Exit code 0: all is well; 1: violations or differences; 2: an error.
 pub fn run() -> ExitCode {
-    match Args::parse().command.run() {
+    let args = Args::parse();
+    if let Some(bytes) = args.max_allocation {
+        open::set_max_allocation(bytes);
+    }
+    match args.command.run() {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::from(1),
         Ok(Outcome::Status(code)) => ExitCode::from(code),

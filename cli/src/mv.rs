@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use h5live::File;
-
 use crate::error::{Outcome, Result};
 use crate::unfinished;
 
@@ -27,7 +25,7 @@ impl Mv {
     /// If the one path is not there, or the other one is.
     pub fn run(self) -> Result<Outcome> {
         unfinished::sweep_beside(&self.file);
-        let file = File::options().write().open(&self.file)?;
+        let file = crate::open::options().write().open(&self.file)?;
         let name = self.from.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         let to = if self.to.ends_with('/') { format!("{}{name}", self.to) } else { self.to.clone() };
         file.root().rename(&self.from, &to)?;

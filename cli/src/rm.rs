@@ -28,7 +28,7 @@ impl Rm {
     /// If something is not there; then nothing is removed.
     pub fn run(self) -> Result<Outcome> {
         unfinished::sweep_beside(&self.file);
-        let file = File::options().write().open(&self.file)?;
+        let file = crate::open::options().write().open(&self.file)?;
         for path in &self.paths {
             self.check(&file, path)?;
         }

@@ -38,7 +38,7 @@ impl Set {
     pub fn run(self) -> Result<Outcome> {
         let json = serde_json::from_str(&self.value).unwrap_or_else(|_| Json::String(self.value.clone()));
         unfinished::sweep_beside(&self.file);
-        let file = File::options().write().open(&self.file)?;
+        let file = crate::open::options().write().open(&self.file)?;
         match place::find(&file, &self.path)? {
             Place::Object(Object::Dataset(dataset)) => self.dataset(&file, &dataset, &json)?,
             Place::Object(_) => return Err(self.refused(Refused::NoValues)),

@@ -1,5 +1,6 @@
 //! `h5live diff A B`: in what two files differ, however they are stored.
 
+mod elements;
 mod same;
 
 use std::collections::BTreeMap;
@@ -10,15 +11,13 @@ use h5live::{Dataset, File, Object};
 use crate::error::{Outcome, Result};
 use crate::manifest::walk::{Entry, Listing};
 use crate::manifest::{space_text, type_text};
-use crate::model::{Attribute, Dataspace, ObjectId, ReferenceKind, Selection};
+use crate::model::{Attribute, Dataspace, ObjectId};
 use crate::output::Output;
 use crate::value::{Value, json};
 use crate::{open, progress};
 
+use elements::Comparison;
 use same::Tolerance;
-
-/// Values are read in blocks of about this many bytes.
-const BLOCK_BYTES: u64 = 8 << 20;
 
 /// Says in what two files differ, however they are stored; exit code 1 if they do
 ///
@@ -179,34 +178,14 @@ impl Diff {
         if shape(&spec.dataspace) != shape(&other.dataspace) {
             return Ok(vec![Difference::Said("shape", space_text(&spec.dataspace), space_text(&other.dataspace))]);
         }
-        let bytewise =
-            spec.datatype == other.datatype && !spec.datatype.is_indirect() && !has_references(&spec.datatype);
-        let dims = spec.dataspace.dims();
-        let mut found = Differing { limit: self.limit, shown: Vec::new(), count: 0 };
         if spec.dataspace.elements().is_none_or(|n| n == 0) {
             return Ok(Vec::new());
         }
-        let row: u64 = dims.iter().skip(1).product();
-        let rows = dims.first().copied().unwrap_or(1);
-        let step = (BLOCK_BYTES / row.saturating_mul(spec.datatype.size().into()).max(1)).clamp(1, rows);
-        for first in (0..rows).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
-            let selection = match dims.len() {
-                0 => Selection::All,
-                _ => {
-                    let mut start = vec![0; dims.len()];
-                    let mut count = dims.to_vec();
-                    start[0] = first;
-                    count[0] = step.min(rows - first);
-                    Selection::block(&start, &count)
-                }
-            };
-            if bytewise && a.read_raw(&selection)? == b.read_raw(&selection)? {
-                continue;
-            }
-            let (mine, theirs) = (a.read_values(&selection)?, b.read_values(&selection)?);
-            found.add(self.tolerance(), (&mine, in_a), (&theirs, in_b), dims, first * row);
-        }
-        Ok(found.differences())
+        let found = Differing { limit: self.limit, shown: Vec::new(), count: 0 };
+        let sides = ((a, in_a), (b, in_b));
+        let mut comparison = Comparison::new(self.tolerance(), sides, (&spec, &other), found)?;
+        comparison.run()?;
+        Ok(comparison.found.differences())
     }
 
     fn show(&self, out: &mut Output, path: &str, difference: &Difference, found: &mut u64) -> Result<()> {
@@ -240,16 +219,6 @@ fn shape(space: &Dataspace) -> Option<&[u64]> {
     (*space != Dataspace::Null).then(|| space.dims())
 }
 
-fn has_references(datatype: &h5live::Datatype) -> bool {
-    use h5live::Datatype::{Array, Compound, Reference};
-    match datatype {
-        Reference(reference) => reference.kind == ReferenceKind::Object1,
-        Array(array) => has_references(&array.base),
-        Compound(compound) => compound.members.iter().any(|member| has_references(&member.datatype)),
-        _ => false,
-    }
-}
-
 /// The values that differ, of which some are shown.
 struct Differing {
     limit: usize,
@@ -279,11 +248,29 @@ impl Differing {
         }
     }
 
-    fn differences(mut self) -> Vec<Difference> {
+    /// As [`add`](Self::add), of so many elements that all have the same value.
+    fn add_same(
+        &mut self,
+        tolerance: Tolerance,
+        (a, in_a): (&Value, &Side),
+        (b, in_b): (&Value, &Side),
+        dims: &[u64],
+        (first, count): (u64, u64),
+    ) {
+        if tolerance.same(a, b, &|a, b| in_a.target(a) == in_b.target(b)) {
+            return;
+        }
+        self.count = self.count.saturating_add(count);
+        let room = self.limit.saturating_sub(self.shown.len()).min(usize::try_from(count).unwrap_or(usize::MAX));
+        let shown = (first..).take(room).map(|index| Difference::Value(position(index, dims), a.clone(), b.clone()));
+        self.shown.extend(shown);
+    }
+
+    fn differences(&mut self) -> Vec<Difference> {
         if self.count > self.shown.len() as u64 {
             self.shown.push(Difference::Values(self.count));
         }
-        self.shown
+        std::mem::take(&mut self.shown)
     }
 }
 

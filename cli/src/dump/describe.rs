@@ -17,6 +17,7 @@ use crate::model::{
     Hyperslab, Layout, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind, ReferenceKind, Selection, UNLIMITED,
     VirtualSource,
 };
+use crate::open;
 use crate::space::{self, USUAL_OFFSETS};
 use crate::value::{Value, exact_json, with_paths};
 
@@ -112,7 +113,7 @@ impl Describer<'_> {
     }
 
     /// What was read, or nothing: then the fields say why.
-    fn noted<T>(&self, fields: &mut Fields, read: h5live::Result<T>) -> Option<T> {
+    fn noted<T>(&self, fields: &mut Fields, read: Result<T, impl std::error::Error>) -> Option<T> {
         read.inspect_err(|error| self.note(fields, whole_text(error))).ok()
     }
 
@@ -272,7 +273,7 @@ impl Describer<'_> {
         let elsewhere = matches!(spec.layout, Layout::Virtual(_) | Layout::External(_));
         if spec.dataspace != Dataspace::Null && !elsewhere {
             let is_stored = self.noted(&mut fields, dataset.chunks()).is_some_and(|chunks| !chunks.is_empty());
-            let values = is_stored.then(|| self.noted(&mut fields, dataset.read_values(Selection::All)));
+            let values = is_stored.then(|| self.noted(&mut fields, all_values(dataset, &spec)));
             if let Some(values) = values.flatten() {
                 self.put_values(&mut fields, "values", &spec.dataspace, values);
             }
@@ -301,6 +302,12 @@ fn unreadable(value: &Value) -> u64 {
         Value::Compound(members) => members.iter().map(|(_, value)| unreadable(value)).fold(0, u64::saturating_add),
         _ => 0,
     }
+}
+
+/// All values of a dataset, if they are not too many.
+fn all_values(dataset: &Dataset, spec: &DatasetSpec) -> Result<Vec<Value>> {
+    open::check_values(dataset, spec.dataspace.elements().unwrap_or(u64::MAX))?;
+    Ok(dataset.read_values(Selection::All)?)
 }
 
 /// A value with null in place of references that no path could be put in the place of.

@@ -8,8 +8,8 @@ use h5live::Dataset;
 use crate::error::Result;
 use crate::model::{Dataspace, Selection};
 use crate::output::Output;
-use crate::progress;
 use crate::value::{Value, json};
+use crate::{open, progress};
 
 /// Values are read in blocks of about this many bytes.
 const BLOCK_BYTES: u64 = 4 << 20;
@@ -93,21 +93,44 @@ pub fn dataset(dataset: &Dataset, rows: Rows, style: Style, out: &mut Output) ->
     let rows = rows.within(*length);
     let row_bytes = row.iter().fold(u64::from(spec.datatype.size()), |n, d| n.saturating_mul(*d));
     let step = (BLOCK_BYTES / row_bytes.max(1)).max(1);
+    if style != Style::Raw {
+        // A row is a line.
+        open::check_values(dataset, row.iter().fold(1, |n: u64, d| n.saturating_mul(*d)))?;
+    }
     let bar = progress::bar(usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX), "rows");
     let mut first = rows.start;
     while first < rows.end {
         let count = step.min(rows.end - first);
         let start: Vec<_> = std::iter::once(first).chain(row.iter().map(|_| 0)).collect();
         let counts: Vec<_> = std::iter::once(count).chain(row.iter().copied()).collect();
-        let block = Selection::block(&start, &counts);
         match style {
-            Style::Raw => out.bytes(&dataset.read_raw(block)?)?,
-            _ => lines(row, dataset.read_values(block)?, Some(first), style, out)?,
+            Style::Raw => raw(dataset, &start, &counts, spec.datatype.size().into(), out)?,
+            _ => lines(row, dataset.read_values(Selection::block(&start, &counts))?, Some(first), style, out)?,
         }
         first += count;
         bar.inc(count);
     }
     bar.finish_and_clear();
+    Ok(())
+}
+
+/// Writes the elements of a block as stored, in pieces.
+fn raw(dataset: &Dataset, start: &[u64], counts: &[u64], size: u64, out: &mut Output) -> Result<()> {
+    let bytes = counts.iter().fold(size, |n, count| n.saturating_mul(*count));
+    let cut = counts.iter().position(|count| *count > 1).filter(|_| bytes > BLOCK_BYTES);
+    let Some((cut, count)) = cut.and_then(|cut| Some((cut, *counts.get(cut)?))) else {
+        return out.bytes(&dataset.read_raw(Selection::block(start, counts))?);
+    };
+    let step = (BLOCK_BYTES / (bytes / count)).clamp(1, count - 1);
+    let mut done = 0;
+    while done < count {
+        let now = step.min(count - done);
+        let (mut start, mut counts) = (start.to_vec(), counts.to_vec());
+        start.iter_mut().skip(cut).take(1).for_each(|start| *start += done);
+        counts.iter_mut().skip(cut).take(1).for_each(|count| *count = now);
+        raw(dataset, &start, &counts, size, out)?;
+        done += now;
+    }
     Ok(())
 }
 

@@ -5,7 +5,7 @@ mod fields;
 
 use std::path::PathBuf;
 
-use h5live::{File, Profile};
+use h5live::Profile;
 
 use crate::error::{Error, Outcome, Result};
 use crate::space::SpaceArgs;
@@ -52,7 +52,7 @@ impl New {
 
     fn make(&self, json: &serde_json::Value) -> Result<Outcome> {
         let unfinished = Unfinished::beside(&self.file, self.force)?;
-        let options = File::options().create_new().profile(self.profile).root(build::root(json)?);
+        let options = crate::open::options().create_new().profile(self.profile).root(build::root(json)?);
         let options =
             options.file_space(self.space.or(build::file_space(json)?)).offset_size(build::offset_size(json)?);
         let file = options.open(unfinished.path())?;

@@ -1,6 +1,6 @@
 //! The thread that reads standard input, so that the one that writes the file never waits for it for long.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
@@ -11,6 +11,9 @@ use super::row::Cell;
 
 /// Rows that may be read ahead of the file.
 const AHEAD: usize = 4096;
+
+/// Memory for a frame before it is known that there is one (bytes).
+const START: usize = 1 << 20;
 
 /// What comes in.
 #[derive(Debug)]
@@ -78,8 +81,9 @@ fn rows(rows: Result<impl Rows, InputError>, sender: &SyncSender<Event>) -> Resu
 
 fn frames(size: usize, mut input: impl BufRead, sender: &SyncSender<Event>) -> Result<(), Error> {
     for frame in 1.. {
-        let mut bytes = vec![0; size];
-        let found = fill(&mut input, &mut bytes).map_err(InputError::Read)?;
+        // As much memory as there is input, whatever the size.
+        let mut bytes = Vec::with_capacity(size.min(START));
+        let found = input.by_ref().take(size as u64).read_to_end(&mut bytes).map_err(InputError::Read)?;
         if found == 0 {
             break;
         }
@@ -91,20 +95,6 @@ fn frames(size: usize, mut input: impl BufRead, sender: &SyncSender<Event>) -> R
         }
     }
     Ok(())
-}
-
-/// Reads until the buffer is full or the input ends; how many bytes there were.
-fn fill(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        match input.read(rest) {
-            Ok(0) => break,
-            Ok(n) => filled += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }
 
 #[cfg(test)]

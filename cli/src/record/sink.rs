@@ -54,14 +54,14 @@ impl Sink {
     ) -> Result<Self> {
         unfinished::sweep_beside(path);
         let (file, dataset) = if path.exists() {
-            let file = File::options().swmr_write().open(path)?;
+            let file = crate::open::options().swmr_write().open(path)?;
             let found = match file.dataset(dataset) {
                 Err(error) if error.is_not_found() => create(&file, dataset, datatype, row, storage)?,
                 found => check(path, found?, datatype, row)?,
             };
             (file, found)
         } else {
-            let file = File::options().create_new().open(path)?;
+            let file = crate::open::options().create_new().open(path)?;
             let created = create(&file, dataset, datatype, row, storage)?;
             file.start_swmr()?;
             (file, created)

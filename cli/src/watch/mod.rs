@@ -210,6 +210,7 @@ pub fn newest(dataset: &Dataset, spec: &DatasetSpec, first: u64, end: u64) -> Re
     let [_, row @ ..] = spec.dataspace.dims() else {
         return Ok((0, dataset.read_raw(Selection::All)?));
     };
+    crate::open::check_bytes(dataset, (row_bytes(spec) as u64).saturating_mul(end - first))?;
     let start: Vec<_> = std::iter::once(first).chain(row.iter().map(|_| 0)).collect();
     let count: Vec<_> = std::iter::once(end - first).chain(row.iter().copied()).collect();
     Ok((first, dataset.read_raw(Selection::block(&start, &count))?))
