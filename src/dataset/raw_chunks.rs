@@ -1,11 +1,32 @@
 //! Chunks as they are stored, and datasets chunk by chunk.
 
+use std::ops::Range;
+
 use h5live_model::{ChunkCoord, ChunkGrid, FillTime, Layout, Selected, Selection, StoredChunk};
 
 use super::Dataset;
 use super::core::{Dims, Failure};
 use crate::error::ErrorKind;
 use crate::{Result, Select};
+
+/// Blocks of a chunk that are copied or left out (bytes).
+const BLOCK: usize = 64 << 10;
+
+/// Where the blocks are that are to be written, those that follow each other as one.
+fn wanted_runs(bytes: &[u8], fill: &[u8], is_wanted: impl Fn(usize, &[u8], &[u8]) -> bool) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (n, (bytes, fill)) in bytes.chunks(BLOCK).zip(fill.chunks(BLOCK)).enumerate() {
+        if !is_wanted(n, bytes, fill) {
+            continue;
+        }
+        let block = n * BLOCK..n * BLOCK + bytes.len();
+        match runs.last_mut().filter(|run| run.end == block.start) {
+            Some(run) => run.end = block.end,
+            None => runs.push(block),
+        }
+    }
+    runs
+}
 
 impl Dataset {
     /// The stored chunks, in the order of the index: where they are, their bytes, and which filters were left out. What
@@ -123,9 +144,11 @@ impl Dataset {
             if spec.fill_pattern().is_some() {
                 spec.fill_into(at, fill);
             }
-            if at == 0 || !is_filled || bytes != fill {
+            // The first block makes the chunk.
+            let is_wanted = |n: usize, bytes: &[u8], fill: &[u8]| !is_filled || bytes != fill || at == 0 && n == 0;
+            for run in wanted_runs(bytes, fill, is_wanted) {
                 to.run(|| {
-                    let written = to.core.chunks.write_part(&chunk.coord, at, bytes);
+                    let written = to.core.chunks.write_part(&chunk.coord, at + run.start as u64, &bytes[run]);
                     written.map_err(|error| Failure::in_chunk(&chunk.coord, error))
                 })?;
             }
