@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use common::{error, text};
-use h5live::File;
+use h5live::{File, UNLIMITED};
 
 /// Most address space of a command (KiB).
 const LIMIT: u64 = 1 << 20;
@@ -67,7 +67,8 @@ fn what_nobody_wrote_is_compared_without_reading_it() {
         let path = folder.path().join(name);
         let file = File::create(&path).unwrap();
         let shape = [1_000_000_000, 1_000_000_000];
-        let data = file.new_dataset::<i32>().shape(&shape).chunk(&[100, 1000]).fill(fill).create("chunks").unwrap();
+        let new = file.new_dataset::<i32>().shape(&shape).max_shape(&[UNLIMITED; 2]).chunk(&[100, 1000]).fill(fill);
+        let data = new.create("chunks").unwrap();
         data.write_slice((500_020..500_022, 70..72), &[1, 2, 3, last]).unwrap();
         file.new_dataset::<i32>().shape(&[1 << 40]).contiguous().fill(fill).create("nothing").unwrap();
         file.close().unwrap();
