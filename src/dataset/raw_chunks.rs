@@ -131,7 +131,9 @@ impl Dataset {
         let mut at = 0;
         while at < chunk.size {
             if at > 0 && is_filled && spec.fill_pattern().is_none() {
-                let next = self.run(|| Ok(self.core.chunks.next_data(chunk, at)?))?.unwrap_or(chunk.size);
+                let next = self.run(|| Ok(self.core.chunks.next_data(chunk, at)?))?;
+                // The last byte is read, so that a file that has been cut is noticed.
+                let next = next.unwrap_or(chunk.size).min(chunk.size - 1);
                 each(next - at);
                 at = next;
             }
