@@ -50,7 +50,9 @@ fn a_file_with_a_large_dataset_is_copied() {
 fn values_that_take_too_much_memory_are_an_error_that_names_the_option() {
     let folder = tempfile::tempdir().unwrap();
     let path = large(folder.path());
-    let found = error(&run_on("dump --json", &[&path]));
+    let output = run_on("dump --json", &[&path]);
+    let found = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1));
     assert!(found.contains("large.h5: /x: ") && found.contains("option max_allocation"), "{found}");
     let wide = folder.path().join("wide.h5");
     let file = File::create(&wide).unwrap();
