@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use h5live::model::{FileSpace, ObjectBody, ObjectSpec};
-use h5live::{Attribute, Copier, CopyReport, File, Group, Profile, UnfitFillValue, Visit};
+use h5live::{Attribute, Copier, CopyReport, Group, Profile, UnfitFillValue, Visit};
 use h5live_format::Superblock;
 
 pub use self::filter::FilterArg;
