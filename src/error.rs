@@ -3,8 +3,7 @@
 use std::fmt;
 
 use h5live_filters as filters;
-use h5live_model::{self as model, ChunkCoord, Name, SelectionError, UNLIMITED};
-use h5live_swmr::{FileChange, Invariant};
+use h5live_model::{self as model, ChunkCoord, FileChange, Invariant, Name, SelectionError, StoreErrorKind, UNLIMITED};
 
 use crate::convert::ConvertError;
 
@@ -136,9 +135,9 @@ pub enum OpenError {
     /// No store goes by this name.
     #[error("there is no store {0:?}")]
     Scheme(String),
-    /// The store failed; the source says how.
-    #[error("{0}")]
-    Store(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] model::Error),
     /// The store cannot be used in this mode.
     #[error("{0} is not possible with this store")]
     Mode(&'static str),
@@ -183,8 +182,19 @@ impl Error {
 
     /// Whether a process has the file open in a way that excludes this use of it: another one, or this one itself.
     pub fn is_in_use(&self) -> bool {
-        let ErrorKind::Open(OpenError::Store(error)) = self.kind() else { return false };
-        matches!(error.downcast_ref(), Some(h5live_swmr::Error::InUse { .. }))
+        matches!(self.store_kind(), Some(StoreErrorKind::InUse(_)))
+    }
+
+    /// What kind of failure of the store this is, if it is one.
+    pub fn store_kind(&self) -> Option<&StoreErrorKind> {
+        self.store_error().and_then(model::Error::store_kind)
+    }
+
+    fn store_error(&self) -> Option<&model::Error> {
+        match self.kind() {
+            ErrorKind::Store(error) | ErrorKind::Open(OpenError::Store(error)) => Some(error),
+            _ => None,
+        }
     }
 
     /// The promise that the writer of a live file has not kept, if that is known: only a writer that died in the middle of
@@ -192,10 +202,10 @@ impl Error {
     pub fn broken_promise(&self) -> Option<Invariant> {
         match self.kind() {
             ErrorKind::NotFinal(_) => Some(Invariant::WholeAppends),
-            ErrorKind::Store(model::Error::Store(error)) => {
-                error.downcast_ref::<h5live_swmr::Error>().and_then(h5live_swmr::Error::invariant)
-            }
-            _ => None,
+            _ => match self.store_error() {
+                Some(model::Error::Store(error)) => error.broken,
+                _ => None,
+            },
         }
     }
 
@@ -240,13 +250,11 @@ impl std::error::Error for Error {
 
 impl ErrorKind {
     fn file_change(&self) -> Option<FileChange> {
-        let of_store = |error: &(dyn std::error::Error + Send + Sync + 'static)| {
-            error.downcast_ref::<h5live_swmr::Error>().and_then(h5live_swmr::Error::file_change)
-        };
         match self {
-            ErrorKind::Store(model::Error::Store(error)) | ErrorKind::Open(OpenError::Store(error)) => {
-                of_store(&**error)
-            }
+            ErrorKind::Store(error) | ErrorKind::Open(OpenError::Store(error)) => match error.store_kind() {
+                Some(StoreErrorKind::Changed(change)) => Some(*change),
+                _ => None,
+            },
             ErrorKind::NotFinal(kind) => kind.file_change(),
             ErrorKind::OtherFile(error) => error.file_change(),
             _ => None,

@@ -38,7 +38,6 @@ mod open;
 mod opened;
 mod options;
 mod path;
-mod profile;
 mod publish;
 mod recovery;
 mod reference;
@@ -53,8 +52,10 @@ mod walk;
 pub use h5live_derive::H5Type;
 pub use h5live_filters as filters;
 pub use h5live_model as model;
-pub use h5live_model::{ByteOrder, Datatype, Selection, Stats, UNLIMITED};
-pub use h5live_swmr::{FileChange, Invariant};
+pub use h5live_model::{
+    ByteOrder, Condition, Datatype, Diagnosis, FileChange, Holder, Invariant, Mode, Profile, Repair, Selection, Stats,
+    StoreErrorKind, UNLIMITED, UnknownProfile,
+};
 
 pub use arrivals::Arrivals;
 pub use attribute::{Attribute, AttributeBuilder};
@@ -66,11 +67,10 @@ pub use error::{Error, ErrorKind, OpenError, Result};
 pub use file::File;
 pub use group::{Group, NamedType, Object};
 pub use group_builder::GroupBuilder;
-pub use options::{Locking, Mode, Options};
+pub use options::{Locking, Options};
 pub use path::MAX_LINKS;
-pub use profile::{Profile, UnknownProfile};
 pub use publish::{Every, Transaction};
-pub use recovery::{Condition, Diagnosis, Holder, Repair, diagnose, repair};
+pub use recovery::{diagnose, repair};
 pub use reference::Reference;
 pub use referent::Referent;
 pub use select::{Select, SelectDim};

@@ -6,36 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_filters::Registry;
-use h5live_model::{AllocationLimit, FileSpace, ObjectBody, ObjectSpec};
+use h5live_model::{AllocationLimit, FileSpace, Mode, ObjectBody, ObjectSpec, Profile};
 
 use crate::beside::Family;
 use crate::recovery::{self, WriterState};
-use crate::{Every, File, Profile, Result, open};
-
-/// What a session may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Mode {
-    /// Read; nobody may write.
-    #[default]
-    Read,
-    /// Read a file while another process writes it.
-    SwmrRead,
-    /// Read and write a file that exists; nobody else may have it open.
-    Write,
-    /// Read and write a file that exists, while other processes read it.
-    SwmrWrite,
-    /// Make a new file in place of what is there.
-    Create,
-    /// Make a new file; one that exists is an error.
-    CreateNew,
-}
-
-impl Mode {
-    pub(crate) fn writes(self) -> bool {
-        !matches!(self, Mode::Read | Mode::SwmrRead)
-    }
-}
+use crate::{Every, File, Result, open};
 
 /// Whether files are locked against use by other processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

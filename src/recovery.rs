@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-pub use h5live_swmr::{Condition, Diagnosis, Holder, Repair};
-
-use crate::{Options, Result, open};
+use crate::{Condition, Diagnosis, Options, Repair, Result, open};
 
 /// Finds out what state the file at a location is in (closed, being written, or left by a writer that died), without
 /// changing it.

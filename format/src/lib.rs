@@ -82,7 +82,7 @@ pub use object_header::{
     AttributePhase, ContinuationChunk, MessageBody, MessageFlags, ObjectHeader, ObjectHeaderPrefix, ObjectTimes,
     RawMessage,
 };
-pub use profile::Profile;
+pub use profile::{Profile, StructureVersions};
 pub use references::{OldRegion, ReferenceBlob, ReferenceElement, ReferencePart, ReferenceValue, VarLenElement};
 pub use selection::StoredSelection;
 pub use shared_messages::{

@@ -1,6 +1,8 @@
 //! What can go wrong at the seam between the facade and a store.
 
-use crate::{AllocationError, Name, ObjectId};
+use std::io;
+
+use crate::{AllocationError, FileChange, Holder, Invariant, Name, ObjectId};
 
 /// A result of a store.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -42,14 +44,117 @@ pub enum Error {
     /// The store cannot do this.
     #[error("{0} is not supported")]
     Unsupported(&'static str),
-    /// The store itself failed; the source says how.
-    #[error("{0}")]
-    Store(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The store itself failed. Its kind is portable; its source is the store's own error.
+    #[error(transparent)]
+    Store(Box<StoreError>),
 }
 
 impl Error {
     /// Wraps a store's own error.
-    pub fn store(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+    pub fn store(kind: StoreErrorKind, error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        StoreError::new(kind, error).into()
+    }
+
+    /// The kind of failure, if the store itself failed.
+    pub fn store_kind(&self) -> Option<&StoreErrorKind> {
+        match self {
+            Error::Store(error) => Some(&error.kind),
+            _ => None,
+        }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
         Error::Store(Box::new(error))
     }
+}
+
+/// A failure of a store: what every store has in common, and its own error as the source.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}")]
+#[non_exhaustive]
+pub struct StoreError {
+    /// What kind of failure it is.
+    pub kind: StoreErrorKind,
+    /// Whether to try again.
+    pub retry: Retry,
+    /// The promise that a writer has not kept, if that is known.
+    pub broken: Option<Invariant>,
+    source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl StoreError {
+    /// Wraps a store's own error. Trying again does not help, and no promise is known to be broken.
+    pub fn new(kind: StoreErrorKind, error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        StoreError { kind, retry: Retry::Never, broken: None, source: Box::new(error) }
+    }
+
+    /// Says whether to try again.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Says which promise the writer has not kept.
+    pub fn broken(mut self, invariant: Option<Invariant>) -> Self {
+        self.broken = invariant;
+        self
+    }
+}
+
+/// The kinds of failure that every store has in common.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreErrorKind {
+    /// Another session excludes this one. The processes are named where the system names them.
+    InUse(Vec<Holder>),
+    /// Another writer has taken the place of this one.
+    Fenced,
+    /// Nothing is at the location.
+    NotThere,
+    /// Something is at the location that was not to be replaced.
+    Occupied,
+    /// What is at the location is not of the format that the store reads.
+    NotThisFormat,
+    /// The system does not allow it.
+    Denied,
+    /// There is no room.
+    Full,
+    /// A structure contradicts the format, or another structure.
+    Damaged,
+    /// A structure that is being written did not become whole within the time that a reader waits.
+    Unfinished,
+    /// Somebody else has replaced, deleted or cut what was open.
+    Changed(FileChange),
+    /// The service that keeps the store does not answer.
+    Unreachable,
+    /// Reading or writing failed in another way.
+    Io,
+}
+
+impl From<&io::Error> for StoreErrorKind {
+    fn from(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => StoreErrorKind::NotThere,
+            io::ErrorKind::AlreadyExists => StoreErrorKind::Occupied,
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => StoreErrorKind::Denied,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                StoreErrorKind::Full
+            }
+            _ => StoreErrorKind::Io,
+        }
+    }
+}
+
+/// Whether to try an operation again that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Retry {
+    /// It will fail again.
+    Never,
+    /// It may succeed later.
+    Later,
+    /// The store has tried again, as often as it may.
+    Exhausted,
 }

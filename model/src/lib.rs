@@ -6,6 +6,7 @@
 mod allocation;
 mod attribute;
 mod chunk;
+mod condition;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod dataspace;
@@ -13,9 +14,12 @@ mod datatype;
 mod error;
 mod file_space;
 mod info;
+mod invariant;
 mod link;
 pub mod memory;
+mod mode;
 mod name;
+mod profile;
 mod reference;
 mod select;
 mod selection;
@@ -28,17 +32,21 @@ mod watch;
 pub use allocation::{AllocationError, AllocationLimit};
 pub use attribute::Attribute;
 pub use chunk::{ChunkCoord, ChunkGrid, StoredChunk};
+pub use condition::{Condition, Diagnosis, FileChange, Holder, Repair};
 pub use dataspace::{Dataspace, MAX_RANK, Shape, UNLIMITED};
 pub use datatype::{
     Array, Bitfield, ByteOrder, CharacterSet, Complex, Compound, Datatype, Enum, EnumMember, FixedString, Float,
     Integer, Member, Normalization, Opaque, Padding, Reference, ReferenceKind, Sign, StringPadding, Time, VarLen,
     VarLenKind,
 };
-pub use error::{Error, Result};
+pub use error::{Error, Result, Retry, StoreError, StoreErrorKind};
 pub use file_space::{FileSpace, SpaceStrategy};
 pub use info::{ObjectInfo, ObjectTimes};
+pub use invariant::Invariant;
 pub use link::{Link, LinkTarget};
+pub use mode::Mode;
 pub use name::Name;
+pub use profile::{Profile, UnknownProfile};
 pub use reference::{Referent, ReferentPart};
 pub use select::{Cut, Run, Selected, SelectionError, Strided};
 pub use selection::{Block, Hyperslab, Selection};

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use h5live_cache::{Based, Cache, Kind, Mended, Overlay, Reuse, Scope, Settings, Storage};
 use h5live_format::messages::SymbolTable as SymbolTableMessage;
-use h5live_format::{Addr, Root, StatusFlags, Superblock, SymbolCache, SymbolTableEntry, Width, Widths};
+use h5live_format::{
+    Addr, Root, StatusFlags, StructureVersions, Superblock, SymbolCache, SymbolTableEntry, Width, Widths,
+};
 use h5live_model::{self as model, FileSpace};
 
 use crate::error::{Conflict, NotLive};

@@ -8,7 +8,8 @@ use h5live_format::messages::{
     SymbolTable,
 };
 use h5live_format::{
-    Addr, AttributePhase, MessageFlags, ObjectHeaderPrefix, ObjectTimes, Profile, RawMessage, encode_in_place,
+    Addr, AttributePhase, MessageFlags, ObjectHeaderPrefix, ObjectTimes, Profile, RawMessage, StructureVersions,
+    encode_in_place,
 };
 use h5live_model::{
     CreationOrder, Datatype, EntryStorage, Error as ModelError, GroupSpec, ObjectBody, ObjectId, ObjectKind, ObjectSpec,

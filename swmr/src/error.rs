@@ -4,9 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use h5live_format::{Addr, DecodeError, EncodeError, Fault};
-use h5live_model as model;
-
-use crate::locking::Holder;
+use h5live_model::{self as model, FileChange, Holder, Invariant, Retry, StoreError, StoreErrorKind};
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -135,40 +133,6 @@ pub enum Error {
     Closed,
 }
 
-/// What somebody else has done to a file beneath those who have it open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FileChange {
-    /// Another file has its place.
-    Replaced,
-    /// It was deleted.
-    Deleted,
-    /// It was cut: some of what it had is lost.
-    Truncated,
-}
-
-/// What a writer promises its readers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Invariant {
-    /// I1: whatever address can be reached, what lies there was written before the pointer to it.
-    NoDanglingAddress,
-    /// I2: elements below the extent that is seen have their final values.
-    WholeAppends,
-    /// I4: a structure that is read while it is written is old or new, or becomes so soon.
-    TornWritesAreSeen,
-}
-
-impl std::fmt::Display for Invariant {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Invariant::NoDanglingAddress => "I1, no dangling address",
-            Invariant::WholeAppends => "I2, whole appends",
-            Invariant::TornWritesAreSeen => "I4, torn writes are seen",
-        })
-    }
-}
-
 fn unmet(error: &Error) -> String {
     error.invariant().map(|invariant| format!(" (not met: {invariant})")).unwrap_or_default()
 }
@@ -281,6 +245,26 @@ impl Error {
         }
     }
 
+    /// What every store has in common with this failure.
+    pub fn kind(&self) -> StoreErrorKind {
+        if let Some(change) = self.file_change() {
+            return StoreErrorKind::Changed(change);
+        }
+        match self {
+            Error::Io { source, .. } | Error::Member { source, .. } | Error::External { source, .. } => source.into(),
+            Error::LockLost => StoreErrorKind::Fenced,
+            Error::InUse { holders, .. } => StoreErrorKind::InUse(holders.clone()),
+            Error::NotHdf5 | Error::Directory => StoreErrorKind::NotThisFormat,
+            Error::Exists(_) => StoreErrorKind::Occupied,
+            Error::Torn { .. } | Error::Late { .. } | Error::Overtaken => StoreErrorKind::Unfinished,
+            Error::Cache(error) | Error::Index(h5live_indexes::Error::Cache(error)) => cache_kind(error),
+            Error::Superblock(_) | Error::Index(_) | Error::Message { .. } | Error::Object { .. } => {
+                StoreErrorKind::Damaged
+            }
+            _ => StoreErrorKind::Io,
+        }
+    }
+
     /// Where the structure is that could not be read.
     pub(crate) fn place(&self) -> Option<Addr> {
         use h5live_cache::Error as CacheError;
@@ -302,11 +286,28 @@ impl Error {
     }
 }
 
+fn cache_kind(error: &h5live_cache::Error) -> StoreErrorKind {
+    use h5live_cache::Error as CacheError;
+    match error {
+        CacheError::Io { source, .. } => source.into(),
+        CacheError::Full { .. } => StoreErrorKind::Full,
+        CacheError::PastEnd { .. }
+        | CacheError::Decode { .. }
+        | CacheError::WrongType { .. }
+        | CacheError::Undefined => StoreErrorKind::Damaged,
+        _ => StoreErrorKind::Io,
+    }
+}
+
 impl From<Error> for model::Error {
     fn from(error: Error) -> Self {
         match error {
             Error::Model(error) => error,
-            other => model::Error::store(other),
+            other => {
+                let retry = if matches!(other, Error::Torn { .. }) { Retry::Exhausted } else { Retry::Never };
+                let (kind, broken) = (other.kind(), other.invariant());
+                StoreError::new(kind, other).retry(retry).broken(broken).into()
+            }
         }
     }
 }

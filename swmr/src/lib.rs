@@ -38,13 +38,13 @@ mod survey;
 mod watch;
 
 pub use dataset::NativeDataset;
-pub use error::{Conflict, Error, FileChange, Invariant, NotLive, Result};
+pub use error::{Conflict, Error, NotLive, Result};
 pub use file::NativeFile;
 pub use h5live_cache::{Clock, FileStorage, MemoryStorage, Storage};
-pub use h5live_format::Profile;
-pub use locking::{Holder, Locking, Writer};
-pub use open::{Mode, OpenOptions, Through, Trial};
-pub use recovery::{Condition, Diagnosis, Repair, diagnose, repair};
+pub use h5live_model::{Condition, Diagnosis, FileChange, Holder, Invariant, Mode, Profile, Repair};
+pub use locking::{Locking, Writer};
+pub use open::{OpenOptions, Through, Trial};
+pub use recovery::{diagnose, repair};
 pub use replace::Replacement;
 #[doc(hidden)]
 pub use retry::Moment;

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use h5live_model::Holder;
 use parking_lot::Mutex;
 
 use crate::lease::{self, Lease};
@@ -92,35 +93,6 @@ pub enum Writer {
     Alive(Vec<Holder>),
     /// The system does not tell.
     Unknown,
-}
-
-/// A process that has a file open.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
-    /// The process.
-    pub pid: u32,
-    /// The name of its program.
-    pub name: String,
-}
-
-impl Holder {
-    /// Whether it is the process that asks.
-    pub fn is_this_process(&self) -> bool {
-        self.pid == std::process::id()
-    }
-
-    /// The process that asks.
-    fn this_process() -> Self {
-        let name = std::env::current_exe().ok();
-        let name = name.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-        Holder { pid: std::process::id(), name: name.unwrap_or_default() }
-    }
-}
-
-impl std::fmt::Display for Holder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "process {} ({})", self.pid, self.name)
-    }
 }
 
 impl LockHandle {

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use h5live_cache::{Clock, EdgeKinds, FileStorage, Storage};
-use h5live_format::{Profile, StatusFlags, Superblock};
-use h5live_model::{AllocationLimit, FileSpace, NoFilters, ObjectSpec, Unfilter};
+use h5live_format::{StatusFlags, Superblock};
+use h5live_model::{AllocationLimit, FileSpace, Mode, NoFilters, ObjectSpec, Profile, Unfilter};
 
 use crate::begin::{Found, Medium, is_marked, locate_superblock};
 use crate::error::Conflict;
@@ -27,30 +27,6 @@ const TAKING_OVER: u32 = 10_000;
 
 /// How often a file is looked at that another process changes between the look and the moment when it is this one's.
 const LOOKS: u32 = 4;
-
-/// What a session may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
-    /// Read; nobody writes meanwhile.
-    #[default]
-    Read,
-    /// Read, while another process may write.
-    SwmrRead,
-    /// Read and write a file that exists; nobody else has it open.
-    Write,
-    /// Read and write a file that exists, while other processes may read.
-    SwmrWrite,
-    /// Make a new file in place of what is there.
-    Create,
-    /// Make a new file; one that exists is an error.
-    CreateNew,
-}
-
-impl Mode {
-    pub(crate) fn writes(self) -> bool {
-        !matches!(self, Mode::Read | Mode::SwmrRead)
-    }
-}
 
 /// How a file is opened.
 #[derive(Debug, Clone)]

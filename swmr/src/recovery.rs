@@ -12,72 +12,8 @@ use h5live_format::StatusFlags;
 
 use crate::begin::{is_marked, locate_superblock};
 use crate::error::Conflict;
-use crate::locking::{Holder, LockHandle, Writer};
-use crate::{Error, Locking, Mode, OpenOptions, Patience, Result};
-
-/// The state of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Condition {
-    /// Its last writer has closed it.
-    Closed,
-    /// A process has it open for writing.
-    Written {
-        /// Whether others may follow that writer.
-        live: bool,
-        /// The processes, where the system names them.
-        holders: Vec<Holder>,
-    },
-    /// The superblock says that it is open for writing, and no process has it.
-    Abandoned {
-        /// Whether others could follow that writer.
-        live: bool,
-    },
-    /// The superblock says that it is open for writing, and the system cannot tell whether it is.
-    Unknown {
-        /// Whether others may follow that writer.
-        live: bool,
-    },
-}
-
-/// What a file says of itself, without what is in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Diagnosis {
-    /// The state.
-    pub condition: Condition,
-    /// The version of the superblock. Before version 3 it does not say that the file is open for writing.
-    pub superblock: u8,
-    /// Bytes of the file.
-    pub length: u64,
-    /// Where the file ends as the superblock announces it, in bytes from its start. While a writer is at work this may be
-    /// ahead of what is there.
-    pub announced: u64,
-}
-
-/// What [`repair`] found and did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Repair {
-    /// The file as it was.
-    pub before: Diagnosis,
-    /// The file as it is.
-    pub after: Diagnosis,
-}
-
-impl Diagnosis {
-    /// Whether programs refuse to open the file though nobody writes it: [`repair`] helps.
-    pub fn needs_repair(&self) -> bool {
-        matches!(self.condition, Condition::Abandoned { .. }) || self.length < self.announced
-    }
-}
-
-impl Repair {
-    /// Whether anything was changed.
-    pub fn changed(&self) -> bool {
-        self.before != self.after
-    }
-}
+use crate::locking::{LockHandle, Writer};
+use crate::{Condition, Diagnosis, Error, Locking, Mode, OpenOptions, Patience, Repair, Result};
 
 /// Finds out what state the file at `path` is in, without changing it.
 ///

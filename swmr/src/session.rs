@@ -12,6 +12,7 @@ use h5live_model::{self as model, Name, ObjectId, Stats, Unfilter};
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::Mode;
 use crate::begin::read_superblock;
 use crate::dataset::{Described, LastSpec, Made, NativeDataset, Ready};
 use crate::deletion::Doomed;
@@ -23,7 +24,7 @@ use crate::heap::{HeapReader, HeapWriter};
 use crate::inner_space::InnerSpace;
 use crate::links::KnownLinks;
 use crate::locking::{Lock, LockHandle, Writer};
-use crate::open::{Mode, OpenOptions};
+use crate::open::OpenOptions;
 use crate::sightings::{Names, Sightings};
 use crate::status::Status;
 use crate::{Error, Patience, Result};

@@ -63,7 +63,7 @@ fn walk(path: &Path, mode: Mode) -> (u64, u64, usize) {
     let is_damaged = |target: &LinkTarget| {
         let LinkTarget::Hard(id) = target else { panic!("{target:?}") };
         let Err(h5live_model::Error::Store(error)) = file.kind(*id) else { return false };
-        let error = error.downcast_ref::<Error>().unwrap();
+        let error = std::error::Error::source(&*error).and_then(|error| error.downcast_ref::<Error>()).unwrap();
         assert_eq!(matches!(error, Error::Torn { .. }), mode == Mode::SwmrRead, "{error}");
         true
     };

@@ -44,7 +44,7 @@ impl DatatypeMessage {
             Profile::Earliest => 1,
             Profile::V18 | Profile::V110 => 3,
             Profile::V112 | Profile::V114 => 4,
-            Profile::V200 => 5,
+            _ => 5,
         }
     }
 }

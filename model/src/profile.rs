@@ -25,21 +25,26 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// All profiles with their names, oldest first.
-    pub const ALL: [(&str, Profile); 6] = [
-        ("earliest", Profile::Earliest),
-        ("v18", Profile::V18),
-        ("v110", Profile::V110),
-        ("v112", Profile::V112),
-        ("v114", Profile::V114),
-        ("v200", Profile::V200),
-    ];
+    /// All profiles, oldest first.
+    pub const ALL: [Profile; 6] =
+        [Profile::Earliest, Profile::V18, Profile::V110, Profile::V112, Profile::V114, Profile::V200];
+
+    /// The name by which a profile is chosen on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Profile::Earliest => "earliest",
+            Profile::V18 => "v18",
+            Profile::V110 => "v110",
+            Profile::V112 => "v112",
+            Profile::V114 => "v114",
+            Profile::V200 => "v200",
+        }
+    }
 }
 
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Profile::ALL.iter().find(|(_, profile)| profile == self).map_or("", |(name, _)| name);
-        f.pad(name)
+        f.pad(self.name())
     }
 }
 
@@ -53,8 +58,8 @@ impl FromStr for Profile {
 
     /// The profile of this name; `latest` is the last one.
     fn from_str(text: &str) -> Result<Self, UnknownProfile> {
-        match Profile::ALL.iter().find(|(name, _)| *name == text) {
-            Some((_, profile)) => Ok(*profile),
+        match Profile::ALL.into_iter().find(|profile| profile.name() == text) {
+            Some(profile) => Ok(profile),
             None if text == "latest" => Ok(Profile::V200),
             None => Err(UnknownProfile(text.to_owned())),
         }
@@ -67,9 +72,9 @@ mod tests {
 
     #[test]
     fn profiles_go_by_their_names() {
-        for (name, profile) in Profile::ALL {
-            assert_eq!(name.parse(), Ok(profile));
-            assert_eq!(profile.to_string(), name);
+        for profile in Profile::ALL {
+            assert_eq!(profile.name().parse(), Ok(profile));
+            assert_eq!(profile.to_string(), profile.name());
         }
         assert_eq!("latest".parse(), Ok(Profile::V200));
         assert_eq!("v19".parse::<Profile>(), Err(UnknownProfile("v19".into())));

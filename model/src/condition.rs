@@ -1,0 +1,106 @@
+//! The state that a file is in, and who has it open.
+
+use std::fmt;
+
+/// A process that has a file open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// The process.
+    pub pid: u32,
+    /// The name of its program.
+    pub name: String,
+}
+
+impl Holder {
+    /// The process that asks.
+    pub fn this_process() -> Self {
+        let name = std::env::current_exe().ok();
+        let name = name.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        Holder { pid: std::process::id(), name: name.unwrap_or_default() }
+    }
+
+    /// Whether it is the process that asks.
+    pub fn is_this_process(&self) -> bool {
+        self.pid == std::process::id()
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} ({})", self.pid, self.name)
+    }
+}
+
+/// The state of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Condition {
+    /// Its last writer has closed it.
+    Closed,
+    /// A process has it open for writing.
+    Written {
+        /// Whether others may follow that writer.
+        live: bool,
+        /// The processes, where the system names them.
+        holders: Vec<Holder>,
+    },
+    /// The superblock says that it is open for writing, and no process has it.
+    Abandoned {
+        /// Whether others could follow that writer.
+        live: bool,
+    },
+    /// The superblock says that it is open for writing, and the system cannot tell whether it is.
+    Unknown {
+        /// Whether others may follow that writer.
+        live: bool,
+    },
+}
+
+/// What a file says of itself, without what is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// The state.
+    pub condition: Condition,
+    /// The version of the superblock. Before version 3 it does not say that the file is open for writing.
+    pub superblock: u8,
+    /// Bytes of the file.
+    pub length: u64,
+    /// Where the file ends as the superblock announces it, in bytes from its start. While a writer is at work this may be
+    /// ahead of what is there.
+    pub announced: u64,
+}
+
+/// What a repair found and did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repair {
+    /// The file as it was.
+    pub before: Diagnosis,
+    /// The file as it is.
+    pub after: Diagnosis,
+}
+
+impl Diagnosis {
+    /// Whether programs refuse to open the file though nobody writes it: a repair helps.
+    pub fn needs_repair(&self) -> bool {
+        matches!(self.condition, Condition::Abandoned { .. }) || self.length < self.announced
+    }
+}
+
+impl Repair {
+    /// Whether anything was changed.
+    pub fn changed(&self) -> bool {
+        self.before != self.after
+    }
+}
+
+/// What somebody else has done to a file beneath those who have it open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FileChange {
+    /// Another file has its place.
+    Replaced,
+    /// It was deleted.
+    Deleted,
+    /// It was cut: some of what it had is lost.
+    Truncated,
+}

@@ -1,0 +1,25 @@
+//! What a writer promises its readers.
+
+use std::fmt;
+
+/// What a writer promises its readers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Invariant {
+    /// I1: whatever address can be reached, what lies there was written before the pointer to it.
+    NoDanglingAddress,
+    /// I2: elements below the extent that is seen have their final values.
+    WholeAppends,
+    /// I4: a structure that is read while it is written is old or new, or becomes so soon.
+    TornWritesAreSeen,
+}
+
+impl fmt::Display for Invariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Invariant::NoDanglingAddress => "I1, no dangling address",
+            Invariant::WholeAppends => "I2, whole appends",
+            Invariant::TornWritesAreSeen => "I4, torn writes are seen",
+        })
+    }
+}
