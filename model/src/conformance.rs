@@ -15,7 +15,7 @@ pub use objects::*;
 
 use crate::{
     Attribute, ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Error, Layout, LinkTarget, Name,
-    ObjectId, ObjectSpec, Objects, Shape, Sign, UNLIMITED, Wake,
+    ObjectId, ObjectSpec, Objects, Publish, Shape, Sign, UNLIMITED, Wake,
 };
 
 /// Makes the stores that the suite tries.
@@ -131,11 +131,11 @@ pub fn persistence(lab: &impl Lab) {
     store.set_attribute(group, &attribute).unwrap();
     let spec = growing(&[3, 2], &[2, 2]);
     let data = make(&store, "data", spec.clone());
-    data.write(&ChunkCoord::new(&[1, 0]), 0, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+    data.write_whole(&ChunkCoord::new(&[1, 0]), 0, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
     store.close().unwrap();
     store.close().unwrap();
     assert!(store.create(store.root(), &name("late"), &ObjectSpec::group()).is_err());
-    assert!(data.write(&ChunkCoord::new(&[0, 0]), 0, &[0; 8]).is_err());
+    assert!(data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &[0; 8]).is_err());
     drop(data);
 
     let store = lab.reopen(store);
@@ -153,8 +153,8 @@ pub fn persistence(lab: &impl Lab) {
     assert_eq!(stored(&*data, &[1, 0]), [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(data.chunk(&ChunkCoord::new(&[0, 0])).unwrap(), None);
     data.set_extent(&[4, 2]).unwrap();
-    data.write(&ChunkCoord::new(&[0, 0]), 0, &[9; 8]).unwrap();
-    data.flush().unwrap();
+    data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &[9; 8]).unwrap();
+    data.publish(Publish::Visible).unwrap();
     assert_eq!(stored(&*data, &[0, 0]), [9; 8]);
 }
 
@@ -174,11 +174,11 @@ pub fn live(lab: &impl Lab) {
     let extent = || seen.spec().unwrap().dataspace.dims()[0];
     assert_eq!(extent(), 0);
     for i in 0..20u64 {
-        data.write(&ChunkCoord::new(&[i]), 0, &[i as u8; 4]).unwrap();
+        data.write_whole(&ChunkCoord::new(&[i]), 0, &[i as u8; 4]).unwrap();
         data.set_extent(&[2 * i + 2]).unwrap();
         seen.refresh().unwrap();
         assert!(extent() <= 2 * i + 2);
-        data.flush().unwrap();
+        data.publish(Publish::Visible).unwrap();
         assert_eq!(watch.wait(Duration::MAX).unwrap(), Wake::Changed);
         seen.refresh().unwrap();
         assert_eq!(extent(), 2 * i + 2);
@@ -187,7 +187,7 @@ pub fn live(lab: &impl Lab) {
         }
     }
     assert!(!seen.refresh().unwrap(), "nothing has changed");
-    assert!(matches!(seen.write(&ChunkCoord::new(&[0]), 0, &[0; 4]), Err(Error::ReadOnly)));
+    assert!(matches!(seen.write_whole(&ChunkCoord::new(&[0]), 0, &[0; 4]), Err(Error::ReadOnly)));
     assert!(matches!(seen.set_extent(&[0]), Err(Error::ReadOnly)));
     assert!(matches!(reader.create(reader.root(), &name("x"), &ObjectSpec::group()), Err(Error::ReadOnly)));
     writer.close().unwrap();

@@ -55,6 +55,6 @@ pub use spec::{
     GroupSpec, Layout, ObjectBody, ObjectKind, ObjectSpec, Pipeline, VirtualSource,
 };
 pub use stats::Stats;
-pub use store::{Chunks, ObjectId, Objects, SharedBytes, WHOLE};
+pub use store::{ChunkBatch, ChunkWrite, Chunks, ObjectId, Objects, Publish, SharedBytes, WHOLE};
 pub use unfilter::{Filtered, NoFilters, Unfilter};
 pub use watch::{Wake, Watch};

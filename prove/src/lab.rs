@@ -239,7 +239,7 @@ impl Lab {
                     let rows = chunk * series.chunk..(chunk + 1) * series.chunk;
                     let bytes: Vec<u8> = rows.flat_map(|row| series.value(row, version).to_le_bytes()).collect();
                     let stored = zlib(&bytes, version);
-                    chunks.write(&series.coord(chunk), 0, &stored).expect("a chunk is written");
+                    chunks.write_whole(&series.coord(chunk), 0, &stored).expect("a chunk is written");
                 }
             }
             Kind::InPlace { rows, .. } if version > 1 => {

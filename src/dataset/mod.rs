@@ -34,7 +34,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use h5live_model::{DatasetSpec, Datatype, Layout, ObjectId, Selected};
+use h5live_model::{DatasetSpec, Datatype, Layout, ObjectId, Publish, Selected};
 
 pub(crate) use self::cache::ChunkCache;
 pub(crate) use self::core::Dims;
@@ -486,11 +486,11 @@ impl Dataset {
     pub(crate) fn publish(&self) -> Result<()> {
         self.run(|| {
             self.core.appends.flush();
-            if self.core.append_shortly()? {
+            if self.core.publish_run()? {
                 return Ok(());
             }
             self.core.write_out(self.file.shared())?;
-            Ok(self.core.chunks.flush()?)
+            Ok(self.core.chunks.publish(Publish::Visible)?)
         })
     }
 
@@ -504,6 +504,11 @@ impl Dataset {
             true => Ok(()),
             false => Err(self.file.error(Some(&self.path), ErrorKind::Order("it is itself published after this one"))),
         }
+    }
+
+    /// Has what is written out from now on seen after what was written out of another dataset of the file.
+    pub(crate) fn order_after(&self, earlier: ObjectId) -> Result<()> {
+        self.run(|| Ok(self.core.chunks.come_after(&[earlier])?))
     }
 
     /// Counts appended rows, and flushes when they are as many as the options say.

@@ -122,7 +122,7 @@ impl Core {
                 return Ok(());
             }
         }
-        self.chunks.write(coord, 0, bytes).map_err(|error| Failure::in_chunk(coord, error))?;
+        self.chunks.write_whole(coord, 0, bytes).map_err(|error| Failure::in_chunk(coord, error))?;
         self.changed();
         Ok(())
     }

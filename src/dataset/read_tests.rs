@@ -5,8 +5,8 @@ use std::thread::{self, ThreadId};
 
 use h5live_model::memory::MemoryStore;
 use h5live_model::{
-    ChunkCoord, Chunks, DatasetSpec, Error as ModelError, ObjectId, Objects, Result as ModelResult, Selection,
-    StoredChunk,
+    ChunkBatch, ChunkCoord, Chunks, DatasetSpec, Error as ModelError, ObjectId, Objects, Result as ModelResult,
+    Selection, StoredChunk,
 };
 use parking_lot::Mutex;
 
@@ -38,10 +38,6 @@ impl Chunks for Moving {
         self.chunks.spec()
     }
 
-    fn set_extent(&self, dims: &[u64]) -> ModelResult<()> {
-        self.chunks.set_extent(dims)
-    }
-
     fn chunk(&self, coord: &ChunkCoord) -> ModelResult<Option<StoredChunk>> {
         self.chunks.chunk(coord)
     }
@@ -63,16 +59,8 @@ impl Chunks for Moving {
         self.chunks.read(chunk, at, into)
     }
 
-    fn write(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> ModelResult<()> {
-        self.chunks.write(coord, filter_mask, bytes)
-    }
-
-    fn write_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> ModelResult<()> {
-        self.chunks.write_part(coord, at, bytes)
-    }
-
-    fn flush(&self) -> ModelResult<()> {
-        self.chunks.flush()
+    fn write(&self, batch: &ChunkBatch<'_>) -> ModelResult<()> {
+        self.chunks.write(batch)
     }
 
     fn refresh(&self) -> ModelResult<bool> {

@@ -435,7 +435,7 @@ impl<'a> Writer<'a> {
     }
 
     fn put_encoded(&self, coord: &ChunkCoord, mask: u32, bytes: &[u8]) -> Result<(), Failure> {
-        self.core.chunks.write(coord, mask, bytes).map_err(|error| Failure::in_chunk(coord, error))?;
+        self.core.chunks.write_whole(coord, mask, bytes).map_err(|error| Failure::in_chunk(coord, error))?;
         self.core.changed();
         self.cache.remove(self.core.cached_as(), coord);
         Ok(())

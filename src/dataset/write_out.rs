@@ -2,6 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
+use h5live_model::{ChunkBatch, ChunkWrite, Publish};
+
 use super::core::{Core, Dims, Failure};
 use crate::file::Shared;
 
@@ -18,9 +20,8 @@ impl Core {
         writer.write_out()
     }
 
-    /// Publishes what is staged if it is one run of rows that the store can append by a short way, and says whether it
-    /// was.
-    pub(super) fn append_shortly(&self) -> Result<bool, Failure> {
+    /// Publishes what is staged by one batch if it is one run of rows, and says whether it was.
+    pub(super) fn publish_run(&self) -> Result<bool, Failure> {
         if !self.filters.is_empty() || !self.after.lock().is_empty() {
             return Ok(false);
         }
@@ -30,10 +31,13 @@ impl Core {
         let Some((coord, staged, extent)) = stage.one_run() else { return Ok(false) };
         let (coord, at, bytes, extent) = (coord.clone(), staged.at, staged.bytes.clone(), Dims::from_slice(extent));
         drop(stage);
-        let published = self.chunks.append_part(&coord, at as u64, &bytes, &extent);
-        if !published.map_err(|error| Failure::in_chunk(&coord, error))? {
-            return Ok(false);
-        }
+        let batch = ChunkBatch {
+            writes: &[ChunkWrite::Part { coord: &coord, at: at as u64, bytes: &bytes }],
+            extent: Some(&extent),
+            after: &[],
+            publish: Some(Publish::Visible),
+        };
+        self.chunks.write(&batch).map_err(|error| Failure::in_chunk(&coord, error))?;
         self.unpublished.store(0, Ordering::Release);
         drop(bytes);
         self.stage.lock().clear();
@@ -45,7 +49,7 @@ impl Core {
         for earlier in self.earlier() {
             if !earlier.is_gone() {
                 earlier.write_out(shared)?;
-                crate::publish::order(shared, self.chunks.id(), earlier.chunks.id())?;
+                self.chunks.come_after(&[earlier.chunks.id()])?;
             }
         }
         Ok(())

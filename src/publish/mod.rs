@@ -232,8 +232,3 @@ impl Dataset {
         self.come_after(earlier)
     }
 }
-
-/// Has the dataset `later` written after the dataset `earlier`, in a store.
-pub(crate) fn order(shared: &Shared, later: ObjectId, earlier: ObjectId) -> Result<(), h5live_model::Error> {
-    shared.store.publish_after(later, earlier)
-}

@@ -52,8 +52,7 @@ impl Transaction<'_> {
             run.iter().try_for_each(|step| step.dataset.stage_rows(&step.rows))?;
             for (n, step) in run.iter().enumerate() {
                 if let Some(before) = n.checked_sub(1).and_then(|n| run.get(n)) {
-                    let ordered = super::order(self.file.shared(), step.dataset.id(), before.dataset.id());
-                    ordered.map_err(|error| self.file.error(Some(step.dataset.path()), error))?;
+                    step.dataset.order_after(before.dataset.id())?;
                 }
                 step.dataset.write_out()?;
             }

@@ -1,6 +1,7 @@
 //! One dataset of an HDF5 file: its description, its chunks, and following its writer.
 
 mod ahead;
+mod batch;
 mod create;
 mod described;
 mod extent;
@@ -25,8 +26,8 @@ use h5live_cache::{Owner, Scope};
 use h5live_format::messages::{LayoutMessage, Storage};
 use h5live_format::{Addr, ChunkElement, ElementFormat, GlobalHeapId, VirtualLayout, VirtualMapping, decode};
 use h5live_model::{
-    ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Error as ModelError, Name, ObjectId, ObjectKind, Result as ModelResult,
-    SharedBytes, StoredChunk, VirtualSource, WHOLE,
+    ChunkBatch, ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Error as ModelError, Name, ObjectId, ObjectKind,
+    Result as ModelResult, SharedBytes, StoredChunk, VirtualSource, WHOLE,
 };
 use parking_lot::{Mutex, RwLock};
 
@@ -323,19 +324,6 @@ impl Chunks for NativeDataset {
         Ok(self.state().spec.clone())
     }
 
-    fn set_extent(&self, dims: &[u64]) -> ModelResult<()> {
-        self.check_writable()?;
-        if self.put_extent(dims)? {
-            // Nobody must find chunks gone below the extent that is in the file.
-            self.session.flush(Scope::Owner(Owner::new(self.addr)))?;
-            let operation = self.session.cache.operation();
-            self.drop_outside(&self.state(), dims)?;
-            drop(operation);
-            self.session.settle_space()?;
-        }
-        Ok(())
-    }
-
     fn chunk(&self, coord: &ChunkCoord) -> ModelResult<Option<StoredChunk>> {
         let look = |state: &State| {
             state.check_length()?;
@@ -448,25 +436,8 @@ impl Chunks for NativeDataset {
         Ok(mapped.map_err(Error::io("map the file"))?)
     }
 
-    fn write(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> ModelResult<()> {
-        Ok(self.write_chunk(coord, filter_mask, bytes)?)
-    }
-
-    fn write_row(&self, first: &ChunkCoord, size: usize, bytes: &[u8]) -> ModelResult<()> {
-        Ok(self.write_chunks(first, size, bytes)?)
-    }
-
-    fn write_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> ModelResult<()> {
-        Ok(self.write_chunk_part(coord, at, bytes)?)
-    }
-
-    fn flush(&self) -> ModelResult<()> {
-        Ok(self.session.flush(Scope::Owner(Owner::new(self.addr)))?)
-    }
-
-    fn append_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8], dims: &[u64]) -> ModelResult<bool> {
-        self.check_writable()?;
-        Ok(self.append_shortly(coord, at, bytes, dims)?)
+    fn write(&self, batch: &ChunkBatch<'_>) -> ModelResult<()> {
+        Ok(self.write_batch(batch)?)
     }
 
     fn refresh(&self) -> ModelResult<bool> {

@@ -496,10 +496,6 @@ impl Objects for NativeFile {
         self.0.mode.writes() && self.0.cache.is_dirty()
     }
 
-    fn publish_after(&self, later: ObjectId, earlier: ObjectId) -> ModelResult<()> {
-        Ok(self.0.publish_after(self.0.object(later)?, self.0.object(earlier)?)?)
-    }
-
     fn close(&self) -> ModelResult<()> {
         Ok(self.0.close()?)
     }

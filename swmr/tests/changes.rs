@@ -173,7 +173,7 @@ fn write(file: &NativeFile, id: ObjectId, random: &mut Random) {
             let len = if spec.filters.is_empty() { spec.chunk_bytes().unwrap() } else { 1 + random.below(100) };
             vec![random.below(256) as u8; len as usize]
         };
-        data.write(&ChunkCoord::new(&coord), 0, &bytes).unwrap();
+        data.write_whole(&ChunkCoord::new(&coord), 0, &bytes).unwrap();
     }
     if grown != dims {
         data.set_extent(&grown).unwrap();

@@ -38,7 +38,7 @@ fn dataset(file: &NativeFile, name: &str) -> Arc<dyn Chunks> {
 }
 
 fn append(data: &Arc<dyn Chunks>, row: u64) {
-    data.write(&ChunkCoord::new(&[row, 0]), 0, &[row as u8 + 1; 8]).unwrap();
+    data.write_whole(&ChunkCoord::new(&[row, 0]), 0, &[row as u8 + 1; 8]).unwrap();
     data.set_extent(&[row + 1, 8]).unwrap();
 }
 
@@ -213,7 +213,7 @@ fn a_flush_that_failed_is_finished_by_the_next() {
             let mut failed = false;
             for row in 1..5 {
                 let coord = ChunkCoord::new(&[row, 0]);
-                while data.write(&coord, 0, &[row as u8 + 1; 8]).is_err() {
+                while data.write_whole(&coord, 0, &[row as u8 + 1; 8]).is_err() {
                     failed = true;
                 }
                 data.set_extent(&[row + 1, 8]).unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use h5live_cache::MemoryStorage;
 use h5live_model::{
     ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Error, FilterSpec, Layout, LinkTarget, Name,
-    ObjectId, Objects, Shape, Sign, UNLIMITED,
+    ObjectId, Objects, Publish, Shape, Sign, UNLIMITED,
 };
 use h5live_swmr::{Clock, Mode, NativeFile, OpenOptions};
 
@@ -93,9 +93,9 @@ fn appends_to_two_unlimited_dimensions_cost_little_more_than_their_data() {
     let before = live.len();
     for n in 0..appends {
         live.time.pass(1);
-        data.write(&ChunkCoord::new(&[n, 0]), 0, &chunk).unwrap();
+        data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &chunk).unwrap();
         data.set_extent(&[n + 1, 4096]).unwrap();
-        data.flush().unwrap();
+        data.publish(Publish::Visible).unwrap();
     }
     let growth = (live.len() - before) as f64 / (appends * 4096) as f64;
     println!("a minute of 1,000 appends per second: {growth:.3} times the data");
@@ -107,17 +107,17 @@ fn a_chunk_that_was_replaced_is_looked_up_again() {
     let live = Live::new(&[("data", bytes(&[4096], 1, &[1])), ("other", bytes(&[4096], 1, &[1]))]);
     let (data, other) = (dataset(&live.writer, "data"), dataset(&live.writer, "other"));
     let at = ChunkCoord::new(&[0]);
-    data.write(&at, 0, &[1; 1000]).unwrap();
+    data.write_whole(&at, 0, &[1; 1000]).unwrap();
     data.set_extent(&[4096]).unwrap();
     live.writer.flush().unwrap();
     let reader = live.reader();
     let seen = dataset(&reader, "data");
     let old = seen.chunk(&at).unwrap().unwrap();
-    data.write(&at, 0, &[2; 1200]).unwrap();
-    data.flush().unwrap();
+    data.write_whole(&at, 0, &[2; 1200]).unwrap();
+    data.publish(Publish::Visible).unwrap();
     live.time.pass(6000);
-    other.write(&at, 0, &[3; 1000]).unwrap();
-    other.flush().unwrap();
+    other.write_whole(&at, 0, &[3; 1000]).unwrap();
+    other.publish(Publish::Visible).unwrap();
     let used_again = other.chunk(&at).unwrap().unwrap();
     assert_eq!(used_again.offset, old.offset, "the test is about space that is used again");
     let moved = seen.read(&old, 0, &mut [0; 1000]);
@@ -130,9 +130,9 @@ fn a_reader_that_stalls_between_index_and_data_begins_again() {
     let live = Live::new(&[("data", bytes(&[1, 64], 2, &[]))]);
     let data = dataset(&live.writer, "data");
     let append = |n: u64| {
-        data.write(&ChunkCoord::new(&[n, 0]), 0, &[n as u8; 64]).unwrap();
+        data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &[n as u8; 64]).unwrap();
         data.set_extent(&[n + 1, 64]).unwrap();
-        data.flush().unwrap();
+        data.publish(Publish::Visible).unwrap();
     };
     append(0);
     let reader = live.reader();
@@ -161,7 +161,7 @@ fn a_deleted_dataset_is_found_to_be_no_more() {
     let live = Live::new(&[("data", bytes(&[16], 1, &[])), ("keep", bytes(&[16], 1, &[]))]);
     let data = dataset(&live.writer, "data");
     let at = ChunkCoord::new(&[0]);
-    data.write(&at, 0, &[1; 16]).unwrap();
+    data.write_whole(&at, 0, &[1; 16]).unwrap();
     data.set_extent(&[16]).unwrap();
     live.writer.flush().unwrap();
     let reader = live.reader();
@@ -169,7 +169,7 @@ fn a_deleted_dataset_is_found_to_be_no_more() {
     assert_eq!(read(&seen, &at).unwrap().unwrap(), [1; 16]);
     let id = seen.id();
     live.writer.remove_link(live.writer.root(), &Name::from("data")).unwrap();
-    assert!(matches!(data.flush(), Ok(()) | Err(Error::NoObject(_))));
+    assert!(matches!(data.publish(Publish::Visible), Ok(()) | Err(Error::NoObject(_))));
     assert!(matches!(live.writer.kind(id), Err(Error::NoObject(_))));
     assert_eq!(read(&seen, &at).unwrap().unwrap(), [1; 16], "not published yet");
     live.writer.flush().unwrap();
@@ -181,7 +181,7 @@ fn a_deleted_dataset_is_found_to_be_no_more() {
         live.writer.create(live.writer.root(), &Name::from(&*name), &spec.into()).unwrap();
         let new = dataset(&live.writer, &name);
         assert_ne!(new.id(), id, "no other object comes to be where readers look for the old one");
-        new.write(&at, 0, &[9; 16]).unwrap();
+        new.write_whole(&at, 0, &[9; 16]).unwrap();
         new.set_extent(&[16]).unwrap();
         live.writer.flush().unwrap();
         live.time.pass(2000);
@@ -224,9 +224,9 @@ fn space_within_dense_groups_is_used_again() {
 fn append(data: &Arc<dyn Chunks>, from: u64, appends: u64) {
     let chunk = vec![7; 4096];
     for n in from..from + appends {
-        data.write(&ChunkCoord::new(&[n, 0]), 0, &chunk).unwrap();
+        data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &chunk).unwrap();
         data.set_extent(&[n + 1, 4096]).unwrap();
-        data.flush().unwrap();
+        data.publish(Publish::Visible).unwrap();
     }
 }
 

@@ -44,7 +44,7 @@ fn dataset(file: &NativeFile) -> Arc<dyn Chunks> {
 }
 
 fn fill(data: &Arc<dyn Chunks>, value: u8) {
-    data.write(&ChunkCoord::new(&[0]), 0, &[value; BYTES]).unwrap();
+    data.write_whole(&ChunkCoord::new(&[0]), 0, &[value; BYTES]).unwrap();
 }
 
 /// The value that all bytes have.

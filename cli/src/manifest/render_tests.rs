@@ -17,7 +17,7 @@ fn create(store: &MemoryStore, parent: ObjectId, name: &str, spec: DatasetSpec, 
     let id = store.create(parent, &name.into(), &spec.into()).unwrap();
     let chunks = store.dataset(id).unwrap();
     let origin = crate::model::ChunkCoord::origin(chunks.spec().unwrap().dataspace.rank());
-    chunks.write(&origin, 0, bytes).unwrap();
+    chunks.write_whole(&origin, 0, bytes).unwrap();
     id
 }
 

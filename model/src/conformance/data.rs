@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Lab, growing, link_names, make, name, stored, u16le};
 use crate::{
     ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Error, Fill, FillValue, FilterSpec, Layout, LinkTarget, Name,
-    ObjectId, ObjectSpec, Objects, Reference, ReferenceKind, Referent, ReferentPart, Selection, Shape,
+    ObjectId, ObjectSpec, Objects, Publish, Reference, ReferenceKind, Referent, ReferentPart, Selection, Shape,
 };
 
 /// A dataset that is not chunked is one chunk at the origin, and a part of it can be written.
@@ -28,11 +28,11 @@ pub fn contiguous(lab: &impl Lab) {
         assert!(matches!(data.write_part(&ChunkCoord::new(&[0, 0]), 10, &[0; 4]), Err(Error::Invalid(_))));
         assert!(data.write_part(&ChunkCoord::new(&[1, 0]), 0, &[0; 4]).is_err());
         assert!(matches!(data.set_extent(&[3, 3]), Err(Error::Invalid(_))));
-        data.write(&ChunkCoord::new(&[0, 0]), 0, &[7; 12]).unwrap();
+        data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &[7; 12]).unwrap();
         assert_eq!(stored(&*data, &[0, 0]), [7; 12]);
     }
     let scalar = make(&store, "scalar", DatasetSpec { datatype: u16le(), ..Default::default() });
-    scalar.write(&ChunkCoord::origin(0), 0, &[1, 2]).unwrap();
+    scalar.write_whole(&ChunkCoord::origin(0), 0, &[1, 2]).unwrap();
     assert_eq!(stored(&*scalar, &[]), [1, 2]);
     let null = DatasetSpec { datatype: u16le(), dataspace: Dataspace::Null, ..Default::default() };
     let null = make(&store, "null", null);
@@ -66,7 +66,7 @@ pub fn compact(lab: &impl Lab) {
     let LinkTarget::Hard(first) = first.target else { panic!("a hard link") };
     let first = store.dataset(first).unwrap();
     assert_eq!(stored(&*first, &[0]), [1, 2, 3, 4]);
-    first.write(&ChunkCoord::origin(1), 0, &[4, 3, 2, 1]).unwrap();
+    first.write_whole(&ChunkCoord::origin(1), 0, &[4, 3, 2, 1]).unwrap();
     assert_eq!(stored(&*first, &[0]), [4, 3, 2, 1]);
 }
 
@@ -75,8 +75,8 @@ pub fn chunks(lab: &impl Lab) {
     let store = lab.create();
     let data = make(&store, "data", growing(&[5, 3], &[2, 2]));
     assert_eq!(data.chunk(&ChunkCoord::new(&[0, 0])).unwrap(), None);
-    data.write(&ChunkCoord::new(&[1, 0]), 0, &[1; 8]).unwrap();
-    data.write(&ChunkCoord::new(&[0, 1]), 0, &[2; 8]).unwrap();
+    data.write_whole(&ChunkCoord::new(&[1, 0]), 0, &[1; 8]).unwrap();
+    data.write_whole(&ChunkCoord::new(&[0, 1]), 0, &[2; 8]).unwrap();
     data.write_part(&ChunkCoord::new(&[2, 1]), 4, &[3, 3]).unwrap();
     assert_eq!(stored(&*data, &[1, 0]), [1; 8]);
     assert_eq!(stored(&*data, &[0, 1]), [2; 8]);
@@ -96,8 +96,8 @@ pub fn chunks(lab: &impl Lab) {
     let mut part = [0; 3];
     data.read(&chunk, 5, &mut part).unwrap();
     assert_eq!(part, [1, 4, 4]);
-    assert!(matches!(data.write(&ChunkCoord::new(&[0, 0]), 0, &[0; 7]), Err(Error::Invalid(_))));
-    assert!(data.write(&ChunkCoord::new(&[0, 2]), 0, &[0; 8]).is_err(), "outside the maximum");
+    assert!(matches!(data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &[0; 7]), Err(Error::Invalid(_))));
+    assert!(data.write_whole(&ChunkCoord::new(&[0, 2]), 0, &[0; 8]).is_err(), "outside the maximum");
     assert!(matches!(data.write_part(&ChunkCoord::new(&[0, 0]), 4, &[0; 5]), Err(Error::Invalid(_))));
     assert!(matches!(store.create(store.root(), &name("bad"), &growing(&[1, 1], &[1]).into()), Err(Error::Invalid(_))));
     assert_eq!(link_names(&store, store.root()), [name("data")].into(), "what was refused is not there");
@@ -110,10 +110,10 @@ pub fn filtered_chunks(lab: &impl Lab) {
     let spec = DatasetSpec { filters: vec![deflate], ..growing(&[100], &[10]) };
     let data = make(&store, "data", spec.clone());
     for i in 0..10u8 {
-        data.write(&ChunkCoord::new(&[i.into()]), u32::from(i % 2), &vec![i; usize::from(i) + 1]).unwrap();
+        data.write_whole(&ChunkCoord::new(&[i.into()]), u32::from(i % 2), &vec![i; usize::from(i) + 1]).unwrap();
     }
-    data.write(&ChunkCoord::new(&[3]), 0, &[33; 19]).unwrap();
-    data.write(&ChunkCoord::new(&[8]), 1, &[88]).unwrap();
+    data.write_whole(&ChunkCoord::new(&[3]), 0, &[33; 19]).unwrap();
+    data.write_whole(&ChunkCoord::new(&[8]), 1, &[88]).unwrap();
     for i in 0..10u8 {
         let chunk = data.chunk(&ChunkCoord::new(&[i.into()])).unwrap().unwrap();
         let (mask, want) = match i {
@@ -135,7 +135,7 @@ pub fn extents(lab: &impl Lab) {
     spec.dataspace = Dataspace::Simple(Shape::with_max(&[0, 2], &[10, 2]).unwrap());
     let data = make(&store, "data", spec);
     assert_eq!(data.spec().unwrap().dataspace.dims(), [0, 2]);
-    data.write(&ChunkCoord::new(&[1, 0]), 0, &[1; 16]).unwrap();
+    data.write_whole(&ChunkCoord::new(&[1, 0]), 0, &[1; 16]).unwrap();
     data.set_extent(&[7, 2]).unwrap();
     assert_eq!(data.spec().unwrap().dataspace.dims(), [7, 2]);
     assert_eq!(stored(&*data, &[1, 0]), [1; 16]);
@@ -144,7 +144,7 @@ pub fn extents(lab: &impl Lab) {
     assert_eq!(data.spec().unwrap().dataspace.dims(), [7, 2]);
     let again = store.dataset(data.id()).unwrap();
     assert_eq!(again.spec().unwrap().dataspace.dims(), [7, 2], "two handles of a dataset share its state");
-    data.flush().unwrap();
+    data.publish(Publish::Visible).unwrap();
     assert_eq!(again.spec().unwrap().dataspace.dims(), [7, 2]);
 }
 
@@ -153,7 +153,7 @@ pub fn shrinking(lab: &impl Lab) {
     let store = lab.create();
     let data = make(&store, "data", growing(&[10], &[2]));
     for i in 0..5 {
-        data.write(&ChunkCoord::new(&[i]), 0, &[i as u8 + 1; 4]).unwrap();
+        data.write_whole(&ChunkCoord::new(&[i]), 0, &[i as u8 + 1; 4]).unwrap();
     }
     data.set_extent(&[3]).unwrap();
     assert_eq!(stored(&*data, &[1]), [2; 4]);

@@ -111,7 +111,7 @@ pub fn unlinked(lab: &impl Lab) {
     let store = lab.create();
     let group = store.create_unlinked(&ObjectSpec::group()).unwrap();
     let data = store.create_unlinked(&growing(&[2], &[2]).into()).unwrap();
-    store.dataset(data).unwrap().write(&ChunkCoord::new(&[0]), 0, &[1, 2, 3, 4]).unwrap();
+    store.dataset(data).unwrap().write_whole(&ChunkCoord::new(&[0]), 0, &[1, 2, 3, 4]).unwrap();
     store.add_link(group, &name("data"), &LinkTarget::Hard(data)).unwrap();
     assert_eq!(link_names(&store, store.root()), BTreeSet::new());
     store.add_link(store.root(), &name("group"), &LinkTarget::Hard(group)).unwrap();

@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::state::{Dims, State};
 use super::{MemoryFile, Session};
-use crate::{ChunkCoord, Chunks, DatasetSpec, Dataspace, Error, Layout, ObjectId, Result, StoredChunk};
+use crate::{ChunkBatch, ChunkCoord, Chunks, DatasetSpec, Dataspace, Error, ObjectId, Result, StoredChunk};
 
 #[derive(Debug)]
 pub(super) struct MemoryChunks {
@@ -65,23 +65,6 @@ impl Chunks for MemoryChunks {
         Ok(spec.into())
     }
 
-    fn set_extent(&self, dims: &[u64]) -> Result<()> {
-        let mut state = self.write_state()?;
-        let stored = state.stored_mut(self.id)?;
-        let spec = Arc::make_mut(&mut stored.spec);
-        let (Layout::Chunked(_), Dataspace::Simple(shape)) = (&spec.layout, &mut spec.dataspace) else {
-            return Err(Error::Invalid("only a chunked dataset changes its extent".into()));
-        };
-        if !shape.resize(dims) {
-            return Err(Error::Invalid(format!("{dims:?} is not within the maximum {:?}", shape.max())));
-        }
-        if let Some(grid) = spec.grid() {
-            let counts = grid.counts(dims);
-            stored.chunks.retain(|coord, _| coord.scaled().iter().zip(&counts).all(|(at, n)| at < n));
-        }
-        Ok(())
-    }
-
     fn chunk(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
         let state = self.read_state()?;
         Ok(state.stored(self.id)?.chunks.get_key_value(coord).map(|(coord, stored)| describe(coord, stored)))
@@ -104,42 +87,24 @@ impl Chunks for MemoryChunks {
         Ok(())
     }
 
-    fn write(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
+    fn write(&self, batch: &ChunkBatch<'_>) -> Result<()> {
+        if !batch.changes() && !self.writable {
+            return self.read_state().map(drop);
+        }
         let mut state = self.write_state()?;
         let stored = state.stored_mut(self.id)?;
-        let whole = stored.chunk_bytes(coord)?;
-        if stored.spec.filters.is_empty() && whole != bytes.len() as u64 {
-            return Err(Error::Invalid(format!("a chunk of this dataset has {whole} bytes, not {}", bytes.len())));
+        batch.writes.iter().try_for_each(|write| stored.write(write, self.file.max_allocation))?;
+        if let Some(dims) = batch.extent {
+            stored.resize(dims)?;
         }
-        stored.chunks.insert(coord.clone(), (filter_mask, bytes.into()));
-        Ok(())
-    }
-
-    fn write_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()> {
-        let mut state = self.write_state()?;
-        let stored = state.stored_mut(self.id)?;
-        let whole = stored.chunk_bytes(coord)?;
-        if !stored.spec.filters.is_empty() {
-            return Err(Error::Invalid("a filtered chunk is written whole".into()));
+        // What was changed of the others so far is published before anything that comes later.
+        for earlier in batch.after {
+            state.stored_mut(*earlier)?.publish();
         }
-        let Some(end) = at.checked_add(bytes.len() as u64).filter(|end| *end <= whole) else {
-            return Err(Error::Invalid(format!("a chunk of this dataset has {whole} bytes")));
-        };
-        if !stored.chunks.contains_key(coord) {
-            let mut chunk = self.file.max_allocation.zeroed(whole)?;
-            stored.spec.fill_into(0, &mut chunk);
-            stored.chunks.insert(coord.clone(), (0, chunk));
-        }
-        if let Some((_, chunk)) = stored.chunks.get_mut(coord) {
-            chunk[at as usize..end as usize].copy_from_slice(bytes);
-        }
-        Ok(())
-    }
-
-    fn flush(&self) -> Result<()> {
-        let mut state = self.read_state()?;
-        if self.writable {
+        if batch.publish.is_some() {
             state.stored_mut(self.id)?.publish();
+        }
+        if batch.publish.is_some() || !batch.after.is_empty() {
             state.generation += 1;
             self.file.flushed.notify_all();
         }

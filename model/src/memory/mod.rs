@@ -6,6 +6,7 @@
 
 mod chunks;
 mod state;
+mod stored;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use self::chunks::MemoryChunks;
 use self::state::{Body, ROOT, State};
 use crate::{
     AllocationLimit, Attribute, Chunks, Datatype, Error, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectInfo,
-    ObjectKind, ObjectSpec, Objects, Reference, ReferenceKind, Referent, Result, Wake, Watch,
+    ObjectKind, ObjectSpec, Objects, Publish, Reference, ReferenceKind, Referent, Result, Wake, Watch,
 };
 
 /// A session on a file in memory.
@@ -260,7 +261,7 @@ impl Objects for MemoryStore {
 
     fn flush_object(&self, id: ObjectId) -> Result<()> {
         match self.kind(id)? {
-            ObjectKind::Dataset => self.dataset(id)?.flush(),
+            ObjectKind::Dataset => self.dataset(id)?.publish(Publish::Visible),
             _ => self.flush(),
         }
     }

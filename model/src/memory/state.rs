@@ -1,15 +1,15 @@
 //! What a file in memory holds.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use crate::{
-    Attribute, ChunkCoord, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, Error, FillValue, GroupSpec,
-    Layout, Link, LinkTarget, Name, ObjectBody, ObjectId, ObjectSpec, Reference, ReferenceKind, Referent, ReferentPart,
-    Result,
+    Attribute, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, Error, FillValue, GroupSpec, Layout,
+    Link, LinkTarget, Name, ObjectBody, ObjectId, ObjectSpec, Reference, ReferenceKind, Referent, ReferentPart, Result,
 };
+
+use super::stored::Stored;
 
 pub(super) type Dims = SmallVec<[u64; 4]>;
 
@@ -58,15 +58,6 @@ pub(super) struct Links {
     pub(super) spec: GroupSpec,
     pub(super) by_name: BTreeMap<Name, Link>,
     next: i64,
-}
-
-#[derive(Debug)]
-pub(super) struct Stored {
-    /// With the extent as the writer knows it.
-    pub(super) spec: Arc<DatasetSpec>,
-    /// The extent as of the last flush.
-    pub(super) published: Dims,
-    pub(super) chunks: BTreeMap<ChunkCoord, (u32, Vec<u8>)>,
 }
 
 impl Object {
@@ -326,25 +317,5 @@ fn check_dataset(spec: &DatasetSpec) -> Result<()> {
         }
         _ if spec.datatype.size() == 0 => invalid("elements have no bytes"),
         _ => Ok(()),
-    }
-}
-
-impl Stored {
-    pub(super) fn publish(&mut self) {
-        self.published = self.spec.dataspace.dims().into();
-    }
-
-    /// The bytes of a decoded chunk, if `coord` is one inside the maximum.
-    pub(super) fn chunk_bytes(&self, coord: &ChunkCoord) -> Result<u64> {
-        let outside = || Error::Invalid(format!("no chunk of this dataset is at {:?}", coord.scaled()));
-        let grid = self.spec.grid().ok_or_else(outside)?;
-        let inside = match &self.spec.layout {
-            Layout::Chunked(_) => {
-                let counts = grid.counts(self.spec.dataspace.max());
-                coord.rank() == counts.len() && coord.scaled().iter().zip(&counts).all(|(at, n)| at < n)
-            }
-            _ => *coord == ChunkCoord::origin(self.spec.dataspace.rank()),
-        };
-        self.spec.chunk_bytes().filter(|_| inside).ok_or_else(outside)
     }
 }

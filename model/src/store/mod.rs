@@ -1,12 +1,17 @@
 //! The seam: the two traits that a store implements.
 
+mod batch;
+mod chunks;
+
 use std::fmt;
 use std::sync::Arc;
 
+pub use batch::{ChunkBatch, ChunkWrite, Publish};
+pub use chunks::{Chunks, SharedBytes, WHOLE};
+
 use crate::{
-    Attribute, ChunkCoord, DatasetSpec, Error, FileSpace, GroupSpec, Layout, Link, LinkTarget, Name, ObjectBody,
-    ObjectInfo, ObjectKind, ObjectSpec, ObjectTimes, Reference, ReferenceKind, Referent, Result, Stats, StoredChunk,
-    Watch,
+    Attribute, ChunkCoord, Error, FileSpace, GroupSpec, Layout, Link, LinkTarget, Name, ObjectBody, ObjectInfo,
+    ObjectKind, ObjectSpec, ObjectTimes, Reference, ReferenceKind, Referent, Result, Stats, Watch,
 };
 
 /// The identity of an object inside its store: an address, a key, or a UUID.
@@ -72,7 +77,7 @@ pub trait Objects: Send + Sync + fmt::Debug {
         };
         let id = self.create_unlinked(spec)?;
         let fill = || {
-            self.dataset(id)?.write(&ChunkCoord::origin(rank), 0, elements)?;
+            self.dataset(id)?.write_whole(&ChunkCoord::origin(rank), 0, elements)?;
             self.add_link(parent, name, &LinkTarget::Hard(id))
         };
         fill().inspect_err(|_| drop(self.discard(id)))?;
@@ -305,16 +310,6 @@ pub trait Objects: Send + Sync + fmt::Debug {
         true
     }
 
-    /// Has what is changed of the dataset `later` from now on seen only after what was changed of the dataset `earlier`
-    /// so far.
-    ///
-    /// # Errors
-    /// As [`Objects::flush`].
-    fn publish_after(&self, later: ObjectId, earlier: ObjectId) -> Result<()> {
-        let _ = later;
-        self.flush_object(earlier)
-    }
-
     /// Flushes, and ends the session. A second call does nothing.
     ///
     /// # Errors
@@ -341,120 +336,4 @@ pub trait Objects: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`crate::Error::Store`] if one of them cannot be watched.
     fn watch(&self, objects: &[ObjectId]) -> Result<Box<dyn Watch>>;
-}
-
-/// Bytes that are shared with a file.
-pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
-
-/// Of raw data that is changed in its place while others read, readers find so many bytes (from a multiple of this many
-/// on, counted from where it begins) as they were or as they are, if they read them with one call of [`Chunks::read`].
-pub const WHOLE: usize = 8 << 20;
-
-/// The chunks of one dataset. A contiguous or compact dataset is one chunk at the origin, of the size of the extent.
-pub trait Chunks: Send + Sync + fmt::Debug {
-    /// The identity of the dataset.
-    fn id(&self) -> ObjectId;
-
-    /// The description, with the extent as last refreshed or set.
-    ///
-    /// # Errors
-    /// [`crate::Error::Store`] if it cannot be read.
-    fn spec(&self) -> Result<Arc<DatasetSpec>>;
-
-    /// Changes the extent (`[rank]`, elements) of a chunked dataset. Readers see it after the next flush, and
-    /// after the data below it. Chunks that lie wholly outside of a smaller extent are dropped once readers see it; what
-    /// other chunks hold outside is the caller's to overwrite with fill values after that.
-    ///
-    /// # Errors
-    /// [`crate::Error::Invalid`] above the maximum or of a layout that cannot change, [`crate::Error::ReadOnly`].
-    fn set_extent(&self, dims: &[u64]) -> Result<()>;
-
-    /// Where a chunk is stored; `None` if nobody wrote it.
-    ///
-    /// # Errors
-    /// [`crate::Error::Store`] if the index cannot be read.
-    fn chunk(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>>;
-
-    /// Calls `each` with every stored chunk, in the order of the index, until it returns `false`.
-    ///
-    /// # Errors
-    /// [`crate::Error::Store`] if the index cannot be read.
-    fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()>;
-
-    /// Reads `into.len()` stored bytes of a chunk from `at` on (bytes). What lies past the end of the file is zero.
-    ///
-    /// # Errors
-    /// [`crate::Error::Store`] if it cannot be read.
-    fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()>;
-
-    /// Where stored bytes of a chunk begin, from `at` on (bytes), that may be other than zero; `None` if there are none up to
-    /// its end. A store that does not know where its holes are says that it is at once.
-    ///
-    /// # Errors
-    /// [`crate::Error::Store`] if that cannot be found out.
-    fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>> {
-        Ok(Some(at).filter(|at| *at < chunk.size))
-    }
-
-    /// The first `len` stored bytes of a chunk, where the file has them; `None` if the store cannot share them, as it can
-    /// those of a file that is open just to be read.
-    ///
-    /// # Safety
-    /// While there are such bytes, nobody may change or shorten the file.
-    ///
-    /// # Errors
-    /// [`crate::Error::Store`] if the system refuses.
-    #[allow(unsafe_code, reason = "the file is shared with whoever may change it")]
-    unsafe fn map(&self, chunk: &StoredChunk, len: u64) -> Result<Option<SharedBytes>> {
-        let _ = (chunk, len);
-        Ok(None)
-    }
-
-    /// Stores a whole chunk, as it came out of the filters. It may lie outside the extent, but not outside the
-    /// maximum: data is written before the extent that covers it.
-    ///
-    /// # Errors
-    /// [`crate::Error::ReadOnly`], [`crate::Error::Invalid`] for a chunk outside the maximum or an unfiltered one
-    /// of the wrong length, [`crate::Error::Store`] if there is no room.
-    fn write(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()>;
-
-    /// Stores whole chunks of a dataset without filters, `first` and those that follow it along the first dimension:
-    /// `size` bytes of each, one after the other. As [`Chunks::write`] for each of them, which may take longer.
-    ///
-    /// # Errors
-    /// As [`Chunks::write`]; any of the chunks may be stored then.
-    fn write_row(&self, first: &ChunkCoord, size: usize, bytes: &[u8]) -> Result<()> {
-        let at = first.scaled().first().copied().unwrap_or_default();
-        let mut chunks = (at..).zip(bytes.chunks(size.max(1)));
-        chunks.try_for_each(|(at, chunk)| self.write(&first.moved(0, at), 0, chunk))
-    }
-
-    /// Overwrites part of a chunk of a dataset without filters from `at` on (bytes), and stores it first, full of
-    /// fill values, if it is not there.
-    ///
-    /// # Errors
-    /// As [`Chunks::write`]; [`crate::Error::Invalid`] if the dataset has filters or the part reaches over the chunk.
-    fn write_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()>;
-
-    /// Publishes what was written to this dataset, as [`Objects::flush`] does for the whole store.
-    ///
-    /// # Errors
-    /// As [`Objects::flush`].
-    fn flush(&self) -> Result<()>;
-
-    /// As [`Chunks::write_part`], [`Chunks::set_extent`] to larger `dims`, and [`Chunks::flush`], where a store knows a
-    /// shorter way for them. Returns whether it was taken; if not, nothing can be seen of it.
-    ///
-    /// # Errors
-    /// Of these three; all of it is then still to be done.
-    fn append_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8], dims: &[u64]) -> Result<bool> {
-        let _ = (coord, at, bytes, dims);
-        Ok(false)
-    }
-
-    /// Takes up what the writer has published since, and says whether the extent has changed.
-    ///
-    /// # Errors
-    /// [`crate::Error::Store`] if the dataset cannot be read any more.
-    fn refresh(&self) -> Result<bool>;
 }

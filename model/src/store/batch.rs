@@ -1,0 +1,129 @@
+//! What is changed of one dataset at once.
+
+use crate::{ChunkCoord, Chunks, ObjectId, Result};
+
+/// Changes of one dataset, for [`Chunks::write`]. An empty batch changes nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ChunkBatch<'a> {
+    /// Elements, in this order.
+    pub writes: &'a [ChunkWrite<'a>],
+    /// The new extent (`[rank]`, elements) of a chunked dataset. Chunks that lie wholly outside of a smaller extent are
+    /// dropped once readers see it; what other chunks hold outside is the caller's to overwrite with fill values.
+    pub extent: Option<&'a [u64]>,
+    /// Datasets of the same store. What is changed of this dataset from now on is seen only after what was changed of these
+    /// so far.
+    pub after: &'a [ObjectId],
+    /// Whether to publish what was changed of the dataset, now and before, with whatever must be seen before it.
+    pub publish: Option<Publish>,
+}
+
+impl ChunkBatch<'_> {
+    /// Whether it changes anything, and is not only a publication.
+    pub fn changes(&self) -> bool {
+        !self.writes.is_empty() || self.extent.is_some() || !self.after.is_empty()
+    }
+}
+
+/// Elements of a dataset, as they are stored.
+#[derive(Debug, Clone, Copy)]
+pub enum ChunkWrite<'a> {
+    /// A whole chunk, as it came out of the filters. It may lie outside of the extent, but not outside of the maximum: data
+    /// is written before the extent that covers it.
+    Whole {
+        /// The chunk.
+        coord: &'a ChunkCoord,
+        /// The filters that were left out, one bit each.
+        filter_mask: u32,
+        /// What is stored of it.
+        bytes: &'a [u8],
+    },
+    /// Whole chunks of a dataset without filters that follow each other along the first dimension.
+    Row {
+        /// The first of them.
+        first: &'a ChunkCoord,
+        /// Bytes of each.
+        size: usize,
+        /// All of them, one after the other.
+        bytes: &'a [u8],
+    },
+    /// Part of a chunk of a dataset without filters. A chunk that is not there yet is filled with fill values first.
+    Part {
+        /// The chunk.
+        coord: &'a ChunkCoord,
+        /// Where the part begins in it (bytes).
+        at: u64,
+        /// The part.
+        bytes: &'a [u8],
+    },
+}
+
+impl ChunkWrite<'_> {
+    /// The first chunk that is written to.
+    pub fn coord(&self) -> &ChunkCoord {
+        match self {
+            ChunkWrite::Whole { coord, .. } | ChunkWrite::Row { first: coord, .. } | ChunkWrite::Part { coord, .. } => {
+                coord
+            }
+        }
+    }
+}
+
+/// How far a publication reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Publish {
+    /// Other processes see it, and it outlasts the death of this one.
+    Visible,
+    /// It also outlasts a power failure.
+    Durable,
+}
+
+/// Batches of one change.
+impl dyn Chunks + '_ {
+    /// Stores a whole chunk, as it came out of the filters.
+    ///
+    /// # Errors
+    /// As [`Chunks::write`].
+    pub fn write_whole(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
+        self.write(&ChunkBatch { writes: &[ChunkWrite::Whole { coord, filter_mask, bytes }], ..ChunkBatch::default() })
+    }
+
+    /// Stores whole chunks of `size` bytes each that follow each other along the first dimension.
+    ///
+    /// # Errors
+    /// As [`Chunks::write`].
+    pub fn write_row(&self, first: &ChunkCoord, size: usize, bytes: &[u8]) -> Result<()> {
+        self.write(&ChunkBatch { writes: &[ChunkWrite::Row { first, size, bytes }], ..ChunkBatch::default() })
+    }
+
+    /// Overwrites part of a chunk, from `at` on (bytes).
+    ///
+    /// # Errors
+    /// As [`Chunks::write`].
+    pub fn write_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()> {
+        self.write(&ChunkBatch { writes: &[ChunkWrite::Part { coord, at, bytes }], ..ChunkBatch::default() })
+    }
+
+    /// Changes the extent.
+    ///
+    /// # Errors
+    /// As [`Chunks::write`].
+    pub fn set_extent(&self, dims: &[u64]) -> Result<()> {
+        self.write(&ChunkBatch { extent: Some(dims), ..ChunkBatch::default() })
+    }
+
+    /// Has what is changed from now on seen only after what was changed of the datasets in `after` so far.
+    ///
+    /// # Errors
+    /// As [`Chunks::write`].
+    pub fn come_after(&self, after: &[ObjectId]) -> Result<()> {
+        self.write(&ChunkBatch { after, ..ChunkBatch::default() })
+    }
+
+    /// Publishes what was changed.
+    ///
+    /// # Errors
+    /// As [`Chunks::write`].
+    pub fn publish(&self, publish: Publish) -> Result<()> {
+        self.write(&ChunkBatch { publish: Some(publish), ..ChunkBatch::default() })
+    }
+}

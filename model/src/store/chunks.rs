@@ -1,0 +1,84 @@
+//! The chunks of one dataset.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::{ChunkBatch, ChunkCoord, DatasetSpec, ObjectId, Result, StoredChunk};
+
+/// Bytes that are shared with a file.
+pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
+/// Of raw data that is changed in its place while others read, readers find so many bytes (from a multiple of this many
+/// on, counted from where it begins) as they were or as they are, if they read them with one call of [`Chunks::read`].
+pub const WHOLE: usize = 8 << 20;
+
+/// The chunks of one dataset. A contiguous or compact dataset is one chunk at the origin, of the size of the extent.
+pub trait Chunks: Send + Sync + fmt::Debug {
+    /// The identity of the dataset.
+    fn id(&self) -> ObjectId;
+
+    /// The description, with the extent as last refreshed or set.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if it cannot be read.
+    fn spec(&self) -> Result<Arc<DatasetSpec>>;
+
+    /// Where a chunk is stored; `None` if nobody wrote it.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if the index cannot be read.
+    fn chunk(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>>;
+
+    /// Calls `each` with every stored chunk, in the order of the index, until it returns `false`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if the index cannot be read.
+    fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()>;
+
+    /// Reads `into.len()` stored bytes of a chunk from `at` on (bytes). What lies past the end of the file is zero.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if it cannot be read.
+    fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()>;
+
+    /// Where stored bytes of a chunk begin, from `at` on (bytes), that may be other than zero; `None` if there are none up to
+    /// its end. A store that does not know where its holes are says that it is at once.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if that cannot be found out.
+    fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>> {
+        Ok(Some(at).filter(|at| *at < chunk.size))
+    }
+
+    /// The first `len` stored bytes of a chunk, where the file has them; `None` if the store cannot share them, as it can
+    /// those of a file that is open just to be read.
+    ///
+    /// # Safety
+    /// While there are such bytes, nobody may change or shorten the file.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if the system refuses.
+    #[allow(unsafe_code, reason = "the file is shared with whoever may change it")]
+    unsafe fn map(&self, chunk: &StoredChunk, len: u64) -> Result<Option<SharedBytes>> {
+        let _ = (chunk, len);
+        Ok(None)
+    }
+
+    /// Changes elements and the extent, and publishes that: everything that changes a dataset goes this way.
+    ///
+    /// The parts of the batch take effect in this order: the writes, the order after other datasets, the extent, the
+    /// publication. A reader that sees the extent sees the data below it.
+    ///
+    /// # Errors
+    /// [`crate::Error::ReadOnly`]. [`crate::Error::Invalid`] for a chunk outside of the maximum, for bytes that do not fit the
+    /// chunk, for a part of a chunk with filters, and for an extent that the dataset cannot have. [`crate::Error::Store`] if
+    /// there is no room. Some of the writes may have been done then; nothing was published, and the same batch may be
+    /// given again.
+    fn write(&self, batch: &ChunkBatch<'_>) -> Result<()>;
+
+    /// Takes up what the writer has published since, and says whether the extent has changed.
+    ///
+    /// # Errors
+    /// [`crate::Error::Store`] if the dataset cannot be read any more.
+    fn refresh(&self) -> Result<bool>;
+}

@@ -1,0 +1,64 @@
+//! Changes of a dataset, as the seam has them: one batch at a time.
+
+use h5live_cache::{Owner, Scope};
+use h5live_model::{ChunkBatch, ChunkWrite, Publish};
+
+use super::NativeDataset;
+use crate::Result;
+
+impl NativeDataset {
+    pub(super) fn write_batch(&self, batch: &ChunkBatch<'_>) -> Result<()> {
+        if batch.changes() {
+            self.check_writable()?;
+        }
+        if self.append_alone_shortly(batch)? {
+            return Ok(());
+        }
+        batch.writes.iter().try_for_each(|write| self.write_elements(write))?;
+        for earlier in batch.after {
+            self.session.publish_after(self.addr, self.session.object(*earlier)?)?;
+        }
+        if let Some(dims) = batch.extent {
+            self.set_extent(dims)?;
+        }
+        let scope = Scope::Owner(Owner::new(self.addr));
+        match batch.publish {
+            Some(Publish::Visible) => self.session.flush(scope),
+            Some(Publish::Durable) => self.session.flush_durable(scope),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the short way of a batch that appends one part and publishes it, and says whether that could be done.
+    fn append_alone_shortly(&self, batch: &ChunkBatch<'_>) -> Result<bool> {
+        match *batch {
+            ChunkBatch {
+                writes: [ChunkWrite::Part { coord, at, bytes }],
+                extent: Some(dims),
+                after: [],
+                publish: Some(Publish::Visible),
+            } => self.append_shortly(coord, *at, bytes, dims),
+            _ => Ok(false),
+        }
+    }
+
+    fn write_elements(&self, write: &ChunkWrite<'_>) -> Result<()> {
+        match *write {
+            ChunkWrite::Whole { coord, filter_mask, bytes } => self.write_chunk(coord, filter_mask, bytes),
+            ChunkWrite::Row { first, size, bytes } => self.write_chunks(first, size, bytes),
+            ChunkWrite::Part { coord, at, bytes } => self.write_chunk_part(coord, at, bytes),
+        }
+    }
+
+    fn set_extent(&self, dims: &[u64]) -> Result<()> {
+        if self.put_extent(dims)? {
+            // Nobody must find chunks gone below the extent that is in the file.
+            self.session.flush(Scope::Owner(Owner::new(self.addr)))?;
+            let operation = self.session.cache.operation();
+            self.drop_outside(&self.state(), dims)?;
+            drop(operation);
+            self.session.settle_space()?;
+        }
+        Ok(())
+    }
+}
