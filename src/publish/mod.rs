@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use h5live_model::ObjectId;
 use parking_lot::{Mutex, MutexGuard};
 
 use self::counter::Counter;

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use h5live_cache::{Owner, Scope};
+use h5live_cache::Owner;
 use h5live_format::messages::{LayoutMessage, Storage};
 use h5live_format::{Addr, ChunkElement, ElementFormat, GlobalHeapId, VirtualLayout, VirtualMapping, decode};
 use h5live_model::{
