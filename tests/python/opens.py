@@ -21,6 +21,7 @@ import opens_mutate
 import opens_rule
 from opens_look import look
 
+COPY_SECONDS = 30
 EXTENSIONS = (".manifest", ".error", ".md", ".raw", ".bin", ".txt", ".done")
 
 
@@ -63,9 +64,9 @@ class Outcome:
 
 
 def copied(program, path, target):
-    """Copies a file. Whether there is a copy, and what was said of it."""
+    """Copies a file. Whether there is a copy, and what was said of it. TimeoutExpired if it takes too long."""
     command = [program, "copy", path, target]
-    run = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60, check=False)
+    run = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=COPY_SECONDS, check=False)
     if run.returncode not in (0, 1, 2):
         raise RuntimeError(f"{path}: the copy ended with {run.returncode}: {run.stderr}")
     return os.path.exists(target), run.returncode == 1 and run.stderr
@@ -123,7 +124,13 @@ class Table:
         """Copies a file, and compares what both sides say of the copy."""
         with tempfile.TemporaryDirectory() as folder:
             target = os.path.join(folder, "copy.h5")
-            made, said = copied(program, path, target)
+            try:
+                made, said = copied(program, path, target)
+            except subprocess.TimeoutExpired:
+                # A file may say that there is much to copy, and copying shows how far it is.
+                self.rows["slow copy"] += 1
+                print(f"slow copy: {name}", flush=True)
+                return True
             if not made:
                 self.rows["no copy"] += 1
                 return False
