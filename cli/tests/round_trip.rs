@@ -26,6 +26,20 @@ const DUMP_LIMIT: Duration = Duration::from_secs(20);
 const EXCEPTIONS: [(&str, &str); 1] =
     [("libhdf5/test/tbogus.h5", "objects in it have messages that are to make programs refuse them")];
 
+/// Files with chunks that went through filters that h5live does not know: they are copied as they are stored, which ends with
+/// exit code 1 unless the copy is told not to verify them.
+const UNKNOWN_FILTERS: [&str; 5] = [
+    "libhdf5/h5copy/tudfilter.h5",
+    "libhdf5/h5repack/h5repack_layout.UD.h5",
+    "libhdf5/h5stat/h5stat_filters.h5",
+    "libhdf5/tools/filter_fail.h5",
+    "libhdf5/tools/tfilters.h5",
+];
+
+/// What a copy may allocate at once: a chunk of `realworld/pytables_compressors.h5` has 480 MiB, more than is allowed if nothing
+/// is said (bytes).
+const MAX_ALLOCATION: &str = "536870912";
+
 /// Runs the manifest program on many files in children of one process, for it takes long to start. On standard input:
 /// lines of a file, a TAB, and where its manifest goes.
 const MANIFESTS: &str = r#"
@@ -104,7 +118,8 @@ fn faults(profile: &str, dumped: bool) -> Option<BTreeSet<String>> {
         let copy = beside(&file, &folder.path().join(i.to_string()));
         let mut command = common::h5live();
         command
-            .args(["copy", "--quiet", "--profile", profile])
+            .args(["--max-allocation", MAX_ALLOCATION, "copy", "--quiet", "--profile", profile])
+            .args(UNKNOWN_FILTERS.iter().any(|name| file.ends_with(name)).then_some("--no-verify"))
             .args([&file, &copy])
             .env("HDF5_USE_FILE_LOCKING", "FALSE");
         match ends(&mut command, LIMIT) {
