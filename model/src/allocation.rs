@@ -57,9 +57,8 @@ impl AllocationLimit {
     /// [`AllocationError`].
     pub fn zeroed(self, bytes: u64) -> Result<Vec<u8>, AllocationError> {
         let len = self.check(bytes)?;
-        // Memory that comes as zeros is not touched, but a failure to get it ends the process: so it is tried out first.
-        Vec::<u8>::new().try_reserve_exact(len).map_err(|_| AllocationError::NoMemory(bytes))?;
-        Ok(vec![0; len])
+        // Memory that comes as zeros is not touched.
+        bytemuck::allocation::try_zeroed_vec(len).map_err(|()| AllocationError::NoMemory(bytes))
     }
 }
 
