@@ -246,7 +246,7 @@ impl Cache {
     }
 
     pub(crate) fn read_exact(&self, at: Addr, into: &mut [u8]) -> Result<()> {
-        let start = at.get().ok_or(Error::Undefined)?;
+        let Some(start) = at.get() else { return Err(Error::Undefined) };
         let wanted = into.len() as u64;
         let found = self.storage.read_at(into, start).map_err(Error::io(Action::Read, start, wanted))? as u64;
         count(&self.stats.bytes_read, found);

@@ -371,7 +371,7 @@ impl Cache {
         read: impl Fn(Addr, &mut [u8]) -> Result<()>,
     ) -> Result<()> {
         let read = |at: Addr, into: &mut [u8]| {
-            let start = at.get().ok_or(Error::Undefined)?;
+            let Some(start) = at.get() else { return Err(Error::Undefined) };
             let Some(gaps) = self.early.overlay(start, into) else { return read(at, into) };
             gaps.into_iter().try_for_each(|gap| read(Addr::new(start + gap.start as u64), &mut into[gap]))
         };
@@ -382,7 +382,7 @@ impl Cache {
                 pieces::overlay(waiting.chain(state.in_flight.iter().map(|(pieces, _)| &**pieces)), offset, into)
             }),
         };
-        let start = chunk.get().and_then(|at| at.checked_add(offset)).ok_or(Error::Undefined)?;
+        let Some(start) = chunk.get().and_then(|at| at.checked_add(offset)) else { return Err(Error::Undefined) };
         let Some(gaps) = gaps else { return read(Addr::new(start), into) };
         gaps.into_iter().try_for_each(|gap| read(Addr::new(start + gap.start as u64), &mut into[gap]))
     }

@@ -324,7 +324,6 @@ impl Chunk<'_> {
             return Ok(Some(Content::Decoded(bytes)));
         }
         let mut attempt = 0;
-        let retries = if cache.is_worth_waiting() { RETRIES } else { 1 };
         loop {
             let Some(stored) = core.chunks.chunk(coord)? else {
                 let content = if staged.is_some() { Content::Parts(None, staged) } else { Content::Fill };
@@ -355,7 +354,9 @@ impl Chunk<'_> {
                     cache.note_waits(attempt, true);
                     return Ok(content);
                 }
-                Err(failure) if attempt >= (if failure.is_moved() { RETRIES } else { retries }) => {
+                Err(failure)
+                    if attempt >= (if failure.is_moved() || cache.is_worth_waiting() { RETRIES } else { 1 }) =>
+                {
                     cache.note_waits(attempt, false);
                     return Err(if failure.is_moved() { failure } else { failure.unfinished() });
                 }

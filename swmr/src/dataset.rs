@@ -303,13 +303,19 @@ impl State {
     }
 
     /// Refuses elements that have no place.
+    #[inline]
     fn check_length(&self) -> Result<()> {
-        match (self.too_short, self.spec.chunk_bytes()) {
-            (None, _) => Ok(()),
-            (Some(size), Some(bytes)) => {
-                Err(invalid(format!("the elements take {bytes} bytes, but the layout has {size} bytes for them")))
+        self.too_short.map_or(Ok(()), |size| Err(self.misfit(size)))
+    }
+
+    /// Says that the elements do not fit the bytes that the layout has for them.
+    #[cold]
+    fn misfit(&self, size: u64) -> Error {
+        match self.spec.chunk_bytes() {
+            Some(bytes) => {
+                invalid(format!("the elements take {bytes} bytes, but the layout has {size} bytes for them"))
             }
-            (Some(_), None) => Err(invalid("the elements take more than 2^64 bytes")),
+            None => invalid("the elements take more than 2^64 bytes"),
         }
     }
 }
@@ -329,15 +335,15 @@ impl Chunks for NativeDataset {
             state.check_length()?;
             if let Place::Compact(_) | Place::External(_) = state.place {
                 let size = state.spec.chunk_bytes().unwrap_or(0);
-                return Ok((Some(StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 }), false));
+                return Ok(Some(StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 }));
             }
-            let found = state.place.get(coord)?.map(|element| self.stored(state, coord, element));
-            Ok((found, state.lacks_index_at(coord)))
+            Ok(state.place.get(coord)?.map(|element| self.stored(state, coord, element)))
         };
-        match self.with_place(look)? {
-            (_, true) if self.has_late_index()? => Ok(self.with_place(look)?.0),
-            (found, _) => Ok(found),
+        let found = self.with_place(look)?;
+        if found.is_none() && self.state().lacks_index_at(coord) && self.has_late_index()? {
+            return Ok(self.with_place(look)?);
         }
+        Ok(found)
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> ModelResult<()> {

@@ -247,15 +247,17 @@ impl Patience {
             return self.in_time(&mut operation);
         }
         let _begun = self.mender.as_deref().map(Mender::begin);
+        match self.in_generation(1, &mut operation) {
+            Err(error) => self.try_again(error, operation),
+            done => done,
+        }
+    }
+
+    /// Does the operation again that ended in `error` the first time.
+    #[cold]
+    fn try_again<T>(&self, mut error: Error, mut operation: impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
         let mut course = Course::default();
         for attempt in 1.. {
-            let error = match self.in_generation(attempt, &mut operation) {
-                Err(error) => error,
-                Ok(done) => {
-                    self.give_back(&course);
-                    return Ok(done);
-                }
-            };
             if !error.may_be_torn() || self.attempts == 1 {
                 self.give_back(&course);
                 return Err(self.cause(error));
@@ -271,6 +273,13 @@ impl Patience {
                 mender.mend_at(at);
             }
             (self.sleep)(wait);
+            error = match self.in_generation(attempt + 1, &mut operation) {
+                Err(error) => error,
+                Ok(done) => {
+                    self.give_back(&course);
+                    return Ok(done);
+                }
+            };
         }
         unreachable!("attempts are counted")
     }
