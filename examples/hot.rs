@@ -28,10 +28,10 @@ fn live(path: &std::path::Path) -> Result<File> {
     File::options().mode(Mode::Create).open(path)
 }
 
-/// Appends of `block` values to chunks of `chunk`, with a flush after each `together` of them.
+/// Appends of `block` values to chunks of `chunk`, with a flush after each `chunk_rows` of them.
 fn append(path: &std::path::Path, times: Times, (block, chunk): (u64, u64), together: Times) -> Result<()> {
     let file = live(path)?;
-    let dataset = file.new_dataset::<u64>().growing(&[]).chunk(&[chunk]).create("data")?;
+    let dataset = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[chunk]).create("data")?;
     file.start_swmr()?;
     let values: Vec<u64> = (0..block).collect();
     (1..=times).try_for_each(|n| {
@@ -44,7 +44,7 @@ fn append(path: &std::path::Path, times: Times, (block, chunk): (u64, u64), toge
 fn append_two(path: &std::path::Path, times: Times) -> Result<()> {
     let file = live(path)?;
     let dataset =
-        file.new_dataset::<u64>().shape(&[0, 32]).max_shape(&[UNLIMITED; 2]).chunk(&[16, 32]).create("data")?;
+        file.new_dataset::<u64>().shape(&[0, 32]).max_shape(&[UNLIMITED; 2]).chunk_shape(&[16, 32]).create("data")?;
     file.start_swmr()?;
     let values: Vec<u64> = (0..512).collect();
     (0..times).try_for_each(|_| {
@@ -56,7 +56,7 @@ fn append_two(path: &std::path::Path, times: Times) -> Result<()> {
 /// Chunks along both edges of a dataset that grows in both dimensions, with a flush each.
 fn write_two(path: &std::path::Path, times: Times) -> Result<()> {
     let file = live(path)?;
-    let dataset = file.new_dataset::<u64>().shape(&[0, 0]).resizable().chunk(&[16, 32]).create("data")?;
+    let dataset = file.new_dataset::<u64>().shape(&[0, 0]).resizable().chunk_shape(&[16, 32]).create("data")?;
     file.start_swmr()?;
     let values = [1; 4096];
     let order = (0..).flat_map(|n| (0..=n).map(move |i| [n, i]).chain((0..n).map(move |i| [i, n])));
@@ -91,7 +91,7 @@ fn read_random(path: &std::path::Path, times: Times, deflate: bool) -> Result<()
     let len: u64 = 16 << 20;
     let file = File::create(path)?;
     let new = file.new_dataset::<u32>().shape(&[len]);
-    let new = if deflate { new.chunk(&[64 << 10]).shuffle().deflate(4) } else { new.chunk(&[256 << 10]) };
+    let new = if deflate { new.chunk_shape(&[64 << 10]).shuffle().deflate(4) } else { new.chunk_shape(&[256 << 10]) };
     new.create("data")?.write(&(0..len as u32).collect::<Vec<_>>())?;
     file.close()?;
     let file = File::open(path)?;
@@ -106,7 +106,7 @@ fn read_random(path: &std::path::Path, times: Times, deflate: bool) -> Result<()
 /// Reads of a cube a sheet of 64 x 64 elements across the order of storage, or 512 points.
 fn read_cube(path: &std::path::Path, times: Times, is_points: bool) -> Result<()> {
     let file = File::create(path)?;
-    let dataset = file.new_dataset::<i32>().shape(&[64; 3]).chunk(&[32, 32, 16]).create("data")?;
+    let dataset = file.new_dataset::<i32>().shape(&[64; 3]).chunk_shape(&[32, 32, 16]).create("data")?;
     dataset.write(&(0..1 << 18).collect::<Vec<_>>())?;
     let points: Vec<_> = (0..512u64).map(|n| (0..3).map(|dim| ((n * 7919) >> (2 * dim)) & 63).collect()).collect();
     let points = Selection::Points(points);
@@ -120,7 +120,7 @@ fn read_cube(path: &std::path::Path, times: Times, is_points: bool) -> Result<()
 /// Follows appends of 64 rows.
 fn refresh(path: &std::path::Path, times: Times) -> Result<()> {
     let file = live(path)?;
-    let written = file.new_dataset::<u64>().growing(&[]).chunk(&[512]).create("data")?;
+    let written = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[512]).create("data")?;
     file.start_swmr()?;
     let reading = File::options().swmr_read().open(path)?;
     let read = reading.dataset("data")?;

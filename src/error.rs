@@ -13,9 +13,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// An error: the file, the object and the chunk that it is about, and the cause.
 ///
 /// Shown as `run.h5: /detector/frames: chunk [3, 0, 0]: filter 1 (deflate): the data ends too early`.
-pub struct Error(Box<Place>);
+pub struct Error(Box<ErrorContext>);
 
-struct Place {
+struct ErrorContext {
     file: String,
     object: Option<String>,
     chunk: Option<ChunkCoord>,
@@ -85,7 +85,7 @@ pub enum ErrorKind {
     CannotGrow,
     /// The new dimensions do not fit the dataset.
     #[error("dimensions [{}] do not fit the maximum [{}]", dims_text(.dims), dims_text(.max))]
-    Extent {
+    InvalidExtent {
         /// What was asked for.
         dims: Vec<u64>,
         /// The maximum.
@@ -96,13 +96,13 @@ pub enum ErrorKind {
     TooManyGroups(usize),
     /// Two datasets cannot be published one after the other.
     #[error("the order in which datasets are published: {0}")]
-    Order(&'static str),
+    PublishOrder(&'static str),
     /// A thread that publishes in the background could not be started.
     #[error("cannot start a thread that publishes: {0}")]
-    Thread(#[source] std::io::Error),
+    PublishThread(#[source] std::io::Error),
     /// A dataset was described in a way that contradicts itself.
     #[error("{0}")]
-    Description(&'static str),
+    InvalidSpec(&'static str),
     /// There is no memory for this many bytes.
     #[error("{0} bytes are more than this machine's memory")]
     TooLarge(u64),
@@ -119,10 +119,10 @@ pub enum ErrorKind {
     },
     /// A chunk below the extent that a writer has published cannot be read, nor could it after waiting for the writer.
     #[error("what its writer has published is not there (not met: {promise}): {0}", promise = Invariant::WholeAppends)]
-    NotFinal(#[source] Box<ErrorKind>),
+    IncompletePublication(#[source] Box<ErrorKind>),
     /// The elements cannot be seen where they are in the file.
     #[error("the dataset cannot be viewed in the file: {0}")]
-    NoView(&'static str),
+    NotViewable(&'static str),
     /// There is no virtual dataset, external file or similar here yet.
     #[error("{0} cannot be read or written yet")]
     Unsupported(&'static str),
@@ -152,7 +152,12 @@ fn dims_text(dims: &[u64]) -> String {
 
 impl Error {
     pub(crate) fn new(file: &str, object: Option<&str>, kind: impl Into<ErrorKind>) -> Self {
-        Error(Box::new(Place { file: file.into(), object: object.map(Into::into), chunk: None, kind: kind.into() }))
+        Error(Box::new(ErrorContext {
+            file: file.into(),
+            object: object.map(Into::into),
+            chunk: None,
+            kind: kind.into(),
+        }))
     }
 
     pub(crate) fn in_chunk(mut self, chunk: &ChunkCoord) -> Self {
@@ -199,9 +204,9 @@ impl Error {
 
     /// The promise that the writer of a live file has not kept, if that is known: only a writer that died in the middle of
     /// a write, or is none of h5live's, does not.
-    pub fn broken_promise(&self) -> Option<Invariant> {
+    pub fn broken_invariant(&self) -> Option<Invariant> {
         match self.kind() {
-            ErrorKind::NotFinal(_) => Some(Invariant::WholeAppends),
+            ErrorKind::IncompletePublication(_) => Some(Invariant::WholeAppends),
             _ => match self.store_error() {
                 Some(model::Error::Store(error)) => error.broken,
                 _ => None,
@@ -236,7 +241,7 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { file, object, chunk, kind } = &*self.0;
+        let ErrorContext { file, object, chunk, kind } = &*self.0;
         let mut out = f.debug_struct("Error");
         out.field("file", file).field("object", object).field("chunk", chunk).field("kind", kind).finish()
     }
@@ -255,7 +260,7 @@ impl ErrorKind {
                 Some(StoreErrorKind::Changed(change)) => Some(*change),
                 _ => None,
             },
-            ErrorKind::NotFinal(kind) => kind.file_change(),
+            ErrorKind::IncompletePublication(kind) => kind.file_change(),
             ErrorKind::OtherFile(error) => error.file_change(),
             _ => None,
         }

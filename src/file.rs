@@ -9,10 +9,10 @@ use h5live_model::memory::MemoryStore;
 use h5live_model::{FileSpace, ObjectId, Objects, Stats};
 use parking_lot::Mutex;
 
-use crate::beside::Family;
-use crate::dataset::{ChunkCache, Core, StagedDatasets};
+use crate::dataset::{ChunkCache, DatasetCore, StagedDatasets};
+use crate::dataset_cache::DatasetCache;
 use crate::error::ErrorKind;
-use crate::opened::Opened;
+use crate::linked_files::LinkedFiles;
 use crate::path;
 use crate::publish::Publisher;
 use crate::types::Heap;
@@ -24,7 +24,7 @@ use crate::{Attribute, Dataset, DatasetBuilder, Error, Group, H5Type, Object, Op
 /// use h5live::File;
 ///
 /// let file = File::in_memory();
-/// let frames = file.new_dataset::<u16>().growing(&[2, 3]).deflate(4).create("detector/frames")?;
+/// let frames = file.new_dataset::<u16>().unlimited_rows(&[2, 3]).deflate(4).create("detector/frames")?;
 /// frames.append(&[1, 2, 3, 4, 5, 6])?;
 /// frames.append(&[7, 8, 9, 10, 11, 12])?;
 /// file.flush()?;
@@ -34,25 +34,25 @@ use crate::{Attribute, Dataset, DatasetBuilder, Error, Group, H5Type, Object, Op
 /// ```
 #[derive(Clone)]
 pub struct File {
-    shared: Arc<Shared>,
+    shared: Arc<FileShared>,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct FileShared {
     pub(crate) store: Arc<dyn Objects>,
     pub(crate) name: String,
     pub(crate) options: Options,
     pub(crate) cache: ChunkCache,
     /// Where the file is, if it was opened at a location.
     pub(crate) location: Option<PathBuf>,
-    pub(crate) family: Arc<Family>,
+    pub(crate) linked_files: Arc<LinkedFiles>,
     /// Files that this one led to: open as long as it is.
-    pub(crate) others: Mutex<Vec<File>>,
+    pub(crate) kept_open: Mutex<Vec<File>>,
     pub(crate) publisher: Publisher,
     /// Looks at what a writer has published since.
     pub(crate) refreshes: AtomicU64,
     /// Whether the file was brought into order when its writer was found to be dead, or need not be.
     is_recovered: AtomicBool,
-    datasets: Mutex<Opened>,
+    dataset_cache: Mutex<DatasetCache>,
     staged: StagedDatasets,
 }
 
@@ -81,7 +81,7 @@ impl File {
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("run.h5");
     /// let writer = h5live::File::create(&path)?;
-    /// writer.new_dataset::<f64>().growing(&[]).create("log")?.append(&[0.5])?;
+    /// writer.new_dataset::<f64>().unlimited_rows(&[]).create("log")?.append(&[0.5])?;
     /// writer.start_swmr()?;
     /// let reader = h5live::File::open_or_recover(&path)?;
     /// assert!(reader.is_live()?);
@@ -111,44 +111,44 @@ impl File {
     }
 
     pub(crate) fn new(store: Arc<dyn Objects>, name: String, options: Options) -> File {
-        File::opened(store, name, options, None, Arc::default())
+        File::from_parts(store, name, options, None, Arc::default())
     }
 
-    pub(crate) fn opened(
+    pub(crate) fn from_parts(
         store: Arc<dyn Objects>,
         name: String,
         options: Options,
         location: Option<PathBuf>,
-        family: Arc<Family>,
+        family: Arc<LinkedFiles>,
     ) -> File {
         let cache = ChunkCache::new(options.chunk_cache);
         let (others, datasets, staged, publisher, refreshes, is_recovered) = Default::default();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(FileShared {
             store,
             name,
             options,
             cache,
             location,
-            family,
-            others,
+            linked_files: family,
+            kept_open: others,
             publisher,
             refreshes,
             is_recovered,
-            datasets,
+            dataset_cache: datasets,
             staged,
         });
         if let Some(location) = &shared.location {
-            shared.family.join(location, &shared);
+            shared.linked_files.add(location, &shared);
         }
         shared.begin_publishing();
         File { shared }
     }
 
-    pub(crate) fn from_shared(shared: Arc<Shared>) -> File {
+    pub(crate) fn from_shared(shared: Arc<FileShared>) -> File {
         File { shared }
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<FileShared> {
         &self.shared
     }
 
@@ -166,19 +166,22 @@ impl File {
     }
 
     /// The shared state of a dataset.
-    pub(crate) fn core(&self, id: ObjectId) -> Result<Arc<Core>, ErrorKind> {
-        let found = self.shared.datasets.lock().get(id);
+    pub(crate) fn core(&self, id: ObjectId) -> Result<Arc<DatasetCore>, ErrorKind> {
+        let found = self.shared.dataset_cache.lock().get(id);
         if let Some(core) = found {
-            if !core.is_gone() {
+            if !core.is_deleted() {
                 return Ok(core);
             }
             // What was staged of it is gone too; another dataset may have taken its place.
-            let _gone = self.shared.datasets.lock().remove(id);
+            let _gone = self.shared.dataset_cache.lock().remove(id);
         }
         // Not under the lock, for it reads; who comes second takes what the first one made.
-        let core =
-            Arc::new(Core::open(self.shared.store.dataset(id)?, &self.shared.options, self.shared.staged.clone())?);
-        let (core, _gone) = self.shared.datasets.lock().add(id, core);
+        let core = Arc::new(DatasetCore::open(
+            self.shared.store.dataset(id)?,
+            &self.shared.options,
+            self.shared.staged.clone(),
+        )?);
+        let (core, _gone) = self.shared.dataset_cache.lock().add(id, core);
         Ok(core)
     }
 
@@ -262,7 +265,7 @@ impl File {
     /// [`ErrorKind::Store`] if the file, or something in it, cannot be read while it is written.
     pub fn start_swmr(&self) -> Result<()> {
         self.shared.publisher.take_deferred()?;
-        let _only = self.shared.publisher.only();
+        let _only = self.shared.publisher.lock();
         self.shared.write_out()?;
         self.store().start_swmr().map_err(|error| self.error(None, error))
     }
@@ -275,7 +278,7 @@ impl File {
     /// [`Error::file_change`] says so.
     pub fn is_live(&self) -> Result<bool> {
         let live = self.store().is_live().map_err(|error| self.error(None, error))?;
-        let Shared { options, location, is_recovered, .. } = &*self.shared;
+        let FileShared { options, location, is_recovered, .. } = &*self.shared;
         if !live
             && options.recover
             && options.mode == crate::Mode::SwmrRead
@@ -292,7 +295,7 @@ impl File {
     ///
     /// ```
     /// # let file = h5live::File::in_memory();
-    /// # let log = file.new_dataset::<f64>().growing(&[]).create("log")?;
+    /// # let log = file.new_dataset::<f64>().unlimited_rows(&[]).create("log")?;
     /// let before = file.stats();
     /// log.refresh()?;
     /// assert_eq!(file.stats().refreshes, before.refreshes + 1);
@@ -312,26 +315,26 @@ impl File {
     /// # Errors
     /// As [`File::flush`].
     pub fn close(&self) -> Result<()> {
-        let counted = self.shared.count_last();
+        let counted = self.shared.publish_final();
         self.shared.close().and(counted)
     }
 }
 
-impl Shared {
+impl FileShared {
     /// The datasets that were opened.
-    pub(crate) fn opened(&self) -> parking_lot::MutexGuard<'_, Opened> {
-        self.datasets.lock()
+    pub(crate) fn dataset_cache(&self) -> parking_lot::MutexGuard<'_, DatasetCache> {
+        self.dataset_cache.lock()
     }
 
     /// The dataset of this identity, if it was opened.
-    fn opened_core(&self, id: ObjectId) -> Option<Arc<Core>> {
-        self.datasets.lock().get(id)
+    fn cached_core(&self, id: ObjectId) -> Option<Arc<DatasetCore>> {
+        self.dataset_cache.lock().get(id)
     }
 
-    /// Calls `each` for the datasets of which something may be staged, until it fails; those that are left stay listed.
-    pub(crate) fn for_each_staged<E>(&self, mut each: impl FnMut(&Core) -> Result<(), E>) -> Result<(), E> {
+    /// Calls `for_each_message` for the datasets of which something may be staged, until it fails; those that are left stay listed.
+    pub(crate) fn for_each_staged<E>(&self, mut each: impl FnMut(&DatasetCore) -> Result<(), E>) -> Result<(), E> {
         let mut listed = std::mem::take(&mut *self.staged.lock()).into_iter();
-        let done = listed.try_for_each(|id| self.opened_core(id).map_or(Ok(()), |core| each(&core)));
+        let done = listed.try_for_each(|id| self.cached_core(id).map_or(Ok(()), |core| each(&core)));
         self.staged.lock().extend(listed);
         done
     }
@@ -339,7 +342,7 @@ impl Shared {
     /// Whether something is staged that the store does not have.
     pub(crate) fn has_staged(&self) -> bool {
         let listed = self.staged.lock().clone();
-        listed.into_iter().filter_map(|id| self.opened_core(id)).any(|core| core.has_staged())
+        listed.into_iter().filter_map(|id| self.cached_core(id)).any(|core| core.has_staged())
     }
 
     fn close(&self) -> Result<()> {
@@ -347,15 +350,15 @@ impl Shared {
         if !self.publisher.close() {
             return close();
         }
-        let _only = self.publisher.only();
+        let _only = self.publisher.lock();
         let written = self.write_out();
-        self.datasets.lock().clear();
-        self.others.lock().clear();
+        self.dataset_cache.lock().clear();
+        self.kept_open.lock().clear();
         self.publisher.take_deferred().and(written).and(close())
     }
 }
 
-impl Drop for Shared {
+impl Drop for FileShared {
     /// Nobody hears of an error here; who wants to, calls [`File::close`].
     fn drop(&mut self) {
         let _ = self.close();

@@ -9,11 +9,11 @@ use h5live_model::{LinkTarget, Name, ObjectId, ObjectKind, Selection};
 use crate::{File, Object, Value};
 
 /// Objects that are looked at.
-const OBJECTS: usize = 256;
+const MAX_OBJECTS: usize = 256;
 /// Links, attributes and chunks of one object that are looked at.
-const PARTS: usize = 256;
+const MAX_PARTS: usize = 256;
 /// Bytes of a dataset that are read.
-const VALUES: u64 = 1 << 20;
+const MAX_VALUE_BYTES: u64 = 1 << 20;
 
 /// Takes bytes for a file, and reads what is in it, up to limits. How many objects could be opened.
 ///
@@ -24,7 +24,7 @@ pub fn file(bytes: Vec<u8>) -> usize {
     let mut opened = 0;
     let mut seen = HashSet::new();
     let mut waiting = vec![file.root().id()];
-    while let Some(id) = waiting.pop().filter(|_| seen.len() < OBJECTS) {
+    while let Some(id) = waiting.pop().filter(|_| seen.len() < MAX_OBJECTS) {
         if seen.insert(id) && look_at(&file, id, &mut waiting) {
             opened += 1;
         }
@@ -36,10 +36,10 @@ pub fn file(bytes: Vec<u8>) -> usize {
 fn look_at(file: &File, id: ObjectId, waiting: &mut Vec<ObjectId>) -> bool {
     let store = file.store();
     let Ok(kind) = store.kind(id) else { return false };
-    for name in store.attribute_names(id).unwrap_or_default().iter().take(PARTS) {
+    for name in store.attribute_names(id).unwrap_or_default().iter().take(MAX_PARTS) {
         // What it says is of no interest.
         if let Ok(Some(found)) = store.attribute(id, name)
-            && found.value.len() as u64 <= VALUES
+            && found.value.len() as u64 <= MAX_VALUE_BYTES
         {
             let _ = Value::decode_all(&found.datatype, &found.value, Some(store));
         }
@@ -52,7 +52,7 @@ fn look_at(file: &File, id: ObjectId, waiting: &mut Vec<ObjectId>) -> bool {
                     waiting.push(target);
                 }
                 names.push(link.name);
-                names.len() < PARTS
+                names.len() < MAX_PARTS
             });
             names.iter().for_each(|name| drop(store.link(id, name)));
         }
@@ -69,17 +69,17 @@ fn dataset(file: &File, id: ObjectId) -> crate::Result<()> {
     let _ = file.store().dataset(id).and_then(|stored| {
         stored.for_each_chunk(&mut |_| {
             chunks += 1;
-            chunks < PARTS
+            chunks < MAX_PARTS
         })
     });
     let bytes = spec.dataspace.elements().and_then(|n| n.checked_mul(spec.datatype.size().into()));
     let selection = match bytes {
-        Some(bytes) if bytes <= VALUES => Selection::All,
-        _ if u64::from(spec.datatype.size()) > VALUES => return Ok(()),
+        Some(bytes) if bytes <= MAX_VALUE_BYTES => Selection::All,
+        _ if u64::from(spec.datatype.size()) > MAX_VALUE_BYTES => return Ok(()),
         _ => Selection::Points(vec![spec.dataspace.dims().iter().map(|n| n / 2).collect()]),
     };
     dataset.read_raw(&selection)?;
-    for value in dataset.read_values(&selection)?.iter().take(PARTS) {
+    for value in dataset.read_values(&selection)?.iter().take(MAX_PARTS) {
         let _ = value.to_string();
         if let Value::Reference(reference) = value {
             let _ = file.referent(reference);

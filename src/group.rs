@@ -5,7 +5,7 @@ use std::fmt;
 use h5live_model::{self as model, Datatype, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectKind};
 
 use crate::error::ErrorKind;
-use crate::path::{self, Found, Place};
+use crate::path::{self, NewLinkPath, ResolvedObject};
 use crate::{Dataset, DatasetBuilder, File, GroupBuilder, H5Type, Result, Walk, attribute};
 
 /// A group: names that link to objects.
@@ -38,8 +38,8 @@ pub enum Object {
 }
 
 impl Object {
-    pub(crate) fn open(found: Found) -> Result<Object> {
-        let Found { file, id, path } = found;
+    pub(crate) fn open(found: ResolvedObject) -> Result<Object> {
+        let ResolvedObject { file, id, path } = found;
         let error = |error| file.error(Some(&path), error);
         Ok(match file.store().kind(id).map_err(error)? {
             ObjectKind::Group => Object::Group(Group::new(file, id, path)),
@@ -102,7 +102,7 @@ impl Group {
         Group { file, id, path }
     }
 
-    fn find(&self, path: &str) -> Result<Found> {
+    fn find(&self, path: &str) -> Result<ResolvedObject> {
         path::find(&self.file, self.id, &self.path, path)
     }
 
@@ -135,7 +135,7 @@ impl Group {
     /// # Errors
     /// As [`Group::object`].
     pub fn object_by_id(&self, id: ObjectId, name: &str) -> Result<Object> {
-        Object::open(Found { file: self.file.clone(), id, path: path::join(&self.path, name) })
+        Object::open(ResolvedObject { file: self.file.clone(), id, path: path::join(&self.path, name) })
     }
 
     /// The group at a path.
@@ -144,7 +144,7 @@ impl Group {
     /// As [`Group::object`]; another kind of object is [`model::Error::WrongKind`].
     pub fn group(&self, path: &str) -> Result<Group> {
         let found = self.find(path)?;
-        path::expect(&found, ObjectKind::Group, "group")?;
+        path::check_kind(&found, ObjectKind::Group, "group")?;
         Ok(Group::new(found.file, found.id, found.path))
     }
 
@@ -226,10 +226,10 @@ impl Group {
     ///
     /// # Errors
     /// As [`Group::create_group`].
-    pub fn commit(&self, path: &str, datatype: &Datatype) -> Result<NamedType> {
+    pub fn commit_datatype(&self, path: &str, datatype: &Datatype) -> Result<NamedType> {
         let shown = path::join(&self.path, path);
         let make = || -> Result<_, ErrorKind> {
-            let place = Place::at(&self.file, self.id, path)?;
+            let place = NewLinkPath::resolve(&self.file, self.id, path)?;
             let datatype = datatype.with_offsets(8, place.file.store().offset_size());
             let id = place.create(&datatype.clone().into())?;
             Ok(NamedType { file: place.file, id, path: shown.clone(), datatype })
@@ -239,11 +239,11 @@ impl Group {
 
     /// A description of a new dataset of elements of type `T`.
     pub fn new_dataset<T: H5Type>(&self) -> DatasetBuilder {
-        self.new_dataset_of(T::datatype())
+        self.new_dataset_with_type(T::datatype())
     }
 
     /// A description of a new dataset of elements of this type.
-    pub fn new_dataset_of(&self, datatype: Datatype) -> DatasetBuilder {
+    pub fn new_dataset_with_type(&self, datatype: Datatype) -> DatasetBuilder {
         DatasetBuilder::new(self.clone(), datatype)
     }
 
@@ -279,9 +279,9 @@ impl Group {
     ///
     /// # Errors
     /// [`model::Error::NotFound`], [`model::Error::ReadOnly`].
-    pub fn remove(&self, path: &str) -> Result<()> {
+    pub fn unlink(&self, path: &str) -> Result<()> {
         let remove = || -> Result<(), ErrorKind> {
-            let (file, parent, name) = path::last(&self.file, self.id, path)?;
+            let (file, parent, name) = path::split_last(&self.file, self.id, path)?;
             Ok(file.store().remove_link(parent, &name)?)
         };
         remove().map_err(|kind| self.file.error(Some(&path::join(&self.path, path)), kind))
@@ -295,9 +295,9 @@ impl Group {
     /// below the object itself, to which nothing would lead any more, [`model::Error::ReadOnly`].
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         let rename = || -> Result<(), ErrorKind> {
-            let (file, group, name) = path::last(&self.file, self.id, from)?;
+            let (file, group, name) = path::split_last(&self.file, self.id, from)?;
             let link = file.store().link(group, &name)?.ok_or_else(|| model::Error::NotFound(name.clone()))?;
-            let place = Place::at(&self.file, self.id, to)?;
+            let place = NewLinkPath::resolve(&self.file, self.id, to)?;
             if !std::ptr::addr_eq(file.store(), place.file.store()) {
                 return Err(model::Error::Invalid("a link does not go to another file".into()).into());
             }
@@ -362,10 +362,10 @@ mod tests {
             assert!(error.ends_with("a group does not go below itself"), "{error}");
         }
         root.rename("c/d/e", "c/e").unwrap();
-        root.remove("c/e").unwrap();
-        root.remove("c/d").unwrap();
+        root.unlink("c/e").unwrap();
+        root.unlink("c/d").unwrap();
         assert!(root.group("c").unwrap().names().unwrap().is_empty());
-        assert!(root.remove("c/d").unwrap_err().is_not_found());
+        assert!(root.unlink("c/d").unwrap_err().is_not_found());
     }
 
     #[test]

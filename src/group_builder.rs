@@ -3,7 +3,7 @@
 use h5live_model::{CreationOrder, EntryStorage, GroupSpec, ObjectSpec};
 
 use crate::error::ErrorKind;
-use crate::path::{self, Place};
+use crate::path::{self, NewLinkPath};
 use crate::{Group, Result};
 
 /// A group to be made, by [`Group::new_group`].
@@ -40,19 +40,19 @@ impl GroupBuilder {
     }
 
     /// How links are kept.
-    pub fn links(mut self, storage: EntryStorage) -> Self {
+    pub fn link_storage(mut self, storage: EntryStorage) -> Self {
         self.spec.links = storage;
         self
     }
 
     /// How attributes are kept.
-    pub fn attributes(mut self, storage: EntryStorage) -> Self {
+    pub fn attribute_storage(mut self, storage: EntryStorage) -> Self {
         self.attributes = storage;
         self
     }
 
     /// It is kept when the group was touched.
-    pub fn times(mut self) -> Self {
+    pub fn track_times(mut self) -> Self {
         self.times = true;
         self
     }
@@ -65,7 +65,7 @@ impl GroupBuilder {
         let spec = ObjectSpec { attributes: self.attributes, times: self.times, ..self.spec.into() };
         let shown = path::join(self.group.path(), path);
         let make = || -> Result<_, ErrorKind> {
-            let place = Place::at(self.group.file(), self.group.id(), path)?;
+            let place = NewLinkPath::resolve(self.group.file(), self.group.id(), path)?;
             let id = place.create(&spec)?;
             Ok((place.file, id))
         };

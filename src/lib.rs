@@ -6,7 +6,7 @@
 //! use h5live::File;
 //!
 //! let file = File::in_memory();
-//! let log = file.new_dataset::<f64>().growing(&[3]).create("log")?;
+//! let log = file.new_dataset::<f64>().unlimited_rows(&[3]).create("log")?;
 //! log.append(&[0.1, 0.2, 0.3])?;
 //! log.append(&[1.1, 1.2, 1.3])?;
 //! file.flush()?;
@@ -18,15 +18,13 @@
 #[cfg(test)]
 extern crate self as h5live;
 
-#[cfg(feature = "ndarray")]
-mod array;
-mod arrivals;
 mod attribute;
-mod beside;
-mod builder;
 mod convert;
 mod copy;
 mod dataset;
+mod dataset_builder;
+mod dataset_cache;
+mod dimension_scales;
 mod error;
 mod file;
 #[cfg(any(test, feature = "fuzz"))]
@@ -34,15 +32,17 @@ mod file;
 pub mod fuzz;
 mod group;
 mod group_builder;
+mod group_follow;
+mod linked_files;
+#[cfg(feature = "ndarray")]
+mod ndarray_support;
 mod open;
-mod opened;
 mod options;
 mod path;
 mod publish;
 mod recovery;
 mod reference;
 mod referent;
-mod scales;
 mod select;
 mod types;
 mod unfilter;
@@ -53,35 +53,35 @@ pub use h5live_derive::H5Type;
 pub use h5live_filters as filters;
 pub use h5live_model as model;
 pub use h5live_model::{
-    ByteOrder, Condition, Datatype, Diagnosis, FileChange, Holder, Invariant, Mode, Profile, Repair, Selection, Stats,
-    StoreErrorKind, UNLIMITED, UnknownProfile,
+    ByteOrder, Datatype, Diagnosis, FileChange, FileCondition, Holder, Invariant, LibVer, Mode, Repair, Selection,
+    Stats, StoreErrorKind, UNLIMITED, UnknownLibVer,
 };
 
-pub use arrivals::Arrivals;
 pub use attribute::{Attribute, AttributeBuilder};
-pub use builder::DatasetBuilder;
 pub use convert::ConvertError;
 pub use copy::{Copier, CopyReport, UnfitFillValue, UnverifiedChunks};
-pub use dataset::{Dataset, DatasetView, Follow, SourceState};
+pub use dataset::{Dataset, DatasetFollower, DatasetView, SourceState};
+pub use dataset_builder::DatasetBuilder;
 pub use error::{Error, ErrorKind, OpenError, Result};
 pub use file::File;
 pub use group::{Group, NamedType, Object};
 pub use group_builder::GroupBuilder;
+pub use group_follow::GroupFollower;
 pub use options::{Locking, Options};
 pub use path::MAX_LINKS;
-pub use publish::{Every, Transaction};
+pub use publish::{PublishInterval, Transaction};
 pub use recovery::{diagnose, repair};
 pub use reference::Reference;
-pub use referent::Referent;
+pub use referent::ReferenceTarget;
 pub use select::{Select, SelectDim};
 pub use types::{FixedStr, H5Type, Heap};
 pub use value::Value;
-pub use walk::{Visit, Walk};
+pub use walk::{Walk, WalkItem};
 
 /// What `derive(H5Type)` writes code with.
 #[doc(hidden)]
 pub mod derived {
-    pub use crate::convert::derived::*;
+    pub use crate::convert::derive_support::*;
     pub use crate::types::{part, part_mut};
 }
 

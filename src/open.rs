@@ -6,19 +6,19 @@ use std::sync::Arc;
 use h5live_model::Objects;
 use h5live_swmr::{self as swmr, MemoryStorage, NativeFile, OpenOptions};
 
-use crate::unfilter::Known;
+use crate::unfilter::RegistryFilters;
 use crate::{Locking, OpenError, Options};
 
 /// Opens the store at a location.
 pub(crate) fn open(location: &Path, options: &Options) -> Result<Arc<dyn Objects>, OpenError> {
-    let file = NativeFile::open(location, &native(options)).map_err(store_error)?;
+    let file = NativeFile::open(location, &native_options(options)).map_err(store_error)?;
     Ok(Arc::new(file))
 }
 
 /// Opens a file whose bytes are in memory.
 pub(crate) fn image(bytes: Vec<u8>, options: &Options) -> Result<Arc<dyn Objects>, OpenError> {
     let storage = Arc::new(MemoryStorage::from(bytes));
-    let file = NativeFile::on(storage, &native(options)).map_err(store_error)?;
+    let file = NativeFile::open_storage(storage, &native_options(options)).map_err(store_error)?;
     Ok(Arc::new(file))
 }
 
@@ -29,18 +29,18 @@ pub(crate) fn diagnose(location: &Path) -> Result<swmr::Diagnosis, OpenError> {
 
 /// Brings a file into order.
 pub(crate) fn repair(location: &Path, options: &Options) -> Result<swmr::Repair, OpenError> {
-    swmr::repair(location, &native(options)).map_err(store_error)
+    swmr::repair(location, &native_options(options)).map_err(store_error)
 }
 
 fn store_error(error: swmr::Error) -> OpenError {
     OpenError::Store(error.into())
 }
 
-fn native(options: &Options) -> OpenOptions {
+fn native_options(options: &Options) -> OpenOptions {
     OpenOptions {
         mode: options.mode,
-        locking: locking(options.locking),
-        profile: options.profile,
+        locking: native_locking(options.locking),
+        profile: options.libver,
         root: options.root.clone(),
         user_block: options.user_block.clone(),
         grace: options.grace,
@@ -50,15 +50,15 @@ fn native(options: &Options) -> OpenOptions {
         mapped: options.mapped,
         offset_size: options.offset_size,
         max_allocation: options.max_allocation,
-        unfilter: Arc::new(Known(options.filters.clone())),
+        unfilter: Arc::new(RegistryFilters(options.filters.clone())),
         ..OpenOptions::default()
     }
 }
 
-fn locking(locking: Locking) -> swmr::Locking {
+fn native_locking(locking: Locking) -> swmr::LockPolicy {
     match locking {
-        Locking::Environment | Locking::Always => swmr::Locking::On,
-        Locking::BestEffort => swmr::Locking::BestEffort,
-        Locking::Never => swmr::Locking::Off,
+        Locking::Environment | Locking::Always => swmr::LockPolicy::On,
+        Locking::BestEffort => swmr::LockPolicy::BestEffort,
+        Locking::Never => swmr::LockPolicy::Off,
     }
 }

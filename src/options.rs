@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_filters::Registry;
-use h5live_model::{AllocationLimit, FileSpace, Mode, ObjectBody, ObjectSpec, Profile};
+use h5live_model::{AllocationLimit, FileSpace, LibVer, Mode, ObjectBody, ObjectSpec};
 
-use crate::beside::Family;
+use crate::linked_files::LinkedFiles;
 use crate::recovery::{self, WriterState};
-use crate::{Every, File, Result, open};
+use crate::{File, PublishInterval, Result, open};
 
 /// Whether files are locked against use by other processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -39,7 +39,7 @@ pub enum Locking {
 pub struct Options {
     pub(crate) mode: Mode,
     pub(crate) locking: Locking,
-    pub(crate) profile: Profile,
+    pub(crate) libver: LibVer,
     pub(crate) root: ObjectSpec,
     pub(crate) user_block: Vec<u8>,
     pub(crate) grace: Duration,
@@ -64,7 +64,7 @@ impl Default for Options {
         Options {
             mode: Mode::Read,
             locking: Locking::Environment,
-            profile: Profile::default(),
+            libver: LibVer::default(),
             root: ObjectSpec::group(),
             user_block: Vec::new(),
             grace: Duration::from_secs(5),
@@ -129,9 +129,9 @@ impl Options {
         self
     }
 
-    /// The oldest release of the HDF5 library that shall be able to read what is written (default: [`Profile::V110`]).
-    pub fn profile(mut self, profile: Profile) -> Self {
-        self.profile = profile;
+    /// The oldest release of the HDF5 library that shall be able to read what is written (default: [`LibVer::V110`]).
+    pub fn libver(mut self, profile: LibVer) -> Self {
+        self.libver = profile;
         self
     }
 
@@ -161,8 +161,8 @@ impl Options {
     /// again; the file then grows with every flush of a dataset with more than one unlimited dimension. Datasets that
     /// are only appended to and have at most one unlimited dimension give nothing back.
     ///
-    /// While nobody has the file open there is nobody to wait for, see [`Options::reuse_unread`].
-    pub fn grace(mut self, grace: Duration) -> Self {
+    /// While nobody has the file open there is nobody to wait for, see [`Options::reuse_when_exclusive`].
+    pub fn reuse_grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
@@ -172,7 +172,7 @@ impl Options {
     /// Linux tells that of files on its own file systems (ext4, XFS, Btrfs, tmpfs) to their owner; elsewhere the grace
     /// always holds. Switch it off where something reads the file for others but opens it anew for every look, so that it
     /// goes unseen in between: a web server that answers range requests, or an NFS server of version 3.
-    pub fn reuse_unread(mut self, reuse: bool) -> Self {
+    pub fn reuse_when_exclusive(mut self, reuse: bool) -> Self {
         self.reuse_unread = reuse;
         self
     }
@@ -187,7 +187,7 @@ impl Options {
     /// From [`File::start_swmr`] until it is closed the file is longer by as much, though nothing is stored there. If
     /// its writer dies, it stays so until h5live next writes it, or until [`repair`](crate::repair); programs that copy
     /// files without holes then copy zeros.
-    pub fn headroom(mut self, bytes: u64) -> Self {
+    pub fn eof_headroom(mut self, bytes: u64) -> Self {
         self.headroom = bytes;
         self
     }
@@ -216,7 +216,7 @@ impl Options {
     /// About 64 MiB of the file are mapped at a time; they count as memory of the process, but are the system's. If somebody
     /// cuts the file, calls are made from then on; for that, the first mapping sets a handler of SIGBUS, which leaves to the
     /// one before it what does not concern the mappings of this library.
-    pub fn mapped(mut self, yes: bool) -> Self {
+    pub fn use_mmap(mut self, yes: bool) -> Self {
         self.mapped = yes;
         self
     }
@@ -229,20 +229,20 @@ impl Options {
     }
 
     /// Bytes of decoded chunks that are kept for further reads of their other parts (default: 32 MiB).
-    pub fn chunk_cache(mut self, bytes: usize) -> Self {
+    pub fn chunk_cache_bytes(mut self, bytes: usize) -> Self {
         self.chunk_cache = bytes;
         self
     }
 
     /// Bytes of a dataset that are kept until the next flush or until their chunk is full (default: 64 MiB).
-    pub fn staging(mut self, bytes: usize) -> Self {
+    pub fn append_buffer_bytes(mut self, bytes: usize) -> Self {
         self.staging = bytes;
         self
     }
 
     /// Bytes that one read or write may take beside the caller's buffer and the caches, while several threads decode or
     /// encode chunks (default: 64 MiB). Fewer chunks are worked on at a time if they are large; one chunk always is.
-    pub fn memory(mut self, bytes: usize) -> Self {
+    pub fn transfer_memory_bytes(mut self, bytes: usize) -> Self {
         self.memory = bytes;
         self
     }
@@ -257,7 +257,7 @@ impl Options {
     /// use h5live::{ErrorKind, File, Options};
     ///
     /// let file = Options::default().max_allocation(1 << 20).create().open_image(Vec::new())?;
-    /// let data = file.new_dataset::<u8>().shape(&[4 << 20]).chunk(&[2 << 20]).deflate(1).create("data")?;
+    /// let data = file.new_dataset::<u8>().shape(&[4 << 20]).chunk_shape(&[2 << 20]).deflate(1).create("data")?;
     /// let error = data.write_slice(0..1, &[1u8]).unwrap_err();
     /// assert!(matches!(error.kind(), ErrorKind::Allocation(_)));
     /// # Ok::<(), h5live::Error>(())
@@ -272,7 +272,7 @@ impl Options {
     ///
     /// ```
     /// use h5live::File;
-    /// use h5live::filters::{Decoded, Encoded, Fault, Filter, Registry};
+    /// use h5live::filters::{DecodeOutput, EncodeOutput, FilterFault, Filter, Registry};
     /// use h5live::model::FilterSpec;
     ///
     /// /// Turns every bit over.
@@ -287,15 +287,15 @@ impl Options {
     ///         "inverted"
     ///     }
     ///
-    ///     fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault> {
-    ///         let place = output.get_mut(..input.len()).ok_or(Fault::TooLarge { limit: 0 })?;
+    ///     fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+    ///         let place = output.get_mut(..input.len()).ok_or(FilterFault::TooLarge { limit: 0 })?;
     ///         place.iter_mut().zip(input).for_each(|(to, from)| *to = !from);
-    ///         Ok(Decoded::Output(input.len()))
+    ///         Ok(DecodeOutput::Output(input.len()))
     ///     }
     ///
-    ///     fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<Encoded, Fault> {
+    ///     fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
     ///         output.extend(input.iter().map(|byte| !byte));
-    ///         Ok(Encoded::Output)
+    ///         Ok(EncodeOutput::Output)
     ///     }
     /// }
     ///
@@ -304,7 +304,7 @@ impl Options {
     /// let path = std::env::temp_dir().join(format!("inverted-{}.h5", std::process::id()));
     /// let file = File::options().create().filters(filters).open(&path)?;
     /// let inverted = FilterSpec { id: 300, ..FilterSpec::default() };
-    /// let data = file.new_dataset::<u8>().shape(&[3]).chunk(&[3]).filter(inverted).create("data")?;
+    /// let data = file.new_dataset::<u8>().shape(&[3]).chunk_shape(&[3]).filter(inverted).create("data")?;
     /// data.write(&[0u8, 1, 255])?;
     /// assert_eq!(data.read_chunk(&data.chunks()?[0])?, [255, 254, 0]);
     /// assert_eq!(data.read::<u8>()?, [0, 1, 255]);
@@ -318,16 +318,16 @@ impl Options {
         self
     }
 
-    /// Counts publications in the attribute `publications` (a 64-bit number) of the group at `path`, which is made if it is
+    /// Counts publications in the attribute `publication_counter` (a 64-bit number) of the group at `path`, which is made if it is
     /// not there. It is written after everything that it counts: one small write more for each flush. Readers that are
-    /// given the same path, or none if it is `/`, wait for it with [`File::wait_for`](crate::File::wait_for).
-    pub fn publications(mut self, path: &str) -> Self {
+    /// given the same path, or none if it is `/`, wait for it with [`File::wait_for_publication`](crate::File::wait_for_publication).
+    pub fn publication_counter(mut self, path: &str) -> Self {
         self.publications = Some(path.into());
         self
     }
 
     /// Publishes without being asked for it, beside each flush that is asked for: after so many rows
-    /// ([`Every::Rows`]), or each time that a time is over ([`Every::Time`]). Both may be set.
+    /// ([`PublishInterval::Rows`]), or each time that a time is over ([`PublishInterval::Time`]). Both may be set.
     ///
     /// An error that this meets in the background is that of the next append or flush.
     ///
@@ -337,10 +337,10 @@ impl Options {
     /// let file = h5live::File::options().create().publish_every(Duration::from_millis(20)).open("run.h5")?;
     /// # Ok::<(), h5live::Error>(())
     /// ```
-    pub fn publish_every(mut self, every: impl Into<Every>) -> Self {
+    pub fn publish_every(mut self, every: impl Into<PublishInterval>) -> Self {
         match every.into() {
-            Every::Rows(rows) => self.publish_rows = Some(rows.max(1)),
-            Every::Time(time) => self.publish_time = Some(time),
+            PublishInterval::Rows(rows) => self.publish_rows = Some(rows.max(1)),
+            PublishInterval::Time(time) => self.publish_time = Some(time),
         }
         self
     }
@@ -383,7 +383,7 @@ impl Options {
     /// # Errors
     /// [`ErrorKind::Open`](crate::ErrorKind::Open) that names the file and the reason.
     pub fn open(&self, location: impl AsRef<Path>) -> Result<File> {
-        self.open_in(location.as_ref(), Arc::default())
+        self.open_linked(location.as_ref(), Arc::default())
     }
 
     /// Opens a file whose bytes are in memory. What is written to it stays there.
@@ -398,17 +398,17 @@ impl Options {
         Ok(file)
     }
 
-    pub(crate) fn open_in(&self, location: &Path, family: Arc<Family>) -> Result<File> {
+    pub(crate) fn open_linked(&self, location: &Path, family: Arc<LinkedFiles>) -> Result<File> {
         if self.recover && !self.mode.writes() && recovery::recover(location) == WriterState::Live {
             return self.clone().swmr_read().open_as_it_is(location, family);
         }
         self.open_as_it_is(location, family)
     }
 
-    fn open_as_it_is(&self, location: &Path, family: Arc<Family>) -> Result<File> {
+    fn open_as_it_is(&self, location: &Path, family: Arc<LinkedFiles>) -> Result<File> {
         let name = location.display().to_string();
         let store = open::open(location, self).map_err(|error| crate::Error::new(&name, None, error))?;
-        let file = File::opened(store, name, self.clone(), Some(location.to_owned()), family);
+        let file = File::from_parts(store, name, self.clone(), Some(location.to_owned()), family);
         file.begin_counting()?;
         Ok(file)
     }
@@ -418,7 +418,7 @@ impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Options");
         out.field("mode", &self.mode)
-            .field("profile", &self.profile)
+            .field("profile", &self.libver)
             .field("locking", &self.locking)
             .field("chunk_cache", &self.chunk_cache);
         out.field("staging", &self.staging)

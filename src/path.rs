@@ -5,22 +5,22 @@ use std::collections::HashSet;
 use h5live_model::{self as model, Link, LinkTarget, Name, ObjectId, ObjectKind};
 use smallvec::SmallVec;
 
-use crate::beside::{self, Prefix};
 use crate::error::ErrorKind;
+use crate::linked_files::{self, SearchPrefix};
 use crate::{Error, File};
 
 /// Soft and external links that one path may lead through (libhdf5's default).
 pub const MAX_LINKS: usize = 16;
 
 /// An object that a path led to.
-pub(crate) struct Found {
+pub(crate) struct ResolvedObject {
     pub(crate) file: File,
     pub(crate) id: ObjectId,
     pub(crate) path: String,
 }
 
 /// Most paths have few names.
-pub(crate) type Names = SmallVec<[Name; 2]>;
+pub(crate) type PathNames = SmallVec<[Name; 2]>;
 
 /// The names of a path.
 pub(crate) fn names(path: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -56,16 +56,16 @@ pub(crate) fn join(group: &str, name: &str) -> String {
 }
 
 /// The object at a path that starts in a group.
-pub(crate) fn find(file: &File, group: ObjectId, at: &str, path: &str) -> Result<Found, Error> {
+pub(crate) fn find(file: &File, group: ObjectId, at: &str, path: &str) -> Result<ResolvedObject, Error> {
     let shown = join(at, path);
     let mut links = MAX_LINKS;
-    match walk(file, group, path.as_bytes(), &mut links) {
-        Ok((file, id)) => Ok(Found { file, id, path: shown }),
+    match follow_links(file, group, path.as_bytes(), &mut links) {
+        Ok((file, id)) => Ok(ResolvedObject { file, id, path: shown }),
         Err(kind) => Err(file.error(Some(&shown), kind)),
     }
 }
 
-fn walk(file: &File, group: ObjectId, path: &[u8], links: &mut usize) -> Result<(File, ObjectId), ErrorKind> {
+fn follow_links(file: &File, group: ObjectId, path: &[u8], links: &mut usize) -> Result<(File, ObjectId), ErrorKind> {
     let mut file = file.clone();
     let mut id = if path.starts_with(b"/") { file.store().root() } else { group };
     for name in names(path) {
@@ -80,13 +80,13 @@ fn walk(file: &File, group: ObjectId, path: &[u8], links: &mut usize) -> Result<
         };
         *links = links.checked_sub(1).ok_or(ErrorKind::TooManyLinks)?;
         (file, id) = match target {
-            LinkTarget::Soft(path) => walk(&file, id, path.as_bytes(), links)?,
+            LinkTarget::Soft(path) => follow_links(&file, id, path.as_bytes(), links)?,
             LinkTarget::UserDefined { class, .. } => return Err(ErrorKind::UserDefinedLink(class)),
             LinkTarget::External { file: name, path } => {
-                let other = beside::open(&file, &name, Prefix::ExternalLink);
+                let other = linked_files::open_linked(&file, &name, SearchPrefix::ExternalLink);
                 let other = other.map_err(|error| ErrorKind::OtherFile(Box::new(error)))?;
                 let other = other.ok_or(ErrorKind::NoExternalFile(name))?;
-                walk(&other, other.store().root(), path.as_bytes(), links)?
+                follow_links(&other, other.store().root(), path.as_bytes(), links)?
             }
             LinkTarget::Hard(target) => (file, target),
         };
@@ -95,7 +95,7 @@ fn walk(file: &File, group: ObjectId, path: &[u8], links: &mut usize) -> Result<
 }
 
 /// Where a path leads to which something new is to be added: what of it is there, and what is not.
-pub(crate) struct Place {
+pub(crate) struct NewLinkPath {
     pub(crate) file: File,
     /// The last group that is there.
     group: ObjectId,
@@ -104,22 +104,22 @@ pub(crate) struct Place {
     name: Name,
 }
 
-impl Place {
+impl NewLinkPath {
     /// Where a path leads that starts in a group. Nothing is made.
-    pub(crate) fn at(file: &File, group: ObjectId, path: &str) -> Result<Self, ErrorKind> {
+    pub(crate) fn resolve(file: &File, group: ObjectId, path: &str) -> Result<Self, ErrorKind> {
         let start = if path.starts_with('/') { file.store().root() } else { group };
-        Place::below(file, start, names(path.as_bytes()).map(Name::from).collect())
+        NewLinkPath::resolve_names(file, start, names(path.as_bytes()).map(Name::from).collect())
     }
 
-    /// As [`Place::at`], of these names.
-    pub(crate) fn below(file: &File, group: ObjectId, mut names: Names) -> Result<Self, ErrorKind> {
+    /// As [`NewLinkPath::resolve`], of these names.
+    pub(crate) fn resolve_names(file: &File, group: ObjectId, mut names: PathNames) -> Result<Self, ErrorKind> {
         file.store().check_writable()?;
         let name = names.pop().ok_or_else(|| model::Error::Invalid("the path names nothing new".into()))?;
         let (mut file, mut id) = (file.clone(), group);
         let mut names = names.into_iter();
         let mut missing = Vec::new();
         for next in names.by_ref() {
-            match walk(&file, id, next.as_bytes(), &mut { MAX_LINKS }) {
+            match follow_links(&file, id, next.as_bytes(), &mut { MAX_LINKS }) {
                 Ok(found) => (file, id) = found,
                 Err(ErrorKind::Store(model::Error::NotFound(gone)))
                     if gone == next && file.store().link(id, &next)?.is_none() =>
@@ -131,21 +131,21 @@ impl Place {
             }
         }
         missing.extend(names);
-        Ok(Place { file, group: id, missing, name })
+        Ok(NewLinkPath { file, group: id, missing, name })
     }
 
     /// # Errors
     /// [`model::Error::Exists`] if there is a link already.
-    pub(crate) fn check_free(&self) -> Result<(), ErrorKind> {
+    pub(crate) fn check_absent(&self) -> Result<(), ErrorKind> {
         match self.missing.is_empty() && self.file.store().link(self.group, &self.name)?.is_some() {
             true => Err(model::Error::Exists(self.name.clone()).into()),
             false => Ok(()),
         }
     }
 
-    /// Has `put` add the last name to its group. Groups on the way that are not there are made; they appear together with
+    /// Has `add_with` add the last name to its group. Groups on the way that are not there are made; they appear together with
     /// what is in them, by one link, or not at all.
-    pub(crate) fn put<T>(&self, put: impl FnOnce(ObjectId, &Name) -> model::Result<T>) -> Result<T, ErrorKind> {
+    pub(crate) fn add_with<T>(&self, put: impl FnOnce(ObjectId, &Name) -> model::Result<T>) -> Result<T, ErrorKind> {
         let store = self.file.store();
         let Some((first, others)) = self.missing.split_first() else { return Ok(put(self.group, &self.name)?) };
         let top = store.create_unlinked(&model::ObjectSpec::group())?;
@@ -160,17 +160,17 @@ impl Place {
 
     /// Makes an object there.
     pub(crate) fn create(&self, spec: &model::ObjectSpec) -> Result<ObjectId, ErrorKind> {
-        self.put(|group, name| self.file.store().create(group, name, spec))
+        self.add_with(|group, name| self.file.store().create(group, name, spec))
     }
 
     /// Makes a compact dataset there, with its elements as they are stored.
     pub(crate) fn create_compact(&self, spec: &model::ObjectSpec, elements: &[u8]) -> Result<ObjectId, ErrorKind> {
-        self.put(|group, name| self.file.store().create_compact(group, name, spec, elements))
+        self.add_with(|group, name| self.file.store().create_compact(group, name, spec, elements))
     }
 
     /// Adds a link there.
     pub(crate) fn link(&self, target: &LinkTarget) -> Result<(), ErrorKind> {
-        self.put(|group, name| self.file.store().add_link(group, name, target))
+        self.add_with(|group, name| self.file.store().add_link(group, name, target))
     }
 
     /// Whether the last group that is there is `top`, or below it.
@@ -195,7 +195,7 @@ impl Place {
         Ok(false)
     }
 
-    /// Removes the link of [`Place::link`], with the groups that were made for it.
+    /// Removes the link of [`NewLinkPath::link`], with the groups that were made for it.
     pub(crate) fn unlink(&self) -> Result<(), ErrorKind> {
         Ok(self.file.store().remove_link(self.group, self.missing.first().unwrap_or(&self.name))?)
     }
@@ -211,7 +211,7 @@ impl Place {
             return Err(model::Error::Invalid("a group does not go below itself".into()).into());
         }
         // The object is never below what only memory leads to.
-        let group = self.put(|group, _| Ok(group))?;
+        let group = self.add_with(|group, _| Ok(group))?;
         let made = self.missing.first();
         let renamed = store.rename_link(from, (group, &self.name));
         renamed.inspect_err(|_| made.into_iter().for_each(|name| drop(store.remove_link(self.group, name))))?;
@@ -220,17 +220,17 @@ impl Place {
 }
 
 /// The group in which the last link of a path is, which is to be changed, and the name of that link.
-pub(crate) fn last(file: &File, group: ObjectId, path: &str) -> Result<(File, ObjectId, Name), ErrorKind> {
+pub(crate) fn split_last(file: &File, group: ObjectId, path: &str) -> Result<(File, ObjectId, Name), ErrorKind> {
     file.store().check_writable()?;
     let mut above: Vec<_> = names(path.as_bytes()).collect();
     let name = Name::from(above.pop().ok_or_else(|| model::Error::Invalid("the path names no link".into()))?);
     let start = if path.starts_with('/') { file.store().root() } else { group };
-    let (file, id) = walk(file, start, &above.join(&b'/'), &mut { MAX_LINKS })?;
+    let (file, id) = follow_links(file, start, &above.join(&b'/'), &mut { MAX_LINKS })?;
     Ok((file, id, name))
 }
 
 /// Checks what kind of object an identity stands for.
-pub(crate) fn expect(found: &Found, kind: ObjectKind, expected: &'static str) -> Result<(), Error> {
+pub(crate) fn check_kind(found: &ResolvedObject, kind: ObjectKind, expected: &'static str) -> Result<(), Error> {
     match found.file.store().kind(found.id) {
         Ok(found) if found == kind => Ok(()),
         Ok(_) => Err(found.file.error(Some(&found.path), model::Error::WrongKind { expected })),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{Condition, Diagnosis, Options, Repair, Result, open};
+use crate::{Diagnosis, FileCondition, Options, Repair, Result, open};
 
 /// Finds out what state the file at a location is in (closed, being written, or left by a writer that died), without
 /// changing it.
@@ -41,8 +41,8 @@ pub(crate) enum WriterState {
 /// Brings a file into order whose writer has died, if that is possible.
 pub(crate) fn recover(location: &Path) -> WriterState {
     match diagnose(location).map(|found| found.condition) {
-        Ok(Condition::Written { live: true, .. }) => WriterState::Live,
-        Ok(Condition::Abandoned { .. }) => {
+        Ok(FileCondition::OpenForWriting { live: true, .. }) => WriterState::Live,
+        Ok(FileCondition::Abandoned { .. }) => {
             // Who reads it does without; it may be somebody else who just does the same.
             let _ = repair(location);
             WriterState::Other

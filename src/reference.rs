@@ -49,7 +49,7 @@ impl H5Type for Reference {
     type Encoder = ReferenceKind;
 
     fn datatype() -> Datatype {
-        Datatype::Reference(model::Reference { kind: ReferenceKind::Object1, size: 8 })
+        Datatype::Reference(model::ReferenceType { kind: ReferenceKind::Object1, size: 8 })
     }
 
     fn placeholder() -> Self {
@@ -113,7 +113,7 @@ impl Object {
             None => (ReferenceKind::Object2, ReferentPart::Whole),
             Some(name) => (ReferenceKind::Attribute, ReferentPart::Attribute(name.into())),
         };
-        refer(self.file(), self.path(), kind, model::Referent { file: None, object: self.id(), part })
+        new_reference(self.file(), self.path(), kind, model::Referent { file: None, object: self.id(), part })
     }
 
     /// A reference to the object, for elements of datasets and attributes of its file.
@@ -122,7 +122,7 @@ impl Object {
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store has no references.
     pub fn reference(&self) -> Result<Reference> {
         let to = model::Referent { file: None, object: self.id(), part: ReferentPart::Whole };
-        refer(self.file(), self.path(), ReferenceKind::Object1, to)
+        new_reference(self.file(), self.path(), ReferenceKind::Object1, to)
     }
 }
 
@@ -130,15 +130,15 @@ impl Dataset {
     /// A reference to elements of the dataset, for elements of datasets and attributes of its file.
     ///
     /// ```
-    /// use h5live::{Datatype, File, Reference, Referent, Selection, Value};
+    /// use h5live::{Datatype, File, Reference, ReferenceTarget, Selection, Value};
     ///
     /// let file = File::in_memory();
     /// let data = file.new_dataset::<u8>().shape(&[9]).create("data")?;
-    /// let region = data.region(2..5)?;
+    /// let region = data.region_reference(2..5)?;
     /// let of = Reference::datatype_of(region.kind());
-    /// file.root().new_attribute("interesting").of(of).write(&[region])?;
+    /// file.root().new_attribute("interesting").datatype(of).write(&[region])?;
     /// let found = file.attribute("interesting")?.read_scalar::<Reference>()?;
-    /// let Some(Referent::Region(found, selection)) = file.referent(&found)? else { panic!("a region") };
+    /// let Some(ReferenceTarget::Region(found, selection)) = file.referent(&found)? else { panic!("a region") };
     /// assert_eq!((found.id(), selection), (data.id(), Selection::block(&[2], &[3])));
     /// # Ok::<(), h5live::Error>(())
     /// ```
@@ -146,19 +146,19 @@ impl Dataset {
     /// # Errors
     /// [`ErrorKind::Selection`](crate::ErrorKind::Selection) if the selection does not fit the dataset,
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store has no references to regions.
-    pub fn region(&self, selection: impl Select) -> Result<Reference> {
+    pub fn region_reference(&self, selection: impl Select) -> Result<Reference> {
         let dims = self.shape()?;
-        let selection = bounded(selection.selection(dims.len()), &dims);
-        selection.on(&dims).map_err(|error| self.file().error(Some(self.path()), error))?;
+        let selection = clip_blocks(selection.selection(dims.len()), &dims);
+        selection.bind(&dims).map_err(|error| self.file().error(Some(self.path()), error))?;
         let to = model::Referent { file: None, object: self.id(), part: ReferentPart::Region(selection) };
-        refer(self.file(), self.path(), ReferenceKind::Region1, to)
+        new_reference(self.file(), self.path(), ReferenceKind::Region1, to)
     }
 }
 
 impl Reference {
     /// The type of elements that are references of a kind.
     pub fn datatype_of(kind: ReferenceKind) -> Datatype {
-        Datatype::Reference(model::Reference { kind, size: size(kind, 8) })
+        Datatype::Reference(model::ReferenceType { kind, size: size(kind, 8) })
     }
 }
 
@@ -172,14 +172,14 @@ fn size(kind: ReferenceKind, offset: u32) -> u32 {
     }
 }
 
-fn refer(file: &File, path: &str, kind: ReferenceKind, to: model::Referent) -> Result<Reference> {
-    let form = model::Reference { kind, size: size(kind, file.store().offset_size()) };
+fn new_reference(file: &File, path: &str, kind: ReferenceKind, to: model::Referent) -> Result<Reference> {
+    let form = model::ReferenceType { kind, size: size(kind, file.store().offset_size()) };
     let bytes = file.store().reference(&form, &to).map_err(|error| file.error(Some(path), error))?;
     Ok(Reference::new(kind, &bytes))
 }
 
 /// A selection whose blocks end where the dataset does.
-fn bounded(selection: Selection, dims: &[u64]) -> Selection {
+fn clip_blocks(selection: Selection, dims: &[u64]) -> Selection {
     let Selection::Hyperslab(mut slab) = selection else { return selection };
     for (i, dim) in dims.iter().enumerate() {
         if let (Some(block), Some(start)) = (slab.block.get_mut(i), slab.start.get(i))

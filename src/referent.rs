@@ -2,14 +2,14 @@
 
 use h5live_model::{Name, Referent as Stored, ReferentPart, Selection};
 
-use crate::beside::{self, Prefix};
 use crate::error::ErrorKind;
+use crate::linked_files::{self, SearchPrefix};
 use crate::{Attribute, Dataset, File, Object, Reference, Result};
 
 /// What a reference refers to.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Referent {
+pub enum ReferenceTarget {
     /// An object.
     Object(Object),
     /// Elements of a dataset.
@@ -25,7 +25,7 @@ impl File {
     /// # Errors
     /// [`ErrorKind::Store`] if the reference is damaged or its object is not there any more;
     /// [`ErrorKind::NoExternalFile`] or [`ErrorKind::OtherFile`] if it is in another file that cannot be opened.
-    pub fn referent(&self, reference: &Reference) -> Result<Option<Referent>> {
+    pub fn referent(&self, reference: &Reference) -> Result<Option<ReferenceTarget>> {
         if reference.is_null() {
             return Ok(None);
         }
@@ -34,26 +34,26 @@ impl File {
         let Some(Stored { file, object, part }) = found else { return Ok(None) };
         let file = match &file {
             None => self.clone(),
-            Some(name) => self.named_by_a_reference(name)?,
+            Some(name) => self.referenced_file(name)?,
         };
         let object = file.root().object_by_id(object, &object.to_string())?;
         match (part, object) {
-            (ReferentPart::Whole, object) => Ok(Some(Referent::Object(object))),
+            (ReferentPart::Whole, object) => Ok(Some(ReferenceTarget::Object(object))),
             (ReferentPart::Region(selection), Object::Dataset(dataset)) => {
-                Ok(Some(Referent::Region(dataset, selection)))
+                Ok(Some(ReferenceTarget::Region(dataset, selection)))
             }
             (ReferentPart::Region(_), _) => {
                 Err(file.error(None, h5live_model::Error::WrongKind { expected: "dataset" }))
             }
             (ReferentPart::Attribute(name), object) => {
                 let attribute = Attribute::open(&file, object.id(), object.path(), &name)?;
-                Ok(Some(Referent::Attribute(attribute)))
+                Ok(Some(ReferenceTarget::Attribute(attribute)))
             }
         }
     }
 
-    fn named_by_a_reference(&self, name: &Name) -> Result<File> {
-        match beside::open(self, name, Prefix::ExternalLink) {
+    fn referenced_file(&self, name: &Name) -> Result<File> {
+        match linked_files::open_linked(self, name, SearchPrefix::ExternalLink) {
             Ok(Some(file)) => Ok(file),
             Ok(None) => Err(self.error(None, ErrorKind::NoExternalFile(name.clone()))),
             Err(error) => Err(self.error(None, ErrorKind::OtherFile(Box::new(error)))),

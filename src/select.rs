@@ -2,7 +2,7 @@
 
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 
-use crate::dataset::Dims;
+use crate::dataset::CoreDims;
 use h5live_model::{Hyperslab, Selection, UNLIMITED};
 
 /// What selects elements of a dataset: a range of rows, a tuple or an array of ranges and indices, one for each
@@ -70,7 +70,7 @@ impl SelectDim for RangeFull {
 
 fn slab(dims: &[(u64, u64)], rank: usize) -> Selection {
     let rank = rank.max(dims.len());
-    let all = |n: u64| Dims::from_elem(n, rank);
+    let all = |n: u64| CoreDims::from_elem(n, rank);
     let mut slab = Hyperslab { start: all(0), stride: all(1), count: all(1), block: all(UNLIMITED) };
     for (dim, (first, n)) in dims.iter().enumerate() {
         (slab.start[dim], slab.block[dim]) = (*first, *n);

@@ -4,17 +4,17 @@ use std::collections::HashSet;
 
 use h5live_model::{Link, LinkTarget, ObjectId};
 
-use crate::path::{Found, join};
+use crate::path::{ResolvedObject, join};
 use crate::{File, Group, Object, Result};
 
 /// What a walk meets.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Visit {
+pub enum WalkItem {
     /// An object, by the first path that leads to it.
     Object(Object),
     /// A further hard link to an object that was met before.
-    Again {
+    AlreadyVisited {
         /// The path of the link.
         path: String,
         /// The identity of the object.
@@ -29,12 +29,12 @@ pub enum Visit {
     },
 }
 
-impl Visit {
+impl WalkItem {
     /// The path at which this was met.
     pub fn path(&self) -> &str {
         match self {
-            Visit::Object(object) => object.path(),
-            Visit::Again { path, .. } | Visit::Link { path, .. } => path,
+            WalkItem::Object(object) => object.path(),
+            WalkItem::AlreadyVisited { path, .. } | WalkItem::Link { path, .. } => path,
         }
     }
 }
@@ -47,7 +47,7 @@ impl Visit {
 /// objects that it has met.
 ///
 /// ```
-/// use h5live::{File, Visit};
+/// use h5live::{File, WalkItem};
 ///
 /// let file = File::in_memory();
 /// file.create_group("run/raw")?;
@@ -63,13 +63,13 @@ pub struct Walk {
     /// The path of the innermost group. One for all levels: a long chain of groups must not fill the memory.
     path: String,
     /// The groups that are not done with, outermost first.
-    levels: Vec<Level>,
-    met: HashSet<ObjectId>,
+    levels: Vec<WalkLevel>,
+    visited: HashSet<ObjectId>,
     max_depth: usize,
 }
 
 #[derive(Debug, Clone)]
-struct Level {
+struct WalkLevel {
     /// Bytes of its path.
     path: usize,
     /// Links that are still to be looked at, the next one last.
@@ -79,8 +79,8 @@ struct Level {
 impl Walk {
     pub(crate) fn new(start: Group) -> Self {
         let file = start.file().clone();
-        let (path, levels, met) = (String::new(), Vec::new(), HashSet::new());
-        Walk { file, start: Some(start), path, levels, met, max_depth: usize::MAX }
+        let (path, levels, visited) = (String::new(), Vec::new(), HashSet::new());
+        Walk { file, start: Some(start), path, levels, visited, max_depth: usize::MAX }
     }
 
     /// Goes no deeper than so many links below the start (default: no limit); 0 is the start alone.
@@ -95,35 +95,35 @@ impl Walk {
             let mut links = group.links()?;
             links.reverse();
             group.path().clone_into(&mut self.path);
-            self.levels.push(Level { path: self.path.len(), links });
+            self.levels.push(WalkLevel { path: self.path.len(), links });
         }
         Ok(())
     }
 
-    fn visit(&mut self, link: Link) -> Result<Visit> {
+    fn visit(&mut self, link: Link) -> Result<WalkItem> {
         let path = join(&self.path, &link.name.to_string());
         let id = match link.target {
             LinkTarget::Hard(id) => id,
-            target => return Ok(Visit::Link { path, target }),
+            target => return Ok(WalkItem::Link { path, target }),
         };
-        if !self.met.insert(id) {
-            return Ok(Visit::Again { path, id });
+        if !self.visited.insert(id) {
+            return Ok(WalkItem::AlreadyVisited { path, id });
         }
-        let object = Object::open(Found { file: self.file.clone(), id, path })?;
+        let object = Object::open(ResolvedObject { file: self.file.clone(), id, path })?;
         if let Object::Group(group) = &object {
             self.enter(group)?;
         }
-        Ok(Visit::Object(object))
+        Ok(WalkItem::Object(object))
     }
 }
 
 impl Iterator for Walk {
-    type Item = Result<Visit>;
+    type Item = Result<WalkItem>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(start) = self.start.take() {
-            self.met.insert(start.id());
-            return Some(self.enter(&start).map(|()| Visit::Object(Object::Group(start))));
+            self.visited.insert(start.id());
+            return Some(self.enter(&start).map(|()| WalkItem::Object(Object::Group(start))));
         }
         loop {
             let level = self.levels.last_mut()?;
@@ -142,10 +142,10 @@ mod tests {
     use crate::File;
 
     fn shown(walk: Walk) -> Vec<String> {
-        let text = |visit: Result<Visit>| match visit.unwrap() {
-            Visit::Object(object) => object.path().to_owned(),
-            Visit::Again { path, .. } => format!("{path} again"),
-            Visit::Link { path, target } => format!("{path} to {target:?}"),
+        let text = |visit: Result<WalkItem>| match visit.unwrap() {
+            WalkItem::Object(object) => object.path().to_owned(),
+            WalkItem::AlreadyVisited { path, .. } => format!("{path} again"),
+            WalkItem::Link { path, target } => format!("{path} to {target:?}"),
         };
         walk.map(text).collect()
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use h5live::model::ChunkCoord;
 use h5live::{Dataset, File, Mode, Options, UNLIMITED};
-use h5live_cache::{Failure, FaultyStorage};
+use h5live_cache::{FaultyStorage, WriteFailure};
 use h5live_swmr::{MemoryStorage, NativeFile, OpenOptions};
 
 const ROW: usize = 64;
@@ -28,7 +28,7 @@ fn live(path: &Path) -> File {
 
 /// A dataset of rows of a chunk each.
 fn of_rows(file: &File, name: &str, max: &[u64; 2]) -> Dataset {
-    file.new_dataset::<u32>().shape(&[0, ROW as u64]).max_shape(max).chunk(&[1, ROW as u64]).create(name).unwrap()
+    file.new_dataset::<u32>().shape(&[0, ROW as u64]).max_shape(max).chunk_shape(&[1, ROW as u64]).create(name).unwrap()
 }
 
 fn append(data: &Dataset, numbers: std::ops::Range<u64>) {
@@ -114,14 +114,14 @@ fn a_write_that_fails_loses_none_of_them() {
         for failing in 0.. {
             let storage = Arc::new(FaultyStorage::new(MemoryStorage::new()));
             let options = OpenOptions { mode: h5live_swmr::Mode::Create, ..OpenOptions::default() };
-            let store = Arc::new(NativeFile::on(storage.clone(), &options).unwrap());
+            let store = Arc::new(NativeFile::open_storage(storage.clone(), &options).unwrap());
             let file = File::with_store(store, "file", Options::default());
             let data = of_rows(&file, name, &max);
             file.start_swmr().unwrap();
             append(&data, 0..3);
             data.flush().unwrap();
-            let before = storage.changes();
-            storage.fail_after(failing, Failure::Full, false);
+            let before = storage.change_count();
+            storage.fail_after(failing, WriteFailure::Full, false);
             for number in 3..600 {
                 // One that is refused is not there, and can be appended again.
                 data.append(&row(number)).or_else(|_| data.append(&row(number))).unwrap();
@@ -130,12 +130,12 @@ fn a_write_that_fails_loses_none_of_them() {
                 }
             }
             data.flush().or_else(|_| data.flush()).unwrap();
-            let is_last = storage.changes() - before <= failing;
-            storage.mend();
+            let is_last = storage.change_count() - before <= failing;
+            storage.clear_fault();
             drop(data);
             file.close().unwrap();
             let options = OpenOptions { mode: h5live_swmr::Mode::Read, ..OpenOptions::default() };
-            let store = Arc::new(NativeFile::on(Arc::new(storage.inner().clone()), &options).unwrap());
+            let store = Arc::new(NativeFile::open_storage(Arc::new(storage.inner().clone()), &options).unwrap());
             let file = File::with_store(store, "file", Options::default());
             let data = file.dataset(name).unwrap();
             assert!(data.read::<u32>().unwrap() == rows(0..600), "{name}: change {failing} failed");
@@ -153,7 +153,7 @@ fn no_more_is_staged_than_the_options_allow() {
     for staging in [0, 100, 256, 300, 1 << 10] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("live.h5");
-        let file = File::options().mode(Mode::Create).staging(staging).open(&path).unwrap();
+        let file = File::options().mode(Mode::Create).append_buffer_bytes(staging).open(&path).unwrap();
         let data = of_rows(&file, "data", &[UNLIMITED, ROW as u64]);
         append(&data, 0..50);
         let mut stored = 0;

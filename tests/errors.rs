@@ -36,7 +36,7 @@ fn a_damaged_structure_is_damage_and_the_error_of_the_store_is_its_source() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.h5");
     let file = File::create(&path).unwrap();
-    file.new_dataset::<u8>().growing(&[]).create("data").unwrap().append(&[1, 2, 3]).unwrap();
+    file.new_dataset::<u8>().unlimited_rows(&[]).create("data").unwrap().append(&[1, 2, 3]).unwrap();
     file.close().unwrap();
     let mut bytes = fs::read(&path).unwrap();
     let header = bytes.windows(4).rposition(|window| window == b"OHDR").unwrap();

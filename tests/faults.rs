@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use h5live::model::{CreationOrder, EntryStorage, FileSpace, LinkTarget, SpaceStrategy};
 use h5live::{Attribute, Dataset, Datatype, File, Group, H5Type, NamedType, Object, Options};
-use h5live_cache::{Failure, FaultyStorage};
-use h5live_swmr::{MemoryStorage, Mode, NativeFile, OpenOptions, Profile, Storage};
+use h5live_cache::{FaultyStorage, WriteFailure};
+use h5live_swmr::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions, Storage};
 
 type Faulty = FaultyStorage<MemoryStorage>;
 
 fn open_with(storage: impl Storage + 'static, options: &OpenOptions) -> h5live::model::Result<File> {
-    let store = NativeFile::on(Arc::new(storage), options).map_err(h5live::model::Error::from)?;
+    let store = NativeFile::open_storage(Arc::new(storage), options).map_err(h5live::model::Error::from)?;
     Ok(File::with_store(Arc::new(store), "file", Options::default()))
 }
 
@@ -84,38 +84,39 @@ fn contents(image: &[u8]) -> String {
 }
 
 /// The kinds of files that are changed.
-fn kinds() -> [(&'static str, Profile, FileSpace); 7] {
+fn kinds() -> [(&'static str, LibVer, FileSpace); 7] {
     let (aggregators, pages, free) = (FileSpace::default(), SpaceStrategy::Paged, SpaceStrategy::FreeSpace);
     let kept = |strategy| FileSpace { strategy, persist: true, page_size: 512, ..aggregators };
     [
-        ("earliest", Profile::Earliest, aggregators),
-        ("v18", Profile::V18, aggregators),
-        ("v110", Profile::V110, aggregators),
-        ("latest", Profile::V200, aggregators),
-        ("in pages", Profile::V110, FileSpace { persist: false, ..kept(pages) }),
-        ("in pages, free space kept", Profile::V110, kept(pages)),
-        ("free space kept", Profile::V110, kept(free)),
+        ("earliest", LibVer::Earliest, aggregators),
+        ("v18", LibVer::V18, aggregators),
+        ("v110", LibVer::V110, aggregators),
+        ("latest", LibVer::V200, aggregators),
+        ("in pages", LibVer::V110, FileSpace { persist: false, ..kept(pages) }),
+        ("in pages, free space kept", LibVer::V110, kept(pages)),
+        ("free space kept", LibVer::V110, kept(free)),
     ]
 }
 
 /// A file with some of everything.
-fn base(profile: Profile, space: FileSpace) -> h5live::Result<Vec<u8>> {
+fn base(profile: LibVer, space: FileSpace) -> h5live::Result<Vec<u8>> {
     let storage = MemoryStorage::new();
     let options = OpenOptions { mode: Mode::Create, profile, space, ..OpenOptions::default() };
     let file = open_with(storage.clone(), &options).unwrap();
     let root = file.root();
-    let rows = file.new_dataset::<i32>().growing(&[3]).chunk(&[2, 3]).create("rows")?;
+    let rows = file.new_dataset::<i32>().unlimited_rows(&[3]).chunk_shape(&[2, 3]).create("rows")?;
     rows.append(&(0..30).collect::<Vec<i32>>())?;
-    let plane = file.new_dataset::<i16>().shape(&[4, 4]).resizable().chunk(&[2, 2]).create("plane")?;
+    let plane = file.new_dataset::<i16>().shape(&[4, 4]).resizable().chunk_shape(&[2, 2]).create("plane")?;
     plane.write(&(0..16).collect::<Vec<i16>>())?;
-    let packed = file.new_dataset::<i16>().shape(&[6, 6]).resizable().chunk(&[4, 4]).deflate(1).create("packed")?;
+    let packed =
+        file.new_dataset::<i16>().shape(&[6, 6]).resizable().chunk_shape(&[4, 4]).deflate(1).create("packed")?;
     packed.write(&(0..36).collect::<Vec<i16>>())?;
-    file.new_dataset::<i64>().create_with("line", &(0..40).collect::<Vec<i64>>())?;
+    file.new_dataset::<i64>().create_with_data("line", &(0..40).collect::<Vec<i64>>())?;
     file.new_dataset::<i64>().compact().shape(&[4]).create("compact")?.write(&[1i64, 2, 3, 4])?;
     file.new_dataset::<String>().shape(&[3]).create("texts")?;
-    file.new_dataset::<String>().create_with("names", &["one".to_owned(), "two".to_owned()])?;
-    let named = root.commit("type", &Datatype::fixed_string(5, h5live::model::CharacterSet::Ascii))?;
-    root.new_dataset_of(named.datatype().clone()).committed(&named).shape(&[2]).create("typed")?;
+    file.new_dataset::<String>().create_with_data("names", &["one".to_owned(), "two".to_owned()])?;
+    let named = root.commit_datatype("type", &Datatype::fixed_string(5, h5live::model::CharacterSet::Ascii))?;
+    root.new_dataset_with_type(named.datatype().clone()).committed(&named).shape(&[2]).create("typed")?;
     let twin = file.create_group("twins/first")?;
     file.group("twins")?.link_hard("second", twin.id())?;
     let group = file.create_group("group")?;
@@ -129,16 +130,16 @@ fn base(profile: Profile, space: FileSpace) -> h5live::Result<Vec<u8>> {
         many.set_attribute(&format!("attribute {i}"), &i)?;
     }
     let indexed = EntryStorage { order: CreationOrder::Indexed, ..EntryStorage::default() };
-    let ordered = root.new_group().links(indexed).attributes(indexed).create("ordered")?;
+    let ordered = root.new_group().link_storage(indexed).attribute_storage(indexed).create("ordered")?;
     // As few as there can be before they move into the header.
-    let few = root.new_group().links(indexed).attributes(indexed).create("few")?;
+    let few = root.new_group().link_storage(indexed).attribute_storage(indexed).create("few")?;
     for (group, count, kept) in [(&ordered, 40, 40), (&few, 9, 6)] {
         (0..count).try_for_each(|i| {
             group.link_soft(&format!("soft {i}"), "/rows")?;
             group.set_attribute(&format!("attribute {i}"), &i)
         })?;
         (kept..count).try_for_each(|i| {
-            group.remove(&format!("soft {i}"))?;
+            group.unlink(&format!("soft {i}"))?;
             group.remove_attribute(&format!("attribute {i}"))
         })?;
     }
@@ -170,28 +171,39 @@ const CHANGES: [(&str, Change); 50] = [
     ("a dataset shrinks to nothing", |file| rows(file)?.resize(&[0, 3])),
     ("a group is made", |file| file.create_group("new").map(drop)),
     ("groups are made within each other", |file| file.create_group("new/below/it").map(drop)),
-    ("a dataset is made", |file| file.new_dataset::<f64>().create_with("new", &[1.5; 100]).map(drop)),
-    ("a dataset is made below new groups", |file| file.new_dataset::<i8>().create_with("new/deep/one", &[1]).map(drop)),
+    ("a dataset is made", |file| file.new_dataset::<f64>().create_with_data("new", &[1.5; 100]).map(drop)),
+    ("a dataset is made below new groups", |file| {
+        file.new_dataset::<i8>().create_with_data("new/deep/one", &[1]).map(drop)
+    }),
     ("a dataset in chunks is made", |file| {
-        file.new_dataset::<i32>().shape(&[50]).chunk(&[10]).deflate(1).create_with("new", &[5; 50]).map(drop)
+        file.new_dataset::<i32>().shape(&[50]).chunk_shape(&[10]).deflate(1).create_with_data("new", &[5; 50]).map(drop)
     }),
     ("text is written", |file| file.dataset("texts")?.write(&["a".to_owned(), "bb".to_owned(), "ccc".to_owned()])),
-    ("a type is committed", |file| file.root().commit("new", &f64::datatype()).map(drop)),
+    ("a type is committed", |file| file.root().commit_datatype("new", &f64::datatype()).map(drop)),
     ("a dataset of a committed type is made", |file| {
         let named = named(file)?;
-        file.root().new_dataset_of(named.datatype().clone()).committed(&named).shape(&[9]).create("new").map(drop)
+        file.root()
+            .new_dataset_with_type(named.datatype().clone())
+            .committed(&named)
+            .shape(&[9])
+            .create("new")
+            .map(drop)
     }),
-    ("a dataset of a committed type is removed", |file| file.root().remove("typed")),
+    ("a dataset of a committed type is removed", |file| file.root().unlink("typed")),
     ("an attribute of a committed type is set", |file| {
         let named = named(file)?;
-        file.group("many")?.new_attribute("new").of(named.datatype().clone()).committed(&named).write_raw(b"12345")
+        file.group("many")?
+            .new_attribute("new")
+            .datatype(named.datatype().clone())
+            .committed(&named)
+            .write_raw(b"12345")
     }),
     ("links become dense", |file| file.group("group")?.link_soft("one more", "/rows")),
-    ("links become compact", |file| file.group("few")?.remove("soft 2")),
+    ("links become compact", |file| file.group("few")?.unlink("soft 2")),
     ("a dense link is added", |file| file.group("many")?.link_soft("one more", "/rows")),
-    ("a dense link is removed", |file| file.group("many")?.remove("soft 17")),
+    ("a dense link is removed", |file| file.group("many")?.unlink("soft 17")),
     ("an ordered link is added", |file| file.group("ordered")?.link_soft("one more", "/rows")),
-    ("an ordered link is removed", |file| file.group("ordered")?.remove("soft 17")),
+    ("an ordered link is removed", |file| file.group("ordered")?.unlink("soft 17")),
     ("an ordered link is renamed", |file| file.group("ordered")?.rename("soft 17", "other")),
     ("an attribute is set", |file| file.group("group")?.set_attribute("new", &1)),
     ("an attribute is replaced by a longer one", |file| {
@@ -213,9 +225,9 @@ const CHANGES: [(&str, Change); 50] = [
         file.root().rename("many/soft 3", "group/soft")
     }),
     ("an object gets another name", |file| file.root().link_hard("third", file.group("twins/first")?.id())),
-    ("one of two names goes", |file| file.root().remove("twins/second")),
-    ("a dataset is removed", |file| file.root().remove("rows")),
-    ("a group is removed with what is below it", |file| file.root().remove("group")),
+    ("one of two names goes", |file| file.root().unlink("twins/second")),
+    ("a dataset is removed", |file| file.root().unlink("rows")),
+    ("a group is removed with what is below it", |file| file.root().unlink("group")),
 ];
 
 fn named(file: &File) -> h5live::Result<NamedType> {
@@ -229,32 +241,32 @@ fn named(file: &File) -> h5live::Result<NamedType> {
 ///
 /// A part of a page is written and nothing ever after it only when the system itself fails within a page, which is the
 /// model checker's matter: here whoever is told of such a failure can still close the file.
-const FAILURES: [(Failure, bool); 5] = [
-    (Failure::Full, true),
-    (Failure::Short(100), false),
-    (Failure::Broken, true),
-    (Failure::Short(4096), true),
-    (Failure::Short(1), false),
+const FAILURES: [(WriteFailure, bool); 5] = [
+    (WriteFailure::Full, true),
+    (WriteFailure::Short(100), false),
+    (WriteFailure::Broken, true),
+    (WriteFailure::Short(4096), true),
+    (WriteFailure::Short(1), false),
 ];
 
 /// All of them for one kind of file, the first for the others; with `H5LIVE_FAULTS=full` all for all.
-fn failures(kind: &str) -> &'static [(Failure, bool)] {
+fn failures(kind: &str) -> &'static [(WriteFailure, bool)] {
     let all = kind == "v110" || std::env::var("H5LIVE_FAULTS").is_ok_and(|which| which == "full");
     &FAILURES[..if all { FAILURES.len() } else { 1 }]
 }
 
 /// Makes the change on a storage that fails as told, and closes the file; whether that went well, and the file after it.
-fn attempt(base: &[u8], options: &OpenOptions, change: Change, fault: Option<(u64, Failure, bool)>) -> Attempt {
+fn attempt(base: &[u8], options: &OpenOptions, change: Change, fault: Option<(u64, WriteFailure, bool)>) -> Attempt {
     let faulty = Faulty::new(storage(base));
     let file = open_with(faulty.clone(), options).unwrap();
-    let before = faulty.changes();
+    let before = faulty.change_count();
     if let Some((at, failure, lasting)) = fault {
         faulty.fail_after(at, failure, lasting);
     }
     let flushed = change(&file).and_then(|()| file.flush()).is_ok();
-    let flushes = faulty.changes() - before;
+    let flushes = faulty.change_count() - before;
     let closed = file.close().is_ok();
-    let changes = faulty.changes() - before;
+    let changes = faulty.change_count() - before;
     // Who was told that closing failed may try again, and whoever does not, does so by dropping it.
     drop(file);
     Attempt { flushed, closed, flushes, changes, after: image(faulty.inner()) }
@@ -352,10 +364,10 @@ fn what_failed_is_written_once_there_is_room_again() {
             for at in 0..flushes {
                 let faulty = Faulty::new(storage(&base));
                 let file = open_with(faulty.clone(), &options).unwrap();
-                faulty.fail_after(at, Failure::Full, true);
+                faulty.fail_after(at, WriteFailure::Full, true);
                 let changed = change(&file).is_ok();
                 let flushed = file.flush().is_ok();
-                faulty.mend();
+                faulty.clear_fault();
                 let closed = file.close().and_then(|()| file.close());
                 let found = sound(faulty.inner());
                 let fault = match () {

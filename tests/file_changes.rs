@@ -57,8 +57,8 @@ fn add(file: &File, kind: &str, rows: u64) -> Dataset {
     let data = file.new_dataset::<i64>();
     let data = match kind {
         "contiguous" => data.shape(&[rows]).create(kind),
-        "chunked" => data.growing(&[]).chunk(&[100]).create(kind),
-        _ => data.growing(&[]).chunk(&[100]).deflate(1).create(kind),
+        "chunked" => data.unlimited_rows(&[]).chunk_shape(&[100]).create(kind),
+        _ => data.unlimited_rows(&[]).chunk_shape(&[100]).deflate(1).create(kind),
     };
     let data = data.unwrap();
     let values: Vec<_> = (0..rows).map(value).collect();
@@ -103,7 +103,7 @@ fn what_was_cut_off_is_an_error_for_a_plain_reader_and_never_zeros() {
     let folder = tempfile::tempdir().unwrap();
     for kind in KINDS {
         for (way, is_mapped) in [("mapped", true), ("by calls", false)] {
-            let options = || File::options().mapped(is_mapped);
+            let options = || File::options().use_mmap(is_mapped);
             for count in [1, 10, 700] {
                 let path = closed(folder.path(), kind);
                 let reader = options().open(&path).unwrap();
@@ -132,7 +132,7 @@ fn reads_while_a_file_is_being_cut_are_right_or_errors() {
     let folder = tempfile::tempdir().unwrap();
     for (round, kind) in KINDS.iter().cycle().enumerate().take(12) {
         let path = closed(folder.path(), kind);
-        let reader = File::options().mapped(round % 2 == 0).chunk_cache(0).open(&path).unwrap();
+        let reader = File::options().use_mmap(round % 2 == 0).chunk_cache_bytes(0).open(&path).unwrap();
         let data = reader.dataset(kind).unwrap();
         assert_eq!(read_around(&data, 1, kind), 0);
         let file = fs::File::options().write(true).open(&path).unwrap();
@@ -237,8 +237,8 @@ fn a_follower_of_rows_ends_with_what_has_become_of_the_file() {
     for change in CHANGES {
         for rests in [true, false] {
             let (writer, data, reader) = live(&path);
-            let mut rows = reader.dataset("chunked").unwrap().follow::<i64>().batch(5000);
-            rows = if rests { rows } else { rows.without_rest() };
+            let mut rows = reader.dataset("chunked").unwrap().follow::<i64>().batch_rows(5000);
+            rows = if rests { rows } else { rows.busy_poll() };
             assert_eq!(rows.next().unwrap().unwrap().len(), 5000);
             assert!(reader.is_live().unwrap());
             data.append(&[1, 2, 3]).unwrap();
@@ -278,7 +278,7 @@ fn a_follower_of_groups_ends_with_what_has_become_of_the_file() {
 fn followers_see_the_usual_end_of_a_file_that_its_writer_makes_shorter() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.h5");
-    let writer = File::options().headroom(4 << 20).create().open(&path).unwrap();
+    let writer = File::options().eof_headroom(4 << 20).create().open(&path).unwrap();
     let data = add(&writer, "chunked", 100);
     writer.start_swmr().unwrap();
     let reader = File::options().swmr_read().open(&path).unwrap();

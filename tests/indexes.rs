@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use h5live::{Dataset, File, Profile, Selection, UNLIMITED};
+use h5live::{Dataset, File, LibVer, Selection, UNLIMITED};
 use h5live_checker::file::check_path;
 
 /// A dataset of `tests/python/indexes.py`.
@@ -104,11 +104,11 @@ fn check(file: &File, step: usize) {
     }
 }
 
-fn create(path: &Path, profile: Profile) {
-    let file = File::options().create().profile(profile).open(path).unwrap();
+fn create(path: &Path, profile: LibVer) {
+    let file = File::options().create().libver(profile).open(path).unwrap();
     for case in &CASES {
         let zeros = vec![0; case.chunk.len()];
-        let builder = file.new_dataset::<i32>().shape(&zeros).max_shape(case.max).chunk(case.chunk);
+        let builder = file.new_dataset::<i32>().shape(&zeros).max_shape(case.max).chunk_shape(case.chunk);
         let builder = if case.compressed { builder.shuffle().deflate(1) } else { builder };
         fill(&builder.create(case.name).unwrap(), case, 1);
     }
@@ -147,7 +147,7 @@ fn python(args: &[&str]) -> Option<()> {
     Some(())
 }
 
-fn h5py_goes_on(profile: Profile) {
+fn h5py_goes_on(profile: LibVer) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ours.h5");
     let name = path.to_str().unwrap();
@@ -170,17 +170,17 @@ fn h5py_goes_on(profile: Profile) {
 
 #[test]
 fn h5py_goes_on_with_what_we_began() {
-    h5py_goes_on(Profile::default());
+    h5py_goes_on(LibVer::default());
 }
 
 #[test]
 fn h5py_goes_on_with_what_we_began_as_ever() {
-    h5py_goes_on(Profile::Earliest);
+    h5py_goes_on(LibVer::Earliest);
 }
 
 #[test]
 fn h5py_goes_on_with_what_we_began_as_since_1_8() {
-    h5py_goes_on(Profile::V18);
+    h5py_goes_on(LibVer::V18);
 }
 
 fn go_on_with_h5py(bounds: &str) {

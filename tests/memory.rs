@@ -76,7 +76,7 @@ fn early_space_of_a_large_dataset_is_a_hole() {
     let path = folder.path().join("early.h5");
     let file = File::create(&path).unwrap();
     let early = model::AllocationTime::Early;
-    let data = file.new_dataset::<f64>().shape(&[MANY]).contiguous().allocation(early).create("large").unwrap();
+    let data = file.new_dataset::<f64>().shape(&[MANY]).contiguous().alloc_time(early).create("large").unwrap();
     data.write_slice(5..6, &[1.0]).unwrap();
     data.write_slice(MANY - 1..MANY, &[2.0]).unwrap();
     file.close().unwrap();
@@ -113,7 +113,7 @@ fn space_that_held_something_else_is_cleared_in_pieces() {
     let first = new().create("first").unwrap();
     first.write(&vec![255u8; bytes as usize]).unwrap();
     file.flush().unwrap();
-    file.root().remove("first").unwrap();
+    file.root().unlink("first").unwrap();
     drop(first);
     file.flush().unwrap();
     let second = new().create("second").unwrap();
@@ -147,7 +147,7 @@ fn a_large_contiguous_dataset_is_copied_with_its_holes() {
 #[test]
 fn chunks_that_nobody_wrote_are_not_there_in_a_copy_with_other_chunks() {
     let (_alone, from, to) = (alone(), File::in_memory(), File::in_memory());
-    let new = || from.new_dataset::<i32>().shape(&[1_000_000, 1_000_000]).chunk(&[100, 100]).fill(-1);
+    let new = || from.new_dataset::<i32>().shape(&[1_000_000, 1_000_000]).chunk_shape(&[100, 100]).fill(-1);
     let plain = new().create("plain").unwrap();
     let packed = new().deflate(1).create("packed").unwrap();
     for data in [&plain, &packed] {
@@ -176,7 +176,8 @@ fn a_chunk_behind_filters_that_is_larger_than_the_option_is_an_error() {
     let (_alone, folder) = (alone(), tempfile::tempdir().unwrap());
     let path = folder.path().join("packed.h5");
     let file = Options::default().create().open(&path).unwrap();
-    let data = file.new_dataset::<u32>().shape(&[8 << 20]).chunk(&[4 << 20]).shuffle().deflate(1).create("a").unwrap();
+    let data =
+        file.new_dataset::<u32>().shape(&[8 << 20]).chunk_shape(&[4 << 20]).shuffle().deflate(1).create("a").unwrap();
     data.write_slice(0..1, &[7u32]).unwrap();
     file.close().unwrap();
     let limited = |bytes| Options::default().max_allocation(bytes).write().open(&path).unwrap();
@@ -211,7 +212,7 @@ fn an_element_that_is_larger_than_the_option_is_an_error() {
     let file = File::in_memory();
     let size = 1 << 30;
     let datatype = h5live::Datatype::Opaque(model::Opaque { size, tag: "large".into() });
-    let data = file.root().new_dataset_of(datatype).shape(&[1]).create("large").unwrap();
+    let data = file.root().new_dataset_with_type(datatype).shape(&[1]).create("large").unwrap();
     assert_over_limit(&data.read_raw(..).unwrap_err(), "/large");
     assert_over_limit(&data.read_values(..).unwrap_err(), "/large");
     assert_little_was_taken();

@@ -8,13 +8,20 @@ type Change<'a> = (&'static str, Box<dyn Fn() -> Result<()> + 'a>);
 
 fn filled(path: &std::path::Path) {
     let file = File::create(path).unwrap();
-    let rows = file.new_dataset::<u16>().growing(&[]).chunk(&[4]).create("rows").unwrap();
+    let rows = file.new_dataset::<u16>().unlimited_rows(&[]).chunk_shape(&[4]).create("rows").unwrap();
     rows.append(&[1, 2, 3]).unwrap();
     rows.set_attribute("unit", &7u8).unwrap();
-    file.new_dataset::<u16>().growing(&[]).chunk(&[4]).deflate(1).create("packed").unwrap().append(&[1, 2, 3]).unwrap();
-    file.new_dataset::<u16>().create_with("plain", &[1, 2, 3]).unwrap();
+    file.new_dataset::<u16>()
+        .unlimited_rows(&[])
+        .chunk_shape(&[4])
+        .deflate(1)
+        .create("packed")
+        .unwrap()
+        .append(&[1, 2, 3])
+        .unwrap();
+    file.new_dataset::<u16>().create_with_data("plain", &[1, 2, 3]).unwrap();
     file.create_group("group/below").unwrap();
-    file.root().commit("type", &h5live::Datatype::default()).unwrap();
+    file.root().commit_datatype("type", &h5live::Datatype::default()).unwrap();
     file.close().unwrap();
 }
 
@@ -59,13 +66,13 @@ fn changes_of_objects(file: &File) -> Vec<Change<'_>> {
         ("create_group of one that is there", Box::new(move || root().create_group("group").map(drop))),
         ("create a dataset", Box::new(move || file.new_dataset::<u8>().shape(&[1]).create("new").map(drop))),
         ("create_unlinked", Box::new(move || file.new_dataset::<u8>().shape(&[1]).create_unlinked().map(drop))),
-        ("create_with", Box::new(move || file.new_dataset::<u8>().create_with("new", &[1]).map(drop))),
-        ("commit", Box::new(move || root().commit("new", &h5live::Datatype::default()).map(drop))),
+        ("create_with", Box::new(move || file.new_dataset::<u8>().create_with_data("new", &[1]).map(drop))),
+        ("commit", Box::new(move || root().commit_datatype("new", &h5live::Datatype::default()).map(drop))),
         ("link_soft", Box::new(move || root().link_soft("new", "rows"))),
         ("link_external", Box::new(move || root().link_external("new", "other.h5", "rows"))),
         ("link_hard", Box::new(move || root().link_hard("new", rows().id()))),
-        ("remove", Box::new(move || root().remove("rows"))),
-        ("remove of nothing", Box::new(move || root().remove("none/none"))),
+        ("remove", Box::new(move || root().unlink("rows"))),
+        ("remove of nothing", Box::new(move || root().unlink("none/none"))),
         ("rename", Box::new(move || root().rename("rows", "new"))),
         ("rename of nothing", Box::new(move || root().rename("none/none", "new"))),
         ("copy", Box::new(move || Copier::new(file, file).object(&file.object("rows").unwrap(), &root(), "new"))),
@@ -141,7 +148,7 @@ fn rows_for_a_file_that_was_closed_are_refused_at_once() {
         is_closed(dataset.resize(&[9]));
     }
     is_closed(root.create_group("new").map(drop));
-    is_closed(root.remove("rows"));
+    is_closed(root.unlink("rows"));
     is_closed(root.set_attribute("new", &1u8));
     let again = File::open(&path).unwrap();
     assert_eq!(again.dataset("packed").unwrap().read::<u16>().unwrap(), [1, 2, 3, 4]);

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use h5live::{File, Object, Reference, Referent};
+use h5live::{File, Object, Reference, ReferenceTarget};
 
 const MAKE: &str = r#"
 import sys, h5py, numpy as np
@@ -46,7 +46,7 @@ fn references_lead_to_what_h5py_referred_to() {
             .iter()
             .map(|element| file.referent(element))
             .map(|found| match found {
-                Ok(Some(Referent::Object(object))) => Some(object.id()),
+                Ok(Some(ReferenceTarget::Object(object))) => Some(object.id()),
                 _ => None,
             })
             .collect();
@@ -55,7 +55,7 @@ fn references_lead_to_what_h5py_referred_to() {
 
         let regions = elements(&file, "regions");
         let region = |element: &Reference| match file.referent(element).unwrap() {
-            Some(Referent::Region(dataset, selection)) => {
+            Some(ReferenceTarget::Region(dataset, selection)) => {
                 assert_eq!(dataset.id(), grid.id());
                 Some(dataset.read_slice::<i64>(selection).unwrap())
             }

@@ -12,15 +12,15 @@ use h5live_format::{Addr, EncodeError, Widths};
 use h5live_model::AllocationLimit;
 
 use crate::{
-    chunks::{Chunks, Early},
     clock::Clock,
-    edge::EdgeKinds,
-    error::{Action, Error, Result},
-    metadata::{Generations, Intents, Ledger, Shard},
+    edge_kind::EdgeKinds,
+    error::{Error, Result, StorageAction},
+    metadata::{EntryShard, GenerationPublisher, RedoState, SharedGraph},
     primitive::{Mutex, RwLock, RwLockReadGuard},
-    reentry::{Inside, Mark, enter},
+    raw_data::{DirtyRawData, WriteBuffer},
+    reentry::{ReentryGuard, ReentryScope, enter},
     space::Space,
-    stats::{Stats, count},
+    stats::{CacheCounters, count},
     storage::Storage,
 };
 
@@ -30,32 +30,32 @@ const SHARDS: usize = 64;
 const SHARDS: usize = 1;
 
 /// A block that is claimed to be larger than this is first compared with the length of the file.
-const TRUSTED: usize = 1 << 20;
+const MAX_UNCHECKED_BLOCK_BYTES: usize = 1 << 20;
 
 /// Sizes and other choices of a cache.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Settings {
+pub struct CacheOptions {
     /// The widths that the superblock states.
     pub widths: Widths,
     /// Bytes in memory of cached entries, beyond which unused ones are evicted.
     pub metadata_budget: usize,
-    /// Bytes in memory of dirty entries, beyond which [`Cache::trim`] writes some.
+    /// Bytes in memory of dirty entries, beyond which [`Cache::flush_excess`] writes some.
     pub dirty_budget: usize,
-    /// Bytes of raw data not yet written, beyond which [`Cache::trim`] writes them.
+    /// Bytes of raw data not yet written, beyond which [`Cache::flush_excess`] writes them.
     pub raw_budget: usize,
     /// Pieces of new raw data of at most this many bytes are gathered (up to 1 MiB) before they are written.
-    pub gathered: usize,
+    pub max_buffered_piece_bytes: usize,
     /// The base address, in bytes from the start of the file: pages and sectors are counted from there.
     pub base: u64,
     /// Whether each flush writes what is new first, and then a barrier, before it changes anything to which the file
     /// leads: so that also after a power failure all of an earlier flush, followed by [`Cache::sync`], is there, and
     /// no file is shorter than announced. What it changes in place it first writes down as an
-    /// [`Intent`](h5live_format::Intent), so that a later flush is there whole, once that has been done again, or not
+    /// [`RedoRecord`](h5live_format::RedoRecord), so that a later flush is there whole, once that has been done again, or not
     /// at all.
     pub barriers: bool,
     /// For tests that prove that they matter: no intents are written.
-    pub without_intents: bool,
+    pub disable_redo: bool,
     /// Most bytes that are allocated at once for a length that the file states.
     pub max_allocation: AllocationLimit,
     /// What the grace of freed space is measured by.
@@ -66,17 +66,17 @@ pub struct Settings {
     pub disabled_edges: EdgeKinds,
 }
 
-impl Default for Settings {
+impl Default for CacheOptions {
     fn default() -> Self {
-        Settings {
+        CacheOptions {
             widths: Widths::default(),
             base: 0,
             metadata_budget: 64 << 20,
             dirty_budget: 16 << 20,
             raw_budget: 64 << 20,
-            gathered: 64 << 10,
+            max_buffered_piece_bytes: 64 << 10,
             barriers: false,
-            without_intents: false,
+            disable_redo: false,
             max_allocation: AllocationLimit::default(),
             clock: Clock::default(),
             shards: SHARDS,
@@ -86,32 +86,32 @@ impl Default for Settings {
 }
 
 /// The superblock, which the store knows and the cache has to announce new ends of file with.
-pub trait Superblock: Send + Sync + fmt::Debug {
+pub trait SuperblockEncoder: Send + Sync + fmt::Debug {
     /// The superblock as it is to be from now on, but with the end of file at `end` (bytes from the base
     /// address): where it is, and its bytes. Must not call the cache.
     ///
     /// # Errors
     /// When a value does not fit its field.
-    fn announce(&self, end: u64) -> std::result::Result<(Addr, Vec<u8>), EncodeError>;
+    fn encode_with_eof(&self, end: u64) -> std::result::Result<(Addr, Vec<u8>), EncodeError>;
 }
 
 /// One open file. All methods may be called by any number of threads at once.
 pub struct Cache {
     pub(crate) storage: Arc<dyn Storage>,
-    pub(crate) settings: Settings,
-    pub(crate) shards: Box<[Shard]>,
-    pub(crate) ledger: Arc<Ledger>,
-    pub(crate) chunks: Chunks,
-    pub(crate) early: Early,
+    pub(crate) settings: CacheOptions,
+    pub(crate) shards: Box<[EntryShard]>,
+    pub(crate) ledger: Arc<SharedGraph>,
+    pub(crate) chunks: DirtyRawData,
+    pub(crate) write_buffer: WriteBuffer,
     pub(crate) space: Space,
-    pub(crate) stats: Stats,
-    /// As [`Settings::barriers`].
+    pub(crate) stats: CacheCounters,
+    /// As [`CacheOptions::barriers`].
     barriers: AtomicBool,
     /// The next flush is to be there whole or not at all.
-    pub(crate) as_one: AtomicBool,
-    superblock: Option<Arc<dyn Superblock>>,
-    pub(crate) intents: Intents,
-    pub(crate) generations: Generations,
+    pub(crate) atomic_flush: AtomicBool,
+    superblock: Option<Arc<dyn SuperblockEncoder>>,
+    pub(crate) intents: RedoState,
+    pub(crate) generations: GenerationPublisher,
     /// Held by the one flush that is under way.
     pub(crate) flushing: Mutex<()>,
     /// Shared by operations; taken alone by a flush for its snapshot.
@@ -123,7 +123,7 @@ impl fmt::Debug for Cache {
         f.debug_struct("Cache")
             .field("storage", &self.storage)
             .field("settings", &self.settings)
-            .field("totals", &self.totals())
+            .field("totals", &self.stats())
             .finish_non_exhaustive()
     }
 }
@@ -132,39 +132,49 @@ impl fmt::Debug for Cache {
 /// neither contain another operation of the same thread, nor a flush.
 #[must_use = "the operation ends when this is dropped"]
 #[derive(Debug)]
-pub struct Operation<'a> {
+pub struct OperationGuard<'a> {
     _gate: RwLockReadGuard<'a, ()>,
-    _inside: Mark,
+    _inside: ReentryGuard,
 }
 
 impl Cache {
     /// A cache for a file that is only read. `storage` begins at the base address (see
-    /// [`Based`](crate::Based)).
-    pub fn reading(storage: Arc<dyn Storage>, settings: Settings) -> Self {
+    /// [`BaseOffsetStorage`](crate::BaseOffsetStorage)).
+    pub fn new_read_only(storage: Arc<dyn Storage>, settings: CacheOptions) -> Self {
         Cache::build(storage, settings, 0, None)
     }
 
     /// A cache for a file that is also written. Its superblock announces the end of file at `end` (bytes from the
     /// base address); space is allocated from there on.
-    pub fn writing(storage: Arc<dyn Storage>, settings: Settings, end: u64, superblock: Arc<dyn Superblock>) -> Self {
+    pub fn new_writable(
+        storage: Arc<dyn Storage>,
+        settings: CacheOptions,
+        end: u64,
+        superblock: Arc<dyn SuperblockEncoder>,
+    ) -> Self {
         Cache::build(storage, settings, end, Some(superblock))
     }
 
-    fn build(storage: Arc<dyn Storage>, settings: Settings, end: u64, superblock: Option<Arc<dyn Superblock>>) -> Self {
+    fn build(
+        storage: Arc<dyn Storage>,
+        settings: CacheOptions,
+        end: u64,
+        superblock: Option<Arc<dyn SuperblockEncoder>>,
+    ) -> Self {
         let shards = settings.shards.max(1);
         Cache {
             storage,
-            shards: (0..shards).map(|_| Shard::new()).collect(),
-            ledger: Arc::new(Ledger::new(settings.disabled_edges)),
-            chunks: Chunks::new(shards),
-            early: Early::default(),
+            shards: (0..shards).map(|_| EntryShard::new()).collect(),
+            ledger: Arc::new(SharedGraph::new(settings.disabled_edges)),
+            chunks: DirtyRawData::new(shards),
+            write_buffer: WriteBuffer::default(),
             space: Space::new(end, settings.widths.offset, settings.clock.clone(), settings.barriers),
-            stats: Stats::default(),
+            stats: CacheCounters::default(),
             barriers: settings.barriers.into(),
-            as_one: false.into(),
+            atomic_flush: false.into(),
             superblock,
-            intents: Intents::default(),
-            generations: Generations::default(),
+            intents: RedoState::default(),
+            generations: GenerationPublisher::default(),
             flushing: Mutex::new(()),
             gate: RwLock::new(()),
             settings,
@@ -172,12 +182,12 @@ impl Cache {
     }
 
     /// Begins changes that belong together.
-    pub fn operation(&self) -> Operation<'_> {
-        let _inside = enter(self, Inside::Operation, &[Inside::Operation]);
-        Operation { _gate: self.gate.read(), _inside }
+    pub fn begin_operation(&self) -> OperationGuard<'_> {
+        let _inside = enter(self, ReentryScope::Operation, &[ReentryScope::Operation]);
+        OperationGuard { _gate: self.gate.read(), _inside }
     }
 
-    /// Whether this cache was made by [`Cache::reading`].
+    /// Whether this cache was made by [`Cache::new_read_only`].
     pub fn is_read_only(&self) -> bool {
         self.superblock.is_none()
     }
@@ -231,15 +241,15 @@ impl Cache {
     /// [`Error::Io`]; [`Error::Undefined`].
     pub fn read_prefix(&self, at: Addr, len: usize) -> Result<Vec<u8>> {
         let start = at.get().ok_or(Error::Undefined)?;
-        let mut bytes = if len <= TRUSTED {
+        let mut bytes = if len <= MAX_UNCHECKED_BLOCK_BYTES {
             vec![0; len]
         } else {
-            let end = self.storage.len().map_err(Error::io(Action::Length, 0, 0))?;
+            let end = self.storage.len().map_err(Error::io(StorageAction::Length, 0, 0))?;
             let len = end.saturating_sub(start).min(len as u64);
             self.settings.max_allocation.zeroed(len).map_err(|source| Error::Allocation { at, source })?
         };
         let len = bytes.len() as u64;
-        let found = self.storage.read_at(&mut bytes, start).map_err(Error::io(Action::Read, start, len))?;
+        let found = self.storage.read_at(&mut bytes, start).map_err(Error::io(StorageAction::Read, start, len))?;
         count(&self.stats.bytes_read, found as u64);
         bytes.truncate(found);
         Ok(bytes)
@@ -248,7 +258,7 @@ impl Cache {
     pub(crate) fn read_exact(&self, at: Addr, into: &mut [u8]) -> Result<()> {
         let Some(start) = at.get() else { return Err(Error::Undefined) };
         let wanted = into.len() as u64;
-        let found = self.storage.read_at(into, start).map_err(Error::io(Action::Read, start, wanted))? as u64;
+        let found = self.storage.read_at(into, start).map_err(Error::io(StorageAction::Read, start, wanted))? as u64;
         count(&self.stats.bytes_read, found);
         if found < wanted { Err(Error::PastEnd { at, wanted, found }) } else { Ok(()) }
     }
@@ -259,32 +269,32 @@ impl Cache {
     /// # Errors
     /// [`Error::Io`], [`Error::Encode`], [`Error::ReadOnly`].
     pub fn write_superblock(&self) -> Result<()> {
-        let _inside = enter(self, Inside::Flush, &[Inside::Operation, Inside::Flush]);
+        let _inside = enter(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
         let _only = self.flushing.lock();
-        let end = self.space.announced();
-        self.space.reach(end, &*self.storage)?;
-        self.announce_at(end)
+        let end = self.space.superblock_eof();
+        self.space.ensure_len(end, &*self.storage)?;
+        self.write_superblock_eof(end)
     }
 
-    /// Announces an end of file `ahead` bytes beyond the allocated space, and makes the file that long: readers
+    /// Announces an end of file `eof_slack` bytes beyond the allocated space, and makes the file that long: readers
     /// that open it now can follow what will be allocated there, also those that never look at the end again.
     ///
     /// # Errors
     /// As [`Cache::write_superblock`].
-    pub fn announce_ahead(&self, ahead: u64) -> Result<()> {
-        let _inside = enter(self, Inside::Flush, &[Inside::Operation, Inside::Flush]);
+    pub fn extend_superblock_eof(&self, ahead: u64) -> Result<()> {
+        let _inside = enter(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
         let _only = self.flushing.lock();
-        let end = self.space.end().saturating_add(ahead).max(self.space.announced());
-        self.space.reach(end, &*self.storage)?;
+        let end = self.space.end().saturating_add(ahead).max(self.space.superblock_eof());
+        self.space.ensure_len(end, &*self.storage)?;
         if self.has_barriers() {
             // The file must not be shorter than announced after a power failure either.
             self.sync()?;
         }
-        self.announce_at(end)
+        self.write_superblock_eof(end)
     }
 
-    /// As [`Settings::barriers`], from the next flush on.
-    pub fn set_barriers(&self) {
+    /// As [`CacheOptions::barriers`], from the next flush on.
+    pub fn enable_barriers(&self) {
         self.barriers.store(true, Ordering::Release);
         self.space.set_durable();
     }
@@ -293,9 +303,9 @@ impl Cache {
     /// its process died, finds all of it or nothing, by an intent. Call it inside the operation that needs that.
     ///
     /// Other programs know nothing of intents, so where tests break a flush dependency, this must not make up for it.
-    pub fn write_as_one(&self) {
+    pub fn require_atomic_flush(&self) {
         let is_whole = self.settings.disabled_edges == EdgeKinds::NONE;
-        self.as_one.fetch_or(is_whole, Ordering::AcqRel);
+        self.atomic_flush.fetch_or(is_whole, Ordering::AcqRel);
     }
 
     pub(crate) fn has_barriers(&self) -> bool {
@@ -313,7 +323,7 @@ impl Cache {
     /// [`Error::Io`].
     pub fn sync(&self) -> Result<()> {
         let flushed = self.space.begin_sync();
-        self.storage.sync().map_err(Error::io(Action::Sync, 0, 0))?;
+        self.storage.sync().map_err(Error::io(StorageAction::Sync, 0, 0))?;
         self.space.end_sync(flushed);
         Ok(())
     }
@@ -324,46 +334,49 @@ impl Cache {
     /// # Errors
     /// [`Error::Dirty`] if not everything has been flushed; [`Error::Io`], [`Error::Encode`], [`Error::ReadOnly`].
     pub fn finish(&self, durable: bool) -> Result<()> {
-        let _inside = enter(self, Inside::Flush, &[Inside::Operation, Inside::Flush]);
+        let _inside = enter(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
         let _only = self.flushing.lock();
         let dirty = self.ledger.graph.lock().dirty_count();
         if dirty > 0 {
             return Err(Error::Dirty(dirty));
         }
-        self.space.trim();
+        self.space.shrink_to_used();
         let end = self.space.end();
-        self.space.reach(end, &*self.storage)?;
+        self.space.ensure_len(end, &*self.storage)?;
         if durable {
             self.sync()?;
         }
-        self.finish_generation()?;
-        self.end_generations(end)?;
-        if self.bury_intents(end)? && durable {
+        self.complete_generation()?;
+        self.clear_generation_at(end)?;
+        if self.erase_redo(end)? && durable {
             self.sync()?;
         }
-        self.announce_at(end)?;
+        self.write_superblock_eof(end)?;
         if durable {
             self.sync()?;
         }
-        self.space.cut(end, &*self.storage)?;
+        self.space.truncate_storage(end, &*self.storage)?;
         if durable { self.sync() } else { Ok(()) }
     }
 
-    pub(crate) fn announce_at(&self, end: u64) -> Result<()> {
+    pub(crate) fn write_superblock_eof(&self, end: u64) -> Result<()> {
         let superblock = self.superblock.as_ref().ok_or(Error::ReadOnly)?;
-        if let Some(generation) = self.generation().filter(|_| end != self.space.announced()) {
-            self.show_generation_at(end, generation)?;
+        if let Some(generation) = self.generation().filter(|_| end != self.space.superblock_eof()) {
+            self.init_generation_at(end, generation)?;
         }
-        let (at, bytes) = superblock.announce(end).map_err(|source| Error::Encode { at: Addr::UNDEFINED, source })?;
-        self.write_at(Action::WriteSuperblock, at, &bytes)?;
-        self.space.set_announced(end);
+        let (at, bytes) =
+            superblock.encode_with_eof(end).map_err(|source| Error::Encode { at: Addr::UNDEFINED, source })?;
+        self.write_at(StorageAction::WriteSuperblock, at, &bytes)?;
+        self.space.set_superblock_eof(end);
         Ok(())
     }
 
     /// The superblock to be written before what is allocated now becomes reachable, and the end that it states.
-    pub(crate) fn announcement(&self) -> Result<Option<(Addr, Vec<u8>, u64)>> {
-        let (Some(end), Some(superblock)) = (self.space.to_announce(), &self.superblock) else { return Ok(None) };
-        match superblock.announce(end) {
+    pub(crate) fn superblock_update(&self) -> Result<Option<(Addr, Vec<u8>, u64)>> {
+        let (Some(end), Some(superblock)) = (self.space.next_superblock_eof(), &self.superblock) else {
+            return Ok(None);
+        };
+        match superblock.encode_with_eof(end) {
             Ok((at, bytes)) => Ok(Some((at, bytes, end))),
             Err(source) => Err(Error::Encode { at: Addr::UNDEFINED, source }),
         }

@@ -13,10 +13,10 @@ use std::{
     },
 };
 
-use h5live_format::{Addr, EncodeError, Record, Widths, encode, encode_briefly};
+use h5live_format::{Addr, EncodeError, Record, Widths, encode, encode_transient};
 
 use crate::{
-    metadata::{Ledger, Origin},
+    metadata::{ReadOrigin, SharedGraph},
     primitive::{
         RwLock, RwLockReadGuard,
         atomic::{
@@ -38,7 +38,7 @@ pub trait Entry: Any + Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// As [`Entry::image`].
-    fn brief_image(&mut self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+    fn transient_image(&mut self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
         self.image(widths)
     }
 
@@ -47,19 +47,19 @@ pub trait Entry: Any + Send + Sync + fmt::Debug {
 }
 
 /// What an entry takes beside its structure: what the cache knows of it, and its places in the cache's maps (bytes).
-const OVERHEAD: usize = 256;
+const ENTRY_OVERHEAD_BYTES: usize = 256;
 
 impl<R: Record + Clone + Any + Send + Sync + fmt::Debug> Entry for R {
     fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
         encode(self, widths)
     }
 
-    fn brief_image(&mut self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
-        encode_briefly(self, widths)
+    fn transient_image(&mut self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
+        encode_transient(self, widths)
     }
 
     fn weight(&self) -> usize {
-        Record::weight(self).saturating_add(OVERHEAD)
+        Record::weight(self).saturating_add(ENTRY_OVERHEAD_BYTES)
     }
 }
 
@@ -88,66 +88,66 @@ impl Owner {
 }
 
 /// What of a cached entry does not depend on its type.
-pub(crate) struct Head {
+pub(crate) struct EntryHeader {
     pub(crate) id: EntryId,
     pub(crate) addr: Addr,
     pub(crate) owner: Owner,
-    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) ledger: Arc<SharedGraph>,
     /// Bytes in memory, as last asked for.
     pub(crate) weight: AtomicUsize,
     /// True only while the ledger has the entry as dirty, for those who hold the value's lock. Changed under it.
     dirty: AtomicBool,
     /// No longer what the cache has at this address: changes are not written.
-    pub(crate) gone: AtomicBool,
+    pub(crate) invalidated: AtomicBool,
     /// Whether the file has the structure: one of the constants below.
-    in_file: AtomicU8,
+    file_state: AtomicU8,
     /// Bytes of the last image that a flush took; 0 before. A hint.
     len: AtomicUsize,
     /// How often the value was changed. Changed under its lock.
-    edition: AtomicU64,
+    version: AtomicU64,
     /// What a reader has made the value of.
-    pub(crate) origin: Origin,
+    pub(crate) origin: ReadOrigin,
     /// Found again since the clock hand last passed. A hint, as is `weight`: not for loom to explore.
     used: std::sync::atomic::AtomicBool,
 }
 
 /// No flush has taken the structure yet.
-const NEW: u8 = 0;
+const FILE_STATE_NEW: u8 = 0;
 /// A flush that is under way has taken it for the first time.
-const UNDER_WAY: u8 = 1;
+const FILE_STATE_WRITING: u8 = 1;
 /// It was read from the file, or written.
-const STORED: u8 = 2;
+const FILE_STATE_STORED: u8 = 2;
 
-impl Head {
+impl EntryHeader {
     /// Bytes in the file, if a flush has taken the structure; otherwise 0.
-    pub(crate) fn known_len(&self) -> u64 {
+    pub(crate) fn stored_len(&self) -> u64 {
         self.len.load(Relaxed) as u64
     }
 
     pub(crate) fn set_new(&self) {
-        self.in_file.store(NEW, Release);
+        self.file_state.store(FILE_STATE_NEW, Release);
     }
 
     /// Whether the file has the structure.
     pub(crate) fn is_stored(&self) -> bool {
-        self.in_file.load(Acquire) == STORED
+        self.file_state.load(Acquire) == FILE_STATE_STORED
     }
 
     /// Whether no flush has taken the structure.
     pub(crate) fn is_new(&self) -> bool {
-        self.in_file.load(Acquire) == NEW
+        self.file_state.load(Acquire) == FILE_STATE_NEW
     }
 
-    fn set_under_way(&self) {
-        let _ = self.in_file.compare_exchange(NEW, UNDER_WAY, AcqRel, Relaxed);
+    fn set_writing(&self) {
+        let _ = self.file_state.compare_exchange(FILE_STATE_NEW, FILE_STATE_WRITING, AcqRel, Relaxed);
     }
 
     pub(crate) fn set_stored(&self) {
-        self.in_file.store(STORED, Release);
+        self.file_state.store(FILE_STATE_STORED, Release);
     }
 
     pub(crate) fn set_not_stored(&self) {
-        let _ = self.in_file.compare_exchange(UNDER_WAY, NEW, AcqRel, Relaxed);
+        let _ = self.file_state.compare_exchange(FILE_STATE_WRITING, FILE_STATE_NEW, AcqRel, Relaxed);
     }
 
     pub(crate) fn mark_used(&self) {
@@ -156,7 +156,7 @@ impl Head {
         }
     }
 
-    /// Whether the entry was used since [`Head::take_used`].
+    /// Whether the entry was used since [`EntryHeader::take_used`].
     pub(crate) fn is_used(&self) -> bool {
         self.used.load(Relaxed)
     }
@@ -168,13 +168,13 @@ impl Head {
 }
 
 pub(crate) struct Slot<T> {
-    head: Head,
+    head: EntryHeader,
     value: RwLock<T>,
 }
 
 /// A slot of any type.
 pub(crate) trait AnySlot: Any + Send + Sync {
-    fn head(&self) -> &Head;
+    fn head(&self) -> &EntryHeader;
     fn type_name(&self) -> &'static str;
     /// The image of the value, for those who want to know whether two caches hold the same.
     fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError>;
@@ -183,7 +183,7 @@ pub(crate) trait AnySlot: Any + Send + Sync {
 }
 
 impl<T: Entry> AnySlot for Slot<T> {
-    fn head(&self) -> &Head {
+    fn head(&self) -> &EntryHeader {
         &self.head
     }
 
@@ -197,9 +197,9 @@ impl<T: Entry> AnySlot for Slot<T> {
 
     fn take_image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
         let mut value = self.value.write();
-        let image = value.brief_image(widths)?;
+        let image = value.transient_image(widths)?;
         self.head.dirty.store(false, Release);
-        self.head.set_under_way();
+        self.head.set_writing();
         self.head.len.store(image.len(), Relaxed);
         Ok(image)
     }
@@ -227,20 +227,20 @@ impl<T: Entry> Handle<T> {
         id: EntryId,
         addr: Addr,
         owner: Owner,
-        ledger: Arc<Ledger>,
-        (value, origin): (T, Origin),
+        ledger: Arc<SharedGraph>,
+        (value, origin): (T, ReadOrigin),
     ) -> Self {
-        let head = Head {
+        let head = EntryHeader {
             id,
             addr,
             owner,
             ledger,
             weight: AtomicUsize::new(value.weight().saturating_add(origin.weight())),
             dirty: AtomicBool::new(false),
-            gone: AtomicBool::new(false),
-            in_file: STORED.into(),
+            invalidated: AtomicBool::new(false),
+            file_state: FILE_STATE_STORED.into(),
             len: AtomicUsize::new(0),
-            edition: AtomicU64::new(0),
+            version: AtomicU64::new(0),
             origin,
             used: false.into(),
         };
@@ -254,11 +254,11 @@ impl<T: Entry> Handle<T> {
         slot.downcast::<Slot<T>>().map(|slot| Handle { slot }).map_err(|_| name)
     }
 
-    pub(crate) fn erased(&self) -> Arc<dyn AnySlot> {
+    pub(crate) fn as_any_slot(&self) -> Arc<dyn AnySlot> {
         Arc::clone(&self.slot) as Arc<dyn AnySlot>
     }
 
-    pub(crate) fn slot_head(&self) -> &Head {
+    pub(crate) fn entry_header(&self) -> &EntryHeader {
         &self.slot.head
     }
 
@@ -283,9 +283,9 @@ impl<T: Entry> Handle<T> {
     }
 
     /// Whether the cache has given up this entry: removed, replaced, or forgotten or doubted by a refresh.
-    pub fn is_gone(&self) -> bool {
+    pub fn is_invalidated(&self) -> bool {
         let head = &self.slot.head;
-        head.gone.load(Acquire) || head.ledger.doubts.has(head.owner, &head.origin)
+        head.invalidated.load(Acquire) || head.ledger.doubts.is_stale(head.owner, &head.origin)
     }
 
     /// Whether no flush has taken the structure since it was added by [`Cache::insert`](crate::Cache::insert), or
@@ -295,21 +295,21 @@ impl<T: Entry> Handle<T> {
     }
 
     /// The value, which does not change as long as the guard lives. Do not call the cache while holding it.
-    pub fn read(&self) -> Read<'_, T> {
-        Read(self.slot.value.read())
+    pub fn read(&self) -> EntryReadGuard<'_, T> {
+        EntryReadGuard(self.slot.value.read())
     }
 
     /// Changes the value and makes the entry dirty. `change` must not use other entries of the cache. Changes
-    /// that belong together are made inside one [`Cache::operation`](crate::Cache::operation).
+    /// that belong together are made inside one [`Cache::begin_operation`](crate::Cache::begin_operation).
     ///
-    /// An entry that [is gone](Handle::is_gone) changes in memory only.
+    /// An entry that [is gone](Handle::is_invalidated) changes in memory only.
     pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let head = &self.slot.head;
         let mut value = self.slot.value.write();
         let result = change(&mut value);
-        head.edition.fetch_add(1, Relaxed);
+        head.version.fetch_add(1, Relaxed);
         head.weight.store(value.weight(), Relaxed);
-        if !head.dirty.load(Acquire) && head.ledger.graph.lock().soil(&self.slot, T::weight(&value)) {
+        if !head.dirty.load(Acquire) && head.ledger.graph.lock().mark_entry_dirty(&self.slot, T::weight(&value)) {
             head.dirty.store(true, Release);
         }
         result
@@ -321,16 +321,16 @@ impl<T: Entry> Handle<T> {
     }
 
     /// Whether the file has the entry as it is here.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn matches_file(&self) -> bool {
         let head = &self.slot.head;
-        head.is_stored() && !head.dirty.load(Acquire) && !head.gone.load(Acquire)
+        head.is_stored() && !head.dirty.load(Acquire) && !head.invalidated.load(Acquire)
     }
 
     /// Has `change` change the value, for who writes it at once. It is told how often the value was changed before, this
     /// way or by [`Handle::update`], and returns `None` if it has changed nothing.
-    pub(crate) fn change_to_write<R>(&self, change: impl FnOnce(&mut T, u64) -> Option<R>) -> Option<R> {
+    pub(crate) fn update_for_write_through<R>(&self, change: impl FnOnce(&mut T, u64) -> Option<R>) -> Option<R> {
         let mut value = self.slot.value.write();
-        let edition = &self.slot.head.edition;
+        let edition = &self.slot.head.version;
         let changed = change(&mut value, edition.load(Relaxed))?;
         edition.fetch_add(1, Relaxed);
         Some(changed)
@@ -338,15 +338,15 @@ impl<T: Entry> Handle<T> {
 }
 
 impl<T> Slot<T> {
-    pub(crate) fn as_head(&self) -> &Head {
+    pub(crate) fn entry_header(&self) -> &EntryHeader {
         &self.head
     }
 }
 
 /// A view of an entry's value.
-pub struct Read<'a, T>(RwLockReadGuard<'a, T>);
+pub struct EntryReadGuard<'a, T>(RwLockReadGuard<'a, T>);
 
-impl<T> Deref for Read<'_, T> {
+impl<T> Deref for EntryReadGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -354,7 +354,7 @@ impl<T> Deref for Read<'_, T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Read<'_, T> {
+impl<T: fmt::Debug> fmt::Debug for EntryReadGuard<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&**self, f)
     }
@@ -363,13 +363,13 @@ impl<T: fmt::Debug> fmt::Debug for Read<'_, T> {
 /// A chunk proxy: stands among the entries for raw data that is not yet written. It is dirty until the data has
 /// been written, and then ceases to exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Proxy {
+pub struct ChunkProxy {
     pub(crate) id: EntryId,
     pub(crate) owner: Owner,
     pub(crate) chunk: Addr,
 }
 
-impl Proxy {
+impl ChunkProxy {
     /// The proxy's identity.
     pub fn id(&self) -> EntryId {
         self.id
@@ -381,22 +381,22 @@ impl Proxy {
     }
 }
 
-/// Something that flush dependencies can join: a [`Handle`] or a [`Proxy`].
-pub trait Node: sealed::Sealed {
+/// Something that flush dependencies can join: a [`Handle`] or a [`ChunkProxy`].
+pub trait DependencyNode: sealed::Sealed {
     /// Its identity.
     fn id(&self) -> EntryId;
 }
 
-pub(crate) enum Link {
+pub(crate) enum NodeRef {
     Slot(Arc<dyn AnySlot>),
     Proxy(EntryId),
 }
 
-impl Link {
+impl NodeRef {
     pub(crate) fn id(&self) -> EntryId {
         match self {
-            Link::Slot(slot) => slot.head().id,
-            Link::Proxy(id) => *id,
+            NodeRef::Slot(slot) => slot.head().id,
+            NodeRef::Proxy(id) => *id,
         }
     }
 }
@@ -405,31 +405,31 @@ mod sealed {
     pub trait Sealed {
         #[doc(hidden)]
         #[allow(private_interfaces)]
-        fn link(&self) -> super::Link;
+        fn node_ref(&self) -> super::NodeRef;
     }
 }
 
 impl<T: Entry> sealed::Sealed for Handle<T> {
     #[allow(private_interfaces)]
-    fn link(&self) -> Link {
-        Link::Slot(self.erased())
+    fn node_ref(&self) -> NodeRef {
+        NodeRef::Slot(self.as_any_slot())
     }
 }
 
-impl<T: Entry> Node for Handle<T> {
+impl<T: Entry> DependencyNode for Handle<T> {
     fn id(&self) -> EntryId {
         self.slot.head.id
     }
 }
 
-impl sealed::Sealed for Proxy {
+impl sealed::Sealed for ChunkProxy {
     #[allow(private_interfaces)]
-    fn link(&self) -> Link {
-        Link::Proxy(self.id)
+    fn node_ref(&self) -> NodeRef {
+        NodeRef::Proxy(self.id)
     }
 }
 
-impl Node for Proxy {
+impl DependencyNode for ChunkProxy {
     fn id(&self) -> EntryId {
         self.id
     }

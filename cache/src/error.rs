@@ -16,10 +16,10 @@ pub enum Error {
     #[error("{action} failed at {at:#x}, {len} bytes")]
     Io {
         /// What was being done.
-        action: Action,
+        action: StorageAction,
         /// Bytes from the base address.
         at: u64,
-        /// Bytes to be read or written; the new length for [`Action::Extend`] and [`Action::Truncate`].
+        /// Bytes to be read or written; the new length for [`StorageAction::Extend`] and [`StorageAction::Truncate`].
         len: u64,
         /// The storage's error.
         source: io::Error,
@@ -70,7 +70,7 @@ pub enum Error {
     },
     /// A flush dependency would close a circle.
     #[error(transparent)]
-    Cycle(#[from] Cycle),
+    Cycle(#[from] DependencyCycle),
     /// An undefined address was used to read or write.
     #[error("the address is undefined")]
     Undefined,
@@ -111,7 +111,7 @@ impl Error {
         }
     }
 
-    pub(crate) fn io(action: Action, at: u64, len: u64) -> impl FnOnce(io::Error) -> Error {
+    pub(crate) fn io(action: StorageAction, at: u64, len: u64) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Io { action, at, len, source }
     }
 }
@@ -119,7 +119,7 @@ impl Error {
 /// What the storage was asked to do when it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Action {
+pub enum StorageAction {
     /// Reading bytes.
     Read,
     /// Asking for the length of the file.
@@ -131,7 +131,7 @@ pub enum Action {
     /// Writing the superblock.
     WriteSuperblock,
     /// Writing down what is about to be changed in place.
-    WriteIntent,
+    WriteRedo,
     /// Making the file longer.
     Extend,
     /// Cutting the file at its end.
@@ -140,18 +140,18 @@ pub enum Action {
     Sync,
 }
 
-impl fmt::Display for Action {
+impl fmt::Display for StorageAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Action::Read => f.write_str("reading"),
-            Action::Length => f.write_str("asking for the length"),
-            Action::WriteEntry(name) => write!(f, "writing a structure ({})", structure_name(name)),
-            Action::WriteRaw => f.write_str("writing raw data"),
-            Action::WriteSuperblock => f.write_str("writing the superblock"),
-            Action::WriteIntent => f.write_str("writing down what is to be written"),
-            Action::Extend => f.write_str("extending the file"),
-            Action::Truncate => f.write_str("cutting the file"),
-            Action::Sync => f.write_str("making the file durable"),
+            StorageAction::Read => f.write_str("reading"),
+            StorageAction::Length => f.write_str("asking for the length"),
+            StorageAction::WriteEntry(name) => write!(f, "writing a structure ({})", structure_name(name)),
+            StorageAction::WriteRaw => f.write_str("writing raw data"),
+            StorageAction::WriteSuperblock => f.write_str("writing the superblock"),
+            StorageAction::WriteRedo => f.write_str("writing down what is to be written"),
+            StorageAction::Extend => f.write_str("extending the file"),
+            StorageAction::Truncate => f.write_str("cutting the file"),
+            StorageAction::Sync => f.write_str("making the file durable"),
         }
     }
 }
@@ -173,7 +173,7 @@ fn structure_name(type_name: &str) -> String {
 /// A flush dependency that would close a circle: the child is written before the parent already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the entry cannot be a flush-dependency parent: it is itself written before the child")]
-pub struct Cycle;
+pub struct DependencyCycle;
 
 #[cfg(test)]
 mod tests {
@@ -185,7 +185,7 @@ mod tests {
         let wrong = Error::WrongType { at, cached: "h5live_format::FixedArrayHeader", wanted: "a::Node<b::Name>" };
         let text = wrong.to_string();
         assert!(text.ends_with("is known as another structure: fixed array header, and not node"), "{text}");
-        let text = Action::WriteEntry("h5live_format::object_header::ObjectHeader").to_string();
+        let text = StorageAction::WriteEntry("h5live_format::object_header::ObjectHeader").to_string();
         assert_eq!(text, "writing a structure (object header)");
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! [`Cache`] is one open file. It keeps decoded structures ([`Entry`]) by their address; a change makes an entry
 //! dirty, and [`Cache::flush`] writes what is dirty so that a parent is never written before its dirty children
-//! ([`Cache::depend`]). Raw data waits too ([`Cache::write_raw`]), and each waiting chunk is represented among the entries by a
-//! [`Proxy`], so that no index entry reaches the file before the chunk that it points to. [`Space`] hands out
+//! ([`Cache::add_dependency`]). Raw data waits too ([`Cache::write_raw`]), and each waiting chunk is represented among the entries by a
+//! [`ChunkProxy`], so that no index entry reaches the file before the chunk that it points to. [`Space`] hands out
 //! addresses at the end of the file.
 //!
 //! Locks, outermost first: flush, gate, an entry's value, ledger. Those of shards, of space and of waiting raw data
@@ -12,26 +12,26 @@
 //! the flush lock is held, which just other flushes wait for; and, while the file's length is changed, the length's.
 
 mod cache;
-mod chunks;
 mod clock;
-mod edge;
+mod edge_kind;
 mod entry;
 mod error;
 mod metadata;
 mod primitive;
+mod raw_data;
 mod reentry;
 mod space;
 mod stats;
 mod storage;
 
-pub use cache::{Cache, Operation, Settings, Superblock};
-pub use chunks::{Beneath, RawFlight};
+pub use cache::{Cache, CacheOptions, OperationGuard, SuperblockEncoder};
 pub use clock::Clock;
-pub use edge::{EdgeKind, EdgeKinds};
-pub use entry::{Entry, EntryId, Handle, Node, Owner, Proxy, Read};
-pub use error::{Action, Cycle, Error, Result};
-pub use metadata::{FlushPlan, Scope, Step, Told, UnseenPart};
-pub use space::{FreeList, Kind, Moment, Reuse, Space};
-pub use stats::Totals;
-pub use storage::{Based, Failure, FaultyStorage, FileStorage, MemoryStorage, Operation as StorageOperation};
-pub use storage::{Members, Mended, Overlay, RecordingStorage, Storage, replay};
+pub use edge_kind::{EdgeKind, EdgeKinds};
+pub use entry::{ChunkProxy, DependencyNode, Entry, EntryId, EntryReadGuard, Handle, Owner};
+pub use error::{DependencyCycle, Error, Result, StorageAction};
+pub use metadata::{EntryPatch, FlushPlan, FlushScope, FlushStep, UnpublishedPart};
+pub use raw_data::{RawWrite, Visibility};
+pub use space::{FreeEpoch, FreeList, ReusePolicy, Space, SpaceKind};
+pub use stats::CacheStats;
+pub use storage::{BaseOffsetStorage, FaultyStorage, FileStorage, MemoryStorage, StorageOp, WriteFailure};
+pub use storage::{MemberStorage, RecordingStorage, RedoOverlay, StaticOverlay, Storage, replay};

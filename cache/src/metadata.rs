@@ -1,17 +1,17 @@
 //! Entries by address: loading, adding, removing, evicting; and the joints between them.
 
-mod across;
-mod chain;
+mod chain_flush;
 mod dirty;
-mod doubt;
 mod flush;
+mod flush_order;
 mod generation;
 mod graph;
-mod in_order;
-mod intent;
-mod order;
+mod id_hasher;
+mod in_place_publish;
+mod owner_deps;
+mod redo;
+mod revalidate;
 mod shard;
-mod short;
 
 use std::{
     hash::{Hash, Hasher},
@@ -20,30 +20,30 @@ use std::{
 
 use h5live_format::Addr;
 
-use self::graph::Until;
-use self::shard::Found;
-pub(crate) use self::{
-    doubt::Origin,
-    generation::Generations,
-    graph::Ledger,
-    intent::Intents,
-    shard::{Shard, pick},
-};
+use self::graph::EdgeLifetime;
+use self::shard::EntryLookup;
 pub use self::{
-    flush::{FlushPlan, Step},
-    order::Scope,
-    short::{Told, UnseenPart},
+    flush::{FlushPlan, FlushStep},
+    flush_order::FlushScope,
+    in_place_publish::{EntryPatch, UnpublishedPart},
+};
+pub(crate) use self::{
+    generation::GenerationPublisher,
+    graph::SharedGraph,
+    redo::RedoState,
+    revalidate::ReadOrigin,
+    shard::{EntryShard, shard_for},
 };
 use crate::{
     cache::Cache,
-    edge::EdgeKind,
-    entry::{AnySlot, Entry, EntryId, Handle, Node, Owner},
-    error::{Cycle, Error},
+    edge_kind::EdgeKind,
+    entry::{AnySlot, DependencyNode, Entry, EntryId, Handle, Owner},
+    error::{DependencyCycle, Error},
     primitive::atomic::{
         Ordering::{Release, SeqCst},
         fence,
     },
-    reentry::{Inside, enter, refuse},
+    reentry::{ReentryScope, enter, refuse},
     stats::count,
 };
 
@@ -61,11 +61,11 @@ impl Cache {
         owner: Owner,
         read: impl FnOnce() -> Result<T, E>,
     ) -> Result<Handle<T>, E> {
-        self.load_or(addr, owner, |_| false, || Ok((read()?, None)))
+        self.load_revalidated(addr, owner, |_| false, || Ok((read()?, None)))
     }
 
     /// As [`Cache::load`], of a structure that `decode` makes of the `len` bytes at `addr`. If it was
-    /// [doubted](Cache::doubt_owner), and the file has the same bytes there, it is not made again.
+    /// [doubted](Cache::mark_owner_stale), and the file has the same bytes there, it is not made again.
     ///
     /// # Errors
     /// As [`Cache::load`]; those of [`Cache::read_block`].
@@ -79,14 +79,14 @@ impl Cache {
         let read = || {
             let bytes = self.read_block(addr, len)?;
             let value = decode(&bytes)?;
-            Ok((value, self.ledger.doubts.concern(owner).then(|| bytes.into_boxed_slice())))
+            Ok((value, self.ledger.doubts.is_tracked(owner).then(|| bytes.into_boxed_slice())))
         };
-        self.load_or(addr, owner, |slot| self.is_as_before(slot, len), read)
+        self.load_revalidated(addr, owner, |slot| self.has_same_bytes(slot, len), read)
     }
 
-    /// As [`Cache::load`], of an entry that is good also if `confirm` says so; `read` may return the bytes to be kept for
+    /// As [`Cache::load`], of an entry that is good also if `revalidate` says so; `read` may return the bytes to be kept for
     /// that.
-    fn load_or<T: Entry, E: From<Error>>(
+    fn load_revalidated<T: Entry, E: From<Error>>(
         &self,
         addr: Addr,
         owner: Owner,
@@ -94,11 +94,11 @@ impl Cache {
         read: impl FnOnce() -> Result<(T, Option<Box<[u8]>>), E>,
     ) -> Result<Handle<T>, E> {
         let shard = self.shard(addr);
-        refuse(self, Inside::Load, &[Inside::Load]);
+        refuse(self, ReentryScope::Load, &[ReentryScope::Load]);
         match shard.get(addr) {
-            Some(slot) if self.is_good(&*slot, owner) || slot.head().owner == owner && confirm(&*slot) => {
+            Some(slot) if self.is_valid_for(&*slot, owner) || slot.head().owner == owner && confirm(&*slot) => {
                 count(&shard.hits, 1);
-                Ok(typed(addr, slot)?)
+                Ok(downcast_handle(addr, slot)?)
             }
             _ => self.load_missing(shard, (addr, owner), read),
         }
@@ -107,35 +107,35 @@ impl Cache {
     /// As [`Cache::load`], of an entry that was not there just now.
     fn load_missing<T: Entry, E: From<Error>>(
         &self,
-        shard: &Shard,
+        shard: &EntryShard,
         (addr, owner): (Addr, Owner),
         read: impl FnOnce() -> Result<(T, Option<Box<[u8]>>), E>,
     ) -> Result<Handle<T>, E> {
         loop {
             match shard.find(addr, owner) {
-                Found::Ready(slot) if !self.is_good(&*slot, owner) => {
+                EntryLookup::Cached(slot) if !self.is_valid_for(&*slot, owner) => {
                     if let Some(old) = shard.remove(addr) {
-                        self.give_up(&old);
+                        self.invalidate(&old);
                     }
                 }
-                Found::Ready(slot) => {
+                EntryLookup::Cached(slot) => {
                     count(&shard.hits, 1);
-                    return Ok(typed(addr, slot)?);
+                    return Ok(downcast_handle(addr, slot)?);
                 }
-                Found::Awaited => {}
-                Found::Missing(ticket) => {
+                EntryLookup::Retry => {}
+                EntryLookup::Missing(ticket) => {
                     count(&shard.misses, 1);
                     let since = self.is_read_only().then(|| self.ledger.doubts.now());
                     let (value, bytes) = {
-                        let _inside = enter(self, Inside::Load, &[]);
+                        let _inside = enter(self, ReentryScope::Load, &[]);
                         read()?
                     };
-                    let origin = since.map_or_else(Origin::own, |since| Origin::new(since, bytes));
+                    let origin = since.map_or_else(ReadOrigin::exclusive, |since| ReadOrigin::new(since, bytes));
                     let handle = self.new_handle(addr, owner, value, origin);
-                    if !ticket.deliver(handle.erased()) {
-                        handle.slot_head().gone.store(true, Release);
+                    if !ticket.deliver(handle.as_any_slot()) {
+                        handle.entry_header().invalidated.store(true, Release);
                     }
-                    self.evict_from(shard);
+                    self.evict_excess(shard);
                     return Ok(handle);
                 }
             }
@@ -145,48 +145,48 @@ impl Cache {
     /// Whether what is cached is what `owner` has there. While others write the file, space comes to belong to another
     /// object.
     #[inline]
-    fn is_good(&self, slot: &dyn AnySlot, owner: Owner) -> bool {
+    fn is_valid_for(&self, slot: &dyn AnySlot, owner: Owner) -> bool {
         let head = slot.head();
-        !self.is_read_only() || head.owner == owner && !self.ledger.doubts.has(owner, &head.origin)
+        !self.is_read_only() || head.owner == owner && !self.ledger.doubts.is_stale(owner, &head.origin)
     }
 
     /// Whether the file has the `len` bytes that an entry was made of, which may be old.
-    fn is_as_before(&self, slot: &dyn AnySlot, len: usize) -> bool {
+    fn has_same_bytes(&self, slot: &dyn AnySlot, len: usize) -> bool {
         let head = slot.head();
         let Some(before) = head.origin.bytes(len) else { return false };
         let since = self.ledger.doubts.now();
         let is_same = self.read_block(head.addr, len).is_ok_and(|bytes| bytes == before);
         if is_same {
-            head.origin.confirm(since);
+            head.origin.revalidate(since);
         }
         is_same
     }
 
-    /// The entry at `addr`, if it is cached, and not [doubted](Cache::doubt_owner).
+    /// The entry at `addr`, if it is cached, and not [doubted](Cache::mark_owner_stale).
     ///
     /// # Errors
     /// [`Error::WrongType`] if it is of another type.
     pub fn peek<T: Entry>(&self, addr: Addr) -> Result<Option<Handle<T>>, Error> {
-        let good = self.shard(addr).get(addr).filter(|slot| self.is_good(&**slot, slot.head().owner));
-        good.map(|slot| typed(addr, slot)).transpose()
+        let good = self.shard(addr).get(addr).filter(|slot| self.is_valid_for(&**slot, slot.head().owner));
+        good.map(|slot| downcast_handle(addr, slot)).transpose()
     }
 
     /// Adds a new structure, dirty. What was cached at this address is forgotten, written or not.
     pub fn insert<T: Entry>(&self, addr: Addr, owner: Owner, value: T) -> Handle<T> {
-        let handle = self.new_handle(addr, owner, value, Origin::own());
-        handle.slot_head().set_new();
+        let handle = self.new_handle(addr, owner, value, ReadOrigin::exclusive());
+        handle.entry_header().set_new();
         let shard = self.shard(addr);
-        if let Some(old) = shard.put(handle.erased()) {
-            self.give_up(&old);
+        if let Some(old) = shard.put(handle.as_any_slot()) {
+            self.invalidate(&old);
         }
         handle.touch();
-        self.evict_from(shard);
+        self.evict_excess(shard);
         handle
     }
 
     /// Adds what `take` takes out of an entry at another address, and forgets the entry: a structure that moves is not copied.
     /// Handles to it are left with what `take` leaves there.
-    pub fn shift<T: Entry>(&self, entry: &Handle<T>, to: Addr, take: impl FnOnce(&mut T) -> T) -> Handle<T> {
+    pub fn relocate<T: Entry>(&self, entry: &Handle<T>, to: Addr, take: impl FnOnce(&mut T) -> T) -> Handle<T> {
         let value = entry.take_value(take);
         self.remove(entry.addr());
         self.insert(to, entry.owner(), value)
@@ -195,7 +195,7 @@ impl Cache {
     /// Forgets the entry at `addr`, written or not, with its flush dependencies: the structure is no more.
     pub fn remove(&self, addr: Addr) {
         if let Some(old) = self.shard(addr).remove(addr) {
-            self.give_up(&old);
+            self.invalidate(&old);
         }
     }
 
@@ -204,7 +204,7 @@ impl Cache {
     pub fn free(&self, addr: Addr, len: u64) {
         let old = self.shard(addr).remove(addr);
         let unwritten = old.as_ref().is_some_and(|old| old.head().is_new());
-        old.iter().for_each(|old| self.give_up(old));
+        old.iter().for_each(|old| self.invalidate(old));
         if unwritten {
             self.space.free_unwritten(addr, len);
         } else {
@@ -229,9 +229,9 @@ impl Cache {
     /// As [`Cache::evict_owner`], for a reader that expects to find most as it was: what is loaded from now on is as the file
     /// has it now, but what [`Cache::load_block`] finds there with the same bytes is kept. From then on, those bytes are kept
     /// as well, and counted as the entry's.
-    pub fn doubt_owner(&self, owner: Owner) {
+    pub fn mark_owner_stale(&self, owner: Owner) {
         match self.is_read_only() {
-            true => self.ledger.doubts.raise(owner),
+            true => self.ledger.doubts.mark_stale(owner),
             false => self.evict_owner(owner),
         }
     }
@@ -250,7 +250,7 @@ impl Cache {
                 let may_go = |slot: &_| Arc::strong_count(slot) == 1 || held_too && self.is_idle(slot);
                 let evicted = shard.evict((owner, has_header), held_too, may_go);
                 found |= !evicted.is_empty() && !held_too;
-                evicted.iter().for_each(|slot| self.give_up(slot));
+                evicted.iter().for_each(|slot| self.invalidate(slot));
             }
         }
     }
@@ -262,67 +262,72 @@ impl Cache {
     /// Makes `parent` wait for `child`: as long as the child, or anything below it, is dirty, the parent is not
     /// written. A parent stays in memory.
     ///
-    /// The edge lasts until [`Cache::undepend`], or until the child is removed or evicted (which a clean one may be
+    /// The edge lasts until [`Cache::remove_dependency`], or until the child is removed or evicted (which a clean one may be
     /// at any time). So whoever changes an entry declares, in the same operation, all edges on the way from it to
     /// the topmost entry that must wait; declaring one again costs little.
     ///
     /// # Errors
-    /// [`Cycle`] if the child already waits for the parent, or is the parent.
-    pub fn depend<P, C>(&self, parent: &P, child: &C, kind: EdgeKind) -> Result<(), Cycle>
+    /// [`DependencyCycle`] if the child already waits for the parent, or is the parent.
+    pub fn add_dependency<P, C>(&self, parent: &P, child: &C, kind: EdgeKind) -> Result<(), DependencyCycle>
     where
-        P: Node + ?Sized,
-        C: Node + ?Sized,
+        P: DependencyNode + ?Sized,
+        C: DependencyNode + ?Sized,
     {
-        self.join(parent, child, kind, Until::Undone)
+        self.add_edge(parent, child, kind, EdgeLifetime::Removed)
     }
 
-    /// As [`Cache::depend`], but the edge ends as soon as a flush has written the child as it is then: the parent
+    /// As [`Cache::add_dependency`], but the edge ends as soon as a flush has written the child as it is then: the parent
     /// waits for one change of the child, not for later ones. A change that is still to be made is made known before, by
     /// [`Handle::touch`](crate::Handle::touch): a flush that is under way may end in between.
     ///
     /// # Errors
-    /// As [`Cache::depend`].
-    pub fn depend_once<P, C>(&self, parent: &P, child: &C, kind: EdgeKind) -> Result<(), Cycle>
+    /// As [`Cache::add_dependency`].
+    pub fn add_dependency_once<P, C>(&self, parent: &P, child: &C, kind: EdgeKind) -> Result<(), DependencyCycle>
     where
-        P: Node + ?Sized,
-        C: Node + ?Sized,
+        P: DependencyNode + ?Sized,
+        C: DependencyNode + ?Sized,
     {
-        self.join(parent, child, kind, Until::Written)
+        self.add_edge(parent, child, kind, EdgeLifetime::Written)
     }
 
-    /// As [`Cache::depend`], but the edge ends as soon as a flush has written the child, which is new, in whatever state: the
+    /// As [`Cache::add_dependency`], but the edge ends as soon as a flush has written the child, which is new, in whatever state: the
     /// parent leads to it, and that is all.
     ///
     /// # Errors
-    /// As [`Cache::depend`].
-    pub fn depend_until_stored<P, C>(&self, parent: &P, child: &C, kind: EdgeKind) -> Result<(), Cycle>
+    /// As [`Cache::add_dependency`].
+    pub fn add_dependency_until_stored<P, C>(
+        &self,
+        parent: &P,
+        child: &C,
+        kind: EdgeKind,
+    ) -> Result<(), DependencyCycle>
     where
-        P: Node + ?Sized,
-        C: Node + ?Sized,
+        P: DependencyNode + ?Sized,
+        C: DependencyNode + ?Sized,
     {
-        self.join(parent, child, kind, Until::Stored)
+        self.add_edge(parent, child, kind, EdgeLifetime::Stored)
     }
 
-    fn join<P, C>(&self, parent: &P, child: &C, kind: EdgeKind, until: Until) -> Result<(), Cycle>
+    fn add_edge<P, C>(&self, parent: &P, child: &C, kind: EdgeKind, until: EdgeLifetime) -> Result<(), DependencyCycle>
     where
-        P: Node + ?Sized,
-        C: Node + ?Sized,
+        P: DependencyNode + ?Sized,
+        C: DependencyNode + ?Sized,
     {
         let mut graph = self.ledger.graph.lock();
-        match graph.rejoin(parent.id(), child.id(), kind, until) {
+        match graph.extend_edge(parent.id(), child.id(), kind, until) {
             true => Ok(()),
-            false => graph.depend(&parent.link(), &child.link(), kind, until),
+            false => graph.add_edge(&parent.node_ref(), &child.node_ref(), kind, until),
         }
     }
 
     /// Removes the flush dependencies between `parent` and `child`, if there are any.
-    pub fn undepend<P: Node + ?Sized, C: Node + ?Sized>(&self, parent: &P, child: &C) {
-        self.ledger.graph.lock().undepend(parent.id(), child.id());
+    pub fn remove_dependency<P: DependencyNode + ?Sized, C: DependencyNode + ?Sized>(&self, parent: &P, child: &C) {
+        self.ledger.graph.lock().remove_edges(parent.id(), child.id());
     }
 
     /// Keeps an entry in memory until as many calls of [`Cache::unpin`].
     pub fn pin<T: Entry>(&self, entry: &Handle<T>) {
-        self.ledger.graph.lock().pin(&entry.erased());
+        self.ledger.graph.lock().pin(&entry.as_any_slot());
     }
 
     /// Undoes one [`Cache::pin`].
@@ -332,10 +337,10 @@ impl Cache {
 
     /// Tells `state` all that is cached, for those who put a reader to the proof.
     #[doc(hidden)]
-    pub fn tell(&self, state: &mut impl Hasher) {
-        let is_good = |slot: &Arc<dyn AnySlot>| self.is_good(&**slot, slot.head().owner);
+    pub fn hash_state(&self, state: &mut impl Hasher) {
+        let is_good = |slot: &Arc<dyn AnySlot>| self.is_valid_for(&**slot, slot.head().owner);
         // What is doubted is as good as not cached: it is what would be made of the bytes that are found, or nothing.
-        let mut slots: Vec<_> = self.shards.iter().flat_map(Shard::slots).filter(is_good).collect();
+        let mut slots: Vec<_> = self.shards.iter().flat_map(EntryShard::slots).filter(is_good).collect();
         slots.sort_unstable_by_key(|slot| slot.head().addr);
         for slot in slots {
             let image = slot.image(self.settings.widths).ok();
@@ -345,27 +350,27 @@ impl Cache {
 
     /// Bytes in memory of all cached entries.
     pub fn weight(&self) -> usize {
-        self.shards.iter().map(Shard::weight).sum()
+        self.shards.iter().map(EntryShard::weight).sum()
     }
 
-    fn new_handle<T: Entry>(&self, addr: Addr, owner: Owner, value: T, origin: Origin) -> Handle<T> {
+    fn new_handle<T: Entry>(&self, addr: Addr, owner: Owner, value: T, origin: ReadOrigin) -> Handle<T> {
         Handle::new(self.ledger.next_id(), addr, owner, Arc::clone(&self.ledger), (value, origin))
     }
 
-    fn shard(&self, addr: Addr) -> &Shard {
-        pick(&self.shards, addr)
+    fn shard(&self, addr: Addr) -> &EntryShard {
+        shard_for(&self.shards, addr)
     }
 
-    fn give_up(&self, slot: &Arc<dyn AnySlot>) {
+    fn invalidate(&self, slot: &Arc<dyn AnySlot>) {
         let mut graph = self.ledger.graph.lock();
-        slot.head().gone.store(true, Release);
-        graph.forget(slot.head().id);
+        slot.head().invalidated.store(true, Release);
+        graph.remove_node(slot.head().id);
     }
 
-    fn evict_from(&self, shard: &Shard) {
+    fn evict_excess(&self, shard: &EntryShard) {
         let evicted = shard.sweep(self.settings.metadata_budget / self.shards.len());
         count(&self.stats.evictions, evicted.len() as u64);
-        evicted.iter().for_each(|slot| self.give_up(slot));
+        evicted.iter().for_each(|slot| self.invalidate(slot));
     }
 
     /// Forgets those of the entries at `addrs`, which have been written because there were many, that nobody has looked at
@@ -373,15 +378,15 @@ impl Cache {
     fn evict_unused(&self, addrs: impl Iterator<Item = Addr>) {
         for slot in addrs.filter_map(|addr| self.shard(addr).take_unused(addr)) {
             count(&self.stats.evictions, 1);
-            self.give_up(&slot);
+            self.invalidate(&slot);
         }
     }
 }
 
-fn typed<T: Entry>(at: Addr, slot: Arc<dyn AnySlot>) -> Result<Handle<T>, Error> {
+fn downcast_handle<T: Entry>(at: Addr, slot: Arc<dyn AnySlot>) -> Result<Handle<T>, Error> {
     match Handle::<T>::downcast(slot) {
         Ok(handle) => {
-            handle.slot_head().mark_used();
+            handle.entry_header().mark_used();
             Ok(handle)
         }
         Err(cached) => Err(Error::WrongType { at, cached, wanted: std::any::type_name::<T>() }),

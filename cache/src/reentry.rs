@@ -1,13 +1,13 @@
 //! What a thread must not do within something else. It would deadlock once in a while; debug builds panic always.
 
 #[cfg(all(debug_assertions, not(loom)))]
-pub(crate) use debug::{Mark, enter, refuse};
+pub(crate) use debug::{ReentryGuard, enter, refuse};
 #[cfg(any(not(debug_assertions), loom))]
-pub(crate) use release::{Mark, enter, refuse};
+pub(crate) use release::{ReentryGuard, enter, refuse};
 
 /// What a thread is inside of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Inside {
+pub(crate) enum ReentryScope {
     /// [`Cache::operation`](crate::Cache::operation).
     Operation,
     /// A flush, or an unwritten plan of one.
@@ -18,44 +18,44 @@ pub(crate) enum Inside {
 
 #[cfg(any(not(debug_assertions), loom))]
 mod release {
-    use super::Inside;
+    use super::ReentryScope;
 
     #[derive(Debug)]
-    pub(crate) struct Mark;
+    pub(crate) struct ReentryGuard;
 
-    pub(crate) fn enter<T>(_: &T, _: Inside, _: &[Inside]) -> Mark {
-        Mark
+    pub(crate) fn enter<T>(_: &T, _: ReentryScope, _: &[ReentryScope]) -> ReentryGuard {
+        ReentryGuard
     }
 
-    pub(crate) fn refuse<T>(_: &T, _: Inside, _: &[Inside]) {}
+    pub(crate) fn refuse<T>(_: &T, _: ReentryScope, _: &[ReentryScope]) {}
 }
 
 #[cfg(all(debug_assertions, not(loom)))]
 mod debug {
     use std::{cell::RefCell, marker::PhantomData, ptr::from_ref};
 
-    use super::Inside;
+    use super::ReentryScope;
 
     thread_local! {
-        static INSIDE: RefCell<Vec<(usize, Inside)>> = const { RefCell::new(Vec::new()) };
+        static INSIDE: RefCell<Vec<(usize, ReentryScope)>> = const { RefCell::new(Vec::new()) };
     }
 
     /// The thread is inside until this is dropped.
     #[derive(Debug)]
-    pub(crate) struct Mark {
-        what: (usize, Inside),
+    pub(crate) struct ReentryGuard {
+        what: (usize, ReentryScope),
         _same_thread: PhantomData<*const ()>,
     }
 
     /// The thread goes inside, which it must not within what is `forbidden`.
-    pub(crate) fn enter<T>(cache: &T, inside: Inside, forbidden: &[Inside]) -> Mark {
+    pub(crate) fn enter<T>(cache: &T, inside: ReentryScope, forbidden: &[ReentryScope]) -> ReentryGuard {
         refuse(cache, inside, forbidden);
         let what = (from_ref(cache).addr(), inside);
         INSIDE.with_borrow_mut(|all| all.push(what));
-        Mark { what, _same_thread: PhantomData }
+        ReentryGuard { what, _same_thread: PhantomData }
     }
 
-    pub(crate) fn refuse<T>(cache: &T, inside: Inside, forbidden: &[Inside]) {
+    pub(crate) fn refuse<T>(cache: &T, inside: ReentryScope, forbidden: &[ReentryScope]) {
         let cache = from_ref(cache).addr();
         let outer =
             INSIDE.with_borrow(|all| all.iter().copied().find(|(of, outer)| *of == cache && forbidden.contains(outer)));
@@ -64,7 +64,7 @@ mod debug {
         }
     }
 
-    impl Drop for Mark {
+    impl Drop for ReentryGuard {
         fn drop(&mut self) {
             INSIDE.with_borrow_mut(|all| {
                 if let Some(at) = all.iter().rposition(|one| *one == self.what) {

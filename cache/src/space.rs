@@ -1,45 +1,45 @@
 //! Space in the file: allocation at its end, what was freed, and how much of it the superblock announces.
 
-mod blocks;
-mod free;
-mod lists;
+mod free_list;
+mod free_space;
+mod metadata_blocks;
 mod quarantine;
 
 use std::{io, time::Duration};
 
 use h5live_format::{Addr, Width};
 
-pub use self::free::FreeList;
-use self::lists::Lists;
-pub(crate) use self::quarantine::Flushed;
-use self::quarantine::{Quarantine, Section};
+pub use self::free_list::FreeList;
+use self::free_space::FreeSpace;
+pub(crate) use self::quarantine::FlushMark;
+use self::quarantine::{FreedSection, Quarantine};
 use crate::{
     clock::Clock,
     entry::Owner,
-    error::{Action, Error, Result},
-    metadata::Scope,
+    error::{Error, Result, StorageAction},
+    metadata::FlushScope,
     primitive::Mutex,
     storage::Storage,
 };
 
 /// The unit in which the operating system writes: a block within one page is not torn by the death of a process.
-const PAGE: u64 = 4096;
+const OS_PAGE_BYTES: u64 = 4096;
 
 /// Addresses that are left behind the largest end of a file: what a writer writes down there needs some, too.
-const BEHIND: u64 = 15;
+const RESERVED_TAIL_BYTES: u64 = 15;
 
 /// Structures begin at multiples of this, so that their fields of up to eight bytes are written at once.
-const ALIGNMENT: u64 = 8;
+const METADATA_ALIGNMENT: u64 = 8;
 
 /// So many resting bytes are worth asking whether anybody reads them.
-const WORTH_ASKING: u64 = 64 << 10;
+const MIN_RECLAIM_QUERY_BYTES: u64 = 64 << 10;
 
 /// Where somebody does, somebody will when it is asked next: so often it is not.
-const LEFT_OUT: u32 = 31;
+const SKIPPED_RECLAIM_QUERIES: u32 = 31;
 
 /// What space is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SpaceKind {
     /// A structure. One that is smaller than a page does not cross the border of one.
     Metadata,
     /// Raw data. Aligned to pages if its size is a multiple of them; else, if it is longer than one, to eight bytes if its
@@ -49,26 +49,26 @@ pub enum Kind {
 
 /// What becomes of freed space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reuse {
+pub enum ReusePolicy {
     /// It is allocated again as soon as a flush has written the structures that no longer point to it.
     AfterFlush,
-    /// It is allocated again so long after that flush, at least [`Reuse::SHORTEST_GRACE`]: readers may follow pointers
+    /// It is allocated again so long after that flush, at least [`ReusePolicy::MIN_GRACE`]: readers may follow pointers
     /// to it until then. [`Duration::MAX`] is never.
-    Grace(Duration),
+    AfterGrace(Duration),
     /// It is never allocated again in this session.
     Never,
 }
 
-impl Reuse {
+impl ReusePolicy {
     /// So long may any reader follow pointers that it has read: no writer uses space again earlier.
-    pub const SHORTEST_GRACE: Duration = Duration::from_secs(1);
+    pub const MIN_GRACE: Duration = Duration::from_secs(1);
 
     /// How long what is unreachable rests; `None`: for ever.
     fn grace(self) -> Option<Duration> {
         match self {
-            Reuse::AfterFlush => Some(Duration::ZERO),
-            Reuse::Never | Reuse::Grace(Duration::MAX) => None,
-            Reuse::Grace(grace) => Some(grace.max(Reuse::SHORTEST_GRACE)),
+            ReusePolicy::AfterFlush => Some(Duration::ZERO),
+            ReusePolicy::Never | ReusePolicy::AfterGrace(Duration::MAX) => None,
+            ReusePolicy::AfterGrace(grace) => Some(grace.max(ReusePolicy::MIN_GRACE)),
         }
     }
 }
@@ -76,16 +76,16 @@ impl Reuse {
 /// The space of one file.
 #[derive(Debug)]
 pub struct Space {
-    state: Mutex<State>,
+    state: Mutex<SpaceState>,
     clock: Clock,
     /// The length of the storage, which is never written beyond it. Taken before `state`, if with it.
     length: Mutex<Option<u64>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct SpaceState {
     end: u64,
-    announced: u64,
+    superblock_eof: u64,
     /// The end of everything that was ever allocated or written, by whomever; behind it the storage holds zeros.
     used: u64,
     /// Whether that takes the length into account which the storage had at first: a writer that died may have left
@@ -96,38 +96,38 @@ struct State {
     filled: u64,
     /// The end of what the storage was asked to find a place for.
     reserved: u64,
-    free: Lists,
+    free: FreeSpace,
     /// The end of what was ever freed.
     end_of_freed: u64,
     /// What was freed and is not free yet.
     quarantine: Quarantine,
     /// So often it is not worth asking who reads.
-    questions_left_out: u32,
+    queries_to_skip: u32,
 }
 
 /// The storage is asked to find a place for no fewer bytes ahead than these, and only for what is written so near to the end...
-const WORTH_RESERVING: u64 = 1 << 20;
+const MIN_RESERVE_BYTES: u64 = 1 << 20;
 
 /// ...and for no more than these: a file system may have to look for long where many are to be together.
-const RESERVED_AT_ONCE: u64 = 4 << 20;
+const MAX_RESERVE_BYTES: u64 = 4 << 20;
 
 /// What space is filled with.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// A moment between two snapshots of whole flushes, see [`Space::is_settled`].
+/// A moment between two snapshots of whole flushes, see [`Space::is_reclaimable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(u64);
+pub struct FreeEpoch(u64);
 
 /// How far ahead of the allocated space a new end of file is announced, so that the superblock is seldom written.
-fn ahead(end: u64) -> u64 {
+fn eof_slack(end: u64) -> u64 {
     (end / 8).clamp(64 << 10, 16 << 20)
 }
 
-impl State {
+impl SpaceState {
     /// Frees what has rested long enough.
-    fn wake(&mut self, clock: &Clock) {
-        if !self.quarantine.is_restless() {
-            let free = self.quarantine.wake(clock.now());
+    fn reclaim_expired(&mut self, clock: &Clock) {
+        if !self.quarantine.has_no_resting() {
+            let free = self.quarantine.release_expired(clock.now());
             self.release(free);
         }
     }
@@ -136,11 +136,11 @@ impl State {
         self.used = self.used.max(end);
     }
 
-    fn release(&mut self, sections: Vec<Section>) {
+    fn release(&mut self, sections: Vec<FreedSection>) {
         for (at, len, kind) in sections {
             // What a damaged file says is given back may be nowhere.
             if self.has(at, len) {
-                self.free.give(at, len, kind);
+                self.free.insert(at, len, kind);
             }
         }
     }
@@ -155,18 +155,18 @@ impl Space {
     /// The space of a file whose superblock announces `end` (bytes from the base address), with addresses of
     /// `offset` width. If flushes are `durable`, freed space waits until the flush that makes it unreachable is.
     pub fn new(end: u64, offset: Width, clock: Clock, durable: bool) -> Self {
-        let state = State {
+        let state = SpaceState {
             end,
-            announced: end,
+            superblock_eof: end,
             used: end,
             is_length_known: false,
-            limit: offset.max().saturating_sub(BEHIND),
+            limit: offset.max().saturating_sub(RESERVED_TAIL_BYTES),
             filled: 0,
             reserved: 0,
-            free: Lists::default(),
+            free: FreeSpace::default(),
             end_of_freed: 0,
             quarantine: Quarantine::new(durable),
-            questions_left_out: 0,
+            queries_to_skip: 0,
         };
         Space { state: Mutex::new(state), clock, length: Mutex::new(None) }
     }
@@ -175,8 +175,8 @@ impl Space {
     ///
     /// # Errors
     /// [`Error::Full`] if addresses do not reach that far.
-    pub fn alloc(&self, len: u64, kind: Kind) -> Result<Addr> {
-        self.alloc_told(len, kind).map(|(addr, _)| addr)
+    pub fn alloc(&self, len: u64, kind: SpaceKind) -> Result<Addr> {
+        self.alloc_with_zero_flag(len, kind).map(|(addr, _)| addr)
     }
 
     /// As [`Space::alloc`], and whether the space is known to hold zeros for good: nothing was ever written there, and no
@@ -184,66 +184,66 @@ impl Space {
     ///
     /// # Errors
     /// As [`Space::alloc`].
-    pub fn alloc_told(&self, len: u64, kind: Kind) -> Result<(Addr, bool)> {
+    pub fn alloc_with_zero_flag(&self, len: u64, kind: SpaceKind) -> Result<(Addr, bool)> {
         let state = &mut *self.state.lock();
         if let Some(at) = state.free.take_recent(len, kind) {
             return Ok((Addr::new(at), false));
         }
         // The clock is not looked at for less than is wanted.
         if state.quarantine.resting() >= len {
-            state.wake(&self.clock);
+            state.reclaim_expired(&self.clock);
         }
         let used = state.used;
         let at = state.free.take(len, kind, &mut state.end, state.limit);
         state.note_used(state.end);
         let at = at.ok_or(Error::Full { wanted: len, end: state.end, limit: state.limit })?;
-        let is_announced = at.checked_add(len).is_some_and(|end| end <= state.announced);
+        let is_announced = at.checked_add(len).is_some_and(|end| end <= state.superblock_eof);
         Ok((Addr::new(at), state.is_length_known && at >= used && is_announced))
     }
 
     /// Space for `len` bytes that was free, and ends before `limit` (bytes from the base address).
-    pub fn alloc_before(&self, len: u64, kind: Kind, limit: u64) -> Option<Addr> {
+    pub fn alloc_before(&self, len: u64, kind: SpaceKind, limit: u64) -> Option<Addr> {
         self.state.lock().free.take_before(len, kind, limit).map(Addr::new)
     }
 
     /// Gives back the `len` bytes at `at` that held a structure.
     pub fn free(&self, at: Addr, len: u64) {
-        self.give_back(at, len, Kind::Metadata, None);
+        self.defer_free(at, len, SpaceKind::Metadata, None);
     }
 
     /// As [`Space::free`], of a structure to which only structures of `owner` lead: to flush that object is enough.
-    pub fn free_of(&self, owner: Owner, at: Addr, len: u64) {
-        self.give_back(at, len, Kind::Metadata, Some(owner));
+    pub fn free_owned(&self, owner: Owner, at: Addr, len: u64) {
+        self.defer_free(at, len, SpaceKind::Metadata, Some(owner));
     }
 
     /// Gives back the `len` bytes at `at` that held raw data.
     pub fn free_raw(&self, at: Addr, len: u64) {
-        self.give_back(at, len, Kind::Raw, None);
+        self.defer_free(at, len, SpaceKind::Raw, None);
     }
 
     /// As [`Space::free_raw`], of raw data to which only structures of `owner` lead.
-    pub fn free_raw_of(&self, owner: Owner, at: Addr, len: u64) {
-        self.give_back(at, len, Kind::Raw, Some(owner));
+    pub fn free_raw_owned(&self, owner: Owner, at: Addr, len: u64) {
+        self.defer_free(at, len, SpaceKind::Raw, Some(owner));
     }
 
     /// The object goes: what only its structures led to is unreachable once all has been flushed.
-    pub fn disown(&self, owner: Owner) {
-        self.state.lock().quarantine.widen(owner);
+    pub fn release_owner(&self, owner: Owner) {
+        self.state.lock().quarantine.clear_owner(owner);
     }
 
     /// Gives back the `len` bytes at `at` of a structure to which nothing in the file has ever led.
     pub(crate) fn free_unwritten(&self, at: Addr, len: u64) {
         let mut state = self.state.lock();
-        if let Some(at) = at.get().filter(|at| state.quarantine.is_private() && state.has(*at, len)) {
-            state.free.give(at, len, Kind::Metadata);
+        if let Some(at) = at.get().filter(|at| state.quarantine.is_unread() && state.has(*at, len)) {
+            state.free.insert(at, len, SpaceKind::Metadata);
         }
     }
 
-    fn give_back(&self, at: Addr, len: u64, kind: Kind, owner: Option<Owner>) {
+    fn defer_free(&self, at: Addr, len: u64, kind: SpaceKind, owner: Option<Owner>) {
         if let Some(at) = at.get() {
             let state = &mut *self.state.lock();
             state.end_of_freed = state.end_of_freed.max(at.saturating_add(len));
-            state.quarantine.give((at, len, kind), owner);
+            state.quarantine.add((at, len, kind), owner);
         }
     }
 
@@ -253,7 +253,7 @@ impl Space {
     }
 
     /// Bytes that were freed and wait for a flush.
-    pub fn waiting(&self) -> u64 {
+    pub fn pending_free_bytes(&self) -> u64 {
         self.state.lock().quarantine.waiting()
     }
 
@@ -272,28 +272,28 @@ impl Space {
     /// Takes up space that an earlier session left free: `len` bytes at `at`, which held something of `kind`.
     ///
     /// In a session that others follow it rests for the grace: they may have followed that session too.
-    pub fn adopt(&self, at: u64, len: u64, kind: Kind) {
+    pub fn adopt(&self, at: u64, len: u64, kind: SpaceKind) {
         let grace = self.state.lock().quarantine.grace();
         if let Some(grace) = grace {
-            self.adopt_later(at, len, kind, grace);
+            self.adopt_after(at, len, kind, grace);
         }
     }
 
     /// As [`Space::adopt`], of space that must rest for so long.
-    pub fn adopt_later(&self, at: u64, len: u64, kind: Kind, rest: Duration) {
+    pub fn adopt_after(&self, at: u64, len: u64, kind: SpaceKind, rest: Duration) {
         let state = &mut *self.state.lock();
         if !state.has(at, len) {
             return;
         }
         match rest {
-            Duration::ZERO => state.free.give(at, len, kind),
-            rest => state.quarantine.lay((at, len, kind), rest, self.clock.now()),
+            Duration::ZERO => state.free.insert(at, len, kind),
+            rest => state.quarantine.defer_free((at, len, kind), rest, self.clock.now()),
         }
     }
 
     /// What can be allocated again: first byte, length (bytes), and the kind for which alone it can be used, if it
     /// cannot be used for both.
-    pub fn sections(&self) -> Vec<(u64, u64, Option<Kind>)> {
+    pub fn free_sections(&self) -> Vec<(u64, u64, Option<SpaceKind>)> {
         self.state.lock().free.sections().collect()
     }
 
@@ -303,7 +303,7 @@ impl Space {
     /// [`Error::Full`] if addresses do not reach that far.
     pub fn alloc_at_end(&self, len: u64) -> Result<Addr> {
         let state = &mut *self.state.lock();
-        let unit = state.free.page().unwrap_or(ALIGNMENT);
+        let unit = state.free.page().unwrap_or(METADATA_ALIGNMENT);
         let full = Error::Full { wanted: len, end: state.end, limit: state.limit };
         let at = state.end.checked_next_multiple_of(unit).ok_or(full)?;
         let full = Error::Full { wanted: len, end: state.end, limit: state.limit };
@@ -314,52 +314,52 @@ impl Space {
     }
 
     /// The file ends where the last allocated space does.
-    pub fn trim(&self) {
+    pub fn shrink_to_used(&self) {
         let state = &mut *self.state.lock();
-        state.wake(&self.clock);
-        state.end = state.free.trim(state.end);
+        state.reclaim_expired(&self.clock);
+        state.end = state.free.shrink_end(state.end);
     }
 
     /// Now.
-    pub fn moment(&self) -> Moment {
-        Moment(self.state.lock().quarantine.snapshots())
+    pub fn free_epoch(&self) -> FreeEpoch {
+        FreeEpoch(self.state.lock().quarantine.snapshots())
     }
 
     /// Frees what waits for nothing but the grace, if `is_unread` says that nobody else has the file open now: nobody can
     /// have been led there then, and who opens the file later is not. Nothing comes to wait for it meanwhile.
-    pub fn rouse_if(&self, is_unread: impl FnOnce() -> bool) {
+    pub fn reclaim_if(&self, is_unread: impl FnOnce() -> bool) {
         let state = &mut *self.state.lock();
-        if state.quarantine.resting() < WORTH_ASKING {
+        if state.quarantine.resting() < MIN_RECLAIM_QUERY_BYTES {
             return;
         }
-        match state.questions_left_out.checked_sub(1) {
-            Some(left) => state.questions_left_out = left,
+        match state.queries_to_skip.checked_sub(1) {
+            Some(left) => state.queries_to_skip = left,
             None if is_unread() => {
-                let free = state.quarantine.rouse();
+                let free = state.quarantine.release_resting();
                 state.release(free);
             }
-            None => state.questions_left_out = LEFT_OUT,
+            None => state.queries_to_skip = SKIPPED_RECLAIM_QUERIES,
         }
     }
 
-    /// Whether what was given up at `moment`, inside a structure, may be overwritten: a whole flush has since written
+    /// Whether what was given up at `free_epoch`, inside a structure, may be overwritten: a whole flush has since written
     /// what no longer points to it, and no reader follows old pointers any more.
-    pub fn is_settled(&self, moment: Moment) -> bool {
+    pub fn is_reclaimable(&self, moment: FreeEpoch) -> bool {
         let state = &mut *self.state.lock();
-        state.wake(&self.clock);
-        state.quarantine.grace().is_some() && state.quarantine.settled() > moment.0
+        state.reclaim_expired(&self.clock);
+        state.quarantine.grace().is_some() && state.quarantine.settled_snapshot() > moment.0
     }
 
     /// Whether the `len` bytes at `at`, to which the file leads, may be overwritten with something as valid: the system
     /// writes them at once, and nobody reads them meanwhile.
     pub fn may_change_in_place(&self, at: Addr, len: u64) -> bool {
-        let is_one_write = at.get().is_some_and(|at| (at % PAGE).saturating_add(len) <= PAGE);
-        is_one_write && self.state.lock().quarantine.is_private()
+        let is_one_write = at.get().is_some_and(|at| (at % OS_PAGE_BYTES).saturating_add(len) <= OS_PAGE_BYTES);
+        is_one_write && self.state.lock().quarantine.is_unread()
     }
 
-    /// Decides what becomes of freed space from now on. Under [`Reuse::Never`] space that was freed before, but
+    /// Decides what becomes of freed space from now on. Under [`ReusePolicy::Never`] space that was freed before, but
     /// has not been flushed since, is lost too.
-    pub fn set_reuse(&self, reuse: Reuse) {
+    pub fn set_reuse_policy(&self, reuse: ReusePolicy) {
         self.state.lock().quarantine.set_grace(reuse.grace());
     }
 
@@ -369,43 +369,43 @@ impl Space {
     }
 
     /// The end of file that the superblock states, in bytes from the base address.
-    pub fn announced(&self) -> u64 {
-        self.state.lock().announced
+    pub fn superblock_eof(&self) -> u64 {
+        self.state.lock().superblock_eof
     }
 
     /// Bytes that the storage has at least (from the base address), unless somebody else has cut it.
     pub fn least_length(&self) -> u64 {
         let length = *self.length.lock();
-        length.unwrap_or_else(|| self.announced())
+        length.unwrap_or_else(|| self.superblock_eof())
     }
 
     /// Bytes that were freed and can be allocated again.
-    pub fn reusable(&self) -> u64 {
+    pub fn free_bytes(&self) -> u64 {
         self.state.lock().free.total()
     }
 
     /// The end of file to announce before what is allocated now becomes reachable, if it must be a new one.
-    pub(crate) fn to_announce(&self) -> Option<u64> {
+    pub(crate) fn next_superblock_eof(&self) -> Option<u64> {
         let state = self.state.lock();
-        (state.end > state.announced).then(|| state.end.saturating_add(ahead(state.end)).min(state.limit - 1))
+        (state.end > state.superblock_eof).then(|| state.end.saturating_add(eof_slack(state.end)).min(state.limit - 1))
     }
 
     /// Whether [`Space::to_announce`] has an end to announce.
-    pub(crate) fn must_announce(&self) -> bool {
-        self.to_announce().is_some()
+    pub(crate) fn needs_superblock_eof(&self) -> bool {
+        self.next_superblock_eof().is_some()
     }
 
     /// An intent was written behind the announced end, up to `end`.
-    pub(crate) fn note_intent(&self, end: u64) {
+    pub(crate) fn note_redo(&self, end: u64) {
         self.state.lock().note_used(end);
     }
 
-    pub(crate) fn set_announced(&self, end: u64) {
-        self.state.lock().announced = end;
+    pub(crate) fn set_superblock_eof(&self, end: u64) {
+        self.state.lock().superblock_eof = end;
     }
 
     /// A flush takes its snapshot: what was freed so far is unreachable once it is done.
-    pub(crate) fn begin_flush(&self, scope: Scope) {
+    pub(crate) fn begin_flush(&self, scope: FlushScope) {
         self.state.lock().quarantine.begin_flush(scope);
     }
 
@@ -422,12 +422,12 @@ impl Space {
     }
 
     /// What has been flushed so far begins to become durable.
-    pub(crate) fn begin_sync(&self) -> Flushed {
+    pub(crate) fn begin_sync(&self) -> FlushMark {
         self.state.lock().quarantine.begin_sync()
     }
 
     /// What had been `flushed` is durable.
-    pub(crate) fn end_sync(&self, flushed: Flushed) {
+    pub(crate) fn end_sync(&self, flushed: FlushMark) {
         let state = &mut *self.state.lock();
         let free = state.quarantine.end_sync(flushed, self.clock.now());
         state.release(free);
@@ -435,27 +435,27 @@ impl Space {
 
     /// Makes the storage at least `len` bytes long. Whoever writes calls this, or [`Space::reach_ahead`], first:
     /// because nothing is ever written beyond the known length, setting a greater one cuts nothing off.
-    pub(crate) fn reach(&self, len: u64, storage: &dyn Storage) -> Result<()> {
-        self.lengthen(len, len, storage)
+    pub(crate) fn ensure_len(&self, len: u64, storage: &dyn Storage) -> Result<()> {
+        self.grow_storage(len, len, storage)
     }
 
     /// As [`Space::reach`], but if the storage must grow, it grows so far that it seldom must.
-    pub(crate) fn reach_ahead(&self, len: u64, storage: &dyn Storage) -> Result<()> {
-        self.lengthen(len, len.saturating_add(ahead(len)), storage)
+    pub(crate) fn ensure_len_ahead(&self, len: u64, storage: &dyn Storage) -> Result<()> {
+        self.grow_storage(len, len.saturating_add(eof_slack(len)), storage)
     }
 
     /// Fills what lies behind the allocated space with zeros, as far as the storage likes it and an end is announced, if
     /// that has not been done where a small write ends at `end`. Nobody can be given that space meanwhile. Returns how
     /// many bytes were written; a storage that cannot take them says so when it is to take data.
-    pub(crate) fn fill_ahead(&self, end: u64, storage: &dyn Storage) -> u64 {
-        let wanted = storage.fill_ahead().min(ZEROS.len());
+    pub(crate) fn prefill(&self, end: u64, storage: &dyn Storage) -> u64 {
+        let wanted = storage.prefill_bytes().min(ZEROS.len());
         if wanted == 0 || end <= self.state.lock().filled {
             return 0;
         }
         let Some(length) = *self.length.lock() else { return 0 };
         let mut state = self.state.lock();
         let from = state.end.max(state.filled);
-        let to = from.saturating_add(wanted as u64).min(state.announced).min(length);
+        let to = from.saturating_add(wanted as u64).min(state.superblock_eof).min(length);
         let zeros = to.checked_sub(from).and_then(|len| ZEROS.get(..len as usize)).unwrap_or_default();
         if zeros.is_empty() || storage.write_at(zeros, from).is_err() {
             return 0;
@@ -466,18 +466,18 @@ impl Space {
 
     /// Whether what is written at `at` goes to pages that the storage has: in a block of small structures, which is filled with
     /// zeros the first time, where the storage likes that.
-    pub(crate) fn is_filled(&self, at: u64, storage: &dyn Storage) -> bool {
-        if storage.fill_ahead() == 0 {
+    pub(crate) fn ensure_prefilled(&self, at: u64, storage: &dyn Storage) -> bool {
+        if storage.prefill_bytes() == 0 {
             return false;
         }
         let Some(length) = *self.length.lock() else { return false };
         let state = &mut *self.state.lock();
-        let end = state.announced.min(length);
+        let end = state.superblock_eof.min(length);
         let write = |from: u64, to: u64| {
             let zeros = to.checked_sub(from).and_then(|len| ZEROS.get(..len as usize)).unwrap_or_default();
             storage.write_at(zeros, from).is_ok()
         };
-        state.free.is_filled(at, |fresh| {
+        state.free.ensure_filled(at, |fresh| {
             let starts = fresh.clone().step_by(ZEROS.len());
             fresh.end <= end && starts.into_iter().all(|from| write(from, fresh.end.min(from + ZEROS.len() as u64)))
         })
@@ -486,9 +486,9 @@ impl Space {
     /// Has the storage find a place for new raw data from `start` to `end`, and for what comes behind it, if that has not
     /// been done. Only for data at the end of a large file: behind other data there may be much that is never written.
     pub(crate) fn reserve_ahead(&self, start: u64, end: u64, storage: &dyn Storage) {
-        let is_wanted = |state: &State| {
-            let is_near = state.end.saturating_sub(end) <= WORTH_RESERVING;
-            end > state.reserved && is_near && ahead(state.end) >= WORTH_RESERVING
+        let is_wanted = |state: &SpaceState| {
+            let is_near = state.end.saturating_sub(end) <= MIN_RESERVE_BYTES;
+            end > state.reserved && is_near && eof_slack(state.end) >= MIN_RESERVE_BYTES
         };
         if !is_wanted(&self.state.lock()) {
             return;
@@ -496,7 +496,7 @@ impl Space {
         let Some(length) = *self.length.lock() else { return };
         let (from, to) = {
             let state = &mut *self.state.lock();
-            let to = state.end.saturating_add(ahead(state.end).min(RESERVED_AT_ONCE)).min(length);
+            let to = state.end.saturating_add(eof_slack(state.end).min(MAX_RESERVE_BYTES)).min(length);
             if !is_wanted(state) || to < end {
                 return;
             }
@@ -507,23 +507,23 @@ impl Space {
         }
     }
 
-    fn lengthen(&self, needed: u64, wanted: u64, storage: &dyn Storage) -> Result<()> {
+    fn grow_storage(&self, needed: u64, wanted: u64, storage: &dyn Storage) -> Result<()> {
         let mut length = self.length.lock();
         let now = match *length {
             Some(now) => now,
-            None => self.learn_length(storage)?,
+            None => self.storage_len(storage)?,
         };
         *length = Some(now);
         if now < needed {
             check_length(storage, now)?;
-            storage.set_len(wanted).map_err(Error::io(Action::Extend, now, wanted))?;
+            storage.set_len(wanted).map_err(Error::io(StorageAction::Extend, now, wanted))?;
             *length = Some(wanted);
         }
         Ok(())
     }
 
-    fn learn_length(&self, storage: &dyn Storage) -> Result<u64> {
-        let len = storage.len().map_err(Error::io(Action::Length, 0, 0))?;
+    fn storage_len(&self, storage: &dyn Storage) -> Result<u64> {
+        let len = storage.len().map_err(Error::io(StorageAction::Length, 0, 0))?;
         let mut state = self.state.lock();
         state.note_used(len);
         state.is_length_known = true;
@@ -531,10 +531,10 @@ impl Space {
     }
 
     /// Cuts the storage behind the allocated space.
-    pub(crate) fn cut(&self, len: u64, storage: &dyn Storage) -> Result<()> {
+    pub(crate) fn truncate_storage(&self, len: u64, storage: &dyn Storage) -> Result<()> {
         let mut length = self.length.lock();
         check_length(storage, length.unwrap_or(len))?;
-        storage.set_len(len).map_err(Error::io(Action::Truncate, len, len))?;
+        storage.set_len(len).map_err(Error::io(StorageAction::Truncate, len, len))?;
         *length = Some(len);
         let state = &mut *self.state.lock();
         state.reserved = state.reserved.min(len);
@@ -544,7 +544,7 @@ impl Space {
 
 /// Refuses to change the length of a storage that somebody else has cut: that would put zeros in the place of what is lost.
 fn check_length(storage: &dyn Storage, known: u64) -> Result<()> {
-    let len = storage.len().map_err(Error::io(Action::Length, 0, 0))?;
+    let len = storage.len().map_err(Error::io(StorageAction::Length, 0, 0))?;
     if len < known { Err(Error::Cut { len, known }) } else { Ok(()) }
 }
 

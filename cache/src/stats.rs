@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::{cache::Cache, metadata::Shard};
+use crate::{cache::Cache, metadata::EntryShard};
 
 /// What a cache has done so far. Hits and misses are counted by each shard.
 #[derive(Debug, Default)]
-pub(crate) struct Stats {
+pub(crate) struct CacheCounters {
     pub(crate) evictions: AtomicU64,
     pub(crate) bytes_read: AtomicU64,
     pub(crate) bytes_written: AtomicU64,
@@ -26,10 +26,10 @@ impl Cache {
     }
 
     /// What the cache has done so far.
-    pub fn totals(&self) -> Totals {
-        let (hits, misses) = self.shards.iter().map(Shard::counts).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-        let Stats { evictions, bytes_read, bytes_written, writes, flushes, torn_retries } = &self.stats;
-        Totals {
+    pub fn stats(&self) -> CacheStats {
+        let (hits, misses) = self.shards.iter().map(EntryShard::counts).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        let CacheCounters { evictions, bytes_read, bytes_written, writes, flushes, torn_retries } = &self.stats;
+        CacheStats {
             hits,
             misses,
             evictions: evictions.load(Relaxed),
@@ -44,7 +44,7 @@ impl Cache {
 
 /// What a cache has done up to one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
+pub struct CacheStats {
     /// Loads that found the entry.
     pub hits: u64,
     /// Loads that had to read.

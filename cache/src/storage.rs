@@ -2,29 +2,29 @@
 
 mod faulty;
 mod file;
-#[cfg(target_os = "linux")]
-mod glance;
-#[cfg(target_os = "linux")]
-mod guard;
-mod members;
+mod member_storage;
 mod memory;
-mod mended;
-mod overlay;
-mod recording;
 #[cfg(target_os = "linux")]
-mod windows;
+mod mmap_read;
+#[cfg(target_os = "linux")]
+mod mmap_write;
+mod recording;
+mod redo_overlay;
+#[cfg(target_os = "linux")]
+mod sigbus;
+mod static_overlay;
 
 use std::{fmt, io, ops::Range, sync::Arc};
 
 use h5live_model::SharedBytes;
 
-pub use faulty::{Failure, FaultyStorage};
+pub use faulty::{FaultyStorage, WriteFailure};
 pub use file::FileStorage;
-pub use members::Members;
+pub use member_storage::MemberStorage;
 pub use memory::MemoryStorage;
-pub use mended::Mended;
-pub use overlay::Overlay;
-pub use recording::{Operation, RecordingStorage, replay};
+pub use recording::{RecordingStorage, StorageOp, replay};
+pub use redo_overlay::RedoOverlay;
+pub use static_overlay::StaticOverlay;
 
 /// A sequence of bytes with a length, read and written at any place, by any number of threads.
 ///
@@ -41,7 +41,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// Those of the medium.
-    fn read_padded(&self, into: &mut [u8], at: u64) -> io::Result<()> {
+    fn read_zero_padded(&self, into: &mut [u8], at: u64) -> io::Result<()> {
         let found = self.read_at(into, at)?;
         into.iter_mut().skip(found).for_each(|byte| *byte = 0);
         Ok(())
@@ -56,22 +56,22 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// Writes a short piece over bytes that are there, with less effort than [`Storage::write_at`], if the medium has such a
     /// way; `false` if it has not done so: any part of `bytes` may have been written then.
-    fn store(&self, bytes: &[u8], at: u64) -> bool {
+    fn store_mapped(&self, bytes: &[u8], at: u64) -> bool {
         let _ = (bytes, at);
         false
     }
 
     /// Makes the bytes from `at` on, which lie within one page of memory, what `image` says, of which only the part
-    /// `changed` is not there already: as [`Storage::store`], but who reads or is left when this process ends finds all of
+    /// `changed` is not there already: as [`Storage::store_mapped`], but who reads or is left when this process ends finds all of
     /// it that was stored before, and of `changed` all or nothing if nobody reads meanwhile; `false` if it is still to be
     /// written.
-    fn store_whole(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+    fn store_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
         let _ = (image, changed, at);
         false
     }
 
-    /// As [`Storage::store_whole`], of a short image of which it is found out what is not there already.
-    fn store_over(&self, image: &[u8], at: u64) -> bool {
+    /// As [`Storage::store_atomic`], of a short image of which it is found out what is not there already.
+    fn store_diff_atomic(&self, image: &[u8], at: u64) -> bool {
         let _ = (image, at);
         false
     }
@@ -117,7 +117,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// Bytes of zeros that are best written behind the last data before small writes follow there, because the medium
     /// takes new space more slowly than it takes writes over what it has; 0 where that makes no difference.
-    fn fill_ahead(&self) -> usize {
+    fn prefill_bytes(&self) -> usize {
         0
     }
 
@@ -145,7 +145,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
 }
 
 /// From the first to the last byte of two images that differ; `None` if none do.
-fn differing(a: &[u8], b: &[u8]) -> Option<Range<usize>> {
+fn changed_range(a: &[u8], b: &[u8]) -> Option<Range<usize>> {
     let differ = |(a, b): (&u8, &u8)| a != b;
     let first = a.iter().zip(b).position(differ)?;
     let last = a.iter().zip(b).rposition(differ)?;
@@ -157,24 +157,24 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
         (**self).read_at(into, at)
     }
 
-    fn read_padded(&self, into: &mut [u8], at: u64) -> io::Result<()> {
-        (**self).read_padded(into, at)
+    fn read_zero_padded(&self, into: &mut [u8], at: u64) -> io::Result<()> {
+        (**self).read_zero_padded(into, at)
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         (**self).write_at(bytes, at)
     }
 
-    fn store(&self, bytes: &[u8], at: u64) -> bool {
-        (**self).store(bytes, at)
+    fn store_mapped(&self, bytes: &[u8], at: u64) -> bool {
+        (**self).store_mapped(bytes, at)
     }
 
-    fn store_whole(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
-        (**self).store_whole(image, changed, at)
+    fn store_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+        (**self).store_atomic(image, changed, at)
     }
 
-    fn store_over(&self, image: &[u8], at: u64) -> bool {
-        (**self).store_over(image, at)
+    fn store_diff_atomic(&self, image: &[u8], at: u64) -> bool {
+        (**self).store_diff_atomic(image, at)
     }
 
     fn len(&self) -> io::Result<u64> {
@@ -195,8 +195,8 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
         unsafe { (**self).map(at, len) }
     }
 
-    fn fill_ahead(&self) -> usize {
-        (**self).fill_ahead()
+    fn prefill_bytes(&self) -> usize {
+        (**self).prefill_bytes()
     }
 
     fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
@@ -214,15 +214,15 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
 
 /// The part of a storage from a base address on: all addresses in a file count from there, behind its user block.
 #[derive(Debug, Clone)]
-pub struct Based<S> {
+pub struct BaseOffsetStorage<S> {
     storage: S,
     base: u64,
 }
 
-impl<S: Storage> Based<S> {
+impl<S: Storage> BaseOffsetStorage<S> {
     /// What of `storage` lies at and beyond `base` (bytes).
     pub fn new(storage: S, base: u64) -> Self {
-        Based { storage, base }
+        BaseOffsetStorage { storage, base }
     }
 
     /// The base address, in bytes from the start of the storage.
@@ -235,29 +235,29 @@ impl<S: Storage> Based<S> {
     }
 }
 
-impl<S: Storage> Storage for Based<S> {
+impl<S: Storage> Storage for BaseOffsetStorage<S> {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         self.storage.read_at(into, self.absolute(at)?)
     }
 
-    fn read_padded(&self, into: &mut [u8], at: u64) -> io::Result<()> {
-        self.storage.read_padded(into, self.absolute(at)?)
+    fn read_zero_padded(&self, into: &mut [u8], at: u64) -> io::Result<()> {
+        self.storage.read_zero_padded(into, self.absolute(at)?)
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         self.storage.write_at(bytes, self.absolute(at)?)
     }
 
-    fn store(&self, bytes: &[u8], at: u64) -> bool {
-        self.absolute(at).is_ok_and(|at| self.storage.store(bytes, at))
+    fn store_mapped(&self, bytes: &[u8], at: u64) -> bool {
+        self.absolute(at).is_ok_and(|at| self.storage.store_mapped(bytes, at))
     }
 
-    fn store_whole(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
-        self.absolute(at).is_ok_and(|at| self.storage.store_whole(image, changed, at))
+    fn store_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+        self.absolute(at).is_ok_and(|at| self.storage.store_atomic(image, changed, at))
     }
 
-    fn store_over(&self, image: &[u8], at: u64) -> bool {
-        self.absolute(at).is_ok_and(|at| self.storage.store_over(image, at))
+    fn store_diff_atomic(&self, image: &[u8], at: u64) -> bool {
+        self.absolute(at).is_ok_and(|at| self.storage.store_diff_atomic(image, at))
     }
 
     fn len(&self) -> io::Result<u64> {
@@ -278,8 +278,8 @@ impl<S: Storage> Storage for Based<S> {
         unsafe { self.storage.map(self.absolute(at)?, len) }
     }
 
-    fn fill_ahead(&self) -> usize {
-        self.storage.fill_ahead()
+    fn prefill_bytes(&self) -> usize {
+        self.storage.prefill_bytes()
     }
 
     fn reserve(&self, at: u64, len: u64) -> io::Result<()> {

@@ -12,8 +12,8 @@ use std::{
 };
 
 use h5live_cache::{
-    Cache, EdgeKind, EdgeKinds, Entry, Failure, FaultyStorage, Handle, Kind, MemoryStorage, Node, Owner, Proxy,
-    RecordingStorage, Reuse, Scope, Settings, StorageOperation, Superblock, replay,
+    Cache, CacheOptions, ChunkProxy, DependencyNode, EdgeKind, EdgeKinds, Entry, FaultyStorage, FlushScope, Handle,
+    MemoryStorage, Owner, RecordingStorage, ReusePolicy, SpaceKind, StorageOp, SuperblockEncoder, WriteFailure, replay,
 };
 use h5live_format::{Addr, EncodeError, Widths};
 use proptest::{prelude::*, test_runner::RngSeed};
@@ -48,8 +48,8 @@ impl Block {
 #[derive(Debug)]
 struct Announcer;
 
-impl Superblock for Announcer {
-    fn announce(&self, end: u64) -> Result<(Addr, Vec<u8>), EncodeError> {
+impl SuperblockEncoder for Announcer {
+    fn encode_with_eof(&self, end: u64) -> Result<(Addr, Vec<u8>), EncodeError> {
         Ok((Addr::new(0), Block(end).image(Widths::default())?))
     }
 }
@@ -73,12 +73,13 @@ enum Act {
     Trim,
     Evict,
     EvictOwner(usize),
-    Fail { after: u64, failure: Failure },
+    Fail { after: u64, failure: WriteFailure },
 }
 
 fn act() -> impl Strategy<Value = Act> {
     let i = || 0usize..12;
-    let failure = prop_oneof![Just(Failure::Full), Just(Failure::Broken), (0usize..40).prop_map(Failure::Short)];
+    let failure =
+        prop_oneof![Just(WriteFailure::Full), Just(WriteFailure::Broken), (0usize..40).prop_map(WriteFailure::Short)];
     prop_oneof![
         4 => (0usize..3).prop_map(|owner| Act::Insert { owner }),
         6 => i().prop_map(Act::Update),
@@ -121,7 +122,7 @@ struct Model {
     /// Bytes of new chunks, which must be there before any block that is written later.
     gathered: Vec<(usize, [u8; GATHERED])>,
     /// The latest proxy of each chunk.
-    proxies: BTreeMap<Key, Proxy>,
+    proxies: BTreeMap<Key, ChunkProxy>,
     /// Child to parents.
     edges: BTreeSet<(Key, Key)>,
     /// Edges of chunks that were written by a flush that failed later: the cache may or may not keep them.
@@ -135,13 +136,13 @@ struct Model {
 impl Model {
     fn new(disabled: EdgeKinds) -> Self {
         let disk = FaultyStorage::new(RecordingStorage::new(MemoryStorage::from(vec![0; 48])));
-        let mut settings = Settings::default();
+        let mut settings = CacheOptions::default();
         settings.dirty_budget = 4000;
         settings.raw_budget = 100;
-        settings.gathered = GATHERED;
+        settings.max_buffered_piece_bytes = GATHERED;
         settings.metadata_budget = 64 * 1500;
         settings.disabled_edges = disabled;
-        let cache = Cache::writing(Arc::new(disk.clone()), settings, 48, Arc::new(Announcer));
+        let cache = Cache::new_writable(Arc::new(disk.clone()), settings, 48, Arc::new(Announcer));
         let mut model = Model {
             cache,
             disk,
@@ -157,7 +158,7 @@ impl Model {
             announced: 48,
         };
         for _ in 0..4 {
-            let at = model.cache.space().alloc(CHUNK as u64, Kind::Raw).unwrap();
+            let at = model.cache.space().alloc(CHUNK as u64, SpaceKind::Raw).unwrap();
             model.chunks.push((at, vec![0; CHUNK]));
         }
         model
@@ -193,13 +194,13 @@ impl Model {
         handle
     }
 
-    fn declare_above(&self, key: Key, child: &dyn Node) {
+    fn declare_above(&self, key: Key, child: &dyn DependencyNode) {
         for (_, up) in self.edges.iter().filter(|(child, _)| *child == key) {
-            let parent: Box<dyn Node> = match self.blocks.iter().find(|(at, _)| at.get() == Some(*up)) {
+            let parent: Box<dyn DependencyNode> = match self.blocks.iter().find(|(at, _)| at.get() == Some(*up)) {
                 Some(parent) => Box::new(self.load(*parent)),
                 None => Box::new(self.proxies[up]),
             };
-            self.cache.depend(&*parent, child, EdgeKind::BTree2Node).unwrap();
+            self.cache.add_dependency(&*parent, child, EdgeKind::BTree2Node).unwrap();
             self.declare_above(*up, &*parent);
         }
     }
@@ -219,7 +220,7 @@ impl Model {
         false
     }
 
-    fn raw(&mut self, chunk: usize, offset: u8, len: u8, through: bool) -> Option<(Key, Proxy)> {
+    fn raw(&mut self, chunk: usize, offset: u8, len: u8, through: bool) -> Option<(Key, ChunkProxy)> {
         let version = self.version();
         let (at, now) = &mut self.chunks[chunk];
         let bytes: Vec<u8> = (0..len).map(|n| (version as u8).wrapping_mul(31).wrapping_add(n)).collect();
@@ -246,7 +247,7 @@ impl Model {
     fn act(&mut self, act: &Act) {
         match *act {
             Act::Insert { owner: of } => {
-                let at = self.cache.space().alloc(BLOCK, Kind::Metadata).unwrap();
+                let at = self.cache.space().alloc(BLOCK, SpaceKind::Metadata).unwrap();
                 let version = self.version();
                 self.cache.insert(at, owner(of), Block(version));
                 self.blocks.push((at, of));
@@ -263,18 +264,18 @@ impl Model {
                 let handle = self.update(child);
                 let above = self.update(parent);
                 let cyclic = self.is_below(up, down);
-                let joined = self.cache.depend(&above, &handle, EdgeKind::BTree2Node);
+                let joined = self.cache.add_dependency(&above, &handle, EdgeKind::BTree2Node);
                 // The cache forgets edges of clean entries that were evicted: it may miss a circle, never invent one.
                 assert!(cyclic || joined.is_ok(), "an edge was refused without reason");
                 if joined.is_ok() && cyclic {
-                    self.cache.undepend(&above, &handle);
+                    self.cache.remove_dependency(&above, &handle);
                 } else if joined.is_ok() {
                     self.edges.insert((down, up));
                 }
             }
             Act::Undepend { parent, child } => {
                 let (Some(parent), Some(child)) = (self.block(parent), self.block(child)) else { return };
-                self.cache.undepend(&self.load(parent), &self.load(child));
+                self.cache.remove_dependency(&self.load(parent), &self.load(child));
                 self.edges.remove(&(child.0.get().unwrap(), parent.0.get().unwrap()));
             }
             Act::Raw { chunk, offset, len, parent } | Act::RawThrough { chunk, offset, len, parent } => {
@@ -288,11 +289,11 @@ impl Model {
                     return;
                 }
                 let handle = self.update(parent);
-                self.cache.depend(&handle, &proxy, EdgeKind::BTree2Chunk).unwrap();
+                self.cache.add_dependency(&handle, &proxy, EdgeKind::BTree2Chunk).unwrap();
                 self.edges.insert((key, up));
             }
             Act::RawNew => {
-                let at = self.cache.space().alloc(GATHERED as u64, Kind::Raw).unwrap();
+                let at = self.cache.space().alloc(GATHERED as u64, SpaceKind::Raw).unwrap();
                 let bytes = self.version().to_le_bytes();
                 assert_eq!(self.cache.write_raw_through(owner(0), at, 0, &bytes).unwrap(), None);
                 self.gathered.push((at.get().unwrap() as usize, bytes));
@@ -312,9 +313,9 @@ impl Model {
                 }
                 let handle = self.update(child);
                 let Some((_, proxy)) = self.raw(chunk, 0, 8, false) else { return };
-                self.cache.depend(&proxy, &handle, EdgeKind::ChunkHeap).unwrap();
+                self.cache.add_dependency(&proxy, &handle, EdgeKind::ChunkHeap).unwrap();
                 let above = self.update(parent);
-                self.cache.depend(&above, &proxy, EdgeKind::BTree2Chunk).unwrap();
+                self.cache.add_dependency(&above, &proxy, EdgeKind::BTree2Chunk).unwrap();
                 self.edges.extend([(down, key), (key, up)]);
             }
             Act::Remove(n) | Act::Free(n) => {
@@ -329,21 +330,21 @@ impl Model {
                 self.edges.retain(|(child, parent)| *child != key && *parent != key);
             }
             Act::FlushAll => {
-                let done = self.cache.flush(Scope::All).is_ok();
+                let done = self.cache.flush(FlushScope::All).is_ok();
                 self.check_log();
                 if done {
                     self.check_storage(|_| true);
                 }
             }
             Act::FlushOwner(n) => {
-                let done = self.cache.flush(Scope::Owner(owner(n))).is_ok();
+                let done = self.cache.flush(FlushScope::Owner(owner(n))).is_ok();
                 self.check_log();
                 if done {
                     self.check_storage(|of| of == n);
                 }
             }
             Act::Trim => {
-                let _ = self.cache.trim();
+                let _ = self.cache.flush_excess();
                 self.check_log();
             }
             Act::Evict => self.cache.evict_all(),
@@ -368,7 +369,7 @@ impl Model {
     fn check_log(&mut self) {
         for operation in self.disk.inner().take_log() {
             replay(&mut self.image, [&operation]).unwrap();
-            let StorageOperation::Write { at, bytes } = &operation else { continue };
+            let StorageOp::Write { at, bytes } = &operation else { continue };
             if let (0, Some(superblock)) = (*at, Block::decode(&self.image[..16])) {
                 self.announced = superblock.0;
             }
@@ -417,11 +418,11 @@ impl Model {
     }
 
     fn end(&mut self) {
-        self.disk.mend();
+        self.disk.clear_fault();
         self.act(&Act::FlushAll);
         let is_there = |(at, bytes): &(usize, [u8; GATHERED])| self.image[*at..at + GATHERED] == *bytes;
         assert!(self.gathered.iter().all(is_there), "a flush writes what was gathered");
-        assert!(self.cache.plan(Scope::All).unwrap().steps().is_empty(), "a flush leaves nothing");
+        assert!(self.cache.plan(FlushScope::All).unwrap().steps().is_empty(), "a flush leaves nothing");
         self.cache.finish(true).unwrap();
         self.disk.inner().take_log();
         let whole = self.disk.inner().inner().to_vec();
@@ -483,11 +484,11 @@ fn a_broken_edge_is_noticed() {
 #[test]
 fn threads_that_write_and_flush_keep_the_order() {
     let disk = RecordingStorage::new(MemoryStorage::from(vec![0; 48]));
-    let cache = Arc::new(Cache::writing(Arc::new(disk.clone()), Settings::default(), 48, Arc::new(Announcer)));
+    let cache = Arc::new(Cache::new_writable(Arc::new(disk.clone()), CacheOptions::default(), 48, Arc::new(Announcer)));
     let pairs: Vec<_> = (0..3)
         .map(|n| {
-            let [parent, child] = [(); 2].map(|()| cache.space().alloc(BLOCK, Kind::Metadata).unwrap());
-            let chunk = cache.space().alloc(BLOCK, Kind::Raw).unwrap();
+            let [parent, child] = [(); 2].map(|()| cache.space().alloc(BLOCK, SpaceKind::Metadata).unwrap());
+            let chunk = cache.space().alloc(BLOCK, SpaceKind::Raw).unwrap();
             (n, parent, child, chunk)
         })
         .collect();
@@ -501,21 +502,21 @@ fn threads_that_write_and_flush_keep_the_order() {
                 let child = cache.insert(child, of, Block(0));
                 for version in 1..=300 {
                     {
-                        let _operation = cache.operation();
+                        let _operation = cache.begin_operation();
                         let proxy = cache.write_raw(of, chunk, 0, Block(version).image(Widths::default()).unwrap());
                         child.update(|block| block.0 = version);
                         parent.update(|block| block.0 = version);
-                        cache.depend(&parent, &child, EdgeKind::BTree2Node).unwrap();
-                        cache.depend(&child, &proxy, EdgeKind::BTree2Chunk).unwrap();
+                        cache.add_dependency(&parent, &child, EdgeKind::BTree2Node).unwrap();
+                        cache.add_dependency(&child, &proxy, EdgeKind::BTree2Chunk).unwrap();
                     }
-                    cache.flush(Scope::Owner(of)).unwrap();
+                    cache.flush(FlushScope::Owner(of)).unwrap();
                 }
                 stop.store(true, Relaxed);
             });
         }
         scope.spawn(|| {
             while !stop.load(Relaxed) {
-                cache.flush(Scope::All).unwrap();
+                cache.flush(FlushScope::All).unwrap();
             }
         });
     });
@@ -538,18 +539,18 @@ fn threads_that_write_and_flush_keep_the_order() {
 
 #[test]
 fn freed_space_is_used_again_only_when_nothing_on_the_storage_points_to_it() {
-    let cache = Cache::writing(Arc::new(MemoryStorage::new()), Settings::default(), 48, Arc::new(Announcer));
+    let cache = Cache::new_writable(Arc::new(MemoryStorage::new()), CacheOptions::default(), 48, Arc::new(Announcer));
     let space = cache.space();
-    let freed = space.alloc(BLOCK, Kind::Metadata).unwrap();
+    let freed = space.alloc(BLOCK, SpaceKind::Metadata).unwrap();
     cache.insert(freed, owner(0), Block(1));
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     cache.remove(freed);
     space.free(freed, BLOCK);
-    assert_ne!(space.alloc(BLOCK, Kind::Metadata).unwrap(), freed);
-    cache.flush(Scope::All).unwrap();
-    assert_eq!(space.alloc(BLOCK, Kind::Metadata).unwrap(), freed);
-    space.set_reuse(Reuse::Never);
+    assert_ne!(space.alloc(BLOCK, SpaceKind::Metadata).unwrap(), freed);
+    cache.flush(FlushScope::All).unwrap();
+    assert_eq!(space.alloc(BLOCK, SpaceKind::Metadata).unwrap(), freed);
+    space.set_reuse_policy(ReusePolicy::Never);
     space.free(freed, BLOCK);
-    cache.flush(Scope::All).unwrap();
-    assert_ne!(space.alloc(BLOCK, Kind::Metadata).unwrap(), freed);
+    cache.flush(FlushScope::All).unwrap();
+    assert_ne!(space.alloc(BLOCK, SpaceKind::Metadata).unwrap(), freed);
 }

@@ -15,23 +15,23 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::schedule::{Position, Tear, Tearing, Verdict};
-use crate::trace::{Operation, Trace};
+use crate::trace::{StorageOp, Trace};
 
-pub use disk::Disk;
+pub use disk::CrashedDisk;
 use subsets::subsets;
 
 /// What is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loss {
+pub enum CrashKind {
     /// What the process had not yet written.
     Process,
     /// What was not yet durable.
-    Power(Power),
+    Power(PowerFailure),
 }
 
 /// How the states after a power failure are chosen, where there are too many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Power {
+pub struct PowerFailure {
     /// Most operations without a barrier of which every subset is tried. Of more, those that lack at most two or have
     /// at most two, and some at random.
     pub pending: u32,
@@ -44,9 +44,9 @@ pub struct Power {
     pub torn: u32,
 }
 
-impl Default for Power {
+impl Default for PowerFailure {
     fn default() -> Self {
-        Power { pending: 18, random: 20_000, seed: 1, torn: 8 }
+        PowerFailure { pending: 18, random: 20_000, seed: 1, torn: 8 }
     }
 }
 
@@ -58,9 +58,9 @@ pub struct CrashBounds {
     /// Which parts of the write in flight, or of one of those that are not durable, may be there.
     pub tearing: Tearing,
     /// What is lost.
-    pub loss: Loss,
+    pub loss: CrashKind,
     /// How often the recovery may crash as well.
-    pub again: u32,
+    pub recrashes: u32,
     /// Most time.
     pub time: Option<Duration>,
     /// How many threads explore.
@@ -69,7 +69,7 @@ pub struct CrashBounds {
 
 /// What may and must be found after a crash, as prefixes of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Expected {
+pub struct ExpectedPrefix {
     /// All that these operations did is there.
     pub least: usize,
     /// Nothing is there that these operations did not do.
@@ -84,20 +84,20 @@ pub struct BadState {
     /// What is wrong.
     pub fault: String,
     /// What had to be found.
-    pub expected: Expected,
+    pub expected: ExpectedPrefix,
     /// What outlasted the crash.
-    pub survivors: Survivors,
+    pub survivors: SurvivingWrites,
     /// The prefix of what the recovery did that outlasted its crash, for each recovery that crashed.
     pub recoveries: Vec<Position>,
 }
 
 /// What outlasts a crash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Survivors {
+pub enum SurvivingWrites {
     /// All until here.
-    Until(Position),
+    Prefix(Position),
     /// All of the first `durable` operations, and these.
-    These {
+    Subset {
         /// The number of operations that are durable.
         durable: usize,
         /// Which of the others are there, ascending.
@@ -109,7 +109,7 @@ pub enum Survivors {
 
 /// What was explored.
 #[derive(Debug, Clone, Default)]
-pub struct Crashed {
+pub struct CrashReport {
     /// Crashes: what outlasted them, no two the same.
     pub crashes: u64,
     /// States of the file among them that differ, and were looked at.
@@ -125,21 +125,21 @@ pub struct Crashed {
 }
 
 /// Bad states that are kept.
-const KEPT: usize = 16;
+const MAX_BAD_STATES: usize = 16;
 
 /// Calls `recover` with every state within `bounds`. It opens the file and looks at what is there, and may write: of
 /// what it writes, too, only a part may outlast the next crash.
-pub fn crash(
+pub fn explore_crashes(
     trace: &Trace,
     bounds: &CrashBounds,
-    recover: &(impl Fn(&Arc<Disk>, &Expected) -> Verdict + Sync),
-) -> Crashed {
+    recover: &(impl Fn(&Arc<CrashedDisk>, &ExpectedPrefix) -> Verdict + Sync),
+) -> CrashReport {
     let began = Instant::now();
     let all = match bounds.loss {
-        Loss::Process => until(trace, bounds),
-        Loss::Power(power) => power_failures(trace, bounds, &power),
+        CrashKind::Process => process_deaths(trace, bounds),
+        CrashKind::Power(power) => power_failures(trace, bounds, &power),
     };
-    let shared = Shared {
+    let shared = CrashExplorer {
         trace,
         bounds,
         recover,
@@ -162,19 +162,19 @@ pub fn crash(
     found
 }
 
-struct All {
-    states: Vec<(Survivors, Expected)>,
+struct CrashStates {
+    states: Vec<(SurvivingWrites, ExpectedPrefix)>,
     complete: bool,
 }
 
 /// Every prefix, and every part of the write in flight.
-fn until(trace: &Trace, bounds: &CrashBounds) -> All {
+fn process_deaths(trace: &Trace, bounds: &CrashBounds) -> CrashStates {
     let mut states = Vec::new();
     for prefix in bounds.start..=trace.len() {
         let mut add = |tear| {
             let position = Position { tear, ..Position::after(prefix) };
             let most = prefix + usize::from(tear != Tear::None);
-            states.push((Survivors::Until(position), Expected { least: prefix, most, round: 0 }));
+            states.push((SurvivingWrites::Prefix(position), ExpectedPrefix { least: prefix, most, round: 0 }));
         };
         add(Tear::None);
         trace
@@ -185,27 +185,27 @@ fn until(trace: &Trace, bounds: &CrashBounds) -> All {
             .flatten()
             .for_each(add);
     }
-    All { states, complete: true }
+    CrashStates { states, complete: true }
 }
 
-fn tears(operation: &Operation, tearing: &Tearing) -> Vec<Tear> {
+fn tears(operation: &StorageOp, tearing: &Tearing) -> Vec<Tear> {
     match operation {
-        Operation::Write { at, bytes } => tearing.tears(*at, bytes.len() as u64, 0, u64::MAX),
+        StorageOp::Write { at, bytes } => tearing.tears(*at, bytes.len() as u64, 0, u64::MAX),
         _ => Vec::new(),
     }
 }
 
 /// For every span between two barriers, subsets of what was done in it.
-fn power_failures(trace: &Trace, bounds: &CrashBounds, power: &Power) -> All {
-    let mut all = All { states: Vec::new(), complete: true };
+fn power_failures(trace: &Trace, bounds: &CrashBounds, power: &PowerFailure) -> CrashStates {
+    let mut all = CrashStates { states: Vec::new(), complete: true };
     let operations = trace.operations();
-    let is_barrier = |n: &usize| matches!(operations.get(*n), Some(Operation::Sync));
+    let is_barrier = |n: &usize| matches!(operations.get(*n), Some(StorageOp::Sync));
     let mut barriers: Vec<usize> = (0..operations.len()).filter(is_barrier).map(|n| n + 1).collect();
     barriers.retain(|durable| *durable > bounds.start);
     barriers.insert(0, bounds.start);
     for (n, durable) in barriers.iter().enumerate() {
         let end = barriers.get(n + 1).copied().unwrap_or(operations.len());
-        let changes = |n: &usize| matches!(operations.get(*n), Some(Operation::Write { .. } | Operation::SetLen(_)));
+        let changes = |n: &usize| matches!(operations.get(*n), Some(StorageOp::Write { .. } | StorageOp::SetLen(_)));
         let pending: Vec<u32> = (*durable..end).filter(changes).map(|n| n as u32).collect();
         let (chosen, complete) = subsets(pending.len(), power);
         all.complete &= complete;
@@ -216,38 +216,38 @@ fn power_failures(trace: &Trace, bounds: &CrashBounds, power: &Power) -> All {
             let most = (last..end).find(|n| changes(n)).unwrap_or(end);
             // What was said of what is durable was said before anything else was done.
             let least = pending.first().map_or(end, |first| *first as usize);
-            let expected = Expected { least, most, round: 0 };
+            let expected = ExpectedPrefix { least, most, round: 0 };
             let torn = kept.iter().filter(|_| subset.may_be_torn).flat_map(|n| {
                 let tears = operations.get(*n as usize).map(|operation| tears(operation, &bounds.tearing));
                 tears.into_iter().flatten().map(move |tear| Some((*n, tear)))
             });
             for torn in std::iter::once(None).chain(torn) {
-                all.states.push((Survivors::These { durable: *durable, kept: kept.clone(), torn }, expected));
+                all.states.push((SurvivingWrites::Subset { durable: *durable, kept: kept.clone(), torn }, expected));
             }
         }
     }
     all
 }
 
-impl Survivors {
+impl SurvivingWrites {
     fn weight(&self) -> usize {
         match self {
-            Survivors::Until(position) => position.prefix as usize,
-            Survivors::These { durable, kept, torn } => durable + kept.len() + usize::from(torn.is_some()),
+            SurvivingWrites::Prefix(position) => position.prefix as usize,
+            SurvivingWrites::Subset { durable, kept, torn } => durable + kept.len() + usize::from(torn.is_some()),
         }
     }
 
     /// The file.
-    pub fn disk(&self, trace: &Trace) -> Disk {
-        let disk = Disk::new(Arc::new(trace.base().to_vec()));
+    pub fn disk(&self, trace: &Trace) -> CrashedDisk {
+        let disk = CrashedDisk::new(Arc::new(trace.base().to_vec()));
         self.apply(trace, &disk);
         disk
     }
 
-    fn apply(&self, trace: &Trace, disk: &Disk) {
+    fn apply(&self, trace: &Trace, disk: &CrashedDisk) {
         let operations = trace.operations();
         match self {
-            Survivors::Until(position) => {
+            SurvivingWrites::Prefix(position) => {
                 operations
                     .iter()
                     .take(position.prefix as usize)
@@ -256,7 +256,7 @@ impl Survivors {
                     disk.apply(operation, position.tear);
                 }
             }
-            Survivors::These { durable, kept, torn } => {
+            SurvivingWrites::Subset { durable, kept, torn } => {
                 operations.iter().take(*durable).for_each(|operation| disk.apply(operation, Tear::None));
                 for n in kept {
                     let tear = torn.filter(|(torn, _)| torn == n).map_or(Tear::None, |(_, tear)| tear);
@@ -267,43 +267,50 @@ impl Survivors {
     }
 }
 
-struct Shared<'a, R> {
+struct CrashExplorer<'a, R> {
     trace: &'a Trace,
     bounds: &'a CrashBounds,
     recover: &'a R,
-    seen: Mutex<HashSet<(u64, Expected)>>,
+    seen: Mutex<HashSet<(u64, ExpectedPrefix)>>,
     next: AtomicUsize,
     stop: AtomicBool,
-    found: Mutex<Crashed>,
+    found: Mutex<CrashReport>,
     deadline: Option<Instant>,
 }
 
 /// States that a thread takes at once.
-const BATCH: usize = 64;
+const STATES_PER_BATCH: usize = 64;
 
-impl<R: Fn(&Arc<Disk>, &Expected) -> Verdict + Sync> Shared<'_, R> {
-    fn work(&self, all: &[(Survivors, Expected)]) {
+impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefix) -> Verdict + Sync> CrashExplorer<'_, R> {
+    fn work(&self, all: &[(SurvivingWrites, ExpectedPrefix)]) {
         let base = Arc::new(self.trace.base().to_vec());
         loop {
-            let first = self.next.fetch_add(BATCH, Relaxed);
+            let first = self.next.fetch_add(STATES_PER_BATCH, Relaxed);
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) && first < all.len() {
                 self.stop.store(true, Relaxed);
             }
-            let Some(batch) = all.get(first..all.len().min(first + BATCH)).filter(|batch| !batch.is_empty()) else {
+            let Some(batch) = all.get(first..all.len().min(first + STATES_PER_BATCH)).filter(|batch| !batch.is_empty())
+            else {
                 return;
             };
             for (survivors, expected) in batch {
                 if self.stop.load(Relaxed) {
                     return;
                 }
-                let disk = Disk::new(base.clone());
+                let disk = CrashedDisk::new(base.clone());
                 survivors.apply(self.trace, &disk);
-                self.look(disk, survivors, *expected, &mut Vec::new());
+                self.check_state(disk, survivors, *expected, &mut Vec::new());
             }
         }
     }
 
-    fn look(&self, disk: Disk, survivors: &Survivors, expected: Expected, recoveries: &mut Vec<Position>) {
+    fn check_state(
+        &self,
+        disk: CrashedDisk,
+        survivors: &SurvivingWrites,
+        expected: ExpectedPrefix,
+        recoveries: &mut Vec<Position>,
+    ) {
         if !self.seen.lock().insert((disk.fingerprint(), expected)) {
             return;
         }
@@ -321,18 +328,18 @@ impl<R: Fn(&Arc<Disk>, &Expected) -> Verdict + Sync> Shared<'_, R> {
                 found.wrong += 1;
                 let bad = || BadState { fault, expected, survivors: survivors.clone(), recoveries: recoveries.clone() };
                 // The simplest of each kind is worth more than many of one.
-                if found.violations.len() < KEPT {
+                if found.violations.len() < MAX_BAD_STATES {
                     let bad = bad();
                     found.violations.push(bad);
                 }
                 return;
             }
         }
-        if expected.round >= self.bounds.again {
+        if expected.round >= self.bounds.recrashes {
             return;
         }
         let log = disk.log();
-        let expected = Expected { round: expected.round + 1, ..expected };
+        let expected = ExpectedPrefix { round: expected.round + 1, ..expected };
         for (done, operation) in log.iter().enumerate() {
             for tear in std::iter::once(Tear::None).chain(tears(operation, &self.bounds.tearing)) {
                 let next = before.copy();
@@ -341,7 +348,7 @@ impl<R: Fn(&Arc<Disk>, &Expected) -> Verdict + Sync> Shared<'_, R> {
                     next.apply(operation, tear);
                 }
                 recoveries.push(Position { tear, ..Position::after(done) });
-                self.look(next, survivors, expected, recoveries);
+                self.check_state(next, survivors, expected, recoveries);
                 recoveries.pop();
             }
         }

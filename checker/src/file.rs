@@ -8,23 +8,23 @@ mod btree1;
 mod btree2;
 mod cause;
 mod chunks;
+mod creation_order;
 mod dataset;
 mod extensible_array;
+mod file_bytes;
 mod fixed_array;
 mod fractal_heap;
 mod free_space;
 mod global_heap;
 mod groups;
 mod header;
-mod heap_space;
 mod local_heap;
 mod objects;
 mod opening;
-mod orders;
+mod ranges;
 mod report;
-mod shared;
-mod source;
-mod space;
+mod shared_messages;
+mod space_map;
 mod superblock;
 mod symbol_table;
 mod values;
@@ -37,12 +37,12 @@ use std::path::Path;
 use h5live_cache::{FileStorage, Storage};
 use h5live_model::Unfilter;
 
-pub use cause::{Cause, Piece, UnknownFilter};
+pub use cause::{Cause, UnknownFilter, UsedRange};
 pub use report::{Finding, Report};
 
 /// How a file is checked.
 #[derive(Debug, Clone, Copy)]
-pub struct Options<'a> {
+pub struct CheckOptions<'a> {
     /// Whether bytes that nothing uses are reported. They are no fault.
     pub leaks: bool,
     /// Whether a map of the file is made: who uses which bytes.
@@ -62,15 +62,23 @@ pub struct Options<'a> {
     pub filters: Option<&'a dyn Unfilter>,
 }
 
-impl Default for Options<'_> {
+impl Default for CheckOptions<'_> {
     fn default() -> Self {
-        Options { leaks: false, map: false, live: false, strict: false, data: false, values: 1 << 30, filters: None }
+        CheckOptions {
+            leaks: false,
+            map: false,
+            live: false,
+            strict: false,
+            data: false,
+            values: 1 << 30,
+            filters: None,
+        }
     }
 }
 
 /// Checks a file that no writer has open.
 pub fn check(storage: &dyn Storage) -> Report {
-    check_with(storage, Options::default())
+    check_with(storage, CheckOptions::default())
 }
 
 /// Checks the file of this name, which no writer has open.
@@ -78,18 +86,18 @@ pub fn check(storage: &dyn Storage) -> Report {
 /// # Errors
 /// If it cannot be opened.
 pub fn check_path(path: &Path) -> io::Result<Report> {
-    check_path_with(path, Options::default())
+    check_path_with(path, CheckOptions::default())
 }
 
 /// Checks the file of this name.
 ///
 /// # Errors
 /// If it cannot be opened.
-pub fn check_path_with(path: &Path, options: Options<'_>) -> io::Result<Report> {
+pub fn check_path_with(path: &Path, options: CheckOptions<'_>) -> io::Result<Report> {
     Ok(check_with(&FileStorage::new(File::open(path)?), options))
 }
 
 /// Checks a file.
-pub fn check_with(storage: &dyn Storage, options: Options<'_>) -> Report {
-    walk::Walk::over(storage, options)
+pub fn check_with(storage: &dyn Storage, options: CheckOptions<'_>) -> Report {
+    walk::FileWalk::run(storage, options)
 }

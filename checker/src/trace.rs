@@ -5,12 +5,12 @@ mod strace;
 
 use std::io;
 
-use h5live_cache::{StorageOperation, replay};
+use h5live_cache::replay;
 
-pub use h5live_cache::StorageOperation as Operation;
+pub use h5live_cache::StorageOp;
 
 pub use file::TraceError;
-pub(crate) use file::{Record, put, take};
+pub(crate) use file::{TraceRecord, read_record, write_record};
 pub use strace::StraceError;
 
 /// A file, and what was done to it from then on.
@@ -19,12 +19,12 @@ pub use strace::StraceError;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trace {
     base: Vec<u8>,
-    operations: Vec<StorageOperation>,
+    operations: Vec<StorageOp>,
 }
 
 impl Trace {
     /// The operations that were done to a file that held `base`.
-    pub fn new(base: Vec<u8>, operations: Vec<StorageOperation>) -> Self {
+    pub fn new(base: Vec<u8>, operations: Vec<StorageOp>) -> Self {
         Trace { base, operations }
     }
 
@@ -34,7 +34,7 @@ impl Trace {
     }
 
     /// The operations.
-    pub fn operations(&self) -> &[StorageOperation] {
+    pub fn operations(&self) -> &[StorageOp] {
         &self.operations
     }
 
@@ -66,8 +66,8 @@ impl Trace {
 
     /// The remarks `word N`, as pairs of the prefix that they end, and N.
     pub fn marks(&self, word: &str) -> Vec<(usize, u64)> {
-        let number = |operation: &StorageOperation| match operation {
-            StorageOperation::Mark(text) => {
+        let number = |operation: &StorageOp| match operation {
+            StorageOp::Mark(text) => {
                 let (found, number) = text.split_once(' ')?;
                 if found == word { number.parse().ok() } else { None }
             }
@@ -79,19 +79,19 @@ impl Trace {
 
     /// The prefix that ends with the first remark of exactly `text`.
     pub fn find(&self, text: &str) -> Option<usize> {
-        let is = |operation: &StorageOperation| matches!(operation, StorageOperation::Mark(found) if found == text);
+        let is = |operation: &StorageOp| matches!(operation, StorageOp::Mark(found) if found == text);
         self.operations.iter().position(is).map(|at| at + 1)
     }
 }
 
 /// A number that remarks state again and again, looked up by prefix.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counter(Vec<(usize, u64)>);
+pub struct MarkCounter(Vec<(usize, u64)>);
 
-impl Counter {
+impl MarkCounter {
     /// The remarks `word N` of a trace.
     pub fn new(trace: &Trace, word: &str) -> Self {
-        Counter(trace.marks(word))
+        MarkCounter(trace.marks(word))
     }
 
     /// The numbers that were stated after `from` operations, and within `to`.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use h5live_cache::{FileStorage, MemoryStorage};
-use h5live_checker::file::{Options, Report, check, check_with};
+use h5live_checker::file::{CheckOptions, Report, check, check_with};
 
 /// The folder of real files, or `None` with a line that says so.
 fn corpus() -> Option<PathBuf> {
@@ -125,7 +125,7 @@ fn no_damage_to_a_real_file_makes_it_panic() {
                     let at = chance(&mut state) % bytes.len();
                     bytes[at] = [0, 1, 0xff, 0x80, chance(&mut state) as u8][chance(&mut state) % 5];
                 }
-                let options = Options { leaks: true, map: true, live: true, ..Options::default() };
+                let options = CheckOptions { leaks: true, map: true, live: true, ..CheckOptions::default() };
                 check_with(&MemoryStorage::from(bytes), options);
             }
         }

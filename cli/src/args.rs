@@ -25,22 +25,22 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Check(check::Check),
-    Copy(copy::Copy),
+    Check(check::CheckCommand),
+    Copy(copy::CopyCommand),
     Diff(diff::Diff),
-    Dump(dump::Dump),
+    Dump(dump::DumpCommand),
     Guard(guard::Guard),
     Latency(latency::Latency),
     Ls(ls::Ls),
     Manifest(manifest::Manifest),
     Mv(mv::Mv),
     New(new::New),
-    Record(record::Record),
-    Repair(repair::Repair),
+    Record(record::RecordCommand),
+    Repair(repair::RepairCommand),
     Rm(rm::Rm),
     Scenario(scenario::Scenario),
     Set(set::Set),
-    Watch(watch::Watch),
+    Watch(watch::WatchCommand),
     Stress(stress::Stress),
     Demo(demo::Demo),
     #[cfg(feature = "attack")]

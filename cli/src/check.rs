@@ -4,13 +4,13 @@ mod replay;
 
 use std::path::{Path, PathBuf};
 
-use h5live::Condition;
+use h5live::FileCondition;
 use h5live::filters::{Pipeline, Registry};
-use h5live_checker::file::{Finding, Options, Piece, Report, UnknownFilter, check_path_with};
+use h5live_checker::file::{CheckOptions, Finding, Report, UnknownFilter, UsedRange, check_path_with};
 use serde_json::{Value, json};
 
-use crate::condition;
-use crate::error::{Error, Outcome, Problem, Result};
+use crate::diagnosis_text;
+use crate::error::{Error, FileProblem, Outcome, Result};
 use crate::model::{FilterSpec, Unfilter};
 use crate::output::Output;
 
@@ -20,9 +20,9 @@ use crate::output::Output;
 /// read, or is no HDF5 file.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub struct Check {
+pub struct CheckCommand {
     #[command(subcommand)]
-    part: Option<Part>,
+    part: Option<CheckSubcommand>,
     /// The files
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -48,21 +48,21 @@ pub struct Check {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Part {
+enum CheckSubcommand {
     Replay(replay::Replay),
 }
 
 /// Undoes the filters that are known.
 #[derive(Default)]
-pub struct Filters(Registry);
+pub struct KnownFilters(Registry);
 
-impl std::fmt::Debug for Filters {
+impl std::fmt::Debug for KnownFilters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Filters")
     }
 }
 
-impl Unfilter for Filters {
+impl Unfilter for KnownFilters {
     fn unfilter(
         &self,
         filters: &[FilterSpec],
@@ -77,13 +77,13 @@ impl Unfilter for Filters {
     }
 }
 
-impl Check {
+impl CheckCommand {
     /// Runs the command.
     ///
     /// # Errors
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
-        if let Some(Part::Replay(replay)) = self.part {
+        if let Some(CheckSubcommand::Replay(replay)) = self.part {
             return replay.run();
         }
         let mut out = Output::stdout();
@@ -95,12 +95,12 @@ impl Check {
             if let Some(found) = &found {
                 if self.json {
                     let mut line = json!({ "file": path, "is": "state" });
-                    if let (Value::Object(line), Value::Object(state)) = (&mut line, condition::json(found)) {
+                    if let (Value::Object(line), Value::Object(state)) = (&mut line, diagnosis_text::json(found)) {
                         line.extend(state);
                     }
                     out.line(line)?
-                } else if found.condition != Condition::Closed {
-                    out.line(format_args!("{}: {}", path.display(), condition::text(path, found)))?
+                } else if found.condition != FileCondition::Closed {
+                    out.line(format_args!("{}: {}", path.display(), diagnosis_text::text(path, found)))?
                 }
             }
             if self.json {
@@ -117,19 +117,19 @@ impl Check {
     }
 
     fn check(&self, path: &Path) -> Result<Report> {
-        let filters = Filters::default();
+        let filters = KnownFilters::default();
         let (leaks, map, live, data) = (self.leaks, self.map, self.live, self.data);
-        let options = Options { leaks, map, live, data, filters: Some(&filters), ..Options::default() };
+        let options = CheckOptions { leaks, map, live, data, filters: Some(&filters), ..CheckOptions::default() };
         let report = check_path_with(path, options);
         let report = report.map_err(|source| Error::Path { path: path.to_owned(), source })?;
         if report.is_hdf5 {
             return Ok(report);
         }
-        Err(Error::Unfit { path: path.to_owned(), problem: Problem::NoSignature })
+        Err(Error::InvalidFile { path: path.to_owned(), problem: FileProblem::NoSignature })
     }
 
     fn text(&self, out: &mut Output, path: &Path, report: &Report) -> Result<()> {
-        for Piece { path, structure, offset, len } in &report.map {
+        for UsedRange { path, structure, offset, len } in &report.map {
             let path = if path.is_empty() { "-" } else { path };
             out.line(format_args!("{offset:#010x} {len:10}  {structure}  {path}"))?;
         }
@@ -160,7 +160,7 @@ impl Check {
 
     fn json(&self, out: &mut Output, path: &Path, report: &Report) -> Result<()> {
         let file = path.display().to_string();
-        for Piece { path, structure, offset, len } in &report.map {
+        for UsedRange { path, structure, offset, len } in &report.map {
             let line = json!({
                 "file": file,
                 "is": "used",
@@ -188,7 +188,7 @@ impl Check {
         for note in report.notes.iter().filter(|_| self.verbose) {
             out.line(line("note", note))?;
         }
-        for Piece { offset, len, .. } in &report.leaks {
+        for UsedRange { offset, len, .. } in &report.leaks {
             out.line(json!({ "file": file, "is": "unused", "offset": offset, "len": len }))?;
         }
         out.line(json!({

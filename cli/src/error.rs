@@ -3,10 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::new::Fault;
+use crate::new::DescriptionFault;
 use crate::record::input::InputError;
 use crate::record::row::RowError;
-use crate::set::Refused;
+use crate::set::SetRefusal;
 
 /// A result of a command.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -38,11 +38,11 @@ pub enum Error {
     },
     /// A file is not what it is taken for.
     #[error("{}: {problem}", path.display())]
-    Unfit {
+    InvalidFile {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        problem: Problem,
+        problem: FileProblem,
     },
     /// Something in a file is not to be changed so.
     #[error("{}: {path}: {why}", file.display())]
@@ -52,7 +52,7 @@ pub enum Error {
         /// What should have been changed.
         path: String,
         /// Why not.
-        why: Refused,
+        why: SetRefusal,
     },
     /// A counterexample cannot be read.
     #[error("{}: {source}", path.display())]
@@ -67,12 +67,12 @@ pub enum Error {
     Description(#[source] io::Error),
     /// A description is none, or contradicts itself.
     #[error("{}: {fault}", file.as_deref().unwrap_or("standard input".as_ref()).display())]
-    Described {
+    InvalidDescription {
         /// The file with it; `None` for standard input.
         file: Option<PathBuf>,
         /// What is wrong.
         #[source]
-        fault: Fault,
+        fault: DescriptionFault,
     },
     /// The store refused something.
     #[error("{}: {path}: {source}", file.display())]
@@ -86,7 +86,7 @@ pub enum Error {
     },
     /// A file cannot be put in its place.
     #[error("{} cannot take its place: {source}", path.display())]
-    Place {
+    Persist {
         /// The file.
         path: PathBuf,
         /// The cause.
@@ -149,7 +149,7 @@ pub enum Error {
 
 /// What is wrong with a file, beyond what the library says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum FileProblem {
     /// There is no superblock.
     #[error("not an HDF5 file: no signature at 0, 512, 1024, ...")]
     NoSignature,
@@ -189,8 +189,8 @@ impl Error {
     }
 }
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
-        Error::Described { file: None, fault }
+impl From<DescriptionFault> for Error {
+    fn from(fault: DescriptionFault) -> Self {
+        Error::InvalidDescription { file: None, fault }
     }
 }

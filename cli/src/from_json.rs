@@ -7,7 +7,7 @@ use crate::value::Value;
 
 /// Why JSON is no value of a datatype.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoValue {
+pub enum JsonValueError {
     /// It is of another kind.
     #[error("{0} is no value of type {1}")]
     Kind(String, String),
@@ -28,29 +28,29 @@ pub enum NoValue {
 }
 
 /// What becomes of the path in place of a reference.
-pub type Refer<'a> = &'a dyn Fn(&str) -> Option<Value>;
+pub type ResolveReference<'a> = &'a dyn Fn(&str) -> Option<Value>;
 
 /// The value of an element that JSON stands for.
 ///
 /// Not-a-number is null or `"nan"`; infinities are `"inf"` and `"-inf"`; bytes are hexadecimal; references are paths.
 ///
 /// # Errors
-/// [`NoValue`].
-pub fn value(datatype: &Datatype, json: &Json, refer: Refer<'_>) -> Result<Value, NoValue> {
-    let refused = || NoValue::Kind(json.to_string(), crate::manifest::type_text(datatype));
+/// [`JsonValueError`].
+pub fn value(datatype: &Datatype, json: &Json, refer: ResolveReference<'_>) -> Result<Value, JsonValueError> {
+    let refused = || JsonValueError::Kind(json.to_string(), crate::manifest::type_text(datatype));
     let found = match (datatype, json) {
         (Datatype::Integer(_) | Datatype::Bitfield(_) | Datatype::Time(_), _) => integer(json),
-        (Datatype::Float(_), Json::Null) => Some(Value::Double(f64::NAN)),
-        (Datatype::Float(_), Json::Number(number)) => number.as_f64().map(Value::Double),
-        (Datatype::Float(_), Json::String(text)) => text.parse().ok().map(Value::Double),
+        (Datatype::Float(_), Json::Null) => Some(Value::Float64(f64::NAN)),
+        (Datatype::Float(_), Json::Number(number)) => number.as_f64().map(Value::Float64),
+        (Datatype::Float(_), Json::String(text)) => text.parse().ok().map(Value::Float64),
         (Datatype::String(_), Json::String(text)) => Some(Value::Text(text.clone())),
         (Datatype::Opaque(_), Json::String(text)) => unhex(text).map(Value::Bytes),
         (Datatype::Reference(_), Json::Null) => Some(Value::Reference(h5live::Reference::default())),
         (Datatype::Reference(_), Json::String(path)) => {
-            return refer(path).ok_or_else(|| NoValue::NoObject(path.clone()));
+            return refer(path).ok_or_else(|| JsonValueError::NoObject(path.clone()));
         }
-        (Datatype::Enum(_), Json::String(name)) => Some(Value::Name(name.as_str().into())),
-        (Datatype::Enum(_), Json::Bool(truth)) => Some(Value::Truth(*truth)),
+        (Datatype::Enum(_), Json::String(name)) => Some(Value::EnumName(name.as_str().into())),
+        (Datatype::Enum(_), Json::Bool(truth)) => Some(Value::Bool(*truth)),
         (Datatype::Enum(_), _) => integer(json),
         (Datatype::Complex(complex), Json::Array(parts)) => match &parts[..] {
             [real, imaginary] => {
@@ -89,7 +89,7 @@ fn integer(json: &Json) -> Option<Value> {
         Json::Number(number) => match (number.as_i64(), number.as_u64()) {
             (Some(value), _) => Some(Value::Integer(value.into())),
             (_, Some(value)) => Some(Value::Integer(value.into())),
-            _ => number.as_f64().map(Value::Double),
+            _ => number.as_f64().map(Value::Float64),
         },
         Json::String(digits) => digits.parse().ok().map(Value::Integer),
         Json::Bool(truth) => Some(Value::Integer((*truth).into())),
@@ -97,27 +97,27 @@ fn integer(json: &Json) -> Option<Value> {
     }
 }
 
-fn nested(dims: &[u32], base: &Datatype, json: &Json, refer: Refer<'_>) -> Result<Value, NoValue> {
+fn nested(dims: &[u32], base: &Datatype, json: &Json, refer: ResolveReference<'_>) -> Result<Value, JsonValueError> {
     let [length, inner @ ..] = dims else { return value(base, json, refer) };
     match json {
         Json::Array(values) if values.len() == *length as usize => {
             let values = values.iter().map(|json| nested(inner, base, json, refer));
             Ok(Value::List(values.collect::<Result<_, _>>()?))
         }
-        Json::Array(values) => Err(NoValue::Count { found: values.len(), wanted: (*length).into() }),
-        _ => Err(NoValue::Kind(json.to_string(), "array".to_owned())),
+        Json::Array(values) => Err(JsonValueError::Count { found: values.len(), wanted: (*length).into() }),
+        _ => Err(JsonValueError::Kind(json.to_string(), "array".to_owned())),
     }
 }
 
-fn members(compound: &Compound, json: &Json, refer: Refer<'_>) -> Result<Value, NoValue> {
-    let member = |(i, member): (usize, &crate::model::Member)| {
+fn members(compound: &Compound, json: &Json, refer: ResolveReference<'_>) -> Result<Value, JsonValueError> {
+    let member = |(i, member): (usize, &crate::model::CompoundMember)| {
         let name = member.name.to_string();
         let found = match json {
             Json::Object(values) => values.get(&name),
             Json::Array(values) => values.get(i),
             _ => None,
         };
-        let found = found.ok_or(NoValue::Member(name))?;
+        let found = found.ok_or(JsonValueError::Member(name))?;
         Ok((Name::clone(&member.name), value(&member.datatype, found, refer)?))
     };
     match json {
@@ -125,14 +125,19 @@ fn members(compound: &Compound, json: &Json, refer: Refer<'_>) -> Result<Value, 
         Json::Array(values) if values.len() > compound.members.len() => {}
         _ => return Ok(Value::Compound(compound.members.iter().enumerate().map(member).collect::<Result<_, _>>()?)),
     }
-    Err(NoValue::Kind(json.to_string(), "compound".to_owned()))
+    Err(JsonValueError::Kind(json.to_string(), "compound".to_owned()))
 }
 
 /// The elements of an array of `dims` (`[rank]`, elements), in row-major order, that lists within lists stand for.
 ///
 /// # Errors
-/// [`NoValue`].
-pub fn elements(datatype: &Datatype, dims: &[u64], json: &Json, refer: Refer<'_>) -> Result<Vec<Value>, NoValue> {
+/// [`JsonValueError`].
+pub fn elements(
+    datatype: &Datatype,
+    dims: &[u64],
+    json: &Json,
+    refer: ResolveReference<'_>,
+) -> Result<Vec<Value>, JsonValueError> {
     let mut values = Vec::new();
     flatten(datatype, dims, json, refer, &mut values)?;
     Ok(values)
@@ -142,9 +147,9 @@ fn flatten(
     datatype: &Datatype,
     dims: &[u64],
     json: &Json,
-    refer: Refer<'_>,
+    refer: ResolveReference<'_>,
     values: &mut Vec<Value>,
-) -> Result<(), NoValue> {
+) -> Result<(), JsonValueError> {
     let [length, inner @ ..] = dims else {
         values.push(value(datatype, json, refer)?);
         return Ok(());
@@ -153,8 +158,8 @@ fn flatten(
         Json::Array(rows) if rows.len() as u64 == *length => {
             rows.iter().try_for_each(|row| flatten(datatype, inner, row, refer, values))
         }
-        Json::Array(rows) => Err(NoValue::Count { found: rows.len(), wanted: *length }),
-        _ => Err(NoValue::Kind(json.to_string(), "array".to_owned())),
+        Json::Array(rows) => Err(JsonValueError::Count { found: rows.len(), wanted: *length }),
+        _ => Err(JsonValueError::Kind(json.to_string(), "array".to_owned())),
     }
 }
 
@@ -170,7 +175,7 @@ mod tests {
     use super::*;
     use crate::type_parse::TypeText;
 
-    fn parsed(datatype: &str, json: &str) -> Result<Value, NoValue> {
+    fn parsed(datatype: &str, json: &str) -> Result<Value, JsonValueError> {
         let TypeText(datatype) = datatype.parse().unwrap();
         value(&datatype, &serde_json::from_str(json).unwrap(), &|_| None)
     }
@@ -179,7 +184,7 @@ mod tests {
     fn values_are_what_their_json_says() {
         assert_eq!(parsed("u64le", "18446744073709551615"), Ok(Value::Integer(u64::MAX.into())));
         assert_eq!(parsed("i128le", "\"-1180591620717411303424\""), Ok(Value::Integer(-(1 << 70))));
-        assert_eq!(parsed("f32le", "\"-inf\""), Ok(Value::Double(f64::NEG_INFINITY)));
+        assert_eq!(parsed("f32le", "\"-inf\""), Ok(Value::Float64(f64::NEG_INFINITY)));
         assert_eq!(parsed("opaque(2,\"x\")", "\"ab01\""), Ok(Value::Bytes(vec![0xAB, 1])));
         assert_eq!(parsed("string", "\"a\""), Ok(Value::Text("a".into())));
         let compound = parsed("compound(8){a@0:array[2]<u8>,b@4:f32le}", r#"{"b": 1.5, "a": [1, 2]}"#).unwrap();
@@ -191,9 +196,9 @@ mod tests {
     #[test]
     fn says_what_is_wrong() {
         assert_eq!(parsed("u8", "\"x\"").unwrap_err().to_string(), "\"x\" is no value of type u8");
-        assert!(matches!(parsed("array[2]<u8>", "[1]"), Err(NoValue::Count { found: 1, wanted: 2 })));
-        assert!(matches!(parsed("compound(1){a@0:u8}", "{}"), Err(NoValue::Member(_))));
-        assert!(matches!(parsed("ref(object)", "\"/a\""), Err(NoValue::NoObject(_))));
+        assert!(matches!(parsed("array[2]<u8>", "[1]"), Err(JsonValueError::Count { found: 1, wanted: 2 })));
+        assert!(matches!(parsed("compound(1){a@0:u8}", "{}"), Err(JsonValueError::Member(_))));
+        assert!(matches!(parsed("ref(object)", "\"/a\""), Err(JsonValueError::NoObject(_))));
         assert!(parsed("compound(1){a@0:u8}", r#"{"a": 1, "b": 2}"#).is_err());
     }
 }

@@ -6,9 +6,9 @@ use h5live::{File, Object, Reference, SourceState};
 use serde_json::json;
 
 use crate::error::{Outcome, Result};
-use crate::manifest::walk::{Entry, Line, Listing};
+use crate::manifest::listing::{Listing, ListingEntry, ListingLine};
 use crate::manifest::{space_text, storage_text, type_text};
-use crate::model::{Attribute, DatasetSpec, Layout, ObjectId};
+use crate::model::{AttributeData, DatasetSpec, Layout, ObjectId};
 use crate::open;
 use crate::output::Output;
 use crate::value::{self, Value};
@@ -35,7 +35,7 @@ pub struct Ls {
 }
 
 /// The chunks of a dataset that are stored.
-struct Stored {
+struct StoredChunks {
     chunks: usize,
     bytes: u64,
 }
@@ -51,12 +51,12 @@ impl Ls {
         if let Object::Group(group) = &start {
             group.links()?;
         }
-        let listing = Listing::of_file(&file, start.id(), start.path().as_bytes());
+        let listing = Listing::from_file(&file, start.id(), start.path().as_bytes());
         let width = listing.lines.iter().map(|line| line.path.chars().count()).filter(|w| *w <= PATH_WIDTH).max();
         let mut out = Output::stdout();
         for line in &listing.lines {
             let stored = match &line.entry {
-                Entry::Dataset(id, _) if self.long => stored(&file, *id),
+                ListingEntry::Dataset(id, _) if self.long => stored(&file, *id),
                 _ => None,
             };
             if self.json {
@@ -72,13 +72,13 @@ impl Ls {
 }
 
 /// `None` if the dataset is not chunked or its index cannot be read.
-fn stored(file: &File, id: ObjectId) -> Option<Stored> {
+fn stored(file: &File, id: ObjectId) -> Option<StoredChunks> {
     let Ok(Object::Dataset(dataset)) = file.root().object_by_id(id, "") else {
         return None;
     };
     let chunks = dataset.chunks().ok()?;
     let bytes = chunks.iter().map(|chunk| chunk.size).sum();
-    Some(Stored { chunks: chunks.len(), bytes })
+    Some(StoredChunks { chunks: chunks.len(), bytes })
 }
 
 /// The states that sources of virtual datasets can be in, as they are called.
@@ -115,13 +115,13 @@ fn sources_text(states: &[SourceState]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-fn text(file: &File, listing: &Listing, line: &Line, stored: Option<&Stored>) -> String {
+fn text(file: &File, listing: &Listing, line: &ListingLine, stored: Option<&StoredChunks>) -> String {
     match &line.entry {
-        Entry::Plain("soft" | "external", target) => format!("-> {target}"),
-        Entry::Plain("hard", first) => format!("= {first}"),
-        Entry::Plain(kind, text) if text == "-" => (*kind).to_owned(),
-        Entry::Plain(kind, text) => format!("{kind} {text}"),
-        Entry::Dataset(id, spec) => {
+        ListingEntry::Plain("soft" | "external", target) => format!("-> {target}"),
+        ListingEntry::Plain("hard", first) => format!("= {first}"),
+        ListingEntry::Plain(kind, text) if text == "-" => (*kind).to_owned(),
+        ListingEntry::Plain(kind, text) => format!("{kind} {text}"),
+        ListingEntry::Dataset(id, spec) => {
             let stored = stored.map_or(String::new(), |s| {
                 let whole = spec.dataspace.elements().unwrap_or(0).saturating_mul(u64::from(spec.datatype.size()));
                 format!("  {} chunks, {} of {}", s.chunks, bytes_text(s.bytes), bytes_text(whole))
@@ -131,9 +131,9 @@ fn text(file: &File, listing: &Listing, line: &Line, stored: Option<&Stored>) ->
             let sources = sources.map_or(String::new(), |text| format!("  {text}"));
             format!("{}  {}  {}{stored}{sources}", type_text(datatype), shape_text(dataspace), storage_text(spec))
         }
-        Entry::Attribute(attribute) => {
+        ListingEntry::Attribute(attribute) => {
             let value = value_of(file, listing, attribute).map_or("?".to_owned(), |v| v.to_string());
-            format!("{}  {}  {}", type_text(&attribute.datatype), shape_text(&attribute.dataspace), shortened(&value))
+            format!("{}  {}  {}", type_text(&attribute.datatype), shape_text(&attribute.dataspace), shorten(&value))
         }
     }
 }
@@ -147,7 +147,7 @@ fn shape_text(space: &crate::model::Dataspace) -> String {
     }
 }
 
-fn shortened(text: &str) -> String {
+fn shorten(text: &str) -> String {
     if text.chars().count() <= VALUE_WIDTH {
         return text.to_owned();
     }
@@ -167,7 +167,7 @@ fn bytes_text(bytes: u64) -> String {
 }
 
 /// The value of an attribute: of its one element, or a list. References to what is listed are paths.
-fn value_of(file: &File, listing: &Listing, attribute: &Attribute) -> Option<Value> {
+fn value_of(file: &File, listing: &Listing, attribute: &AttributeData) -> Option<Value> {
     let elements = Value::decode_all(&attribute.datatype, &attribute.value, Some(file.store())).ok()?;
     let path = |reference: &Reference| {
         let object = file.dereference(reference).ok()??;
@@ -180,14 +180,14 @@ fn value_of(file: &File, listing: &Listing, attribute: &Attribute) -> Option<Val
     }
 }
 
-fn json_line(file: &File, listing: &Listing, line: &Line, stored: Option<&Stored>) -> serde_json::Value {
+fn json_line(file: &File, listing: &Listing, line: &ListingLine, stored: Option<&StoredChunks>) -> serde_json::Value {
     match &line.entry {
-        Entry::Plain(kind @ ("soft" | "external" | "hard"), target) => {
+        ListingEntry::Plain(kind @ ("soft" | "external" | "hard"), target) => {
             json!({ "path": line.path, "kind": kind, "target": target })
         }
-        Entry::Plain(kind, text) if text == "-" => json!({ "path": line.path, "kind": kind }),
-        Entry::Plain(kind, text) => json!({ "path": line.path, "kind": kind, "type": text }),
-        Entry::Dataset(id, spec) => {
+        ListingEntry::Plain(kind, text) if text == "-" => json!({ "path": line.path, "kind": kind }),
+        ListingEntry::Plain(kind, text) => json!({ "path": line.path, "kind": kind, "type": text }),
+        ListingEntry::Dataset(id, spec) => {
             let max = |m: &u64| if *m == crate::model::UNLIMITED { None } else { Some(*m) };
             let mut described = json!({
                 "path": line.path,
@@ -206,7 +206,7 @@ fn json_line(file: &File, listing: &Listing, line: &Line, stored: Option<&Stored
             }
             described
         }
-        Entry::Attribute(attribute) => json!({
+        ListingEntry::Attribute(attribute) => json!({
             "path": line.path,
             "kind": "attribute",
             "type": type_text(&attribute.datatype),
@@ -237,8 +237,8 @@ mod tests {
 
     #[test]
     fn long_values_are_cut() {
-        assert_eq!(shortened("abc"), "abc");
-        let cut = shortened(&"ü".repeat(100));
+        assert_eq!(shorten("abc"), "abc");
+        let cut = shorten(&"ü".repeat(100));
         assert_eq!((cut.chars().count(), cut.ends_with("ü...")), (60, true));
     }
 }

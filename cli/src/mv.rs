@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::error::{Outcome, Result};
-use crate::unfinished;
+use crate::temp_output;
 
 /// Give a link another name, or move it to another group
 ///
@@ -24,7 +24,7 @@ impl Mv {
     /// # Errors
     /// If the one path is not there, or the other one is.
     pub fn run(self) -> Result<Outcome> {
-        unfinished::sweep_beside(&self.file);
+        temp_output::sweep_beside(&self.file);
         let file = crate::open::options().write().open(&self.file)?;
         let name = self.from.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         let to = if self.to.ends_with('/') { format!("{}{name}", self.to) } else { self.to.clone() };

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use h5live::{Condition, Diagnosis, diagnose, repair};
+use h5live::{Diagnosis, FileCondition, diagnose, repair};
 use serde_json::json;
 
-use crate::condition;
+use crate::diagnosis_text;
 use crate::error::{Outcome, Result};
 use crate::output::Output;
-use crate::unfinished;
+use crate::temp_output;
 
 /// Brings files into order whose writer died, so that every program opens them
 ///
@@ -17,7 +17,7 @@ use crate::unfinished;
 /// never published is cut off. It does for files of libhdf5 what h5clear does, and gives the announced end back. Exit
 /// code 0: the files are in order; 1: with --dry-run, some are not; 2: a file is being written, or cannot be repaired.
 #[derive(Debug, clap::Args)]
-pub struct Repair {
+pub struct RepairCommand {
     /// The files
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -29,7 +29,7 @@ pub struct Repair {
     json: bool,
 }
 
-impl Repair {
+impl RepairCommand {
     /// Runs the command.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Repair {
             let (before, after) = match self.dry_run {
                 true => (diagnose(path)?, None),
                 false => {
-                    unfinished::sweep_beside(path);
+                    temp_output::sweep_beside(path);
                     let done = repair(path)?;
                     (done.before, Some(done.after))
                 }
@@ -50,10 +50,12 @@ impl Repair {
                 outcome = Outcome::Findings;
             }
             if self.json {
-                let after = after.as_ref().map(condition::json);
-                out.line(json!({ "file": path, "before": condition::json(&before), "after": after }))?;
+                let after = after.as_ref().map(diagnosis_text::json);
+                out.line(json!({ "file": path, "before": diagnosis_text::json(&before), "after": after }))?;
             } else {
-                let said = after.as_ref().map_or_else(|| condition::text(path, &before), |after| told(&before, after));
+                let said = after
+                    .as_ref()
+                    .map_or_else(|| diagnosis_text::text(path, &before), |after| report_text(&before, after));
                 out.line(format_args!("{}: {said}", path.display()))?;
             }
             // What comes next may be an error.
@@ -64,12 +66,12 @@ impl Repair {
 }
 
 /// What was done, in words.
-fn told(before: &Diagnosis, after: &Diagnosis) -> String {
+fn report_text(before: &Diagnosis, after: &Diagnosis) -> String {
     if before == after {
         return "in order".to_owned();
     }
     let mut said = vec!["brought into order".to_owned()];
-    if let Condition::Abandoned { .. } = before.condition {
+    if let FileCondition::Abandoned { .. } = before.condition {
         said.push("its writer had died".to_owned());
     }
     if after.length < before.length {

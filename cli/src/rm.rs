@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use h5live::{File, Object};
 
 use crate::error::{Error, Outcome, Result};
-use crate::place::{self, Place};
-use crate::set::Refused;
-use crate::unfinished;
+use crate::path_target::{self, PathTarget};
+use crate::set::SetRefusal;
+use crate::temp_output;
 
 /// Remove links and attributes
 ///
@@ -27,7 +27,7 @@ impl Rm {
     /// # Errors
     /// If something is not there; then nothing is removed.
     pub fn run(self) -> Result<Outcome> {
-        unfinished::sweep_beside(&self.file);
+        temp_output::sweep_beside(&self.file);
         let file = crate::open::options().write().open(&self.file)?;
         for path in &self.paths {
             self.check(&file, path)?;
@@ -42,7 +42,7 @@ impl Rm {
     /// Whether there is something to remove.
     fn check(&self, file: &File, path: &str) -> Result<()> {
         if path.split('/').all(|name| matches!(name, "" | ".")) {
-            return Err(Error::Refused { file: self.file.clone(), path: path.to_owned(), why: Refused::Root });
+            return Err(Error::Refused { file: self.file.clone(), path: path.to_owned(), why: SetRefusal::Root });
         }
         // A link that leads nowhere is a link all the same.
         let (above, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path));
@@ -50,8 +50,8 @@ impl Rm {
         if file.group(above).and_then(|group| group.contains(name)).unwrap_or(false) {
             return Ok(());
         }
-        match place::find(file, path)? {
-            Place::Attribute(object, name) if place::attribute(&object, &name)?.is_none() => {
+        match path_target::find(file, path)? {
+            PathTarget::Attribute(object, name) if path_target::attribute(&object, &name)?.is_none() => {
                 let source = h5live::model::Error::NotFound(name.into());
                 Err(Error::Store { file: self.file.clone(), path: path.to_owned(), source })
             }
@@ -60,9 +60,9 @@ impl Rm {
     }
 
     fn remove(&self, file: &File, path: &str) -> Result<()> {
-        match file.root().remove(path) {
-            Err(error) if error.is_not_found() && path.contains('@') => match place::find(file, path) {
-                Ok(Place::Attribute(object, name)) => Ok(match &object {
+        match file.root().unlink(path) {
+            Err(error) if error.is_not_found() && path.contains('@') => match path_target::find(file, path) {
+                Ok(PathTarget::Attribute(object, name)) => Ok(match &object {
                     Object::Group(group) => group.remove_attribute(&name),
                     Object::Dataset(dataset) => dataset.remove_attribute(&name),
                     Object::Datatype(datatype) => datatype.remove_attribute(&name),

@@ -6,11 +6,11 @@ use h5live::{Dataset, File, H5Type, Object};
 use serde_json::Value as Json;
 
 use crate::error::{Error, Outcome, Result};
-use crate::from_json::{self, NoValue};
+use crate::from_json::{self, JsonValueError};
 use crate::model::{Dataspace, Datatype, Selection, Shape};
-use crate::place::{self, Place};
+use crate::path_target::{self, PathTarget};
+use crate::temp_output;
 use crate::type_parse::TypeText;
-use crate::unfinished;
 
 /// Set an attribute, or the values of a dataset
 ///
@@ -37,12 +37,12 @@ impl Set {
     /// If there is no such object, or the value does not fit; then the file is as it was.
     pub fn run(self) -> Result<Outcome> {
         let json = serde_json::from_str(&self.value).unwrap_or_else(|_| Json::String(self.value.clone()));
-        unfinished::sweep_beside(&self.file);
+        temp_output::sweep_beside(&self.file);
         let file = crate::open::options().write().open(&self.file)?;
-        match place::find(&file, &self.path)? {
-            Place::Object(Object::Dataset(dataset)) => self.dataset(&file, &dataset, &json)?,
-            Place::Object(_) => return Err(self.refused(Refused::NoValues)),
-            Place::Attribute(object, name) => self.attribute(&file, &object, &name, &json)?,
+        match path_target::find(&file, &self.path)? {
+            PathTarget::Object(Object::Dataset(dataset)) => self.dataset(&file, &dataset, &json)?,
+            PathTarget::Object(_) => return Err(self.refused(SetRefusal::NoValues)),
+            PathTarget::Attribute(object, name) => self.attribute(&file, &object, &name, &json)?,
         }
         file.close()?;
         Ok(Outcome::Clean)
@@ -51,25 +51,25 @@ impl Set {
     fn dataset(&self, file: &File, dataset: &Dataset, json: &Json) -> Result<()> {
         let spec = dataset.spec()?;
         let dims = spec.dataspace.dims();
-        let refer = |path: &str| place::refer(file, path);
+        let refer = |path: &str| path_target::reference_value(file, path);
         let text = self.text_for(&spec.datatype, json);
         let one = from_json::value(&spec.datatype, &text, &refer);
         let values = match (from_json::elements(&spec.datatype, dims, &text, &refer), one) {
             (Ok(values), _) => values,
-            (_, Ok(value)) => vec![value; usize::try_from(dataset.elements()?).unwrap_or(usize::MAX)],
-            (Err(refused), _) => return Err(self.refused(Refused::Value(refused))),
+            (_, Ok(value)) => vec![value; usize::try_from(dataset.size()?).unwrap_or(usize::MAX)],
+            (Err(refused), _) => return Err(self.refused(SetRefusal::Value(refused))),
         };
         Ok(dataset.write_values(Selection::All, &values)?)
     }
 
     fn attribute(&self, file: &File, object: &Object, name: &str, json: &Json) -> Result<()> {
-        let old = place::attribute(object, name)?;
+        let old = path_target::attribute(object, name)?;
         let datatype = match (&self.datatype, &old) {
             (Some(TypeText(datatype)), _) => datatype.clone(),
             (None, Some(old)) => old.datatype().clone(),
             (None, None) => inferred(json),
         };
-        let refer = |path: &str| place::refer(file, path);
+        let refer = |path: &str| path_target::reference_value(file, path);
         let text = self.text_for(&datatype, json);
         let same = old.as_ref().map(|old| old.dataspace().clone());
         let shapes = same.into_iter().chain([Dataspace::Scalar, shape_of(&datatype, &text)]);
@@ -77,17 +77,18 @@ impl Set {
         for dataspace in shapes.filter(|space| *space != Dataspace::Null) {
             match from_json::elements(&datatype, dataspace.dims(), &text, &refer) {
                 Ok(values) => {
-                    let mut builder = place::new_attribute(object, name).ok_or(self.refused(Refused::NoValues))?;
-                    builder = builder.of(datatype).dataspace(dataspace);
+                    let mut builder =
+                        path_target::new_attribute(object, name).ok_or(self.refused(SetRefusal::NoValues))?;
+                    builder = builder.datatype(datatype).dataspace(dataspace);
                     if let (Some(old), None) = (&old, &self.datatype) {
-                        builder = builder.shared_like(old);
+                        builder = builder.same_type_as(old);
                     }
                     return Ok(builder.write_values(&values)?);
                 }
                 Err(error) => refused = Some(error),
             }
         }
-        Err(self.refused(refused.map_or(Refused::NoValues, Refused::Value)))
+        Err(self.refused(refused.map_or(SetRefusal::NoValues, SetRefusal::Value)))
     }
 
     /// What is meant where a string is wanted: the text, even if it is JSON too.
@@ -96,17 +97,17 @@ impl Set {
         if is_text { Json::String(self.value.clone()) } else { json.clone() }
     }
 
-    fn refused(&self, why: Refused) -> Error {
+    fn refused(&self, why: SetRefusal) -> Error {
         Error::Refused { file: self.file.clone(), path: self.path.clone(), why }
     }
 }
 
 /// Why something in a file does not take a value.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum SetRefusal {
     /// The value does not fit.
     #[error("{0}")]
-    Value(#[from] NoValue),
+    Value(#[from] JsonValueError),
     /// It is neither a dataset nor an attribute.
     #[error("this is neither a dataset nor an attribute")]
     NoValues,

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use crate::model::{FileSpace, SpaceStrategy};
 
 /// Bytes of the addresses in a file of which nothing else is said.
-pub const USUAL_OFFSETS: u32 = 8;
+pub const DEFAULT_OFFSET_BYTES: u32 = 8;
 
 /// What a command says of the space of the file that it makes.
 #[derive(Debug, Args)]
@@ -42,7 +42,7 @@ impl SpaceArgs {
 }
 
 /// As a description has it; nothing, if it is as by default.
-pub fn described(space: FileSpace) -> Option<Json> {
+pub fn to_json(space: FileSpace) -> Option<Json> {
     let FileSpace { strategy, persist, threshold, page_size } = space;
     let json =
         json!({ "strategy": strategy.name(), "persist": persist, "threshold": threshold, "page_size": page_size });
@@ -50,7 +50,7 @@ pub fn described(space: FileSpace) -> Option<Json> {
 }
 
 /// From a description.
-pub fn of(json: &Json) -> Option<FileSpace> {
+pub fn from_json(json: &Json) -> Option<FileSpace> {
     let mut space = FileSpace::default();
     for (field, value) in json.as_object()? {
         match field.as_str() {

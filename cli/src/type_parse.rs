@@ -5,9 +5,9 @@ use std::str::FromStr;
 use h5live::{H5Type, Reference};
 
 use crate::model::{
-    Array, Bitfield, ByteOrder, CharacterSet, Complex, Compound, Datatype, Enum, EnumMember, FixedString, Float,
-    Integer, Member, Name, Normalization, Opaque, Padding, ReferenceKind, Sign, StringPadding, Time, VarLen,
-    VarLenKind,
+    Array, Bitfield, ByteOrder, CharacterSet, Complex, Compound, CompoundMember, Datatype, Enum, EnumMember,
+    FixedString, Float, Integer, Name, Normalization, Opaque, Padding, ReferenceKind, Sign, StringPadding, Time,
+    VarLen, VarLenKind,
 };
 
 /// A datatype on the command line or in a description.
@@ -17,25 +17,25 @@ pub struct TypeText(pub Datatype);
 /// A text that is no datatype.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no datatype; one is u16le, f64be, str(10,nullpad,utf8), string, ...")]
-pub struct NoType(String);
+pub struct TypeParseError(String);
 
 impl FromStr for TypeText {
-    type Err = NoType;
+    type Err = TypeParseError;
 
-    fn from_str(text: &str) -> Result<Self, NoType> {
-        let mut rest = Rest(text);
+    fn from_str(text: &str) -> Result<Self, TypeParseError> {
+        let mut rest = TypeParser(text);
         match rest.datatype() {
             Some(datatype) if rest.0.is_empty() && datatype.size() > 0 => Ok(TypeText(datatype)),
-            _ => Err(NoType(text.to_owned())),
+            _ => Err(TypeParseError(text.to_owned())),
         }
     }
 }
 
 /// What is left of a text.
-struct Rest<'a>(&'a str);
+struct TypeParser<'a>(&'a str);
 
-impl<'a> Rest<'a> {
-    fn eat(&mut self, token: &str) -> Option<()> {
+impl<'a> TypeParser<'a> {
+    fn accept(&mut self, token: &str) -> Option<()> {
         self.0 = self.0.strip_prefix(token)?;
         Some(())
     }
@@ -77,14 +77,14 @@ impl<'a> Rest<'a> {
     }
 
     fn field<T: FromStr>(&mut self, name: &str) -> Option<T> {
-        self.eat(name)?;
+        self.accept(name)?;
         self.number()
     }
 
     fn base(&mut self) -> Option<Box<Datatype>> {
-        self.eat("<")?;
+        self.accept("<")?;
         let base = self.datatype()?;
-        self.eat(">")?;
+        self.accept(">")?;
         Some(Box::new(base))
     }
 
@@ -105,9 +105,9 @@ impl<'a> Rest<'a> {
             "time" => {
                 let (size, order) = (self.bytes()?, self.order());
                 let mut precision = u16::try_from(size * 8).ok()?;
-                if self.eat("(prec=").is_some() {
+                if self.accept("(prec=").is_some() {
                     precision = self.number()?;
-                    self.eat(")")?;
+                    self.accept(")")?;
                 }
                 Some(Datatype::Time(Time { size, order, precision }))
             }
@@ -116,29 +116,29 @@ impl<'a> Rest<'a> {
             "str" => {
                 let size = self.field("(")?;
                 let (mut padding, mut character_set) = (StringPadding::NullPadded, CharacterSet::Utf8);
-                if self.eat(",").is_some() {
+                if self.accept(",").is_some() {
                     (padding, character_set) = self.text()?;
                 }
-                self.eat(")")?;
+                self.accept(")")?;
                 Some(Datatype::String(FixedString { size, padding, character_set }))
             }
             "vstr" => {
-                self.eat("(")?;
+                self.accept("(")?;
                 let (padding, character_set) = self.text()?;
-                self.eat(")")?;
+                self.accept(")")?;
                 let kind = VarLenKind::String { padding, character_set };
                 Some(Datatype::VarLen(VarLen { kind, size: 16, base: Box::default() }))
             }
             "opaque" => {
                 let size = self.field("(")?;
-                self.eat(",\"")?;
+                self.accept(",\"")?;
                 let tag = self.until("\")")?.replace("\\\"", "\"");
                 Some(Datatype::Opaque(Opaque { size, tag: unescape(&tag) }))
             }
             "vlen" => Some(Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 16, base: self.base()? })),
             "complex" => Some(Datatype::Complex(Complex { base: self.base()? })),
             "array" => {
-                self.eat("[")?;
+                self.accept("[")?;
                 let dims = self.until("]")?.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
                 Some(Datatype::Array(Array { dims, base: self.base()? }))
             }
@@ -165,7 +165,7 @@ impl<'a> Rest<'a> {
 
     fn order(&mut self) -> ByteOrder {
         let orders = [("le", ByteOrder::Little), ("be", ByteOrder::Big), ("vax", ByteOrder::Vax)];
-        let found = orders.into_iter().find(|(text, _)| self.eat(text).is_some());
+        let found = orders.into_iter().find(|(text, _)| self.accept(text).is_some());
         found.map_or(ByteOrder::Little, |(_, order)| order)
     }
 
@@ -184,40 +184,40 @@ impl<'a> Rest<'a> {
         if self.0.starts_with("(prec=") {
             integer.precision = self.field("(prec=")?;
             integer.offset = self.field(",off=")?;
-            self.eat(",pad=")?;
+            self.accept(",pad=")?;
             integer.low_padding = self.padding()?;
-            self.eat("/")?;
+            self.accept("/")?;
             integer.high_padding = self.padding()?;
-            self.eat(")")?;
+            self.accept(")")?;
         }
         Some(Datatype::Integer(integer))
     }
 
     fn float(&mut self) -> Option<Datatype> {
         let size = self.field("(size=")?;
-        self.eat(",order=")?;
+        self.accept(",order=")?;
         let order = self.order();
-        let _ = self.eat("-");
+        let _ = self.accept("-");
         let precision = self.field(",prec=")?;
         let offset = self.field(",off=")?;
         let sign_position = self.field(",sign=")?;
         let (exponent_position, exponent_size) = (self.field(",exp=")?, self.field("+")?);
         let (mantissa_position, mantissa_size) = (self.field(",mant=")?, self.field("+")?);
         let exponent_bias = self.field(",bias=")?;
-        self.eat(",norm=")?;
+        self.accept(",norm=")?;
         let normalization = match self.word() {
             "implied" => Normalization::Implied,
             "msbset" => Normalization::MsbSet,
             "none" => Normalization::None,
             _ => return None,
         };
-        self.eat(",pad=")?;
+        self.accept(",pad=")?;
         let low_padding = self.padding()?;
-        self.eat("/")?;
+        self.accept("/")?;
         let high_padding = self.padding()?;
-        self.eat("/")?;
+        self.accept("/")?;
         let internal_padding = self.padding()?;
-        self.eat(")")?;
+        self.accept(")")?;
         Some(Datatype::Float(Float {
             size,
             order,
@@ -244,7 +244,7 @@ impl<'a> Rest<'a> {
             "spacepad" => StringPadding::SpacePadded,
             _ => return None,
         };
-        self.eat(",")?;
+        self.accept(",")?;
         let character_set = match self.take_while(|c| c.is_ascii_alphanumeric()) {
             "ascii" => CharacterSet::Ascii,
             "utf8" => CharacterSet::Utf8,
@@ -255,34 +255,35 @@ impl<'a> Rest<'a> {
 
     fn enumeration(&mut self) -> Option<Datatype> {
         let base = self.base()?;
-        self.eat("{")?;
+        self.accept("{")?;
         let mut members = Vec::new();
-        while self.eat("}").is_none() {
+        while self.accept("}").is_none() {
             let name = unescape(self.name('=', |rest| rest.strip_prefix('-').unwrap_or(rest), &[',', '}'])?);
-            let negative = self.eat("-").is_some();
+            let negative = self.accept("-").is_some();
             let value: i128 = self.number()?;
             let value = h5live::Value::Integer(if negative { -value } else { value });
             // An integer needs no heap.
             let store = crate::model::memory::MemoryStore::new();
             let value = h5live::Value::encode_all(&[value], &base, &store).ok()?;
             members.push(EnumMember { name, value });
-            let _ = self.eat(",");
+            let _ = self.accept(",");
         }
         Some(Datatype::Enum(Enum { base, members }))
     }
 
     fn compound(&mut self) -> Option<Datatype> {
         let size = self.field("(")?;
-        self.eat("){")?;
+        self.accept("){")?;
         let mut members = Vec::new();
-        while self.eat("}").is_none() {
+        while self.accept("}").is_none() {
             let name = unescape(self.name('@', |rest| rest, &[':'])?);
             let offset = self.number()?;
-            self.eat(":")?;
-            members.push(Member { name, offset, datatype: self.datatype()? });
-            let _ = self.eat(",");
+            self.accept(":")?;
+            members.push(CompoundMember { name, offset, datatype: self.datatype()? });
+            let _ = self.accept(",");
         }
-        let fits = |member: &Member| member.offset.checked_add(member.datatype.size()).is_some_and(|end| end <= size);
+        let fits =
+            |member: &CompoundMember| member.offset.checked_add(member.datatype.size()).is_some_and(|end| end <= size);
         members.iter().all(fits).then_some(Datatype::Compound(Compound { size, members }))
     }
 }

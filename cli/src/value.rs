@@ -33,11 +33,11 @@ fn json_with(value: &Value, float: &dyn Fn(f64) -> serde_json::Value) -> serde_j
             (_, Ok(i)) => i.into(),
             _ => i.to_string().into(),
         },
-        Value::Single(f) => float(f.to_string().parse().unwrap_or(f64::NAN)),
-        Value::Double(f) => float(*f),
+        Value::Float32(f) => float(f.to_string().parse().unwrap_or(f64::NAN)),
+        Value::Float64(f) => float(*f),
         Value::Text(text) => text.as_str().into(),
-        Value::Name(name) => name.to_string().into(),
-        Value::Truth(truth) => (*truth).into(),
+        Value::EnumName(name) => name.to_string().into(),
+        Value::Bool(truth) => (*truth).into(),
         Value::Bytes(bytes) => hex(bytes).into(),
         Value::Reference(reference) => hex(reference.as_bytes()).into(),
         Value::Complex(parts) => parts.iter().map(json).collect(),
@@ -54,7 +54,7 @@ pub fn with_paths(value: Value, path: &dyn Fn(&Reference) -> Option<Name>) -> Va
     let each = |values: Vec<Value>| values.into_iter().map(|value| with_paths(value, path)).collect();
     match value {
         Value::Reference(reference) => match path(&reference) {
-            Some(path) => Value::Name(path),
+            Some(path) => Value::EnumName(path),
             None => Value::Reference(reference),
         },
         Value::List(values) => Value::List(each(values)),
@@ -76,10 +76,10 @@ mod tests {
 
     #[test]
     fn json_has_no_room_for_infinity_and_keeps_large_integers_as_text() {
-        assert_eq!(json(&Value::Double(f64::INFINITY)), serde_json::Value::Null);
+        assert_eq!(json(&Value::Float64(f64::INFINITY)), serde_json::Value::Null);
         assert_eq!(json(&Value::Integer(i128::from(u64::MAX))).to_string(), "18446744073709551615");
         assert_eq!(json(&Value::Integer(1 << 70)).to_string(), "\"1180591620717411303424\"");
-        assert_eq!(json(&Value::Single(0.1)).to_string(), "0.1");
+        assert_eq!(json(&Value::Float32(0.1)).to_string(), "0.1");
         assert_eq!(json(&Value::Bytes(vec![0xAB, 1])).to_string(), "\"ab01\"");
     }
 

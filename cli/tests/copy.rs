@@ -18,13 +18,13 @@ fn made(folder: &Path) -> String {
     group
         .new_dataset::<u32>()
         .shape(&[200, 200])
-        .chunk(&[7, 200])
+        .chunk_shape(&[7, 200])
         .deflate(9)
         .create("packed")
         .unwrap()
         .write(&values)
         .unwrap();
-    group.new_dataset::<String>().create_with("texts", &["a".to_owned(), "b".to_owned()]).unwrap();
+    group.new_dataset::<String>().create_with_data("texts", &["a".to_owned(), "b".to_owned()]).unwrap();
     group.set_attribute("unit", &"mm".to_owned()).unwrap();
     file.root().link_hard("again", group.dataset("plain").unwrap().id()).unwrap();
     file.close().unwrap();

@@ -18,13 +18,13 @@ fn damage(path: &Path, at: u64) {
 fn make(path: &Path) -> Vec<u64> {
     let file = File::create(path).unwrap();
     for name in ["a", "header", "z"] {
-        file.new_dataset::<u16>().create_with(name, &[1, 2, 3]).unwrap().set_attribute("unit", &7u8).unwrap();
+        file.new_dataset::<u16>().create_with_data(name, &[1, 2, 3]).unwrap().set_attribute("unit", &7u8).unwrap();
     }
-    let values = file.new_dataset::<u16>().shape(&[3]).chunk(&[3]).deflate(1).create("values").unwrap();
+    let values = file.new_dataset::<u16>().shape(&[3]).chunk_shape(&[3]).deflate(1).create("values").unwrap();
     values.write(&[1u16, 2, 3]).unwrap();
     values.set_attribute("unit", &7u8).unwrap();
     file.create_group("group/below").unwrap();
-    file.root().commit("type", &h5live::Datatype::default()).unwrap();
+    file.root().commit_datatype("type", &h5live::Datatype::default()).unwrap();
     file.flush().unwrap();
     let chunk = values.chunks().unwrap()[0].offset.unwrap();
     let ids = ["header", "group", "type"].map(|path| match file.object(path).unwrap() {

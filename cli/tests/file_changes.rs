@@ -36,7 +36,7 @@ fn watch_says_what_has_become_of_the_file() {
     for (change, word) in CHANGES {
         for json in [true, false] {
             let writer = File::create(&path).unwrap();
-            let data = writer.new_dataset::<i64>().growing(&[]).chunk(&[100]).create("x").unwrap();
+            let data = writer.new_dataset::<i64>().unlimited_rows(&[]).chunk_shape(&[100]).create("x").unwrap();
             data.append(&(0..ROWS).collect::<Vec<_>>()).unwrap();
             writer.start_swmr().unwrap();
             let name = path.to_str().unwrap();

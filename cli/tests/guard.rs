@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use common::{child_with, h5live, run, start, text, until};
-use h5live::{Condition, File, diagnose};
+use h5live::{File, FileCondition, diagnose};
 
 /// Kills of each kind of writer.
 const KILLS: u64 = 20;
@@ -31,7 +31,7 @@ fn kill(pid: u32) {
 }
 
 fn is_live(path: &Path) -> bool {
-    diagnose(path).is_ok_and(|found| matches!(found.condition, Condition::Written { live: true, .. }))
+    diagnose(path).is_ok_and(|found| matches!(found.condition, FileCondition::OpenForWriting { live: true, .. }))
 }
 
 /// A writer, the process to be killed, and the rows that are known to be flushed before that.
@@ -189,7 +189,7 @@ fn a_follower_that_may_brings_the_file_into_order_when_the_writer_dies() {
         assert!(watch.wait().unwrap().success());
         assert_eq!(rest, 149, "all rows are seen");
         let condition = diagnose(&path).unwrap().condition;
-        let expected = if recovers { Condition::Closed } else { Condition::Abandoned { live: true } };
+        let expected = if recovers { FileCondition::Closed } else { FileCondition::Abandoned { live: true } };
         assert_eq!(condition, expected);
     }
 }

@@ -52,7 +52,7 @@ fn the_next_writer_goes_on_with_it() {
     let path = folder.path().join("killed.h5");
     kill(writer(&path));
     let file = File::options().swmr_write().open(&path).unwrap();
-    file.new_dataset::<u8>().growing(&[]).create("/after").unwrap().append(&[1, 2, 3]).unwrap();
+    file.new_dataset::<u8>().unlimited_rows(&[]).create("/after").unwrap().append(&[1, 2, 3]).unwrap();
     file.close().unwrap();
     let file = File::open(&path).unwrap();
     assert_eq!(file.dataset("/rows").unwrap().shape().unwrap(), [ROWS]);

@@ -56,7 +56,7 @@ fn values_that_take_too_much_memory_are_an_error_that_names_the_option() {
     assert!(found.contains("large.h5: /x: ") && found.contains("option max_allocation"), "{found}");
     let wide = folder.path().join("wide.h5");
     let file = File::create(&wide).unwrap();
-    file.new_dataset::<u8>().shape(&[1, 4_000_000_000]).chunk(&[1, 1 << 20]).create("x").unwrap();
+    file.new_dataset::<u8>().shape(&[1, 4_000_000_000]).chunk_shape(&[1, 1 << 20]).create("x").unwrap();
     file.close().unwrap();
     let found = error(&run(&["dump".as_ref(), wide.as_os_str(), "x".as_ref()]));
     assert!(found.contains("wide.h5: /x: ") && found.contains("option max_allocation"), "{found}");
@@ -69,7 +69,8 @@ fn what_nobody_wrote_is_compared_without_reading_it() {
         let path = folder.path().join(name);
         let file = File::create(&path).unwrap();
         let shape = [1_000_000_000, 1_000_000_000];
-        let new = file.new_dataset::<i32>().shape(&shape).max_shape(&[UNLIMITED; 2]).chunk(&[100, 1000]).fill(fill);
+        let new =
+            file.new_dataset::<i32>().shape(&shape).max_shape(&[UNLIMITED; 2]).chunk_shape(&[100, 1000]).fill(fill);
         let data = new.create("chunks").unwrap();
         data.write_slice((500_020..500_022, 70..72), &[1, 2, 3, last]).unwrap();
         file.new_dataset::<i32>().shape(&[1 << 40]).contiguous().fill(fill).create("nothing").unwrap();

@@ -19,7 +19,7 @@ fn leaves(value: &Value, out: &mut Vec<String>) {
             Ok(bytes) => out.push(i64::from_le_bytes(bytes).to_string()),
             Err(_) => out.push(value.to_string()),
         },
-        Value::Name(_) | Value::Text(_) => out.push(value.text().unwrap_or_default().to_owned()),
+        Value::EnumName(_) | Value::Text(_) => out.push(value.text().unwrap_or_default().to_owned()),
         _ => out.push(value.number().map_or_else(|| value.to_string(), |number| number.to_string())),
     }
 }

@@ -6,20 +6,22 @@ use std::path::Path;
 use std::process::Child;
 
 use common::{error, h5live, run, text};
-use h5live::{Condition, File};
+use h5live::{File, FileCondition};
 
 /// A writer of `stress`, that has flushed and goes on.
 fn writer(path: &Path) -> Child {
     let file = File::create(path).unwrap();
-    file.new_dataset::<u64>().shape(&[0]).max_shape(&[h5live::UNLIMITED]).chunk(&[4]).create("data0").unwrap();
+    file.new_dataset::<u64>().shape(&[0]).max_shape(&[h5live::UNLIMITED]).chunk_shape(&[4]).create("data0").unwrap();
     file.close().unwrap();
     let mut command = h5live();
     let choices = ["--index=extensible-array", "--work=append", "--filter=none", "--type=fixed"];
     command.args(["stress", "--role=writer"]).args(choices).arg(path);
     let child = command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null()).spawn().unwrap();
     // Who opens a file that nobody writes keeps writers out.
-    let live =
-        || h5live::diagnose(path).is_ok_and(|found| matches!(found.condition, Condition::Written { live: true, .. }));
+    let live = || {
+        h5live::diagnose(path)
+            .is_ok_and(|found| matches!(found.condition, FileCondition::OpenForWriting { live: true, .. }))
+    };
     common::until("the writer has begun", live);
     let rows = || File::options().swmr_read().open(path).ok()?.dataset("data0").ok()?.shape().ok();
     common::until("rows are visible", || rows().is_some_and(|shape| shape[0] > 20));
@@ -55,7 +57,7 @@ fn a_file_whose_writer_died_is_brought_into_order() {
 
     let said = text(&run(&["repair", name]));
     assert!(said.contains("brought into order; its writer had died"), "{said}");
-    assert_eq!(h5live::diagnose(&path).unwrap().condition, Condition::Closed);
+    assert_eq!(h5live::diagnose(&path).unwrap().condition, FileCondition::Closed);
     let said = text(&run(&["check", name]));
     assert!(said.contains("left.h5: sound") && !said.contains("died"), "{said}");
     assert!(File::open(&path).unwrap().dataset("data0").unwrap().shape().unwrap()[0] > 20);

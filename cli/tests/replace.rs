@@ -21,7 +21,7 @@ const MAKING: [(&[&str], &str); 5] = [
 
 fn source(folder: &Path) -> String {
     let path = folder.join("source.h5");
-    File::create(&path).unwrap().new_dataset::<u8>().create_with("new", &[1]).unwrap();
+    File::create(&path).unwrap().new_dataset::<u8>().create_with_data("new", &[1]).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
@@ -130,7 +130,7 @@ fn who_reads_a_file_that_is_replaced_goes_on_with_the_old_one() {
     let folder = tempfile::tempdir().unwrap();
     let source = source(folder.path());
     let target = folder.path().join("target.h5");
-    File::create(&target).unwrap().new_dataset::<u8>().create_with("old", &[9]).unwrap();
+    File::create(&target).unwrap().new_dataset::<u8>().create_with_data("old", &[9]).unwrap();
     let reader = File::open(&target).unwrap();
     text(&run(&["copy", &source, target.to_str().unwrap(), "--force"]));
     assert_eq!(reader.dataset("old").unwrap().read::<u8>().unwrap(), [9]);

@@ -3,13 +3,13 @@
 mod common;
 
 use common::{error, run, text};
-use h5live_checker::schedule::{Counterexample, Position, Query, Seen};
-use h5live_checker::trace::{Operation, Trace};
+use h5live_checker::schedule::{Counterexample, Observation, Position, Query};
+use h5live_checker::trace::{StorageOp, Trace};
 
 fn kept(folder: &std::path::Path) -> String {
-    let operations = vec![Operation::Write { at: 0, bytes: vec![1; 8] }, Operation::Mark("d.flushed 1".into())];
+    let operations = vec![StorageOp::Write { at: 0, bytes: vec![1; 8] }, StorageOp::Mark("d.flushed 1".into())];
     let trace = Trace::new(vec![0; 16], operations);
-    let seen = |prefix| Seen { query: Query::Bytes { at: 0, len: 8 }, position: Position::after(prefix) };
+    let seen = |prefix| Observation { query: Query::Bytes { at: 0, len: 8 }, position: Position::after(prefix) };
     let found = Counterexample { fault: "it went back".into(), seen: vec![seen(0), seen(2)] };
     let path = folder.join("found.h5trace");
     found.save(&trace, std::fs::File::create(&path).unwrap()).unwrap();

@@ -15,7 +15,13 @@ fn ls_and_watch_know_that_sources_are_being_written() {
     let piece = VirtualSource { file: "source.h5".into(), dataset: "/rows".into(), source: all.clone(), target: all };
     let path = folder.path().join("whole.h5");
     let whole = File::create(&path).unwrap();
-    whole.new_dataset::<u64>().shape(&[0]).max_shape(&[UNLIMITED]).sources(vec![piece]).create("whole").unwrap();
+    whole
+        .new_dataset::<u64>()
+        .shape(&[0])
+        .max_shape(&[UNLIMITED])
+        .virtual_sources(vec![piece])
+        .create("whole")
+        .unwrap();
     whole.close().unwrap();
     let path = path.to_str().unwrap();
     let ls = || text(&run(&["ls", path]));
@@ -33,7 +39,7 @@ fn ls_and_watch_know_that_sources_are_being_written() {
     assert!(ls().contains("u64le  [0]/[inf]  virtual  1 of 1 sources missing"), "{}", ls());
     assert_eq!(counts(), expected(0, "missing"));
     let source = File::create(folder.path().join("source.h5")).unwrap();
-    let rows = source.new_dataset::<u64>().growing(&[]).chunk(&[4]).create("rows").unwrap();
+    let rows = source.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[4]).create("rows").unwrap();
     assert!(ls().contains("[0]/[inf]  virtual  1 of 1 sources in use"), "{}", ls());
     assert_eq!(counts(), expected(0, "in_use"));
     source.start_swmr().unwrap();

@@ -46,7 +46,7 @@ with h5py.File(path) as file:
 
 fn made(path: &Path) -> String {
     let file = File::create(path).unwrap();
-    file.new_dataset::<i32>().create_with("numbers", &[1, 2, 3]).unwrap();
+    file.new_dataset::<i32>().create_with_data("numbers", &[1, 2, 3]).unwrap();
     file.close().unwrap();
     path.to_str().unwrap().to_owned()
 }

@@ -15,7 +15,7 @@ fn source(folder: &Path) -> String {
     let path = folder.join("source.h5");
     let file = File::create(&path).unwrap();
     let values = (0..8_000_000u64).map(|n| n.wrapping_mul(n).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20);
-    let data = file.new_dataset::<u64>().shape(&[8_000_000]).chunk(&[100_000]).create("data").unwrap();
+    let data = file.new_dataset::<u64>().shape(&[8_000_000]).chunk_shape(&[100_000]).create("data").unwrap();
     data.write(&values.collect::<Vec<_>>()).unwrap();
     file.close().unwrap();
     path.to_str().unwrap().to_owned()

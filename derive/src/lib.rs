@@ -74,8 +74,8 @@ fn compound(input: &DeriveInput, fields: &Fields) -> Result<Tokens> {
     Ok(quote! {
         #[automatically_derived]
         impl #impl_generics ::h5live::H5Type for #ident #type_generics #where_clause {
-            type Decoder = (#(::h5live::derived::Member<<#types as ::h5live::H5Type>::Decoder>,)*);
-            type Encoder = (bool, (#(::h5live::derived::Member<<#types as ::h5live::H5Type>::Encoder>,)*));
+            type Decoder = (#(::h5live::derived::MemberCodec<<#types as ::h5live::H5Type>::Decoder>,)*);
+            type Encoder = (bool, (#(::h5live::derived::MemberCodec<<#types as ::h5live::H5Type>::Encoder>,)*));
 
             fn datatype() -> ::h5live::Datatype {
                 ::h5live::derived::compound(::std::vec![#((#names, <#types as ::h5live::H5Type>::datatype())),*])
@@ -89,7 +89,7 @@ fn compound(input: &DeriveInput, fields: &Fields) -> Result<Tokens> {
                 file: &::h5live::Datatype,
             ) -> ::std::result::Result<Self::Decoder, ::h5live::ConvertError> {
                 ::std::result::Result::Ok((
-                    #(::h5live::derived::Member::decoder::<#types>(file, #names, #memory)?,)*
+                    #(::h5live::derived::MemberCodec::decoder::<#types>(file, #names, #memory)?,)*
                 ))
             }
 
@@ -112,8 +112,8 @@ fn compound(input: &DeriveInput, fields: &Fields) -> Result<Tokens> {
                 heap: ::h5live::Heap<'_>,
             ) -> ::std::result::Result<(), ::h5live::ConvertError> {
                 let size = ::std::cmp::Ord::max(size, 1);
-                let blocks = elements.chunks(size.saturating_mul(::h5live::derived::BLOCK));
-                for (elements, into) in ::std::iter::Iterator::zip(blocks, into.chunks_mut(::h5live::derived::BLOCK)) {
+                let blocks = elements.chunks(size.saturating_mul(::h5live::derived::BLOCK_ELEMENTS));
+                for (elements, into) in ::std::iter::Iterator::zip(blocks, into.chunks_mut(::h5live::derived::BLOCK_ELEMENTS)) {
                     #(decoder.#at.decode_column(
                         elements,
                         size,
@@ -128,9 +128,9 @@ fn compound(input: &DeriveInput, fields: &Fields) -> Result<Tokens> {
                 file: &::h5live::Datatype,
             ) -> ::std::result::Result<Self::Encoder, ::h5live::ConvertError> {
                 let members = (
-                    #(::h5live::derived::Member::encoder::<#types>(file, #names, #memory)?,)*
+                    #(::h5live::derived::MemberCodec::encoder::<#types>(file, #names, #memory)?,)*
                 );
-                let covered = 0usize #(+ members.#at.covers::<#types>())*;
+                let covered = 0usize #(+ members.#at.overwritten_bytes::<#types>())*;
                 ::std::result::Result::Ok((covered != file.size() as usize, members))
             }
 
@@ -199,8 +199,8 @@ fn enumeration(input: &DeriveInput, data: &DataEnum) -> Result<Tokens> {
             const #table: &[(&str, i64)] = &[#((#names, #ident::#variants as i64)),*];
 
             impl ::h5live::H5Type for #ident {
-                type Decoder = ::h5live::derived::EnumCode<<i64 as ::h5live::H5Type>::Decoder>;
-                type Encoder = ::h5live::derived::EnumCode<<i64 as ::h5live::H5Type>::Encoder>;
+                type Decoder = ::h5live::derived::EnumCodec<<i64 as ::h5live::H5Type>::Decoder>;
+                type Encoder = ::h5live::derived::EnumCodec<<i64 as ::h5live::H5Type>::Encoder>;
 
                 fn datatype() -> ::h5live::Datatype {
                     ::h5live::derived::enumeration(#table, #size, #signed)
@@ -213,7 +213,7 @@ fn enumeration(input: &DeriveInput, data: &DataEnum) -> Result<Tokens> {
                 fn decoder(
                     file: &::h5live::Datatype,
                 ) -> ::std::result::Result<Self::Decoder, ::h5live::ConvertError> {
-                    ::h5live::derived::EnumCode::decoder(file, #table, #memory)
+                    ::h5live::derived::EnumCodec::decoder(file, #table, #memory)
                 }
 
                 fn decode(
@@ -231,7 +231,7 @@ fn enumeration(input: &DeriveInput, data: &DataEnum) -> Result<Tokens> {
                 fn encoder(
                     file: &::h5live::Datatype,
                 ) -> ::std::result::Result<Self::Encoder, ::h5live::ConvertError> {
-                    ::h5live::derived::EnumCode::encoder(file, #table, #memory)
+                    ::h5live::derived::EnumCodec::encoder(file, #table, #memory)
                 }
 
                 fn encode(
@@ -243,7 +243,7 @@ fn enumeration(input: &DeriveInput, data: &DataEnum) -> Result<Tokens> {
                     let (variant, name) = match self {
                         #(#ident::#variants => (#at, #names),)*
                     };
-                    encoder.put(variant, name, element, heap)
+                    encoder.encode_variant(variant, name, element, heap)
                 }
             }
         };

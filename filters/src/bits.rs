@@ -1,6 +1,6 @@
 //! Streams of bits, the most significant bit of a byte first.
 
-use crate::Fault;
+use crate::FilterFault;
 
 /// The low `bits` bits set; all of them from 64 on.
 pub(crate) const fn ones(bits: u32) -> u64 {
@@ -13,27 +13,27 @@ pub(crate) struct BitReader<'a> {
     /// The next bits, from the most significant one down; zeros after them.
     next: u64,
     /// How many bits of `next` count.
-    held: u32,
+    buffered: u32,
 }
 
 impl<'a> BitReader<'a> {
     pub(crate) fn new(data: &'a [u8]) -> Self {
-        BitReader { rest: data, next: 0, held: 0 }
+        BitReader { rest: data, next: 0, buffered: 0 }
     }
 
     /// Holds at least 56 bits afterwards, if so many are left.
     #[inline]
     fn refill(&mut self) {
         if let Some(word) = self.rest.first_chunk::<8>() {
-            let bytes = (63 - self.held) / 8;
-            let kept = self.held + bytes * 8;
-            self.next |= (u64::from_be_bytes(*word) >> self.held) & !ones(64 - kept);
-            self.held = kept;
+            let bytes = (63 - self.buffered) / 8;
+            let kept = self.buffered + bytes * 8;
+            self.next |= (u64::from_be_bytes(*word) >> self.buffered) & !ones(64 - kept);
+            self.buffered = kept;
             self.rest = self.rest.get(bytes as usize..).unwrap_or_default();
         } else {
-            while let (true, Some((byte, rest))) = (self.held <= 56, self.rest.split_first()) {
-                self.next |= u64::from(*byte) << (56 - self.held);
-                self.held += 8;
+            while let (true, Some((byte, rest))) = (self.buffered <= 56, self.rest.split_first()) {
+                self.next |= u64::from(*byte) << (56 - self.buffered);
+                self.buffered += 8;
                 self.rest = rest;
             }
         }
@@ -43,20 +43,20 @@ impl<'a> BitReader<'a> {
     #[inline]
     fn skip(&mut self, bits: u32) {
         self.next = if bits < 64 { self.next << bits } else { 0 };
-        self.held -= bits;
+        self.buffered -= bits;
     }
 
     /// The next bits as a number, at most 64.
     #[inline]
-    pub(crate) fn take(&mut self, bits: u32) -> Result<u64, Fault> {
+    pub(crate) fn take(&mut self, bits: u32) -> Result<u64, FilterFault> {
         if bits > 56 {
             let high = self.take(bits - 32)?;
             return Ok(high << 32 | self.take(32)?);
         }
-        if self.held < bits {
+        if self.buffered < bits {
             self.refill();
-            if self.held < bits {
-                return Err(Fault::Truncated);
+            if self.buffered < bits {
+                return Err(FilterFault::Truncated);
             }
         }
         if bits == 0 {
@@ -69,19 +69,19 @@ impl<'a> BitReader<'a> {
 
     /// The number of zeros before the next one, which is taken too.
     #[inline]
-    pub(crate) fn zeros(&mut self) -> Result<u32, Fault> {
+    pub(crate) fn zeros(&mut self) -> Result<u32, FilterFault> {
         let mut zeros = 0u32;
         loop {
             let run = self.next.leading_zeros();
-            if run < self.held {
+            if run < self.buffered {
                 self.skip(run + 1);
                 return Ok(zeros.saturating_add(run));
             }
-            zeros = zeros.saturating_add(self.held);
-            self.skip(self.held);
+            zeros = zeros.saturating_add(self.buffered);
+            self.skip(self.buffered);
             self.refill();
-            if self.held == 0 {
-                return Err(Fault::Truncated);
+            if self.buffered == 0 {
+                return Err(FilterFault::Truncated);
             }
         }
     }

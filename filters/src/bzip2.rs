@@ -2,16 +2,16 @@
 
 use bzip2::{Action, Compress, Compression, Decompress, Status};
 
-use crate::{Decoded, Encoded, Fault, Filter, Target};
+use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
 
 /// Filter 307.
 pub(crate) struct Bzip2;
 
-fn block(params: &[u32]) -> Result<u32, Fault> {
+fn block(params: &[u32]) -> Result<u32, FilterFault> {
     match params.first() {
         None => Ok(9),
         Some(block @ 1..=9) => Ok(*block),
-        Some(value) => Err(Fault::Parameter { index: 0, value: *value }),
+        Some(value) => Err(FilterFault::Parameter { index: 0, value: *value }),
     }
 }
 
@@ -24,27 +24,29 @@ impl Filter for Bzip2 {
         "bzip2"
     }
 
-    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault> {
+    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
         let limit = output.len();
         let mut state = Decompress::new(false);
-        match state.decompress(input, output).map_err(Fault::external)? {
-            Status::StreamEnd => usize::try_from(state.total_out()).map(Decoded::Output).map_err(Fault::external),
-            _ if state.total_out() < limit as u64 => Err(Fault::Truncated),
-            _ => Err(Fault::TooLarge { limit }),
+        match state.decompress(input, output).map_err(FilterFault::external)? {
+            Status::StreamEnd => {
+                usize::try_from(state.total_out()).map(DecodeOutput::Output).map_err(FilterFault::external)
+            }
+            _ if state.total_out() < limit as u64 => Err(FilterFault::Truncated),
+            _ => Err(FilterFault::TooLarge { limit }),
         }
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<Encoded, Fault> {
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
         let mut state = Compress::new(Compression::new(block(params)?), 0);
         // The bound that bzip2 documents.
         output.reserve(input.len() + input.len() / 100 + 600);
-        match state.compress_vec(input, output, Action::Finish).map_err(Fault::external)? {
-            Status::StreamEnd => Ok(Encoded::Output),
-            _ => Err(Fault::Incompressible),
+        match state.compress_vec(input, output, Action::Finish).map_err(FilterFault::external)? {
+            Status::StreamEnd => Ok(EncodeOutput::Output),
+            _ => Err(FilterFault::Incompressible),
         }
     }
 
-    fn complete(&self, params: &[u32], _: &Target<'_>) -> Result<Vec<u32>, Fault> {
+    fn complete_params(&self, params: &[u32], _: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
         block(params)?;
         Ok(params.to_vec())
     }

@@ -2,16 +2,16 @@
 
 use crate::codec::zlib;
 use crate::params::param;
-use crate::{Decoded, Encoded, Fault, Filter, Target};
+use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
 
 /// Filter 1.
 pub(crate) struct Deflate;
 
 /// The level that parameter 0 gives.
-fn level(params: &[u32]) -> Result<u32, Fault> {
+fn level(params: &[u32]) -> Result<u32, FilterFault> {
     match param(params, 0)? {
         level @ 0..=9 => Ok(level),
-        value => Err(Fault::Parameter { index: 0, value }),
+        value => Err(FilterFault::Parameter { index: 0, value }),
     }
 }
 
@@ -24,16 +24,16 @@ impl Filter for Deflate {
         "deflate"
     }
 
-    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault> {
-        zlib::decompress(input, output).map(Decoded::Output)
+    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+        zlib::decompress(input, output).map(DecodeOutput::Output)
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<Encoded, Fault> {
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
         zlib::compress(level(params)?, input, output)?;
-        Ok(Encoded::Output)
+        Ok(EncodeOutput::Output)
     }
 
-    fn complete(&self, params: &[u32], _: &Target<'_>) -> Result<Vec<u32>, Fault> {
+    fn complete_params(&self, params: &[u32], _: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
         level(params).map(|level| vec![level])
     }
 }

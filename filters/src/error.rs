@@ -24,7 +24,7 @@ pub enum Error {
         name: String,
         /// What the filter said.
         #[source]
-        fault: Fault,
+        fault: FilterFault,
     },
     /// The stored bytes decode to another number of bytes than a chunk has.
     #[error("the chunk has {expected} bytes, its stored form decodes to {found}")]
@@ -45,7 +45,7 @@ pub enum Error {
 /// What a filter found wrong.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum FilterFault {
     /// The stored bytes end too early.
     #[error("the data ends too early")]
     Truncated,
@@ -97,9 +97,9 @@ pub enum Fault {
     External(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl Fault {
+impl FilterFault {
     /// Wraps the error of a filter from elsewhere.
     pub fn external(error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Fault::External(Box::new(error))
+        FilterFault::External(Box::new(error))
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use h5live_model::{Datatype, FillValue};
 
-use crate::Fault;
+use crate::FilterFault;
 
 /// A filter: stored bytes from chunk bytes, and back.
 ///
@@ -20,24 +20,24 @@ pub trait Filter: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Any [`Fault`]; [`Fault::TooLarge`] if the result does not fit `output`.
-    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault>;
+    /// Any [`FilterFault`]; [`FilterFault::TooLarge`] if the result does not fit `output`.
+    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault>;
 
     /// Applies the filter. `output` is empty; the filter appends its result.
     ///
     /// # Errors
     ///
-    /// Any [`Fault`]. In an optional filter a fault counts as [`Encoded::Declined`].
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<Encoded, Fault>;
+    /// Any [`FilterFault`]. In an optional filter a fault counts as [`EncodeOutput::Skipped`].
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault>;
 
     /// Completes the parameters that the user gave with those that follow from the dataset, as is done
     /// once when the dataset is created. Returns all parameters.
     ///
     /// # Errors
     ///
-    /// [`Fault::NotApplicable`] if the filter does not fit the dataset, [`Fault::Parameter`] or
-    /// [`Fault::MissingParameter`] if the parameters given make no sense.
-    fn complete(&self, params: &[u32], target: &Target<'_>) -> Result<Vec<u32>, Fault> {
+    /// [`FilterFault::NotApplicable`] if the filter does not fit the dataset, [`FilterFault::Parameter`] or
+    /// [`FilterFault::MissingParameter`] if the parameters given make no sense.
+    fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
         let _ = target;
         Ok(params.to_vec())
     }
@@ -45,7 +45,7 @@ pub trait Filter: Send + Sync {
 
 /// The dataset that a filter's parameters are completed for.
 #[derive(Debug, Clone, Copy)]
-pub struct Target<'a> {
+pub struct FilterTarget<'a> {
     /// The type of an element.
     pub datatype: &'a Datatype,
     /// The dimensions of a chunk (`[rank]`, elements).
@@ -54,7 +54,7 @@ pub struct Target<'a> {
     pub fill: &'a FillValue,
 }
 
-impl Target<'_> {
+impl FilterTarget<'_> {
     /// Elements of a chunk, if they can be counted in 32 bits.
     pub fn elements(&self) -> Option<u32> {
         let product = self.chunk_dims.iter().try_fold(1u64, |n, d| n.checked_mul(*d))?;
@@ -69,7 +69,7 @@ impl Target<'_> {
 
 /// Where the result of decoding is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decoded {
+pub enum DecodeOutput {
     /// In the first so many bytes of the output.
     Output(usize),
     /// In this part of the input, unchanged.
@@ -78,12 +78,12 @@ pub enum Decoded {
 
 /// Where the result of encoding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Encoded {
+pub enum EncodeOutput {
     /// In the output.
     Output,
     /// The input as it is, and the filter counts as applied.
     Input,
     /// Nowhere: the filter gains nothing on this chunk. An optional filter is then left out and its mask bit
-    /// set; a mandatory one fails with [`Fault::Incompressible`].
-    Declined,
+    /// set; a mandatory one fails with [`FilterFault::Incompressible`].
+    Skipped,
 }

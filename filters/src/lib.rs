@@ -43,7 +43,7 @@
 //!
 //! # Features
 //!
-//! `native` (default) uses libdeflate and zstd, which are built from C. `pure`, with the default features
+//! `native_options` (default) uses libdeflate and zstd, which are built from C. `pure`, with the default features
 //! off, uses zlib-rs and ruzstd instead and needs no C compiler. Without either, the filters that
 //! need these codecs are not available.
 
@@ -53,6 +53,7 @@
 mod bits;
 mod bitshuffle;
 mod blosc;
+mod byte_reader;
 mod bzip2;
 mod codec;
 #[cfg(any(feature = "native", feature = "pure"))]
@@ -65,7 +66,6 @@ mod lzf;
 mod nbit;
 mod params;
 mod pipeline;
-mod read;
 mod registry;
 mod scale_offset;
 mod scratch;
@@ -76,8 +76,8 @@ mod zfp;
 #[cfg(any(feature = "native", feature = "pure"))]
 mod zstd;
 
-pub use error::{Error, Fault, Result};
-pub use filter::{Decoded, Encoded, Filter, Target};
+pub use error::{Error, FilterFault, Result};
+pub use filter::{DecodeOutput, EncodeOutput, Filter, FilterTarget};
 pub use fletcher32::checksum as fletcher32;
 pub use h5live_model::FilterSpec;
 pub use pipeline::{MAX_FILTERS, Pipeline};

@@ -4,17 +4,17 @@
 //! (4 bytes) and the LZ4 block, or the bytes as they are if that size is the block's own. All numbers are
 //! big-endian.
 
+use crate::byte_reader::ByteReader;
 use crate::codec::lz4;
 use crate::params::count;
-use crate::read::Reader;
-use crate::{Decoded, Encoded, Fault, Filter};
+use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault};
 
 /// Filter 32004.
 pub(crate) struct Lz4;
 
 const DEFAULT_BLOCK: u32 = 1 << 30;
 /// The largest chunk that the reference filter takes.
-const LARGEST: usize = i32::MAX as usize;
+const MAX_CHUNK_BYTES: usize = i32::MAX as usize;
 
 impl Filter for Lz4 {
     fn id(&self) -> u16 {
@@ -25,14 +25,14 @@ impl Filter for Lz4 {
         "HDF5 lz4 filter; see http://www.hdfgroup.org/services/contributions.html"
     }
 
-    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault> {
+    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
         let limit = output.len();
-        let mut reader = Reader(input);
+        let mut reader = ByteReader(input);
         let bytes = usize::try_from(reader.be64()?).ok().and_then(|bytes| output.get_mut(..bytes));
-        let output = bytes.ok_or(Fault::TooLarge { limit })?;
+        let output = bytes.ok_or(FilterFault::TooLarge { limit })?;
         let block = count(reader.be32()?);
         if block == 0 && !output.is_empty() {
-            return Err(Fault::Corrupt("size of a block"));
+            return Err(FilterFault::Corrupt("size of a block"));
         }
         for block in output.chunks_mut(block.max(1)) {
             let stored = count(reader.be32()?);
@@ -40,15 +40,15 @@ impl Filter for Lz4 {
             if stored.len() == block.len() {
                 block.copy_from_slice(stored);
             } else if lz4::decompress(stored, block)? != block.len() {
-                return Err(Fault::Corrupt("LZ4 block"));
+                return Err(FilterFault::Corrupt("LZ4 block"));
             }
         }
-        Ok(Decoded::Output(output.len()))
+        Ok(DecodeOutput::Output(output.len()))
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<Encoded, Fault> {
-        if input.len() > LARGEST {
-            return Err(Fault::TooLarge { limit: LARGEST });
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+        if input.len() > MAX_CHUNK_BYTES {
+            return Err(FilterFault::TooLarge { limit: MAX_CHUNK_BYTES });
         }
         let block = match params.first() {
             None | Some(0) => DEFAULT_BLOCK,
@@ -70,6 +70,6 @@ impl Filter for Lz4 {
                 size.copy_from_slice(&stored.to_be_bytes());
             }
         }
-        Ok(Encoded::Output)
+        Ok(EncodeOutput::Output)
     }
 }

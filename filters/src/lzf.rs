@@ -1,7 +1,7 @@
 //! Filter 32000, LZF. Parameters: version of the filter, version of the codec, bytes of a chunk.
 
 use crate::codec::lzf;
-use crate::{Decoded, Encoded, Fault, Filter, Target};
+use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
 
 /// Filter 32000.
 pub(crate) struct Lzf;
@@ -19,16 +19,16 @@ impl Filter for Lzf {
         "lzf"
     }
 
-    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault> {
-        lzf::decompress(input, output).map(Decoded::Output)
+    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+        lzf::decompress(input, output).map(DecodeOutput::Output)
     }
 
-    fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<Encoded, Fault> {
-        Ok(if lzf::compress(input, output) { Encoded::Output } else { Encoded::Declined })
+    fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+        Ok(if lzf::compress(input, output) { EncodeOutput::Output } else { EncodeOutput::Skipped })
     }
 
-    fn complete(&self, params: &[u32], target: &Target<'_>) -> Result<Vec<u32>, Fault> {
-        let bytes = target.chunk_bytes().ok_or(Fault::NotApplicable("chunks of less than 4 GiB"))?;
+    fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
+        let bytes = target.chunk_bytes().ok_or(FilterFault::NotApplicable("chunks of less than 4 GiB"))?;
         let given = |index: usize, default| params.get(index).copied().filter(|value| *value != 0).unwrap_or(default);
         let mut all = vec![given(0, FILTER_VERSION), given(1, CODEC_VERSION), bytes];
         all.extend(params.iter().skip(3));

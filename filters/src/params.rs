@@ -1,10 +1,10 @@
 //! The parameters of a filter.
 
-use crate::Fault;
+use crate::FilterFault;
 
 /// Parameter number `index`.
-pub(crate) fn param(params: &[u32], index: usize) -> Result<u32, Fault> {
-    params.get(index).copied().ok_or(Fault::MissingParameter { index })
+pub(crate) fn param(params: &[u32], index: usize) -> Result<u32, FilterFault> {
+    params.get(index).copied().ok_or(FilterFault::MissingParameter { index })
 }
 
 /// A count of bytes or elements: on every supported machine `usize` has at least 32 bits.

@@ -6,37 +6,37 @@ use std::sync::Arc;
 
 use h5live_model::FilterSpec;
 
-use crate::registry::unavailable;
+use crate::registry::unavailable_error;
 use crate::scratch::{self, Scratch};
-use crate::{Decoded, Encoded, Error, Fault, Filter, Registry, Result};
+use crate::{DecodeOutput, EncodeOutput, Error, Filter, FilterFault, Registry, Result};
 
 /// The most filters that a pipeline has: a chunk's mask has one bit for each.
 pub const MAX_FILTERS: usize = 32;
 
 /// Room for an intermediate result beyond twice the chunk (bytes).
-const SLACK: usize = 64 << 10;
+const INTERMEDIATE_SLACK_BYTES: usize = 64 << 10;
 
 /// The filters of one dataset, looked up once. Applied in order on writing, undone in reverse order on
 /// reading; bit `i` of a chunk's mask says that filter `i` was left out.
 #[derive(Clone)]
 pub struct Pipeline {
-    steps: Vec<Step>,
+    steps: Vec<PipelineStep>,
 }
 
 #[derive(Clone)]
-struct Step {
+struct PipelineStep {
     spec: FilterSpec,
     filter: Option<Arc<dyn Filter>>,
 }
 
-impl Step {
-    fn fault(&self, fault: Fault) -> Error {
+impl PipelineStep {
+    fn fault(&self, fault: FilterFault) -> Error {
         let name = self.filter.as_ref().map_or("", |filter| filter.name()).to_owned();
         Error::Filter { id: self.spec.id, name, fault }
     }
 
     fn filter(&self) -> Result<&dyn Filter> {
-        self.filter.as_deref().ok_or_else(|| unavailable(&self.spec))
+        self.filter.as_deref().ok_or_else(|| unavailable_error(&self.spec))
     }
 }
 
@@ -50,7 +50,7 @@ impl Pipeline {
         if specs.len() > MAX_FILTERS {
             return Err(Error::TooManyFilters(specs.len()));
         }
-        let step = |spec: &FilterSpec| Step { spec: spec.clone(), filter: registry.get(spec.id).cloned() };
+        let step = |spec: &FilterSpec| PipelineStep { spec: spec.clone(), filter: registry.get(spec.id).cloned() };
         Ok(Pipeline { steps: specs.iter().map(step).collect() })
     }
 
@@ -65,7 +65,7 @@ impl Pipeline {
     }
 
     /// The filters that a chunk with this mask went through, in order.
-    fn active(&self, mask: u32) -> impl DoubleEndedIterator<Item = &Step> {
+    fn active(&self, mask: u32) -> impl DoubleEndedIterator<Item = &PipelineStep> {
         self.steps.iter().enumerate().filter(move |(i, _)| mask >> i & 1 == 0).map(|(_, step)| step)
     }
 
@@ -91,30 +91,33 @@ impl Pipeline {
     /// As [`decode`](Self::decode).
     pub fn decode_into(&self, mask: u32, stored: &[u8], chunk: &mut [u8]) -> Result<()> {
         if let Some(step) = self.active(mask).find(|step| step.filter.is_none()) {
-            return Err(unavailable(&step.spec));
+            return Err(unavailable_error(&step.spec));
         }
-        scratch::with(|scratch| self.undo(mask, stored, chunk, scratch))
+        scratch::with(|scratch| self.run_decode(mask, stored, chunk, scratch))
     }
 
-    fn undo(&self, mask: u32, stored: &[u8], chunk: &mut [u8], scratch: &mut Scratch) -> Result<()> {
+    fn run_decode(&self, mask: u32, stored: &[u8], chunk: &mut [u8], scratch: &mut Scratch) -> Result<()> {
         let expected = chunk.len();
-        let limit = expected.saturating_mul(2).saturating_add(SLACK);
+        let limit = expected.saturating_mul(2).saturating_add(INTERMEDIATE_SLACK_BYTES);
         let Scratch { decoded, room, .. } = scratch;
-        let mut at = Place::Stored(0..stored.len());
+        let mut at = DecodeLocation::Stored(0..stored.len());
         let mut steps = self.active(mask).rev().peekable();
         while let Some(step) = steps.next() {
             let input = at.bytes(stored, decoded);
             let last = steps.peek().is_none();
-            let output =
-                if last { &mut *chunk } else { scratch::room(room, limit).map_err(|fault| step.fault(fault))? };
+            let output = if last {
+                &mut *chunk
+            } else {
+                scratch::resize_buffer(room, limit).map_err(|fault| step.fault(fault))?
+            };
             match step.filter()?.decode(&step.spec.params, input, output).map_err(|fault| step.fault(fault))? {
-                Decoded::Input(range) => at = at.part(range),
-                Decoded::Output(found) if last => {
+                DecodeOutput::Input(range) => at = at.part(range),
+                DecodeOutput::Output(found) if last => {
                     return if found == expected { Ok(()) } else { Err(Error::WrongSize { expected, found }) };
                 }
-                Decoded::Output(found) => {
+                DecodeOutput::Output(found) => {
                     std::mem::swap(decoded, room);
-                    at = Place::Decoded(0..found);
+                    at = DecodeLocation::Decoded(0..found);
                 }
             }
         }
@@ -146,10 +149,10 @@ impl Pipeline {
     /// As [`encode`](Self::encode).
     pub fn encode_into(&self, chunk: &[u8], stored: &mut Vec<u8>) -> Result<u32> {
         scratch::with(|scratch| {
-            let (result, mask) = self.apply(chunk, scratch)?;
+            let (result, mask) = self.run_encode(chunk, scratch)?;
             match result {
-                Applied::Scratch => std::mem::swap(stored, &mut scratch.encoded),
-                Applied::Chunk => {
+                EncodeLocation::Scratch => std::mem::swap(stored, &mut scratch.encoded),
+                EncodeLocation::Chunk => {
                     stored.clear();
                     stored.extend_from_slice(chunk);
                 }
@@ -158,27 +161,27 @@ impl Pipeline {
         })
     }
 
-    fn apply(&self, chunk: &[u8], scratch: &mut Scratch) -> Result<(Applied, u32)> {
+    fn run_encode(&self, chunk: &[u8], scratch: &mut Scratch) -> Result<(EncodeLocation, u32)> {
         let Scratch { encoded, next, .. } = scratch;
-        let mut result = Applied::Chunk;
+        let mut result = EncodeLocation::Chunk;
         let mut mask = 0;
         for (i, step) in self.steps.iter().enumerate() {
             let input = match result {
-                Applied::Chunk => chunk,
-                Applied::Scratch => encoded,
+                EncodeLocation::Chunk => chunk,
+                EncodeLocation::Scratch => encoded,
             };
             next.clear();
             let outcome = match &step.filter {
-                None => Err(unavailable(&step.spec)),
+                None => Err(unavailable_error(&step.spec)),
                 Some(filter) => match filter.encode(&step.spec.params, input, next) {
-                    Ok(Encoded::Declined) => Err(step.fault(Fault::Incompressible)),
+                    Ok(EncodeOutput::Skipped) => Err(step.fault(FilterFault::Incompressible)),
                     outcome => outcome.map_err(|fault| step.fault(fault)),
                 },
             };
             match outcome {
-                Ok(Encoded::Output) => {
+                Ok(EncodeOutput::Output) => {
                     std::mem::swap(encoded, next);
-                    result = Applied::Scratch;
+                    result = EncodeLocation::Scratch;
                 }
                 Ok(_) => {}
                 Err(_) if step.spec.optional => mask |= 1 << i,
@@ -196,16 +199,16 @@ impl fmt::Debug for Pipeline {
 }
 
 /// Where the result of the decoding steps so far is.
-enum Place {
+enum DecodeLocation {
     Stored(Range<usize>),
     Decoded(Range<usize>),
 }
 
-impl Place {
+impl DecodeLocation {
     fn bytes<'a>(&self, stored: &'a [u8], decoded: &'a [u8]) -> &'a [u8] {
         match self {
-            Place::Stored(range) => stored.get(range.clone()).unwrap_or_default(),
-            Place::Decoded(range) => decoded.get(range.clone()).unwrap_or_default(),
+            DecodeLocation::Stored(range) => stored.get(range.clone()).unwrap_or_default(),
+            DecodeLocation::Decoded(range) => decoded.get(range.clone()).unwrap_or_default(),
         }
     }
 
@@ -216,14 +219,14 @@ impl Place {
             start..whole.start.saturating_add(part.end).clamp(start, whole.end)
         };
         match self {
-            Place::Stored(range) => Place::Stored(within(range)),
-            Place::Decoded(range) => Place::Decoded(within(range)),
+            DecodeLocation::Stored(range) => DecodeLocation::Stored(within(range)),
+            DecodeLocation::Decoded(range) => DecodeLocation::Decoded(within(range)),
         }
     }
 }
 
 /// Where the result of the encoding steps so far is.
-enum Applied {
+enum EncodeLocation {
     Chunk,
     Scratch,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use h5live_model::{FilterSpec, Name};
 
-use crate::{Error, Filter, Result, Target};
+use crate::{Error, Filter, FilterTarget, Result};
 
 /// Filters by their registered numbers. The default registry has every built-in one.
 #[derive(Clone)]
@@ -43,11 +43,11 @@ impl Registry {
     ///
     /// [`Error::Unavailable`] if the filter is not at hand and not optional, [`Error::Filter`] if it does
     /// not fit the dataset.
-    pub fn complete(&self, spec: &FilterSpec, target: &Target<'_>) -> Result<FilterSpec> {
+    pub fn complete_spec(&self, spec: &FilterSpec, target: &FilterTarget<'_>) -> Result<FilterSpec> {
         let Some(filter) = self.get(spec.id) else {
-            return if spec.optional { Ok(spec.clone()) } else { Err(unavailable(spec)) };
+            return if spec.optional { Ok(spec.clone()) } else { Err(unavailable_error(spec)) };
         };
-        let params = filter.complete(&spec.params, target).map_err(|fault| Error::Filter {
+        let params = filter.complete_params(&spec.params, target).map_err(|fault| Error::Filter {
             id: spec.id,
             name: filter.name().to_owned(),
             fault,
@@ -88,7 +88,7 @@ impl fmt::Debug for Registry {
 }
 
 /// The error for a filter that is not at hand.
-pub(crate) fn unavailable(spec: &FilterSpec) -> Error {
+pub(crate) fn unavailable_error(spec: &FilterSpec) -> Error {
     let name = spec.name.as_ref().filter(|name| !name.is_empty()).map(Name::to_string);
     let name = name.or_else(|| registered_name(spec.id).map(str::to_owned));
     Error::Unavailable { id: spec.id, name: name.unwrap_or_else(|| "unnamed".to_owned()) }

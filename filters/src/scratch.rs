@@ -4,17 +4,17 @@ use std::cell::RefCell;
 use std::num::NonZero;
 use std::sync::LazyLock;
 
-use crate::Fault;
+use crate::FilterFault;
 
 /// Bytes that all threads together keep between chunks, in each kind of buffer, unless they are very many.
-const KEPT: usize = 32 << 20;
+const MAX_KEPT_BYTES_TOTAL: usize = 32 << 20;
 /// Bytes that each thread may keep in any case.
-const KEPT_BY_EACH: usize = 1 << 20;
+const MIN_KEPT_BYTES_PER_THREAD: usize = 1 << 20;
 
 /// Bytes that a thread keeps between chunks, in each of its buffers.
-static KEPT_BY_THREAD: LazyLock<usize> = LazyLock::new(|| {
+static KEPT_BYTES_PER_THREAD: LazyLock<usize> = LazyLock::new(|| {
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-    (KEPT / threads).max(KEPT_BY_EACH)
+    (MAX_KEPT_BYTES_TOTAL / threads).max(MIN_KEPT_BYTES_PER_THREAD)
 });
 
 /// The buffers of a thread. Those for decoding stay initialised at their full length, so that a filter can
@@ -40,7 +40,7 @@ pub(crate) fn with<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
     let mut scratch = FREE.with_borrow_mut(Vec::pop).unwrap_or_default();
     let result = work(&mut scratch);
     for buffer in [&mut scratch.decoded, &mut scratch.room, &mut scratch.encoded, &mut scratch.next] {
-        if buffer.capacity() > *KEPT_BY_THREAD {
+        if buffer.capacity() > *KEPT_BYTES_PER_THREAD {
             *buffer = Vec::new();
         }
     }
@@ -49,12 +49,12 @@ pub(crate) fn with<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
 }
 
 /// The first `bytes` bytes of a buffer, which is made larger if need be.
-pub(crate) fn room(buffer: &mut Vec<u8>, bytes: usize) -> Result<&mut [u8], Fault> {
+pub(crate) fn resize_buffer(buffer: &mut Vec<u8>, bytes: usize) -> Result<&mut [u8], FilterFault> {
     if buffer.len() < bytes {
         *buffer = Vec::new();
-        *buffer = zeroed(bytes).ok_or(Fault::OutOfMemory(bytes))?;
+        *buffer = zeroed(bytes).ok_or(FilterFault::OutOfMemory(bytes))?;
     }
-    buffer.get_mut(..bytes).ok_or(Fault::OutOfMemory(bytes))
+    buffer.get_mut(..bytes).ok_or(FilterFault::OutOfMemory(bytes))
 }
 
 /// So many zeros, or `None` if there is no memory for them.

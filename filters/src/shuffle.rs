@@ -3,15 +3,15 @@
 
 use crate::params::{count, param};
 use crate::transpose::{shuffle, unshuffle};
-use crate::{Decoded, Encoded, Fault, Filter, Target};
+use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
 
 /// Filter 2.
 pub(crate) struct Shuffle;
 
 /// The size of an element that parameter 0 gives.
-fn element_size(params: &[u32]) -> Result<usize, Fault> {
+fn element_size(params: &[u32]) -> Result<usize, FilterFault> {
     match param(params, 0)? {
-        0 => Err(Fault::Parameter { index: 0, value: 0 }),
+        0 => Err(FilterFault::Parameter { index: 0, value: 0 }),
         size => Ok(count(size)),
     }
 }
@@ -25,30 +25,30 @@ impl Filter for Shuffle {
         "shuffle"
     }
 
-    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault> {
+    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
         let size = element_size(params)?;
         if size == 1 {
-            return Ok(Decoded::Input(0..input.len()));
+            return Ok(DecodeOutput::Input(0..input.len()));
         }
         let limit = output.len();
-        let output = output.get_mut(..input.len()).ok_or(Fault::TooLarge { limit })?;
+        let output = output.get_mut(..input.len()).ok_or(FilterFault::TooLarge { limit })?;
         unshuffle(size, input, output);
-        Ok(Decoded::Output(input.len()))
+        Ok(DecodeOutput::Output(input.len()))
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<Encoded, Fault> {
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
         let size = element_size(params)?;
         if size == 1 {
-            return Ok(Encoded::Input);
+            return Ok(EncodeOutput::Input);
         }
         output.resize(input.len(), 0);
         shuffle(size, input, output);
-        Ok(Encoded::Output)
+        Ok(EncodeOutput::Output)
     }
 
-    fn complete(&self, _: &[u32], target: &Target<'_>) -> Result<Vec<u32>, Fault> {
+    fn complete_params(&self, _: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
         match target.datatype.size() {
-            0 => Err(Fault::NotApplicable("elements of at least one byte")),
+            0 => Err(FilterFault::NotApplicable("elements of at least one byte")),
             size => Ok(vec![size]),
         }
     }

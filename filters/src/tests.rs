@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::{Decoded, Encoded, Error, Fault, Filter, FilterSpec, Pipeline, Registry};
+use crate::{DecodeOutput, EncodeOutput, Error, Filter, FilterFault, FilterSpec, Pipeline, Registry};
 
 fn spec(id: u16, params: &[u32]) -> FilterSpec {
     FilterSpec { id, params: params.to_vec(), ..Default::default() }
@@ -70,7 +70,7 @@ fn fletcher32_detects_every_bit_flip() {
         let mut damaged = stored.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
         let error = pipeline.decode(mask, &damaged, 201).unwrap_err();
-        assert!(matches!(error, Error::Filter { id: 3, fault: Fault::Checksum { .. }, .. }), "{error}");
+        assert!(matches!(error, Error::Filter { id: 3, fault: FilterFault::Checksum { .. }, .. }), "{error}");
     }
 }
 
@@ -143,7 +143,7 @@ fn refuses_a_chunk_of_the_wrong_size() {
 fn bounds_what_a_small_stream_expands_to() {
     let bomb = pipeline(&[spec(1, &[9])]).encode(&vec![0; 40 << 20]).unwrap().0;
     let error = pipeline(&[spec(2, &[4]), spec(1, &[9])]).decode(0, &bomb, 4096).unwrap_err();
-    assert!(matches!(error, Error::Filter { id: 1, fault: Fault::TooLarge { limit: 73728 }, .. }), "{error}");
+    assert!(matches!(error, Error::Filter { id: 1, fault: FilterFault::TooLarge { limit: 73728 }, .. }), "{error}");
 }
 
 #[test]
@@ -183,20 +183,20 @@ impl Filter for Offset {
         "offset"
     }
 
-    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault> {
-        let output = output.get_mut(..input.len()).ok_or(Fault::TooLarge { limit: 0 })?;
+    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+        let output = output.get_mut(..input.len()).ok_or(FilterFault::TooLarge { limit: 0 })?;
         for (to, from) in output.iter_mut().zip(input) {
             *to = from.wrapping_add(params[0] as u8);
         }
-        Ok(Decoded::Output(input.len()))
+        Ok(DecodeOutput::Output(input.len()))
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<Encoded, Fault> {
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
         if input.is_empty() {
-            return Ok(Encoded::Declined);
+            return Ok(EncodeOutput::Skipped);
         }
         output.extend(input.iter().map(|byte| byte.wrapping_sub(params[0] as u8)));
-        Ok(Encoded::Output)
+        Ok(EncodeOutput::Output)
     }
 }
 
@@ -212,7 +212,7 @@ fn a_users_filter_takes_its_place() {
 
     let mandatory = Pipeline::new(&[spec(300, &[7])], &registry).unwrap();
     let error = mandatory.encode(&[]).unwrap_err();
-    assert!(matches!(error, Error::Filter { id: 300, fault: Fault::Incompressible, .. }), "{error}");
+    assert!(matches!(error, Error::Filter { id: 300, fault: FilterFault::Incompressible, .. }), "{error}");
 }
 
 /// Runs a pipeline of its own on the chunk.
@@ -227,16 +227,16 @@ impl Filter for Nested {
         "nested"
     }
 
-    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault> {
-        let chunk = pipeline(&[spec(2, &[4]), spec(1, &[6])]).decode(0, input, 400).map_err(Fault::external)?;
+    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+        let chunk = pipeline(&[spec(2, &[4]), spec(1, &[6])]).decode(0, input, 400).map_err(FilterFault::external)?;
         output[..400].copy_from_slice(&chunk);
-        Ok(Decoded::Output(400))
+        Ok(DecodeOutput::Output(400))
     }
 
-    fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<Encoded, Fault> {
-        let (stored, _) = pipeline(&[spec(2, &[4]), spec(1, &[6])]).encode(input).map_err(Fault::external)?;
+    fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+        let (stored, _) = pipeline(&[spec(2, &[4]), spec(1, &[6])]).encode(input).map_err(FilterFault::external)?;
         output.extend(stored);
-        Ok(Encoded::Output)
+        Ok(EncodeOutput::Output)
     }
 }
 

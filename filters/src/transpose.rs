@@ -5,13 +5,13 @@ use std::array;
 use wide::u8x16;
 
 /// Elements that are moved together.
-const GROUP: usize = 16;
+const GROUP_ELEMENTS: usize = 16;
 /// Bytes of the elements that are moved before going on to the next ones, so that they stay in the cache.
-const TILE: usize = 16 << 10;
+const TILE_BYTES: usize = 16 << 10;
 
 /// Gathers byte `i` of every element into run `i`. Both slices have the same length.
 pub(crate) fn shuffle(size: usize, input: &[u8], output: &mut [u8]) {
-    let Some(elements) = several(size, input, output) else {
+    let Some(elements) = element_count(size, input, output) else {
         return output.copy_from_slice(input);
     };
     let (input, input_rest) = input.split_at(elements * size);
@@ -19,8 +19,8 @@ pub(crate) fn shuffle(size: usize, input: &[u8], output: &mut [u8]) {
     output_rest.copy_from_slice(input_rest);
     let tile = tile(size);
     for (i, input) in input.chunks(tile * size).enumerate() {
-        let runs = Runs { size, elements, start: i * tile };
-        let groups = input.len() / size / GROUP * GROUP;
+        let runs = ByteRuns { size, elements, start: i * tile };
+        let groups = input.len() / size / GROUP_ELEMENTS * GROUP_ELEMENTS;
         let (whole, rest) = input.split_at(groups * size);
         for (offset, width) in words(size) {
             match width {
@@ -39,7 +39,7 @@ pub(crate) fn shuffle(size: usize, input: &[u8], output: &mut [u8]) {
 
 /// Undoes [`shuffle`].
 pub(crate) fn unshuffle(size: usize, input: &[u8], output: &mut [u8]) {
-    let Some(elements) = several(size, input, output) else {
+    let Some(elements) = element_count(size, input, output) else {
         return output.copy_from_slice(input);
     };
     let (input, input_rest) = input.split_at(elements * size);
@@ -47,8 +47,8 @@ pub(crate) fn unshuffle(size: usize, input: &[u8], output: &mut [u8]) {
     output_rest.copy_from_slice(input_rest);
     let tile = tile(size);
     for (i, output) in output.chunks_mut(tile * size).enumerate() {
-        let runs = Runs { size, elements, start: i * tile };
-        let groups = output.len() / size / GROUP * GROUP;
+        let runs = ByteRuns { size, elements, start: i * tile };
+        let groups = output.len() / size / GROUP_ELEMENTS * GROUP_ELEMENTS;
         let (whole, rest) = output.split_at_mut(groups * size);
         for (offset, width) in words(size) {
             match width {
@@ -66,14 +66,14 @@ pub(crate) fn unshuffle(size: usize, input: &[u8], output: &mut [u8]) {
 }
 
 /// The number of elements, if there is anything to move.
-fn several(size: usize, input: &[u8], output: &[u8]) -> Option<usize> {
+fn element_count(size: usize, input: &[u8], output: &[u8]) -> Option<usize> {
     let elements = input.len().checked_div(size)?;
     (size > 1 && elements > 1 && input.len() == output.len()).then_some(elements)
 }
 
 /// Elements of a tile: whole groups.
 fn tile(size: usize) -> usize {
-    (TILE / size / GROUP * GROUP).max(GROUP)
+    (TILE_BYTES / size / GROUP_ELEMENTS * GROUP_ELEMENTS).max(GROUP_ELEMENTS)
 }
 
 /// An element as words of 8, 4, 2 and 1 bytes: where each begins, and its width.
@@ -87,23 +87,23 @@ fn words(size: usize) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// One run for each byte of an element; a tile begins at element `start`.
-struct Runs {
+struct ByteRuns {
     size: usize,
     elements: usize,
     start: usize,
 }
 
-impl Runs {
+impl ByteRuns {
     /// Where the bytes of a group are in a run.
     fn place(&self, run: usize, group: usize) -> std::ops::Range<usize> {
-        let at = run * self.elements + self.start + group * GROUP;
-        at..at + GROUP
+        let at = run * self.elements + self.start + group * GROUP_ELEMENTS;
+        at..at + GROUP_ELEMENTS
     }
 
     /// Moves the words of `WIDTH` bytes at an offset of whole groups of elements into their runs.
     fn gather<const WIDTH: usize>(&self, offset: usize, elements: &[u8], runs: &mut [u8]) {
-        for (group, elements) in elements.chunks_exact(GROUP * self.size).enumerate() {
-            let mut words = [[0; WIDTH]; GROUP];
+        for (group, elements) in elements.chunks_exact(GROUP_ELEMENTS * self.size).enumerate() {
+            let mut words = [[0; WIDTH]; GROUP_ELEMENTS];
             if self.size == WIDTH {
                 words.as_flattened_mut().copy_from_slice(elements);
             } else {
@@ -114,11 +114,11 @@ impl Runs {
                 }
             }
             let mut vectors = [u8x16::default(); WIDTH];
-            for (vector, bytes) in vectors.iter_mut().zip(words.as_flattened().as_chunks::<GROUP>().0) {
+            for (vector, bytes) in vectors.iter_mut().zip(words.as_flattened().as_chunks::<GROUP_ELEMENTS>().0) {
                 *vector = u8x16::new(*bytes);
             }
             // Positions are (element, byte), four bits the element: four rotations make them (byte, element).
-            for _ in 0..GROUP.ilog2() {
+            for _ in 0..GROUP_ELEMENTS.ilog2() {
                 vectors = rotate(vectors);
             }
             for (i, vector) in vectors.into_iter().enumerate() {
@@ -131,7 +131,7 @@ impl Runs {
 
     /// Undoes [`gather`](Self::gather).
     fn scatter<const WIDTH: usize>(&self, offset: usize, runs: &[u8], elements: &mut [u8]) {
-        for (group, elements) in elements.chunks_exact_mut(GROUP * self.size).enumerate() {
+        for (group, elements) in elements.chunks_exact_mut(GROUP_ELEMENTS * self.size).enumerate() {
             let mut vectors = [u8x16::default(); WIDTH];
             for (i, vector) in vectors.iter_mut().enumerate() {
                 if let Some(bytes) = runs.get(self.place(offset + i, group)).and_then(|bytes| bytes.first_chunk()) {
@@ -142,7 +142,7 @@ impl Runs {
                 vectors = rotate(vectors);
             }
             if self.size == WIDTH {
-                for (to, vector) in elements.chunks_exact_mut(GROUP).zip(vectors) {
+                for (to, vector) in elements.chunks_exact_mut(GROUP_ELEMENTS).zip(vectors) {
                     to.copy_from_slice(&vector.to_array());
                 }
                 continue;

@@ -1,6 +1,6 @@
 //! What holds for every filter, whatever the bytes.
 
-use h5live_filters::{FilterSpec, Pipeline, Registry, Target};
+use h5live_filters::{FilterSpec, FilterTarget, Pipeline, Registry};
 use h5live_model::{ByteOrder, Datatype, FillValue, Integer, Sign};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -77,8 +77,8 @@ fn round_trip(filters: &[FilterSpec], chunk: &[u8]) -> Result<(), TestCaseError>
 
 fn complete(id: u16, params: &[u32], datatype: &Integer, elements: usize) -> FilterSpec {
     let datatype = Datatype::Integer(datatype.clone());
-    let target = Target { datatype: &datatype, chunk_dims: &[elements as u64], fill: &FillValue::Undefined };
-    Registry::default().complete(&spec(id, params), &target).unwrap()
+    let target = FilterTarget { datatype: &datatype, chunk_dims: &[elements as u64], fill: &FillValue::Undefined };
+    Registry::default().complete_spec(&spec(id, params), &target).unwrap()
 }
 
 fn config(cases: u32) -> ProptestConfig {

@@ -16,7 +16,7 @@ pub trait Btree1Key: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     const KIND: u8;
 
     /// Whether the key that belongs to a child is the one behind it.
-    const BEHIND: bool;
+    const KEY_FOLLOWS_CHILD: bool;
 
     /// Bytes of a key.
     fn size(shape: Self::Shape, widths: Widths) -> usize;
@@ -39,7 +39,7 @@ impl Btree1Key for GroupKey {
 
     const KIND: u8 = 0;
 
-    const BEHIND: bool = true;
+    const KEY_FOLLOWS_CHILD: bool = true;
 
     fn size((): (), widths: Widths) -> usize {
         widths.length.bytes()
@@ -80,7 +80,7 @@ impl Btree1Key for ChunkKey {
 
     const KIND: u8 = 1;
 
-    const BEHIND: bool = false;
+    const KEY_FOLLOWS_CHILD: bool = false;
 
     fn size(rank: ChunkRank, _: Widths) -> usize {
         usize::from(rank.0).saturating_mul(8).saturating_add(16)

@@ -62,7 +62,7 @@ impl Record for CacheImageEntry {
         w.addr("address", &mut self.addr)?;
         let size = w.derived("size", w.widths().length, self.image.len() as u64)?;
         w.require("size", size > 0, 0, "at least one byte")?;
-        if w.decoding() {
+        if w.is_decoding() {
             let parents = w.bounded("parents", parents.into(), w.widths().offset.bytes())?;
             self.parents.resize(parents, Addr::UNDEFINED);
         }

@@ -31,29 +31,29 @@ fn word(bytes: &[u8]) -> u32 {
 }
 
 /// Bytes that are mixed at a time.
-const BLOCK: usize = 12;
+const BLOCK_BYTES: usize = 12;
 
 /// The hash as far as some of the bytes have gone into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Begun {
+pub(crate) struct Lookup3State {
     a: u32,
     b: u32,
     c: u32,
 }
 
-impl Begun {
+impl Lookup3State {
     /// Of `len` bytes in all, none of which has gone into it.
     pub fn new(len: usize, seed: u32) -> Self {
         #[allow(clippy::cast_possible_truncation, reason = "the algorithm takes the length modulo 2^32")]
         let start = 0xdead_beef_u32.wrapping_add(len as u32).wrapping_add(seed);
-        Begun { a: start, b: start, c: start }
+        Lookup3State { a: start, b: start, c: start }
     }
 
     /// Takes in whole blocks from the start of `bytes`, of which at least one byte is left; returns those that are.
-    pub fn take<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
-        let Begun { mut a, mut b, mut c } = *self;
+    pub fn update<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let Lookup3State { mut a, mut b, mut c } = *self;
         let mut rest = bytes;
-        while let Some((block, tail)) = rest.split_first_chunk::<BLOCK>().filter(|(_, tail)| !tail.is_empty()) {
+        while let Some((block, tail)) = rest.split_first_chunk::<BLOCK_BYTES>().filter(|(_, tail)| !tail.is_empty()) {
             let [a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3] = *block;
             (a, b, c) = mix(
                 a.wrapping_add(u32::from_le_bytes([a0, a1, a2, a3])),
@@ -62,13 +62,13 @@ impl Begun {
             );
             rest = tail;
         }
-        *self = Begun { a, b, c };
+        *self = Lookup3State { a, b, c };
         rest
     }
 
     /// The hash, with all bytes that have not gone into it.
-    pub fn end(mut self, bytes: &[u8]) -> u32 {
-        let rest = self.take(bytes);
+    pub fn finalize(mut self, bytes: &[u8]) -> u32 {
+        let rest = self.update(bytes);
         if rest.is_empty() {
             return self.c;
         }
@@ -81,12 +81,12 @@ impl Begun {
 
 /// The lookup3 hash of `bytes`, begun with `seed` (0 for checksums and names).
 pub fn lookup3(bytes: &[u8], seed: u32) -> u32 {
-    Begun::new(bytes.len(), seed).end(bytes)
+    Lookup3State::new(bytes.len(), seed).finalize(bytes)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Begun, lookup3};
+    use super::{Lookup3State, lookup3};
 
     #[test]
     fn agrees_with_the_published_vectors() {
@@ -101,9 +101,9 @@ mod tests {
         let bytes: Vec<u8> = (0..100).collect();
         for len in 0..bytes.len() {
             for begun in 0..=len {
-                let mut hash = Begun::new(len, 7);
-                let left = hash.take(&bytes[..begun]).len();
-                assert_eq!(hash.end(&bytes[begun - left..len]), lookup3(&bytes[..len], 7), "{len} {begun}");
+                let mut hash = Lookup3State::new(len, 7);
+                let left = hash.update(&bytes[..begun]).len();
+                assert_eq!(hash.finalize(&bytes[begun - left..len]), lookup3(&bytes[..len], 7), "{len} {begun}");
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::*;
 
 /// What is known about the file, and about the place.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Context<'a> {
+pub struct DumpContext<'a> {
     /// The widths of the file.
     pub widths: Widths,
     /// The sizes of the file's version 1 B-tree nodes.
@@ -35,7 +35,7 @@ fn dump<R: Record>(record: R, bytes: &[u8], widths: Widths) -> Dump {
 
 /// The structure with which `bytes` begin, known by its signature. Version 1 object headers have none, and are tried
 /// last. `None` if it is no structure of the format.
-pub fn any(bytes: &[u8], context: &Context<'_>) -> Option<Dump> {
+pub fn dump_any(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     let widths = context.widths;
     let signature: [u8; 4] = *bytes.first_chunk()?;
     Some(match &signature {
@@ -48,24 +48,26 @@ pub fn any(bytes: &[u8], context: &Context<'_>) -> Option<Dump> {
         b"GCOL" => dump(GlobalHeapCollection::default(), bytes, widths),
         b"FRHP" => dump(FractalHeapHeader::default(), bytes, widths),
         b"FHDB" => {
-            direct_block(bytes, context).unwrap_or_else(|| part::<FractalHeapDirectBlock>("FHDB", bytes, widths))
+            direct_block(bytes, context).unwrap_or_else(|| dump_part::<FractalHeapDirectBlock>("FHDB", bytes, widths))
         }
-        b"FHIB" => {
-            indirect_block(bytes, context).unwrap_or_else(|| part::<FractalHeapIndirectBlock>("FHIB", bytes, widths))
-        }
+        b"FHIB" => indirect_block(bytes, context)
+            .unwrap_or_else(|| dump_part::<FractalHeapIndirectBlock>("FHIB", bytes, widths)),
         b"BTHD" => dump(Btree2Header::default(), bytes, widths),
-        b"BTLF" => leaf(bytes, context).unwrap_or_else(|| node::<Btree2Leaf>("BTLF", bytes, widths)),
-        b"BTIN" => internal(bytes, context).unwrap_or_else(|| node::<Btree2Internal>("BTIN", bytes, widths)),
-        b"EAHD" => dump(ExtensibleArrayHeader::default(), bytes, widths),
-        b"EAIB" => {
-            index_block(bytes, context).unwrap_or_else(|| array::<ExtensibleArrayIndexBlock>("EAIB", bytes, widths))
+        b"BTLF" => leaf(bytes, context).unwrap_or_else(|| dump_btree2_node::<Btree2Leaf>("BTLF", bytes, widths)),
+        b"BTIN" => {
+            internal(bytes, context).unwrap_or_else(|| dump_btree2_node::<Btree2Internal>("BTIN", bytes, widths))
         }
-        b"EASB" => array::<ExtensibleArraySuperBlock>("EASB", bytes, widths),
-        b"EADB" => array::<ExtensibleArrayDataBlock>("EADB", bytes, widths),
+        b"EAHD" => dump(ExtensibleArrayHeader::default(), bytes, widths),
+        b"EAIB" => index_block(bytes, context)
+            .unwrap_or_else(|| dump_array_part::<ExtensibleArrayIndexBlock>("EAIB", bytes, widths)),
+        b"EASB" => dump_array_part::<ExtensibleArraySuperBlock>("EASB", bytes, widths),
+        b"EADB" => dump_array_part::<ExtensibleArrayDataBlock>("EADB", bytes, widths),
         b"FAHD" => dump(FixedArrayHeader::default(), bytes, widths),
-        b"FADB" => fixed_array(bytes, context).unwrap_or_else(|| array::<FixedArrayDataBlock>("FADB", bytes, widths)),
+        b"FADB" => {
+            fixed_array(bytes, context).unwrap_or_else(|| dump_array_part::<FixedArrayDataBlock>("FADB", bytes, widths))
+        }
         b"FSHD" => dump(FreeSpaceHeader::default(), bytes, widths),
-        b"FSSE" => sections(bytes, context).unwrap_or_else(|| part::<FreeSpaceSections>("FSSE", bytes, widths)),
+        b"FSSE" => sections(bytes, context).unwrap_or_else(|| dump_part::<FreeSpaceSections>("FSSE", bytes, widths)),
         b"SMTB" => shared_message_table(bytes, widths),
         b"SMLI" => shared_message_list(bytes, widths),
         b"MDCI" => dump(CacheImage::default(), bytes, widths),
@@ -83,7 +85,7 @@ pub fn message(kind: MessageType, shared: bool, body: &[u8], widths: Widths) -> 
         MessageType::DATASPACE => dump(DataspaceMessage::default(), body, widths),
         MessageType::LINK_INFO => dump(LinkInfo::default(), body, widths),
         MessageType::DATATYPE => dump(DatatypeMessage::default(), body, widths),
-        MessageType::FILL_VALUE_OLD => dump(OldFillValueMessage::default(), body, widths),
+        MessageType::FILL_VALUE_OLD => dump(FillValueOldMessage::default(), body, widths),
         MessageType::FILL_VALUE => dump(FillValueMessage::default(), body, widths),
         MessageType::LINK => dump(LinkMessage::default(), body, widths),
         MessageType::EXTERNAL_FILES => dump(ExternalFiles::default(), body, widths),
@@ -95,7 +97,7 @@ pub fn message(kind: MessageType, shared: bool, body: &[u8], widths: Widths) -> 
         MessageType::MODIFICATION_TIME_OLD => dump(OldModificationTime::default(), body, widths),
         MessageType::SHARED_MESSAGE_TABLE => dump(SharedMessageTableInfo::default(), body, widths),
         MessageType::CONTINUATION => dump(Continuation::default(), body, widths),
-        MessageType::SYMBOL_TABLE => dump(SymbolTable::default(), body, widths),
+        MessageType::SYMBOL_TABLE => dump(SymbolTableMessage::default(), body, widths),
         MessageType::MODIFICATION_TIME => dump(ModificationTime::default(), body, widths),
         MessageType::BTREE_K => dump(BtreeK::default(), body, widths),
         MessageType::DRIVER_INFO => dump(DriverInfo::default(), body, widths),
@@ -103,17 +105,17 @@ pub fn message(kind: MessageType, shared: bool, body: &[u8], widths: Widths) -> 
         MessageType::REFERENCE_COUNT => dump(ReferenceCount::default(), body, widths),
         MessageType::FILE_SPACE_INFO => dump(FileSpaceInfo::default(), body, widths),
         MessageType::CACHE_IMAGE => dump(CacheImageInfo::default(), body, widths),
-        MessageType::NIL => dump(Bytes { name: "unused space" }, body, widths),
-        _ => dump(Bytes { name: "unknown message" }, body, widths),
+        MessageType::NIL => dump(UnknownBytes { name: "unused space" }, body, widths),
+        _ => dump(UnknownBytes { name: "unknown message" }, body, widths),
     }
 }
 
 /// Bytes of which nothing is known.
-struct Bytes {
+struct UnknownBytes {
     name: &'static str,
 }
 
-impl Record for Bytes {
+impl Record for UnknownBytes {
     const NAME: &'static str = "bytes";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
@@ -123,19 +125,19 @@ impl Record for Bytes {
 }
 
 /// What a part of a heap or of a free-space manager says of itself.
-fn part<R: Record>(signature: &'static str, bytes: &[u8], widths: Widths) -> Dump {
+fn dump_part<R: Record>(signature: &'static str, bytes: &[u8], widths: Widths) -> Dump {
     let prefix = PartPrefix { signature, typed: false, header: Some(Addr::UNDEFINED) };
     Dump { name: R::NAME, ..dump(prefix, bytes, widths) }
 }
 
 /// What a part of an array says of itself.
-fn array<R: Record>(signature: &'static str, bytes: &[u8], widths: Widths) -> Dump {
+fn dump_array_part<R: Record>(signature: &'static str, bytes: &[u8], widths: Widths) -> Dump {
     let prefix = PartPrefix { signature, typed: true, header: Some(Addr::UNDEFINED) };
     Dump { name: R::NAME, ..dump(prefix, bytes, widths) }
 }
 
 /// What a node of a version 2 B-tree says of itself.
-fn node<R: Record>(signature: &'static str, bytes: &[u8], widths: Widths) -> Dump {
+fn dump_btree2_node<R: Record>(signature: &'static str, bytes: &[u8], widths: Widths) -> Dump {
     let prefix = PartPrefix { signature, typed: true, header: None };
     Dump { name: R::NAME, ..dump(prefix, bytes, widths) }
 }
@@ -162,7 +164,7 @@ impl Record for PartPrefix {
     }
 }
 
-fn narrow(value: usize) -> u16 {
+fn saturate_u16(value: usize) -> u16 {
     u16::try_from(value).unwrap_or(u16::MAX)
 }
 
@@ -196,11 +198,11 @@ fn object_header(bytes: &[u8], widths: Widths) -> Dump {
 }
 
 /// Most bytes in which the end of a structure is looked for by its checksum.
-const SEARCHED: usize = 8192;
+const MAX_SEARCH_BYTES: usize = 8192;
 
 /// Bytes of a structure that ends with a checksum, but does not say how long it is.
 fn checksummed_len(bytes: &[u8]) -> Option<usize> {
-    (4..bytes.len().min(SEARCHED).saturating_sub(3)).find_map(|end| {
+    (4..bytes.len().min(MAX_SEARCH_BYTES).saturating_sub(3)).find_map(|end| {
         let stored = bytes.get(end..)?.first_chunk::<4>()?;
         let sum = lookup3(bytes.get(..end)?, 0).to_le_bytes();
         (sum == *stored).then(|| end.saturating_add(4))
@@ -221,7 +223,7 @@ fn continuation(bytes: &[u8], widths: Widths) -> Dump {
     }
 }
 
-fn btree1(bytes: &[u8], context: &Context<'_>) -> Dump {
+fn btree1(bytes: &[u8], context: &DumpContext<'_>) -> Dump {
     let (widths, k) = (context.widths, context.btree_k);
     match (bytes.get(4), context.chunk_rank) {
         (Some(1), Some(rank)) => dump(Btree1Node::<ChunkKey>::empty(k.chunk, ChunkRank(rank), widths), bytes, widths),
@@ -233,18 +235,18 @@ fn btree1(bytes: &[u8], context: &Context<'_>) -> Dump {
     }
 }
 
-fn header<R: Record + Default>(context: &Context<'_>) -> Option<R> {
+fn header<R: Record + Default>(context: &DumpContext<'_>) -> Option<R> {
     decode_prefix(context.header?, context.widths).ok().map(|(header, _)| header)
 }
 
-fn direct_block(bytes: &[u8], context: &Context<'_>) -> Option<Dump> {
+fn direct_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     let heap: FractalHeapHeader = header(context)?;
     let offset = block_offset(bytes, &heap, context.widths)?;
     let size = heap.table.direct_block_at(offset, heap.root_rows)?;
     Some(dump(heap.direct_block(size), bytes, context.widths))
 }
 
-fn indirect_block(bytes: &[u8], context: &Context<'_>) -> Option<Dump> {
+fn indirect_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     let heap: FractalHeapHeader = header(context)?;
     let offset = block_offset(bytes, &heap, context.widths)?;
     let rows = heap.table.indirect_block_at(offset, heap.root_rows)?;
@@ -257,21 +259,21 @@ fn block_offset(bytes: &[u8], heap: &FractalHeapHeader, widths: Widths) -> Optio
     rest.get(..heap.table.offset_width().bytes()).map(table::read_uint)
 }
 
-fn geometry(context: &Context<'_>) -> Option<(Btree2Header, Btree2Geometry)> {
+fn geometry(context: &DumpContext<'_>) -> Option<(Btree2Header, Btree2Geometry)> {
     let tree: Btree2Header = header(context)?;
     let geometry = Btree2Geometry::of(&tree, context.widths).ok()?;
     Some((tree, geometry))
 }
 
 /// A leaf, whose number of records is the one with which its checksum is right.
-fn leaf(bytes: &[u8], context: &Context<'_>) -> Option<Dump> {
+fn leaf(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     let (tree, geometry) = geometry(context)?;
     let records = checksummed_len(bytes)?.checked_sub(10)?.checked_div(tree.record_size.into())?;
-    Some(dump(geometry.leaf(narrow(records)), bytes, context.widths))
+    Some(dump(geometry.leaf(saturate_u16(records)), bytes, context.widths))
 }
 
 /// An internal node, whose depth and number of records are those with which its checksum is right.
-fn internal(bytes: &[u8], context: &Context<'_>) -> Option<Dump> {
+fn internal(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     let (tree, geometry) = geometry(context)?;
     let used = checksummed_len(bytes)?;
     let mut depths = (1..=tree.depth).filter_map(|depth| {
@@ -279,13 +281,13 @@ fn internal(bytes: &[u8], context: &Context<'_>) -> Option<Dump> {
         let each = pointer.saturating_add(tree.record_size.into());
         let rest = used.checked_sub(10)?.checked_sub(pointer)?;
         let exact = rest.checked_rem(each)? == 0;
-        exact.then_some((depth, narrow(rest.checked_div(each)?)))
+        exact.then_some((depth, saturate_u16(rest.checked_div(each)?)))
     });
     let (depth, records) = depths.next()?;
     Some(dump(geometry.internal(depth, records), bytes, context.widths))
 }
 
-fn index_block(bytes: &[u8], context: &Context<'_>) -> Option<Dump> {
+fn index_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     let array: ExtensibleArrayHeader = header(context)?;
     let shape = array.parameters;
     let first = shape.min_pointers.checked_ilog2()?.checked_mul(2)?;
@@ -299,7 +301,7 @@ fn index_block(bytes: &[u8], context: &Context<'_>) -> Option<Dump> {
     Some(dump(block, bytes, context.widths))
 }
 
-fn fixed_array(bytes: &[u8], context: &Context<'_>) -> Option<Dump> {
+fn fixed_array(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     let array: FixedArrayHeader = header(context)?;
     let offset = context.widths.offset;
     let page = 1u64.checked_shl(array.page_bits.into())?;
@@ -314,12 +316,12 @@ fn fixed_array(bytes: &[u8], context: &Context<'_>) -> Option<Dump> {
     if size > bytes.len() {
         return None;
     }
-    let elements = ElementTable::missing(elements, array.format, offset);
-    let block = FixedArrayDataBlock { header: Addr::UNDEFINED, pages: Bitmap::clear(pages), elements };
+    let elements = ElementTable::undefined(elements, array.format, offset);
+    let block = FixedArrayDataBlock { header: Addr::UNDEFINED, pages: Bitmap::zeros(pages), elements };
     Some(dump(block, bytes, context.widths))
 }
 
-fn sections(bytes: &[u8], context: &Context<'_>) -> Option<Dump> {
+fn sections(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     let manager: FreeSpaceHeader = header(context)?;
     Some(dump(manager.section_list(), bytes, context.widths))
 }
@@ -333,7 +335,7 @@ fn shared_message_table(bytes: &[u8], widths: Widths) -> Dump {
 /// A list, whose number of messages is the one with which its checksum is right.
 fn shared_message_list(bytes: &[u8], widths: Widths) -> Dump {
     let used = checksummed_len(bytes).unwrap_or(8).saturating_sub(8);
-    let count = narrow(used.checked_div(SharedMessageRecord::size(widths)).unwrap_or(0));
+    let count = saturate_u16(used.checked_div(SharedMessageRecord::size(widths)).unwrap_or(0));
     dump(SharedMessageList { capacity: count, count, messages: Vec::new() }, bytes, widths)
 }
 

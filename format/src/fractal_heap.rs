@@ -8,7 +8,7 @@ mod id;
 pub use blocks::{FractalHeapDirectBlock, FractalHeapIndirectBlock};
 pub use doubling_table::{DoublingTable, HeapSlot};
 pub use header::{FilteredRoot, FractalHeapHeader};
-pub use id::{FractalHeapId, FractalHeapIdShape, HeapPlace};
+pub use id::{FractalHeapId, FractalHeapIdShape, HeapObjectLocation};
 
 #[cfg(test)]
 mod tests;

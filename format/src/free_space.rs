@@ -163,7 +163,7 @@ pub struct FreeSpaceSections {
 }
 
 /// Bytes of the data of sections that stand for blocks of a fractal heap, after the offset.
-const BLOCKS: usize = 6;
+const BLOCKS_DATA_BYTES: usize = 6;
 
 impl FreeSpaceSections {
     fn section(&self, w: &mut impl Wire, section: &mut FreeSection) -> Result<()> {
@@ -187,7 +187,7 @@ impl FreeSpaceSections {
         let count = w.derived("sections", Width::for_value(self.count), group.sections.len() as u64)?;
         w.require("sections", count > 0 && count <= left, count, "at least one, and not more than the header states")?;
         w.uint("section size", self.size, &mut group.size)?;
-        if w.decoding() {
+        if w.is_decoding() {
             let count = w.bounded("sections", count, self.address.bytes().saturating_add(1))?;
             group.sections.resize(count, FreeSection::default());
         }
@@ -198,7 +198,8 @@ impl FreeSpaceSections {
     pub fn len(&self, widths: Widths) -> usize {
         let group = Width::for_value(self.count).bytes().saturating_add(self.size.bytes());
         let section = |section: &FreeSection| {
-            let blocks = if section.blocks.is_some() { self.address.bytes().saturating_add(BLOCKS) } else { 0 };
+            let blocks =
+                if section.blocks.is_some() { self.address.bytes().saturating_add(BLOCKS_DATA_BYTES) } else { 0 };
             self.address.bytes().saturating_add(1).saturating_add(blocks)
         };
         let sections = self.groups.iter().flat_map(|group| &group.sections).map(section);
@@ -222,7 +223,7 @@ impl Record for FreeSpaceSections {
         w.addr("header", &mut self.header)?;
         let mut groups = std::mem::take(&mut self.groups);
         let mut left = self.count;
-        if w.decoding() {
+        if w.is_decoding() {
             groups.clear();
             while left > 0 {
                 let mut group = FreeSections::default();

@@ -10,7 +10,7 @@ mod targets;
 use std::fmt::Debug;
 
 pub use seeds::{Seed, seeds};
-pub use targets::{TARGETS, Target};
+pub use targets::{FuzzTarget, TARGETS};
 
 use crate::{Record, Width, Widths, decode_prefix_with, describe, encode, lookup3};
 
@@ -52,7 +52,7 @@ pub fn run(name: &str, data: &[u8]) -> bool {
     (target.run)(data)
 }
 
-/// Runs a target on a seed that has been damaged in every way, and calls `each` before and after each run.
+/// Runs a target on a seed that has been damaged in every way, and calls `for_each_message` before and after each run.
 ///
 /// # Panics
 /// If the target does, or if it takes damage that the checksum covers for sound.
@@ -94,12 +94,12 @@ pub fn damage(seed: &Seed, mut each: impl FnMut(&[u8], &mut dyn FnMut())) {
     }
 }
 
-/// Runs a target on a seed of which a few bytes are changed at random, `rounds` times, and calls `each` before and
+/// Runs a target on a seed of which a few bytes are changed at random, `rounds` times, and calls `for_each_message` before and
 /// after each run. `random` begins the random numbers.
 ///
 /// # Panics
 /// If the target does.
-pub fn scramble(seed: &Seed, rounds: u32, random: u64, mut each: impl FnMut(&[u8], &mut dyn FnMut())) {
+pub fn mutate(seed: &Seed, rounds: u32, random: u64, mut each: impl FnMut(&[u8], &mut dyn FnMut())) {
     let mut state = random | 1;
     let mut next = move |below: usize| {
         state ^= state << 13;
@@ -126,7 +126,7 @@ pub fn scramble(seed: &Seed, rounds: u32, random: u64, mut each: impl FnMut(&[u8
             }
         }
         if seed.covered > 0 {
-            mend(seed, &mut data);
+            fix_checksum(seed, &mut data);
         }
         each(&data, &mut || {
             run(seed.target, &data);
@@ -135,7 +135,7 @@ pub fn scramble(seed: &Seed, rounds: u32, random: u64, mut each: impl FnMut(&[u8
 }
 
 /// Makes the checksum at the end of a changed structure right, so that the change is not refused because of it.
-fn mend(seed: &Seed, data: &mut [u8]) {
+fn fix_checksum(seed: &Seed, data: &mut [u8]) {
     let after = seed.data.len() - seed.start - seed.covered;
     let end = data.len().saturating_sub(after);
     if let Some(sum_at) = end.checked_sub(4).filter(|at| *at >= seed.start) {

@@ -3,7 +3,7 @@
 
 use crate::Addr;
 
-/// A word of eight aligned bytes, which are written and read at once. The [`Intent`](crate::Intent) that changes the file
+/// A word of eight aligned bytes, which are written and read at once. The [`RedoRecord`](crate::RedoRecord) that changes the file
 /// to the next generation lies right behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation(u64);
@@ -12,41 +12,41 @@ impl Generation {
     /// Bytes of the word.
     pub const SIZE: usize = 8;
 
-    const MARK: u64 = 0x4c48 << 48;
+    const WORD_TAG: u64 = 0x4c48 << 48;
 
     /// The first generation, at rest.
     pub const FIRST: Generation = Generation(2);
 
     /// Where the word is in a file that announces its end at `end`.
-    pub fn place(end: Addr) -> Option<Addr> {
+    pub fn word_addr(end: Addr) -> Option<Addr> {
         end.get()?.checked_next_multiple_of(Self::SIZE as u64).map(Addr::new)
     }
 
     /// Where the intent is in a file that announces its end at `end`.
-    pub fn place_of_intent(end: Addr) -> Option<Addr> {
-        Self::place(end)?.checked_add(Self::SIZE as u64)
+    pub fn redo_addr(end: Addr) -> Option<Addr> {
+        Self::word_addr(end)?.checked_add(Self::SIZE as u64)
     }
 
     /// The word with these bytes; `None` if it is none.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let word = u64::from_le_bytes(*bytes.first_chunk()?);
-        let value = word ^ Self::MARK;
+        let value = word ^ Self::WORD_TAG;
         (value != 0 && value >> 48 == 0).then_some(Generation(value))
     }
 
     /// The bytes of the word.
     pub fn to_bytes(self) -> [u8; Self::SIZE] {
-        (self.0 | Self::MARK).to_le_bytes()
+        (self.0 | Self::WORD_TAG).to_le_bytes()
     }
 
-    /// The number of the generation. While the file is being [changed](Self::is_under_way), it is that to which the intent
+    /// The number of the generation. While the file is being [changed](Self::is_changing), it is that to which the intent
     /// leads.
     pub fn number(self) -> u64 {
         self.0.div_ceil(2)
     }
 
     /// Whether what the intent says is on its way to its place.
-    pub fn is_under_way(self) -> bool {
+    pub fn is_changing(self) -> bool {
         self.0 % 2 == 1
     }
 
@@ -60,7 +60,7 @@ impl Generation {
 
     /// This generation, with everything in its place.
     #[must_use]
-    pub fn at_rest(self) -> Self {
+    pub fn settled(self) -> Self {
         Generation(self.number().saturating_mul(2))
     }
 }
@@ -73,10 +73,10 @@ mod tests {
     fn a_generation_is_on_its_way_and_then_at_rest() {
         let first = Generation::FIRST;
         let second = first.next();
-        assert!(!first.is_under_way() && second.is_under_way() && !second.at_rest().is_under_way());
-        assert_eq!((first.number(), second.number(), second.at_rest().number()), (1, 2, 2));
+        assert!(!first.is_changing() && second.is_changing() && !second.settled().is_changing());
+        assert_eq!((first.number(), second.number(), second.settled().number()), (1, 2, 2));
         assert_eq!(second.next().number(), 3);
-        assert_eq!(second.at_rest().next(), second.next());
+        assert_eq!(second.settled().next(), second.next());
         for word in [first, second, Generation((1 << 48) - 2)] {
             assert_eq!(Generation::from_bytes(&word.to_bytes()), Some(word));
         }
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn zeros_and_addresses_are_no_generations() {
-        for word in [0, u64::MAX, 4096, Generation::MARK] {
+        for word in [0, u64::MAX, 4096, Generation::WORD_TAG] {
             assert_eq!(Generation::from_bytes(&word.to_le_bytes()), None);
         }
         assert_eq!(Generation::from_bytes(&[2]), None);

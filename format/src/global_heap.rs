@@ -40,7 +40,7 @@ pub struct GlobalHeapObject<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
+struct CollectionEntry {
     index: u16,
     references: u16,
     /// Where the bytes of the object begin in `data`.
@@ -54,7 +54,7 @@ struct Entry {
 pub struct GlobalHeapCollection {
     size: u64,
     /// In the order of the file. Entry 0 is free space.
-    entries: Vec<Entry>,
+    entries: Vec<CollectionEntry>,
     /// The bytes of all objects, one after another.
     data: Vec<u8>,
     /// Index and entry of each object, by index.
@@ -72,7 +72,7 @@ impl GlobalHeapCollection {
     pub const MIN_SIZE: u64 = 4096;
 
     /// Bytes from the start of a collection that say how large it is.
-    pub const PREFIX: usize = 16;
+    pub const PREFIX_BYTES: usize = 16;
 
     /// A collection of `size` bytes without objects.
     pub fn new(size: u64, widths: Widths) -> Self {
@@ -91,7 +91,7 @@ impl GlobalHeapCollection {
     /// # Errors
     /// [`crate::DecodeError`] if the bytes do not begin with a collection.
     pub fn stated_size(bytes: &[u8], widths: Widths) -> Result<u64> {
-        crate::decode_prefix::<Prefix>(bytes, widths).map(|(prefix, _)| prefix.size)
+        crate::decode_prefix::<GlobalHeapPrefix>(bytes, widths).map(|(prefix, _)| prefix.size)
     }
 
     /// Bytes of the whole collection.
@@ -125,7 +125,7 @@ impl GlobalHeapCollection {
         };
         self.entries.pop_if(|entry| entry.index == 0);
         self.by_index.push((index, self.entries.len()));
-        self.entries.push(Entry { index, references: 0, start: self.data.len(), len: data.len() });
+        self.entries.push(CollectionEntry { index, references: 0, start: self.data.len(), len: data.len() });
         self.data.extend_from_slice(data);
         self.fill(left, widths);
         Some(index)
@@ -134,12 +134,12 @@ impl GlobalHeapCollection {
     /// Bytes behind the last object in which another fits, its header included.
     pub fn free(&self, widths: Widths) -> u64 {
         match self.entries.last() {
-            Some(Entry { index: 0, len, .. }) => (*len as u64).saturating_add(Self::header(widths)),
+            Some(CollectionEntry { index: 0, len, .. }) => (*len as u64).saturating_add(Self::header(widths)),
             _ => 0,
         }
     }
 
-    fn bytes_of(&self, entry: &Entry) -> &[u8] {
+    fn bytes_of(&self, entry: &CollectionEntry) -> &[u8] {
         self.data.get(entry.start..).and_then(|rest| rest.get(..entry.len)).unwrap_or_default()
     }
 
@@ -157,7 +157,7 @@ impl GlobalHeapCollection {
     fn fill(&mut self, free: u64, widths: Widths) {
         if let Some(len) = free.checked_sub(Self::header(widths)) {
             let len = usize::try_from(len).unwrap_or(usize::MAX);
-            self.entries.push(Entry { index: 0, references: 0, start: 0, len });
+            self.entries.push(CollectionEntry { index: 0, references: 0, start: 0, len });
         }
     }
 
@@ -169,7 +169,13 @@ impl GlobalHeapCollection {
     }
 
     /// One object: header, bytes, padding.
-    fn entry(&mut self, w: &mut impl Wire, entry: &mut Entry, room: usize, bytes: &mut Vec<u8>) -> Result<()> {
+    fn entry(
+        &mut self,
+        w: &mut impl Wire,
+        entry: &mut CollectionEntry,
+        room: usize,
+        bytes: &mut Vec<u8>,
+    ) -> Result<()> {
         let header = Self::header(w.widths());
         w.u16("object", &mut entry.index)?;
         w.u16("references", &mut entry.references)?;
@@ -190,7 +196,7 @@ impl GlobalHeapCollection {
             entry.len = len;
             return w.reserved(padded);
         }
-        if w.decoding() {
+        if w.is_decoding() {
             w.bytes("object data", len, bytes)?;
             (entry.start, entry.len) = (self.data.len(), len);
             self.data.append(bytes);
@@ -215,11 +221,11 @@ fn pad(w: &mut impl Wire, width: usize) -> Result<()> {
 }
 
 #[derive(Default)]
-struct Prefix {
+struct GlobalHeapPrefix {
     size: u64,
 }
 
-impl Record for Prefix {
+impl Record for GlobalHeapPrefix {
     const NAME: &'static str = GlobalHeapCollection::NAME;
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
@@ -244,7 +250,7 @@ impl Record for GlobalHeapCollection {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         let start = w.position();
-        let mut prefix = Prefix { size: self.size };
+        let mut prefix = GlobalHeapPrefix { size: self.size };
         prefix.wire(w)?;
         pad(w, w.widths().length.bytes())?;
         self.size = prefix.size;
@@ -253,11 +259,11 @@ impl Record for GlobalHeapCollection {
         let end = w.position().saturating_add(left);
         let header = usize::try_from(Self::header(w.widths())).unwrap_or(usize::MAX);
         let mut bytes = Vec::new();
-        if w.decoding() {
+        if w.is_decoding() {
             self.entries.clear();
             self.data.clear();
             while end.saturating_sub(w.position()) >= header {
-                let mut entry = Entry { index: 0, references: 0, start: 0, len: 0 };
+                let mut entry = CollectionEntry { index: 0, references: 0, start: 0, len: 0 };
                 let room = end.saturating_sub(w.position());
                 self.entry(w, &mut entry, room, &mut bytes)?;
                 self.entries.push(entry);

@@ -21,6 +21,8 @@ mod btree1;
 mod btree2;
 mod cache_image;
 mod checksum;
+#[doc(hidden)]
+pub mod checksum_override;
 mod driver_info_block;
 pub mod dump;
 mod error;
@@ -33,22 +35,20 @@ mod free_space;
 pub mod fuzz;
 mod generation;
 mod global_heap;
-mod imprint;
-mod intent;
+mod libver;
 mod local_heap;
 pub mod messages;
 mod object_header;
-mod profile;
+mod patchable_image;
+mod redo_record;
 mod references;
 mod selection;
+mod seqlock;
 mod shared_messages;
 mod superblock;
 mod symbol_table_entry;
 mod symbol_table_node;
 mod table;
-#[doc(hidden)]
-pub mod trial;
-mod turn;
 mod virtual_layout;
 mod wire;
 
@@ -70,32 +70,34 @@ pub use extensible_array::{
 pub use fixed_array::{FixedArrayDataBlock, FixedArrayHeader, FixedArrayPage};
 pub use fractal_heap::{
     DoublingTable, FilteredRoot, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapId, FractalHeapIdShape,
-    FractalHeapIndirectBlock, HeapPlace, HeapSlot,
+    FractalHeapIndirectBlock, HeapObjectLocation, HeapSlot,
 };
 pub use free_space::{FreeBlocks, FreeSection, FreeSections, FreeSpaceClient, FreeSpaceHeader, FreeSpaceSections};
 pub use generation::Generation;
 pub use global_heap::{GlobalHeapCollection, GlobalHeapId, GlobalHeapObject};
-pub use imprint::Imprint;
-pub use intent::{IntendedWrite, Intent};
+pub use libver::{LibVer, StructureVersions};
 pub use local_heap::{FreeBlock, LocalHeap, LocalHeapData};
 pub use object_header::{
-    AttributePhase, ContinuationChunk, MessageBody, MessageFlags, ObjectHeader, ObjectHeaderPrefix, ObjectTimes,
+    AttributePhase, ContinuationChunk, HeaderTimes, MessageBody, MessageFlags, ObjectHeader, ObjectHeaderPrefix,
     RawMessage,
 };
-pub use profile::{Profile, StructureVersions};
-pub use references::{OldRegion, ReferenceBlob, ReferenceElement, ReferencePart, ReferenceValue, VarLenElement};
+pub use patchable_image::PatchableImage;
+pub use redo_record::{RedoRecord, RedoWrite};
+pub use references::{
+    ReferenceBlob, ReferenceElement, ReferencePart, ReferenceValue, RegionReferenceBlob, VarLenElement,
+};
 pub use selection::StoredSelection;
+pub use seqlock::SeqlockCounter;
 pub use shared_messages::{
-    SharedMessageIndex, SharedMessageIndexKind, SharedMessageList, SharedMessagePlace, SharedMessageRecord,
+    SharedMessageIndex, SharedMessageIndexKind, SharedMessageList, SharedMessageLocation, SharedMessageRecord,
     SharedMessageTable,
 };
-pub use superblock::{Root, StatusFlags, Superblock};
+pub use superblock::{RootGroup, StatusFlags, Superblock};
 pub use symbol_table_entry::{SymbolCache, SymbolTableEntry};
 pub use symbol_table_node::SymbolTableNode;
 pub use table::{AddrTable, Bitmap, ChunkElement, ElementFormat, ElementTable};
-pub use turn::Turn;
 pub use virtual_layout::{VirtualLayout, VirtualMapping};
 pub use wire::{
     Decoder, Describer, Encoder, Field, Record, Result, Wire, decode, decode_prefix, decode_prefix_with, decode_with,
-    describe, encode, encode_briefly, encode_in_place, encoded_len,
+    describe, encode, encode_in_place, encode_transient, encoded_len,
 };

@@ -175,7 +175,7 @@ impl Record for LocalHeapData {
     }
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        let len = if w.decoding() { w.remaining() } else { self.bytes.len() };
+        let len = if w.is_decoding() { w.remaining() } else { self.bytes.len() };
         w.bytes("data", len, &mut self.bytes)
     }
 }

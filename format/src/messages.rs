@@ -36,18 +36,18 @@ pub use datatype::DatatypeMessage;
 pub use driver_info::DriverInfo;
 pub use external_files::{ExternalFile, ExternalFiles};
 pub use file_space_info::{FileSpaceInfo, SpaceStrategy};
-pub use fill_value::{FillValueMessage, OldFillValueMessage};
+pub use fill_value::{FillValueMessage, FillValueOldMessage};
 pub use filter_pipeline::FilterPipelineMessage;
 pub use group_info::{GroupInfo, LinkEstimate, LinkPhase};
 use h5live_model::CharacterSet;
-pub use layout::{ChunkIndex, ChunkedStorage, FilteredChunk, LayoutMessage, Storage};
+pub use layout::{ChunkIndexType, ChunkedStorage, FilteredChunk, LayoutClass, LayoutMessage};
 pub use link::{LinkMessage, LinkValue};
 pub use link_info::LinkInfo;
 pub use modification_time::{ModificationTime, OldModificationTime};
 pub use reference_count::ReferenceCount;
-pub use shared::{Shareable, SharedMessage, SharedPlace};
+pub use shared::{Shareable, SharedMessage, SharedMessageTarget};
 pub use shared_message_table::SharedMessageTableInfo;
-pub use symbol_table::SymbolTable;
+pub use symbol_table::SymbolTableMessage;
 
 use crate::{Fault, Record, Result, Wire};
 

@@ -24,14 +24,14 @@ impl Record for VarLenElement {
 
 /// What the global heap holds for a region reference of HDF5 1.10 and before.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct OldRegion {
+pub struct RegionReferenceBlob {
     /// The object header of the dataset.
     pub dataset: Addr,
     /// Which of its elements.
     pub selection: StoredSelection,
 }
 
-impl Record for OldRegion {
+impl Record for RegionReferenceBlob {
     const NAME: &'static str = "region reference";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
@@ -129,7 +129,7 @@ impl Record for ReferenceElement {
         let kind = w.derived_u8("reference type", kind)?;
         let flags = w.derived_u8("flags", flags)?;
         w.require("flags", flags & !EXTERNAL == 0, flags.into(), "only the flag 1 exists")?;
-        if w.decoding() {
+        if w.is_decoding() {
             self.set_head(w, kind, flags)?;
         }
         match &mut self.value {
@@ -214,7 +214,7 @@ impl Record for ReferenceBlob {
         match &mut self.part {
             ReferencePart::Object => Ok(()),
             ReferencePart::Region(selection) => {
-                let len = if w.decoding() { 0 } else { encoded_len(selection, w.widths()).unwrap_or_default() };
+                let len = if w.is_decoding() { 0 } else { encoded_len(selection, w.widths()).unwrap_or_default() };
                 let len = w.derived("selection length", Width::FOUR, len as u64)?;
                 let rank = w.derived("rank", Width::FOUR, selection.rank as u64)?;
                 let start = w.position();
@@ -237,7 +237,7 @@ mod tests {
     use h5live_model::Selection;
 
     use super::*;
-    use crate::{Profile, Widths, decode, decode_with, encode};
+    use crate::{LibVer, Widths, decode, decode_with, encode};
 
     #[test]
     fn elements_come_back_from_bytes() {
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn blobs_come_back_from_bytes() {
         let all = StoredSelection { rank: 2, ..Default::default() };
-        let block = StoredSelection::new(Profile::V112, 2, Selection::block(&[1, 2], &[3, 4]));
+        let block = StoredSelection::new(LibVer::V112, 2, Selection::block(&[1, 2], &[3, 4]));
         for file in [None, Some(Name::from("other.h5"))] {
             for (kind, part) in [
                 (ReferenceKind::Object2, ReferencePart::Object),
@@ -282,9 +282,9 @@ mod tests {
 
     #[test]
     fn old_regions_come_back_from_bytes() {
-        let selection = StoredSelection::new(Profile::V18, 1, Selection::block(&[1], &[3]));
-        let region = OldRegion { dataset: Addr::new(800), selection };
+        let selection = StoredSelection::new(LibVer::V18, 1, Selection::block(&[1], &[3]));
+        let region = RegionReferenceBlob { dataset: Addr::new(800), selection };
         let bytes = encode(&region, Widths::default()).unwrap();
-        assert_eq!(decode::<OldRegion>(&bytes, Widths::default()).unwrap(), region);
+        assert_eq!(decode::<RegionReferenceBlob>(&bytes, Widths::default()).unwrap(), region);
     }
 }

@@ -3,7 +3,7 @@
 use h5live_model::{Block, Hyperslab, Selection, UNLIMITED};
 use smallvec::SmallVec;
 
-use crate::{Fault, Profile, Record, Result, Width, Wire};
+use crate::{Fault, LibVer, Record, Result, Width, Wire};
 
 /// A selection, in the version in which it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -36,7 +36,7 @@ type Coords = SmallVec<[u64; 4]>;
 
 impl StoredSelection {
     /// The form in which a file of this profile holds a selection from a dataspace of `rank` dimensions.
-    pub fn new(profile: Profile, rank: usize, selection: Selection) -> Self {
+    pub fn new(profile: LibVer, rank: usize, selection: Selection) -> Self {
         let limit = u64::from(u32::MAX);
         let (version, selection) = match selection {
             Selection::Hyperslab(slab) => {
@@ -44,21 +44,22 @@ impl StoredSelection {
                 let blocks = slab.count.iter().try_fold(1u64, |n, count| n.checked_mul(*count)).unwrap_or(u64::MAX);
                 let large = blocks > limit || last_of(&slab).is_none_or(|last| last > limit);
                 let version = match profile {
-                    Profile::V112 | Profile::V114 | Profile::V200 => 3,
+                    LibVer::V112 | LibVer::V114 | LibVer::V200 => 3,
                     _ if unlimited || large => 2,
-                    Profile::V110 if blocks >= 4 => 2,
+                    LibVer::V110 if blocks >= 4 => 2,
                     _ => 1,
                 };
-                let selection = if version == 1 { Selection::Blocks(cut(&slab)) } else { Selection::Hyperslab(slab) };
+                let selection =
+                    if version == 1 { Selection::Blocks(hyperslab_blocks(&slab)) } else { Selection::Hyperslab(slab) };
                 (version, selection)
             }
             Selection::Blocks(blocks) => {
                 let large = blocks.len() as u64 > limit || blocks.iter().any(|block| end_of(block) > limit);
-                (if large || profile >= Profile::V112 { 3 } else { 1 }, Selection::Blocks(blocks))
+                (if large || profile >= LibVer::V112 { 3 } else { 1 }, Selection::Blocks(blocks))
             }
             Selection::Points(points) => {
                 let large = points.len() as u64 > limit || points.iter().flatten().any(|at| *at > limit);
-                (if large || profile >= Profile::V112 { 2 } else { 1 }, Selection::Points(points))
+                (if large || profile >= LibVer::V112 { 2 } else { 1 }, Selection::Points(points))
             }
             other => (1, other),
         };
@@ -110,7 +111,7 @@ impl StoredSelection {
         self.rank(w)?;
         let count = w.derived("points", width, count)?;
         let count = w.bounded("points", count, self.rank.saturating_mul(width.bytes()))?;
-        if w.decoding() {
+        if w.is_decoding() {
             points.resize(count, SmallVec::from_elem(0, self.rank));
         }
         for point in &mut points {
@@ -122,7 +123,7 @@ impl StoredSelection {
 
     fn hyperslab(&mut self, w: &mut impl Wire) -> Result<()> {
         let is_regular = matches!(self.selection, Selection::Hyperslab(_));
-        w.require("version", w.decoding() || self.version != 1 || !is_regular, 1, "version 1 has blocks only")?;
+        w.require("version", w.is_decoding() || self.version != 1 || !is_regular, 1, "version 1 has blocks only")?;
         let mut flags = 0;
         if self.version == 1 {
             w.reserved(4)?;
@@ -130,7 +131,7 @@ impl StoredSelection {
             flags = w.derived_u8("flags", if is_regular { REGULAR } else { 0 })?;
             w.require("flags", flags & !REGULAR == 0, flags.into(), "only the flag 1 exists")?;
         }
-        if w.decoding() {
+        if w.is_decoding() {
             self.selection = if flags & REGULAR == 0 {
                 Selection::Blocks(Vec::new())
             } else {
@@ -193,7 +194,7 @@ fn last_of(slab: &Hyperslab) -> Option<u64> {
 }
 
 /// The blocks of a hyperslab, in row-major order.
-fn cut(slab: &Hyperslab) -> Vec<Block> {
+fn hyperslab_blocks(slab: &Hyperslab) -> Vec<Block> {
     let mut blocks = Vec::new();
     if slab.count.contains(&0) || slab.count.is_empty() {
         return blocks;
@@ -219,7 +220,7 @@ fn cut(slab: &Hyperslab) -> Vec<Block> {
 }
 
 fn coords(w: &mut impl Wire, field: &'static str, width: Width, rank: usize, coords: &mut Coords) -> Result<()> {
-    if w.decoding() {
+    if w.is_decoding() {
         coords.resize(rank, 0);
     }
     w.require(field, coords.len() == rank, coords.len() as u64, "one coordinate for each dimension")?;
@@ -238,7 +239,7 @@ fn regular(w: &mut impl Wire, width: Width, rank: usize, slab: &mut Hyperslab) -
     w.bounded("rank", rank as u64, width.bytes().saturating_mul(4))?;
     let mut parts = [&mut slab.start, &mut slab.stride, &mut slab.count, &mut slab.block];
     for part in &mut parts {
-        if w.decoding() {
+        if w.is_decoding() {
             part.resize(rank, 0);
         }
         w.require("rank", part.len() == rank, part.len() as u64, "that of the selection")?;
@@ -256,7 +257,7 @@ fn regular(w: &mut impl Wire, width: Width, rank: usize, slab: &mut Hyperslab) -
 fn irregular(w: &mut impl Wire, width: Width, rank: usize, blocks: &mut Vec<Block>) -> Result<()> {
     let count = w.derived("blocks", width, blocks.len() as u64)?;
     let count = w.bounded("blocks", count, rank.saturating_mul(width.bytes()).saturating_mul(2))?;
-    if w.decoding() {
+    if w.is_decoding() {
         blocks.resize(count, Block { start: Coords::new(), count: Coords::new() });
     }
     for block in blocks {

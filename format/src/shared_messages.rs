@@ -47,7 +47,7 @@ impl SharedMessageIndex {
 }
 
 /// Bytes of an index in the table that are neither addresses nor checksum.
-const INDEX_FIXED: usize = 14;
+const FIXED_INDEX_BYTES: usize = 14;
 
 impl Record for SharedMessageIndex {
     const NAME: &'static str = "shared message index";
@@ -94,9 +94,9 @@ impl Record for SharedMessageTable {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.magic("SMTB")?;
-        let whole = w.decoding() || self.indexes.len() == usize::from(self.count);
+        let whole = w.is_decoding() || self.indexes.len() == usize::from(self.count);
         w.require("indexes", whole, self.indexes.len() as u64, "as many as the superblock extension states")?;
-        let each = w.widths().offset.bytes().saturating_mul(2).saturating_add(INDEX_FIXED);
+        let each = w.widths().offset.bytes().saturating_mul(2).saturating_add(FIXED_INDEX_BYTES);
         w.list("indexes", self.count.into(), each, &mut self.indexes)?;
         w.checksum()
     }
@@ -104,7 +104,7 @@ impl Record for SharedMessageTable {
 
 /// Where a shared message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SharedMessagePlace {
+pub enum SharedMessageLocation {
     /// In the index's heap.
     Heap {
         /// How many object headers refer to it.
@@ -129,12 +129,12 @@ pub struct SharedMessageRecord {
     /// The lookup3 hash of the message, begun with the number of its type.
     pub hash: u32,
     /// Where it is.
-    pub place: SharedMessagePlace,
+    pub place: SharedMessageLocation,
 }
 
 impl Default for SharedMessageRecord {
     fn default() -> Self {
-        SharedMessageRecord { hash: 0, place: SharedMessagePlace::Heap { references: 0, heap_id: [0; 8] } }
+        SharedMessageRecord { hash: 0, place: SharedMessageLocation::Heap { references: 0, heap_id: [0; 8] } }
     }
 }
 
@@ -150,13 +150,13 @@ impl Record for SharedMessageRecord {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         let start = w.position();
-        let location = u8::from(matches!(self.place, SharedMessagePlace::Header { .. }));
+        let location = u8::from(matches!(self.place, SharedMessageLocation::Header { .. }));
         let location = w.derived_u8("location", location)?;
         w.u32("hash", &mut self.hash)?;
-        if w.decoding() {
+        if w.is_decoding() {
             self.place = match location {
                 0 => SharedMessageRecord::default().place,
-                1 => SharedMessagePlace::Header { kind: MessageType::NIL, index: 0, header: Addr::UNDEFINED },
+                1 => SharedMessageLocation::Header { kind: MessageType::NIL, index: 0, header: Addr::UNDEFINED },
                 found => {
                     let rule = "a message is in the heap (0) or in an object header (1)";
                     return Err(w.fault("location", Fault::Value { found: found.into(), rule }));
@@ -164,11 +164,11 @@ impl Record for SharedMessageRecord {
             };
         }
         match &mut self.place {
-            SharedMessagePlace::Heap { references, heap_id } => {
+            SharedMessageLocation::Heap { references, heap_id } => {
                 w.u32("references", references)?;
                 w.fixed("heap ID", heap_id)?;
             }
-            SharedMessagePlace::Header { kind, index, header } => {
+            SharedMessageLocation::Header { kind, index, header } => {
                 w.reserved(1)?;
                 let number = w.derived_u8("message type", u8::try_from(kind.number()).unwrap_or(u8::MAX))?;
                 *kind = MessageType::new(number.into());
@@ -204,7 +204,7 @@ impl Record for SharedMessageList {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.magic("SMLI")?;
-        let whole = w.decoding() || self.messages.len() == usize::from(self.count);
+        let whole = w.is_decoding() || self.messages.len() == usize::from(self.count);
         w.require("messages", whole, self.messages.len() as u64, "as many as the table states")?;
         if self.count > self.capacity {
             return Err(w.fault("messages", Fault::TooLarge { found: self.count.into(), limit: self.capacity.into() }));
@@ -226,8 +226,8 @@ mod tests {
     use crate::{Width, decode_with, encode};
 
     fn messages() -> Vec<SharedMessageRecord> {
-        let heap = SharedMessagePlace::Heap { references: 3, heap_id: [1, 2, 3, 4, 5, 6, 7, 8] };
-        let header = SharedMessagePlace::Header { kind: MessageType::DATATYPE, index: 1, header: Addr::new(800) };
+        let heap = SharedMessageLocation::Heap { references: 3, heap_id: [1, 2, 3, 4, 5, 6, 7, 8] };
+        let header = SharedMessageLocation::Header { kind: MessageType::DATATYPE, index: 1, header: Addr::new(800) };
         vec![SharedMessageRecord { hash: 7, place: heap }, SharedMessageRecord { hash: 8, place: header }]
     }
 

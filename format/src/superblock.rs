@@ -48,26 +48,28 @@ impl BitOr for StatusFlags {
 
 /// The way to the root group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Root {
+pub enum RootGroup {
     /// The object header (versions 2 and 3).
     Header(Addr),
     /// A symbol table entry (versions 0 and 1).
     Entry(SymbolTableEntry),
 }
 
-impl Root {
+impl RootGroup {
     /// The object header of the root group.
     pub fn header(&self) -> Addr {
         match self {
-            Root::Header(header) => *header,
-            Root::Entry(entry) => entry.header,
+            RootGroup::Header(header) => *header,
+            RootGroup::Entry(entry) => entry.header,
         }
     }
 
     /// The B-tree and local heap of the root group, where the superblock says them.
     pub fn symbol_table(&self) -> Option<(Addr, Addr)> {
         match self {
-            Root::Entry(SymbolTableEntry { cache: SymbolCache::Group { btree, heap }, .. }) => Some((*btree, *heap)),
+            RootGroup::Entry(SymbolTableEntry { cache: SymbolCache::Group { btree, heap }, .. }) => {
+                Some((*btree, *heap))
+            }
             _ => None,
         }
     }
@@ -93,7 +95,7 @@ pub struct Superblock {
     /// The driver information block (versions 0 and 1).
     pub driver_info: Addr,
     /// The way to the root group.
-    pub root: Root,
+    pub root: RootGroup,
 }
 
 impl Default for Superblock {
@@ -107,7 +109,7 @@ impl Default for Superblock {
             extension: Addr::UNDEFINED,
             end_of_file: Addr::UNDEFINED,
             driver_info: Addr::UNDEFINED,
-            root: Root::Header(Addr::UNDEFINED),
+            root: RootGroup::Header(Addr::UNDEFINED),
         }
     }
 }
@@ -181,11 +183,11 @@ impl Superblock {
         w.addr("end of file", &mut self.end_of_file)?;
         w.addr("driver info", &mut self.driver_info)?;
         let mut entry = match &self.root {
-            Root::Entry(entry) => entry.clone(),
-            Root::Header(header) => SymbolTableEntry { header: *header, ..Default::default() },
+            RootGroup::Entry(entry) => entry.clone(),
+            RootGroup::Header(header) => SymbolTableEntry { header: *header, ..Default::default() },
         };
         w.record(&mut entry)?;
-        self.root = Root::Entry(entry);
+        self.root = RootGroup::Entry(entry);
         Ok(())
     }
 
@@ -197,7 +199,7 @@ impl Superblock {
         w.addr("end of file", &mut self.end_of_file)?;
         let mut root = self.root.header();
         w.addr("root group", &mut root)?;
-        self.root = Root::Header(root);
+        self.root = RootGroup::Header(root);
         w.checksum()
     }
 }
@@ -232,13 +234,13 @@ mod tests {
 
     fn minimal(version: u8) -> Superblock {
         let root = if version < 2 {
-            Root::Entry(SymbolTableEntry {
+            RootGroup::Entry(SymbolTableEntry {
                 header: Addr::new(96),
                 cache: SymbolCache::Group { btree: Addr::new(136), heap: Addr::new(680) },
                 ..Default::default()
             })
         } else {
-            Root::Header(Addr::new(48))
+            RootGroup::Header(Addr::new(48))
         };
         Superblock { version, root, end_of_file: Addr::new(2048), ..Default::default() }
     }

@@ -34,12 +34,12 @@ pub enum SymbolCache {
 }
 
 /// Bytes of the scratch-pad.
-const SCRATCH: usize = 16;
+const SCRATCH_PAD_BYTES: usize = 16;
 
 impl SymbolTableEntry {
     /// Bytes of an entry in a file of these widths.
     pub fn size(widths: crate::Widths) -> usize {
-        widths.offset.bytes().saturating_add(widths.length.bytes()).saturating_add(SCRATCH).saturating_add(8)
+        widths.offset.bytes().saturating_add(widths.length.bytes()).saturating_add(SCRATCH_PAD_BYTES).saturating_add(8)
     }
 }
 
@@ -55,7 +55,7 @@ impl Record for SymbolTableEntry {
             SymbolCache::SoftLink { .. } => 2,
         };
         w.u32("cache type", &mut kind)?;
-        if w.decoding() {
+        if w.is_decoding() {
             self.cache = match kind {
                 0 => SymbolCache::None,
                 1 => SymbolCache::Group { btree: Addr::UNDEFINED, heap: Addr::UNDEFINED },
@@ -76,6 +76,6 @@ impl Record for SymbolTableEntry {
             }
             SymbolCache::SoftLink { value_offset } => w.u32("link value offset", value_offset)?,
         }
-        w.reserved(SCRATCH.saturating_sub(w.position().saturating_sub(start)))
+        w.reserved(SCRATCH_PAD_BYTES.saturating_sub(w.position().saturating_sub(start)))
     }
 }

@@ -151,7 +151,7 @@ pub struct ChunkElement {
 
 impl ChunkElement {
     /// That a chunk is stored without filters.
-    pub fn at(addr: Addr) -> Self {
+    pub fn unfiltered(addr: Addr) -> Self {
         ChunkElement { addr, size: 0, filter_mask: 0 }
     }
 }
@@ -166,7 +166,7 @@ pub struct ElementTable {
 
 impl ElementTable {
     /// A table of `len` elements that are not stored, with addresses of `offset` bytes.
-    pub fn missing(len: usize, format: ElementFormat, offset: Width) -> Self {
+    pub fn undefined(len: usize, format: ElementFormat, offset: Width) -> Self {
         let mut table = ElementTable { format, offset, bytes: vec![0; len.saturating_mul(format.size(offset))] };
         for element in table.bytes.chunks_exact_mut(format.size(offset)) {
             element.iter_mut().take(offset.bytes()).for_each(|byte| *byte = 0xff);
@@ -246,7 +246,7 @@ pub struct Bitmap(Vec<u8>);
 
 impl Bitmap {
     /// A bitmap of `bytes` bytes without a set bit.
-    pub fn clear(bytes: usize) -> Self {
+    pub fn zeros(bytes: usize) -> Self {
         Bitmap(vec![0; bytes])
     }
 
@@ -290,7 +290,7 @@ mod tests {
             ElementFormat::filtered(4096, 4, Width::EIGHT),
             ElementFormat::filtered(4096, 5, Width::FOUR),
         ] {
-            let mut table = ElementTable::missing(3, format, Width::EIGHT);
+            let mut table = ElementTable::undefined(3, format, Width::EIGHT);
             assert!(table.iter().all(|e| !e.addr.is_defined()));
             let size = if format == ElementFormat::Unfiltered { 0 } else { 4000 };
             let element = ChunkElement { addr: Addr::new(0x1234), size, filter_mask: size as u32 };
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn bits_count_from_the_most_significant() {
-        let mut bits = Bitmap::clear(2);
+        let mut bits = Bitmap::zeros(2);
         assert!(bits.set(0) && bits.set(9) && !bits.set(9) && !bits.set(16));
         assert_eq!(bits, Bitmap(vec![0x80, 0x40]));
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use h5live_model::Name;
 
-use crate::{Fault, Profile, Record, Result, StoredSelection, Width, Widths, Wire, encoded_len};
+use crate::{Fault, LibVer, Record, Result, StoredSelection, Width, Widths, Wire, encoded_len};
 
 /// A piece of a virtual dataset, and the piece of another dataset that it shows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -36,9 +36,9 @@ const SAME_FILE: u8 = 0x04;
 impl VirtualLayout {
     /// The mappings in the version in which a file of this profile holds them: version 1 from HDF5 2.0 on, if it is not
     /// larger.
-    pub fn new(profile: Profile, mappings: Vec<VirtualMapping>, widths: Widths) -> Self {
+    pub fn new(profile: LibVer, mappings: Vec<VirtualMapping>, widths: Widths) -> Self {
         let mut layout = VirtualLayout { version: 0, mappings };
-        if profile >= Profile::V200 {
+        if profile >= LibVer::V200 {
             let plain = encoded_len(&layout, widths);
             layout.version = 1;
             if plain.is_ok_and(|plain| encoded_len(&layout, widths).is_ok_and(|len| len > plain)) {
@@ -50,10 +50,10 @@ impl VirtualLayout {
 }
 
 /// Where a name was first written.
-type First = HashMap<Arc<Name>, usize>;
+type FirstUses = HashMap<Arc<Name>, usize>;
 
 /// The index of the mapping that has the same name, if referring to it takes no more bytes than the name.
-fn shared(name: &Name, length: Width, first: &First) -> Option<usize> {
+fn shared(name: &Name, length: Width, first: &FirstUses) -> Option<usize> {
     let long = name.as_bytes().len().saturating_add(1) >= length.bytes();
     first.get(name).copied().filter(|_| long)
 }
@@ -86,10 +86,10 @@ impl Record for VirtualLayout {
         let count = w.bounded("mappings", count, 33)?;
         let mut done: Vec<VirtualMapping> = Vec::with_capacity(count);
         let mut left = std::mem::take(&mut self.mappings).into_iter();
-        let (mut files, mut datasets) = (First::new(), First::new());
+        let (mut files, mut datasets) = (FirstUses::new(), FirstUses::new());
         for index in 0..count {
             let mut mapping = left.next().unwrap_or_default();
-            let (file, dataset) = if w.decoding() {
+            let (file, dataset) = if w.is_decoding() {
                 (None, None)
             } else {
                 let length = w.widths().length;
@@ -119,7 +119,7 @@ impl Record for VirtualLayout {
             name(w, "source dataset", &mut mapping.dataset, flags & DATASET_SHARED != 0, dataset, named)?;
             w.record(&mut mapping.source)?;
             w.record(&mut mapping.target)?;
-            if !w.decoding() {
+            if !w.is_decoding() {
                 files.entry(mapping.file.clone()).or_insert(index);
                 datasets.entry(mapping.dataset.clone()).or_insert(index);
             }
@@ -138,7 +138,7 @@ mod tests {
     use crate::{decode, encode};
 
     fn mappings(names: &[(&str, &str)]) -> Vec<VirtualMapping> {
-        let selection = |at: u64| StoredSelection::new(Profile::V110, 1, Selection::block(&[at], &[10]));
+        let selection = |at: u64| StoredSelection::new(LibVer::V110, 1, Selection::block(&[at], &[10]));
         let mapping = |(i, (file, dataset)): (usize, &(&str, &str))| VirtualMapping {
             file: Arc::new((*file).into()),
             dataset: Arc::new((*dataset).into()),
@@ -168,10 +168,10 @@ mod tests {
     fn writes_names_once_if_that_is_shorter() {
         let version = |profile, names: &[_]| VirtualLayout::new(profile, mappings(names), Widths::default()).version;
         let many = [("longer name.h5", "/data"); 3];
-        assert_eq!(version(Profile::V200, &many), 1);
-        assert_eq!(version(Profile::V114, &many), 0);
-        assert_eq!(version(Profile::V200, &[("a.h5", "/data"), ("b.h5", "/data")]), 0);
-        assert_eq!(version(Profile::V200, &[(".", "/data"); 2]), 1);
+        assert_eq!(version(LibVer::V200, &many), 1);
+        assert_eq!(version(LibVer::V114, &many), 0);
+        assert_eq!(version(LibVer::V200, &[("a.h5", "/data"), ("b.h5", "/data")]), 0);
+        assert_eq!(version(LibVer::V200, &[(".", "/data"); 2]), 1);
     }
 
     #[test]

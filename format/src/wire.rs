@@ -32,8 +32,8 @@ pub trait Record {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()>;
 
     /// Bytes that the encoded structure takes, as far as that is told easily; an estimate.
-    fn room(&self) -> usize {
-        ROOM
+    fn size_hint(&self) -> usize {
+        INITIAL_ENCODE_BYTES
     }
 
     /// The memory that the decoded structure takes, tables included, in bytes; an estimate.
@@ -53,7 +53,7 @@ pub trait Wire {
     fn set_widths(&mut self, widths: Widths);
 
     /// Whether fields are being filled in from bytes (as opposed to written).
-    fn decoding(&self) -> bool;
+    fn is_decoding(&self) -> bool;
 
     /// Bytes passed since the start of the structure.
     fn position(&self) -> usize;
@@ -185,7 +185,7 @@ pub trait Wire {
     fn name(&mut self, field: &'static str, len: usize, name: &mut Name) -> Result<()> {
         let mut bytes = name.as_bytes().to_vec();
         self.bytes(field, len, &mut bytes)?;
-        if self.decoding() {
+        if self.is_decoding() {
             *name = Name::from(bytes);
         }
         Ok(())
@@ -196,7 +196,7 @@ pub trait Wire {
         if holds { Ok(()) } else { Err(self.fault(field, Fault::Value { found, rule })) }
     }
 
-    /// A count of things of at least `each` bytes, as a `usize` that the remaining bytes can hold.
+    /// A count of things of at least `for_each_message` bytes, as a `usize` that the remaining bytes can hold.
     fn bounded(&self, field: &'static str, count: u64, each: usize) -> Result<usize> {
         let limit = self.remaining().checked_div(each).unwrap_or(usize::MAX);
         usize::try_from(count)
@@ -216,7 +216,7 @@ pub trait Wire {
         done
     }
 
-    /// `count` nested structures of at least `each` bytes. On encoding, `count` is the length of `list`.
+    /// `count` nested structures of at least `for_each_message` bytes. On encoding, `count` is the length of `list`.
     fn list<R: Record + Default>(
         &mut self,
         field: &'static str,
@@ -227,7 +227,7 @@ pub trait Wire {
     where
         Self: Sized,
     {
-        if self.decoding() {
+        if self.is_decoding() {
             let count = self.bounded(field, count, each)?;
             list.clear();
             list.resize_with(count, R::default);
@@ -287,16 +287,16 @@ pub fn encode<R: Record + Clone>(record: &R, widths: Widths) -> std::result::Res
 /// # Errors
 /// As [`encode`].
 pub fn encode_in_place<R: Record>(record: &mut R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
-    encode_with(record, Encoder::new(R::NAME, widths).with_room(SMALL))
+    encode_with(record, Encoder::new(R::NAME, widths).with_capacity(SMALL_RECORD_BYTES))
 }
 
 /// As [`encode`], without a copy of the structure, for bytes that are soon given up. It is as it was afterwards.
 ///
 /// # Errors
 /// As [`encode`].
-pub fn encode_briefly<R: Record>(record: &mut R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
-    let room = record.room().min(MOST_ROOM);
-    let mut bytes = encode_with(record, Encoder::new(R::NAME, widths).with_room(room))?;
+pub fn encode_transient<R: Record>(record: &mut R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
+    let room = record.size_hint().min(MAX_INITIAL_ENCODE_BYTES);
+    let mut bytes = encode_with(record, Encoder::new(R::NAME, widths).with_capacity(room))?;
     // A flush holds many of them at once.
     if bytes.len() < room / 2 {
         bytes.shrink_to_fit();
@@ -305,13 +305,13 @@ pub fn encode_briefly<R: Record>(record: &mut R, widths: Widths) -> std::result:
 }
 
 /// Bytes that most structures do not exceed.
-const ROOM: usize = 1 << 10;
+const INITIAL_ENCODE_BYTES: usize = 1 << 10;
 
 /// Most bytes of room that an estimate makes.
-const MOST_ROOM: usize = 1 << 16;
+const MAX_INITIAL_ENCODE_BYTES: usize = 1 << 16;
 
 /// Bytes that most messages and records do not exceed.
-const SMALL: usize = 48;
+const SMALL_RECORD_BYTES: usize = 48;
 
 fn encode_with<R: Record>(record: &mut R, mut encoder: Encoder) -> std::result::Result<Vec<u8>, EncodeError> {
     let described = record.wire(&mut encoder);

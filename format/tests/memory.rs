@@ -1,7 +1,7 @@
 //! Bytes never make a decoder take more memory than there are bytes, but for a factor and a constant.
 #![allow(missing_docs)]
 
-use h5live_format::fuzz::{damage, scramble, seeds};
+use h5live_format::fuzz::{damage, mutate, seeds};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -28,7 +28,7 @@ fn damaged_bytes_take_no_more_memory_than_they_are_worth() {
         if seed.data.len() < 200 {
             damage(seed, &mut measure);
         }
-        scramble(seed, 100, 0xfeed + i as u64, &mut measure);
+        mutate(seed, 100, 0xfeed + i as u64, &mut measure);
     }
     println!("at most {most} bytes");
 }

@@ -14,11 +14,11 @@ use h5live_format::{Addr, Btree1Key, Btree1Node};
 
 use crate::{Error, ObjectMetadata, Result};
 
-pub(crate) use self::edit::{Entries, Leaf};
+pub(crate) use self::edit::{LeafCallbacks, NodeEntries};
 
 /// One step of the way from the root to a leaf.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Step {
+pub(crate) struct Btree1PathStep {
     pub addr: Addr,
     /// The child that leads on; in the leaf, the place that was chosen.
     pub index: usize,
@@ -72,13 +72,21 @@ impl<K: Btree1Key> Btree1<K> {
         Ok(None)
     }
 
-    /// Calls `each` with the entries of the leaves that are in a range, in order, until it returns `false`.
+    /// Calls `for_each_message` with the entries of the leaves that are in a range, in order, until it returns `false`.
     ///
     /// # Errors
-    /// The first error of `each`; if a node cannot be read.
-    pub(crate) fn for_each_in<E: From<Error>>(&self, range: &dyn Range<K>, each: &mut Each<'_, K, E>) -> Result<(), E> {
+    /// The first error of `for_each_message`; if a node cannot be read.
+    pub(crate) fn for_each_in_range<E: From<Error>>(
+        &self,
+        range: &dyn KeyRange<K>,
+        each: &mut EntryVisitor<'_, K, E>,
+    ) -> Result<(), E> {
         if self.root.is_defined() {
-            Visit { tree: self, range, each }.below(self.root, None, Bounds { begin: None, end: None })?;
+            Btree1Walk { tree: self, range, each }.visit_below(
+                self.root,
+                None,
+                KeyBounds { begin: None, end: None },
+            )?;
         }
         Ok(())
     }
@@ -87,8 +95,8 @@ impl<K: Btree1Key> Btree1<K> {
     ///
     /// # Errors
     /// If a node cannot be read.
-    pub(crate) fn reached(&self) -> Result<Reached> {
-        let mut reached = Reached::default();
+    pub(crate) fn all_blocks(&self) -> Result<Btree1Blocks> {
+        let mut reached = Btree1Blocks::default();
         let mut left = vec![(self.root, None)];
         left.retain(|(root, _)| root.is_defined());
         while let Some((addr, level)) = left.pop() {
@@ -114,7 +122,7 @@ impl<K: Btree1Key> Btree1<K> {
 
 /// What a tree consists of.
 #[derive(Debug, Default)]
-pub(crate) struct Reached {
+pub(crate) struct Btree1Blocks {
     pub nodes: HashSet<Addr>,
     /// The children of the leaves.
     pub children: HashSet<Addr>,
@@ -123,13 +131,13 @@ pub(crate) struct Reached {
 /// The keys between which something lies. Whether a key belongs to what comes before or behind it is a matter of the keys
 /// (see [`Btree1Key::BEHIND`]).
 #[derive(Debug, Clone)]
-pub(crate) struct Bounds<K> {
+pub(crate) struct KeyBounds<K> {
     pub begin: Option<K>,
     pub end: Option<K>,
 }
 
 /// Which entries are to be visited, in a tree in which a writer that died may have left entries that had moved.
-pub(crate) trait Range<K> {
+pub(crate) trait KeyRange<K> {
     /// Whether a key comes before another.
     ///
     /// # Errors
@@ -137,38 +145,38 @@ pub(crate) trait Range<K> {
     fn is_before(&self, key: &K, other: &K) -> Result<bool>;
 
     /// Whether a child of a node of this level, between these keys, may hold what is wanted.
-    fn wants(&self, level: u8, between: &Bounds<K>) -> bool;
+    fn may_contain(&self, level: u8, between: &KeyBounds<K>) -> bool;
 }
 
 /// What is called with the keys between which an entry lies, its own key and the child; `false`: that is enough.
-pub(crate) type Each<'a, K, E> = dyn FnMut(&Bounds<K>, K, Addr) -> Result<bool, E> + 'a;
+pub(crate) type EntryVisitor<'a, K, E> = dyn FnMut(&KeyBounds<K>, K, Addr) -> Result<bool, E> + 'a;
 
 /// A walk over entries in order.
-struct Visit<'a, K: Btree1Key, E> {
+struct Btree1Walk<'a, K: Btree1Key, E> {
     tree: &'a Btree1<K>,
-    range: &'a dyn Range<K>,
-    each: &'a mut Each<'a, K, E>,
+    range: &'a dyn KeyRange<K>,
+    each: &'a mut EntryVisitor<'a, K, E>,
 }
 
-impl<K: Btree1Key, E: From<Error>> Visit<'_, K, E> {
-    /// Goes through what is below a node; `false` if `each` has had enough. No deeper than the root's level.
+impl<K: Btree1Key, E: From<Error>> Btree1Walk<'_, K, E> {
+    /// Goes through what is below a node; `false` if `for_each_message` has had enough. No deeper than the root's level.
     ///
     /// Of what the node leads to, only what lies within its bounds, by its parent: the rest has moved to another node, or
     /// the node has moved from another place. No two nodes have bounds in common, so that nothing is seen twice, and
     /// damaged nodes that lead to the same are not gone through without end.
-    fn below(&mut self, at: Addr, level: Option<u8>, mut bounds: Bounds<K>) -> Result<bool, E> {
+    fn visit_below(&mut self, at: Addr, level: Option<u8>, mut bounds: KeyBounds<K>) -> Result<bool, E> {
         let node = self.tree.node(at, level)?.read().clone();
         for index in 0..node.len() {
             let (Some(key), Some(child), Some(next)) = (node.key(index), node.child(index), node.key(index + 1)) else {
                 break;
             };
-            let is_entry = node.level == 0 && !K::BEHIND;
+            let is_entry = node.level == 0 && !K::KEY_FOLLOWS_CHILD;
             let between =
-                if is_entry { self.is_in(&bounds, &key, next)? } else { self.narrow(&mut bounds, &key, next)? };
-            let Some(between) = between.filter(|between| self.range.wants(node.level, between)) else { continue };
+                if is_entry { self.entry_bounds(&bounds, &key, next)? } else { self.narrow(&mut bounds, &key, next)? };
+            let Some(between) = between.filter(|between| self.range.may_contain(node.level, between)) else { continue };
             let goes_on = match node.level.checked_sub(1) {
                 None => (self.each)(&between, key, child)?,
-                below => self.below(child, below, between)?,
+                below => self.visit_below(child, below, between)?,
             };
             if !goes_on {
                 return Ok(false);
@@ -178,15 +186,15 @@ impl<K: Btree1Key, E: From<Error>> Visit<'_, K, E> {
     }
 
     /// The bounds of an entry that is told by its key, if that is in those of its node.
-    fn is_in(&self, bounds: &Bounds<K>, key: &K, next: K) -> Result<Option<Bounds<K>>> {
+    fn entry_bounds(&self, bounds: &KeyBounds<K>, key: &K, next: K) -> Result<Option<KeyBounds<K>>> {
         let is_early = self.is_before(Some(key), bounds.begin.as_ref())?;
         let is_in = !is_early && (bounds.end.is_none() || self.is_before(Some(key), bounds.end.as_ref())?);
-        Ok(is_in.then(|| Bounds { begin: Some(key.clone()), end: Some(next) }))
+        Ok(is_in.then(|| KeyBounds { begin: Some(key.clone()), end: Some(next) }))
     }
 
     /// The bounds of a child between two keys, if there is anything between them. They are then taken off the node's.
-    fn narrow(&self, bounds: &mut Bounds<K>, key: &K, next: K) -> Result<Option<Bounds<K>>> {
-        if !K::BEHIND && !self.is_before(Some(key), bounds.begin.as_ref())? {
+    fn narrow(&self, bounds: &mut KeyBounds<K>, key: &K, next: K) -> Result<Option<KeyBounds<K>>> {
+        if !K::KEY_FOLLOWS_CHILD && !self.is_before(Some(key), bounds.begin.as_ref())? {
             bounds.begin = Some(key.clone());
         }
         let is_late = bounds.end.as_ref() != Some(&next) && self.is_before(bounds.end.as_ref(), Some(&next))?;
@@ -194,7 +202,7 @@ impl<K: Btree1Key, E: From<Error>> Visit<'_, K, E> {
         if bounds.begin.is_some() && !self.is_before(bounds.begin.as_ref(), end.as_ref())? {
             return Ok(None);
         }
-        Ok(Some(Bounds { begin: std::mem::replace(&mut bounds.begin, end.clone()), end }))
+        Ok(Some(KeyBounds { begin: std::mem::replace(&mut bounds.begin, end.clone()), end }))
     }
 
     /// Whether both are there, and the first comes before the other.
@@ -208,7 +216,11 @@ impl<K: Btree1Key> Btree1<K> {
     ///
     /// # Errors
     /// If there is no room in the file.
-    pub(crate) fn create(metadata: ObjectMetadata, k: u16, shape: K::Shape) -> Result<(Self, impl h5live_cache::Node)> {
+    pub(crate) fn create(
+        metadata: ObjectMetadata,
+        k: u16,
+        shape: K::Shape,
+    ) -> Result<(Self, impl h5live_cache::DependencyNode)> {
         let empty = Btree1Node::<K>::empty(k, shape, metadata.widths());
         let root = metadata.create(empty.size() as u64, empty)?;
         Ok((Btree1 { metadata, root: root.addr(), k, shape }, root))
@@ -223,7 +235,7 @@ impl<K: Btree1Key> Btree1<K> {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub(crate) fn entry(&self) -> Result<impl h5live_cache::Node + use<K>> {
+    pub(crate) fn dependency_node(&self) -> Result<impl h5live_cache::DependencyNode + use<K>> {
         self.node(self.root, None)
     }
 
@@ -231,7 +243,7 @@ impl<K: Btree1Key> Btree1<K> {
     ///
     /// # Errors
     /// The first error of `choose`; if a node cannot be read.
-    pub(crate) fn path(&self, mut choose: impl FnMut(&Btree1Node<K>) -> Result<usize>) -> Result<Vec<Step>> {
+    pub(crate) fn path(&self, mut choose: impl FnMut(&Btree1Node<K>) -> Result<usize>) -> Result<Vec<Btree1PathStep>> {
         let mut path = Vec::new();
         let (mut addr, mut level) = (self.root, None);
         loop {
@@ -239,11 +251,11 @@ impl<K: Btree1Key> Btree1<K> {
             let node = node.read();
             let index = choose(&node)?;
             let Some(below) = node.level.checked_sub(1) else {
-                path.push(Step { addr, index });
+                path.push(Btree1PathStep { addr, index });
                 return Ok(path);
             };
             let index = index.min(node.len().saturating_sub(1));
-            path.push(Step { addr, index });
+            path.push(Btree1PathStep { addr, index });
             addr = node.child(index).ok_or_else(|| self.contradiction(addr, "an internal node has children"))?;
             level = Some(below);
         }

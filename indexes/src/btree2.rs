@@ -5,14 +5,14 @@
 //! as it was or as it is, also after a crash, and it is the header alone that waits for nodes and for what records lead
 //! to.
 
+mod batch_read;
 mod edit;
 mod header;
 mod insert;
+mod leaf_insert;
 mod node;
 mod pack;
-mod pieces;
 mod remove;
-mod spot;
 #[cfg(test)]
 mod tests;
 
@@ -21,12 +21,12 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use h5live_cache::{EdgeKind, Handle, Node as Dependent};
+use h5live_cache::{DependencyNode as Dependent, EdgeKind, Handle};
 use h5live_format::{Addr, Btree2Geometry, Btree2Header, Btree2Record, Btree2Records, decode, encode};
 
-use self::edit::Edit;
-use self::header::Root;
-use self::node::{Node, Way};
+use self::edit::Btree2Edit;
+use self::header::CachedBtree2Header;
+use self::node::{CachedBtree2Node, NodePtr};
 use crate::{Error, ObjectMetadata, Result};
 
 /// How large the nodes of a tree are, and how full.
@@ -56,28 +56,28 @@ pub struct Btree2<R> {
     /// A record with the context that stored ones do not carry.
     blank: R,
     /// The header, as it was found.
-    found: OnceLock<Handle<Root>>,
+    header: OnceLock<Handle<CachedBtree2Header>>,
 }
 
 impl<R: Btree2Record> Btree2<R> {
     /// The tree with its header at `addr`; `blank` has the context that stored records do not carry.
     pub fn new(metadata: ObjectMetadata, addr: Addr, blank: R) -> Self {
-        Btree2 { metadata, addr, blank, found: OnceLock::new() }
+        Btree2 { metadata, addr, blank, header: OnceLock::new() }
     }
 
     /// A new tree without records, with nodes of `node_size` bytes that are as full as libhdf5 has them.
     ///
     /// # Errors
-    /// As [`Btree2::create_shaped`].
+    /// As [`Btree2::create_with_shape`].
     pub fn create(metadata: ObjectMetadata, blank: R, node_size: u32) -> Result<Self> {
-        Self::create_shaped(metadata, blank, Btree2Shape { node_size, ..Btree2Shape::SMALL })
+        Self::create_with_shape(metadata, blank, Btree2Shape { node_size, ..Btree2Shape::SMALL })
     }
 
     /// A new tree without records.
     ///
     /// # Errors
     /// If there is no room in the file, or nodes of this shape do not hold three records.
-    pub fn create_shaped(metadata: ObjectMetadata, blank: R, shape: Btree2Shape) -> Result<Self> {
+    pub fn create_with_shape(metadata: ObjectMetadata, blank: R, shape: Btree2Shape) -> Result<Self> {
         let widths = metadata.widths();
         let record =
             encode(&blank, widths).map_err(|source| h5live_cache::Error::Encode { at: Addr::UNDEFINED, source })?;
@@ -92,11 +92,11 @@ impl<R: Btree2Record> Btree2<R> {
             root_records: 0,
             records: 0,
         };
-        let fits = |geometry: Btree2Geometry| geometry.split_at(0) >= edit::SMALLEST;
+        let fits = |geometry: Btree2Geometry| geometry.split_at(0) >= edit::MIN_NODE_CAPACITY;
         if !Btree2Geometry::of(&header, widths).is_ok_and(fits) {
-            return Err(edit::too_small());
+            return Err(edit::too_small_error());
         }
-        let root = metadata.create(Btree2Header::size(widths) as u64, Root::new(header, widths))?;
+        let root = metadata.create(Btree2Header::size(widths) as u64, CachedBtree2Header::new(header, widths))?;
         Ok(Btree2::new(metadata, root.addr(), blank))
     }
 
@@ -121,11 +121,11 @@ impl<R: Btree2Record> Btree2<R> {
         Ok(self.len()? == 0)
     }
 
-    /// The header, for other flush dependencies than those of [`Btree2::wait_for`] and [`Btree2::hold`].
+    /// The header, for other flush dependencies than those of [`Btree2::depend_on`] and [`Btree2::add_parent`].
     ///
     /// # Errors
     /// If the header cannot be read.
-    pub fn entry(&self) -> Result<impl Dependent + use<R>> {
+    pub fn dependency_node(&self) -> Result<impl Dependent + use<R>> {
         self.header()
     }
 
@@ -133,53 +133,53 @@ impl<R: Btree2Record> Btree2<R> {
     ///
     /// # Errors
     /// If the header cannot be read, or the dependency would close a circle.
-    pub fn wait_for(&self, child: &impl Dependent, kind: EdgeKind) -> Result<()> {
-        self.metadata.depend(&self.header()?, child, kind)
+    pub fn depend_on(&self, child: &impl Dependent, kind: EdgeKind) -> Result<()> {
+        self.metadata.add_dependency(&self.header()?, child, kind)
     }
 
     /// Has `parent`, which leads to the tree, written only after every change that has been made so far.
     ///
     /// # Errors
-    /// As [`Btree2::wait_for`].
-    pub fn hold(&self, parent: &(impl Dependent + ?Sized), kind: EdgeKind) -> Result<()> {
-        self.metadata.depend(parent, &self.header()?, kind)
+    /// As [`Btree2::depend_on`].
+    pub fn add_parent(&self, parent: &(impl Dependent + ?Sized), kind: EdgeKind) -> Result<()> {
+        self.metadata.add_dependency(parent, &self.header()?, kind)
     }
 
-    /// As [`Btree2::wait_for`] of `child` and [`Btree2::hold`] of each of `parents`.
+    /// As [`Btree2::depend_on`] of `child` and [`Btree2::add_parent`] of each of `parents`.
     ///
     /// # Errors
-    /// As [`Btree2::wait_for`].
-    pub fn join<'a>(
+    /// As [`Btree2::depend_on`].
+    pub fn depend_on_with_parents<'a>(
         &self,
         child: &impl Dependent,
         parents: impl Iterator<Item = &'a dyn Dependent>,
         kind: EdgeKind,
     ) -> Result<()> {
         let root = self.header()?;
-        self.metadata.depend(&root, child, kind)?;
-        parents.into_iter().try_for_each(|parent| self.metadata.depend(parent, &root, kind))
+        self.metadata.add_dependency(&root, child, kind)?;
+        parents.into_iter().try_for_each(|parent| self.metadata.add_dependency(parent, &root, kind))
     }
 
     fn contradiction(&self, at: Addr, record: &'static str, other: &'static str, rule: &'static str) -> Error {
         Error::Contradiction { record, at, other, rule }
     }
 
-    fn header(&self) -> Result<Handle<Root>> {
-        if let Some(found) = self.found.get().filter(|found| !found.is_gone()) {
+    fn header(&self) -> Result<Handle<CachedBtree2Header>> {
+        if let Some(found) = self.header.get().filter(|found| !found.is_invalidated()) {
             return Ok(found.clone());
         }
         let (cache, widths) = (self.metadata.cache(), self.metadata.widths());
         let make = |bytes: &[u8]| {
             let header = decode(bytes, widths);
             header
-                .map(|header| Root::new(header, widths))
+                .map(|header| CachedBtree2Header::new(header, widths))
                 .map_err(|source| h5live_cache::Error::Decode { at: self.addr, source })
         };
         let root = cache.load_block(self.addr, self.metadata.owner(), Btree2Header::size(widths), make)?;
         if root.read().header.kind != R::KIND {
             return Err(self.unfit("its records are of the type that belongs there"));
         }
-        let _others = self.found.set(root.clone());
+        let _others = self.header.set(root.clone());
         Ok(root)
     }
 
@@ -188,18 +188,18 @@ impl<R: Btree2Record> Btree2<R> {
     }
 
     /// The shape of nodes that follows from the header.
-    fn geometry(&self, root: &Root) -> Result<Arc<Btree2Geometry>> {
+    fn geometry(&self, root: &CachedBtree2Header) -> Result<Arc<Btree2Geometry>> {
         root.geometry.clone().ok_or_else(|| self.unfit("its nodes hold records"))
     }
 
     /// What the header says now.
-    fn shape(&self, root: &Handle<Root>) -> Result<(Btree2Header, Arc<Btree2Geometry>)> {
+    fn shape(&self, root: &Handle<CachedBtree2Header>) -> Result<(Btree2Header, Arc<Btree2Geometry>)> {
         let root = root.read();
         Ok((root.header.clone(), self.geometry(&root)?))
     }
 
-    fn root(&self, header: &Btree2Header) -> Option<Way> {
-        let root = Way { addr: header.root, depth: header.depth, records: header.root_records };
+    fn root(&self, header: &Btree2Header) -> Option<NodePtr> {
+        let root = NodePtr { addr: header.root, depth: header.depth, records: header.root_records };
         root.addr.is_defined().then_some(root)
     }
 
@@ -216,15 +216,15 @@ impl<R: Btree2Record> Btree2<R> {
     /// # Errors
     /// The first error of `compare`; if a node cannot be read.
     pub fn find<E: From<Error>>(&self, compare: impl FnMut(&R) -> Result<Ordering, E>) -> Result<Option<R>, E> {
-        self.find_at_a_glance(|_| Ordering::Equal, compare)
+        self.find_prefiltered(|_| Ordering::Equal, compare)
     }
 
-    /// As [`Btree2::find`], where `glance` says of the bytes of a record what `compare` would say of it, or `Equal` if they
+    /// As [`Btree2::find`], where `read_once` says of the bytes of a record what `compare` would say of it, or `DuplicatePolicy` if they
     /// alone do not tell.
     ///
     /// # Errors
     /// As [`Btree2::find`].
-    pub fn find_at_a_glance<E: From<Error>>(
+    pub fn find_prefiltered<E: From<Error>>(
         &self,
         glance: impl Fn(&[u8]) -> Ordering,
         mut compare: impl FnMut(&R) -> Result<Ordering, E>,
@@ -237,7 +237,7 @@ impl<R: Btree2Record> Btree2<R> {
         while let Some(way) = next {
             let node = self.node(way, &geometry)?;
             let (index, found) = search(usize::from(way.records), &mut compare, |range| {
-                node.with(|records| self.narrow(way.addr, records, range, &glance))
+                node.with_records(|records| self.narrow_range(way.addr, records, range, &glance))
             })?;
             if found.is_some() {
                 return Ok(found);
@@ -247,8 +247,8 @@ impl<R: Btree2Record> Btree2<R> {
         Ok(None)
     }
 
-    /// Narrows a range of the records of a node to where `glance` does not tell, and returns the record in the middle of it.
-    fn narrow(
+    /// Narrows a range of the records of a node to where `read_once` does not tell, and returns the record in the middle of it.
+    fn narrow_range(
         &self,
         at: Addr,
         records: &Btree2Records,
@@ -267,10 +267,10 @@ impl<R: Btree2Record> Btree2<R> {
         Ok(None)
     }
 
-    /// Calls `each` with every record in order, until it returns `false`. It must not change the tree.
+    /// Calls `for_each_message` with every record in order, until it returns `false`. It must not change the tree.
     ///
     /// # Errors
-    /// The first error of `each`; if a node cannot be read.
+    /// The first error of `for_each_message`; if a node cannot be read.
     pub fn for_each<E: From<Error>>(&self, each: &mut dyn FnMut(R) -> Result<bool, E>) -> Result<(), E> {
         self.for_each_from(&mut |_| Ok(false), each)
     }
@@ -289,24 +289,24 @@ impl<R: Btree2Record> Btree2<R> {
         let _shared = lock.read_recursive();
         let (header, geometry) = self.shape(&root)?;
         let Some(way) = self.root(&header) else { return Ok(()) };
-        Visit { tree: self, geometry, seen: HashSet::new(), before, each, begun: false }.visit(way).map(|_| ())
+        Btree2Walk { tree: self, geometry, seen: HashSet::new(), before, each, begun: false }.visit(way).map(|_| ())
     }
 
-    /// Changes the tree, or leaves it as it is if `change` fails.
-    fn change<T, E: From<Error>>(&self, change: impl FnOnce(&mut Edit<'_, R>) -> Result<T, E>) -> Result<T, E> {
+    /// Changes the tree, or leaves it as it is if `edit` fails.
+    fn edit<T, E: From<Error>>(&self, change: impl FnOnce(&mut Btree2Edit<'_, R>) -> Result<T, E>) -> Result<T, E> {
         let root = self.header()?;
         let lock: Arc<_> = root.read().lock();
         let _alone = lock.write();
-        self.change_below(root, change)
+        self.edit_locked(root, change)
     }
 
-    /// As [`Btree2::change`], where the caller keeps others from the tree.
-    fn change_below<T, E: From<Error>>(
+    /// As [`Btree2::edit`], where the caller keeps others from the tree.
+    fn edit_locked<T, E: From<Error>>(
         &self,
-        root: Handle<Root>,
-        change: impl FnOnce(&mut Edit<'_, R>) -> Result<T, E>,
+        root: Handle<CachedBtree2Header>,
+        change: impl FnOnce(&mut Btree2Edit<'_, R>) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut edit = Edit::new(self, root)?;
+        let mut edit = Btree2Edit::new(self, root)?;
         let done = change(&mut edit)?;
         edit.commit()?;
         Ok(done)
@@ -323,7 +323,7 @@ impl<R: Btree2Record> Btree2<R> {
         let (header, geometry) = self.shape(&root)?;
         let mut nodes = HashSet::new();
         if let Some(way) = self.root(&header) {
-            self.addresses(way, &geometry, &mut nodes)?;
+            self.node_addrs(way, &geometry, &mut nodes)?;
         }
         for addr in nodes {
             self.metadata.free(addr, header.node_size.into());
@@ -333,14 +333,14 @@ impl<R: Btree2Record> Btree2<R> {
     }
 
     /// Gathers where the nodes are. Leaves need not be read.
-    fn addresses(&self, way: Way, geometry: &Btree2Geometry, found: &mut HashSet<Addr>) -> Result<()> {
+    fn node_addrs(&self, way: NodePtr, geometry: &Btree2Geometry, found: &mut HashSet<Addr>) -> Result<()> {
         if !found.insert(way.addr) {
             return Err(self.two_parents(way.addr));
         }
         if way.depth > 0 {
             let node = self.node(way, geometry)?;
             let mut children = (0..=usize::from(way.records)).map_while(|index| node.child(index, way.depth));
-            children.try_for_each(|child| self.addresses(child, geometry, found))?;
+            children.try_for_each(|child| self.node_addrs(child, geometry, found))?;
         }
         Ok(())
     }
@@ -349,12 +349,12 @@ impl<R: Btree2Record> Btree2<R> {
         self.contradiction(at, "version 2 B-tree node", "version 2 B-tree", "it has one parent")
     }
 
-    fn record_of(&self, at: Addr, node: &Node, index: usize) -> Result<R> {
-        node.with(|records| self.record(at, records.bytes(index)))
+    fn record_at(&self, at: Addr, node: &CachedBtree2Node, index: usize) -> Result<R> {
+        node.with_records(|records| self.record(at, records.bytes(index)))
     }
 }
 
-/// The place among `len` records of what `compare` seeks, and the record there if it is that. `narrow` narrows a range and
+/// The place among `len` records of what `compare` seeks, and the record there if it is that. `narrow_range` narrows a range and
 /// returns a record in it, if any is left.
 fn search<R, E: From<Error>>(
     len: usize,
@@ -373,7 +373,7 @@ fn search<R, E: From<Error>>(
 }
 
 /// A walk over records in order.
-struct Visit<'a, R, E> {
+struct Btree2Walk<'a, R, E> {
     tree: &'a Btree2<R>,
     geometry: Arc<Btree2Geometry>,
     seen: HashSet<Addr>,
@@ -383,9 +383,9 @@ struct Visit<'a, R, E> {
     begun: bool,
 }
 
-impl<R: Btree2Record, E: From<Error>> Visit<'_, R, E> {
-    /// Goes through what is below `way`; `false` if `each` has had enough. No deeper than the tree is.
-    fn visit(&mut self, way: Way) -> Result<bool, E> {
+impl<R: Btree2Record, E: From<Error>> Btree2Walk<'_, R, E> {
+    /// Goes through what is below `files`; `false` if `for_each_message` has had enough. No deeper than the tree is.
+    fn visit(&mut self, way: NodePtr) -> Result<bool, E> {
         if !self.seen.insert(way.addr) {
             return Err(self.tree.two_parents(way.addr).into());
         }
@@ -394,7 +394,7 @@ impl<R: Btree2Record, E: From<Error>> Visit<'_, R, E> {
         let (mut first, mut end) = (0, if self.begun { 0 } else { len });
         while first < end {
             let middle = first + (end - first) / 2;
-            let record = self.tree.record_of(way.addr, &node, middle)?;
+            let record = self.tree.record_at(way.addr, &node, middle)?;
             if (self.before)(&record)? { first = middle + 1 } else { end = middle }
         }
         for index in first..=len {
@@ -404,7 +404,7 @@ impl<R: Btree2Record, E: From<Error>> Visit<'_, R, E> {
                 return Ok(false);
             }
             self.begun = true;
-            if index < len && !(self.each)(self.tree.record_of(way.addr, &node, index)?)? {
+            if index < len && !(self.each)(self.tree.record_at(way.addr, &node, index)?)? {
                 return Ok(false);
             }
         }

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use h5live_cache::{EdgeKind, Handle, Node, Proxy};
+use h5live_cache::{ChunkProxy, DependencyNode, EdgeKind, Handle};
 use h5live_format::{Addr, Btree1Node, ChunkElement, ChunkKey, ChunkRank};
 use h5live_model::{ChunkCoord, ChunkGrid};
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 
-use crate::btree1::{Bounds, Btree1, Entries, Leaf, Range, Step};
+use crate::btree1::{Btree1, Btree1PathStep, KeyBounds, KeyRange, LeafCallbacks, NodeEntries};
 use crate::{ChunkIndex, Error, IndexRoot, ObjectMetadata, Result};
 
 /// So many chunks are looked up at a time in going through all of a tree that may be changed meanwhile.
-const BATCH: usize = 1024;
+const CHUNKS_PER_BATCH: usize = 1024;
 
 /// The version 1 B-tree of one dataset's chunks (format specification 4.0, III.A.1).
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl ChunkBtree1 {
         }
         let (tree, node) = Btree1::create(self.metadata.clone(), self.k, self.rank())?;
         self.root.set_addr(tree.root())?;
-        self.root.depend(&node)?;
+        self.root.depend_on(&node)?;
         Ok(tree)
     }
 
@@ -66,7 +66,7 @@ impl ChunkBtree1 {
     }
 
     /// The key behind the last chunk of a tree; `None` if the chunk is too far out for it.
-    fn behind(&self, start: &[u64]) -> Option<ChunkKey> {
+    fn end_key(&self, start: &[u64]) -> Option<ChunkKey> {
         let next = start.iter().zip(self.grid.dims()).map(|(at, dim)| at.checked_add(*dim));
         Some(ChunkKey {
             size: 0,
@@ -77,53 +77,54 @@ impl ChunkBtree1 {
     }
 
     /// The leaf in which the chunk at `start` is or would be: its entries, the place there, and whether it is there.
-    fn seek(&self, tree: &Btree1<ChunkKey>, start: &[u64]) -> Result<Sought> {
+    fn seek(&self, tree: &Btree1<ChunkKey>, start: &[u64]) -> Result<ChunkPosition> {
         let mut sought = None;
         let path = tree.path(|node| {
             let place = partition(node, start);
             if node.level == 0 {
                 let found =
                     place.checked_sub(1).filter(|found| node.key(*found).is_some_and(|key| key.start[..] == *start));
-                sought = Some((Entries::of(node), found.unwrap_or(place), found.is_some()));
+                sought = Some((NodeEntries::from_node(node), found.unwrap_or(place), found.is_some()));
                 return Ok(place);
             }
             Ok(place.saturating_sub(1))
         })?;
-        let (entries, index, found) = sought.unwrap_or((Entries { keys: Vec::new(), children: Vec::new() }, 0, false));
-        Ok(Sought { path, entries, index, found })
+        let (entries, index, found) =
+            sought.unwrap_or((NodeEntries { keys: Vec::new(), children: Vec::new() }, 0, false));
+        Ok(ChunkPosition { path, entries, index, found })
     }
 
     /// Gathers the next chunks.
     fn batch(&self, last: Option<&[u64]>) -> Result<Vec<(ChunkKey, Addr)>> {
         let _shared = self.lock.read_recursive();
         let mut batch = Vec::new();
-        let mut each = |_: &Bounds<ChunkKey>, key, addr| {
+        let mut each = |_: &KeyBounds<ChunkKey>, key, addr| {
             batch.push((key, addr));
-            Ok::<_, Error>(batch.len() < BATCH)
+            Ok::<_, Error>(batch.len() < CHUNKS_PER_BATCH)
         };
-        self.tree().for_each_in(&After(last), &mut each)?;
+        self.tree().for_each_in_range(&ChunksAfter(last), &mut each)?;
         Ok(batch)
     }
 }
 
 /// The chunks after one, or all.
-struct After<'a>(Option<&'a [u64]>);
+struct ChunksAfter<'a>(Option<&'a [u64]>);
 
-impl Range<ChunkKey> for After<'_> {
+impl KeyRange<ChunkKey> for ChunksAfter<'_> {
     fn is_before(&self, key: &ChunkKey, other: &ChunkKey) -> Result<bool> {
         Ok((&key.start[..], key.element_offset) < (&other.start[..], other.element_offset))
     }
 
-    fn wants(&self, level: u8, between: &Bounds<ChunkKey>) -> bool {
+    fn may_contain(&self, level: u8, between: &KeyBounds<ChunkKey>) -> bool {
         let latest = if level == 0 { &between.begin } else { &between.end };
         self.0.zip(latest.as_ref()).is_none_or(|(last, latest)| latest.start[..] > *last)
     }
 }
 
 /// A place in a leaf.
-struct Sought {
-    path: Vec<Step>,
-    entries: Entries<ChunkKey>,
+struct ChunkPosition {
+    path: Vec<Btree1PathStep>,
+    entries: NodeEntries<ChunkKey>,
     index: usize,
     found: bool,
 }
@@ -138,14 +139,14 @@ fn partition(node: &Btree1Node<ChunkKey>, start: &[u64]) -> usize {
     low
 }
 
-impl Leaf<ChunkKey> for ChunkBtree1 {
+impl LeafCallbacks<ChunkKey> for ChunkBtree1 {
     fn attach(&self, node: &Handle<Btree1Node<ChunkKey>>, chunk: Addr) -> Result<()> {
         let proxies = self.metadata.cache().proxies(chunk);
-        proxies.iter().try_for_each(|proxy| self.metadata.depend(node, proxy, EdgeKind::BTree1Chunk))
+        proxies.iter().try_for_each(|proxy| self.metadata.add_dependency(node, proxy, EdgeKind::BTree1Chunk))
     }
 
-    fn changed(&self, node: &dyn Node) -> Result<()> {
-        self.root.depend(node)
+    fn changed(&self, node: &dyn DependencyNode) -> Result<()> {
+        self.root.depend_on(node)
     }
 }
 
@@ -159,9 +160,9 @@ impl ChunkIndex for ChunkBtree1 {
         Ok(found.map(Self::element).filter(|element| element.addr.is_defined()))
     }
 
-    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
+    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
         debug_assert!(proxy.is_none_or(|proxy| proxy.chunk() == element.addr));
-        let outside = || Error::Outside(coord.clone());
+        let outside = || Error::ChunkOutOfBounds(coord.clone());
         if coord.rank() != self.grid.dims().len() {
             return Err(outside());
         }
@@ -170,12 +171,12 @@ impl ChunkIndex for ChunkBtree1 {
         let size = if element.size == 0 { whole.unwrap_or(u64::MAX) } else { element.size };
         let size = u32::try_from(size).map_err(|_| Error::ChunkTooLarge { size })?;
         let start = self.grid.start_of(coord);
-        let behind = self.behind(&start).ok_or_else(outside)?;
+        let behind = self.end_key(&start).ok_or_else(outside)?;
         let key = ChunkKey { size, filter_mask: element.filter_mask, start: start.clone(), element_offset: 0 };
 
         let _alone = self.lock.write();
         let tree = self.tree_for_writing()?;
-        let Sought { path, mut entries, index, found } = self.seek(&tree, &start)?;
+        let ChunkPosition { path, mut entries, index, found } = self.seek(&tree, &start)?;
         if found {
             entries.keys.splice(index..=index, [key]);
             entries.children.splice(index..=index, [element.addr]);
@@ -200,7 +201,7 @@ impl ChunkIndex for ChunkBtree1 {
             return Ok(None);
         }
         let tree = self.tree();
-        let Sought { path, mut entries, index, found } = self.seek(&tree, &start)?;
+        let ChunkPosition { path, mut entries, index, found } = self.seek(&tree, &start)?;
         let old = entries.keys.get(index).cloned().zip(entries.children.get(index).copied());
         let Some(old) = old.filter(|_| found).map(Self::element) else { return Ok(None) };
         entries.remove(index);
@@ -212,7 +213,7 @@ impl ChunkIndex for ChunkBtree1 {
         let _alone = self.lock.write();
         let tree = self.tree();
         let size = tree.node_size();
-        tree.reached()?.nodes.into_iter().for_each(|node| self.metadata.free(node, size));
+        tree.all_blocks()?.nodes.into_iter().for_each(|node| self.metadata.free(node, size));
         Ok(())
     }
 
@@ -222,7 +223,7 @@ impl ChunkIndex for ChunkBtree1 {
             Ok(!addr.is_defined() || each(coord, Self::element((key, addr))))
         };
         if self.metadata.cache().is_read_only() {
-            return self.tree().for_each_in(&After(None), &mut |_, key, addr| give(key, addr));
+            return self.tree().for_each_in_range(&ChunksAfter(None), &mut |_, key, addr| give(key, addr));
         }
         let mut last: Option<SmallVec<[u64; 4]>> = None;
         loop {

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use h5live_cache::{EdgeKind, Proxy};
+use h5live_cache::{ChunkProxy, EdgeKind};
 use h5live_format::{
     Btree2Record, ChunkElement, ChunkRecord, ElementFormat, FilteredChunkRecord, Width, compare_chunk,
 };
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use crate::{Btree2, Btree2Shape, ChunkIndex, Error, IndexRoot, ObjectMetadata, Result};
 
 /// So many chunks are looked up at a time in going through all of a tree that may be changed meanwhile.
-const BATCH: usize = 1024;
+const CHUNKS_PER_BATCH: usize = 1024;
 
 /// The version 2 B-tree of one dataset's chunks (format specification 4.0, III.A.2).
 #[derive(Debug)]
@@ -28,12 +28,12 @@ pub struct ChunkBtree2 {
 }
 
 /// A record that says where a chunk is.
-trait Stored: Btree2Record {
+trait StoredChunkRecord: Btree2Record {
     fn coord(&self) -> &ChunkCoord;
     fn element(&self) -> ChunkElement;
 }
 
-impl Stored for ChunkRecord {
+impl StoredChunkRecord for ChunkRecord {
     fn coord(&self) -> &ChunkCoord {
         &self.coord
     }
@@ -43,7 +43,7 @@ impl Stored for ChunkRecord {
     }
 }
 
-impl Stored for FilteredChunkRecord {
+impl StoredChunkRecord for FilteredChunkRecord {
     fn coord(&self) -> &ChunkCoord {
         &self.coord
     }
@@ -54,17 +54,17 @@ impl Stored for FilteredChunkRecord {
 }
 
 /// Compares records with what is sought.
-fn to<R: Stored>(sought: &ChunkCoord) -> impl Fn(&R) -> Result<Ordering> {
+fn compare_to<R: StoredChunkRecord>(sought: &ChunkCoord) -> impl Fn(&R) -> Result<Ordering> {
     |record| Ok(record.coord().scaled().cmp(sought.scaled()))
 }
 
 /// Gathers the next chunks, from the first or from the one after `last` on.
-fn batch<R: Stored>(tree: &Btree2<R>, last: Option<&ChunkCoord>) -> Result<Vec<(ChunkCoord, ChunkElement)>> {
+fn batch<R: StoredChunkRecord>(tree: &Btree2<R>, last: Option<&ChunkCoord>) -> Result<Vec<(ChunkCoord, ChunkElement)>> {
     let mut batch = Vec::new();
     let mut before = |record: &R| Ok(last.is_some_and(|last| record.coord().scaled() <= last.scaled()));
     let mut each = |record: R| {
         batch.push((record.coord().clone(), record.element()));
-        Ok::<_, Error>(batch.len() < BATCH)
+        Ok::<_, Error>(batch.len() < CHUNKS_PER_BATCH)
     };
     tree.for_each_from(&mut before, &mut each)?;
     Ok(batch)
@@ -83,60 +83,69 @@ impl ChunkBtree2 {
         ChunkBtree2 { metadata, root, rank, format, shape, creation: Mutex::new(()) }
     }
 
-    fn plain(&self) -> ChunkRecord {
+    fn blank_record(&self) -> ChunkRecord {
         ChunkRecord::blank(self.rank)
     }
 
-    fn filtered(&self, width: Width) -> FilteredChunkRecord {
+    fn blank_filtered_record(&self, width: Width) -> FilteredChunkRecord {
         FilteredChunkRecord::blank(self.rank, width)
     }
 
-    fn tree<R: Stored>(&self, blank: R) -> Option<Btree2<R>> {
+    fn tree<R: StoredChunkRecord>(&self, blank: R) -> Option<Btree2<R>> {
         let addr = self.root.addr();
         addr.is_defined().then(|| Btree2::new(self.metadata.clone(), addr, blank))
     }
 
-    fn tree_for_writing<R: Stored>(&self, blank: R) -> Result<Btree2<R>> {
+    fn tree_for_writing<R: StoredChunkRecord>(&self, blank: R) -> Result<Btree2<R>> {
         let _creation = self.creation.lock();
         let tree = match self.tree(blank.clone()) {
             Some(tree) => tree,
             None => {
-                let tree = Btree2::create_shaped(self.metadata.clone(), blank, self.shape)?;
+                let tree = Btree2::create_with_shape(self.metadata.clone(), blank, self.shape)?;
                 self.root.set_addr(tree.addr())?;
                 tree
             }
         };
-        self.root.depend(&tree.entry()?)?;
+        self.root.depend_on(&tree.dependency_node()?)?;
         Ok(tree)
     }
 
-    fn find<R: Stored>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn find<R: StoredChunkRecord>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         match self.tree(blank) {
             Some(tree) => Ok(tree
-                .find_at_a_glance(|record| compare_chunk(record, coord), to(coord))?
+                .find_prefiltered(|record| compare_chunk(record, coord), compare_to(coord))?
                 .map(|record| record.element())),
             None => Ok(None),
         }
     }
 
-    fn put<R: Stored>(&self, blank: R, record: &R, proxy: Option<&Proxy>) -> Result<Option<ChunkElement>> {
+    fn put<R: StoredChunkRecord>(
+        &self,
+        blank: R,
+        record: &R,
+        proxy: Option<&ChunkProxy>,
+    ) -> Result<Option<ChunkElement>> {
         let tree = self.tree_for_writing(blank)?;
         if let Some(proxy) = proxy {
-            tree.wait_for(proxy, EdgeKind::BTree2Chunk)?;
+            tree.depend_on(proxy, EdgeKind::BTree2Chunk)?;
         }
-        let old = tree.put(record, |other| compare_chunk(other, record.coord()), to(record.coord()))?;
+        let old = tree.put(record, |other| compare_chunk(other, record.coord()), compare_to(record.coord()))?;
         Ok(old.map(|record| record.element()).filter(|element| element.addr.is_defined()))
     }
 
-    fn take<R: Stored>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+    fn remove_record<R: StoredChunkRecord>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         if self.tree(blank.clone()).is_none() {
             return Ok(None);
         }
-        let removed = self.tree_for_writing(blank)?.remove(to(coord))?;
+        let removed = self.tree_for_writing(blank)?.remove(compare_to(coord))?;
         Ok(removed.map(|record| record.element()).filter(|element| element.addr.is_defined()))
     }
 
-    fn visit<R: Stored>(&self, blank: R, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+    fn visit<R: StoredChunkRecord>(
+        &self,
+        blank: R,
+        each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool,
+    ) -> Result<()> {
         let Some(tree) = self.tree(blank) else { return Ok(()) };
         if self.metadata.cache().is_read_only() {
             return tree.for_each(&mut |record| {
@@ -161,7 +170,7 @@ impl ChunkBtree2 {
         }
     }
 
-    fn discard<R: Stored>(&self, blank: R) -> Result<()> {
+    fn delete_tree<R: StoredChunkRecord>(&self, blank: R) -> Result<()> {
         self.tree(blank).map_or(Ok(()), |tree| tree.delete())
     }
 }
@@ -169,13 +178,13 @@ impl ChunkBtree2 {
 impl ChunkIndex for ChunkBtree2 {
     fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         let found = match self.format {
-            ElementFormat::Unfiltered => self.find(self.plain(), coord)?,
-            ElementFormat::Filtered(width) => self.find(self.filtered(width), coord)?,
+            ElementFormat::Unfiltered => self.find(self.blank_record(), coord)?,
+            ElementFormat::Filtered(width) => self.find(self.blank_filtered_record(width), coord)?,
         };
         Ok(found.filter(|element| element.addr.is_defined()))
     }
 
-    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
+    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
         self.replace(coord, element, proxy).map(|_| ())
     }
 
@@ -183,41 +192,41 @@ impl ChunkIndex for ChunkBtree2 {
         &self,
         coord: &ChunkCoord,
         element: ChunkElement,
-        proxy: Option<&Proxy>,
+        proxy: Option<&ChunkProxy>,
     ) -> Result<Option<ChunkElement>> {
         if coord.rank() != self.rank {
-            return Err(Error::Outside(coord.clone()));
+            return Err(Error::ChunkOutOfBounds(coord.clone()));
         }
         let ChunkElement { addr, size, filter_mask } = element;
         let coord = coord.clone();
         match self.format {
-            ElementFormat::Unfiltered => self.put(self.plain(), &ChunkRecord { addr, coord }, proxy),
+            ElementFormat::Unfiltered => self.put(self.blank_record(), &ChunkRecord { addr, coord }, proxy),
             ElementFormat::Filtered(width) if size > width.max() => Err(Error::ChunkTooLarge { size }),
             ElementFormat::Filtered(size_width) => {
                 let record = FilteredChunkRecord { size_width, addr, size, filter_mask, coord };
-                self.put(self.filtered(size_width), &record, proxy)
+                self.put(self.blank_filtered_record(size_width), &record, proxy)
             }
         }
     }
 
     fn remove(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         match self.format {
-            ElementFormat::Unfiltered => self.take(self.plain(), coord),
-            ElementFormat::Filtered(width) => self.take(self.filtered(width), coord),
+            ElementFormat::Unfiltered => self.remove_record(self.blank_record(), coord),
+            ElementFormat::Filtered(width) => self.remove_record(self.blank_filtered_record(width), coord),
         }
     }
 
     fn delete(&self) -> Result<()> {
         match self.format {
-            ElementFormat::Unfiltered => self.discard(self.plain()),
-            ElementFormat::Filtered(width) => self.discard(self.filtered(width)),
+            ElementFormat::Unfiltered => self.delete_tree(self.blank_record()),
+            ElementFormat::Filtered(width) => self.delete_tree(self.blank_filtered_record(width)),
         }
     }
 
     fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
         match self.format {
-            ElementFormat::Unfiltered => self.visit(self.plain(), each),
-            ElementFormat::Filtered(width) => self.visit(self.filtered(width), each),
+            ElementFormat::Unfiltered => self.visit(self.blank_record(), each),
+            ElementFormat::Filtered(width) => self.visit(self.blank_filtered_record(width), each),
         }
     }
 }

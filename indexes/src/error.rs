@@ -15,7 +15,7 @@ pub enum Error {
     Cache(#[from] h5live_cache::Error),
     /// A chunk lies outside the largest extent, or beyond what the index can count.
     #[error("chunk {:?} is outside of the index", .0.scaled())]
-    Outside(ChunkCoord),
+    ChunkOutOfBounds(ChunkCoord),
     /// The stored size of a chunk does not fit the elements of the index.
     #[error("a stored size of {size} bytes does not fit the elements of the index")]
     ChunkTooLarge {

@@ -1,14 +1,14 @@
 //! The extensible array: the index of datasets with one unlimited dimension.
 
 mod delete;
+mod element_block;
 mod geometry;
-mod recent;
-mod table;
+mod last_block;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use h5live_cache::{EdgeKind, Handle, Proxy};
+use h5live_cache::{ChunkProxy, EdgeKind, Handle};
 use h5live_format::{
     Addr, AddrTable, Bitmap, ChunkElement, ElementFormat, ElementTable, ExtensibleArrayDataBlock,
     ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArrayPage, ExtensibleArrayParameters,
@@ -17,14 +17,14 @@ use h5live_format::{
 use h5live_model::ChunkCoord;
 use parking_lot::Mutex;
 
-use self::geometry::{Branch, Geometry, Place};
-use self::recent::Recent;
-use self::table::Table;
+use self::element_block::ElementBlock;
+use self::geometry::{ArrayGeometry, DataBlockPath, ElementLocation};
+use self::last_block::LastElementBlock;
 use crate::{ChunkIndex, ChunkLine, Error, IndexRoot, ObjectMetadata, Result};
 
 /// The way to a data block: what leads there, and what its elements look like.
 #[derive(Debug, Clone, Copy)]
-struct Block {
+struct DataBlockRef {
     super_block: u32,
     addr: Addr,
 }
@@ -37,28 +37,28 @@ pub struct ExtensibleArray {
     line: ChunkLine,
     format: ElementFormat,
     parameters: ExtensibleArrayParameters,
-    geometry: Geometry,
+    geometry: ArrayGeometry,
     /// The creation of the header, which two writers must not do at once.
     creation: Mutex<()>,
     /// Of those who write.
-    recent: Mutex<Option<Recent>>,
+    last_block: Mutex<Option<LastElementBlock>>,
 }
 
 /// What is found at an index.
-enum Found {
+enum ElementLookup {
     /// The element is in this slot of a block.
-    Table(Table, usize),
+    Block(ElementBlock, usize),
     /// So many elements from here on were never set.
-    Nothing(u64),
+    Unset(u64),
 }
 
-type Header = Handle<ExtensibleArrayHeader>;
+type ExtensibleHeader = Handle<ExtensibleArrayHeader>;
 type IndexBlock = Handle<ExtensibleArrayIndexBlock>;
 type SuperBlock = Handle<ExtensibleArraySuperBlock>;
 
 /// Signature, version, client.
-const PREFIX: u64 = 6;
-const CHECKSUM: u64 = 4;
+const BLOCK_PREFIX_BYTES: u64 = 6;
+const CHECKSUM_BYTES: u64 = 4;
 
 impl ExtensibleArray {
     /// The array to which `root` leads, or will lead once a chunk is stored; `parameters` as the layout message has
@@ -73,7 +73,7 @@ impl ExtensibleArray {
         format: ElementFormat,
         parameters: ExtensibleArrayParameters,
     ) -> Result<Self> {
-        let geometry = Geometry::new(&parameters).ok_or(Error::Contradiction {
+        let geometry = ArrayGeometry::new(&parameters).ok_or(Error::Contradiction {
             record: "data layout message",
             at: metadata.owner().header(),
             other: "format",
@@ -87,7 +87,7 @@ impl ExtensibleArray {
             parameters,
             geometry,
             creation: Mutex::new(()),
-            recent: Mutex::default(),
+            last_block: Mutex::default(),
         })
     }
 
@@ -104,13 +104,13 @@ impl ExtensibleArray {
     }
 
     fn header_len(&self) -> u64 {
-        12 + 6 * self.metadata.widths().length.bytes() as u64 + self.addr_size() + CHECKSUM
+        12 + 6 * self.metadata.widths().length.bytes() as u64 + self.addr_size() + CHECKSUM_BYTES
     }
 
     fn index_block_len(&self) -> u64 {
         let addrs = (self.geometry.direct_data_blocks() + self.geometry.super_block_slots()) as u64;
         let elements = self.geometry.index_elements() as u64 * self.element_size();
-        PREFIX + self.addr_size() + elements + addrs * self.addr_size() + CHECKSUM
+        BLOCK_PREFIX_BYTES + self.addr_size() + elements + addrs * self.addr_size() + CHECKSUM_BYTES
     }
 
     fn bitmap_len(&self, super_block: u32) -> u64 {
@@ -119,12 +119,12 @@ impl ExtensibleArray {
 
     fn super_block_len(&self, super_block: u32) -> u64 {
         let addrs = self.geometry.data_blocks(super_block) * self.addr_size();
-        PREFIX
+        BLOCK_PREFIX_BYTES
             + self.addr_size()
             + u64::from(self.geometry.offset_bytes())
             + self.bitmap_len(super_block)
             + addrs
-            + CHECKSUM
+            + CHECKSUM_BYTES
     }
 
     /// Bytes of a data block without its pages.
@@ -133,11 +133,11 @@ impl ExtensibleArray {
             0 => self.geometry.data_block_elements(super_block) * self.element_size(),
             _ => 0,
         };
-        PREFIX + self.addr_size() + u64::from(self.geometry.offset_bytes()) + elements + CHECKSUM
+        BLOCK_PREFIX_BYTES + self.addr_size() + u64::from(self.geometry.offset_bytes()) + elements + CHECKSUM_BYTES
     }
 
     fn page_len(&self) -> u64 {
-        self.geometry.page_elements() * self.element_size() + CHECKSUM
+        self.geometry.page_elements() * self.element_size() + CHECKSUM_BYTES
     }
 
     /// Bytes of a data block with its pages.
@@ -145,11 +145,11 @@ impl ExtensibleArray {
         self.data_block_len(super_block) + self.geometry.pages(super_block) * self.page_len()
     }
 
-    fn missing(&self, len: u64) -> ElementTable {
-        ElementTable::missing(len as usize, self.format, self.metadata.offset())
+    fn undefined_elements(&self, len: u64) -> ElementTable {
+        ElementTable::undefined(len as usize, self.format, self.metadata.offset())
     }
 
-    fn header(&self) -> Result<Option<Header>> {
+    fn header(&self) -> Result<Option<ExtensibleHeader>> {
         let addr = self.root.addr();
         if !addr.is_defined() {
             return Ok(None);
@@ -193,7 +193,7 @@ impl ExtensibleArray {
             header,
             offset_width: self.offset_width(),
             offset: self.geometry.start(super_block),
-            pages: Bitmap::clear(self.bitmap_len(super_block) as usize),
+            pages: Bitmap::zeros(self.bitmap_len(super_block) as usize),
             data_blocks: AddrTable::undefined(self.geometry.data_blocks(super_block) as usize, self.metadata.offset()),
         }
     }
@@ -211,11 +211,11 @@ impl ExtensibleArray {
             0 => self.geometry.data_block_elements(super_block),
             _ => 0,
         };
-        let elements = self.missing(elements);
+        let elements = self.undefined_elements(elements);
         ExtensibleArrayDataBlock { header, offset_width: self.offset_width(), offset, elements }
     }
 
-    fn data_block(&self, block: Block) -> Result<Handle<ExtensibleArrayDataBlock>> {
+    fn data_block(&self, block: DataBlockRef) -> Result<Handle<ExtensibleArrayDataBlock>> {
         let empty = || self.empty_data_block(block.super_block, 0, Addr::UNDEFINED);
         let loaded = self.metadata.load(block.addr, self.data_block_len(block.super_block), empty)?;
         let header = loaded.read().header;
@@ -223,14 +223,14 @@ impl ExtensibleArray {
         Ok(loaded)
     }
 
-    fn page_addr(&self, block: Block, page: u64) -> Result<Addr> {
+    fn page_addr(&self, block: DataBlockRef, page: u64) -> Result<Addr> {
         let before = self.data_block_len(block.super_block) + page * self.page_len();
         let addr = block.addr.checked_add(before);
         addr.ok_or_else(|| self.contradiction(block.addr, "extensible array data block", "its pages lie in the file"))
     }
 
     fn page(&self, addr: Addr) -> Result<Handle<ExtensibleArrayPage>> {
-        let empty = || ExtensibleArrayPage { elements: self.missing(self.geometry.page_elements()) };
+        let empty = || ExtensibleArrayPage { elements: self.undefined_elements(self.geometry.page_elements()) };
         self.metadata.load(addr, self.page_len(), empty)
     }
 
@@ -240,46 +240,54 @@ impl ExtensibleArray {
     }
 
     /// Where the element at `index` is to be found; `None` if the array cannot have one.
-    fn find(&self, index_block: &IndexBlock, index: u64) -> Result<Option<Found>> {
-        let Some(place) = self.geometry.place(index) else { return Ok(None) };
+    fn find(&self, index_block: &IndexBlock, index: u64) -> Result<Option<ElementLookup>> {
+        let Some(place) = self.geometry.locate(index) else { return Ok(None) };
         match place {
-            Place::IndexBlock(slot) => Ok(Some(Found::Table(Table::IndexBlock(index_block.clone()), slot))),
-            Place::DataBlock { super_block, branch, slot } => {
+            ElementLocation::IndexBlock(slot) => {
+                Ok(Some(ElementLookup::Block(ElementBlock::IndexBlock(index_block.clone()), slot)))
+            }
+            ElementLocation::DataBlock { super_block, branch, slot } => {
                 self.find_below(index_block, super_block, branch, slot).map(Some)
             }
         }
     }
 
-    fn find_below(&self, index_block: &IndexBlock, super_block: u32, branch: Branch, slot: u64) -> Result<Found> {
+    fn find_below(
+        &self,
+        index_block: &IndexBlock,
+        super_block: u32,
+        branch: DataBlockPath,
+        slot: u64,
+    ) -> Result<ElementLookup> {
         let elements = self.geometry.data_block_elements(super_block);
         let pages = self.geometry.pages(super_block);
         let page = slot / self.geometry.page_elements();
         let in_page = slot % self.geometry.page_elements();
         let addr = match branch {
-            Branch::Direct(at) => index_block.read().data_blocks.get(at),
-            Branch::SuperBlock { slot: at, within } => {
+            DataBlockPath::Direct(at) => index_block.read().data_blocks.get(at),
+            DataBlockPath::SuperBlock { slot: at, within } => {
                 let addr = index_block.read().super_blocks.get(at).unwrap_or_default();
                 if !addr.is_defined() {
                     let before = within as u64 * elements + slot;
-                    return Ok(Found::Nothing(self.geometry.data_blocks(super_block) * elements - before));
+                    return Ok(ElementLookup::Unset(self.geometry.data_blocks(super_block) * elements - before));
                 }
                 let block = self.super_block(super_block, addr)?;
                 let block = block.read();
                 if pages > 0 && !block.pages.get(self.page_bit(super_block, within, page)) {
-                    return Ok(Found::Nothing(self.geometry.page_elements() - in_page));
+                    return Ok(ElementLookup::Unset(self.geometry.page_elements() - in_page));
                 }
                 block.data_blocks.get(within)
             }
         };
         let addr = addr.unwrap_or_default();
         if !addr.is_defined() {
-            return Ok(Found::Nothing(elements - slot));
+            return Ok(ElementLookup::Unset(elements - slot));
         }
-        let block = Block { super_block, addr };
+        let block = DataBlockRef { super_block, addr };
         if pages == 0 {
-            return Ok(Found::Table(Table::DataBlock(self.data_block(block)?), slot as usize));
+            return Ok(ElementLookup::Block(ElementBlock::DataBlock(self.data_block(block)?), slot as usize));
         }
-        Ok(Found::Table(Table::Page(self.page(self.page_addr(block, page)?)?), in_page as usize))
+        Ok(ElementLookup::Block(ElementBlock::Page(self.page(self.page_addr(block, page)?)?), in_page as usize))
     }
 
     /// The index block, and one more than the largest index that was ever set.
@@ -296,7 +304,7 @@ impl ExtensibleArray {
     }
 
     /// The index block, whatever the header counts.
-    fn all(&self) -> Result<Option<IndexBlock>> {
+    fn index_block_uncounted(&self) -> Result<Option<IndexBlock>> {
         let Some(header) = self.header()? else { return Ok(None) };
         let addr = header.read().index_block;
         if addr.is_defined() { self.index_block(addr).map(Some) } else { Ok(None) }
@@ -304,13 +312,13 @@ impl ExtensibleArray {
 
     fn element(&self, index_block: &IndexBlock, index: u64) -> Result<Option<ChunkElement>> {
         let element = match self.find(index_block, index)? {
-            Some(Found::Table(table, slot)) => table.get(slot),
+            Some(ElementLookup::Block(table, slot)) => table.get(slot),
             _ => None,
         };
         Ok(element.filter(|element| element.addr.is_defined()))
     }
 
-    /// Calls `each` with the chunks of a part of the array, until it returns `false`.
+    /// Calls `for_each_message` with the chunks of a part of the array, until it returns `false`.
     fn visit(
         &self,
         index_block: &IndexBlock,
@@ -321,11 +329,11 @@ impl ExtensibleArray {
         while index < end {
             let (table, first) = match self.find(index_block, index)? {
                 None => break,
-                Some(Found::Nothing(len)) => {
+                Some(ElementLookup::Unset(len)) => {
                     index = index.saturating_add(len);
                     continue;
                 }
-                Some(Found::Table(table, slot)) => (table, slot),
+                Some(ElementLookup::Block(table, slot)) => (table, slot),
             };
             for element in (first..).map_while(|slot| table.get(slot)) {
                 if index >= end {
@@ -340,7 +348,7 @@ impl ExtensibleArray {
         Ok(())
     }
 
-    fn header_for_writing(&self) -> Result<Header> {
+    fn header_for_writing(&self) -> Result<ExtensibleHeader> {
         let _creation = self.creation.lock();
         let header = match self.header()? {
             Some(header) => header,
@@ -352,11 +360,11 @@ impl ExtensibleArray {
                 header
             }
         };
-        self.root.depend(&header)?;
+        self.root.depend_on(&header)?;
         Ok(header)
     }
 
-    fn index_block_for_writing(&self, header: &Header) -> Result<IndexBlock> {
+    fn index_block_for_writing(&self, header: &ExtensibleHeader) -> Result<IndexBlock> {
         let addr = header.read().index_block;
         let block = if addr.is_defined() {
             self.index_block(addr)?
@@ -369,14 +377,14 @@ impl ExtensibleArray {
             });
             block
         };
-        self.metadata.depend(header, &block, EdgeKind::ExtensibleArrayIndexBlock)?;
-        self.root.depend(&block)?;
+        self.metadata.add_dependency(header, &block, EdgeKind::ExtensibleArrayIndexBlock)?;
+        self.root.depend_on(&block)?;
         Ok(block)
     }
 
     fn super_block_for_writing(
         &self,
-        header: &Header,
+        header: &ExtensibleHeader,
         index_block: &IndexBlock,
         number: u32,
         slot: usize,
@@ -394,15 +402,15 @@ impl ExtensibleArray {
             });
             block
         };
-        self.metadata.depend(index_block, &block, EdgeKind::ExtensibleArraySuperBlock)?;
-        self.metadata.depend(header, &block, EdgeKind::ExtensibleArraySuperBlock)?;
-        self.root.depend(&block)?;
+        self.metadata.add_dependency(index_block, &block, EdgeKind::ExtensibleArraySuperBlock)?;
+        self.metadata.add_dependency(header, &block, EdgeKind::ExtensibleArraySuperBlock)?;
+        self.root.depend_on(&block)?;
         Ok(block)
     }
 
     fn create_data_block(
         &self,
-        header: &Header,
+        header: &ExtensibleHeader,
         number: u32,
         in_line: u64,
     ) -> Result<Handle<ExtensibleArrayDataBlock>> {
@@ -422,75 +430,82 @@ impl ExtensibleArray {
     /// Where the element at `slot` of a data block is to be set.
     fn table_below(
         &self,
-        header: &Header,
+        header: &ExtensibleHeader,
         index_block: &IndexBlock,
         number: u32,
-        branch: Branch,
+        branch: DataBlockPath,
         slot: u64,
-    ) -> Result<(Table, usize)> {
+    ) -> Result<(ElementBlock, usize)> {
         match branch {
-            Branch::Direct(at) => {
+            DataBlockPath::Direct(at) => {
                 let addr = index_block.read().data_blocks.get(at).unwrap_or_default();
                 let block = if addr.is_defined() {
-                    self.data_block(Block { super_block: number, addr })?
+                    self.data_block(DataBlockRef { super_block: number, addr })?
                 } else {
                     let block = self.create_data_block(header, number, at as u64)?;
                     index_block.update(|index_block| index_block.data_blocks.set(at, block.addr()));
                     block
                 };
-                self.metadata.depend(index_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
+                self.metadata.add_dependency(index_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
                 self.data_block_for_writing(header, block, slot)
             }
-            Branch::SuperBlock { slot: at, within } => {
+            DataBlockPath::SuperBlock { slot: at, within } => {
                 let super_block = self.super_block_for_writing(header, index_block, number, at)?;
                 let addr = super_block.read().data_blocks.get(within).unwrap_or_default();
                 let block = if addr.is_defined() {
-                    self.data_block(Block { super_block: number, addr })?
+                    self.data_block(DataBlockRef { super_block: number, addr })?
                 } else {
                     let block = self.create_data_block(header, number, within as u64)?;
                     super_block.update(|super_block| super_block.data_blocks.set(within, block.addr()));
                     block
                 };
-                self.metadata.depend(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
+                self.metadata.add_dependency(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
                 if self.geometry.pages(number) == 0 {
                     return self.data_block_for_writing(header, block, slot);
                 }
                 let page = slot / self.geometry.page_elements();
-                let addr = self.page_addr(Block { super_block: number, addr: block.addr() }, page)?;
+                let addr = self.page_addr(DataBlockRef { super_block: number, addr: block.addr() }, page)?;
                 let bit = self.page_bit(number, within, page);
                 let in_use = super_block.read().pages.get(bit);
                 let page = if in_use {
                     self.page(addr)?
                 } else {
                     self.metadata.cache().check_allocation(addr, self.page_len())?;
-                    let empty = ExtensibleArrayPage { elements: self.missing(self.geometry.page_elements()) };
+                    let empty =
+                        ExtensibleArrayPage { elements: self.undefined_elements(self.geometry.page_elements()) };
                     let page = self.metadata.cache().insert(addr, self.metadata.owner(), empty);
                     super_block.update(|super_block| super_block.pages.set(bit));
                     page
                 };
-                self.metadata.depend(&super_block, &page, EdgeKind::ExtensibleArrayPage)?;
-                self.metadata.depend(header, &page, EdgeKind::ExtensibleArrayPage)?;
-                self.metadata.depend(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
-                self.root.depend(&page)?;
-                Ok((Table::Page(page), (slot % self.geometry.page_elements()) as usize))
+                self.metadata.add_dependency(&super_block, &page, EdgeKind::ExtensibleArrayPage)?;
+                self.metadata.add_dependency(header, &page, EdgeKind::ExtensibleArrayPage)?;
+                self.metadata.add_dependency(&super_block, &block, EdgeKind::ExtensibleArrayDataBlock)?;
+                self.root.depend_on(&page)?;
+                Ok((ElementBlock::Page(page), (slot % self.geometry.page_elements()) as usize))
             }
         }
     }
 
     fn data_block_for_writing(
         &self,
-        header: &Header,
+        header: &ExtensibleHeader,
         block: Handle<ExtensibleArrayDataBlock>,
         slot: u64,
-    ) -> Result<(Table, usize)> {
-        self.metadata.depend(header, &block, EdgeKind::ExtensibleArrayDataBlock)?;
-        self.root.depend(&block)?;
-        Ok((Table::DataBlock(block), slot as usize))
+    ) -> Result<(ElementBlock, usize)> {
+        self.metadata.add_dependency(header, &block, EdgeKind::ExtensibleArrayDataBlock)?;
+        self.root.depend_on(&block)?;
+        Ok((ElementBlock::DataBlock(block), slot as usize))
     }
 
-    fn put(&self, recent: &Recent, slot: usize, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
+    fn set_in_last_block(
+        &self,
+        recent: &LastElementBlock,
+        slot: usize,
+        element: ChunkElement,
+        proxy: Option<&ChunkProxy>,
+    ) -> Result<()> {
         if let Some(proxy) = proxy {
-            self.metadata.depend(recent.node(), proxy, EdgeKind::ExtensibleArrayChunk)?;
+            self.metadata.add_dependency(recent.node(), proxy, EdgeKind::ExtensibleArrayChunk)?;
         }
         let done = recent.set(slot, element);
         debug_assert!(done, "every place of the geometry is in its block");
@@ -499,28 +514,34 @@ impl ExtensibleArray {
 
     /// Sets the elements of chunks that follow `coord` along a dimension, as many as are in the table that was used last.
     /// Returns their number.
-    fn set_beside(&self, coord: &ChunkCoord, axis: usize, places: &[Addr], proxy: Option<&Proxy>) -> Result<usize> {
-        let next = coord.scaled().get(axis).and_then(|at| at.checked_add(1)).map(|at| coord.moved(axis, at));
+    fn set_neighbors(
+        &self,
+        coord: &ChunkCoord,
+        axis: usize,
+        places: &[Addr],
+        proxy: Option<&ChunkProxy>,
+    ) -> Result<usize> {
+        let next = coord.scaled().get(axis).and_then(|at| at.checked_add(1)).map(|at| coord.with_index(axis, at));
         let indexes = self.line.index(coord).zip(next.and_then(|next| self.line.index(&next)));
         // Along other dimensions they do not follow each other in the array.
         let Some((_, index)) = indexes.filter(|(index, next)| index.checked_add(1) == Some(*next)) else {
             return Ok(0);
         };
-        let recent = self.recent.lock();
+        let recent = self.last_block.lock();
         let Some(recent) = &*recent else { return Ok(0) };
         let Some(slot) = recent.slot_for_writing(index, || self.root.parents()) else { return Ok(0) };
         if let Some(proxy) = proxy {
-            self.metadata.depend(recent.node(), proxy, EdgeKind::ExtensibleArrayChunk)?;
+            self.metadata.add_dependency(recent.node(), proxy, EdgeKind::ExtensibleArrayChunk)?;
         }
         Ok(recent.set_all(slot, places))
     }
 
     /// Where the element at `place` is to be set.
-    fn table_for_writing(&self, header: &Header, place: Place) -> Result<(Table, usize)> {
+    fn table_for_writing(&self, header: &ExtensibleHeader, place: ElementLocation) -> Result<(ElementBlock, usize)> {
         let index_block = self.index_block_for_writing(header)?;
         match place {
-            Place::IndexBlock(slot) => Ok((Table::IndexBlock(index_block), slot)),
-            Place::DataBlock { super_block, branch, slot } => {
+            ElementLocation::IndexBlock(slot) => Ok((ElementBlock::IndexBlock(index_block), slot)),
+            ElementLocation::DataBlock { super_block, branch, slot } => {
                 self.table_below(header, &index_block, super_block, branch, slot)
             }
         }
@@ -530,7 +551,7 @@ impl ExtensibleArray {
 impl ChunkIndex for ExtensibleArray {
     fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         let Some(index) = self.line.index(coord) else { return Ok(None) };
-        if let Some(recent) = &*self.recent.lock()
+        if let Some(recent) = &*self.last_block.lock()
             && let Some(slot) = recent.slot(index)
         {
             return Ok(recent.get(slot).filter(|element| element.addr.is_defined()));
@@ -543,14 +564,14 @@ impl ChunkIndex for ExtensibleArray {
 
     fn has_any(&self, first: &ChunkCoord, axis: usize, number: u64) -> Result<bool> {
         let at = first.scaled().get(axis).copied().unwrap_or_default();
-        let (mut any, last) = (false, first.moved(axis, at.saturating_add(number.saturating_sub(1))));
+        let (mut any, last) = (false, first.with_index(axis, at.saturating_add(number.saturating_sub(1))));
         if let (Some(begin), Some(last), Some((index_block, end))) =
             (self.line.index(first), self.line.index(&last), self.contents()?)
         {
             // Along other dimensions than the unlimited one there are others between them.
             let part = begin..end.min(last.saturating_add(1));
             self.visit(&index_block, part, &mut |coord, _| {
-                any = first.moved(axis, coord.scaled().get(axis).copied().unwrap_or_default()) == coord;
+                any = first.with_index(axis, coord.scaled().get(axis).copied().unwrap_or_default()) == coord;
                 !any
             })?;
         }
@@ -559,7 +580,9 @@ impl ChunkIndex for ExtensibleArray {
 
     /// Also what is not counted.
     fn remove(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
-        let (Some(index), Some(index_block)) = (self.line.index(coord), self.all()?) else { return Ok(None) };
+        let (Some(index), Some(index_block)) = (self.line.index(coord), self.index_block_uncounted()?) else {
+            return Ok(None);
+        };
         let old = self.element(&index_block, index)?;
         if old.is_some() {
             self.set(coord, ChunkElement::default(), None)?;
@@ -567,42 +590,42 @@ impl ChunkIndex for ExtensibleArray {
         Ok(old)
     }
 
-    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
-        let outside = || Error::Outside(coord.clone());
+    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
+        let outside = || Error::ChunkOutOfBounds(coord.clone());
         let index = self.line.index(coord).ok_or_else(outside)?;
         if let ElementFormat::Filtered(width) = self.format
             && element.size > width.max()
         {
             return Err(Error::ChunkTooLarge { size: element.size });
         }
-        if let Some(recent) = &*self.recent.lock()
+        if let Some(recent) = &*self.last_block.lock()
             && let Some(slot) = recent.slot_for_writing(index, || self.root.parents())
         {
-            return self.put(recent, slot, element, proxy);
+            return self.set_in_last_block(recent, slot, element, proxy);
         }
-        let place = self.geometry.place(index).ok_or_else(outside)?;
+        let place = self.geometry.locate(index).ok_or_else(outside)?;
         let header = self.header_for_writing()?;
         let (table, slot) = self.table_for_writing(&header, place)?;
-        let last = self.geometry.last_beside(index, place);
+        let last = self.geometry.last_in_block(index, place);
         if header.read().max_index_set <= index {
             // While chunks come one after the other, the header is written once for each table.
             let end = if header.is_new() { index } else { last };
             header.update(|header| header.max_index_set = end + 1);
         }
-        let recent = Recent::new(header, table, index - slot as u64..last + 1, self.root.parents());
-        self.put(&recent, slot, element, proxy)?;
-        *self.recent.lock() = Some(recent);
+        let recent = LastElementBlock::new(header, table, index - slot as u64..last + 1, self.root.parents());
+        self.set_in_last_block(&recent, slot, element, proxy)?;
+        *self.last_block.lock() = Some(recent);
         Ok(())
     }
 
-    fn set_row(&self, first: &ChunkCoord, axis: usize, places: &[Addr], proxy: Option<&Proxy>) -> Result<()> {
+    fn set_row(&self, first: &ChunkCoord, axis: usize, places: &[Addr], proxy: Option<&ChunkProxy>) -> Result<()> {
         let at = first.scaled().get(axis).copied().unwrap_or_default();
         let mut number = 0;
         while let Some(place) = places.get(number) {
-            let coord = first.moved(axis, at.saturating_add(number as u64));
-            self.set(&coord, ChunkElement::at(*place), proxy)?;
+            let coord = first.with_index(axis, at.saturating_add(number as u64));
+            self.set(&coord, ChunkElement::unfiltered(*place), proxy)?;
             number += 1;
-            number += self.set_beside(&coord, axis, places.get(number..).unwrap_or_default(), proxy)?;
+            number += self.set_neighbors(&coord, axis, places.get(number..).unwrap_or_default(), proxy)?;
         }
         Ok(())
     }
@@ -622,7 +645,7 @@ impl ChunkIndex for ExtensibleArray {
         }
     }
 
-    fn for_each_left(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
-        self.all()?.map_or(Ok(()), |index_block| self.visit(&index_block, 0..u64::MAX, each))
+    fn for_each_with_unpublished(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+        self.index_block_uncounted()?.map_or(Ok(()), |index_block| self.visit(&index_block, 0..u64::MAX, each))
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use h5live_cache::{EdgeKind, Handle, Proxy};
+use h5live_cache::{ChunkProxy, EdgeKind, Handle};
 use h5live_format::{
     Addr, Bitmap, ChunkElement, ElementFormat, ElementTable, FixedArrayDataBlock, FixedArrayHeader, FixedArrayPage,
 };
@@ -24,57 +24,57 @@ pub struct FixedArray {
     /// The creation of the header, which two writers must not do at once.
     creation: Mutex<()>,
     /// Where an element was found last.
-    recent: RwLock<Option<Recent>>,
+    last_block: RwLock<Option<LastFixedBlock>>,
 }
 
-type Header = Handle<FixedArrayHeader>;
-type DataBlock = Handle<FixedArrayDataBlock>;
-type Page = Handle<FixedArrayPage>;
+type FixedHeader = Handle<FixedArrayHeader>;
+type FixedDataBlock = Handle<FixedArrayDataBlock>;
+type FixedPage = Handle<FixedArrayPage>;
 
 /// Signature, version, client.
-const PREFIX: u64 = 6;
-const CHECKSUM: u64 = 4;
+const BLOCK_PREFIX_BYTES: u64 = 6;
+const CHECKSUM_BYTES: u64 = 4;
 
 /// Most elements of a table that is held on to: as many as a page of ours has.
-const HELD: u64 = 1 << 10;
+const MAX_HELD_ELEMENTS: u64 = 1 << 10;
 
 /// A block that holds elements.
 #[derive(Debug)]
-enum Table {
-    DataBlock(DataBlock),
-    Page(Page),
+enum FixedElementBlock {
+    DataBlock(FixedDataBlock),
+    Page(FixedPage),
 }
 
-impl Table {
+impl FixedElementBlock {
     fn get(&self, slot: usize) -> Option<ChunkElement> {
         match self {
-            Table::DataBlock(block) => block.read().elements.get(slot),
-            Table::Page(page) => page.read().elements.get(slot),
+            FixedElementBlock::DataBlock(block) => block.read().elements.get(slot),
+            FixedElementBlock::Page(page) => page.read().elements.get(slot),
         }
     }
 
-    fn is_gone(&self) -> bool {
+    fn is_invalidated(&self) -> bool {
         match self {
-            Table::DataBlock(block) => block.is_gone(),
-            Table::Page(page) => page.is_gone(),
+            FixedElementBlock::DataBlock(block) => block.is_invalidated(),
+            FixedElementBlock::Page(page) => page.is_invalidated(),
         }
     }
 }
 
 /// A table, and what leads to it.
 #[derive(Debug)]
-struct Recent {
-    header: Header,
-    data_block: DataBlock,
-    table: Table,
+struct LastFixedBlock {
+    header: FixedHeader,
+    data_block: FixedDataBlock,
+    table: FixedElementBlock,
     /// Of which elements.
     elements: Range<u64>,
 }
 
-impl Recent {
+impl LastFixedBlock {
     /// The slot of the element at `index`, if it is here, and what `root` leads to is still known to be what leads here.
     fn slot(&self, index: u64, root: Addr) -> Option<usize> {
-        let is_gone = self.header.is_gone() || self.data_block.is_gone() || self.table.is_gone();
+        let is_gone = self.header.is_invalidated() || self.data_block.is_invalidated() || self.table.is_invalidated();
         let is_here = self.header.addr() == root && !is_gone && self.elements.contains(&index);
         is_here.then(|| (index - self.elements.start) as usize)
     }
@@ -108,7 +108,7 @@ impl FixedArray {
             page_bits,
             elements,
             creation: Mutex::new(()),
-            recent: RwLock::default(),
+            last_block: RwLock::default(),
         })
     }
 
@@ -127,7 +127,7 @@ impl FixedArray {
 
     fn header_len(&self) -> u64 {
         let widths = self.metadata.widths();
-        8 + (widths.length.bytes() + widths.offset.bytes()) as u64 + CHECKSUM
+        8 + (widths.length.bytes() + widths.offset.bytes()) as u64 + CHECKSUM_BYTES
     }
 
     /// Bytes of the data block without its pages.
@@ -136,7 +136,7 @@ impl FixedArray {
             0 => self.elements * self.element_size(),
             pages => pages.div_ceil(8),
         };
-        PREFIX + self.metadata.offset().bytes() as u64 + held + CHECKSUM
+        BLOCK_PREFIX_BYTES + self.metadata.offset().bytes() as u64 + held + CHECKSUM_BYTES
     }
 
     fn elements_in_page(&self, page: u64) -> u64 {
@@ -144,20 +144,20 @@ impl FixedArray {
     }
 
     fn page_len(&self, page: u64) -> u64 {
-        self.elements_in_page(page) * self.element_size() + CHECKSUM
+        self.elements_in_page(page) * self.element_size() + CHECKSUM_BYTES
     }
 
     /// Bytes of the data block with its pages.
     fn data_block_space(&self) -> u64 {
         let pages = match self.pages() {
             0 => 0,
-            pages => self.elements * self.element_size() + pages * CHECKSUM,
+            pages => self.elements * self.element_size() + pages * CHECKSUM_BYTES,
         };
         self.data_block_len() + pages
     }
 
-    fn missing(&self, len: u64) -> ElementTable {
-        ElementTable::missing(len as usize, self.format, self.metadata.offset())
+    fn undefined_elements(&self, len: u64) -> ElementTable {
+        ElementTable::undefined(len as usize, self.format, self.metadata.offset())
     }
 
     fn empty_data_block(&self, header: Addr) -> FixedArrayDataBlock {
@@ -165,14 +165,18 @@ impl FixedArray {
             0 => (0, self.elements),
             pages => (pages.div_ceil(8), 0),
         };
-        FixedArrayDataBlock { header, pages: Bitmap::clear(bitmap as usize), elements: self.missing(elements) }
+        FixedArrayDataBlock {
+            header,
+            pages: Bitmap::zeros(bitmap as usize),
+            elements: self.undefined_elements(elements),
+        }
     }
 
     fn contradiction(&self, at: Addr, record: &'static str, rule: &'static str) -> Error {
         Error::Contradiction { record, at, other: "data layout message", rule }
     }
 
-    fn header(&self) -> Result<Option<Header>> {
+    fn header(&self) -> Result<Option<FixedHeader>> {
         let addr = self.root.addr();
         if !addr.is_defined() {
             return Ok(None);
@@ -189,7 +193,7 @@ impl FixedArray {
         }
     }
 
-    fn data_block(&self, addr: Addr) -> Result<DataBlock> {
+    fn data_block(&self, addr: Addr) -> Result<FixedDataBlock> {
         let block = self.metadata.load(addr, self.data_block_len(), || self.empty_data_block(Addr::UNDEFINED))?;
         let owner = block.read().header;
         if owner == self.root.addr() {
@@ -200,36 +204,36 @@ impl FixedArray {
     }
 
     fn page_addr(&self, data_block: Addr, page: u64) -> Result<Addr> {
-        let full = self.page_elements() * self.element_size() + CHECKSUM;
+        let full = self.page_elements() * self.element_size() + CHECKSUM_BYTES;
         let addr = data_block.checked_add(self.data_block_len() + page * full);
         addr.ok_or_else(|| self.contradiction(data_block, "fixed array data block", "its pages lie in the file"))
     }
 
-    fn page(&self, data_block: Addr, page: u64) -> Result<Page> {
-        let empty = || FixedArrayPage { elements: self.missing(self.elements_in_page(page)) };
+    fn page(&self, data_block: Addr, page: u64) -> Result<FixedPage> {
+        let empty = || FixedArrayPage { elements: self.undefined_elements(self.elements_in_page(page)) };
         self.metadata.load(self.page_addr(data_block, page)?, self.page_len(page), empty)
     }
 
-    fn contents(&self) -> Result<Option<(Header, DataBlock)>> {
+    fn contents(&self) -> Result<Option<(FixedHeader, FixedDataBlock)>> {
         let Some(header) = self.header()? else { return Ok(None) };
         let addr = header.read().data_block;
         if addr.is_defined() { self.data_block(addr).map(|block| Some((header, block))) } else { Ok(None) }
     }
 
     /// The table that holds the element at `index`, and its slot; `None` if its page was never written.
-    fn find(&self, data_block: &DataBlock, index: u64) -> Result<Option<(Table, usize)>> {
+    fn find(&self, data_block: &FixedDataBlock, index: u64) -> Result<Option<(FixedElementBlock, usize)>> {
         if self.pages() == 0 {
-            return Ok(Some((Table::DataBlock(data_block.clone()), index as usize)));
+            return Ok(Some((FixedElementBlock::DataBlock(data_block.clone()), index as usize)));
         }
         let page = index / self.page_elements();
         if !data_block.read().pages.get(page as usize) {
             return Ok(None);
         }
         let slot = (index % self.page_elements()) as usize;
-        Ok(Some((Table::Page(self.page(data_block.addr(), page)?), slot)))
+        Ok(Some((FixedElementBlock::Page(self.page(data_block.addr(), page)?), slot)))
     }
 
-    fn header_for_writing(&self) -> Result<Header> {
+    fn header_for_writing(&self) -> Result<FixedHeader> {
         let _creation = self.creation.lock();
         let header = match self.header()? {
             Some(header) => header,
@@ -241,11 +245,11 @@ impl FixedArray {
                 header
             }
         };
-        self.root.depend(&header)?;
+        self.root.depend_on(&header)?;
         Ok(header)
     }
 
-    fn data_block_for_writing(&self, header: &Header) -> Result<DataBlock> {
+    fn data_block_for_writing(&self, header: &FixedHeader) -> Result<FixedDataBlock> {
         let addr = header.read().data_block;
         let block = if addr.is_defined() {
             self.data_block(addr)?
@@ -255,25 +259,25 @@ impl FixedArray {
             header.update(|header| header.data_block = block.addr());
             block
         };
-        self.metadata.depend(header, &block, EdgeKind::FixedArrayDataBlock)?;
-        self.root.depend(&block)?;
+        self.metadata.add_dependency(header, &block, EdgeKind::FixedArrayDataBlock)?;
+        self.root.depend_on(&block)?;
         Ok(block)
     }
 
-    fn page_for_writing(&self, data_block: &DataBlock, number: u64) -> Result<Page> {
+    fn page_for_writing(&self, data_block: &FixedDataBlock, number: u64) -> Result<FixedPage> {
         let addr = self.page_addr(data_block.addr(), number)?;
         let in_use = data_block.read().pages.get(number as usize);
         let page = if in_use {
             self.page(data_block.addr(), number)?
         } else {
             self.metadata.cache().check_allocation(addr, self.page_len(number))?;
-            let empty = FixedArrayPage { elements: self.missing(self.elements_in_page(number)) };
+            let empty = FixedArrayPage { elements: self.undefined_elements(self.elements_in_page(number)) };
             let page = self.metadata.cache().insert(addr, self.metadata.owner(), empty);
             data_block.update(|block| block.pages.set(number as usize));
             page
         };
-        self.metadata.depend(data_block, &page, EdgeKind::FixedArrayPage)?;
-        self.root.depend(&page)?;
+        self.metadata.add_dependency(data_block, &page, EdgeKind::FixedArrayPage)?;
+        self.root.depend_on(&page)?;
         Ok(page)
     }
 }
@@ -282,7 +286,7 @@ impl ChunkIndex for FixedArray {
     fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
         let Some(index) = self.line.index(coord) else { return Ok(None) };
         let is_there = |element: &ChunkElement| element.addr.is_defined();
-        if let Some(recent) = &*self.recent.read()
+        if let Some(recent) = &*self.last_block.read()
             && let Some(slot) = recent.slot(index, self.root.addr())
         {
             return Ok(recent.table.get(slot).filter(is_there));
@@ -292,16 +296,16 @@ impl ChunkIndex for FixedArray {
         let element = table.get(slot).filter(is_there);
         let first = index - slot as u64;
         let elements = first..self.elements.min(first.saturating_add(self.page_elements()));
-        if elements.end - elements.start <= HELD
-            && let Some(mut recent) = self.recent.try_write()
+        if elements.end - elements.start <= MAX_HELD_ELEMENTS
+            && let Some(mut recent) = self.last_block.try_write()
         {
-            *recent = Some(Recent { header, data_block, table, elements });
+            *recent = Some(LastFixedBlock { header, data_block, table, elements });
         }
         Ok(element)
     }
 
-    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&Proxy>) -> Result<()> {
-        let index = self.line.index(coord).ok_or_else(|| Error::Outside(coord.clone()))?;
+    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
+        let index = self.line.index(coord).ok_or_else(|| Error::ChunkOutOfBounds(coord.clone()))?;
         if let ElementFormat::Filtered(width) = self.format
             && element.size > width.max()
         {
@@ -311,14 +315,14 @@ impl ChunkIndex for FixedArray {
         let block = self.data_block_for_writing(&header)?;
         if self.pages() == 0 {
             if let Some(proxy) = proxy {
-                self.metadata.depend(&block, proxy, EdgeKind::FixedArrayChunk)?;
+                self.metadata.add_dependency(&block, proxy, EdgeKind::FixedArrayChunk)?;
             }
             block.update(|block| block.elements.set(index as usize, element));
             return Ok(());
         }
         let page = self.page_for_writing(&block, index / self.page_elements())?;
         if let Some(proxy) = proxy {
-            self.metadata.depend(&page, proxy, EdgeKind::FixedArrayChunk)?;
+            self.metadata.add_dependency(&page, proxy, EdgeKind::FixedArrayChunk)?;
         }
         page.update(|page| page.elements.set((index % self.page_elements()) as usize, element));
         Ok(())
@@ -326,7 +330,7 @@ impl ChunkIndex for FixedArray {
 
     fn delete(&self) -> Result<()> {
         let Some(header) = self.header()? else { return Ok(()) };
-        *self.recent.write() = None;
+        *self.last_block.write() = None;
         if let Some((_, block)) = self.contents()? {
             let pages = (0..self.pages()).map(|page| self.page_addr(block.addr(), page));
             let pages: Vec<Addr> = pages.collect::<Result<_>>()?;

@@ -1,11 +1,11 @@
 //! Fractal heaps: dense links and attributes, shared messages.
 
+mod block_path;
 mod blocks;
+mod bulk_read;
 mod filtered;
 mod huge;
 mod managed;
-mod place;
-mod reading;
 mod recount;
 mod space;
 #[cfg(test)]
@@ -16,18 +16,18 @@ use std::sync::{Arc, OnceLock};
 use h5live_cache::Handle;
 use h5live_format::messages::FilterPipelineMessage;
 use h5live_format::{
-    Addr, DoublingTable, FilteredRoot, FractalHeapHeader, FractalHeapIdShape, FreeSpaceHeader, HeapPlace, decode_with,
-    encode, encode_in_place, encoded_len,
+    Addr, DoublingTable, FilteredRoot, FractalHeapHeader, FractalHeapIdShape, FreeSpaceHeader, HeapObjectLocation,
+    decode_with, encode, encode_in_place, encoded_len,
 };
 use h5live_model::{FilterSpec, Unfilter};
 
-pub use self::reading::HeapReading;
+pub use self::bulk_read::HeapBulkReader;
 pub use self::recount::HeapRecount;
-pub use self::space::HeapSpace;
-use self::space::Sections;
-use crate::{Before, Error, ObjectMetadata, Result};
+pub use self::space::HeapFreeSpace;
+use self::space::HeapSections;
+use crate::{Error, ObjectMetadata, Prerequisite, Result};
 
-type Header = Handle<FractalHeapHeader>;
+type HeapHeader = Handle<FractalHeapHeader>;
 
 /// The heap of one object (format specification 4.0, III.G).
 #[derive(Debug, Clone)]
@@ -35,9 +35,9 @@ pub struct FractalHeap {
     metadata: ObjectMetadata,
     addr: Addr,
     unfilter: Arc<dyn Unfilter>,
-    space: Arc<HeapSpace>,
+    space: Arc<HeapFreeSpace>,
     /// The header, as it was found.
-    found: OnceLock<Header>,
+    header: OnceLock<HeapHeader>,
 }
 
 /// What a new heap shall look like.
@@ -62,7 +62,7 @@ impl HeapParameters {
 
 /// Bytes that lie outside of the heap's blocks.
 #[derive(Debug, Clone, Copy)]
-struct Outside {
+struct HugeLocation {
     addr: Addr,
     /// Stored bytes.
     length: u64,
@@ -74,8 +74,8 @@ struct Outside {
 impl FractalHeap {
     /// The heap with its header at `addr`; `unfilter` undoes the filters of heaps that have some. `space` is the same
     /// for all that change the heap in one session.
-    pub fn new(metadata: ObjectMetadata, addr: Addr, unfilter: Arc<dyn Unfilter>, space: Arc<HeapSpace>) -> Self {
-        FractalHeap { metadata, addr, unfilter, space, found: OnceLock::new() }
+    pub fn new(metadata: ObjectMetadata, addr: Addr, unfilter: Arc<dyn Unfilter>, space: Arc<HeapFreeSpace>) -> Self {
+        FractalHeap { metadata, addr, unfilter, space, header: OnceLock::new() }
     }
 
     /// Makes an empty heap, whose blocks and huge objects go through `filters`, if there are any.
@@ -87,7 +87,7 @@ impl FractalHeap {
         unfilter: Arc<dyn Unfilter>,
         parameters: &HeapParameters,
         filters: Option<FilterPipelineMessage>,
-        space: Arc<HeapSpace>,
+        space: Arc<HeapFreeSpace>,
     ) -> Result<Self> {
         let HeapParameters { id_len, table, max_managed } = *parameters;
         let filtered = filters.filter(|filters| !filters.filters.is_empty());
@@ -96,7 +96,7 @@ impl FractalHeap {
         let len = encoded_len(&header, metadata.widths());
         let len = len.map_err(|source| h5live_cache::Error::Encode { at: Addr::UNDEFINED, source })?;
         let header = metadata.create(len as u64, header)?;
-        *space.lock() = Sections::empty(true);
+        *space.lock() = HeapSections::empty(true);
         Ok(FractalHeap::new(metadata, header.addr(), unfilter, space))
     }
 
@@ -109,8 +109,8 @@ impl FractalHeap {
         Error::Contradiction { record, at, other: "fractal heap", rule }
     }
 
-    fn header(&self) -> Result<Header> {
-        if let Some(found) = self.found.get().filter(|found| !found.is_gone()) {
+    fn header(&self) -> Result<HeapHeader> {
+        if let Some(found) = self.header.get().filter(|found| !found.is_invalidated()) {
             return Ok(found.clone());
         }
         let (cache, widths) = (self.metadata.cache(), self.metadata.widths());
@@ -122,7 +122,7 @@ impl FractalHeap {
             decode_with(FractalHeapHeader::default(), &bytes, widths).map_err(wrong)
         };
         let header = cache.load(self.addr, self.metadata.owner(), load)?;
-        let _others = self.found.set(header.clone());
+        let _others = self.header.set(header.clone());
         Ok(header)
     }
 
@@ -134,17 +134,17 @@ impl FractalHeap {
         self.header()
     }
 
-    fn decode_id(&self, header: &FractalHeapHeader, id: &[u8]) -> Result<HeapPlace> {
+    fn decode_id(&self, header: &FractalHeapHeader, id: &[u8]) -> Result<HeapObjectLocation> {
         self.decode_id_of(&header.id_shape(self.metadata.widths()), id)
     }
 
-    fn decode_id_of(&self, shape: &FractalHeapIdShape, id: &[u8]) -> Result<HeapPlace> {
+    fn decode_id_of(&self, shape: &FractalHeapIdShape, id: &[u8]) -> Result<HeapObjectLocation> {
         let id = id.get(..usize::from(shape.id_len)).unwrap_or(id);
-        let id = decode_with(shape.id(HeapPlace::default()), id, shape.widths);
-        Ok(id.map_err(|source| h5live_cache::Error::Decode { at: self.addr, source })?.place)
+        let id = decode_with(shape.id(HeapObjectLocation::default()), id, shape.widths);
+        Ok(id.map_err(|source| h5live_cache::Error::Decode { at: self.addr, source })?.location)
     }
 
-    fn encode_id(&self, shape: &FractalHeapIdShape, place: HeapPlace) -> Result<Vec<u8>> {
+    fn encode_id(&self, shape: &FractalHeapIdShape, place: HeapObjectLocation) -> Result<Vec<u8>> {
         let id = encode_in_place(&mut shape.id(place), shape.widths);
         Ok(id.map_err(|source| h5live_cache::Error::Encode { at: self.addr, source })?)
     }
@@ -156,21 +156,21 @@ impl FractalHeap {
     pub fn get(&self, id: &[u8]) -> Result<Vec<u8>> {
         let header = self.header()?.read().clone();
         match self.decode_id(&header, id)? {
-            HeapPlace::Tiny(bytes) => Ok(bytes),
-            HeapPlace::Managed { offset, length } => self.managed(&header, offset, length),
-            huge => self.outside(&header, self.huge(&header, huge)?),
+            HeapObjectLocation::Tiny(bytes) => Ok(bytes),
+            HeapObjectLocation::Managed { offset, length } => self.read_managed(&header, offset, length),
+            huge => self.read_huge_at(&header, self.locate_huge(&header, huge)?),
         }
     }
 
-    fn outside(&self, header: &FractalHeapHeader, place: Outside) -> Result<Vec<u8>> {
+    fn read_huge_at(&self, header: &FractalHeapHeader, place: HugeLocation) -> Result<Vec<u8>> {
         let bytes = self.huge_bytes(place.addr, place.length)?;
         match &header.filtered {
             None => Ok(bytes),
-            Some(filtered) => self.undo(&filtered.filters.filters, place, bytes),
+            Some(filtered) => self.unfilter_huge(&filtered.filters.filters, place, bytes),
         }
     }
 
-    fn undo(&self, filters: &[FilterSpec], place: Outside, bytes: Vec<u8>) -> Result<Vec<u8>> {
+    fn unfilter_huge(&self, filters: &[FilterSpec], place: HugeLocation, bytes: Vec<u8>) -> Result<Vec<u8>> {
         let undone = self.unfilter.unfilter(filters, place.filter_mask, bytes, place.size);
         undone.map_err(|source| Error::Filters { at: place.addr, source })
     }
@@ -180,18 +180,21 @@ impl FractalHeap {
     ///
     /// # Errors
     /// The error of `held`; if a block cannot be read.
-    pub fn survey<E: From<Error>>(&self, held: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), E>) -> Result<(), E> {
+    pub fn init_free_space<E: From<Error>>(
+        &self,
+        held: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), E>,
+    ) -> Result<(), E> {
         if self.space.lock().known {
             return Ok(());
         }
         let header = self.header()?.read().clone();
         let mut taken = Vec::new();
         held(&mut |id| {
-            if let Ok(HeapPlace::Managed { offset, length }) = self.decode_id(&header, id) {
+            if let Ok(HeapObjectLocation::Managed { offset, length }) = self.decode_id(&header, id) {
                 taken.push((offset, length));
             }
         })?;
-        Ok(self.learn(&header, &taken)?)
+        Ok(self.learn_free_space(&header, &taken)?)
     }
 
     /// Adds an object, which is written after `before`, and returns its ID.
@@ -199,23 +202,23 @@ impl FractalHeap {
     /// # Errors
     /// [`Error::Unsupported`] if the object is empty; [`Error::HeapFull`]; if a block cannot be read or its filters be
     /// applied, or there is no room for a new one.
-    pub fn insert(&self, object: &[u8], before: &[Before<'_>]) -> Result<Vec<u8>> {
+    pub fn insert(&self, object: &[u8], before: &[Prerequisite<'_>]) -> Result<Vec<u8>> {
         let header = self.header_for_writing()?;
         let mut sections = self.space.lock();
         let done = self.insert_object(&header, &mut sections, object, before);
-        let place = self.unless_failed(done, &mut sections)?;
+        let place = self.forget_on_error(done, &mut sections)?;
         let shape = header.read().id_shape(self.metadata.widths());
         self.encode_id(&shape, place)
     }
 
     fn insert_object(
         &self,
-        header: &Header,
-        sections: &mut Sections,
+        header: &HeapHeader,
+        sections: &mut HeapSections,
         object: &[u8],
-        before: &[Before<'_>],
-    ) -> Result<HeapPlace> {
-        self.reuse(header, sections)?;
+        before: &[Prerequisite<'_>],
+    ) -> Result<HeapObjectLocation> {
+        self.reclaim_removed(header, sections)?;
         let (max_managed, max_tiny) = {
             let header = header.read();
             (header.max_managed.into(), header.id_shape(self.metadata.widths()).max_tiny())
@@ -230,7 +233,7 @@ impl FractalHeap {
                 header.tiny_bytes = header.tiny_bytes.saturating_add(len);
                 header.tiny_objects = header.tiny_objects.saturating_add(1);
             });
-            Ok(HeapPlace::Tiny(object.to_vec()))
+            Ok(HeapObjectLocation::Tiny(object.to_vec()))
         } else {
             self.insert_managed(header, sections, object, before)
         }
@@ -241,10 +244,10 @@ impl FractalHeap {
     ///
     /// # Errors
     /// As [`FractalHeap::insert`] and [`FractalHeap::remove`].
-    pub fn replace(&self, id: &[u8], object: &[u8], before: &[Before<'_>]) -> Result<Vec<u8>> {
+    pub fn replace(&self, id: &[u8], object: &[u8], before: &[Prerequisite<'_>]) -> Result<Vec<u8>> {
         let header = self.header_for_writing()?;
         let shape = header.read().clone();
-        if let HeapPlace::Managed { offset, length } = self.decode_id(&shape, id)?
+        if let HeapObjectLocation::Managed { offset, length } = self.decode_id(&shape, id)?
             && length == object.len() as u64
         {
             self.write_managed(&header, offset, object, before)?;
@@ -264,46 +267,48 @@ impl FractalHeap {
         let shape = header.read().clone();
         let place = self.decode_id(&shape, id)?;
         let mut sections = self.space.lock();
-        let done = self.reuse(&header, &mut sections).and_then(|()| match place {
-            HeapPlace::Tiny(bytes) => {
+        let done = self.reclaim_removed(&header, &mut sections).and_then(|()| match place {
+            HeapObjectLocation::Tiny(bytes) => {
                 header.update(|header| {
                     header.tiny_bytes = header.tiny_bytes.saturating_sub(bytes.len() as u64);
                     header.tiny_objects = header.tiny_objects.saturating_sub(1);
                 });
                 Ok(())
             }
-            HeapPlace::Managed { offset, length } => self.remove_managed(&header, &mut sections, offset, length),
+            HeapObjectLocation::Managed { offset, length } => {
+                self.remove_managed(&header, &mut sections, offset, length)
+            }
             huge => {
                 sections.remove_huge(self.metadata.cache().space(), huge);
                 Ok(())
             }
         });
-        self.unless_failed(done, &mut sections)
+        self.forget_on_error(done, &mut sections)
     }
 
     /// Gives up what was removed before the last whole flush; also done by each change. Returns whether there was any.
     ///
     /// # Errors
     /// If a block cannot be read.
-    pub fn settle(&self) -> Result<bool> {
+    pub fn reclaim(&self) -> Result<bool> {
         let mut sections = self.space.lock();
-        if !sections.is_waiting() {
+        if !sections.has_pending() {
             return Ok(false);
         }
-        let done = self.reuse(&self.header()?, &mut sections);
-        self.unless_failed(done, &mut sections).map(|()| true)
+        let done = self.reclaim_removed(&self.header()?, &mut sections);
+        self.forget_on_error(done, &mut sections).map(|()| true)
     }
 
     /// After a failure it is no longer known what is free.
-    fn unless_failed<T>(&self, done: Result<T>, sections: &mut Sections) -> Result<T> {
+    fn forget_on_error<T>(&self, done: Result<T>, sections: &mut HeapSections) -> Result<T> {
         if done.is_err() {
-            *sections = Sections::empty(false);
+            *sections = HeapSections::empty(false);
         }
         done
     }
 
     /// The header, which no longer leads to a list of free space.
-    fn header_for_writing(&self) -> Result<Header> {
+    fn header_for_writing(&self) -> Result<HeapHeader> {
         let header = self.header()?;
         let manager = header.read().free_manager;
         if manager.is_defined() {
@@ -337,7 +342,7 @@ impl FractalHeap {
         if shape.free_manager.is_defined() {
             self.release_manager(shape.free_manager);
         }
-        let managed = self.each_block(&shape, &mut |block| {
+        let managed = self.for_each_block(&shape, &mut |block| {
             if block.addr.is_defined() {
                 self.release(block.addr, block.len);
             }
@@ -346,7 +351,7 @@ impl FractalHeap {
         let widths = self.metadata.widths();
         let len = encode(&shape, widths).map_or(0, |bytes| bytes.len());
         self.release(self.addr, len as u64);
-        *self.space.lock() = Sections::empty(false);
+        *self.space.lock() = HeapSections::empty(false);
         managed.and(huge)
     }
 }

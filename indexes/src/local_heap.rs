@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use h5live_cache::{EdgeKind, FreeList, Handle, Kind, Moment, Node, Space};
+use h5live_cache::{DependencyNode, EdgeKind, FreeEpoch, FreeList, Handle, Space, SpaceKind};
 use h5live_format::{Addr, FreeBlock, LocalHeap, LocalHeapData};
 use h5live_model::Name;
 use parking_lot::Mutex;
@@ -18,25 +18,25 @@ pub(crate) struct LocalStrings {
 }
 
 /// Bytes that the empty string at the beginning takes.
-const EMPTY: u64 = 8;
+const EMPTY_STRING_BYTES: u64 = 8;
 
 /// No segment is cut shorter than this (bytes).
-const SMALLEST: u64 = 88;
+const MIN_SEGMENT_BYTES: u64 = 88;
 
 /// One part in so many of a segment may be free at its end when it is put away.
-const SLACK: u64 = 32;
+const MAX_SLACK_FRACTION: u64 = 32;
 
 /// What this session knows of the space in one local heap; to be kept as long as the session, for all that change the
 /// heap.
 ///
 /// From the first change on, the file says that nothing in the heap is free: a list that begins in the prefix and goes on
 /// in the segment cannot be changed at once with what it tells of. So strings are put where nothing is, in the segment to
-/// which the file leads, and the list is written again when the session ends (`LocalStrings::put_away`).
+/// which the file leads, and the list is written again when the session ends (`LocalStrings::finalize`).
 #[derive(Debug, Default)]
-pub struct StringSpace(Mutex<Strings>);
+pub struct StringSpace(Mutex<StringSpaceState>);
 
 #[derive(Debug, Default)]
-struct Strings {
+struct StringSpaceState {
     /// Whether `free` says what is free, and not the file.
     known: bool,
     /// Whether what is not in `free` is known to be taken.
@@ -44,7 +44,7 @@ struct Strings {
     /// By offset in the segment.
     free: FreeList,
     /// Strings that are no longer used, but that readers of what is in the file still find: offset and length (bytes).
-    removed: Vec<(Moment, u64, u64)>,
+    removed: Vec<(FreeEpoch, u64, u64)>,
 }
 
 impl StringSpace {
@@ -54,19 +54,19 @@ impl StringSpace {
 }
 
 /// Bytes that a string takes.
-fn room_of(string: &Name) -> u64 {
+fn string_bytes(string: &Name) -> u64 {
     LocalHeapData::space_for(string) as u64
 }
 
-impl Strings {
+impl StringSpaceState {
     /// Takes room for all of these strings, or for none.
-    fn place(&mut self, strings: &[&Name]) -> Option<Vec<u64>> {
+    fn alloc(&mut self, strings: &[&Name]) -> Option<Vec<u64>> {
         let mut offsets = Vec::with_capacity(strings.len());
         for string in strings {
-            match self.free.take(room_of(string), Some) {
+            match self.free.take(string_bytes(string), Some) {
                 Some(offset) => offsets.push(offset),
                 None => {
-                    offsets.iter().zip(strings).for_each(|(at, string)| self.free.give(*at, room_of(string)));
+                    offsets.iter().zip(strings).for_each(|(at, string)| self.free.insert(*at, string_bytes(string)));
                     return None;
                 }
             }
@@ -75,15 +75,15 @@ impl Strings {
     }
 
     /// What unused strings took of which nothing in the file tells any more is free.
-    fn settle(&mut self, space: &Space) {
+    fn reclaim(&mut self, space: &Space) {
         // The first has waited longest.
-        if self.removed.first().is_none_or(|(moment, ..)| !space.is_settled(*moment)) {
+        if self.removed.first().is_none_or(|(moment, ..)| !space.is_reclaimable(*moment)) {
             return;
         }
         let (settled, waiting): (Vec<_>, _) =
-            self.removed.drain(..).partition(|(moment, ..)| space.is_settled(*moment));
+            self.removed.drain(..).partition(|(moment, ..)| space.is_reclaimable(*moment));
         self.removed = waiting;
-        settled.into_iter().for_each(|(_, offset, len)| self.free.give(offset, len));
+        settled.into_iter().for_each(|(_, offset, len)| self.free.insert(offset, len));
     }
 }
 
@@ -114,7 +114,7 @@ impl LocalStrings {
         let prefix = LocalHeap { size, free: None, data: data.addr() };
         let prefix = metadata.create(LocalHeap::prefix_size(metadata.widths()) as u64, prefix)?;
         let mut strings = space.0.lock();
-        strings.free.give(EMPTY, size.saturating_sub(EMPTY));
+        strings.free.insert(EMPTY_STRING_BYTES, size.saturating_sub(EMPTY_STRING_BYTES));
         (strings.known, strings.surveyed) = (true, true);
         Ok(LocalStrings { metadata: metadata.clone(), prefix, data: Some(data) })
     }
@@ -138,13 +138,17 @@ impl LocalStrings {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    pub fn hold(&self, parent: &(impl Node + ?Sized)) -> Result<()> {
-        self.after(parent, &self.prefix)?;
-        self.data.as_ref().map_or(Ok(()), |data| self.after(parent, data))
+    pub fn add_parent(&self, parent: &(impl DependencyNode + ?Sized)) -> Result<()> {
+        self.add_dependency(parent, &self.prefix)?;
+        self.data.as_ref().map_or(Ok(()), |data| self.add_dependency(parent, data))
     }
 
-    fn after(&self, parent: &(impl Node + ?Sized), child: &(impl Node + ?Sized)) -> Result<()> {
-        let done = self.metadata.cache().depend_once(parent, child, EdgeKind::SymbolTable);
+    fn add_dependency(
+        &self,
+        parent: &(impl DependencyNode + ?Sized),
+        child: &(impl DependencyNode + ?Sized),
+    ) -> Result<()> {
+        let done = self.metadata.cache().add_dependency_once(parent, child, EdgeKind::SymbolTable);
         Ok(done.map_err(h5live_cache::Error::from)?)
     }
 
@@ -184,15 +188,15 @@ impl LocalStrings {
         taken: impl FnOnce() -> Result<Vec<u64>>,
     ) -> Result<Vec<u64>> {
         let known = &mut *space.0.lock();
-        self.learn(known)?;
-        known.settle(self.metadata.cache().space());
-        let offsets = match known.place(strings) {
+        self.load_free_list(known)?;
+        known.reclaim(self.metadata.cache().space());
+        let offsets = match known.alloc(strings) {
             Some(offsets) => offsets,
             None => {
                 if !std::mem::replace(&mut known.surveyed, true) {
-                    self.survey(known, &taken()?);
+                    self.rebuild_free_list(known, &taken()?);
                 }
-                self.place(known, strings)?
+                self.alloc_or_grow(known, strings)?
             }
         };
         let full = || Error::HeapFull { at: self.prefix.addr() };
@@ -202,39 +206,39 @@ impl LocalStrings {
     }
 
     /// Finds room for strings, if need be in a larger segment.
-    fn place(&mut self, known: &mut Strings, strings: &[&Name]) -> Result<Vec<u64>> {
-        if let Some(offsets) = known.place(strings) {
+    fn alloc_or_grow(&mut self, known: &mut StringSpaceState, strings: &[&Name]) -> Result<Vec<u64>> {
+        if let Some(offsets) = known.alloc(strings) {
             return Ok(offsets);
         }
-        self.grow(known, strings.iter().map(|string| room_of(string)).sum())?;
-        known.place(strings).ok_or(Error::HeapFull { at: self.prefix.addr() })
+        self.grow(known, strings.iter().map(|string| string_bytes(string)).sum())?;
+        known.alloc(strings).ok_or(Error::HeapFull { at: self.prefix.addr() })
     }
 
     /// Learns what is free from what is not.
-    fn survey(&self, known: &mut Strings, taken: &[u64]) {
+    fn rebuild_free_list(&self, known: &mut StringSpaceState, taken: &[u64]) {
         known.free.clear();
-        known.free.give(EMPTY, self.prefix.read().size.saturating_sub(EMPTY));
+        known.free.insert(EMPTY_STRING_BYTES, self.prefix.read().size.saturating_sub(EMPTY_STRING_BYTES));
         // Keys of other programs may lead to strings that are no more.
         for (offset, string) in taken.iter().filter_map(|offset| Some((*offset, self.get(*offset).ok()?))) {
-            known.free.carve(offset, room_of(&string));
+            known.free.take_exact(offset, string_bytes(&string));
         }
         for (_, offset, len) in &known.removed {
-            known.free.carve(*offset, *len);
+            known.free.take_exact(*offset, *len);
         }
     }
 
     /// Takes the list of what is free over from the file.
-    fn learn(&self, strings: &mut Strings) -> Result<()> {
+    fn load_free_list(&self, strings: &mut StringSpaceState) -> Result<()> {
         if strings.known {
             return Ok(());
         }
-        self.free_blocks().into_iter().for_each(|block| strings.free.give(block.offset, block.size));
+        self.free_blocks().into_iter().for_each(|block| strings.free.insert(block.offset, block.size));
         if let Some(data) = self.data.as_ref().filter(|_| self.prefix.read().free.is_some()) {
             self.prefix.update(|prefix| prefix.free = None);
             // Nothing in the file tells of a list in a new segment.
             if !data.is_new() {
-                self.metadata.cache().undepend(&self.prefix, data);
-                self.after(data, &self.prefix)?;
+                self.metadata.cache().remove_dependency(&self.prefix, data);
+                self.add_dependency(data, &self.prefix)?;
             }
         }
         strings.known = true;
@@ -248,13 +252,13 @@ impl LocalStrings {
     }
 
     /// Moves the strings to a segment that is at least half as large again, with at least `need` free bytes at its end.
-    fn grow(&mut self, strings: &mut Strings, need: u64) -> Result<()> {
+    fn grow(&mut self, strings: &mut StringSpaceState, need: u64) -> Result<()> {
         let size = self.prefix.read().size;
         let more = need.max(size / 2).next_multiple_of(8);
         let grown = size.checked_add(more).ok_or(Error::HeapFull { at: self.prefix.addr() })?;
-        let at = self.metadata.cache().space().alloc(grown, Kind::Metadata)?;
+        let at = self.metadata.cache().space().alloc(grown, SpaceKind::Metadata)?;
         self.move_to(at, grown)?;
-        strings.free.give(size, more);
+        strings.free.insert(size, more);
         Ok(())
     }
 
@@ -267,7 +271,7 @@ impl LocalStrings {
         let mut bytes = self.with(|data| Ok(data.bytes.clone()))?;
         bytes.resize(usize::try_from(size).unwrap_or(usize::MAX), 0);
         let data = self.metadata.cache().insert(at, self.metadata.owner(), LocalHeapData { bytes });
-        self.after(&self.prefix, &data)?;
+        self.add_dependency(&self.prefix, &data)?;
         self.prefix.update(|prefix| (prefix.size, prefix.data) = (size, data.addr()));
         if old_size > 0 {
             self.metadata.free(old, old_size);
@@ -282,10 +286,10 @@ impl LocalStrings {
     /// If there are no such strings.
     pub fn remove(&self, space: &StringSpace, offsets: &[u64]) -> Result<()> {
         let strings = &mut *space.0.lock();
-        self.learn(strings)?;
-        for offset in offsets.iter().filter(|offset| **offset >= EMPTY) {
-            let len = room_of(&self.get(*offset)?);
-            strings.removed.push((self.metadata.cache().space().moment(), *offset, len));
+        self.load_free_list(strings)?;
+        for offset in offsets.iter().filter(|offset| **offset >= EMPTY_STRING_BYTES) {
+            let len = string_bytes(&self.get(*offset)?);
+            strings.removed.push((self.metadata.cache().space().free_epoch(), *offset, len));
         }
         Ok(())
     }
@@ -296,20 +300,20 @@ impl LocalStrings {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    pub fn put_away(&mut self, space: &StringSpace) -> Result<bool> {
+    pub fn finalize(&mut self, space: &StringSpace) -> Result<bool> {
         let strings = &mut *space.0.lock();
         if !std::mem::take(&mut strings.known) {
             return Ok(false);
         }
         strings.surveyed = false;
-        strings.settle(self.metadata.cache().space());
+        strings.reclaim(self.metadata.cache().space());
         let mut blocks: Vec<_> = strings.free.sections().map(|(offset, size)| FreeBlock { offset, size }).collect();
         strings.free.clear();
         let old = self.prefix.read().size;
         let mut size = old;
         if let Some(last) = blocks.last_mut().filter(|last| last.offset.saturating_add(last.size) == old) {
-            let kept = last.offset.next_multiple_of(8).max(SMALLEST).min(old);
-            if old - kept > old / SLACK {
+            let kept = last.offset.next_multiple_of(8).max(MIN_SEGMENT_BYTES).min(old);
+            if old - kept > old / MAX_SLACK_FRACTION {
                 last.size = kept.saturating_sub(last.offset);
                 size = kept;
             }
@@ -319,14 +323,14 @@ impl LocalStrings {
         let at = data.addr();
         let len = usize::try_from(size).unwrap_or(usize::MAX);
         data.update(|data| data.bytes.truncate(len));
-        let place = at.get().and_then(|at| cache.space().alloc_before(size, Kind::Metadata, at));
+        let place = at.get().and_then(|at| cache.space().alloc_before(size, SpaceKind::Metadata, at));
         if let Some(place) = place {
             self.move_to(place, size)?;
         }
         let Some(data) = &self.data else { return Ok(false) };
         let width = self.metadata.widths().length;
         let free = data.update(|data| data.set_free_blocks(&blocks, width));
-        self.after(&self.prefix, data)?;
+        self.add_dependency(&self.prefix, data)?;
         self.prefix.update(|prefix| (prefix.size, prefix.free) = (size, free));
         if let Some(end) = at.get().filter(|_| size < old && place.is_none()).and_then(|at| at.checked_add(size)) {
             cache.space().free(Addr::new(end), old - size);

@@ -14,7 +14,7 @@ use h5live_format::{Addr, Btree1Node, GroupKey, SymbolCache, SymbolTableEntry, S
 use h5live_model::Name;
 
 pub use self::pack::PackedSymbols;
-use crate::btree1::{Bounds, Btree1, Range};
+use crate::btree1::{Btree1, KeyBounds, KeyRange};
 use crate::local_heap::{LocalStrings, StringSpace};
 use crate::{Error, ObjectMetadata, Result};
 
@@ -46,7 +46,7 @@ impl SymbolTable {
         SymbolTable { metadata, tree, heap, k, space }
     }
 
-    fn names(&self) -> Result<LocalStrings> {
+    fn name_heap(&self) -> Result<LocalStrings> {
         LocalStrings::load(&self.metadata, self.heap)
     }
 
@@ -71,7 +71,7 @@ impl SymbolTable {
     /// # Errors
     /// If a node or the heap cannot be read.
     pub fn find(&self, name: &Name) -> Result<Option<SymbolTarget>> {
-        let names = self.names()?;
+        let names = self.name_heap()?;
         let choose = |node: &Btree1Node<GroupKey>| {
             // The names below child `i` are not greater than key `i + 1`.
             partition(node.len(), |i| {
@@ -92,19 +92,19 @@ impl SymbolTable {
         }
     }
 
-    /// Calls `each` with every link in the order of names, until it returns `false`.
+    /// Calls `for_each_message` with every link in the order of names, until it returns `false`.
     ///
     /// # Errors
-    /// The first error of `each`; if a node or the heap cannot be read.
+    /// The first error of `for_each_message`; if a node or the heap cannot be read.
     pub fn for_each<E: From<Error>>(
         &self,
         each: &mut dyn FnMut(Name, SymbolTarget) -> Result<bool, E>,
     ) -> Result<(), E> {
-        let names = &self.names()?;
-        self.tree.for_each_in(&ByName(names), &mut |bounds, _, node| {
+        let names = &self.name_heap()?;
+        self.tree.for_each_in_range(&NameOrder(names), &mut |bounds, _, node| {
             for entry in self.entries(node)? {
                 let name = names.get(entry.name_offset)?;
-                if ByName(names).is_in(bounds, &name)? && !each(name, Self::target(names, &entry)?)? {
+                if NameOrder(names).is_in(bounds, &name)? && !each(name, Self::target(names, &entry)?)? {
                     return Ok(false);
                 }
             }
@@ -114,23 +114,23 @@ impl SymbolTable {
 }
 
 /// All names, in their order.
-struct ByName<'a>(&'a LocalStrings);
+struct NameOrder<'a>(&'a LocalStrings);
 
-impl ByName<'_> {
+impl NameOrder<'_> {
     /// Whether a name belongs to the child between these keys, or has moved to another.
-    fn is_in(&self, bounds: &Bounds<GroupKey>, name: &Name) -> Result<bool> {
+    fn is_in(&self, bounds: &KeyBounds<GroupKey>, name: &Name) -> Result<bool> {
         let order = |key: Option<GroupKey>| key.map(|GroupKey(offset)| self.0.compare(offset, name)).transpose();
         let is_behind = order(bounds.begin)?.is_none_or(|begin| begin == Ordering::Less);
         Ok(is_behind && order(bounds.end)? != Some(Ordering::Less))
     }
 }
 
-impl Range<GroupKey> for ByName<'_> {
+impl KeyRange<GroupKey> for NameOrder<'_> {
     fn is_before(&self, key: &GroupKey, other: &GroupKey) -> Result<bool> {
         Ok(self.0.compare(key.0, &self.0.get(other.0)?)? == Ordering::Less)
     }
 
-    fn wants(&self, _level: u8, _between: &Bounds<GroupKey>) -> bool {
+    fn may_contain(&self, _level: u8, _between: &KeyBounds<GroupKey>) -> bool {
         true
     }
 }

@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5live_cache::{Cache, EntryId, MemoryStorage, Node, Owner, RecordingStorage, Scope, Settings, Superblock};
+use h5live_cache::{
+    Cache, CacheOptions, DependencyNode, EntryId, FlushScope, MemoryStorage, Owner, RecordingStorage, SuperblockEncoder,
+};
 use h5live_format::{Addr, ChunkElement, ElementFormat, EncodeError, ExtensibleArrayParameters, Width};
 use h5live_model::{ChunkCoord, ChunkGrid, UNLIMITED};
 use proptest::prelude::*;
@@ -15,8 +17,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct NoSuperblock;
 
-impl Superblock for NoSuperblock {
-    fn announce(&self, _end: u64) -> std::result::Result<(Addr, Vec<u8>), EncodeError> {
+impl SuperblockEncoder for NoSuperblock {
+    fn encode_with_eof(&self, _end: u64) -> std::result::Result<(Addr, Vec<u8>), EncodeError> {
         Ok((Addr::new(0), vec![0; 8]))
     }
 }
@@ -38,7 +40,7 @@ impl IndexRoot for Root {
         [None; 2]
     }
 
-    fn depend(&self, _child: &dyn Node) -> Result<()> {
+    fn depend_on(&self, _child: &dyn DependencyNode) -> Result<()> {
         Ok(())
     }
 }
@@ -52,7 +54,7 @@ pub(crate) fn cache(storage: &MemoryStorage) -> Arc<Cache> {
 /// A cache for a file whose space is allocated up to `end`.
 pub(crate) fn cache_from(storage: &MemoryStorage, end: u64) -> Arc<Cache> {
     let storage = Arc::new(storage.clone());
-    Arc::new(Cache::writing(storage, Settings::default(), end, Arc::new(NoSuperblock)))
+    Arc::new(Cache::new_writable(storage, CacheOptions::default(), end, Arc::new(NoSuperblock)))
 }
 
 pub(crate) fn root(addr: Addr) -> Arc<Root> {
@@ -79,7 +81,7 @@ fn btree2(cache: &Arc<Cache>, root: Arc<Root>, format: ElementFormat) -> ChunkBt
 #[test]
 fn refuses_tables_that_take_more_memory_than_may_be_allocated() {
     let too_large = |index: &dyn ChunkIndex, coord: &[u64]| {
-        let element = ChunkElement::at(Addr::new(4096));
+        let element = ChunkElement::unfiltered(Addr::new(4096));
         let error = index.set(&ChunkCoord::new(coord), element, None).unwrap_err();
         let is_allocation = matches!(error, crate::Error::Cache(h5live_cache::Error::Allocation { .. }));
         assert!(is_allocation, "{error}");
@@ -127,20 +129,20 @@ fn check(rows: &[u64], format: ElementFormat, make: Make<'_>) {
     for (n, row) in rows.iter().enumerate() {
         let coord = ChunkCoord::new(&[row / 2, row % 2]);
         let value = element(n as u64, format);
-        let operation = first.operation();
+        let operation = first.begin_operation();
         let old = index.replace(&coord, value, None).unwrap();
         drop(operation);
         assert_eq!(old, model.insert(coord, value));
     }
-    first.flush(Scope::All).unwrap();
+    first.flush(FlushScope::All).unwrap();
     for row in rows.iter().step_by(5) {
         let coord = ChunkCoord::new(&[row / 2, row % 2]);
-        let operation = first.operation();
+        let operation = first.begin_operation();
         assert_eq!(index.remove(&coord).unwrap(), model.remove(&coord));
         drop(operation);
     }
-    first.flush(Scope::All).unwrap();
-    let second = Arc::new(Cache::reading(Arc::new(storage.clone()), Settings::default()));
+    first.flush(FlushScope::All).unwrap();
+    let second = Arc::new(Cache::new_read_only(Arc::new(storage.clone()), CacheOptions::default()));
     let made = index;
     let index = make(&second, place);
     for (coord, value) in &model {
@@ -156,11 +158,11 @@ fn check(rows: &[u64], format: ElementFormat, make: Make<'_>) {
         })
         .unwrap();
     assert_eq!(found, model);
-    let operation = first.operation();
+    let operation = first.begin_operation();
     made.delete().unwrap();
     drop(operation);
-    first.flush(Scope::All).unwrap();
-    assert_eq!(first.space().reusable(), first.space().end() - 4096);
+    first.flush(FlushScope::All).unwrap();
+    assert_eq!(first.space().free_bytes(), first.space().end() - 4096);
 }
 
 fn check_extensible(rows: &[u64], format: ElementFormat) {
@@ -243,19 +245,19 @@ fn who_reads_a_fixed_array_finds_what_was_published_since_as_soon_as_it_lets_go_
     for rows in [40, 2000] {
         let storage = MemoryStorage::default();
         let (first, place) = (cache(&storage), root(Addr::UNDEFINED));
-        let second = Arc::new(Cache::reading(Arc::new(storage.clone()), Settings::default()));
+        let second = Arc::new(Cache::new_read_only(Arc::new(storage.clone()), CacheOptions::default()));
         let (written, read) = (fixed(&first, place.clone(), FILTERED, rows), fixed(&second, place, FILTERED, rows));
         let (a, b) = (ChunkCoord::new(&[3, 0]), ChunkCoord::new(&[rows - 1, 1]));
         assert_eq!(read.get(&a).unwrap(), None);
         for n in 1..4 {
             let (old, new) = (element(n, FILTERED), element(n + 1, FILTERED));
             written.set(&a, old, None).unwrap();
-            first.flush(Scope::All).unwrap();
+            first.flush(FlushScope::All).unwrap();
             second.evict_owner(OWNER);
             assert_eq!(read.get(&a).unwrap(), Some(old));
             written.set(&a, new, None).unwrap();
             written.set(&b, old, None).unwrap();
-            first.flush(Scope::All).unwrap();
+            first.flush(FlushScope::All).unwrap();
             assert_eq!(read.get(&a).unwrap(), Some(old), "what was read is kept");
             second.evict_owner(OWNER);
             assert_eq!(read.get(&b).unwrap(), Some(old));
@@ -279,16 +281,16 @@ fn what_lies_outside_is_refused() {
 #[test]
 fn children_reach_the_file_before_what_points_to_them() {
     let recording = RecordingStorage::new(Arc::new(MemoryStorage::default()));
-    let cache = Cache::writing(Arc::new(recording.clone()), Settings::default(), 4096, Arc::new(NoSuperblock));
+    let cache = Cache::new_writable(Arc::new(recording.clone()), CacheOptions::default(), 4096, Arc::new(NoSuperblock));
     let cache = Arc::new(cache);
     let array = extensible(&cache, root(Addr::UNDEFINED), ElementFormat::Unfiltered);
     array.set(&ChunkCoord::new(&[150_000, 1]), element(1, ElementFormat::Unfiltered), None).unwrap();
-    let plan = cache.plan(Scope::All).unwrap();
+    let plan = cache.plan(FlushScope::All).unwrap();
     let order: Vec<_> = plan
         .steps()
         .iter()
         .filter_map(|step| match step {
-            h5live_cache::Step::Entry { name, .. } => name.rsplit("::").next(),
+            h5live_cache::FlushStep::Entry { name, .. } => name.rsplit("::").next(),
             _ => None,
         })
         .collect();

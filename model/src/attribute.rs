@@ -4,7 +4,7 @@ use crate::{Dataspace, Datatype, Name, ObjectId};
 
 /// A named value on an object. The value is whole, in the file's datatype.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attribute {
+pub struct AttributeData {
     /// The name.
     pub name: Name,
     /// The type of an element.

@@ -36,14 +36,14 @@ impl ChunkCoord {
 
     /// The chunk that is beside this one along dimension `axis`, where it is at `to` (chunks).
     #[must_use]
-    pub fn moved(&self, axis: usize, to: u64) -> Self {
+    pub fn with_index(&self, axis: usize, to: u64) -> Self {
         let mut moved = self.clone();
         moved.0.iter_mut().skip(axis).take(1).for_each(|at| *at = to);
         moved
     }
 
     /// Becomes the chunk that follows along the first dimension; saturates.
-    pub fn step(&mut self) {
+    pub fn advance(&mut self) {
         self.0.iter_mut().take(1).for_each(|at| *at = at.saturating_add(1));
     }
 }

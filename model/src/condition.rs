@@ -34,11 +34,11 @@ impl fmt::Display for Holder {
 /// The state of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Condition {
+pub enum FileCondition {
     /// Its last writer has closed it.
     Closed,
     /// A process has it open for writing.
-    Written {
+    OpenForWriting {
         /// Whether others may follow that writer.
         live: bool,
         /// The processes, where the system names them.
@@ -60,7 +60,7 @@ pub enum Condition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
     /// The state.
-    pub condition: Condition,
+    pub condition: FileCondition,
     /// The version of the superblock. Before version 3 it does not say that the file is open for writing.
     pub superblock: u8,
     /// Bytes of the file.
@@ -82,7 +82,7 @@ pub struct Repair {
 impl Diagnosis {
     /// Whether programs refuse to open the file though nobody writes it: a repair helps.
     pub fn needs_repair(&self) -> bool {
-        matches!(self.condition, Condition::Abandoned { .. }) || self.length < self.announced
+        matches!(self.condition, FileCondition::Abandoned { .. }) || self.length < self.announced
     }
 }
 

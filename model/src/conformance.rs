@@ -1,6 +1,6 @@
 //! What every store must do, as one suite that each runs in its own tests.
 //!
-//! A store implements [`Lab`] and calls [`all`], or the parts that it supports. Each part panics with the
+//! A store implements [`Lab`] and calls [`run_all`], or the parts that it supports. Each part panics with the
 //! sentence that does not hold.
 
 mod data;
@@ -14,8 +14,8 @@ pub use data::*;
 pub use objects::*;
 
 use crate::{
-    Attribute, ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Error, Layout, LinkTarget, Name,
-    ObjectId, ObjectSpec, Objects, Publish, Shape, Sign, UNLIMITED, Wake,
+    AttributeData, ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Error, Layout, LinkTarget, Name,
+    ObjectId, ObjectSpec, Objects, Publish, Shape, Sign, UNLIMITED, WatchEvent,
 };
 
 /// Makes the stores that the suite tries.
@@ -35,7 +35,7 @@ pub trait Lab {
 }
 
 /// Runs the whole suite.
-pub fn all<L: Lab>(lab: &L) {
+pub fn run_all<L: Lab>(lab: &L) {
     groups(lab);
     links(lab);
     link_removal(lab);
@@ -49,7 +49,7 @@ pub fn all<L: Lab>(lab: &L) {
     shrinking(lab);
     heap(lab);
     references(lab);
-    rich_references(lab);
+    region_references(lab);
     renaming(lab);
     unlinked(lab);
     creation_order(lab);
@@ -68,7 +68,7 @@ fn u16le() -> Datatype {
 }
 
 /// A dataset of `dims` elements of two bytes, growing without limit along the first dimension.
-fn growing(dims: &[u64], chunk: &[u64]) -> DatasetSpec {
+fn unlimited_spec(dims: &[u64], chunk: &[u64]) -> DatasetSpec {
     let mut max = dims.to_vec();
     max[0] = UNLIMITED;
     DatasetSpec {
@@ -80,8 +80,8 @@ fn growing(dims: &[u64], chunk: &[u64]) -> DatasetSpec {
 }
 
 /// A scalar attribute of two bytes.
-fn number(name: Name, value: u16) -> Attribute {
-    Attribute {
+fn number(name: Name, value: u16) -> AttributeData {
+    AttributeData {
         name,
         datatype: u16le(),
         committed: None,
@@ -107,7 +107,7 @@ fn link_names(store: &impl Objects, group: ObjectId) -> BTreeSet<Name> {
     names
 }
 
-fn stored(chunks: &dyn Chunks, at: &[u64]) -> Vec<u8> {
+fn read_stored(chunks: &dyn Chunks, at: &[u64]) -> Vec<u8> {
     let chunk = chunks.chunk(&ChunkCoord::new(at)).unwrap().expect("the chunk is stored");
     let mut bytes = vec![0xEE; chunk.size as usize];
     chunks.read(&chunk, 0, &mut bytes).unwrap();
@@ -120,7 +120,7 @@ pub fn persistence(lab: &impl Lab) {
     let group = store.create(store.root(), &name("g"), &ObjectSpec::group()).unwrap();
     store.create(group, &name("below"), &ObjectSpec::group()).unwrap();
     store.add_link(group, &name("soft"), &LinkTarget::Soft(name("/g"))).unwrap();
-    let attribute = Attribute {
+    let attribute = AttributeData {
         name: name("a"),
         datatype: u16le(),
         committed: None,
@@ -129,7 +129,7 @@ pub fn persistence(lab: &impl Lab) {
         creation_order: None,
     };
     store.set_attribute(group, &attribute).unwrap();
-    let spec = growing(&[3, 2], &[2, 2]);
+    let spec = unlimited_spec(&[3, 2], &[2, 2]);
     let data = make(&store, "data", spec.clone());
     data.write_whole(&ChunkCoord::new(&[1, 0]), 0, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
     store.close().unwrap();
@@ -150,18 +150,18 @@ pub fn persistence(lab: &impl Lab) {
     assert_eq!(store.attribute(group, &name("a")).unwrap().unwrap().value, [1, 2]);
     let data = store.dataset(id(root, "data")).unwrap();
     assert_eq!(*data.spec().unwrap(), spec);
-    assert_eq!(stored(&*data, &[1, 0]), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(read_stored(&*data, &[1, 0]), [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(data.chunk(&ChunkCoord::new(&[0, 0])).unwrap(), None);
     data.set_extent(&[4, 2]).unwrap();
     data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &[9; 8]).unwrap();
     data.publish(Publish::Visible).unwrap();
-    assert_eq!(stored(&*data, &[0, 0]), [9; 8]);
+    assert_eq!(read_stored(&*data, &[0, 0]), [9; 8]);
 }
 
 /// A reader sees an extent after the writer's flush and its own refresh, whole, and cannot write.
 pub fn live(lab: &impl Lab) {
     let writer = lab.create();
-    let data = make(&writer, "data", growing(&[0], &[2]));
+    let data = make(&writer, "data", unlimited_spec(&[0], &[2]));
     writer.start_swmr().unwrap();
     let Some(reader) = lab.reader(&writer) else { return };
     assert!(reader.is_live().unwrap());
@@ -179,11 +179,11 @@ pub fn live(lab: &impl Lab) {
         seen.refresh().unwrap();
         assert!(extent() <= 2 * i + 2);
         data.publish(Publish::Visible).unwrap();
-        assert_eq!(watch.wait(Duration::MAX).unwrap(), Wake::Changed);
+        assert_eq!(watch.wait(Duration::MAX).unwrap(), WatchEvent::Changed);
         seen.refresh().unwrap();
         assert_eq!(extent(), 2 * i + 2);
         for k in 0..=i {
-            assert_eq!(stored(&*seen, &[k]), [k as u8; 4]);
+            assert_eq!(read_stored(&*seen, &[k]), [k as u8; 4]);
         }
     }
     assert!(!seen.refresh().unwrap(), "nothing has changed");

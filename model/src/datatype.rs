@@ -179,7 +179,7 @@ pub struct Opaque {
 
 /// A member of a compound type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Member {
+pub struct CompoundMember {
     /// The member's name.
     pub name: Name,
     /// Bytes from the start of the compound.
@@ -194,7 +194,7 @@ pub struct Compound {
     /// Bytes of an element, gaps included.
     pub size: u32,
     /// The members, in the file's order.
-    pub members: Vec<Member>,
+    pub members: Vec<CompoundMember>,
 }
 
 /// What a reference refers to, and how it is stored.
@@ -215,7 +215,7 @@ pub enum ReferenceKind {
 
 /// A reference to an object, a region, or an attribute.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Reference {
+pub struct ReferenceType {
     /// What it refers to.
     pub kind: ReferenceKind,
     /// Bytes of an element in the file.
@@ -300,7 +300,7 @@ pub enum Datatype {
     /// Class 6.
     Compound(Compound),
     /// Class 7.
-    Reference(Reference),
+    Reference(ReferenceType),
     /// Class 8.
     Enum(Enum),
     /// Class 9.
@@ -375,10 +375,10 @@ impl Datatype {
         match self {
             _ if from == to || !self.is_indirect() => self.clone(),
             Datatype::VarLen(t) => Datatype::VarLen(VarLen { size: resized(t.size), base: base(&t.base), ..t.clone() }),
-            Datatype::Reference(t) => Datatype::Reference(Reference { size: resized(t.size), ..t.clone() }),
+            Datatype::Reference(t) => Datatype::Reference(ReferenceType { size: resized(t.size), ..t.clone() }),
             Datatype::Array(t) => Datatype::Array(Array { base: base(&t.base), dims: t.dims.clone() }),
             Datatype::Compound(t) => {
-                let grown = |member: &Member| {
+                let grown = |member: &CompoundMember| {
                     let new = member.datatype.with_offsets(from, to);
                     let growth = i64::from(new.size()) - i64::from(member.datatype.size());
                     (member.offset, growth, new)
@@ -388,7 +388,7 @@ impl Datatype {
                     let before = grown.iter().filter(|(at, ..)| *at < offset).map(|(_, growth, _)| growth);
                     u32::try_from(i64::from(offset) + before.sum::<i64>()).unwrap_or(offset)
                 };
-                let members = t.members.iter().zip(&grown).map(|(member, (offset, _, datatype))| Member {
+                let members = t.members.iter().zip(&grown).map(|(member, (offset, _, datatype))| CompoundMember {
                     name: member.name.clone(),
                     offset: moved(*offset),
                     datatype: datatype.clone(),

@@ -6,8 +6,8 @@ fn members_move_when_places_in_heaps_change_their_size() {
         let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
         Datatype::VarLen(VarLen { kind, size, base: Box::default() })
     };
-    let member = |name: &str, offset, datatype| Member { name: name.into(), offset, datatype };
-    let reference = |size| Datatype::Reference(Reference { kind: ReferenceKind::Object1, size });
+    let member = |name: &str, offset, datatype| CompoundMember { name: name.into(), offset, datatype };
+    let reference = |size| Datatype::Reference(ReferenceType { kind: ReferenceKind::Object1, size });
     let array = |size| Datatype::Array(Array { dims: vec![2], base: Box::new(reference(size)) });
     let small = vec![member("n", 32, Datatype::default()), member("t", 0, text(12)), member("a", 20, array(4))];
     let small = Datatype::Compound(Compound { size: 40, members: small });
@@ -21,7 +21,7 @@ fn members_move_when_places_in_heaps_change_their_size() {
 #[test]
 fn sees_numbers_that_leave_most_of_their_bits_unused() {
     let narrow = Datatype::Integer(Integer { size: 4, precision: 15, ..Default::default() });
-    let member = Member { name: "a".into(), offset: 0, datatype: narrow };
+    let member = CompoundMember { name: "a".into(), offset: 0, datatype: narrow };
     assert!(Datatype::Compound(Compound { size: 4, members: vec![member] }).has_unusual_unused_bits());
     assert!(!Datatype::integer(4, ByteOrder::Little, Sign::Signed).has_unusual_unused_bits());
 }

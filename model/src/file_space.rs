@@ -21,7 +21,7 @@ impl SpaceStrategy {
     pub const ALL: [SpaceStrategy; 4] =
         [SpaceStrategy::FreeSpace, SpaceStrategy::Paged, SpaceStrategy::Aggregators, SpaceStrategy::None];
 
-    /// `fsm-aggr`, `page`, `aggr` or `none`.
+    /// `fsm-aggr`, `page`, `aggr` or `no_retries`.
     pub fn name(self) -> &'static str {
         match self {
             SpaceStrategy::FreeSpace => "fsm-aggr",
@@ -62,7 +62,7 @@ impl FileSpace {
     ///
     /// # Errors
     /// [`Error::Invalid`] if the size of a page is out of bounds.
-    pub fn checked(self) -> Result<Self> {
+    pub fn validate(self) -> Result<Self> {
         if !(512..=1 << 30).contains(&self.page_size) {
             return Err(Error::Invalid("a page of a file has 512 bytes to 1 GiB".to_owned()));
         }

@@ -15,11 +15,11 @@ mod error;
 mod file_space;
 mod info;
 mod invariant;
+mod libver;
 mod link;
 pub mod memory;
 mod mode;
 mod name;
-mod profile;
 mod reference;
 mod select;
 mod selection;
@@ -30,31 +30,31 @@ mod unfilter;
 mod watch;
 
 pub use allocation::{AllocationError, AllocationLimit};
-pub use attribute::Attribute;
+pub use attribute::AttributeData;
 pub use chunk::{ChunkCoord, ChunkGrid, StoredChunk};
-pub use condition::{Condition, Diagnosis, FileChange, Holder, Repair};
+pub use condition::{Diagnosis, FileChange, FileCondition, Holder, Repair};
 pub use dataspace::{Dataspace, MAX_RANK, Shape, UNLIMITED};
 pub use datatype::{
-    Array, Bitfield, ByteOrder, CharacterSet, Complex, Compound, Datatype, Enum, EnumMember, FixedString, Float,
-    Integer, Member, Normalization, Opaque, Padding, Reference, ReferenceKind, Sign, StringPadding, Time, VarLen,
-    VarLenKind,
+    Array, Bitfield, ByteOrder, CharacterSet, Complex, Compound, CompoundMember, Datatype, Enum, EnumMember,
+    FixedString, Float, Integer, Normalization, Opaque, Padding, ReferenceKind, ReferenceType, Sign, StringPadding,
+    Time, VarLen, VarLenKind,
 };
 pub use error::{Error, Result, Retry, StoreError, StoreErrorKind};
 pub use file_space::{FileSpace, SpaceStrategy};
 pub use info::{ObjectInfo, ObjectTimes};
 pub use invariant::Invariant;
+pub use libver::{LibVer, UnknownLibVer};
 pub use link::{Link, LinkTarget};
 pub use mode::Mode;
 pub use name::Name;
-pub use profile::{Profile, UnknownProfile};
 pub use reference::{Referent, ReferentPart};
-pub use select::{Cut, Run, Selected, SelectionError, Strided};
+pub use select::{BoundSelection, ChunkSplit, ElementRun, SelectionError, StridedRun};
 pub use selection::{Block, Hyperslab, Selection};
 pub use spec::{
     AllocationTime, CreationOrder, DatasetSpec, EntryStorage, ExternalPiece, Fill, FillTime, FillValue, FilterSpec,
-    GroupSpec, Layout, ObjectBody, ObjectKind, ObjectSpec, Pipeline, VirtualSource,
+    FilterSpecs, GroupSpec, Layout, ObjectBody, ObjectKind, ObjectSpec, VirtualSource,
 };
 pub use stats::Stats;
-pub use store::{ChunkBatch, ChunkWrite, Chunks, ObjectId, Objects, Publish, SharedBytes, WHOLE};
-pub use unfilter::{Filtered, NoFilters, Unfilter};
-pub use watch::{Wake, Watch};
+pub use store::{ChunkBatch, ChunkWrite, Chunks, MAX_ATOMIC_READ_BYTES, ObjectId, Objects, Publish, SharedBytes};
+pub use unfilter::{FilterResult, NoFilters, Unfilter};
+pub use watch::{Watch, WatchEvent};

@@ -7,24 +7,24 @@ use std::hash::{Hash, Hasher};
 /// A name as the file holds it. HDF5 does not enforce an encoding, so a name is a string of bytes;
 /// it is compared and sorted bytewise, and shown as UTF-8 with invalid bytes replaced.
 #[derive(Clone)]
-pub struct Name(Bytes);
+pub struct Name(NameBytes);
 
 /// Bytes of names that need no memory of their own: what fits beside the tag of three words.
-const SHORT: usize = 22;
+const MAX_INLINE_NAME_BYTES: usize = 22;
 
 #[derive(Clone)]
-enum Bytes {
+enum NameBytes {
     /// So many bytes of these.
-    Short(u8, [u8; SHORT]),
+    Short(u8, [u8; MAX_INLINE_NAME_BYTES]),
     Long(Box<[u8]>),
 }
 
-impl Bytes {
+impl NameBytes {
     /// `None` if they do not fit.
     fn short(bytes: &[u8]) -> Option<Self> {
-        let mut short = [0; SHORT];
+        let mut short = [0; MAX_INLINE_NAME_BYTES];
         short.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(Bytes::Short(bytes.len() as u8, short))
+        Some(NameBytes::Short(bytes.len() as u8, short))
     }
 }
 
@@ -33,8 +33,8 @@ impl Name {
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
-            Bytes::Short(len, bytes) => &bytes[..usize::from(*len)],
-            Bytes::Long(bytes) => bytes,
+            NameBytes::Short(len, bytes) => &bytes[..usize::from(*len)],
+            NameBytes::Long(bytes) => bytes,
         }
     }
 
@@ -56,7 +56,7 @@ impl Name {
 
 impl Default for Name {
     fn default() -> Self {
-        Name(Bytes::Short(0, [0; SHORT]))
+        Name(NameBytes::Short(0, [0; MAX_INLINE_NAME_BYTES]))
     }
 }
 
@@ -88,13 +88,13 @@ impl Hash for Name {
 
 impl From<&[u8]> for Name {
     fn from(bytes: &[u8]) -> Self {
-        Name(Bytes::short(bytes).unwrap_or_else(|| Bytes::Long(bytes.into())))
+        Name(NameBytes::short(bytes).unwrap_or_else(|| NameBytes::Long(bytes.into())))
     }
 }
 
 impl From<Vec<u8>> for Name {
     fn from(bytes: Vec<u8>) -> Self {
-        Name(Bytes::short(&bytes).unwrap_or_else(|| Bytes::Long(bytes.into())))
+        Name(NameBytes::short(&bytes).unwrap_or_else(|| NameBytes::Long(bytes.into())))
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn names_of_every_length_are_their_bytes() {
-        let bytes: Vec<u8> = (0..2 * SHORT as u8).collect();
+        let bytes: Vec<u8> = (0..2 * MAX_INLINE_NAME_BYTES as u8).collect();
         for len in 0..bytes.len() {
             let name = Name::from(&bytes[..len]);
             assert_eq!(name.as_bytes(), &bytes[..len]);

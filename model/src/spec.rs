@@ -3,7 +3,7 @@
 use crate::{ChunkGrid, Dataspace, Datatype, Name, ObjectId, Selection};
 
 /// Little memory (bytes).
-const SMALL: usize = 1 << 10;
+const SMALL_FILL_BYTES: usize = 1 << 10;
 
 /// What kind of object an identity stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,7 +32,7 @@ pub struct FilterSpec {
 }
 
 /// The filters of a dataset, in the order in which they are applied on writing.
-pub type Pipeline = Vec<FilterSpec>;
+pub type FilterSpecs = Vec<FilterSpec>;
 
 /// When storage is allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -133,7 +133,7 @@ pub struct DatasetSpec {
     /// The layout.
     pub layout: Layout,
     /// The filters.
-    pub filters: Pipeline,
+    pub filters: FilterSpecs,
     /// What elements hold that nobody wrote.
     pub fill: Fill,
     /// Whether chunks that reach over the extent are stored without filters.
@@ -195,9 +195,9 @@ impl DatasetSpec {
 
     /// Elements that nobody wrote, the last of them cut off: so many bytes, or none if elements have none. For a length that
     /// the caller has bounded.
-    pub fn filled(&self, bytes: usize) -> Vec<u8> {
+    pub fn fill_bytes(&self, bytes: usize) -> Vec<u8> {
         let bytes = if self.datatype.size() == 0 { 0 } else { bytes };
-        if matches!(self.fill.value, FillValue::Default) && bytes <= SMALL {
+        if matches!(self.fill.value, FillValue::Default) && bytes <= SMALL_FILL_BYTES {
             // Memory that comes as zeros takes longer where it is little.
             return std::iter::repeat_n(0, bytes).collect();
         }
@@ -313,11 +313,11 @@ mod tests {
     fn elements_that_nobody_wrote_repeat_the_fill_value() {
         let datatype = Datatype::integer(4, Default::default(), Default::default());
         let mut spec = DatasetSpec { datatype, ..DatasetSpec::default() };
-        assert_eq!(spec.filled(9), [0; 9]);
+        assert_eq!(spec.fill_bytes(9), [0; 9]);
         spec.fill.value = FillValue::Value(vec![1, 2, 3, 4]);
-        assert_eq!(spec.filled(0), []);
-        assert_eq!(spec.filled(3), [1, 2, 3]);
-        assert_eq!(spec.filled(13), [1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1]);
+        assert_eq!(spec.fill_bytes(0), []);
+        assert_eq!(spec.fill_bytes(3), [1, 2, 3]);
+        assert_eq!(spec.fill_bytes(13), [1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1]);
         let mut part = [9; 9];
         spec.fill_into(6, &mut part);
         assert_eq!(part, [3, 4, 1, 2, 3, 4, 1, 2, 3]);

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::FilterSpec;
 
 /// What comes of applying filters: the bytes, and the mask of those that were skipped.
-pub type Filtered = std::result::Result<(Vec<u8>, u32), Box<dyn std::error::Error + Send + Sync>>;
+pub type FilterResult = std::result::Result<(Vec<u8>, u32), Box<dyn std::error::Error + Send + Sync>>;
 
 /// What applies and undoes filters for a store that keeps structures of its own behind some.
 pub trait Unfilter: Send + Sync + fmt::Debug {
@@ -26,7 +26,7 @@ pub trait Unfilter: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If a filter that is not optional is not known, or fails.
-    fn filter(&self, filters: &[FilterSpec], bytes: &[u8]) -> Filtered {
+    fn filter(&self, filters: &[FilterSpec], bytes: &[u8]) -> FilterResult {
         match filters.iter().find(|filter| !filter.optional) {
             None => Ok((
                 bytes.to_vec(),

@@ -7,7 +7,7 @@ use crate::Result;
 
 /// Why a wait is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wake {
+pub enum WatchEvent {
     /// Something that is watched may have changed.
     Changed,
     /// The writer may have ended: [`Objects::is_live`](crate::Objects::is_live) says whether it has.
@@ -25,5 +25,5 @@ pub trait Watch: Send + fmt::Debug {
     ///
     /// # Errors
     /// [`crate::Error::Store`] if the objects cannot be watched any more.
-    fn wait(&mut self, timeout: Duration) -> Result<Wake>;
+    fn wait(&mut self, timeout: Duration) -> Result<WatchEvent>;
 }

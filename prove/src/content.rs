@@ -6,34 +6,34 @@ use h5live_swmr::NativeFile;
 
 use std::hash::Hash;
 
-use crate::checked::{End, See};
+use crate::observer::{Observer, RunEnd};
 use crate::workloads::{object, text};
 
 /// Looks at the attributes `a0`, `a1`, ... of an object: there are from `least` to `most` of them, and each holds its
-/// number, or its text. Returns how many there are. Who looks goes on with `known`, whatever was seen here.
+/// number, or its text. Returns how many there are. Who looks goes on with `find_cached`, whatever was seen here.
 pub(crate) fn attributes(
     file: &NativeFile,
     id: ObjectId,
-    see: &impl See,
+    see: &impl Observer,
     least: u64,
     most: &dyn Fn() -> u64,
     known: impl Hash,
-) -> Result<u64, End> {
-    let names = see.see("list the attributes", || file.attribute_names(id))?;
+) -> Result<u64, RunEnd> {
+    let names = see.observe("list the attributes", || file.attribute_names(id))?;
     let (count, most) = (names.len() as u64, most());
     if count < least || count > most {
         return Err(format!("there are the attributes {names:?}, of {least} that were there and {most} written").into());
     }
     for number in 0..count {
         // Each look at an object reads its header anew.
-        see.forget((&known, count, number))?;
+        see.reset((&known, count, number))?;
         let name = format!("a{number}");
-        let found = see.see("read an attribute", || file.attribute(id, &name.as_str().into()))?;
+        let found = see.observe("read an attribute", || file.attribute(id, &name.as_str().into()))?;
         let value = found.map(|attribute| attribute.value).unwrap_or_default();
-        see.step((&known, count, number, &value))?;
+        see.checkpoint_state((&known, count, number, &value))?;
         let holds = match value.len() {
             8 => value == number.to_le_bytes(),
-            _ => see.see("read from a heap", || file.read_heap(&value))? == text(number).as_bytes(),
+            _ => see.observe("read from a heap", || file.read_heap(&value))? == text(number).as_bytes(),
         };
         if !holds {
             return Err(format!("the attribute {name} is {value:?}").into());
@@ -43,16 +43,16 @@ pub(crate) fn attributes(
 }
 
 /// Looks at the datasets `o0`, `o1`, ... in the root group: there are from `least` to `most` of them, and each holds two
-/// rows. Returns how many there are. Who looks goes on with `known`, whatever was seen here.
+/// rows. Returns how many there are. Who looks goes on with `find_cached`, whatever was seen here.
 pub(crate) fn links(
     file: &NativeFile,
-    see: &impl See,
+    see: &impl Observer,
     least: u64,
     most: &dyn Fn() -> u64,
     known: impl Hash,
-) -> Result<u64, End> {
+) -> Result<u64, RunEnd> {
     let mut found = Vec::new();
-    see.see("list the links", || {
+    see.observe("list the links", || {
         found.clear();
         file.for_each_link(file.root(), &mut |link| {
             found.push(link);
@@ -71,20 +71,20 @@ pub(crate) fn links(
         objects.push((link.name.to_string(), id));
     }
     for (number, (name, id)) in objects.iter().enumerate() {
-        see.forget((&known, &objects, number))?;
-        let dataset = see.see("open a new dataset", || file.dataset(*id))?;
-        see.step((&known, &objects, number, "open"))?;
+        see.reset((&known, &objects, number))?;
+        let dataset = see.observe("open a new dataset", || file.dataset(*id))?;
+        see.checkpoint_state((&known, &objects, number, "open"))?;
         let spec = dataset.spec().map_err(|error| format!("a new dataset is closed: {error}"))?;
         let series = object();
         let rows = spec.dataspace.dims().first().copied().unwrap_or(0);
         if rows != 2 {
             return Err(format!("the new dataset {name} has {rows} rows").into());
         }
-        let chunk = see.see("look up a chunk", || dataset.chunk(&ChunkCoord::new(&[0])))?;
+        let chunk = see.observe("look up a chunk", || dataset.chunk(&ChunkCoord::new(&[0])))?;
         let chunk = chunk.ok_or_else(|| format!("the new dataset {name} has no chunk"))?;
-        see.step((&known, &objects, number, chunk.offset, chunk.size))?;
+        see.checkpoint_state((&known, &objects, number, chunk.offset, chunk.size))?;
         let mut bytes = [0; 16];
-        see.see("read a chunk", || dataset.read(&chunk, 0, &mut bytes))?;
+        see.observe("read a chunk", || dataset.read(&chunk, 0, &mut bytes))?;
         for (row, value) in bytes.chunks_exact(8).enumerate() {
             let value = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
             if series.version(row as u64, value).is_none() {
@@ -97,15 +97,15 @@ pub(crate) fn links(
 
 /// Looks at the rows of the dataset `s`: there are from `least` to `most` of them, and each holds its text. Returns how
 /// many there are.
-pub(crate) fn strings(file: &File, see: &impl See, least: u64, most: &dyn Fn() -> u64) -> Result<u64, End> {
-    let dataset = see.see("open the dataset", || file.dataset("s"))?;
-    see.see("refresh", || dataset.refresh())?;
-    let shape = see.see("ask for the shape", || dataset.shape())?;
+pub(crate) fn strings(file: &File, see: &impl Observer, least: u64, most: &dyn Fn() -> u64) -> Result<u64, RunEnd> {
+    let dataset = see.observe("open the dataset", || file.dataset("s"))?;
+    see.observe("refresh", || dataset.refresh())?;
+    let shape = see.observe("ask for the shape", || dataset.shape())?;
     let (rows, most) = (shape.first().copied().unwrap_or(0), most());
     if rows < least || rows > most {
         return Err(format!("there are {rows} texts, of {least} that were there and {most} written").into());
     }
-    let texts = see.see("read texts", || dataset.read_slice::<String>(0..rows))?;
+    let texts = see.observe("read texts", || dataset.read_slice::<String>(0..rows))?;
     for (row, found) in texts.iter().enumerate() {
         if *found != text(row as u64) {
             return Err(format!("text {row} of {rows} is {found:?}").into());

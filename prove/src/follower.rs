@@ -4,44 +4,44 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use h5live_checker::schedule::{History, Verdict, View};
-use h5live_checker::trace::Counter;
+use h5live_checker::schedule::{History, ReaderView, Verdict};
+use h5live_checker::trace::MarkCounter;
 use h5live_model::{Chunks, Objects, StoredChunk};
 
-use crate::checked::{End, Eyes, See, verdict};
-use crate::kept::Generations;
-use crate::{Kind, Series, Workload, find};
+use crate::generation_observer::TraceGenerations;
+use crate::observer::{ConcurrentObserver, Observer, RunEnd, verdict};
+use crate::{Series, SeriesKind, Workload, find};
 
 /// How a reader goes about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
+pub enum ReadStrategy {
     /// Chunk by chunk, below the extent.
     Rows,
     /// What the index lists, whatever the extent says, and then as above.
     IndexFirst,
     /// Chunk by chunk, also beyond the extent.
-    Beyond,
+    BeyondExtent,
 }
 
 /// Reads all of a workload's datasets in several passes, and holds what it finds against what was written.
 #[derive(Debug)]
-pub struct Follower {
-    series: Vec<Watched>,
+pub struct RowFollower {
+    series: Vec<FollowedSeries>,
     passes: usize,
-    look: Look,
-    generations: Arc<Generations>,
+    look: ReadStrategy,
+    generations: Arc<TraceGenerations>,
 }
 
 /// A dataset, and what the trace says of it.
 #[derive(Debug)]
-struct Watched {
+struct FollowedSeries {
     what: Series,
-    issued: Counter,
-    flushed: Counter,
+    issued: MarkCounter,
+    flushed: MarkCounter,
 }
 
 /// What one reader has seen of one dataset.
-struct Known {
+struct FollowerState {
     dataset: Arc<dyn Chunks>,
     extent: u64,
     /// The versions of rows that have several, and of the first rows of the others' chunks.
@@ -52,45 +52,45 @@ struct Known {
     history: History,
 }
 
-impl Hash for Known {
+impl Hash for FollowerState {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.dataset.id(), self.extent, &self.versions, self.waited, self.history).hash(state);
     }
 }
 
-impl Known {
+impl FollowerState {
     /// Notes whether the last operation has waited in vain. Where rows are appended, all below the extent must be there, and
     /// what is seen after that is a matter of what was not.
-    fn note_wait(&mut self, eyes: &Eyes<'_>, series: &Series) -> Result<(), End> {
+    fn note_wait(&mut self, eyes: &ConcurrentObserver<'_>, series: &Series) -> Result<(), RunEnd> {
         let waited = eyes.has_waited();
         self.waited |= waited;
-        match waited && series.grows() {
+        match waited && series.is_appendable() {
             true => Err(eyes.missed(&format!("{}: there are no chunks, the extent is {}", series.name, self.extent))),
             false => Ok(()),
         }
     }
 }
 
-impl Follower {
+impl RowFollower {
     /// A reader for a workload.
-    pub fn new(workload: &Workload, look: Look, passes: usize) -> Self {
+    pub fn new(workload: &Workload, look: ReadStrategy, passes: usize) -> Self {
         let watch = |series: &Series| {
-            let counter = |what: &str| Counter::new(&workload.trace, &format!("{}.{what}", series.name));
-            Watched { what: series.clone(), issued: counter("issued"), flushed: counter("flushed") }
+            let counter = |what: &str| MarkCounter::new(&workload.trace, &format!("{}.{what}", series.name));
+            FollowedSeries { what: series.clone(), issued: counter("issued"), flushed: counter("flushed") }
         };
         let series = workload.series.iter().map(watch).collect();
-        Follower { series, passes, look, generations: Generations::of(&workload.trace) }
+        RowFollower { series, passes, look, generations: TraceGenerations::from_trace(&workload.trace) }
     }
 
     /// Reads.
     ///
     /// # Errors
     /// What is wrong with what was seen.
-    pub fn run(&self, view: &Arc<View>) -> Verdict {
-        verdict(self.follow(&Eyes::new(view, &self.generations)))
+    pub fn run(&self, view: &Arc<ReaderView>) -> Verdict {
+        verdict(self.follow(&ConcurrentObserver::new(view, &self.generations)))
     }
 
-    fn follow(&self, eyes: &Eyes<'_>) -> Result<(), End> {
+    fn follow(&self, eyes: &ConcurrentObserver<'_>) -> Result<(), RunEnd> {
         let view = eyes.0;
         let file = eyes.open()?;
         let opened = eyes.set_history(History::NONE);
@@ -100,14 +100,14 @@ impl Follower {
         eyes.checkpoint((&floors, opened))?;
         for series in &self.series {
             let name = series.what.name;
-            let id = eyes.see("find the dataset", || find(&file, name))?;
+            let id = eyes.observe("find the dataset", || find(&file, name))?;
             let id = id.ok_or_else(|| format!("there is no link {name}"))?;
             // Of the group nothing is kept but where the dataset is.
             eyes.set_history(History::NONE);
-            eyes.step(("found", id, &floors, &all))?;
-            let dataset = eyes.see("open the dataset", || file.dataset(id))?;
+            eyes.checkpoint_state(("found", id, &floors, &all))?;
+            let dataset = eyes.observe("open the dataset", || file.dataset(id))?;
             let history = eyes.set_history(History::NONE);
-            all.push(Known { dataset, extent: 0, versions: BTreeMap::new(), waited: false, history });
+            all.push(FollowerState { dataset, extent: 0, versions: BTreeMap::new(), waited: false, history });
             eyes.checkpoint((&floors, opened, &all))?;
         }
         for pass in 0..self.passes {
@@ -131,7 +131,14 @@ impl Follower {
 
     /// Reads dataset `n`, of which `floor` had been flushed when its description was looked up. The reader also goes on
     /// with `others`.
-    fn pass(&self, eyes: &Eyes<'_>, all: &mut [Known], n: usize, floor: u64, others: &impl Hash) -> Result<(), End> {
+    fn pass(
+        &self,
+        eyes: &ConcurrentObserver<'_>,
+        all: &mut [FollowerState],
+        n: usize,
+        floor: u64,
+        others: &impl Hash,
+    ) -> Result<(), RunEnd> {
         let (known, series) = (&mut all[n], &self.series[n]);
         let spec = known.dataset.spec().map_err(|error| format!("a description that was read is gone: {error}"))?;
         let extent = spec.dataspace.dims().first().copied().unwrap_or(0);
@@ -149,9 +156,9 @@ impl Follower {
         }
         known.extent = extent;
         // From here on it matters only to what is written several times.
-        let floor = if series.grows() { 0 } else { floor };
-        if self.look == Look::IndexFirst {
-            let chunks = eyes.see("list the chunks", || {
+        let floor = if series.is_appendable() { 0 } else { floor };
+        if self.look == ReadStrategy::IndexFirst {
+            let chunks = eyes.observe("list the chunks", || {
                 let mut chunks = Vec::new();
                 known.dataset.for_each_chunk(&mut |chunk| {
                     chunks.push(chunk);
@@ -163,20 +170,20 @@ impl Follower {
             for (number, chunk) in chunks.iter().enumerate() {
                 let at = chunk.coord.scaled().first().copied().unwrap_or(0);
                 if at * series.chunk >= series.first {
-                    let left = chunks.iter().skip(number).map(told).collect::<Vec<_>>();
-                    eyes.step((others, "listed", n, floor, &left, &*all))?;
-                    look_at(eyes, &mut all[n], series, floor, at, Some(chunk.clone()))?;
+                    let left = chunks.iter().skip(number).map(chunk_facts).collect::<Vec<_>>();
+                    eyes.checkpoint_state((others, "listed", n, floor, &left, &*all))?;
+                    read_chunk(eyes, &mut all[n], series, floor, at, Some(chunk.clone()))?;
                     eyes.checkpoint((others, "listed", floor, left, &*all))?;
                 }
             }
         }
-        let last = if self.look == Look::Beyond { extent + 2 * series.chunk } else { extent };
+        let last = if self.look == ReadStrategy::BeyondExtent { extent + 2 * series.chunk } else { extent };
         for at in series.first / series.chunk..last.div_ceil(series.chunk) {
             let coord = series.coord(at);
-            let chunk = eyes.see("look up a chunk", || all[n].dataset.chunk(&coord))?;
+            let chunk = eyes.observe("look up a chunk", || all[n].dataset.chunk(&coord))?;
             all[n].note_wait(eyes, series)?;
-            eyes.step((others, "found", n, floor, at, chunk.as_ref().map(told), &*all))?;
-            look_at(eyes, &mut all[n], series, floor, at, chunk)?;
+            eyes.checkpoint_state((others, "found", n, floor, at, chunk.as_ref().map(chunk_facts), &*all))?;
+            read_chunk(eyes, &mut all[n], series, floor, at, chunk)?;
             eyes.checkpoint((others, floor, at, &*all))?;
         }
         Ok(())
@@ -184,19 +191,19 @@ impl Follower {
 }
 
 /// All that a listed chunk says.
-fn told(chunk: &StoredChunk) -> (Vec<u64>, Option<u64>, u64, u32) {
+fn chunk_facts(chunk: &StoredChunk) -> (Vec<u64>, Option<u64>, u64, u32) {
     (chunk.coord.scaled().to_vec(), chunk.offset, chunk.size, chunk.filter_mask)
 }
 
 /// Reads what the index says of one chunk.
-fn look_at(
-    eyes: &Eyes<'_>,
-    known: &mut Known,
+fn read_chunk(
+    eyes: &ConcurrentObserver<'_>,
+    known: &mut FollowerState,
     series: &Series,
     floor: u64,
     at: u64,
     chunk: Option<StoredChunk>,
-) -> Result<(), End> {
+) -> Result<(), RunEnd> {
     let (first, name, extent) = (at * series.chunk, series.name, known.extent);
     let least = series.least_version(at, floor);
     let Some(chunk) = chunk else {
@@ -211,21 +218,22 @@ fn look_at(
     // A chunk that was stored anew since it was looked up is looked up again.
     while let Some(found) = chunk {
         let (queries, before) = (eyes.0.queries(), eyes.set_history(History::NONE));
-        let read = eyes.see("read a chunk", || match known.dataset.read(&found, series.start_in(&found), &mut bytes) {
-            Err(h5live_model::Error::Moved) => Ok(false),
-            other => other.map(|()| true),
-        });
+        let read =
+            eyes.observe("read a chunk", || match known.dataset.read(&found, series.start_in(&found), &mut bytes) {
+                Err(h5live_model::Error::Moved) => Ok(false),
+                other => other.map(|()| true),
+            });
         let read = read?;
         // If it took one look, that was at the chunk itself, of which no more is kept than the versions of its rows; what
         // may change in its place is read between two glances at the end of the file, and at what is shown there.
         let since = eyes.set_history(before);
-        let looks = if matches!(series.kind, Kind::Filtered { .. }) { 1 } else { 5 };
+        let looks = if matches!(series.kind, SeriesKind::Filtered { .. }) { 1 } else { 5 };
         if !read || eyes.0.queries() - queries > looks {
-            eyes.set_history(before.with(since));
+            eyes.set_history(before.concat(since));
         }
         chunk = match read {
             true => None,
-            false => eyes.see("look up a chunk again", || known.dataset.chunk(&found.coord))?,
+            false => eyes.observe("look up a chunk again", || known.dataset.chunk(&found.coord))?,
         };
         if chunk.is_some() {
             bytes.fill(0);
@@ -247,8 +255,8 @@ fn look_at(
             }
             continue;
         };
-        let least = if series.rests(row) { least.min(1) } else { least };
-        if series.is_whole() && !series.rests(row) && *whole.get_or_insert(version) != version {
+        let least = if series.is_constant(row) { least.min(1) } else { least };
+        if series.has_uniform_version() && !series.is_constant(row) && *whole.get_or_insert(version) != version {
             return Err(format!("{name}: row {row} is of version {version}, others of its chunk of {whole:?}").into());
         }
         let tells = row == first || !series.has_one_version();
@@ -261,14 +269,14 @@ fn look_at(
 }
 
 /// Looks whether a dataset has changed. The history is that of what is known of it, before and after.
-pub(crate) fn refresh(eyes: &Eyes<'_>, dataset: &dyn Chunks) -> Result<(), End> {
+pub(crate) fn refresh(eyes: &ConcurrentObserver<'_>, dataset: &dyn Chunks) -> Result<(), RunEnd> {
     let view = eyes.0;
     let (queries, before) = (view.queries(), eyes.set_history(History::NONE));
-    eyes.see("refresh", || dataset.refresh())?;
+    eyes.observe("refresh", || dataset.refresh())?;
     // One look shows the header unchanged; otherwise all that was known of the dataset is forgotten.
     if view.queries() - queries <= 1 {
         let since = eyes.set_history(History::NONE);
-        eyes.set_history(before.with(since));
+        eyes.set_history(before.concat(since));
     }
     Ok(())
 }

@@ -1,32 +1,32 @@
-//! What the model checker explores: [`Lab`] records h5live's writer at work, and [`Follower`] and [`Survivor`] are
+//! What the model checker explores: [`WriterRecorder`] records h5live's writer at work, and [`RowFollower`] and [`CrashRecovery`] are
 //! h5live's reader, which know what it may see while the writer works, and after a crash.
 
-mod announced;
-mod checked;
 mod content;
+mod count_readers;
+mod crash_recovery;
+mod eof_reader;
 mod follower;
-mod growing;
-mod kept;
-mod lab;
+mod generation_observer;
 pub mod mutants;
 pub mod names;
-mod passing;
+mod observer;
+mod recorder;
 mod series;
 pub mod suite;
-mod survivor;
+mod transient_reader;
 pub mod workloads;
 
 use h5live_model::{LinkTarget, ObjectId, Objects};
 use h5live_swmr::NativeFile;
 
-pub use announced::announced;
-pub use checked::{FAILED_AT_REST, WAITED_IN_VAIN};
-pub use follower::{Follower, Look};
-pub use growing::{attributes, links, ordered, strings};
-pub use lab::{Lab, Setup, Workload};
-pub use passing::passing;
-pub use series::{Kind, Series};
-pub use survivor::Survivor;
+pub use count_readers::{attributes, links, ordered, strings};
+pub use crash_recovery::CrashRecovery;
+pub use eof_reader::check_below_eof;
+pub use follower::{ReadStrategy, RowFollower};
+pub use observer::{FAILED_AT_REST, WAITED_IN_VAIN};
+pub use recorder::{Workload, WriterRecorder, WriterSetup};
+pub use series::{Series, SeriesKind};
+pub use transient_reader::transient_datasets;
 
 /// The object that a name in the root group leads to.
 pub(crate) fn find(file: &NativeFile, name: &str) -> h5live_model::Result<Option<ObjectId>> {

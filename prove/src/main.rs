@@ -12,21 +12,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use h5live_cache::EdgeKind;
-use h5live_checker::crash::{CrashBounds, Disk, Expected, crash};
-use h5live_checker::schedule::{Bounds, Counterexample, Story, Tearing};
+use h5live_checker::crash::{CrashBounds, CrashedDisk, ExpectedPrefix, explore_crashes};
+use h5live_checker::schedule::{Counterexample, ExploreBounds, Story, Tearing};
 use h5live_checker::trace::{Trace, TraceError};
-use h5live_prove::mutants::{self, Fate, Other};
-use h5live_prove::suite::{CASES, Case, Record, page_tears, small_tears};
-use h5live_prove::{Setup, Survivor, Workload};
+use h5live_prove::mutants::{self, MutantResult, ProtocolMutant};
+use h5live_prove::suite::{CASES, Case, RecordFn, page_tears, small_tears};
+use h5live_prove::{CrashRecovery, Workload, WriterSetup};
 
 /// Least time to look for a mutant in one exploration: whether it is found must not depend on the machine.
-const MUTANT: Duration = Duration::from_secs(60);
+const MIN_MUTANT_TIME: Duration = Duration::from_secs(60);
 
 /// Most time for one exploration: none takes as long on a machine that does nothing else.
-const LONG: Duration = Duration::from_secs(600);
+const MAX_EXPLORATION_TIME: Duration = Duration::from_secs(600);
 
 /// Most time for one exploration of the cut.
-const QUICK: Duration = Duration::from_millis(600);
+const MAX_QUICK_TIME: Duration = Duration::from_millis(600);
 
 const USAGE: &str = "prove [--quick] [--seconds=N] [--tell] [--keep=FOLDER] [PART]... [=NAME]";
 
@@ -40,7 +40,7 @@ fn is_known(argument: &str) -> bool {
         || ["--seconds=", "--keep=", "="].iter().any(|start| argument.starts_with(start))
 }
 
-struct Run {
+struct ProverRun {
     threads: usize,
     /// Most time for one exploration.
     limit: Duration,
@@ -62,12 +62,12 @@ fn main() -> ExitCode {
     let parts: Vec<&str> = arguments.iter().map(String::as_str).filter(|text| !text.starts_with(['-', '='])).collect();
     let wanted = |part| parts.is_empty() || parts.contains(&part);
     let began = Instant::now();
-    let mut run = Run {
+    let mut run = ProverRun {
         threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
         limit: match arguments.iter().find_map(|argument| argument.strip_prefix("--seconds=")) {
             Some(seconds) => Duration::from_secs(seconds.parse().unwrap_or(300)),
-            None if quick => QUICK,
-            None => LONG,
+            None if quick => MAX_QUICK_TIME,
+            None => MAX_EXPLORATION_TIME,
         },
         name: named.unwrap_or_default().into(),
         keep: arguments.iter().find_map(|argument| argument.strip_prefix("--keep=")).map(PathBuf::from),
@@ -98,13 +98,13 @@ fn main() -> ExitCode {
     if run.sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-type Plan = (Record, usize, Tearing);
+type ExplorationPlan = (RecordFn, usize, Tearing);
 
-fn yes(whether: bool) -> &'static str {
+fn yes_or_no(whether: bool) -> &'static str {
     if whether { "yes" } else { "no" }
 }
 
-impl Run {
+impl ProverRun {
     fn cases(&self) -> impl Iterator<Item = &'static Case> + use<> {
         let name = self.name.clone();
         CASES.iter().filter(move |case| case.name.contains(&name))
@@ -120,16 +120,21 @@ impl Run {
         }
     }
 
-    fn readers(&mut self, title: &str, plan: impl Fn(&Case) -> Option<Plan>) {
+    fn readers(&mut self, title: &str, plan: impl Fn(&Case) -> Option<ExplorationPlan>) {
         println!(
             "\n{title:<36} {:<18} {:>6} {:>6} {:>10} {:>10} {:>6} {:>9} {:>8}",
             "reader", "writes", "passes", "schedules", "states", "wrong", "exhausted", "per s"
         );
         for case in self.cases() {
             let Some((record, passes, tearing)) = plan(case) else { continue };
-            let workload = record(Setup::default());
+            let workload = record(WriterSetup::default());
             for reader in case.readers {
-                let bounds = Bounds { threads: self.threads, time: Some(self.limit), tearing, ..Bounds::default() };
+                let bounds = ExploreBounds {
+                    threads: self.threads,
+                    time: Some(self.limit),
+                    tearing,
+                    ..ExploreBounds::default()
+                };
                 let explored = reader.explore(&workload, passes, &bounds);
                 println!(
                     "{:<36} {:<18} {:>6} {passes:>6} {:>10} {:>10} {:>6} {:>9} {:>8.0}",
@@ -139,7 +144,7 @@ impl Run {
                     explored.schedules,
                     explored.states,
                     explored.wrong,
-                    yes(explored.exhausted),
+                    yes_or_no(explored.exhausted),
                     explored.schedules as f64 / explored.elapsed.as_secs_f64()
                 );
                 for found in explored.violations.iter().take(2) {
@@ -162,19 +167,19 @@ impl Run {
             "the writer dies", "deaths", "states", "wrong", "exhausted", "states", "wrong"
         );
         for case in self.cases().filter(|case| case.may_crash()) {
-            let workload = (case.record)(Setup::default());
-            let survivor = Survivor::of_death(&workload);
-            let recover = |disk: &Arc<Disk>, expected: &Expected| survivor.recover(disk, expected);
-            let torn = CrashBounds { start: workload.start, ..mutants::death(self.threads, self.limit) };
+            let workload = (case.record)(WriterSetup::default());
+            let survivor = CrashRecovery::for_process_death(&workload);
+            let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
+            let torn = CrashBounds { start: workload.start, ..mutants::death_bounds(self.threads, self.limit) };
             let whole = CrashBounds { tearing: Tearing::NONE, ..torn.clone() };
-            let [whole, torn] = [whole, torn].map(|bounds| crash(&workload.trace, &bounds, &recover));
+            let [whole, torn] = [whole, torn].map(|bounds| explore_crashes(&workload.trace, &bounds, &recover));
             println!(
                 "{:<36} {:>8} {:>8} {:>6} {:>9} {:>33} {:>6}",
                 case.name,
                 torn.crashes,
                 whole.states,
                 whole.wrong,
-                yes(whole.exhausted && torn.exhausted),
+                yes_or_no(whole.exhausted && torn.exhausted),
                 torn.states,
                 torn.wrong,
             );
@@ -195,20 +200,21 @@ impl Run {
         for case in self.cases().filter(|case| case.may_crash()) {
             let run = |setup, tearing| {
                 let workload = (case.record)(setup);
-                let survivor = Survivor::of_power_failure(&workload);
-                let recover = |disk: &Arc<Disk>, expected: &Expected| survivor.recover(disk, expected);
-                let bounds = mutants::power(tearing, self.threads, self.limit);
+                let survivor = CrashRecovery::for_power_failure(&workload);
+                let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
+                let bounds = mutants::power_failure_bounds(tearing, self.threads, self.limit);
                 let bounds = CrashBounds { start: workload.start, ..bounds };
-                crash(&workload.trace, &bounds, &recover)
+                explore_crashes(&workload.trace, &bounds, &recover)
             };
             let torn = |unit| Tearing { observations: 1, ..Tearing::at(unit) };
-            let [whole, pages, sectors] = [Tearing::NONE, torn(4096), torn(512)].map(|t| run(Setup::durable(), t));
+            let [whole, pages, sectors] =
+                [Tearing::NONE, torn(4096), torn(512)].map(|t| run(WriterSetup::durable(), t));
             println!(
                 "{:<36} {:>9} {:>7} {:>9}  {:>12} {:>14} {:>16}",
                 case.name,
                 sectors.crashes,
                 sectors.states,
-                yes(whole.exhausted && sectors.exhausted),
+                yes_or_no(whole.exhausted && sectors.exhausted),
                 whole.wrong,
                 pages.wrong,
                 sectors.wrong,
@@ -222,29 +228,29 @@ impl Run {
 
     fn mutants(&mut self) {
         println!("\n{:<26} {:<9} {:>5}  by", "without the dependencies", "", "moves");
-        let sound: Vec<Workload> = CASES.iter().map(|case| (case.record)(Setup::default())).collect();
+        let sound: Vec<Workload> = CASES.iter().map(|case| (case.record)(WriterSetup::default())).collect();
         for kind in EdgeKind::ALL {
             let name = format!("{kind:?}");
-            match mutants::judge(kind, &sound, self.threads, self.limit.max(MUTANT)) {
-                Fate::Killed { case, reader, found, trace } => {
+            match mutants::judge(kind, &sound, self.threads, self.limit.max(MIN_MUTANT_TIME)) {
+                MutantResult::Killed { case, reader, found, trace } => {
                     let by = format!("{}, {}", case.name, reader.name());
                     println!("{name:<26} {:<9} {:>5}  {by}: {}", "killed", found.moves(), found.fault);
                     self.keep(&name, &trace, &found);
                 }
-                Fate::KilledByDeath { case, fault } => {
+                MutantResult::KilledByDeath { case, fault } => {
                     println!("{name:<26} {:<9} {:>5}  {}, the writer dies: {fault}", "killed", "", case.name);
                 }
-                Fate::Redundant(why) => println!("{name:<26} {:<9} {:>5}  {why}", "redundant", ""),
-                Fate::Alive { exhausted } => {
-                    println!("{name:<26} {:<9} {:>5}  exhausted: {}", "ALIVE", "", yes(exhausted));
+                MutantResult::Redundant(why) => println!("{name:<26} {:<9} {:>5}  {why}", "redundant", ""),
+                MutantResult::Alive { exhausted } => {
+                    println!("{name:<26} {:<9} {:>5}  exhausted: {}", "ALIVE", "", yes_or_no(exhausted));
                     self.sound = false;
                 }
-                Fate::Unused => println!("{name:<26} {:<9} {:>5}  no workload has it", "-", ""),
+                MutantResult::Unused => println!("{name:<26} {:<9} {:>5}  no workload has it", "-", ""),
             }
         }
-        for other in Other::ALL {
+        for other in ProtocolMutant::ALL {
             let name = format!("{other:?}");
-            match other.found(self.threads, self.limit.max(MUTANT)) {
+            match other.find_killer(self.threads, self.limit.max(MIN_MUTANT_TIME)) {
                 Some((case, fault)) => println!("{name:<26} {:<9} {:>5}  {}, {fault}", "killed", "", case.name),
                 None => {
                     println!("{name:<26} {:<9}", "ALIVE");

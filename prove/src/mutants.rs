@@ -4,23 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_cache::EdgeKind;
-use h5live_checker::crash::{CrashBounds, Disk, Expected, Loss, Power, crash};
-use h5live_checker::schedule::{Bounds, Counterexample, PAGE, Tearing, View, shortest};
-use h5live_checker::trace::{Operation, Trace};
-use h5live_format::trial::blind as blind_reader;
+use h5live_checker::crash::{CrashBounds, CrashKind, CrashedDisk, ExpectedPrefix, PowerFailure, explore_crashes};
+use h5live_checker::schedule::{Counterexample, ExploreBounds, OS_PAGE_BYTES, ReaderView, Tearing, find_shortest};
+use h5live_checker::trace::{StorageOp, Trace};
+use h5live_format::checksum_override::without_checksums as blind_reader;
 
-use crate::suite::{CASES, Case, Reader, small_tears};
-use crate::{Setup, Survivor, Workload};
+use crate::suite::{CASES, Case, ReaderKind, small_tears};
+use crate::{CrashRecovery, Workload, WriterSetup};
 
 /// What became of a mutant.
 #[derive(Debug, Clone)]
-pub enum Fate {
+pub enum MutantResult {
     /// A reader found it out.
     Killed {
         /// The workload.
         case: &'static Case,
         /// The reader.
-        reader: Reader,
+        reader: ReaderKind,
         /// The schedule with the fewest moves.
         found: Counterexample,
         /// What the writer did.
@@ -59,33 +59,33 @@ const REDUNDANT: &[(EdgeKind, &str)] = &[
 ];
 
 /// A workload as it should be, and as the mutant has it.
-struct Pair {
+struct WorkloadPair {
     case: &'static Case,
     without: Workload,
 }
 
 /// Looks for someone who finds out that dependencies of `kind` are missing.
-pub fn judge(kind: EdgeKind, sound: &[Workload], threads: usize, limit: Duration) -> Fate {
-    let pairs: Vec<Pair> = CASES
+pub fn judge(kind: EdgeKind, sound: &[Workload], threads: usize, limit: Duration) -> MutantResult {
+    let pairs: Vec<WorkloadPair> = CASES
         .iter()
         .zip(sound)
-        .map(|(case, with)| (with, Pair { case, without: (case.record)(Setup::without(kind)) }))
+        .map(|(case, with)| (with, WorkloadPair { case, without: (case.record)(WriterSetup::without(kind)) }))
         .filter(|(with, pair)| with.trace != pair.without.trace)
         .map(|(_, pair)| pair)
         .collect();
     if pairs.is_empty() {
-        return Fate::Unused;
+        return MutantResult::Unused;
     }
     let mut exhausted = true;
     // Two moves are nearly always enough, and soon looked through.
     for moves in [Some(2), None] {
         exhausted = true;
-        for Pair { case, without } in &pairs {
+        for WorkloadPair { case, without } in &pairs {
             for reader in case.readers {
-                let bounds = Bounds { threads, moves, time: Some(limit), ..Bounds::default() };
+                let bounds = ExploreBounds { threads, moves, time: Some(limit), ..ExploreBounds::default() };
                 let (found, explored) = reader.shortest(without, case.passes.min(2), &bounds);
                 if let Some(found) = found {
-                    return Fate::Killed { case, reader: *reader, found, trace: without.trace.clone() };
+                    return MutantResult::Killed { case, reader: *reader, found, trace: without.trace.clone() };
                 }
                 exhausted &= explored.exhausted;
             }
@@ -94,19 +94,20 @@ pub fn judge(kind: EdgeKind, sound: &[Workload], threads: usize, limit: Duration
             return fate;
         }
         if let Some((_, why)) = REDUNDANT.iter().find(|(redundant, _)| *redundant == kind) {
-            return Fate::Redundant(why);
+            return MutantResult::Redundant(why);
         }
     }
-    Fate::Alive { exhausted }
+    MutantResult::Alive { exhausted }
 }
 
-fn by_death(pairs: &[Pair], threads: usize, limit: Duration) -> Option<Fate> {
-    for Pair { case, without } in pairs.iter().filter(|pair| pair.case.may_crash()) {
-        let survivor = Survivor::of_death(without);
-        let bounds = CrashBounds { start: without.start, tearing: Tearing::NONE, again: 0, ..death(threads, limit) };
-        let recover = |disk: &Arc<Disk>, expected: &Expected| survivor.recover(disk, expected);
-        if let Some(bad) = crash(&without.trace, &bounds, &recover).violations.into_iter().next() {
-            return Some(Fate::KilledByDeath { case, fault: bad.fault });
+fn by_death(pairs: &[WorkloadPair], threads: usize, limit: Duration) -> Option<MutantResult> {
+    for WorkloadPair { case, without } in pairs.iter().filter(|pair| pair.case.may_crash()) {
+        let survivor = CrashRecovery::for_process_death(without);
+        let bounds =
+            CrashBounds { start: without.start, tearing: Tearing::NONE, recrashes: 0, ..death_bounds(threads, limit) };
+        let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
+        if let Some(bad) = explore_crashes(&without.trace, &bounds, &recover).violations.into_iter().next() {
+            return Some(MutantResult::KilledByDeath { case, fault: bad.fault });
         }
     }
     None
@@ -114,7 +115,7 @@ fn by_death(pairs: &[Pair], threads: usize, limit: Duration) -> Option<Fate> {
 
 /// What else is broken, beside dependencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Other {
+pub enum ProtocolMutant {
     /// Readers take every checksum for right.
     Checksums,
     /// Readers do not look at the time.
@@ -131,79 +132,84 @@ pub enum Other {
     Zeros,
 }
 
-impl Other {
+impl ProtocolMutant {
     /// All of them.
-    pub const ALL: [Other; 7] = [
-        Other::Checksums,
-        Other::Grace,
-        Other::Barriers,
-        Other::IntentsAtDeath,
-        Other::IntentsAtPowerFailure,
-        Other::Recount,
-        Other::Zeros,
+    pub const ALL: [ProtocolMutant; 7] = [
+        ProtocolMutant::Checksums,
+        ProtocolMutant::Grace,
+        ProtocolMutant::Barriers,
+        ProtocolMutant::IntentsAtDeath,
+        ProtocolMutant::IntentsAtPowerFailure,
+        ProtocolMutant::Recount,
+        ProtocolMutant::Zeros,
     ];
 
     /// Who finds it out: the case, and what was wrong.
-    pub fn found(self, threads: usize, limit: Duration) -> Option<(&'static Case, String)> {
-        let without_intents = Setup { without_intents: true, ..Setup::default() };
+    pub fn find_killer(self, threads: usize, limit: Duration) -> Option<(&'static Case, String)> {
+        let without_intents = WriterSetup { disable_redo: true, ..WriterSetup::default() };
         CASES.iter().filter(|case| case.may_crash()).find_map(|case| {
             let fault = match self {
-                Other::Checksums => blind(case, threads, limit),
-                Other::Grace => timeless(case, threads, limit),
-                Other::Barriers => {
-                    let setup = Setup { without_barriers: true, ..Setup::durable() };
+                ProtocolMutant::Checksums => without_checksums(case, threads, limit),
+                ProtocolMutant::Grace => without_clock(case, threads, limit),
+                ProtocolMutant::Barriers => {
+                    let setup = WriterSetup { disable_barriers: true, ..WriterSetup::durable() };
                     after_power_failure(case, setup, Tearing::NONE, threads, limit)
                 }
-                Other::IntentsAtDeath => {
+                ProtocolMutant::IntentsAtDeath => {
                     let workload = (case.record)(without_intents);
-                    after(&Survivor::of_death(&workload), &workload, death(threads, limit))
+                    recovery_fault(
+                        &CrashRecovery::for_process_death(&workload),
+                        &workload,
+                        death_bounds(threads, limit),
+                    )
                 }
-                Other::IntentsAtPowerFailure => {
+                ProtocolMutant::IntentsAtPowerFailure => {
                     let tearing = Tearing { observations: 1, ..Tearing::at(512) };
-                    after_power_failure(case, Setup { durable: true, ..without_intents }, tearing, threads, limit)
+                    after_power_failure(case, WriterSetup { durable: true, ..without_intents }, tearing, threads, limit)
                 }
-                Other::Recount => uncounted(case, threads, limit),
-                Other::Zeros => trusting(case, threads, limit),
+                ProtocolMutant::Recount => uncounted(case, threads, limit),
+                ProtocolMutant::Zeros => without_zero_fill(case, threads, limit),
             };
             fault.map(|fault| (case, fault))
         })
     }
 }
 
-fn blind(case: &Case, threads: usize, limit: Duration) -> Option<String> {
+fn without_checksums(case: &Case, threads: usize, limit: Duration) -> Option<String> {
     let (record, passes) = case.torn?;
-    let workload = record(Setup::default());
-    let bounds = Bounds { start: workload.start, threads, time: Some(limit), moves: Some(2), ..Bounds::default() };
-    let bounds = Bounds { tearing: small_tears(), ..bounds };
+    let workload = record(WriterSetup::default());
+    let bounds =
+        ExploreBounds { start: workload.start, threads, time: Some(limit), moves: Some(2), ..ExploreBounds::default() };
+    let bounds = ExploreBounds { tearing: small_tears(), ..bounds };
     case.readers.iter().find_map(|reader| {
-        let (found, _) = reader.with(&workload, passes, |reader| {
-            shortest(&workload.trace, &bounds, &|view: &Arc<View>| blind_reader(|| reader(view)))
+        let (found, _) = reader.with_reader(&workload, passes, |reader| {
+            find_shortest(&workload.trace, &bounds, &|view: &Arc<ReaderView>| blind_reader(|| reader(view)))
         });
         found.map(|found| format!("{}: {}", reader.name(), found.fault))
     })
 }
 
-fn timeless(case: &Case, threads: usize, limit: Duration) -> Option<String> {
-    let mut workload = (case.record)(Setup::default());
-    let is_time = |operation: &Operation| matches!(operation, Operation::Mark(text) if text.starts_with("time "));
+fn without_clock(case: &Case, threads: usize, limit: Duration) -> Option<String> {
+    let mut workload = (case.record)(WriterSetup::default());
+    let is_time = |operation: &StorageOp| matches!(operation, StorageOp::Mark(text) if text.starts_with("time "));
     if !workload.trace.operations().iter().any(is_time) {
         return None;
     }
     let operations = workload.trace.operations().iter().filter(|operation| !is_time(operation));
     workload.trace = Trace::new(workload.trace.base().to_vec(), operations.cloned().collect());
-    let bounds = Bounds { threads, time: Some(limit), moves: Some(2), ..Bounds::default() };
+    let bounds = ExploreBounds { threads, time: Some(limit), moves: Some(2), ..ExploreBounds::default() };
     case.readers.iter().find_map(|reader| {
         let (found, _) = reader.shortest(&workload, case.passes, &bounds);
         found.map(|found| format!("{}: {}", reader.name(), found.fault))
     })
 }
 
-fn trusting(case: &Case, threads: usize, limit: Duration) -> Option<String> {
-    let workload = (case.record)(Setup { trusts_zeros: true, ..Setup::default() });
-    if workload.trace == (case.record)(Setup::default()).trace {
+fn without_zero_fill(case: &Case, threads: usize, limit: Duration) -> Option<String> {
+    let workload = (case.record)(WriterSetup { trusts_zeros: true, ..WriterSetup::default() });
+    if workload.trace == (case.record)(WriterSetup::default()).trace {
         return None;
     }
-    let bounds = Bounds { threads, time: Some(limit), moves: Some(2), ..Bounds::default() };
+    let bounds = ExploreBounds { threads, time: Some(limit), moves: Some(2), ..ExploreBounds::default() };
     case.readers.iter().find_map(|reader| {
         let (found, _) = reader.shortest(&workload, case.passes, &bounds);
         found.map(|found| format!("{}: {}", reader.name(), found.fault))
@@ -211,32 +217,49 @@ fn trusting(case: &Case, threads: usize, limit: Duration) -> Option<String> {
 }
 
 fn uncounted(case: &Case, threads: usize, limit: Duration) -> Option<String> {
-    let workload = (case.record)(Setup { without_recount: true, ..Setup::default() });
+    let workload = (case.record)(WriterSetup { without_recount: true, ..WriterSetup::default() });
     workload.names?;
-    let bounds = CrashBounds { tearing: Tearing::NONE, again: 0, ..death(threads, limit) };
-    after(&Survivor::of_death(&workload), &workload, bounds)
+    let bounds = CrashBounds { tearing: Tearing::NONE, recrashes: 0, ..death_bounds(threads, limit) };
+    recovery_fault(&CrashRecovery::for_process_death(&workload), &workload, bounds)
 }
 
-fn after_power_failure(case: &Case, setup: Setup, tearing: Tearing, threads: usize, limit: Duration) -> Option<String> {
+fn after_power_failure(
+    case: &Case,
+    setup: WriterSetup,
+    tearing: Tearing,
+    threads: usize,
+    limit: Duration,
+) -> Option<String> {
     let workload = (case.record)(setup);
-    after(&Survivor::of_power_failure(&workload), &workload, power(tearing, threads, limit))
+    recovery_fault(
+        &CrashRecovery::for_power_failure(&workload),
+        &workload,
+        power_failure_bounds(tearing, threads, limit),
+    )
 }
 
-fn after(survivor: &Survivor, workload: &Workload, bounds: CrashBounds) -> Option<String> {
-    let recover = |disk: &Arc<Disk>, expected: &Expected| survivor.recover(disk, expected);
+fn recovery_fault(survivor: &CrashRecovery, workload: &Workload, bounds: CrashBounds) -> Option<String> {
+    let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
     let bounds = CrashBounds { start: workload.start, ..bounds };
-    crash(&workload.trace, &bounds, &recover).violations.into_iter().next().map(|bad| bad.fault)
+    explore_crashes(&workload.trace, &bounds, &recover).violations.into_iter().next().map(|bad| bad.fault)
 }
 
 /// Power failures: whatever is not durable is there or not, and parts of one write. Who recovers may be killed, too, but
 /// that tears no pages.
-pub fn power(tearing: Tearing, threads: usize, limit: Duration) -> CrashBounds {
-    let again = tearing.cut.is_none_or(|unit| u64::from(unit.get()) >= PAGE).into();
-    CrashBounds { start: 0, tearing, loss: Loss::Power(Power::default()), again, time: Some(limit), threads }
+pub fn power_failure_bounds(tearing: Tearing, threads: usize, limit: Duration) -> CrashBounds {
+    let again = tearing.cut.is_none_or(|unit| u64::from(unit.get()) >= OS_PAGE_BYTES).into();
+    CrashBounds {
+        start: 0,
+        tearing,
+        loss: CrashKind::Power(PowerFailure::default()),
+        recrashes: again,
+        time: Some(limit),
+        threads,
+    }
 }
 
 /// The death of a process: the system copies a page at once, so a write within one page is whole or not there.
-pub fn death(threads: usize, limit: Duration) -> CrashBounds {
-    let tearing = Tearing { observations: 1, ..Tearing::at(PAGE as u32) };
-    CrashBounds { start: 0, tearing, loss: Loss::Process, again: 1, time: Some(limit), threads }
+pub fn death_bounds(threads: usize, limit: Duration) -> CrashBounds {
+    let tearing = Tearing { observations: 1, ..Tearing::at(OS_PAGE_BYTES as u32) };
+    CrashBounds { start: 0, tearing, loss: CrashKind::Process, recrashes: 1, time: Some(limit), threads }
 }

@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 use h5live::{File, Group, Result};
 use h5live_model::{CreationOrder, EntryStorage, LinkTarget};
 
-use crate::checked::explain;
-use crate::{Lab, Setup, Workload};
+use crate::observer::explain;
+use crate::{Workload, WriterRecorder, WriterSetup};
 
 /// What has names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,22 +49,22 @@ type State = BTreeMap<u8, u16>;
 const LAST: (u8, u16) = (250, 3);
 
 /// Records a writer that changes the entries of a group.
-pub fn names(setup: Setup, names: Names) -> Workload {
-    let mut lab = Lab::new(setup);
+pub fn names(setup: WriterSetup, names: Names) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
     let storage = EntryStorage { order: names.order, ..EntryStorage::default() };
     let root = lab.file().root();
     let made = root.create_group("t").and_then(|_| match names.order {
         CreationOrder::Untracked => root.create_group("g"),
-        _ => root.new_group().links(storage).attributes(storage).create("g"),
+        _ => root.new_group().link_storage(storage).attribute_storage(storage).create("g"),
     });
     let group = made.expect("a group can be made");
     (0..names.start).for_each(|number| names.put(&group, number, 1).expect("an entry can be made"));
-    lab.begin(0);
+    lab.start_trace(0);
     for what in ["n.issued", "n.flushed", "n.durable"] {
-        lab.say(what, 0);
+        lab.mark_count(what, 0);
     }
     for (number, change) in (1..).zip(names.changes) {
-        lab.say("n.issued", number);
+        lab.mark_count("n.issued", number);
         match *change {
             Change::Flush => lab.file().flush(),
             Change::Put(entry, words) => names.put(&group, entry, words),
@@ -72,7 +72,7 @@ pub fn names(setup: Setup, names: Names) -> Workload {
         }
         .expect("entries of a file in memory can be changed");
         if *change == Change::Flush {
-            lab.is_flushed("n", number);
+            lab.mark_flushed("n", number);
         }
     }
     drop((group, root));
@@ -108,7 +108,7 @@ impl Names {
     fn remove(&self, group: &Group, entry: u8) -> Result<()> {
         match self.kind {
             Kind::Attributes => group.remove_attribute(&name(entry)),
-            Kind::Links => group.remove(&name(entry)),
+            Kind::Links => group.unlink(&name(entry)),
         }
     }
 

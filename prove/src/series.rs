@@ -18,12 +18,12 @@ pub struct Series {
     /// Whether chunks are made ready before rows come to them.
     pub ahead: bool,
     /// How it is written.
-    pub kind: Kind,
+    pub kind: SeriesKind,
 }
 
 /// How a dataset is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SeriesKind {
     /// Row after row, each once: counts in the trace are rows.
     Rows {
         /// Most rows that the dataset may have.
@@ -68,7 +68,7 @@ pub enum Kind {
 impl Series {
     /// A dataset of rows that are appended, without limit, in chunks of `chunk`.
     pub fn rows(name: &'static str, chunk: u64) -> Self {
-        Series { name, chunk, first: 0, wide: false, early: false, ahead: false, kind: Kind::Rows { most: None } }
+        Series { name, chunk, first: 0, wide: false, early: false, ahead: false, kind: SeriesKind::Rows { most: None } }
     }
 
     /// Where a chunk is.
@@ -91,26 +91,28 @@ impl Series {
     /// How many rows there are when the trace counts `count`.
     pub fn extent(&self, count: u64) -> u64 {
         match self.kind {
-            Kind::Rows { .. } | Kind::Cut { .. } => count,
-            Kind::Versions { rows }
-            | Kind::InPlace { rows, .. }
-            | Kind::Filtered { rows }
-            | Kind::Sparse { rows, .. } => rows,
+            SeriesKind::Rows { .. } | SeriesKind::Cut { .. } => count,
+            SeriesKind::Versions { rows }
+            | SeriesKind::InPlace { rows, .. }
+            | SeriesKind::Filtered { rows }
+            | SeriesKind::Sparse { rows, .. } => rows,
         }
     }
 
     /// Whether rows can be appended.
-    pub fn grows(&self) -> bool {
-        matches!(self.kind, Kind::Rows { .. } | Kind::Cut { .. })
+    pub fn is_appendable(&self) -> bool {
+        matches!(self.kind, SeriesKind::Rows { .. } | SeriesKind::Cut { .. })
     }
 
     /// The version that the rows of a chunk have at least when the trace counts `count`; 0 if the chunk need not be
     /// there.
     pub fn least_version(&self, chunk: u64, count: u64) -> u64 {
         match self.kind {
-            Kind::Rows { .. } | Kind::Cut { .. } => 1,
-            Kind::Versions { .. } | Kind::InPlace { .. } | Kind::Filtered { .. } => count,
-            Kind::Sparse { order, .. } => order.iter().take(count as usize).any(|written| *written == chunk).into(),
+            SeriesKind::Rows { .. } | SeriesKind::Cut { .. } => 1,
+            SeriesKind::Versions { .. } | SeriesKind::InPlace { .. } | SeriesKind::Filtered { .. } => count,
+            SeriesKind::Sparse { order, .. } => {
+                order.iter().take(count as usize).any(|written| *written == chunk).into()
+            }
         }
     }
 
@@ -118,7 +120,7 @@ impl Series {
     /// checksum of four bytes.
     pub fn start_in(&self, chunk: &StoredChunk) -> u64 {
         match self.kind {
-            Kind::Filtered { .. } if chunk.filter_mask == 0 => chunk.size.saturating_sub(4 + 8 * self.chunk),
+            SeriesKind::Filtered { .. } if chunk.filter_mask == 0 => chunk.size.saturating_sub(4 + 8 * self.chunk),
             _ => 0,
         }
     }
@@ -126,35 +128,36 @@ impl Series {
     /// Whether a row is ever written.
     pub fn is_written(&self, row: u64) -> bool {
         match self.kind {
-            Kind::Sparse { part, .. } => row % self.chunk < part,
+            SeriesKind::Sparse { part, .. } => row % self.chunk < part,
             _ => true,
         }
     }
 
     /// Whether a row stays as it was first, whatever becomes of its chunk.
-    pub fn rests(&self, row: u64) -> bool {
-        matches!(self.kind, Kind::InPlace { .. }) && !matches!(row % self.chunk, n if n == 0 || n + 1 == self.chunk)
+    pub fn is_constant(&self, row: u64) -> bool {
+        matches!(self.kind, SeriesKind::InPlace { .. })
+            && !matches!(row % self.chunk, n if n == 0 || n + 1 == self.chunk)
     }
 
     /// Whether the rows of a chunk that do not rest are of one version, always.
-    pub fn is_whole(&self) -> bool {
-        matches!(self.kind, Kind::InPlace { .. } | Kind::Filtered { .. })
+    pub fn has_uniform_version(&self) -> bool {
+        matches!(self.kind, SeriesKind::InPlace { .. } | SeriesKind::Filtered { .. })
     }
 
     /// Whether what is written once is never written again.
     pub fn has_one_version(&self) -> bool {
-        !matches!(self.kind, Kind::Versions { .. } | Kind::InPlace { .. } | Kind::Filtered { .. })
+        !matches!(self.kind, SeriesKind::Versions { .. } | SeriesKind::InPlace { .. } | SeriesKind::Filtered { .. })
     }
 
     /// Most rows that there may ever be.
-    pub fn most(&self) -> u64 {
+    pub fn max_rows(&self) -> u64 {
         match self.kind {
-            Kind::Rows { most } | Kind::Cut { most } => most.unwrap_or(u64::MAX),
-            Kind::Sparse { fixed: false, .. } => u64::MAX,
-            Kind::Versions { rows }
-            | Kind::InPlace { rows, .. }
-            | Kind::Filtered { rows }
-            | Kind::Sparse { rows, .. } => rows,
+            SeriesKind::Rows { most } | SeriesKind::Cut { most } => most.unwrap_or(u64::MAX),
+            SeriesKind::Sparse { fixed: false, .. } => u64::MAX,
+            SeriesKind::Versions { rows }
+            | SeriesKind::InPlace { rows, .. }
+            | SeriesKind::Filtered { rows }
+            | SeriesKind::Sparse { rows, .. } => rows,
         }
     }
 }

@@ -2,21 +2,21 @@
 
 use std::cmp::Ordering;
 
-use crate::{Kind, Lab, Series, Setup, Workload};
+use crate::{Series, SeriesKind, Workload, WriterRecorder, WriterSetup};
 
 /// Appends `appends` rows, one at a time with a flush after each, to a dataset of `start` rows.
-fn append(setup: Setup, series: Series, start: u64, appends: u64) -> Workload {
-    let mut lab = Lab::new(setup);
+fn append(setup: WriterSetup, series: Series, start: u64, appends: u64) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
     let first = start.saturating_sub(2);
     let dataset = lab.add(Series { first, ..series.clone() });
     if start > 0 {
         // What is stored where nobody looks makes no difference to an index that keeps a place for it all the same.
-        let from = if series.most() < u64::MAX { first } else { 0 };
+        let from = if series.max_rows() < u64::MAX { first } else { 0 };
         dataset.resize(&[from, 1][..if series.wide { 2 } else { 1 }]).expect("a dataset can grow");
         lab.append("d", from, start);
     }
     drop(dataset);
-    lab.begin(start);
+    lab.start_trace(start);
     for row in start..start + appends {
         lab.append("d", row, row + 1);
         lab.flush(&[("d", row + 1)]);
@@ -26,104 +26,104 @@ fn append(setup: Setup, series: Series, start: u64, appends: u64) -> Workload {
 
 /// Appends rows, each followed by a flush of the dataset: as briefly as that is done, to chunks that are there or are made
 /// ready many at once.
-pub fn in_a_row(setup: Setup, what: Series, appends: u64) -> Workload {
-    let mut lab = Lab::new(setup);
+pub fn repeated_appends(setup: WriterSetup, what: Series, appends: u64) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
     let dataset = lab.add(Series { ahead: true, ..what });
-    lab.begin(0);
+    lab.start_trace(0);
     for row in 0..appends {
         lab.append("d", row, row + 1);
         dataset.flush().expect("a dataset in memory can be flushed");
-        lab.is_flushed("d", row + 1);
+        lab.mark_flushed("d", row + 1);
     }
     drop(dataset);
     lab.finish()
 }
 
-/// As [`in_a_row`], with an extensible array.
-pub fn extensible_array_in_a_row(setup: Setup, appends: u64, chunk: u64) -> Workload {
-    in_a_row(setup, Series::rows("d", chunk), appends)
+/// As [`repeated_appends`], with an extensible array.
+pub fn extensible_array_repeated(setup: WriterSetup, appends: u64, chunk: u64) -> Workload {
+    repeated_appends(setup, Series::rows("d", chunk), appends)
 }
 
-/// As [`in_a_row`], with a fixed array.
-pub fn fixed_array_in_a_row(setup: Setup, appends: u64, chunk: u64) -> Workload {
-    in_a_row(setup, at_most(40, chunk), appends)
+/// As [`repeated_appends`], with a fixed array.
+pub fn fixed_array_repeated(setup: WriterSetup, appends: u64, chunk: u64) -> Workload {
+    repeated_appends(setup, at_most(40, chunk), appends)
 }
 
-/// As [`in_a_row`], with a version 2 B-tree.
-pub fn btree2_in_a_row(setup: Setup, appends: u64, chunk: u64) -> Workload {
-    in_a_row(setup, Series { wide: true, ..Series::rows("d", chunk) }, appends)
+/// As [`repeated_appends`], with a version 2 B-tree.
+pub fn btree2_repeated(setup: WriterSetup, appends: u64, chunk: u64) -> Workload {
+    repeated_appends(setup, Series { wide: true, ..Series::rows("d", chunk) }, appends)
 }
 
 /// Appends rows of a chunk each, with a flush of the dataset after each `several` of them, which are stored together.
-pub fn together(setup: Setup, what: Series, appends: u64, several: u64) -> Workload {
-    let mut lab = Lab::new(setup);
+pub fn chunk_rows(setup: WriterSetup, what: Series, appends: u64, several: u64) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
     let dataset = lab.add(what);
-    lab.begin(0);
+    lab.start_trace(0);
     for row in 0..appends {
         lab.append("d", row, row + 1);
         if (row + 1) % several == 0 {
             dataset.flush().expect("a dataset in memory can be flushed");
-            lab.is_flushed("d", row + 1);
+            lab.mark_flushed("d", row + 1);
         }
     }
     drop(dataset);
     lab.finish()
 }
 
-/// As [`together`], with an extensible array.
-pub fn extensible_array_together(setup: Setup, appends: u64, several: u64) -> Workload {
-    together(setup, Series::rows("d", 1), appends, several)
+/// As [`chunk_rows`], with an extensible array.
+pub fn extensible_array_chunk_rows(setup: WriterSetup, appends: u64, several: u64) -> Workload {
+    chunk_rows(setup, Series::rows("d", 1), appends, several)
 }
 
-/// As [`together`], with a fixed array.
-pub fn fixed_array_together(setup: Setup, appends: u64, several: u64) -> Workload {
-    together(setup, at_most(40, 1), appends, several)
+/// As [`chunk_rows`], with a fixed array.
+pub fn fixed_array_chunk_rows(setup: WriterSetup, appends: u64, several: u64) -> Workload {
+    chunk_rows(setup, at_most(40, 1), appends, several)
 }
 
-/// As [`together`], with a version 2 B-tree.
-pub fn btree2_together(setup: Setup, appends: u64, several: u64) -> Workload {
-    together(setup, Series { wide: true, ..Series::rows("d", 1) }, appends, several)
+/// As [`chunk_rows`], with a version 2 B-tree.
+pub fn btree2_chunk_rows(setup: WriterSetup, appends: u64, several: u64) -> Workload {
+    chunk_rows(setup, Series { wide: true, ..Series::rows("d", 1) }, appends, several)
 }
 
 /// Appends rows to a dataset with one unlimited dimension.
-pub fn extensible_array(setup: Setup, start: u64, appends: u64, chunk: u64) -> Workload {
+pub fn extensible_array(setup: WriterSetup, start: u64, appends: u64, chunk: u64) -> Workload {
     append(setup, Series::rows("d", chunk), start, appends)
 }
 
 /// Appends rows to a dataset of at most `most` rows.
-pub fn fixed_array(setup: Setup, most: u64, start: u64, appends: u64, chunk: u64) -> Workload {
+pub fn fixed_array(setup: WriterSetup, most: u64, start: u64, appends: u64, chunk: u64) -> Workload {
     append(setup, at_most(most, chunk), start, appends)
 }
 
 /// As [`fixed_array`], with space for all rows from the start.
-pub fn implicit(setup: Setup, most: u64, start: u64, appends: u64, chunk: u64) -> Workload {
+pub fn implicit(setup: WriterSetup, most: u64, start: u64, appends: u64, chunk: u64) -> Workload {
     append(setup, Series { early: true, ..at_most(most, chunk) }, start, appends)
 }
 
 fn at_most(most: u64, chunk: u64) -> Series {
-    Series { kind: Kind::Rows { most: Some(most) }, ..Series::rows("d", chunk) }
+    Series { kind: SeriesKind::Rows { most: Some(most) }, ..Series::rows("d", chunk) }
 }
 
 /// Appends rows to a dataset with two unlimited dimensions.
-pub fn btree2(setup: Setup, start: u64, appends: u64, chunk: u64) -> Workload {
+pub fn btree2(setup: WriterSetup, start: u64, appends: u64, chunk: u64) -> Workload {
     append(setup, Series { wide: true, ..Series::rows("d", chunk) }, start, appends)
 }
 
 /// Appends several rows before each flush, one at a time unless they fill a chunk.
-pub fn batches(setup: Setup, flushes: u64, rows: u64, chunk: u64) -> Workload {
+pub fn batches(setup: WriterSetup, flushes: u64, rows: u64, chunk: u64) -> Workload {
     batches_of(setup, Series::rows("d", chunk), flushes, rows)
 }
 
 /// As [`batches`], with space for 40 rows from the start.
-pub fn implicit_batches(setup: Setup, flushes: u64, rows: u64, chunk: u64) -> Workload {
+pub fn implicit_batches(setup: WriterSetup, flushes: u64, rows: u64, chunk: u64) -> Workload {
     batches_of(setup, Series { early: true, ..at_most(40, chunk) }, flushes, rows)
 }
 
-fn batches_of(setup: Setup, series: Series, flushes: u64, rows: u64) -> Workload {
-    let mut lab = Lab::new(setup);
+fn batches_of(setup: WriterSetup, series: Series, flushes: u64, rows: u64) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
     let chunk = series.chunk;
     lab.add(series);
-    lab.begin(0);
+    lab.start_trace(0);
     for flush in 0..flushes {
         match chunk.cmp(&rows) {
             Ordering::Less => (flush * rows..(flush + 1) * rows).for_each(|row| lab.append("d", row, row + 1)),
@@ -135,19 +135,19 @@ fn batches_of(setup: Setup, series: Series, flushes: u64, rows: u64) -> Workload
 }
 
 /// Writes a dataset again and again; the first time, nothing is allocated yet.
-pub fn rewrite(setup: Setup, kind: Kind, chunk: u64, times: u64) -> Workload {
+pub fn rewrite(setup: WriterSetup, kind: SeriesKind, chunk: u64, times: u64) -> Workload {
     rewrite_as(setup, kind, false, chunk, times)
 }
 
 /// As [`rewrite`], with two unlimited dimensions.
-pub fn rewrite_wide(setup: Setup, kind: Kind, chunk: u64, times: u64) -> Workload {
+pub fn rewrite_wide(setup: WriterSetup, kind: SeriesKind, chunk: u64, times: u64) -> Workload {
     rewrite_as(setup, kind, true, chunk, times)
 }
 
-fn rewrite_as(setup: Setup, kind: Kind, wide: bool, chunk: u64, times: u64) -> Workload {
-    let mut lab = Lab::new(setup);
+fn rewrite_as(setup: WriterSetup, kind: SeriesKind, wide: bool, chunk: u64, times: u64) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
     lab.add(Series { kind, wide, ..Series::rows("d", chunk) });
-    lab.begin(0);
+    lab.start_trace(0);
     for version in 1..=times {
         lab.rewrite("d", version);
         lab.flush(&[("d", version)]);
@@ -156,12 +156,12 @@ fn rewrite_as(setup: Setup, kind: Kind, wide: bool, chunk: u64, times: u64) -> W
 }
 
 /// Overwrites rows of every chunk of a dataset of two chunks `times` times, or of one without any: they cannot move.
-pub fn in_place(setup: Setup, contiguous: bool, chunk: u64, times: u64) -> Workload {
-    let mut lab = Lab::new(setup);
+pub fn in_place(setup: WriterSetup, contiguous: bool, chunk: u64, times: u64) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
     let rows = if contiguous { chunk } else { 2 * chunk };
-    lab.add(Series { kind: Kind::InPlace { rows, contiguous }, ..Series::rows("d", chunk) });
+    lab.add(Series { kind: SeriesKind::InPlace { rows, contiguous }, ..Series::rows("d", chunk) });
     lab.rewrite("d", 1);
-    lab.begin(1);
+    lab.start_trace(1);
     for version in 2..2 + times {
         lab.rewrite("d", version);
         lab.flush(&[("d", version)]);
@@ -171,13 +171,13 @@ pub fn in_place(setup: Setup, contiguous: bool, chunk: u64, times: u64) -> Workl
 
 /// Writes a row into each of some large chunks, which lie apart in a large dataset: in space that was never written, and
 /// behind what was the announced end, where intents may have been.
-pub fn parts(setup: Setup, fixed: bool, wide: bool) -> Workload {
+pub fn sparse_rows(setup: WriterSetup, fixed: bool, wide: bool) -> Workload {
     let (chunk, rows) = (2048, 1100 * 2048);
     let order = &[1092, 1098, 1090, 1095, 1099, 1091, 1097, 1093];
-    let kind = Kind::Sparse { rows, order, part: 1, fixed };
-    let mut lab = Lab::new(setup);
+    let kind = SeriesKind::Sparse { rows, order, part: 1, fixed };
+    let mut lab = WriterRecorder::new(setup);
     lab.add(Series { kind, wide, first: 1090 * chunk, ..Series::rows("d", chunk) });
-    lab.begin(0);
+    lab.start_trace(0);
     for version in 1..=order.len() as u64 {
         lab.rewrite("d", version);
         lab.flush(&[("d", version)]);
@@ -187,13 +187,13 @@ pub fn parts(setup: Setup, fixed: bool, wide: bool) -> Workload {
 
 /// Writes chunks of a large fixed array, of which a page does not fit one of memory. Who writes the file after a death goes
 /// on with parts of the chunks of another dataset, which come to lie where intents were.
-pub fn intents(setup: Setup) -> Workload {
-    let mut lab = Lab::new(setup);
-    let small = Kind::Sparse { rows: 16 * 128, order: &[3, 1, 15, 0, 7, 5, 12, 9, 2, 14], part: 1, fixed: true };
+pub fn redo_records(setup: WriterSetup) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
+    let small = SeriesKind::Sparse { rows: 16 * 128, order: &[3, 1, 15, 0, 7, 5, 12, 9, 2, 14], part: 1, fixed: true };
     lab.add(Series { kind: small, ..Series::rows("e", 128) });
-    let large = Kind::Sparse { rows: 2048 * 8, order: &[0, 250, 500], part: 8, fixed: true };
+    let large = SeriesKind::Sparse { rows: 2048 * 8, order: &[0, 250, 500], part: 8, fixed: true };
     lab.add(Series { kind: large, ..Series::rows("d", 8) });
-    lab.begin(0);
+    lab.start_trace(0);
     for version in 1..=3 {
         lab.rewrite("d", version);
         lab.flush(&[("d", version)]);
@@ -202,11 +202,11 @@ pub fn intents(setup: Setup) -> Workload {
 }
 
 /// Appends to two datasets by turns.
-pub fn two_datasets(setup: Setup, appends: u64) -> Workload {
-    let mut lab = Lab::new(setup);
+pub fn two_datasets(setup: WriterSetup, appends: u64) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
     lab.add(Series::rows("d", 1));
-    lab.add(Series { kind: Kind::Rows { most: Some(10) }, ..Series::rows("e", 2) });
-    lab.begin(0);
+    lab.add(Series { kind: SeriesKind::Rows { most: Some(10) }, ..Series::rows("e", 2) });
+    lab.start_trace(0);
     for row in 0..appends {
         lab.append("d", row, row + 1);
         lab.append("e", row, row + 1);
@@ -216,10 +216,10 @@ pub fn two_datasets(setup: Setup, appends: u64) -> Workload {
 }
 
 /// Appends, closes, opens again, and appends.
-pub fn reopen(setup: Setup, appends: u64) -> Workload {
-    let mut lab = Lab::new(setup);
+pub fn reopen(setup: WriterSetup, appends: u64) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
     lab.add(Series::rows("d", 1));
-    lab.begin(0);
+    lab.start_trace(0);
     for row in 0..appends {
         lab.append("d", row, row + 1);
         lab.flush(&[("d", row + 1)]);
@@ -231,7 +231,7 @@ pub fn reopen(setup: Setup, appends: u64) -> Workload {
 
 /// A step of a writer of any rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum WriterStep {
     /// Appends so many rows, without flushing them.
     Append(u64),
     /// Flushes.
@@ -239,18 +239,18 @@ pub enum Step {
     /// Closes the file, and opens it again.
     Reopen,
     /// Dies, and another one goes on with what is there.
-    Die,
+    Crash,
 }
 
 /// Takes any steps.
-pub fn steps(setup: Setup, most: Option<u64>, wide: bool, chunk: u64, steps: &[Step]) -> Workload {
-    let mut lab = Lab::new(setup);
-    lab.add(Series { wide, kind: Kind::Rows { most }, ..Series::rows("d", chunk) });
-    lab.begin(0);
+pub fn steps(setup: WriterSetup, most: Option<u64>, wide: bool, chunk: u64, steps: &[WriterStep]) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
+    lab.add(Series { wide, kind: SeriesKind::Rows { most }, ..Series::rows("d", chunk) });
+    lab.start_trace(0);
     let (mut rows, mut flushed) = (0, 0);
     for step in steps {
         match step {
-            Step::Append(count) => {
+            WriterStep::Append(count) => {
                 let end = most.map_or(rows + count, |most| most.min(rows + count));
                 if end > rows {
                     lab.append("d", rows, end);
@@ -258,33 +258,33 @@ pub fn steps(setup: Setup, most: Option<u64>, wide: bool, chunk: u64, steps: &[S
                 rows = end;
                 continue;
             }
-            Step::Flush => lab.flush(&[]),
-            Step::Reopen => {
+            WriterStep::Flush => lab.flush(&[]),
+            WriterStep::Reopen => {
                 lab.close();
                 lab.reopen();
             }
-            Step::Die => {
-                lab.die();
+            WriterStep::Crash => {
+                lab.crash();
                 lab.reopen();
                 rows = flushed;
             }
         }
         flushed = rows;
-        lab.is_flushed("d", rows);
+        lab.mark_flushed("d", rows);
     }
     lab.finish()
 }
 
 /// Appends, dies with a row unwritten, and another writer goes on.
-pub fn takeover(setup: Setup, appends: u64) -> Workload {
-    let mut lab = Lab::new(setup);
+pub fn takeover(setup: WriterSetup, appends: u64) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
     lab.add(Series::rows("d", 1));
-    lab.begin(0);
+    lab.start_trace(0);
     for row in 0..appends {
         lab.append("d", row, row + 1);
         lab.flush(&[("d", row + 1)]);
         lab.append("d", row + 1, row + 2);
-        lab.die();
+        lab.crash();
         lab.reopen();
     }
     lab.finish()
@@ -292,17 +292,17 @@ pub fn takeover(setup: Setup, appends: u64) -> Workload {
 
 /// Adds `count` attributes to a dataset that has `start` of them: its header has to be continued elsewhere, and in the
 /// end they move out of it.
-pub fn attributes(setup: Setup, start: u64, count: u64) -> Workload {
+pub fn attributes(setup: WriterSetup, start: u64, count: u64) -> Workload {
     attributes_of(setup, start, count, false)
 }
 
 /// As [`attributes`], with values of variable length.
-pub fn texts(setup: Setup, start: u64, count: u64) -> Workload {
+pub fn vlen_attributes(setup: WriterSetup, start: u64, count: u64) -> Workload {
     attributes_of(setup, start, count, true)
 }
 
-fn attributes_of(setup: Setup, start: u64, count: u64, texts: bool) -> Workload {
-    let mut lab = Lab::new(setup);
+fn attributes_of(setup: WriterSetup, start: u64, count: u64, texts: bool) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
     let dataset = lab.add(Series::rows("d", 1));
     let counted = Series::rows("a", 1);
     let set = |number: u64| {
@@ -312,14 +312,14 @@ fn attributes_of(setup: Setup, start: u64, count: u64, texts: bool) -> Workload 
         done.expect("an attribute can be set");
     };
     (0..start).for_each(set);
-    lab.begin(0);
-    lab.mark("issued", &counted, start);
-    lab.mark("flushed", &counted, start);
+    lab.start_trace(0);
+    lab.mark_series("issued", &counted, start);
+    lab.mark_series("flushed", &counted, start);
     for number in start..start + count {
-        lab.mark("issued", &counted, number + 1);
+        lab.mark_series("issued", &counted, number + 1);
         set(number);
         lab.flush(&[]);
-        lab.is_flushed(counted.name, number + 1);
+        lab.mark_flushed(counted.name, number + 1);
     }
     drop(dataset);
     Workload { series: vec![Series::rows("d", 1)], ..lab.finish_after(5) }
@@ -331,31 +331,31 @@ pub(crate) fn object() -> Series {
 }
 
 /// Makes `count` datasets in the root group, which has `start` of them, each with its rows.
-pub fn links(setup: Setup, start: u64, count: u64) -> Workload {
-    let mut lab = Lab::new(setup);
+pub fn links(setup: WriterSetup, start: u64, count: u64) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
     let counted = object();
-    let make = |lab: &Lab, number: u64| {
-        let builder = lab.file().new_dataset::<u64>().growing(&[]).chunk(&[2]);
+    let make = |lab: &WriterRecorder, number: u64| {
+        let builder = lab.file().new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[2]);
         let dataset = builder.create(&format!("o{number}")).expect("a dataset can be made");
         dataset.append(&[counted.value(0, 1), counted.value(1, 1)]).expect("rows can be appended");
     };
     (0..start).for_each(|number| make(&lab, number));
-    lab.begin(0);
-    lab.mark("issued", &counted, start);
-    lab.mark("flushed", &counted, start);
+    lab.start_trace(0);
+    lab.mark_series("issued", &counted, start);
+    lab.mark_series("flushed", &counted, start);
     for number in start..start + count {
-        lab.mark("issued", &counted, number + 1);
+        lab.mark_series("issued", &counted, number + 1);
         make(&lab, number);
         lab.flush(&[]);
-        lab.is_flushed(counted.name, number + 1);
+        lab.mark_flushed(counted.name, number + 1);
     }
     lab.finish_after(2)
 }
 
 /// Makes groups in groups, `depth` deep, all at once: the file grows by nothing but structures.
-pub fn deep_groups(setup: Setup, depth: usize) -> Workload {
-    let mut lab = Lab::new(setup);
-    lab.begin(0);
+pub fn deep_groups(setup: WriterSetup, depth: usize) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
+    lab.start_trace(0);
     lab.file().create_group(&vec!["g"; depth].join("/")).expect("groups can be made");
     lab.flush(&[]);
     lab.finish()
@@ -367,37 +367,37 @@ pub(crate) fn text(row: u64) -> String {
 }
 
 /// Appends rows of variable length to the dataset `s`, one at a time with a flush after each.
-pub fn strings(setup: Setup, start: u64, appends: u64, chunk: u64) -> Workload {
-    let mut lab = Lab::new(setup);
-    let builder = lab.file().new_dataset::<String>().growing(&[]).chunk(&[chunk]);
+pub fn strings(setup: WriterSetup, start: u64, appends: u64, chunk: u64) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
+    let builder = lab.file().new_dataset::<String>().unlimited_rows(&[]).chunk_shape(&[chunk]);
     let dataset = builder.create("s").expect("a dataset can be made");
     let append = |row| dataset.append(&[text(row)]).expect("rows can be appended");
     (0..start).for_each(append);
-    lab.begin(start);
+    lab.start_trace(start);
     for what in ["s.issued", "s.flushed", "s.durable"] {
-        lab.say(what, start);
+        lab.mark_count(what, start);
     }
     for row in start..start + appends {
-        lab.say("s.issued", row + 1);
+        lab.mark_count("s.issued", row + 1);
         append(row);
         lab.flush(&[]);
-        lab.is_flushed("s", row + 1);
+        lab.mark_flushed("s", row + 1);
     }
     drop(dataset);
     lab.finish_after(3)
 }
 
 /// Appends rows, makes the dataset smaller, and appends rows again, which hold the same as those that were cut off.
-pub fn shrink(setup: Setup, most: Option<u64>, chunk: u64, times: u64) -> Workload {
-    let mut lab = Lab::new(setup);
-    let dataset = lab.add(Series { kind: Kind::Cut { most }, ..Series::rows("d", chunk) });
-    lab.begin(0);
+pub fn shrink(setup: WriterSetup, most: Option<u64>, chunk: u64, times: u64) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
+    let dataset = lab.add(Series { kind: SeriesKind::Cut { most }, ..Series::rows("d", chunk) });
+    lab.start_trace(0);
     let mut rows = 0;
     for _ in 0..times {
         lab.append("d", rows, rows + 5);
         lab.flush(&[("d", rows + 5)]);
         rows += 2;
-        lab.mark("issued", &Series::rows("d", chunk), rows);
+        lab.mark_series("issued", &Series::rows("d", chunk), rows);
         dataset.resize(&[rows]).expect("a dataset can be made smaller");
         lab.flush(&[("d", rows)]);
     }
@@ -406,16 +406,16 @@ pub fn shrink(setup: Setup, most: Option<u64>, chunk: u64, times: u64) -> Worklo
 }
 
 /// What the datasets of [`delete`] hold, and how many rows.
-pub(crate) fn passing() -> (Series, u64) {
+pub(crate) fn transient_series() -> (Series, u64) {
     (Series::rows("x", 4), 12)
 }
 
 /// Makes datasets and removes them again, each time all but the newest; its space is used again, if the `pause`
 /// (milliseconds) after each is long enough for that.
-pub fn delete(setup: Setup, times: u64, pause: u64) -> Workload {
-    let mut lab = Lab::new(setup);
+pub fn delete(setup: WriterSetup, times: u64, pause: u64) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
     lab.add(Series::rows("d", 2));
-    lab.begin(0);
+    lab.start_trace(0);
     for time in 0..times {
         replace(&lab, time);
         if pause > 0 {
@@ -426,25 +426,25 @@ pub fn delete(setup: Setup, times: u64, pause: u64) -> Workload {
 }
 
 /// Makes a dataset, and removes the one that was made before.
-fn replace(lab: &Lab, time: u64) {
-    let (series, count) = passing();
-    let builder = lab.file().new_dataset::<u64>().growing(&[]).chunk(&[series.chunk]);
+fn replace(lab: &WriterRecorder, time: u64) {
+    let (series, count) = transient_series();
+    let builder = lab.file().new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[series.chunk]);
     let dataset = builder.create(&format!("x{time}")).expect("a dataset can be made");
     let rows: Vec<u64> = (0..count).map(|row| series.value(row, 1)).collect();
     dataset.append(&rows).expect("rows can be appended");
     lab.append("d", time, time + 1);
     lab.flush(&[("d", time + 1)]);
     if let Some(before) = time.checked_sub(1) {
-        lab.file().root().remove(&format!("x{before}")).expect("a dataset can be removed");
+        lab.file().root().unlink(&format!("x{before}")).expect("a dataset can be removed");
         lab.flush(&[]);
     }
 }
 
 /// As [`delete`], and the file is closed and opened again each time.
-pub fn delete_and_close(setup: Setup, times: u64) -> Workload {
-    let mut lab = Lab::new(setup);
+pub fn delete_and_close(setup: WriterSetup, times: u64) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
     lab.add(Series::rows("d", 2));
-    lab.begin(0);
+    lab.start_trace(0);
     for time in 0..times {
         replace(&lab, time);
         lab.close();
@@ -455,10 +455,10 @@ pub fn delete_and_close(setup: Setup, times: u64) -> Workload {
 
 /// Writes chunks of other sizes again and again, `pause` milliseconds apart: with pauses that are longer than what
 /// readers count on, the space of old ones is used again under them.
-pub fn reuse(setup: Setup, rows: u64, chunk: u64, times: u64, pause: u64) -> Workload {
-    let mut lab = Lab::new(setup);
-    lab.add(Series { kind: Kind::Filtered { rows }, ..Series::rows("d", chunk) });
-    lab.begin(0);
+pub fn reuse(setup: WriterSetup, rows: u64, chunk: u64, times: u64, pause: u64) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
+    lab.add(Series { kind: SeriesKind::Filtered { rows }, ..Series::rows("d", chunk) });
+    lab.start_trace(0);
     for version in 1..=times {
         lab.rewrite("d", version);
         lab.flush(&[("d", version)]);
@@ -468,39 +468,39 @@ pub fn reuse(setup: Setup, rows: u64, chunk: u64, times: u64, pause: u64) -> Wor
 }
 
 /// Appends to `e` and to `d`, which is published before it.
-pub fn ordered(setup: Setup, appends: u64) -> Workload {
-    let mut lab = Lab::new(setup);
+pub fn ordered(setup: WriterSetup, appends: u64) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
     let earlier = lab.add(Series::rows("d", 1));
     let later = lab.add(Series::rows("e", 2));
-    lab.begin(0);
+    lab.start_trace(0);
     later.publish_after(&earlier).expect("datasets can be ordered");
     for row in 0..appends {
         lab.append("e", row, row + 1);
         lab.append("d", row, row + 1);
         later.flush().expect("a file in memory can be flushed");
-        lab.is_flushed("d", row + 1);
-        lab.is_flushed("e", row + 1);
+        lab.mark_flushed("d", row + 1);
+        lab.mark_flushed("e", row + 1);
     }
     drop((earlier, later));
     lab.finish()
 }
 
 /// Appends to `d` and then `e` in transactions.
-pub fn transactions(setup: Setup, appends: u64) -> Workload {
-    let mut lab = Lab::new(setup);
+pub fn transactions(setup: WriterSetup, appends: u64) -> Workload {
+    let mut lab = WriterRecorder::new(setup);
     let (d, e) = (Series::rows("d", 1), Series::rows("e", 2));
     let sets = [lab.add(d.clone()), lab.add(e.clone())];
-    lab.begin(0);
+    lab.start_trace(0);
     for row in 0..appends {
-        lab.mark("issued", &d, row + 1);
-        lab.mark("issued", &e, row + 1);
+        lab.mark_series("issued", &d, row + 1);
+        lab.mark_series("issued", &e, row + 1);
         let done = lab.file().transaction(|step| {
             step.append(&sets[0], &[d.value(row, 1)])?;
             step.append(&sets[1], &[e.value(row, 1)])
         });
         done.expect("a transaction can be made");
-        lab.is_flushed("d", row + 1);
-        lab.is_flushed("e", row + 1);
+        lab.mark_flushed("d", row + 1);
+        lab.mark_flushed("e", row + 1);
     }
     drop(sets);
     lab.finish()

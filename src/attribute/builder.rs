@@ -2,7 +2,7 @@
 
 use h5live_model::{self as model, Dataspace, Datatype, ObjectId, Shape};
 
-use super::shown;
+use super::display_path;
 use crate::convert::blank_elements;
 use crate::error::ErrorKind;
 use crate::{Attribute, File, H5Type, NamedType, Result, Value};
@@ -15,8 +15,8 @@ use crate::{Attribute, File, H5Type, NamedType, Result, Value};
 /// let file = File::in_memory();
 /// let root = file.root();
 /// root.new_attribute("origin").shape(&[2]).write(&[0.5, 1.5])?;
-/// root.new_attribute("title").of(String::datatype()).write_values(&[Value::Text("run 7".into())])?;
-/// root.new_attribute("nothing").of(u8::datatype()).null().write_values(&[])?;
+/// root.new_attribute("title").datatype(String::datatype()).write_values(&[Value::Text("run 7".into())])?;
+/// root.new_attribute("nothing").datatype(u8::datatype()).null().write_values(&[])?;
 /// assert_eq!(root.attribute("origin")?.read::<f32>()?, [0.5, 1.5]);
 /// # Ok::<(), h5live::Error>(())
 /// ```
@@ -46,7 +46,7 @@ impl AttributeBuilder {
     }
 
     /// The type of its elements in the file; without it, that of the values.
-    pub fn of(mut self, datatype: Datatype) -> Self {
+    pub fn datatype(mut self, datatype: Datatype) -> Self {
         self.datatype = Some(datatype);
         self.committed = None;
         self
@@ -60,7 +60,7 @@ impl AttributeBuilder {
     }
 
     /// The type is that of another attribute of the same file, be it committed or not.
-    pub fn shared_like(mut self, other: &Attribute) -> Self {
+    pub fn same_type_as(mut self, other: &Attribute) -> Self {
         self.datatype = Some(other.datatype().clone());
         self.committed = other.committed();
         self
@@ -90,7 +90,7 @@ impl AttributeBuilder {
     /// [`model::Error::ReadOnly`], [`ErrorKind::Length`] if there are more or fewer elements than the shape has,
     /// [`ErrorKind::Convert`] if the type in the file cannot hold them.
     pub fn write<T: H5Type>(self, values: &[T]) -> Result<()> {
-        self.set(values.len(), T::datatype, |datatype, file| {
+        self.write_encoded(values.len(), T::datatype, |datatype, file| {
             let size = datatype.size() as usize;
             let mut bytes = blank_elements(values.len(), size)?;
             T::encode_slice(&T::encoder(datatype)?, values, &mut bytes, size, file.heap())?;
@@ -98,13 +98,13 @@ impl AttributeBuilder {
         })
     }
 
-    /// Sets the attribute to these values, of whatever type they are; [`AttributeBuilder::of`] says which.
+    /// Sets the attribute to these values, of whatever type they are; [`AttributeBuilder::datatype`] says which.
     ///
     /// # Errors
     /// As [`AttributeBuilder::write`].
     pub fn write_values(self, values: &[Value]) -> Result<()> {
         let encode = |datatype: &Datatype, file: &File| Ok(Value::encode_all(values, datatype, file.store())?);
-        self.set(values.len(), Datatype::default, encode)
+        self.write_encoded(values.len(), Datatype::default, encode)
     }
 
     /// Sets the attribute to these elements as they are.
@@ -113,10 +113,10 @@ impl AttributeBuilder {
     /// As [`AttributeBuilder::write`].
     pub fn write_raw(self, bytes: &[u8]) -> Result<()> {
         let size = self.datatype.as_ref().map_or(1, |datatype| datatype.size().max(1) as usize);
-        self.set(bytes.len() / size, Datatype::default, |_, _| Ok(bytes.to_vec()))
+        self.write_encoded(bytes.len() / size, Datatype::default, |_, _| Ok(bytes.to_vec()))
     }
 
-    fn set(
+    fn write_encoded(
         self,
         found: usize,
         default: impl FnOnce() -> Datatype,
@@ -132,10 +132,10 @@ impl AttributeBuilder {
             let datatype = datatype.unwrap_or_else(default).with_offsets(8, file.store().offset_size());
             let value = encode(&datatype, &file)?;
             let name = name.as_str().into();
-            let attribute = model::Attribute { name, datatype, committed, dataspace, value, creation_order: None };
+            let attribute = model::AttributeData { name, datatype, committed, dataspace, value, creation_order: None };
             Ok(file.store().set_attribute(id, &attribute)?)
         };
-        set().map_err(|kind| file.error(Some(&shown(&object, &name)), kind))
+        set().map_err(|kind| file.error(Some(&display_path(&object, &name)), kind))
     }
 }
 
@@ -147,20 +147,20 @@ mod tests {
     fn attributes_have_any_type_and_shape() {
         let file = File::in_memory();
         let root = file.root();
-        let datatype = root.commit("type", &f32::datatype()).unwrap();
+        let datatype = root.commit_datatype("type", &f32::datatype()).unwrap();
         root.new_attribute("a").committed(&datatype).shape(&[2, 1]).write(&[1u8, 2]).unwrap();
         let attribute = root.attribute("a").unwrap();
         assert_eq!(attribute.datatype(), &f32::datatype());
         assert_eq!(attribute.dataspace().dims(), [2, 1]);
         assert_eq!(attribute.read::<f64>().unwrap(), [1.0, 2.0]);
         assert_eq!(file.store().attribute(root.id(), &"a".into()).unwrap().unwrap().committed, Some(datatype.id()));
-        root.new_attribute("a").null().of(u16::datatype()).write_raw(&[]).unwrap();
+        root.new_attribute("a").null().datatype(u16::datatype()).write_raw(&[]).unwrap();
         assert_eq!(root.attribute("a").unwrap().values().unwrap(), []);
-        root.new_attribute("t").of(bool::datatype()).write_values(&[Value::Truth(true)]).unwrap();
+        root.new_attribute("t").datatype(bool::datatype()).write_values(&[Value::Bool(true)]).unwrap();
         assert!(root.attribute("t").unwrap().read_scalar::<bool>().unwrap());
         let error = root.new_attribute("x").shape(&[3]).write(&[1, 2]).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Length { expected: 3, found: 2 }), "{error}");
-        assert!(root.new_attribute("x").of(u8::datatype()).write(&["text".to_owned()]).is_err());
+        assert!(root.new_attribute("x").datatype(u8::datatype()).write(&["text".to_owned()]).is_err());
         assert!(root.attribute("x").is_err());
     }
 }

@@ -15,7 +15,7 @@ use crate::{File, H5Type, Result, Value};
 pub struct Attribute {
     file: File,
     object: String,
-    value: model::Attribute,
+    value: model::AttributeData,
 }
 
 /// Methods for the attributes of an object that has `file`, `id` and `path`.
@@ -117,7 +117,7 @@ macro_rules! attributes {
 
 pub(crate) use attributes;
 
-fn shown(object: &str, name: &str) -> String {
+fn display_path(object: &str, name: &str) -> String {
     format!("{object}@{name}")
 }
 
@@ -128,11 +128,11 @@ impl Attribute {
             Ok(None) => Err(model::Error::NotFound(name.clone())),
             Err(error) => Err(error),
         };
-        let value = value.map_err(|error| file.error(Some(&shown(object, &name.to_string())), error))?;
+        let value = value.map_err(|error| file.error(Some(&display_path(object, &name.to_string())), error))?;
         Ok(Attribute::new(file, object, value))
     }
 
-    pub(crate) fn new(file: &File, object: &str, value: model::Attribute) -> Attribute {
+    pub(crate) fn new(file: &File, object: &str, value: model::AttributeData) -> Attribute {
         Attribute { file: file.clone(), object: object.into(), value }
     }
 
@@ -226,6 +226,6 @@ impl Attribute {
     }
 
     fn error(&self, kind: impl Into<ErrorKind>) -> crate::Error {
-        self.file.error(Some(&shown(&self.object, &self.value.name.to_string())), kind)
+        self.file.error(Some(&display_path(&self.object, &self.value.name.to_string())), kind)
     }
 }

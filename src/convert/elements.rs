@@ -2,7 +2,7 @@
 
 use h5live_model::{Bitfield, Compound, Datatype, Enum, StringPadding, VarLen, VarLenKind};
 
-use super::layout::Layout;
+use super::number_layout::NumberLayout;
 use super::{ConvertError, NumberPlan, class};
 use crate::types::{Heap, pad, part, trim};
 
@@ -13,31 +13,31 @@ const NO_VARIANT: u8 = 0xff;
 pub(crate) struct ElementPlan {
     from: usize,
     to: usize,
-    step: Step,
+    step: ConversionStep,
 }
 
-enum Step {
+enum ConversionStep {
     Copy,
     Number(NumberPlan),
-    Bits(Layout, Layout),
+    Bits(NumberLayout, NumberLayout),
     /// Values of the enum in the file, and of that in memory, by name.
-    Enum(Vec<Variant>),
+    Enum(Vec<EnumMapping>),
     /// Text that is in the element, padded, or in the heap.
     Text(Option<StringPadding>, StringPadding),
-    Members(Vec<Member>),
+    Members(Vec<MemberConversion>),
     /// So many elements, one after another.
     Array(Box<ElementPlan>),
     /// The real part of a complex number.
-    Real(Box<ElementPlan>),
+    RealPart(Box<ElementPlan>),
 }
 
 /// A value in the file, and in memory.
-struct Variant {
+struct EnumMapping {
     from: Vec<u8>,
     to: Vec<u8>,
 }
 
-struct Member {
+struct MemberConversion {
     from: usize,
     to: usize,
     plan: ElementPlan,
@@ -54,65 +54,73 @@ impl ElementPlan {
     pub(crate) fn new(from: &Datatype, to: &Datatype) -> Result<Self, ConvertError> {
         let none = || ConvertError::Class { file: class(from), memory: class(to) };
         let step = match (from, to) {
-            _ if from == to => Step::Copy,
-            (Datatype::Enum(from), Datatype::Enum(to)) => Step::Enum(by_name(from, to)?),
+            _ if from == to => ConversionStep::Copy,
+            (Datatype::Enum(from), Datatype::Enum(to)) => ConversionStep::Enum(enum_mappings(from, to)?),
             (Datatype::Bitfield(from), Datatype::Bitfield(to)) => bits(from, to)?,
-            (Datatype::String(from), Datatype::String(to)) => Step::Text(Some(from.padding), to.padding),
+            (Datatype::String(from), Datatype::String(to)) => ConversionStep::Text(Some(from.padding), to.padding),
             (Datatype::VarLen(VarLen { kind: VarLenKind::String { .. }, .. }), Datatype::String(to)) => {
-                Step::Text(None, to.padding)
+                ConversionStep::Text(None, to.padding)
             }
             (Datatype::VarLen(from), Datatype::VarLen(to)) => match (from.kind, to.kind) {
-                (VarLenKind::String { .. }, VarLenKind::String { .. }) if from.size == to.size => Step::Copy,
+                (VarLenKind::String { .. }, VarLenKind::String { .. }) if from.size == to.size => ConversionStep::Copy,
                 _ => return Err(none()),
             },
-            (Datatype::Opaque(from), Datatype::Opaque(to)) if from.size == to.size => Step::Copy,
+            (Datatype::Opaque(from), Datatype::Opaque(to)) if from.size == to.size => ConversionStep::Copy,
             (Datatype::Reference(from), Datatype::Reference(to)) if from.kind == to.kind && from.size == to.size => {
-                Step::Copy
+                ConversionStep::Copy
             }
             (Datatype::Compound(from), Datatype::Compound(to)) => members(from, to)?,
             (Datatype::Array(from), Datatype::Array(to)) if from.dims == to.dims => {
-                Step::Array(Box::new(ElementPlan::new(&from.base, &to.base)?))
+                ConversionStep::Array(Box::new(ElementPlan::new(&from.base, &to.base)?))
             }
             (Datatype::Array(from), Datatype::Array(to)) => {
                 let memory = to.dims.iter().fold(1, |n: usize, dim| n.saturating_mul(*dim as usize));
                 return Err(ConvertError::ArrayLength { file: from.dims.clone(), memory });
             }
             (Datatype::Complex(from), Datatype::Complex(to)) => {
-                Step::Array(Box::new(ElementPlan::new(&from.base, &to.base)?))
+                ConversionStep::Array(Box::new(ElementPlan::new(&from.base, &to.base)?))
             }
             (Datatype::Complex(from), Datatype::Array(to)) if to.dims == [2] => {
-                Step::Array(Box::new(ElementPlan::new(&from.base, &to.base)?))
+                ConversionStep::Array(Box::new(ElementPlan::new(&from.base, &to.base)?))
             }
             (Datatype::Array(from), Datatype::Complex(to)) if from.dims == [2] => {
-                Step::Array(Box::new(ElementPlan::new(&from.base, &to.base)?))
+                ConversionStep::Array(Box::new(ElementPlan::new(&from.base, &to.base)?))
             }
             (Datatype::Complex(from), Datatype::Compound(to)) => {
                 let [real, imaginary] = to.members.as_slice() else { return Err(none()) };
                 let size = from.base.size() as usize;
-                let part = |at, part: &h5live_model::Member| -> Result<_, ConvertError> {
+                let part = |at, part: &h5live_model::CompoundMember| -> Result<_, ConvertError> {
                     let plan = ElementPlan::new(&from.base, &part.datatype)?;
-                    Ok(Member { from: at, to: part.offset as usize, plan })
+                    Ok(MemberConversion { from: at, to: part.offset as usize, plan })
                 };
-                Step::Members(vec![part(0, real)?, part(size, imaginary)?])
+                ConversionStep::Members(vec![part(0, real)?, part(size, imaginary)?])
             }
             (Datatype::Compound(from), Datatype::Complex(to)) => {
                 let [real, imaginary] = from.members.as_slice() else { return Err(none()) };
                 let size = to.base.size() as usize;
-                let part = |at, part: &h5live_model::Member| -> Result<_, ConvertError> {
+                let part = |at, part: &h5live_model::CompoundMember| -> Result<_, ConvertError> {
                     let plan = ElementPlan::new(&part.datatype, &to.base)?;
-                    Ok(Member { from: part.offset as usize, to: at, plan })
+                    Ok(MemberConversion { from: part.offset as usize, to: at, plan })
                 };
-                Step::Members(vec![part(0, real)?, part(size, imaginary)?])
+                ConversionStep::Members(vec![part(0, real)?, part(size, imaginary)?])
             }
             (Datatype::Complex(from), Datatype::Integer(_) | Datatype::Float(_)) => {
-                Step::Real(Box::new(ElementPlan::new(&from.base, to)?))
+                ConversionStep::RealPart(Box::new(ElementPlan::new(&from.base, to)?))
             }
             (Datatype::Integer(_) | Datatype::Float(_), Datatype::Complex(to)) => {
-                Step::Members(vec![Member { from: 0, to: 0, plan: ElementPlan::new(from, &to.base)? }])
+                ConversionStep::Members(vec![MemberConversion {
+                    from: 0,
+                    to: 0,
+                    plan: ElementPlan::new(from, &to.base)?,
+                }])
             }
             _ => {
                 let plan = NumberPlan::new(from, to).ok_or_else(none)??;
-                if plan.is_copy() && plan.input_size() == plan.output_size() { Step::Copy } else { Step::Number(plan) }
+                if plan.is_copy() && plan.input_size() == plan.output_size() {
+                    ConversionStep::Copy
+                } else {
+                    ConversionStep::Number(plan)
+                }
             }
         };
         Ok(ElementPlan { from: from.size().max(1) as usize, to: to.size().max(1) as usize, step })
@@ -120,7 +128,7 @@ impl ElementPlan {
 
     /// Whether the bytes stay as they are.
     pub(crate) fn is_copy(&self) -> bool {
-        matches!(self.step, Step::Copy)
+        matches!(self.step, ConversionStep::Copy)
     }
 
     /// Bytes of an element to convert.
@@ -139,12 +147,12 @@ impl ElementPlan {
     /// [`ConvertError::Heap`] if text in the heap cannot be read.
     pub(crate) fn run(&self, from: &[u8], to: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         match &self.step {
-            Step::Copy => {
+            ConversionStep::Copy => {
                 let n = from.len().min(to.len());
                 to[..n].copy_from_slice(&from[..n]);
                 return Ok(());
             }
-            Step::Number(plan) => {
+            ConversionStep::Number(plan) => {
                 plan.run(from, to);
                 return Ok(());
             }
@@ -153,37 +161,39 @@ impl ElementPlan {
         let elements = from.chunks_exact(self.from).zip(to.chunks_exact_mut(self.to));
         for (from, to) in elements {
             match &self.step {
-                Step::Copy => to.copy_from_slice(from),
-                Step::Number(plan) => plan.run(from, to),
-                Step::Bits(here, there) => there.copy_bits(here, from, to),
-                Step::Enum(values) => match values.iter().find(|variant| variant.from == from) {
-                    Some(Variant { to: value, .. }) if value.len() == to.len() => to.copy_from_slice(value),
+                ConversionStep::Copy => to.copy_from_slice(from),
+                ConversionStep::Number(plan) => plan.run(from, to),
+                ConversionStep::Bits(here, there) => there.copy_bits(here, from, to),
+                ConversionStep::Enum(values) => match values.iter().find(|variant| variant.from == from) {
+                    Some(EnumMapping { to: value, .. }) if value.len() == to.len() => to.copy_from_slice(value),
                     _ => to.fill(NO_VARIANT),
                 },
-                Step::Text(Some(StringPadding::SpacePadded), into) => {
-                    pad_cut(trim(from, StringPadding::SpacePadded), to, *into);
+                ConversionStep::Text(Some(StringPadding::SpacePadded), into) => {
+                    pad_or_truncate(trim(from, StringPadding::SpacePadded), to, *into);
                 }
                 // A NUL ends the string, also one that is padded with NULs.
-                Step::Text(Some(_), into) => pad_cut(trim(from, StringPadding::NullTerminated), to, *into),
-                Step::Text(None, into) => {
-                    pad_cut(trim(&heap.read(from)?, StringPadding::NullTerminated), to, *into);
+                ConversionStep::Text(Some(_), into) => {
+                    pad_or_truncate(trim(from, StringPadding::NullTerminated), to, *into)
                 }
-                Step::Members(members) => {
+                ConversionStep::Text(None, into) => {
+                    pad_or_truncate(trim(&heap.read(from)?, StringPadding::NullTerminated), to, *into);
+                }
+                ConversionStep::Members(members) => {
                     to.fill(0);
-                    for Member { from: at, to: into, plan } in members {
+                    for MemberConversion { from: at, to: into, plan } in members {
                         let from = part(from, *at, plan.from)?;
                         plan.run(from, crate::types::part_mut(to, *into, plan.to)?, heap)?;
                     }
                 }
-                Step::Array(plan) => plan.run(from, to, heap)?,
-                Step::Real(plan) => plan.run(part(from, 0, plan.from)?, to, heap)?,
+                ConversionStep::Array(plan) => plan.run(from, to, heap)?,
+                ConversionStep::RealPart(plan) => plan.run(part(from, 0, plan.from)?, to, heap)?,
             }
         }
         Ok(())
     }
 }
 
-fn pad_cut(text: &[u8], element: &mut [u8], padding: StringPadding) {
+fn pad_or_truncate(text: &[u8], element: &mut [u8], padding: StringPadding) {
     let space = match padding {
         StringPadding::NullTerminated => element.len().saturating_sub(1),
         _ => element.len(),
@@ -193,28 +203,28 @@ fn pad_cut(text: &[u8], element: &mut [u8], padding: StringPadding) {
 }
 
 /// The values of two enums that have the same name. As in libhdf5, each in the file must be in memory too.
-fn by_name(from: &Enum, to: &Enum) -> Result<Vec<Variant>, ConvertError> {
+fn enum_mappings(from: &Enum, to: &Enum) -> Result<Vec<EnumMapping>, ConvertError> {
     let pair = |member: &h5live_model::EnumMember| {
         let other = to.members.iter().find(|other| other.name == member.name);
-        let other = other.ok_or_else(|| ConvertError::NoSuchName(member.name.clone()))?;
-        Ok(Variant { from: member.value.clone(), to: other.value.clone() })
+        let other = other.ok_or_else(|| ConvertError::NoEnumName(member.name.clone()))?;
+        Ok(EnumMapping { from: member.value.clone(), to: other.value.clone() })
     };
     from.members.iter().map(pair).collect()
 }
 
-fn bits(from: &Bitfield, to: &Bitfield) -> Result<Step, ConvertError> {
-    Ok(Step::Bits(Layout::bits(from)?, Layout::bits(to)?))
+fn bits(from: &Bitfield, to: &Bitfield) -> Result<ConversionStep, ConvertError> {
+    Ok(ConversionStep::Bits(NumberLayout::bits(from)?, NumberLayout::bits(to)?))
 }
 
-fn members(from: &Compound, to: &Compound) -> Result<Step, ConvertError> {
+fn members(from: &Compound, to: &Compound) -> Result<ConversionStep, ConvertError> {
     let mut members = Vec::new();
     for member in &to.members {
         let Some(found) = from.members.iter().find(|other| other.name == member.name) else { continue };
         let plan = ElementPlan::new(&found.datatype, &member.datatype)
             .map_err(|source| ConvertError::Member { name: member.name.clone(), source: Box::new(source) })?;
-        members.push(Member { from: found.offset as usize, to: member.offset as usize, plan });
+        members.push(MemberConversion { from: found.offset as usize, to: member.offset as usize, plan });
     }
-    Ok(Step::Members(members))
+    Ok(ConversionStep::Members(members))
 }
 
 #[cfg(test)]

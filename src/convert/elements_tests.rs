@@ -1,5 +1,5 @@
 use h5live_model::memory::MemoryStore;
-use h5live_model::{Array, ByteOrder, Complex, EnumMember, FixedString, Member, Sign};
+use h5live_model::{Array, ByteOrder, Complex, CompoundMember, EnumMember, FixedString, Sign};
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn text(size: u32, padding: StringPadding) -> Datatype {
 }
 
 fn compound(size: u32, members: &[(&str, u32, Datatype)]) -> Datatype {
-    let member = |(name, offset, datatype): &(&str, u32, Datatype)| Member {
+    let member = |(name, offset, datatype): &(&str, u32, Datatype)| CompoundMember {
         name: (*name).into(),
         offset: *offset,
         datatype: datatype.clone(),
@@ -56,7 +56,7 @@ fn enums_go_by_name_and_unknown_values_become_all_ones() {
     };
     let (from, to) = (Datatype::Enum(from), Datatype::Enum(to));
     assert_eq!(converted(&from, &to, &[3, 4, 5]), [0, 3, 0, 2, 0xff, 0xff]);
-    assert!(matches!(ElementPlan::new(&to, &from), Err(ConvertError::NoSuchName(_))));
+    assert!(matches!(ElementPlan::new(&to, &from), Err(ConvertError::NoEnumName(_))));
 }
 
 /// As H5Tconvert of HDF5 2.0 does it.

@@ -1,14 +1,14 @@
 //! From the datatype of a file to the types of this program, and back.
 
-pub mod derived;
+pub mod derive_support;
 mod elements;
-mod layout;
 mod number;
+mod number_layout;
 #[cfg(test)]
 mod vectors_tests;
 
 pub(crate) use elements::ElementPlan;
-pub(crate) use number::{IntegerPlan, Native, Number, NumberPlan};
+pub(crate) use number::{IntegerPlan, NativeNumber, Number, NumberPlan};
 
 use h5live_model::{AllocationError, AllocationLimit, Datatype, Name};
 
@@ -72,7 +72,7 @@ pub enum ConvertError {
     },
     /// The enum in the file lacks a value that the one in memory has.
     #[error("the enum in the file has no value named {0:?}")]
-    NoSuchName(Name),
+    NoEnumName(Name),
     /// Elements of the file have no such value.
     #[error("{value} is no value of the {class} in the file")]
     Value {

@@ -3,16 +3,16 @@
 use bytemuck::Pod;
 use h5live_model::{ByteOrder, Datatype, Integer, Sign};
 
-use super::layout::{Layout, Real, Rounding};
+use super::number_layout::{ExactNumber, NumberLayout, Rounding};
 use super::{ConvertError, class};
 
 /// Elements that are swapped and converted at a time: few enough to stay in the nearest cache.
-const BLOCK: usize = 512;
+const BLOCK_ELEMENTS: usize = 512;
 
 /// A number of this machine. Sealed: what implements it is known here.
 pub trait Number: Pod + Default + PartialOrd + Send + Sync {
     #[doc(hidden)]
-    const NATIVE: Native;
+    const NATIVE: NativeNumber;
     #[doc(hidden)]
     const NAME: &'static str;
 }
@@ -20,7 +20,7 @@ pub trait Number: Pod + Default + PartialOrd + Send + Sync {
 /// The numbers that this machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
-pub enum Native {
+pub enum NativeNumber {
     U8,
     I8,
     U16,
@@ -33,47 +33,47 @@ pub enum Native {
     F64,
 }
 
-/// Calls `$macro` with the native number type that a [`Native`] stands for.
+/// Calls `$macro` with the native number type that a [`NativeNumber`] stands for.
 macro_rules! with_native {
     ($native:expr, $t:ident => $body:expr) => {
         match $native {
-            Native::U8 => {
+            NativeNumber::U8 => {
                 type $t = u8;
                 $body
             }
-            Native::I8 => {
+            NativeNumber::I8 => {
                 type $t = i8;
                 $body
             }
-            Native::U16 => {
+            NativeNumber::U16 => {
                 type $t = u16;
                 $body
             }
-            Native::I16 => {
+            NativeNumber::I16 => {
                 type $t = i16;
                 $body
             }
-            Native::U32 => {
+            NativeNumber::U32 => {
                 type $t = u32;
                 $body
             }
-            Native::I32 => {
+            NativeNumber::I32 => {
                 type $t = i32;
                 $body
             }
-            Native::U64 => {
+            NativeNumber::U64 => {
                 type $t = u64;
                 $body
             }
-            Native::I64 => {
+            NativeNumber::I64 => {
                 type $t = i64;
                 $body
             }
-            Native::F32 => {
+            NativeNumber::F32 => {
                 type $t = f32;
                 $body
             }
-            Native::F64 => {
+            NativeNumber::F64 => {
                 type $t = f64;
                 $body
             }
@@ -84,7 +84,7 @@ macro_rules! with_native {
 macro_rules! number {
     ($($t:ident $native:ident)*) => {$(
         impl Number for $t {
-            const NATIVE: Native = Native::$native;
+            const NATIVE: NativeNumber = NativeNumber::$native;
             const NAME: &'static str = stringify!($t);
         }
     )*};
@@ -92,7 +92,7 @@ macro_rules! number {
 
 number! { u8 U8 i8 I8 u16 U16 i16 I16 u32 U32 i32 I32 u64 U64 i64 I64 f32 F32 f64 F64 }
 
-impl Native {
+impl NativeNumber {
     fn size(self) -> usize {
         with_native!(self, T => size_of::<T>())
     }
@@ -104,31 +104,33 @@ impl Native {
     pub(crate) fn datatype(self, order: ByteOrder) -> Datatype {
         let size = self.size() as u32;
         match self {
-            Native::F32 | Native::F64 => Datatype::float(size, order).unwrap_or_default(),
-            Native::U8 | Native::U16 | Native::U32 | Native::U64 => Datatype::integer(size, order, Sign::Unsigned),
+            NativeNumber::F32 | NativeNumber::F64 => Datatype::float(size, order).unwrap_or_default(),
+            NativeNumber::U8 | NativeNumber::U16 | NativeNumber::U32 | NativeNumber::U64 => {
+                Datatype::integer(size, order, Sign::Unsigned)
+            }
             _ => Datatype::integer(size, order, Sign::Signed),
         }
     }
 
     /// Whether a datatype is this number, with its bytes in the order of this machine.
-    pub(crate) fn is(self, datatype: &Datatype) -> bool {
-        Native::of(datatype) == Some((self, false))
+    pub(crate) fn matches(self, datatype: &Datatype) -> bool {
+        NativeNumber::of(datatype) == Some((self, false))
     }
 
     /// The native number that a datatype is, and whether its bytes are in the other order.
     #[inline(always)]
-    fn of(datatype: &Datatype) -> Option<(Native, bool)> {
+    fn of(datatype: &Datatype) -> Option<(NativeNumber, bool)> {
         match datatype {
             Datatype::Integer(integer) => {
                 let native = match (integer.size, integer.precision, integer.sign) {
-                    (1, 8, Sign::Unsigned) => Native::U8,
-                    (1, 8, Sign::Signed) => Native::I8,
-                    (2, 16, Sign::Unsigned) => Native::U16,
-                    (2, 16, Sign::Signed) => Native::I16,
-                    (4, 32, Sign::Unsigned) => Native::U32,
-                    (4, 32, Sign::Signed) => Native::I32,
-                    (8, 64, Sign::Unsigned) => Native::U64,
-                    (8, 64, Sign::Signed) => Native::I64,
+                    (1, 8, Sign::Unsigned) => NativeNumber::U8,
+                    (1, 8, Sign::Signed) => NativeNumber::I8,
+                    (2, 16, Sign::Unsigned) => NativeNumber::U16,
+                    (2, 16, Sign::Signed) => NativeNumber::I16,
+                    (4, 32, Sign::Unsigned) => NativeNumber::U32,
+                    (4, 32, Sign::Signed) => NativeNumber::I32,
+                    (8, 64, Sign::Unsigned) => NativeNumber::U64,
+                    (8, 64, Sign::Signed) => NativeNumber::I64,
                     _ => return None,
                 };
                 let has_padding = (integer.low_padding, integer.high_padding) != Default::default();
@@ -137,8 +139,8 @@ impl Native {
             }
             Datatype::Float(float) => {
                 let native = match float.size {
-                    4 => Native::F32,
-                    8 => Native::F64,
+                    4 => NativeNumber::F32,
+                    8 => NativeNumber::F64,
                     _ => return None,
                 };
                 (native.datatype(float.order) == *datatype).then_some((native, float.order != ByteOrder::NATIVE))
@@ -231,8 +233,8 @@ impl Cast<f32> for f64 {
 /// How a number in the file becomes one in memory, or the other way round.
 #[derive(Debug, Clone)]
 pub(crate) struct NumberPlan {
-    from: Side,
-    to: Side,
+    from: NumberFormat,
+    to: NumberFormat,
     kind: PlanKind,
     rounding: Rounding,
 }
@@ -242,23 +244,23 @@ enum PlanKind {
     Copy,
     Swap,
     Cast,
-    Slow,
+    Bitwise,
 }
 
 #[derive(Debug, Clone)]
-struct Side {
-    layout: Layout,
-    native: Option<(Native, bool)>,
+struct NumberFormat {
+    layout: NumberLayout,
+    native: Option<(NativeNumber, bool)>,
 }
 
-impl Side {
+impl NumberFormat {
     fn new(datatype: &Datatype) -> Option<Result<Self, ConvertError>> {
         let layout = match datatype {
-            Datatype::Integer(integer) => Layout::integer(integer),
-            Datatype::Float(float) => Layout::float(float),
-            Datatype::Bitfield(bits) => Layout::bits(bits),
-            Datatype::Enum(enumeration) => return Side::new(&enumeration.base),
-            Datatype::Time(time) => Layout::integer(&Integer {
+            Datatype::Integer(integer) => NumberLayout::integer(integer),
+            Datatype::Float(float) => NumberLayout::float(float),
+            Datatype::Bitfield(bits) => NumberLayout::bits(bits),
+            Datatype::Enum(enumeration) => return NumberFormat::new(&enumeration.base),
+            Datatype::Time(time) => NumberLayout::integer(&Integer {
                 size: time.size,
                 order: time.order,
                 precision: time.precision,
@@ -267,25 +269,25 @@ impl Side {
             }),
             _ => return None,
         };
-        Some(layout.map(|layout| Side { layout, native: Native::of(datatype) }))
+        Some(layout.map(|layout| NumberFormat { layout, native: NativeNumber::of(datatype) }))
     }
 }
 
 impl NumberPlan {
     /// The way from one datatype to another; `None` if one of them is not a number, an enum or bits.
     pub(crate) fn new(from: &Datatype, to: &Datatype) -> Option<Result<Self, ConvertError>> {
-        let side = match Side::new(from)? {
+        let side = match NumberFormat::new(from)? {
             Ok(side) => side,
             Err(error) => return Some(Err(error)),
         };
-        let (from, to) = match if from == to { Ok(side.clone()) } else { Side::new(to)? } {
+        let (from, to) = match if from == to { Ok(side.clone()) } else { NumberFormat::new(to)? } {
             Ok(to) => (side, to),
             Err(error) => return Some(Err(error)),
         };
-        Some(Ok(NumberPlan::between(from, to)))
+        Some(Ok(NumberPlan::from_formats(from, to)))
     }
 
-    fn between(from: Side, to: Side) -> Self {
+    fn from_formats(from: NumberFormat, to: NumberFormat) -> Self {
         let kind = match (from.native, to.native) {
             (Some((a, swap_a)), Some((b, swap_b))) if a == b => {
                 if swap_a == swap_b {
@@ -296,38 +298,38 @@ impl NumberPlan {
             }
             (Some(_), Some(_)) => PlanKind::Cast,
             _ if from.layout == to.layout => PlanKind::Copy,
-            _ => PlanKind::Slow,
+            _ => PlanKind::Bitwise,
         };
-        let kind = if swaps(&from.layout, &to.layout) { PlanKind::Swap } else { kind };
-        let of_c = |side: &Side| side.native.map_or(side.layout.is_of_c(), |(_, swapped)| !swapped);
+        let kind = if is_byte_swap(&from.layout, &to.layout) { PlanKind::Swap } else { kind };
+        let of_c = |side: &NumberFormat| side.native.map_or(side.layout.is_c_type(), |(_, swapped)| !swapped);
         let rounding = match (&from.layout, of_c(&from) && of_c(&to)) {
-            (Layout::Integer(_), _) => Rounding::Even,
-            (Layout::Float(_), true) => Rounding::EvenOrInfinite,
-            (Layout::Float(_), false) => Rounding::Away,
+            (NumberLayout::Integer(_), _) => Rounding::TiesToEven,
+            (NumberLayout::Float(_), true) => Rounding::TiesToEvenOrInfinite,
+            (NumberLayout::Float(_), false) => Rounding::AwayFromZero,
         };
         NumberPlan { from, to, kind, rounding }
     }
 
     /// The way from a datatype to a number of this machine.
-    pub(crate) fn to_native(from: &Datatype, to: Native) -> Result<Self, ConvertError> {
+    pub(crate) fn to_native(from: &Datatype, to: NativeNumber) -> Result<Self, ConvertError> {
         let none = || ConvertError::Class { file: class(from), memory: to.name() };
-        let from = Side::new(from).ok_or_else(none)??;
+        let from = NumberFormat::new(from).ok_or_else(none)??;
         let to = match from.native {
             Some((native, false)) if native == to => from.clone(),
-            _ => Side::new(&to.datatype(ByteOrder::NATIVE)).ok_or_else(none)??,
+            _ => NumberFormat::new(&to.datatype(ByteOrder::NATIVE)).ok_or_else(none)??,
         };
-        Ok(NumberPlan::between(from, to))
+        Ok(NumberPlan::from_formats(from, to))
     }
 
     /// The way from a number of this machine to a datatype.
-    pub(crate) fn from_native(from: Native, to: &Datatype) -> Result<Self, ConvertError> {
+    pub(crate) fn from_native(from: NativeNumber, to: &Datatype) -> Result<Self, ConvertError> {
         let none = || ConvertError::Class { file: class(to), memory: from.name() };
-        let to = Side::new(to).ok_or_else(none)??;
+        let to = NumberFormat::new(to).ok_or_else(none)??;
         let from = match to.native {
             Some((native, false)) if native == from => to.clone(),
-            _ => Side::new(&from.datatype(ByteOrder::NATIVE)).ok_or_else(none)??,
+            _ => NumberFormat::new(&from.datatype(ByteOrder::NATIVE)).ok_or_else(none)??,
         };
-        Ok(NumberPlan::between(from, to))
+        Ok(NumberPlan::from_formats(from, to))
     }
 
     /// Whether the bytes stay as they are.
@@ -359,8 +361,8 @@ impl NumberPlan {
             }
             (PlanKind::Cast, Some((a, swap_a)), Some((b, swap_b))) => {
                 // Only then: a single element would spend most of its time on making it.
-                let mut scratch = if swap_a { Some([0; BLOCK * 8]) } else { None };
-                let blocks = from.chunks(BLOCK * a.size()).zip(to.chunks_mut(BLOCK * b.size()));
+                let mut scratch = if swap_a { Some([0; BLOCK_ELEMENTS * 8]) } else { None };
+                let blocks = from.chunks(BLOCK_ELEMENTS * a.size()).zip(to.chunks_mut(BLOCK_ELEMENTS * b.size()));
                 for (from, to) in blocks {
                     let from = match &mut scratch {
                         Some(scratch) => {
@@ -371,7 +373,7 @@ impl NumberPlan {
                         }
                         None => from,
                     };
-                    if (a, b, self.rounding) == (Native::F64, Native::F32, Rounding::Away) {
+                    if (a, b, self.rounding) == (NativeNumber::F64, NativeNumber::F32, Rounding::AwayFromZero) {
                         narrow_slice(from, to);
                     } else {
                         with_native!(a, A => with_native!(b, B => cast_slice::<A, B>(from, to)));
@@ -390,26 +392,26 @@ impl NumberPlan {
 }
 
 /// The way from integers of any layout to the widest of this machine, and back.
-pub(crate) struct IntegerPlan(Layout);
+pub(crate) struct IntegerPlan(NumberLayout);
 
 impl IntegerPlan {
     pub(crate) fn new(from: &Datatype) -> Result<Self, ConvertError> {
         let none = ConvertError::Class { file: class(from), memory: "an integer" };
-        Ok(IntegerPlan(Side::new(from).ok_or(none)??.layout))
+        Ok(IntegerPlan(NumberFormat::new(from).ok_or(none)??.layout))
     }
 
     /// Stores a value as near as elements have one, and says whether an integer is stored just as it is.
     pub(crate) fn store(&self, value: i128, element: &mut [u8]) -> bool {
-        let real = Real::Finite { negative: value < 0, mantissa: value.unsigned_abs(), exponent: 0 };
-        self.0.store(real, Rounding::Even, element);
+        let real = ExactNumber::Finite { negative: value < 0, mantissa: value.unsigned_abs(), exponent: 0 };
+        self.0.store(real, Rounding::TiesToEven, element);
         self.value(element) == value
     }
 
     /// The value of an element; of an unsigned one of 128 bits, no more than the largest signed one.
     pub(crate) fn value(&self, element: &[u8]) -> i128 {
         match self.0.load(element) {
-            Real::Finite { negative: true, mantissa, .. } => 0i128.saturating_sub_unsigned(mantissa),
-            Real::Finite { mantissa, .. } => i128::try_from(mantissa).unwrap_or(i128::MAX),
+            ExactNumber::Finite { negative: true, mantissa, .. } => 0i128.saturating_sub_unsigned(mantissa),
+            ExactNumber::Finite { mantissa, .. } => i128::try_from(mantissa).unwrap_or(i128::MAX),
             _ => 0,
         }
     }
@@ -429,8 +431,8 @@ fn cast_slice<S: Number + Cast<D>, D: Number>(from: &[u8], to: &mut [u8]) {
 
 /// Whether libhdf5 merely reverses the bytes: for integers that have no offset and are of one size, in two orders. It
 /// does so even if their signs differ, and saturates nothing then.
-fn swaps(from: &Layout, to: &Layout) -> bool {
-    let (Layout::Integer(from), Layout::Integer(to)) = (from, to) else { return false };
+fn is_byte_swap(from: &NumberLayout, to: &NumberLayout) -> bool {
+    let (NumberLayout::Integer(from), NumberLayout::Integer(to)) = (from, to) else { return false };
     let orders = (from.order, to.order);
     let opposite = [(ByteOrder::Little, ByteOrder::Big), (ByteOrder::Big, ByteOrder::Little)].contains(&orders);
     opposite && from.size == to.size && from.size.is_power_of_two() && from.offset == 0 && to.offset == 0
@@ -442,7 +444,7 @@ fn narrow_slice(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// The nearest `f32` as [`Rounding::Away`] has it.
+/// The nearest `f32` as [`Rounding::AwayFromZero`] has it.
 fn narrow(value: f64) -> f32 {
     const HALF: u64 = 1 << 28;
     const LOW_BITS: u64 = 2 * HALF - 1;
@@ -516,11 +518,11 @@ mod tests {
     fn the_slow_way_agrees_with_the_fast_one() {
         let values = [0.0, -0.0, 1.5, -2.5, 1e10, -1e10, 1e-310, 3.5e38, f64::INFINITY, 0.3, 255.99, 65535.5];
         let bytes: &[u8] = bytemuck::cast_slice(&values);
-        let from = Native::F64.datatype(ByteOrder::NATIVE);
-        for to in [Native::U8, Native::I16, Native::U32, Native::I64, Native::F64] {
+        let from = NativeNumber::F64.datatype(ByteOrder::NATIVE);
+        for to in [NativeNumber::U8, NativeNumber::I16, NativeNumber::U32, NativeNumber::I64, NativeNumber::F64] {
             let to = to.datatype(ByteOrder::NATIVE);
             let fast = NumberPlan::new(&from, &to).unwrap().unwrap();
-            let slow = NumberPlan { kind: PlanKind::Slow, ..fast.clone() };
+            let slow = NumberPlan { kind: PlanKind::Bitwise, ..fast.clone() };
             let (mut a, mut b) =
                 (vec![0; values.len() * fast.output_size()], vec![0; values.len() * fast.output_size()]);
             fast.run(bytes, &mut a);

@@ -5,12 +5,12 @@ use h5live_model::{ChunkGrid, DatasetSpec, Hyperslab, Layout, Selection, StoredC
 use rayon::prelude::*;
 
 use super::element::ElementCopy;
-use super::{Copier, Made};
-use crate::dataset::Dims;
+use super::{CopiedObject, Copier};
+use crate::dataset::CoreDims;
 use crate::{Dataset, Result};
 
 /// Bytes that are copied at a time, or one chunk if it is larger.
-const STEP: u64 = 16 << 20;
+const MAX_COPY_BYTES: u64 = 16 << 20;
 
 /// Whether chunks go through the same filters, whatever those are called.
 fn same_filters(a: &DatasetSpec, b: &DatasetSpec) -> bool {
@@ -18,21 +18,21 @@ fn same_filters(a: &DatasetSpec, b: &DatasetSpec) -> bool {
     a.filters.len() == b.filters.len() && filters.into_iter().all(|(a, b)| (a.id, &a.params) == (b.id, &b.params))
 }
 
-/// How many of these chunks are verified at a time: as many as have [`STEP`] bytes together, and one at least.
+/// How many of these chunks are verified at a time: as many as have [`MAX_COPY_BYTES`] bytes together, and one at least.
 fn batch_len(chunks: &[StoredChunk]) -> usize {
     let mut bytes = 0u64;
     let fits = |chunk: &&StoredChunk| {
         bytes = bytes.saturating_add(chunk.size);
-        bytes <= STEP
+        bytes <= MAX_COPY_BYTES
     };
     chunks.iter().take(4 * rayon::current_num_threads()).take_while(fits).count().max(1)
 }
 
 impl Copier<'_> {
     /// Copies the elements of a dataset.
-    pub(super) fn elements(&mut self, made: &Made) -> Result<()> {
-        let from = Dataset::open(self.way.from.clone(), made.from, made.path.clone())?;
-        let to = Dataset::open(self.way.to.clone(), made.to, made.path.clone())?;
+    pub(super) fn elements(&mut self, made: &CopiedObject) -> Result<()> {
+        let from = Dataset::open(self.files.from.clone(), made.from, made.path.clone())?;
+        let to = Dataset::open(self.files.to.clone(), made.to, made.path.clone())?;
         let (old, new) = (from.spec()?, to.spec()?);
         if matches!(old.layout, Layout::Virtual(_) | Layout::External(_)) || old.dataspace.elements() == Some(0) {
             return Ok(());
@@ -47,14 +47,15 @@ impl Copier<'_> {
         let counts = grid.counts(old.dataspace.dims());
         let all = counts.iter().try_fold(1u64, |n, count| n.checked_mul(*count));
         if all == Some(chunks.len() as u64) {
-            return self.in_slabs(&from, &to, &new, &plan);
+            return self.copy_slabs(&from, &to, &new, &plan);
         }
         // What nobody wrote is not written. Parts of one new chunk come one after the other.
         chunks.sort_by_cached_key(|chunk| new_grid.chunk_of(&grid.start_of(&chunk.coord)));
         for chunk in chunks {
             let start = grid.start_of(&chunk.coord);
             let ends = start.iter().zip(grid.dims()).zip(old.dataspace.dims());
-            let count: Dims = ends.map(|((start, size), extent)| (*size).min(extent.saturating_sub(*start))).collect();
+            let count: CoreDims =
+                ends.map(|((start, size), extent)| (*size).min(extent.saturating_sub(*start))).collect();
             if !count.contains(&0) {
                 self.block(&from, &to, (&start, &count), &plan)?;
             }
@@ -66,7 +67,7 @@ impl Copier<'_> {
     fn stored_chunks(&mut self, from: &Dataset, to: &Dataset, filtered: bool) -> Result<()> {
         let chunks = from.chunks()?;
         if !filtered || !self.verify {
-            return chunks.iter().try_for_each(|chunk| self.stored(from, to, chunk));
+            return chunks.iter().try_for_each(|chunk| self.copy_stored_chunk(from, to, chunk));
         }
         let mut rest = &chunks[..];
         while !rest.is_empty() {
@@ -78,20 +79,20 @@ impl Copier<'_> {
             for ((chunk, bytes), error) in stored.iter().zip(errors) {
                 to.write_chunk(&chunk.coord, chunk.filter_mask, bytes)?;
                 error.into_iter().for_each(|error| self.report.add_unverified(from.path(), error));
-                self.passed(chunk.size);
+                self.report_progress(chunk.size);
             }
         }
         Ok(())
     }
 
     /// Copies the stored bytes of a chunk.
-    fn stored(&mut self, from: &Dataset, to: &Dataset, chunk: &StoredChunk) -> Result<()> {
-        if chunk.size <= STEP {
+    fn copy_stored_chunk(&mut self, from: &Dataset, to: &Dataset, chunk: &StoredChunk) -> Result<()> {
+        if chunk.size <= MAX_COPY_BYTES {
             to.write_chunk(&chunk.coord, chunk.filter_mask, &from.read_chunk(chunk)?)?;
-            self.passed(chunk.size);
+            self.report_progress(chunk.size);
             return Ok(());
         }
-        from.copy_stored(to, chunk, STEP, &mut |bytes| {
+        from.copy_stored(to, chunk, MAX_COPY_BYTES, &mut |bytes| {
             if let Some(progress) = &mut self.progress {
                 progress(bytes);
             }
@@ -99,27 +100,27 @@ impl Copier<'_> {
     }
 
     /// Copies all elements: as many rows of the new chunks at a time as there is room for.
-    fn in_slabs(&mut self, from: &Dataset, to: &Dataset, new: &DatasetSpec, plan: &ElementCopy) -> Result<()> {
+    fn copy_slabs(&mut self, from: &Dataset, to: &Dataset, new: &DatasetSpec, plan: &ElementCopy) -> Result<()> {
         let dims = new.dataspace.dims();
         let grid = match &new.layout {
             Layout::Chunked(chunk) => ChunkGrid::new(chunk),
             _ => ChunkGrid::new(&vec![1; dims.len()]),
         };
         let (Some(rows), Some(grid)) = (dims.first(), grid) else {
-            return self.part(from, to, Selection::All, plan);
+            return self.copy_part(from, to, Selection::All, plan);
         };
         let row_bytes = dims[1..].iter().fold(u64::from(new.datatype.size()), |n, dim| n.saturating_mul(*dim));
         let chunk_rows = grid.dims()[0];
-        if row_bytes.saturating_mul(chunk_rows) > STEP.saturating_mul(4) {
+        if row_bytes.saturating_mul(chunk_rows) > MAX_COPY_BYTES.saturating_mul(4) {
             return from.for_each_block_of(&grid, |start, count| self.block(from, to, (start, count), plan));
         }
-        let step = (STEP / row_bytes.max(1) / chunk_rows).max(1).saturating_mul(chunk_rows);
+        let step = (MAX_COPY_BYTES / row_bytes.max(1) / chunk_rows).max(1).saturating_mul(chunk_rows);
         let mut at = 0;
         while at < *rows {
-            let (mut start, mut count) = (Dims::from_elem(0, dims.len()), Dims::from_slice(dims));
+            let (mut start, mut count) = (CoreDims::from_elem(0, dims.len()), CoreDims::from_slice(dims));
             start[0] = at;
             count[0] = step.min(rows - at);
-            self.part(from, to, Selection::Hyperslab(Hyperslab::block(&start, &count)), plan)?;
+            self.copy_part(from, to, Selection::Hyperslab(Hyperslab::block(&start, &count)), plan)?;
             at = at.saturating_add(step);
         }
         Ok(())
@@ -136,17 +137,18 @@ impl Copier<'_> {
         let size = u64::from(from.spec()?.datatype.size());
         let bytes = count.iter().fold(size, |n, count| n.saturating_mul(*count));
         let is_plain = from.spec()?.filters.is_empty() && to.spec()?.filters.is_empty();
-        let cut = count.iter().position(|count| *count > 1).filter(|_| is_plain && bytes > STEP.saturating_mul(4));
+        let cut =
+            count.iter().position(|count| *count > 1).filter(|_| is_plain && bytes > MAX_COPY_BYTES.saturating_mul(4));
         let Some(cut) = cut else {
-            let limit = self.way.from.shared().options.max_allocation;
-            limit.check(bytes).map_err(|error| self.reading(from.path(), error))?;
-            return self.part(from, to, Selection::block(start, count), plan);
+            let limit = self.files.from.shared().options.max_allocation;
+            limit.check(bytes).map_err(|error| self.read_error(from.path(), error))?;
+            return self.copy_part(from, to, Selection::block(start, count), plan);
         };
         let row = bytes / count[cut];
-        let step = (STEP / row).clamp(1, count[cut] - 1);
-        let (mut start, end) = (Dims::from_slice(start), start[cut].saturating_add(count[cut]));
+        let step = (MAX_COPY_BYTES / row).clamp(1, count[cut] - 1);
+        let (mut start, end) = (CoreDims::from_slice(start), start[cut].saturating_add(count[cut]));
         while start[cut] < end {
-            let mut part = Dims::from_slice(count);
+            let mut part = CoreDims::from_slice(count);
             part[cut] = step.min(end - start[cut]);
             self.block(from, to, (&start, &part), plan)?;
             start[cut] += part[cut];
@@ -154,15 +156,15 @@ impl Copier<'_> {
         Ok(())
     }
 
-    fn part(&mut self, from: &Dataset, to: &Dataset, part: Selection, plan: &ElementCopy) -> Result<()> {
+    fn copy_part(&mut self, from: &Dataset, to: &Dataset, part: Selection, plan: &ElementCopy) -> Result<()> {
         let elements = from.read_raw(&part)?;
-        let copied = plan.run(&elements, &self.way).map_err(|kind| self.reading(from.path(), kind))?;
+        let copied = plan.run(&elements, &self.files).map_err(|kind| self.read_error(from.path(), kind))?;
         to.write_raw(&part, &copied)?;
-        self.passed(elements.len() as u64);
+        self.report_progress(elements.len() as u64);
         Ok(())
     }
 
-    fn passed(&mut self, bytes: u64) {
+    fn report_progress(&mut self, bytes: u64) {
         if let Some(progress) = &mut self.progress {
             progress(bytes);
         }

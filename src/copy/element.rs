@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use h5live_model::{Datatype, ObjectId, Reference, Referent};
+use h5live_model::{Datatype, ObjectId, ReferenceType, Referent};
 
 use crate::File;
 use crate::error::ErrorKind;
@@ -10,7 +10,7 @@ use crate::types::{Heap, part, part_mut};
 
 /// Two files, and which objects of the one have become which of the other.
 #[derive(Debug)]
-pub(super) struct Way<'a> {
+pub(super) struct FilePair<'a> {
     pub(super) from: &'a File,
     pub(super) to: &'a File,
     pub(super) objects: HashMap<ObjectId, ObjectId>,
@@ -20,16 +20,16 @@ pub(super) struct Way<'a> {
 pub(super) struct ElementCopy {
     from: usize,
     to: usize,
-    step: Step,
+    step: ElementCopyStep,
 }
 
-enum Step {
+enum ElementCopyStep {
     Bytes,
     /// A sequence of elements, or a string.
     Heap(Box<ElementCopy>),
     Reference {
-        from: Reference,
-        to: Reference,
+        from: ReferenceType,
+        to: ReferenceType,
     },
     Array(Box<ElementCopy>),
     Members(Vec<(usize, usize, ElementCopy)>),
@@ -40,53 +40,55 @@ impl ElementCopy {
     pub(super) fn new(from: &Datatype, to: &Datatype) -> Self {
         let boxed = |from: &Datatype, to: &Datatype| Box::new(ElementCopy::new(from, to));
         let step = match (from, to) {
-            (Datatype::VarLen(from), Datatype::VarLen(to)) => Step::Heap(boxed(&from.base, &to.base)),
+            (Datatype::VarLen(from), Datatype::VarLen(to)) => ElementCopyStep::Heap(boxed(&from.base, &to.base)),
             (Datatype::Reference(from), Datatype::Reference(to)) => {
-                Step::Reference { from: from.clone(), to: to.clone() }
+                ElementCopyStep::Reference { from: from.clone(), to: to.clone() }
             }
-            (Datatype::Array(a), Datatype::Array(b)) if from.is_indirect() => Step::Array(boxed(&a.base, &b.base)),
+            (Datatype::Array(a), Datatype::Array(b)) if from.is_indirect() => {
+                ElementCopyStep::Array(boxed(&a.base, &b.base))
+            }
             (Datatype::Compound(a), Datatype::Compound(b)) if from.is_indirect() => {
                 let pairs =
                     a.members.iter().zip(&b.members).map(|(a, b)| {
                         (a.offset as usize, b.offset as usize, ElementCopy::new(&a.datatype, &b.datatype))
                     });
-                Step::Members(pairs.collect())
+                ElementCopyStep::Members(pairs.collect())
             }
-            _ => Step::Bytes,
+            _ => ElementCopyStep::Bytes,
         };
         ElementCopy { from: from.size().max(1) as usize, to: to.size().max(1) as usize, step }
     }
 
     /// Whether elements stay as they are.
     pub(super) fn is_plain(&self) -> bool {
-        matches!(self.step, Step::Bytes)
+        matches!(self.step, ElementCopyStep::Bytes)
     }
 
     /// The elements as the other file is to hold them.
-    pub(super) fn run(&self, elements: &[u8], way: &Way<'_>) -> Result<Vec<u8>, ErrorKind> {
+    pub(super) fn run(&self, elements: &[u8], way: &FilePair<'_>) -> Result<Vec<u8>, ErrorKind> {
         let mut copied = vec![0; (elements.len() / self.from).saturating_mul(self.to)];
         self.run_into(elements, &mut copied, way)?;
         Ok(copied)
     }
 
-    /// Calls `each` with the objects of the file that elements refer to.
-    pub(super) fn for_each_referent(&self, elements: &[u8], way: &Way<'_>, each: &mut dyn FnMut(ObjectId)) {
+    /// Calls `for_each_message` with the objects of the file that elements refer to.
+    pub(super) fn for_each_referent(&self, elements: &[u8], way: &FilePair<'_>, each: &mut dyn FnMut(ObjectId)) {
         for element in elements.chunks_exact(self.from) {
             match &self.step {
-                Step::Bytes => {}
-                Step::Heap(base) => {
+                ElementCopyStep::Bytes => {}
+                ElementCopyStep::Heap(base) => {
                     let bytes = Heap(way.from.store()).read(element).unwrap_or_default();
                     base.for_each_referent(&bytes, way, each);
                 }
-                Step::Reference { from, .. } => {
+                ElementCopyStep::Reference { from, .. } => {
                     let referent = way.from.store().referent(from.kind, element).ok().flatten();
                     referent
                         .filter(|referent| referent.file.is_none())
                         .iter()
                         .for_each(|referent| each(referent.object));
                 }
-                Step::Array(base) => base.for_each_referent(element, way, each),
-                Step::Members(members) => {
+                ElementCopyStep::Array(base) => base.for_each_referent(element, way, each),
+                ElementCopyStep::Members(members) => {
                     for (at, _, member) in members {
                         let part = element.get(*at..at.saturating_add(member.from)).unwrap_or_default();
                         member.for_each_referent(part, way, each);
@@ -96,7 +98,7 @@ impl ElementCopy {
         }
     }
 
-    fn run_into(&self, elements: &[u8], into: &mut [u8], way: &Way<'_>) -> Result<(), ErrorKind> {
+    fn run_into(&self, elements: &[u8], into: &mut [u8], way: &FilePair<'_>) -> Result<(), ErrorKind> {
         if self.is_plain() {
             let n = elements.len().min(into.len());
             into[..n].copy_from_slice(&elements[..n]);
@@ -105,8 +107,8 @@ impl ElementCopy {
         let pairs = elements.chunks_exact(self.from).zip(into.chunks_exact_mut(self.to));
         for (element, into) in pairs {
             match &self.step {
-                Step::Bytes => {}
-                Step::Heap(base) => {
+                ElementCopyStep::Bytes => {}
+                ElementCopyStep::Heap(base) => {
                     let bytes = Heap(way.from.store()).read(element)?;
                     // An element that nobody wrote stays one.
                     if !bytes.is_empty() {
@@ -114,15 +116,15 @@ impl ElementCopy {
                         Heap(way.to.store()).write(&base.run(&bytes, way)?, count, into)?;
                     }
                 }
-                Step::Reference { from, to } => {
+                ElementCopyStep::Reference { from, to } => {
                     if let Some(referent) = way.from.store().referent(from.kind, element)?.and_then(|r| way.referent(r))
                     {
                         let copied = way.to.store().reference(to, &referent)?;
                         part_mut(into, 0, copied.len())?.copy_from_slice(&copied);
                     }
                 }
-                Step::Array(base) => base.run_into(element, into, way)?,
-                Step::Members(members) => {
+                ElementCopyStep::Array(base) => base.run_into(element, into, way)?,
+                ElementCopyStep::Members(members) => {
                     // What lies between the members comes along where it is the same place.
                     if self.from == self.to {
                         into.copy_from_slice(element);
@@ -139,9 +141,9 @@ impl ElementCopy {
     }
 }
 
-impl Way<'_> {
+impl FilePair<'_> {
     /// Whether a file is copied within itself.
-    pub(super) fn is_within(&self) -> bool {
+    pub(super) fn is_same_file(&self) -> bool {
         std::ptr::addr_eq(self.from.store(), self.to.store())
     }
 
@@ -150,7 +152,7 @@ impl Way<'_> {
         match (&referent.file, self.objects.get(&referent.object)) {
             (Some(_), _) => Some(referent),
             (None, Some(copy)) => Some(Referent { object: *copy, ..referent }),
-            (None, None) => self.is_within().then_some(referent),
+            (None, None) => self.is_same_file().then_some(referent),
         }
     }
 }

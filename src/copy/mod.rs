@@ -9,18 +9,18 @@ mod tests;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use h5live_model::{
-    self as model, Attribute, DatasetSpec, FillValue, FilterSpec, Layout, Link, LinkTarget, Name, ObjectBody, ObjectId,
-    ObjectKind, ObjectSpec,
+    self as model, AttributeData, DatasetSpec, FillValue, FilterSpec, Layout, Link, LinkTarget, Name, ObjectBody,
+    ObjectId, ObjectKind, ObjectSpec,
 };
 
-use self::element::{ElementCopy, Way};
+use self::element::{ElementCopy, FilePair};
 pub use self::report::{CopyReport, UnfitFillValue, UnverifiedChunks};
 use crate::error::ErrorKind;
-use crate::path::{self, Place, join};
+use crate::path::{self, NewLinkPath, join};
 use crate::{Dataset, Error, File, Group, Object, Result};
 
 /// An attribute with a value of more bytes may not fit a message of 64 KiB, together with its name, type and shape.
-const LARGE: usize = 56 << 10;
+const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
 
 /// A copy of objects with everything below them, to the same file or another one. Made by [`Copier::new`].
 ///
@@ -36,7 +36,7 @@ const LARGE: usize = 56 << 10;
 /// use h5live::{Copier, File};
 ///
 /// let from = File::in_memory();
-/// from.new_dataset::<u8>().create_with("run/frames", &[1, 2, 3])?.set_attribute("unit", &"counts".to_owned())?;
+/// from.new_dataset::<u8>().create_with_data("run/frames", &[1, 2, 3])?.set_attribute("unit", &"counts".to_owned())?;
 /// let to = File::in_memory();
 /// let mut copy = Copier::new(&from, &to);
 /// copy.object(&from.object("run")?, &to.root(), "old/run")?;
@@ -46,16 +46,16 @@ const LARGE: usize = 56 << 10;
 /// ```
 #[must_use = "objects appear when the copy is finished"]
 pub struct Copier<'a> {
-    way: Way<'a>,
+    files: FilePair<'a>,
     chunk: Option<Vec<u64>>,
     filters: Option<Vec<FilterSpec>>,
     verify: bool,
     report: CopyReport,
     progress: Option<Box<dyn FnMut(u64) + 'a>>,
     /// Objects that are made and lack their attributes and elements, in the order of their making.
-    made: Vec<Made>,
+    incomplete: Vec<CopiedObject>,
     /// Groups whose links are still to be copied.
-    groups: VecDeque<Made>,
+    groups: VecDeque<CopiedObject>,
     /// What is copied, with everything below it.
     roots: Vec<ObjectId>,
     /// Every object that is copied, once somebody has asked.
@@ -66,7 +66,7 @@ pub struct Copier<'a> {
     links: Vec<(Group, Vec<Name>, LinkTarget)>,
 }
 
-struct Made {
+struct CopiedObject {
     from: ObjectId,
     to: ObjectId,
     kind: ObjectKind,
@@ -77,15 +77,15 @@ struct Made {
 impl<'a> Copier<'a> {
     /// A copy from one file to another, or within one, of nothing yet.
     pub fn new(from: &'a File, to: &'a File) -> Self {
-        let way = Way { from, to, objects: HashMap::new() };
+        let files = FilePair { from, to, objects: HashMap::new() };
         Copier {
-            way,
+            files,
             chunk: None,
             filters: None,
             verify: true,
             report: CopyReport::default(),
             progress: None,
-            made: Vec::new(),
+            incomplete: Vec::new(),
             groups: VecDeque::new(),
             roots: Vec::new(),
             tree: None,
@@ -114,7 +114,7 @@ impl<'a> Copier<'a> {
         self
     }
 
-    /// Calls `each` with the bytes of elements that were copied since the last call.
+    /// Calls `for_each_message` with the bytes of elements that were copied since the last call.
     pub fn progress(mut self, each: impl FnMut(u64) + 'a) -> Self {
         self.progress = Some(Box::new(each));
         self
@@ -127,10 +127,10 @@ impl<'a> Copier<'a> {
     /// [`model::Error::Exists`] if the name is taken; [`model::Error::Unsupported`] if the file cannot hold such an
     /// object; as reading it. After an error the copy is not to be finished.
     pub fn object(&mut self, object: &Object, group: &Group, path: &str) -> Result<()> {
-        let check = || Place::at(group.file(), group.id(), path)?.check_free();
+        let check = || NewLinkPath::resolve(group.file(), group.id(), path)?.check_absent();
         check().map_err(|kind| group.file().error(Some(&join(group.path(), path)), kind))?;
         self.root(object.id());
-        let copy = self.make(object.id(), object.path())?;
+        let copy = self.create_copy(object.id(), object.path())?;
         let from = if path.starts_with('/') { group.file().root() } else { group.clone() };
         let names = path::names(path.as_bytes()).map(Name::from).collect();
         self.links.push((from, names, LinkTarget::Hard(copy)));
@@ -143,17 +143,17 @@ impl<'a> Copier<'a> {
     /// As [`Copier::object`].
     pub fn contents(&mut self, from: &Group, to: &Group) -> Result<()> {
         self.root(from.id());
-        self.way.objects.insert(from.id(), to.id());
-        let made = Made { from: from.id(), to: to.id(), kind: ObjectKind::Group, path: from.path().to_owned() };
+        self.files.objects.insert(from.id(), to.id());
+        let made = CopiedObject { from: from.id(), to: to.id(), kind: ObjectKind::Group, path: from.path().to_owned() };
         for link in self.ordered_links(&made)? {
             let shown = join(from.path(), &link.name.to_string());
             let target = match link.target {
-                LinkTarget::Hard(id) => LinkTarget::Hard(self.make(id, &shown)?),
+                LinkTarget::Hard(id) => LinkTarget::Hard(self.create_copy(id, &shown)?),
                 target => target,
             };
             self.links.push((to.clone(), vec![link.name], target));
         }
-        self.made.push(made);
+        self.incomplete.push(made);
         self.follow()
     }
 
@@ -165,8 +165,8 @@ impl<'a> Copier<'a> {
     pub fn finish(mut self) -> Result<CopyReport> {
         let mut next = 0;
         // Attributes may use committed types that lie elsewhere, which are then made too.
-        while let Some(made) = self.made.get(next) {
-            let made = Made { path: made.path.clone(), ..*made };
+        while let Some(made) = self.incomplete.get(next) {
+            let made = CopiedObject { path: made.path.clone(), ..*made };
             self.attributes(&made)?;
             if made.kind == ObjectKind::Dataset {
                 self.elements(&made)?;
@@ -177,8 +177,8 @@ impl<'a> Copier<'a> {
         let mut done = Vec::new();
         for (group, names, target) in std::mem::take(&mut self.links) {
             let shown = names.iter().fold(group.path().to_owned(), |path, name| join(&path, &name.to_string()));
-            let add = || -> Result<Place, ErrorKind> {
-                let place = Place::below(group.file(), group.id(), names.into())?;
+            let add = || -> Result<NewLinkPath, ErrorKind> {
+                let place = NewLinkPath::resolve_names(group.file(), group.id(), names.into())?;
                 place.link(&target)?;
                 Ok(place)
             };
@@ -191,16 +191,16 @@ impl<'a> Copier<'a> {
                 }
             }
         }
-        self.made.clear();
+        self.incomplete.clear();
         Ok(std::mem::take(&mut self.report))
     }
 
-    fn times(&self, made: &Made) -> Result<()> {
-        let info = self.way.from.store().info(made.from).map_err(|error| self.reading(&made.path, error))?;
+    fn times(&self, made: &CopiedObject) -> Result<()> {
+        let info = self.files.from.store().info(made.from).map_err(|error| self.read_error(&made.path, error))?;
         match info.times {
             Some(times) => {
-                let set = self.way.to.store().set_times(made.to, times);
-                set.map_err(|error| self.writing(&made.path, error))
+                let set = self.files.to.store().set_times(made.to, times);
+                set.map_err(|error| self.write_error(&made.path, error))
             }
             None => Ok(()),
         }
@@ -211,52 +211,52 @@ impl<'a> Copier<'a> {
         self.tree = None;
     }
 
-    fn reading(&self, path: &str, error: impl Into<ErrorKind>) -> Error {
-        self.way.from.error(Some(path), error)
+    fn read_error(&self, path: &str, error: impl Into<ErrorKind>) -> Error {
+        self.files.from.error(Some(path), error)
     }
 
-    fn writing(&self, path: &str, error: impl Into<ErrorKind>) -> Error {
-        self.way.to.error(Some(path), error)
+    fn write_error(&self, path: &str, error: impl Into<ErrorKind>) -> Error {
+        self.files.to.error(Some(path), error)
     }
 
     /// Makes the copy of an object, unless there is one.
-    fn make(&mut self, id: ObjectId, path: &str) -> Result<ObjectId> {
-        if let Some(copy) = self.way.objects.get(&id) {
+    fn create_copy(&mut self, id: ObjectId, path: &str) -> Result<ObjectId> {
+        if let Some(copy) = self.files.objects.get(&id) {
             return Ok(*copy);
         }
-        let store = self.way.from.store();
-        let info = store.info(id).map_err(|error| self.reading(path, error))?;
-        let kind = store.kind(id).map_err(|error| self.reading(path, error))?;
+        let store = self.files.from.store();
+        let info = store.info(id).map_err(|error| self.read_error(path, error))?;
+        let kind = store.kind(id).map_err(|error| self.read_error(path, error))?;
         let body = match kind {
             ObjectKind::Group => {
-                let spec = store.group(id).map_err(|error| self.reading(path, error))?;
+                let spec = store.group(id).map_err(|error| self.read_error(path, error))?;
                 ObjectBody::Group(spec)
             }
             ObjectKind::Datatype => {
-                let datatype = store.datatype(id).map_err(|error| self.reading(path, error))?;
+                let datatype = store.datatype(id).map_err(|error| self.read_error(path, error))?;
                 ObjectBody::Datatype(self.datatype(&datatype))
             }
             ObjectKind::Dataset => {
-                let dataset = Dataset::open(self.way.from.clone(), id, path.to_owned())?;
+                let dataset = Dataset::open(self.files.from.clone(), id, path.to_owned())?;
                 ObjectBody::Dataset(Box::new(self.describe(&dataset)?))
             }
-            ObjectKind::Map => return Err(self.reading(path, model::Error::Unsupported("a map"))),
+            ObjectKind::Map => return Err(self.read_error(path, model::Error::Unsupported("a map"))),
         };
         // A fill value may have led back here.
-        if let Some(copy) = self.way.objects.get(&id) {
+        if let Some(copy) = self.files.objects.get(&id) {
             return Ok(*copy);
         }
         let large_attributes = self.needs_newer_header(id, path)?;
         let (attributes, times) = (info.attributes, info.times.is_some());
         let spec = ObjectSpec { body, attributes, times, large_attributes };
-        let to = self.way.to.store();
-        let copy = to.create_unlinked(&spec).map_err(|error| self.writing(path, error))?;
+        let to = self.files.to.store();
+        let copy = to.create_unlinked(&spec).map_err(|error| self.write_error(path, error))?;
         if let Some(comment) = &info.comment {
-            to.set_comment(copy, Some(comment)).map_err(|error| self.writing(path, error))?;
+            to.set_comment(copy, Some(comment)).map_err(|error| self.write_error(path, error))?;
         }
-        self.way.objects.insert(id, copy);
-        let made = || Made { from: id, to: copy, kind, path: path.to_owned() };
-        self.made.push(made());
+        self.files.objects.insert(id, copy);
+        let made = || CopiedObject { from: id, to: copy, kind, path: path.to_owned() };
+        self.incomplete.push(made());
         if kind == ObjectKind::Group {
             self.groups.push_back(made());
         }
@@ -267,34 +267,34 @@ impl<'a> Copier<'a> {
     /// for damage in a header without a checksum.
     fn needs_newer_header(&self, id: ObjectId, path: &str) -> Result<bool> {
         let mut found = false;
-        let listed = self.way.from.store().for_each_attribute(id, &mut |attribute| {
+        let listed = self.files.from.store().for_each_attribute(id, &mut |attribute| {
             let unusual = attribute.committed.is_none() && attribute.datatype.has_unusual_unused_bits();
-            found |= attribute.value.len() > LARGE || unusual;
+            found |= attribute.value.len() > LARGE_ATTRIBUTE_BYTES || unusual;
             !found
         });
-        listed.map_err(|error| self.reading(path, error))?;
+        listed.map_err(|error| self.read_error(path, error))?;
         Ok(found)
     }
 
     /// The type in the other file.
     fn datatype(&self, datatype: &model::Datatype) -> model::Datatype {
-        datatype.with_offsets(self.way.from.store().offset_size(), self.way.to.store().offset_size())
+        datatype.with_offsets(self.files.from.store().offset_size(), self.files.to.store().offset_size())
     }
 
     /// The copy of a committed type.
     fn committed(&mut self, id: Option<ObjectId>, path: &str) -> Result<Option<ObjectId>> {
-        id.map(|id| self.make(id, path)).transpose()
+        id.map(|id| self.create_copy(id, path)).transpose()
     }
 
     /// The links of a group, in the order of their creation if that is known.
-    fn ordered_links(&self, group: &Made) -> Result<Vec<Link>> {
+    fn ordered_links(&self, group: &CopiedObject) -> Result<Vec<Link>> {
         let mut links = Vec::new();
         let mut each = |link| {
             links.push(link);
             true
         };
-        let listed = self.way.from.store().for_each_link(group.from, &mut each);
-        listed.map_err(|error| self.reading(&group.path, error))?;
+        let listed = self.files.from.store().for_each_link(group.from, &mut each);
+        listed.map_err(|error| self.read_error(&group.path, error))?;
         links.sort_by_key(|link| link.creation_order);
         Ok(links)
     }
@@ -305,34 +305,34 @@ impl<'a> Copier<'a> {
             for link in self.ordered_links(&group)? {
                 let shown = join(&group.path, &link.name.to_string());
                 let target = match link.target {
-                    LinkTarget::Hard(id) => LinkTarget::Hard(self.make(id, &shown)?),
+                    LinkTarget::Hard(id) => LinkTarget::Hard(self.create_copy(id, &shown)?),
                     target => target,
                 };
-                let added = self.way.to.store().add_link(group.to, &link.name, &target);
-                added.map_err(|error| self.writing(&shown, error))?;
+                let added = self.files.to.store().add_link(group.to, &link.name, &target);
+                added.map_err(|error| self.write_error(&shown, error))?;
             }
         }
         Ok(())
     }
 
-    fn attributes(&mut self, made: &Made) -> Result<()> {
+    fn attributes(&mut self, made: &CopiedObject) -> Result<()> {
         let mut attributes = Vec::new();
         let mut each = |attribute| {
             attributes.push(attribute);
             true
         };
-        let listed = self.way.from.store().for_each_attribute(made.from, &mut each);
-        listed.map_err(|error| self.reading(&made.path, error))?;
+        let listed = self.files.from.store().for_each_attribute(made.from, &mut each);
+        listed.map_err(|error| self.read_error(&made.path, error))?;
         attributes.sort_by_key(|attribute| attribute.creation_order);
         for attribute in attributes {
             let shown = format!("{}@{}", made.path, attribute.name);
             let datatype = self.datatype(&attribute.datatype);
             let committed = self.committed(attribute.committed, &shown)?;
             let plan = ElementCopy::new(&attribute.datatype, &datatype);
-            let value = plan.run(&attribute.value, &self.way).map_err(|kind| self.reading(&shown, kind))?;
-            let copy = Attribute { datatype, committed, value, ..attribute };
-            let set = self.way.to.store().set_attribute(made.to, &copy);
-            set.map_err(|error| self.writing(&shown, error))?;
+            let value = plan.run(&attribute.value, &self.files).map_err(|kind| self.read_error(&shown, kind))?;
+            let copy = AttributeData { datatype, committed, value, ..attribute };
+            let set = self.files.to.store().set_attribute(made.to, &copy);
+            set.map_err(|error| self.write_error(&shown, error))?;
         }
         Ok(())
     }
@@ -345,12 +345,12 @@ impl<'a> Copier<'a> {
         let datatype = self.datatype(&spec.datatype);
         if let FillValue::Value(bytes) = &mut spec.fill.value {
             let plan = ElementCopy::new(&spec.datatype, &datatype);
-            self.make_referents(&plan, bytes)?;
-            *bytes = plan.run(bytes, &self.way).map_err(|kind| self.reading(dataset.path(), kind))?;
+            self.create_referents(&plan, bytes)?;
+            *bytes = plan.run(bytes, &self.files).map_err(|kind| self.read_error(dataset.path(), kind))?;
         }
         let resized = spec.datatype.size() != datatype.size();
         spec.datatype = datatype;
-        self.change_storage(&mut spec, resized).map_err(|kind| self.writing(dataset.path(), kind))?;
+        self.change_storage(&mut spec, resized).map_err(|kind| self.write_error(dataset.path(), kind))?;
         Ok(spec)
     }
 
@@ -365,16 +365,16 @@ impl<'a> Copier<'a> {
     }
 
     /// Makes the objects that a fill value refers to, which must be there before the dataset, if they are copied at all.
-    fn make_referents(&mut self, plan: &ElementCopy, fill: &[u8]) -> Result<()> {
+    fn create_referents(&mut self, plan: &ElementCopy, fill: &[u8]) -> Result<()> {
         let mut referents = Vec::new();
-        plan.for_each_referent(fill, &self.way, &mut |id| referents.push(id));
+        plan.for_each_referent(fill, &self.files, &mut |id| referents.push(id));
         if !referents.is_empty() && self.tree.is_none() {
             self.tree = Some(self.reachable());
         }
         for id in referents {
             let copied = self.tree.as_ref().is_some_and(|tree| tree.contains(&id));
             if copied && self.describing.insert(id) {
-                self.make(id, &id.to_string())?;
+                self.create_copy(id, &id.to_string())?;
             }
         }
         Ok(())
@@ -386,7 +386,7 @@ impl<'a> Copier<'a> {
         let mut groups = self.roots.clone();
         while let Some(group) = groups.pop() {
             // What is no group has no links, and what cannot be read is an error when it is copied.
-            let _ = self.way.from.store().for_each_link(group, &mut |link| {
+            let _ = self.files.from.store().for_each_link(group, &mut |link| {
                 if let LinkTarget::Hard(id) = link.target
                     && found.insert(id)
                 {
@@ -414,7 +414,7 @@ impl<'a> Copier<'a> {
         let Some(filters) = &self.filters else {
             if (resized || rechunked) && !spec.filters.is_empty() {
                 let filters = std::mem::take(&mut spec.filters);
-                spec.filters = self.completed(spec, &filters, false)?;
+                spec.filters = self.complete_filters(spec, &filters, false)?;
             }
             return Ok(());
         };
@@ -423,25 +423,25 @@ impl<'a> Copier<'a> {
                 return Ok(());
             }
             let (dims, max) = (spec.dataspace.dims(), spec.dataspace.max());
-            spec.layout = Layout::Chunked(crate::builder::guess_chunk(dims, max, spec.datatype.size().into()));
+            spec.layout = Layout::Chunked(crate::dataset_builder::guess_chunk(dims, max, spec.datatype.size().into()));
         }
-        spec.filters = self.completed(spec, filters, true)?;
+        spec.filters = self.complete_filters(spec, filters, true)?;
         Ok(())
     }
 
     /// Filters with the parameters that follow from the dataset.
-    fn completed(
+    fn complete_filters(
         &self,
         spec: &DatasetSpec,
         filters: &[FilterSpec],
         wished: bool,
     ) -> Result<Vec<FilterSpec>, ErrorKind> {
         let Layout::Chunked(chunk_dims) = &spec.layout else { return Ok(filters.into()) };
-        let target = h5live_filters::Target { datatype: &spec.datatype, chunk_dims, fill: &spec.fill.value };
-        let registry = &self.way.to.shared().options.filters;
+        let target = h5live_filters::FilterTarget { datatype: &spec.datatype, chunk_dims, fill: &spec.fill.value };
+        let registry = &self.files.to.shared().options.filters;
         let mut completed = Vec::new();
         for filter in filters {
-            match registry.complete(filter, &target) {
+            match registry.complete_spec(filter, &target) {
                 Ok(filter) => completed.push(filter),
                 Err(_) if wished && filter.optional => {}
                 Err(error) => return Err(error.into()),
@@ -454,8 +454,8 @@ impl<'a> Copier<'a> {
 impl Drop for Copier<'_> {
     /// What a copy that was not finished has made goes again.
     fn drop(&mut self) {
-        for made in self.made.iter().rev() {
-            let _ = self.way.to.store().discard(made.to);
+        for made in self.incomplete.iter().rev() {
+            let _ = self.files.to.store().discard(made.to);
         }
     }
 }

@@ -1,6 +1,6 @@
 use h5live_model::{
-    Attribute, ByteOrder, ChunkCoord, CreationOrder, Dataspace, Datatype, EntryStorage, FilterSpec, GroupSpec, Layout,
-    LinkTarget, Name, ObjectSpec, Shape,
+    AttributeData, ByteOrder, ChunkCoord, CreationOrder, Dataspace, Datatype, EntryStorage, FilterSpec, GroupSpec,
+    Layout, LinkTarget, Name, ObjectSpec, Shape,
 };
 
 use super::Copier;
@@ -14,7 +14,7 @@ fn names(file: &File, group: &str) -> Vec<String> {
 fn the_graph_below_an_object_comes_along_as_it_is() {
     let from = File::in_memory();
     let run = from.create_group("run").unwrap();
-    let data = run.new_dataset::<u16>().shape(&[4]).create_with("data", &[1u16, 2, 3, 4]).unwrap();
+    let data = run.new_dataset::<u16>().shape(&[4]).create_with_data("data", &[1u16, 2, 3, 4]).unwrap();
     run.create_group("inner").unwrap().link_hard("same", data.id()).unwrap();
     run.link_hard("ring", run.id()).unwrap();
     run.link_soft("soft", "/nowhere").unwrap();
@@ -72,7 +72,7 @@ fn committed_types_and_creation_orders_come_along() {
     let committed = from.store().create(from.root().id(), &"type".into(), &datatype.clone().into()).unwrap();
     for name in ["z", "a", "m"] {
         from.store().add_link(group, &name.into(), &LinkTarget::Soft(name.into())).unwrap();
-        let attribute = Attribute {
+        let attribute = AttributeData {
             name: name.into(),
             datatype: datatype.clone(),
             committed: Some(committed),
@@ -99,7 +99,7 @@ fn committed_types_and_creation_orders_come_along() {
 #[test]
 fn chunks_are_copied_as_they_are_stored() {
     let from = File::in_memory();
-    let data = from.new_dataset::<u32>().shape(&[10]).chunk(&[4]).deflate(9).create("data").unwrap();
+    let data = from.new_dataset::<u32>().shape(&[10]).chunk_shape(&[4]).deflate(9).create("data").unwrap();
     data.write_slice(0..5, &[1u32, 2, 3, 4, 5]).unwrap();
     // No pipeline would make this.
     data.write_chunk(&ChunkCoord::new(&[2]), 1, &[7; 16]).unwrap();
@@ -116,7 +116,7 @@ fn chunks_are_copied_as_they_are_stored() {
 #[test]
 fn texts_and_sequences_come_along_where_they_were_written() {
     let from = File::in_memory();
-    let data = from.new_dataset::<Vec<String>>().shape(&[3, 2]).chunk(&[2, 2]).deflate(1).create("data").unwrap();
+    let data = from.new_dataset::<Vec<String>>().shape(&[3, 2]).chunk_shape(&[2, 2]).deflate(1).create("data").unwrap();
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let values = [texts(&["a", "bc"]), texts(&[])];
     data.write_slice(2, &values).unwrap();
@@ -132,7 +132,7 @@ fn datasets_are_rechunked_and_filtered_anew() -> Result<(), Error> {
     let from = File::in_memory();
     let values: Vec<i32> = (0..600).collect();
     from.new_dataset::<i32>().shape(&[20, 30]).contiguous().create("plain")?.write(&values)?;
-    from.new_dataset::<i32>().shape(&[20, 30]).chunk(&[7, 30]).deflate(1).create("packed")?.write(&values)?;
+    from.new_dataset::<i32>().shape(&[20, 30]).chunk_shape(&[7, 30]).deflate(1).create("packed")?.write(&values)?;
     from.new_dataset::<i32>().create("scalar")?.write(&[7])?;
     let text = from.new_dataset::<String>().shape(&[20, 30]).create("text")?;
     text.write_values((19, 29), &[Value::Text("last".into())])?;
@@ -183,9 +183,9 @@ fn with_damage() -> File {
     let unknown = FilterSpec { id: 32_999, optional: true, ..FilterSpec::default() };
     let fletcher = FilterSpec { id: 3, ..FilterSpec::default() };
     for (name, filter) in [("unknown", unknown), ("checksum", fletcher)] {
-        file.new_dataset::<u32>().shape(&[12]).chunk(&[4]).filter(filter).create(name).unwrap();
+        file.new_dataset::<u32>().shape(&[12]).chunk_shape(&[4]).filter(filter).create(name).unwrap();
     }
-    let packed = file.new_dataset::<u32>().shape(&[12]).chunk(&[4]).deflate(1).create("packed").unwrap();
+    let packed = file.new_dataset::<u32>().shape(&[12]).chunk_shape(&[4]).deflate(1).create("packed").unwrap();
     packed.write(&[7; 12]).unwrap();
     packed.write_chunk(&ChunkCoord::new(&[1]), 0, &[0x78, 1, 2, 3]).unwrap();
     packed.write_chunk(&ChunkCoord::new(&[2]), 1, &[9; 16]).unwrap();
@@ -235,7 +235,7 @@ fn chunks_are_not_decoded_without_verification() {
 #[test]
 fn errors_of_many_chunks_are_counted_and_the_first_are_kept() {
     let from = File::in_memory();
-    let data = from.new_dataset::<u8>().shape(&[400]).chunk(&[4]).deflate(1).create("data").unwrap();
+    let data = from.new_dataset::<u8>().shape(&[400]).chunk_shape(&[4]).deflate(1).create("data").unwrap();
     (0..100).for_each(|at| data.write_chunk(&ChunkCoord::new(&[at]), 0, &[1, 2]).unwrap());
     let to = File::in_memory();
     let report = from.object("data").unwrap().copy_to(&to.root(), "data").unwrap();

@@ -4,28 +4,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use h5live_filters::Pipeline;
-use h5live_model::{AllocationLimit, ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Layout, ObjectId, WHOLE};
+use h5live_model::{
+    AllocationLimit, ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Layout, MAX_ATOMIC_READ_BYTES, ObjectId,
+};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use super::stage::Stage;
+use super::append_buffer::AppendBuffer;
 use crate::error::ErrorKind;
 use crate::{Error, File, Options};
 
-pub(crate) type Dims = SmallVec<[u64; 4]>;
+pub(crate) type CoreDims = SmallVec<[u64; 4]>;
 
 /// What is read at once to be converted: it is still in a near cache then (bytes).
-const CONVERTED: usize = 48 << 10;
+const MAX_CONVERSION_BYTES: usize = 48 << 10;
 
-/// Numbers for [`Core::cached_as`].
-static NEXT: AtomicU64 = AtomicU64::new(0);
+/// Numbers for [`DatasetCore::cache_id`].
+static NEXT_CACHE_ID: AtomicU64 = AtomicU64::new(0);
 
 /// The datasets of a file of which something is staged: a flush goes through these, not through all that are open.
 pub(crate) type StagedDatasets = Arc<Mutex<Vec<ObjectId>>>;
 
 /// A dataset of a file, shared by every handle.
 #[derive(Debug)]
-pub(crate) struct Core {
+pub(crate) struct DatasetCore {
     pub(super) chunks: Arc<dyn Chunks>,
     pub(super) filters: Pipeline,
     /// Bytes that may be staged.
@@ -34,70 +36,70 @@ pub(crate) struct Core {
     memory: usize,
     pub(super) max_allocation: AllocationLimit,
     /// Bytes of a run that are read at once to be converted, from a multiple of this many on.
-    pub(super) at_once: usize,
+    pub(super) max_read_bytes: usize,
     /// Held by the one that changes elements or the extent.
     pub(super) writer: Mutex<()>,
-    pub(super) appends: Appends,
-    pub(super) stage: Mutex<Stage>,
+    pub(super) appends: AppendPattern,
+    pub(super) stage: Mutex<AppendBuffer>,
     /// Where it is written down that something is staged, and whether it is.
     staged: StagedDatasets,
     is_listed: AtomicBool,
     /// Datasets whose rows are seen before those of this one.
-    pub(super) after: Mutex<Vec<Arc<Core>>>,
+    pub(super) published_after: Mutex<Vec<Arc<DatasetCore>>>,
     /// Rows appended since the last time that everything was written out.
     pub(super) unpublished: AtomicU64,
     /// The extent of a virtual dataset, which follows from its sources.
-    pub(super) virtual_extent: Mutex<Option<Dims>>,
+    pub(super) virtual_extent: Mutex<Option<CoreDims>>,
     /// Counts what may make a decoded chunk outdated.
     pub(super) changes: AtomicU64,
     /// What decoded chunks are kept under. Not the identity: that of a deleted dataset may become another one's.
-    cached_as: ObjectId,
+    cache_id: ObjectId,
 }
 
 /// How appends and flushes follow each other.
 #[derive(Debug, Default)]
-pub(super) struct Appends {
+pub(super) struct AppendPattern {
     /// Appends since the last flush.
     number: AtomicU32,
     /// Whether there was just one between the two flushes before.
-    one_by_one: AtomicBool,
+    single_rows: AtomicBool,
 }
 
-impl Appends {
+impl AppendPattern {
     /// An append begins; whether a flush is likely to follow it.
     pub(super) fn begin(&self) -> bool {
-        self.number.fetch_add(1, Ordering::Relaxed) == 0 && self.one_by_one.load(Ordering::Relaxed)
+        self.number.fetch_add(1, Ordering::Relaxed) == 0 && self.single_rows.load(Ordering::Relaxed)
     }
 
     /// A flush begins.
     pub(super) fn flush(&self) {
-        self.one_by_one.store(self.number.swap(0, Ordering::Relaxed) == 1, Ordering::Relaxed);
+        self.single_rows.store(self.number.swap(0, Ordering::Relaxed) == 1, Ordering::Relaxed);
     }
 }
 
 /// A dataset as one operation sees it, from its start to its end.
 #[derive(Debug, Clone)]
-pub(crate) struct View {
+pub(crate) struct SpecSnapshot {
     pub(super) spec: Arc<DatasetSpec>,
     /// The extent, with rows that the store has not been told of (`[rank]`, elements).
-    pub(super) extent: Dims,
+    pub(super) extent: CoreDims,
     /// Bytes of an element.
     pub(super) size: usize,
 }
 
-impl View {
+impl SpecSnapshot {
     /// The grid of chunks, and the bytes of a decoded chunk; `None` if there are no elements.
     pub(super) fn grid(&self) -> Result<Option<(ChunkGrid, usize)>, ErrorKind> {
-        let sides = self.sides()?;
+        let sides = self.chunk_shape_bytes()?;
         Ok(sides.and_then(|(sides, bytes)| Some((ChunkGrid::new(sides)?, bytes))))
     }
 
     /// The sides of a chunk (`[rank]`, elements), and its bytes when it is decoded; `None` if there are no elements.
     #[inline]
-    pub(super) fn sides(&self) -> Result<Option<(&[u64], usize)>, ErrorKind> {
+    pub(super) fn chunk_shape_bytes(&self) -> Result<Option<(&[u64], usize)>, ErrorKind> {
         let sides: &[u64] = match &self.spec.layout {
             Layout::Chunked(dims) if dims.len() == self.extent.len() => dims,
-            Layout::Chunked(_) => return Err(ErrorKind::Description("the chunks are of another rank than the shape")),
+            Layout::Chunked(_) => return Err(ErrorKind::InvalidSpec("the chunks are of another rank than the shape")),
             Layout::Virtual(_) => return Err(ErrorKind::Unsupported("writing a virtual dataset")),
             _ if self.spec.dataspace == Dataspace::Null => return Ok(None),
             _ => &self.extent,
@@ -112,7 +114,7 @@ impl View {
     }
 
     /// Whether a chunk is stored without its filters because it reaches over the extent.
-    pub(super) fn is_bare(&self, grid: &ChunkGrid, coord: &ChunkCoord) -> bool {
+    pub(super) fn is_unfiltered_edge(&self, grid: &ChunkGrid, coord: &ChunkCoord) -> bool {
         self.spec.unfiltered_edges && grid.is_partial(coord, &self.extent)
     }
 
@@ -136,56 +138,60 @@ impl View {
     }
 }
 
-impl Core {
+impl DatasetCore {
     pub(crate) fn open(chunks: Arc<dyn Chunks>, options: &Options, staged: StagedDatasets) -> Result<Self, ErrorKind> {
         let spec = chunks.spec()?;
         // Only chunks go through filters, whatever a header says of other layouts.
         let applied = if let Layout::Chunked(_) = spec.layout { &spec.filters[..] } else { &[] };
         let filters = Pipeline::new(applied, &options.filters)?;
-        Ok(Core {
+        Ok(DatasetCore {
             chunks,
             filters,
             staging: options.staging,
             memory: options.memory,
             max_allocation: options.max_allocation,
-            at_once: if options.mode == crate::Mode::SwmrRead { WHOLE } else { CONVERTED },
+            max_read_bytes: if options.mode == crate::Mode::SwmrRead {
+                MAX_ATOMIC_READ_BYTES
+            } else {
+                MAX_CONVERSION_BYTES
+            },
             writer: Mutex::new(()),
-            appends: Appends::default(),
+            appends: AppendPattern::default(),
             stage: Mutex::default(),
             staged,
             is_listed: AtomicBool::new(false),
-            after: Mutex::default(),
+            published_after: Mutex::default(),
             unpublished: AtomicU64::new(0),
             virtual_extent: Mutex::default(),
             changes: AtomicU64::new(0),
-            cached_as: ObjectId(NEXT.fetch_add(1, Ordering::Relaxed).into()),
+            cache_id: ObjectId(NEXT_CACHE_ID.fetch_add(1, Ordering::Relaxed).into()),
         })
     }
 
-    pub(super) fn cached_as(&self) -> ObjectId {
-        self.cached_as
+    pub(super) fn cache_id(&self) -> ObjectId {
+        self.cache_id
     }
 
     /// Whether the dataset has been deleted.
-    pub(crate) fn is_gone(&self) -> bool {
+    pub(crate) fn is_deleted(&self) -> bool {
         matches!(self.chunks.spec(), Err(h5live_model::Error::NoObject(_)))
     }
 
-    pub(crate) fn view(&self) -> Result<View, ErrorKind> {
+    pub(crate) fn view(&self) -> Result<SpecSnapshot, ErrorKind> {
         // In this order: an extent that is not staged any more is already in the store.
-        let staged = self.stage.lock().extent.as_deref().map(Dims::from_slice);
+        let staged = self.stage.lock().extent.as_deref().map(CoreDims::from_slice);
         let spec = self.chunks.spec()?;
         let size = spec.datatype.size() as usize;
         if size == 0 {
-            return Err(ErrorKind::Description("elements have no bytes"));
+            return Err(ErrorKind::InvalidSpec("elements have no bytes"));
         }
         let extent = match (staged, &spec.layout) {
             (Some(extent), _) => Some(extent),
             (None, Layout::Virtual(_)) => self.virtual_extent.lock().clone(),
             (None, _) => None,
         };
-        let extent = extent.unwrap_or_else(|| Dims::from_slice(spec.dataspace.dims()));
-        Ok(View { spec, extent, size })
+        let extent = extent.unwrap_or_else(|| CoreDims::from_slice(spec.dataspace.dims()));
+        Ok(SpecSnapshot { spec, extent, size })
     }
 
     /// Refuses elements, or chunks, that take more memory than may be allocated at once (bytes).
@@ -210,7 +216,7 @@ impl Core {
     }
 
     /// The caller has taken this dataset from the list.
-    pub(super) fn unlist(&self) {
+    pub(super) fn unlist_staged(&self) {
         self.is_listed.store(false, Ordering::Release);
     }
 
@@ -220,58 +226,58 @@ impl Core {
     }
 
     /// Whether it is more than what the store knows of the dataset.
-    pub(crate) fn must_stay(&self) -> bool {
-        self.has_staged() || !self.after.lock().is_empty()
+    pub(crate) fn is_retained(&self) -> bool {
+        self.has_staged() || !self.published_after.lock().is_empty()
     }
 
     /// Datasets whose rows are seen before those of this one.
-    pub(super) fn earlier(&self) -> Vec<Arc<Core>> {
-        self.after.lock().clone()
+    pub(super) fn earlier(&self) -> Vec<Arc<DatasetCore>> {
+        self.published_after.lock().clone()
     }
 
     /// Has the rows of `earlier` seen before those of this one, unless it is the other way round already.
-    pub(super) fn come_after(self: &Arc<Self>, earlier: &Arc<Core>) -> bool {
+    pub(super) fn add_earlier(self: &Arc<Self>, earlier: &Arc<DatasetCore>) -> bool {
         static ORDER: Mutex<()> = Mutex::new(());
         let _one_at_a_time = ORDER.lock();
-        if earlier.is_after(self) {
+        if earlier.depends_on(self) {
             return false;
         }
-        let mut after = self.after.lock();
+        let mut after = self.published_after.lock();
         if !after.iter().any(|core| Arc::ptr_eq(core, earlier)) {
             after.push(earlier.clone());
         }
         true
     }
 
-    fn is_after(self: &Arc<Self>, other: &Arc<Core>) -> bool {
-        Arc::ptr_eq(self, other) || self.earlier().iter().any(|earlier| earlier.is_after(other))
+    fn depends_on(self: &Arc<Self>, other: &Arc<DatasetCore>) -> bool {
+        Arc::ptr_eq(self, other) || self.earlier().iter().any(|earlier| earlier.depends_on(other))
     }
 
-    pub(super) fn changed(&self) {
+    pub(super) fn note_change(&self) {
         self.changes.fetch_add(1, Ordering::AcqRel);
     }
 }
 
 /// An error inside a dataset, before it is known by which path the dataset was opened.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct DatasetError {
     chunk: Option<ChunkCoord>,
     kind: ErrorKind,
 }
 
-impl<E: Into<ErrorKind>> From<E> for Failure {
+impl<E: Into<ErrorKind>> From<E> for DatasetError {
     fn from(error: E) -> Self {
-        Failure { chunk: None, kind: error.into() }
+        DatasetError { chunk: None, kind: error.into() }
     }
 }
 
-impl Failure {
+impl DatasetError {
     pub(crate) fn in_chunk(coord: &ChunkCoord, error: impl Into<ErrorKind>) -> Self {
-        Failure { chunk: Some(coord.clone()), kind: error.into() }
+        DatasetError { chunk: Some(coord.clone()), kind: error.into() }
     }
 
     /// Says of which chunk the failure is, if it does not yet.
-    pub(crate) fn of(mut self, coord: &ChunkCoord) -> Self {
+    pub(crate) fn with_chunk(mut self, coord: &ChunkCoord) -> Self {
         self.chunk.get_or_insert_with(|| coord.clone());
         self
     }
@@ -282,15 +288,15 @@ impl Failure {
     }
 
     /// The writer was waited for, and what it has published is still not there.
-    pub(crate) fn unfinished(self) -> Self {
-        Failure { kind: ErrorKind::NotFinal(Box::new(self.kind)), ..self }
+    pub(crate) fn into_unfinished(self) -> Self {
+        DatasetError { kind: ErrorKind::IncompletePublication(Box::new(self.kind)), ..self }
     }
 
-    pub(crate) fn at(self, file: &File, path: Option<&str>) -> Error {
-        self.named(file.name(), path)
+    pub(crate) fn with_file(self, file: &File, path: Option<&str>) -> Error {
+        self.with_path(file.name(), path)
     }
 
-    pub(crate) fn named(self, file: &str, path: Option<&str>) -> Error {
+    pub(crate) fn with_path(self, file: &str, path: Option<&str>) -> Error {
         let error = Error::new(file, path, self.kind);
         match self.chunk {
             Some(chunk) => error.in_chunk(&chunk),

@@ -4,23 +4,23 @@ use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use h5live_model::{DatasetSpec, Layout, Selection, Wake, Watch};
+use h5live_model::{DatasetSpec, Layout, Selection, Watch, WatchEvent};
 
 use super::Dataset;
 use crate::{Error, H5Type, Result};
 
 /// Elements of one batch (bytes in memory), unless a row is larger.
-const BATCH_BYTES: usize = 8 << 20;
+const MAX_BATCH_BYTES: usize = 8 << 20;
 /// The longest wait at a time before it is looked whether the writer still lives.
-const WAIT: Duration = Duration::from_secs(1);
+const MAX_WAIT: Duration = Duration::from_secs(1);
 /// The same for a virtual dataset, which shows what comes into other files.
-const WAIT_FOR_OTHERS: Duration = Duration::from_millis(20);
+const MAX_VIRTUAL_WAIT: Duration = Duration::from_millis(20);
 /// The same for who does not rest.
-const WITHOUT_REST: Duration = Duration::from_millis(5);
+const BUSY_POLL_WAIT: Duration = Duration::from_millis(5);
 /// Looks in vain of who does not rest, after which the last row is read once more...
-const REHEARSAL: u32 = 64;
+const POLLS_BEFORE_WARMUP: u32 = 64;
 /// ...if it has at most so many bytes (in memory).
-const REHEARSED: usize = 4 << 10;
+const MAX_WARMUP_BYTES: usize = 4 << 10;
 
 /// Batches of rows that a writer publishes, made by [`Dataset::follow`].
 ///
@@ -31,7 +31,7 @@ const REHEARSED: usize = 4 << 10;
 /// Of a virtual dataset, all of this goes for its file and those of its sources: it ends when nobody writes any of them
 /// ([`Dataset::is_live`]).
 #[derive(Debug)]
-pub struct Follow<T> {
+pub struct DatasetFollower<T> {
     dataset: Dataset,
     /// The dimension along which the dataset grows.
     axis: usize,
@@ -39,7 +39,7 @@ pub struct Follow<T> {
     next: u64,
     timeout: Option<Duration>,
     batch_rows: Option<u64>,
-    rests: bool,
+    sleeps: bool,
     watch: Option<Box<dyn Watch>>,
     /// When it is to be seen whether the file is still the one that is written.
     check_at: Option<Instant>,
@@ -58,7 +58,7 @@ impl Dataset {
     /// # use h5live::model::memory::MemoryStore;
     /// # let store = MemoryStore::new();
     /// # let writer = File::with_store(std::sync::Arc::new(store.clone()), "run.h5", File::options());
-    /// # let log = writer.new_dataset::<f64>().growing(&[]).create("log")?;
+    /// # let log = writer.new_dataset::<f64>().unlimited_rows(&[]).create("log")?;
     /// # writer.start_swmr()?;
     /// # let reader = File::with_store(std::sync::Arc::new(store.reader()), "run.h5", File::options());
     /// # log.append(&[1.0, 2.0, 3.0])?;
@@ -68,14 +68,14 @@ impl Dataset {
     /// }
     /// # Ok::<(), h5live::Error>(())
     /// ```
-    pub fn follow<T: H5Type>(&self) -> Follow<T> {
-        Follow {
+    pub fn follow<T: H5Type>(&self) -> DatasetFollower<T> {
+        DatasetFollower {
             dataset: self.clone(),
             axis: self.growing_axis().unwrap_or(0),
             next: 0,
             timeout: None,
             batch_rows: None,
-            rests: true,
+            sleeps: true,
             watch: None,
             check_at: None,
             ending: None,
@@ -93,9 +93,9 @@ impl Dataset {
     }
 }
 
-impl<T: H5Type> Follow<T> {
+impl<T: H5Type> DatasetFollower<T> {
     /// Starts with row `row` instead of the first.
-    pub fn from(mut self, row: u64) -> Self {
+    pub fn start_row(mut self, row: u64) -> Self {
         self.next = row;
         self
     }
@@ -104,7 +104,7 @@ impl<T: H5Type> Follow<T> {
     ///
     /// # Errors
     /// As [`Dataset::refresh`].
-    pub fn from_now(mut self) -> Result<Self> {
+    pub fn skip_existing(mut self) -> Result<Self> {
         self.dataset.refresh()?;
         self.next = self.rows()?;
         Ok(self)
@@ -117,21 +117,21 @@ impl<T: H5Type> Follow<T> {
     }
 
     /// At most this many rows in a batch.
-    pub fn batch(mut self, rows: u64) -> Self {
+    pub fn batch_rows(mut self, rows: u64) -> Self {
         self.batch_rows = Some(rows.max(1));
         self
     }
 
     /// Looks again and again instead of sleeping until something is published. That takes a processor of its own, and shows
     /// rows some tens of microseconds earlier: for who has to act on them.
-    pub fn without_rest(mut self) -> Self {
-        self.rests = false;
+    pub fn busy_poll(mut self) -> Self {
+        self.sleeps = false;
         self
     }
 
     /// One row at a time instead of batches.
-    pub fn rows_one_by_one(self) -> Rows<T> {
-        Rows { follow: self, ready: VecDeque::new() }
+    pub fn into_rows(self) -> RowIter<T> {
+        RowIter { follow: self, ready: VecDeque::new() }
     }
 
     /// The first row that was not delivered.
@@ -153,8 +153,8 @@ impl<T: H5Type> Follow<T> {
     fn wait(&mut self) -> Result<Option<u64>> {
         let until = self.timeout.map(|timeout| Instant::now() + timeout);
         let longest = match self.dataset.spec()?.layout {
-            Layout::Virtual(_) => WAIT_FOR_OTHERS,
-            _ => WAIT,
+            Layout::Virtual(_) => MAX_VIRTUAL_WAIT,
+            _ => MAX_WAIT,
         };
         let mut last = self.is_due() && !self.is_live()?;
         loop {
@@ -170,30 +170,30 @@ impl<T: H5Type> Follow<T> {
             if last {
                 return Ok(None);
             }
-            if !self.rests {
-                last = !self.look_until(until)?;
+            if !self.sleeps {
+                last = !self.poll_until(until)?;
                 continue;
             }
             let dataset = &self.dataset;
             let Some(watch) = &mut self.watch else {
                 // Made before the look after which it is waited for more.
                 let watch = dataset.file().store().watch(&[dataset.id()]);
-                self.watch = Some(dataset.run(|| Ok(watch?))?);
+                self.watch = Some(dataset.with_error_path(|| Ok(watch?))?);
                 last = !self.is_live()?;
                 continue;
             };
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            let woken = dataset.run(|| Ok(watch.wait(left.unwrap_or(longest).min(longest))?))?;
+            let woken = dataset.with_error_path(|| Ok(watch.wait(left.unwrap_or(longest).min(longest))?))?;
             let over = until.is_some_and(|until| Instant::now() >= until);
             // What is published before the end is still seen.
-            last = over || woken != Wake::Changed && !self.is_live()?;
+            last = over || woken != WatchEvent::Changed && !self.is_live()?;
         }
     }
 
     /// Looks for rows until there are some, or it is time to see whether the writer still lives. Returns whether there may
     /// be more: the writer lives, and it is not `until`.
-    fn look_until(&mut self, until: Option<Instant>) -> Result<bool> {
-        let pause = Instant::now() + WITHOUT_REST;
+    fn poll_until(&mut self, until: Option<Instant>) -> Result<bool> {
+        let pause = Instant::now() + BUSY_POLL_WAIT;
         let end = until.map_or(pause, |until| until.min(pause));
         for look in 1_u32.. {
             if Instant::now() >= end {
@@ -203,8 +203,8 @@ impl<T: H5Type> Follow<T> {
             if self.rows()? > self.next {
                 return Ok(true);
             }
-            if look.is_multiple_of(REHEARSAL) {
-                self.rehearse();
+            if look.is_multiple_of(POLLS_BEFORE_WARMUP) {
+                self.warm_caches();
             }
             std::hint::spin_loop();
         }
@@ -226,14 +226,14 @@ impl<T: H5Type> Follow<T> {
         let now = Instant::now();
         let is_due = self.ending.is_some() || self.check_at.is_some_and(|at| now >= at);
         if is_due || self.check_at.is_none() {
-            self.check_at = Some(now + WAIT);
+            self.check_at = Some(now + MAX_WAIT);
         }
         is_due
     }
 
     /// Reads the last row once more. What that takes has not left the processor's caches then when the next row comes.
-    fn rehearse(&self) {
-        let is_short = |row: usize| row <= REHEARSED;
+    fn warm_caches(&self) {
+        let is_short = |row: usize| row <= MAX_WARMUP_BYTES;
         let is_plain = |spec: &DatasetSpec| spec.filters.is_empty() && !matches!(spec.layout, Layout::Virtual(_));
         if let Some(last) = self.next.checked_sub(1)
             && self.row_bytes().is_ok_and(is_short)
@@ -257,8 +257,8 @@ impl<T: H5Type> Follow<T> {
         self.dataset.read_slice(Selection::block(&start, &counts))
     }
 
-    fn batch_of(&mut self, rows: u64) -> Result<Vec<T>> {
-        let fit = (BATCH_BYTES / self.row_bytes()?.max(1)).max(1) as u64;
+    fn read_batch(&mut self, rows: u64) -> Result<Vec<T>> {
+        let fit = (MAX_BATCH_BYTES / self.row_bytes()?.max(1)).max(1) as u64;
         let count = (rows - self.next).min(self.batch_rows.unwrap_or(fit));
         let values = self.read(self.next, count)?;
         self.next += count;
@@ -266,7 +266,7 @@ impl<T: H5Type> Follow<T> {
     }
 }
 
-impl<T: H5Type> Iterator for Follow<T> {
+impl<T: H5Type> Iterator for DatasetFollower<T> {
     type Item = Result<Vec<T>>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -275,20 +275,20 @@ impl<T: H5Type> Iterator for Follow<T> {
         }
         let known = self.rows().ok().filter(|rows| *rows > self.next);
         let rows = known.map_or_else(|| self.wait(), |rows| Ok(Some(rows)));
-        let batch = rows.and_then(|rows| rows.map(|rows| self.batch_of(rows)).transpose());
+        let batch = rows.and_then(|rows| rows.map(|rows| self.read_batch(rows)).transpose());
         self.failed = batch.is_err();
         batch.transpose()
     }
 }
 
-/// Single rows that a writer publishes, made by [`Follow::rows_one_by_one`].
+/// Single rows that a writer publishes, made by [`DatasetFollower::into_rows`].
 #[derive(Debug)]
-pub struct Rows<T> {
-    follow: Follow<T>,
+pub struct RowIter<T> {
+    follow: DatasetFollower<T>,
     ready: VecDeque<Vec<T>>,
 }
 
-impl<T: H5Type> Iterator for Rows<T> {
+impl<T: H5Type> Iterator for RowIter<T> {
     type Item = Result<Vec<T>>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -2,32 +2,32 @@
 
 use std::ops::Range;
 
-use h5live_model::{Run, Strided};
+use h5live_model::{ElementRun, StridedRun};
 use smallvec::SmallVec;
 
-use super::sides::Sink;
+use super::transfer::ElementSink;
 use crate::convert::ConvertError;
 use crate::types::Heap;
 
 /// Runs of an unfiltered chunk that are closer together than this are read as one (bytes).
-const GAP: usize = 4 << 10;
+const MAX_READ_GAP_BYTES: usize = 4 << 10;
 /// The longest such read (bytes).
-const SPAN: usize = 1 << 20;
+const MAX_GROUP_READ_BYTES: usize = 1 << 20;
 /// Elements that are gathered before they are converted (bytes).
-const GATHERED: usize = 4 << 10;
+const MAX_GATHER_BYTES: usize = 4 << 10;
 
 /// Runs that are read together.
-pub(super) struct Group {
-    runs: SmallVec<[Strided; 8]>,
+pub(super) struct RunGroup {
+    runs: SmallVec<[StridedRun; 8]>,
     /// Bytes of an element.
     size: usize,
     /// From the first to the last (bytes from the start of the chunk).
     bytes: Range<usize>,
 }
 
-impl Group {
+impl RunGroup {
     pub(super) fn new(size: usize) -> Self {
-        Group { runs: SmallVec::new(), size, bytes: 0..0 }
+        RunGroup { runs: SmallVec::new(), size, bytes: 0..0 }
     }
 
     /// What is read for the runs (bytes from the start of the chunk).
@@ -36,9 +36,9 @@ impl Group {
     }
 
     /// The run, if there is just one.
-    pub(super) fn single(&self) -> Option<Run> {
+    pub(super) fn single(&self) -> Option<ElementRun> {
         match self.runs[..] {
-            [Strided { run, count: 1, .. }] => Some(run),
+            [StridedRun { run, count: 1, .. }] => Some(run),
             _ => None,
         }
     }
@@ -52,12 +52,12 @@ impl Group {
     }
 
     /// Adds runs if they are near enough to those that are here. They lie nowhere before them.
-    pub(super) fn push_near(&mut self, runs: Strided) -> bool {
+    pub(super) fn try_push(&mut self, runs: StridedRun) -> bool {
         let bytes = extent(&runs, self.size);
         let is_near = !self.is_empty()
             && bytes.start >= self.bytes.end
-            && bytes.start - self.bytes.end <= GAP
-            && bytes.end - self.bytes.start <= SPAN;
+            && bytes.start - self.bytes.end <= MAX_READ_GAP_BYTES
+            && bytes.end - self.bytes.start <= MAX_GROUP_READ_BYTES;
         if is_near {
             self.bytes.end = bytes.end;
             self.runs.push(runs);
@@ -66,13 +66,13 @@ impl Group {
     }
 
     /// Adds the first runs.
-    pub(super) fn push(&mut self, runs: Strided) {
+    pub(super) fn push(&mut self, runs: StridedRun) {
         self.bytes = extent(&runs, self.size);
         self.runs.push(runs);
     }
 
     /// Puts the runs, of which `bytes` are what was read, into their places, the first of which is `base`.
-    pub(super) fn put<S: Sink>(
+    pub(super) fn put<S: ElementSink>(
         &self,
         bytes: &[u8],
         base: usize,
@@ -87,55 +87,55 @@ impl Group {
 }
 
 /// Runs cut into such as can be read at once, or into single ones if they are far apart.
-pub(super) fn near(runs: Strided, size: usize) -> impl Iterator<Item = Strided> {
+pub(super) fn split_distant(runs: StridedRun, size: usize) -> impl Iterator<Item = StridedRun> {
     let (len, stride) = (runs.run.len as usize * size, (runs.at_stride as usize).saturating_mul(size));
-    let most = match stride - len <= GAP {
-        true => SPAN.saturating_sub(len) / stride + 1,
+    let most = match stride - len <= MAX_READ_GAP_BYTES {
+        true => MAX_GROUP_READ_BYTES.saturating_sub(len) / stride + 1,
         false => 1,
     };
     (0..runs.count).step_by(most).map(move |n| {
         let run =
-            Run { at: runs.run.at + n * runs.at_stride, place: runs.run.place + n * runs.place_stride, ..runs.run };
-        Strided { run, count: (runs.count - n).min(most as u64), ..runs }
+            ElementRun { at: runs.run.at + n * runs.at_stride, dest: runs.run.dest + n * runs.dest_stride, ..runs.run };
+        StridedRun { run, count: (runs.count - n).min(most as u64), ..runs }
     })
 }
 
 /// From the first to the last of runs (bytes from the start of the chunk).
 #[inline]
-fn extent(runs: &Strided, size: usize) -> Range<usize> {
+fn extent(runs: &StridedRun, size: usize) -> Range<usize> {
     let last = (runs.count - 1) * runs.at_stride + runs.run.len;
     let start = runs.run.at as usize * size;
     start..start + last as usize * size
 }
 
 /// Puts runs, of which `bytes` begin with the first, into their places, the first of which is `base`.
-pub(super) fn put<S: Sink>(
-    runs: &Strided,
+pub(super) fn put<S: ElementSink>(
+    runs: &StridedRun,
     bytes: &[u8],
     size: usize,
     base: usize,
     sink: &mut S,
     heap: Heap<'_>,
 ) -> Result<(), ConvertError> {
-    let place = runs.run.place as usize - base;
+    let place = runs.run.dest as usize - base;
     let (len, count) = (runs.run.len as usize, runs.count as usize);
     if count == 1 {
         return sink.put(place..place + len, &bytes[..len * size], heap);
     }
-    let (from_stride, place_stride) = (runs.at_stride as usize * size, runs.place_stride as usize);
+    let (from_stride, place_stride) = (runs.at_stride as usize * size, runs.dest_stride as usize);
     let places = place..place + (count - 1) * place_stride + len;
     if let Some(direct) = sink.direct(places) {
         copy(bytes, from_stride, direct, place_stride * size, len * size, count);
         return Ok(());
     }
-    let most = GATHERED / (len * size);
+    let most = MAX_GATHER_BYTES / (len * size);
     if most < 2 || place_stride != len {
         return (0..count).try_for_each(|n| {
             let (from, place) = (n * from_stride, place + n * place_stride);
             sink.put(place..place + len, &bytes[from..from + len * size], heap)
         });
     }
-    let mut gathered = [0; GATHERED];
+    let mut gathered = [0; MAX_GATHER_BYTES];
     (0..count).step_by(most).try_for_each(|n| {
         let count = most.min(count - n);
         let gathered = &mut gathered[..count * len * size];
@@ -197,12 +197,12 @@ mod tests {
             (size, len, count) in (1usize..9, 1u64..2000, 1u64..2000),
             gap in prop_oneof![0u64..100, 0u64..5000],
         ) {
-            let runs = Strided { run: Run { at: 7, place: 3, len }, count, at_stride: len + gap, place_stride: len + 1 };
-            let pieces: Vec<Strided> = near(runs, size).collect();
+            let runs = StridedRun { run: ElementRun { at: 7, dest: 3, len }, count, at_stride: len + gap, dest_stride: len + 1 };
+            let pieces: Vec<StridedRun> = split_distant(runs, size).collect();
             prop_assert!(pieces.iter().flat_map(|piece| piece.runs()).eq(runs.runs()));
-            let is_near = gap as usize * size <= GAP;
-            prop_assert!(pieces.iter().all(|piece| piece.count == 1 || is_near && extent(piece, size).len() <= SPAN));
-            prop_assert!(!is_near || extent(&runs, size).len() > SPAN || pieces.len() == 1);
+            let is_near = gap as usize * size <= MAX_READ_GAP_BYTES;
+            prop_assert!(pieces.iter().all(|piece| piece.count == 1 || is_near && extent(piece, size).len() <= MAX_GROUP_READ_BYTES));
+            prop_assert!(!is_near || extent(&runs, size).len() > MAX_GROUP_READ_BYTES || pieces.len() == 1);
         }
     }
 }

@@ -1,15 +1,16 @@
 //! Datasets: arrays of elements.
 
-mod cache;
+mod append_buffer;
+mod append_cursor;
+mod chunk_cache;
 mod chunk_row;
 mod core;
+mod encode_pipeline;
 mod follow;
 mod gather;
-mod line;
-mod mapped;
+mod mmap_view;
 #[cfg(test)]
 mod model_tests;
-mod next;
 mod primitive;
 mod raw_chunks;
 #[cfg(test)]
@@ -17,16 +18,15 @@ mod raw_chunks_tests;
 mod read;
 #[cfg(test)]
 mod read_tests;
-mod sides;
-mod sources;
 #[cfg(test)]
 mod sources_tests;
-mod stage;
 mod staged_chunks;
 #[cfg(test)]
 mod strided_tests;
 #[cfg(test)]
 mod tests;
+mod transfer;
+mod virtual_sources;
 mod write;
 mod write_out;
 
@@ -34,21 +34,21 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use h5live_model::{DatasetSpec, Datatype, Layout, ObjectId, Publish, Selected};
+use h5live_model::{BoundSelection, DatasetSpec, Datatype, Layout, ObjectId, Publish};
 
-pub(crate) use self::cache::ChunkCache;
-pub(crate) use self::core::Dims;
-use self::core::View;
-pub(crate) use self::core::{Core, Failure, StagedDatasets};
-pub use self::follow::Follow;
-pub use self::mapped::DatasetView;
-use self::read::{Reader, buffer};
-use self::sides::{Converted, Dynamic, DynamicInput, Input, Raw, RawMut, Sink, Values};
-pub use self::sources::SourceState;
-use self::write::Writer;
+pub(crate) use self::chunk_cache::ChunkCache;
+pub(crate) use self::core::CoreDims;
+use self::core::SpecSnapshot;
+pub(crate) use self::core::{DatasetCore, DatasetError, StagedDatasets};
+pub use self::follow::DatasetFollower;
+pub use self::mmap_view::DatasetView;
+use self::read::{DatasetReader, zeroed_buffer};
+use self::transfer::{ConvertedSink, ElementSink, RawSink, RawSource, TypedSink, TypedSource, ValueSink, ValueSource};
+pub use self::virtual_sources::SourceState;
+use self::write::DatasetWriter;
 use crate::convert::ElementPlan;
 use crate::error::ErrorKind;
-use crate::value::{EncodePlan, ValuePlan};
+use crate::value::{DecodePlan, EncodePlan};
 use crate::{File, H5Type, Result, Select, Value, attribute};
 
 /// An array of elements in a file. Clones, and other handles on the same dataset, share what is staged.
@@ -58,7 +58,7 @@ use crate::{File, H5Type, Result, Select, Value, attribute};
 #[derive(Clone)]
 pub struct Dataset {
     file: File,
-    core: Arc<Core>,
+    core: Arc<DatasetCore>,
     id: ObjectId,
     path: String,
 }
@@ -77,9 +77,9 @@ impl Dataset {
     }
 
     /// As [`Dataset::open`], of a dataset that has just been made.
-    pub(crate) fn made(file: File, id: ObjectId, path: String) -> Result<Dataset> {
+    pub(crate) fn open_new(file: File, id: ObjectId, path: String) -> Result<Dataset> {
         let dataset = Dataset::open(file, id, path)?;
-        dataset.file.shared().opened().note_made(id);
+        dataset.file.shared().dataset_cache().note_created(id);
         Ok(dataset)
     }
 
@@ -98,12 +98,12 @@ impl Dataset {
         &self.path
     }
 
-    fn run<T>(&self, action: impl FnOnce() -> Result<T, Failure>) -> Result<T> {
-        action().map_err(|failure| failure.at(&self.file, Some(&self.path)))
+    fn with_error_path<T>(&self, action: impl FnOnce() -> Result<T, DatasetError>) -> Result<T> {
+        action().map_err(|failure| failure.with_file(&self.file, Some(&self.path)))
     }
 
     /// What changes elements or the extent, of a file that can be written.
-    fn writer(&self) -> Result<Writer<'_>, Failure> {
+    fn writer(&self) -> Result<DatasetWriter<'_>, DatasetError> {
         self.file.store().check_writable()?;
         self.core.writer(self.file.store(), &self.file.shared().cache)
     }
@@ -113,7 +113,7 @@ impl Dataset {
     /// # Errors
     /// [`ErrorKind::Store`] if the description cannot be read.
     pub fn spec(&self) -> Result<Arc<DatasetSpec>> {
-        self.run(|| {
+        self.with_error_path(|| {
             let view = self.core.view()?;
             let mut spec = view.spec;
             if *spec.dataspace.dims() != *view.extent {
@@ -140,7 +140,7 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::spec`].
     pub fn shape(&self) -> Result<Vec<u64>> {
-        self.run(|| Ok(self.core.view()?.extent.to_vec()))
+        self.with_error_path(|| Ok(self.core.view()?.extent.to_vec()))
     }
 
     /// The maximum dimensions (`[rank]`, elements; [`UNLIMITED`](crate::UNLIMITED) for no limit).
@@ -155,20 +155,20 @@ impl Dataset {
     ///
     /// # Errors
     /// As [`Dataset::spec`].
-    pub fn elements(&self) -> Result<u64> {
+    pub fn size(&self) -> Result<u64> {
         Ok(self.spec()?.dataspace.elements().unwrap_or(u64::MAX))
     }
 
-    fn reader<'a>(&'a self, view: &'a View) -> Reader<'a> {
-        Reader { core: &self.core, view, store: self.file.store(), cache: &self.file.shared().cache }
+    fn reader<'a>(&'a self, view: &'a SpecSnapshot) -> DatasetReader<'a> {
+        DatasetReader { core: &self.core, view, store: self.file.store(), cache: &self.file.shared().cache }
     }
 
-    fn select(&self, view: &View, selection: &impl Select) -> Result<Selected, Failure> {
-        let selected = selection.selection(view.extent.len()).into_selected(&view.extent)?;
+    fn select(&self, view: &SpecSnapshot, selection: &impl Select) -> Result<BoundSelection, DatasetError> {
+        let selected = selection.selection(view.extent.len()).into_bound(&view.extent)?;
         self.core.check_allocation(view.size)?;
         // A null dataspace has no elements, unlike a scalar one, and the same rank.
         let none = view.spec.dataspace == h5live_model::Dataspace::Null;
-        Ok(if none { h5live_model::Selection::None.on(&[])? } else { selected })
+        Ok(if none { h5live_model::Selection::None.bind(&[])? } else { selected })
     }
 
     /// All elements, in row-major order.
@@ -199,8 +199,8 @@ impl Dataset {
     }
 
     /// The elements of a selection, and its shape.
-    pub(crate) fn read_with_dims<T: H5Type>(&self, selection: &impl Select) -> Result<(Vec<T>, Dims)> {
-        self.run(|| {
+    pub(crate) fn read_with_dims<T: H5Type>(&self, selection: &impl Select) -> Result<(Vec<T>, CoreDims)> {
+        self.with_error_path(|| {
             let view = self.core.view()?;
             let selected = self.select(&view, selection)?;
             let elements = selected.elements();
@@ -212,8 +212,8 @@ impl Dataset {
     }
 
     #[cfg(feature = "ndarray")]
-    pub(crate) fn selected_dims(&self, selection: &impl Select) -> Result<Dims> {
-        self.run(|| Ok(self.select(&self.core.view()?, selection)?.dims()))
+    pub(crate) fn selected_dims(&self, selection: &impl Select) -> Result<CoreDims> {
+        self.with_error_path(|| Ok(self.select(&self.core.view()?, selection)?.dims()))
     }
 
     /// Reads the elements of a selection into a buffer that has a place for each.
@@ -223,7 +223,7 @@ impl Dataset {
     /// [`ErrorKind::Convert`] if elements cannot be of type `T`, [`ErrorKind::Filter`] or [`ErrorKind::Store`] if
     /// they cannot be read.
     pub fn read_into<T: H5Type>(&self, selection: impl Select, values: &mut [T]) -> Result<()> {
-        self.run(|| {
+        self.with_error_path(|| {
             let view = self.core.view()?;
             let selected = self.select(&view, &selection)?;
             check_length(&selected, values.len())?;
@@ -231,13 +231,23 @@ impl Dataset {
         })
     }
 
-    fn read_typed<T: H5Type>(&self, view: &View, selected: &Selected, values: &mut [T]) -> Result<(), Failure> {
+    fn read_typed<T: H5Type>(
+        &self,
+        view: &SpecSnapshot,
+        selected: &BoundSelection,
+        values: &mut [T],
+    ) -> Result<(), DatasetError> {
         let decoder = T::decoder(&view.spec.datatype)?;
-        let sink = Values { values, decoder: &decoder, size: view.size };
+        let sink = TypedSink { values, decoder: &decoder, size: view.size };
         self.read_to(view, selected, sink)
     }
 
-    fn read_to<S: Sink>(&self, view: &View, selected: &Selected, sink: S) -> Result<(), Failure> {
+    fn read_to<S: ElementSink>(
+        &self,
+        view: &SpecSnapshot,
+        selected: &BoundSelection,
+        sink: S,
+    ) -> Result<(), DatasetError> {
         match &view.spec.layout {
             Layout::Virtual(sources) => self.read_sources(sources, view, selected, sink),
             _ => self.reader(view).read(selected, sink),
@@ -249,12 +259,12 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::read_into`].
     pub fn read_raw(&self, selection: impl Select) -> Result<Vec<u8>> {
-        self.run(|| {
+        self.with_error_path(|| {
             let view = self.core.view()?;
             let selected = self.select(&view, &selection)?;
             let bytes = selected.elements().saturating_mul(view.size as u64);
-            let mut bytes = buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
-            self.read_to(&view, &selected, RawMut { bytes: &mut bytes, size: view.size })?;
+            let mut bytes = zeroed_buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
+            self.read_to(&view, &selected, RawSink { bytes: &mut bytes, size: view.size })?;
             Ok(bytes)
         })
     }
@@ -264,10 +274,10 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::read_into`].
     pub fn read_values(&self, selection: impl Select) -> Result<Vec<Value>> {
-        self.run(|| {
+        self.with_error_path(|| {
             let view = self.core.view()?;
             let selected = self.select(&view, &selection)?;
-            let plan = ValuePlan::new(&view.spec.datatype)?;
+            let plan = DecodePlan::new(&view.spec.datatype)?;
             let bytes = selected.elements().saturating_mul(size_of::<Value>() as u64);
             let mut values = Vec::new();
             let reserved = usize::try_from(selected.elements()).map(|elements| values.try_reserve_exact(elements));
@@ -275,7 +285,7 @@ impl Dataset {
                 return Err(ErrorKind::TooLarge(bytes).into());
             }
             values.resize(selected.elements() as usize, Value::default());
-            self.read_to(&view, &selected, Dynamic { values: &mut values, plan: &plan })?;
+            self.read_to(&view, &selected, ValueSink { values: &mut values, plan: &plan })?;
             Ok(values)
         })
     }
@@ -287,13 +297,13 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::read_into`].
     pub fn read_as(&self, selection: impl Select, datatype: &Datatype) -> Result<Vec<u8>> {
-        self.run(|| {
+        self.with_error_path(|| {
             let view = self.core.view()?;
             let selected = self.select(&view, &selection)?;
             let plan = ElementPlan::new(&view.spec.datatype, datatype)?;
             let bytes = selected.elements().saturating_mul(plan.output_size() as u64);
-            let mut bytes = buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
-            self.read_to(&view, &selected, Converted { bytes: &mut bytes, plan: &plan })?;
+            let mut bytes = zeroed_buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
+            self.read_to(&view, &selected, ConvertedSink { bytes: &mut bytes, plan: &plan })?;
             Ok(bytes)
         })
     }
@@ -303,11 +313,11 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::read_into`].
     pub fn read_raw_into(&self, selection: impl Select, bytes: &mut [u8]) -> Result<()> {
-        self.run(|| {
+        self.with_error_path(|| {
             let view = self.core.view()?;
             let selected = self.select(&view, &selection)?;
             check_length(&selected, raw_elements(bytes, view.size)?)?;
-            self.read_to(&view, &selected, RawMut { bytes, size: view.size })
+            self.read_to(&view, &selected, RawSink { bytes, size: view.size })
         })
     }
 
@@ -326,20 +336,20 @@ impl Dataset {
     /// values, [`ErrorKind::Convert`] if the file's type cannot hold them, [`ErrorKind::Filter`] or
     /// [`ErrorKind::Store`] if they cannot be written.
     pub fn write_slice<T: H5Type>(&self, selection: impl Select, values: &[T]) -> Result<()> {
-        self.run(|| {
+        self.with_error_path(|| {
             let writer = self.writer()?;
             let view = writer.view();
             let selected = self.select(view, &selection)?;
             check_length(&selected, values.len())?;
             let encoder = T::encoder(&view.spec.datatype)?;
-            let input = Input { values, encoder: &encoder, size: view.size, heap: self.file.heap() };
+            let input = TypedSource { values, encoder: &encoder, size: view.size, heap: self.file.heap() };
             if !T::is_partial(&encoder) {
                 return writer.write(&selected, &input);
             }
-            let mut bytes = buffer(values.len().saturating_mul(view.size))?;
-            self.reader(view).read(&selected, RawMut { bytes: &mut bytes, size: view.size })?;
+            let mut bytes = zeroed_buffer(values.len().saturating_mul(view.size))?;
+            self.reader(view).read(&selected, RawSink { bytes: &mut bytes, size: view.size })?;
             T::encode_slice(&encoder, values, &mut bytes, view.size, self.file.heap())?;
-            writer.write(&selected, &Raw { bytes: &bytes, size: view.size })
+            writer.write(&selected, &RawSource { bytes: &bytes, size: view.size })
         })
     }
 
@@ -359,12 +369,12 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::write_slice`].
     pub fn write_values(&self, selection: impl Select, values: &[Value]) -> Result<()> {
-        self.run(|| {
+        self.with_error_path(|| {
             let writer = self.writer()?;
             let selected = self.select(writer.view(), &selection)?;
             check_length(&selected, values.len())?;
             let plan = EncodePlan::new(&writer.view().spec.datatype)?;
-            writer.write(&selected, &DynamicInput { values, plan: &plan, heap: self.file.heap() })
+            writer.write(&selected, &ValueSource { values, plan: &plan, heap: self.file.heap() })
         })
     }
 
@@ -373,12 +383,12 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::write_slice`].
     pub fn write_raw(&self, selection: impl Select, bytes: &[u8]) -> Result<()> {
-        self.run(|| {
+        self.with_error_path(|| {
             let writer = self.writer()?;
             let size = writer.view().size;
             let selected = self.select(writer.view(), &selection)?;
             check_length(&selected, raw_elements(bytes, size)?)?;
-            writer.write(&selected, &Raw { bytes, size })
+            writer.write(&selected, &RawSource { bytes, size })
         })
     }
 
@@ -388,12 +398,12 @@ impl Dataset {
     /// Other processes see them after the next flush, and never only in part.
     ///
     /// # Errors
-    /// [`ErrorKind::CannotGrow`], [`ErrorKind::Rows`], [`ErrorKind::Extent`] if the maximum is reached, or as
+    /// [`ErrorKind::CannotGrow`], [`ErrorKind::Rows`], [`ErrorKind::InvalidExtent`] if the maximum is reached, or as
     /// [`Dataset::write_slice`]. After an error the extent is as it was.
     pub fn append<T: H5Type>(&self, values: &[T]) -> Result<()> {
         self.file.shared().publisher.take_deferred()?;
-        self.run(|| {
-            if self.core.append_next(|spec| T::as_stored(&spec.datatype, values))? {
+        self.with_error_path(|| {
+            if self.core.append_at_cursor(|spec| T::as_stored(&spec.datatype, values))? {
                 return Ok(());
             }
             let mut writer = self.writer()?;
@@ -401,12 +411,12 @@ impl Dataset {
             let encoder = T::encoder(&writer.view().spec.datatype)?;
             let size = writer.view().size;
             if !T::is_partial(&encoder) {
-                let input = Input { values, encoder: &encoder, size, heap: self.file.heap() };
+                let input = TypedSource { values, encoder: &encoder, size, heap: self.file.heap() };
                 return writer.append(rows, &input);
             }
             let mut bytes = filled(writer.view(), values.len())?;
             T::encode_slice(&encoder, values, &mut bytes, size, self.file.heap())?;
-            writer.append(rows, &Raw { bytes: &bytes, size })
+            writer.append(rows, &RawSource { bytes: &bytes, size })
         })?;
         self.count_rows(values.len() as u64)
     }
@@ -417,11 +427,11 @@ impl Dataset {
     /// As [`Dataset::append`].
     pub fn append_values(&self, values: &[Value]) -> Result<()> {
         self.file.shared().publisher.take_deferred()?;
-        self.run(|| {
+        self.with_error_path(|| {
             let mut writer = self.writer()?;
             let rows = writer.rows(values.len())?;
             let plan = EncodePlan::new(&writer.view().spec.datatype)?;
-            writer.append(rows, &DynamicInput { values, plan: &plan, heap: self.file.heap() })
+            writer.append(rows, &ValueSource { values, plan: &plan, heap: self.file.heap() })
         })?;
         self.count_rows(values.len() as u64)
     }
@@ -433,25 +443,25 @@ impl Dataset {
     pub fn append_raw(&self, bytes: &[u8]) -> Result<()> {
         self.file.shared().publisher.take_deferred()?;
         self.stage_rows(bytes)?;
-        self.count_rows(self.run(|| Ok((bytes.len() / self.core.view()?.size) as u64))?)
+        self.count_rows(self.with_error_path(|| Ok((bytes.len() / self.core.view()?.size) as u64))?)
     }
 
     /// Appends rows of elements as they are, and publishes nothing.
     pub(crate) fn stage_rows(&self, bytes: &[u8]) -> Result<()> {
-        self.run(|| {
-            if self.core.append_next(|_| Some(bytes))? {
+        self.with_error_path(|| {
+            if self.core.append_at_cursor(|_| Some(bytes))? {
                 return Ok(());
             }
             let mut writer = self.writer()?;
             let size = writer.view().size;
             let rows = writer.rows(raw_elements(bytes, size)?)?;
-            writer.append(rows, &Raw { bytes, size })
+            writer.append(rows, &RawSource { bytes, size })
         })
     }
 
     /// Refuses elements that are no whole rows.
     pub(crate) fn check_rows(&self, bytes: &[u8]) -> Result<()> {
-        self.run(|| {
+        self.with_error_path(|| {
             let writer = self.writer()?;
             Ok(writer.rows(raw_elements(bytes, writer.view().size)?).map(drop)?)
         })
@@ -459,7 +469,7 @@ impl Dataset {
 
     /// Values as they are stored.
     pub(crate) fn encode_rows<T: H5Type>(&self, values: &[T]) -> Result<Vec<u8>> {
-        self.run(|| {
+        self.with_error_path(|| {
             self.file.store().check_writable()?;
             let view = self.core.view()?;
             let encoder = T::encoder(&view.spec.datatype)?;
@@ -473,18 +483,18 @@ impl Dataset {
     /// Changes the dimensions (`[rank]`, elements). New elements have the fill value; those outside are gone.
     ///
     /// # Errors
-    /// [`ErrorKind::Extent`] above the maximum or of another rank, [`ErrorKind::Store`] if the layout cannot change.
+    /// [`ErrorKind::InvalidExtent`] above the maximum or of another rank, [`ErrorKind::Store`] if the layout cannot change.
     pub fn resize(&self, dims: &[u64]) -> Result<()> {
-        self.run(|| {
+        self.with_error_path(|| {
             let mut writer = self.writer()?;
             self.core.write_out_earlier(self.file.shared())?;
             writer.resize(dims)
         })
     }
 
-    /// Writes out and publishes; the caller holds [`Publisher::only`](crate::publish::Publisher::only).
+    /// Writes out and publishes; the caller holds [`Publisher::lock`](crate::publish::Publisher::lock).
     pub(crate) fn publish(&self) -> Result<()> {
-        self.run(|| {
+        self.with_error_path(|| {
             self.core.appends.flush();
             if self.core.publish_run()? {
                 return Ok(());
@@ -496,19 +506,21 @@ impl Dataset {
 
     /// Stores what is staged.
     pub(crate) fn write_out(&self) -> Result<()> {
-        self.run(|| self.core.write_out(self.file.shared()))
+        self.with_error_path(|| self.core.write_out(self.file.shared()))
     }
 
-    pub(crate) fn come_after(&self, earlier: &Dataset) -> Result<()> {
-        match self.core.come_after(&earlier.core) {
+    pub(crate) fn add_earlier(&self, earlier: &Dataset) -> Result<()> {
+        match self.core.add_earlier(&earlier.core) {
             true => Ok(()),
-            false => Err(self.file.error(Some(&self.path), ErrorKind::Order("it is itself published after this one"))),
+            false => {
+                Err(self.file.error(Some(&self.path), ErrorKind::PublishOrder("it is itself published after this one")))
+            }
         }
     }
 
     /// Has what is written out from now on seen after what was written out of another dataset of the file.
     pub(crate) fn order_after(&self, earlier: ObjectId) -> Result<()> {
-        self.run(|| Ok(self.core.chunks.come_after(&[earlier])?))
+        self.with_error_path(|| Ok(self.core.chunks.come_after(&[earlier])?))
     }
 
     /// Counts appended rows, and flushes when they are as many as the options say.
@@ -523,7 +535,7 @@ impl Dataset {
 
     /// Elements of a row: of one step along the dimension along which the dataset grows.
     fn row_len(&self) -> Result<u64> {
-        self.run(|| {
+        self.with_error_path(|| {
             let writer = self.writer()?;
             Ok(writer.row()?)
         })
@@ -534,11 +546,11 @@ impl Dataset {
     /// # Errors
     /// [`ErrorKind::Store`] if the dataset cannot be read any more.
     pub fn refresh(&self) -> Result<bool> {
-        self.run(|| {
+        self.with_error_path(|| {
             self.file.shared().refreshes.fetch_add(1, Ordering::Relaxed);
             let changed = self.core.chunks.refresh()?;
-            self.core.changed();
-            self.file.shared().cache.forget(self.core.cached_as());
+            self.core.note_change();
+            self.file.shared().cache.forget(self.core.cache_id());
             let extent = self.core.virtual_extent.lock().clone();
             self.refresh_sources()?;
             let _ = self.update_virtual_extent();
@@ -548,8 +560,8 @@ impl Dataset {
 }
 
 /// Elements that nobody wrote, which the caller's values are to go over.
-fn filled(view: &View, elements: usize) -> Result<Vec<u8>, ErrorKind> {
-    let mut bytes = buffer(elements.saturating_mul(view.size))?;
+fn filled(view: &SpecSnapshot, elements: usize) -> Result<Vec<u8>, ErrorKind> {
+    let mut bytes = zeroed_buffer(elements.saturating_mul(view.size))?;
     view.spec.fill_into(0, &mut bytes);
     Ok(bytes)
 }
@@ -561,7 +573,7 @@ fn raw_elements(bytes: &[u8], size: usize) -> Result<usize, ErrorKind> {
     }
 }
 
-fn check_length(selected: &Selected, found: usize) -> Result<(), ErrorKind> {
+fn check_length(selected: &BoundSelection, found: usize) -> Result<(), ErrorKind> {
     let (expected, found) = (selected.elements(), found as u64);
     if expected == found { Ok(()) } else { Err(ErrorKind::Length { expected, found }) }
 }

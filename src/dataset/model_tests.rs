@@ -25,7 +25,7 @@ impl Plain {
     fn places(&self, selection: &Selection) -> Vec<usize> {
         let mut places = Vec::new();
         selection
-            .on(&self.dims)
+            .bind(&self.dims)
             .unwrap()
             .for_each_run(|run| places.extend(run.at as usize..(run.at + run.len) as usize));
         places
@@ -137,7 +137,7 @@ enum Lab {
 
 impl Lab {
     fn options() -> Options {
-        File::options().staging(200).chunk_cache(300).memory(100)
+        File::options().append_buffer_bytes(200).chunk_cache_bytes(300).transfer_memory_bytes(100)
     }
 
     fn create(&self) -> File {
@@ -169,12 +169,12 @@ impl Lab {
 fn dataset(file: &File, case: &Case, dims: &[u64], unlimited: usize) -> Dataset {
     let order = if case.big_endian { crate::ByteOrder::Big } else { crate::ByteOrder::Little };
     let datatype = crate::Datatype::integer(4, order, h5live_model::Sign::Signed);
-    let mut builder = file.root().new_dataset_of(datatype).shape(dims).fill(FILL);
+    let mut builder = file.root().new_dataset_with_type(datatype).shape(dims).fill(FILL);
     if let Some(chunk) = &case.chunk {
         let max = |(dim, n): (usize, &u64)| if dim < unlimited { UNLIMITED } else { *n };
         let max: Vec<u64> = dims.iter().enumerate().map(max).collect();
         let chunk: Vec<u64> = chunk.iter().zip(&max).map(|(n, max)| *n.min(max)).collect();
-        builder = builder.chunk(&chunk).max_shape(&max);
+        builder = builder.chunk_shape(&chunk).max_shape(&max);
         if case.filtered {
             builder = builder.shuffle().deflate(1).fletcher32();
         }

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use h5live_model::{ChunkCoord, ChunkGrid, FillTime, Layout, Selected, Selection, StoredChunk};
+use h5live_model::{BoundSelection, ChunkCoord, ChunkGrid, FillTime, Layout, Selection, StoredChunk};
 
 use super::Dataset;
-use super::core::{Dims, Failure};
+use super::core::{CoreDims, DatasetError};
 use crate::error::ErrorKind;
 use crate::{Result, Select};
 
@@ -43,12 +43,12 @@ impl Dataset {
         Ok(chunks)
     }
 
-    /// Calls `each` with the stored chunks, as [`Dataset::chunks`] has them, until it returns `false`.
+    /// Calls `for_each_message` with the stored chunks, as [`Dataset::chunks`] has them, until it returns `false`.
     ///
     /// # Errors
     /// As [`Dataset::chunks`].
     pub fn for_each_chunk(&self, mut each: impl FnMut(StoredChunk) -> bool) -> Result<()> {
-        self.run(|| {
+        self.with_error_path(|| {
             self.core.write_out(self.file.shared())?;
             let view = self.core.view()?;
             let grid = match &view.spec.layout {
@@ -68,9 +68,9 @@ impl Dataset {
     /// # Errors
     /// As [`Dataset::chunks`].
     pub fn chunk(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
-        self.run(|| {
+        self.with_error_path(|| {
             self.core.write_out(self.file.shared())?;
-            self.core.chunks.chunk(coord).map_err(|error| Failure::in_chunk(coord, error))
+            self.core.chunks.chunk(coord).map_err(|error| DatasetError::in_chunk(coord, error))
         })
     }
 
@@ -80,9 +80,9 @@ impl Dataset {
     /// [`ErrorKind::Store`] if they cannot be read; [`ErrorKind::Allocation`] if they are more than may be allocated at once
     /// ([`Options::max_allocation`](crate::Options::max_allocation)).
     pub fn read_chunk(&self, chunk: &StoredChunk) -> Result<Vec<u8>> {
-        self.run(|| {
+        self.with_error_path(|| {
             let mut bytes = self.core.max_allocation.zeroed(chunk.size)?;
-            self.core.chunks.read(chunk, 0, &mut bytes).map_err(|error| Failure::in_chunk(&chunk.coord, error))?;
+            self.core.chunks.read(chunk, 0, &mut bytes).map_err(|error| DatasetError::in_chunk(&chunk.coord, error))?;
             Ok(bytes)
         })
     }
@@ -93,22 +93,22 @@ impl Dataset {
     /// # Errors
     /// [`ErrorKind::Store`] if the chunk is outside the maximum, or its length is wrong and there are no filters.
     pub fn write_chunk(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
-        self.run(|| self.writer()?.write_stored(coord, filter_mask, bytes))
+        self.with_error_path(|| self.writer()?.write_stored(coord, filter_mask, bytes))
     }
 
     /// Undoes the filters of the stored bytes of a chunk, to see whether that can be done.
     pub(crate) fn verify_chunk(&self, chunk: &StoredChunk, stored: &[u8]) -> Result<()> {
-        self.run(|| {
+        self.with_error_path(|| {
             let view = self.core.view()?;
             let Some((grid, bytes)) = view.grid()? else { return Ok(()) };
-            let mask = if view.is_bare(&grid, &chunk.coord) { u32::MAX } else { chunk.filter_mask };
+            let mask = if view.is_unfiltered_edge(&grid, &chunk.coord) { u32::MAX } else { chunk.filter_mask };
             self.core.check_allocation(bytes)?;
             let decoded = self.core.filters.decode(mask, stored, bytes);
-            decoded.map(drop).map_err(|error| Failure::in_chunk(&chunk.coord, error))
+            decoded.map(drop).map_err(|error| DatasetError::in_chunk(&chunk.coord, error))
         })
     }
 
-    /// Copies the bytes of a chunk that was stored without filters, so many at a time, and calls `each` with their number. What
+    /// Copies the bytes of a chunk that was stored without filters, so many at a time, and calls `for_each_message` with their number. What
     /// nobody wrote of it is not written.
     pub(crate) fn copy_stored(
         &self,
@@ -126,12 +126,12 @@ impl Dataset {
         // A chunk that is not there yet is made of fill values.
         let is_filled = spec.fill.time != FillTime::Never || to.chunk(&chunk.coord)?.is_none();
         let limit = self.core.max_allocation;
-        let memory = || self.run(|| Ok(limit.zeroed(step.min(chunk.size)).map_err(ErrorKind::from)?));
+        let memory = || self.with_error_path(|| Ok(limit.zeroed(step.min(chunk.size)).map_err(ErrorKind::from)?));
         let (mut bytes, mut fill) = (memory()?, memory()?);
         let mut at = 0;
         while at < chunk.size {
             if at > 0 && is_filled && spec.fill_pattern().is_none() {
-                let next = self.run(|| Ok(self.core.chunks.next_data(chunk, at)?))?;
+                let next = self.with_error_path(|| Ok(self.core.chunks.next_data(chunk, at)?))?;
                 // The last byte is read, so that a file that has been cut is noticed.
                 let next = next.unwrap_or(chunk.size).min(chunk.size - 1);
                 each(next - at);
@@ -139,9 +139,9 @@ impl Dataset {
             }
             let len = step.min(chunk.size - at);
             let (bytes, fill) = (&mut bytes[..len as usize], &mut fill[..len as usize]);
-            self.run(|| {
+            self.with_error_path(|| {
                 let read = self.core.chunks.read(chunk, at, bytes);
-                read.map_err(|error| Failure::in_chunk(&chunk.coord, error))
+                read.map_err(|error| DatasetError::in_chunk(&chunk.coord, error))
             })?;
             if spec.fill_pattern().is_some() {
                 spec.fill_into(at, fill);
@@ -149,9 +149,9 @@ impl Dataset {
             // The first block makes the chunk.
             let is_wanted = |n: usize, bytes: &[u8], fill: &[u8]| !is_filled || bytes != fill || at == 0 && n == 0;
             for run in wanted_runs(bytes, fill, is_wanted) {
-                to.run(|| {
+                to.with_error_path(|| {
                     let written = to.core.chunks.write_part(&chunk.coord, at + run.start as u64, &bytes[run]);
-                    written.map_err(|error| Failure::in_chunk(&chunk.coord, error))
+                    written.map_err(|error| DatasetError::in_chunk(&chunk.coord, error))
                 })?;
             }
             each(len);
@@ -160,14 +160,14 @@ impl Dataset {
         Ok(())
     }
 
-    /// Calls `each` with the parts of a selection that lie in one chunk each, in row-major order of the chunks: who
+    /// Calls `for_each_message` with the parts of a selection that lie in one chunk each, in row-major order of the chunks: who
     /// reads part by part decodes each chunk once. What is not in chunks is one part.
     ///
     /// ```
     /// use h5live::File;
     ///
     /// let file = File::in_memory();
-    /// let data = file.new_dataset::<u32>().shape(&[5]).chunk(&[2]).create("data")?;
+    /// let data = file.new_dataset::<u32>().shape(&[5]).chunk_shape(&[2]).create("data")?;
     /// data.write(&[1, 2, 3, 4, 5])?;
     /// let mut sums = Vec::new();
     /// data.for_each_part(1.., |part| {
@@ -180,49 +180,51 @@ impl Dataset {
     ///
     /// # Errors
     /// [`ErrorKind::Selection`] if the selection does not fit, or a part of it falls into too many pieces; and what
-    /// `each` returns.
+    /// `for_each_message` returns.
     pub fn for_each_part(&self, selection: impl Select, mut each: impl FnMut(Selection) -> Result<()>) -> Result<()> {
-        let (view, selected) = self.run(|| {
+        let (view, selected) = self.with_error_path(|| {
             let view = self.core.view()?;
             let selected = self.select(&view, &selection)?;
             Ok((view, selected))
         })?;
         let grid = match &view.spec.layout {
-            Layout::Chunked(_) => self.run(|| Ok(view.grid()?.map(|(grid, _)| grid)))?,
+            Layout::Chunked(_) => self.with_error_path(|| Ok(view.grid()?.map(|(grid, _)| grid)))?,
             _ => ChunkGrid::new(selected.extent()),
         };
         let Some(grid) = grid else { return Ok(()) };
-        self.each_part(&selected, &grid, &mut each)
+        self.for_each_part_in(&selected, &grid, &mut each)
     }
 
-    /// Calls `each` with the start and the counts of the parts of the dataset that lie in one chunk of a grid each.
+    /// Calls `for_each_message` with the start and the counts of the parts of the dataset that lie in one chunk of a grid each.
     pub(crate) fn for_each_block_of(
         &self,
         grid: &ChunkGrid,
         mut each: impl FnMut(&[u64], &[u64]) -> Result<()>,
     ) -> Result<()> {
-        let selected = self.run(|| self.select(&self.core.view()?, &Selection::All))?;
+        let selected = self.with_error_path(|| self.select(&self.core.view()?, &Selection::All))?;
         let extent = selected.extent();
-        for coord in selected.cut(grid).chunks() {
+        for coord in selected.split_by_chunks(grid).chunks() {
             let start = grid.start_of(&coord);
             let ends = start.iter().zip(grid.dims()).zip(extent);
-            let count: Dims = ends.map(|((start, size), extent)| (*size).min(extent.saturating_sub(*start))).collect();
+            let count: CoreDims =
+                ends.map(|((start, size), extent)| (*size).min(extent.saturating_sub(*start))).collect();
             each(&start, &count)?;
         }
         Ok(())
     }
 
-    fn each_part(
+    fn for_each_part_in(
         &self,
-        selected: &Selected,
+        selected: &BoundSelection,
         grid: &ChunkGrid,
         each: &mut dyn FnMut(Selection) -> Result<()>,
     ) -> Result<()> {
-        let cut = selected.cut(grid);
+        let cut = selected.split_by_chunks(grid);
         for coord in cut.chunks() {
             let start = grid.start_of(&coord);
-            let end: Dims = start.iter().zip(grid.dims()).map(|(start, size)| start.saturating_add(*size)).collect();
-            each(self.run(|| Ok(selected.within(&start, &end)?))?)?;
+            let end: CoreDims =
+                start.iter().zip(grid.dims()).map(|(start, size)| start.saturating_add(*size)).collect();
+            each(self.with_error_path(|| Ok(selected.clip_to_box(&start, &end)?))?)?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use crate::{Dataset, ErrorKind, File};
 
 fn squares() -> (File, Dataset) {
     let file = File::in_memory();
-    let data = file.new_dataset::<u16>().shape(&[5, 6]).chunk(&[2, 3]).deflate(3).create("squares").unwrap();
+    let data = file.new_dataset::<u16>().shape(&[5, 6]).chunk_shape(&[2, 3]).deflate(3).create("squares").unwrap();
     data.write(&(0..30).collect::<Vec<u16>>()).unwrap();
     (file, data)
 }
@@ -13,7 +13,7 @@ fn squares() -> (File, Dataset) {
 #[test]
 fn chunks_are_copied_as_they_are() {
     let (file, data) = squares();
-    let copy = file.new_dataset::<u16>().shape(&[5, 6]).chunk(&[2, 3]).deflate(3).create("copy").unwrap();
+    let copy = file.new_dataset::<u16>().shape(&[5, 6]).chunk_shape(&[2, 3]).deflate(3).create("copy").unwrap();
     copy.write_slice((0, 0), &[99u16]).unwrap();
     for chunk in data.chunks().unwrap() {
         copy.write_chunk(&chunk.coord, chunk.filter_mask, &data.read_chunk(&chunk).unwrap()).unwrap();
@@ -54,7 +54,7 @@ fn an_unknown_filter_is_named_and_its_dataset_listed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("unknown.h5");
     let file = File::create(&path).unwrap();
-    let data = file.new_dataset::<u16>().shape(&[4]).chunk(&[4]).deflate(3).create("data").unwrap();
+    let data = file.new_dataset::<u16>().shape(&[4]).chunk_shape(&[4]).deflate(3).create("data").unwrap();
     data.write(&[1u16, 2, 3, 4]).unwrap();
     file.close().unwrap();
     let file = File::options().filters(Registry::empty()).open(&path).unwrap();

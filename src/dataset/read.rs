@@ -6,91 +6,94 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use h5live_model::{ChunkCoord, ChunkGrid, Cut, Objects, Run, Selected, StoredChunk, Strided};
+use h5live_model::{BoundSelection, ChunkCoord, ChunkGrid, ChunkSplit, ElementRun, Objects, StoredChunk, StridedRun};
 use rayon::prelude::*;
 
-use super::cache::ChunkCache;
-use super::core::{Core, Failure, View};
-use super::gather::{self, Group};
-use super::sides::Sink;
-use super::staged_chunks::Staged;
+use super::chunk_cache::ChunkCache;
+use super::core::{DatasetCore, DatasetError, SpecSnapshot};
+use super::gather::{self, RunGroup};
+use super::staged_chunks::StagedChunk;
+use super::transfer::ElementSink;
 use crate::error::ErrorKind;
 use crate::types::Heap;
 
 /// Times that a chunk of a live file is read again when it does not decode.
-const RETRIES: u32 = 8;
+const MAX_DECODE_RETRIES: u32 = 8;
 /// What is worth another thread (bytes that are decoded or, without filters, selected)...
-const PARALLEL_BYTES: usize = 64 << 10;
+const MIN_PARALLEL_BYTES: usize = 64 << 10;
 /// ...and so many of them is finding an unfiltered chunk.
-const FOUND: usize = 1 << 10;
+const LOOKUP_COST_BYTES: usize = 1 << 10;
 /// The least share of one run that is worth another thread if it is converted (bytes), and if it is only copied...
-const SHARE: usize = 512 << 10;
-const COPIED_SHARE: usize = 4 << 20;
+const MIN_CONVERTED_SHARE_BYTES: usize = 512 << 10;
+const MIN_COPIED_SHARE_BYTES: usize = 4 << 20;
 /// ...and the most shares for each thread.
-const SHARES: usize = 8;
+const MAX_SHARES_PER_THREAD: usize = 8;
 /// Bytes that a thread keeps for its next read in one buffer...
-const KEPT: usize = 2 << 20;
+const MAX_KEPT_BUFFER_BYTES: usize = 2 << 20;
 /// ...and the buffers: what is stored of a chunk, and what is converted.
-const KEPT_BUFFERS: usize = 2;
+const MAX_KEPT_BUFFERS: usize = 2;
 /// Chunks that are listed before they are read.
-const LISTED: usize = 1 << 10;
+const CHUNKS_PER_BATCH: usize = 1 << 10;
 /// Room for a stored chunk beyond twice its decoded size (bytes).
-const SLACK: usize = 64 << 10;
+const STORED_CHUNK_SLACK_BYTES: usize = 64 << 10;
 
 /// One read of a dataset.
 #[derive(Clone, Copy)]
-pub(crate) struct Reader<'a> {
-    pub(crate) core: &'a Core,
-    pub(crate) view: &'a View,
+pub(crate) struct DatasetReader<'a> {
+    pub(crate) core: &'a DatasetCore,
+    pub(crate) view: &'a SpecSnapshot,
     pub(crate) store: &'a dyn Objects,
     pub(crate) cache: &'a ChunkCache,
 }
 
 /// The elements of a chunk.
-enum Content {
+enum ChunkContent {
     /// Nobody wrote them.
     Fill,
     Decoded(Arc<Vec<u8>>),
     /// As they are in the store, or fill values, and over them what is staged.
-    Parts(Option<StoredChunk>, Option<Staged>),
+    Unfiltered(Option<StoredChunk>, Option<StagedChunk>),
 }
 
 /// Chunks whose selected elements fill places one after another.
-struct Piece<'a> {
+struct ReadPiece<'a> {
     coords: &'a [ChunkCoord],
     /// All these elements, if they are one run of one chunk.
-    single: Option<Run>,
+    single: Option<ElementRun>,
     /// Elements selected.
     elements: usize,
 }
 
 /// What is read of one chunk.
-struct Part<'a> {
+struct ChunkReadPart<'a> {
     coord: &'a ChunkCoord,
     /// All of it, if it is one run.
-    single: Option<Run>,
+    single: Option<ElementRun>,
 }
 
-impl Reader<'_> {
+impl DatasetReader<'_> {
     /// Reads the elements of a selection into a sink that has a place for each.
-    pub(crate) fn read<S: Sink>(&self, selected: &Selected, mut sink: S) -> Result<(), Failure> {
+    pub(crate) fn read<S: ElementSink>(&self, selected: &BoundSelection, mut sink: S) -> Result<(), DatasetError> {
         if selected.elements() == 0 {
             return Ok(());
         }
         let Some((grid, chunk_bytes)) = self.view.grid()? else { return Ok(()) };
-        let chunk = Chunk { reader: *self, cut: &selected.cut(&grid), grid: &grid, bytes: chunk_bytes };
-        if let Some((coord, run)) = &chunk.cut.only_run() {
+        let chunk =
+            ChunkReader { reader: *self, cut: &selected.split_by_chunks(&grid), grid: &grid, bytes: chunk_bytes };
+        if let Some((coord, run)) = &chunk.cut.single_chunk_run() {
             let run = *run;
-            let shares = chunk.shares(coord, run, &mut sink);
+            let shares = chunk.split_run(coord, run, &mut sink);
             if !shares.is_empty() {
                 return chunk.read_pieces(shares, &mut 0, sink, true).map(drop);
             }
-            return with_scratch(|scratch| chunk.read(&Part { coord, single: Some(run) }, 0, &mut sink, scratch));
+            return with_scratch(|scratch| {
+                chunk.read(&ChunkReadPart { coord, single: Some(run) }, 0, &mut sink, scratch)
+            });
         }
         let mut coords = chunk.cut.chunks().peekable();
         let batch = self.core.batch(chunk_bytes);
         // Each thread has one chunk of these at a time. They are more if memory for as many as there are threads is no matter.
-        let list = if batch < 2 * rayon::current_num_threads() { batch } else { LISTED };
+        let list = if batch < 2 * rayon::current_num_threads() { batch } else { CHUNKS_PER_BATCH };
         let is_parallel = |n: usize| chunk.is_parallel(n, selected.elements());
         // Places before `base` are done with, and no longer in the sink.
         let mut base = 0;
@@ -114,22 +117,27 @@ impl Reader<'_> {
     }
 
     /// The decoded bytes of a chunk, fill values if nobody wrote it.
-    pub(super) fn whole(&self, grid: &ChunkGrid, bytes: usize, coord: &ChunkCoord) -> Result<Vec<u8>, Failure> {
-        let all = h5live_model::Selection::All.on(&self.view.extent)?;
-        let chunk = Chunk { reader: *self, cut: &all.cut(grid), grid, bytes };
+    pub(super) fn read_chunk(
+        &self,
+        grid: &ChunkGrid,
+        bytes: usize,
+        coord: &ChunkCoord,
+    ) -> Result<Vec<u8>, DatasetError> {
+        let all = h5live_model::Selection::All.bind(&self.view.extent)?;
+        let chunk = ChunkReader { reader: *self, cut: &all.split_by_chunks(grid), grid, bytes };
         match chunk.content(coord, false)? {
-            Content::Fill => self.filled(bytes),
-            Content::Decoded(decoded) => Ok(Arc::unwrap_or_clone(decoded)),
-            Content::Parts(stored, staged) => {
+            ChunkContent::Fill => self.filled(bytes),
+            ChunkContent::Decoded(decoded) => Ok(Arc::unwrap_or_clone(decoded)),
+            ChunkContent::Unfiltered(stored, staged) => {
                 let mut whole = self.core.max_allocation.zeroed(bytes as u64)?;
-                chunk.span(stored.as_ref(), staged.as_ref(), 0, &mut whole)?;
+                chunk.read_span(stored.as_ref(), staged.as_ref(), 0, &mut whole)?;
                 Ok(whole)
             }
         }
     }
 
     /// A chunk that nobody wrote.
-    fn filled(&self, bytes: usize) -> Result<Vec<u8>, Failure> {
+    fn filled(&self, bytes: usize) -> Result<Vec<u8>, DatasetError> {
         let mut filled = self.core.max_allocation.zeroed(bytes as u64)?;
         self.view.spec.fill_into(0, &mut filled);
         Ok(filled)
@@ -137,30 +145,30 @@ impl Reader<'_> {
 }
 
 /// The chunks of one read.
-struct Chunk<'a> {
-    reader: Reader<'a>,
-    cut: &'a Cut<'a>,
+struct ChunkReader<'a> {
+    reader: DatasetReader<'a>,
+    cut: &'a ChunkSplit<'a>,
     grid: &'a ChunkGrid,
     /// Bytes of a decoded chunk.
     bytes: usize,
 }
 
-impl Chunk<'_> {
+impl ChunkReader<'_> {
     /// Whether reading so many chunks, or fewer elements of them than they have, is worth another thread.
     fn is_parallel(&self, n: usize, elements: u64) -> bool {
         let bytes = n.saturating_sub(1).saturating_mul(self.bytes);
         let selected = usize::try_from(elements).map_or(usize::MAX, |n| n.saturating_mul(self.reader.view.size));
         let work = match self.reader.core.filters.is_empty() {
-            true => bytes.min(selected.saturating_add(n.saturating_mul(FOUND))),
+            true => bytes.min(selected.saturating_add(n.saturating_mul(LOOKUP_COST_BYTES))),
             false => bytes,
         };
-        work >= PARALLEL_BYTES
+        work >= MIN_PARALLEL_BYTES
     }
 
     /// The chunks, each or as many as share coordinates, if they fill the places from `base` on, and those of each piece are
     /// right after those of the one before. Of more chunks than these (unless `is_all` says that there are none), which may
     /// belong to the last piece, it is left out.
-    fn pieces<'b>(&self, listed: &'b [ChunkCoord], base: usize, is_all: bool) -> Option<Vec<Piece<'b>>> {
+    fn pieces<'b>(&self, listed: &'b [ChunkCoord], base: usize, is_all: bool) -> Option<Vec<ReadPiece<'b>>> {
         let rank = self.grid.dims().len();
         if let Some(pieces) = self.pieces_of(rank, listed, base) {
             return Some(pieces);
@@ -177,46 +185,47 @@ impl Chunk<'_> {
     }
 
     /// The pieces of chunks that share so many coordinates.
-    fn pieces_of<'b>(&self, depth: usize, listed: &'b [ChunkCoord], base: usize) -> Option<Vec<Piece<'b>>> {
+    fn pieces_of<'b>(&self, depth: usize, listed: &'b [ChunkCoord], base: usize) -> Option<Vec<ReadPiece<'b>>> {
         let mut next = base as u64;
         let mut pieces = Vec::new();
         for coords in listed.chunk_by(|a, b| a.scaled().get(..depth) == b.scaled().get(..depth)) {
             let coord = coords.first()?;
-            let places = self.cut.places(coord, depth).filter(|places| places.start == next)?;
+            let places = self.cut.dest_range(coord, depth).filter(|places| places.start == next)?;
             let elements = usize::try_from(places.end - next).ok()?;
             next = places.end;
             let single = if coords.len() == 1 { self.cut.single_run(coord) } else { None };
-            pieces.push(Piece { coords, single, elements });
+            pieces.push(ReadPiece { coords, single, elements });
         }
         Some(pieces)
     }
 
     /// A run of a chunk in pieces that several threads can read; none if it is best read as it is.
-    fn shares<'b>(&self, coord: &'b ChunkCoord, run: Run, sink: &mut impl Sink) -> Vec<Piece<'b>> {
+    fn split_run<'b>(&self, coord: &'b ChunkCoord, run: ElementRun, sink: &mut impl ElementSink) -> Vec<ReadPiece<'b>> {
         let size = self.reader.view.size;
         // A chunk with filters is decoded once, and who follows reads as much as is seen as one.
-        let is_plain = self.reader.core.filters.is_empty() && self.reader.core.at_once < SHARE;
-        let least = if sink.direct(0..1).is_some() { COPIED_SHARE } else { SHARE };
+        let is_plain =
+            self.reader.core.filters.is_empty() && self.reader.core.max_read_bytes < MIN_CONVERTED_SHARE_BYTES;
+        let least = if sink.direct(0..1).is_some() { MIN_COPIED_SHARE_BYTES } else { MIN_CONVERTED_SHARE_BYTES };
         let most = run.len as usize / (least / size).max(1);
         if most < 2 || !is_plain {
             return Vec::new();
         }
-        let share = run.len.div_ceil(most.min(SHARES * rayon::current_num_threads()) as u64);
+        let share = run.len.div_ceil(most.min(MAX_SHARES_PER_THREAD * rayon::current_num_threads()) as u64);
         let starts = (0..run.len).step_by(share as usize);
-        let run_from = |n: u64| Run { at: run.at + n, place: run.place + n, len: share.min(run.len - n) };
+        let run_from = |n: u64| ElementRun { at: run.at + n, dest: run.dest + n, len: share.min(run.len - n) };
         let coords = std::slice::from_ref(coord);
-        let piece = |run: Run| Piece { coords, single: Some(run), elements: run.len as usize };
+        let piece = |run: ElementRun| ReadPiece { coords, single: Some(run), elements: run.len as usize };
         starts.map(|n| piece(run_from(n))).collect()
     }
 
     /// Reads pieces that lie in the sink one after another, from the place `base` on. Leaves what comes after them.
-    fn read_pieces<S: Sink>(
+    fn read_pieces<S: ElementSink>(
         &self,
-        pieces: Vec<Piece<'_>>,
+        pieces: Vec<ReadPiece<'_>>,
         base: &mut usize,
         mut sink: S,
         parallel: bool,
-    ) -> Result<S, Failure> {
+    ) -> Result<S, DatasetError> {
         let mut parts = Vec::with_capacity(pieces.len());
         for piece in pieces {
             let (part, rest) = sink.split(piece.elements);
@@ -225,9 +234,9 @@ impl Chunk<'_> {
             parts.push((*base, part, piece));
             *base += elements;
         }
-        let read = |(base, mut part, piece): (usize, S, Piece<'_>)| {
+        let read = |(base, mut part, piece): (usize, S, ReadPiece<'_>)| {
             with_scratch(|scratch| {
-                let mut parts = piece.coords.iter().map(|coord| Part { coord, single: piece.single });
+                let mut parts = piece.coords.iter().map(|coord| ChunkReadPart { coord, single: piece.single });
                 parts.try_for_each(|chunk| self.read(&chunk, base, &mut part, scratch))
             })
         };
@@ -240,38 +249,44 @@ impl Chunk<'_> {
     }
 
     /// Reads chunks whose elements go anywhere: what they hold all at once, and then into their places.
-    fn read_batch<S: Sink>(
+    fn read_batch<S: ElementSink>(
         &self,
         batch: &[ChunkCoord],
         base: usize,
         sink: &mut S,
         parallel: bool,
-    ) -> Result<(), Failure> {
-        let content = |coord: &ChunkCoord| self.content(coord, true).map_err(|failure| failure.of(coord));
+    ) -> Result<(), DatasetError> {
+        let content = |coord: &ChunkCoord| self.content(coord, true).map_err(|failure| failure.with_chunk(coord));
         let contents: Vec<_> = match parallel {
             true => batch.par_iter().map(content).collect::<Result<_, _>>()?,
             false => batch.iter().map(content).collect::<Result<_, _>>()?,
         };
         for (coord, content) in batch.iter().zip(contents) {
-            let part = Part { coord, single: None };
+            let part = ChunkReadPart { coord, single: None };
             let done = with_scratch(|scratch| self.scatter(&part, content, base, sink, scratch));
-            done.map_err(|failure| failure.of(coord))?;
+            done.map_err(|failure| failure.with_chunk(coord))?;
         }
         Ok(())
     }
 
     /// Reads a chunk into a sink of its own, whose first place is `base`.
-    fn read<S: Sink>(&self, part: &Part<'_>, base: usize, sink: &mut S, scratch: &mut Vec<u8>) -> Result<(), Failure> {
-        self.read_part(part, base, sink, scratch).map_err(|failure| failure.of(part.coord))
-    }
-
-    fn read_part<S: Sink>(
+    fn read<S: ElementSink>(
         &self,
-        part: &Part<'_>,
+        part: &ChunkReadPart<'_>,
         base: usize,
         sink: &mut S,
         scratch: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), DatasetError> {
+        self.read_part(part, base, sink, scratch).map_err(|failure| failure.with_chunk(part.coord))
+    }
+
+    fn read_part<S: ElementSink>(
+        &self,
+        part: &ChunkReadPart<'_>,
+        base: usize,
+        sink: &mut S,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), DatasetError> {
         let whole = part.single.filter(|run| run.at == 0 && run.len == self.elements());
         if let (Some(run), false) = (whole, self.reader.core.filters.is_empty()) {
             // A whole chunk is decoded right where it is wanted.
@@ -290,51 +305,52 @@ impl Chunk<'_> {
         (self.bytes / self.reader.view.size) as u64
     }
 
-    fn places(&self, run: Run, base: usize) -> Range<usize> {
-        let start = run.place as usize - base;
+    fn places(&self, run: ElementRun, base: usize) -> Range<usize> {
+        let start = run.dest as usize - base;
         start..start + run.len as usize
     }
 
     /// What the elements of a chunk are. A decoded chunk is kept for later reads if `keep` says so.
-    fn content(&self, coord: &ChunkCoord, keep: bool) -> Result<Content, Failure> {
-        let Reader { core, cache, .. } = self.reader;
+    fn content(&self, coord: &ChunkCoord, keep: bool) -> Result<ChunkContent, DatasetError> {
+        let DatasetReader { core, cache, .. } = self.reader;
         let changes = core.changes.load(Ordering::Acquire);
-        let content = self.decode(coord, None)?.unwrap_or(Content::Fill);
-        if let (Content::Decoded(bytes), true) = (&content, keep)
+        let content = self.decode(coord, None)?.unwrap_or(ChunkContent::Fill);
+        if let (ChunkContent::Decoded(bytes), true) = (&content, keep)
             && core.stage.lock().chunks.get(coord).is_none()
         {
             let is_old = || core.changes.load(Ordering::Acquire) != changes;
-            cache.insert(core.cached_as(), coord, bytes.clone(), is_old);
+            cache.insert(core.cache_id(), coord, bytes.clone(), is_old);
         }
         Ok(content)
     }
 
     /// Finds out what a chunk holds, and decodes it: into `direct`, if that is given, and then there is nothing left
     /// to scatter.
-    fn decode(&self, coord: &ChunkCoord, mut direct: Option<&mut [u8]>) -> Result<Option<Content>, Failure> {
-        let Reader { core, view, cache, store } = self.reader;
+    fn decode(&self, coord: &ChunkCoord, mut direct: Option<&mut [u8]>) -> Result<Option<ChunkContent>, DatasetError> {
+        let DatasetReader { core, view, cache, store } = self.reader;
         let staged = core.stage.lock().chunks.get(coord);
         let staged = match staged {
-            Some(staged) if staged.bytes.len() == self.bytes => return Ok(Some(Content::Decoded(staged.bytes))),
+            Some(staged) if staged.bytes.len() == self.bytes => return Ok(Some(ChunkContent::Decoded(staged.bytes))),
             staged => staged,
         };
         if !core.filters.is_empty()
-            && let Some(bytes) = cache.get(core.cached_as(), coord)
+            && let Some(bytes) = cache.get(core.cache_id(), coord)
         {
-            return Ok(Some(Content::Decoded(bytes)));
+            return Ok(Some(ChunkContent::Decoded(bytes)));
         }
         let mut attempt = 0;
         loop {
             let Some(stored) = core.chunks.chunk(coord)? else {
-                let content = if staged.is_some() { Content::Parts(None, staged) } else { Content::Fill };
+                let content =
+                    if staged.is_some() { ChunkContent::Unfiltered(None, staged) } else { ChunkContent::Fill };
                 return Ok(Some(content));
             };
-            if core.filters.is_identity(stored.filter_mask) || view.is_bare(self.grid, coord) {
+            if core.filters.is_identity(stored.filter_mask) || view.is_unfiltered_edge(self.grid, coord) {
                 let expected = self.bytes as u64;
                 if stored.size < expected {
                     return Err(ErrorKind::ChunkLength { expected, found: stored.size }.into());
                 }
-                return Ok(Some(Content::Parts(Some(stored), staged)));
+                return Ok(Some(ChunkContent::Unfiltered(Some(stored), staged)));
             }
             let decoded = match &mut direct {
                 Some(direct) => {
@@ -342,11 +358,11 @@ impl Chunk<'_> {
                     if view.spec.filters.len() > 1 {
                         core.check_allocation(self.bytes)?;
                     }
-                    self.undo(&stored, direct).map(|()| None)
+                    self.decode_stored(&stored, direct).map(|()| None)
                 }
                 None => {
                     let mut bytes = core.max_allocation.zeroed(self.bytes as u64)?;
-                    self.undo(&stored, &mut bytes).map(|()| Some(Content::Decoded(Arc::new(bytes))))
+                    self.decode_stored(&stored, &mut bytes).map(|()| Some(ChunkContent::Decoded(Arc::new(bytes))))
                 }
             };
             match decoded {
@@ -355,10 +371,11 @@ impl Chunk<'_> {
                     return Ok(content);
                 }
                 Err(failure)
-                    if attempt >= (if failure.is_moved() || cache.is_worth_waiting() { RETRIES } else { 1 }) =>
+                    if attempt
+                        >= (if failure.is_moved() || cache.is_worth_waiting() { MAX_DECODE_RETRIES } else { 1 }) =>
                 {
                     cache.note_waits(attempt, false);
-                    return Err(if failure.is_moved() { failure } else { failure.unfinished() });
+                    return Err(if failure.is_moved() { failure } else { failure.into_unfinished() });
                 }
                 Err(failure) if !(failure.is_moved() || store.is_live()?) => return Err(failure),
                 Err(_) => {
@@ -371,9 +388,9 @@ impl Chunk<'_> {
     }
 
     /// Reads a stored chunk and undoes its filters.
-    fn undo(&self, stored: &StoredChunk, into: &mut [u8]) -> Result<(), Failure> {
+    fn decode_stored(&self, stored: &StoredChunk, into: &mut [u8]) -> Result<(), DatasetError> {
         let core = self.reader.core;
-        let most = self.bytes.saturating_mul(2).saturating_add(SLACK);
+        let most = self.bytes.saturating_mul(2).saturating_add(STORED_CHUNK_SLACK_BYTES);
         let size = usize::try_from(stored.size).ok().filter(|size| *size <= most);
         let size = size.ok_or(ErrorKind::ChunkLength { expected: self.bytes as u64, found: stored.size })?;
         with_scratch(|scratch| {
@@ -388,20 +405,20 @@ impl Chunk<'_> {
 
     /// Puts the selected elements of a chunk into their places, the first of which is `base`; of one that was stored anew
     /// meanwhile, all of them again.
-    fn scatter<S: Sink>(
+    fn scatter<S: ElementSink>(
         &self,
-        part: &Part<'_>,
-        content: Content,
+        part: &ChunkReadPart<'_>,
+        content: ChunkContent,
         base: usize,
         sink: &mut S,
         scratch: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), DatasetError> {
         let mut content = content;
-        for _ in 0..RETRIES {
+        for _ in 0..MAX_DECODE_RETRIES {
             match self.scatter_once(part, content, base, sink, scratch) {
                 Err(failure) if failure.is_moved() => {
                     self.reader.core.chunks.refresh()?;
-                    content = self.decode(part.coord, None)?.unwrap_or(Content::Fill);
+                    content = self.decode(part.coord, None)?.unwrap_or(ChunkContent::Fill);
                 }
                 done => return done,
             }
@@ -409,35 +426,35 @@ impl Chunk<'_> {
         self.scatter_once(part, content, base, sink, scratch)
     }
 
-    fn scatter_once<S: Sink>(
+    fn scatter_once<S: ElementSink>(
         &self,
-        part: &Part<'_>,
-        content: Content,
+        part: &ChunkReadPart<'_>,
+        content: ChunkContent,
         base: usize,
         sink: &mut S,
         scratch: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), DatasetError> {
         let size = self.reader.view.size;
         let heap = Heap(self.reader.store);
         let mut result = Ok(());
         match content {
-            Content::Fill => {
+            ChunkContent::Fill => {
                 let fill = self.reader.view.spec.fill_element();
-                self.each_strided(part, &mut result, |runs| {
+                self.for_each_strided(part, &mut result, |runs| {
                     runs.runs().try_for_each(|run| Ok(sink.fill(self.places(run, base), &fill, heap)?))
                 });
             }
-            Content::Decoded(bytes) => self.each_strided(part, &mut result, |runs| {
+            ChunkContent::Decoded(bytes) => self.for_each_strided(part, &mut result, |runs| {
                 Ok(gather::put(&runs, &bytes[runs.run.at as usize * size..], size, base, sink, heap)?)
             }),
-            Content::Parts(stored, staged) => {
+            ChunkContent::Unfiltered(stored, staged) => {
                 if let Some(run) = part.single {
                     return self.gather_one(run, stored.as_ref(), staged.as_ref(), base, sink, scratch);
                 }
-                let mut group = Group::new(size);
-                self.each_strided(part, &mut result, |runs| {
-                    let mut take = |runs: Strided| {
-                        if !group.push_near(runs) {
+                let mut group = RunGroup::new(size);
+                self.for_each_strided(part, &mut result, |runs| {
+                    let mut take = |runs: StridedRun| {
+                        if !group.try_push(runs) {
                             self.gather(&mut group, stored.as_ref(), staged.as_ref(), base, sink, scratch)?;
                             group.push(runs);
                         }
@@ -445,7 +462,7 @@ impl Chunk<'_> {
                     };
                     match runs.count {
                         1 => take(runs),
-                        _ => gather::near(runs, size).try_for_each(take),
+                        _ => gather::split_distant(runs, size).try_for_each(take),
                     }
                 });
                 result?;
@@ -455,11 +472,11 @@ impl Chunk<'_> {
         result
     }
 
-    fn each_strided(
+    fn for_each_strided(
         &self,
-        part: &Part<'_>,
-        result: &mut Result<(), Failure>,
-        mut each: impl FnMut(Strided) -> Result<(), Failure>,
+        part: &ChunkReadPart<'_>,
+        result: &mut Result<(), DatasetError>,
+        mut each: impl FnMut(StridedRun) -> Result<(), DatasetError>,
     ) {
         if let Some(run) = part.single {
             *result = each(run.into());
@@ -473,23 +490,23 @@ impl Chunk<'_> {
     }
 
     /// Reads the runs of a group, and forgets them.
-    fn gather<S: Sink>(
+    fn gather<S: ElementSink>(
         &self,
-        group: &mut Group,
+        group: &mut RunGroup,
         stored: Option<&StoredChunk>,
-        staged: Option<&Staged>,
+        staged: Option<&StagedChunk>,
         base: usize,
         sink: &mut S,
         scratch: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), DatasetError> {
         if let Some(run) = group.single() {
             group.clear();
             return self.gather_one(run, stored, staged, base, sink, scratch);
         }
         if !group.is_empty() {
             let bytes = group.bytes();
-            let scratch = room(scratch, bytes.len());
-            self.span(stored, staged, bytes.start, scratch)?;
+            let scratch = resize_scratch(scratch, bytes.len());
+            self.read_span(stored, staged, bytes.start, scratch)?;
             group.put(scratch, base, sink, Heap(self.reader.store))?;
             group.clear();
         }
@@ -497,26 +514,26 @@ impl Chunk<'_> {
     }
 
     /// Reads one run.
-    fn gather_one<S: Sink>(
+    fn gather_one<S: ElementSink>(
         &self,
-        run: Run,
+        run: ElementRun,
         stored: Option<&StoredChunk>,
-        staged: Option<&Staged>,
+        staged: Option<&StagedChunk>,
         base: usize,
         sink: &mut S,
         scratch: &mut Vec<u8>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), DatasetError> {
         let size = self.reader.view.size;
         let (places, start) = (self.places(run, base), run.at as usize * size);
         if let Some(direct) = sink.direct(places.clone()) {
-            return self.span(stored, staged, start, direct);
+            return self.read_span(stored, staged, start, direct);
         }
-        let (at_once, mut from, len) = (self.reader.core.at_once, 0, run.len as usize);
+        let (at_once, mut from, len) = (self.reader.core.max_read_bytes, 0, run.len as usize);
         while from < len {
             let at = start + from * size;
             let n = ((at_once - at % at_once) / size).clamp(1, len - from);
-            let scratch = room(scratch, n * size);
-            self.span(stored, staged, at, scratch)?;
+            let scratch = resize_scratch(scratch, n * size);
+            self.read_span(stored, staged, at, scratch)?;
             sink.put(places.start + from..places.start + from + n, scratch, Heap(self.reader.store))?;
             from += n;
         }
@@ -524,14 +541,14 @@ impl Chunk<'_> {
     }
 
     /// The bytes of an unfiltered chunk from `at` on: from the store or fill values, and over them what is staged.
-    fn span(
+    fn read_span(
         &self,
         stored: Option<&StoredChunk>,
-        staged: Option<&Staged>,
+        staged: Option<&StagedChunk>,
         at: usize,
         into: &mut [u8],
-    ) -> Result<(), Failure> {
-        let Reader { core, view, .. } = self.reader;
+    ) -> Result<(), DatasetError> {
+        let DatasetReader { core, view, .. } = self.reader;
         match stored {
             Some(stored) => core.chunks.read(stored, at as u64, into)?,
             None => view.spec.fill_into(at as u64, into),
@@ -556,7 +573,7 @@ fn with_scratch<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     let mut scratch = SCRATCH.with_borrow_mut(Vec::pop).unwrap_or_default();
     let result = work(&mut scratch);
     SCRATCH.with_borrow_mut(|kept| {
-        if scratch.capacity() <= KEPT && kept.len() < KEPT_BUFFERS {
+        if scratch.capacity() <= MAX_KEPT_BUFFER_BYTES && kept.len() < MAX_KEPT_BUFFERS {
             kept.push(scratch);
         }
     });
@@ -564,7 +581,7 @@ fn with_scratch<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
 }
 
 /// The first `len` bytes of a buffer, whatever they hold.
-fn room(scratch: &mut Vec<u8>, len: usize) -> &mut [u8] {
+fn resize_scratch(scratch: &mut Vec<u8>, len: usize) -> &mut [u8] {
     if scratch.len() < len {
         scratch.resize(len, 0);
     }
@@ -572,6 +589,6 @@ fn room(scratch: &mut Vec<u8>, len: usize) -> &mut [u8] {
 }
 
 /// A buffer of zeros, if there is memory for it.
-pub(super) fn buffer(bytes: usize) -> Result<Vec<u8>, ErrorKind> {
+pub(super) fn zeroed_buffer(bytes: usize) -> Result<Vec<u8>, ErrorKind> {
     bytemuck::allocation::try_zeroed_vec(bytes).map_err(|()| ErrorKind::TooLarge(bytes as u64))
 }

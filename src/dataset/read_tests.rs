@@ -10,11 +10,11 @@ use h5live_model::{
 };
 use parking_lot::Mutex;
 
-use super::cache::ChunkCache;
-use super::core::Core;
-use super::read::Reader;
-use super::sides::Values;
-use super::staged_chunks::Staged;
+use super::chunk_cache::ChunkCache;
+use super::core::DatasetCore;
+use super::read::DatasetReader;
+use super::staged_chunks::StagedChunk;
+use super::transfer::TypedSink;
 use crate::{Dataset, File, H5Type, Options};
 
 /// Chunks that have moved, as often as is said, when some places in them are read.
@@ -74,7 +74,7 @@ const LEN: u64 = 3 << 20;
 const PLACES: u64 = 48 << 10;
 
 /// A contiguous dataset of `i16`, each its own place, whose chunk moves so often wherever it is read.
-fn moving(store: &MemoryStore, times: u32, options: &Options) -> (File, Arc<Moving>, Core) {
+fn moving(store: &MemoryStore, times: u32, options: &Options) -> (File, Arc<Moving>, DatasetCore) {
     let file = File::with_store(Arc::new(store.clone()), "file", File::options());
     let data = file.new_dataset::<i16>().shape(&[LEN]).create("data").unwrap();
     moving_of(data, file, store, times, options)
@@ -87,30 +87,35 @@ fn moving_of(
     store: &MemoryStore,
     times: u32,
     options: &Options,
-) -> (File, Arc<Moving>, Core) {
+) -> (File, Arc<Moving>, DatasetCore) {
     data.write(&(0..LEN).map(|i| i as i16).collect::<Vec<_>>()).unwrap();
     file.flush().unwrap();
     let chunks = store.dataset(data.id()).unwrap();
     let (reads, threads) = (Mutex::default(), Mutex::default());
     let moving = Moving { chunks, times, reads, refreshed: AtomicUsize::new(0), threads };
     let moving = Arc::new(moving);
-    let core = Core::open(moving.clone(), options, Arc::default()).unwrap();
+    let core = DatasetCore::open(moving.clone(), options, Arc::default()).unwrap();
     (file, moving, core)
 }
 
-fn read<T: H5Type>(store: &MemoryStore, core: &Core, values: &mut [T], from: u64) -> Result<(), super::Failure> {
+fn read<T: H5Type>(
+    store: &MemoryStore,
+    core: &DatasetCore,
+    values: &mut [T],
+    from: u64,
+) -> Result<(), super::DatasetError> {
     let view = core.view().unwrap();
     let decoder = T::decoder(&view.spec.datatype).unwrap();
-    let selected = Selection::block(&[from], &[values.len() as u64]).on(&[LEN]).unwrap();
-    let reader = Reader { core, view: &view, store, cache: &ChunkCache::new(0) };
-    reader.read(&selected, Values { values, decoder: &decoder, size: view.size })
+    let selected = Selection::block(&[from], &[values.len() as u64]).bind(&[LEN]).unwrap();
+    let reader = DatasetReader { core, view: &view, store, cache: &ChunkCache::new(0) };
+    reader.read(&selected, TypedSink { values, decoder: &decoder, size: view.size })
 }
 
 #[test]
 fn a_long_run_is_converted_in_shares_each_of_which_is_read_again_if_the_chunk_moved() {
     let store = MemoryStore::new();
     let (_file, moving, core) = moving(&store, 1, &File::options());
-    let staged = Staged { at: 1000, bytes: Arc::new(vec![1; 1 << 20]), dirty: true };
+    let staged = StagedChunk { at: 1000, bytes: Arc::new(vec![1; 1 << 20]), dirty: true };
     core.stage.lock().chunks.put(&ChunkCoord::new(&[0]), staged);
     for from in [0, 7, LEN - 1, LEN - 2_000_000] {
         let mut values = vec![-1.0f32; (LEN - from) as usize];
@@ -147,7 +152,7 @@ fn a_chunk_that_moves_for_ever_is_an_error() {
 fn a_short_piece_of_two_plain_chunks_is_read_by_one_thread_and_a_long_one_by_others() {
     let store = MemoryStore::new();
     let file = File::with_store(Arc::new(store.clone()), "file", File::options());
-    let data = file.new_dataset::<i16>().shape(&[LEN]).chunk(&[LEN / 4]).create("data").unwrap();
+    let data = file.new_dataset::<i16>().shape(&[LEN]).chunk_shape(&[LEN / 4]).create("data").unwrap();
     let (_file, moving, core) = moving_of(data, file, &store, 0, &File::options());
     let here = HashSet::from([thread::current().id()]);
     let read_by = |len: u64| {
@@ -165,7 +170,7 @@ fn more_chunks_than_are_listed_at_a_time_come_back() {
     let file = File::in_memory();
     let values: Vec<u32> = (0..70_000).collect();
     let make = |name: &str, shape: &[u64], chunk: &[u64]| {
-        let data = file.new_dataset::<u32>().shape(shape).chunk(chunk).shuffle().deflate(1).create(name).unwrap();
+        let data = file.new_dataset::<u32>().shape(shape).chunk_shape(chunk).shuffle().deflate(1).create(name).unwrap();
         data.write(&values).unwrap();
         data
     };
@@ -187,7 +192,7 @@ fn long_runs_are_read_by_several_threads_as_they_are() {
     // Some shares, and a last one that is shorter.
     let values: Vec<u32> = (0..(9 << 20) + 5).map(|n: u32| n.wrapping_mul(0x9e37_79b9)).collect();
     let file = File::create(&path).unwrap();
-    file.new_dataset::<u32>().create_with("data", &values).unwrap();
+    file.new_dataset::<u32>().create_with_data("data", &values).unwrap();
     file.close().unwrap();
     let data = File::open(&path).unwrap().dataset("data").unwrap();
     assert!(data.read::<u32>().unwrap() == values);

@@ -8,7 +8,7 @@ fn piece(file: &str, dataset: &str, source: Selection, target: Selection) -> Vir
 }
 
 fn make(file: &File, at: &str, dims: &[u64], max: &[u64], sources: Vec<VirtualSource>) -> Dataset {
-    file.new_dataset::<i32>().shape(dims).max_shape(max).fill(-1).sources(sources).create(at).unwrap()
+    file.new_dataset::<i32>().shape(dims).max_shape(max).fill(-1).virtual_sources(sources).create(at).unwrap()
 }
 
 #[test]
@@ -16,7 +16,7 @@ fn pieces_are_put_together() {
     let file = File::in_memory();
     for i in 0..3 {
         file.new_dataset::<i16>()
-            .create_with(&format!("part{i}"), &[i * 10, i * 10 + 1, i * 10 + 2, i * 10 + 3])
+            .create_with_data(&format!("part{i}"), &[i * 10, i * 10 + 1, i * 10 + 2, i * 10 + 3])
             .unwrap();
     }
     let row = |i: u64| piece(".", &format!("/part{i}"), Selection::All, Selection::block(&[i, 0], &[1, 4]));
@@ -44,7 +44,7 @@ fn pieces_are_put_together() {
 #[test]
 fn a_virtual_dataset_grows_with_its_source() {
     let file = File::in_memory();
-    let source = file.new_dataset::<i32>().growing(&[2]).create("source").unwrap();
+    let source = file.new_dataset::<i32>().unlimited_rows(&[2]).create("source").unwrap();
     source.append(&[1, 2, 3, 4]).unwrap();
     let all = Selection::Hyperslab(Hyperslab {
         start: smallvec![0, 0],
@@ -64,7 +64,7 @@ fn a_virtual_dataset_grows_with_its_source() {
 fn numbered_sources_are_found_until_one_is_missing() {
     let file = File::in_memory();
     for i in 0..3 {
-        file.new_dataset::<i32>().create_with(&format!("run {i}%"), &[i, i + 100]).unwrap();
+        file.new_dataset::<i32>().create_with_data(&format!("run {i}%"), &[i, i + 100]).unwrap();
     }
     let blocks =
         Hyperslab { start: smallvec![1], stride: smallvec![3], count: smallvec![UNLIMITED], block: smallvec![2] };
@@ -92,7 +92,7 @@ fn links_and_pieces_lead_to_other_files() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let other = File::create(at("other.h5")).unwrap();
-    other.new_dataset::<i32>().create_with("a/data", &[1, 2, 3]).unwrap();
+    other.new_dataset::<i32>().create_with_data("a/data", &[1, 2, 3]).unwrap();
     other.root().link_external("back", "first.h5", "/here").unwrap();
     other.close().unwrap();
     let first = File::create(at("first.h5")).unwrap();

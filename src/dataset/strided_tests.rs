@@ -17,13 +17,13 @@ fn datasets(file: &File) -> Vec<Dataset> {
     let new = || file.new_dataset::<u16>().shape(&SHAPE);
     let builders = [
         ("contiguous", new().contiguous()),
-        ("single", new().chunk(&SHAPE)),
-        ("cubes", new().chunk(&[7, 5, 256])),
-        ("rows", new().chunk(&[3, 1, 1500])),
+        ("single", new().chunk_shape(&SHAPE)),
+        ("cubes", new().chunk_shape(&[7, 5, 256])),
+        ("rows", new().chunk_shape(&[3, 1, 1500])),
         // More chunks than are listed at a time.
-        ("small", new().chunk(&[4, 5, 31])),
-        ("filtered", new().chunk(&[5, 11, 400]).shuffle().deflate(1)),
-        ("sums", new().chunk(&[61, 2, 90]).fletcher32()),
+        ("small", new().chunk_shape(&[4, 5, 31])),
+        ("filtered", new().chunk_shape(&[5, 11, 400]).shuffle().deflate(1)),
+        ("sums", new().chunk_shape(&[61, 2, 90]).fletcher32()),
     ];
     let write = |(name, builder): (&str, crate::DatasetBuilder)| {
         let data = builder.create(name).unwrap();

@@ -29,7 +29,7 @@ fn sample(i: u16) -> Sample {
 #[test]
 fn structs_come_back() {
     let file = File::in_memory();
-    let data = file.new_dataset::<Sample>().growing(&[]).deflate(3).create("samples").unwrap();
+    let data = file.new_dataset::<Sample>().unlimited_rows(&[]).deflate(3).create("samples").unwrap();
     let samples: Vec<_> = (0..3000).map(sample).collect();
     for some in samples.chunks(7) {
         data.append(some).unwrap();
@@ -88,7 +88,7 @@ fn many_structs_are_taken_apart_as_each_of_them_is() {
     }
     let file = File::in_memory();
     let all: Vec<_> = (0..1000).map(other).collect();
-    let data = file.new_dataset::<Other>().create_with("data", &all).unwrap();
+    let data = file.new_dataset::<Other>().create_with_data("data", &all).unwrap();
     assert_eq!(data.read::<Other>().unwrap(), all);
     let wanted = |i: u64| data.read_slice::<Wanted>(i).unwrap().remove(0);
     let together = data.read::<Wanted>().unwrap();
@@ -104,10 +104,10 @@ fn many_structs_are_taken_apart_as_each_of_them_is() {
 fn strings_and_sequences_come_back() {
     let file = File::in_memory();
     let texts = ["", "a", "größer", "many words"].map(String::from);
-    let data = file.new_dataset::<String>().create_with("texts", &texts).unwrap();
+    let data = file.new_dataset::<String>().create_with_data("texts", &texts).unwrap();
     assert_eq!(data.read::<String>().unwrap(), texts);
     let lists = [vec![], vec![1u16, 2, 3], vec![9]];
-    let data = file.new_dataset::<Vec<u16>>().create_with("lists", &lists).unwrap();
+    let data = file.new_dataset::<Vec<u16>>().create_with_data("lists", &lists).unwrap();
     assert_eq!(data.read::<Vec<f64>>().unwrap(), [vec![], vec![1.0, 2.0, 3.0], vec![9.0]]);
     file.root().set_attribute("title", &"a run".to_string()).unwrap();
     assert_eq!(file.attribute("title").unwrap().read_scalar::<String>().unwrap(), "a run");
@@ -117,18 +117,18 @@ fn strings_and_sequences_come_back() {
 fn a_follower_sees_every_row_once_and_ends_with_the_writer() {
     let store = MemoryStore::new();
     let writer = File::with_store(Arc::new(store.clone()), "run.h5", File::options());
-    let data = writer.new_dataset::<u32>().growing(&[2]).chunk(&[8, 2]).deflate(1).create("data").unwrap();
+    let data = writer.new_dataset::<u32>().unlimited_rows(&[2]).chunk_shape(&[8, 2]).deflate(1).create("data").unwrap();
     writer.start_swmr().unwrap();
     let reader = File::with_store(Arc::new(store.reader()), "run.h5", File::options());
     let followed = reader.dataset("data").unwrap();
-    let nothing = |follow: crate::Follow<u32>| follow.timeout(Duration::ZERO).count();
-    assert_eq!((nothing(followed.follow()), nothing(followed.follow().without_rest())), (0, 0));
+    let nothing = |follow: crate::DatasetFollower<u32>| follow.timeout(Duration::ZERO).count();
+    assert_eq!((nothing(followed.follow()), nothing(followed.follow().busy_poll())), (0, 0));
     let followers = [true, false].map(|rests| {
         let followed = followed.clone();
         std::thread::spawn(move || {
             let follow = followed.follow::<u32>();
-            let follow = if rests { follow } else { follow.without_rest() };
-            follow.rows_one_by_one().map(Result::unwrap).collect::<Vec<Vec<u32>>>()
+            let follow = if rests { follow } else { follow.busy_poll() };
+            follow.into_rows().map(Result::unwrap).collect::<Vec<Vec<u32>>>()
         })
     });
     for i in 0..200u32 {
@@ -164,9 +164,15 @@ fn a_live_file_is_followed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.h5");
     let writer = File::create(&path).unwrap();
-    let frames =
-        writer.new_dataset::<u16>().growing(&[4, 5]).chunk(&[3, 4, 5]).shuffle().deflate(2).create("frames").unwrap();
-    let times = writer.new_dataset::<f64>().growing(&[]).chunk(&[16]).create("log/times").unwrap();
+    let frames = writer
+        .new_dataset::<u16>()
+        .unlimited_rows(&[4, 5])
+        .chunk_shape(&[3, 4, 5])
+        .shuffle()
+        .deflate(2)
+        .create("frames")
+        .unwrap();
+    let times = writer.new_dataset::<f64>().unlimited_rows(&[]).chunk_shape(&[16]).create("log/times").unwrap();
     writer.start_swmr().unwrap();
     let followers: Vec<_> = [true, false]
         .into_iter()
@@ -177,8 +183,8 @@ fn a_live_file_is_followed() {
                 let times = reader.dataset("log/times").unwrap();
                 let mut rows = 0;
                 let follow = frames.follow::<u16>();
-                let follow = if rests { follow } else { follow.without_rest() };
-                for frame in follow.rows_one_by_one() {
+                let follow = if rests { follow } else { follow.busy_poll() };
+                for frame in follow.into_rows() {
                     assert_eq!(frame.unwrap(), vec![rows as u16; 20]);
                     rows += 1;
                 }
@@ -214,9 +220,9 @@ fn descriptions_that_are_nearly_the_same_are_told_apart() {
         file.new_dataset::<u32>().shape(&[4]).compact().create("unsigned"),
         file.new_dataset::<i32>().shape(&[5]).compact().create("longer"),
         new().create("contiguous"),
-        new().chunk(&[2]).create("chunks of two"),
-        new().chunk(&[3]).create("chunks of three"),
-        new().chunk(&[3]).shuffle().create("shuffled"),
+        new().chunk_shape(&[2]).create("chunks of two"),
+        new().chunk_shape(&[3]).create("chunks of three"),
+        new().chunk_shape(&[3]).shuffle().create("shuffled"),
     ];
     let made: Vec<_> = made.into_iter().map(|made| made.unwrap()).collect();
     let specs: Vec<_> = made.iter().map(|made| (made.path().to_owned(), made.spec().unwrap())).collect();

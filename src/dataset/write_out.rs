@@ -4,12 +4,12 @@ use std::sync::atomic::Ordering;
 
 use h5live_model::{ChunkBatch, ChunkWrite, Publish};
 
-use super::core::{Core, Dims, Failure};
-use crate::file::Shared;
+use super::core::{CoreDims, DatasetCore, DatasetError};
+use crate::file::FileShared;
 
-impl Core {
+impl DatasetCore {
     /// Stores everything staged, and tells the store the extent.
-    pub(crate) fn write_out(&self, shared: &Shared) -> Result<(), Failure> {
+    pub(crate) fn write_out(&self, shared: &FileShared) -> Result<(), DatasetError> {
         if !self.has_staged() {
             return Ok(());
         }
@@ -21,15 +21,15 @@ impl Core {
     }
 
     /// Publishes what is staged by one batch if it is one run of rows, and says whether it was.
-    pub(super) fn publish_run(&self) -> Result<bool, Failure> {
-        if !self.filters.is_empty() || !self.after.lock().is_empty() {
+    pub(super) fn publish_run(&self) -> Result<bool, DatasetError> {
+        if !self.filters.is_empty() || !self.published_after.lock().is_empty() {
             return Ok(false);
         }
         // Nothing is appended meanwhile.
         let _alone = self.writer.lock();
         let stage = self.stage.lock();
-        let Some((coord, staged, extent)) = stage.one_run() else { return Ok(false) };
-        let (coord, at, bytes, extent) = (coord.clone(), staged.at, staged.bytes.clone(), Dims::from_slice(extent));
+        let Some((coord, staged, extent)) = stage.single_run() else { return Ok(false) };
+        let (coord, at, bytes, extent) = (coord.clone(), staged.at, staged.bytes.clone(), CoreDims::from_slice(extent));
         drop(stage);
         let batch = ChunkBatch {
             writes: &[ChunkWrite::Part { coord: &coord, at: at as u64, bytes: &bytes }],
@@ -37,7 +37,7 @@ impl Core {
             after: &[],
             publish: Some(Publish::Visible),
         };
-        self.chunks.write(&batch).map_err(|error| Failure::in_chunk(&coord, error))?;
+        self.chunks.write(&batch).map_err(|error| DatasetError::in_chunk(&coord, error))?;
         self.unpublished.store(0, Ordering::Release);
         drop(bytes);
         self.stage.lock().clear();
@@ -45,9 +45,9 @@ impl Core {
     }
 
     /// Writes out the datasets whose rows are seen before those of this one, and has the store keep that order.
-    pub(super) fn write_out_earlier(&self, shared: &Shared) -> Result<(), Failure> {
+    pub(super) fn write_out_earlier(&self, shared: &FileShared) -> Result<(), DatasetError> {
         for earlier in self.earlier() {
-            if !earlier.is_gone() {
+            if !earlier.is_deleted() {
                 earlier.write_out(shared)?;
                 self.chunks.come_after(&[earlier.chunks.id()])?;
             }
@@ -55,10 +55,10 @@ impl Core {
         Ok(())
     }
 
-    /// As [`Core::write_out`]; what is staged for a dataset that has been deleted is forgotten.
-    pub(crate) fn write_out_if_there(&self, shared: &Shared) -> Result<(), Failure> {
-        self.unlist();
-        if !self.has_staged() || self.is_gone() {
+    /// As [`DatasetCore::write_out`]; what is staged for a dataset that has been deleted is forgotten.
+    pub(crate) fn write_out_if_exists(&self, shared: &FileShared) -> Result<(), DatasetError> {
+        self.unlist_staged();
+        if !self.has_staged() || self.is_deleted() {
             return Ok(());
         }
         let written = self.write_out(shared);

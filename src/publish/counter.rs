@@ -1,7 +1,7 @@
 //! The publication counter: an attribute that is written after everything that it counts.
 
 use h5live_model::{
-    Attribute, ByteOrder, Dataspace, Datatype, Error as ModelError, Name, ObjectId, Objects, Sign, Wake,
+    AttributeData, ByteOrder, Dataspace, Datatype, Error as ModelError, Name, ObjectId, Objects, Sign, WatchEvent,
 };
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use crate::{File, Result};
 /// The name of the attribute.
 const NAME: &str = "publications";
 /// The longest wait before it is looked whether the writer still lives.
-const WAIT: Duration = Duration::from_secs(1);
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// Counts the publications of a session that writes.
 #[derive(Debug)]
-pub(crate) struct Counter {
+pub(crate) struct PublicationCounter {
     group: ObjectId,
     count: Mutex<u64>,
 }
@@ -26,11 +26,11 @@ fn read(store: &dyn Objects, group: ObjectId) -> Result<Option<u64>, ModelError>
     Ok(bytes.map(u64::from_le_bytes))
 }
 
-impl Counter {
+impl PublicationCounter {
     /// Goes on counting where an earlier session ended.
     pub(crate) fn begin(store: &dyn Objects, group: ObjectId) -> Result<Self, ModelError> {
         let found = read(store, group)?;
-        let counter = Counter { group, count: Mutex::new(found.unwrap_or(0)) };
+        let counter = PublicationCounter { group, count: Mutex::new(found.unwrap_or(0)) };
         if found.is_none() {
             counter.put(store, 0)?;
         }
@@ -38,7 +38,7 @@ impl Counter {
     }
 
     fn put(&self, store: &dyn Objects, count: u64) -> Result<(), ModelError> {
-        let attribute = Attribute {
+        let attribute = AttributeData {
             name: Name::from(NAME),
             datatype: Datatype::integer(8, ByteOrder::Little, Sign::Unsigned),
             committed: None,
@@ -65,13 +65,13 @@ impl File {
         Ok(self.group(path)?.id())
     }
 
-    /// How often a writer with a [publication counter](crate::Options::publications) has published something: each flush
+    /// How often a writer with a [publication counter](crate::Options::publication_counter) has published something: each flush
     /// and each transaction counts. Of what was published up to then everything is seen by who looks at it later (as
     /// [`Dataset::refresh`](crate::Dataset::refresh) does); of later publications some may be seen, too.
     ///
     /// # Errors
     /// [`model::Error::NotFound`](ModelError::NotFound) if the writer does not count.
-    pub fn publication(&self) -> Result<u64> {
+    pub fn publication_count(&self) -> Result<u64> {
         let group = self.counter_group()?;
         self.publication_of(group)
     }
@@ -81,17 +81,17 @@ impl File {
         found.map_err(|error| self.error(None, error))
     }
 
-    /// Waits until at least `publication` was published, the writer has closed the file, or the time is over, and says
-    /// how far it is then. See [`File::publication`].
+    /// Waits until at least `publication_count` was published, the writer has closed the file, or the time is over, and says
+    /// how far it is then. See [`File::publication_count`].
     ///
     /// ```no_run
     /// # use std::time::Duration;
     /// let file = h5live::File::options().swmr_read().open("run.h5")?;
     /// let (frames, times) = (file.dataset("frames")?, file.dataset("times")?);
-    /// let mut seen = file.publication()?;
+    /// let mut seen = file.publication_count()?;
     /// loop {
     ///     // In this order: the counter first, then what it counts.
-    ///     let now = file.wait_for(seen + 1, Duration::from_secs(10))?;
+    ///     let now = file.wait_for_publication(seen + 1, Duration::from_secs(10))?;
     ///     if now == seen {
     ///         break;
     ///     }
@@ -104,8 +104,8 @@ impl File {
     /// ```
     ///
     /// # Errors
-    /// As [`File::publication`].
-    pub fn wait_for(&self, publication: u64, timeout: Duration) -> Result<u64> {
+    /// As [`File::publication_count`].
+    pub fn wait_for_publication(&self, publication: u64, timeout: Duration) -> Result<u64> {
         let until = Instant::now().checked_add(timeout);
         let group = self.counter_group()?;
         let mut watch = self.store().watch(&[group]).map_err(|error| self.error(None, error))?;
@@ -115,11 +115,11 @@ impl File {
             if now >= publication || last {
                 return Ok(now);
             }
-            let left = until.map_or(WAIT, |until| until.saturating_duration_since(Instant::now()));
-            let woken = watch.wait(left.min(WAIT)).map_err(|error| self.error(None, error))?;
+            let left = until.map_or(MAX_WAIT, |until| until.saturating_duration_since(Instant::now()));
+            let woken = watch.wait(left.min(MAX_WAIT)).map_err(|error| self.error(None, error))?;
             let over = until.is_some_and(|until| Instant::now() >= until);
             // What is published before the end is still seen.
-            last = over || woken != Wake::Changed && !self.is_live()?;
+            last = over || woken != WatchEvent::Changed && !self.is_live()?;
         }
     }
 }

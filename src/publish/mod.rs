@@ -1,8 +1,8 @@
 //! Publishing: what makes changes visible to other processes, in which order, when, and how lastingly.
 
 mod counter;
-mod shared_work;
-mod ticker;
+mod group_commit;
+mod timer;
 mod transaction;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,26 +11,26 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use self::counter::Counter;
-use self::shared_work::SharedWork;
-use self::ticker::Ticker;
+use self::counter::PublicationCounter;
+use self::group_commit::GroupCommit;
+use self::timer::PublishTimer;
 pub use self::transaction::Transaction;
-use crate::file::Shared;
+use crate::file::FileShared;
 use crate::{Dataset, Error, ErrorKind, File, Result};
 
 /// When a file publishes by itself, for [`Options::publish_every`](crate::Options::publish_every).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Every {
+pub enum PublishInterval {
     /// A dataset is flushed when so many rows were appended to it since it last was.
     Rows(u64),
     /// The file is flushed when this time is over, if there is anything to publish.
     Time(Duration),
 }
 
-impl From<Duration> for Every {
+impl From<Duration> for PublishInterval {
     fn from(time: Duration) -> Self {
-        Every::Time(time)
+        PublishInterval::Time(time)
     }
 }
 
@@ -40,17 +40,17 @@ pub(crate) struct Publisher {
     /// Held by the flush or the transaction that is under way.
     only: Mutex<()>,
     /// Counts publications, if somebody wants that.
-    counter: OnceLock<Counter>,
-    durable: SharedWork,
-    syncs: SharedWork,
-    ticker: Mutex<Option<Ticker>>,
+    counter: OnceLock<PublicationCounter>,
+    durable: GroupCommit,
+    syncs: GroupCommit,
+    ticker: Mutex<Option<PublishTimer>>,
     /// What went wrong in the background.
     deferred: Mutex<Option<Error>>,
     closed: AtomicBool,
 }
 
 impl Publisher {
-    pub(crate) fn only(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
         self.only.lock()
     }
 
@@ -70,30 +70,31 @@ impl Publisher {
     }
 }
 
-impl Shared {
+impl FileShared {
     /// Writes out what is staged of all datasets, and tells the store the extents.
     pub(crate) fn write_out(&self) -> Result<()> {
-        self.for_each_staged(|core| core.write_out_if_there(self)).map_err(|failure| failure.named(&self.name, None))
+        self.for_each_staged(|core| core.write_out_if_exists(self))
+            .map_err(|failure| failure.with_path(&self.name, None))
     }
 
     fn error(&self, error: h5live_model::Error) -> Error {
         Error::new(&self.name, None, error)
     }
 
-    /// Publishes everything. The caller holds [`Publisher::only`].
+    /// Publishes everything. The caller holds [`Publisher::lock`].
     pub(crate) fn publish(self: &Arc<Self>) -> Result<()> {
         self.write_out()?;
         self.store.flush().map_err(|error| self.error(error))?;
-        self.count()
+        self.count_publication()
     }
 
     /// Whether this session counts publications.
-    pub(crate) fn counts(&self) -> bool {
+    pub(crate) fn has_counter(&self) -> bool {
         self.options.publications.is_some() && self.options.mode.writes()
     }
 
     /// Counts a publication, after everything of it.
-    fn count(self: &Arc<Self>) -> Result<()> {
+    fn count_publication(self: &Arc<Self>) -> Result<()> {
         match self.counter()? {
             Some(counter) => counter.count(&*self.store).map_err(|error| self.error(error)),
             None => Ok(()),
@@ -101,8 +102,8 @@ impl Shared {
     }
 
     /// The counter of publications, if there is to be one.
-    fn counter(self: &Arc<Self>) -> Result<Option<&Counter>> {
-        let Some(path) = self.options.publications.as_deref().filter(|_| self.counts()) else { return Ok(None) };
+    fn counter(self: &Arc<Self>) -> Result<Option<&PublicationCounter>> {
+        let Some(path) = self.options.publications.as_deref().filter(|_| self.has_counter()) else { return Ok(None) };
         if let Some(counter) = self.publisher.counter.get() {
             return Ok(Some(counter));
         }
@@ -111,25 +112,25 @@ impl Shared {
             Err(error) if error.is_not_found() => file.create_group(path)?,
             found => found?,
         };
-        let counter = Counter::begin(&*self.store, group.id()).map_err(|error| self.error(error))?;
+        let counter = PublicationCounter::begin(&*self.store, group.id()).map_err(|error| self.error(error))?;
         Ok(Some(self.publisher.counter.get_or_init(|| counter)))
     }
 
     /// Publishes what is left before the session ends, if publications are counted.
-    pub(crate) fn count_last(self: &Arc<Self>) -> Result<()> {
-        if !self.counts() || self.publisher.closed.load(Ordering::Acquire) {
+    pub(crate) fn publish_final(self: &Arc<Self>) -> Result<()> {
+        if !self.has_counter() || self.publisher.closed.load(Ordering::Acquire) {
             return Ok(());
         }
-        let _only = self.publisher.only();
+        let _only = self.publisher.lock();
         if self.has_staged() || self.store.is_dirty() { self.publish() } else { Ok(()) }
     }
 
     /// Starts what the options ask for in the background.
     pub(crate) fn begin_publishing(self: &Arc<Self>) {
         if let Some(every) = self.options.publish_time.filter(|_| self.options.mode.writes()) {
-            match Ticker::start(self, every) {
+            match PublishTimer::start(self, every) {
                 Ok(ticker) => *self.publisher.ticker.lock() = Some(ticker),
-                Err(error) => self.publisher.defer(Error::new(&self.name, None, ErrorKind::Thread(error))),
+                Err(error) => self.publisher.defer(Error::new(&self.name, None, ErrorKind::PublishThread(error))),
             }
         }
     }
@@ -149,7 +150,7 @@ impl File {
     pub fn flush(&self) -> Result<()> {
         let shared = self.shared();
         shared.publisher.take_deferred()?;
-        let _only = shared.publisher.only();
+        let _only = shared.publisher.lock();
         shared.publish()
     }
 
@@ -164,9 +165,9 @@ impl File {
     pub fn flush_durable(&self) -> Result<()> {
         let shared = self.shared();
         shared.publisher.take_deferred()?;
-        shared.publisher.durable.have_done(|| {
+        shared.publisher.durable.run(|| {
             {
-                let _only = shared.publisher.only();
+                let _only = shared.publisher.lock();
                 shared.publish()?;
             }
             // Others publish while this waits for the disk.
@@ -186,9 +187,9 @@ impl Dataset {
     pub fn flush(&self) -> Result<()> {
         let shared = self.file().shared();
         shared.publisher.take_deferred()?;
-        let _only = shared.publisher.only();
+        let _only = shared.publisher.lock();
         self.publish()?;
-        shared.count()
+        shared.count_publication()
     }
 
     /// As [`Dataset::flush`], and returns when all of it will outlast a power failure, as [`File::flush_durable`] does
@@ -200,7 +201,7 @@ impl Dataset {
         self.flush()?;
         let shared = self.file().shared();
         let sync = || shared.store.flush_durable(Some(self.id())).map_err(|error| shared.error(error));
-        shared.publisher.syncs.have_done(sync)
+        shared.publisher.syncs.run(sync)
     }
 
     /// Has rows of this dataset seen only after everything that was appended to `earlier` before them: time stamps, say,
@@ -212,8 +213,8 @@ impl Dataset {
     ///
     /// ```
     /// # let file = h5live::File::in_memory();
-    /// let frames = file.new_dataset::<u16>().growing(&[2, 2]).create("frames")?;
-    /// let times = file.new_dataset::<f64>().growing(&[]).create("times")?;
+    /// let frames = file.new_dataset::<u16>().unlimited_rows(&[2, 2]).create("frames")?;
+    /// let times = file.new_dataset::<f64>().unlimited_rows(&[]).create("times")?;
     /// times.publish_after(&frames)?;
     /// frames.append(&[1u16, 2, 3, 4])?;
     /// times.append(&[0.1])?;
@@ -222,12 +223,12 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::Order`](crate::ErrorKind::Order) if `earlier` is itself published after this dataset, or is of
+    /// [`ErrorKind::PublishOrder`](crate::ErrorKind::PublishOrder) if `earlier` is itself published after this dataset, or is of
     /// another file.
     pub fn publish_after(&self, earlier: &Dataset) -> Result<()> {
         if !Arc::ptr_eq(self.file().shared(), earlier.file().shared()) {
-            return Err(self.file().error(Some(self.path()), ErrorKind::Order("they are in different files")));
+            return Err(self.file().error(Some(self.path()), ErrorKind::PublishOrder("they are in different files")));
         }
-        self.come_after(earlier)
+        self.add_earlier(earlier)
     }
 }

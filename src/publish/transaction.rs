@@ -8,11 +8,11 @@ use crate::{Dataset, ErrorKind, File, H5Type, Result};
 #[derive(Debug)]
 pub struct Transaction<'a> {
     file: &'a File,
-    steps: Vec<Step>,
+    steps: Vec<TransactionStep>,
 }
 
 #[derive(Debug)]
-struct Step {
+struct TransactionStep {
     dataset: Dataset,
     /// The rows, as they are stored.
     rows: Vec<u8>,
@@ -22,7 +22,7 @@ impl Transaction<'_> {
     /// Appends rows, as [`Dataset::append`] does, when the transaction ends.
     ///
     /// # Errors
-    /// As [`Dataset::append`]; [`ErrorKind::Order`] if the dataset is of another file.
+    /// As [`Dataset::append`]; [`ErrorKind::PublishOrder`] if the dataset is of another file.
     pub fn append<T: H5Type>(&mut self, dataset: &Dataset, values: &[T]) -> Result<()> {
         let rows = dataset.encode_rows(values)?;
         self.append_raw(dataset, &rows)
@@ -34,12 +34,12 @@ impl Transaction<'_> {
     /// As [`Transaction::append`].
     pub fn append_raw(&mut self, dataset: &Dataset, rows: &[u8]) -> Result<()> {
         if !std::sync::Arc::ptr_eq(dataset.file().shared(), self.file.shared()) {
-            return Err(self.file.error(Some(dataset.path()), ErrorKind::Order("they are in different files")));
+            return Err(self.file.error(Some(dataset.path()), ErrorKind::PublishOrder("they are in different files")));
         }
         dataset.check_rows(rows)?;
         match self.steps.last_mut().filter(|last| last.dataset.id() == dataset.id()) {
             Some(last) => last.rows.extend_from_slice(rows),
-            None => self.steps.push(Step { dataset: dataset.clone(), rows: rows.into() }),
+            None => self.steps.push(TransactionStep { dataset: dataset.clone(), rows: rows.into() }),
         }
         Ok(())
     }
@@ -59,7 +59,7 @@ impl Transaction<'_> {
             run.last().map_or(Ok(()), |last| last.dataset.publish())?;
             rest = later;
         }
-        self.file.shared().count()
+        self.file.shared().count_publication()
     }
 }
 
@@ -81,13 +81,13 @@ impl File {
     ///
     /// At each moment, also after the sudden end of this process, others see a beginning of the appends: never one
     /// without all those before it. Who wants to see whole transactions only takes a look at the dataset that was
-    /// appended to last first, or waits for the [publication counter](File::wait_for), and then looks at the others.
+    /// appended to last first, or waits for the [publication counter](File::wait_for_publication), and then looks at the others.
     /// Appends that go back to a dataset after others cost a flush each time they do.
     ///
     /// ```
     /// # let file = h5live::File::in_memory();
-    /// # let frames = file.new_dataset::<u16>().growing(&[2, 2]).create("frames")?;
-    /// # let times = file.new_dataset::<f64>().growing(&[]).create("times")?;
+    /// # let frames = file.new_dataset::<u16>().unlimited_rows(&[2, 2]).create("frames")?;
+    /// # let times = file.new_dataset::<f64>().unlimited_rows(&[]).create("times")?;
     /// file.transaction(|tx| {
     ///     tx.append(&frames, &[1u16, 2, 3, 4])?;
     ///     tx.append(&times, &[0.1])
@@ -103,7 +103,7 @@ impl File {
         let built = build(&mut transaction)?;
         let shared = self.shared();
         shared.publisher.take_deferred()?;
-        let _only = shared.publisher.only();
+        let _only = shared.publisher.lock();
         transaction.commit()?;
         Ok(built)
     }

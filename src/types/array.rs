@@ -7,7 +7,7 @@ use crate::convert::{ConvertError, class};
 
 /// How an array is converted: its elements, one by one, or as one run.
 #[derive(Debug, Clone)]
-pub struct ArrayCode<C> {
+pub struct ArrayCodec<C> {
     element: C,
     /// Bytes of an element in the file.
     size: usize,
@@ -31,8 +31,8 @@ fn inner<const N: usize>(file: &Datatype) -> Result<Datatype, ConvertError> {
 }
 
 impl<T: H5Type, const N: usize> H5Type for [T; N] {
-    type Decoder = ArrayCode<T::Decoder>;
-    type Encoder = ArrayCode<T::Encoder>;
+    type Decoder = ArrayCodec<T::Decoder>;
+    type Encoder = ArrayCodec<T::Encoder>;
 
     fn datatype() -> Datatype {
         let n = u32::try_from(N).unwrap_or(u32::MAX);
@@ -48,7 +48,7 @@ impl<T: H5Type, const N: usize> H5Type for [T; N] {
 
     fn decoder(file: &Datatype) -> Result<Self::Decoder, ConvertError> {
         let file = inner::<N>(file)?;
-        Ok(ArrayCode { element: T::decoder(&file)?, size: file.size() as usize })
+        Ok(ArrayCodec { element: T::decoder(&file)?, size: file.size() as usize })
     }
 
     fn decode(decoder: &Self::Decoder, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
@@ -71,7 +71,7 @@ impl<T: H5Type, const N: usize> H5Type for [T; N] {
 
     fn encoder(file: &Datatype) -> Result<Self::Encoder, ConvertError> {
         let file = inner::<N>(file)?;
-        Ok(ArrayCode { element: T::encoder(&file)?, size: file.size() as usize })
+        Ok(ArrayCodec { element: T::encoder(&file)?, size: file.size() as usize })
     }
 
     fn encode(&self, encoder: &Self::Encoder, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {

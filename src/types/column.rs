@@ -4,7 +4,7 @@ use crate::convert::ConvertError;
 
 /// The same member of compounds that lie one after another.
 #[derive(Debug, Clone, Copy)]
-pub struct Column<'a> {
+pub struct MemberColumn<'a> {
     elements: &'a [u8],
     /// Bytes of an element.
     stride: usize,
@@ -14,14 +14,14 @@ pub struct Column<'a> {
     size: usize,
 }
 
-impl<'a> Column<'a> {
+impl<'a> MemberColumn<'a> {
     /// What lies at `at` and has `size` bytes in elements of `stride` bytes.
     ///
     /// # Errors
     /// [`ConvertError::Truncated`] if it does not lie inside the elements.
     pub fn new(elements: &'a [u8], stride: usize, at: usize, size: usize) -> Result<Self, ConvertError> {
         match at.checked_add(size) {
-            Some(end) if end <= stride && stride > 0 => Ok(Column { elements, stride, at, size }),
+            Some(end) if end <= stride && stride > 0 => Ok(MemberColumn { elements, stride, at, size }),
             _ => Err(ConvertError::Truncated { expected: size, found: stride.saturating_sub(at) }),
         }
     }
@@ -52,17 +52,17 @@ mod tests {
     #[test]
     fn a_member_is_found_in_each_element() {
         let elements: Vec<u8> = (0..11).collect();
-        let column = Column::new(&elements, 5, 1, 2).unwrap();
+        let column = MemberColumn::new(&elements, 5, 1, 2).unwrap();
         assert_eq!(column.parts().collect::<Vec<_>>(), [[1, 2], [6, 7]]);
         assert_eq!(column.arrays::<2>().unwrap().collect::<Vec<_>>(), [&[1, 2], &[6, 7]]);
         assert!(column.arrays::<3>().is_none());
-        assert_eq!(Column::new(&elements, 5, 5, 0).unwrap().parts().count(), 2);
+        assert_eq!(MemberColumn::new(&elements, 5, 5, 0).unwrap().parts().count(), 2);
     }
 
     #[test]
     fn refuses_what_is_not_inside_the_elements() {
         for (stride, at, size) in [(5, 4, 2), (5, 6, 0), (5, usize::MAX, 2), (0, 0, 0)] {
-            assert!(matches!(Column::new(&[0; 10], stride, at, size), Err(ConvertError::Truncated { .. })));
+            assert!(matches!(MemberColumn::new(&[0; 10], stride, at, size), Err(ConvertError::Truncated { .. })));
         }
     }
 }

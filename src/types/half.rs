@@ -8,7 +8,7 @@ use crate::convert::{ConvertError, NumberPlan, class};
 
 /// How a float of 16 bits is converted.
 #[derive(Debug, Clone)]
-pub struct HalfCode(NumberPlan);
+pub struct HalfCodec(NumberPlan);
 
 fn brain_float(order: ByteOrder) -> Datatype {
     Datatype::Float(Float {
@@ -117,11 +117,11 @@ mod tests {
     fn halves_come_back_and_convert() {
         let file = File::in_memory();
         let values: Vec<f16> = [0.0, 1.5, -2.25, 65504.0, 1e-7].map(f16::from_f64).into();
-        let data = file.new_dataset::<f16>().create_with("f16", &values).unwrap();
+        let data = file.new_dataset::<f16>().create_with_data("f16", &values).unwrap();
         assert_eq!(data.read::<f16>().unwrap(), values);
         let wide: Vec<f32> = values.iter().map(|x| x.to_f32()).collect();
         assert_eq!(data.read::<f32>().unwrap(), wide);
-        let brain = file.new_dataset::<bf16>().create_with("bf16", &wide).unwrap();
+        let brain = file.new_dataset::<bf16>().create_with_data("bf16", &wide).unwrap();
         assert_eq!(brain.read::<bf16>().unwrap()[..3], [0.0, 1.5, -2.25].map(bf16::from_f64));
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use h5live_model::{Datatype, Objects};
 
-pub use column::Column;
+pub use column::MemberColumn;
 pub use strings::FixedStr;
 pub(crate) use strings::{pad, trim};
 
@@ -81,7 +81,7 @@ pub trait H5Type: Clone + Send + Sync + 'static {
     #[doc(hidden)]
     fn decode_column<'a>(
         decoder: &Self::Decoder,
-        column: Column<'_>,
+        column: MemberColumn<'_>,
         mut into: impl Iterator<Item = &'a mut Self>,
         heap: Heap<'_>,
     ) -> Result<(), ConvertError> {

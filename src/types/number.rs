@@ -2,19 +2,19 @@
 
 use h5live_model::{ByteOrder, Datatype};
 
-use super::{Column, H5Type, Heap};
+use super::{H5Type, Heap, MemberColumn};
 use crate::convert::{ConvertError, Number, NumberPlan};
 
 /// How a number is converted.
 #[derive(Debug, Clone)]
-pub struct NumberCode(NumberPlan);
+pub struct NumberCodec(NumberPlan);
 
-fn decoder<T: Number>(file: &Datatype) -> Result<NumberCode, ConvertError> {
-    NumberPlan::to_native(file, T::NATIVE).map(NumberCode)
+fn decoder<T: Number>(file: &Datatype) -> Result<NumberCodec, ConvertError> {
+    NumberPlan::to_native(file, T::NATIVE).map(NumberCodec)
 }
 
-fn encoder<T: Number>(file: &Datatype) -> Result<NumberCode, ConvertError> {
-    NumberPlan::from_native(T::NATIVE, file).map(NumberCode)
+fn encoder<T: Number>(file: &Datatype) -> Result<NumberCodec, ConvertError> {
+    NumberPlan::from_native(T::NATIVE, file).map(NumberCodec)
 }
 
 fn short(expected: usize, found: usize) -> ConvertError {
@@ -22,14 +22,14 @@ fn short(expected: usize, found: usize) -> ConvertError {
 }
 
 /// Members that are converted at a time.
-const BLOCK: usize = 256;
+const BLOCK_ELEMENTS: usize = 256;
 /// Bytes of such members.
-const BLOCK_BYTES: usize = 16 * BLOCK;
+const BLOCK_BYTES: usize = 16 * BLOCK_ELEMENTS;
 
 /// Converts members that are not the number that they become.
 fn convert_column<'a, T: Number>(
     plan: &NumberPlan,
-    column: Column<'_>,
+    column: MemberColumn<'_>,
     mut into: impl Iterator<Item = &'a mut T>,
 ) -> Result<(), ConvertError> {
     let size = plan.input_size();
@@ -37,13 +37,13 @@ fn convert_column<'a, T: Number>(
         return Err(short(size, column.size()));
     }
     let mut parts = column.parts();
-    if size > BLOCK_BYTES / BLOCK {
+    if size > BLOCK_BYTES / BLOCK_ELEMENTS {
         parts.zip(&mut into).for_each(|(element, into)| plan.run(element, bytemuck::bytes_of_mut(into)));
         return Ok(());
     }
-    let (mut gathered, mut converted) = ([0; BLOCK_BYTES], [T::default(); BLOCK]);
+    let (mut gathered, mut converted) = ([0; BLOCK_BYTES], [T::default(); BLOCK_ELEMENTS]);
     loop {
-        let room = gathered.chunks_exact_mut(size).take(BLOCK);
+        let room = gathered.chunks_exact_mut(size).take(BLOCK_ELEMENTS);
         let n = room.zip(&mut parts).map(|(to, element)| to.copy_from_slice(element)).count();
         if n == 0 {
             return Ok(());
@@ -56,8 +56,8 @@ fn convert_column<'a, T: Number>(
 macro_rules! number {
     ($($t:ident)*) => {$(
         impl H5Type for $t {
-            type Decoder = NumberCode;
-            type Encoder = NumberCode;
+            type Decoder = NumberCodec;
+            type Encoder = NumberCodec;
 
             fn datatype() -> Datatype {
                 $t::NATIVE.datatype(ByteOrder::Little)
@@ -71,13 +71,13 @@ macro_rules! number {
                 bytemuck::allocation::try_zeroed_vec(n).ok()
             }
 
-            fn decoder(file: &Datatype) -> Result<NumberCode, ConvertError> {
+            fn decoder(file: &Datatype) -> Result<NumberCodec, ConvertError> {
                 decoder::<$t>(file)
             }
 
             #[inline]
             fn decode(
-                decoder: &NumberCode,
+                decoder: &NumberCodec,
                 element: &[u8],
                 into: &mut Self,
                 _heap: Heap<'_>,
@@ -94,7 +94,7 @@ macro_rules! number {
             }
 
             fn decode_slice(
-                decoder: &NumberCode,
+                decoder: &NumberCodec,
                 elements: &[u8],
                 _size: usize,
                 into: &mut [Self],
@@ -109,8 +109,8 @@ macro_rules! number {
             }
 
             fn decode_column<'a>(
-                decoder: &NumberCode,
-                column: Column<'_>,
+                decoder: &NumberCodec,
+                column: MemberColumn<'_>,
                 mut into: impl Iterator<Item = &'a mut Self>,
                 _heap: Heap<'_>,
             ) -> Result<(), ConvertError> {
@@ -122,18 +122,18 @@ macro_rules! number {
                 Ok(())
             }
 
-            fn decode_in_place<'a>(decoder: &NumberCode, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
+            fn decode_in_place<'a>(decoder: &NumberCodec, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
                 decoder.0.is_copy().then(|| bytemuck::cast_slice_mut(into))
             }
 
-            fn encoder(file: &Datatype) -> Result<NumberCode, ConvertError> {
+            fn encoder(file: &Datatype) -> Result<NumberCodec, ConvertError> {
                 encoder::<$t>(file)
             }
 
             #[inline]
             fn encode(
                 &self,
-                encoder: &NumberCode,
+                encoder: &NumberCodec,
                 element: &mut [u8],
                 _heap: Heap<'_>,
             ) -> Result<(), ConvertError> {
@@ -149,7 +149,7 @@ macro_rules! number {
             }
 
             fn encode_slice(
-                encoder: &NumberCode,
+                encoder: &NumberCodec,
                 values: &[Self],
                 elements: &mut [u8],
                 _size: usize,
@@ -163,12 +163,12 @@ macro_rules! number {
                 Ok(())
             }
 
-            fn encode_in_place<'a>(encoder: &NumberCode, values: &'a [Self]) -> Option<&'a [u8]> {
+            fn encode_in_place<'a>(encoder: &NumberCodec, values: &'a [Self]) -> Option<&'a [u8]> {
                 encoder.0.is_copy().then(|| bytemuck::cast_slice(values))
             }
 
             fn as_stored<'a>(file: &Datatype, values: &'a [Self]) -> Option<&'a [u8]> {
-                $t::NATIVE.is(file).then(|| bytemuck::cast_slice(values))
+                $t::NATIVE.matches(file).then(|| bytemuck::cast_slice(values))
             }
         }
     )*};

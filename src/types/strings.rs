@@ -9,17 +9,17 @@ use crate::convert::{ConvertError, class};
 
 /// Where the text of an element is.
 #[derive(Debug, Clone)]
-pub enum StringCode {
+pub enum StringCodec {
     /// In the element, padded.
     Fixed(StringPadding),
     /// In the heap.
     Heap,
 }
 
-fn code(file: &Datatype, memory: &'static str) -> Result<StringCode, ConvertError> {
+fn code(file: &Datatype, memory: &'static str) -> Result<StringCodec, ConvertError> {
     match file {
-        Datatype::String(FixedString { padding, .. }) => Ok(StringCode::Fixed(*padding)),
-        Datatype::VarLen(VarLen { kind: VarLenKind::String { .. }, .. }) => Ok(StringCode::Heap),
+        Datatype::String(FixedString { padding, .. }) => Ok(StringCodec::Fixed(*padding)),
+        Datatype::VarLen(VarLen { kind: VarLenKind::String { .. }, .. }) => Ok(StringCodec::Heap),
         _ => Err(ConvertError::Class { file: class(file), memory }),
     }
 }
@@ -50,27 +50,27 @@ pub(crate) fn pad(text: &[u8], element: &mut [u8], padding: StringPadding) -> Re
 }
 
 fn decode(
-    code: &StringCode,
+    code: &StringCodec,
     element: &[u8],
     heap: Heap<'_>,
     text: impl FnOnce(&[u8]) -> Result<(), ConvertError>,
 ) -> Result<(), ConvertError> {
     match code {
-        StringCode::Fixed(padding) => text(trim(element, *padding)),
-        StringCode::Heap => text(trim(&heap.read(element)?, StringPadding::NullTerminated)),
+        StringCodec::Fixed(padding) => text(trim(element, *padding)),
+        StringCodec::Heap => text(trim(&heap.read(element)?, StringPadding::NullTerminated)),
     }
 }
 
-fn encode(code: &StringCode, text: &[u8], element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+fn encode(code: &StringCodec, text: &[u8], element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
     match code {
-        StringCode::Fixed(padding) => pad(text, element, *padding),
-        StringCode::Heap => heap.write(text, text.len(), element),
+        StringCodec::Fixed(padding) => pad(text, element, *padding),
+        StringCodec::Heap => heap.write(text, text.len(), element),
     }
 }
 
 impl H5Type for String {
-    type Decoder = StringCode;
-    type Encoder = StringCode;
+    type Decoder = StringCodec;
+    type Encoder = StringCodec;
 
     fn datatype() -> Datatype {
         let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
@@ -81,11 +81,11 @@ impl H5Type for String {
         String::new()
     }
 
-    fn decoder(file: &Datatype) -> Result<StringCode, ConvertError> {
+    fn decoder(file: &Datatype) -> Result<StringCodec, ConvertError> {
         code(file, "a String")
     }
 
-    fn decode(decoder: &StringCode, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn decode(decoder: &StringCodec, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
         into.clear();
         decode(decoder, element, heap, |text| {
             into.push_str(std::str::from_utf8(text)?);
@@ -93,11 +93,11 @@ impl H5Type for String {
         })
     }
 
-    fn encoder(file: &Datatype) -> Result<StringCode, ConvertError> {
+    fn encoder(file: &Datatype) -> Result<StringCodec, ConvertError> {
         code(file, "a String")
     }
 
-    fn encode(&self, encoder: &StringCode, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn encode(&self, encoder: &StringCodec, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         encode(encoder, self.as_bytes(), element, heap)
     }
 }
@@ -144,8 +144,8 @@ impl<const N: usize> fmt::Display for FixedStr<N> {
 }
 
 impl<const N: usize> H5Type for FixedStr<N> {
-    type Decoder = StringCode;
-    type Encoder = StringCode;
+    type Decoder = StringCodec;
+    type Encoder = StringCodec;
 
     fn datatype() -> Datatype {
         Datatype::fixed_string(u32::try_from(N).unwrap_or(u32::MAX), CharacterSet::Utf8)
@@ -155,12 +155,12 @@ impl<const N: usize> H5Type for FixedStr<N> {
         FixedStr::default()
     }
 
-    fn decoder(file: &Datatype) -> Result<StringCode, ConvertError> {
+    fn decoder(file: &Datatype) -> Result<StringCodec, ConvertError> {
         code(file, "a FixedStr")
     }
 
     /// What does not fit is cut off, as libhdf5 does.
-    fn decode(decoder: &StringCode, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn decode(decoder: &StringCodec, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
         decode(decoder, element, heap, |text| {
             let n = text.len().min(N);
             into.0.fill(0);
@@ -169,11 +169,11 @@ impl<const N: usize> H5Type for FixedStr<N> {
         })
     }
 
-    fn encoder(file: &Datatype) -> Result<StringCode, ConvertError> {
+    fn encoder(file: &Datatype) -> Result<StringCodec, ConvertError> {
         code(file, "a FixedStr")
     }
 
-    fn encode(&self, encoder: &StringCode, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    fn encode(&self, encoder: &StringCodec, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         encode(encoder, self.as_bytes(), element, heap)
     }
 }

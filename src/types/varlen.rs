@@ -7,7 +7,7 @@ use crate::convert::{ConvertError, blank_elements, class};
 
 /// How a sequence is converted, element by element.
 #[derive(Debug, Clone)]
-pub struct SequenceCode<C> {
+pub struct SequenceCodec<C> {
     element: C,
     /// Bytes of an element of the sequence in the file.
     size: usize,
@@ -21,8 +21,8 @@ fn base(file: &Datatype) -> Result<&Datatype, ConvertError> {
 }
 
 impl<T: H5Type> H5Type for Vec<T> {
-    type Decoder = SequenceCode<T::Decoder>;
-    type Encoder = SequenceCode<T::Encoder>;
+    type Decoder = SequenceCodec<T::Decoder>;
+    type Encoder = SequenceCodec<T::Encoder>;
 
     fn datatype() -> Datatype {
         Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 16, base: Box::new(T::datatype()) })
@@ -34,7 +34,7 @@ impl<T: H5Type> H5Type for Vec<T> {
 
     fn decoder(file: &Datatype) -> Result<Self::Decoder, ConvertError> {
         let base = base(file)?;
-        Ok(SequenceCode { element: T::decoder(base)?, size: base.size().max(1) as usize })
+        Ok(SequenceCodec { element: T::decoder(base)?, size: base.size().max(1) as usize })
     }
 
     fn decode(decoder: &Self::Decoder, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
@@ -49,7 +49,7 @@ impl<T: H5Type> H5Type for Vec<T> {
 
     fn encoder(file: &Datatype) -> Result<Self::Encoder, ConvertError> {
         let base = base(file)?;
-        Ok(SequenceCode { element: T::encoder(base)?, size: base.size().max(1) as usize })
+        Ok(SequenceCodec { element: T::encoder(base)?, size: base.size().max(1) as usize })
     }
 
     fn encode(&self, encoder: &Self::Encoder, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {

@@ -3,17 +3,17 @@
 use h5live_model::{Datatype, Name, ReferenceKind, StringPadding, VarLenKind};
 
 use super::Value;
-use crate::convert::{ConvertError, IntegerPlan, Native, NumberPlan, blank_elements, class};
+use crate::convert::{ConvertError, IntegerPlan, NativeNumber, NumberPlan, blank_elements, class};
 use crate::types::{Heap, pad, part_mut};
 
 /// The way from values to the elements of a datatype.
 pub(crate) struct EncodePlan {
     class: &'static str,
     size: usize,
-    step: Step,
+    step: EncodeStep,
 }
 
-enum Step {
+enum EncodeStep {
     Integer(IntegerPlan),
     /// From integers, from 32-bit floats, from 64-bit floats.
     Float(IntegerPlan, NumberPlan, NumberPlan),
@@ -25,10 +25,10 @@ enum Step {
     Complex(Box<EncodePlan>),
     Array(Box<EncodePlan>),
     Sequence(Box<EncodePlan>),
-    Compound(Vec<Member>),
+    Compound(Vec<MemberEncoder>),
 }
 
-struct Member {
+struct MemberEncoder {
     name: Name,
     at: usize,
     plan: EncodePlan,
@@ -39,38 +39,38 @@ impl EncodePlan {
         let boxed = |base: &Datatype| EncodePlan::new(base).map(Box::new);
         let step = match datatype {
             Datatype::Integer(_) | Datatype::Bitfield(_) | Datatype::Time(_) => {
-                Step::Integer(IntegerPlan::new(datatype)?)
+                EncodeStep::Integer(IntegerPlan::new(datatype)?)
             }
             Datatype::Float(_) => {
                 let from = |native| NumberPlan::from_native(native, datatype);
-                Step::Float(IntegerPlan::new(datatype)?, from(Native::F32)?, from(Native::F64)?)
+                EncodeStep::Float(IntegerPlan::new(datatype)?, from(NativeNumber::F32)?, from(NativeNumber::F64)?)
             }
-            Datatype::String(string) => Step::Text(string.padding),
-            Datatype::Opaque(_) => Step::Bytes,
-            Datatype::Reference(reference) => Step::Reference(reference.kind),
+            Datatype::String(string) => EncodeStep::Text(string.padding),
+            Datatype::Opaque(_) => EncodeStep::Bytes,
+            Datatype::Reference(reference) => EncodeStep::Reference(reference.kind),
             Datatype::Enum(of) => {
                 let named = |member: &h5live_model::EnumMember| (member.name.clone(), member.value.clone());
-                Step::Enum(of.members.iter().map(named).collect(), IntegerPlan::new(&of.base)?)
+                EncodeStep::Enum(of.members.iter().map(named).collect(), IntegerPlan::new(&of.base)?)
             }
-            Datatype::Complex(complex) => Step::Complex(boxed(&complex.base)?),
+            Datatype::Complex(complex) => EncodeStep::Complex(boxed(&complex.base)?),
             Datatype::Array(array) => {
                 let mut plan = EncodePlan::new(&array.base)?;
                 for dim in array.dims.iter().rev() {
                     let size = plan.size.saturating_mul(*dim as usize);
-                    plan = EncodePlan { class: "array", size, step: Step::Array(Box::new(plan)) };
+                    plan = EncodePlan { class: "array", size, step: EncodeStep::Array(Box::new(plan)) };
                 }
                 return Ok(plan);
             }
             Datatype::VarLen(of) => match of.kind {
-                VarLenKind::Sequence => Step::Sequence(boxed(&of.base)?),
-                VarLenKind::String { .. } => Step::HeapText,
+                VarLenKind::Sequence => EncodeStep::Sequence(boxed(&of.base)?),
+                VarLenKind::String { .. } => EncodeStep::HeapText,
             },
             Datatype::Compound(compound) => {
-                let member = |member: &h5live_model::Member| {
+                let member = |member: &h5live_model::CompoundMember| {
                     let plan = EncodePlan::new(&member.datatype).map_err(|error| in_member(&member.name, error))?;
-                    Ok(Member { name: member.name.clone(), at: member.offset as usize, plan })
+                    Ok(MemberEncoder { name: member.name.clone(), at: member.offset as usize, plan })
                 };
-                Step::Compound(compound.members.iter().map(member).collect::<Result<_, ConvertError>>()?)
+                EncodeStep::Compound(compound.members.iter().map(member).collect::<Result<_, ConvertError>>()?)
             }
         };
         Ok(EncodePlan { class: class(datatype), size: datatype.size() as usize, step })
@@ -80,24 +80,24 @@ impl EncodePlan {
     ///
     /// # Errors
     /// [`ConvertError::Value`] if elements of this type have no such value, [`ConvertError::Heap`].
-    pub(crate) fn run(&self, value: &Value, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    pub(crate) fn encode(&self, value: &Value, element: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
         let element = part_mut(element, 0, self.size)?;
         let refused = || ConvertError::Value { value: value.to_string(), class: self.class };
         match (&self.step, value) {
-            (Step::Integer(plan), value) => {
+            (EncodeStep::Integer(plan), value) => {
                 let value = value.exact_integer().ok_or_else(refused)?;
                 plan.store(value, element).then_some(()).ok_or_else(refused)
             }
-            (Step::Float(from_integer, from_single, from_double), value) => {
+            (EncodeStep::Float(from_integer, from_single, from_double), value) => {
                 match value {
-                    Value::Single(value) => from_single.run(&value.to_ne_bytes(), element),
-                    Value::Double(value) => from_double.run(&value.to_ne_bytes(), element),
+                    Value::Float32(value) => from_single.run(&value.to_ne_bytes(), element),
+                    Value::Float64(value) => from_double.run(&value.to_ne_bytes(), element),
                     Value::Integer(value) => drop(from_integer.store(*value, element)),
                     _ => return Err(refused()),
                 }
                 Ok(())
             }
-            (Step::Text(padding), value) => match value.bytes().ok_or_else(refused)? {
+            (EncodeStep::Text(padding), value) => match value.bytes().ok_or_else(refused)? {
                 // Such strings are found in files, though nothing ends them.
                 text if text.len() == self.size => {
                     element.copy_from_slice(text);
@@ -105,15 +105,15 @@ impl EncodePlan {
                 }
                 text => pad(text, element, *padding),
             },
-            (Step::HeapText, value) => {
+            (EncodeStep::HeapText, value) => {
                 let text = value.bytes().ok_or_else(refused)?;
                 heap.write(text, text.len(), element)
             }
-            (Step::Bytes, Value::Bytes(bytes)) if bytes.len() == self.size => {
+            (EncodeStep::Bytes, Value::Bytes(bytes)) if bytes.len() == self.size => {
                 element.copy_from_slice(bytes);
                 Ok(())
             }
-            (Step::Reference(kind), Value::Reference(reference)) => {
+            (EncodeStep::Reference(kind), Value::Reference(reference)) => {
                 let bytes = reference.as_bytes();
                 if reference.is_null() {
                     element.fill(0);
@@ -124,11 +124,11 @@ impl EncodePlan {
                 }
                 Ok(())
             }
-            (Step::Enum(members, base), value) => {
+            (EncodeStep::Enum(members, base), value) => {
                 let name: Option<&[u8]> = match value {
-                    Value::Name(name) => Some(name.as_bytes()),
+                    Value::EnumName(name) => Some(name.as_bytes()),
                     Value::Text(text) => Some(text.as_bytes()),
-                    Value::Truth(truth) => Some(if *truth { b"TRUE" } else { b"FALSE" }),
+                    Value::Bool(truth) => Some(if *truth { b"TRUE" } else { b"FALSE" }),
                     _ => None,
                 };
                 match (name, value) {
@@ -141,25 +141,25 @@ impl EncodePlan {
                     _ => Err(refused()),
                 }
             }
-            (Step::Complex(plan), value) => {
+            (EncodeStep::Complex(plan), value) => {
                 let (real, imaginary) = match value {
                     Value::Complex(parts) => (&parts[0], &parts[1]),
                     Value::List(parts) if parts.len() == 2 => (&parts[0], &parts[1]),
-                    Value::Integer(_) | Value::Single(_) | Value::Double(_) => (value, &Value::Integer(0)),
+                    Value::Integer(_) | Value::Float32(_) | Value::Float64(_) => (value, &Value::Integer(0)),
                     _ => return Err(refused()),
                 };
-                plan.run(real, element, heap)?;
-                plan.run(imaginary, part_mut(element, plan.size, plan.size)?, heap)
+                plan.encode(real, element, heap)?;
+                plan.encode(imaginary, part_mut(element, plan.size, plan.size)?, heap)
             }
-            (Step::Array(plan), Value::List(values)) if values.len().saturating_mul(plan.size) == self.size => {
-                plan.run_all(values, element, heap)
+            (EncodeStep::Array(plan), Value::List(values)) if values.len().saturating_mul(plan.size) == self.size => {
+                plan.encode_slice(values, element, heap)
             }
-            (Step::Sequence(plan), Value::List(values)) => {
+            (EncodeStep::Sequence(plan), Value::List(values)) => {
                 let mut bytes = blank_elements(values.len(), plan.size)?;
-                plan.run_all(values, &mut bytes, heap)?;
+                plan.encode_slice(values, &mut bytes, heap)?;
                 heap.write(&bytes, values.len(), element)
             }
-            (Step::Compound(members), value) => {
+            (EncodeStep::Compound(members), value) => {
                 element.fill(0);
                 for (i, member) in members.iter().enumerate() {
                     let value = match value {
@@ -171,7 +171,7 @@ impl EncodePlan {
                         _ => return Err(refused()),
                     };
                     let place = part_mut(element, member.at, member.plan.size)?;
-                    member.plan.run(value, place, heap).map_err(|error| in_member(&member.name, error))?;
+                    member.plan.encode(value, place, heap).map_err(|error| in_member(&member.name, error))?;
                 }
                 Ok(())
             }
@@ -182,10 +182,15 @@ impl EncodePlan {
     /// Replaces elements, one after another, by as many values.
     ///
     /// # Errors
-    /// As [`EncodePlan::run`].
-    pub(crate) fn run_all(&self, values: &[Value], elements: &mut [u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+    /// As [`EncodePlan::encode`].
+    pub(crate) fn encode_slice(
+        &self,
+        values: &[Value],
+        elements: &mut [u8],
+        heap: Heap<'_>,
+    ) -> Result<(), ConvertError> {
         let elements = elements.chunks_exact_mut(self.size.max(1));
-        values.iter().zip(elements).try_for_each(|(value, element)| self.run(value, element, heap))
+        values.iter().zip(elements).try_for_each(|(value, element)| self.encode(value, element, heap))
     }
 }
 
@@ -205,7 +210,7 @@ impl Value {
     ) -> Result<Vec<u8>, ConvertError> {
         let plan = EncodePlan::new(datatype)?;
         let mut bytes = blank_elements(values.len(), plan.size)?;
-        plan.run_all(values, &mut bytes, Heap(heap))?;
+        plan.encode_slice(values, &mut bytes, Heap(heap))?;
         Ok(bytes)
     }
 
@@ -214,9 +219,9 @@ impl Value {
         let whole = |value: f64| (value.trunc() == value && value.abs() < 2f64.powi(126)).then_some(value as i128);
         match self {
             Value::Integer(value) => Some(*value),
-            Value::Truth(truth) => Some((*truth).into()),
-            Value::Single(value) => whole((*value).into()),
-            Value::Double(value) => whole(*value),
+            Value::Bool(truth) => Some((*truth).into()),
+            Value::Float32(value) => whole((*value).into()),
+            Value::Float64(value) => whole(*value),
             _ => None,
         }
     }
@@ -225,7 +230,7 @@ impl Value {
     fn bytes(&self) -> Option<&[u8]> {
         match self {
             Value::Text(text) => Some(text.as_bytes()),
-            Value::Name(name) => Some(name.as_bytes()),
+            Value::EnumName(name) => Some(name.as_bytes()),
             Value::Bytes(bytes) => Some(bytes),
             _ => None,
         }
@@ -263,8 +268,8 @@ mod tests {
         comes_back(&int(16), &[Value::Integer(i128::MIN), Value::Integer(i128::MAX)]);
         let bits = Bitfield { size: 2, precision: 12, offset: 2, ..Bitfield::default() };
         comes_back(&Datatype::Bitfield(bits), &[Value::Integer(0xFFF)]);
-        comes_back(&Datatype::float(8, ByteOrder::Big).unwrap(), &[Value::Double(0.1), Value::Double(f64::INFINITY)]);
-        comes_back(&Datatype::float(2, ByteOrder::Little).unwrap(), &[Value::Single(-0.5)]);
+        comes_back(&Datatype::float(8, ByteOrder::Big).unwrap(), &[Value::Float64(0.1), Value::Float64(f64::INFINITY)]);
+        comes_back(&Datatype::float(2, ByteOrder::Little).unwrap(), &[Value::Float32(-0.5)]);
         let padding = StringPadding::SpacePadded;
         let fixed = FixedString { size: 5, padding, character_set: CharacterSet::Utf8 };
         comes_back(&Datatype::String(fixed), &[text("grün"), text("")]);
@@ -274,21 +279,22 @@ mod tests {
         comes_back(&String::datatype(), &[text("a rather long text"), text("")]);
         comes_back(&Datatype::Opaque(Opaque { size: 2, tag: "x".into() }), &[Value::Bytes(vec![1, 255])]);
         let complex = Datatype::Complex(Complex { base: Box::new(Datatype::float(4, ByteOrder::Big).unwrap()) });
-        comes_back(&complex, &[Value::Complex(Box::new([Value::Single(1.5), Value::Single(-2.0)]))]);
+        comes_back(&complex, &[Value::Complex(Box::new([Value::Float32(1.5), Value::Float32(-2.0)]))]);
         let member = |name: &str, value| EnumMember { name: name.into(), value: vec![value, 0] };
         let members = vec![member("RED", 1), member("GREEN", 2)];
         let colour = Datatype::Enum(Enum { base: Box::new(u16::datatype()), members });
-        comes_back(&colour, &[Value::Name("GREEN".into()), Value::Integer(7)]);
-        comes_back(&bool::datatype(), &[Value::Truth(true), Value::Truth(false)]);
+        comes_back(&colour, &[Value::EnumName("GREEN".into()), Value::Integer(7)]);
+        comes_back(&bool::datatype(), &[Value::Bool(true), Value::Bool(false)]);
         let list = |values: &[i128]| Value::List(values.iter().copied().map(Value::Integer).collect());
         let array = Datatype::Array(Array { dims: vec![2, 2], base: Box::new(int(2)) });
         comes_back(&array, &[Value::List(vec![list(&[1, 2]), list(&[3, 4])])]);
         let nested = Datatype::VarLen(VarLen { size: 16, base: Box::new(<Vec<u8>>::datatype()), ..VarLen::default() });
         comes_back(&nested, &[Value::List(vec![list(&[1]), list(&[]), list(&[2, 3])]), Value::List(vec![])]);
-        let member = |name: &str, offset, datatype| h5live_model::Member { name: name.into(), offset, datatype };
+        let member =
+            |name: &str, offset, datatype| h5live_model::CompoundMember { name: name.into(), offset, datatype };
         let members = vec![member("colour", 20, colour), member("names", 2, String::datatype())];
         let compound = Datatype::Compound(Compound { size: 24, members });
-        let value = vec![("colour".into(), Value::Name("RED".into())), ("names".into(), text("x"))];
+        let value = vec![("colour".into(), Value::EnumName("RED".into())), ("names".into(), text("x"))];
         comes_back(&compound, &[Value::Compound(value)]);
     }
 
@@ -299,7 +305,7 @@ mod tests {
             Value::encode_all(&[value], datatype, file.store()).unwrap_err().to_string()
         };
         assert_eq!(refused(&int(1), Value::Integer(128)), "128 is no value of the integer in the file");
-        refused(&int(1), Value::Double(0.5));
+        refused(&int(1), Value::Float64(0.5));
         refused(&int(1), text("1"));
         refused(&u8::datatype(), Value::Integer(-1));
         refused(&bool::datatype(), text("MAYBE"));

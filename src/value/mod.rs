@@ -1,7 +1,7 @@
 //! Values of types that the program does not know beforehand.
 
+mod decode;
 mod encode;
-mod plan;
 #[cfg(test)]
 mod tests;
 
@@ -9,8 +9,8 @@ use std::fmt;
 
 use h5live_model::{Datatype, Name, Objects};
 
+pub(crate) use decode::DecodePlan;
 pub(crate) use encode::EncodePlan;
-pub(crate) use plan::ValuePlan;
 
 use crate::Reference;
 use crate::convert::ConvertError;
@@ -37,15 +37,15 @@ pub enum Value {
     /// An integer, a bit field, a time (seconds since 1970), or a value of an enum that has no name.
     Integer(i128),
     /// A float of up to 32 bits, which has fewer digits to show than others.
-    Single(f32),
+    Float32(f32),
     /// Any other float, rounded to 64 bits.
-    Double(f64),
+    Float64(f64),
     /// A string. Bytes that are no UTF-8 are replaced.
     Text(String),
     /// The name of a value of an enum.
-    Name(Name),
+    EnumName(Name),
     /// A truth value: an enum of FALSE and TRUE.
-    Truth(bool),
+    Bool(bool),
     /// Opaque data.
     Bytes(Vec<u8>),
     /// A reference.
@@ -66,7 +66,7 @@ impl Value {
     /// # Errors
     /// [`ConvertError`] if `bytes` are too short, or the datatype makes no sense.
     pub fn decode(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Objects>) -> Result<Value, ConvertError> {
-        Ok(ValuePlan::new(datatype)?.value(bytes, heap))
+        Ok(DecodePlan::new(datatype)?.value(bytes, heap))
     }
 
     /// The values of elements stored one after another; a rest that is no whole element is left out.
@@ -78,7 +78,7 @@ impl Value {
         bytes: &[u8],
         heap: Option<&dyn Objects>,
     ) -> Result<Vec<Value>, ConvertError> {
-        let plan = ValuePlan::new(datatype)?;
+        let plan = DecodePlan::new(datatype)?;
         Ok(bytes.chunks_exact(plan.size()).map(|element| plan.value(element, heap)).collect())
     }
 
@@ -86,9 +86,9 @@ impl Value {
     pub fn number(&self) -> Option<f64> {
         match self {
             Value::Integer(i) => Some(*i as f64),
-            Value::Single(f) => Some(f64::from(*f)),
-            Value::Double(f) => Some(*f),
-            Value::Truth(truth) => Some(f64::from(u8::from(*truth))),
+            Value::Float32(f) => Some(f64::from(*f)),
+            Value::Float64(f) => Some(*f),
+            Value::Bool(truth) => Some(f64::from(u8::from(*truth))),
             _ => None,
         }
     }
@@ -97,7 +97,7 @@ impl Value {
     pub fn text(&self) -> Option<&str> {
         match self {
             Value::Text(text) => Some(text),
-            Value::Name(name) => name.as_str(),
+            Value::EnumName(name) => name.as_str(),
             _ => None,
         }
     }
@@ -117,11 +117,11 @@ impl fmt::Display for Value {
         match self {
             Value::Unreadable => f.write_str("?"),
             Value::Integer(i) => write!(f, "{i}"),
-            Value::Single(v) => write!(f, "{v:?}"),
-            Value::Double(v) => write!(f, "{v:?}"),
+            Value::Float32(v) => write!(f, "{v:?}"),
+            Value::Float64(v) => write!(f, "{v:?}"),
             Value::Text(text) => write!(f, "{text:?}"),
-            Value::Name(name) => write!(f, "{:?}", name.to_string()),
-            Value::Truth(truth) => write!(f, "{truth}"),
+            Value::EnumName(name) => write!(f, "{:?}", name.to_string()),
+            Value::Bool(truth) => write!(f, "{truth}"),
             Value::Bytes(bytes) => hex(f, bytes),
             Value::Reference(reference) => hex(f, reference.as_bytes()),
             Value::Complex(parts) => {

@@ -1,6 +1,6 @@
 use h5live_model::{
-    Array, Bitfield, ByteOrder, Complex, Compound, Enum, EnumMember, FixedString, Float, Integer, Member, Opaque, Sign,
-    StringPadding, VarLen, VarLenKind,
+    Array, Bitfield, ByteOrder, Complex, Compound, CompoundMember, Enum, EnumMember, FixedString, Float, Integer,
+    Opaque, Sign, StringPadding, VarLen, VarLenKind,
 };
 
 use super::*;
@@ -23,7 +23,7 @@ fn numbers_have_the_digits_that_they_need() {
     assert_eq!(value(&int(2, ByteOrder::Big), &[0xFF, 0xFE]).to_string(), "-2");
     assert_eq!(value(&float(4, ByteOrder::Little), &0.1f32.to_le_bytes()).to_string(), "0.1");
     assert_eq!(value(&float(8, ByteOrder::Big), &1e300f64.to_be_bytes()).to_string(), "1e300");
-    assert_eq!(value(&float(2, ByteOrder::Big), &0x3555u16.to_be_bytes()), Value::Single(0.333_251_95));
+    assert_eq!(value(&float(2, ByteOrder::Big), &0x3555u16.to_be_bytes()), Value::Float32(0.333_251_95));
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn extended_floats_have_a_stored_leading_bit() {
     let mut bytes = 0xC000_0000_0000_0000u64.to_le_bytes().to_vec();
     bytes.extend(0xBFFFu16.to_le_bytes());
     bytes.resize(16, 0);
-    assert_eq!(value(&extended, &bytes), Value::Double(-1.5));
+    assert_eq!(value(&extended, &bytes), Value::Float64(-1.5));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn bits_are_taken_from_where_they_are() {
 fn compounds_arrays_and_complex_numbers_are_made_of_values() {
     let complex = Datatype::Complex(Complex { base: Box::new(float(4, ByteOrder::Little)) });
     let array = Datatype::Array(Array { dims: vec![2, 2], base: Box::new(int(1, ByteOrder::Little)) });
-    let member = |name: &str, offset, datatype| Member { name: name.into(), offset, datatype };
+    let member = |name: &str, offset, datatype| CompoundMember { name: name.into(), offset, datatype };
     let opaque = Datatype::Opaque(Opaque { size: 2, tag: "raw".into() });
     let members = vec![member("z", 0, complex), member("m", 8, array), member("o", 12, opaque)];
     let compound = Datatype::Compound(Compound { size: 14, members });
@@ -70,7 +70,7 @@ fn compounds_arrays_and_complex_numbers_are_made_of_values() {
 
 #[test]
 fn a_member_outside_its_compound_is_unreadable() {
-    let member = Member { name: "far".into(), offset: 6, datatype: int(4, ByteOrder::Little) };
+    let member = CompoundMember { name: "far".into(), offset: 6, datatype: int(4, ByteOrder::Little) };
     let compound = Datatype::Compound(Compound { size: 8, members: vec![member] });
     assert_eq!(value(&compound, &[0; 8]).member("far"), Some(&Value::Unreadable));
 }
@@ -80,7 +80,7 @@ fn enums_are_names_or_truths_or_numbers() {
     let member = |name: &str, value| EnumMember { name: name.into(), value: vec![value] };
     let of = |members| Datatype::Enum(Enum { base: Box::new(int(1, ByteOrder::Little)), members });
     let truth = of(vec![member("FALSE", 0), member("TRUE", 1)]);
-    assert_eq!(value(&truth, &[1]), Value::Truth(true));
+    assert_eq!(value(&truth, &[1]), Value::Bool(true));
     let colour = of(vec![member("RED", 3)]);
     assert_eq!(value(&colour, &[3]).text(), Some("RED"));
     assert_eq!(value(&colour, &[4]), Value::Integer(4));
@@ -140,7 +140,7 @@ fn sequences_inside_themselves_end() {
     assert_eq!(first.len(), itself.len());
     let place = store.write_heap(&itself.repeat(4096), 4096).unwrap();
     assert_eq!(place, itself);
-    let value = ValuePlan::new(&deep).unwrap().value_within(&place, Some(store), 1 << 20);
+    let value = DecodePlan::new(&deep).unwrap().value_with_budget(&place, Some(store), 1 << 20);
     assert!(matches!(value, Value::List(_)));
 }
 

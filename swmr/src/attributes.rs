@@ -6,16 +6,16 @@ mod edit;
 use std::collections::HashSet;
 
 use h5live_format::messages::{AttributeInfo, AttributeMessage, MessageType};
-use h5live_model::{Attribute, Name};
+use h5live_model::{AttributeData, Name};
 
 pub(crate) use self::dense::DenseAttributes;
 use crate::Result;
 use crate::creation::committed;
-use crate::header::{Header, Spot};
-use crate::session::Session;
+use crate::header::{CachedHeader, MessagePosition};
+use crate::session::NativeSession;
 
 /// Where the attributes of an object are.
-pub(crate) enum Attributes {
+pub(crate) enum AttributeStorage {
     /// In the header.
     Compact,
     /// In a fractal heap, with an index of names.
@@ -23,20 +23,20 @@ pub(crate) enum Attributes {
 }
 
 /// An attribute as it is stored.
-pub(crate) struct Stored {
+pub(crate) struct StoredAttribute {
     pub message: AttributeMessage,
     pub creation_order: u16,
 }
 
-impl Attributes {
+impl AttributeStorage {
     /// Where the attributes of the object with this header are.
     ///
     /// # Errors
     /// If a message of the header is damaged.
-    pub fn of(session: &Session, header: &Header) -> Result<Self> {
+    pub fn load(session: &NativeSession, header: &CachedHeader) -> Result<Self> {
         match header.get::<AttributeInfo>()? {
-            Some(info) if info.is_dense() => Ok(Attributes::Dense(DenseAttributes::of(session, header, &info))),
-            _ => Ok(Attributes::Compact),
+            Some(info) if info.is_dense() => Ok(AttributeStorage::Dense(DenseAttributes::open(session, header, &info))),
+            _ => Ok(AttributeStorage::Compact),
         }
     }
 
@@ -44,12 +44,15 @@ impl Attributes {
     ///
     /// # Errors
     /// If one is damaged.
-    pub fn compact(session: &Session, header: &Header) -> Result<Vec<(Spot, Stored)>> {
+    pub fn list_compact(
+        session: &NativeSession,
+        header: &CachedHeader,
+    ) -> Result<Vec<(MessagePosition, StoredAttribute)>> {
         let mut found = Vec::new();
-        header.each(|spot, raw| {
+        header.for_each_message(|spot, raw| {
             if raw.kind == MessageType::ATTRIBUTE {
                 let message = session.resolve_raw(header, raw)?;
-                found.push((spot, Stored { message, creation_order: raw.creation_index }));
+                found.push((spot, StoredAttribute { message, creation_order: raw.creation_index }));
             }
             Ok(())
         })?;
@@ -60,32 +63,32 @@ impl Attributes {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn find(&self, session: &Session, header: &Header, name: &Name) -> Result<Option<Stored>> {
+    pub fn find(&self, session: &NativeSession, header: &CachedHeader, name: &Name) -> Result<Option<StoredAttribute>> {
         match self {
-            Attributes::Compact => {
-                let found = Attributes::compact(session, header)?;
+            AttributeStorage::Compact => {
+                let found = AttributeStorage::list_compact(session, header)?;
                 Ok(found.into_iter().map(|(_, stored)| stored).find(|stored| stored.message.name == *name))
             }
-            Attributes::Dense(dense) => dense.find(session, header, name),
+            AttributeStorage::Dense(dense) => dense.find(session, header, name),
         }
     }
 
-    /// Calls `each` with every attribute, until it returns `false` or fails.
+    /// Calls `for_each_message` with every attribute, until it returns `false` or fails.
     ///
     /// # Errors
-    /// If a structure cannot be read; the error of `each`.
+    /// If a structure cannot be read; the error of `for_each_message`.
     pub fn for_each(
         &self,
-        session: &Session,
-        header: &Header,
-        each: &mut dyn FnMut(Stored) -> Result<bool>,
+        session: &NativeSession,
+        header: &CachedHeader,
+        each: &mut dyn FnMut(StoredAttribute) -> Result<bool>,
     ) -> Result<()> {
         match self {
-            Attributes::Compact => {
+            AttributeStorage::Compact => {
                 // One that moves to another chunk of the header is in both for a moment, and for longer if its writer dies.
-                let may_repeat = header.nodes().nth(1).is_some();
+                let may_repeat = header.chunk_nodes().nth(1).is_some();
                 let mut names = HashSet::new();
-                for (_, stored) in Attributes::compact(session, header)? {
+                for (_, stored) in AttributeStorage::list_compact(session, header)? {
                     let is_repeated = may_repeat && !names.insert(stored.message.name.clone());
                     if !is_repeated && !each(stored)? {
                         break;
@@ -93,18 +96,18 @@ impl Attributes {
                 }
                 Ok(())
             }
-            Attributes::Dense(dense) => dense.for_each(session, header, each),
+            AttributeStorage::Dense(dense) => dense.for_each(session, header, each),
         }
     }
 }
 
-impl Session {
+impl NativeSession {
     /// A stored attribute with its type and shape, which may be stored elsewhere.
     ///
     /// # Errors
     /// If they are not there.
-    pub fn attribute_value(&self, stored: Stored, tracked: bool) -> Result<Attribute> {
-        let Stored { message, creation_order } = stored;
+    pub fn attribute_value(&self, stored: StoredAttribute, tracked: bool) -> Result<AttributeData> {
+        let StoredAttribute { message, creation_order } = stored;
         let committed = committed(message.datatype.shared());
         let datatype = self.resolve(message.datatype)?.datatype;
         let dataspace = self.resolve(message.dataspace)?.dataspace;
@@ -115,6 +118,6 @@ impl Session {
             value.truncate(bytes);
         }
         let creation_order = tracked.then_some(creation_order);
-        Ok(Attribute { name: message.name, datatype, committed, dataspace, value, creation_order })
+        Ok(AttributeData { name: message.name, datatype, committed, dataspace, value, creation_order })
     }
 }

@@ -4,44 +4,44 @@ use std::time::SystemTime;
 
 use h5live_cache::EdgeKind;
 use h5live_format::messages::{
-    DatatypeMessage, GroupInfo, LinkInfo, LinkPhase, Message, ModificationTime, Shareable, SharedMessage, SharedPlace,
-    SymbolTable,
+    DatatypeMessage, GroupInfo, LinkInfo, LinkPhase, Message, ModificationTime, Shareable, SharedMessage,
+    SharedMessageTarget, SymbolTableMessage,
 };
 use h5live_format::{
-    Addr, AttributePhase, MessageFlags, ObjectHeaderPrefix, ObjectTimes, Profile, RawMessage, StructureVersions,
+    Addr, AttributePhase, HeaderTimes, LibVer, MessageFlags, ObjectHeaderPrefix, RawMessage, StructureVersions,
     encode_in_place,
 };
 use h5live_model::{
     CreationOrder, Datatype, EntryStorage, Error as ModelError, GroupSpec, ObjectBody, ObjectId, ObjectKind, ObjectSpec,
 };
 
-use crate::dataset::{create_dataset, not_compact};
+use crate::dataset::{create_dataset, not_compact_error};
 use crate::file::kind_of;
-use crate::header::{Header, Room};
-use crate::session::Session;
+use crate::header::{CachedHeader, HeaderRoom};
+use crate::session::NativeSession;
 use crate::{Error, Result};
 
 /// Bytes of unused space in the header of a new group, for links.
-const GROUP_ROOM: Room = Room::More(320);
+const GROUP_ROOM: HeaderRoom = HeaderRoom::More(320);
 
 /// Bytes of unused space in the header of a new group of the old style, for attributes.
-const OLD_GROUP_ROOM: Room = Room::More(64);
+const SYMBOL_TABLE_GROUP_ROOM: HeaderRoom = HeaderRoom::More(64);
 
 /// Bytes of unused space in the header of a new committed datatype, for attributes.
-const DATATYPE_ROOM: Room = Room::More(64);
+const DATATYPE_ROOM: HeaderRoom = HeaderRoom::More(64);
 
 /// The flag of a message that another header holds.
-const SHARED: MessageFlags = MessageFlags(0x03);
+const SHARED_FLAG: MessageFlags = MessageFlags(0x03);
 
-impl Session {
+impl NativeSession {
     /// Makes an object to which no link leads yet; a compact dataset may have `elements` from the start.
     ///
     /// # Errors
     /// If the description contradicts itself, or a file of this profile cannot hold the object; if there is no space.
-    pub fn create(&self, spec: &ObjectSpec, elements: Option<&[u8]>) -> Result<Header> {
+    pub fn create(&self, spec: &ObjectSpec, elements: Option<&[u8]>) -> Result<CachedHeader> {
         match &spec.body {
             ObjectBody::Dataset(dataset) => create_dataset(self, spec, dataset, elements),
-            _ if elements.is_some() => Err(not_compact()),
+            _ if elements.is_some() => Err(not_compact_error()),
             ObjectBody::Group(group) => self.new_group(spec, group),
             ObjectBody::Datatype(datatype) => {
                 let message = DatatypeMessage::new(self.profile, datatype.clone());
@@ -53,20 +53,25 @@ impl Session {
 
     /// The message of a header that holds `message`.
     pub(crate) fn message_of<M: Message>(&self, message: M, flags: MessageFlags) -> Result<RawMessage> {
-        Ok(RawMessage::of(message, flags, self.cache.widths())?)
+        Ok(RawMessage::from_message(message, flags, self.cache.widths())?)
     }
 
     /// A header with these messages, for an object as `spec` describes it.
     ///
     /// # Errors
     /// If there is no space.
-    pub(crate) fn new_header(&self, spec: &ObjectSpec, mut messages: Vec<RawMessage>, room: Room) -> Result<Header> {
+    pub(crate) fn new_header(
+        &self,
+        spec: &ObjectSpec,
+        mut messages: Vec<RawMessage>,
+        room: HeaderRoom,
+    ) -> Result<CachedHeader> {
         let prefix = self.prefix(spec);
         if spec.times && prefix.version == 1 {
             let time = ModificationTime { seconds: now() };
             messages.push(self.message_of(time, MessageFlags::default())?);
         }
-        Header::create(&self.cache, prefix, messages, room)
+        CachedHeader::create(&self.cache, prefix, messages, room)
     }
 
     pub(crate) fn prefix(&self, spec: &ObjectSpec) -> ObjectHeaderPrefix {
@@ -83,7 +88,7 @@ impl Session {
         let version = if newer { 2 } else { self.profile.object_header() };
         let times = (spec.times && version > 1).then(|| {
             let now = now();
-            ObjectTimes { access: now, modification: now, change: now, birth: now }
+            HeaderTimes { access: now, modification: now, change: now, birth: now }
         });
         ObjectHeaderPrefix {
             version,
@@ -95,10 +100,10 @@ impl Session {
         }
     }
 
-    fn new_group(&self, spec: &ObjectSpec, group: &GroupSpec) -> Result<Header> {
+    fn new_group(&self, spec: &ObjectSpec, group: &GroupSpec) -> Result<CachedHeader> {
         let EntryStorage { order, max_compact, min_dense } = group.links;
         if !self.profile.has_link_messages() && order == CreationOrder::Untracked {
-            return self.new_old_group(spec);
+            return self.new_symbol_table_group(spec);
         }
         let phase = LinkPhase { max_compact, min_dense };
         let info = LinkInfo {
@@ -113,15 +118,15 @@ impl Session {
     }
 
     /// A group with a symbol table.
-    fn new_old_group(&self, spec: &ObjectSpec) -> Result<Header> {
-        let none = SymbolTable { btree: Addr::UNDEFINED, heap: Addr::UNDEFINED };
+    fn new_symbol_table_group(&self, spec: &ObjectSpec) -> Result<CachedHeader> {
+        let none = SymbolTableMessage { btree: Addr::UNDEFINED, heap: Addr::UNDEFINED };
         let mut header =
-            self.new_header(spec, vec![self.message_of(none, MessageFlags::default())?], OLD_GROUP_ROOM)?;
+            self.new_header(spec, vec![self.message_of(none, MessageFlags::default())?], SYMBOL_TABLE_GROUP_ROOM)?;
         let table = self.new_symbol_table(header.metadata())?;
-        let (btree, heap) = table.places();
-        header.put(&SymbolTable { btree, heap })?;
-        for chunk in header.nodes() {
-            table.hold(chunk)?;
+        let (btree, heap) = table.addrs();
+        header.put(&SymbolTableMessage { btree, heap })?;
+        for chunk in header.chunk_nodes() {
+            table.add_parent(chunk)?;
         }
         Ok(header)
     }
@@ -136,19 +141,19 @@ impl Session {
         committed: Option<ObjectId>,
     ) -> Result<Shareable<DatatypeMessage>> {
         let Some(id) = committed else {
-            return Ok(Shareable::Here(DatatypeMessage::new(self.profile, datatype.clone())));
+            return Ok(Shareable::Inline(DatatypeMessage::new(self.profile, datatype.clone())));
         };
         let addr = self.object(id)?;
         if kind_of(&self.header(addr)?)? != ObjectKind::Datatype {
             return Err(Error::Model(ModelError::WrongKind { expected: "committed datatype" }));
         }
-        Ok(Shareable::Shared(SharedMessage::new(SharedPlace::Committed(addr))))
+        Ok(Shareable::Shared(SharedMessage::new(SharedMessageTarget::Committed(addr))))
     }
 
-    /// As [`Session::datatype_message`], as a message of an object header.
+    /// As [`NativeSession::datatype_message`], as a message of an object header.
     pub(crate) fn raw_datatype(&self, datatype: &Datatype, committed: Option<ObjectId>) -> Result<RawMessage> {
         let mut message = self.datatype_message(datatype, committed)?;
-        let flags = if committed.is_some() { SHARED } else { MessageFlags::CONSTANT };
+        let flags = if committed.is_some() { SHARED_FLAG } else { MessageFlags::CONSTANT };
         let body = encode_in_place(&mut message, self.cache.widths())?.into();
         Ok(RawMessage { kind: DatatypeMessage::TYPE, flags, creation_index: 0, body })
     }
@@ -157,7 +162,7 @@ impl Session {
     ///
     /// # Errors
     /// If its header cannot be changed.
-    pub(crate) fn count_user(&self, user: &Header, committed: Option<ObjectId>) -> Result<()> {
+    pub(crate) fn count_user(&self, user: &CachedHeader, committed: Option<ObjectId>) -> Result<()> {
         let Some(id) = committed else { return Ok(()) };
         let addr = self.object(id)?;
         let is_first = self.unlinked.lock().remove(&addr);
@@ -180,29 +185,33 @@ fn now() -> u32 {
 /// The committed datatype to which a message leads, if it is not here.
 pub(crate) fn committed(shared: Option<&SharedMessage>) -> Option<ObjectId> {
     match shared?.place {
-        SharedPlace::Committed(addr) => addr.get().map(|addr| ObjectId(addr.into())),
-        SharedPlace::Heap(_) => None,
+        SharedMessageTarget::Committed(addr) => addr.get().map(|addr| ObjectId(addr.into())),
+        SharedMessageTarget::Heap(_) => None,
     }
 }
 
 /// How an object keeps its attributes.
 pub(crate) fn attribute_storage(prefix: &ObjectHeaderPrefix) -> EntryStorage {
     let AttributePhase { max_compact, min_dense } = prefix.attribute_phase.unwrap_or_default();
-    EntryStorage { order: order(prefix.attributes_tracked, prefix.attributes_indexed), max_compact, min_dense }
+    EntryStorage { order: creation_order(prefix.attributes_tracked, prefix.attributes_indexed), max_compact, min_dense }
 }
 
 /// How a group keeps its links.
 ///
 /// # Errors
 /// If a message cannot be decoded.
-pub(crate) fn link_storage(header: &Header) -> Result<EntryStorage> {
+pub(crate) fn link_storage(header: &CachedHeader) -> Result<EntryStorage> {
     let Some(info) = header.get::<LinkInfo>()? else { return Ok(EntryStorage::default()) };
     let choices = header.get::<GroupInfo>()?.unwrap_or_default();
     let LinkPhase { max_compact, min_dense } = choices.phase.unwrap_or_default();
-    Ok(EntryStorage { order: order(info.max_creation_order.is_some(), info.order.is_some()), max_compact, min_dense })
+    Ok(EntryStorage {
+        order: creation_order(info.max_creation_order.is_some(), info.order.is_some()),
+        max_compact,
+        min_dense,
+    })
 }
 
-fn order(tracked: bool, indexed: bool) -> CreationOrder {
+fn creation_order(tracked: bool, indexed: bool) -> CreationOrder {
     match (tracked, indexed) {
         (_, true) => CreationOrder::Indexed,
         (true, false) => CreationOrder::Tracked,
@@ -211,6 +220,6 @@ fn order(tracked: bool, indexed: bool) -> CreationOrder {
 }
 
 /// Whether a file of this profile holds chunk indexes other than version 1 B-trees.
-pub(crate) fn has_new_indexes(profile: Profile, unfiltered_edges: bool, chunk_bytes: u64) -> bool {
+pub(crate) fn has_new_indexes(profile: LibVer, unfiltered_edges: bool, chunk_bytes: u64) -> bool {
     profile.has_chunk_indexes() || unfiltered_edges || chunk_bytes > u32::MAX.into()
 }

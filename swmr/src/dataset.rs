@@ -1,21 +1,21 @@
 //! One dataset of an HDF5 file: its description, its chunks, and following its writer.
 
-mod ahead;
+mod append_fast_path;
 mod batch;
+mod chunk_row;
 mod create;
-mod described;
 mod extent;
+mod extent_overlap;
 mod external;
 mod fill;
 mod late_index;
 #[cfg(test)]
 mod late_index_tests;
-mod place;
-mod renew;
-mod row;
-mod seen;
-mod short;
-mod writing;
+mod layout;
+mod preallocation;
+mod refresh;
+mod spec_cache;
+mod write;
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,51 +23,51 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use h5live_cache::Owner;
-use h5live_format::messages::{LayoutMessage, Storage};
+use h5live_format::messages::{LayoutClass, LayoutMessage};
 use h5live_format::{Addr, ChunkElement, ElementFormat, GlobalHeapId, VirtualLayout, VirtualMapping, decode};
 use h5live_model::{
-    ChunkBatch, ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Error as ModelError, Name, ObjectId, ObjectKind,
-    Result as ModelResult, SharedBytes, StoredChunk, VirtualSource, WHOLE,
+    ChunkBatch, ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Error as ModelError, MAX_ATOMIC_READ_BYTES, Name, ObjectId,
+    ObjectKind, Result as ModelResult, SharedBytes, StoredChunk, VirtualSource,
 };
 use parking_lot::{Mutex, RwLock};
 
-pub(crate) use self::ahead::Ready;
-pub(crate) use self::create::{LastSpec, create_dataset, not_compact};
-pub(crate) use self::described::Described;
-use self::described::described;
-use self::place::Place;
-use self::short::Shorts;
+use self::append_fast_path::FastAppendState;
+pub(crate) use self::create::{SpecMessageCache, create_dataset, not_compact_error};
+use self::layout::NativeLayout;
+pub(crate) use self::preallocation::PreallocatedChunks;
+pub(crate) use self::spec_cache::SpecCache;
+use self::spec_cache::cached_spec;
 use crate::file::kind_of;
-use crate::header::Header;
-use crate::session::Session;
+use crate::header::CachedHeader;
+use crate::session::NativeSession;
 use crate::{Error, Result};
 
 /// Bytes that a reader that follows a writer reads at once: they must not take too long, and are to be as they were or as
 /// they are where a writer changes them in their place.
-const READ_AT_ONCE: usize = WHOLE;
+const MAX_FOLLOWER_READ_BYTES: usize = MAX_ATOMIC_READ_BYTES;
 
 /// A dataset of an HDF5 file.
 #[derive(Debug)]
 pub struct NativeDataset {
-    session: Arc<Session>,
+    session: Arc<NativeSession>,
     addr: Addr,
-    state: RwLock<Arc<State>>,
-    shorts: Mutex<Shorts>,
+    state: RwLock<Arc<DatasetState>>,
+    fast_append: Mutex<FastAppendState>,
     /// Held while a reader reads the state anew.
-    renewing: Mutex<()>,
+    refresh_lock: Mutex<()>,
     /// The extent without an index for which a reader has waited in vain; held while it waits.
     missed: Mutex<Vec<u64>>,
     /// Whether the dataset has been deleted.
-    gone: AtomicBool,
+    is_deleted: AtomicBool,
 }
 
 /// What one reading of the header says.
 #[derive(Debug, Clone)]
-struct State {
+struct DatasetState {
     /// Before the header was read.
     since: Duration,
     spec: Arc<DatasetSpec>,
-    place: Place,
+    layout: NativeLayout,
     /// Bytes that the layout says contiguous data has, if they are fewer than the elements take.
     too_short: Option<u64>,
     /// Bytes of the first chunk of the header.
@@ -78,9 +78,9 @@ struct State {
 
 /// What a new dataset shows until somebody has opened it.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct NewDataset {
     addr: Addr,
-    state: State,
+    state: DatasetState,
 }
 
 fn invalid(text: impl Into<String>) -> Error {
@@ -88,12 +88,17 @@ fn invalid(text: impl Into<String>) -> Error {
 }
 
 /// The pieces of a virtual dataset.
-fn sources(session: &Session, header: &Header, heap: Addr, index: u32) -> Result<Vec<VirtualSource>> {
+fn virtual_sources(
+    session: &NativeSession,
+    header: &CachedHeader,
+    heap: Addr,
+    index: u32,
+) -> Result<Vec<VirtualSource>> {
     let place = GlobalHeapId { collection: heap, index };
     if !place.is_defined() {
         return Ok(Vec::new());
     }
-    let bytes = session.heap_object(place)?;
+    let bytes = session.read_global_heap(place)?;
     let layout: VirtualLayout = decode(&bytes, header.widths())
         .map_err(|source| Error::Cache(h5live_cache::Error::Decode { at: heap, source }))?;
     let source = |mapping: VirtualMapping| VirtualSource {
@@ -106,29 +111,29 @@ fn sources(session: &Session, header: &Header, heap: Addr, index: u32) -> Result
 }
 
 impl NativeDataset {
-    pub(crate) fn open(session: &Arc<Session>, addr: Addr) -> Result<Arc<Self>> {
+    pub(crate) fn open(session: &Arc<NativeSession>, addr: Addr) -> Result<Arc<Self>> {
         let mut open = session.datasets.lock();
         if let Some(dataset) = open.get(&addr).and_then(Weak::upgrade) {
             return Ok(dataset);
         }
-        let made = session.made.lock().take_if(|made| made.addr == addr);
+        let made = session.new_dataset.lock().take_if(|made| made.addr == addr);
         let read = |since: &mut Duration| {
             let header = session.header(addr)?;
             if kind_of(&header)? != ObjectKind::Dataset {
                 return Err(Error::Model(ModelError::WrongKind { expected: "dataset" }));
             }
-            State::new(session, &header, *since)
+            DatasetState::new(session, &header, *since)
         };
-        let state = made.map_or_else(|| session.patience.retry_since(read), |made| Ok(made.state))?;
+        let state = made.map_or_else(|| session.retry.retry_since(read), |made| Ok(made.state))?;
         let state = RwLock::new(Arc::new(state));
         let dataset = NativeDataset {
             session: session.clone(),
             addr,
             state,
-            shorts: Mutex::default(),
-            renewing: Mutex::default(),
+            fast_append: Mutex::default(),
+            refresh_lock: Mutex::default(),
             missed: Mutex::default(),
-            gone: AtomicBool::new(false),
+            is_deleted: AtomicBool::new(false),
         };
         let dataset = Arc::new(dataset);
         open.insert(addr, Arc::downgrade(&dataset));
@@ -140,12 +145,12 @@ impl NativeDataset {
         self.state().spec.committed
     }
 
-    /// Calls `each` with the first byte and the length (bytes) of every run of raw data of the dataset in the file.
+    /// Calls `for_each_message` with the first byte and the length (bytes) of every run of raw data of the dataset in the file.
     ///
     /// # Errors
     /// If the index cannot be read.
-    pub(crate) fn for_each_run(&self, each: &mut dyn FnMut(Addr, u64)) -> Result<()> {
-        self.list(&self.state(), &mut |chunk| {
+    pub(crate) fn for_each_raw_range(&self, each: &mut dyn FnMut(Addr, u64)) -> Result<()> {
+        self.for_each_stored(&self.state(), &mut |chunk| {
             if let Some(offset) = chunk.offset {
                 each(Addr::new(offset), chunk.size);
             }
@@ -153,24 +158,24 @@ impl NativeDataset {
         })
     }
 
-    /// As [`for_each_run`](Self::for_each_run), also with chunks that a writer that died did not come to count.
+    /// As [`for_each_raw_range`](Self::for_each_raw_range), also with chunks that a writer that died did not come to count.
     ///
     /// # Errors
     /// If the index cannot be read.
-    pub(crate) fn for_each_run_left(&self, each: &mut dyn FnMut(Addr, u64)) -> Result<()> {
+    pub(crate) fn for_each_raw_range_unpublished(&self, each: &mut dyn FnMut(Addr, u64)) -> Result<()> {
         let state = self.state();
-        self.for_each_run(each)?;
-        state.place.for_each_left(state.spec.dataspace.rank(), &mut |coord, element| {
-            let chunk = self.stored(&state, &coord, element);
+        self.for_each_raw_range(each)?;
+        state.layout.for_each_with_unpublished(state.spec.dataspace.rank(), &mut |coord, element| {
+            let chunk = self.stored_chunk(&state, &coord, element);
             chunk.offset.into_iter().for_each(|offset| each(Addr::new(offset), chunk.size));
             true
         })
     }
 
     /// The dataset is deleted.
-    pub(crate) fn doom(&self) {
-        self.gone.store(true, Ordering::Release);
-        self.forget_ready();
+    pub(crate) fn mark_deleted(&self) {
+        self.is_deleted.store(true, Ordering::Release);
+        self.forget_preallocated();
     }
 
     /// Gives back the space of the chunk index: the dataset is deleted.
@@ -178,13 +183,13 @@ impl NativeDataset {
     /// # Errors
     /// If the index cannot be read.
     pub(crate) fn delete_index(&self) -> Result<()> {
-        self.doom();
-        self.state().place.delete_index()
+        self.mark_deleted();
+        self.state().layout.delete_index()
     }
 
-    fn check_there(&self) -> Result<()> {
+    fn check_not_deleted(&self) -> Result<()> {
         self.session.check_open()?;
-        match self.gone.load(Ordering::Acquire) {
+        match self.is_deleted.load(Ordering::Acquire) {
             true => Err(Error::Model(ModelError::NoObject(self.id()))),
             false => Ok(()),
         }
@@ -192,10 +197,10 @@ impl NativeDataset {
 
     fn check_writable(&self) -> Result<()> {
         self.session.check_writable()?;
-        self.check_there()
+        self.check_not_deleted()
     }
 
-    fn state(&self) -> Arc<State> {
+    fn state(&self) -> Arc<DatasetState> {
         self.state.read().clone()
     }
 
@@ -203,9 +208,9 @@ impl NativeDataset {
     /// index is at least as new.
     fn reload(&self) -> Result<bool> {
         let owner = Owner::new(self.addr);
-        let new = self.session.patience.retry_since(|since| {
+        let new = self.session.retry.retry_since(|since| {
             let header = self.session.header(self.addr)?;
-            let state = State::new(&self.session, &header, *since)?;
+            let state = DatasetState::new(&self.session, &header, *since)?;
             self.session.cache.evict_owner(owner);
             Ok(state)
         })?;
@@ -217,12 +222,12 @@ impl NativeDataset {
 
     /// Does `operation` on the chunks; for a reader that follows a writer, again from the header on where it meets
     /// something torn, or was led there by a header that is too old.
-    fn with_place<T>(&self, mut operation: impl FnMut(&State) -> Result<T>) -> Result<T> {
-        self.check_there()?;
-        let patience = &self.session.patience;
+    fn with_layout<T>(&self, mut operation: impl FnMut(&DatasetState) -> Result<T>) -> Result<T> {
+        self.check_not_deleted()?;
+        let patience = &self.session.retry;
         let mut again = false;
         patience.retry_since(|since| {
-            if std::mem::replace(&mut again, true) || patience.is_old(self.state().since) {
+            if std::mem::replace(&mut again, true) || patience.is_expired(self.state().since) {
                 self.reload()?;
             }
             let state = self.state();
@@ -232,8 +237,8 @@ impl NativeDataset {
     }
 
     /// Reads from a chunk that was found before, and may have been stored anew since.
-    fn read_found(&self, state: &State, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()> {
-        let found = state.place.get(&chunk.coord)?.map(|element| self.stored(state, &chunk.coord, element));
+    fn read_located(&self, state: &DatasetState, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()> {
+        let found = state.layout.get(&chunk.coord)?.map(|element| self.stored_chunk(state, &chunk.coord, element));
         if found.as_ref() != Some(chunk) {
             return Err(Error::Model(ModelError::Moved));
         }
@@ -241,17 +246,17 @@ impl NativeDataset {
         Ok(self.session.cache.read_raw(addr, at, into)?)
     }
 
-    fn stored(&self, state: &State, coord: &ChunkCoord, element: ChunkElement) -> StoredChunk {
-        let size = match state.place.format() {
+    fn stored_chunk(&self, state: &DatasetState, coord: &ChunkCoord, element: ChunkElement) -> StoredChunk {
+        let size = match state.layout.format() {
             Some(ElementFormat::Filtered(_)) => element.size,
             _ => state.spec.chunk_bytes().unwrap_or(0),
         };
         StoredChunk { coord: coord.clone(), offset: element.addr.get(), size, filter_mask: element.filter_mask }
     }
 
-    /// Calls `each` with every stored chunk, until it returns `false`.
-    fn list(&self, state: &State, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
-        if let Place::Compact(_) | Place::External(_) = state.place {
+    /// Calls `for_each_message` with every stored chunk, until it returns `false`.
+    fn for_each_stored(&self, state: &DatasetState, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
+        if let NativeLayout::Compact(_) | NativeLayout::External(_) = state.layout {
             if let Some(grid) = state.spec.grid() {
                 let size = state.spec.chunk_bytes().unwrap_or(0);
                 let coord = ChunkCoord::origin(ChunkGrid::dims(&grid).len());
@@ -260,15 +265,15 @@ impl NativeDataset {
             return Ok(());
         }
         let rank = state.spec.dataspace.rank();
-        state.place.for_each(rank, &mut |coord, element| each(self.stored(state, &coord, element)))
+        state.layout.for_each(rank, &mut |coord, element| each(self.stored_chunk(state, &coord, element)))
     }
 
     /// Tells `state` what is known of the dataset, but for what a file without generations tells by itself.
-    pub(crate) fn tell(&self, state: &mut impl Hasher) {
+    pub(crate) fn hash_state(&self, state: &mut impl Hasher) {
         let now = self.state();
         (self.addr, now.header_len, now.spec.dataspace.dims()).hash(state);
-        match now.place.header() {
-            Some(header) => header.tell(state),
+        match now.layout.header() {
+            Some(header) => header.hash_state(state),
             None => format!("{:?}", now.spec).hash(state),
         }
     }
@@ -284,22 +289,24 @@ impl Drop for NativeDataset {
     }
 }
 
-impl State {
-    fn new(session: &Arc<Session>, header: &Header, since: Duration) -> Result<Self> {
-        let (spec, mut layout) = described(session, header)?;
+impl DatasetState {
+    fn new(session: &Arc<NativeSession>, header: &CachedHeader, since: Duration) -> Result<Self> {
+        let (spec, mut layout) = cached_spec(session, header)?;
         let place = match &mut layout.storage {
-            Storage::Compact { data, .. } if session.is_at_rest() => Place::Compact(Some(std::mem::take(data))),
-            _ => Place::new(session, header, &spec, &layout)?,
+            LayoutClass::Compact { data, .. } if session.is_at_rest() => {
+                NativeLayout::Compact(Some(std::mem::take(data)))
+            }
+            _ => NativeLayout::new(session, header, &spec, &layout)?,
         };
-        let header_len = header.extents().next().map_or(0, |(_, len)| len);
+        let header_len = header.chunk_ranges().next().map_or(0, |(_, len)| len);
         let too_short = match layout.storage {
             // Earlier versions do not state it.
-            Storage::Contiguous { addr, size, .. } if layout.version >= 3 && addr.is_defined() => {
+            LayoutClass::Contiguous { addr, size, .. } if layout.version >= 3 && addr.is_defined() => {
                 Some(size).filter(|size| spec.chunk_bytes().is_none_or(|bytes| bytes > *size) && spec.grid().is_some())
             }
             _ => None,
         };
-        Ok(State { since, spec, place, too_short, header_len, image: None })
+        Ok(DatasetState { since, spec, layout: place, too_short, header_len, image: None })
     }
 
     /// Refuses elements that have no place.
@@ -326,46 +333,46 @@ impl Chunks for NativeDataset {
     }
 
     fn spec(&self) -> ModelResult<Arc<DatasetSpec>> {
-        self.check_there()?;
+        self.check_not_deleted()?;
         Ok(self.state().spec.clone())
     }
 
     fn chunk(&self, coord: &ChunkCoord) -> ModelResult<Option<StoredChunk>> {
-        let look = |state: &State| {
+        let look = |state: &DatasetState| {
             state.check_length()?;
-            if let Place::Compact(_) | Place::External(_) = state.place {
+            if let NativeLayout::Compact(_) | NativeLayout::External(_) = state.layout {
                 let size = state.spec.chunk_bytes().unwrap_or(0);
                 return Ok(Some(StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 }));
             }
-            Ok(state.place.get(coord)?.map(|element| self.stored(state, coord, element)))
+            Ok(state.layout.get(coord)?.map(|element| self.stored_chunk(state, coord, element)))
         };
-        let found = self.with_place(look)?;
+        let found = self.with_layout(look)?;
         if found.is_none() && self.state().lacks_index_at(coord) && self.has_late_index()? {
-            return Ok(self.with_place(look)?);
+            return Ok(self.with_layout(look)?);
         }
         Ok(found)
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> ModelResult<()> {
         let session = &self.session;
-        if !session.follows() {
-            self.check_there()?;
+        if !session.is_follower() {
+            self.check_not_deleted()?;
             let state = self.state();
             state.check_length()?;
-            return Ok(self.list(&state, each)?);
+            return Ok(self.for_each_stored(&state, each)?);
         }
         // Who follows a writer may have to begin anew, and so gathers all of it first.
-        let list = |state: &State| {
+        let list = |state: &DatasetState| {
             state.check_length()?;
             let mut chunks = Vec::new();
-            self.list(state, &mut |chunk| {
+            self.for_each_stored(state, &mut |chunk| {
                 chunks.push(chunk);
                 true
             })?;
-            Ok((chunks, state.place.lacks_index()))
+            Ok((chunks, state.layout.lacks_index()))
         };
-        let chunks = match self.with_place(list)? {
-            (_, true) if self.has_late_index()? => self.with_place(list)?.0,
+        let chunks = match self.with_layout(list)? {
+            (_, true) if self.has_late_index()? => self.with_layout(list)?.0,
             (chunks, _) => chunks,
         };
         chunks.into_iter().all(each);
@@ -373,7 +380,7 @@ impl Chunks for NativeDataset {
     }
 
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> ModelResult<()> {
-        self.check_there()?;
+        self.check_not_deleted()?;
         let Some(offset) = chunk.offset else {
             let mut copy = |data: &[u8]| {
                 let start = usize::try_from(at).unwrap_or(usize::MAX);
@@ -381,31 +388,31 @@ impl Chunks for NativeDataset {
                 into.copy_from_slice(part.ok_or_else(|| invalid("the bytes are not in the dataset"))?);
                 Ok(())
             };
-            match &self.state().place {
-                Place::External(files) => return Ok(files.read(at, into)?),
-                Place::Compact(Some(data)) => return copy(data),
+            match &self.state().layout {
+                NativeLayout::External(files) => return Ok(files.read(at, into)?),
+                NativeLayout::Compact(Some(data)) => return copy(data),
                 _ => {}
             }
             let header = self.session.header(self.addr)?;
             let layout = header.require::<LayoutMessage>("a dataset has a layout")?;
             return match &layout.storage {
-                Storage::Compact { data, .. } => copy(data),
+                LayoutClass::Compact { data, .. } => copy(data),
                 _ => Ok(()),
             };
         };
-        if self.session.follows() {
-            let first = into.len().min(READ_AT_ONCE - (at % READ_AT_ONCE as u64) as usize);
+        if self.session.is_follower() {
+            let first = into.len().min(MAX_FOLLOWER_READ_BYTES - (at % MAX_FOLLOWER_READ_BYTES as u64) as usize);
             let (first, rest) = into.split_at_mut(first);
             let behind = at + first.len() as u64;
-            let rest = rest.chunks_mut(READ_AT_ONCE).zip((behind..).step_by(READ_AT_ONCE));
+            let rest = rest.chunks_mut(MAX_FOLLOWER_READ_BYTES).zip((behind..).step_by(MAX_FOLLOWER_READ_BYTES));
             for (part, at) in std::iter::once((first, at)).chain(rest).filter(|(part, _)| !part.is_empty()) {
-                self.with_place(|state| match (self.session.patience.mender(), state.place.format()) {
+                self.with_layout(|state| match (self.session.retry.redo_reader(), state.layout.format()) {
                     // What filters made of a chunk is never changed in its place.
                     (Some(mender), Some(ElementFormat::Unfiltered)) => {
                         let begin = Addr::new(offset.saturating_add(at));
-                        mender.read_whole(begin, part, |part| self.read_found(state, chunk, at, part))
+                        mender.read_consistent(begin, part, |part| self.read_located(state, chunk, at, part))
                     }
-                    _ => self.read_found(state, chunk, at, part),
+                    _ => self.read_located(state, chunk, at, part),
                 })?;
             }
             if self.state().spec.datatype.is_indirect() {
@@ -413,7 +420,7 @@ impl Chunks for NativeDataset {
             }
             return Ok(());
         }
-        let is_filtered = matches!(self.state().place.format(), Some(ElementFormat::Filtered(_)));
+        let is_filtered = matches!(self.state().layout.format(), Some(ElementFormat::Filtered(_)));
         let (cache, chunk) = (&self.session.cache, Addr::new(offset));
         // What filters make of a chunk is written as a whole; of others, a writer has parts that are not in the file yet.
         let read = match self.session.mode.writes() && !is_filtered {
@@ -424,7 +431,7 @@ impl Chunks for NativeDataset {
     }
 
     fn next_data(&self, chunk: &StoredChunk, at: u64) -> ModelResult<Option<u64>> {
-        self.check_there()?;
+        self.check_not_deleted()?;
         let known = chunk.offset.filter(|_| self.session.is_at_rest());
         let Some(place) = known.and_then(|offset| offset.checked_add(at)) else {
             return Ok(Some(at).filter(|at| *at < chunk.size));
@@ -435,7 +442,7 @@ impl Chunks for NativeDataset {
 
     #[allow(unsafe_code, reason = "as the trait has it")]
     unsafe fn map(&self, chunk: &StoredChunk, len: u64) -> ModelResult<Option<SharedBytes>> {
-        self.check_there()?;
+        self.check_not_deleted()?;
         let Some(at) = chunk.offset.filter(|_| self.session.is_at_rest()) else { return Ok(None) };
         // SAFETY: as the caller promises.
         let mapped = unsafe { self.session.cache.storage().map(at, len) };
@@ -447,10 +454,10 @@ impl Chunks for NativeDataset {
     }
 
     fn refresh(&self) -> ModelResult<bool> {
-        self.check_there()?;
-        if !self.session.follows() {
+        self.check_not_deleted()?;
+        if !self.session.is_follower() {
             return Ok(false);
         }
-        Ok(self.renew()?)
+        Ok(self.refresh_published()?)
     }
 }

@@ -6,23 +6,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use h5live_format::messages::{AttributeInfo, ExternalFiles, LinkInfo, SymbolTable};
+use h5live_format::messages::{AttributeInfo, ExternalFiles, LinkInfo, SymbolTableMessage};
 use h5live_format::{Addr, AttributeNameRecord, AttributeOrderRecord, LinkNameRecord, LinkOrderRecord, LocalHeap};
 use h5live_indexes::Btree2;
 use h5live_model::{LinkTarget, ObjectId, ObjectKind};
 
 use crate::Result;
-use crate::attributes::Attributes;
+use crate::attributes::AttributeStorage;
 use crate::creation::committed;
 use crate::dataset::NativeDataset;
 use crate::file::kind_of;
-use crate::header::Header;
-use crate::links::Links;
-use crate::session::Session;
+use crate::header::CachedHeader;
+use crate::links::LinkStorage;
+use crate::session::NativeSession;
 
 /// What goes, and what stays with fewer links.
 #[derive(Debug, Default)]
-struct Toll {
+struct DeletePlan {
     /// Links and other uses that each object loses.
     uses: BTreeMap<Addr, u32>,
     /// Objects that lose all of theirs.
@@ -37,33 +37,33 @@ struct Toll {
 /// back after the flush that writes what no longer does, and what is left of their headers then says that they are no
 /// more, for those who have them open.
 #[derive(Debug)]
-pub(crate) struct Doomed(Toll);
+pub(crate) struct PendingDelete(DeletePlan);
 
-impl Toll {
+impl DeletePlan {
     /// What goes when the objects at `first` lose a use each.
-    fn of(session: &Arc<Session>, first: impl IntoIterator<Item = Addr>) -> Result<Self> {
-        let mut toll = Toll::default();
+    fn build(session: &Arc<NativeSession>, first: impl IntoIterator<Item = Addr>) -> Result<Self> {
+        let mut toll = DeletePlan::default();
         let mut waiting: Vec<_> = first.into_iter().collect();
         while let Some(addr) = waiting.pop() {
             let lost = toll.uses.entry(addr).or_default();
             *lost += 1;
             let header = session.header(addr)?;
             if *lost >= header.info()?.links && toll.gone.insert(addr) {
-                toll.add(session, &header, &mut waiting)?;
+                toll.add_object(session, &header, &mut waiting)?;
             }
         }
         Ok(toll)
     }
 
     /// Adds what an object holds; what it uses loses a use.
-    fn add(&mut self, session: &Arc<Session>, header: &Header, uses: &mut Vec<Addr>) -> Result<()> {
+    fn add_object(&mut self, session: &Arc<NativeSession>, header: &CachedHeader, uses: &mut Vec<Addr>) -> Result<()> {
         let addr = |id| session.object(id);
-        Attributes::of(session, header)?.for_each(session, header, &mut |stored| {
+        AttributeStorage::load(session, header)?.for_each(session, header, &mut |stored| {
             uses.extend(committed(stored.message.datatype.shared()).map(addr).transpose()?);
             Ok(true)
         })?;
         match kind_of(header)? {
-            ObjectKind::Group => Links::of(session, header)?.for_each(header, &mut |link| {
+            ObjectKind::Group => LinkStorage::load(session, header)?.for_each(header, &mut |link| {
                 if let LinkTarget::Hard(id) = link.target {
                     uses.extend(addr(id).ok());
                 }
@@ -72,7 +72,7 @@ impl Toll {
             ObjectKind::Dataset => {
                 let dataset = NativeDataset::open(session, header.addr())?;
                 uses.extend(dataset.committed().map(addr).transpose()?);
-                dataset.for_each_run(&mut |addr, len| self.raw.push((addr, len)))?;
+                dataset.for_each_raw_range(&mut |addr, len| self.raw.push((addr, len)))?;
                 self.datasets.push(dataset);
                 Ok(())
             }
@@ -81,7 +81,7 @@ impl Toll {
     }
 
     /// Counts the uses of what stays.
-    fn count(&self, session: &Session) -> Result<()> {
+    fn apply_use_counts(&self, session: &NativeSession) -> Result<()> {
         for (addr, lost) in &self.uses {
             if !self.gone.contains(addr) {
                 let _lock = session.header_lock(*addr);
@@ -92,7 +92,7 @@ impl Toll {
     }
 
     /// Gives back the space of what goes.
-    fn take(self, session: &Session) -> Result<()> {
+    fn free_space(self, session: &NativeSession) -> Result<()> {
         for dataset in &self.datasets {
             dataset.delete_index()?;
         }
@@ -102,11 +102,11 @@ impl Toll {
             space.free_raw(*addr, *len);
         }
         for addr in &self.gone {
-            let header = Header::load(&session.metadata(*addr), true)?;
+            let header = CachedHeader::load(&session.metadata(*addr), true)?;
             session.delete_storage(&header)?;
-            space.disown(header.metadata().owner());
-            if session.is_followed() {
-                header.bury()
+            space.release_owner(header.metadata().owner());
+            if session.has_followers() {
+                header.replace_with_tombstone()
             } else {
                 header.delete()
             }
@@ -117,52 +117,52 @@ impl Toll {
     }
 }
 
-impl Session {
+impl NativeSession {
     /// The object at `addr` has lost a link or another use: if that was the last, it goes, with everything to which
     /// nothing else leads. Call it before what led to the object is changed.
     ///
     /// # Errors
     /// If a structure of what goes cannot be read; nothing has changed then.
-    pub fn release(self: &Arc<Self>, addr: Addr) -> Result<()> {
+    pub fn release_object(self: &Arc<Self>, addr: Addr) -> Result<()> {
         // Another object may come to be where this one was.
-        *self.made.lock() = None;
-        let toll = Toll::of(self, [addr])?;
-        toll.count(self)?;
-        if toll.gone.is_empty() || !self.is_followed() {
-            return toll.take(self);
+        *self.new_dataset.lock() = None;
+        let toll = DeletePlan::build(self, [addr])?;
+        toll.apply_use_counts(self)?;
+        if toll.gone.is_empty() || !self.has_followers() {
+            return toll.free_space(self);
         }
-        toll.datasets.iter().for_each(|dataset| dataset.doom());
-        self.doomed.lock().push(Doomed(toll));
+        toll.datasets.iter().for_each(|dataset| dataset.mark_deleted());
+        self.pending_deletes.lock().push(PendingDelete(toll));
         Ok(())
     }
 
     /// Whether the object at `addr` goes with the next flush.
-    pub fn is_doomed(&self, addr: Addr) -> bool {
-        self.doomed.lock().iter().any(|Doomed(toll)| toll.gone.contains(&addr))
+    pub fn is_pending_delete(&self, addr: Addr) -> bool {
+        self.pending_deletes.lock().iter().any(|PendingDelete(toll)| toll.gone.contains(&addr))
     }
 
     /// Gives back what doomed objects had, when the file no longer leads to them.
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn bury(&self, doomed: Vec<Doomed>) -> Result<()> {
-        let _operation = self.cache.operation();
-        doomed.into_iter().try_for_each(|Doomed(toll)| toll.take(self))
+    pub fn finalize_deletes(&self, doomed: Vec<PendingDelete>) -> Result<()> {
+        let _operation = self.cache.begin_operation();
+        doomed.into_iter().try_for_each(|PendingDelete(toll)| toll.free_space(self))
     }
 
     /// A committed datatype, if it was one, has lost a use.
     ///
     /// # Errors
-    /// As [`Session::release`].
+    /// As [`NativeSession::release`].
     pub fn release_type(self: &Arc<Self>, committed: Option<ObjectId>) -> Result<()> {
-        committed.map_or(Ok(()), |id| self.release(self.object(id)?))
+        committed.map_or(Ok(()), |id| self.release_object(self.object(id)?))
     }
 
     /// Gives back what holds the dense links and attributes of an object, or the names of its raw files.
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn delete_storage(&self, header: &Header) -> Result<()> {
+    pub fn delete_storage(&self, header: &CachedHeader) -> Result<()> {
         let metadata = header.metadata();
         if let Some(info) = header.get::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
             self.fractal_heap_for_writing(metadata, info.heap).delete()?;
@@ -178,7 +178,7 @@ impl Session {
                 Btree2::new(metadata.clone(), order, LinkOrderRecord::default()).delete()?;
             }
         }
-        if let Some(message) = header.get::<SymbolTable>()? {
+        if let Some(message) = header.get::<SymbolTableMessage>()? {
             self.delete_symbol_table(metadata, &message)?;
         }
         if let Some(files) = header.get::<ExternalFiles>()? {
@@ -199,23 +199,23 @@ mod tests {
     use h5live_model::{DatasetSpec, Name, ObjectSpec, Objects};
 
     use super::*;
-    use crate::{Mode, NativeFile, OpenOptions, Profile};
+    use crate::{LibVer, Mode, NativeFile, OpenOptions};
 
     #[test]
     fn a_deleted_object_gives_back_what_it_took_and_no_more() {
-        for profile in [Profile::V18, Profile::V110, Profile::V200] {
+        for profile in [LibVer::V18, LibVer::V110, LibVer::V200] {
             let options = OpenOptions { mode: Mode::Create, profile, ..OpenOptions::default() };
-            let file = NativeFile::on(Arc::new(MemoryStorage::new()), &options).unwrap();
+            let file = NativeFile::open_storage(Arc::new(MemoryStorage::new()), &options).unwrap();
             let name = Name::from("object");
             for spec in [ObjectSpec::group(), DatasetSpec::default().into()] {
                 file.flush().unwrap();
                 let space = file.session().cache.space();
-                let before = (space.end(), space.reusable());
+                let before = (space.end(), space.free_bytes());
                 file.create(file.root(), &name, &spec).unwrap();
                 file.flush().unwrap();
                 file.remove_link(file.root(), &name).unwrap();
                 file.flush().unwrap();
-                assert_eq!(space.reusable() - before.1, space.end() - before.0, "{profile:?} {spec:?}");
+                assert_eq!(space.free_bytes() - before.1, space.end() - before.0, "{profile:?} {spec:?}");
             }
         }
     }

@@ -53,7 +53,7 @@ pub enum Error {
     #[error("{}", in_use(.holders, .reason))]
     InUse {
         /// Why it excludes this one.
-        reason: Conflict,
+        reason: OpenConflict,
         /// The processes that have the file open for writing, where the system names them; for a lock that this process
         /// itself holds, this process.
         holders: Vec<Holder>,
@@ -63,11 +63,11 @@ pub enum Error {
     Exists(PathBuf),
     /// The file cannot be read while it is written.
     #[error("the file cannot be read while it is written: {0}")]
-    NotLive(NotLive),
+    NotLive(NotLiveReason),
     /// The superblock is being written, and did not settle.
     #[error(
         "a structure did not become whole in {attempts} attempts: its writer died or stalled in the middle of it{}",
-        unmet(source)
+        broken_invariant_text(source)
     )]
     Torn {
         /// How often it was read.
@@ -77,13 +77,13 @@ pub enum Error {
     },
     /// Reading took so long that space to which the reader was led may have been used again meanwhile.
     #[error("reading took {took:?}, longer than pointers of a file that is being written are valid")]
-    Late {
+    ReadTooOld {
         /// From the reading of the object header to the end.
         took: std::time::Duration,
     },
     /// The file changed while it was being read.
     #[error("the file changed while it was being read")]
-    Overtaken,
+    ChangedDuringRead,
     /// A structure could not be read, written or ordered.
     #[error(transparent)]
     Cache(#[from] h5live_cache::Error),
@@ -133,14 +133,14 @@ pub enum Error {
     Closed,
 }
 
-fn unmet(error: &Error) -> String {
+fn broken_invariant_text(error: &Error) -> String {
     error.invariant().map(|invariant| format!(" (not met: {invariant})")).unwrap_or_default()
 }
 
 /// What excludes a process from a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Conflict {
+pub enum OpenConflict {
     /// Another process writes, and lets no reader in.
     Writer,
     /// Another process writes, and lets readers follow it.
@@ -156,7 +156,7 @@ pub enum Conflict {
 /// Why a file cannot be read while it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum NotLive {
+pub enum NotLiveReason {
     /// The superblock has no place for what readers go by.
     #[error("its superblock is of version {0}; a copy of the file with another profile can be followed")]
     Superblock(u8),
@@ -165,20 +165,22 @@ pub enum NotLive {
     ReadOnly,
 }
 
-fn in_use(holders: &[Holder], reason: &Conflict) -> String {
+fn in_use(holders: &[Holder], reason: &OpenConflict) -> String {
     let own = holders.iter().any(Holder::is_this_process);
     let mut text = match (reason, own) {
-        (Conflict::Writer, true) => "this process has the file open for writing",
-        (Conflict::SwmrWriter, true) => "this process is writing the file, and it can be followed only by SWMR readers",
-        (Conflict::Readers, true) => "this process has the file open for reading",
-        (Conflict::Lock, true) => "this process has the file locked",
-        (Conflict::Writer, false) => "another process has the file open for writing",
-        (Conflict::SwmrWriter, false) => {
+        (OpenConflict::Writer, true) => "this process has the file open for writing",
+        (OpenConflict::SwmrWriter, true) => {
+            "this process is writing the file, and it can be followed only by SWMR readers"
+        }
+        (OpenConflict::Readers, true) => "this process has the file open for reading",
+        (OpenConflict::Lock, true) => "this process has the file locked",
+        (OpenConflict::Writer, false) => "another process has the file open for writing",
+        (OpenConflict::SwmrWriter, false) => {
             "another process is writing the file, and it can be followed only by SWMR readers"
         }
-        (Conflict::Readers, false) => "other processes have the file open for reading",
-        (Conflict::Lock, false) => "another process has the file locked",
-        (Conflict::UnknownWriter, _) => {
+        (OpenConflict::Readers, false) => "other processes have the file open for reading",
+        (OpenConflict::Lock, false) => "another process has the file locked",
+        (OpenConflict::UnknownWriter, _) => {
             "the superblock says that the file is open for writing, and whether its writer still lives cannot be told"
         }
     }
@@ -201,8 +203,8 @@ impl Error {
                 | h5live_indexes::Error::Contradiction { .. },
             )
             | Error::Superblock(_)
-            | Error::Late { .. }
-            | Error::Overtaken
+            | Error::ReadTooOld { .. }
+            | Error::ChangedDuringRead
             | Error::Message { .. }
             | Error::Object { .. } => true,
             Error::Cache(error) => error.may_be_torn(),
@@ -256,7 +258,7 @@ impl Error {
             Error::InUse { holders, .. } => StoreErrorKind::InUse(holders.clone()),
             Error::NotHdf5 | Error::Directory => StoreErrorKind::NotThisFormat,
             Error::Exists(_) => StoreErrorKind::Occupied,
-            Error::Torn { .. } | Error::Late { .. } | Error::Overtaken => StoreErrorKind::Unfinished,
+            Error::Torn { .. } | Error::ReadTooOld { .. } | Error::ChangedDuringRead => StoreErrorKind::Unfinished,
             Error::Cache(error) | Error::Index(h5live_indexes::Error::Cache(error)) => cache_kind(error),
             Error::Superblock(_) | Error::Index(_) | Error::Message { .. } | Error::Object { .. } => {
                 StoreErrorKind::Damaged
@@ -266,7 +268,7 @@ impl Error {
     }
 
     /// Where the structure is that could not be read.
-    pub(crate) fn place(&self) -> Option<Addr> {
+    pub(crate) fn addr(&self) -> Option<Addr> {
         use h5live_cache::Error as CacheError;
         match self {
             Error::Cache(CacheError::Decode { at, .. } | CacheError::PastEnd { at, .. })
@@ -276,7 +278,7 @@ impl Error {
             | Error::Index(h5live_indexes::Error::Contradiction { at, .. })
             | Error::Message { header: at, .. }
             | Error::Object { header: at, .. } => Some(*at),
-            Error::Torn { source, .. } => source.place(),
+            Error::Torn { source, .. } => source.addr(),
             _ => None,
         }
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_cache::Storage;
 
-use crate::begin::read_superblock;
+use crate::bootstrap::read_superblock;
 use crate::locking::LockHandle;
 use crate::{Error, Result};
 
@@ -38,7 +38,7 @@ impl OpenedFile {
     /// has moved to where nothing was is the same file.
     ///
     /// # Errors
-    /// [`Error::Replaced`], [`Error::Deleted`], [`Error::Truncated`].
+    /// [`Error::Replace`], [`Error::Deleted`], [`Error::Truncated`].
     pub fn check(&self, least: u64) -> Result<()> {
         let Some(here) = self.check_name()? else { return Ok(()) };
         let stated = self.base.saturating_add(least);
@@ -101,7 +101,7 @@ impl OpenedFile {
 }
 
 /// Whether another file is at `path` than the one of the handle.
-pub fn is_another(lock: &LockHandle, path: &Path) -> bool {
+pub fn is_different_file(lock: &LockHandle, path: &Path) -> bool {
     let here = lock.file().and_then(|file| file.metadata().ok());
     here.zip(fs::metadata(path).ok()).is_some_and(|(here, there)| !is_same(&here, &there))
 }

@@ -2,20 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use h5live_cache::{EdgeKind, Handle, Kind, Owner, Scope};
+use h5live_cache::{EdgeKind, FlushScope, Handle, Owner, SpaceKind};
 use h5live_format::messages::{FileSpaceInfo, MessageType, SpaceStrategy};
 use h5live_format::{Addr, FreeSection, FreeSections, FreeSpaceHeader, FreeSpaceSections};
 use h5live_indexes::ObjectMetadata;
 
-use crate::extension;
-use crate::session::Session;
+use crate::session::NativeSession;
+use crate::superblock_extension;
 use crate::{Error, Result};
 
 /// The managers of a file that has no pages, and of a paged one: their places in the message that lists all twelve.
-const SIMPLE: usize = 0;
-const SMALL_METADATA: usize = 0;
-const SMALL_RAW: usize = 2;
-const LARGE: usize = 6;
+const MANAGER_SIMPLE: usize = 0;
+const MANAGER_SMALL_METADATA: usize = 0;
+const MANAGER_SMALL_RAW: usize = 2;
+const MANAGER_LARGE: usize = 6;
 
 /// The kinds of sections of a file.
 const CLASS_SIMPLE: u8 = 0;
@@ -29,24 +29,24 @@ const ADDRESS_BITS: u16 = 63;
 const MAX_SECTIONS: u64 = 1 << 24;
 
 /// A free section that a manager listed: first byte, length (bytes), and for what.
-type Section = (u64, u64, Kind);
+type ManagedSection = (u64, u64, SpaceKind);
 
-impl Session {
+impl NativeSession {
     /// Takes over the free space that the managers of the file list, which are no more then: until the file is closed,
     /// only this session knows what is free.
     ///
     /// # Errors
     /// If a manager cannot be read.
-    pub fn take_free_space(&self, info: &mut FileSpaceInfo) -> Result<Vec<Section>> {
+    pub fn load_free_space(&self, info: &mut FileSpaceInfo) -> Result<Vec<ManagedSection>> {
         let mut sections = Vec::new();
         let page = Some(info.page_size).filter(|_| is_paged(info));
         for (number, manager) in info.managers.iter_mut().flatten().enumerate() {
             // The kinds of the managers repeat: superblock, B-trees, raw data, global heap, local heap, object headers.
-            let kind = if matches!(number % 6, 2 | 3) { Kind::Raw } else { Kind::Metadata };
+            let kind = if matches!(number % 6, 2 | 3) { SpaceKind::Raw } else { SpaceKind::Metadata };
             let addr = std::mem::replace(manager, Addr::UNDEFINED);
             if addr.is_defined() {
                 // What a large block leaves of its last page is of no use before the block is free too.
-                let least = page.filter(|_| number >= LARGE).unwrap_or(0);
+                let least = page.filter(|_| number >= MANAGER_LARGE).unwrap_or(0);
                 self.read_manager(addr, (kind, least), &mut sections)?;
             }
         }
@@ -54,12 +54,17 @@ impl Session {
         Ok(sections)
     }
 
-    fn read_manager(&self, addr: Addr, (kind, least): (Kind, u64), sections: &mut Vec<Section>) -> Result<()> {
+    fn read_manager(
+        &self,
+        addr: Addr,
+        (kind, least): (SpaceKind, u64),
+        sections: &mut Vec<ManagedSection>,
+    ) -> Result<()> {
         let metadata = ObjectMetadata::new(self.cache.clone(), Owner::FILE);
         let len = FreeSpaceHeader::size(metadata.widths()) as u64;
         let header = metadata.load(addr, len, FreeSpaceHeader::default)?.read().clone();
         self.cache.remove(addr);
-        sections.extend(addr.get().map(|at| (at, len, Kind::Metadata)));
+        sections.extend(addr.get().map(|at| (at, len, SpaceKind::Metadata)));
         if !header.section_list.is_defined() {
             return Ok(());
         }
@@ -71,7 +76,7 @@ impl Session {
             sections.extend(group.sections.iter().map(|section| (section.addr, group.size, kind)));
         }
         self.cache.remove(header.section_list);
-        sections.extend(header.section_list.get().map(|at| (at, header.allocated, Kind::Metadata)));
+        sections.extend(header.section_list.get().map(|at| (at, header.allocated, SpaceKind::Metadata)));
         Ok(())
     }
 
@@ -79,36 +84,42 @@ impl Session {
     ///
     /// # Errors
     /// If there is no space, or the superblock extension cannot be changed.
-    pub fn keep_free_space(&self) -> Result<()> {
-        let Some(mut header) = extension::header(&self.cache, &self.superblock)? else { return Ok(()) };
-        let Some(mut info) = extension::space_info(&header)?.filter(|info| info.managers.is_some()) else {
+    pub fn persist_free_space(&self) -> Result<()> {
+        let Some(mut header) = superblock_extension::extension_header(&self.cache, &self.superblock)? else {
+            return Ok(());
+        };
+        let Some(mut info) = superblock_extension::space_info(&header)?.filter(|info| info.managers.is_some()) else {
             return Ok(());
         };
         let space = self.cache.space();
-        space.trim();
+        space.shrink_to_used();
         let page = Some(info.page_size).filter(|_| is_paged(&info));
         let manager = |kind| match kind {
-            _ if page.is_none() => (SIMPLE, CLASS_SIMPLE),
-            Some(Kind::Metadata) => (SMALL_METADATA, CLASS_SMALL),
-            Some(Kind::Raw) => (SMALL_RAW, CLASS_SMALL),
-            None => (LARGE, CLASS_LARGE),
+            _ if page.is_none() => (MANAGER_SIMPLE, CLASS_SIMPLE),
+            Some(SpaceKind::Metadata) => (MANAGER_SMALL_METADATA, CLASS_SMALL),
+            Some(SpaceKind::Raw) => (MANAGER_SMALL_RAW, CLASS_SMALL),
+            None => (MANAGER_LARGE, CLASS_LARGE),
         };
         let widths = self.cache.widths();
         // The headers take from what they will list; a new page for them leaves something for structures.
-        let numbers: BTreeSet<usize> =
-            space.sections().iter().map(|(.., kind)| manager(*kind).0).chain(page.map(|_| SMALL_METADATA)).collect();
+        let numbers: BTreeSet<usize> = space
+            .free_sections()
+            .iter()
+            .map(|(.., kind)| manager(*kind).0)
+            .chain(page.map(|_| MANAGER_SMALL_METADATA))
+            .collect();
         let mut headers = BTreeMap::new();
         for number in numbers {
-            headers.insert(number, space.alloc(FreeSpaceHeader::size(widths) as u64, Kind::Metadata)?);
+            headers.insert(number, space.alloc(FreeSpaceHeader::size(widths) as u64, SpaceKind::Metadata)?);
         }
         let mut managers: BTreeMap<usize, (u8, Vec<(u64, u64)>)> = BTreeMap::new();
-        for (at, len, kind) in space.sections() {
+        for (at, len, kind) in space.free_sections() {
             let (number, class) = manager(kind);
             let manager = managers.entry(number).or_insert((class, Vec::new()));
             let unit = page.filter(|_| class == CLASS_SMALL).unwrap_or(u64::MAX);
-            manager.1.extend(cut(at, len, unit).filter(|(_, len)| *len >= info.threshold));
+            manager.1.extend(split_at_pages(at, len, unit).filter(|(_, len)| *len >= info.threshold));
         }
-        let operation = self.cache.operation();
+        let operation = self.cache.begin_operation();
         let slots = info.managers.get_or_insert_default();
         let mut made = Vec::new();
         for (number, (class, sections)) in managers.into_iter().filter(|(_, (_, sections))| !sections.is_empty()) {
@@ -120,10 +131,10 @@ impl Session {
         info.end_before_managers = Addr::new(space.end());
         header.put(&info)?;
         for manager in &made {
-            header.depend_at(MessageType::FILE_SPACE_INFO, manager, EdgeKind::FreeSpaceSections)?;
+            header.add_message_dependency(MessageType::FILE_SPACE_INFO, manager, EdgeKind::FreeSpaceSections)?;
         }
         drop(operation);
-        Ok(self.cache.flush(Scope::All)?)
+        Ok(self.cache.flush(FlushScope::All)?)
     }
 
     /// Writes a manager of these sections at `at`, and their list behind everything else, where it takes a multiple of
@@ -161,7 +172,7 @@ impl Session {
         let listed = with(&header, at, listed.groups);
         let listed = self.cache.insert(header.section_list, Owner::FILE, listed);
         let header = self.cache.insert(at, Owner::FILE, header);
-        let done = self.cache.depend(&header, &listed, EdgeKind::FreeSpaceSections);
+        let done = self.cache.add_dependency(&header, &listed, EdgeKind::FreeSpaceSections);
         done.map_err(h5live_cache::Error::from)?;
         Ok(header)
     }
@@ -173,7 +184,7 @@ fn is_paged(info: &FileSpaceInfo) -> bool {
 }
 
 /// The pieces of a section between multiples of `unit`.
-fn cut(at: u64, len: u64, unit: u64) -> impl Iterator<Item = (u64, u64)> {
+fn split_at_pages(at: u64, len: u64, unit: u64) -> impl Iterator<Item = (u64, u64)> {
     let end = at.saturating_add(len);
     let next = move |at: u64| (at / unit).saturating_add(1).saturating_mul(unit).min(end);
     std::iter::successors(Some(at), move |at| Some(next(*at)))
@@ -183,12 +194,12 @@ fn cut(at: u64, len: u64, unit: u64) -> impl Iterator<Item = (u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::cut;
+    use super::split_at_pages;
 
     #[test]
     fn sections_are_cut_at_the_borders_of_pages() {
-        assert_eq!(cut(5, 20, 8).collect::<Vec<_>>(), [(5, 3), (8, 8), (16, 8), (24, 1)]);
-        assert_eq!(cut(5, 20, u64::MAX).collect::<Vec<_>>(), [(5, 20)]);
-        assert_eq!(cut(8, 0, 8).count(), 0);
+        assert_eq!(split_at_pages(5, 20, 8).collect::<Vec<_>>(), [(5, 3), (8, 8), (16, 8), (24, 1)]);
+        assert_eq!(split_at_pages(5, 20, u64::MAX).collect::<Vec<_>>(), [(5, 20)]);
+        assert_eq!(split_at_pages(8, 0, 8).count(), 0);
     }
 }

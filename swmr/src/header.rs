@@ -1,13 +1,13 @@
 //! The object header of one object: its chunks, and the messages in them.
 
 mod edit;
-mod layout;
-mod supersede;
+mod move_out;
+mod sizes;
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 
-use h5live_cache::{EdgeKind, Handle, Node};
+use h5live_cache::{DependencyNode, EdgeKind, Handle};
 use h5live_format::messages::{
     Comment, Continuation, Message, MessageType, ModificationTime, OldModificationTime, ReferenceCount,
 };
@@ -19,45 +19,45 @@ use h5live_indexes::ObjectMetadata;
 use h5live_model::{ObjectInfo, ObjectTimes};
 use smallvec::{SmallVec, smallvec};
 
-pub use edit::Room;
-use layout::fill;
+pub use edit::HeaderRoom;
+use sizes::fill_unused;
 
 use crate::creation::attribute_storage;
-use crate::session::Session;
+use crate::session::NativeSession;
 use crate::{Error, Result};
 
 /// Bytes that are read at once in the hope that they hold a whole first chunk.
-const FIRST_READ: usize = 512;
+const FIRST_READ_BYTES: usize = 512;
 
 /// Most chunks of one header: more are taken for a circle or an attack.
-const MAX_CHUNKS: usize = 4096;
+const MAX_HEADER_CHUNKS: usize = 4096;
 
 /// One chunk of a header.
 #[derive(Debug, Clone)]
-pub(crate) enum Chunk {
+pub(crate) enum HeaderChunk {
     /// The first, in the cache.
     First(Handle<ObjectHeader>),
     /// A continuation, in the cache.
     Next(Handle<ContinuationChunk>),
 }
 
-impl Chunk {
+impl HeaderChunk {
     pub fn with<R>(&self, look: impl FnOnce(&[RawMessage]) -> R) -> R {
         match self {
-            Chunk::First(chunk) => look(&chunk.read().messages),
-            Chunk::Next(chunk) => look(&chunk.read().messages),
+            HeaderChunk::First(chunk) => look(&chunk.read().messages),
+            HeaderChunk::Next(chunk) => look(&chunk.read().messages),
         }
     }
 
     /// Changes the messages; what they leave of the chunk is marked as unused.
     pub fn change<R>(&self, change: impl FnOnce(&mut Vec<RawMessage>) -> R) -> R {
         match self {
-            Chunk::First(chunk) => chunk.update(|chunk| {
+            HeaderChunk::First(chunk) => chunk.update(|chunk| {
                 let done = change(&mut chunk.messages);
-                fill(&mut chunk.messages, chunk.prefix.message_header_len(), chunk.prefix.size);
+                fill_unused(&mut chunk.messages, chunk.prefix.message_header_len(), chunk.prefix.size);
                 done
             }),
-            Chunk::Next(chunk) => chunk.update(|chunk| {
+            HeaderChunk::Next(chunk) => chunk.update(|chunk| {
                 let done = change(&mut chunk.messages);
                 let prefix = ObjectHeaderPrefix {
                     version: chunk.version,
@@ -65,45 +65,45 @@ impl Chunk {
                     ..ObjectHeaderPrefix::default()
                 };
                 let area = chunk.len.saturating_sub(ContinuationChunk::overhead(chunk.version));
-                fill(&mut chunk.messages, prefix.message_header_len(), area);
+                fill_unused(&mut chunk.messages, prefix.message_header_len(), area);
                 done
             }),
         }
     }
 
     /// Changes a message, which stays as long as it is.
-    fn change_one<R>(&self, at: usize, change: impl FnOnce(&mut RawMessage) -> R) -> Option<R> {
+    fn change_message<R>(&self, at: usize, change: impl FnOnce(&mut RawMessage) -> R) -> Option<R> {
         match self {
-            Chunk::First(chunk) => chunk.update(|chunk| chunk.messages.get_mut(at).map(change)),
-            Chunk::Next(chunk) => chunk.update(|chunk| chunk.messages.get_mut(at).map(change)),
+            HeaderChunk::First(chunk) => chunk.update(|chunk| chunk.messages.get_mut(at).map(change)),
+            HeaderChunk::Next(chunk) => chunk.update(|chunk| chunk.messages.get_mut(at).map(change)),
         }
     }
 
-    pub fn node(&self) -> &dyn Node {
+    pub fn node(&self) -> &dyn DependencyNode {
         match self {
-            Chunk::First(chunk) => chunk,
-            Chunk::Next(chunk) => chunk,
+            HeaderChunk::First(chunk) => chunk,
+            HeaderChunk::Next(chunk) => chunk,
         }
     }
 }
 
 /// Where a message is: its chunk, and its position there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spot {
+pub struct MessagePosition {
     chunk: usize,
     message: usize,
 }
 
 /// The object header of one object, in the cache.
 #[derive(Debug, Clone)]
-pub struct Header {
+pub struct CachedHeader {
     metadata: ObjectMetadata,
     prefix: ObjectHeaderPrefix,
     /// Nearly always one.
-    chunks: SmallVec<[Chunk; 1]>,
+    chunks: SmallVec<[HeaderChunk; 1]>,
 }
 
-impl Header {
+impl CachedHeader {
     /// The header at the address that `metadata` names as its owner, with all its continuations. `writing` says
     /// whether the object is to be changed.
     ///
@@ -113,7 +113,8 @@ impl Header {
         let at = metadata.owner().header();
         let first = metadata.cache().load(at, metadata.owner(), || read_first(metadata, at))?;
         let prefix = first.read().prefix;
-        let mut header = Header { metadata: metadata.clone(), prefix, chunks: smallvec![Chunk::First(first)] };
+        let mut header =
+            CachedHeader { metadata: metadata.clone(), prefix, chunks: smallvec![HeaderChunk::First(first)] };
         // Almost every header is one chunk.
         let mut seen = HashSet::new();
         let mut next = 0;
@@ -129,8 +130,8 @@ impl Header {
                 continue;
             }
             for continuation in header.decode_all::<Continuation>(chunk)? {
-                if continuation.addr == at || !seen.insert(continuation.addr) || seen.len() >= MAX_CHUNKS {
-                    return Err(header.damaged("its continuations do not form a circle"));
+                if continuation.addr == at || !seen.insert(continuation.addr) || seen.len() >= MAX_HEADER_CHUNKS {
+                    return Err(header.damaged_error("its continuations do not form a circle"));
                 }
                 let chunk = metadata.load(continuation.addr, continuation.length, || ContinuationChunk {
                     version: prefix.version,
@@ -138,13 +139,13 @@ impl Header {
                     len: continuation.length,
                     messages: Vec::new(),
                 })?;
-                header.chunks.push(Chunk::Next(chunk));
+                header.chunks.push(HeaderChunk::Next(chunk));
             }
         }
         Ok(header)
     }
 
-    fn decode_all<M: Message + Default>(&self, chunk: &Chunk) -> Result<Vec<M>> {
+    fn decode_all<M: Message + Default>(&self, chunk: &HeaderChunk) -> Result<Vec<M>> {
         chunk.with(|messages| {
             let of_type = messages.iter().filter(|message| message.kind == M::TYPE);
             of_type.map(|message| message.decode(self.widths()).map_err(|e| self.message_error(e))).collect()
@@ -172,31 +173,31 @@ impl Header {
     }
 
     /// Tells `state` all that the header says.
-    pub fn tell(&self, state: &mut impl Hasher) {
-        self.extents().for_each(|extent| extent.hash(state));
+    pub fn hash_state(&self, state: &mut impl Hasher) {
+        self.chunk_ranges().for_each(|extent| extent.hash(state));
         let mut told =
             |message: &RawMessage| (format!("{:?}{:?}", message.kind, message.flags), &message.body).hash(state);
         self.chunks.iter().for_each(|chunk| chunk.with(|messages| messages.iter().for_each(&mut told)));
     }
 
     /// Whether the first chunk is all of the header.
-    pub fn is_whole(&self) -> bool {
+    pub fn is_single_chunk(&self) -> bool {
         self.chunks.len() == 1
     }
 
     /// The first byte and the length of each chunk.
-    pub fn extents(&self) -> impl Iterator<Item = (Addr, usize)> {
+    pub fn chunk_ranges(&self) -> impl Iterator<Item = (Addr, usize)> {
         self.chunks.iter().map(|chunk| {
             let (at, len) = match chunk {
-                Chunk::First(chunk) => (chunk.addr(), chunk.read().prefix.chunk_len()),
-                Chunk::Next(chunk) => (chunk.addr(), chunk.read().len),
+                HeaderChunk::First(chunk) => (chunk.addr(), chunk.read().prefix.chunk_len()),
+                HeaderChunk::Next(chunk) => (chunk.addr(), chunk.read().len),
             };
             (at, usize::try_from(len).unwrap_or(usize::MAX))
         })
     }
 
     /// Whether the first chunk holds the message of type `kind`.
-    pub fn begins_with(&self, kind: MessageType) -> bool {
+    pub fn first_chunk_has(&self, kind: MessageType) -> bool {
         self.position(|message| message.kind == kind).is_some_and(|spot| spot.chunk == 0)
     }
 
@@ -208,8 +209,8 @@ impl Header {
     }
 
     /// The first chunk, and the position in it of the message of type `kind`, if it is there.
-    pub fn in_first(&self, kind: MessageType) -> Option<(&Handle<ObjectHeader>, usize)> {
-        let Some(Chunk::First(first)) = self.chunks.first() else { return None };
+    pub fn find_in_first_chunk(&self, kind: MessageType) -> Option<(&Handle<ObjectHeader>, usize)> {
+        let Some(HeaderChunk::First(first)) = self.chunks.first() else { return None };
         let spot = first.read().messages.iter().position(|message| message.kind == kind)?;
         Some((first, spot))
     }
@@ -218,38 +219,38 @@ impl Header {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    pub fn depend_at(&self, kind: MessageType, child: &dyn Node, edge: EdgeKind) -> Result<()> {
-        if let Some(node) = self.node_of(kind) {
-            self.metadata.cache().depend(node, child, edge).map_err(h5live_cache::Error::from)?;
+    pub fn add_message_dependency(&self, kind: MessageType, child: &dyn DependencyNode, edge: EdgeKind) -> Result<()> {
+        if let Some(node) = self.chunk_node_of(kind) {
+            self.metadata.cache().add_dependency(node, child, edge).map_err(h5live_cache::Error::from)?;
         }
         Ok(())
     }
 
     /// The chunk that holds the message of type `kind`.
-    pub fn node_of(&self, kind: MessageType) -> Option<&dyn Node> {
-        let holds = |chunk: &&Chunk| chunk.with(|messages| messages.iter().any(|message| message.kind == kind));
-        self.chunks.iter().find(holds).map(Chunk::node)
+    pub fn chunk_node_of(&self, kind: MessageType) -> Option<&dyn DependencyNode> {
+        let holds = |chunk: &&HeaderChunk| chunk.with(|messages| messages.iter().any(|message| message.kind == kind));
+        self.chunks.iter().find(holds).map(HeaderChunk::node)
     }
 
     /// The chunks, for those that must be written before or after the header.
-    pub fn nodes(&self) -> impl Iterator<Item = &dyn Node> {
-        self.chunks.iter().map(Chunk::node)
+    pub fn chunk_nodes(&self) -> impl Iterator<Item = &dyn DependencyNode> {
+        self.chunks.iter().map(HeaderChunk::node)
     }
 
     /// Whether nothing in the file leads to the object, because it is not there yet.
     pub fn is_new(&self) -> bool {
         self.chunks.first().is_some_and(|chunk| match chunk {
-            Chunk::First(chunk) => chunk.is_new(),
-            Chunk::Next(chunk) => chunk.is_new(),
+            HeaderChunk::First(chunk) => chunk.is_new(),
+            HeaderChunk::Next(chunk) => chunk.is_new(),
         })
     }
 
     /// Has every chunk of this header written only after every chunk of `other`. Where that would close a circle, as
     /// between groups that link to each other, `other` has been linked to before and is in the file already.
-    pub fn depend_on(&self, other: &Header, edge: EdgeKind) {
+    pub fn depend_on(&self, other: &CachedHeader, edge: EdgeKind) {
         for parent in &self.chunks {
             for child in &other.chunks {
-                let _circle = self.metadata.cache().depend(parent.node(), child.node(), edge);
+                let _circle = self.metadata.cache().add_dependency(parent.node(), child.node(), edge);
             }
         }
     }
@@ -259,51 +260,51 @@ impl Header {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    pub fn wait_for_heap(&self, session: &Session) -> Result<()> {
+    pub fn depend_on_heap(&self, session: &NativeSession) -> Result<()> {
         let heap = session.heap.lock();
-        self.chunks.iter().try_for_each(|chunk| heap.depend(session, chunk.node(), EdgeKind::MetadataHeap))
+        self.chunks.iter().try_for_each(|chunk| heap.add_parent(session, chunk.node(), EdgeKind::MetadataHeap))
     }
 
     /// Calls `look` with every message but unused space and continuations, until it fails.
     ///
     /// # Errors
     /// The error of `look`.
-    pub fn each(&self, mut look: impl FnMut(Spot, &RawMessage) -> Result<()>) -> Result<()> {
+    pub fn for_each_message(&self, mut look: impl FnMut(MessagePosition, &RawMessage) -> Result<()>) -> Result<()> {
         for (number, chunk) in self.chunks.iter().enumerate() {
             chunk.with(|messages| {
                 let used = messages.iter().enumerate();
                 let mut used = used.filter(|(_, m)| !m.is_unused() && m.kind != MessageType::CONTINUATION);
-                used.try_for_each(|(message, raw)| look(Spot { chunk: number, message }, raw))
+                used.try_for_each(|(message, raw)| look(MessagePosition { chunk: number, message }, raw))
             })?;
         }
         Ok(())
     }
 
     /// Calls `look` with the type of every message.
-    pub fn each_kind(&self, mut look: impl FnMut(MessageType)) {
+    pub fn for_each_type(&self, mut look: impl FnMut(MessageType)) {
         self.chunks.iter().for_each(|chunk| chunk.with(|messages| messages.iter().for_each(|held| look(held.kind))));
     }
 
     /// Where the first message is that `wanted` accepts.
-    fn position(&self, mut wanted: impl FnMut(&RawMessage) -> bool) -> Option<Spot> {
+    fn position(&self, mut wanted: impl FnMut(&RawMessage) -> bool) -> Option<MessagePosition> {
         self.chunks.iter().enumerate().find_map(|(chunk, held)| {
             let message = held.with(|messages| messages.iter().position(&mut wanted))?;
-            Some(Spot { chunk, message })
+            Some(MessagePosition { chunk, message })
         })
     }
 
     /// The first message that `wanted` accepts, and where it is.
-    pub fn find(&self, mut wanted: impl FnMut(&RawMessage) -> bool) -> Option<(Spot, RawMessage)> {
+    pub fn find(&self, mut wanted: impl FnMut(&RawMessage) -> bool) -> Option<(MessagePosition, RawMessage)> {
         self.chunks.iter().enumerate().find_map(|(chunk, held)| {
             held.with(|messages| {
                 let message = messages.iter().position(&mut wanted)?;
-                Some((Spot { chunk, message }, messages.get(message)?.clone()))
+                Some((MessagePosition { chunk, message }, messages.get(message)?.clone()))
             })
         })
     }
 
     /// What `look` makes of the first message of type `kind`.
-    pub fn first<T>(&self, kind: MessageType, look: impl FnOnce(&RawMessage) -> T) -> Option<T> {
+    pub fn with_first<T>(&self, kind: MessageType, look: impl FnOnce(&RawMessage) -> T) -> Option<T> {
         let mut look = Some(look);
         self.chunks.iter().find_map(|chunk| {
             chunk.with(|messages| {
@@ -328,7 +329,7 @@ impl Header {
     /// # Errors
     /// If it cannot be decoded.
     pub fn get<M: Message + Default>(&self) -> Result<Option<M>> {
-        self.first(M::TYPE, |message| self.decode(message)).transpose()
+        self.with_first(M::TYPE, |message| self.decode(message)).transpose()
     }
 
     /// The message `M`, which the object cannot do without.
@@ -336,7 +337,7 @@ impl Header {
     /// # Errors
     /// If it is not there, or cannot be decoded.
     pub fn require<M: Message + Default>(&self, rule: &'static str) -> Result<M> {
-        self.get()?.ok_or_else(|| self.damaged(rule))
+        self.get()?.ok_or_else(|| self.damaged_error(rule))
     }
 
     /// The body of `message` as `M`.
@@ -385,14 +386,14 @@ impl Header {
             u32::try_from(time.max(0)).unwrap_or(u32::MAX)
         };
         if self.prefix.times.is_some() {
-            let times = h5live_format::ObjectTimes {
+            let times = h5live_format::HeaderTimes {
                 access: seconds(times.access),
                 modification: seconds(times.modification),
                 change: seconds(times.change),
                 birth: seconds(times.birth),
             };
             self.prefix.times = Some(times);
-            if let Some(Chunk::First(first)) = self.chunks.first() {
+            if let Some(HeaderChunk::First(first)) = self.chunks.first() {
                 first.update(|header| header.prefix.times = Some(times));
             }
         } else if self.has(MessageType::MODIFICATION_TIME) {
@@ -402,7 +403,7 @@ impl Header {
     }
 
     /// The error of an object that breaks `rule`.
-    pub fn damaged(&self, rule: &'static str) -> Error {
+    pub fn damaged_error(&self, rule: &'static str) -> Error {
         Error::Object { header: self.addr(), rule }
     }
 
@@ -416,7 +417,7 @@ fn read_first(metadata: &ObjectMetadata, at: Addr) -> h5live_cache::Result<Objec
     let cache = metadata.cache();
     let widths = metadata.widths();
     let wrong = |source| h5live_cache::Error::Decode { at, source };
-    let mut bytes = cache.read_prefix(at, FIRST_READ)?;
+    let mut bytes = cache.read_prefix(at, FIRST_READ_BYTES)?;
     // Nearly all are there whole. What is wrong otherwise is found below.
     if let Ok((header, _)) = decode_prefix(&bytes, widths) {
         return Ok(header);

@@ -17,14 +17,14 @@ pub enum Lease {
 /// Asks for a read lease on `file`, which is open for reading only, and gives it back at once.
 #[cfg(target_os = "linux")]
 pub fn probe(file: &File) -> Lease {
-    linux::ask(file, nix::libc::F_RDLCK)
+    linux::request(file, nix::libc::F_RDLCK)
 }
 
 /// Whether `file`, which is open for reading and writing, is the only open handle of its file; what has become of it by
 /// `dup` or `fork` does not count.
 #[cfg(target_os = "linux")]
-pub fn is_unread(file: &File) -> bool {
-    linux::ask(file, nix::libc::F_WRLCK) == Lease::Granted
+pub fn is_sole_handle(file: &File) -> bool {
+    linux::request(file, nix::libc::F_WRLCK) == Lease::Granted
 }
 
 #[cfg(target_os = "linux")]
@@ -44,7 +44,7 @@ mod linux {
     const F_SETSIG: libc::c_int = 10;
 
     /// Asks for a lease, and gives it back at once.
-    pub fn ask(file: &File, kind: libc::c_int) -> Lease {
+    pub fn request(file: &File, kind: libc::c_int) -> Lease {
         let fd = file.as_raw_fd();
         // A process that opens the file during the moment of the lease makes the kernel signal this one, by default with
         // SIGIO, which kills; SIGURG is ignored by default.
@@ -74,7 +74,7 @@ mod linux {
 
 /// There are no leases on this system.
 #[cfg(not(target_os = "linux"))]
-pub fn is_unread(_file: &File) -> bool {
+pub fn is_sole_handle(_file: &File) -> bool {
     false
 }
 

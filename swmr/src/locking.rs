@@ -21,13 +21,13 @@ use parking_lot::Mutex;
 use crate::lease::{self, Lease};
 
 /// Looks for a process that has a file open for writing before it counts as one that cannot be seen...
-const LOOKS: u32 = 10;
+const MAX_HOLDER_SCANS: u32 = 10;
 /// ...and how long one may take to let go that has just been started, and will.
-const PASSING: Duration = Duration::from_secs(1);
+const HOLDER_EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Whether files are locked while they are open (`HDF5_USE_FILE_LOCKING`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Locking {
+pub enum LockPolicy {
     /// A file that cannot be locked is not opened.
     #[default]
     On,
@@ -37,7 +37,7 @@ pub enum Locking {
     Off,
 }
 
-impl Locking {
+impl LockPolicy {
     /// What the environment asks for; it goes before what a program asks for.
     pub fn from_environment() -> Option<Self> {
         Self::from_setting(&std::env::var_os("HDF5_USE_FILE_LOCKING")?.to_string_lossy())
@@ -45,9 +45,9 @@ impl Locking {
 
     fn from_setting(setting: &str) -> Option<Self> {
         match setting {
-            "FALSE" | "0" => Some(Locking::Off),
-            "TRUE" | "1" => Some(Locking::On),
-            "BEST_EFFORT" => Some(Locking::BestEffort),
+            "FALSE" | "0" => Some(LockPolicy::Off),
+            "TRUE" | "1" => Some(LockPolicy::On),
+            "BEST_EFFORT" => Some(LockPolicy::BestEffort),
             _ => None,
         }
     }
@@ -55,7 +55,7 @@ impl Locking {
 
 /// A kind of `flock`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lock {
+pub enum LockKind {
     /// Others may hold it too.
     Shared,
     /// Nobody else holds any.
@@ -70,23 +70,23 @@ pub struct LockHandle {
     file: Mutex<Option<Arc<File>>>,
     /// The one through which the file is written.
     written: Mutex<Option<Arc<File>>>,
-    locking: Locking,
+    locking: LockPolicy,
     /// Whether a lock is held.
     keeps_writers_out: AtomicBool,
 }
 
 /// Whether a lock was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum LockAttempt {
     /// It is held now, or locking is off.
-    Yes,
+    Acquired,
     /// Another process holds one that excludes it.
     Conflict,
 }
 
 /// What is known of a process that writes the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Writer {
+pub enum WriterPresence {
     /// No process on this machine has the file open for writing.
     None,
     /// One has. The processes, where the system names them.
@@ -100,16 +100,16 @@ impl LockHandle {
     ///
     /// # Errors
     /// If the file cannot be opened for reading.
-    pub fn open(path: &Path, locking: Locking) -> io::Result<Self> {
+    pub fn open(path: &Path, locking: LockPolicy) -> io::Result<Self> {
         Ok(LockHandle::new(Some(Arc::new(File::open(path)?)), locking))
     }
 
     /// A handle for a storage that is no file, and that nobody else has.
-    pub fn of_no_file() -> Self {
-        LockHandle::new(None, Locking::Off)
+    pub fn detached() -> Self {
+        LockHandle::new(None, LockPolicy::Off)
     }
 
-    fn new(file: Option<Arc<File>>, locking: Locking) -> Self {
+    fn new(file: Option<Arc<File>>, locking: LockPolicy) -> Self {
         let (written, keeps_writers_out) = Default::default();
         LockHandle { file: Mutex::new(file), written, locking, keeps_writers_out }
     }
@@ -121,26 +121,28 @@ impl LockHandle {
 
     /// The file, if it is to be locked.
     fn lockable(&self) -> Option<Arc<File>> {
-        self.file().filter(|_| self.locking != Locking::Off)
+        self.file().filter(|_| self.locking != LockPolicy::Off)
     }
 
     /// Takes or changes the lock, without waiting.
     ///
     /// # Errors
     /// If the file system has no locks, and they are not optional.
-    pub fn take(&self, lock: Lock) -> io::Result<Taken> {
-        let Some(file) = self.lockable() else { return Ok(Taken::Yes) };
+    pub fn try_lock(&self, lock: LockKind) -> io::Result<LockAttempt> {
+        let Some(file) = self.lockable() else { return Ok(LockAttempt::Acquired) };
         let taken = match lock {
-            Lock::Shared => file.try_lock_shared(),
-            Lock::Exclusive => file.try_lock(),
+            LockKind::Shared => file.try_lock_shared(),
+            LockKind::Exclusive => file.try_lock(),
         };
         match taken {
             Ok(()) => {
                 self.keeps_writers_out.store(true, Ordering::Release);
-                Ok(Taken::Yes)
+                Ok(LockAttempt::Acquired)
             }
-            Err(TryLockError::WouldBlock) => Ok(Taken::Conflict),
-            Err(TryLockError::Error(e)) if self.locking == Locking::BestEffort && has_no_locks(&e) => Ok(Taken::Yes),
+            Err(TryLockError::WouldBlock) => Ok(LockAttempt::Conflict),
+            Err(TryLockError::Error(e)) if self.locking == LockPolicy::BestEffort && has_no_locks(&e) => {
+                Ok(LockAttempt::Acquired)
+            }
             Err(TryLockError::Error(e)) => Err(e),
         }
     }
@@ -154,23 +156,23 @@ impl LockHandle {
         self.lockable().map_or(Ok(()), |file| file.unlock())
     }
 
-    /// Takes the record lock that stands for a live writer, for as long as `written`, through which the file is written,
+    /// Takes the record lock that stands for a live writer, for as long as `complete_write`, through which the file is written,
     /// stays open: here until [`LockHandle::close`].
     ///
     /// # Errors
     /// If another process holds it, or the system has no more descriptors.
-    pub fn light_beacon(&self, written: &File) -> io::Result<()> {
-        light_beacon(written, self.locking)?;
+    pub fn acquire_liveness_lock(&self, written: &File) -> io::Result<()> {
+        acquire_liveness_lock(written, self.locking)?;
         *self.written.lock() = Some(Arc::new(written.try_clone()?));
         Ok(())
     }
 
     /// Lets go of the lock, and on a file system of this machine alone also of the file, but for the handle through which it
-    /// is written: from now on [`LockHandle::is_unread`] can tell.
+    /// is written: from now on [`LockHandle::is_sole_handle`] can tell.
     ///
     /// # Errors
     /// As the system has it.
-    pub fn give_way(&self) -> io::Result<()> {
+    pub fn release_for_readers(&self) -> io::Result<()> {
         self.release()?;
         if self.written.lock().as_deref().is_some_and(lease::is_local) {
             *self.file.lock() = None;
@@ -180,11 +182,11 @@ impl LockHandle {
 
     /// Whether nobody, in this process or another, has the file open but through the handle through which it is written.
     /// Where the system does not tell, or processes on other machines might, somebody may.
-    pub fn is_unread(&self) -> bool {
-        self.has_given_way() && self.written.lock().as_deref().is_some_and(lease::is_unread)
+    pub fn is_sole_handle(&self) -> bool {
+        self.has_released() && self.written.lock().as_deref().is_some_and(lease::is_sole_handle)
     }
 
-    fn has_given_way(&self) -> bool {
+    fn has_released(&self) -> bool {
         self.file.lock().is_none()
     }
 
@@ -192,31 +194,34 @@ impl LockHandle {
     pub fn close(&self) {
         let written = self.written.lock().take();
         #[cfg(target_os = "linux")]
-        if let (Some(file), false) = (&written, self.locking == Locking::Off) {
+        if let (Some(file), false) = (&written, self.locking == LockPolicy::Off) {
             // What cannot be let go of goes with the last handle.
-            let _ = beacon::put_out(file);
+            let _ = beacon::release_liveness(file);
         }
         drop(written);
     }
 
     /// Whether any process has the file open for writing, this one included.
-    pub fn writer(&self) -> Writer {
-        let Some(file) = self.file() else { return Writer::None };
+    pub fn writer(&self) -> WriterPresence {
+        let Some(file) = self.file() else { return WriterPresence::None };
         let (begin, mut looks) = (Instant::now(), 0);
         loop {
             let holders = match lease::probe(&file) {
-                Lease::Granted => return Writer::None,
+                Lease::Granted => return WriterPresence::None,
                 Lease::Refused => self.holders(),
-                Lease::Unavailable if is_beacon_lit(&file) => return Writer::Alive(self.holders()),
-                Lease::Unavailable => return Writer::Unknown,
+                Lease::Unavailable if holds_liveness_lock(&file) => return WriterPresence::Alive(self.holders()),
+                Lease::Unavailable => return WriterPresence::Unknown,
             };
             looks += 1;
             let may_pass = match &*holders {
-                [] => looks < LOOKS,
-                some => begin.elapsed() < PASSING && !some.iter().any(|holder| holders::stays(&file, holder.pid)),
+                [] => looks < MAX_HOLDER_SCANS,
+                some => {
+                    begin.elapsed() < HOLDER_EXIT_TIMEOUT
+                        && !some.iter().any(|holder| holders::is_persistent_holder(&file, holder.pid))
+                }
             };
             if !may_pass {
-                return Writer::Alive(holders);
+                return WriterPresence::Alive(holders);
             }
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -230,20 +235,20 @@ impl LockHandle {
             Lease::Refused => true,
             // Every writer takes the exclusive lock first, and then lets readers take theirs only after it has said in the
             // superblock that it is there.
-            Lease::Unavailable => is_beacon_lit(&file) || !self.keeps_writers_out.load(Ordering::Acquire),
+            Lease::Unavailable => holds_liveness_lock(&file) || !self.keeps_writers_out.load(Ordering::Acquire),
         }
     }
 
     /// Whether the record lock that stands for a live writer is held, by this process or another.
-    pub fn has_beacon(&self) -> bool {
+    pub fn is_liveness_locked(&self) -> bool {
         // A handle does not see its own locks. But where it has given way it holds them itself, and the kernel of this machine
         // does not forget them; a server may.
-        self.lockable().is_some_and(|file| self.has_given_way() || is_beacon_lit(&file))
+        self.lockable().is_some_and(|file| self.has_released() || holds_liveness_lock(&file))
     }
 
     /// Whether the file can be locked, and nobody holds that record lock: no live writer of h5live.
-    pub fn lacks_beacon(&self) -> bool {
-        self.lockable().is_some_and(|file| !is_beacon_lit(&file))
+    pub fn is_liveness_unlocked(&self) -> bool {
+        self.lockable().is_some_and(|file| !holds_liveness_lock(&file))
     }
 
     /// Says that this process writes the file so that others can follow it by its generations, until it is taken back or
@@ -251,18 +256,18 @@ impl LockHandle {
     ///
     /// # Errors
     /// As the system has it: without this nobody can follow.
-    pub fn show_live(&self) -> io::Result<()> {
+    pub fn acquire_generation_lock(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         return self.lockable().map_or(Ok(()), |file| beacon::show_live(&file));
         #[cfg(not(target_os = "linux"))]
         Ok(())
     }
 
-    /// Takes back what [`LockHandle::show_live`] says.
+    /// Takes back what [`LockHandle::acquire_generation_lock`] says.
     ///
     /// # Errors
     /// As the system has it.
-    pub fn hide_live(&self) -> io::Result<()> {
+    pub fn release_generation_lock(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         return self.lockable().map_or(Ok(()), |file| beacon::hide_live(&file));
         #[cfg(not(target_os = "linux"))]
@@ -271,7 +276,7 @@ impl LockHandle {
 
     /// Whether a process writes the file so that others can follow it by its generations. Without locks there is nothing
     /// to tell that from.
-    pub fn is_live(&self) -> bool {
+    pub fn is_generation_locked(&self) -> bool {
         #[cfg(target_os = "linux")]
         return self.lockable().is_none_or(|file| beacon::is_live(&file));
         #[cfg(not(target_os = "linux"))]
@@ -279,7 +284,7 @@ impl LockHandle {
     }
 
     /// Says that a writer waits for readers that take their looks under the lock, until it is taken back or the handle goes.
-    pub fn show_waiting(&self, is_waiting: bool) {
+    pub fn set_writer_waiting(&self, is_waiting: bool) {
         #[cfg(target_os = "linux")]
         if let Some(file) = self.lockable() {
             // Without it the writer may have to wait longer.
@@ -290,7 +295,7 @@ impl LockHandle {
     }
 
     /// Whether a writer waits for readers to let go of the lock.
-    pub fn is_awaited(&self) -> bool {
+    pub fn is_writer_waiting(&self) -> bool {
         #[cfg(target_os = "linux")]
         return self.lockable().is_some_and(|file| beacon::is_awaited(&file));
         #[cfg(not(target_os = "linux"))]
@@ -299,7 +304,7 @@ impl LockHandle {
 
     /// The processes that have the file open for writing, as far as the system lets this one see them.
     pub fn holders(&self) -> Vec<Holder> {
-        self.file().and_then(|file| holders::of(&file).ok()).unwrap_or_default()
+        self.file().and_then(|file| holders::find_holders(&file).ok()).unwrap_or_default()
     }
 
     /// As [`LockHandle::holders`], when this process has opened the file for writing once just to try.
@@ -326,12 +331,12 @@ impl Drop for LockHandle {
 }
 
 #[cfg(target_os = "linux")]
-fn is_beacon_lit(file: &File) -> bool {
-    beacon::is_lit(file)
+fn holds_liveness_lock(file: &File) -> bool {
+    beacon::is_acquired(file)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_beacon_lit(_: &File) -> bool {
+fn holds_liveness_lock(_: &File) -> bool {
     false
 }
 
@@ -343,13 +348,13 @@ fn has_no_locks(error: &io::Error) -> bool {
 ///
 /// # Errors
 /// If another process holds it.
-fn light_beacon(file: &File, locking: Locking) -> io::Result<()> {
+fn acquire_liveness_lock(file: &File, locking: LockPolicy) -> io::Result<()> {
     match locking {
-        Locking::Off => Ok(()),
+        LockPolicy::Off => Ok(()),
         #[cfg(target_os = "linux")]
-        Locking::BestEffort => beacon::light(file).or(Ok(())),
+        LockPolicy::BestEffort => beacon::acquire(file).or(Ok(())),
         #[cfg(target_os = "linux")]
-        Locking::On => match beacon::light(file) {
+        LockPolicy::On => match beacon::acquire(file) {
             Err(e) if has_no_locks(&e) || e.raw_os_error() == Some(nix::libc::EINVAL) => Ok(()),
             lit => lit,
         },
@@ -370,13 +375,13 @@ mod beacon {
     use nix::libc;
 
     /// Far beyond any data, below the largest signed offset.
-    const AT: i64 = i64::MAX - 0x4835;
+    const LIVENESS_OFFSET: i64 = i64::MAX - 0x4835;
 
     /// Beside it, for writers that are followed by their generations. Handles that only read can hold it, too.
-    const LIVE: i64 = AT + 1;
+    const GENERATION_OFFSET: i64 = LIVENESS_OFFSET + 1;
 
     /// Beside that, for writers that wait for such readers.
-    const WAITING: i64 = AT + 2;
+    const WAITING_OFFSET: i64 = LIVENESS_OFFSET + 2;
 
     fn record(at: i64, kind: libc::c_int) -> libc::flock {
         libc::flock {
@@ -398,36 +403,36 @@ mod beacon {
         asked.is_ok() && libc::c_int::from(found.l_type) != libc::F_UNLCK
     }
 
-    pub fn light(file: &File) -> io::Result<()> {
-        set(file, AT, libc::F_WRLCK)
+    pub fn acquire(file: &File) -> io::Result<()> {
+        set(file, LIVENESS_OFFSET, libc::F_WRLCK)
     }
 
-    pub fn put_out(file: &File) -> io::Result<()> {
-        set(file, AT, libc::F_UNLCK)
+    pub fn release_liveness(file: &File) -> io::Result<()> {
+        set(file, LIVENESS_OFFSET, libc::F_UNLCK)
     }
 
-    pub fn is_lit(file: &File) -> bool {
-        is_held(file, AT)
+    pub fn is_acquired(file: &File) -> bool {
+        is_held(file, LIVENESS_OFFSET)
     }
 
     pub fn show_live(file: &File) -> io::Result<()> {
-        set(file, LIVE, libc::F_RDLCK)
+        set(file, GENERATION_OFFSET, libc::F_RDLCK)
     }
 
     pub fn hide_live(file: &File) -> io::Result<()> {
-        set(file, LIVE, libc::F_UNLCK)
+        set(file, GENERATION_OFFSET, libc::F_UNLCK)
     }
 
     pub fn is_live(file: &File) -> bool {
-        is_held(file, LIVE)
+        is_held(file, GENERATION_OFFSET)
     }
 
     pub fn show_waiting(file: &File, is_waiting: bool) -> io::Result<()> {
-        set(file, WAITING, if is_waiting { libc::F_RDLCK } else { libc::F_UNLCK })
+        set(file, WAITING_OFFSET, if is_waiting { libc::F_RDLCK } else { libc::F_UNLCK })
     }
 
     pub fn is_awaited(file: &File) -> bool {
-        is_held(file, WAITING)
+        is_held(file, WAITING_OFFSET)
     }
 }
 
@@ -441,7 +446,7 @@ mod holders {
     use super::Holder;
 
     /// The processes that have the same file open for writing.
-    pub fn of(file: &File) -> io::Result<Vec<Holder>> {
+    pub fn find_holders(file: &File) -> io::Result<Vec<Holder>> {
         let wanted = file.metadata()?;
         let mut found = Vec::new();
         for process in fs::read_dir("/proc")?.flatten() {
@@ -456,14 +461,14 @@ mod holders {
 
     /// Whether the process has the file open for writing, and not just because this one has started it a moment ago. Who has
     /// become another program since then has the file no more if it was not given to it, so that is asked last.
-    pub fn stays(file: &File, pid: u32) -> bool {
+    pub fn is_persistent_holder(file: &File, pid: u32) -> bool {
         let process = Path::new("/proc").join(pid.to_string());
-        !is_passing(pid) && file.metadata().is_ok_and(|wanted| writes(&process, (wanted.dev(), wanted.ino())))
+        !is_forked_child(pid) && file.metadata().is_ok_and(|wanted| writes(&process, (wanted.dev(), wanted.ino())))
     }
 
     /// Whether the process is one that this one has just started, and that is still this program: until it becomes another one
     /// it has all that this one had open at that moment.
-    fn is_passing(pid: u32) -> bool {
+    fn is_forked_child(pid: u32) -> bool {
         let told = |of: &str, what| fs::read_to_string(format!("/proc/{of}/{what}"));
         let pid = pid.to_string();
         let is_child = told(&pid, "status").is_ok_and(|status| {
@@ -520,11 +525,11 @@ mod holders {
 
     use super::Holder;
 
-    pub fn of(_file: &File) -> io::Result<Vec<Holder>> {
+    pub fn find_holders(_file: &File) -> io::Result<Vec<Holder>> {
         Ok(Vec::new())
     }
 
-    pub fn stays(_file: &File, _pid: u32) -> bool {
+    pub fn is_persistent_holder(_file: &File, _pid: u32) -> bool {
         true
     }
 

@@ -9,24 +9,24 @@ use std::time::Duration;
 
 use h5live_cache::{Clock, EdgeKinds, FileStorage, Storage};
 use h5live_format::{StatusFlags, Superblock};
-use h5live_model::{AllocationLimit, FileSpace, Mode, NoFilters, ObjectSpec, Profile, Unfilter};
+use h5live_model::{AllocationLimit, FileSpace, LibVer, Mode, NoFilters, ObjectSpec, Unfilter};
 
-use crate::begin::{Found, Medium, is_marked, locate_superblock};
-use crate::error::Conflict;
-use crate::file_change::is_another;
-use crate::locking::{Lock, LockHandle, Locking, Taken, Writer};
-use crate::session::Session;
-use crate::{Error, Patience, Result, members};
+use crate::bootstrap::{LocatedSuperblock, SessionMedium, has_write_flags, locate_superblock};
+use crate::error::OpenConflict;
+use crate::file_change::is_different_file;
+use crate::locking::{LockAttempt, LockHandle, LockKind, LockPolicy, WriterPresence};
+use crate::session::NativeSession;
+use crate::{Error, Result, RetryPolicy, member_files};
 
 /// How often a process looks whether another one that is just opening the file lets it in, a millisecond apart.
-const BEGINNING: u32 = 200;
+const OPEN_WAIT_POLLS: u32 = 200;
 
 /// How often a SWMR reader does, of a file that tells of writers which are not going to let it in: the one that is opening
 /// it may have to finish what its predecessor left, and wait for the disk.
-const TAKING_OVER: u32 = 10_000;
+const TAKEOVER_WAIT_POLLS: u32 = 10_000;
 
 /// How often a file is looked at that another process changes between the look and the moment when it is this one's.
-const LOOKS: u32 = 4;
+const MAX_RECHECKS: u32 = 4;
 
 /// How a file is opened.
 #[derive(Debug, Clone)]
@@ -34,11 +34,11 @@ pub struct OpenOptions {
     /// What the session may do.
     pub mode: Mode,
     /// Whether the file is locked, if the environment does not say.
-    pub locking: Locking,
+    pub locking: LockPolicy,
     /// How long a SWMR reader waits for what is half-written.
-    pub patience: Patience,
+    pub retry: RetryPolicy,
     /// Which versions of structures are written.
-    pub profile: Profile,
+    pub profile: LibVer,
     /// Write a file that its superblock says is being written, when the system cannot tell whether its writer lives.
     pub take_over: bool,
     /// What a new file begins with, before the superblock; padded with zeros.
@@ -78,26 +78,26 @@ pub struct OpenOptions {
     pub unfilter: Arc<dyn Unfilter>,
     /// What only those choose who put the store to the proof.
     #[doc(hidden)]
-    pub trial: Trial,
+    pub mutant: MutantOptions,
     /// For them too: by way of what a file that exists is written.
     #[doc(hidden)]
-    pub through: Through,
+    pub wrapper: StorageWrapper,
 }
 
 /// By way of what a file that exists is written.
 #[derive(Clone, Default)]
-pub struct Through(Option<Arc<Wrap>>);
+pub struct StorageWrapper(Option<Arc<WrapFn>>);
 
 /// What puts a storage before another.
-type Wrap = dyn Fn(Arc<dyn Storage>) -> Arc<dyn Storage> + Send + Sync;
+type WrapFn = dyn Fn(Arc<dyn Storage>) -> Arc<dyn Storage> + Send + Sync;
 
-impl Through {
+impl StorageWrapper {
     /// What `wrap` makes of the file.
     pub fn new(wrap: impl Fn(Arc<dyn Storage>) -> Arc<dyn Storage> + Send + Sync + 'static) -> Self {
-        Through(Some(Arc::new(wrap)))
+        StorageWrapper(Some(Arc::new(wrap)))
     }
 
-    fn put_before(&self, storage: Arc<dyn Storage>) -> Arc<dyn Storage> {
+    fn wrap(&self, storage: Arc<dyn Storage>) -> Arc<dyn Storage> {
         match &self.0 {
             Some(wrap) => wrap(storage),
             None => storage,
@@ -105,7 +105,7 @@ impl Through {
     }
 }
 
-impl std::fmt::Debug for Through {
+impl std::fmt::Debug for StorageWrapper {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Through").field(&self.0.is_some()).finish()
     }
@@ -113,18 +113,18 @@ impl std::fmt::Debug for Through {
 
 /// What only those choose who put the store to the proof.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Trial {
+pub struct MutantOptions {
     /// What flush dependencies of these kinds protect is violated.
     pub disabled_edges: EdgeKinds,
     /// Durable flushes do without the barrier between what is new and what leads there.
-    pub without_barriers: bool,
+    pub disable_barriers: bool,
     /// What is changed in place is not written down first.
-    pub without_intents: bool,
+    pub disable_redo: bool,
     /// Space that was never allocated is taken for zeros, whatever was written there.
     pub trusts_zeros: bool,
     /// What a dead writer has left that does not agree stays as it is.
     pub without_recount: bool,
-    /// As [`Settings::shards`](h5live_cache::Settings::shards), for a session of a single thread.
+    /// As [`CacheOptions::shards`](h5live_cache::CacheOptions::shards), for a session of a single thread.
     pub shards: Option<usize>,
 }
 
@@ -132,9 +132,9 @@ impl Default for OpenOptions {
     fn default() -> Self {
         OpenOptions {
             mode: Mode::default(),
-            locking: Locking::default(),
-            patience: Patience::default(),
-            profile: Profile::default(),
+            locking: LockPolicy::default(),
+            retry: RetryPolicy::default(),
+            profile: LibVer::default(),
             take_over: false,
             user_block: Vec::new(),
             root: ObjectSpec::group(),
@@ -148,27 +148,27 @@ impl Default for OpenOptions {
             max_allocation: AllocationLimit::default(),
             clock: Clock::default(),
             unfilter: Arc::new(NoFilters),
-            trial: Trial::default(),
-            through: Through::default(),
+            mutant: MutantOptions::default(),
+            wrapper: StorageWrapper::default(),
         }
     }
 }
 
 impl OpenOptions {
     /// A session on a storage that is no file, and that nobody else has.
-    pub(crate) fn on(&self, storage: Arc<dyn Storage>) -> Result<Session> {
-        let medium = Medium { path: PathBuf::new(), storage, lock: LockHandle::of_no_file() };
+    pub(crate) fn open_storage(&self, storage: Arc<dyn Storage>) -> Result<NativeSession> {
+        let medium = SessionMedium { path: PathBuf::new(), storage, lock: LockHandle::detached() };
         match self.mode {
-            Mode::Read | Mode::SwmrRead => self.read(medium),
+            Mode::Read | Mode::SwmrRead => self.start_reading(medium),
             Mode::Write | Mode::SwmrWrite => {
                 let found = self.check_writable(&medium.storage, &medium.lock, true)?;
-                self.write(medium, found)
+                self.start_writing(medium, found)
             }
-            Mode::Create | Mode::CreateNew => self.make(medium),
+            Mode::Create | Mode::CreateNew => self.start_new(medium),
         }
     }
 
-    pub(crate) fn open(&self, path: &Path) -> Result<Session> {
+    pub(crate) fn open(&self, path: &Path) -> Result<NativeSession> {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => return Err(Error::Directory),
             Ok(_) if self.mode == Mode::CreateNew => return Err(Error::Exists(path.to_owned())),
@@ -182,70 +182,74 @@ impl OpenOptions {
     }
 
     fn lock_handle(&self, path: &Path) -> Result<LockHandle> {
-        let locking = Locking::from_environment().unwrap_or(self.locking);
+        let locking = LockPolicy::from_environment().unwrap_or(self.locking);
         LockHandle::open(path, locking).map_err(Error::io("open the file"))
     }
 
-    fn open_for_reading(&self, path: &Path) -> Result<Session> {
-        let path = &*members::first_of(path);
+    fn open_for_reading(&self, path: &Path) -> Result<NativeSession> {
+        let path = &*member_files::first_member_path(path);
         let lock = self.lock_handle(path)?;
-        let mut taken = lock.take(Lock::Shared).map_err(Error::io("lock the file"))?;
-        if taken == Taken::Conflict && self.mode == Mode::SwmrRead {
+        let mut taken = lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
+        if taken == LockAttempt::Conflict && self.mode == Mode::SwmrRead {
             taken = self.wait_for_writer_to_begin(path, &lock)?;
         }
-        if taken == Taken::Conflict {
-            return Err(Error::InUse { reason: Conflict::Writer, holders: lock.holders() });
+        if taken == LockAttempt::Conflict {
+            return Err(Error::InUse { reason: OpenConflict::Writer, holders: lock.holders() });
         }
         let file = File::open(path).map_err(Error::io("open the file"))?;
-        self.read(Medium { path: path.to_owned(), storage: Arc::new(self.storage(file)), lock })
+        self.start_reading(SessionMedium { path: path.to_owned(), storage: Arc::new(self.storage(file)), lock })
     }
 
     fn storage(&self, file: File) -> FileStorage {
         let storage = FileStorage::new(file);
-        if self.mapped { storage } else { storage.by_calls() }
+        if self.mapped { storage } else { storage.without_mmap() }
     }
 
     /// A SWMR writer holds the lock until the superblock says that it is there; who comes in between waits for that
     /// moment. A writer that is not going to let go has said so in the superblock.
-    fn wait_for_writer_to_begin(&self, path: &Path, lock: &LockHandle) -> Result<Taken> {
+    fn wait_for_writer_to_begin(&self, path: &Path, lock: &LockHandle) -> Result<LockAttempt> {
         let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
         let writes_alone =
             |status: StatusFlags| status.contains(StatusFlags::WRITE) && !status.contains(StatusFlags::SWMR);
-        for look in 0..TAKING_OVER {
+        for look in 0..TAKEOVER_WAIT_POLLS {
             match locate_superblock(&storage).ok().map(|(_, superblock)| superblock) {
                 // Its writer keeps the lock.
-                Some(old) if old.version < 3 && is_marked(&old) && lock.is_live() => return Ok(Taken::Yes),
+                Some(old) if old.version < 3 && has_write_flags(&old) && lock.is_generation_locked() => {
+                    return Ok(LockAttempt::Acquired);
+                }
                 Some(alone) if writes_alone(alone.status) => break,
-                Some(telling) if telling.version >= 3 || is_marked(&telling) => {}
-                _ if look >= BEGINNING => break,
+                Some(telling) if telling.version >= 3 || has_write_flags(&telling) => {}
+                _ if look >= OPEN_WAIT_POLLS => break,
                 _ => {}
             }
             thread::sleep(Duration::from_millis(1));
-            if lock.take(Lock::Shared).map_err(Error::io("lock the file"))? == Taken::Yes {
-                return Ok(Taken::Yes);
+            if lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))? == LockAttempt::Acquired {
+                return Ok(LockAttempt::Acquired);
             }
         }
-        Ok(Taken::Conflict)
+        Ok(LockAttempt::Conflict)
     }
 
-    fn open_for_writing(&self, path: &Path) -> Result<Session> {
+    fn open_for_writing(&self, path: &Path) -> Result<NativeSession> {
         self.open_checked(path, |storage, lock, locked| self.check_writable(storage, lock, locked))
     }
 
     /// Opens a file for writing though it may end before it says.
-    pub(crate) fn open_for_mending(&self, path: &Path) -> Result<Session> {
-        self.open_checked(path, |storage, lock, locked| Ok(self.check_unmended(storage, lock, locked)?.mended()))
+    pub(crate) fn open_for_repair(&self, path: &Path) -> Result<NativeSession> {
+        self.open_checked(path, |storage, lock, locked| {
+            Ok(self.check_repairable(storage, lock, locked)?.assume_unclean())
+        })
     }
 
     fn open_checked(
         &self,
         path: &Path,
-        check: impl Fn(&FileStorage, &LockHandle, bool) -> Result<Found>,
-    ) -> Result<Session> {
-        for _ in 0..LOOKS {
+        check: impl Fn(&FileStorage, &LockHandle, bool) -> Result<LocatedSuperblock>,
+    ) -> Result<NativeSession> {
+        for _ in 0..MAX_RECHECKS {
             let lock = self.lock_handle(path)?;
             let probe = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
-            let locked = self.lock_among_readers(&lock, &probe)?;
+            let locked = self.lock_with_readers(&lock, &probe)?;
             let before = locate_superblock(&probe).ok();
             let found = check(&probe, &lock, locked)?;
             let file = File::options().read(true).write(true).open(path);
@@ -253,36 +257,38 @@ impl OpenOptions {
             light_beacon(&file, &lock)?;
             // Another writer may have closed the file, or taken it over and closed it, between the look and the beacon.
             if locate_superblock(&probe).ok() == before {
-                let storage = self.through.put_before(Arc::new(self.storage(file)));
-                return self.write(Medium { path: path.to_owned(), storage, lock }, found);
+                let storage = self.wrapper.wrap(Arc::new(self.storage(file)));
+                return self.start_writing(SessionMedium { path: path.to_owned(), storage, lock }, found);
             }
         }
-        Err(Error::InUse { reason: Conflict::Writer, holders: Vec::new() })
+        Err(Error::InUse { reason: OpenConflict::Writer, holders: Vec::new() })
     }
 
     /// Whether the exclusive lock is to be had. Readers of a file whose writer showed generations hold the lock only while
     /// they look, once that writer is dead.
-    fn lock_among_readers(&self, lock: &LockHandle, file: &FileStorage) -> Result<bool> {
-        for _ in 0..BEGINNING {
-            if lock.take(Lock::Exclusive).map_err(Error::io("lock the file"))? == Taken::Yes {
-                lock.show_waiting(false);
+    fn lock_with_readers(&self, lock: &LockHandle, file: &FileStorage) -> Result<bool> {
+        for _ in 0..OPEN_WAIT_POLLS {
+            if lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))? == LockAttempt::Acquired {
+                lock.set_writer_waiting(false);
                 return Ok(true);
             }
-            let is_left = |superblock: &Superblock| superblock.version < 3 && is_marked(superblock) && !lock.is_live();
+            let is_left = |superblock: &Superblock| {
+                superblock.version < 3 && has_write_flags(superblock) && !lock.is_generation_locked()
+            };
             if !locate_superblock(file).is_ok_and(|(_, superblock)| is_left(&superblock)) {
                 break;
             }
-            lock.show_waiting(true);
+            lock.set_writer_waiting(true);
             thread::sleep(Duration::from_millis(1));
         }
-        lock.show_waiting(false);
+        lock.set_writer_waiting(false);
         Ok(false)
     }
 
-    fn create(&self, path: &Path) -> Result<Session> {
-        for _ in 0..LOOKS {
+    fn create(&self, path: &Path) -> Result<NativeSession> {
+        for _ in 0..MAX_RECHECKS {
             // Locked before anything else, so that no writer comes between the look for one and the lock.
-            let lock = match self.lock_alone(path) {
+            let lock = match self.lock_new_file(path) {
                 Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
                 _ if self.mode == Mode::CreateNew => return Err(Error::Exists(path.to_owned())),
                 lock => Some(lock?),
@@ -299,29 +305,34 @@ impl OpenOptions {
                 Some(lock) => lock,
                 None => {
                     let lock = self.lock_handle(path)?;
-                    if lock.take(Lock::Exclusive).map_err(Error::io("lock the file"))? == Taken::Conflict {
-                        return Err(Error::InUse { reason: Conflict::Lock, holders: lock.own_lock() });
+                    if lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))? == LockAttempt::Conflict
+                    {
+                        return Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock() });
                     }
                     lock
                 }
             };
-            if is_another(&lock, path) {
+            if is_different_file(&lock, path) {
                 continue;
             }
             light_beacon(&file, &lock)?;
-            return self.make(Medium { path: path.to_owned(), storage: Arc::new(self.storage(file)), lock });
+            return self.start_new(SessionMedium {
+                path: path.to_owned(),
+                storage: Arc::new(self.storage(file)),
+                lock,
+            });
         }
-        Err(Error::InUse { reason: Conflict::Writer, holders: Vec::new() })
+        Err(Error::InUse { reason: OpenConflict::Writer, holders: Vec::new() })
     }
 
     /// The lock of a file that nobody has open.
-    fn lock_alone(&self, path: &Path) -> Result<LockHandle> {
+    fn lock_new_file(&self, path: &Path) -> Result<LockHandle> {
         let lock = self.lock_handle(path)?;
-        let taken = lock.take(Lock::Exclusive).map_err(Error::io("lock the file"))?;
+        let taken = lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))?;
         refuse_writers(path, &lock)?;
         match taken {
-            Taken::Conflict => Err(Error::InUse { reason: Conflict::Lock, holders: lock.own_lock() }),
-            Taken::Yes => Ok(lock),
+            LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock() }),
+            LockAttempt::Acquired => Ok(lock),
         }
     }
 }
@@ -336,19 +347,23 @@ pub(crate) fn refuse_writers(path: &Path, lock: &LockHandle) -> Result<()> {
     let marked = || -> Result<bool> {
         let file = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
         // What has no superblock has no mark.
-        Ok(locate_superblock(&file).is_ok_and(|(_, superblock)| is_marked(&superblock)))
+        Ok(locate_superblock(&file).is_ok_and(|(_, superblock)| has_write_flags(&superblock)))
     };
     match lock.writer() {
-        Writer::Alive(holders) => Err(Error::InUse { reason: Conflict::Writer, holders }),
-        Writer::Unknown if marked()? => Err(Error::InUse { reason: Conflict::UnknownWriter, holders: Vec::new() }),
+        WriterPresence::Alive(holders) => Err(Error::InUse { reason: OpenConflict::Writer, holders }),
+        WriterPresence::Unknown if marked()? => {
+            Err(Error::InUse { reason: OpenConflict::UnknownWriter, holders: Vec::new() })
+        }
         _ => Ok(()),
     }
 }
 
 /// Shows that this process writes the file, where nothing else does.
 fn light_beacon(file: &File, lock: &LockHandle) -> Result<()> {
-    lock.light_beacon(file).map_err(|source| match source.kind() {
-        io::ErrorKind::WouldBlock => Error::InUse { reason: Conflict::SwmrWriter, holders: lock.holders_beside_one() },
+    lock.acquire_liveness_lock(file).map_err(|source| match source.kind() {
+        io::ErrorKind::WouldBlock => {
+            Error::InUse { reason: OpenConflict::SwmrWriter, holders: lock.holders_beside_one() }
+        }
         _ => Error::Io { action: "mark the file as written by this process", source },
     })
 }

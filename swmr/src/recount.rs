@@ -10,10 +10,10 @@ use h5live_format::Addr;
 use h5live_format::messages::{AttributeInfo, LinkInfo};
 
 use crate::Result;
-use crate::attributes::{Attributes, DenseAttributes};
-use crate::header::Header;
+use crate::attributes::{AttributeStorage, DenseAttributes};
+use crate::header::CachedHeader;
 use crate::links::DenseLinks;
-use crate::session::Session;
+use crate::session::NativeSession;
 
 /// The newest entries of an object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Counts {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn visit(&mut self, session: &Session, header: &mut Header, newest: Newest) -> Result<()> {
+    pub fn visit(&mut self, session: &NativeSession, header: &mut CachedHeader, newest: Newest) -> Result<()> {
         let disagrees = session.agree(header, newest, false)?;
         self.visited.push((header.addr(), header.info()?.links, disagrees.then_some(newest)));
         Ok(())
@@ -76,13 +76,13 @@ impl Counts {
     }
 }
 
-impl Session {
+impl NativeSession {
     /// Sets right what was found.
     ///
     /// # Errors
     /// If a structure cannot be read or changed.
     pub fn set_right(&self, miscounted: &Miscounted) -> Result<()> {
-        let _operation = self.cache.operation();
+        let _operation = self.cache.begin_operation();
         let _lock = self.header_lock(miscounted.addr);
         let mut header = self.header(miscounted.addr)?;
         self.agree(&mut header, miscounted.newest, true)?;
@@ -93,16 +93,16 @@ impl Session {
     }
 
     /// Leaves the first attribute of each name in a header, which is the one that readers find.
-    fn drop_second_attributes(&self, header: &mut Header) -> Result<()> {
+    fn drop_second_attributes(&self, header: &mut CachedHeader) -> Result<()> {
         let mut names = HashSet::new();
-        let mut second = Attributes::compact(self, header)?;
+        let mut second = AttributeStorage::list_compact(self, header)?;
         second.retain(|(_, held)| !names.insert(held.message.name.clone()));
         // From the end, so that the others stay where they are.
         second.into_iter().rev().try_for_each(|(spot, _)| header.remove(spot))
     }
 
-    /// Whether heaps, indexes and header of an object do not agree about its entries; with `mend`, they do afterwards.
-    fn agree(&self, header: &mut Header, newest: Newest, mend: bool) -> Result<bool> {
+    /// Whether heaps, indexes and header of an object do not agree about its entries; with `overlay`, they do afterwards.
+    fn agree(&self, header: &mut CachedHeader, newest: Newest, mend: bool) -> Result<bool> {
         let mut wrong = newest.has_two;
         if newest.has_two && mend {
             self.drop_second_attributes(header)?;

@@ -7,31 +7,31 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use h5live_cache::{Clock, FileStorage, Reuse};
+use h5live_cache::{Clock, FileStorage, ReusePolicy};
 use h5live_format::StatusFlags;
 
-use crate::begin::{is_marked, locate_superblock};
-use crate::error::Conflict;
-use crate::locking::{LockHandle, Writer};
-use crate::{Condition, Diagnosis, Error, Locking, Mode, OpenOptions, Patience, Repair, Result};
+use crate::bootstrap::{has_write_flags, locate_superblock};
+use crate::error::OpenConflict;
+use crate::locking::{LockHandle, WriterPresence};
+use crate::{Diagnosis, Error, FileCondition, LockPolicy, Mode, OpenOptions, Repair, Result, RetryPolicy};
 
 /// Finds out what state the file at `path` is in, without changing it.
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::NotHdf5`] and [`Error::Superblock`] if it is no HDF5 file.
 pub fn diagnose(path: &Path) -> Result<Diagnosis> {
-    let lock = Arc::new(LockHandle::open(path, Locking::Off).map_err(Error::io("open the file"))?);
+    let lock = Arc::new(LockHandle::open(path, LockPolicy::Off).map_err(Error::io("open the file"))?);
     let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
     let length = std::fs::metadata(path).map_err(Error::io("ask for the length of the file"))?.len();
-    let patience = Patience::default().of_session(Clock::default(), lock.clone());
+    let patience = RetryPolicy::default().of_session(Clock::default(), lock.clone());
     let (_, superblock) = patience.retry(|| locate_superblock(&storage))?;
     let live = superblock.status.contains(StatusFlags::SWMR);
-    let marked = is_marked(&superblock);
+    let marked = has_write_flags(&superblock);
     let condition = match lock.writer() {
-        Writer::Alive(holders) => Condition::Written { live, holders },
-        Writer::None if marked => Condition::Abandoned { live },
-        Writer::Unknown if marked => Condition::Unknown { live },
-        _ => Condition::Closed,
+        WriterPresence::Alive(holders) => FileCondition::OpenForWriting { live, holders },
+        WriterPresence::None if marked => FileCondition::Abandoned { live },
+        WriterPresence::Unknown if marked => FileCondition::Unknown { live },
+        _ => FileCondition::Closed,
     };
     let announced = superblock.end_of_file.get().unwrap_or(0);
     Ok(Diagnosis { condition, superblock: superblock.version, length, announced })
@@ -48,17 +48,17 @@ pub fn diagnose(path: &Path) -> Result<Diagnosis> {
 pub fn repair(path: &Path, options: &OpenOptions) -> Result<Repair> {
     let before = diagnose(path)?;
     match &before.condition {
-        Condition::Written { live, holders } => {
-            let reason = if *live { Conflict::SwmrWriter } else { Conflict::Writer };
+        FileCondition::OpenForWriting { live, holders } => {
+            let reason = if *live { OpenConflict::SwmrWriter } else { OpenConflict::Writer };
             return Err(Error::InUse { reason, holders: holders.clone() });
         }
-        Condition::Closed if !before.needs_repair() => return Ok(Repair { after: before.clone(), before }),
+        FileCondition::Closed if !before.needs_repair() => return Ok(Repair { after: before.clone(), before }),
         _ => {}
     }
-    let session = OpenOptions { mode: Mode::Write, ..options.clone() }.open_for_mending(path)?;
-    if before.condition == (Condition::Abandoned { live: true }) {
+    let session = OpenOptions { mode: Mode::Write, ..options.clone() }.open_for_repair(path)?;
+    if before.condition == (FileCondition::Abandoned { live: true }) {
         // Those who followed the writer may have been led a moment ago to what is cut off now.
-        std::thread::sleep(Reuse::SHORTEST_GRACE + Reuse::SHORTEST_GRACE / 8);
+        std::thread::sleep(ReusePolicy::MIN_GRACE + ReusePolicy::MIN_GRACE / 8);
     }
     session.close()?;
     Ok(Repair { before, after: diagnose(path)? })

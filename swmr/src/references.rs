@@ -2,32 +2,32 @@
 
 use h5live_format::messages::DataspaceMessage;
 use h5live_format::{
-    Addr, GlobalHeapId, OldRegion, Profile, Record, ReferenceBlob, ReferenceElement, ReferencePart, ReferenceValue,
-    StoredSelection, decode_prefix, decode_prefix_with, decode_with, encode,
+    Addr, GlobalHeapId, LibVer, Record, ReferenceBlob, ReferenceElement, ReferencePart, ReferenceValue,
+    RegionReferenceBlob, StoredSelection, decode_prefix, decode_prefix_with, decode_with, encode,
 };
 use h5live_model::{self as model, ObjectId, ReferenceKind, Referent, ReferentPart, Selection};
 
-use crate::session::Session;
+use crate::session::NativeSession;
 use crate::{Error, Result};
 
 fn number(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-impl Session {
+impl NativeSession {
     /// What a stored reference refers to; `None` if it is null.
     ///
     /// # Errors
     /// If the reference or what the heap holds for it is damaged.
     pub fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         match kind {
-            ReferenceKind::Object1 => Ok(self.token(element).map(|object| whole(None, object))),
+            ReferenceKind::Object1 => Ok(self.token(element).map(|object| object_referent(None, object))),
             ReferenceKind::Region1 => {
                 let (place, _) = decode_prefix::<GlobalHeapId>(element, self.cache.widths()).map_err(damaged)?;
                 if !place.is_defined() {
                     return Ok(None);
                 }
-                let region: OldRegion = self.in_blob(place, OldRegion::default())?;
+                let region: RegionReferenceBlob = self.read_blob_record(place, RegionReferenceBlob::default())?;
                 let object = ObjectId(region.dataset.get().unwrap_or(u64::MAX).into());
                 let part = ReferentPart::Region(region.selection.selection);
                 Ok(Some(Referent { file: None, object, part }))
@@ -41,9 +41,9 @@ impl Session {
         let element = decode_with(blank, element, self.cache.widths()).map_err(damaged)?;
         match element.value {
             ReferenceValue::Null => Ok(None),
-            ReferenceValue::Object(token) => Ok(self.token(&token).map(|object| whole(None, object))),
+            ReferenceValue::Object(token) => Ok(self.token(&token).map(|object| object_referent(None, object))),
             ReferenceValue::Blob { kind, external, place, .. } => {
-                let blob = self.in_blob(place, ReferenceBlob::blank(kind, external))?;
+                let blob = self.read_blob_record(place, ReferenceBlob::blank(kind, external))?;
                 let Some(object) = self.token(&blob.token) else { return Ok(None) };
                 let part = match blob.part {
                     ReferencePart::Object => ReferentPart::Whole,
@@ -59,7 +59,7 @@ impl Session {
     ///
     /// # Errors
     /// If a reference of the kind cannot refer to that; if there is no space in the heap.
-    pub fn refer(&self, kind: ReferenceKind, size: u32, referent: Option<&Referent>) -> Result<Vec<u8>> {
+    pub fn encode_reference(&self, kind: ReferenceKind, size: u32, referent: Option<&Referent>) -> Result<Vec<u8>> {
         let widths = self.cache.widths();
         self.cache.check_allocation(Addr::UNDEFINED, size.into())?;
         let Some(referent) = referent else { return Ok(vec![0; size as usize]) };
@@ -67,8 +67,9 @@ impl Session {
         let bytes = match (kind, &referent.part, &referent.file) {
             (ReferenceKind::Object1, ReferentPart::Whole, None) => self.token_of(addr),
             (ReferenceKind::Region1, ReferentPart::Region(selection), None) => {
-                let selection = self.stored_selection(addr, Profile::V18.min(self.profile), selection)?;
-                let place = self.put_in_heap(&encode(&OldRegion { dataset: addr, selection }, widths)?)?;
+                let selection = self.stored_selection(addr, LibVer::V18.min(self.profile), selection)?;
+                let place =
+                    self.write_global_heap(&encode(&RegionReferenceBlob { dataset: addr, selection }, widths)?)?;
                 encode(&place, widths)?
             }
             (ReferenceKind::Object1 | ReferenceKind::Region1, ..) => {
@@ -82,7 +83,7 @@ impl Session {
                 let (kind, part) = match part {
                     ReferentPart::Whole => (ReferenceKind::Object2, ReferencePart::Object),
                     ReferentPart::Region(selection) => {
-                        let selection = self.stored_selection(addr, Profile::V112.max(self.profile), selection)?;
+                        let selection = self.stored_selection(addr, LibVer::V112.max(self.profile), selection)?;
                         (ReferenceKind::Region2, ReferencePart::Region(selection))
                     }
                     ReferentPart::Attribute(name) => (ReferenceKind::Attribute, ReferencePart::Attribute(name.clone())),
@@ -90,7 +91,7 @@ impl Session {
                 let blob = ReferenceBlob { token: self.token_of(addr), file: file.clone(), part };
                 let blob = encode(&blob, widths)?;
                 let length = u32::try_from(blob.len()).unwrap_or(u32::MAX);
-                let place = self.put_in_heap(&blob)?;
+                let place = self.write_global_heap(&blob)?;
                 let value = ReferenceValue::Blob { kind, external: file.is_some(), length, place };
                 encode(&ReferenceElement { size, value }, widths)?
             }
@@ -110,7 +111,7 @@ impl Session {
     }
 
     /// A selection of elements of the dataset at `addr`.
-    fn stored_selection(&self, addr: Addr, profile: Profile, selection: &Selection) -> Result<StoredSelection> {
+    fn stored_selection(&self, addr: Addr, profile: LibVer, selection: &Selection) -> Result<StoredSelection> {
         let header = self.header(addr)?;
         let space = self.required::<DataspaceMessage>(&header, "a region is of a dataset, which has a dataspace")?;
         Ok(StoredSelection::new(profile, space.dataspace.rank(), selection.clone()))
@@ -122,8 +123,8 @@ impl Session {
         (addr != 0 && addr != self.cache.widths().offset.max()).then(|| ObjectId(addr.into()))
     }
 
-    fn in_blob<R: Record>(&self, place: GlobalHeapId, blank: R) -> Result<R> {
-        let bytes = self.heap_object(place)?;
+    fn read_blob_record<R: Record>(&self, place: GlobalHeapId, blank: R) -> Result<R> {
+        let bytes = self.read_global_heap(place)?;
         let decoded = decode_prefix_with(blank, &bytes, self.cache.widths());
         decoded
             .map(|(record, _)| record)
@@ -131,7 +132,7 @@ impl Session {
     }
 }
 
-fn whole(file: Option<h5live_model::Name>, object: ObjectId) -> Referent {
+fn object_referent(file: Option<h5live_model::Name>, object: ObjectId) -> Referent {
     Referent { file, object, part: ReferentPart::Whole }
 }
 

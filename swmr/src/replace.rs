@@ -3,11 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::Conflict;
-use crate::file_change::is_another;
-use crate::locking::{Lock, LockHandle, Taken};
+use crate::error::OpenConflict;
+use crate::file_change::is_different_file;
+use crate::locking::{LockAttempt, LockHandle, LockKind};
 use crate::open::refuse_writers;
-use crate::{Error, Locking, Result};
+use crate::{Error, LockPolicy, Result};
 
 /// A file that a new one is to replace. No writer begins to write it until this is dropped; who reads it may go on.
 #[derive(Debug)]
@@ -22,27 +22,27 @@ impl Replacement {
     /// # Errors
     /// [`Error::InUse`] if a process writes it, or if whether one does cannot be told; [`Error::Io`] if it cannot be read.
     pub fn of(path: &Path) -> Result<Option<Self>> {
-        let locking = Locking::from_environment().unwrap_or_default();
+        let locking = LockPolicy::from_environment().unwrap_or_default();
         let lock = match LockHandle::open(path, locking) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             lock => lock.map_err(Error::io("open the file"))?,
         };
         // Writers want the lock for themselves.
-        let taken = lock.take(Lock::Shared).map_err(Error::io("lock the file"))?;
+        let taken = lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
         refuse_writers(path, &lock)?;
         match taken {
-            Taken::Conflict => Err(Error::InUse { reason: Conflict::Lock, holders: lock.own_lock() }),
-            Taken::Yes => Ok(Some(Replacement { path: path.to_owned(), lock })),
+            LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock() }),
+            LockAttempt::Acquired => Ok(Some(Replacement { path: path.to_owned(), lock })),
         }
     }
 
     /// Looks once more: a writer that continues a dead one's file under its readers does not heed the lock.
     ///
     /// # Errors
-    /// As [`Replacement::of`]; [`Error::Overtaken`] if another file has been put there meanwhile.
+    /// As [`Replacement::of`]; [`Error::ChangedDuringRead`] if another file has been put there meanwhile.
     pub fn check(&self) -> Result<()> {
-        if is_another(&self.lock, &self.path) {
-            return Err(Error::Overtaken);
+        if is_different_file(&self.lock, &self.path) {
+            return Err(Error::ChangedDuringRead);
         }
         refuse_writers(&self.path, &self.lock)
     }

@@ -6,21 +6,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use h5live_cache::{Clock, Reuse};
+use h5live_cache::{Clock, ReusePolicy};
 use h5live_format::Addr;
 use parking_lot::Mutex;
 
 use crate::file_change::OpenedFile;
-use crate::generation::Generations;
-use crate::intent::Mender;
+use crate::generation::GenerationReader;
 use crate::locking::LockHandle;
+use crate::redo::RedoReader;
 use crate::{Error, Result};
 
 /// Attempts at a structure, unless somebody says otherwise.
 const ATTEMPTS: u32 = 60;
 
 /// Attempts after which it is looked up what the writer was about to write, in case it is dead.
-const SOON: u32 = 8;
+const ATTEMPTS_BEFORE_REDO: u32 = 8;
 
 /// The first attempt after which there is a wait. Before that it is asked whether there is anybody to wait for.
 const FIRST_WAIT: u32 = 4;
@@ -33,7 +33,7 @@ const LOOKS: u32 = 20;
 
 /// So long after it has read where something is may a reader take what it finds there for it: no writer uses space again
 /// earlier than that after the flush that made it unreachable.
-const VALID: Duration = Reuse::SHORTEST_GRACE;
+const MAX_READ_AGE: Duration = ReusePolicy::MIN_GRACE;
 
 /// How often, and how far apart, a reader tries again when it meets a structure in the middle of being written.
 ///
@@ -42,16 +42,16 @@ const VALID: Duration = Reuse::SHORTEST_GRACE;
 /// system says that nobody has the file open for writing there is no wait at all, but one more attempt.
 ///
 /// What has been waited in vain is not waited again: the waits of all operations of a session come from one
-/// [budget](Patience::with_budget), into which those that were of use go back, and an eighth of the time that goes by.
+/// [budget](RetryPolicy::with_budget), into which those that were of use go back, and an eighth of the time that goes by.
 #[derive(Clone)]
-pub struct Patience {
+pub struct RetryPolicy {
     attempts: u32,
     sleep: Arc<dyn Fn(Duration) + Send + Sync>,
-    mender: Option<Arc<Mender>>,
-    generations: Option<Arc<Generations>>,
+    redo_reader: Option<Arc<RedoReader>>,
+    generations: Option<Arc<GenerationReader>>,
     clock: Clock,
-    counts: Arc<Counts>,
-    watch: Option<Arc<Watch>>,
+    counts: Arc<RetryCounters>,
+    watch: Option<Arc<RetryHook>>,
     budget: Option<Arc<Budget>>,
     lock: Option<Arc<LockHandle>>,
     file: Option<Arc<OpenedFile>>,
@@ -106,53 +106,53 @@ impl Budget {
     }
 }
 
-/// Who is told of [`Moment`]s.
-type Watch = dyn Fn(Moment<'_>) + Send + Sync;
+/// Who is told of [`RetryEvent`]s.
+type RetryHook = dyn Fn(RetryEvent<'_>) + Send + Sync;
 
 /// A moment of an operation, most of them on a file whose writer shows generations, for those who put readers to the proof.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
-pub enum Moment<'a> {
+pub enum RetryEvent<'a> {
     /// An attempt begins, the first one or a later one; what was kept of the file before.
-    Begins(u32, &'a dyn Fn(&mut DefaultHasher)),
+    AttemptStarted(u32, &'a dyn Fn(&mut DefaultHasher)),
     /// A look begins: the number of the generation, and what is kept of it.
-    Looks(Option<u64>, &'a dyn Fn(&mut DefaultHasher)),
+    ReadStarted(Option<u64>, &'a dyn Fn(&mut DefaultHasher)),
     /// All has been read.
-    Read,
+    ReadFinished,
     /// All that was read counts.
-    Holds,
+    Validated,
     /// What was looked for has not come.
     Missed,
 }
 
 /// What was torn so far, for people to know.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct RetryCounters {
     /// Operations that were begun anew.
     pub torn: AtomicU64,
     /// How often they were.
     pub retries: AtomicU64,
 }
 
-impl fmt::Debug for Patience {
+impl fmt::Debug for RetryPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Patience").field("attempts", &self.attempts).finish_non_exhaustive()
     }
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
-        Patience::new(ATTEMPTS, std::thread::sleep).with_budget((1..ATTEMPTS).map(Self::wait).sum())
+        RetryPolicy::new(ATTEMPTS, std::thread::sleep).with_budget((1..ATTEMPTS).map(Self::backoff_delay).sum())
     }
 }
 
-impl Patience {
+impl RetryPolicy {
     /// Patience for so many attempts, with `sleep` to wait between them.
     pub fn new(attempts: u32, sleep: impl Fn(Duration) + Send + Sync + 'static) -> Self {
-        Patience {
+        RetryPolicy {
             attempts: attempts.max(1),
             sleep: Arc::new(sleep),
-            mender: None,
+            redo_reader: None,
             generations: None,
             clock: Clock::default(),
             counts: Arc::default(),
@@ -167,61 +167,61 @@ impl Patience {
     /// the time that goes by; each of them makes eight attempts at least, which take less than a millisecond.
     #[must_use]
     pub fn with_budget(self, most: Duration) -> Self {
-        Patience { budget: Some(Arc::new(Budget::new(most))), ..self }
+        RetryPolicy { budget: Some(Arc::new(Budget::new(most))), ..self }
     }
 
     /// The same patience for a session of its own, which measures by `clock`, with a file that `lock` tells who writes.
     pub(crate) fn of_session(&self, clock: Clock, lock: Arc<LockHandle>) -> Self {
         let budget = self.budget.as_ref().map(|budget| Arc::new(Budget::new(budget.most)));
-        Patience { clock, budget, lock: Some(lock), counts: Arc::default(), ..self.clone() }
+        RetryPolicy { clock, budget, lock: Some(lock), counts: Arc::default(), ..self.clone() }
     }
 
     /// The same patience, which says of errors if they come from what somebody else has done to the file.
     pub(crate) fn of_file(self, file: Arc<OpenedFile>) -> Self {
-        Patience { file: Some(file), ..self }
+        RetryPolicy { file: Some(file), ..self }
     }
 
     /// The same patience, which tells `watch` how it goes.
     #[doc(hidden)]
     #[must_use]
-    pub fn watched(self, watch: impl Fn(Moment<'_>) + Send + Sync + 'static) -> Self {
-        Patience { watch: Some(Arc::new(watch)), ..self }
+    pub fn with_hook(self, watch: impl Fn(RetryEvent<'_>) + Send + Sync + 'static) -> Self {
+        RetryPolicy { watch: Some(Arc::new(watch)), ..self }
     }
 
     /// The same patience, and a remedy for what does not become whole by itself.
-    pub(crate) fn with(self, mender: Mender) -> Self {
-        Patience { mender: Some(Arc::new(mender)), ..self }
+    pub(crate) fn with_redo_reader(self, mender: RedoReader) -> Self {
+        RetryPolicy { redo_reader: Some(Arc::new(mender)), ..self }
     }
 
     /// The same patience, with a file whose writer shows generations.
-    pub(crate) fn by_generations(self, generations: Generations) -> Self {
-        Patience { generations: Some(Arc::new(generations)), ..self }
+    pub(crate) fn with_generations(self, generations: GenerationReader) -> Self {
+        RetryPolicy { generations: Some(Arc::new(generations)), ..self }
     }
 
     /// What knows what a writer is about to change, if there may be one.
-    pub(crate) fn mender(&self) -> Option<&Mender> {
-        self.mender.as_deref()
+    pub(crate) fn redo_reader(&self) -> Option<&RedoReader> {
+        self.redo_reader.as_deref()
     }
 
     /// What tells the generations of the file, if its readers go by them.
-    pub(crate) fn generations(&self) -> Option<&Generations> {
+    pub(crate) fn generations(&self) -> Option<&GenerationReader> {
         self.generations.as_deref()
     }
 
     /// The same patience, that measures by `clock` how long what was read is valid.
     #[cfg(test)]
-    fn by(self, clock: Clock) -> Self {
-        Patience { clock, ..self }
+    fn with_clock(self, clock: Clock) -> Self {
+        RetryPolicy { clock, ..self }
     }
 
     /// What was torn so far.
-    pub(crate) fn counts(&self) -> &Counts {
+    pub(crate) fn counts(&self) -> &RetryCounters {
         &self.counts
     }
 
     /// No patience: the first error counts. For files that nobody writes.
-    pub fn none() -> Self {
-        Patience::new(1, |_| ())
+    pub fn no_retries() -> Self {
+        RetryPolicy::new(1, |_| ())
     }
 
     /// Does `operation`, from its start, until it meets nothing torn, and was not so slow that a writer may have used
@@ -233,21 +233,21 @@ impl Patience {
         self.retry_since(|_| operation())
     }
 
-    /// As [`Patience::retry`], of an `operation` that sets the time before what it goes out from was read, if that was
+    /// As [`RetryPolicy::retry`], of an `operation` that sets the time before what it goes out from was read, if that was
     /// before its start.
     ///
     /// This is the reader's half of the protocol by which space is used again: everything that follows a pointer which
     /// a writer may change is done in here.
     ///
     /// # Errors
-    /// As [`Patience::retry`].
+    /// As [`RetryPolicy::retry`].
     pub fn retry_since<T>(&self, mut operation: impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
-        if self.generations.as_deref().is_some_and(Generations::are_looked_at) {
+        if self.generations.as_deref().is_some_and(GenerationReader::is_reading) {
             // Whoever took the look takes it again.
-            return self.in_time(&mut operation);
+            return self.attempt_within_grace(&mut operation);
         }
-        let _begun = self.mender.as_deref().map(Mender::begin);
-        match self.in_generation(1, &mut operation) {
+        let _begun = self.redo_reader.as_deref().map(RedoReader::begin_operation);
+        match self.attempt_in_generation(1, &mut operation) {
             Err(error) => self.try_again(error, operation),
             done => done,
         }
@@ -268,12 +268,12 @@ impl Patience {
             };
             self.counts.torn.fetch_add(u64::from(attempt == 1), Ordering::Relaxed);
             self.counts.retries.fetch_add(1, Ordering::Relaxed);
-            let is_time = attempt >= SOON.min(self.attempts - 1) || course.abandoned_at.is_some();
-            if let (Some(mender), Some(at), true) = (&self.mender, error.place(), is_time) {
-                mender.mend_at(at);
+            let is_time = attempt >= ATTEMPTS_BEFORE_REDO.min(self.attempts - 1) || course.abandoned_at.is_some();
+            if let (Some(mender), Some(at), true) = (&self.redo_reader, error.addr(), is_time) {
+                mender.overlay_at(at);
             }
             (self.sleep)(wait);
-            error = match self.in_generation(attempt + 1, &mut operation) {
+            error = match self.attempt_in_generation(attempt + 1, &mut operation) {
                 Err(error) => error,
                 Ok(done) => {
                     self.give_back(&course);
@@ -288,19 +288,19 @@ impl Patience {
     fn wait_after(&self, attempt: u32, error: &Error, course: &mut Course) -> Option<Duration> {
         if let Some(before) = &mut course.abandoned_at {
             // What was torn there may be mended now; a second time it is not.
-            let at = error.place();
+            let at = error.addr();
             return (std::mem::replace(before, at) != at).then_some(Duration::ZERO);
         }
         // What changes while it is read is being written.
-        let may_be_left = !matches!(error, Error::Overtaken | Error::Late { .. });
+        let may_be_left = !matches!(error, Error::ChangedDuringRead | Error::ReadTooOld { .. });
         let is_left = || self.lock.as_ref().is_some_and(|lock| !lock.may_be_written());
         if attempt >= FIRST_WAIT && may_be_left && is_left() {
             // Who was at work a moment ago may have finished since.
-            course.abandoned_at = Some(error.place());
+            course.abandoned_at = Some(error.addr());
             return Some(Duration::ZERO);
         }
-        let wait = Self::wait(attempt);
-        if let Some(budget) = self.budget.as_ref().filter(|_| attempt >= SOON) {
+        let wait = Self::backoff_delay(attempt);
+        if let Some(budget) = self.budget.as_ref().filter(|_| attempt >= ATTEMPTS_BEFORE_REDO) {
             if !budget.take(wait, self.clock.now()) {
                 return None;
             }
@@ -335,8 +335,8 @@ impl Patience {
                 self.give_back(&course);
                 return Ok(());
             }
-            let wait = Self::wait(attempt);
-            if let Some(budget) = self.budget.as_ref().filter(|_| attempt >= SOON) {
+            let wait = Self::backoff_delay(attempt);
+            if let Some(budget) = self.budget.as_ref().filter(|_| attempt >= ATTEMPTS_BEFORE_REDO) {
                 if !budget.take(wait, self.clock.now()) {
                     break;
                 }
@@ -346,28 +346,32 @@ impl Patience {
                 (self.sleep)(wait);
             }
         }
-        self.watch.iter().for_each(|watch| watch(Moment::Missed));
+        self.watch.iter().for_each(|watch| watch(RetryEvent::Missed));
         Ok(())
     }
 
-    fn in_generation<T>(&self, attempt: u32, operation: &mut impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
-        let Some(generations) = &self.generations else { return self.in_time(operation) };
-        let note = |moment: Moment<'_>| self.watch.iter().for_each(|watch| watch(moment));
-        let tell = |state: &mut DefaultHasher| generations.tell(state);
-        note(Moment::Begins(attempt, &tell));
-        let look = generations.look(attempt >= SOON.min(self.attempts - 1))?;
-        note(Moment::Looks(look.number(), &tell));
-        let done = self.in_time(operation);
-        note(Moment::Read);
-        if look.holds() {
-            note(Moment::Holds);
+    fn attempt_in_generation<T>(
+        &self,
+        attempt: u32,
+        operation: &mut impl FnMut(&mut Duration) -> Result<T>,
+    ) -> Result<T> {
+        let Some(generations) = &self.generations else { return self.attempt_within_grace(operation) };
+        let note = |moment: RetryEvent<'_>| self.watch.iter().for_each(|watch| watch(moment));
+        let tell = |state: &mut DefaultHasher| generations.hash_state(state);
+        note(RetryEvent::AttemptStarted(attempt, &tell));
+        let look = generations.begin_read(attempt >= ATTEMPTS_BEFORE_REDO.min(self.attempts - 1))?;
+        note(RetryEvent::ReadStarted(look.number(), &tell));
+        let done = self.attempt_within_grace(operation);
+        note(RetryEvent::ReadFinished);
+        if look.is_valid() {
+            note(RetryEvent::Validated);
             return done;
         }
-        look.forget();
-        Err(Error::Overtaken)
+        look.discard();
+        Err(Error::ChangedDuringRead)
     }
 
-    fn in_time<T>(&self, operation: &mut impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
+    fn attempt_within_grace<T>(&self, operation: &mut impl FnMut(&mut Duration) -> Result<T>) -> Result<T> {
         if self.attempts == 1 {
             let mut now = Duration::ZERO;
             return operation(&mut now);
@@ -375,20 +379,20 @@ impl Patience {
         let mut since = self.clock.now();
         let done = operation(&mut since);
         let took = self.clock.now().saturating_sub(since);
-        if took > VALID { Err(Error::Late { took }) } else { done }
+        if took > MAX_READ_AGE { Err(Error::ReadTooOld { took }) } else { done }
     }
 
-    /// Now, for [`Patience::retry_since`].
+    /// Now, for [`RetryPolicy::retry_since`].
     pub fn now(&self) -> Duration {
         self.clock.now()
     }
 
     /// Whether what was read at `since` is so old that an operation had better not begin with it.
-    pub fn is_old(&self, since: Duration) -> bool {
-        self.attempts > 1 && self.clock.now().saturating_sub(since) > VALID / 2
+    pub fn is_expired(&self, since: Duration) -> bool {
+        self.attempts > 1 && self.clock.now().saturating_sub(since) > MAX_READ_AGE / 2
     }
 
-    fn wait(attempt: u32) -> Duration {
+    fn backoff_delay(attempt: u32) -> Duration {
         match attempt.checked_sub(4) {
             None => Duration::ZERO,
             Some(doublings) => Duration::from_micros(10 << doublings.min(11)),
@@ -399,7 +403,7 @@ impl Patience {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::NotLive;
+    use crate::error::NotLiveReason;
 
     fn torn() -> Error {
         Error::Object { header: h5live_format::Addr::new(1), rule: "whole" }
@@ -408,7 +412,7 @@ mod tests {
     #[test]
     fn goes_on_until_the_tear_is_mended() {
         let mut left = 5;
-        let patience = Patience::new(10, |_| ());
+        let patience = RetryPolicy::new(10, |_| ());
         let done = patience.retry(|| {
             left -= 1;
             if left > 0 { Err(torn()) } else { Ok(7) }
@@ -419,7 +423,7 @@ mod tests {
     #[test]
     fn ends_after_its_attempts() {
         let mut tries = 0;
-        let done: Result<()> = Patience::new(10, |_| ()).retry(|| {
+        let done: Result<()> = RetryPolicy::new(10, |_| ()).retry(|| {
             tries += 1;
             Err(torn())
         });
@@ -430,9 +434,9 @@ mod tests {
     #[test]
     fn does_not_repeat_what_cannot_be_mended() {
         let mut tries = 0;
-        let done: Result<()> = Patience::default().retry(|| {
+        let done: Result<()> = RetryPolicy::default().retry(|| {
             tries += 1;
-            Err(Error::NotLive(NotLive::ReadOnly))
+            Err(Error::NotLive(NotLiveReason::ReadOnly))
         });
         assert!(done.is_err());
         assert_eq!(tries, 1);
@@ -443,7 +447,7 @@ mod tests {
         let time = Arc::new(std::sync::atomic::AtomicU64::new(0));
         let shown = time.clone();
         let clock = Clock::new(move || Duration::from_millis(shown.load(std::sync::atomic::Ordering::Relaxed)));
-        let patience = Patience::new(10, |_| ()).by(clock);
+        let patience = RetryPolicy::new(10, |_| ()).with_clock(clock);
         let mut pace = [5000, 1001, 1000, 0].into_iter();
         let mut tries = 0;
         let done = patience.retry(|| {
@@ -458,11 +462,11 @@ mod tests {
             Ok(())
         });
         assert!(matches!(late, Err(Error::Torn { attempts: 10, .. })), "{late:?}");
-        assert!(Patience::none().retry(|| Ok(())).is_ok());
+        assert!(RetryPolicy::no_retries().retry(|| Ok(())).is_ok());
     }
 
     /// Waits of an operation that never becomes whole, and its attempts.
-    fn waits_in_vain(patience: &Patience, waits: &AtomicU64) -> (u64, u32) {
+    fn waits_in_vain(patience: &RetryPolicy, waits: &AtomicU64) -> (u64, u32) {
         let before = waits.load(Ordering::Relaxed);
         let done: Result<()> = patience.retry(|| Err(torn()));
         let Err(Error::Torn { attempts, .. }) = done else { panic!("{done:?}") };
@@ -482,25 +486,29 @@ mod tests {
         let shown = time.clone();
         let clock = Clock::new(move || Duration::from_millis(shown.load(Ordering::Relaxed)));
         let waits = Arc::default();
-        let total: Duration = (1..20).map(Patience::wait).sum();
-        let most = total - (1..SOON).map(Patience::wait).sum::<Duration>();
-        let patience = Patience::new(20, counting(&waits)).with_budget(most).by(clock);
-        let all = (1..20).filter(|attempt| !Patience::wait(*attempt).is_zero()).count() as u64;
+        let total: Duration = (1..20).map(RetryPolicy::backoff_delay).sum();
+        let most = total - (1..ATTEMPTS_BEFORE_REDO).map(RetryPolicy::backoff_delay).sum::<Duration>();
+        let patience = RetryPolicy::new(20, counting(&waits)).with_budget(most).with_clock(clock);
+        let all = (1..20).filter(|attempt| !RetryPolicy::backoff_delay(*attempt).is_zero()).count() as u64;
         assert_eq!(waits_in_vain(&patience, &waits), (all, 20));
         for _ in 0..1000 {
-            assert_eq!(waits_in_vain(&patience, &waits), (u64::from(SOON - FIRST_WAIT), SOON));
+            assert_eq!(
+                waits_in_vain(&patience, &waits),
+                (u64::from(ATTEMPTS_BEFORE_REDO - FIRST_WAIT), ATTEMPTS_BEFORE_REDO)
+            );
         }
         // An eighth of the time that goes by may be waited again.
         time.store(u64::try_from((most * WAITING_PART).as_millis()).unwrap() + 1, Ordering::Relaxed);
         assert_eq!(waits_in_vain(&patience, &waits), (all, 20));
-        assert_eq!(waits_in_vain(&patience, &waits).1, SOON);
+        assert_eq!(waits_in_vain(&patience, &waits).1, ATTEMPTS_BEFORE_REDO);
     }
 
     #[test]
     fn what_was_not_waited_in_vain_may_be_waited_again() {
         let waits = Arc::default();
-        let most = (SOON..20).map(Patience::wait).sum();
-        let patience = Patience::new(20, counting(&waits)).with_budget(most).by(Clock::new(|| Duration::ZERO));
+        let most = (ATTEMPTS_BEFORE_REDO..20).map(RetryPolicy::backoff_delay).sum();
+        let patience =
+            RetryPolicy::new(20, counting(&waits)).with_budget(most).with_clock(Clock::new(|| Duration::ZERO));
         for _ in 0..1000 {
             let mut left = 19;
             let done = patience.retry(|| {
@@ -517,13 +525,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("left.h5");
         let writer = std::fs::File::create(&path).unwrap();
-        let lock = Arc::new(LockHandle::open(&path, crate::Locking::On).unwrap());
+        let lock = Arc::new(LockHandle::open(&path, crate::LockPolicy::On).unwrap());
         let waits = Arc::default();
-        let patience = Patience::new(20, counting(&waits)).of_session(Clock::default(), lock.clone());
+        let patience = RetryPolicy::new(20, counting(&waits)).of_session(Clock::default(), lock.clone());
         assert!(waits_in_vain(&patience, &waits).0 > 0, "somebody has it open for writing");
         drop(writer);
         // Where the system does not tell, the lock keeps writers out.
-        lock.take(crate::locking::Lock::Shared).unwrap();
+        lock.try_lock(crate::locking::LockKind::Shared).unwrap();
         assert_eq!(waits_in_vain(&patience, &waits), (0, FIRST_WAIT + 1));
         // Several places may be torn, each of which is mended once it has been met.
         let mut at = 0;
@@ -538,7 +546,7 @@ mod tests {
     fn what_may_never_come_is_looked_for_for_a_while() {
         let slept = Arc::new(AtomicU64::new(0));
         let told = slept.clone();
-        let patience = Patience::new(60, move |time| {
+        let patience = RetryPolicy::new(60, move |time| {
             told.fetch_add(time.as_micros() as u64, Ordering::Relaxed);
         });
         let mut looks = 0;
@@ -559,7 +567,7 @@ mod tests {
 
     #[test]
     fn waits_about_a_second_in_all() {
-        let total: Duration = (1..60).map(Patience::wait).sum();
+        let total: Duration = (1..60).map(RetryPolicy::backoff_delay).sum();
         assert!(total > Duration::from_millis(500) && total < Duration::from_secs(2), "{total:?}");
     }
 }

@@ -5,68 +5,68 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use h5live_cache::{Cache, Clock, EdgeKind, Handle, Owner, Reuse, Scope, Told, UnseenPart};
-use h5live_format::{Addr, EncodeError, ObjectHeader, Profile, StatusFlags, Superblock};
+use h5live_cache::{Cache, Clock, EdgeKind, EntryPatch, FlushScope, Handle, Owner, ReusePolicy, UnpublishedPart};
+use h5live_format::{Addr, EncodeError, LibVer, ObjectHeader, StatusFlags, Superblock};
 use h5live_indexes::ObjectMetadata;
 use h5live_model::{self as model, Name, ObjectId, Stats, Unfilter};
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Mode;
-use crate::begin::read_superblock;
-use crate::dataset::{Described, LastSpec, Made, NativeDataset, Ready};
-use crate::deletion::Doomed;
-use crate::error::NotLive;
-use crate::extension::Extension;
+use crate::bootstrap::read_superblock;
+use crate::dataset::{NativeDataset, NewDataset, PreallocatedChunks, SpecCache, SpecMessageCache};
+use crate::deletion::PendingDelete;
+use crate::error::NotLiveReason;
 use crate::file_change::OpenedFile;
-use crate::header::Header;
-use crate::heap::{HeapReader, HeapWriter};
-use crate::inner_space::InnerSpace;
-use crate::links::KnownLinks;
-use crate::locking::{Lock, LockHandle, Writer};
+use crate::global_heap::{GlobalHeapReader, GlobalHeapWriter};
+use crate::header::CachedHeader;
+use crate::heap_reuse::HeapReuse;
+use crate::links::LinkCache;
+use crate::locking::{LockHandle, LockKind, WriterPresence};
 use crate::open::OpenOptions;
-use crate::sightings::{Names, Sightings};
-use crate::status::Status;
-use crate::{Error, Patience, Result};
+use crate::seen_names::{NameScope, SeenNames};
+use crate::superblock_extension::SuperblockExtension;
+use crate::superblock_status::SuperblockStatus;
+use crate::{Error, Result, RetryPolicy};
 
-const LOCKS: usize = 64;
+const HEADER_LOCKS: usize = 64;
 
 /// Bytes given back of which it is worth a flush that they can be used again.
-const MUCH_SPACE: u64 = 4 << 10;
+const MIN_RECLAIM_BYTES: u64 = 4 << 10;
 
 /// Operations between two such flushes: structures that a flush has written are copied when they next change.
-const MANY_OPERATIONS: u64 = 128;
-const FEW_OPERATIONS: u64 = 16;
+const MAX_OPERATIONS_BETWEEN_RECLAIMS: u64 = 128;
+const MIN_OPERATIONS_BETWEEN_RECLAIMS: u64 = 16;
 
 /// Bytes of a file for each operation between two such flushes.
-const BYTES_PER_OPERATION: u64 = 256 << 10;
+const FILE_BYTES_PER_OPERATION: u64 = 256 << 10;
 
 /// Bytes of a heap of names that are written for each operation, at most, so that names can be used again: if they cannot,
 /// the heap is moved sooner or later.
-const NAMES_WRITTEN: u64 = 512;
+const MAX_NAME_BYTES_PER_OPERATION: u64 = 512;
 
 /// So long a look at whether others are kept out holds...
-const HOLD: Duration = Duration::from_millis(1);
+const OWNERSHIP_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 /// ...and so long for a flush after which there is another look, so that nobody waits for that who waits for the flush.
-const LONG_HOLD: Duration = Duration::from_millis(2);
+const FLUSH_OWNERSHIP_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 /// There was no look yet, or it found that they are not.
-const NEVER: u64 = u64::MAX;
+const NEVER_CHECKED: u64 = u64::MAX;
 
 /// What all handles of one open file share.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct NativeSession {
     pub cache: Arc<Cache>,
-    pub status: Arc<Status>,
+    pub status: Arc<SuperblockStatus>,
     pub superblock: Superblock,
     pub lock: Arc<LockHandle>,
     pub mode: Mode,
     /// The file, as it was opened.
     pub path: PathBuf,
     pub opened: Arc<OpenedFile>,
-    pub patience: Patience,
-    pub profile: Profile,
+    pub retry: RetryPolicy,
+    pub profile: LibVer,
     pub unfilter: Arc<dyn Unfilter>,
-    pub extension: Extension,
+    pub extension: SuperblockExtension,
     /// Whether other processes may read what this one writes.
     swmr: AtomicBool,
     /// Whether flushes are durable.
@@ -74,7 +74,7 @@ pub(crate) struct Session {
     /// Whether all space that was never allocated is taken for zeros.
     pub trusts_zeros: bool,
     /// Whether the record lock that stands for a live writer was taken.
-    beacon: bool,
+    has_liveness_lock: bool,
     /// Bytes beyond its end that the file announces once others may follow.
     headroom: u64,
     /// How long space that became unreachable rests while others follow.
@@ -83,9 +83,9 @@ pub(crate) struct Session {
     reuse_unread: bool,
     clock: Clock,
     /// When it was last seen that others are kept out (nanoseconds of the clock).
-    held_at: AtomicU64,
+    ownership_checked_at: AtomicU64,
     /// Whether flushes keep the order that a power failure needs.
-    ordered: AtomicBool,
+    has_barriers: AtomicBool,
     flush_nanos: AtomicU64,
     longest_flush_nanos: AtomicU64,
     closed: Mutex<bool>,
@@ -94,47 +94,47 @@ pub(crate) struct Session {
     headers: Vec<Mutex<()>>,
     pub datasets: Mutex<FxHashMap<Addr, Weak<NativeDataset>>>,
     /// Chunks of datasets that were made ready for appends last.
-    pub ready: Mutex<FxHashMap<Addr, Ready>>,
+    pub preallocated: Mutex<FxHashMap<Addr, PreallocatedChunks>>,
     /// The dataset that was made last, for the one who opens it.
-    pub made: Mutex<Option<Made>>,
+    pub new_dataset: Mutex<Option<NewDataset>>,
     /// How it is described.
-    pub last_spec: LastSpec,
+    pub spec_messages: SpecMessageCache,
     /// Objects to which nothing leads any more, but for what is in the file.
-    pub doomed: Mutex<Vec<Doomed>>,
+    pub pending_deletes: Mutex<Vec<PendingDelete>>,
     /// Objects that nothing leads to yet, though their headers count one link.
     pub unlinked: Mutex<FxHashSet<Addr>>,
-    pub heap: Mutex<HeapWriter>,
-    pub heap_reader: Arc<HeapReader>,
+    pub heap: Mutex<GlobalHeapWriter>,
+    pub heap_reader: Arc<GlobalHeapReader>,
     /// Operations since the last flush for the sake of space.
-    unsettled: AtomicU32,
+    operations_since_reclaim: AtomicU32,
     /// Where the allocated space ended at the last of them.
-    settled_end: AtomicU64,
-    pub inner: InnerSpace,
-    pub sightings: Sightings,
+    end_at_reclaim: AtomicU64,
+    pub heap_reuse: HeapReuse,
+    pub seen_names: SeenNames,
     /// Empty unless the file is at rest.
-    pub known_links: KnownLinks,
-    pub described: Described,
+    pub link_cache: LinkCache,
+    pub spec_cache: SpecCache,
 }
 
-impl Session {
+impl NativeSession {
     /// # Errors
     /// If the superblock extension cannot be read.
     pub fn new(
         cache: Arc<Cache>,
-        status: Arc<Status>,
+        status: Arc<SuperblockStatus>,
         superblock: Superblock,
         lock: Arc<LockHandle>,
-        patience: Patience,
+        patience: RetryPolicy,
         options: &OpenOptions,
         path: &Path,
     ) -> Result<Self> {
         let base = superblock.base.get().unwrap_or(0);
         let opened = Arc::new(OpenedFile::new(lock.clone(), path, cache.storage().clone(), base));
         let patience = patience.of_file(opened.clone());
-        let extension = patience.retry(|| Extension::load(&cache, &superblock))?;
+        let extension = patience.retry(|| SuperblockExtension::load(&cache, &superblock))?;
         let heap_reader = patience.generations().map_or_else(Arc::default, |generations| generations.heap.clone());
-        let beacon = options.mode.writes() && lock.has_beacon();
-        Ok(Session {
+        let beacon = options.mode.writes() && lock.is_liveness_locked();
+        Ok(NativeSession {
             cache,
             status,
             superblock,
@@ -142,56 +142,56 @@ impl Session {
             mode: options.mode,
             path: path.to_owned(),
             opened,
-            patience,
+            retry: patience,
             profile: options.profile,
             unfilter: options.unfilter.clone(),
             extension,
             swmr: AtomicBool::new(options.mode == Mode::SwmrWrite),
             durable: options.durable,
-            trusts_zeros: options.trial.trusts_zeros,
-            beacon,
+            trusts_zeros: options.mutant.trusts_zeros,
+            has_liveness_lock: beacon,
             grace: options.grace,
             reuse_unread: options.reuse_unread,
             clock: options.clock.clone(),
-            held_at: AtomicU64::new(NEVER),
-            ordered: options.durable.into(),
+            ownership_checked_at: AtomicU64::new(NEVER_CHECKED),
+            has_barriers: options.durable.into(),
             headroom: options.headroom,
             flush_nanos: AtomicU64::new(0),
             longest_flush_nanos: AtomicU64::new(0),
             closed: Mutex::new(false),
             is_closed: AtomicBool::new(false),
-            headers: (0..LOCKS).map(|_| Mutex::new(())).collect(),
+            headers: (0..HEADER_LOCKS).map(|_| Mutex::new(())).collect(),
             datasets: Mutex::default(),
-            ready: Mutex::default(),
-            made: Mutex::default(),
-            last_spec: LastSpec::default(),
+            preallocated: Mutex::default(),
+            new_dataset: Mutex::default(),
+            spec_messages: SpecMessageCache::default(),
             unlinked: Mutex::default(),
-            doomed: Mutex::default(),
+            pending_deletes: Mutex::default(),
             heap: Mutex::default(),
             heap_reader,
-            unsettled: AtomicU32::new(0),
-            settled_end: AtomicU64::new(0),
-            inner: InnerSpace::default(),
-            sightings: Sightings::default(),
-            known_links: KnownLinks::default(),
-            described: Described::default(),
+            operations_since_reclaim: AtomicU32::new(0),
+            end_at_reclaim: AtomicU64::new(0),
+            heap_reuse: HeapReuse::default(),
+            seen_names: SeenNames::default(),
+            link_cache: LinkCache::default(),
+            spec_cache: SpecCache::default(),
         })
     }
 
     /// Whether another process may be changing the file.
-    pub fn follows(&self) -> bool {
+    pub fn is_follower(&self) -> bool {
         self.mode == Mode::SwmrRead
     }
 
     /// Whether other processes may read what this one writes.
-    pub fn is_followed(&self) -> bool {
+    pub fn has_followers(&self) -> bool {
         self.swmr.load(Ordering::Acquire)
     }
 
     /// Whether nobody changes the file while this session has it open. What a dead writer has left may be taken over at any
     /// time.
     pub fn is_at_rest(&self) -> bool {
-        self.mode == Mode::Read && self.patience.mender().is_none()
+        self.mode == Mode::Read && self.retry.redo_reader().is_none()
     }
 
     pub fn check_open(&self) -> Result<()> {
@@ -217,7 +217,7 @@ impl Session {
 
     /// Keeps others from changing the header at `addr`.
     pub fn header_lock(&self, addr: Addr) -> MutexGuard<'_, ()> {
-        let number = addr.get().unwrap_or(0) / 8 % LOCKS as u64;
+        let number = addr.get().unwrap_or(0) / 8 % HEADER_LOCKS as u64;
         self.headers[number as usize].lock()
     }
 
@@ -232,37 +232,37 @@ impl Session {
     }
 
     /// The header of an object, as it is now.
-    pub fn header(&self, addr: Addr) -> Result<Header> {
+    pub fn header(&self, addr: Addr) -> Result<CachedHeader> {
         self.check_open()?;
         if !addr.is_defined() {
             return Err(Error::Object { header: addr, rule: "its address is defined" });
         }
-        self.patience.retry(|| {
-            if self.follows() {
+        self.retry.retry(|| {
+            if self.is_follower() {
                 self.cache.evict_owner(Owner::new(addr));
             }
-            let header = Header::load(&self.metadata(addr), self.mode.writes())?;
+            let header = CachedHeader::load(&self.metadata(addr), self.mode.writes())?;
             self.heap_reader.forget();
             // Its last link went while it was followed, or is about to go.
-            if header.is_empty() || self.is_followed() && self.is_doomed(addr) {
+            if header.is_empty() || self.has_followers() && self.is_pending_delete(addr) {
                 return Err(Error::Model(model::Error::NoObject(ObjectId(addr.get().unwrap_or(u64::MAX).into()))));
             }
             Ok(header)
         })
     }
 
-    /// Calls `each` with everything that `list` lists. Who follows a writer may have to begin anew, and who writes keeps
+    /// Calls `for_each_message` with everything that `list` lists. Who follows a writer may have to begin anew, and who writes keeps
     /// others from writing meanwhile; both gather all of it first.
-    pub fn listed<T>(
+    pub fn for_each_listed<T>(
         &self,
         each: &mut dyn FnMut(T) -> bool,
-        (of, name_of): (Names, impl Fn(&T) -> &Name),
+        (of, name_of): (NameScope, impl Fn(&T) -> &Name),
         mut list: impl FnMut(&mut dyn FnMut(T) -> bool) -> Result<()>,
     ) -> Result<()> {
-        if !self.follows() && !self.mode.writes() {
+        if !self.is_follower() && !self.mode.writes() {
             return list(each);
         }
-        let all = self.gathered(of, name_of, list)?;
+        let all = self.list_stable(of, name_of, list)?;
         all.into_iter().all(each);
         Ok(())
     }
@@ -274,9 +274,9 @@ impl Session {
 
     /// Has the operation that is under way, which changes what several structures say, be there whole or not at all, even
     /// if the flush fails that writes it. Followers of a live file see one structure after the other in any case.
-    pub fn as_one(&self) {
-        if !self.is_followed() {
-            self.cache.write_as_one();
+    pub fn require_atomic_flush(&self) {
+        if !self.has_followers() {
+            self.cache.require_atomic_flush();
         }
     }
 
@@ -285,43 +285,44 @@ impl Session {
         self.durable
     }
 
-    pub fn flush(&self, scope: Scope) -> Result<()> {
+    pub fn flush(&self, scope: FlushScope) -> Result<()> {
         self.check_open()?;
         if !self.mode.writes() {
             return Ok(());
         }
-        let doomed = if scope == Scope::All { std::mem::take(&mut *self.doomed.lock()) } else { Vec::new() };
+        let doomed =
+            if scope == FlushScope::All { std::mem::take(&mut *self.pending_deletes.lock()) } else { Vec::new() };
         let flushed = self.flush_once(scope);
         match flushed {
             Ok(()) if doomed.is_empty() => return Ok(()),
-            Ok(()) => self.bury(doomed)?,
+            Ok(()) => self.finalize_deletes(doomed)?,
             Err(error) => {
-                self.doomed.lock().extend(doomed);
+                self.pending_deletes.lock().extend(doomed);
                 return Err(error);
             }
         }
         self.flush_once(scope)
     }
 
-    /// Refuses to write on where nobody reads it, or where others may write too, as far as was seen `hold` ago at most.
-    fn check_hold(&self, now: Duration, hold: Duration) -> Result<()> {
-        let looked = self.held_at.load(Ordering::Relaxed);
-        if looked != NEVER && nanos(now).saturating_sub(looked) < nanos(hold) {
+    /// Refuses to write on where nobody reads it, or where others may write too, as far as was seen `lock_writers_out` ago at most.
+    fn check_ownership(&self, now: Duration, hold: Duration) -> Result<()> {
+        let looked = self.ownership_checked_at.load(Ordering::Relaxed);
+        if looked != NEVER_CHECKED && nanos(now).saturating_sub(looked) < nanos(hold) {
             return Ok(());
         }
-        self.held_at.store(NEVER, Ordering::Relaxed);
+        self.ownership_checked_at.store(NEVER_CHECKED, Ordering::Relaxed);
         self.opened.check(self.cache.space().least_length())?;
-        if self.beacon && !self.lock.has_beacon() {
+        if self.has_liveness_lock && !self.lock.is_liveness_locked() {
             return Err(Error::LockLost);
         }
-        self.held_at.store(nanos(now), Ordering::Relaxed);
+        self.ownership_checked_at.store(nanos(now), Ordering::Relaxed);
         Ok(())
     }
 
-    /// As [`Session::check_hold`], as of now: nothing is promised to last that does not.
+    /// As [`NativeSession::check_ownership`], as of now: nothing is promised to last that does not.
     fn check_hold_now(&self) -> Result<()> {
-        self.held_at.store(NEVER, Ordering::Relaxed);
-        self.check_hold(self.clock.now(), HOLD)
+        self.ownership_checked_at.store(NEVER_CHECKED, Ordering::Relaxed);
+        self.check_ownership(self.clock.now(), OWNERSHIP_CHECK_INTERVAL)
     }
 
     /// Makes everything that was flushed durable.
@@ -330,32 +331,32 @@ impl Session {
         self.check_hold_now()
     }
 
-    fn flush_once(&self, scope: Scope) -> Result<()> {
-        self.flush_by(|| self.flush_untimed(scope))
+    fn flush_once(&self, scope: FlushScope) -> Result<()> {
+        self.timed_flush(|| self.flush_untimed(scope))
     }
 
     /// Publishes elements that nobody can see yet by the short way, with the header that is to tell of them; `false` if
     /// that does not do.
-    pub fn publish_shortly<'a>(
+    pub fn publish_fast<'a>(
         &self,
-        part: UnseenPart<'_>,
+        part: UnpublishedPart<'_>,
         header: &Handle<ObjectHeader>,
-        change: impl FnOnce(&mut ObjectHeader, u64) -> Option<std::result::Result<Told<'a>, EncodeError>>,
+        change: impl FnOnce(&mut ObjectHeader, u64) -> Option<std::result::Result<EntryPatch<'a>, EncodeError>>,
     ) -> Result<bool> {
         let len = header.read().prefix.chunk_len();
-        self.flush_by(|| Ok(self.cache.publish_part(part, header, len, change)?))
+        self.timed_flush(|| Ok(self.cache.publish_part(part, header, len, change)?))
     }
 
-    fn flush_by<T>(&self, write: impl FnOnce() -> Result<T>) -> Result<T> {
+    fn timed_flush<T>(&self, write: impl FnOnce() -> Result<T>) -> Result<T> {
         let begin = self.clock.now();
-        self.check_hold(begin, LONG_HOLD)?;
-        if self.reuse_unread && self.is_followed() {
-            self.cache.space().rouse_if(|| self.lock.is_unread());
+        self.check_ownership(begin, FLUSH_OWNERSHIP_CHECK_INTERVAL)?;
+        if self.reuse_unread && self.has_followers() {
+            self.cache.space().reclaim_if(|| self.lock.is_sole_handle());
         }
         let flushed = write();
         let end = self.clock.now();
         // What was written is written: the next flush is refused.
-        let _refused = self.check_hold(end, HOLD);
+        let _refused = self.check_ownership(end, OWNERSHIP_CHECK_INTERVAL);
         let took = nanos(end.saturating_sub(begin));
         self.flush_nanos.fetch_add(took, Ordering::Relaxed);
         self.longest_flush_nanos.fetch_max(took, Ordering::Relaxed);
@@ -364,8 +365,8 @@ impl Session {
 
     /// What this session has done so far.
     pub fn stats(&self) -> Stats {
-        let totals = self.cache.totals();
-        let counts = self.patience.counts();
+        let totals = self.cache.stats();
+        let counts = self.retry.counts();
         let time = |count: &AtomicU64| Duration::from_nanos(count.load(Ordering::Relaxed));
         let mut stats = Stats::default();
         stats.bytes_read = totals.bytes_read;
@@ -381,16 +382,16 @@ impl Session {
         stats
     }
 
-    fn flush_untimed(&self, scope: Scope) -> Result<()> {
+    fn flush_untimed(&self, scope: FlushScope) -> Result<()> {
         let generation = self.heap.lock().begin_flush();
-        if scope == Scope::All {
-            self.begin_flush_of_names();
+        if scope == FlushScope::All {
+            self.begin_name_flush();
         }
         self.cache.flush(scope)?;
-        if scope == Scope::All {
+        if scope == FlushScope::All {
             self.heap.lock().end_flush(generation);
         }
-        if self.durable && scope == Scope::All { self.sync() } else { Ok(()) }
+        if self.durable && scope == FlushScope::All { self.sync() } else { Ok(()) }
     }
 
     /// Flushes now and then if much was given back that can be used again only after a flush. Call it after operations
@@ -398,39 +399,40 @@ impl Session {
     ///
     /// # Errors
     /// If the flush fails; the operation is done then, and is flushed later.
-    pub fn settle_space(&self) -> Result<()> {
+    pub fn reclaim_space(&self) -> Result<()> {
         // While others follow, whoever flushes decides what they see.
-        if self.is_followed() {
+        if self.has_followers() {
             return Ok(());
         }
-        self.cache.trim()?;
-        let operations = self.unsettled.fetch_add(1, Ordering::Relaxed);
+        self.cache.flush_excess()?;
+        let operations = self.operations_since_reclaim.fetch_add(1, Ordering::Relaxed);
         // In a small file, what waits is much beside the rest.
-        let many = (self.cache.space().end() / BYTES_PER_OPERATION).clamp(FEW_OPERATIONS, MANY_OPERATIONS);
+        let many = (self.cache.space().end() / FILE_BYTES_PER_OPERATION)
+            .clamp(MIN_OPERATIONS_BETWEEN_RECLAIMS, MAX_OPERATIONS_BETWEEN_RECLAIMS);
         if u64::from(operations) < many {
             return Ok(());
         }
         let space = self.cache.space();
         // The end need not have moved if there had been a flush before.
-        let share = if space.end() > self.settled_end.load(Ordering::Relaxed) { 512 } else { 128 };
-        let names = self.heap_of_removed_names();
-        let are_names_worth_it = names > 0 && u64::from(operations) >= names / NAMES_WRITTEN;
-        if space.waiting() <= (space.end() / share).max(MUCH_SPACE) && !are_names_worth_it {
+        let share = if space.end() > self.end_at_reclaim.load(Ordering::Relaxed) { 512 } else { 128 };
+        let names = self.pending_name_heap_bytes();
+        let are_names_worth_it = names > 0 && u64::from(operations) >= names / MAX_NAME_BYTES_PER_OPERATION;
+        if space.pending_free_bytes() <= (space.end() / share).max(MIN_RECLAIM_BYTES) && !are_names_worth_it {
             return Ok(());
         }
-        self.unsettled.store(0, Ordering::Relaxed);
-        self.settled_end.store(space.end(), Ordering::Relaxed);
-        self.flush(Scope::All)
+        self.operations_since_reclaim.store(0, Ordering::Relaxed);
+        self.end_at_reclaim.store(space.end(), Ordering::Relaxed);
+        self.flush(FlushScope::All)
     }
 
     /// Flushes, and returns when everything of that will outlast a power failure.
-    pub fn flush_durable(&self, scope: Scope) -> Result<()> {
+    pub fn flush_durable(&self, scope: FlushScope) -> Result<()> {
         self.check_open()?;
         if !self.mode.writes() {
             return Ok(());
         }
-        self.cache.set_barriers();
-        self.ordered.store(true, Ordering::Release);
+        self.cache.enable_barriers();
+        self.has_barriers.store(true, Ordering::Release);
         self.check_hold_now()?;
         self.flush(scope)?;
         self.sync()
@@ -441,15 +443,15 @@ impl Session {
     pub fn publish_after(&self, later: Addr, earlier: Addr) -> Result<()> {
         self.check_writable()?;
         let circle = {
-            let _operation = self.cache.operation();
+            let _operation = self.cache.begin_operation();
             let (later, earlier) = (self.header(later)?, self.header(earlier)?);
-            later.nodes().any(|parent| {
-                let mut children = earlier.nodes();
-                children.any(|child| self.cache.depend_once(parent, child, EdgeKind::PublishAfter).is_err())
+            later.chunk_nodes().any(|parent| {
+                let mut children = earlier.chunk_nodes();
+                children.any(|child| self.cache.add_dependency_once(parent, child, EdgeKind::PublishAfter).is_err())
             })
         };
         // Something of the earlier one already waits for the later one, which is thus to be written first and again.
-        if circle { self.flush(Scope::Owner(Owner::new(earlier))) } else { Ok(()) }
+        if circle { self.flush(FlushScope::Owner(Owner::new(earlier))) } else { Ok(()) }
     }
 
     /// Writes the superblock, which announces as much headroom as was asked for.
@@ -459,7 +461,7 @@ impl Session {
     pub fn announce_headroom(&self) -> Result<()> {
         match self.headroom {
             0 => self.cache.write_superblock()?,
-            headroom => self.cache.announce_ahead(headroom)?,
+            headroom => self.cache.extend_superblock_eof(headroom)?,
         }
         Ok(())
     }
@@ -467,23 +469,23 @@ impl Session {
     pub fn start_swmr(&self) -> Result<()> {
         self.check_open()?;
         if !self.mode.writes() {
-            return Err(Error::NotLive(NotLive::ReadOnly));
+            return Err(Error::NotLive(NotLiveReason::ReadOnly));
         }
         if self.superblock.version == 1 {
-            return Err(Error::NotLive(NotLive::Superblock(self.superblock.version)));
+            return Err(Error::NotLive(NotLiveReason::Superblock(self.superblock.version)));
         }
-        if self.is_followed() {
+        if self.has_followers() {
             return Ok(());
         }
-        self.cache.flush(Scope::All)?;
-        self.cache.space().set_reuse(Reuse::Grace(self.grace));
+        self.cache.flush(FlushScope::All)?;
+        self.cache.space().set_reuse_policy(ReusePolicy::AfterGrace(self.grace));
         if self.has_generations() {
-            self.cache.begin_generations(None)?;
+            self.cache.start_generations(None)?;
         }
         self.status.set_flags(StatusFlags::WRITE | StatusFlags::SWMR);
         self.announce_headroom()?;
         self.swmr.store(true, Ordering::Release);
-        self.admit_readers()
+        self.allow_readers()
     }
 
     /// Whether whoever follows the file goes by its generations: its structures have no checksums, or not all of them.
@@ -496,32 +498,32 @@ impl Session {
     ///
     /// # Errors
     /// If the system does not let the lock go, or has none that shows a live writer.
-    pub fn admit_readers(&self) -> Result<()> {
+    pub fn allow_readers(&self) -> Result<()> {
         match self.has_generations() {
-            true => self.lock.show_live().map_err(Error::io("show readers that they can follow")),
-            false => self.lock.give_way().map_err(Error::io("unlock the file")),
+            true => self.lock.acquire_generation_lock().map_err(Error::io("show readers that they can follow")),
+            false => self.lock.release_for_readers().map_err(Error::io("unlock the file")),
         }
     }
 
     /// Whether a writer may still be at work. Once it is gone, plain writers are kept out again.
     pub fn is_live(&self) -> Result<bool> {
         self.check_open()?;
-        if !self.follows() {
+        if !self.is_follower() {
             return Ok(false);
         }
-        let superblock = self.patience.retry(|| read_superblock(&**self.cache.storage(), 0))?;
+        let superblock = self.retry.retry(|| read_superblock(&**self.cache.storage(), 0))?;
         if superblock.status.contains(StatusFlags::SWMR) {
             self.opened.check_as_reader()?;
-            return Ok(self.lock.writer() != Writer::None);
+            return Ok(self.lock.writer() != WriterPresence::None);
         }
         self.opened.check_length_as_reader()?;
-        self.lock.take(Lock::Shared).map_err(Error::io("lock the file"))?;
+        self.lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
         Ok(false)
     }
 
-    /// As [`Session::is_live`], and nothing else; of what is no file of the system, the superblock is believed.
+    /// As [`NativeSession::is_live`], and nothing else; of what is no file of the system, the superblock is believed.
     pub fn may_be_written(&self) -> Result<bool> {
-        let superblock = self.patience.retry(|| read_superblock(&**self.cache.storage(), 0))?;
+        let superblock = self.retry.retry(|| read_superblock(&**self.cache.storage(), 0))?;
         Ok(superblock.status.contains(StatusFlags::SWMR) && self.lock.may_be_written())
     }
 
@@ -536,16 +538,16 @@ impl Session {
         }
         if self.mode.writes() {
             self.check_hold_now()?;
-            self.flush(Scope::All)?;
-            if self.drop_ready()? {
-                self.flush(Scope::All)?;
+            self.flush(FlushScope::All)?;
+            if self.free_preallocated()? {
+                self.flush(FlushScope::All)?;
             }
-            if self.settle_inner_space()? {
-                self.cache.flush(Scope::All)?;
+            if self.reclaim_heap_space()? {
+                self.cache.flush(FlushScope::All)?;
             }
             self.pack()?;
-            self.keep_free_space()?;
-            let durable = self.ordered.load(Ordering::Acquire);
+            self.persist_free_space()?;
+            let durable = self.has_barriers.load(Ordering::Acquire);
             if self.has_generations() {
                 // At once with the true end: there is no generation behind that.
                 self.status.set_flags(StatusFlags::CLEAR);
@@ -569,7 +571,7 @@ impl Session {
         self.cache.storage().close();
         self.lock.close();
         if self.mode.writes() && self.has_generations() {
-            self.lock.hide_live().map_err(Error::io("unlock the file"))?;
+            self.lock.release_generation_lock().map_err(Error::io("unlock the file"))?;
         }
         self.lock.release().map_err(Error::io("unlock the file"))
     }
@@ -579,7 +581,7 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Session {
+impl NativeSession {
     /// Ends the session without writing anything.
     pub fn abandon(&self) {
         *self.closed.lock() = true;
@@ -587,7 +589,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for NativeSession {
     fn drop(&mut self) {
         // Who wants to know whether the last flush succeeded closes the file.
         let _ = self.close();

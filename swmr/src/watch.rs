@@ -1,31 +1,31 @@
 //! Waiting for what a writer publishes, by the few bytes of the file that change with it.
 
-mod attention;
-mod ears;
-mod rhythm;
+mod interval;
+mod notifier;
+mod poller;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_format::Addr;
 use h5live_format::messages::{LinkInfo, MessageType};
-use h5live_model::{ObjectId, ObjectKind, Result as ModelResult, Wake, Watch};
+use h5live_model::{ObjectId, ObjectKind, Result as ModelResult, Watch, WatchEvent};
 
-use self::attention::{Attention, Look};
-use self::ears::Ears;
+use self::notifier::InotifySource;
+use self::poller::{Poller, ProbeResult};
 use crate::Result;
 use crate::file::kind_of;
-use crate::session::Session;
+use crate::session::NativeSession;
 
 /// Bytes at the start of the superblock that end with its status flags: before version 2, and since.
-const OLD_STATUS: usize = 24;
-const STATUS: usize = 12;
+const V0_STATUS_BYTES: usize = 24;
+const STATUS_BYTES: usize = 12;
 /// Bytes of a version 2 B-tree's header (the most that there can be), which changes with each of its records.
-const BTREE2_HEADER: usize = 64;
+const MAX_BTREE2_HEADER_BYTES: usize = 64;
 
 /// A part of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Span {
+struct WatchedRange {
     at: Addr,
     len: usize,
 }
@@ -33,21 +33,21 @@ struct Span {
 /// Watches objects of a session.
 #[derive(Debug)]
 pub(crate) struct NativeWatch {
-    session: Arc<Session>,
+    session: Arc<NativeSession>,
     objects: Vec<ObjectId>,
-    places: Places,
+    places: WatchedRanges,
     images: Vec<Vec<u8>>,
     status: Vec<u8>,
     /// Whether the places may be others since they were found.
     is_old: bool,
-    attention: Attention<Ears>,
+    poller: Poller<InotifySource>,
 }
 
 /// Where the bytes are that change with the objects.
 #[derive(Debug, PartialEq, Eq)]
-struct Places {
+struct WatchedRanges {
     /// `None` if only looking at the objects tells.
-    spans: Option<Vec<Span>>,
+    spans: Option<Vec<WatchedRange>>,
     /// They stay where they are.
     fixed: bool,
 }
@@ -55,11 +55,11 @@ struct Places {
 impl NativeWatch {
     /// # Errors
     /// If an object cannot be read.
-    pub fn new(session: &Arc<Session>, objects: &[ObjectId]) -> Result<Self> {
+    pub fn new(session: &Arc<NativeSession>, objects: &[ObjectId]) -> Result<Self> {
         // In this order: what comes after it is heard.
-        let attention = Attention::new(Ears::new(&session.lock));
+        let attention = Poller::new(InotifySource::new(&session.lock));
         let status = status(session)?;
-        let places = Places::find(session, objects)?;
+        let places = WatchedRanges::find(session, objects)?;
         let images = places.images(session)?;
         Ok(NativeWatch {
             session: session.clone(),
@@ -68,78 +68,78 @@ impl NativeWatch {
             images,
             status,
             is_old: false,
-            attention,
+            poller: attention,
         })
     }
 }
 
-fn image(session: &Session, span: Span) -> Result<Vec<u8>> {
+fn read_range(session: &NativeSession, span: WatchedRange) -> Result<Vec<u8>> {
     Ok(session.cache.read_prefix(span.at, span.len)?)
 }
 
-fn status(session: &Session) -> Result<Vec<u8>> {
-    let len = if session.superblock.version < 2 { OLD_STATUS } else { STATUS };
-    image(session, Span { at: Addr::new(0), len })
+fn status(session: &NativeSession) -> Result<Vec<u8>> {
+    let len = if session.superblock.version < 2 { V0_STATUS_BYTES } else { STATUS_BYTES };
+    read_range(session, WatchedRange { at: Addr::new(0), len })
 }
 
-impl Places {
-    fn find(session: &Session, objects: &[ObjectId]) -> Result<Self> {
+impl WatchedRanges {
+    fn find(session: &NativeSession, objects: &[ObjectId]) -> Result<Self> {
         let (mut spans, mut fixed) = (Vec::new(), true);
-        if session.patience.generations().is_some() {
-            return Ok(Places { spans: Some(spans), fixed });
+        if session.retry.generations().is_some() {
+            return Ok(WatchedRanges { spans: Some(spans), fixed });
         }
         for id in objects {
             let header = session.header(session.object(*id)?)?;
-            spans.extend(header.extents().map(|(at, len)| Span { at, len }));
+            spans.extend(header.chunk_ranges().map(|(at, len)| WatchedRange { at, len }));
             if kind_of(&header)? != ObjectKind::Group {
-                fixed &= header.begins_with(MessageType::DATASPACE);
+                fixed &= header.first_chunk_has(MessageType::DATASPACE);
                 continue;
             }
             fixed = false;
             if header.has(MessageType::SYMBOL_TABLE) {
-                return Ok(Places { spans: None, fixed });
+                return Ok(WatchedRanges { spans: None, fixed });
             }
             if let Some(info) = header.get::<LinkInfo>()?.filter(LinkInfo::is_dense) {
-                spans.push(Span { at: info.names, len: BTREE2_HEADER });
+                spans.push(WatchedRange { at: info.names, len: MAX_BTREE2_HEADER_BYTES });
             }
         }
-        Ok(Places { spans: Some(spans), fixed })
+        Ok(WatchedRanges { spans: Some(spans), fixed })
     }
 
-    fn images(&self, session: &Session) -> Result<Vec<Vec<u8>>> {
-        if let Some(generations) = session.patience.generations() {
+    fn images(&self, session: &NativeSession) -> Result<Vec<Vec<u8>>> {
+        if let Some(generations) = session.retry.generations() {
             return Ok(vec![generations.image()]);
         }
-        self.spans.iter().flatten().map(|span| image(session, *span)).collect()
+        self.spans.iter().flatten().map(|span| read_range(session, *span)).collect()
     }
 }
 
 impl Watch for NativeWatch {
-    fn wait(&mut self, timeout: Duration) -> ModelResult<Wake> {
+    fn wait(&mut self, timeout: Duration) -> ModelResult<WatchEvent> {
         self.session.check_open()?;
         if std::mem::take(&mut self.is_old) && !self.places.fixed {
-            let places = Places::find(&self.session, &self.objects)?;
+            let places = WatchedRanges::find(&self.session, &self.objects)?;
             if places != self.places {
                 self.images = places.images(&self.session)?;
                 self.places = places;
-                return Ok(Wake::Changed);
+                return Ok(WatchEvent::Changed);
             }
         }
         let NativeWatch { session, places, images, .. } = self;
         let mut first = true;
-        let woken = self.attention.wait(timeout, || {
+        let woken = self.poller.wait(timeout, || {
             let first = std::mem::take(&mut first);
             let new = places.images(session)?;
             if new != *images || places.spans.is_none() && !first {
                 *images = new;
-                return Ok(Look::Changed);
+                return Ok(ProbeResult::Changed);
             }
             let new = status(session)?;
             let ended = new != self.status;
             self.status = new;
-            Ok(if ended { Look::Ended } else { Look::Same })
+            Ok(if ended { ProbeResult::Ended } else { ProbeResult::Same })
         })?;
-        self.is_old = woken == Wake::Changed;
+        self.is_old = woken == WatchEvent::Changed;
         Ok(woken)
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use h5live_checker::file::check_path;
-use h5live_model::{Attribute, ByteOrder, Dataspace, Datatype, LinkTarget, Name, ObjectId, Objects, Shape, Sign};
+use h5live_model::{AttributeData, ByteOrder, Dataspace, Datatype, LinkTarget, Name, ObjectId, Objects, Shape, Sign};
 use h5live_swmr::{Mode, NativeFile, OpenOptions};
 
 /// A file that two programs change.
@@ -79,7 +79,7 @@ fn value(number: u32) -> Vec<u8> {
 }
 
 fn set(file: &NativeFile, group: ObjectId, number: u32, value: Vec<u8>) {
-    let attribute = Attribute {
+    let attribute = AttributeData {
         name: name(number),
         datatype: Datatype::integer(4, ByteOrder::Little, Sign::Signed),
         committed: None,

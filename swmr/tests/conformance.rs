@@ -3,19 +3,19 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5live_checker::file::{Options, check_path_with};
+use h5live_checker::file::{CheckOptions, check_path_with};
 use h5live_model::Objects;
 use h5live_model::conformance::{self, Lab};
-use h5live_swmr::{Mode, NativeFile, OpenOptions, Profile};
+use h5live_swmr::{LibVer, Mode, NativeFile, OpenOptions};
 
 struct Files {
-    profile: Profile,
+    profile: LibVer,
     folder: tempfile::TempDir,
     made: AtomicU64,
 }
 
 impl Files {
-    fn new(profile: Profile) -> Self {
+    fn new(profile: LibVer) -> Self {
         Files { profile, folder: tempfile::tempdir().unwrap(), made: AtomicU64::new(0) }
     }
 
@@ -39,7 +39,7 @@ impl Lab for Files {
     fn reopen(&self, closed: NativeFile) -> NativeFile {
         closed.close().unwrap();
         drop(closed);
-        let options = Options { strict: true, ..Options::default() };
+        let options = CheckOptions { strict: true, ..CheckOptions::default() };
         check_path_with(&self.last(), options).unwrap().expect_clean();
         self.open(Mode::Write)
     }
@@ -59,7 +59,7 @@ macro_rules! parts {
 }
 
 parts!(
-    Profile::V110,
+    LibVer::V110,
     groups,
     links,
     link_removal,
@@ -74,7 +74,7 @@ parts!(
     comments,
     heap,
     references,
-    rich_references,
+    region_references,
     unlinked,
     renaming,
     creation_order,
@@ -87,7 +87,7 @@ mod earliest {
     use super::*;
 
     parts!(
-        Profile::Earliest,
+        LibVer::Earliest,
         groups,
         links,
         link_removal,
@@ -102,7 +102,7 @@ mod earliest {
         comments,
         heap,
         references,
-        rich_references,
+        region_references,
         unlinked,
         renaming,
         persistence

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use h5live_checker::file::check_path;
 use h5live_model::{
-    Attribute, ByteOrder, Dataspace, Datatype, LinkTarget, Name, ObjectId, ObjectKind, Objects, Result, Shape, Sign,
+    AttributeData, ByteOrder, Dataspace, Datatype, LinkTarget, Name, ObjectId, ObjectKind, Objects, Result, Shape, Sign,
 };
 use h5live_swmr::{Mode, NativeFile, OpenOptions};
 
@@ -44,9 +44,9 @@ fn name(number: u32) -> Name {
     format!("zz{}", "y".repeat(number as usize)).into()
 }
 
-fn attribute(number: u32) -> Attribute {
+fn attribute(number: u32) -> AttributeData {
     let len = if number == 7 { 5000 } else { number };
-    Attribute {
+    AttributeData {
         name: name(number),
         datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
         committed: None,

@@ -4,21 +4,23 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use h5live_cache::{Failure, FaultyStorage, MemoryStorage};
+use h5live_cache::{FaultyStorage, MemoryStorage, WriteFailure};
 use h5live_model::{
-    Attribute, ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name, ObjectSpec,
-    Objects, Shape, Sign, UNLIMITED,
+    AttributeData, ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name,
+    ObjectSpec, Objects, Shape, Sign, UNLIMITED,
 };
-use h5live_swmr::{Condition, Conflict, Error, Mode, NativeFile, OpenOptions, Patience, Profile, diagnose, repair};
+use h5live_swmr::{
+    Error, FileCondition, LibVer, Mode, NativeFile, OpenConflict, OpenOptions, RetryPolicy, diagnose, repair,
+};
 
-const OLD: [Profile; 2] = [Profile::Earliest, Profile::V18];
+const OLD: [LibVer; 2] = [LibVer::Earliest, LibVer::V18];
 
-fn options(mode: Mode, profile: Profile) -> OpenOptions {
+fn options(mode: Mode, profile: LibVer) -> OpenOptions {
     OpenOptions { mode, profile, ..OpenOptions::default() }
 }
 
 fn open(path: &Path, mode: Mode) -> Result<NativeFile, Error> {
-    NativeFile::open(path, &options(mode, Profile::default()))
+    NativeFile::open(path, &options(mode, LibVer::default()))
 }
 
 fn spec() -> DatasetSpec {
@@ -55,8 +57,8 @@ fn rows(data: &Arc<dyn Chunks>) -> u64 {
     rows
 }
 
-fn attribute(name: &str, value: u8) -> Attribute {
-    Attribute {
+fn attribute(name: &str, value: u8) -> AttributeData {
+    AttributeData {
         name: name.into(),
         datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
         committed: None,
@@ -67,7 +69,7 @@ fn attribute(name: &str, value: u8) -> Attribute {
 }
 
 /// A new file that others may follow.
-fn live(path: &Path, profile: Profile) -> NativeFile {
+fn live(path: &Path, profile: LibVer) -> NativeFile {
     let file = NativeFile::open(path, &options(Mode::Create, profile)).unwrap();
     file.create(file.root(), &"data".into(), &spec().into()).unwrap();
     file.start_swmr().unwrap();
@@ -75,7 +77,7 @@ fn live(path: &Path, profile: Profile) -> NativeFile {
 }
 
 /// The writer dies: what it holds is let go of by the system, and nothing is written any more.
-fn die(path: &Path, profile: Profile, rows_left: u64) {
+fn die(path: &Path, profile: LibVer, rows_left: u64) {
     let copy = path.with_extension("copy");
     let file = live(path, profile);
     let data = dataset(&file, "data");
@@ -118,7 +120,7 @@ fn everything_that_is_flushed_is_followed() {
         writer.close().unwrap();
         assert_eq!(rows(&seen), 150);
         assert!(!reader.is_live().unwrap());
-        assert_eq!(diagnose(&path).unwrap().condition, Condition::Closed);
+        assert_eq!(diagnose(&path).unwrap().condition, FileCondition::Closed);
         // It takes the file for one that nobody changes, and sees to it.
         assert!(matches!(open(&path, Mode::SwmrWrite), Err(Error::InUse { .. })));
         drop((seen, reader));
@@ -134,7 +136,7 @@ fn only_those_who_go_by_generations_are_let_in() {
         let writer = live(&path, profile);
         for mode in [Mode::Read, Mode::Write, Mode::SwmrWrite] {
             let refused = open(&path, mode).unwrap_err();
-            assert!(matches!(refused, Error::InUse { reason: Conflict::Writer, .. }), "{mode:?}: {refused:?}");
+            assert!(matches!(refused, Error::InUse { reason: OpenConflict::Writer, .. }), "{mode:?}: {refused:?}");
         }
         // As other programs do it.
         let other = File::open(&path).unwrap();
@@ -151,7 +153,7 @@ fn a_dead_writer_is_replaced_under_its_readers() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("live.h5");
         die(&path, profile, 5);
-        assert_eq!(diagnose(&path).unwrap().condition, Condition::Abandoned { live: true });
+        assert_eq!(diagnose(&path).unwrap().condition, FileCondition::Abandoned { live: true });
         let reader = open(&path, Mode::SwmrRead).unwrap();
         let seen = dataset(&reader, "data");
         assert_eq!(rows(&seen), 5);
@@ -169,9 +171,9 @@ fn a_dead_writer_is_replaced_under_its_readers() {
 fn another_program_that_writes_after_a_death_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("live.h5");
-    die(&path, Profile::Earliest, 5);
-    let patience = Patience::new(12, |_| ());
-    let impatient = OpenOptions { patience, ..options(Mode::SwmrRead, Profile::default()) };
+    die(&path, LibVer::Earliest, 5);
+    let patience = RetryPolicy::new(12, |_| ());
+    let impatient = OpenOptions { retry: patience, ..options(Mode::SwmrRead, LibVer::default()) };
     let reader = NativeFile::open(&path, &impatient).unwrap();
     let seen = dataset(&reader, "data");
     assert_eq!(rows(&seen), 5);
@@ -190,7 +192,7 @@ fn a_repaired_file_ends_where_it_did() {
         die(&path, profile, 5);
         assert!(repair(&path, &OpenOptions::default()).unwrap().changed());
         let found = diagnose(&path).unwrap();
-        assert_eq!((found.condition, found.length), (Condition::Closed, found.announced));
+        assert_eq!((found.condition, found.length), (FileCondition::Closed, found.announced));
         assert_eq!(rows(&dataset(&open(&path, Mode::Read).unwrap(), "data")), 5);
     }
 }
@@ -202,14 +204,15 @@ fn a_flush_that_failed_is_finished_by_the_next() {
         for at in 0.. {
             let storage = MemoryStorage::new();
             let faulty = Arc::new(FaultyStorage::new(storage.clone()));
-            let writer = NativeFile::on(faulty.clone(), &options(Mode::Create, profile)).unwrap();
+            let writer = NativeFile::open_storage(faulty.clone(), &options(Mode::Create, profile)).unwrap();
             writer.create(writer.root(), &"data".into(), &spec().into()).unwrap();
             let data = dataset(&writer, "data");
             append(&data, 0);
             writer.start_swmr().unwrap();
-            let reader = NativeFile::on(Arc::new(storage), &options(Mode::SwmrRead, Profile::default())).unwrap();
+            let reader =
+                NativeFile::open_storage(Arc::new(storage), &options(Mode::SwmrRead, LibVer::default())).unwrap();
             let seen = dataset(&reader, "data");
-            faulty.fail_after(at, Failure::Short(100), false);
+            faulty.fail_after(at, WriteFailure::Short(100), false);
             let mut failed = false;
             for row in 1..5 {
                 let coord = ChunkCoord::new(&[row, 0]);

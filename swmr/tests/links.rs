@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use h5live_checker::file::check_path;
 use h5live_model::{LinkTarget, Name, ObjectId, ObjectSpec, Objects};
-use h5live_swmr::{MemoryStorage, Mode, NativeFile, OpenOptions, Profile};
+use h5live_swmr::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions};
 
 /// A file that two programs change.
 struct Lab {
@@ -45,7 +45,7 @@ fn name(number: u32) -> Name {
     name_in(number, false)
 }
 
-/// As the script names links; `is_old` says whether groups of the file have symbol tables.
+/// As the script names links; `is_expired` says whether groups of the file have symbol tables.
 fn name_in(number: u32, is_old: bool) -> Name {
     match number % 7 {
         0 if !is_old => format!("link {number} é").into(),
@@ -178,7 +178,7 @@ fn two_programs_change_a_group_that_keeps_the_order_of_creation_in_turns() {
 #[test]
 fn libhdf5_reads_files_of_the_earliest_profile() {
     let Some(lab) = Lab::new() else { return };
-    let options = OpenOptions { mode: Mode::Create, profile: Profile::Earliest, ..Default::default() };
+    let options = OpenOptions { mode: Mode::Create, profile: LibVer::Earliest, ..Default::default() };
     let file = NativeFile::open(&lab.path(), &options).unwrap();
     let group = file.create(file.root(), &"g".into(), &ObjectSpec::group()).unwrap();
     file.create(file.root(), &"shared".into(), &ObjectSpec::group()).unwrap();
@@ -223,8 +223,10 @@ fn a_symbol_table_makes_way_for_links_that_it_cannot_hold() {
 
 #[test]
 fn a_link_is_found_by_one_thread_while_another_changes_the_group() {
-    let file =
-        NativeFile::on(Arc::new(MemoryStorage::default()), &OpenOptions { mode: Mode::Create, ..Default::default() });
+    let file = NativeFile::open_storage(
+        Arc::new(MemoryStorage::default()),
+        &OpenOptions { mode: Mode::Create, ..Default::default() },
+    );
     let file = file.unwrap();
     let root = file.root();
     let add = |n: u32| file.add_link(root, &name(n), &LinkTarget::Soft("/".into())).unwrap();
@@ -250,13 +252,14 @@ fn a_link_is_found_by_one_thread_while_another_changes_the_group() {
 #[test]
 fn names_that_are_sought_again_and_again_are_found_as_at_first() {
     let storage = Arc::new(MemoryStorage::default());
-    let file = NativeFile::on(storage.clone(), &OpenOptions { mode: Mode::Create, ..Default::default() }).unwrap();
+    let file =
+        NativeFile::open_storage(storage.clone(), &OpenOptions { mode: Mode::Create, ..Default::default() }).unwrap();
     let root = file.root();
     for n in 0..500 {
         file.add_link(root, &name(n), &LinkTarget::Soft(format!("/target/{n}").into())).unwrap();
     }
     file.close().unwrap();
-    let file = NativeFile::on(storage, &OpenOptions { mode: Mode::Read, ..Default::default() }).unwrap();
+    let file = NativeFile::open_storage(storage, &OpenOptions { mode: Mode::Read, ..Default::default() }).unwrap();
     for round in 0..3 {
         for n in 0..500 {
             let link = file.link(root, &name(n)).unwrap().unwrap();

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use h5live_cache::{MemoryStorage, RecordingStorage, Storage, StorageOperation as Operation, replay};
-use h5live_format::Intent;
+use h5live_cache::{MemoryStorage, RecordingStorage, Storage, StorageOp, replay};
+use h5live_format::RedoRecord;
 use h5live_model::{
     ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name, Objects, Shape, Sign,
     UNLIMITED, VarLen, VarLenKind,
 };
-use h5live_swmr::{Clock, Condition, Error, Mode, NativeFile, OpenOptions, Patience, Profile, Trial, diagnose, repair};
+use h5live_swmr::{
+    Clock, Error, FileCondition, LibVer, Mode, MutantOptions, NativeFile, OpenOptions, RetryPolicy, diagnose, repair,
+};
 
 fn options(mode: Mode) -> OpenOptions {
     OpenOptions { mode, ..OpenOptions::default() }
@@ -101,12 +103,12 @@ fn a_repaired_file_is_as_one_that_was_closed() {
     for headroom in [0, 128 << 20] {
         let clean = die(&path, &OpenOptions { headroom, ..options(Mode::Create) });
         let before = diagnose(&path).unwrap();
-        assert_eq!(before.condition, Condition::Abandoned { live: true });
+        assert_eq!(before.condition, FileCondition::Abandoned { live: true });
         assert!(before.needs_repair() && before.announced >= clean.max(headroom));
         assert!(NativeFile::open(&path, &options(Mode::Read)).is_ok(), "readers need no repair");
         let done = repair(&path, &OpenOptions::default()).unwrap();
         assert_eq!(done.before, before);
-        assert_eq!(done.after.condition, Condition::Closed);
+        assert_eq!(done.after.condition, FileCondition::Closed);
         assert_eq!(done.after.length, done.after.announced);
         assert!(done.after.length <= clean, "{} of {clean}", done.after.length);
         assert!(!done.after.needs_repair() && !repair(&path, &OpenOptions::default()).unwrap().changed());
@@ -141,12 +143,12 @@ fn a_file_that_is_being_written_is_not_repaired() {
     let path = folder.path().join("file.h5");
     let file = NativeFile::open(&path, &options(Mode::Create)).unwrap();
     file.start_swmr().unwrap();
-    if let Condition::Written { live, .. } = diagnose(&path).unwrap().condition {
+    if let FileCondition::OpenForWriting { live, .. } = diagnose(&path).unwrap().condition {
         assert!(live);
         assert!(matches!(repair(&path, &OpenOptions::default()), Err(Error::InUse { .. })));
     }
     file.close().unwrap();
-    assert_eq!(diagnose(&path).unwrap().condition, Condition::Closed);
+    assert_eq!(diagnose(&path).unwrap().condition, FileCondition::Closed);
 }
 
 #[test]
@@ -165,7 +167,7 @@ fn a_file_that_is_shorter_than_it_says_is_repaired_if_nothing_is_missing() {
 #[test]
 fn strings_at_the_end_of_a_dead_writers_file_are_kept() {
     let storage = MemoryStorage::new();
-    let file = NativeFile::on(Arc::new(storage.clone()), &options(Mode::Create)).unwrap();
+    let file = NativeFile::open_storage(Arc::new(storage.clone()), &options(Mode::Create)).unwrap();
     let spec = DatasetSpec {
         datatype: Datatype::VarLen(VarLen { kind: VarLenKind::Sequence, size: 16, base: Box::default() }),
         dataspace: Dataspace::Simple(Shape::with_max(&[0], &[UNLIMITED]).unwrap()),
@@ -183,13 +185,13 @@ fn strings_at_the_end_of_a_dead_writers_file_are_kept() {
         file.flush().unwrap();
     }
     let dead = MemoryStorage::from(storage.to_vec());
-    let next = NativeFile::on(Arc::new(dead.clone()), &options(Mode::Write)).unwrap();
+    let next = NativeFile::open_storage(Arc::new(dead.clone()), &options(Mode::Write)).unwrap();
     for n in 0..20 {
         next.create(next.root(), &Name::from(&*format!("{n}")), &bytes(2).into()).unwrap();
         append(&dataset(&next, &format!("{n}")), 0..20);
     }
     next.close().unwrap();
-    let file = NativeFile::on(Arc::new(dead), &options(Mode::Read)).unwrap();
+    let file = NativeFile::open_storage(Arc::new(dead), &options(Mode::Read)).unwrap();
     let data = dataset(&file, "texts");
     for n in 0..20 {
         let chunk = data.chunk(&ChunkCoord::new(&[n])).unwrap().unwrap();
@@ -227,8 +229,8 @@ fn a_writer_whose_file_was_replaced_stops() {
 fn only_what_holds_something_is_emptied_for_a_new_file() {
     let storage = RecordingStorage::new(MemoryStorage::default());
     for is_emptied in [false, true] {
-        let file = NativeFile::on(Arc::new(storage.clone()), &options(Mode::Create)).unwrap();
-        assert_eq!(storage.take_log().contains(&Operation::SetLen(0)), is_emptied);
+        let file = NativeFile::open_storage(Arc::new(storage.clone()), &options(Mode::Create)).unwrap();
+        assert_eq!(storage.take_log().contains(&StorageOp::SetLen(0)), is_emptied);
         file.close().unwrap();
         storage.take_log();
     }
@@ -238,7 +240,7 @@ fn only_what_holds_something_is_emptied_for_a_new_file() {
 #[test]
 fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
     let storage = RecordingStorage::new(MemoryStorage::default());
-    let file = NativeFile::on(Arc::new(storage.clone()), &options(Mode::Create)).unwrap();
+    let file = NativeFile::open_storage(Arc::new(storage.clone()), &options(Mode::Create)).unwrap();
     // The changes of a page of the large array are intended first: it is longer than a page of memory.
     for (name, chunks) in [("large", 2048), ("small", 400)] {
         let len = 64 * chunks;
@@ -260,10 +262,10 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
     let mut intents = 0;
     for operation in storage.take_log() {
         replay(&mut image, [&operation]).unwrap();
-        intents += u32::from(image.windows(4).any(|bytes| bytes == Intent::SIGNATURE));
-        let trial = Trial { shards: Some(1), ..Trial::default() };
-        let options = OpenOptions { mode: Mode::SwmrWrite, take_over: true, trial, ..OpenOptions::default() };
-        let file = NativeFile::on(Arc::new(MemoryStorage::from(image.clone())), &options).unwrap();
+        intents += u32::from(image.windows(4).any(|bytes| bytes == RedoRecord::SIGNATURE));
+        let trial = MutantOptions { shards: Some(1), ..MutantOptions::default() };
+        let options = OpenOptions { mode: Mode::SwmrWrite, take_over: true, mutant: trial, ..OpenOptions::default() };
+        let file = NativeFile::open_storage(Arc::new(MemoryStorage::from(image.clone())), &options).unwrap();
         let data = dataset(&file, "small");
         for n in 0..400 {
             let coord = ChunkCoord::new(&[n]);
@@ -281,7 +283,7 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
 #[test]
 fn what_a_dead_writer_has_left_torn_is_found_out_once() {
     let storage = RecordingStorage::new(MemoryStorage::default());
-    let file = NativeFile::on(Arc::new(storage.clone()), &options(Mode::Create)).unwrap();
+    let file = NativeFile::open_storage(Arc::new(storage.clone()), &options(Mode::Create)).unwrap();
     let spec = DatasetSpec {
         datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
         dataspace: Dataspace::Simple(Shape::with_max(&[64 * 2048], &[64 * 2048]).unwrap()),
@@ -300,20 +302,20 @@ fn what_a_dead_writer_has_left_torn_is_found_out_once() {
     write(1);
     let mut torn = 0;
     for operation in storage.take_log() {
-        if let Operation::Write { at, bytes } = &operation
+        if let StorageOp::Write { at, bytes } = &operation
             && bytes.starts_with(b"FADB") | (bytes.len() > 8000)
-            && !bytes.starts_with(&Intent::SIGNATURE)
+            && !bytes.starts_with(&RedoRecord::SIGNATURE)
         {
-            let cut = Operation::Write { at: *at, bytes: bytes[..4096 - (*at % 4096) as usize].to_vec() };
+            let cut = StorageOp::Write { at: *at, bytes: bytes[..4096 - (*at % 4096) as usize].to_vec() };
             let mut left = image.clone();
             replay(&mut left, [&cut]).unwrap();
             let waits = Arc::new(AtomicU64::new(0));
             let counted = waits.clone();
-            let patience = Patience::new(12, move |_| {
+            let patience = RetryPolicy::new(12, move |_| {
                 counted.fetch_add(1, Ordering::Relaxed);
             });
-            let options = OpenOptions { take_over: true, patience, ..options(Mode::SwmrRead) };
-            let reader = NativeFile::on(Arc::new(MemoryStorage::from(left)), &options).unwrap();
+            let options = OpenOptions { take_over: true, retry: patience, ..options(Mode::SwmrRead) };
+            let reader = NativeFile::open_storage(Arc::new(MemoryStorage::from(left)), &options).unwrap();
             let data = dataset(&reader, "large");
             for n in 0..100 {
                 data.refresh().unwrap();
@@ -335,15 +337,15 @@ fn what_a_dead_writer_left_beyond_the_extent_never_shows() {
         (DatasetSpec { dataspace, ..bytes(1) }, profile)
     };
     let kinds = [
-        rows([UNLIMITED, 64], Profile::V110),
-        rows([4000, 64], Profile::V110),
-        rows([UNLIMITED, UNLIMITED], Profile::V110),
-        rows([UNLIMITED, 64], Profile::Earliest),
+        rows([UNLIMITED, 64], LibVer::V110),
+        rows([4000, 64], LibVer::V110),
+        rows([UNLIMITED, UNLIMITED], LibVer::V110),
+        rows([UNLIMITED, 64], LibVer::Earliest),
     ];
     for (spec, profile) in kinds {
         let storage = RecordingStorage::new(MemoryStorage::default());
         let create = OpenOptions { profile, ..options(Mode::Create) };
-        let file = NativeFile::on(Arc::new(storage.clone()), &create).unwrap();
+        let file = NativeFile::open_storage(Arc::new(storage.clone()), &create).unwrap();
         file.create(file.root(), &"data".into(), &spec.clone().into()).unwrap();
         file.start_swmr().unwrap();
         let data = dataset(&file, "data");
@@ -360,7 +362,8 @@ fn what_a_dead_writer_left_beyond_the_extent_never_shows() {
         for operation in storage.take_log() {
             replay(&mut image, [&operation]).unwrap();
             let left = Arc::new(MemoryStorage::from(image.clone()));
-            let writer = NativeFile::on(left, &OpenOptions { take_over: true, ..options(Mode::SwmrWrite) }).unwrap();
+            let writer =
+                NativeFile::open_storage(left, &OpenOptions { take_over: true, ..options(Mode::SwmrWrite) }).unwrap();
             let data = dataset(&writer, "data");
             let published = data.spec().unwrap().dataspace.dims()[0];
             data.write_whole(&ChunkCoord::new(&[50, 0]), 0, &[50; 64]).unwrap();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use h5live_model::{LinkTarget, Name, ObjectSpec, Objects};
-use h5live_swmr::{Clock, Error, Mode, NativeFile, OpenOptions, Patience};
+use h5live_swmr::{Clock, Error, Mode, NativeFile, OpenOptions, RetryPolicy};
 
 const GROUPS: usize = 200;
 
@@ -46,13 +46,13 @@ fn walk(path: &Path, mode: Mode) -> (u64, u64, usize) {
     let waits = Arc::new(Waits::default());
     let counted = waits.clone();
     let most = Duration::from_millis(900);
-    let patience = Patience::new(60, move |wait| {
+    let patience = RetryPolicy::new(60, move |wait| {
         counted.number.fetch_add(u64::from(!wait.is_zero()), Ordering::Relaxed);
         counted.micros.fetch_add(wait.as_micros().try_into().unwrap(), Ordering::Relaxed);
     });
     let patience = patience.with_budget(most);
     let clock = Clock::new(|| Duration::ZERO);
-    let file = NativeFile::open(path, &OpenOptions { mode, patience, clock, ..OpenOptions::default() }).unwrap();
+    let file = NativeFile::open(path, &OpenOptions { mode, retry: patience, clock, ..OpenOptions::default() }).unwrap();
     let mut links = Vec::new();
     file.for_each_link(file.root(), &mut |link| {
         links.push(link);
@@ -148,10 +148,10 @@ fn nobody_waits_in_hostile_files() {
         // The lock is not needed, and the folder may be one in which nothing may be changed.
         let waits = Arc::new(AtomicU64::new(0));
         let counted = waits.clone();
-        let patience = Patience::new(60, move |wait| {
+        let patience = RetryPolicy::new(60, move |wait| {
             counted.fetch_add(u64::from(!wait.is_zero()), Ordering::Relaxed);
         });
-        let options = OpenOptions { mode: Mode::SwmrRead, patience, ..OpenOptions::default() };
+        let options = OpenOptions { mode: Mode::SwmrRead, retry: patience, ..OpenOptions::default() };
         if let Ok(file) = NativeFile::open(path, &options) {
             opened += usize::from(look_at_all(&file) > 0);
         }

@@ -31,8 +31,8 @@ struct Live {
 
 fn live(headroom: u64) -> Live {
     let folder = tempfile::tempdir().unwrap();
-    let file = File::options().create().headroom(headroom).open(folder.path().join("live.h5")).unwrap();
-    let numbers = file.new_dataset::<u64>().growing(&[]).chunk(&[4]).create("numbers").unwrap();
+    let file = File::options().create().eof_headroom(headroom).open(folder.path().join("live.h5")).unwrap();
+    let numbers = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[4]).create("numbers").unwrap();
     let group = file.create_group("group").unwrap();
     file.start_swmr().unwrap();
     Live { file, numbers, group, folder }
@@ -95,11 +95,11 @@ fn h5py_opened_before_sees_new_objects_where_there_is_headroom() {
     expect(&mut early, "names /group", "");
     elements_and_attributes(&live, &mut early);
 
-    let rows = live.group.new_dataset::<u32>().growing(&[]).chunk(&[8]).create("rows").unwrap();
+    let rows = live.group.new_dataset::<u32>().unlimited_rows(&[]).chunk_shape(&[8]).create("rows").unwrap();
     rows.append(&[1u32, 2, 3, 4, 5, 6, 7, 8, 9]).unwrap();
-    let texts = live.group.new_dataset::<String>().growing(&[]).chunk(&[4]).create("texts").unwrap();
+    let texts = live.group.new_dataset::<String>().unlimited_rows(&[]).chunk_shape(&[4]).create("texts").unwrap();
     texts.append(&["alpha".to_owned(), "beta".to_owned()]).unwrap();
-    live.group.new_dataset::<i16>().create_with("whole", &[5i16; 300]).unwrap();
+    live.group.new_dataset::<i16>().create_with_data("whole", &[5i16; 300]).unwrap();
     live.file.flush().unwrap();
     expect(&mut early, "refresh /group", "ok");
     expect(&mut early, "names /group", "rows texts whole");
@@ -135,11 +135,11 @@ fn h5py_opened_later_sees_everything_that_was_flushed() {
     probe.end();
     for round in 0..12u64 {
         let group = live.group.create_group(&format!("round-{round}")).unwrap();
-        let rows = group.new_dataset::<u64>().growing(&[]).chunk(&[4]).deflate(1).create("rows").unwrap();
+        let rows = group.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[4]).deflate(1).create("rows").unwrap();
         rows.append(&(0..=round).collect::<Vec<_>>()).unwrap();
-        let texts = group.new_dataset::<String>().growing(&[]).chunk(&[4]).create("texts").unwrap();
+        let texts = group.new_dataset::<String>().unlimited_rows(&[]).chunk_shape(&[4]).create("texts").unwrap();
         texts.append(&[format!("text-{round}")]).unwrap();
-        group.new_dataset::<u8>().shape(&[0, 0]).resizable().chunk(&[2, 2]).create("grid").unwrap();
+        group.new_dataset::<u8>().shape(&[0, 0]).resizable().chunk_shape(&[2, 2]).create("grid").unwrap();
         for number in 0..round {
             group.set_attribute(&format!("attribute-{number}"), &number).unwrap();
         }

@@ -42,13 +42,25 @@ fn label(number: u64) -> FixedStr<12> {
 
 fn create(path: &Path) -> File {
     let file = File::create(path).unwrap();
-    file.new_dataset::<u16>().growing(&[8, 16]).chunk(&[4, 8, 16]).deflate(4).shuffle().create("frames").unwrap();
-    file.new_dataset::<f64>().growing(&[]).chunk(&[64]).create("times").unwrap();
-    file.new_dataset::<Row>().growing(&[]).chunk(&[32]).create("rows").unwrap();
+    file.new_dataset::<u16>()
+        .unlimited_rows(&[8, 16])
+        .chunk_shape(&[4, 8, 16])
+        .deflate(4)
+        .shuffle()
+        .create("frames")
+        .unwrap();
+    file.new_dataset::<f64>().unlimited_rows(&[]).chunk_shape(&[64]).create("times").unwrap();
+    file.new_dataset::<Row>().unlimited_rows(&[]).chunk_shape(&[32]).create("rows").unwrap();
     let big_endian = Datatype::integer(4, ByteOrder::Big, Sign::Signed);
-    file.root().new_dataset_of(big_endian).growing(&[3]).chunk(&[16, 3]).deflate(1).create("counts").unwrap();
-    file.new_dataset::<FixedStr<12>>().growing(&[]).chunk(&[10]).create("labels").unwrap();
-    file.new_dataset::<u32>().shape(&[0, 6]).resizable().chunk(&[2, 3]).create("grid").unwrap();
+    file.root()
+        .new_dataset_with_type(big_endian)
+        .unlimited_rows(&[3])
+        .chunk_shape(&[16, 3])
+        .deflate(1)
+        .create("counts")
+        .unwrap();
+    file.new_dataset::<FixedStr<12>>().unlimited_rows(&[]).chunk_shape(&[10]).create("labels").unwrap();
+    file.new_dataset::<u32>().shape(&[0, 6]).resizable().chunk_shape(&[2, 3]).create("grid").unwrap();
     file
 }
 
@@ -218,9 +230,9 @@ fn who_may_open_what_others_have_open() {
 fn seen_with_headroom(headroom: u64) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("headroom.h5");
-    let file = File::options().create().headroom(headroom).open(&path).unwrap();
-    let texts = file.new_dataset::<String>().growing(&[]).create("texts").unwrap();
-    let numbers = file.new_dataset::<i32>().growing(&[]).create("numbers").unwrap();
+    let file = File::options().create().eof_headroom(headroom).open(&path).unwrap();
+    let texts = file.new_dataset::<String>().unlimited_rows(&[]).create("texts").unwrap();
+    let numbers = file.new_dataset::<i32>().unlimited_rows(&[]).create("numbers").unwrap();
     let group = file.create_group("group").unwrap();
     file.start_swmr().unwrap();
     let mut reader = Script::start("headroom.py", &[path.to_str().unwrap()])?;

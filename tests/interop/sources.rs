@@ -41,7 +41,7 @@ fn who_opens_or_follows_a_virtual_dataset_sees_what_libhdf5_writes_into_its_sour
     }
 
     let file = File::options().swmr_read().open(&path).unwrap();
-    let mut follow = open(&file).follow::<u64>().rows_one_by_one();
+    let mut follow = open(&file).follow::<u64>().into_rows();
     assert_eq!(follow.by_ref().take(3).collect::<Result<Vec<_>>>().unwrap(), [[1], [2], [3]]);
     // Each row is asked for before it is written, as far as threads go.
     let (asks, asked) = channel();

@@ -1,4 +1,4 @@
-"""The hand of h5py in tests/together.rs: changes files as it is told, a line for each step.
+"""The hand of h5py in tests/interop_model: changes files as it is told, a line for each step.
 
 usage: hand.py    (steps on standard input; each is answered with a line: "ok", or "failed" and why)
 """
@@ -20,7 +20,7 @@ FILTERS = {"none": {}, "gzip": {"compression": "gzip", "compression_opts": 1}, "
 
 
 def value(kind, number):
-    """The value that stands for a number, as tests/together/values.rs has it."""
+    """The value that stands for a number, as tests/interop_model/values.rs has it."""
     return {
         "i4": lambda: number,
         "f8": lambda: number / 8,

@@ -15,10 +15,10 @@ fn make(path: &Path) -> Result<File> {
     let values = signal(ELEMENTS as usize);
     let made = File::options().create().open(path)?;
     made.new_dataset::<i32>().shape(&[ELEMENTS]).contiguous().create("contiguous")?.write(&values)?;
-    let deflate = made.new_dataset::<i32>().shape(&[ELEMENTS]).chunk(&[64 << 10]).shuffle().deflate(4);
+    let deflate = made.new_dataset::<i32>().shape(&[ELEMENTS]).chunk_shape(&[64 << 10]).shuffle().deflate(4);
     deflate.create("deflate")?.write(&values)?;
     for i in 0..DATASETS {
-        made.new_dataset::<i32>().compact().create_with(&format!("dataset {i}"), &[i, 1, 2, 3])?;
+        made.new_dataset::<i32>().compact().create_with_data(&format!("dataset {i}"), &[i, 1, 2, 3])?;
     }
     made.close()?;
     File::open(path)

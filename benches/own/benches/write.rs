@@ -9,7 +9,7 @@ fn append(c: &mut Criterion) {
     let folder = folder();
     let mut run = || -> Result<()> {
         let live = File::options().create().open(file(&folder, "append"))?;
-        let data = live.new_dataset::<u64>().growing(&[]).chunk(&[512]).create("data")?;
+        let data = live.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[512]).create("data")?;
         live.start_swmr()?;
         let values = [7u64; 512];
         let mut group = c.benchmark_group("append");
@@ -31,7 +31,7 @@ fn create(c: &mut Criterion) {
         let made = File::options().create().open(file(&folder, "create"))?;
         (0..NUMBER).try_for_each(|i| {
             let dataset = made.new_dataset::<i32>().compact();
-            dataset.create_with(&format!("dataset {i}"), &[i, 1, 2, 3]).map(drop)
+            dataset.create_with_data(&format!("dataset {i}"), &[i, 1, 2, 3]).map(drop)
         })?;
         made.close()
     };
@@ -42,7 +42,7 @@ fn create(c: &mut Criterion) {
 }
 
 fn write(made: File, values: &[i32]) -> Result<()> {
-    let dataset = made.new_dataset::<i32>().shape(&[values.len() as u64]).chunk(&[64 << 10]);
+    let dataset = made.new_dataset::<i32>().shape(&[values.len() as u64]).chunk_shape(&[64 << 10]);
     dataset.shuffle().deflate(4).create("data")?.write(values)?;
     made.close()
 }

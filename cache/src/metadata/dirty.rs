@@ -6,24 +6,24 @@ use smallvec::SmallVec;
 use crate::entry::{EntryId, Owner};
 
 /// Empty lists are kept for later if there are no more than these.
-const KEPT_LISTS: usize = 64;
+const MAX_SPARE_LISTS: usize = 64;
 
 /// Room for lists that is given up when they are few.
-const SPACIOUS: usize = 16 * KEPT_LISTS;
+const SHRINK_CAPACITY: usize = 16 * MAX_SPARE_LISTS;
 
 /// Some dirty entries of one owner, in the order in which they became dirty.
-pub(super) type List = SmallVec<[EntryId; 2]>;
+pub(super) type DirtyList = SmallVec<[EntryId; 2]>;
 
 /// The dirty entries of each owner, in the order in which they became dirty; may name some that are gone.
 #[derive(Default)]
-pub(super) struct Dirty {
-    lists: FxHashMap<Owner, List>,
+pub(super) struct DirtyEntries {
+    lists: FxHashMap<Owner, DirtyList>,
     /// Those that came last, of any owner: for the lists when somebody asks for one of them. Who makes many objects never
     /// does.
     latest: Vec<(Owner, EntryId)>,
 }
 
-impl Dirty {
+impl DirtyEntries {
     pub fn note(&mut self, owner: Owner, id: EntryId) {
         self.latest.push((owner, id));
     }
@@ -34,13 +34,13 @@ impl Dirty {
         }
     }
 
-    pub fn get_mut(&mut self, owner: &Owner) -> Option<&mut List> {
+    pub fn get_mut(&mut self, owner: &Owner) -> Option<&mut DirtyList> {
         self.sort();
         self.lists.get_mut(owner)
     }
 
     /// Those of `owners`, one after the other.
-    pub fn of_each(&mut self, owners: &[Owner]) -> Vec<EntryId> {
+    pub fn of_owners(&mut self, owners: &[Owner]) -> Vec<EntryId> {
         self.sort();
         owners.iter().filter_map(|owner| self.lists.get(owner)).flatten().copied().collect()
     }
@@ -54,22 +54,22 @@ impl Dirty {
     }
 
     /// Keeps those that `is_dirty`.
-    pub fn keep(&mut self, is_dirty: impl Fn(EntryId) -> bool) {
+    pub fn retain(&mut self, is_dirty: impl Fn(EntryId) -> bool) {
         self.latest.retain(|(_, id)| is_dirty(*id));
-        self.latest.shrink_to(SPACIOUS);
-        let few = self.lists.len() <= KEPT_LISTS;
+        self.latest.shrink_to(SHRINK_CAPACITY);
+        let few = self.lists.len() <= MAX_SPARE_LISTS;
         self.lists.retain(|_, list| {
             list.retain(|id| is_dirty(*id));
             few || !list.is_empty()
         });
         // What goes through them later is not to pay for the many there were.
-        if self.lists.capacity() > SPACIOUS && self.lists.len() < self.lists.capacity() / 8 {
-            self.lists.shrink_to(SPACIOUS / 8);
+        if self.lists.capacity() > SHRINK_CAPACITY && self.lists.len() < self.lists.capacity() / 8 {
+            self.lists.shrink_to(SHRINK_CAPACITY / 8);
         }
     }
 
     /// Keeps those of `owners` that `is_dirty`, and those of others.
-    pub fn keep_of(&mut self, owners: &[Owner], is_dirty: impl Fn(EntryId) -> bool) {
+    pub fn retain_owners(&mut self, owners: &[Owner], is_dirty: impl Fn(EntryId) -> bool) {
         self.sort();
         for owner in owners {
             if let Some(list) = self.lists.get_mut(owner) {
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn tells_them_by_owner_in_the_order_in_which_they_came() {
-        let mut dirty = Dirty::default();
+        let mut dirty = DirtyEntries::default();
         for (at, id) in [(2, 1), (1, 2), (2, 3)] {
             dirty.note(owner(at), EntryId(id));
         }
@@ -104,28 +104,28 @@ mod tests {
             dirty.note(owner(at), EntryId(id));
         }
         assert_eq!(dirty.all(), ids(&[2, 4, 1, 3, 6, 5]));
-        assert_eq!(dirty.of_each(&[owner(3), owner(1)]), ids(&[5, 2, 4]));
+        assert_eq!(dirty.of_owners(&[owner(3), owner(1)]), ids(&[5, 2, 4]));
     }
 
     #[test]
     fn forgets_those_that_are_written() {
-        let mut dirty = Dirty::default();
+        let mut dirty = DirtyEntries::default();
         for id in 0..4 {
             dirty.note(owner(id % 2), EntryId(id));
         }
-        dirty.keep_of(&[owner(1)], |_| false);
+        dirty.retain_owners(&[owner(1)], |_| false);
         assert_eq!(dirty.all(), [EntryId(0), EntryId(2)]);
         dirty.note(owner(1), EntryId(5));
-        dirty.keep(|id| id != EntryId(2));
+        dirty.retain(|id| id != EntryId(2));
         assert_eq!(dirty.all(), [EntryId(0), EntryId(5)]);
-        dirty.keep(|_| false);
+        dirty.retain(|_| false);
         assert_eq!(dirty.all(), []);
         // Few empty lists stay, many do not.
         assert_eq!(dirty.lists.len(), 2);
-        let many: Vec<_> = (0..2 * KEPT_LISTS as u64).map(owner).collect();
+        let many: Vec<_> = (0..2 * MAX_SPARE_LISTS as u64).map(owner).collect();
         many.iter().for_each(|owner| dirty.note(*owner, EntryId(7)));
-        assert_eq!(dirty.of_each(&many).len(), many.len());
-        dirty.keep(|_| false);
+        assert_eq!(dirty.of_owners(&many).len(), many.len());
+        dirty.retain(|_| false);
         assert_eq!(dirty.lists.len(), 0);
     }
 }

@@ -8,60 +8,60 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use h5live_format::{Addr, Generation, Intent, Turn};
+use h5live_format::{Addr, Generation, RedoRecord, SeqlockCounter};
 
-use super::generation::Frame;
-use super::intent;
-use super::order::{Picked, Scope, Take, What};
+use super::flush_order::{FlushItem, FlushItemKind, FlushScope, FlushSelection};
+use super::generation::GenerationSteps;
+use super::redo;
 use crate::{
-    cache::{Cache, Settings},
-    chunks::{Pieces, RawFlight},
-    edge::EdgeKind,
+    cache::{Cache, CacheOptions},
+    edge_kind::EdgeKind,
     entry::EntryId,
-    error::{Action, Error, Result},
+    error::{Error, Result, StorageAction},
     primitive::{MutexGuard, RwLockWriteGuard},
-    reentry::{Inside, Mark, enter},
+    raw_data::{MergedWrites, RawWrite},
+    reentry::{ReentryGuard, ReentryScope, enter},
     stats::count,
 };
 
 /// One step of a flush.
 #[non_exhaustive]
-pub enum Step {
+pub enum FlushStep {
     /// The file is made at least this long, in bytes from the base address.
     Extend(u64),
     /// Everything before becomes durable.
     Barrier,
     /// What is about to be changed in place is written down behind the announced end of the file.
-    Intent {
+    WriteRedo {
         /// What, and where it is written down.
-        intent: Intent,
+        intent: RedoRecord,
         /// Whether raw data that readers may be reading is part of it.
-        is_seen: bool,
+        is_visible: bool,
     },
     /// The intent of an earlier flush is made invalid: what it says is in its place.
-    Forget(Addr),
-    /// As [`Step::Forget`], of an intent of this flush.
-    Settle(Addr),
+    InvalidateRedo(Addr),
+    /// As [`FlushStep::InvalidateRedo`], of an intent of this flush.
+    RetireRedo(Addr),
     /// Before `end` is announced: the generation is shown there.
-    Show {
+    InitGeneration {
         /// In bytes from the base address.
         end: u64,
         /// The generation, which stays the same.
         generation: Generation,
     },
     /// Another generation is shown.
-    Generation {
+    SetGeneration {
         /// Where.
         at: Addr,
         /// The generation.
         generation: Generation,
     },
     /// Small pieces of new raw data, to which nothing leads yet, are written.
-    Early(EarlyPieces),
+    BufferedRaw(BufferedWrites),
     /// Raw data is written, in any order.
-    Raw(Vec<RawFlight>),
+    Raw(Vec<RawWrite>),
     /// Raw data is written over what readers may be reading, each part after an intent of its own.
-    InPlace(Vec<RawFlight>),
+    RawInPlace(Vec<RawWrite>),
     /// The superblock is written.
     Superblock {
         /// Where it is.
@@ -88,11 +88,11 @@ pub enum Step {
     },
 }
 
-impl Step {
+impl FlushStep {
     /// Where an entry is, in bytes from the base address.
-    fn place(&self) -> Option<u64> {
+    fn offset(&self) -> Option<u64> {
         match self {
-            Step::Entry { at, .. } => at.get(),
+            FlushStep::Entry { at, .. } => at.get(),
             _ => None,
         }
     }
@@ -100,51 +100,53 @@ impl Step {
     /// Where the entry is, if it is one that the file did not have.
     fn new_entry(&self) -> Option<Addr> {
         match self {
-            Step::Entry { at, in_place: false, .. } => Some(*at),
+            FlushStep::Entry { at, in_place: false, .. } => Some(*at),
             _ => None,
         }
     }
 }
 
-impl fmt::Debug for Step {
+impl fmt::Debug for FlushStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Step::Extend(len) => write!(f, "extend to {len:#x}"),
-            Step::Barrier => f.write_str("barrier"),
-            Step::Intent { intent, .. } => write!(f, "intent at {}, {} writes", intent.place, intent.writes.len()),
-            Step::Forget(at) | Step::Settle(at) => write!(f, "forget the intent at {at}"),
-            Step::Show { end, generation } => write!(f, "show {generation:?} at the end {end:#x}"),
-            Step::Generation { generation, .. } => write!(f, "{generation:?}"),
-            Step::Early(pieces) => write!(f, "{} bytes of new raw data", pieces.0.weight()),
-            Step::Raw(flights) | Step::InPlace(flights) => {
+            FlushStep::Extend(len) => write!(f, "extend to {len:#x}"),
+            FlushStep::Barrier => f.write_str("barrier"),
+            FlushStep::WriteRedo { intent, .. } => {
+                write!(f, "intent at {}, {} writes", intent.addr, intent.writes.len())
+            }
+            FlushStep::InvalidateRedo(at) | FlushStep::RetireRedo(at) => write!(f, "forget the intent at {at}"),
+            FlushStep::InitGeneration { end, generation } => write!(f, "show {generation:?} at the end {end:#x}"),
+            FlushStep::SetGeneration { generation, .. } => write!(f, "{generation:?}"),
+            FlushStep::BufferedRaw(pieces) => write!(f, "{} bytes of new raw data", pieces.0.weight()),
+            FlushStep::Raw(flights) | FlushStep::RawInPlace(flights) => {
                 f.debug_list().entries(flights.iter().map(|flight| flight.chunk())).finish()
             }
-            Step::Superblock { end, .. } => write!(f, "announce {end:#x}"),
-            Step::Entry { id, at, name, image, .. } => write!(f, "{name} {id:?} at {at}, {} bytes", image.len()),
+            FlushStep::Superblock { end, .. } => write!(f, "announce {end:#x}"),
+            FlushStep::Entry { id, at, name, image, .. } => write!(f, "{name} {id:?} at {at}, {} bytes", image.len()),
         }
     }
 }
 
 /// What [`Cache::write_raw_through`] gathered.
-pub struct EarlyPieces(Arc<Pieces>);
+pub struct BufferedWrites(Arc<MergedWrites>);
 
 /// What a flush will write, in order. While it exists, no other flush runs. What is not written when it is dropped
 /// is dirty again.
 pub struct FlushPlan<'a> {
     cache: &'a Cache,
-    steps: Vec<Step>,
+    steps: Vec<FlushStep>,
     done: usize,
     /// Everything that was dirty in a scope is in the steps.
     whole: bool,
-    /// As [`Settings::barriers`], as it was when the snapshot was taken.
+    /// As [`CacheOptions::barriers`], as it was when the snapshot was taken.
     barriers: bool,
-    /// As [`Cache::write_as_one`].
+    /// As [`Cache::require_atomic_flush`].
     as_one: bool,
     succeeded: bool,
     /// While there are intents, nothing else is written behind the announced end.
     beyond: Option<RwLockWriteGuard<'a, ()>>,
     _only: MutexGuard<'a, ()>,
-    _inside: Mark,
+    _inside: ReentryGuard,
 }
 
 impl fmt::Debug for FlushPlan<'_> {
@@ -154,20 +156,20 @@ impl fmt::Debug for FlushPlan<'_> {
 }
 
 /// Elements that a flush writes over others, more than this many bytes in memory, are not written down first.
-const WRITTEN_TWICE: usize = 1 << 20;
+const MAX_REDO_RAW_BYTES: usize = 1 << 20;
 
 /// Most bytes of entries that one write takes.
-const WRITTEN_AT_ONCE: usize = 1 << 20;
+const MAX_MERGED_ENTRY_BYTES: usize = 1 << 20;
 
 /// What a flush does beside writing what was dirty.
 #[derive(Default)]
-struct Joints {
-    before: Vec<Step>,
+struct ProtocolSteps {
+    before: Vec<FlushStep>,
     /// Before what the file leads to is changed.
-    between: Vec<Step>,
+    between: Vec<FlushStep>,
     /// Intents, each before the change with this number.
-    intents: Vec<(usize, Step)>,
-    after: Vec<Step>,
+    intents: Vec<(usize, FlushStep)>,
+    after: Vec<FlushStep>,
 }
 
 impl Cache {
@@ -179,9 +181,9 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Io`] or [`Error::Encode`]; what was not written is still dirty. [`Error::ReadOnly`].
-    pub fn flush(&self, scope: Scope) -> Result<()> {
+    pub fn flush(&self, scope: FlushScope) -> Result<()> {
         match scope {
-            Scope::Owner(owner) if self.flush_chain(owner)? => Ok(()),
+            FlushScope::Owner(owner) if self.flush_chain(owner)? => Ok(()),
             _ => self.plan(scope)?.write(),
         }
     }
@@ -190,41 +192,41 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Encode`] if an entry cannot be written.
-    pub fn plan(&self, scope: Scope) -> Result<FlushPlan<'_>> {
-        self.snapshot(Take::Scope(scope))
+    pub fn plan(&self, scope: FlushScope) -> Result<FlushPlan<'_>> {
+        self.snapshot(FlushSelection::Scope(scope))
     }
 
     /// Writes part of what is dirty, if it takes more memory than it should. Call it between operations.
     ///
     /// # Errors
     /// As [`Cache::flush`].
-    pub fn trim(&self) -> Result<()> {
+    pub fn flush_excess(&self) -> Result<()> {
         let too_dirty = self.ledger.graph.lock().dirty_weight() > self.settings.dirty_budget;
         let raw = self.chunks.waiting() > self.settings.raw_budget;
         if !too_dirty && !raw {
             return Ok(());
         }
         let leave = if too_dirty { self.settings.dirty_budget / 2 } else { usize::MAX };
-        self.snapshot(Take::Excess { leave, raw })?.write()?;
+        self.snapshot(FlushSelection::Excess { leave, raw })?.write()?;
         // Raw data that waits for metadata of other objects (global heaps) goes only with a whole flush.
         if self.chunks.waiting() > self.settings.raw_budget {
-            self.flush(Scope::All)?;
+            self.flush(FlushScope::All)?;
         }
         Ok(())
     }
 
-    fn snapshot(&self, take: Take) -> Result<FlushPlan<'_>> {
-        let inside = enter(self, Inside::Flush, &[Inside::Operation, Inside::Flush]);
+    fn snapshot(&self, take: FlushSelection) -> Result<FlushPlan<'_>> {
+        let inside = enter(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
         let only = self.flushing.lock();
         let _gate = self.gate.write();
         if self.is_read_only() {
             return Err(Error::ReadOnly);
         }
-        let as_one = matches!(take, Take::Scope(_)) && self.as_one.swap(false, Ordering::AcqRel);
-        let take = if as_one { Take::Scope(Scope::All) } else { take };
+        let as_one = matches!(take, FlushSelection::Scope(_)) && self.atomic_flush.swap(false, Ordering::AcqRel);
+        let take = if as_one { FlushSelection::Scope(FlushScope::All) } else { take };
         let scope = match take {
-            Take::Scope(scope) => Some(scope),
-            Take::Excess { .. } => None,
+            FlushSelection::Scope(scope) => Some(scope),
+            FlushSelection::Excess { .. } => None,
         };
         let picked = self.ledger.graph.lock().take(take);
         if let Some(scope) = scope {
@@ -242,35 +244,35 @@ impl Cache {
             _only: only,
             _inside: inside,
         };
-        if !picked.is_empty() || scope == Some(Scope::All) {
-            plan.fill(picked)?;
+        if !picked.is_empty() || scope == Some(FlushScope::All) {
+            plan.encode_picked(picked)?;
         }
         Ok(plan)
     }
 
     /// The one place where a flush writes.
-    fn write_step(&self, step: &Step) -> Result<()> {
+    fn write_step(&self, step: &FlushStep) -> Result<()> {
         match step {
-            Step::Extend(len) => self.space.reach(*len, &*self.storage),
-            Step::Barrier => self.sync(),
-            Step::Intent { intent, is_seen } => self.write_intent(intent, *is_seen),
-            Step::Forget(at) => self.forget_intent(*at),
-            Step::Settle(at) => self.settle_intent(*at),
-            Step::Show { end, generation } => self.show_generation_at(*end, *generation),
-            Step::Generation { at, generation } => self.write_generation(*at, *generation),
-            Step::Early(pieces) => self.write_early(&pieces.0),
-            Step::Raw(flights) => self.write_flights(flights),
-            Step::InPlace(flights) => self.write_in_place(flights),
-            Step::Superblock { at, bytes, end } => {
-                self.write_at(Action::WriteSuperblock, *at, bytes)?;
-                self.space.set_announced(*end);
+            FlushStep::Extend(len) => self.space.ensure_len(*len, &*self.storage),
+            FlushStep::Barrier => self.sync(),
+            FlushStep::WriteRedo { intent, is_visible: is_seen } => self.write_redo(intent, *is_seen),
+            FlushStep::InvalidateRedo(at) => self.invalidate_redo(*at),
+            FlushStep::RetireRedo(at) => self.retire_redo(*at),
+            FlushStep::InitGeneration { end, generation } => self.init_generation_at(*end, *generation),
+            FlushStep::SetGeneration { at, generation } => self.write_generation(*at, *generation),
+            FlushStep::BufferedRaw(pieces) => self.write_buffered(&pieces.0),
+            FlushStep::Raw(flights) => self.write_flights(flights),
+            FlushStep::RawInPlace(flights) => self.write_in_place(flights),
+            FlushStep::Superblock { at, bytes, end } => {
+                self.write_at(StorageAction::WriteSuperblock, *at, bytes)?;
+                self.space.set_superblock_eof(*end);
                 Ok(())
             }
-            Step::Entry { at, name, image, .. } => self.write_at(Action::WriteEntry(name), *at, image),
+            FlushStep::Entry { at, name, image, .. } => self.write_at(StorageAction::WriteEntry(name), *at, image),
         }
     }
 
-    pub(crate) fn write_at(&self, action: Action, at: Addr, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn write_at(&self, action: StorageAction, at: Addr, bytes: &[u8]) -> Result<()> {
         let at = at.get().ok_or(Error::Undefined)?;
         let len = bytes.len() as u64;
         self.storage.write_at(bytes, at).map_err(Error::io(action, at, len))?;
@@ -286,7 +288,7 @@ impl Cache {
 
 impl FlushPlan<'_> {
     /// The steps, in the order in which they will be taken.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[FlushStep] {
         &self.steps
     }
 
@@ -297,17 +299,17 @@ impl FlushPlan<'_> {
     pub fn write(mut self) -> Result<()> {
         if !self.steps.is_empty() {
             count(&self.cache.stats.flushes, 1);
-            self.cache.finish_intent(self.barriers)?;
+            self.cache.replay_unfinished(self.barriers)?;
         }
-        self.cache.finish_generation()?;
-        self.cache.early.await_others();
+        self.cache.complete_generation()?;
+        self.cache.write_buffer.wait_for_writers();
         while self.done < self.steps.len() {
-            self.done = match self.new_entries() {
+            self.done = match self.new_entry_count() {
                 0..=1 => {
                     self.cache.write_step(&self.steps[self.done])?;
                     self.done + 1
                 }
-                several => self.write_new(several)?,
+                several => self.write_new_entries(several)?,
             };
         }
         self.succeeded = true;
@@ -315,31 +317,31 @@ impl FlushPlan<'_> {
     }
 
     /// How many of the next steps write new entries that wait for nothing: their order is free.
-    fn new_entries(&self) -> usize {
+    fn new_entry_count(&self) -> usize {
         let next = self.steps[self.done..].iter();
-        next.take_while(|step| matches!(step, Step::Entry { in_place: false, waits: false, .. })).count()
+        next.take_while(|step| matches!(step, FlushStep::Entry { in_place: false, waits: false, .. })).count()
     }
 
-    /// Takes the next steps, as many as [`FlushPlan::new_entries`] said, in the order of their places: neighbours in one
+    /// Takes the next steps, as many as [`FlushPlan::new_entry_count`] said, in the order of their places: neighbours in one
     /// write. Returns the number of the step after them.
-    fn write_new(&mut self, several: usize) -> Result<usize> {
+    fn write_new_entries(&mut self, several: usize) -> Result<usize> {
         let end = self.done + several;
-        self.steps[self.done..end].sort_by_key(Step::place);
+        self.steps[self.done..end].sort_by_key(FlushStep::offset);
         let mut bytes = Vec::new();
         while self.done < end {
             let first = &self.steps[self.done];
             bytes.clear();
             let mut next = self.done;
-            while let Some(Step::Entry { at, image, .. }) = self.steps[..end].get(next) {
-                let touches = first.place().and_then(|start| start.checked_add(bytes.len() as u64)) == at.get();
-                if next > self.done && !(touches && bytes.len() + image.len() <= WRITTEN_AT_ONCE) {
+            while let Some(FlushStep::Entry { at, image, .. }) = self.steps[..end].get(next) {
+                let touches = first.offset().and_then(|start| start.checked_add(bytes.len() as u64)) == at.get();
+                if next > self.done && !(touches && bytes.len() + image.len() <= MAX_MERGED_ENTRY_BYTES) {
                     break;
                 }
                 bytes.extend_from_slice(image);
                 next += 1;
             }
-            if let Step::Entry { at, name, .. } = first {
-                self.cache.write_at(Action::WriteEntry(name), *at, &bytes)?;
+            if let FlushStep::Entry { at, name, .. } = first {
+                self.cache.write_at(StorageAction::WriteEntry(name), *at, &bytes)?;
             }
             self.done = next;
         }
@@ -347,50 +349,51 @@ impl FlushPlan<'_> {
     }
 
     /// Whether all that is changed in place has one intent.
-    fn is_one(&self) -> bool {
+    fn has_single_redo(&self) -> bool {
         self.barriers || self.as_one || self.cache.has_generations()
     }
 
-    fn fill(&mut self, picked: Vec<Picked>) -> Result<()> {
+    fn encode_picked(&mut self, picked: Vec<FlushItem>) -> Result<()> {
         let cache = self.cache;
         let raw = picked.iter().filter_map(|pick| match &pick.what {
-            What::Raw { chunk } if !pick.waits => cache.chunks.take(*chunk),
+            FlushItemKind::Raw { chunk } if !pick.waits => cache.chunks.begin_write(*chunk),
             _ => None,
         });
-        let Settings { without_intents, disabled_edges, .. } = cache.settings;
+        let CacheOptions { disable_redo: without_intents, disabled_edges, .. } = cache.settings;
         let guarded = !without_intents && !disabled_edges.contains(EdgeKind::RawInPlace);
-        let (seen, raw): (Vec<RawFlight>, Vec<_>) = raw.partition(|flight| guarded && flight.is_seen());
-        let (over, raw): (Vec<RawFlight>, _) = raw.into_iter().partition(|flight| self.as_one && flight.is_over());
-        let much = over.iter().fold(0, |sum: usize, flight| sum.saturating_add(flight.weight())) > WRITTEN_TWICE;
+        let (seen, raw): (Vec<RawWrite>, Vec<_>) = raw.partition(|flight| guarded && flight.is_visible());
+        let (over, raw): (Vec<RawWrite>, _) = raw.into_iter().partition(|flight| self.as_one && flight.is_overwrite());
+        let much = over.iter().fold(0, |sum: usize, flight| sum.saturating_add(flight.weight())) > MAX_REDO_RAW_BYTES;
         let (raw, over) = if much { (over.into_iter().chain(raw).collect(), Vec::new()) } else { (raw, over) };
         // Raw data may be written over it. The space that it is in is among what is announced below.
-        self.steps.extend(cache.early.take().map(|pieces| Step::Early(EarlyPieces(pieces))));
-        self.steps.extend((!raw.is_empty()).then_some(Step::Raw(raw)));
-        let by_itself = self.is_one();
+        self.steps
+            .extend(cache.write_buffer.begin_write().map(|pieces| FlushStep::BufferedRaw(BufferedWrites(pieces))));
+        self.steps.extend((!raw.is_empty()).then_some(FlushStep::Raw(raw)));
+        let by_itself = self.has_single_redo();
         // One intent of the flush says of it what is to be, or each its own.
-        let in_place = if by_itself { Step::Raw } else { Step::InPlace };
+        let in_place = if by_itself { FlushStep::Raw } else { FlushStep::RawInPlace };
         let mut changes = Vec::with_capacity(picked.len() + 2);
-        changes.extend((!over.is_empty()).then_some(Step::Raw(over)));
+        changes.extend((!over.is_empty()).then_some(FlushStep::Raw(over)));
         changes.extend((!seen.is_empty()).then(|| in_place(seen)));
         let mut new = Vec::new();
         let mut failure = None;
         // Each picked entry becomes a step even after a failure: dropping the plan makes them dirty again.
-        for Picked { id, what, waits } in picked {
+        for FlushItem { id, what, waits } in picked {
             match what {
-                What::Raw { .. } if !waits => {}
-                What::Raw { chunk } => {
-                    let Some(flight) = cache.chunks.take(chunk) else { continue };
-                    let seen = guarded && flight.is_seen();
-                    let unreachable = self.as_one && !flight.is_over() && !seen;
+                FlushItemKind::Raw { .. } if !waits => {}
+                FlushItemKind::Raw { chunk } => {
+                    let Some(flight) = cache.chunks.begin_write(chunk) else { continue };
+                    let seen = guarded && flight.is_visible();
+                    let unreachable = self.as_one && !flight.is_overwrite() && !seen;
                     let list = if unreachable { &mut new } else { &mut changes };
                     match list.last_mut() {
-                        Some(Step::Raw(flights)) if !seen || by_itself => flights.push(flight),
-                        Some(Step::InPlace(flights)) if seen => flights.push(flight),
+                        Some(FlushStep::Raw(flights)) if !seen || by_itself => flights.push(flight),
+                        Some(FlushStep::RawInPlace(flights)) if seen => flights.push(flight),
                         _ if seen => list.push(in_place(vec![flight])),
-                        _ => list.push(Step::Raw(vec![flight])),
+                        _ => list.push(FlushStep::Raw(vec![flight])),
                     }
                 }
-                What::Entry(slot) => {
+                FlushItemKind::Entry(slot) => {
                     let at = slot.head().addr;
                     let image = match failure {
                         Some(_) => Vec::new(),
@@ -400,17 +403,17 @@ impl FlushPlan<'_> {
                         }),
                     };
                     let in_place = slot.head().is_stored();
-                    let step = Step::Entry { id, at, name: slot.type_name(), image, in_place, waits };
+                    let step = FlushStep::Entry { id, at, name: slot.type_name(), image, in_place, waits };
                     // Nothing in the file leads to what is new, so it may come before all that does.
                     let first = by_itself && !in_place;
                     if first { new.push(step) } else { changes.push(step) }
                 }
             }
         }
-        let joints = failure.map_or_else(|| self.joints(&changes), Err);
-        let (Joints { before, between, intents, after }, done) = match joints {
+        let joints = failure.map_or_else(|| self.protocol_steps(&changes), Err);
+        let (ProtocolSteps { before, between, intents, after }, done) = match joints {
             Ok(joints) => (joints, Ok(())),
-            Err(error) => (Joints::default(), Err(error)),
+            Err(error) => (ProtocolSteps::default(), Err(error)),
         };
         self.steps.splice(0..0, before);
         self.steps.reserve(new.len() + between.len() + changes.len() + intents.len() + after.len());
@@ -430,59 +433,62 @@ impl FlushPlan<'_> {
 
     /// What there is to do beside writing what was dirty. `changes` are the steps that begin with the first one to
     /// change what the file leads to; those before them are elsewhere.
-    fn joints(&mut self, changes: &[Step]) -> Result<Joints> {
+    fn protocol_steps(&mut self, changes: &[FlushStep]) -> Result<ProtocolSteps> {
         let cache = self.cache;
-        let settings = &Settings { barriers: self.barriers, ..cache.settings.clone() };
-        if let Some(Frame { before, between, after }) = cache.frame(settings, changes)? {
-            self.beyond = Some(cache.intents.beyond.write());
-            return Ok(Joints { before, between, after, ..Joints::default() });
+        let settings = &CacheOptions { barriers: self.barriers, ..cache.settings.clone() };
+        if let Some(GenerationSteps { before, between, after }) = cache.generation_steps(settings, changes)? {
+            self.beyond = Some(cache.intents.past_eof.write());
+            return Ok(ProtocolSteps { before, between, after, ..ProtocolSteps::default() });
         }
-        let joined = cache.standing_intent().is_some() || cache.space.must_announce();
-        let groups = intent::groups(settings, changes, self.as_one, joined);
-        if !groups.is_empty() || changes.iter().any(|change| matches!(change, Step::InPlace(_))) {
+        let joined = cache.active_redo().is_some() || cache.space.needs_superblock_eof();
+        let groups = redo::redo_groups(settings, changes, self.as_one, joined);
+        if !groups.is_empty() || changes.iter().any(|change| matches!(change, FlushStep::RawInPlace(_))) {
             // What is allocated from now on is not part of this flush, and must not be written where intents are.
-            self.beyond = Some(cache.intents.beyond.write());
+            self.beyond = Some(cache.intents.past_eof.write());
         }
-        let announcement = cache.announcement()?;
-        let end = announcement.as_ref().map_or(cache.space.announced(), |(_, _, end)| *end);
-        let place = Turn::place(Addr::new(end)).ok_or(Error::Undefined)?;
+        let announcement = cache.superblock_update()?;
+        let end = announcement.as_ref().map_or(cache.space.superblock_eof(), |(_, _, end)| *end);
+        let place = SeqlockCounter::word_addr(Addr::new(end)).ok_or(Error::Undefined)?;
         let mut intents = Vec::with_capacity(groups.len());
         let mut is_seen = false;
         for group in groups {
             let changes = changes.get(group.clone()).unwrap_or_default();
-            is_seen |= changes.iter().any(intent::is_seen);
-            intents.push((group.start, Step::Intent { intent: intent::intent(place, changes), is_seen }));
+            is_seen |= changes.iter().any(redo::overwrites_visible);
+            intents.push((
+                group.start,
+                FlushStep::WriteRedo { intent: redo::redo_record(place, changes), is_visible: is_seen },
+            ));
         }
-        let mut joints = Joints::default();
-        let standing = cache.standing_intent().filter(|at| *at == place);
+        let mut joints = ProtocolSteps::default();
+        let standing = cache.active_redo().filter(|at| *at == place);
         let changed_after = settings.barriers.then(|| intents.pop()).flatten().map(|(_, intent)| intent);
         if settings.barriers && (announcement.is_some() || !changes.is_empty()) {
-            joints.between.push(Step::Barrier);
+            joints.between.push(FlushStep::Barrier);
         }
         // With barriers, what an earlier intent says has long been durable in its place.
-        joints.before.extend(standing.filter(|_| !settings.barriers).map(Step::Forget));
+        joints.before.extend(standing.filter(|_| !settings.barriers).map(FlushStep::InvalidateRedo));
         joints.intents = intents;
         let has_intent = changed_after.is_some();
         joints.between.extend(changed_after);
         if let Some((at, bytes, end)) = announcement {
-            self.announce(&mut joints, Step::Superblock { at, bytes, end }, end);
+            self.add_superblock_step(&mut joints, FlushStep::Superblock { at, bytes, end }, end);
         }
         if has_intent {
-            joints.between.push(Step::Barrier);
+            joints.between.push(FlushStep::Barrier);
         }
         if is_seen {
-            joints.after.extend(settings.barriers.then_some(Step::Barrier));
-            joints.after.push(Step::Settle(place));
+            joints.after.extend(settings.barriers.then_some(FlushStep::Barrier));
+            joints.after.push(FlushStep::RetireRedo(place));
         }
         Ok(joints)
     }
 
-    fn announce(&self, joints: &mut Joints, superblock: Step, end: u64) {
+    fn add_superblock_step(&self, joints: &mut ProtocolSteps, superblock: FlushStep, end: u64) {
         let disabled = self.cache.settings.disabled_edges;
         // It is broken only for tests, and then as thoroughly as can be.
         match disabled.contains(EdgeKind::FileLength) {
-            false => joints.before.insert(0, Step::Extend(end)),
-            true => joints.after.push(Step::Extend(end)),
+            false => joints.before.insert(0, FlushStep::Extend(end)),
+            true => joints.after.push(FlushStep::Extend(end)),
         }
         match disabled.contains(EdgeKind::EndOfFile) {
             false => joints.between.push(superblock),
@@ -493,19 +499,19 @@ impl FlushPlan<'_> {
 
 impl Drop for FlushPlan<'_> {
     fn drop(&mut self) {
-        let Cache { ledger, chunks, early, space, .. } = self.cache;
+        let Cache { ledger, chunks, write_buffer: early, space, .. } = self.cache;
         if !self.succeeded {
             // What the generation says is under way is finished by itself.
             if !self.cache.has_generations() {
-                self.cache.note_unfinished(&self.steps, self.done, self.is_one());
+                self.cache.note_unfinished(&self.steps, self.done, self.has_single_redo());
             }
-            self.cache.as_one.fetch_or(self.as_one, Ordering::AcqRel);
+            self.cache.atomic_flush.fetch_or(self.as_one, Ordering::AcqRel);
         }
         for (n, step) in self.steps.iter_mut().enumerate() {
             match step {
-                Step::Early(pieces) => early.land(std::mem::take(&mut pieces.0), n < self.done),
-                Step::Raw(flights) | Step::InPlace(flights) => {
-                    flights.drain(..).for_each(|flight| chunks.land(flight, n < self.done, ledger));
+                FlushStep::BufferedRaw(pieces) => early.end_write(std::mem::take(&mut pieces.0), n < self.done),
+                FlushStep::Raw(flights) | FlushStep::RawInPlace(flights) => {
+                    flights.drain(..).for_each(|flight| chunks.end_write(flight, n < self.done, ledger));
                 }
                 _ => {}
             }
@@ -513,8 +519,8 @@ impl Drop for FlushPlan<'_> {
         let mut graph = ledger.graph.lock();
         for (n, step) in self.steps.iter().enumerate() {
             match step {
-                Step::Entry { id, .. } if n < self.done => graph.written(*id),
-                Step::Entry { id, .. } => graph.failed(*id),
+                FlushStep::Entry { id, .. } if n < self.done => graph.complete_write(*id),
+                FlushStep::Entry { id, .. } => graph.fail_write(*id),
                 _ => {}
             }
         }
@@ -522,7 +528,7 @@ impl Drop for FlushPlan<'_> {
         if self.whole {
             space.end_flush(self.succeeded);
         } else {
-            self.cache.evict_unused(self.steps[..self.done].iter().filter_map(Step::new_entry));
+            self.cache.evict_unused(self.steps[..self.done].iter().filter_map(FlushStep::new_entry));
         }
     }
 }

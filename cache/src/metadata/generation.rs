@@ -4,36 +4,36 @@
 //! force, and, when everything is in its place, that the file is at rest again. A reader whose look begins and ends in the
 //! same generation has seen that and no other.
 
-use h5live_format::{Addr, Generation, Intent};
+use h5live_format::{Addr, Generation, RedoRecord};
 use parking_lot::Mutex;
 
-use super::flush::Step;
-use super::intent::intent;
+use super::flush::FlushStep;
+use super::redo::redo_record;
 use crate::{
-    cache::{Cache, Settings},
-    edge::EdgeKind,
-    error::{Action, Error, Result},
+    cache::{Cache, CacheOptions},
+    edge_kind::EdgeKind,
+    error::{Error, Result, StorageAction},
 };
 
 /// What a cache knows of the generations of its file. Changed by flushes alone, so not for loom to explore.
 #[derive(Debug, Default)]
-pub(crate) struct Generations(Mutex<State>);
+pub(crate) struct GenerationPublisher(Mutex<PublishedGeneration>);
 
 #[derive(Debug, Default)]
-struct State {
+struct PublishedGeneration {
     /// The word in the file; `None` if nobody follows by it.
     current: Option<Generation>,
     /// The intent to which the word leads.
-    intent: Intent,
+    intent: RedoRecord,
 }
 
 /// What a flush does around its changes.
-pub(super) struct Frame {
+pub(super) struct GenerationSteps {
     /// Before raw data is written.
-    pub(super) before: Vec<Step>,
+    pub(super) before: Vec<FlushStep>,
     /// Before what the file leads to is changed.
-    pub(super) between: Vec<Step>,
-    pub(super) after: Vec<Step>,
+    pub(super) between: Vec<FlushStep>,
+    pub(super) after: Vec<FlushStep>,
 }
 
 impl Cache {
@@ -52,108 +52,112 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Encode`], [`Error::ReadOnly`].
-    pub fn begin_generations(&self, last: Option<Generation>) -> Result<()> {
+    pub fn start_generations(&self, last: Option<Generation>) -> Result<()> {
         let _only = self.flushing.lock();
         // Nobody writes raw data where the word is to be.
-        let _beyond = self.intents.beyond.write();
-        let first = last.map_or(Generation::FIRST, |last| last.next().at_rest());
-        match self.announcement()? {
-            None => self.show_generation_at(self.space.announced(), first),
+        let _beyond = self.intents.past_eof.write();
+        let first = last.map_or(Generation::FIRST, |last| last.next().settled());
+        match self.superblock_update()? {
+            None => self.init_generation_at(self.space.superblock_eof(), first),
             Some((_, _, end)) => {
-                self.space.reach(end, &*self.storage)?;
-                self.show_generation_at(end, first)?;
-                self.announce_at(end)
+                self.space.ensure_len(end, &*self.storage)?;
+                self.init_generation_at(end, first)?;
+                self.write_superblock_eof(end)
             }
         }
     }
 
     /// Before `end` is announced: the word is there, and what comes after it is no intent, whatever it was.
-    pub(crate) fn show_generation_at(&self, end: u64, generation: Generation) -> Result<()> {
-        let place = Generation::place(Addr::new(end)).ok_or(Error::Undefined)?;
+    pub(crate) fn init_generation_at(&self, end: u64, generation: Generation) -> Result<()> {
+        let place = Generation::word_addr(Addr::new(end)).ok_or(Error::Undefined)?;
         let mut bytes = generation.to_bytes().to_vec();
-        bytes.resize(Generation::SIZE + Intent::HEAD, 0);
-        self.write_beyond(place, &bytes)?;
+        bytes.resize(Generation::SIZE + RedoRecord::HEAD_BYTES, 0);
+        self.write_past_eof(place, &bytes)?;
         self.generations.0.lock().current = Some(generation);
         Ok(())
     }
 
     /// Before the file is cut at `end`, and that is announced: the word there is none at which a reader could rest.
-    pub(crate) fn end_generations(&self, end: u64) -> Result<()> {
+    pub(crate) fn clear_generation_at(&self, end: u64) -> Result<()> {
         let Some(last) = self.generation() else { return Ok(()) };
         // What may still be in force is kept: it is the last.
-        let last = if last.is_under_way() { last } else { last.next() };
-        self.show_generation_at(end, last)?;
-        *self.generations.0.lock() = State::default();
+        let last = if last.is_changing() { last } else { last.next() };
+        self.init_generation_at(end, last)?;
+        *self.generations.0.lock() = PublishedGeneration::default();
         Ok(())
     }
 
     /// A write that fails may have been made all the same: then readers go by the intent, which is to be finished.
     pub(super) fn write_generation(&self, at: Addr, generation: Generation) -> Result<()> {
-        if generation.is_under_way() {
+        if generation.is_changing() {
             self.generations.0.lock().current = Some(generation);
         }
-        self.write_beyond(at, &generation.to_bytes())?;
+        self.write_past_eof(at, &generation.to_bytes())?;
         self.generations.0.lock().current = Some(generation);
         Ok(())
     }
 
     /// The intent that the next word brings into force.
-    pub(super) fn keep_intent(&self, intent: &Intent) {
+    pub(super) fn set_pending_redo(&self, intent: &RedoRecord) {
         let mut state = self.generations.0.lock();
         if state.current.is_some() {
             state.intent = intent.clone();
         }
     }
 
-    fn write_beyond(&self, at: Addr, bytes: &[u8]) -> Result<()> {
+    fn write_past_eof(&self, at: Addr, bytes: &[u8]) -> Result<()> {
         let end = at.get().ok_or(Error::Undefined)?.saturating_add(bytes.len() as u64);
-        self.space.note_intent(end);
-        self.space.reach(end, &*self.storage)?;
-        self.write_at(Action::WriteIntent, at, bytes)
+        self.space.note_redo(end);
+        self.space.ensure_len(end, &*self.storage)?;
+        self.write_at(StorageAction::WriteRedo, at, bytes)
     }
 
     /// Puts in its place what a flush that failed has left on its way.
-    pub(crate) fn finish_generation(&self) -> Result<()> {
+    pub(crate) fn complete_generation(&self) -> Result<()> {
         let (current, intent) = {
             let state = self.generations.0.lock();
             match state.current {
-                Some(current) if current.is_under_way() => (current, state.intent.clone()),
+                Some(current) if current.is_changing() => (current, state.intent.clone()),
                 _ => return Ok(()),
             }
         };
-        let place = Generation::place(Addr::new(self.space.announced())).ok_or(Error::Undefined)?;
+        let place = Generation::word_addr(Addr::new(self.space.superblock_eof())).ok_or(Error::Undefined)?;
         self.write_generation(place, current)?;
         for write in &intent.writes {
-            self.write_at(Action::WriteIntent, write.at, &write.bytes)?;
+            self.write_at(StorageAction::WriteRedo, write.at, &write.bytes)?;
         }
-        self.write_generation(place, current.at_rest())
+        self.write_generation(place, current.settled())
     }
 
     /// What a flush that makes `changes` in place does around them, if readers go by generations.
-    pub(super) fn frame(&self, settings: &Settings, changes: &[Step]) -> Result<Option<Frame>> {
-        let Some(now) = self.generation().map(Generation::at_rest) else { return Ok(None) };
-        let barrier = || settings.barriers.then_some(Step::Barrier);
+    pub(super) fn generation_steps(
+        &self,
+        settings: &CacheOptions,
+        changes: &[FlushStep],
+    ) -> Result<Option<GenerationSteps>> {
+        let Some(now) = self.generation().map(Generation::settled) else { return Ok(None) };
+        let barrier = || settings.barriers.then_some(FlushStep::Barrier);
         let (mut before, mut between, mut after) = (Vec::new(), Vec::new(), Vec::new());
-        let mut end = self.space.announced();
-        if let Some((at, bytes, new)) = self.announcement()? {
-            before.extend([Step::Extend(new), Step::Show { end: new, generation: now }]);
+        let mut end = self.space.superblock_eof();
+        if let Some((at, bytes, new)) = self.superblock_update()? {
+            before.extend([FlushStep::Extend(new), FlushStep::InitGeneration { end: new, generation: now }]);
             before.extend(barrier());
-            before.push(Step::Superblock { at, bytes, end: new });
+            before.push(FlushStep::Superblock { at, bytes, end: new });
             end = new;
         }
         let end = Addr::new(end);
         let (place, place_of_intent) =
-            Generation::place(end).zip(Generation::place_of_intent(end)).ok_or(Error::Undefined)?;
+            Generation::word_addr(end).zip(Generation::redo_addr(end)).ok_or(Error::Undefined)?;
         if !changes.is_empty() {
-            let step = Step::Intent { intent: intent(place_of_intent, changes), is_seen: false };
-            let under_way = Step::Generation { at: place, generation: now.next() };
+            let step = FlushStep::WriteRedo { intent: redo_record(place_of_intent, changes), is_visible: false };
+            let under_way = FlushStep::SetGeneration { at: place, generation: now.next() };
             between.extend(barrier());
             between.push(step);
             between.extend(barrier());
             // It is broken only for tests.
             between.extend((!settings.disabled_edges.contains(EdgeKind::Generation)).then_some(under_way));
-            after.push(Step::Generation { at: place, generation: now.next().at_rest() });
+            after.push(FlushStep::SetGeneration { at: place, generation: now.next().settled() });
         }
-        Ok(Some(Frame { before, between, after }))
+        Ok(Some(GenerationSteps { before, between, after }))
     }
 }

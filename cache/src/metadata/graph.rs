@@ -14,26 +14,26 @@ use std::{
 use h5live_format::Addr;
 use smallvec::SmallVec;
 
-use super::{across::Across, dirty::Dirty, doubt::Doubts, in_order::BuildInOrder};
+use super::{dirty::DirtyEntries, id_hasher::BuildIdHasher, owner_deps::OwnerDependencies, revalidate::StaleOwners};
 use crate::{
-    edge::{EdgeKind, EdgeKinds},
-    entry::{AnySlot, EntryId, Link, Owner, Proxy, Slot},
-    error::Cycle,
+    edge_kind::{EdgeKind, EdgeKinds},
+    entry::{AnySlot, ChunkProxy, EntryId, NodeRef, Owner, Slot},
+    error::DependencyCycle,
     primitive::{Mutex, atomic::Ordering::Acquire},
 };
 
 /// The graph, shared by a cache and its handles.
-pub(crate) struct Ledger {
-    pub(crate) graph: Mutex<Graph>,
-    pub(crate) doubts: Doubts,
+pub(crate) struct SharedGraph {
+    pub(crate) graph: Mutex<DependencyGraph>,
+    pub(crate) doubts: StaleOwners,
     next: AtomicU64,
 }
 
-impl Ledger {
+impl SharedGraph {
     pub(crate) fn new(disabled: EdgeKinds) -> Self {
-        Ledger {
-            graph: Mutex::new(Graph { disabled, ..Graph::default() }),
-            doubts: Doubts::default(),
+        SharedGraph {
+            graph: Mutex::new(DependencyGraph { disabled, ..DependencyGraph::default() }),
+            doubts: StaleOwners::default(),
             next: AtomicU64::new(1),
         }
     }
@@ -43,24 +43,24 @@ impl Ledger {
     }
 }
 
-pub(super) type ById<V> = HashMap<EntryId, V, BuildInOrder>;
+pub(super) type EntryIdMap<V> = HashMap<EntryId, V, BuildIdHasher>;
 
 #[derive(Default)]
-pub(crate) struct Graph {
-    pub(super) nodes: ById<Node>,
-    pub(super) dirty: Dirty,
-    pub(super) across: Across,
+pub(crate) struct DependencyGraph {
+    pub(super) nodes: EntryIdMap<GraphNode>,
+    pub(super) dirty: DirtyEntries,
+    pub(super) owner_deps: OwnerDependencies,
     pub(super) dirty_weight: usize,
     pub(super) pass: u64,
     pub(super) disabled: EdgeKinds,
     /// The edges of disabled kinds, at the parent: a test wants them broken, not just unsure.
-    pub(super) broken: ById<Vec<EntryId>>,
+    pub(super) skipped_edges: EntryIdMap<Vec<EntryId>>,
 }
 
-pub(super) struct Node {
+pub(super) struct GraphNode {
     pub(super) owner: Owner,
-    pub(super) body: Body,
-    pub(super) parents: SmallVec<[Above; 2]>,
+    pub(super) body: NodeContent,
+    pub(super) parents: SmallVec<[ParentEdge; 2]>,
     pub(super) children: u32,
     pins: u32,
     pub(super) dirty: bool,
@@ -77,24 +77,24 @@ pub(super) struct Node {
 
 /// An edge, as its child keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Above {
+pub(super) struct ParentEdge {
     pub(super) parent: EntryId,
     kind: EdgeKind,
-    until: Until,
+    until: EdgeLifetime,
 }
 
 /// When an edge ends, if its child is not gone before; the longer the greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Until {
+pub(super) enum EdgeLifetime {
     /// When the child, which is new, is in the file, in whatever state.
     Stored,
     /// When the child has been written as it is then.
     Written,
     /// When it is undone.
-    Undone,
+    Removed,
 }
 
-pub(super) enum Body {
+pub(super) enum NodeContent {
     /// Held as long as there is a reason to keep the entry in memory: the reference prevents eviction.
     Entry(Option<Arc<dyn AnySlot>>),
     Proxy {
@@ -102,9 +102,9 @@ pub(super) enum Body {
     },
 }
 
-impl Node {
-    fn new(owner: Owner, body: Body) -> Self {
-        Node {
+impl GraphNode {
+    fn new(owner: Owner, body: NodeContent) -> Self {
+        GraphNode {
             owner,
             body,
             parents: SmallVec::new(),
@@ -119,32 +119,32 @@ impl Node {
         }
     }
 
-    fn must_stay(&self) -> bool {
+    fn is_retained(&self) -> bool {
         self.dirty || self.in_flight || self.pins > 0 || self.children > 0
     }
 }
 
-impl Graph {
-    fn of_slot(&mut self, slot: &Arc<dyn AnySlot>) -> &mut Node {
+impl DependencyGraph {
+    fn node_of(&mut self, slot: &Arc<dyn AnySlot>) -> &mut GraphNode {
         let head = slot.head();
-        let node = self.nodes.entry(head.id).or_insert_with(|| Node::new(head.owner, Body::Entry(None)));
-        if let Body::Entry(held @ None) = &mut node.body {
+        let node = self.nodes.entry(head.id).or_insert_with(|| GraphNode::new(head.owner, NodeContent::Entry(None)));
+        if let NodeContent::Entry(held @ None) = &mut node.body {
             *held = Some(Arc::clone(slot));
         }
         node
     }
 
     /// Makes an entry dirty, unless it is gone; returns whether it is dirty now.
-    pub(crate) fn soil<T: crate::Entry>(&mut self, slot: &Arc<Slot<T>>, weight: usize) -> bool {
-        if slot.as_head().gone.load(Acquire) {
+    pub(crate) fn mark_entry_dirty<T: crate::Entry>(&mut self, slot: &Arc<Slot<T>>, weight: usize) -> bool {
+        if slot.entry_header().invalidated.load(Acquire) {
             return false;
         }
         let erased = Arc::clone(slot) as Arc<dyn AnySlot>;
-        let node = self.of_slot(&erased);
+        let node = self.node_of(&erased);
         if !std::mem::replace(&mut node.dirty, true) {
             node.weight = weight;
             let owner = node.owner;
-            self.note_dirty(owner, slot.as_head().id, weight);
+            self.note_dirty(owner, slot.entry_header().id, weight);
         }
         true
     }
@@ -163,62 +163,68 @@ impl Graph {
     }
 
     /// Adds a chunk proxy, dirty.
-    pub(crate) fn add_proxy(&mut self, proxy: Proxy) {
-        self.nodes.insert(proxy.id, Node::new(proxy.owner, Body::Proxy { chunk: proxy.chunk }));
+    pub(crate) fn add_proxy(&mut self, proxy: ChunkProxy) {
+        self.nodes.insert(proxy.id, GraphNode::new(proxy.owner, NodeContent::Proxy { chunk: proxy.chunk }));
         self.mark_dirty(proxy.id);
     }
 
     /// Whether parent and child are joined already; the edge then lasts as long as the longer of both.
-    pub(super) fn rejoin(&mut self, parent: EntryId, child: EntryId, kind: EdgeKind, until: Until) -> bool {
-        let same = |above: &&mut Above| above.parent == parent && above.kind == kind;
+    pub(super) fn extend_edge(&mut self, parent: EntryId, child: EntryId, kind: EdgeKind, until: EdgeLifetime) -> bool {
+        let same = |above: &&mut ParentEdge| above.parent == parent && above.kind == kind;
         let found = self.nodes.get_mut(&child).and_then(|node| node.parents.iter_mut().find(same));
         found.map(|above| above.until = above.until.max(until)).is_some()
     }
 
-    /// Joins parent and child, which [`Graph::rejoin`] found not to be. A proxy that is gone (its data has been written) or an
+    /// Joins parent and child, which [`DependencyGraph::extend_edge`] found not to be. A proxy that is gone (its data has been written) or an
     /// entry that is gone has nothing to wait for, and nothing waits for it.
-    pub(super) fn depend(&mut self, parent: &Link, child: &Link, kind: EdgeKind, until: Until) -> Result<(), Cycle> {
+    pub(super) fn add_edge(
+        &mut self,
+        parent: &NodeRef,
+        child: &NodeRef,
+        kind: EdgeKind,
+        until: EdgeLifetime,
+    ) -> Result<(), DependencyCycle> {
         let (up, down) = (parent.id(), child.id());
         if self.disabled.contains(kind) {
-            let broken = self.broken.entry(up).or_default();
+            let broken = self.skipped_edges.entry(up).or_default();
             if !broken.contains(&down) {
                 broken.push(down);
             }
             return Ok(());
         }
-        let above = Above { parent: up, kind, until };
+        let above = ParentEdge { parent: up, kind, until };
         // Above others is only what waits for something.
         let child_waits = self.nodes.get(&down).is_some_and(|node| node.children > 0);
-        if up == down || child_waits && self.is_above(down, up) {
-            return Err(Cycle);
+        if up == down || child_waits && self.is_ancestor(down, up) {
+            return Err(DependencyCycle);
         }
-        let live = |link: &Link, graph: &Graph| match link {
-            Link::Slot(slot) => !slot.head().gone.load(Acquire),
-            Link::Proxy(id) => graph.nodes.contains_key(id),
+        let live = |link: &NodeRef, graph: &DependencyGraph| match link {
+            NodeRef::Slot(slot) => !slot.head().invalidated.load(Acquire),
+            NodeRef::Proxy(id) => graph.nodes.contains_key(id),
         };
         if !live(parent, self) || !live(child, self) {
             return Ok(());
         }
         let parent_owner = match parent {
-            Link::Slot(slot) => {
-                self.of_slot(slot).children += 1;
+            NodeRef::Slot(slot) => {
+                self.node_of(slot).children += 1;
                 slot.head().owner
             }
-            Link::Proxy(_) => self.count_child(up),
+            NodeRef::Proxy(_) => self.count_child(up),
         };
         let joined = match child {
-            Link::Slot(slot) => Some(self.of_slot(slot)),
-            Link::Proxy(_) => self.nodes.get_mut(&down),
+            NodeRef::Slot(slot) => Some(self.node_of(slot)),
+            NodeRef::Proxy(_) => self.nodes.get_mut(&down),
         };
         let (child_owner, stays) = joined.map_or((parent_owner, true), |node| {
             node.parents.push(above);
-            (node.owner, node.must_stay())
+            (node.owner, node.is_retained())
         });
         if parent_owner != child_owner {
-            self.across.note(parent_owner, child_owner);
+            self.owner_deps.add(parent_owner, child_owner);
         }
         if !stays {
-            self.settle(down);
+            self.release_if_unused(down);
         }
         Ok(())
     }
@@ -232,7 +238,7 @@ impl Graph {
 
     /// Whether `upper` is reached from `lower` by walking up. What waits for a new entry that is in flight waits for nothing
     /// that a later flush writes.
-    fn is_above(&mut self, upper: EntryId, lower: EntryId) -> bool {
+    fn is_ancestor(&mut self, upper: EntryId, lower: EntryId) -> bool {
         self.pass += 1;
         let pass = self.pass;
         let mut open: SmallVec<[EntryId; 8]> = SmallVec::from_slice(&[lower]);
@@ -241,8 +247,8 @@ impl Graph {
             if std::mem::replace(&mut node.visited, pass) == pass {
                 continue;
             }
-            for Above { parent, until, .. } in &node.parents {
-                if *until == Until::Stored && node.in_flight {
+            for ParentEdge { parent, until, .. } in &node.parents {
+                if *until == EdgeLifetime::Stored && node.in_flight {
                     continue;
                 }
                 if *parent == upper {
@@ -255,54 +261,54 @@ impl Graph {
     }
 
     /// Removes all edges between parent and child.
-    pub(super) fn undepend(&mut self, parent: EntryId, child: EntryId) {
+    pub(super) fn remove_edges(&mut self, parent: EntryId, child: EntryId) {
         let Some(node) = self.nodes.get_mut(&child) else { return };
         let before = node.parents.len();
         node.parents.retain(|above| above.parent != parent);
         let removed = before - node.parents.len();
-        (0..removed).for_each(|_| self.lose_child(parent));
-        self.settle(child);
+        (0..removed).for_each(|_| self.decrement_children(parent));
+        self.release_if_unused(child);
     }
 
     pub(super) fn pin(&mut self, slot: &Arc<dyn AnySlot>) {
-        if !slot.head().gone.load(Acquire) {
-            self.of_slot(slot).pins += 1;
+        if !slot.head().invalidated.load(Acquire) {
+            self.node_of(slot).pins += 1;
         }
     }
 
     pub(super) fn unpin(&mut self, id: EntryId) {
         if let Some(node) = self.nodes.get_mut(&id) {
             node.pins = node.pins.saturating_sub(1);
-            self.settle(id);
+            self.release_if_unused(id);
         }
     }
 
     /// Removes a node with all its edges: the entry was removed or evicted, or the proxy's data was written.
-    pub(crate) fn forget(&mut self, id: EntryId) {
+    pub(crate) fn remove_node(&mut self, id: EntryId) {
         let Some(node) = self.nodes.remove(&id) else { return };
-        self.broken.remove(&id);
+        self.skipped_edges.remove(&id);
         if node.dirty {
             self.dirty_weight -= node.weight;
         }
-        node.parents.iter().for_each(|above| self.lose_child(above.parent));
+        node.parents.iter().for_each(|above| self.decrement_children(above.parent));
     }
 
-    fn lose_child(&mut self, parent: EntryId) {
+    fn decrement_children(&mut self, parent: EntryId) {
         if let Some(node) = self.nodes.get_mut(&parent) {
             node.children -= 1;
-            if !node.must_stay() {
-                self.settle(parent);
+            if !node.is_retained() {
+                self.release_if_unused(parent);
             }
         }
     }
 
     /// Lets go of what has no reason to be kept.
-    fn settle(&mut self, id: EntryId) {
+    fn release_if_unused(&mut self, id: EntryId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
-        if node.must_stay() {
+        if node.is_retained() {
             return;
         }
-        if let Body::Entry(held) = &mut node.body {
+        if let NodeContent::Entry(held) = &mut node.body {
             *held = None;
             if node.parents.is_empty() {
                 self.nodes.remove(&id);
@@ -311,7 +317,7 @@ impl Graph {
     }
 
     pub(crate) fn is_idle(&self, id: EntryId) -> bool {
-        self.nodes.get(&id).is_none_or(|node| !node.must_stay())
+        self.nodes.get(&id).is_none_or(|node| !node.is_retained())
     }
 
     pub(crate) fn dirty_weight(&self) -> usize {
@@ -340,39 +346,39 @@ impl Graph {
     }
 
     /// What was in flight has been written.
-    pub(crate) fn written(&mut self, id: EntryId) {
+    pub(crate) fn complete_write(&mut self, id: EntryId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.in_flight = false;
         match &node.body {
-            Body::Proxy { .. } => return self.forget(id),
-            Body::Entry(held) => held.iter().for_each(|slot| slot.head().set_stored()),
+            NodeContent::Proxy { .. } => return self.remove_node(id),
+            NodeContent::Entry(held) => held.iter().for_each(|slot| slot.head().set_stored()),
         }
         // What has changed meanwhile, and whoever waits for that, waits for the next flush.
-        let last = if node.dirty { Until::Stored } else { Until::Written };
+        let last = if node.dirty { EdgeLifetime::Stored } else { EdgeLifetime::Written };
         let mut over: SmallVec<[EntryId; 2]> = SmallVec::new();
         node.parents.retain(|above| {
             let ends = above.until <= last;
             over.extend(ends.then_some(above.parent));
             !ends
         });
-        over.into_iter().for_each(|parent| self.lose_child(parent));
-        self.settle(id);
+        over.into_iter().for_each(|parent| self.decrement_children(parent));
+        self.release_if_unused(id);
     }
 
     /// What was in flight has not been written: it is dirty again.
-    pub(crate) fn failed(&mut self, id: EntryId) {
+    pub(crate) fn fail_write(&mut self, id: EntryId) {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.in_flight = false;
-        if let Body::Entry(Some(slot)) = &node.body {
+        if let NodeContent::Entry(Some(slot)) = &node.body {
             slot.head().set_not_stored();
         }
-        let new = node.parents.iter().filter(|above| above.until == Until::Stored);
+        let new = node.parents.iter().filter(|above| above.until == EdgeLifetime::Stored);
         let parents: SmallVec<[EntryId; 2]> = new.map(|above| above.parent).collect();
         self.mark_dirty(id);
         // Meanwhile it may have come to wait for these, as it was thought to be in the file.
         for parent in parents {
-            if self.is_above(id, parent) {
-                self.undepend(parent, id);
+            if self.is_ancestor(id, parent) {
+                self.remove_edges(parent, id);
             }
         }
     }

@@ -22,15 +22,15 @@ use crate::{
 };
 
 /// The one of several shards that is responsible for `addr`.
-pub(crate) fn pick<S>(shards: &[S], addr: Addr) -> &S {
+pub(crate) fn shard_for<S>(shards: &[S], addr: Addr) -> &S {
     let mut hasher = FxHasher::default();
     std::hash::Hash::hash(&addr, &mut hasher);
     // The top bits as a fraction of the number of shards.
     &shards[(((hasher.finish() >> 32) * shards.len() as u64) >> 32) as usize]
 }
 
-pub(crate) struct Shard {
-    state: RwLock<State>,
+pub(crate) struct EntryShard {
+    state: RwLock<EntryShardState>,
     /// Whether nothing is in it, nor about to be.
     is_empty: AtomicBool,
     pub(super) hits: AtomicU64,
@@ -38,8 +38,8 @@ pub(crate) struct Shard {
 }
 
 #[derive(Default)]
-struct State {
-    entries: FxHashMap<Addr, Resident>,
+struct EntryShardState {
+    entries: FxHashMap<Addr, EntryMapSlot>,
     /// The addresses of the entries that are ready.
     clock: Vec<Addr>,
     hand: usize,
@@ -50,12 +50,12 @@ struct State {
     weight: usize,
 }
 
-enum Resident {
-    Ready(Ready),
-    Loading(Arc<Flight>),
+enum EntryMapSlot {
+    Ready(CachedEntry),
+    Loading(Arc<PendingLoad>),
 }
 
-struct Ready {
+struct CachedEntry {
     slot: Arc<dyn AnySlot>,
     /// What it contributes to the shard's weight.
     weight: usize,
@@ -66,43 +66,43 @@ struct Ready {
 }
 
 /// A load under way. What it brings is cached only if it is still in the map then.
-struct Flight {
-    landed: Mutex<bool>,
+struct PendingLoad {
+    is_done: Mutex<bool>,
     changed: Condvar,
 }
 
-pub(super) enum Found<'a> {
+pub(super) enum EntryLookup<'a> {
     /// The entry is cached.
-    Ready(Arc<dyn AnySlot>),
+    Cached(Arc<dyn AnySlot>),
     /// Another thread's load has ended just now: look again.
-    Awaited,
+    Retry,
     /// This thread is to load it.
-    Missing(Ticket<'a>),
+    Missing(LoadTicket<'a>),
 }
 
 /// The right, and the duty, to load an entry. Dropped undelivered, it lets others try.
-pub(super) struct Ticket<'a> {
-    shard: &'a Shard,
+pub(super) struct LoadTicket<'a> {
+    shard: &'a EntryShard,
     addr: Addr,
-    flight: Arc<Flight>,
+    flight: Arc<PendingLoad>,
     is_delivered: bool,
 }
 
-impl Ticket<'_> {
+impl LoadTicket<'_> {
     /// Puts the entry into the map; returns whether the load still counts: meanwhile, the entry may have been
     /// replaced, removed or refreshed.
     pub(super) fn deliver(mut self, slot: Arc<dyn AnySlot>) -> bool {
         self.is_delivered = true;
-        self.shard.land(self.addr, &self.flight, Some(slot))
+        self.shard.complete_load(self.addr, &self.flight, Some(slot))
     }
 }
 
-impl Drop for Ticket<'_> {
+impl Drop for LoadTicket<'_> {
     fn drop(&mut self) {
         if !self.is_delivered {
-            self.shard.land(self.addr, &self.flight, None);
+            self.shard.complete_load(self.addr, &self.flight, None);
         }
-        *self.flight.landed.lock() = true;
+        *self.flight.is_done.lock() = true;
         self.flight.changed.notify_all();
     }
 }
@@ -111,10 +111,10 @@ fn weight_of(slot: &Arc<dyn AnySlot>) -> usize {
     slot.head().weight.load(Relaxed)
 }
 
-impl Shard {
+impl EntryShard {
     pub(crate) fn new() -> Self {
-        Shard {
-            state: RwLock::new(State::default()),
+        EntryShard {
+            state: RwLock::new(EntryShardState::default()),
             is_empty: AtomicBool::new(true),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
@@ -122,14 +122,14 @@ impl Shard {
     }
 
     /// Changes the state, and makes known whether anything is left.
-    fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+    fn with_state<R>(&self, change: impl FnOnce(&mut EntryShardState) -> R) -> R {
         let mut state = self.state.write();
         let done = change(&mut state);
-        self.note(&state);
+        self.update_is_empty(&state);
         done
     }
 
-    fn note(&self, state: &State) {
+    fn update_is_empty(&self, state: &EntryShardState) {
         self.is_empty.store(state.entries.is_empty(), Relaxed);
     }
 
@@ -143,38 +143,38 @@ impl Shard {
         state.clock.iter().filter_map(|addr| state.slot(*addr)).map(Arc::clone).collect()
     }
 
-    pub(super) fn find(&self, addr: Addr, owner: Owner) -> Found<'_> {
+    pub(super) fn find(&self, addr: Addr, owner: Owner) -> EntryLookup<'_> {
         if let Some(slot) = self.get(addr) {
-            return Found::Ready(slot);
+            return EntryLookup::Cached(slot);
         }
         let mut state = self.state.write();
-        let State { entries, loading, .. } = &mut *state;
+        let EntryShardState { entries, loading, .. } = &mut *state;
         let flight = match entries.entry(addr) {
             hash_map::Entry::Occupied(there) => match there.get() {
-                Resident::Ready(ready) => return Found::Ready(Arc::clone(&ready.slot)),
-                Resident::Loading(flight) => Arc::clone(flight),
+                EntryMapSlot::Ready(ready) => return EntryLookup::Cached(Arc::clone(&ready.slot)),
+                EntryMapSlot::Loading(flight) => Arc::clone(flight),
             },
             hash_map::Entry::Vacant(free) => {
-                let flight = Arc::new(Flight { landed: Mutex::new(false), changed: Condvar::new() });
-                free.insert(Resident::Loading(Arc::clone(&flight)));
+                let flight = Arc::new(PendingLoad { is_done: Mutex::new(false), changed: Condvar::new() });
+                free.insert(EntryMapSlot::Loading(Arc::clone(&flight)));
                 loading.push((addr, owner));
                 self.is_empty.store(false, Relaxed);
                 // Who finds the shard empty, after a fence, has seen before nothing newer than this thread will read.
                 fence(SeqCst);
-                return Found::Missing(Ticket { shard: self, addr, flight, is_delivered: false });
+                return EntryLookup::Missing(LoadTicket { shard: self, addr, flight, is_delivered: false });
             }
         };
         drop(state);
-        let mut landed = flight.landed.lock();
+        let mut landed = flight.is_done.lock();
         while !*landed {
             flight.changed.wait(&mut landed);
         }
-        Found::Awaited
+        EntryLookup::Retry
     }
 
-    fn land(&self, addr: Addr, flight: &Arc<Flight>, slot: Option<Arc<dyn AnySlot>>) -> bool {
-        self.change(|state| {
-            let expected = matches!(state.entries.get(&addr), Some(Resident::Loading(f)) if Arc::ptr_eq(f, flight));
+    fn complete_load(&self, addr: Addr, flight: &Arc<PendingLoad>, slot: Option<Arc<dyn AnySlot>>) -> bool {
+        self.with_state(|state| {
+            let expected = matches!(state.entries.get(&addr), Some(EntryMapSlot::Loading(f)) if Arc::ptr_eq(f, flight));
             match slot {
                 Some(slot) if expected => {
                     state.loading.retain(|(at, _)| *at != addr);
@@ -189,7 +189,7 @@ impl Shard {
 
     /// Puts an entry in; returns the one that was there.
     pub(super) fn put(&self, slot: Arc<dyn AnySlot>) -> Option<Arc<dyn AnySlot>> {
-        self.change(|state| {
+        self.with_state(|state| {
             let old = state.take(slot.head().addr);
             state.put(slot);
             old
@@ -197,13 +197,13 @@ impl Shard {
     }
 
     pub(super) fn remove(&self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
-        self.change(|state| state.take(addr))
+        self.with_state(|state| state.take(addr))
     }
 
     /// Takes out an entry that nobody holds and that has not been used.
     pub(super) fn take_unused(&self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
         let is_unused = |slot: &Arc<dyn AnySlot>| Arc::strong_count(slot) == 1 && !slot.head().is_used();
-        self.change(|state| if state.slot(addr).is_some_and(is_unused) { state.take(addr) } else { None })
+        self.with_state(|state| if state.slot(addr).is_some_and(is_unused) { state.take(addr) } else { None })
     }
 
     /// Whether nothing is in it, nor about to be that may have been read before a [fence] that came before this.
@@ -235,13 +235,13 @@ impl Shard {
             }
         }
         if chosen.is_empty() {
-            self.note(&state);
+            self.update_is_empty(&state);
             return Vec::new();
         }
-        let goes = |state: &State, addr: &Addr| state.slot(*addr).is_some_and(&may_go);
+        let goes = |state: &EntryShardState, addr: &Addr| state.slot(*addr).is_some_and(&may_go);
         let gone =
             chosen.into_iter().filter_map(|addr| goes(&state, &addr).then(|| state.take(addr)).flatten()).collect();
-        self.note(&state);
+        self.update_is_empty(&state);
         gone
     }
 
@@ -258,12 +258,12 @@ impl Shard {
             let hand = if state.hand < state.clock.len() { state.hand } else { 0 };
             state.hand = hand + 1;
             let addr = state.clock[hand];
-            if state.recount(addr) {
+            if state.age_entry(addr) {
                 evicted.extend(state.take(addr));
                 state.hand = hand;
             }
         }
-        self.note(&state);
+        self.update_is_empty(&state);
         evicted
     }
 
@@ -277,17 +277,17 @@ impl Shard {
     }
 }
 
-impl State {
+impl EntryShardState {
     fn slot(&self, addr: Addr) -> Option<&Arc<dyn AnySlot>> {
         match self.entries.get(&addr) {
-            Some(Resident::Ready(ready)) => Some(&ready.slot),
+            Some(EntryMapSlot::Ready(ready)) => Some(&ready.slot),
             _ => None,
         }
     }
 
-    fn ready_mut(&mut self, addr: Addr) -> Option<&mut Ready> {
+    fn ready_mut(&mut self, addr: Addr) -> Option<&mut CachedEntry> {
         match self.entries.get_mut(&addr) {
-            Some(Resident::Ready(ready)) => Some(ready),
+            Some(EntryMapSlot::Ready(ready)) => Some(ready),
             _ => None,
         }
     }
@@ -303,19 +303,19 @@ impl State {
         }
         let place = self.clock.len();
         self.clock.push(addr);
-        self.entries.insert(addr, Resident::Ready(Ready { slot, weight, place, place_owned }));
+        self.entries.insert(addr, EntryMapSlot::Ready(CachedEntry { slot, weight, place, place_owned }));
     }
 
     /// Empties an address; returns the entry that was ready there.
     fn take(&mut self, addr: Addr) -> Option<Arc<dyn AnySlot>> {
         let ready = match self.entries.remove(&addr)? {
-            Resident::Ready(ready) => ready,
-            Resident::Loading(_) => {
+            EntryMapSlot::Ready(ready) => ready,
+            EntryMapSlot::Loading(_) => {
                 self.loading.retain(|(at, _)| *at != addr);
                 return None;
             }
         };
-        let Ready { slot, weight, place, place_owned } = ready;
+        let CachedEntry { slot, weight, place, place_owned } = ready;
         self.clock.swap_remove(place);
         self.weight -= weight;
         if let Some(moved) = self.clock.get(place).copied()
@@ -329,7 +329,7 @@ impl State {
         {
             owned.get_mut().swap_remove(place_owned);
             let moved = owned.get().get(place_owned).and_then(|at| self.entries.get_mut(at));
-            if let Some(Resident::Ready(moved)) = moved {
+            if let Some(EntryMapSlot::Ready(moved)) = moved {
                 moved.place_owned = place_owned;
             }
             if owned.get().is_empty() {
@@ -341,9 +341,9 @@ impl State {
 
     /// The hand passes an entry: its weight is counted anew, and it is marked as not used lately. Returns whether
     /// it was so already, and nobody holds it.
-    fn recount(&mut self, addr: Addr) -> bool {
-        let State { entries, weight, .. } = self;
-        let Some(Resident::Ready(ready)) = entries.get_mut(&addr) else { return false };
+    fn age_entry(&mut self, addr: Addr) -> bool {
+        let EntryShardState { entries, weight, .. } = self;
+        let Some(EntryMapSlot::Ready(ready)) = entries.get_mut(&addr) else { return false };
         let now = weight_of(&ready.slot);
         *weight = *weight - ready.weight + now;
         ready.weight = now;

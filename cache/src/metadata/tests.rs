@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
-use h5live_format::{Addr, EncodeError, Intent, Turn, Widths, decode};
+use h5live_format::{Addr, EncodeError, RedoRecord, SeqlockCounter, Widths, decode};
 
 use crate::{
-    Beneath, Cache, EdgeKind, Entry, Error, Failure, FaultyStorage, Kind, MemoryStorage, Owner, Scope, Settings, Step,
-    Superblock,
+    Cache, CacheOptions, EdgeKind, Entry, Error, FaultyStorage, FlushScope, FlushStep, MemoryStorage, Owner, SpaceKind,
+    SuperblockEncoder, Visibility, WriteFailure,
 };
 
 #[derive(Debug)]
@@ -23,20 +23,20 @@ impl Entry for Block {
 #[derive(Debug)]
 pub(super) struct Announcer;
 
-impl Superblock for Announcer {
-    fn announce(&self, end: u64) -> Result<(Addr, Vec<u8>), EncodeError> {
+impl SuperblockEncoder for Announcer {
+    fn encode_with_eof(&self, end: u64) -> Result<(Addr, Vec<u8>), EncodeError> {
         Ok((Addr::new(0), end.to_le_bytes().to_vec()))
     }
 }
 
 fn cache(storage: &MemoryStorage) -> Cache {
-    Cache::writing(Arc::new(storage.clone()), Settings::default(), 8, Arc::new(Announcer))
+    Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(Announcer))
 }
 
 const OWNER: Owner = Owner::new(Addr::new(8));
 
 fn add(cache: &Cache, owner: Owner, bytes: &[u8]) -> crate::Handle<Block> {
-    let at = cache.space().alloc(bytes.len() as u64, Kind::Metadata).unwrap();
+    let at = cache.space().alloc(bytes.len() as u64, SpaceKind::Metadata).unwrap();
     cache.insert(at, owner, Block(bytes.to_vec()))
 }
 
@@ -46,23 +46,24 @@ fn children_are_written_before_parents_and_raw_data_first() {
     let cache = cache(&storage);
     let parent = add(&cache, OWNER, b"parent");
     let child = add(&cache, OWNER, b"child");
-    let chunk = cache.space().alloc(3, Kind::Raw).unwrap();
+    let chunk = cache.space().alloc(3, SpaceKind::Raw).unwrap();
     let proxy = cache.write_raw(OWNER, chunk, 0, b"raw".to_vec());
-    cache.depend(&parent, &child, EdgeKind::ObjectHeaderIndex).unwrap();
-    cache.depend(&child, &proxy, EdgeKind::ExtensibleArrayChunk).unwrap();
-    assert!(cache.depend(&child, &parent, EdgeKind::Link).is_err());
-    let plan = cache.plan(Scope::All).unwrap();
-    let [Step::Extend(len), Step::Raw(_), Step::Superblock { end, .. }, first, last] = plan.steps() else {
+    cache.add_dependency(&parent, &child, EdgeKind::ObjectHeaderIndex).unwrap();
+    cache.add_dependency(&child, &proxy, EdgeKind::ExtensibleArrayChunk).unwrap();
+    assert!(cache.add_dependency(&child, &parent, EdgeKind::Link).is_err());
+    let plan = cache.plan(FlushScope::All).unwrap();
+    let [FlushStep::Extend(len), FlushStep::Raw(_), FlushStep::Superblock { end, .. }, first, last] = plan.steps()
+    else {
         panic!("{plan:?}")
     };
     assert!(len == end && *end > cache.space().end());
-    assert!(matches!(first, Step::Entry { id, .. } if *id == child.id()));
-    assert!(matches!(last, Step::Entry { id, .. } if *id == parent.id()));
+    assert!(matches!(first, FlushStep::Entry { id, .. } if *id == child.id()));
+    assert!(matches!(last, FlushStep::Entry { id, .. } if *id == parent.id()));
     plan.write().unwrap();
     let mut read = [0; 3];
     cache.read_raw(chunk, 0, &mut read).unwrap();
     assert_eq!(&read, b"raw");
-    assert!(cache.plan(Scope::All).unwrap().steps().is_empty());
+    assert!(cache.plan(FlushScope::All).unwrap().steps().is_empty());
     cache.finish(true).unwrap();
     assert_eq!(storage.to_vec().len() as u64, cache.space().end());
 }
@@ -70,17 +71,17 @@ fn children_are_written_before_parents_and_raw_data_first() {
 #[test]
 fn a_trim_writes_what_waits_for_nothing_and_forgets_what_nobody_has_used() {
     let storage = MemoryStorage::new();
-    let settings = Settings { dirty_budget: 64, ..Settings::default() };
-    let cache = Cache::writing(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
+    let settings = CacheOptions { dirty_budget: 64, ..CacheOptions::default() };
+    let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
     let parent = add(&cache, OWNER, &[9; 16]);
     let children = [1, 2, 3, 4, 5, 6].map(|n| {
         let child = add(&cache, OWNER, &[n; 16]);
-        cache.depend_until_stored(&parent, &child, EdgeKind::Link).unwrap();
+        cache.add_dependency_until_stored(&parent, &child, EdgeKind::Link).unwrap();
         child.addr()
     });
     let is_cached = |child: usize| cache.peek::<Block>(children[child]).unwrap().is_some();
     assert!(is_cached(0));
-    cache.trim().unwrap();
+    cache.flush_excess().unwrap();
     let there = |storage: &MemoryStorage, at: Addr, n| {
         storage.to_vec().get(at.get().unwrap() as usize..).map(|b| b[0]) == Some(n)
     };
@@ -88,7 +89,7 @@ fn a_trim_writes_what_waits_for_nothing_and_forgets_what_nobody_has_used() {
     assert_eq!(cache.ledger.graph.lock().dirty_count(), 2);
     assert!(!there(&storage, parent.addr(), 9));
     assert_eq!([0, 1, 4, 5].map(is_cached), [true, false, false, true]);
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     assert!(there(&storage, parent.addr(), 9) && there(&storage, children[5], 6));
 }
 
@@ -100,17 +101,17 @@ fn new_neighbours_that_wait_for_nothing_are_written_in_one_call() {
     let flushed = |parent: Option<usize>| {
         let blocks: Vec<_> = (1..=4).map(|n| add(&cache, OWNER, &[n; 16])).collect();
         if let Some(parent) = parent {
-            cache.depend(&blocks[parent], &blocks[0], EdgeKind::ObjectHeaderIndex).unwrap();
+            cache.add_dependency(&blocks[parent], &blocks[0], EdgeKind::ObjectHeaderIndex).unwrap();
         }
-        let announces = u64::from(cache.space().end() > cache.space().announced());
-        let before = cache.totals().writes;
-        cache.flush(Scope::All).unwrap();
+        let announces = u64::from(cache.space().end() > cache.space().superblock_eof());
+        let before = cache.stats().writes;
+        cache.flush(FlushScope::All).unwrap();
         let bytes = storage.to_vec();
         for (n, block) in (1..).zip(&blocks) {
             let at = block.addr().get().unwrap() as usize;
             assert_eq!(bytes[at..at + 16], [n; 16]);
         }
-        cache.totals().writes - before - announces
+        cache.stats().writes - before - announces
     };
     assert_eq!(flushed(None), 1);
     assert!(flushed(Some(3)) > 1, "the last waits for the first");
@@ -146,34 +147,34 @@ fn an_object_is_flushed_with_what_it_waits_for_in_other_objects() {
     let middle = add(&cache, second, b"middle");
     let low = add(&cache, third, b"low");
     let beside = add(&cache, second, b"beside");
-    cache.depend(&top, &middle, EdgeKind::PublishAfter).unwrap();
-    cache.depend(&middle, &low, EdgeKind::PublishAfter).unwrap();
+    cache.add_dependency(&top, &middle, EdgeKind::PublishAfter).unwrap();
+    cache.add_dependency(&middle, &low, EdgeKind::PublishAfter).unwrap();
     let written = |plan: &crate::FlushPlan<'_>| -> Vec<crate::EntryId> {
         let entries = plan.steps().iter().filter_map(|step| match step {
-            Step::Entry { id, .. } => Some(*id),
+            FlushStep::Entry { id, .. } => Some(*id),
             _ => None,
         });
         entries.collect()
     };
-    let plan = cache.plan(Scope::Owner(first)).unwrap();
+    let plan = cache.plan(FlushScope::Owner(first)).unwrap();
     assert_eq!(written(&plan), [low.id(), middle.id(), top.id()]);
     drop(plan);
     // What lies between is clean, but the order holds across it.
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     low.touch();
     beside.touch();
     top.touch();
-    let plan = cache.plan(Scope::Owner(first)).unwrap();
+    let plan = cache.plan(FlushScope::Owner(first)).unwrap();
     assert_eq!(written(&plan), [low.id(), top.id()]);
     plan.write().unwrap();
-    assert_eq!(written(&cache.plan(Scope::All).unwrap()), [beside.id()]);
+    assert_eq!(written(&cache.plan(FlushScope::All).unwrap()), [beside.id()]);
 }
 
 #[test]
 fn unused_entries_are_evicted_to_stay_in_the_budget() {
     let storage = MemoryStorage::from(vec![1; 1 << 20]);
-    let settings = Settings { metadata_budget: 64 * 1000, ..Settings::default() };
-    let cache = Cache::reading(Arc::new(storage), settings);
+    let settings = CacheOptions { metadata_budget: 64 * 1000, ..CacheOptions::default() };
+    let cache = Cache::new_read_only(Arc::new(storage), settings);
     let load = |n: u64| {
         let at = Addr::new(n * 100);
         cache.load(at, OWNER, || cache.read_block(at, 100).map(Block)).unwrap()
@@ -185,7 +186,7 @@ fn unused_entries_are_evicted_to_stay_in_the_budget() {
     }
     assert!(cache.weight() <= 64 * 1000, "{}", cache.weight());
     assert_eq!(load(0).id(), held.id(), "what is held stays");
-    let totals = cache.totals();
+    let totals = cache.stats();
     assert_eq!(totals.misses, 5000, "what is used often stays");
     assert_eq!(totals.evictions + cache.weight() as u64 / 100, totals.misses);
 }
@@ -195,17 +196,17 @@ fn what_is_dirty_or_pinned_or_a_parent_is_not_evicted() {
     let storage = MemoryStorage::new();
     let cache = cache(&storage);
     let [parent, child, pinned, free] = [(); 4].map(|()| add(&cache, OWNER, b"block"));
-    cache.depend(&parent, &child, EdgeKind::Dense).unwrap();
+    cache.add_dependency(&parent, &child, EdgeKind::Dense).unwrap();
     cache.pin(&pinned);
     let ids = [&parent, &pinned, &free].map(|handle| (handle.addr(), handle.id()));
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     child.touch();
     drop((parent, child, pinned, free));
     cache.evict_owner(OWNER);
     let there = ids.map(|(addr, _)| cache.peek::<Block>(addr).unwrap().is_some());
     assert_eq!(there, [true, true, false]);
     cache.unpin(ids[1].1);
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     cache.evict_owner(OWNER);
     assert_eq!(cache.weight(), 0);
 }
@@ -213,7 +214,7 @@ fn what_is_dirty_or_pinned_or_a_parent_is_not_evicted() {
 #[test]
 fn a_refreshed_reader_reads_again_and_old_handles_stay_as_they_are() {
     let storage = MemoryStorage::from(b"old".to_vec());
-    let cache = Cache::reading(Arc::new(storage.clone()), Settings::default());
+    let cache = Cache::new_read_only(Arc::new(storage.clone()), CacheOptions::default());
     let load = || cache.load(Addr::new(0), OWNER, || cache.read_block(Addr::new(0), 3).map(Block)).unwrap();
     let old = load();
     crate::Storage::write_at(&storage, b"new", 0).unwrap();
@@ -222,7 +223,7 @@ fn a_refreshed_reader_reads_again_and_old_handles_stay_as_they_are() {
     assert_eq!(load().read().0, b"old");
     cache.evict_owner(OWNER);
     assert_eq!(load().read().0, b"new");
-    assert!(old.is_gone() && old.read().0 == b"old");
+    assert!(old.is_invalidated() && old.read().0 == b"old");
 }
 
 #[test]
@@ -243,39 +244,39 @@ fn an_entry_that_cannot_be_encoded_stays_dirty_and_is_named() {
     let storage = MemoryStorage::new();
     let cache = cache(&storage);
     add(&cache, OWNER, b"sound");
-    let at = cache.space().alloc(1, Kind::Metadata).unwrap();
+    let at = cache.space().alloc(1, SpaceKind::Metadata).unwrap();
     cache.insert(at, OWNER, Unfit);
-    let chunk = cache.space().alloc(1, Kind::Raw).unwrap();
+    let chunk = cache.space().alloc(1, SpaceKind::Raw).unwrap();
     cache.write_raw(OWNER, chunk, 0, vec![1]);
     for _ in 0..2 {
-        assert!(matches!(cache.flush(Scope::All), Err(Error::Encode { at: where_, .. }) if where_ == at));
+        assert!(matches!(cache.flush(FlushScope::All), Err(Error::Encode { at: where_, .. }) if where_ == at));
     }
     assert!(matches!(cache.finish(false), Err(Error::Dirty(3))));
     assert!(storage.to_vec().is_empty());
     cache.remove(at);
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     cache.finish(false).unwrap();
 }
 
 #[test]
 fn a_claimed_size_is_not_trusted() {
-    let cache = Cache::reading(Arc::new(MemoryStorage::from(vec![0; 10])), Settings::default());
+    let cache = Cache::new_read_only(Arc::new(MemoryStorage::from(vec![0; 10])), CacheOptions::default());
     let huge = cache.read_block(Addr::new(4), usize::MAX);
     assert!(matches!(huge, Err(Error::PastEnd { found: 6, .. })));
     assert!(matches!(cache.read_block(Addr::new(u64::MAX - 1), 1), Err(Error::PastEnd { found: 0, .. })));
     assert!(matches!(cache.read_block(Addr::UNDEFINED, 1), Err(Error::Undefined)));
-    assert!(matches!(cache.flush(Scope::All), Err(Error::ReadOnly)));
+    assert!(matches!(cache.flush(FlushScope::All), Err(Error::ReadOnly)));
 }
 
 #[test]
 fn an_end_may_be_announced_far_ahead() {
     let storage = MemoryStorage::new();
     let cache = cache(&storage);
-    cache.announce_ahead(1 << 20).unwrap();
+    cache.extend_superblock_eof(1 << 20).unwrap();
     assert_eq!(storage.to_vec().len(), 8 + (1 << 20));
     add(&cache, OWNER, b"block");
-    let plan = cache.plan(Scope::All).unwrap();
-    assert!(matches!(plan.steps(), [Step::Entry { .. }]));
+    let plan = cache.plan(FlushScope::All).unwrap();
+    assert!(matches!(plan.steps(), [FlushStep::Entry { .. }]));
     plan.write().unwrap();
     cache.finish(false).unwrap();
     assert_eq!(storage.to_vec().len() as u64, cache.space().end());
@@ -286,11 +287,11 @@ fn an_end_may_be_announced_far_ahead() {
 fn a_flush_within_an_operation_is_refused() {
     let cache = cache(&MemoryStorage::new());
     let flush = std::panic::AssertUnwindSafe(|| {
-        let _operation = cache.operation();
-        let _ = cache.flush(Scope::All);
+        let _operation = cache.begin_operation();
+        let _ = cache.flush(FlushScope::All);
     });
     assert!(std::panic::catch_unwind(flush).is_err());
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
 }
 
 #[test]
@@ -301,9 +302,9 @@ fn a_cache_is_shared_by_threads() {
 }
 
 fn order(cache: &Cache) -> Vec<crate::EntryId> {
-    let plan = cache.plan(Scope::All).unwrap();
-    let entries = |step: &Step| match step {
-        Step::Entry { id, .. } => Some(*id),
+    let plan = cache.plan(FlushScope::All).unwrap();
+    let entries = |step: &FlushStep| match step {
+        FlushStep::Entry { id, .. } => Some(*id),
         _ => None,
     };
     let order = plan.steps().iter().filter_map(entries).collect();
@@ -316,12 +317,12 @@ fn a_parent_waits_once_for_a_change_of_its_child() {
     let cache = cache(&MemoryStorage::new());
     let upper = add(&cache, OWNER, b"upper");
     let lower = add(&cache, OWNER, b"lower");
-    cache.depend_once(&upper, &lower, EdgeKind::BTree1Node).unwrap();
-    assert!(cache.depend_once(&lower, &upper, EdgeKind::BTree1Node).is_err());
+    cache.add_dependency_once(&upper, &lower, EdgeKind::BTree1Node).unwrap();
+    assert!(cache.add_dependency_once(&lower, &upper, EdgeKind::BTree1Node).is_err());
     assert_eq!(order(&cache), [lower.id(), upper.id()]);
     upper.touch();
     lower.touch();
-    cache.depend_once(&lower, &upper, EdgeKind::BTree1Node).unwrap();
+    cache.add_dependency_once(&lower, &upper, EdgeKind::BTree1Node).unwrap();
     assert_eq!(order(&cache), [upper.id(), lower.id()]);
 }
 
@@ -330,10 +331,10 @@ fn a_change_made_during_a_flush_is_waited_for_in_the_next() {
     let cache = cache(&MemoryStorage::new());
     let upper = add(&cache, OWNER, b"upper");
     let lower = add(&cache, OWNER, b"lower");
-    let plan = cache.plan(Scope::All).unwrap();
+    let plan = cache.plan(FlushScope::All).unwrap();
     lower.touch();
     upper.touch();
-    cache.depend_once(&upper, &lower, EdgeKind::BTree1Node).unwrap();
+    cache.add_dependency_once(&upper, &lower, EdgeKind::BTree1Node).unwrap();
     plan.write().unwrap();
     assert_eq!(order(&cache), [lower.id(), upper.id()]);
 }
@@ -344,20 +345,20 @@ fn what_leads_to_a_new_entry_waits_for_it_until_it_is_there() {
         let cache = cache(&MemoryStorage::new());
         let upper = add(&cache, OWNER, b"upper");
         let lower = add(&cache, OWNER, b"lower");
-        cache.depend_until_stored(&upper, &lower, EdgeKind::BTree1Node).unwrap();
-        assert!(cache.depend_once(&lower, &upper, EdgeKind::BTree1Symbols).is_err());
-        let plan = cache.plan(Scope::All).unwrap();
+        cache.add_dependency_until_stored(&upper, &lower, EdgeKind::BTree1Node).unwrap();
+        assert!(cache.add_dependency_once(&lower, &upper, EdgeKind::BTree1Symbols).is_err());
+        let plan = cache.plan(FlushScope::All).unwrap();
         lower.touch();
         upper.touch();
         // It is on its way: what is written of it later may wait for what leads to it.
-        cache.depend_once(&lower, &upper, EdgeKind::BTree1Symbols).unwrap();
+        cache.add_dependency_once(&lower, &upper, EdgeKind::BTree1Symbols).unwrap();
         if is_written {
             plan.write().unwrap();
         } else {
             drop(plan);
         }
         assert_eq!(order(&cache), [upper.id(), lower.id()]);
-        cache.flush(Scope::All).unwrap();
+        cache.flush(FlushScope::All).unwrap();
         assert!(!cache.is_dirty());
     }
 }
@@ -367,18 +368,18 @@ fn an_entry_is_new_until_a_flush_has_taken_it() {
     let cache = cache(&MemoryStorage::new());
     let entry = add(&cache, OWNER, b"entry");
     assert!(entry.is_new());
-    let plan = cache.plan(Scope::All).unwrap();
+    let plan = cache.plan(FlushScope::All).unwrap();
     assert!(!entry.is_new());
     drop(plan);
     assert!(entry.is_new());
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     entry.touch();
-    drop(cache.plan(Scope::All).unwrap());
+    drop(cache.plan(FlushScope::All).unwrap());
     assert!(!entry.is_new());
     let at = entry.addr();
     drop(entry);
     cache.evict_all();
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     cache.evict_all();
     let loaded = cache.load(at, OWNER, || Ok::<_, Error>(Block(Vec::new()))).unwrap();
     assert!(!loaded.is_new());
@@ -387,11 +388,11 @@ fn an_entry_is_new_until_a_flush_has_taken_it() {
 #[test]
 fn proxies_stand_for_raw_data_that_waits_or_is_under_way() {
     let cache = cache(&MemoryStorage::new());
-    let chunk = cache.space().alloc(3, Kind::Raw).unwrap();
+    let chunk = cache.space().alloc(3, SpaceKind::Raw).unwrap();
     assert!(cache.proxies(chunk).is_empty());
     let first = cache.write_raw(OWNER, chunk, 0, b"raw".to_vec());
     assert_eq!(cache.proxies(chunk)[..], [first]);
-    let plan = cache.plan(Scope::All).unwrap();
+    let plan = cache.plan(FlushScope::All).unwrap();
     assert_eq!(cache.proxies(chunk)[..], [first]);
     let second = cache.write_raw(OWNER, chunk, 0, b"new".to_vec());
     assert_eq!(cache.proxies(chunk)[..], [second, first]);
@@ -402,25 +403,25 @@ fn proxies_stand_for_raw_data_that_waits_or_is_under_way() {
 #[test]
 fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
     let storage = MemoryStorage::new();
-    let settings = Settings { barriers: true, ..Settings::default() };
-    let cache = Cache::writing(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
+    let settings = CacheOptions { barriers: true, ..CacheOptions::default() };
+    let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
     let root = add(&cache, OWNER, b"root");
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     let stored = add(&cache, OWNER, b"leaf");
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     stored.update(|block| block.0[0] = b'L');
     let new = add(&cache, OWNER, b"node");
-    cache.depend(&new, &stored, EdgeKind::BTree2Node).unwrap();
+    cache.add_dependency(&new, &stored, EdgeKind::BTree2Node).unwrap();
     root.update(|block| block.0[0] = b'R');
-    cache.depend(&root, &new, EdgeKind::BTree2Root).unwrap();
-    let plan = cache.plan(Scope::All).unwrap();
+    cache.add_dependency(&root, &new, EdgeKind::BTree2Root).unwrap();
+    let plan = cache.plan(FlushScope::All).unwrap();
     let [
-        Step::Entry { id: first, .. },
-        Step::Barrier,
-        Step::Intent { intent, .. },
-        Step::Barrier,
-        Step::Entry { id: second, .. },
-        Step::Entry { id: last, .. },
+        FlushStep::Entry { id: first, .. },
+        FlushStep::Barrier,
+        FlushStep::WriteRedo { intent, .. },
+        FlushStep::Barrier,
+        FlushStep::Entry { id: second, .. },
+        FlushStep::Entry { id: last, .. },
     ] = plan.steps()
     else {
         panic!("{plan:?}")
@@ -435,58 +436,63 @@ fn what_lies_in_two_pages_is_written_down_before_it_is_changed() {
     let storage = MemoryStorage::new();
     let cache = cache(&storage);
     let (large, small) = (add(&cache, OWNER, &[1; 5000]), add(&cache, OWNER, b"small"));
-    let steps = cache.plan(Scope::All).unwrap();
-    assert!(!steps.steps().iter().any(|step| matches!(step, Step::Intent { .. })), "nothing leads to it yet");
+    let steps = cache.plan(FlushScope::All).unwrap();
+    assert!(!steps.steps().iter().any(|step| matches!(step, FlushStep::WriteRedo { .. })), "nothing leads to it yet");
     steps.write().unwrap();
     large.update(|block| block.0[0] = 2);
     small.touch();
-    cache.depend(&large, &small, EdgeKind::Link).unwrap();
-    let plan = cache.plan(Scope::All).unwrap();
-    let [Step::Entry { id, .. }, Step::Intent { intent, .. }, Step::Entry { id: last, .. }] = plan.steps() else {
+    cache.add_dependency(&large, &small, EdgeKind::Link).unwrap();
+    let plan = cache.plan(FlushScope::All).unwrap();
+    let [FlushStep::Entry { id, .. }, FlushStep::WriteRedo { intent, .. }, FlushStep::Entry { id: last, .. }] =
+        plan.steps()
+    else {
         panic!("{plan:?}")
     };
     assert_eq!([*id, *last], [small.id(), large.id()]);
-    let at = intent.place;
-    assert_eq!(Some(at), Turn::place(Addr::new(cache.space().announced())));
+    let at = intent.addr;
+    assert_eq!(Some(at), SeqlockCounter::word_addr(Addr::new(cache.space().superblock_eof())));
     plan.write().unwrap();
     let valid =
-        |storage: &MemoryStorage| storage.to_vec()[at.get().unwrap() as usize..].starts_with(&Intent::SIGNATURE);
+        |storage: &MemoryStorage| storage.to_vec()[at.get().unwrap() as usize..].starts_with(&RedoRecord::SIGNATURE);
     assert!(valid(&storage));
     small.touch();
-    let plan = cache.plan(Scope::All).unwrap();
-    assert!(matches!(plan.steps(), [Step::Forget(forgotten), Step::Entry { .. }] if *forgotten == at), "{plan:?}");
+    let plan = cache.plan(FlushScope::All).unwrap();
+    assert!(
+        matches!(plan.steps(), [FlushStep::InvalidateRedo(forgotten), FlushStep::Entry { .. }] if *forgotten == at),
+        "{plan:?}"
+    );
     plan.write().unwrap();
     assert!(!valid(&storage));
     small.touch();
-    assert!(matches!(cache.plan(Scope::All).unwrap().steps(), [Step::Entry { .. }]));
+    assert!(matches!(cache.plan(FlushScope::All).unwrap().steps(), [FlushStep::Entry { .. }]));
 }
 
 #[test]
 fn what_belongs_together_is_there_whole_or_not_at_all() {
-    for (fails_after, beneath) in (0..14).flat_map(|n| [(n, Beneath::Unseen), (n, Beneath::Seen)]) {
+    for (fails_after, beneath) in (0..14).flat_map(|n| [(n, Visibility::BeyondExtent), (n, Visibility::Visible)]) {
         let memory = MemoryStorage::new();
         let storage = FaultyStorage::new(memory.clone());
-        let cache = Cache::writing(Arc::new(storage.clone()), Settings::default(), 8, Arc::new(Announcer));
+        let cache = Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(Announcer));
         let (one, other) = (add(&cache, OWNER, b"old"), add(&cache, OWNER, b"old"));
-        let raw = cache.space().alloc(3, Kind::Raw).unwrap();
+        let raw = cache.space().alloc(3, SpaceKind::Raw).unwrap();
         cache.write_raw(OWNER, raw, 0, b"old".into());
-        cache.flush(Scope::All).unwrap();
+        cache.flush(FlushScope::All).unwrap();
         let new = add(&cache, OWNER, b"new");
         for block in [&one, &other] {
             block.update(|block| block.0.copy_from_slice(b"new"));
-            cache.depend(block, &new, EdgeKind::Link).unwrap();
+            cache.add_dependency(block, &new, EdgeKind::Link).unwrap();
         }
         cache.overwrite_raw(OWNER, raw, (0, b"new".into()), beneath);
-        cache.write_as_one();
-        storage.fail_after(fails_after, Failure::Full, true);
-        let flushed = cache.flush(Scope::Owner(Owner::new(Addr::new(1)))).is_ok();
-        let intent = Turn::place(Addr::new(cache.space().announced())).unwrap();
+        cache.require_atomic_flush();
+        storage.fail_after(fails_after, WriteFailure::Full, true);
+        let flushed = cache.flush(FlushScope::Owner(Owner::new(Addr::new(1)))).is_ok();
+        let intent = SeqlockCounter::word_addr(Addr::new(cache.space().superblock_eof())).unwrap();
         let at = |addr| found(&memory, addr, 3, intent);
         let state = at(one.addr());
         assert!(at(other.addr()) == state && at(raw) == state, "{fails_after}, {beneath:?}");
         assert!(state == b"new" || !flushed && state == b"old", "{fails_after}, {beneath:?}");
-        storage.mend();
-        cache.flush(Scope::Owner(OWNER)).unwrap();
+        storage.clear_fault();
+        cache.flush(FlushScope::Owner(OWNER)).unwrap();
         assert_eq!([one.addr(), other.addr(), new.addr(), raw].map(at), [b"new"; 4], "{fails_after}, {beneath:?}");
     }
 }
@@ -494,14 +500,14 @@ fn what_belongs_together_is_there_whole_or_not_at_all() {
 #[test]
 fn pages_begin_with_the_file_and_not_behind_its_user_block() {
     for (base, cut) in [(0, false), (512, true)] {
-        let settings = Settings { base, ..Settings::default() };
-        let cache = Cache::writing(Arc::new(MemoryStorage::new()), settings, 4096, Arc::new(Announcer));
+        let settings = CacheOptions { base, ..CacheOptions::default() };
+        let cache = Cache::new_writable(Arc::new(MemoryStorage::new()), settings, 4096, Arc::new(Announcer));
         let block = add(&cache, OWNER, &[1; 4000]);
         assert_eq!(block.addr(), Addr::new(4096));
-        cache.flush(Scope::All).unwrap();
+        cache.flush(FlushScope::All).unwrap();
         block.touch();
-        let plan = cache.plan(Scope::All).unwrap();
-        assert_eq!(plan.steps().iter().any(|step| matches!(step, Step::Intent { .. })), cut);
+        let plan = cache.plan(FlushScope::All).unwrap();
+        assert_eq!(plan.steps().iter().any(|step| matches!(step, FlushStep::WriteRedo { .. })), cut);
     }
 }
 
@@ -509,8 +515,8 @@ fn pages_begin_with_the_file_and_not_behind_its_user_block() {
 fn found(storage: &MemoryStorage, at: Addr, len: usize, intent: Addr) -> Vec<u8> {
     let mut file = storage.to_vec();
     let beyond = &file[(intent.get().unwrap() as usize).min(file.len())..];
-    let size = beyond.get(..Intent::HEAD).and_then(Intent::stated_size).unwrap_or(0) as usize;
-    let writes = beyond.get(..size).and_then(|bytes| decode::<Intent>(bytes, Widths::default()).ok());
+    let size = beyond.get(..RedoRecord::HEAD_BYTES).and_then(RedoRecord::stated_size).unwrap_or(0) as usize;
+    let writes = beyond.get(..size).and_then(|bytes| decode::<RedoRecord>(bytes, Widths::default()).ok());
     for write in writes.into_iter().flat_map(|intent| intent.writes) {
         let start = write.at.get().unwrap() as usize;
         file[start..start + write.bytes.len()].copy_from_slice(&write.bytes);
@@ -526,21 +532,21 @@ fn what_a_failed_flush_has_torn_is_whole_at_every_moment_of_the_next_one() {
     for (barriers, (fails_after, dies_after)) in cases.flat_map(|case| [(false, case), (true, case)]) {
         let memory = MemoryStorage::new();
         let storage = FaultyStorage::new(memory.clone());
-        let settings = Settings { barriers, ..Settings::default() };
-        let cache = Cache::writing(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
+        let settings = CacheOptions { barriers, ..CacheOptions::default() };
+        let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
         let large = add(&cache, OWNER, &[1; 9000]);
-        cache.flush(Scope::All).unwrap();
-        let announced = Turn::place(Addr::new(cache.space().announced())).unwrap();
+        cache.flush(FlushScope::All).unwrap();
+        let announced = SeqlockCounter::word_addr(Addr::new(cache.space().superblock_eof())).unwrap();
         large.update(|block| block.0.fill(2));
-        storage.fail_after(fails_after, Failure::Short(4096), false);
-        let flushed = cache.flush(Scope::All).is_ok();
+        storage.fail_after(fails_after, WriteFailure::Short(4096), false);
+        let flushed = cache.flush(FlushScope::All).is_ok();
         let bytes = |memory: &MemoryStorage| whole(&found(memory, large.addr(), 9000, announced));
         let left = bytes(&memory);
         assert!(left == Some(2) || !flushed && left == Some(1), "{barriers} {fails_after}: {left:?}");
         // The writer goes on, and is killed after so many more changes.
         large.update(|block| block.0.fill(3));
-        storage.fail_after(dies_after, Failure::Short(4096), true);
-        let flushed = cache.flush(Scope::All).is_ok();
+        storage.fail_after(dies_after, WriteFailure::Short(4096), true);
+        let flushed = cache.flush(FlushScope::All).is_ok();
         let after = bytes(&memory);
         assert!(
             after == Some(3) || !flushed && after >= left && after.is_some(),

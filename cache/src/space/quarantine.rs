@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use super::Kind;
+use super::SpaceKind;
 use crate::entry::Owner;
-use crate::metadata::Scope;
+use crate::metadata::FlushScope;
 
 /// Space that waits: first byte, length (bytes), and what it held.
-pub(super) type Section = (u64, u64, Kind);
+pub(super) type FreedSection = (u64, u64, SpaceKind);
 
 #[derive(Debug, Default)]
 pub(super) struct Quarantine {
@@ -20,15 +20,15 @@ pub(super) struct Quarantine {
     /// Whether a flush counts only once it is durable.
     durable: bool,
     /// Given back since the last snapshot of a flush of the object that alone led there, or, without one, of all.
-    given: FxHashMap<Option<Owner>, Vec<Section>>,
+    given: FxHashMap<Option<Owner>, Vec<FreedSection>>,
     /// Given back before the snapshot of the flush that is under way.
-    leaving: Leaving,
+    awaiting_flush: UnreachablePending,
     /// Unreachable, but not durably.
-    volatile: Leaving,
+    awaiting_sync: UnreachablePending,
     /// Sections that have ever begun to rest.
     rested: u64,
     /// Unreachable; by the time from which it is free.
-    resting: BTreeMap<Duration, Vec<Section>>,
+    resting: BTreeMap<Duration, Vec<FreedSection>>,
     /// Bytes of that.
     resting_bytes: u64,
     /// Bytes of what is given or leaving.
@@ -41,21 +41,21 @@ pub(super) struct Quarantine {
 }
 
 #[derive(Debug, Default)]
-struct Leaving {
-    sections: Vec<(Option<Owner>, Section)>,
+struct UnreachablePending {
+    sections: Vec<(Option<Owner>, FreedSection)>,
     /// The snapshot of a whole flush.
     snapshot: Option<u64>,
 }
 
 /// What had been flushed at one moment: sections that were ever flushed, and the last snapshot.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Flushed {
+pub(crate) struct FlushMark {
     sections: u64,
     snapshot: Option<u64>,
 }
 
 /// Times are rounded up to so many parts of the grace, so that there are few different ones.
-const PARTS: u32 = 64;
+const GRACE_ROUNDING_PARTS: u32 = 64;
 
 impl Quarantine {
     pub fn new(durable: bool) -> Self {
@@ -72,8 +72,8 @@ impl Quarantine {
         self.grace = grace;
         if grace.is_none() {
             self.given.clear();
-            self.leaving = Leaving::default();
-            self.volatile = Leaving::default();
+            self.awaiting_flush = UnreachablePending::default();
+            self.awaiting_sync = UnreachablePending::default();
             self.resting.clear();
             self.settling.clear();
             (self.resting_bytes, self.waiting) = (0, 0);
@@ -81,12 +81,12 @@ impl Quarantine {
     }
 
     /// Whether nobody reads the file meanwhile.
-    pub fn is_private(&self) -> bool {
+    pub fn is_unread(&self) -> bool {
         self.grace == Some(Duration::ZERO)
     }
 
     /// Takes what was given back. If `owner` is given, nothing but structures of that object leads there.
-    pub fn give(&mut self, section: Section, owner: Option<Owner>) {
+    pub fn add(&mut self, section: FreedSection, owner: Option<Owner>) {
         if self.grace.is_some() {
             self.given.entry(owner).or_default().push(section);
             self.waiting = self.waiting.saturating_add(section.1);
@@ -94,7 +94,7 @@ impl Quarantine {
     }
 
     /// Other objects lead to `owner` and what it has given back: only a whole flush makes that unreachable.
-    pub fn widen(&mut self, owner: Owner) {
+    pub fn clear_owner(&mut self, owner: Owner) {
         if let Some(sections) = self.given.remove(&Some(owner)) {
             self.given.entry(None).or_default().extend(sections);
         }
@@ -110,30 +110,30 @@ impl Quarantine {
     }
 
     /// The last snapshot before which everything that was given back is free.
-    pub fn settled(&self) -> u64 {
+    pub fn settled_snapshot(&self) -> u64 {
         self.settled
     }
 
     /// A flush takes its snapshot.
-    pub fn begin_flush(&mut self, scope: Scope) {
+    pub fn begin_flush(&mut self, scope: FlushScope) {
         match scope {
-            Scope::All => {
+            FlushScope::All => {
                 self.snapshots += 1;
-                self.leaving.snapshot = Some(self.snapshots);
+                self.awaiting_flush.snapshot = Some(self.snapshots);
                 let given = self.given.drain().flat_map(|(owner, all)| all.into_iter().map(move |s| (owner, s)));
-                self.leaving.sections.extend(given);
+                self.awaiting_flush.sections.extend(given);
             }
-            Scope::Owner(_) if self.durable => {}
-            Scope::Owner(owner) => {
+            FlushScope::Owner(_) if self.durable => {}
+            FlushScope::Owner(owner) => {
                 let given = self.given.remove(&Some(owner)).into_iter().flatten();
-                self.leaving.sections.extend(given.map(|section| (Some(owner), section)));
+                self.awaiting_flush.sections.extend(given.map(|section| (Some(owner), section)));
             }
         }
     }
 
     /// The flush has ended at `now`; what is free then is returned.
-    pub fn end_flush(&mut self, succeeded: bool, now: Duration) -> Vec<Section> {
-        let Leaving { sections, snapshot } = std::mem::take(&mut self.leaving);
+    pub fn end_flush(&mut self, succeeded: bool, now: Duration) -> Vec<FreedSection> {
+        let UnreachablePending { sections, snapshot } = std::mem::take(&mut self.awaiting_flush);
         if !succeeded {
             for (owner, section) in sections {
                 self.given.entry(owner).or_default().push(section);
@@ -142,31 +142,34 @@ impl Quarantine {
         }
         let bytes = sections.iter().fold(0u64, |sum, (_, (_, len, _))| sum.saturating_add(*len));
         self.waiting = self.waiting.saturating_sub(bytes);
-        self.volatile.sections.extend(sections);
-        self.volatile.snapshot = snapshot.or(self.volatile.snapshot);
-        if self.durable { Vec::new() } else { self.rest(usize::MAX, now) }
+        self.awaiting_sync.sections.extend(sections);
+        self.awaiting_sync.snapshot = snapshot.or(self.awaiting_sync.snapshot);
+        if self.durable { Vec::new() } else { self.begin_grace(usize::MAX, now) }
     }
 
     /// What has been flushed, for [`Quarantine::end_sync`].
-    pub fn begin_sync(&self) -> Flushed {
-        Flushed { sections: self.rested + self.volatile.sections.len() as u64, snapshot: self.volatile.snapshot }
+    pub fn begin_sync(&self) -> FlushMark {
+        FlushMark {
+            sections: self.rested + self.awaiting_sync.sections.len() as u64,
+            snapshot: self.awaiting_sync.snapshot,
+        }
     }
 
     /// What had been `flushed` is durable at `now`; what is free then is returned.
-    pub fn end_sync(&mut self, flushed: Flushed, now: Duration) -> Vec<Section> {
-        let Flushed { sections, snapshot } = flushed;
-        let later = std::mem::replace(&mut self.volatile.snapshot, snapshot).filter(|last| Some(*last) > snapshot);
-        let free = self.rest(sections.saturating_sub(self.rested) as usize, now);
-        self.volatile.snapshot = later;
+    pub fn end_sync(&mut self, flushed: FlushMark, now: Duration) -> Vec<FreedSection> {
+        let FlushMark { sections, snapshot } = flushed;
+        let later = std::mem::replace(&mut self.awaiting_sync.snapshot, snapshot).filter(|last| Some(*last) > snapshot);
+        let free = self.begin_grace(sections.saturating_sub(self.rested) as usize, now);
+        self.awaiting_sync.snapshot = later;
         free
     }
 
     /// The first `len` sections that have been flushed begin to rest.
-    fn rest(&mut self, len: usize, now: Duration) -> Vec<Section> {
-        let len = len.min(self.volatile.sections.len());
+    fn begin_grace(&mut self, len: usize, now: Duration) -> Vec<FreedSection> {
+        let len = len.min(self.awaiting_sync.sections.len());
         self.rested += len as u64;
-        let sections = self.volatile.sections.drain(..len).map(|(_, section)| section);
-        let snapshot = self.volatile.snapshot.take();
+        let sections = self.awaiting_sync.sections.drain(..len).map(|(_, section)| section);
+        let snapshot = self.awaiting_sync.snapshot.take();
         match self.grace {
             None => Vec::new(),
             Some(Duration::ZERO) => {
@@ -174,7 +177,7 @@ impl Quarantine {
                 sections.collect()
             }
             Some(grace) => {
-                let until = after(grace, now);
+                let until = rounded_deadline(grace, now);
                 let resting = self.resting.entry(until).or_default();
                 let before = resting.len();
                 resting.extend(sections);
@@ -189,9 +192,9 @@ impl Quarantine {
     }
 
     /// A section to which nothing leads rests for so long from `now` on.
-    pub fn lay(&mut self, section: Section, rest: Duration, now: Duration) {
+    pub fn defer_free(&mut self, section: FreedSection, rest: Duration, now: Duration) {
         self.resting_bytes = self.resting_bytes.saturating_add(section.1);
-        self.resting.entry(after(rest, now)).or_default().push(section);
+        self.resting.entry(rounded_deadline(rest, now)).or_default().push(section);
     }
 
     /// How long what is unreachable rests.
@@ -204,17 +207,17 @@ impl Quarantine {
         self.resting_bytes
     }
 
-    pub fn is_restless(&self) -> bool {
+    pub fn has_no_resting(&self) -> bool {
         self.resting.is_empty() && self.settling.is_empty()
     }
 
     /// Nobody reads what rests.
-    pub fn rouse(&mut self) -> Vec<Section> {
-        self.wake(Duration::MAX)
+    pub fn release_resting(&mut self) -> Vec<FreedSection> {
+        self.release_expired(Duration::MAX)
     }
 
     /// What has rested long enough at `now`.
-    pub fn wake(&mut self, now: Duration) -> Vec<Section> {
+    pub fn release_expired(&mut self, now: Duration) -> Vec<FreedSection> {
         while let Some(first) = self.settling.first_entry().filter(|first| *first.key() <= now) {
             self.settled = self.settled.max(first.remove());
         }
@@ -227,13 +230,13 @@ impl Quarantine {
     }
 }
 
-fn bytes_of(sections: &[Section]) -> u64 {
+fn bytes_of(sections: &[FreedSection]) -> u64 {
     sections.iter().fold(0, |sum, (_, len, _)| sum.saturating_add(*len))
 }
 
 /// `grace` after `now`, or a little later.
-fn after(grace: Duration, now: Duration) -> Duration {
-    let part = (grace / PARTS).max(Duration::from_millis(1)).as_nanos();
+fn rounded_deadline(grace: Duration, now: Duration) -> Duration {
+    let part = (grace / GRACE_ROUNDING_PARTS).max(Duration::from_millis(1)).as_nanos();
     let until = now.saturating_add(grace).as_nanos().div_ceil(part).saturating_mul(part);
     u64::try_from(until).map_or(Duration::MAX, Duration::from_nanos)
 }

@@ -16,80 +16,80 @@ fn space(end: u64) -> Space {
 #[test]
 fn small_metadata_does_not_cross_a_page() {
     let space = space(4000);
-    assert_eq!(space.alloc(100, Kind::Metadata).unwrap(), Addr::new(4096));
-    assert_eq!(space.alloc(96, Kind::Metadata).unwrap(), Addr::new(4000), "the gap is used");
-    assert_eq!(space.alloc(5000, Kind::Metadata).unwrap(), Addr::new(4200), "larger blocks cross anyway");
-    assert_eq!(space.alloc(1, Kind::Raw).unwrap(), Addr::new(4196), "raw data fills what alignment left");
+    assert_eq!(space.alloc(100, SpaceKind::Metadata).unwrap(), Addr::new(4096));
+    assert_eq!(space.alloc(96, SpaceKind::Metadata).unwrap(), Addr::new(4000), "the gap is used");
+    assert_eq!(space.alloc(5000, SpaceKind::Metadata).unwrap(), Addr::new(4200), "larger blocks cross anyway");
+    assert_eq!(space.alloc(1, SpaceKind::Raw).unwrap(), Addr::new(4196), "raw data fills what alignment left");
 }
 
 #[test]
 fn raw_data_is_aligned_only_if_that_costs_nothing_in_the_long_run() {
     let space = space(100);
-    assert_eq!(space.alloc(4097, Kind::Raw).unwrap(), Addr::new(100));
-    assert_eq!(space.alloc(8192, Kind::Raw).unwrap(), Addr::new(8192));
-    assert_eq!(space.alloc(4096, Kind::Raw).unwrap(), Addr::new(16384));
+    assert_eq!(space.alloc(4097, SpaceKind::Raw).unwrap(), Addr::new(100));
+    assert_eq!(space.alloc(8192, SpaceKind::Raw).unwrap(), Addr::new(8192));
+    assert_eq!(space.alloc(4096, SpaceKind::Raw).unwrap(), Addr::new(16384));
     assert_eq!(space.end(), 20480);
 
     let space = self::space(4197);
-    assert_eq!(space.alloc(80, Kind::Raw).unwrap(), Addr::new(4197));
-    assert_eq!(space.alloc(4104, Kind::Raw).unwrap(), Addr::new(4280), "much raw data");
+    assert_eq!(space.alloc(80, SpaceKind::Raw).unwrap(), Addr::new(4197));
+    assert_eq!(space.alloc(4104, SpaceKind::Raw).unwrap(), Addr::new(4280), "much raw data");
 }
 
 #[test]
 fn an_address_must_fit_the_width_of_the_file() {
     let space = Space::new(60_000, Width::TWO, Clock::default(), false);
-    assert!(space.alloc(5000, Kind::Raw).is_ok());
-    assert!(matches!(space.alloc(1000, Kind::Raw), Err(Error::Full { wanted: 1000, .. })));
-    assert!(space.alloc(u64::MAX, Kind::Metadata).is_err());
-    assert!(space.alloc(500, Kind::Raw).is_ok());
-    let end = space.to_announce().unwrap();
+    assert!(space.alloc(5000, SpaceKind::Raw).is_ok());
+    assert!(matches!(space.alloc(1000, SpaceKind::Raw), Err(Error::Full { wanted: 1000, .. })));
+    assert!(space.alloc(u64::MAX, SpaceKind::Metadata).is_err());
+    assert!(space.alloc(500, SpaceKind::Raw).is_ok());
+    let end = space.next_superblock_eof().unwrap();
     assert_eq!(end, 0xffef);
     // What is written down behind the end has an address, too.
-    assert!(Generation::place_of_intent(Addr::new(end)).unwrap().get() <= Some(0xffff));
+    assert!(Generation::redo_addr(Addr::new(end)).unwrap().get() <= Some(0xffff));
 }
 
 #[test]
 fn a_new_end_is_announced_in_steps() {
     let space = space(48);
-    assert_eq!(space.to_announce(), None);
-    space.alloc(1000, Kind::Raw).unwrap();
-    let end = space.to_announce().unwrap();
+    assert_eq!(space.next_superblock_eof(), None);
+    space.alloc(1000, SpaceKind::Raw).unwrap();
+    let end = space.next_superblock_eof().unwrap();
     assert_eq!(end, 1048 + (64 << 10));
-    space.set_announced(end);
-    space.alloc(60_000, Kind::Raw).unwrap();
-    assert_eq!(space.to_announce(), None);
-    space.alloc(1 << 30, Kind::Raw).unwrap();
-    assert_eq!(space.to_announce(), Some(space.end() + (16 << 20)));
+    space.set_superblock_eof(end);
+    space.alloc(60_000, SpaceKind::Raw).unwrap();
+    assert_eq!(space.next_superblock_eof(), None);
+    space.alloc(1 << 30, SpaceKind::Raw).unwrap();
+    assert_eq!(space.next_superblock_eof(), Some(space.end() + (16 << 20)));
 }
 
 #[test]
 fn reaching_never_cuts() {
     let storage = FaultyStorage::new(MemoryStorage::from(vec![1; 100]));
     let space = space(0);
-    space.reach(50, &storage).unwrap();
-    assert_eq!(storage.changes(), 0);
-    space.reach_ahead(101, &storage).unwrap();
+    space.ensure_len(50, &storage).unwrap();
+    assert_eq!(storage.change_count(), 0);
+    space.ensure_len_ahead(101, &storage).unwrap();
     let len = storage.len().unwrap();
     assert!(len >= 101 + (64 << 10));
-    space.reach_ahead(len, &storage).unwrap();
-    assert_eq!(storage.changes(), 1);
+    space.ensure_len_ahead(len, &storage).unwrap();
+    assert_eq!(storage.change_count(), 1);
 }
 
 #[test]
 fn freed_space_waits_for_a_flush_that_began_later_and_succeeded() {
     let space = space(0);
-    let at = space.alloc(64, Kind::Metadata).unwrap();
-    space.begin_flush(Scope::All);
+    let at = space.alloc(64, SpaceKind::Metadata).unwrap();
+    space.begin_flush(FlushScope::All);
     space.free(at, 64);
     space.end_flush(true);
-    assert_eq!(space.reusable(), 0);
-    space.begin_flush(Scope::All);
+    assert_eq!(space.free_bytes(), 0);
+    space.begin_flush(FlushScope::All);
     space.end_flush(false);
-    assert_eq!(space.reusable(), 0);
-    space.begin_flush(Scope::All);
+    assert_eq!(space.free_bytes(), 0);
+    space.begin_flush(FlushScope::All);
     space.end_flush(true);
-    assert_eq!(space.reusable(), 64);
-    assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), at);
+    assert_eq!(space.free_bytes(), 64);
+    assert_eq!(space.alloc(64, SpaceKind::Metadata).unwrap(), at);
 }
 
 fn config() -> ProptestConfig {
@@ -113,21 +113,21 @@ proptest! {
         let mut held: BTreeMap<u64, u64> = BTreeMap::new();
         for (allocate, len, n) in acts {
             if allocate || held.is_empty() {
-                let kind = if n % 2 == 0 { Kind::Raw } else { Kind::Metadata };
+                let kind = if n % 2 == 0 { SpaceKind::Raw } else { SpaceKind::Metadata };
                 let at = space.alloc(len, kind).unwrap().get().unwrap();
                 let before = held.range(..at + len).next_back();
                 prop_assert!(at >= begin && before.is_none_or(|(other, size)| other + size <= at));
-                prop_assert!(kind == Kind::Raw || len > PAGE || at / PAGE == (at + len - 1) / PAGE);
+                prop_assert!(kind == SpaceKind::Raw || len > OS_PAGE_BYTES || at / OS_PAGE_BYTES == (at + len - 1) / OS_PAGE_BYTES);
                 prop_assert!(at + len <= space.end());
                 held.insert(at, len);
             } else {
                 let (&at, &len) = held.iter().nth(n % held.len()).unwrap();
                 held.remove(&at);
                 space.free(Addr::new(at), len);
-                space.begin_flush(Scope::All);
+                space.begin_flush(FlushScope::All);
                 space.end_flush(true);
             }
-            prop_assert_eq!(space.reusable() + held.values().sum::<u64>(), space.end() - begin);
+            prop_assert_eq!(space.free_bytes() + held.values().sum::<u64>(), space.end() - begin);
         }
     }
 }
@@ -135,17 +135,17 @@ proptest! {
 #[test]
 fn what_is_given_up_inside_a_structure_is_settled_by_the_next_whole_flush_that_succeeds() {
     let space = Space::new(0, Width::EIGHT, Clock::default(), false);
-    let moment = space.moment();
-    assert!(!space.is_settled(moment));
-    space.begin_flush(Scope::All);
-    let during = space.moment();
+    let moment = space.free_epoch();
+    assert!(!space.is_reclaimable(moment));
+    space.begin_flush(FlushScope::All);
+    let during = space.free_epoch();
     space.end_flush(false);
-    assert!(!space.is_settled(moment));
-    space.begin_flush(Scope::All);
+    assert!(!space.is_reclaimable(moment));
+    space.begin_flush(FlushScope::All);
     space.end_flush(true);
-    assert!(space.is_settled(moment) && space.is_settled(during) && !space.is_settled(space.moment()));
-    space.set_reuse(Reuse::Never);
-    assert!(!space.is_settled(moment));
+    assert!(space.is_reclaimable(moment) && space.is_reclaimable(during) && !space.is_reclaimable(space.free_epoch()));
+    space.set_reuse_policy(ReusePolicy::Never);
+    assert!(!space.is_reclaimable(moment));
 }
 
 #[test]
@@ -153,184 +153,192 @@ fn pages_hold_one_kind_each_and_nothing_small_crosses_a_border() {
     let space = Space::new(100, Width::EIGHT, Clock::default(), false);
     space.set_page(4096).unwrap();
     assert_eq!(space.end(), 4096);
-    let metadata = space.alloc(1000, Kind::Metadata).unwrap();
+    let metadata = space.alloc(1000, SpaceKind::Metadata).unwrap();
     assert_eq!(metadata.get(), Some(104), "what is left of the first page is for structures");
-    let raw = space.alloc(3000, Kind::Raw).unwrap();
+    let raw = space.alloc(3000, SpaceKind::Raw).unwrap();
     assert_eq!(raw.get(), Some(4096));
-    assert_eq!(space.alloc(2000, Kind::Raw).unwrap().get(), Some(8192));
-    assert_eq!(space.alloc(1000, Kind::Raw).unwrap().get(), Some(7096), "what fits goes into a page that is there");
-    let large = space.alloc(5000, Kind::Raw).unwrap();
+    assert_eq!(space.alloc(2000, SpaceKind::Raw).unwrap().get(), Some(8192));
+    assert_eq!(
+        space.alloc(1000, SpaceKind::Raw).unwrap().get(),
+        Some(7096),
+        "what fits goes into a page that is there"
+    );
+    let large = space.alloc(5000, SpaceKind::Raw).unwrap();
     assert_eq!((large.get(), space.end()), (Some(12288), 20480));
-    assert_eq!(space.alloc(4000, Kind::Metadata).unwrap().get(), Some(20480));
+    assert_eq!(space.alloc(4000, SpaceKind::Metadata).unwrap().get(), Some(20480));
     space.free_raw(raw, 3000);
     space.free_raw(Addr::new(7096), 1000);
     space.free_raw(large, 5000);
-    assert_eq!(space.waiting(), 9000);
-    space.begin_flush(Scope::All);
+    assert_eq!(space.pending_free_bytes(), 9000);
+    space.begin_flush(FlushScope::All);
     space.end_flush(true);
-    assert_eq!(space.waiting(), 0);
-    assert_eq!(space.alloc(3000, Kind::Metadata).unwrap().get(), Some(4096), "a page that is empty is for anything");
-    assert_eq!(space.alloc(8192, Kind::Raw).unwrap().get(), Some(12288));
+    assert_eq!(space.pending_free_bytes(), 0);
+    assert_eq!(
+        space.alloc(3000, SpaceKind::Metadata).unwrap().get(),
+        Some(4096),
+        "a page that is empty is for anything"
+    );
+    assert_eq!(space.alloc(8192, SpaceKind::Raw).unwrap().get(), Some(12288));
 }
 
 #[test]
 fn pages_of_large_blocks_are_given_back_whole_wherever_they_begin() {
     let space = Space::new(0, Width::EIGHT, Clock::default(), false);
     space.set_page(512).unwrap();
-    let large = space.alloc(998, Kind::Metadata).unwrap();
-    let next = space.alloc(512, Kind::Metadata).unwrap();
-    let last = space.alloc(20, Kind::Metadata).unwrap();
+    let large = space.alloc(998, SpaceKind::Metadata).unwrap();
+    let next = space.alloc(512, SpaceKind::Metadata).unwrap();
+    let last = space.alloc(20, SpaceKind::Metadata).unwrap();
     assert_eq!([large, next, last].map(|at| at.get()), [Some(0), Some(1024), Some(1536)]);
-    space.adopt(998, 26 + 512, Kind::Metadata);
-    assert_eq!(space.sections(), [(1556, 492, Some(Kind::Metadata)), (998, 538, None)]);
-    space.adopt(0, 998, Kind::Metadata);
-    assert_eq!(space.sections().last(), Some(&(0, 1536, None)));
+    space.adopt(998, 26 + 512, SpaceKind::Metadata);
+    assert_eq!(space.free_sections(), [(1556, 492, Some(SpaceKind::Metadata)), (998, 538, None)]);
+    space.adopt(0, 998, SpaceKind::Metadata);
+    assert_eq!(space.free_sections().last(), Some(&(0, 1536, None)));
     space.free(last, 20);
-    flush(&space, Scope::All);
-    space.trim();
-    assert_eq!((space.end(), space.sections().len()), (0, 0));
-    space.alloc(1000, Kind::Raw).unwrap();
-    space.adopt(600, 424, Kind::Raw);
-    space.adopt(1000, 24, Kind::Raw);
-    space.trim();
+    flush(&space, FlushScope::All);
+    space.shrink_to_used();
+    assert_eq!((space.end(), space.free_sections().len()), (0, 0));
+    space.alloc(1000, SpaceKind::Raw).unwrap();
+    space.adopt(600, 424, SpaceKind::Raw);
+    space.adopt(1000, 24, SpaceKind::Raw);
+    space.shrink_to_used();
     assert_eq!(space.end(), 1024, "the file ends with a page");
 }
 
 #[test]
 fn ends_where_the_last_allocated_space_does() {
     let space = Space::new(0, Width::EIGHT, Clock::default(), false);
-    let first = space.alloc(100, Kind::Metadata).unwrap();
-    let second = space.alloc(100, Kind::Metadata).unwrap();
+    let first = space.alloc(100, SpaceKind::Metadata).unwrap();
+    let second = space.alloc(100, SpaceKind::Metadata).unwrap();
     space.free(second, 100);
-    space.begin_flush(Scope::All);
+    space.begin_flush(FlushScope::All);
     space.end_flush(true);
-    space.trim();
+    space.shrink_to_used();
     assert_eq!(space.end(), 100);
-    space.adopt(first.get().unwrap(), 100, Kind::Metadata);
-    assert_eq!(space.sections(), [(0, 100, None)]);
+    space.adopt(first.get().unwrap(), 100, SpaceKind::Metadata);
+    assert_eq!(space.free_sections(), [(0, 100, None)]);
     assert_eq!(space.alloc_at_end(10).unwrap().get(), Some(104));
 }
 
 /// A space whose grace is measured by milliseconds that a test counts.
-fn timed(reuse: Reuse, durable: bool) -> (Space, Arc<AtomicU64>) {
+fn timed(reuse: ReusePolicy, durable: bool) -> (Space, Arc<AtomicU64>) {
     let time = Arc::new(AtomicU64::new(0));
     let shown = time.clone();
     let clock = Clock::new(move || Duration::from_millis(shown.load(Relaxed)));
     let space = Space::new(0, Width::EIGHT, clock, durable);
-    space.set_reuse(reuse);
+    space.set_reuse_policy(reuse);
     (space, time)
 }
 
-fn flush(space: &Space, scope: Scope) {
+fn flush(space: &Space, scope: FlushScope) {
     space.begin_flush(scope);
     space.end_flush(true);
 }
 
 #[test]
 fn freed_space_rests_for_the_grace_after_the_flush() {
-    let (space, time) = timed(Reuse::Grace(Duration::from_secs(5)), false);
-    let at = space.alloc(64, Kind::Metadata).unwrap();
-    let moment = space.moment();
+    let (space, time) = timed(ReusePolicy::AfterGrace(Duration::from_secs(5)), false);
+    let at = space.alloc(64, SpaceKind::Metadata).unwrap();
+    let moment = space.free_epoch();
     space.free(at, 64);
     time.store(60_000, Relaxed);
-    assert_ne!(space.alloc(64, Kind::Metadata).unwrap(), at, "no flush has come");
-    flush(&space, Scope::All);
+    assert_ne!(space.alloc(64, SpaceKind::Metadata).unwrap(), at, "no flush has come");
+    flush(&space, FlushScope::All);
     time.store(64_999, Relaxed);
-    assert_ne!(space.alloc(64, Kind::Metadata).unwrap(), at);
-    assert!(!space.is_settled(moment));
+    assert_ne!(space.alloc(64, SpaceKind::Metadata).unwrap(), at);
+    assert!(!space.is_reclaimable(moment));
     time.store(65_200, Relaxed);
-    assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), at);
-    assert!(space.is_settled(moment));
+    assert_eq!(space.alloc(64, SpaceKind::Metadata).unwrap(), at);
+    assert!(space.is_reclaimable(moment));
 }
 
 #[test]
 fn no_grace_is_shorter_than_what_readers_count_on() {
-    let (space, time) = timed(Reuse::Grace(Duration::ZERO), false);
-    let at = space.alloc(64, Kind::Metadata).unwrap();
+    let (space, time) = timed(ReusePolicy::AfterGrace(Duration::ZERO), false);
+    let at = space.alloc(64, SpaceKind::Metadata).unwrap();
     space.free(at, 64);
-    flush(&space, Scope::All);
+    flush(&space, FlushScope::All);
     time.store(999, Relaxed);
-    assert_ne!(space.alloc(64, Kind::Metadata).unwrap(), at);
+    assert_ne!(space.alloc(64, SpaceKind::Metadata).unwrap(), at);
     time.store(1100, Relaxed);
-    assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), at);
+    assert_eq!(space.alloc(64, SpaceKind::Metadata).unwrap(), at);
 }
 
 #[test]
 fn the_longest_grace_never_ends() {
-    let (space, time) = timed(Reuse::Grace(Duration::MAX), false);
-    let at = space.alloc(64, Kind::Metadata).unwrap();
+    let (space, time) = timed(ReusePolicy::AfterGrace(Duration::MAX), false);
+    let at = space.alloc(64, SpaceKind::Metadata).unwrap();
     space.free(at, 64);
-    flush(&space, Scope::All);
+    flush(&space, FlushScope::All);
     time.store(u64::MAX, Relaxed);
-    assert_ne!(space.alloc(64, Kind::Metadata).unwrap(), at);
+    assert_ne!(space.alloc(64, SpaceKind::Metadata).unwrap(), at);
 }
 
 #[test]
 fn a_flush_of_one_object_frees_what_only_that_object_led_to() {
-    let (space, time) = timed(Reuse::Grace(Duration::from_secs(1)), false);
-    let [own, others, shared] = std::array::from_fn(|_| space.alloc(64, Kind::Metadata).unwrap());
+    let (space, time) = timed(ReusePolicy::AfterGrace(Duration::from_secs(1)), false);
+    let [own, others, shared] = std::array::from_fn(|_| space.alloc(64, SpaceKind::Metadata).unwrap());
     let [owner, other] = [1, 2].map(|at| Owner::new(Addr::new(at)));
-    space.free_of(owner, own, 64);
-    space.free_of(other, others, 64);
+    space.free_owned(owner, own, 64);
+    space.free_owned(other, others, 64);
     space.free(shared, 64);
-    flush(&space, Scope::Owner(owner));
+    flush(&space, FlushScope::Owner(owner));
     time.store(2000, Relaxed);
-    assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), own);
-    let fresh = space.alloc(64, Kind::Metadata).unwrap();
+    assert_eq!(space.alloc(64, SpaceKind::Metadata).unwrap(), own);
+    let fresh = space.alloc(64, SpaceKind::Metadata).unwrap();
     assert!(fresh > shared);
-    space.disown(other);
-    flush(&space, Scope::Owner(other));
+    space.release_owner(other);
+    flush(&space, FlushScope::Owner(other));
     time.store(4000, Relaxed);
-    assert!(space.alloc(64, Kind::Metadata).unwrap() > fresh, "others led to it");
-    flush(&space, Scope::All);
+    assert!(space.alloc(64, SpaceKind::Metadata).unwrap() > fresh, "others led to it");
+    flush(&space, FlushScope::All);
     time.store(6000, Relaxed);
-    assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), others);
-    assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), shared);
+    assert_eq!(space.alloc(64, SpaceKind::Metadata).unwrap(), others);
+    assert_eq!(space.alloc(64, SpaceKind::Metadata).unwrap(), shared);
 }
 
 #[test]
 fn a_durable_file_waits_for_the_barrier_after_the_flush() {
-    for reuse in [Reuse::AfterFlush, Reuse::Grace(Duration::from_secs(1))] {
+    for reuse in [ReusePolicy::AfterFlush, ReusePolicy::AfterGrace(Duration::from_secs(1))] {
         let (space, time) = timed(reuse, true);
-        let [first, second] = std::array::from_fn(|_| space.alloc(64, Kind::Metadata).unwrap());
+        let [first, second] = std::array::from_fn(|_| space.alloc(64, SpaceKind::Metadata).unwrap());
         space.free(first, 64);
-        flush(&space, Scope::All);
+        flush(&space, FlushScope::All);
         let flushed = space.begin_sync();
         space.free(second, 64);
-        flush(&space, Scope::All);
+        flush(&space, FlushScope::All);
         space.end_sync(flushed);
         space.end_sync(flushed);
         time.store(2000, Relaxed);
-        assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), first);
-        assert!(space.alloc(64, Kind::Metadata).unwrap() > second);
+        assert_eq!(space.alloc(64, SpaceKind::Metadata).unwrap(), first);
+        assert!(space.alloc(64, SpaceKind::Metadata).unwrap() > second);
         space.end_sync(space.begin_sync());
         time.store(4000, Relaxed);
-        assert_eq!(space.alloc(64, Kind::Metadata).unwrap(), second);
+        assert_eq!(space.alloc(64, SpaceKind::Metadata).unwrap(), second);
     }
 }
 
 #[test]
 fn zeros_are_where_nothing_was_and_no_intent_will_be() {
     let zeros = |space: &Space, len| {
-        let (at, zeros) = space.alloc_told(len, Kind::Raw).unwrap();
+        let (at, zeros) = space.alloc_with_zero_flag(len, SpaceKind::Raw).unwrap();
         (at.get().unwrap(), zeros)
     };
     let storage = MemoryStorage::from(vec![0xaa; 300]);
     let space = Space::new(200, Width::EIGHT, Clock::default(), false);
-    space.set_announced(1000);
+    space.set_superblock_eof(1000);
     assert_eq!(zeros(&space, 50), (200, false), "the length of the storage is not known");
-    space.reach(1000, &storage).unwrap();
+    space.ensure_len(1000, &storage).unwrap();
     assert_eq!(zeros(&space, 50), (250, false), "who died has left something there");
     assert_eq!(zeros(&space, 100), (300, true));
-    space.trim();
+    space.shrink_to_used();
     assert_eq!(zeros(&space, 600), (400, true));
     assert_eq!(zeros(&space, 1), (1000, false), "an intent may come to be where the end is announced");
-    space.note_intent(1500);
-    space.set_announced(4000);
+    space.note_redo(1500);
+    space.set_superblock_eof(4000);
     assert_eq!(zeros(&space, 499), (1001, false), "an intent was there");
     assert_eq!(zeros(&space, 64), (1500, true));
     space.free_unwritten(Addr::new(1500), 64);
-    space.trim();
+    space.shrink_to_used();
     assert_eq!(zeros(&space, 64), (1500, false), "it was in use before");
 }
 
@@ -359,7 +367,7 @@ impl Storage for Eager {
         self.0.sync()
     }
 
-    fn fill_ahead(&self) -> usize {
+    fn prefill_bytes(&self) -> usize {
         100
     }
 
@@ -375,20 +383,20 @@ fn only_what_nobody_was_given_is_filled_ahead() {
     let space = space(0);
     storage.set_len(1000).unwrap();
     storage.write_at(&[7; 1000], 0).unwrap();
-    space.reach(1000, &storage).unwrap();
-    space.set_announced(420);
+    space.ensure_len(1000, &storage).unwrap();
+    space.set_superblock_eof(420);
     let mut bytes = [0; 1000];
     let mut fill = |end: u64, expected: Range<u64>| {
-        assert_eq!(space.fill_ahead(end, &storage), expected.end - expected.start);
+        assert_eq!(space.prefill(end, &storage), expected.end - expected.start);
         storage.read_at(&mut bytes, 0).unwrap();
         let is_zero = |at: u64| bytes[at as usize] == 0;
         assert!(expected.clone().all(is_zero), "{expected:?}");
         bytes[..200].iter().all(|byte| *byte == 7)
     };
-    space.alloc(200, Kind::Raw).unwrap();
+    space.alloc(200, SpaceKind::Raw).unwrap();
     assert!(fill(10, 200..300), "behind all that is given out, though the write was before it");
     assert!(fill(250, 0..0), "that is filled");
-    space.alloc(150, Kind::Raw).unwrap();
+    space.alloc(150, SpaceKind::Raw).unwrap();
     assert!(fill(350, 350..420), "no further than is announced");
     assert!(fill(421, 0..0), "nothing is left to be filled");
     storage.read_at(&mut bytes, 0).unwrap();
@@ -403,14 +411,14 @@ fn of_a_block_only_what_nobody_was_given_is_filled_and_that_once() {
     let space = space(START);
     storage.set_len(8 << 20).unwrap();
     storage.write_at(&[7; 256 << 10], START).unwrap();
-    let structure = || space.alloc(2048, Kind::Metadata).unwrap().get().unwrap();
+    let structure = || space.alloc(2048, SpaceKind::Metadata).unwrap().get().unwrap();
     let (first, second) = (structure(), structure());
-    assert!(!space.is_filled(first, &storage), "the length of the storage is not known");
-    space.reach(space.end(), &storage).unwrap();
-    assert!(!space.is_filled(first, &storage), "the end is not announced");
-    space.set_announced(space.end());
-    assert!(!space.is_filled(first, &MemoryStorage::new()), "that storage has nothing of it");
-    assert!(!space.is_filled(first, &storage), "it was given out before");
+    assert!(!space.ensure_prefilled(first, &storage), "the length of the storage is not known");
+    space.ensure_len(space.end(), &storage).unwrap();
+    assert!(!space.ensure_prefilled(first, &storage), "the end is not announced");
+    space.set_superblock_eof(space.end());
+    assert!(!space.ensure_prefilled(first, &MemoryStorage::new()), "that storage has nothing of it");
+    assert!(!space.ensure_prefilled(first, &storage), "it was given out before");
     let read = || {
         let mut bytes = vec![0; 256 << 10];
         storage.read_at(&mut bytes, START).unwrap();
@@ -423,9 +431,9 @@ fn of_a_block_only_what_nobody_was_given_is_filled_and_that_once() {
     assert!(bytes[given..block].iter().all(|byte| *byte == 0));
     let third = structure();
     storage.write_at(&[9; 2048], third).unwrap();
-    assert!(space.is_filled(third, &storage) && !space.is_filled(second, &storage));
+    assert!(space.ensure_prefilled(third, &storage) && !space.ensure_prefilled(second, &storage));
     assert_eq!(read()[given..given + 2048], [9; 2048], "it was not filled again");
-    assert!(!space.is_filled(START - 1, &storage) && !space.is_filled(START + BLOCK, &storage));
+    assert!(!space.ensure_prefilled(START - 1, &storage) && !space.ensure_prefilled(START + BLOCK, &storage));
 }
 
 const MIB: u64 = 1 << 20;
@@ -435,8 +443,8 @@ const MIB: u64 = 1 << 20;
 fn reserved(storage: &Eager, writes: &[(u64, Range<u64>)]) -> Vec<Range<u64>> {
     let space = space(0);
     for (allocated, write) in writes {
-        space.alloc(allocated - space.end(), Kind::Raw).unwrap();
-        space.reach_ahead(space.end(), storage).unwrap();
+        space.alloc(allocated - space.end(), SpaceKind::Raw).unwrap();
+        space.ensure_len_ahead(space.end(), storage).unwrap();
         space.reserve_ahead(write.start, write.end, storage);
     }
     std::mem::take(&mut *storage.1.lock())
@@ -480,19 +488,19 @@ fn what_a_damaged_file_gives_back_beyond_its_end_overflows_nothing_and_is_never_
         space.set_page(page).unwrap();
         let end = space.end();
         for (at, len) in [(end + 5, 50), (u64::MAX - 10, 5), (u64::MAX - 10, u64::MAX), (7, u64::MAX), (0, u64::MAX)] {
-            for kind in [Kind::Metadata, Kind::Raw] {
+            for kind in [SpaceKind::Metadata, SpaceKind::Raw] {
                 space.adopt(at, len, kind);
                 space.free_raw(Addr::new(at), len);
                 space.free(Addr::new(at), len);
                 space.free_unwritten(Addr::new(at), len);
             }
         }
-        let free = space.reusable();
-        flush(&space, Scope::All);
-        assert_eq!(space.reusable(), free, "nothing of it is free");
-        space.trim();
+        let free = space.free_bytes();
+        flush(&space, FlushScope::All);
+        assert_eq!(space.free_bytes(), free, "nothing of it is free");
+        space.shrink_to_used();
         // Of the largest pages there may be no second one.
-        let _ = space.alloc(40, Kind::Raw);
-        assert!(space.sections().iter().all(|(at, len, _)| at + len <= space.end()));
+        let _ = space.alloc(40, SpaceKind::Raw);
+        assert!(space.free_sections().iter().all(|(at, len, _)| at + len <= space.end()));
     }
 }

@@ -7,7 +7,7 @@ use crate::primitive::Mutex;
 
 /// How a write fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
+pub enum WriteFailure {
     /// Nothing is written: the medium is full.
     Full,
     /// Nothing is written: the medium is broken.
@@ -16,11 +16,11 @@ pub enum Failure {
     Short(usize),
 }
 
-impl Failure {
+impl WriteFailure {
     fn error(self) -> io::Error {
         match self {
-            Failure::Full | Failure::Short(_) => io::ErrorKind::StorageFull.into(),
-            Failure::Broken => io::Error::other("injected failure"),
+            WriteFailure::Full | WriteFailure::Short(_) => io::ErrorKind::StorageFull.into(),
+            WriteFailure::Broken => io::Error::other("injected failure"),
         }
     }
 }
@@ -30,13 +30,13 @@ impl Failure {
 #[derive(Debug, Clone)]
 pub struct FaultyStorage<S> {
     inner: S,
-    fault: Arc<Mutex<Fault>>,
+    fault: Arc<Mutex<PlannedFault>>,
 }
 
 #[derive(Debug, Default)]
-struct Fault {
+struct PlannedFault {
     done: u64,
-    at: Option<(u64, Failure)>,
+    at: Option<(u64, WriteFailure)>,
     lasting: bool,
 }
 
@@ -51,24 +51,24 @@ impl<S: Storage> FaultyStorage<S> {
         &self.inner
     }
 
-    /// Lets `changes` more changes succeed and the next one fail. Later ones succeed again, unless `lasting`.
-    pub fn fail_after(&self, changes: u64, failure: Failure, lasting: bool) {
+    /// Lets `change_count` more changes succeed and the next one fail. Later ones succeed again, unless `lasting`.
+    pub fn fail_after(&self, changes: u64, failure: WriteFailure, lasting: bool) {
         let mut fault = self.fault.lock();
         fault.at = Some((fault.done.saturating_add(changes), failure));
         fault.lasting = lasting;
     }
 
     /// Lets everything succeed again.
-    pub fn mend(&self) {
+    pub fn clear_fault(&self) {
         self.fault.lock().at = None;
     }
 
     /// The number of changes that were asked for so far, failed ones included.
-    pub fn changes(&self) -> u64 {
+    pub fn change_count(&self) -> u64 {
         self.fault.lock().done
     }
 
-    fn next(&self) -> Option<Failure> {
+    fn next_failure(&self) -> Option<WriteFailure> {
         let mut fault = self.fault.lock();
         let now = fault.done;
         fault.done += 1;
@@ -83,8 +83,8 @@ impl<S: Storage> Storage for FaultyStorage<S> {
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
-        let Some(failure) = self.next() else { return self.inner.write_at(bytes, at) };
-        if let Failure::Short(n) = failure {
+        let Some(failure) = self.next_failure() else { return self.inner.write_at(bytes, at) };
+        if let WriteFailure::Short(n) = failure {
             self.inner.write_at(&bytes[..n.min(bytes.len())], at)?;
         }
         Err(failure.error())
@@ -95,15 +95,15 @@ impl<S: Storage> Storage for FaultyStorage<S> {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.next().map_or_else(|| self.inner.set_len(len), |failure| Err(failure.error()))
+        self.next_failure().map_or_else(|| self.inner.set_len(len), |failure| Err(failure.error()))
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.next().map_or_else(|| self.inner.sync(), |failure| Err(failure.error()))
+        self.next_failure().map_or_else(|| self.inner.sync(), |failure| Err(failure.error()))
     }
 
-    fn fill_ahead(&self) -> usize {
-        self.inner.fill_ahead()
+    fn prefill_bytes(&self) -> usize {
+        self.inner.prefill_bytes()
     }
 
     fn reserve(&self, at: u64, len: u64) -> io::Result<()> {

@@ -13,8 +13,8 @@ use parking_lot::RwLock;
 use super::Storage;
 #[cfg(target_os = "linux")]
 use super::{
-    glance::{self, Glance},
-    windows::Windows,
+    mmap_read::{self, MmapReader},
+    mmap_write::MmapWriter,
 };
 
 /// A file, read and written at offsets without moving a cursor.
@@ -23,9 +23,9 @@ pub struct FileStorage {
     /// `None` once it was closed.
     file: RwLock<Option<Arc<File>>>,
     #[cfg(target_os = "linux")]
-    windows: Mutex<Windows>,
+    mmap_writer: Mutex<MmapWriter>,
     #[cfg(target_os = "linux")]
-    glance: Glance,
+    mmap_reader: MmapReader,
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is mapped there"))]
     by_calls: bool,
 }
@@ -37,7 +37,7 @@ impl FileStorage {
     }
 
     /// The same, which is never mapped to read and write small pieces.
-    pub fn by_calls(self) -> Self {
+    pub fn without_mmap(self) -> Self {
         FileStorage { by_calls: true, ..self }
     }
 
@@ -45,15 +45,15 @@ impl FileStorage {
     fn unmap(&self) {
         #[cfg(target_os = "linux")]
         {
-            self.windows.lock().close();
-            self.glance.close();
+            self.mmap_writer.lock().close();
+            self.mmap_reader.close();
         }
     }
 
-    fn with<T>(&self, action: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+    fn with_file<T>(&self, action: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
         match &*self.file.read() {
             Some(file) => action(file),
-            None => Err(closed()),
+            None => Err(closed_error()),
         }
     }
 }
@@ -63,9 +63,9 @@ impl From<Arc<File>> for FileStorage {
         FileStorage {
             file: RwLock::new(Some(file)),
             #[cfg(target_os = "linux")]
-            windows: Mutex::default(),
+            mmap_writer: Mutex::default(),
             #[cfg(target_os = "linux")]
-            glance: Glance::default(),
+            mmap_reader: MmapReader::default(),
             by_calls: false,
         }
     }
@@ -97,11 +97,11 @@ mod at {
     }
 }
 
-fn closed() -> io::Error {
+fn closed_error() -> io::Error {
     io::Error::other("the file was closed")
 }
 
-fn beyond() -> io::Error {
+fn past_end_error() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "the offset does not fit 64 bits")
 }
 
@@ -122,10 +122,10 @@ fn present(file: &File, found: usize, at: u64) -> io::Result<usize> {
 }
 
 /// As [`Storage::read_at`].
-fn read_by_calls(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
+fn pread_all(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
     let mut done = 0;
     while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        match at::read(file, rest, at.checked_add(done as u64).ok_or_else(beyond)?) {
+        match at::read(file, rest, at.checked_add(done as u64).ok_or_else(past_end_error)?) {
             Ok(0) => break,
             Ok(n) => done += n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -140,32 +140,35 @@ fn read_by_calls(file: &File, into: &mut [u8], at: u64) -> io::Result<usize> {
 
 impl Storage for FileStorage {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
-        self.with(|file| {
+        self.with_file(|file| {
             #[cfg(target_os = "linux")]
-            if into.len() <= glance::SHORT && !self.by_calls && self.glance.read(file, into, at) {
+            if into.len() <= mmap_read::MAX_MMAP_READ_BYTES && !self.by_calls && self.mmap_reader.read(file, into, at) {
                 return Ok(into.len());
             }
-            read_by_calls(file, into, at)
+            pread_all(file, into, at)
         })
     }
 
-    fn read_padded(&self, into: &mut [u8], at: u64) -> io::Result<()> {
-        self.with(|file| {
+    fn read_zero_padded(&self, into: &mut [u8], at: u64) -> io::Result<()> {
+        self.with_file(|file| {
             #[cfg(target_os = "linux")]
-            if into.len() <= glance::SHORT && !self.by_calls && self.glance.read_padded(file, into, at) {
+            if into.len() <= mmap_read::MAX_MMAP_READ_BYTES
+                && !self.by_calls
+                && self.mmap_reader.read_padded(file, into, at)
+            {
                 return Ok(());
             }
-            let found = read_by_calls(file, into, at)?;
+            let found = pread_all(file, into, at)?;
             into.iter_mut().skip(found).for_each(|byte| *byte = 0);
             Ok(())
         })
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
-        self.with(|file| {
+        self.with_file(|file| {
             let mut done = 0;
             while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
-                match at::write(file, rest, at.checked_add(done as u64).ok_or_else(beyond)?) {
+                match at::write(file, rest, at.checked_add(done as u64).ok_or_else(past_end_error)?) {
                     Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                     Ok(n) => done += n,
                     Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -177,39 +180,39 @@ impl Storage for FileStorage {
     }
 
     #[cfg(target_os = "linux")]
-    fn store(&self, bytes: &[u8], at: u64) -> bool {
+    fn store_mapped(&self, bytes: &[u8], at: u64) -> bool {
         if self.by_calls {
             return false;
         }
         let file = self.file.read();
-        file.as_ref().is_some_and(|file| self.windows.lock().store(file, bytes, at))
+        file.as_ref().is_some_and(|file| self.mmap_writer.lock().store_mapped(file, bytes, at))
     }
 
     #[cfg(target_os = "linux")]
-    fn store_whole(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+    fn store_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
         if self.by_calls {
             return false;
         }
         let file = self.file.read();
-        file.as_ref().is_some_and(|file| self.windows.lock().store_whole(file, image, changed, at))
+        file.as_ref().is_some_and(|file| self.mmap_writer.lock().store_atomic(file, image, changed, at))
     }
 
     #[cfg(target_os = "linux")]
-    fn store_over(&self, image: &[u8], at: u64) -> bool {
+    fn store_diff_atomic(&self, image: &[u8], at: u64) -> bool {
         if self.by_calls {
             return false;
         }
         let file = self.file.read();
-        file.as_ref().is_some_and(|file| self.windows.lock().store_over(file, image, at))
+        file.as_ref().is_some_and(|file| self.mmap_writer.lock().store_diff_atomic(file, image, at))
     }
 
     fn len(&self) -> io::Result<u64> {
-        self.with(|file| Ok(file.metadata()?.len()))
+        self.with_file(|file| Ok(file.metadata()?.len()))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         let file = self.file.write();
-        let file = file.as_ref().ok_or_else(closed)?;
+        let file = file.as_ref().ok_or_else(closed_error)?;
         if len < file.metadata()?.len() {
             self.unmap();
         }
@@ -217,13 +220,13 @@ impl Storage for FileStorage {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.with(File::sync_data)
+        self.with_file(File::sync_data)
     }
 
     #[cfg(unix)]
     #[allow(unsafe_code, reason = "as the trait has it")]
     unsafe fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
-        self.with(|file| {
+        self.with_file(|file| {
             let is_there = at.checked_add(len).is_some_and(|end| file.metadata().is_ok_and(|found| end <= found.len()));
             let Some(len) = usize::try_from(len).ok().filter(|len| is_there && *len > 0) else { return Ok(None) };
             // SAFETY: as the caller promises.
@@ -233,15 +236,15 @@ impl Storage for FileStorage {
     }
 
     /// The system finds a place for new pages one by one, or for many at once.
-    fn fill_ahead(&self) -> usize {
+    fn prefill_bytes(&self) -> usize {
         64 << 10
     }
 
     #[cfg(target_os = "linux")]
     fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
         use nix::fcntl::{FallocateFlags, fallocate};
-        let (Ok(at), Ok(len)) = (at.try_into(), len.try_into()) else { return Err(beyond()) };
-        self.with(|file| Ok(fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, at, len)?))
+        let (Ok(at), Ok(len)) = (at.try_into(), len.try_into()) else { return Err(past_end_error()) };
+        self.with_file(|file| Ok(fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, at, len)?))
     }
 
     #[cfg(target_os = "linux")]
@@ -250,7 +253,7 @@ impl Storage for FileStorage {
         use nix::unistd::{Whence, lseek};
         let Ok(from) = at.try_into() else { return Ok(None) };
         // The cursor is nobody's: what is read and written says where.
-        self.with(|file| match lseek(file, from, Whence::SeekData) {
+        self.with_file(|file| match lseek(file, from, Whence::SeekData) {
             Ok(found) => Ok(u64::try_from(found).ok()),
             Err(Errno::ENXIO) => Ok(None),
             // A file system that does not know.

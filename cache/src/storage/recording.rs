@@ -2,12 +2,12 @@
 
 use std::{io, ops::Range, sync::Arc};
 
-use super::{Storage, differing, memory};
+use super::{Storage, changed_range, memory};
 use crate::primitive::Mutex;
 
 /// One thing that was done to a storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Operation {
+pub enum StorageOp {
     /// Bytes were written.
     Write {
         /// Bytes from the start of the storage.
@@ -28,7 +28,7 @@ pub enum Operation {
 #[derive(Debug, Clone)]
 pub struct RecordingStorage<S> {
     inner: S,
-    log: Arc<Mutex<Vec<Operation>>>,
+    log: Arc<Mutex<Vec<StorageOp>>>,
 }
 
 impl<S: Storage> RecordingStorage<S> {
@@ -44,20 +44,20 @@ impl<S: Storage> RecordingStorage<S> {
 
     /// Adds a remark to the log.
     pub fn mark(&self, remark: impl Into<String>) {
-        self.log.lock().push(Operation::Mark(remark.into()));
+        self.log.lock().push(StorageOp::Mark(remark.into()));
     }
 
     /// A copy of the log so far.
-    pub fn log(&self) -> Vec<Operation> {
+    pub fn log(&self) -> Vec<StorageOp> {
         self.log.lock().clone()
     }
 
     /// The log so far, which begins anew.
-    pub fn take_log(&self) -> Vec<Operation> {
+    pub fn take_log(&self) -> Vec<StorageOp> {
         std::mem::take(&mut *self.log.lock())
     }
 
-    fn record(&self, operation: Operation, apply: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    fn record(&self, operation: StorageOp, apply: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let mut log = self.log.lock();
         apply()?;
         log.push(operation);
@@ -71,21 +71,21 @@ impl<S: Storage> Storage for RecordingStorage<S> {
     }
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
-        self.record(Operation::Write { at, bytes: bytes.to_vec() }, || self.inner.write_at(bytes, at))
+        self.record(StorageOp::Write { at, bytes: bytes.to_vec() }, || self.inner.write_at(bytes, at))
     }
 
-    fn store(&self, bytes: &[u8], at: u64) -> bool {
+    fn store_mapped(&self, bytes: &[u8], at: u64) -> bool {
         self.write_at(bytes, at).is_ok()
     }
 
-    fn store_whole(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+    fn store_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
         image.get(changed.clone()).is_some_and(|part| self.write_at(part, at + changed.start as u64).is_ok())
     }
 
-    fn store_over(&self, image: &[u8], at: u64) -> bool {
+    fn store_diff_atomic(&self, image: &[u8], at: u64) -> bool {
         let mut there = vec![0; image.len()];
         let is_read = self.inner.read_at(&mut there, at).is_ok_and(|len| len == image.len());
-        is_read && differing(image, &there).is_some_and(|changed| self.store_whole(image, changed, at))
+        is_read && changed_range(image, &there).is_some_and(|changed| self.store_atomic(image, changed, at))
     }
 
     fn len(&self) -> io::Result<u64> {
@@ -93,15 +93,15 @@ impl<S: Storage> Storage for RecordingStorage<S> {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.record(Operation::SetLen(len), || self.inner.set_len(len))
+        self.record(StorageOp::SetLen(len), || self.inner.set_len(len))
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.record(Operation::Sync, || self.inner.sync())
+        self.record(StorageOp::Sync, || self.inner.sync())
     }
 
-    fn fill_ahead(&self) -> usize {
-        self.inner.fill_ahead()
+    fn prefill_bytes(&self) -> usize {
+        self.inner.prefill_bytes()
     }
 
     fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
@@ -117,12 +117,12 @@ impl<S: Storage> Storage for RecordingStorage<S> {
 ///
 /// # Errors
 /// When the image would not fit in memory.
-pub fn replay<'a>(image: &mut Vec<u8>, operations: impl IntoIterator<Item = &'a Operation>) -> io::Result<()> {
+pub fn replay<'a>(image: &mut Vec<u8>, operations: impl IntoIterator<Item = &'a StorageOp>) -> io::Result<()> {
     for operation in operations {
         match operation {
-            Operation::Write { at, bytes } => memory::write(image, bytes, *at)?,
-            Operation::SetLen(len) => memory::resize(image, *len, 0)?,
-            Operation::Sync | Operation::Mark(_) => {}
+            StorageOp::Write { at, bytes } => memory::write(image, bytes, *at)?,
+            StorageOp::SetLen(len) => memory::resize(image, *len, 0)?,
+            StorageOp::Sync | StorageOp::Mark(_) => {}
         }
     }
     Ok(())

@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn a_base_address_moves_every_access() {
     let whole = MemoryStorage::from(vec![7; 512]);
-    let based = Based::new(whole.clone(), 512);
+    let based = BaseOffsetStorage::new(whole.clone(), 512);
     based.set_len(4).unwrap();
     based.write_at(b"ab", 1).unwrap();
     let mut read = [9; 8];
@@ -23,10 +23,10 @@ fn a_file_is_read_and_written_at_any_place() {
     assert_eq!(read[..6], *b"\0\0tail");
     assert_eq!(file.read_at(&mut read, 100).unwrap(), 0);
     read = [1; 20];
-    file.read_padded(&mut read, 8).unwrap();
+    file.read_zero_padded(&mut read, 8).unwrap();
     assert_eq!(read, *b"\0\0tail\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
     read = [1; 20];
-    MemoryStorage::from(b"head".to_vec()).read_padded(&mut read, 2).unwrap();
+    MemoryStorage::from(b"head".to_vec()).read_zero_padded(&mut read, 2).unwrap();
     assert_eq!(read[..3], *b"ad\0");
     assert_eq!(read[3..], [0; 17]);
     file.set_len(3).unwrap();
@@ -53,12 +53,12 @@ fn a_recorded_log_gives_the_same_bytes_again() {
 #[test]
 fn an_injected_failure_hits_the_chosen_change() {
     let storage = FaultyStorage::new(MemoryStorage::new());
-    storage.fail_after(1, Failure::Short(2), true);
+    storage.fail_after(1, WriteFailure::Short(2), true);
     storage.write_at(b"abc", 0).unwrap();
     assert_eq!(storage.write_at(b"xyz", 0).unwrap_err().kind(), io::ErrorKind::StorageFull);
     assert_eq!(storage.inner().to_vec(), b"xyc");
     assert!(storage.set_len(0).is_err());
-    storage.mend();
+    storage.clear_fault();
     storage.set_len(0).unwrap();
 }
 
@@ -108,7 +108,7 @@ fn zeros_at_the_end_of_a_page_may_be_none_of_the_file() {
 
 #[test]
 fn a_file_knows_where_data_begins_behind_a_hole() {
-    let storage = Based::new(FileStorage::new(tempfile::tempfile().unwrap()), 512);
+    let storage = BaseOffsetStorage::new(FileStorage::new(tempfile::tempfile().unwrap()), 512);
     let (at, len) = (8 << 20, 16 << 20);
     storage.set_len(len).unwrap();
     storage.write_at(&[7], at).unwrap();
@@ -128,8 +128,8 @@ fn a_block_that_is_larger_than_the_limit_is_not_read() {
 
     let storage = FileStorage::new(tempfile::tempfile().unwrap());
     storage.set_len(1 << 35).unwrap();
-    let settings = crate::Settings { max_allocation: AllocationLimit::new(2 << 20), ..Default::default() };
-    let cache = crate::Cache::reading(Arc::new(storage), settings);
+    let settings = crate::CacheOptions { max_allocation: AllocationLimit::new(2 << 20), ..Default::default() };
+    let cache = crate::Cache::new_read_only(Arc::new(storage), settings);
     assert_eq!(cache.read_block(Addr::new(8), 2 << 20).unwrap().len(), 2 << 20);
     let Err(crate::Error::Allocation { at, source }) = cache.read_block(Addr::new(8), 1 << 34) else {
         panic!("the block was read");

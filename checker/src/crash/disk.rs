@@ -8,40 +8,40 @@ use std::sync::Arc;
 use h5live_cache::Storage;
 use parking_lot::Mutex;
 
-use crate::schedule::{PAGE, Tear, visible};
-use crate::trace::Operation;
+use crate::schedule::{OS_PAGE_BYTES, Tear, visible};
+use crate::trace::StorageOp;
 
 /// A file that differs from another one in some pages, and remembers what is done to it. Only what is read and
 /// written is ever copied.
 #[derive(Debug)]
-pub struct Disk {
+pub struct CrashedDisk {
     base: Arc<Vec<u8>>,
-    state: Mutex<State>,
+    state: Mutex<DiskState>,
 }
 
 #[derive(Debug, Clone)]
-struct State {
+struct DiskState {
     len: u64,
     /// Bytes of the base from here on are no more.
     cut: u64,
     pages: BTreeMap<u64, Box<[u8]>>,
-    log: Vec<Operation>,
+    log: Vec<StorageOp>,
 }
 
-impl Disk {
+impl CrashedDisk {
     pub(super) fn new(base: Arc<Vec<u8>>) -> Self {
         let len = base.len() as u64;
-        Disk { base, state: Mutex::new(State { len, cut: len, pages: BTreeMap::new(), log: Vec::new() }) }
+        CrashedDisk { base, state: Mutex::new(DiskState { len, cut: len, pages: BTreeMap::new(), log: Vec::new() }) }
     }
 
     /// The same file, to which nothing has been done yet.
-    pub(super) fn copy(&self) -> Disk {
-        let state = State { log: Vec::new(), ..self.state.lock().clone() };
-        Disk { base: self.base.clone(), state: Mutex::new(state) }
+    pub(super) fn copy(&self) -> CrashedDisk {
+        let state = DiskState { log: Vec::new(), ..self.state.lock().clone() };
+        CrashedDisk { base: self.base.clone(), state: Mutex::new(state) }
     }
 
     /// What was done to it as a storage.
-    pub fn log(&self) -> Vec<Operation> {
+    pub fn log(&self) -> Vec<StorageOp> {
         self.state.lock().log.clone()
     }
 
@@ -54,15 +54,15 @@ impl Disk {
     }
 
     /// Does what `operation` does, or the part of it that `tear` shows.
-    pub(super) fn apply(&self, operation: &Operation, tear: Tear) {
+    pub(super) fn apply(&self, operation: &StorageOp, tear: Tear) {
         let mut state = self.state.lock();
         match operation {
-            Operation::Write { at, bytes } if tear == Tear::None => state.write(&self.base, bytes, *at),
-            Operation::Write { at, bytes } => {
+            StorageOp::Write { at, bytes } if tear == Tear::None => state.write(&self.base, bytes, *at),
+            StorageOp::Write { at, bytes } => {
                 visible(tear, *at, bytes).into_iter().for_each(|(at, part)| state.write(&self.base, part, at));
             }
-            Operation::SetLen(len) => state.set_len(*len),
-            Operation::Sync | Operation::Mark(_) => {}
+            StorageOp::SetLen(len) => state.set_len(*len),
+            StorageOp::Sync | StorageOp::Mark(_) => {}
         }
     }
 
@@ -73,7 +73,7 @@ impl Disk {
         state.len.hash(&mut hasher);
         for (number, page) in &state.pages {
             let mut old = vec![0; page.len()];
-            state.read_base(&self.base, &mut old, number * PAGE);
+            state.read_base(&self.base, &mut old, number * OS_PAGE_BYTES);
             if *old != **page {
                 (number, page).hash(&mut hasher);
             }
@@ -84,7 +84,7 @@ impl Disk {
     }
 }
 
-impl State {
+impl DiskState {
     fn read_base(&self, base: &[u8], into: &mut [u8], at: u64) {
         let end = self.cut.min(base.len() as u64);
         let part = usize::try_from(at).ok().and_then(|at| base.get(at..end as usize)).unwrap_or_default();
@@ -99,9 +99,9 @@ impl State {
         self.read_base(base, into, at);
         let end = at + n as u64;
         if n > 0 {
-            for (number, page) in self.pages.range(at / PAGE..=(end - 1) / PAGE) {
-                let start = number * PAGE;
-                let (from, to) = (start.max(at), (start + PAGE).min(end));
+            for (number, page) in self.pages.range(at / OS_PAGE_BYTES..=(end - 1) / OS_PAGE_BYTES) {
+                let start = number * OS_PAGE_BYTES;
+                let (from, to) = (start.max(at), (start + OS_PAGE_BYTES).min(end));
                 let part = &page[(from - start) as usize..(to - start) as usize];
                 into[(from - at) as usize..(to - at) as usize].copy_from_slice(part);
             }
@@ -112,11 +112,11 @@ impl State {
     fn write(&mut self, base: &[u8], bytes: &[u8], at: u64) {
         let mut rest = (at, bytes);
         while let (at, [_, ..]) = rest {
-            let (number, within) = (at / PAGE, (at % PAGE) as usize);
-            let n = rest.1.len().min(PAGE as usize - within);
+            let (number, within) = (at / OS_PAGE_BYTES, (at % OS_PAGE_BYTES) as usize);
+            let n = rest.1.len().min(OS_PAGE_BYTES as usize - within);
             if !self.pages.contains_key(&number) {
-                let mut page = vec![0; PAGE as usize].into_boxed_slice();
-                self.read_base(base, &mut page, number * PAGE);
+                let mut page = vec![0; OS_PAGE_BYTES as usize].into_boxed_slice();
+                self.read_base(base, &mut page, number * OS_PAGE_BYTES);
                 self.pages.insert(number, page);
             }
             if let Some(page) = self.pages.get_mut(&number) {
@@ -132,16 +132,16 @@ impl State {
     fn set_len(&mut self, len: u64) {
         if len < self.len {
             self.cut = self.cut.min(len);
-            self.pages.retain(|number, _| number * PAGE < len);
-            if let Some(page) = self.pages.get_mut(&(len / PAGE)) {
-                page[(len % PAGE) as usize..].fill(0);
+            self.pages.retain(|number, _| number * OS_PAGE_BYTES < len);
+            if let Some(page) = self.pages.get_mut(&(len / OS_PAGE_BYTES)) {
+                page[(len % OS_PAGE_BYTES) as usize..].fill(0);
             }
         }
         self.len = len;
     }
 }
 
-impl Storage for Disk {
+impl Storage for CrashedDisk {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         Ok(self.state.lock().read(&self.base, into, at))
     }
@@ -149,7 +149,7 @@ impl Storage for Disk {
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         let mut state = self.state.lock();
         state.write(&self.base, bytes, at);
-        state.log.push(Operation::Write { at, bytes: bytes.to_vec() });
+        state.log.push(StorageOp::Write { at, bytes: bytes.to_vec() });
         Ok(())
     }
 
@@ -160,12 +160,12 @@ impl Storage for Disk {
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.state.lock();
         state.set_len(len);
-        state.log.push(Operation::SetLen(len));
+        state.log.push(StorageOp::SetLen(len));
         Ok(())
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.state.lock().log.push(Operation::Sync);
+        self.state.lock().log.push(StorageOp::Sync);
         Ok(())
     }
 }

@@ -3,23 +3,23 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn write(at: u64, bytes: &[u8]) -> Operation {
-    Operation::Write { at, bytes: bytes.to_vec() }
+fn write(at: u64, bytes: &[u8]) -> StorageOp {
+    StorageOp::Write { at, bytes: bytes.to_vec() }
 }
 
-fn bounds(loss: Loss, tearing: Tearing) -> CrashBounds {
-    CrashBounds { start: 0, tearing, loss, again: 0, time: None, threads: 1 }
+fn bounds(loss: CrashKind, tearing: Tearing) -> CrashBounds {
+    CrashBounds { start: 0, tearing, loss, recrashes: 0, time: None, threads: 1 }
 }
 
-fn cells<const N: usize>(disk: &Disk) -> [u8; N] {
+fn cells<const N: usize>(disk: &CrashedDisk) -> [u8; N] {
     let mut cells = [0; N];
     disk.read_at(&mut cells, 0).unwrap();
     cells
 }
 
-fn images(trace: &Trace, bounds: &CrashBounds) -> (Vec<Vec<u8>>, Crashed) {
+fn images(trace: &Trace, bounds: &CrashBounds) -> (Vec<Vec<u8>>, CrashReport) {
     let seen = Mutex::new(Vec::new());
-    let crashed = crash(trace, bounds, &|disk: &Arc<Disk>, _: &Expected| {
+    let crashed = explore_crashes(trace, bounds, &|disk: &Arc<CrashedDisk>, _: &ExpectedPrefix| {
         seen.lock().push(disk.to_vec());
         Ok(())
     });
@@ -30,40 +30,40 @@ fn images(trace: &Trace, bounds: &CrashBounds) -> (Vec<Vec<u8>>, Crashed) {
 
 #[test]
 fn a_dead_process_leaves_every_prefix_and_every_part() {
-    let trace = Trace::new(vec![0; 2], vec![write(0, &[1, 2]), Operation::SetLen(1)]);
-    let (seen, crashed) = images(&trace, &bounds(Loss::Process, Tearing::at(1)));
+    let trace = Trace::new(vec![0; 2], vec![write(0, &[1, 2]), StorageOp::SetLen(1)]);
+    let (seen, crashed) = images(&trace, &bounds(CrashKind::Process, Tearing::at(1)));
     assert_eq!(seen, [vec![0, 0], vec![1], vec![1, 0], vec![1, 2]]);
     assert!(crashed.exhausted);
 }
 
 #[test]
 fn a_power_failure_leaves_any_of_what_no_barrier_followed() {
-    let operations = vec![write(0, &[1]), Operation::Sync, write(1, &[2]), write(2, &[3])];
+    let operations = vec![write(0, &[1]), StorageOp::Sync, write(1, &[2]), write(2, &[3])];
     let trace = Trace::new(vec![0; 3], operations);
-    let (seen, crashed) = images(&trace, &bounds(Loss::Power(Power::default()), Tearing::NONE));
+    let (seen, crashed) = images(&trace, &bounds(CrashKind::Power(PowerFailure::default()), Tearing::NONE));
     assert_eq!(seen, [[0, 0, 0], [1, 0, 0], [1, 0, 0], [1, 0, 3], [1, 2, 0], [1, 2, 3]]);
     assert!(crashed.exhausted);
 }
 
 #[test]
 fn finds_a_flag_that_may_come_before_its_data() {
-    let recover = |disk: &Arc<Disk>, _: &Expected| match cells::<2>(disk) {
+    let recover = |disk: &Arc<CrashedDisk>, _: &ExpectedPrefix| match cells::<2>(disk) {
         [1, data] if data != 9 => Err("flagged without data".into()),
         _ => Ok(()),
     };
-    let power = Loss::Power(Power::default());
-    let ordered = Trace::new(vec![0; 2], vec![write(1, &[9]), Operation::Sync, write(0, &[1])]);
-    assert_eq!(crash(&ordered, &bounds(power, Tearing::NONE), &recover).wrong, 0);
+    let power = CrashKind::Power(PowerFailure::default());
+    let ordered = Trace::new(vec![0; 2], vec![write(1, &[9]), StorageOp::Sync, write(0, &[1])]);
+    assert_eq!(explore_crashes(&ordered, &bounds(power, Tearing::NONE), &recover).wrong, 0);
     let unordered = Trace::new(vec![0; 2], vec![write(1, &[9]), write(0, &[1])]);
-    let found = crash(&unordered, &bounds(power, Tearing::NONE), &recover);
-    assert_eq!(found.violations[0].survivors, Survivors::These { durable: 0, kept: vec![1], torn: None });
-    assert_eq!(crash(&unordered, &bounds(Loss::Process, Tearing::NONE), &recover).wrong, 0);
+    let found = explore_crashes(&unordered, &bounds(power, Tearing::NONE), &recover);
+    assert_eq!(found.violations[0].survivors, SurvivingWrites::Subset { durable: 0, kept: vec![1], torn: None });
+    assert_eq!(explore_crashes(&unordered, &bounds(CrashKind::Process, Tearing::NONE), &recover).wrong, 0);
 }
 
 #[test]
 fn recovery_crashes_too() {
     // Recovery clears the data before it clears the flag, which is the wrong way round.
-    let recover = |disk: &Arc<Disk>, _: &Expected| match cells::<2>(disk) {
+    let recover = |disk: &Arc<CrashedDisk>, _: &ExpectedPrefix| match cells::<2>(disk) {
         [1, 0] => Err("flagged without data".into()),
         [1, _] => {
             disk.write_at(&[0], 1).unwrap();
@@ -73,18 +73,18 @@ fn recovery_crashes_too() {
         _ => Ok(()),
     };
     let trace = Trace::new(vec![0; 2], vec![write(1, &[9]), write(0, &[1])]);
-    let mut bounds = bounds(Loss::Process, Tearing::NONE);
-    assert_eq!(crash(&trace, &bounds, &recover).wrong, 0);
-    bounds.again = 1;
-    let found = crash(&trace, &bounds, &recover);
+    let mut bounds = bounds(CrashKind::Process, Tearing::NONE);
+    assert_eq!(explore_crashes(&trace, &bounds, &recover).wrong, 0);
+    bounds.recrashes = 1;
+    let found = explore_crashes(&trace, &bounds, &recover);
     assert_eq!((found.wrong, &found.violations[0].recoveries), (1, &vec![Position::after(1)]));
 }
 
 #[test]
 fn many_pending_operations_are_sampled_and_that_is_said() {
     let trace = Trace::new(vec![0; 30], (0..30).map(|n| write(n, &[1])).collect());
-    let power = Power { random: 100, ..Power::default() };
-    let (seen, crashed) = images(&trace, &bounds(Loss::Power(power), Tearing::NONE));
+    let power = PowerFailure { random: 100, ..PowerFailure::default() };
+    let (seen, crashed) = images(&trace, &bounds(CrashKind::Power(power), Tearing::NONE));
     assert!(!crashed.exhausted);
     let missing_one = |image: &&Vec<u8>| image.iter().filter(|byte| **byte == 0).count() == 1;
     assert_eq!(seen.iter().filter(missing_one).count(), 30);
@@ -95,12 +95,12 @@ proptest! {
     #[test]
     fn a_disk_holds_what_a_file_would(changes in prop::collection::vec(
         prop_oneof![
-            3 => (0u64..9000, prop::collection::vec(any::<u8>(), 0..5000)).prop_map(|(at, bytes)| Operation::Write { at, bytes }),
-            1 => (0u64..9000).prop_map(Operation::SetLen),
+            3 => (0u64..9000, prop::collection::vec(any::<u8>(), 0..5000)).prop_map(|(at, bytes)| StorageOp::Write { at, bytes }),
+            1 => (0u64..9000).prop_map(StorageOp::SetLen),
         ], 0..8)) {
         let base: Vec<u8> = (0..5000u32).map(|n| n as u8).collect();
         let trace = Trace::new(base.clone(), changes.clone());
-        let disk = Disk::new(Arc::new(base));
+        let disk = CrashedDisk::new(Arc::new(base));
         changes.iter().for_each(|operation| disk.apply(operation, Tear::None));
         prop_assert_eq!(disk.to_vec(), trace.image(trace.len()).unwrap());
     }

@@ -4,43 +4,43 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use h5live_format::messages::{
-    AttributeInfo, AttributeMessage, DataspaceMessage, DatatypeMessage, MessageType, Shareable, SharedPlace,
+    AttributeInfo, AttributeMessage, DataspaceMessage, DatatypeMessage, MessageType, Shareable, SharedMessageTarget,
 };
 use h5live_format::{Addr, AttributeNameRecord, AttributeOrderRecord, ObjectHeader, Record, lookup3};
 use h5live_model::{Dataspace, Datatype};
 
 use super::Cause;
-use super::header::Header;
-use super::walk::Walk;
+use super::header::CheckedHeader;
+use super::walk::FileWalk;
 
 const NAME: &str = AttributeMessage::NAME;
 
 /// The flag of dense attributes that are in the heap of shared messages.
-const SHARED: u8 = 0x02;
+const SHARED_FLAG: u8 = 0x02;
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// The attributes of an object.
-    pub fn attributes(&mut self, header: &Header) {
+    pub fn attributes(&mut self, header: &CheckedHeader) {
         let info = self.message::<AttributeInfo>(header);
         let limit = info.as_ref().and_then(|info| info.max_creation_order);
         let mut names = HashSet::new();
-        for message in header.of(MessageType::ATTRIBUTE) {
+        for message in header.messages_of(MessageType::ATTRIBUTE) {
             let Some(body) = self.body(message, header.addr) else { continue };
             let Some(attribute) = self.decode(AttributeMessage::default(), header.addr, &body) else { continue };
             if !names.insert(attribute.name.clone()) {
-                self.found(NAME, header.addr, Cause::NameRepeated(attribute.name.to_string()));
+                self.report(NAME, header.addr, Cause::NameRepeated(attribute.name.to_string()));
             }
             if header.prefix.attributes_tracked {
                 self.creation_order(header.addr, message.creation_index.into(), limit);
             }
-            if let Shareable::Here(datatype) = &attribute.datatype {
+            if let Shareable::Inline(datatype) = &attribute.datatype {
                 self.unused_bits(header, datatype);
             }
             self.attribute(header.addr, &attribute, !message.flags.is_shared());
         }
         if let Some(info) = info.filter(AttributeInfo::is_dense) {
             if !names.is_empty() {
-                self.found(ObjectHeader::NAME, header.addr, Cause::Rule("attributes are compact or dense, not both"));
+                self.report(ObjectHeader::NAME, header.addr, Cause::Rule("attributes are compact or dense, not both"));
             }
             self.dense_attributes(header.addr, &info);
         }
@@ -49,8 +49,8 @@ impl Walk<'_> {
     fn creation_order(&mut self, at: Addr, order: u64, limit: Option<u16>) {
         if let Some(limit) = limit.filter(|limit| order >= u64::from(*limit)) {
             let cause =
-                Cause::Above { what: "creation order", found: order, limit: u64::from(limit).saturating_sub(1) };
-            self.found(NAME, at, cause);
+                Cause::ExceedsLimit { what: "creation order", found: order, limit: u64::from(limit).saturating_sub(1) };
+            self.report(NAME, at, cause);
         }
     }
 
@@ -58,7 +58,7 @@ impl Walk<'_> {
     /// from which its use of a committed datatype is counted.
     fn attribute(&mut self, at: Addr, attribute: &AttributeMessage, counts: bool) {
         let datatype = match &attribute.datatype {
-            Shareable::Here(message) => Some(Rc::new(message.datatype.clone())),
+            Shareable::Inline(message) => Some(Rc::new(message.datatype.clone())),
             Shareable::Shared(shared) => {
                 if counts {
                     self.use_of(MessageType::DATATYPE, &shared.place);
@@ -67,7 +67,7 @@ impl Walk<'_> {
             }
         };
         let dataspace = match &attribute.dataspace {
-            Shareable::Here(message) => Some(message.dataspace.clone()),
+            Shareable::Inline(message) => Some(message.dataspace.clone()),
             Shareable::Shared(shared) => {
                 if counts {
                     self.use_of(MessageType::DATASPACE, &shared.place);
@@ -81,23 +81,23 @@ impl Walk<'_> {
             Some(data) => self.values(&datatype, data, at),
             None => {
                 let (found, stated) = (attribute.data.len() as u64, size.unwrap_or(u64::MAX));
-                self.found(NAME, at, Cause::Count { what: "bytes of the value", stated, found });
+                self.report(NAME, at, Cause::Count { what: "bytes of the value", stated, found });
             }
         }
     }
 
     /// A datatype that is stored elsewhere.
-    pub fn shared_datatype(&mut self, place: &SharedPlace, at: Addr) -> Option<Rc<Datatype>> {
+    pub fn shared_datatype(&mut self, place: &SharedMessageTarget, at: Addr) -> Option<Rc<Datatype>> {
         let body = match place {
-            SharedPlace::Committed(addr) => return self.committed_datatype(*addr, at),
-            SharedPlace::Heap(id) => self.shared_message(MessageType::DATATYPE, id, at)?,
+            SharedMessageTarget::Committed(addr) => return self.committed_datatype(*addr, at),
+            SharedMessageTarget::Heap(id) => self.shared_message(MessageType::DATATYPE, id, at)?,
         };
         self.decode(DatatypeMessage::default(), at, &body).map(|message| Rc::new(message.datatype))
     }
 
-    fn shared_dataspace(&mut self, place: &SharedPlace, at: Addr) -> Option<Dataspace> {
-        let SharedPlace::Heap(id) = place else {
-            self.found(NAME, at, Cause::Rule("dataspaces are never committed"));
+    fn shared_dataspace(&mut self, place: &SharedMessageTarget, at: Addr) -> Option<Dataspace> {
+        let SharedMessageTarget::Heap(id) = place else {
+            self.report(NAME, at, Cause::Rule("dataspaces are never committed"));
             return None;
         };
         let body = self.shared_message(MessageType::DATASPACE, id, at)?;
@@ -113,9 +113,9 @@ impl Walk<'_> {
         let mut orders: HashMap<[u8; 8], i64> = HashMap::new();
         let mut last: Option<(u32, Vec<u8>)> = None;
         let names = self.btree2(info.names, AttributeNameRecord::default(), &mut |walk, index, record| {
-            let shared = record.flags & SHARED != 0;
+            let shared = record.flags & SHARED_FLAG != 0;
             let body = if shared {
-                walk.use_of(MessageType::ATTRIBUTE, &SharedPlace::Heap(record.heap_id));
+                walk.use_of(MessageType::ATTRIBUTE, &SharedMessageTarget::Heap(record.heap_id));
                 walk.shared_message(MessageType::ATTRIBUTE, &record.heap_id, at)
             } else {
                 walk.count_object(&mut heap, &record.heap_id)
@@ -125,10 +125,10 @@ impl Walk<'_> {
             let found = lookup3(attribute.name.as_bytes(), 0);
             if found != record.hash {
                 let cause = Cause::Hash { what: "name", stated: record.hash, found };
-                walk.found(AttributeNameRecord::NAME, info.names, cause);
+                walk.report(AttributeNameRecord::NAME, info.names, cause);
             }
             let key = (record.hash, attribute.name.as_bytes().to_vec());
-            walk.follows(AttributeNameRecord::NAME, info.names, index, last.as_ref(), &key);
+            walk.check_order(AttributeNameRecord::NAME, info.names, index, last.as_ref(), &key);
             last = Some(key);
             walk.creation_order(at, record.order.into(), info.max_creation_order);
             if indexed.is_some() {

@@ -3,13 +3,13 @@
 use h5live_format::{Addr, Btree1Key, Btree1Node, Record};
 
 use super::Cause;
-use super::walk::Walk;
+use super::walk::FileWalk;
 
 /// A tree deeper than this has more leaves than a file has room for.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// What is known of a tree while it is walked over.
-pub(super) struct Tree<'t, K: Btree1Key> {
+pub(super) struct Btree1Check<'t, K: Btree1Key> {
     k: u16,
     shape: K::Shape,
     /// Whether a key may stand before another.
@@ -20,40 +20,40 @@ pub(super) struct Tree<'t, K: Btree1Key> {
     children: u64,
 }
 
-impl<'t, K: Btree1Key> Tree<'t, K> {
+impl<'t, K: Btree1Key> Btree1Check<'t, K> {
     /// A tree whose nodes have at most `2 * k` children, and whose keys are `sorted`, one before another.
     pub fn new(k: u16, shape: K::Shape, sorted: &'t dyn Fn(&K, &K) -> bool) -> Self {
-        Tree { k, shape, sorted, last: Vec::new(), children: 0 }
+        Btree1Check { k, shape, sorted, last: Vec::new(), children: 0 }
     }
 }
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// Walks over the children of the leaves of a tree, in order, each with the keys beside it. Returns whether all
     /// nodes could be followed.
     pub fn btree1<K: Btree1Key>(
         &mut self,
         addr: Addr,
-        mut tree: Tree<'_, K>,
-        child: &mut dyn FnMut(&mut Walk<'_>, &K, Addr, &K),
+        mut tree: Btree1Check<'_, K>,
+        child: &mut dyn FnMut(&mut FileWalk<'_>, &K, Addr, &K),
     ) -> bool {
         let Some(root) = self.btree1_load(&tree, addr) else { return false };
         let levels = usize::from(root.level) + 1;
-        if levels > DEEPEST {
-            let cause = Cause::Above { what: "level", found: root.level.into(), limit: DEEPEST as u64 };
-            self.found(Btree1Node::<K>::NAME, addr, cause);
+        if levels > MAX_DEPTH {
+            let cause = Cause::ExceedsLimit { what: "level", found: root.level.into(), limit: MAX_DEPTH as u64 };
+            self.report(Btree1Node::<K>::NAME, addr, cause);
             return false;
         }
         tree.last = vec![(Addr::UNDEFINED, Addr::UNDEFINED); levels];
         let whole = self.btree1_node(&mut tree, addr, root, None, child);
         for (node, right) in tree.last.clone() {
             if whole && right.is_defined() {
-                self.found(Btree1Node::<K>::NAME, node, Cause::Rule("the last node of a level has no right sibling"));
+                self.report(Btree1Node::<K>::NAME, node, Cause::Rule("the last node of a level has no right sibling"));
             }
         }
         whole
     }
 
-    fn btree1_load<K: Btree1Key>(&mut self, tree: &Tree<'_, K>, addr: Addr) -> Option<Btree1Node<K>> {
+    fn btree1_load<K: Btree1Key>(&mut self, tree: &Btree1Check<'_, K>, addr: Addr) -> Option<Btree1Node<K>> {
         let blank = Btree1Node::<K>::empty(tree.k, tree.shape, self.widths);
         let size = blank.size() as u64;
         self.load(blank, addr, size)
@@ -61,11 +61,11 @@ impl Walk<'_> {
 
     fn btree1_node<K: Btree1Key>(
         &mut self,
-        tree: &mut Tree<'_, K>,
+        tree: &mut Btree1Check<'_, K>,
         addr: Addr,
         node: Btree1Node<K>,
         between: Option<(&K, &K)>,
-        child: &mut dyn FnMut(&mut Walk<'_>, &K, Addr, &K),
+        child: &mut dyn FnMut(&mut FileWalk<'_>, &K, Addr, &K),
     ) -> bool {
         const fn name<K: Btree1Key>() -> &'static str {
             Btree1Node::<K>::NAME
@@ -73,7 +73,7 @@ impl Walk<'_> {
         self.siblings(tree, addr, &node);
         if node.is_empty() {
             if between.is_some() || node.level > 0 {
-                self.found(name::<K>(), addr, Cause::Missing("child of it"));
+                self.report(name::<K>(), addr, Cause::Missing("child of it"));
             }
             return true;
         }
@@ -83,7 +83,7 @@ impl Walk<'_> {
         {
             // A writer that moves entries to a new node takes them out of the old one last.
             let cause = Cause::Rule("the keys of a node lie between those beside it in its parent");
-            self.unsettled(self.owner, name::<K>(), addr, cause);
+            self.report_unless_live(self.owner, name::<K>(), addr, cause);
         }
         let mut whole = true;
         for index in 0..node.len() {
@@ -91,7 +91,7 @@ impl Walk<'_> {
                 break;
             };
             if !(tree.sorted)(&from, &to) {
-                self.found(name::<K>(), addr, Cause::Order { what: "key", index: index as u64 + 1 });
+                self.report(name::<K>(), addr, Cause::Order { what: "key", index: index as u64 + 1 });
             }
             if node.level == 0 {
                 tree.children += 1;
@@ -108,29 +108,29 @@ impl Walk<'_> {
 
     fn btree1_child<K: Btree1Key>(
         &mut self,
-        tree: &mut Tree<'_, K>,
+        tree: &mut Btree1Check<'_, K>,
         parent: &Btree1Node<K>,
         at: Addr,
         between: (&K, &K),
-        child: &mut dyn FnMut(&mut Walk<'_>, &K, Addr, &K),
+        child: &mut dyn FnMut(&mut FileWalk<'_>, &K, Addr, &K),
     ) -> bool {
         let Some(below) = self.btree1_load(tree, at) else { return false };
         if below.level.checked_add(1) != Some(parent.level) {
             let (stated, found) = (below.level.into(), u64::from(parent.level).saturating_sub(1));
-            self.found(Btree1Node::<K>::NAME, at, Cause::Count { what: "level", stated, found });
+            self.report(Btree1Node::<K>::NAME, at, Cause::Count { what: "level", stated, found });
             return false;
         }
         self.btree1_node(tree, at, below, Some(between), child)
     }
 
-    fn siblings<K: Btree1Key>(&mut self, tree: &mut Tree<'_, K>, addr: Addr, node: &Btree1Node<K>) {
+    fn siblings<K: Btree1Key>(&mut self, tree: &mut Btree1Check<'_, K>, addr: Addr, node: &Btree1Node<K>) {
         let Some(last) = tree.last.get_mut(usize::from(node.level)) else { return };
         let before = std::mem::replace(last, (addr, node.right));
         if node.left != before.0 {
-            self.found(Btree1Node::<K>::NAME, addr, Cause::Rule("the left sibling is the node before it"));
+            self.report(Btree1Node::<K>::NAME, addr, Cause::Rule("the left sibling is the node before it"));
         }
         if before.0.is_defined() && before.1 != addr {
-            self.found(Btree1Node::<K>::NAME, before.0, Cause::Rule("the right sibling is the node behind it"));
+            self.report(Btree1Node::<K>::NAME, before.0, Cause::Rule("the right sibling is the node behind it"));
         }
     }
 }

@@ -6,7 +6,7 @@ use h5live_format::{DecodeError, Fault};
 
 /// A range of bytes that something uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct UsedRange {
     /// The object that it belongs to; empty for the file as a whole.
     pub path: String,
     /// The structure, or what raw data it is.
@@ -17,7 +17,7 @@ pub struct Piece {
     pub len: u64,
 }
 
-impl fmt::Display for Piece {
+impl fmt::Display for UsedRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes of {} at {:#x}", self.len, self.structure, self.offset)?;
         if self.path.is_empty() { Ok(()) } else { write!(f, " ({})", self.path) }
@@ -44,7 +44,7 @@ pub enum Cause {
     },
     /// Its writer died in the middle of a flush.
     #[error("{writes} writes of a flush that was cut off are still to be done; readers take them for done")]
-    Intent {
+    UnfinishedRedo {
         /// Their number.
         writes: u64,
     },
@@ -54,7 +54,7 @@ pub enum Cause {
         /// Bytes of it.
         len: u64,
         /// The other.
-        with: Piece,
+        with: UsedRange,
     },
     /// Two statements about the same number differ.
     #[error("{what}: {stated} by statement, {found} in truth")]
@@ -68,7 +68,7 @@ pub enum Cause {
     },
     /// A number is larger than it can be.
     #[error("{what}: {found} is above {limit}")]
-    Above {
+    ExceedsLimit {
         /// Which number.
         what: &'static str,
         /// The number.
@@ -142,7 +142,7 @@ impl Cause {
             Cause::BeyondEnd { .. } => "beyond-end",
             Cause::Overlap { .. } => "overlap",
             Cause::Count { .. } => "count",
-            Cause::Above { .. } => "limit",
+            Cause::ExceedsLimit { .. } => "limit",
             Cause::Order { .. } => "order",
             Cause::Undefined(_) => "undefined",
             Cause::Missing(_) => "missing",
@@ -152,7 +152,7 @@ impl Cause {
             Cause::Status(_) => "status",
             Cause::Filters(_) => "filters",
             Cause::Rule(_) => "rule",
-            Cause::Intent { .. } => "intent",
+            Cause::UnfinishedRedo { .. } => "intent",
         }
     }
 }

@@ -2,19 +2,19 @@
 
 use std::rc::Rc;
 
-use h5live_format::messages::{ChunkIndex, ChunkedStorage, LayoutMessage};
+use h5live_format::messages::{ChunkIndexType, ChunkedStorage, LayoutMessage};
 use h5live_format::{
     Addr, Btree1Node, Btree2Header, ChunkElement, ChunkKey, ChunkRank, ChunkRecord, ElementFormat, FilteredChunkRecord,
     Record,
 };
-use h5live_model::{Datatype, Pipeline, UNLIMITED};
+use h5live_model::{Datatype, FilterSpecs, UNLIMITED};
 
 use super::Cause;
-use super::btree1::Tree;
-use super::walk::Walk;
+use super::btree1::Btree1Check;
+use super::walk::FileWalk;
 
 /// What is known of a chunked dataset.
-pub(super) struct Chunked {
+pub(super) struct ChunkedDataset {
     pub header: Addr,
     /// The version of the layout message.
     pub version: u8,
@@ -25,12 +25,12 @@ pub(super) struct Chunked {
     pub dims: Vec<u64>,
     /// The largest extent (`[rank]`, elements).
     pub max: Vec<u64>,
-    pub filters: Pipeline,
+    pub filters: FilterSpecs,
     /// The type of an element, if elements lead elsewhere.
     pub datatype: Option<Rc<Datatype>>,
 }
 
-impl Chunked {
+impl ChunkedDataset {
     /// Chunks along a dimension of the largest extent; `None` without a limit.
     pub fn limit(&self, dim: usize) -> Option<u64> {
         let (max, chunk) = (*self.max.get(dim)?, *self.storage.dims.get(dim)?);
@@ -38,7 +38,7 @@ impl Chunked {
     }
 
     /// All chunks of the largest extent, if it has a limit and they fit 64 bits.
-    pub fn most(&self) -> Option<u64> {
+    pub fn max_chunks(&self) -> Option<u64> {
         (0..self.max.len()).try_fold(1u64, |n, dim| n.checked_mul(self.limit(dim)?))
     }
 
@@ -80,42 +80,42 @@ impl Chunked {
     }
 
     /// Bytes of a chunk as an element of an array states it.
-    fn stored(&self, element: ChunkElement) -> u64 {
+    fn stored_bytes(&self, element: ChunkElement) -> u64 {
         if self.filters.is_empty() { self.bytes } else { element.size }
     }
 }
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// The chunk index of a dataset, and its chunks.
-    pub fn chunk_index(&mut self, chunked: &Chunked) {
+    pub fn chunk_index(&mut self, chunked: &ChunkedDataset) {
         let at = chunked.storage.addr;
         if !at.is_defined() {
             return;
         }
         match chunked.storage.index {
-            ChunkIndex::Btree1 => self.chunk_btree1(chunked),
-            ChunkIndex::Single { filtered } => {
+            ChunkIndexType::Btree1 => self.chunk_btree1(chunked),
+            ChunkIndexType::Single { filtered } => {
                 let size = filtered.map_or(chunked.bytes, |chunk| chunk.size);
                 let filter_mask = filtered.map_or(u32::MAX, |chunk| chunk.filter_mask);
                 let coord = vec![0; chunked.dims.len()];
                 let unfiltered = filtered.is_none();
                 self.chunk_at(chunked, LayoutMessage::NAME, chunked.header, &coord, at, size, filter_mask, unfiltered);
             }
-            ChunkIndex::Implicit => match chunked.most().and_then(|n| n.checked_mul(chunked.bytes)) {
+            ChunkIndexType::Implicit => match chunked.max_chunks().and_then(|n| n.checked_mul(chunked.bytes)) {
                 Some(bytes) => self.claim_raw("chunks", at, bytes),
                 None => {
                     let rule = "chunks without an index have a limit in each dimension";
-                    self.found(LayoutMessage::NAME, chunked.header, Cause::Rule(rule));
+                    self.report(LayoutMessage::NAME, chunked.header, Cause::Rule(rule));
                 }
             },
-            ChunkIndex::FixedArray { page_bits } => self.fixed_array(chunked, page_bits),
-            ChunkIndex::ExtensibleArray(parameters) => self.extensible_array(chunked, parameters),
-            ChunkIndex::Btree2 { node_size, split, merge } => {
+            ChunkIndexType::FixedArray { page_bits } => self.fixed_array(chunked, page_bits),
+            ChunkIndexType::ExtensibleArray(parameters) => self.extensible_array(chunked, parameters),
+            ChunkIndexType::Btree2 { node_size, split, merge } => {
                 if let Some(header) = self.chunk_btree2(chunked) {
                     const NAME: &str = Btree2Header::NAME;
-                    self.agree(NAME, at, "node size of the layout", node_size.into(), header.node_size.into());
-                    self.agree(NAME, at, "split percent of the layout", split.into(), header.split.into());
-                    self.agree(NAME, at, "merge percent of the layout", merge.into(), header.merge.into());
+                    self.check_equal(NAME, at, "node size of the layout", node_size.into(), header.node_size.into());
+                    self.check_equal(NAME, at, "split percent of the layout", split.into(), header.split.into());
+                    self.check_equal(NAME, at, "merge percent of the layout", merge.into(), header.merge.into());
                 }
             }
         }
@@ -124,13 +124,13 @@ impl Walk<'_> {
     /// A chunk to which an element of an array leads.
     pub fn chunk_element(
         &mut self,
-        chunked: &Chunked,
+        chunked: &ChunkedDataset,
         name: &'static str,
         at: Addr,
         index: u64,
         element: ChunkElement,
     ) {
-        let (size, coord) = (chunked.stored(element), chunked.coord(index));
+        let (size, coord) = (chunked.stored_bytes(element), chunked.coord(index));
         self.chunk_at(chunked, name, at, &coord, element.addr, size, element.filter_mask, false);
     }
 
@@ -138,7 +138,7 @@ impl Walk<'_> {
     #[allow(clippy::too_many_arguments)]
     fn chunk_at(
         &mut self,
-        chunked: &Chunked,
+        chunked: &ChunkedDataset,
         name: &'static str,
         at: Addr,
         coord: &[u64],
@@ -149,8 +149,8 @@ impl Walk<'_> {
     ) {
         for (dim, place) in coord.iter().enumerate() {
             if let Some(limit) = chunked.limit(dim).filter(|limit| place >= limit && *limit > 0) {
-                let cause = Cause::Above { what: "position of a chunk", found: *place, limit: limit - 1 };
-                self.found(name, at, cause);
+                let cause = Cause::ExceedsLimit { what: "position of a chunk", found: *place, limit: limit - 1 };
+                self.report(name, at, cause);
                 return;
             }
         }
@@ -166,11 +166,11 @@ impl Walk<'_> {
             || filter_mask & every == every
             || (chunked.storage.unfiltered_edges && is_inside && chunked.is_edge(coord));
         if size == 0 {
-            self.found(name, at, Cause::Rule("a stored chunk has bytes"));
+            self.report(name, at, Cause::Rule("a stored chunk has bytes"));
             return;
         }
         if plain {
-            self.agree(name, at, "bytes of a chunk without filters", size, chunked.bytes);
+            self.check_equal(name, at, "bytes of a chunk without filters", size, chunked.bytes);
         }
         self.claim_raw("chunk", addr, size);
         let leads = chunked.datatype.is_some() && is_inside;
@@ -180,18 +180,18 @@ impl Walk<'_> {
         }
     }
 
-    fn chunk_btree1(&mut self, chunked: &Chunked) {
+    fn chunk_btree1(&mut self, chunked: &ChunkedDataset) {
         const NAME: &str = Btree1Node::<ChunkKey>::NAME;
         let root = chunked.storage.addr;
         let Ok(rank) = u8::try_from(chunked.dims.len()) else { return };
         let sorted =
             |from: &ChunkKey, to: &ChunkKey| (&from.start, from.element_offset) < (&to.start, to.element_offset);
-        let tree = Tree::<ChunkKey>::new(self.k.chunk, ChunkRank(rank), &sorted);
+        let tree = Btree1Check::<ChunkKey>::new(self.k.chunk, ChunkRank(rank), &sorted);
         let whole = self.btree1(root, tree, &mut |walk, key, addr, _| {
             let dims = &chunked.storage.dims;
             let odd = key.start.iter().zip(dims).any(|(start, chunk)| start % chunk.max(&1) != 0);
             if odd || key.element_offset != 0 {
-                walk.found(NAME, root, Cause::Rule("a chunk begins at a multiple of the chunk dimensions"));
+                walk.report(NAME, root, Cause::Rule("a chunk begins at a multiple of the chunk dimensions"));
                 return;
             }
             let coord: Vec<u64> = key.start.iter().zip(dims).map(|(start, chunk)| start / chunk.max(&1)).collect();
@@ -200,12 +200,12 @@ impl Walk<'_> {
         self.incomplete |= !whole && chunked.datatype.is_some();
     }
 
-    fn chunk_btree2(&mut self, chunked: &Chunked) -> Option<Btree2Header> {
+    fn chunk_btree2(&mut self, chunked: &ChunkedDataset) -> Option<Btree2Header> {
         let (root, rank) = (chunked.storage.addr, chunked.dims.len());
         let mut last: Option<Vec<u64>> = None;
-        let mut follows = |walk: &mut Walk<'_>, name: &'static str, index: u64, coord: &[u64]| {
+        let mut follows = |walk: &mut FileWalk<'_>, name: &'static str, index: u64, coord: &[u64]| {
             if last.as_deref().is_some_and(|last| last >= coord) {
-                walk.found(name, root, Cause::Order { what: "record", index });
+                walk.report(name, root, Cause::Order { what: "record", index });
             }
             last = Some(coord.to_vec());
         };

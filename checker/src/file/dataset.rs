@@ -3,25 +3,25 @@
 use std::rc::Rc;
 
 use h5live_format::messages::{
-    ChunkIndex, DataspaceMessage, DatatypeMessage, ExternalFiles, FillValueMessage, FilterPipelineMessage,
-    LayoutMessage, MessageType, OldFillValueMessage, SharedMessage, Storage,
+    ChunkIndexType, DataspaceMessage, DatatypeMessage, ExternalFiles, FillValueMessage, FillValueOldMessage,
+    FilterPipelineMessage, LayoutClass, LayoutMessage, MessageType, SharedMessage,
 };
 use h5live_format::{Addr, GlobalHeapId, Record, VirtualLayout};
 use h5live_model::{Dataspace, Datatype, FillValue};
 
 use super::Cause;
-use super::chunks::Chunked;
-use super::header::Header;
-use super::walk::Walk;
+use super::chunks::ChunkedDataset;
+use super::header::CheckedHeader;
+use super::walk::FileWalk;
 
 const LAYOUT: &str = LayoutMessage::NAME;
 
 /// Raw data is read in pieces of this size (bytes).
-const PIECE: u64 = 1 << 20;
+const READ_BLOCK_BYTES: u64 = 1 << 20;
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// A dataset with its raw data.
-    pub fn dataset(&mut self, header: &Header) {
+    pub fn dataset(&mut self, header: &CheckedHeader) {
         let at = header.addr;
         let parts = (
             self.message::<DataspaceMessage>(header),
@@ -30,7 +30,7 @@ impl Walk<'_> {
         );
         let kinds = [MessageType::DATASPACE, MessageType::DATATYPE, MessageType::LAYOUT];
         for kind in kinds.into_iter().filter(|kind| !header.has(*kind)) {
-            self.found(header.name(), at, Cause::Missing(kind.name().unwrap_or("message")));
+            self.report(header.name(), at, Cause::Missing(kind.name().unwrap_or("message")));
         }
         let pipeline = self.message::<FilterPipelineMessage>(header);
         let unknown = header.has(MessageType::FILTER_PIPELINE) && pipeline.is_none();
@@ -42,15 +42,16 @@ impl Walk<'_> {
         self.fill_values(header, &datatype);
         let size = space.dataspace.elements().and_then(|n| n.checked_mul(datatype.size().into()));
         match &layout.storage {
-            Storage::Compact { data, .. } => match size {
+            LayoutClass::Compact { data, .. } => match size {
                 Some(size) if size == data.len() as u64 => self.values(&datatype, data, at),
-                _ => self.agree(LAYOUT, at, "bytes of compact data", data.len() as u64, size.unwrap_or(u64::MAX)),
+                _ => self.check_equal(LAYOUT, at, "bytes of compact data", data.len() as u64, size.unwrap_or(u64::MAX)),
             },
-            Storage::Contiguous { addr, size: stated, .. } => match external {
+            LayoutClass::Contiguous { addr, size: stated, .. } => match external {
                 Some(capacity) => {
                     if let Some(size) = size.filter(|size| *size > capacity) {
-                        let cause = Cause::Above { what: "bytes of external data", found: size, limit: capacity };
-                        self.found(ExternalFiles::NAME, at, cause);
+                        let cause =
+                            Cause::ExceedsLimit { what: "bytes of external data", found: size, limit: capacity };
+                        self.report(ExternalFiles::NAME, at, cause);
                     }
                 }
                 None => {
@@ -58,20 +59,22 @@ impl Walk<'_> {
                     self.contiguous(at, *addr, stated, size, &datatype);
                 }
             },
-            Storage::Chunked(_) if unknown => self.incomplete = true,
-            Storage::Chunked(chunks) => {
+            LayoutClass::Chunked(_) if unknown => self.incomplete = true,
+            LayoutClass::Chunked(chunks) => {
                 let filters = pipeline.map(|pipeline| pipeline.filters).unwrap_or_default();
                 if let Some(chunked) = self.chunked(at, &layout, chunks, &space.dataspace, &datatype, filters) {
                     self.chunk_index(&chunked);
                 }
             }
-            Storage::Virtual { heap, index } => self.mappings(at, GlobalHeapId { collection: *heap, index: *index }),
+            LayoutClass::Virtual { heap, index } => {
+                self.mappings(at, GlobalHeapId { collection: *heap, index: *index })
+            }
         }
     }
 
     /// The type of a dataset, which may be a committed one.
-    fn object_datatype(&mut self, header: &Header) -> Option<Rc<Datatype>> {
-        let message = header.of(MessageType::DATATYPE).next()?;
+    fn object_datatype(&mut self, header: &CheckedHeader) -> Option<Rc<Datatype>> {
+        let message = header.messages_of(MessageType::DATATYPE).next()?;
         if !message.flags.is_shared() {
             let message = self.message::<DatatypeMessage>(header)?;
             self.unused_bits(header, &message);
@@ -81,11 +84,11 @@ impl Walk<'_> {
         self.shared_datatype(&shared.place, header.addr)
     }
 
-    fn fill_values(&mut self, header: &Header, datatype: &Datatype) {
+    fn fill_values(&mut self, header: &CheckedHeader, datatype: &Datatype) {
         let size = datatype.size().into();
         let mut values = Vec::new();
-        if let Some(old) = self.message::<OldFillValueMessage>(header).filter(|old| !old.value.is_empty()) {
-            values.push((OldFillValueMessage::NAME, old.value));
+        if let Some(old) = self.message::<FillValueOldMessage>(header).filter(|old| !old.value.is_empty()) {
+            values.push((FillValueOldMessage::NAME, old.value));
         }
         if let Some(FillValue::Value(value)) =
             self.message::<FillValueMessage>(header).map(|message| message.fill.value)
@@ -93,7 +96,7 @@ impl Walk<'_> {
             values.push((FillValueMessage::NAME, value));
         }
         for (name, value) in values {
-            self.agree(name, header.addr, "bytes of the value", value.len() as u64, size);
+            self.check_equal(name, header.addr, "bytes of the value", value.len() as u64, size);
             if value.len() as u64 == size {
                 self.values(datatype, &value, header.addr);
             }
@@ -101,12 +104,12 @@ impl Walk<'_> {
     }
 
     /// Bytes for which the external files of a dataset have room, if its data is in such.
-    fn external_files(&mut self, header: &Header) -> Option<u64> {
+    fn external_files(&mut self, header: &CheckedHeader) -> Option<u64> {
         let files = self.message::<ExternalFiles>(header)?;
         if let Some(mut heap) = self.local_heap(files.heap) {
             for file in &files.files {
                 if self.local_string(&mut heap, file.name_offset).is_some_and(|name| name.is_empty()) {
-                    self.found(ExternalFiles::NAME, header.addr, Cause::Rule("an external file has a name"));
+                    self.report(ExternalFiles::NAME, header.addr, Cause::Rule("an external file has a name"));
                 }
             }
         }
@@ -120,12 +123,12 @@ impl Walk<'_> {
             return;
         }
         let (Some(stated), Some(size)) = (stated, size) else {
-            self.found(LAYOUT, at, Cause::Rule("the elements of a dataset have a size below 2^64"));
+            self.report(LAYOUT, at, Cause::Rule("the elements of a dataset have a size below 2^64"));
             return;
         };
-        self.agree(LAYOUT, at, "bytes of contiguous data", stated, size);
+        self.check_equal(LAYOUT, at, "bytes of contiguous data", stated, size);
         if size == 0 {
-            self.found(LAYOUT, at, Cause::Rule("contiguous data without elements has no address"));
+            self.report(LAYOUT, at, Cause::Rule("contiguous data without elements has no address"));
         }
         self.claim_raw("contiguous data", addr, stated);
         if datatype.is_indirect() {
@@ -135,7 +138,7 @@ impl Walk<'_> {
 
     fn contiguous_values(&mut self, at: Addr, addr: Addr, len: u64, datatype: &Datatype) {
         let element = u64::from(datatype.size()).max(1);
-        let step = (PIECE / element).max(1) * element;
+        let step = (READ_BLOCK_BYTES / element).max(1) * element;
         let mut done = 0;
         while done < len && !self.report.is_full() {
             let take = step.min(len - done);
@@ -163,19 +166,19 @@ impl Walk<'_> {
         chunks: &h5live_format::messages::ChunkedStorage,
         space: &Dataspace,
         datatype: &Rc<Datatype>,
-        filters: h5live_model::Pipeline,
-    ) -> Option<Chunked> {
-        self.agree(LAYOUT, at, "rank of chunks", chunks.dims.len() as u64, space.rank() as u64);
-        self.agree(LAYOUT, at, "size of an element", chunks.element_size, datatype.size().into());
+        filters: h5live_model::FilterSpecs,
+    ) -> Option<ChunkedDataset> {
+        self.check_equal(LAYOUT, at, "rank of chunks", chunks.dims.len() as u64, space.rank() as u64);
+        self.check_equal(LAYOUT, at, "size of an element", chunks.element_size, datatype.size().into());
         let Some(bytes) = chunks.chunk_bytes() else {
-            self.found(LAYOUT, at, Cause::Rule("the bytes of a chunk fit 64 bits"));
+            self.report(LAYOUT, at, Cause::Rule("the bytes of a chunk fit 64 bits"));
             return None;
         };
-        if chunks.index == ChunkIndex::Btree1 && bytes > u64::from(u32::MAX) {
+        if chunks.index == ChunkIndexType::Btree1 && bytes > u64::from(u32::MAX) {
             let (what, limit) = ("bytes of a chunk in a version 1 B-tree", u32::MAX.into());
-            self.found(LAYOUT, at, Cause::Above { what, found: bytes, limit });
+            self.report(LAYOUT, at, Cause::ExceedsLimit { what, found: bytes, limit });
         }
-        (chunks.dims.len() == space.rank()).then(|| Chunked {
+        (chunks.dims.len() == space.rank()).then(|| ChunkedDataset {
             header: at,
             version: layout.version,
             storage: chunks.clone(),

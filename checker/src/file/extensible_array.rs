@@ -7,8 +7,8 @@ use h5live_format::{
 };
 
 use super::Cause;
-use super::chunks::Chunked;
-use super::walk::{LARGEST, Walk};
+use super::chunks::ChunkedDataset;
+use super::walk::{FileWalk, MAX_STRUCTURE_BYTES};
 
 const HEADER: &str = ExtensibleArrayHeader::NAME;
 const INDEX: &str = ExtensibleArrayIndexBlock::NAME;
@@ -17,11 +17,11 @@ const DATA: &str = ExtensibleArrayDataBlock::NAME;
 const PAGE: &str = ExtensibleArrayPage::NAME;
 
 /// Signature, version, client and checksum of a block.
-const FRAME: u64 = 10;
+const BLOCK_FRAME_BYTES: u64 = 10;
 
 /// An array while it is walked over.
-struct Array<'c> {
-    chunked: &'c Chunked,
+struct ArrayCheck<'c> {
+    chunked: &'c ChunkedDataset,
     at: Addr,
     format: ElementFormat,
     parameters: ExtensibleArrayParameters,
@@ -36,7 +36,7 @@ struct Array<'c> {
     whole: bool,
 }
 
-impl Array<'_> {
+impl ArrayCheck<'_> {
     /// Data blocks below a super block.
     fn blocks(&self, super_block: u32) -> u64 {
         1u64.checked_shl(super_block / 2).unwrap_or(u64::MAX)
@@ -49,7 +49,7 @@ impl Array<'_> {
     }
 
     /// Elements before a super block, those of the index block left out.
-    fn before(&self, super_block: u32) -> u64 {
+    fn elements_before(&self, super_block: u32) -> u64 {
         (0..super_block).fold(0, |n, u| self.blocks(u).saturating_mul(self.elements(u)).saturating_add(n))
     }
 
@@ -64,7 +64,7 @@ impl Array<'_> {
     }
 
     /// Super blocks whose data blocks hang on the index block.
-    fn direct(&self) -> u32 {
+    fn direct_super_blocks(&self) -> u32 {
         2 * self.parameters.min_pointers.max(1).ilog2()
     }
 
@@ -75,35 +75,39 @@ impl Array<'_> {
     }
 
     fn table(&self, len: u64) -> Option<ElementTable> {
-        let fits = len.checked_mul(self.element).is_some_and(|bytes| bytes <= LARGEST);
+        let fits = len.checked_mul(self.element).is_some_and(|bytes| bytes <= MAX_STRUCTURE_BYTES);
         let len = usize::try_from(len).ok().filter(|_| fits)?;
-        Some(ElementTable::missing(len, self.format, Width::new(u8::try_from(self.addr).ok()?)?))
+        Some(ElementTable::undefined(len, self.format, Width::new(u8::try_from(self.addr).ok()?)?))
     }
 
     fn addresses(&self, len: u64) -> Option<AddrTable> {
-        let len = usize::try_from(len).ok().filter(|_| len <= LARGEST / 8)?;
+        let len = usize::try_from(len).ok().filter(|_| len <= MAX_STRUCTURE_BYTES / 8)?;
         Some(AddrTable::undefined(len, Width::new(u8::try_from(self.addr).ok()?)?))
     }
 }
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// The extensible array of a dataset.
-    pub fn extensible_array(&mut self, chunked: &Chunked, stated: ExtensibleArrayParameters) {
+    pub fn extensible_array(&mut self, chunked: &ChunkedDataset, stated: ExtensibleArrayParameters) {
         let (at, widths) = (chunked.storage.addr, self.widths);
         let size = 16 + (6 * widths.length.bytes() + widths.offset.bytes()) as u64;
         let Some(header) = self.load(ExtensibleArrayHeader::default(), at, size) else { return };
         let format = chunked.format(widths.length);
         if header.format != format {
-            self.found(HEADER, at, Cause::Rule("elements look as the layout and the filters of the dataset make them"));
+            self.report(
+                HEADER,
+                at,
+                Cause::Rule("elements look as the layout and the filters of the dataset make them"),
+            );
             return;
         }
         let parameters = header.parameters;
         if parameters != stated {
-            self.found(HEADER, at, Cause::Rule("the parameters are those of the layout message"));
+            self.report(HEADER, at, Cause::Rule("the parameters are those of the layout message"));
             return;
         }
         let offset = Width::new(parameters.max_bits.div_ceil(8)).unwrap_or(Width::EIGHT);
-        let mut array = Array {
+        let mut array = ArrayCheck {
             chunked,
             at,
             format,
@@ -120,26 +124,29 @@ impl Walk<'_> {
         }
         if array.set > header.max_index_set {
             let cause = Cause::Count { what: "largest index set", stated: header.max_index_set, found: array.set };
-            self.unsettled(self.owner, HEADER, at, cause);
+            self.report_unless_live(self.owner, HEADER, at, cause);
         }
         if array.whole {
             let [supers, super_bytes, blocks, block_bytes, realized] = array.counted;
-            self.tally(HEADER, at, "super blocks", header.super_blocks, supers);
-            self.tally(HEADER, at, "bytes of super blocks", header.super_block_bytes, super_bytes);
-            self.tally(HEADER, at, "data blocks", header.data_blocks, blocks);
-            self.tally(HEADER, at, "bytes of data blocks", header.data_block_bytes, block_bytes);
-            self.tally(HEADER, at, "elements realized", header.realized_elements, realized);
+            self.check_total(HEADER, at, "super blocks", header.super_blocks, supers);
+            self.check_total(HEADER, at, "bytes of super blocks", header.super_block_bytes, super_bytes);
+            self.check_total(HEADER, at, "data blocks", header.data_blocks, blocks);
+            self.check_total(HEADER, at, "bytes of data blocks", header.data_block_bytes, block_bytes);
+            self.check_total(HEADER, at, "elements realized", header.realized_elements, realized);
         }
     }
 
-    fn index_block(&mut self, array: &mut Array<'_>, at: Addr) {
+    fn index_block(&mut self, array: &mut ArrayCheck<'_>, at: Addr) {
         let elements = u64::from(array.parameters.index_elements);
-        let data_blocks = (0..array.direct()).fold(0u64, |n, u| n.saturating_add(array.blocks(u)));
-        let Some(super_blocks) = array.super_blocks().checked_sub(array.direct()) else {
-            self.found(HEADER, array.at, Cause::Rule("the index block leads to no more super blocks than there are"));
+        let data_blocks = (0..array.direct_super_blocks()).fold(0u64, |n, u| n.saturating_add(array.blocks(u)));
+        let Some(super_blocks) = array.super_blocks().checked_sub(array.direct_super_blocks()) else {
+            self.report(HEADER, array.at, Cause::Rule("the index block leads to no more super blocks than there are"));
             return;
         };
-        let size = FRAME + array.addr + elements * array.element + (data_blocks + u64::from(super_blocks)) * array.addr;
+        let size = BLOCK_FRAME_BYTES
+            + array.addr
+            + elements * array.element
+            + (data_blocks + u64::from(super_blocks)) * array.addr;
         let tables = (array.table(elements), array.addresses(data_blocks), array.addresses(super_blocks.into()));
         let (Some(table), Some(direct), Some(supers)) = tables else { return };
         let context = ExtensibleArrayIndexBlock {
@@ -152,41 +159,41 @@ impl Walk<'_> {
             array.whole = false;
             return;
         };
-        self.of_array(array, INDEX, at, block.header);
+        self.check_array_owner(array, INDEX, at, block.header);
         array.counted[4] += elements;
         array.set = array.set.max(self.chunk_elements(array.chunked, INDEX, at, 0, &block.elements));
         let mut slot = 0;
         let mut blocks = block.data_blocks.iter();
-        for u in 0..array.direct() {
+        for u in 0..array.direct_super_blocks() {
             for number in 0..array.blocks(u) {
-                let first = array.before(u) + number * array.elements(u);
+                let first = array.elements_before(u) + number * array.elements(u);
                 // libhdf5 states the offset of these blocks with the position in the index block.
-                let quirk = array.before(u).saturating_add(array.elements(u).saturating_mul(slot));
+                let quirk = array.elements_before(u).saturating_add(array.elements(u).saturating_mul(slot));
                 let Some(child) = blocks.next() else { return };
                 self.data_block(array, u, child, first, Some(quirk), |_| true);
                 slot += 1;
             }
         }
-        for (u, child) in (array.direct()..).zip(block.super_blocks.iter()) {
+        for (u, child) in (array.direct_super_blocks()..).zip(block.super_blocks.iter()) {
             if child.is_defined() {
                 self.super_block(array, u, child);
             }
         }
     }
 
-    fn of_array(&mut self, array: &Array<'_>, name: &'static str, at: Addr, header: Addr) {
+    fn check_array_owner(&mut self, array: &ArrayCheck<'_>, name: &'static str, at: Addr, header: Addr) {
         if header != array.at {
-            self.found(name, at, Cause::Rule("a block states the address of its array's header"));
+            self.report(name, at, Cause::Rule("a block states the address of its array's header"));
         }
     }
 
-    fn super_block(&mut self, array: &mut Array<'_>, u: u32, at: Addr) {
+    fn super_block(&mut self, array: &mut ArrayCheck<'_>, u: u32, at: Addr) {
         let (blocks, pages) = (array.blocks(u), array.pages(u));
         let bitmap = blocks.saturating_mul(pages.div_ceil(8));
-        let head = FRAME + array.addr + array.offset.bytes() as u64;
+        let head = BLOCK_FRAME_BYTES + array.addr + array.offset.bytes() as u64;
         let size = head.saturating_add(bitmap).saturating_add(blocks.saturating_mul(array.addr));
-        if size > LARGEST {
-            self.found(SUPER, at, Cause::BeyondEnd { len: size, end: self.source.base.saturating_add(self.end) });
+        if size > MAX_STRUCTURE_BYTES {
+            self.report(SUPER, at, Cause::BeyondEnd { len: size, end: self.source.base.saturating_add(self.end) });
             return;
         }
         let Some(data_blocks) = array.addresses(blocks) else { return };
@@ -195,19 +202,19 @@ impl Walk<'_> {
             header: Addr::UNDEFINED,
             offset_width: array.offset,
             offset: 0,
-            pages: Bitmap::clear(usize::try_from(bitmap).unwrap_or(0)),
+            pages: Bitmap::zeros(usize::try_from(bitmap).unwrap_or(0)),
             data_blocks,
         };
         let Some(block) = self.load(context, at, size) else {
             array.whole = false;
             return;
         };
-        self.of_array(array, SUPER, at, block.header);
-        self.agree(SUPER, at, "block offset", block.offset, array.before(u));
+        self.check_array_owner(array, SUPER, at, block.header);
+        self.check_equal(SUPER, at, "block offset", block.offset, array.elements_before(u));
         array.counted[0] += 1;
         array.counted[1] += size;
         for (number, child) in (0u64..).zip(block.data_blocks.iter()) {
-            let first = array.before(u).saturating_add(number.saturating_mul(array.elements(u)));
+            let first = array.elements_before(u).saturating_add(number.saturating_mul(array.elements(u)));
             let written = |page: u64| {
                 let bit = number.saturating_mul(pages).saturating_add(page);
                 block.pages.get(usize::try_from(bit).unwrap_or(usize::MAX))
@@ -222,7 +229,7 @@ impl Walk<'_> {
     /// A data block, whose first element has the index `first` behind the index block.
     fn data_block(
         &mut self,
-        array: &mut Array<'_>,
+        array: &mut ArrayCheck<'_>,
         u: u32,
         at: Addr,
         first: u64,
@@ -234,7 +241,7 @@ impl Walk<'_> {
         }
         let (elements, pages) = (array.elements(u), array.pages(u));
         let held = if pages == 0 { elements } else { 0 };
-        let head = FRAME + array.addr + array.offset.bytes() as u64 + held.saturating_mul(array.element);
+        let head = BLOCK_FRAME_BYTES + array.addr + array.offset.bytes() as u64 + held.saturating_mul(array.element);
         let page = array.per_page().saturating_mul(array.element).saturating_add(4);
         let size = head.saturating_add(pages.saturating_mul(page));
         let Some(table) = array.table(held) else { return };
@@ -256,9 +263,9 @@ impl Walk<'_> {
             array.whole = false;
             return;
         };
-        self.of_array(array, DATA, at, block.header);
+        self.check_array_owner(array, DATA, at, block.header);
         if quirk != Some(block.offset) {
-            self.agree(DATA, at, "block offset", block.offset, first);
+            self.check_equal(DATA, at, "block offset", block.offset, first);
         }
         let first = first.saturating_add(array.parameters.index_elements.into());
         self.array_elements(array, DATA, at, first, &block.elements);
@@ -275,7 +282,7 @@ impl Walk<'_> {
 
     fn array_elements(
         &mut self,
-        array: &mut Array<'_>,
+        array: &mut ArrayCheck<'_>,
         name: &'static str,
         at: Addr,
         first: u64,

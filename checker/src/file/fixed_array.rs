@@ -5,31 +5,35 @@ use h5live_format::{
 };
 
 use super::Cause;
-use super::chunks::Chunked;
-use super::walk::{LARGEST, Walk};
+use super::chunks::ChunkedDataset;
+use super::walk::{FileWalk, MAX_STRUCTURE_BYTES};
 
 const HEADER: &str = FixedArrayHeader::NAME;
 const BLOCK: &str = FixedArrayDataBlock::NAME;
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// The fixed array of a dataset.
-    pub fn fixed_array(&mut self, chunked: &Chunked, page_bits: u8) {
+    pub fn fixed_array(&mut self, chunked: &ChunkedDataset, page_bits: u8) {
         let (at, widths) = (chunked.storage.addr, self.widths);
         let size = 12 + (widths.length.bytes() + widths.offset.bytes()) as u64;
         let Some(header) = self.load(FixedArrayHeader::default(), at, size) else { return };
         let format = chunked.format(widths.length);
         if header.format != format {
-            self.found(HEADER, at, Cause::Rule("elements look as the layout and the filters of the dataset make them"));
+            self.report(
+                HEADER,
+                at,
+                Cause::Rule("elements look as the layout and the filters of the dataset make them"),
+            );
             return;
         }
-        self.agree(HEADER, at, "page bits", header.page_bits.into(), page_bits.into());
-        self.agree(HEADER, at, "elements", header.elements, chunked.most().unwrap_or(u64::MAX));
+        self.check_equal(HEADER, at, "page bits", header.page_bits.into(), page_bits.into());
+        self.check_equal(HEADER, at, "elements", header.elements, chunked.max_chunks().unwrap_or(u64::MAX));
         if header.data_block.is_defined() {
             self.fixed_array_block(chunked, at, &header);
         }
     }
 
-    fn fixed_array_block(&mut self, chunked: &Chunked, array: Addr, header: &FixedArrayHeader) {
+    fn fixed_array_block(&mut self, chunked: &ChunkedDataset, array: Addr, header: &FixedArrayHeader) {
         let at = header.data_block;
         let element = header.format.size(self.widths.offset) as u64;
         let per_page = 1u64.checked_shl(header.page_bits.into()).unwrap_or(u64::MAX);
@@ -41,19 +45,19 @@ impl Walk<'_> {
         if self.claim(BLOCK, at, whole).is_none() {
             return;
         }
-        if held > LARGEST {
-            self.found(BLOCK, at, Cause::Above { what: "bytes", found: held, limit: LARGEST });
+        if held > MAX_STRUCTURE_BYTES {
+            self.report(BLOCK, at, Cause::ExceedsLimit { what: "bytes", found: held, limit: MAX_STRUCTURE_BYTES });
             return;
         }
         let table =
-            |len: u64| ElementTable::missing(usize::try_from(len).unwrap_or(0), header.format, self.widths.offset);
+            |len: u64| ElementTable::undefined(usize::try_from(len).unwrap_or(0), header.format, self.widths.offset);
         let (bitmap, elements) = if pages == 0 { (0, header.elements) } else { (held, 0) };
-        let bitmap = Bitmap::clear(usize::try_from(bitmap).unwrap_or(0));
+        let bitmap = Bitmap::zeros(usize::try_from(bitmap).unwrap_or(0));
         let context = FixedArrayDataBlock { header: Addr::UNDEFINED, pages: bitmap, elements: table(elements) };
         let Some(bytes) = self.read(BLOCK, at, head) else { return };
         let Some(block) = self.decode(context, at, &bytes) else { return };
         if block.header != array {
-            self.found(BLOCK, at, Cause::Rule("a data block states the address of its header"));
+            self.report(BLOCK, at, Cause::Rule("a data block states the address of its header"));
         }
         self.chunk_elements(chunked, BLOCK, at, 0, &block.elements);
         for page in (0..pages).filter(|page| block.pages.get(usize::try_from(*page).unwrap_or(usize::MAX))) {
@@ -68,12 +72,12 @@ impl Walk<'_> {
         }
     }
 
-    fn fixed_array_page(&mut self, chunked: &Chunked, at: Addr, first: u64, count: u64, format: ElementFormat) {
+    fn fixed_array_page(&mut self, chunked: &ChunkedDataset, at: Addr, first: u64, count: u64, format: ElementFormat) {
         let element = format.size(self.widths.offset) as u64;
         let Some(bytes) = self.read(FixedArrayPage::NAME, at, count.saturating_mul(element).saturating_add(4)) else {
             return;
         };
-        let elements = ElementTable::missing(usize::try_from(count).unwrap_or(0), format, self.widths.offset);
+        let elements = ElementTable::undefined(usize::try_from(count).unwrap_or(0), format, self.widths.offset);
         if let Some(page) = self.decode(FixedArrayPage { elements }, at, &bytes) {
             self.chunk_elements(chunked, FixedArrayPage::NAME, at, first, &page.elements);
         }
@@ -82,7 +86,7 @@ impl Walk<'_> {
     /// The chunks to which a run of elements leads; returns how many there are up to the last, counted from the first.
     pub fn chunk_elements(
         &mut self,
-        chunked: &Chunked,
+        chunked: &ChunkedDataset,
         name: &'static str,
         at: Addr,
         first: u64,

@@ -4,23 +4,23 @@ use std::collections::HashMap;
 
 use h5live_format::{
     Addr, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapId, FractalHeapIdShape, FractalHeapIndirectBlock,
-    FreeSpaceClient, HeapPlace, HugeDirectRecord, HugeFilteredRecord, HugeIndirectFilteredRecord, HugeIndirectRecord,
-    Record, decode_prefix_with,
+    FreeSpaceClient, HeapObjectLocation, HugeDirectRecord, HugeFilteredRecord, HugeIndirectFilteredRecord,
+    HugeIndirectRecord, Record, decode_prefix_with,
 };
 
-use super::heap_space::Ranges;
-use super::walk::Walk;
+use super::ranges::Ranges;
+use super::walk::FileWalk;
 use super::{Cause, UnknownFilter};
 
 const NAME: &str = FractalHeapHeader::NAME;
 const OBJECT: &str = "fractal heap object";
 
 /// How bytes went through filters: their number before, and which filters were skipped.
-type Filtered = Option<(u64, u32)>;
+type FilterInfo = Option<(u64, u32)>;
 
 /// A direct block.
 #[derive(Debug, Clone, Copy)]
-struct Block {
+struct CheckedBlock {
     /// Where it begins in heap space.
     offset: u64,
     /// Bytes of heap space.
@@ -28,26 +28,26 @@ struct Block {
     addr: Addr,
     /// Bytes in the file.
     stored: u64,
-    filtered: Filtered,
+    filtered: FilterInfo,
 }
 
 /// An object outside the heap's blocks.
 #[derive(Debug, Clone, Copy)]
-struct Huge {
+struct HugeObjectRef {
     addr: Addr,
     length: u64,
-    filtered: Filtered,
+    filtered: FilterInfo,
 }
 
 /// A fractal heap whose blocks were visited.
 #[derive(Debug)]
-pub(super) struct Heap {
+pub(super) struct CheckedHeap {
     pub addr: Addr,
     header: FractalHeapHeader,
     shape: FractalHeapIdShape,
     /// By offset.
-    blocks: Vec<Block>,
-    huge: HashMap<u64, Huge>,
+    blocks: Vec<CheckedBlock>,
+    huge: HashMap<u64, HugeObjectRef>,
     /// What objects take of heap space.
     used: Ranges,
     managed: u64,
@@ -59,8 +59,8 @@ pub(super) struct Heap {
     unfiltered: Option<(u64, Vec<u8>)>,
 }
 
-impl Heap {
-    fn overhead(&self, walk: &Walk<'_>) -> u64 {
+impl CheckedHeap {
+    fn overhead(&self, walk: &FileWalk<'_>) -> u64 {
         self.header.direct_overhead(walk.widths) as u64
     }
 
@@ -75,25 +75,25 @@ impl Heap {
         (0..rows).fold(0, |n, row| block(row).saturating_mul(table.width.into()).saturating_add(n))
     }
 
-    fn block(&self, offset: u64) -> Option<&Block> {
+    fn block(&self, offset: u64) -> Option<&CheckedBlock> {
         let after = self.blocks.partition_point(|block| block.offset <= offset);
         self.blocks.get(after.checked_sub(1)?).filter(|block| offset - block.offset < block.size)
     }
 }
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// A fractal heap with all its blocks.
-    pub fn fractal_heap(&mut self, addr: Addr) -> Option<Heap> {
+    pub fn fractal_heap(&mut self, addr: Addr) -> Option<CheckedHeap> {
         let bytes = self.peek(NAME, addr, FractalHeapHeader::base_size(self.widths) as u64)?;
         let size = match FractalHeapHeader::stated_size(&bytes, self.widths) {
             Ok(size) => size as u64,
             Err(error) => {
-                self.found(NAME, addr, error.into());
+                self.report(NAME, addr, error.into());
                 return None;
             }
         };
         let header = self.load(FractalHeapHeader::default(), addr, size)?;
-        let mut heap = Heap {
+        let mut heap = CheckedHeap {
             addr,
             shape: header.id_shape(self.widths),
             header,
@@ -113,7 +113,7 @@ impl Walk<'_> {
         Some(heap)
     }
 
-    fn heap_blocks(&mut self, heap: &mut Heap) {
+    fn heap_blocks(&mut self, heap: &mut CheckedHeap) {
         let (root, rows, table) = (heap.header.root, heap.header.root_rows, heap.header.table);
         let covered = if !root.is_defined() {
             0
@@ -126,7 +126,7 @@ impl Walk<'_> {
             table.row_offset(rows).unwrap_or(u64::MAX)
         };
         heap.blocks.sort_unstable_by_key(|block| block.offset);
-        self.tally(NAME, heap.addr, "managed space", heap.header.managed_space, covered);
+        self.check_total(NAME, heap.addr, "managed space", heap.header.managed_space, covered);
         if heap.whole {
             let allocated = heap.blocks.iter().fold(0u64, |n, block| n.saturating_add(block.size));
             self.heap_tally(heap.addr, "allocated space", heap.header.allocated_space, allocated);
@@ -135,11 +135,11 @@ impl Walk<'_> {
         // A root that is a direct block is the only one; its place among others is not kept.
         if rows > 0 && heap.header.next_block < end {
             let cause = Cause::Count { what: "next block", stated: heap.header.next_block, found: end };
-            self.unsettled(self.owner, NAME, heap.addr, cause);
+            self.report_unless_live(self.owner, NAME, heap.addr, cause);
         }
     }
 
-    fn indirect_block(&mut self, heap: &mut Heap, offset: u64, rows: u16, addr: Addr, depth: u32) {
+    fn indirect_block(&mut self, heap: &mut CheckedHeap, offset: u64, rows: u16, addr: Addr, depth: u32) {
         const NAME: &str = FractalHeapIndirectBlock::NAME;
         let context = heap.header.indirect_block(rows, self.widths);
         let size = context.size(self.widths) as u64;
@@ -147,7 +147,7 @@ impl Walk<'_> {
             heap.whole = false;
             return;
         };
-        self.belongs(heap, NAME, addr, block.heap, block.offset, offset);
+        self.check_heap_owner(heap, NAME, addr, block.heap, block.offset, offset);
         let table = heap.header.table;
         let place = |index: usize, first: u16| {
             let (row, column) = (index / usize::from(table.width), index % usize::from(table.width));
@@ -168,18 +168,26 @@ impl Walk<'_> {
         }
     }
 
-    fn belongs(&mut self, heap: &Heap, name: &'static str, addr: Addr, owner: Addr, stated: u64, offset: u64) {
+    fn check_heap_owner(
+        &mut self,
+        heap: &CheckedHeap,
+        name: &'static str,
+        addr: Addr,
+        owner: Addr,
+        stated: u64,
+        offset: u64,
+    ) {
         if owner != heap.addr {
-            self.found(name, addr, Cause::Rule("a block states the address of its heap's header"));
+            self.report(name, addr, Cause::Rule("a block states the address of its heap's header"));
         }
-        self.agree(name, addr, "offset in heap", stated, offset);
+        self.check_equal(name, addr, "offset in heap", stated, offset);
     }
 
     /// A direct block. `filtered`: its bytes in the file and its filter mask, if it went through filters.
-    fn direct_block(&mut self, heap: &mut Heap, offset: u64, size: u64, addr: Addr, filtered: Filtered) {
+    fn direct_block(&mut self, heap: &mut CheckedHeap, offset: u64, size: u64, addr: Addr, filtered: FilterInfo) {
         const NAME: &str = FractalHeapDirectBlock::NAME;
         let stored = filtered.map_or(size, |(stored, _)| stored);
-        let block = Block { offset, size, addr, stored, filtered: filtered.map(|(_, mask)| (size, mask)) };
+        let block = CheckedBlock { offset, size, addr, stored, filtered: filtered.map(|(_, mask)| (size, mask)) };
         if self.claim(NAME, addr, stored).is_none() {
             heap.whole = false;
             return;
@@ -187,26 +195,26 @@ impl Walk<'_> {
         heap.blocks.push(block);
         let Some(bytes) = self.block_bytes(heap, &block) else { return };
         if let Some(decoded) = self.decode(heap.header.direct_block(size), addr, &bytes) {
-            self.belongs(heap, NAME, addr, decoded.heap, decoded.offset, offset);
+            self.check_heap_owner(heap, NAME, addr, decoded.heap, decoded.offset, offset);
         }
     }
 
     /// The bytes of a block, before its filters.
-    fn block_bytes(&mut self, heap: &Heap, block: &Block) -> Option<Vec<u8>> {
+    fn block_bytes(&mut self, heap: &CheckedHeap, block: &CheckedBlock) -> Option<Vec<u8>> {
         let bytes = self.read(FractalHeapDirectBlock::NAME, block.addr, block.stored)?;
-        self.undo(heap, FractalHeapDirectBlock::NAME, block.addr, bytes, block.filtered)
+        self.unfilter(heap, FractalHeapDirectBlock::NAME, block.addr, bytes, block.filtered)
     }
 
-    fn undo(
+    fn unfilter(
         &mut self,
-        heap: &Heap,
+        heap: &CheckedHeap,
         name: &'static str,
         addr: Addr,
         bytes: Vec<u8>,
-        filtered: Filtered,
+        filtered: FilterInfo,
     ) -> Option<Vec<u8>> {
         let Some((size, mask)) = filtered else { return Some(bytes) };
-        let Some(filters) = self.options.filters.filter(|_| size <= super::walk::LARGEST) else {
+        let Some(filters) = self.options.filters.filter(|_| size <= super::walk::MAX_STRUCTURE_BYTES) else {
             self.incomplete = true;
             return None;
         };
@@ -219,21 +227,21 @@ impl Walk<'_> {
                 if error.is::<UnknownFilter>() {
                     self.note(name, addr, cause)
                 } else {
-                    self.found(name, addr, cause)
+                    self.report(name, addr, cause)
                 }
                 None
             }
         }
     }
 
-    fn huge_objects(&mut self, heap: &mut Heap) {
+    fn huge_objects(&mut self, heap: &mut CheckedHeap) {
         let at = heap.header.huge_index;
         let direct = heap.shape.huge_is_direct();
-        let mut list: Vec<(u64, Huge)> = Vec::new();
+        let mut list: Vec<(u64, HugeObjectRef)> = Vec::new();
         let mut last: Option<(u64, u64)> = None;
-        let mut add = |walk: &mut Walk<'_>, index: u64, key: (u64, u64), huge: Huge| {
+        let mut add = |walk: &mut FileWalk<'_>, index: u64, key: (u64, u64), huge: HugeObjectRef| {
             if last.is_some_and(|last| last >= key) {
-                walk.found("huge object record", at, Cause::Order { what: "record", index });
+                walk.report("huge object record", at, Cause::Order { what: "record", index });
             }
             last = Some(key);
             walk.claim_raw("huge object", huge.addr, huge.length);
@@ -242,18 +250,23 @@ impl Walk<'_> {
         let place = |addr: Addr| addr.get().unwrap_or(u64::MAX);
         let header = match (direct, heap.header.filtered.is_some()) {
             (false, false) => self.btree2(at, HugeIndirectRecord::default(), &mut |walk, index, r| {
-                add(walk, index, (r.id, 0), Huge { addr: r.addr, length: r.length, filtered: None });
+                add(walk, index, (r.id, 0), HugeObjectRef { addr: r.addr, length: r.length, filtered: None });
             }),
             (false, true) => self.btree2(at, HugeIndirectFilteredRecord::default(), &mut |walk, index, r| {
                 let filtered = Some((r.size, r.filter_mask));
-                add(walk, index, (r.id, 0), Huge { addr: r.addr, length: r.length, filtered });
+                add(walk, index, (r.id, 0), HugeObjectRef { addr: r.addr, length: r.length, filtered });
             }),
             (true, false) => self.btree2(at, HugeDirectRecord::default(), &mut |walk, index, r| {
-                add(walk, index, (place(r.addr), r.length), Huge { addr: r.addr, length: r.length, filtered: None });
+                add(
+                    walk,
+                    index,
+                    (place(r.addr), r.length),
+                    HugeObjectRef { addr: r.addr, length: r.length, filtered: None },
+                );
             }),
             (true, true) => self.btree2(at, HugeFilteredRecord::default(), &mut |walk, index, r| {
                 let filtered = Some((r.size, r.filter_mask));
-                add(walk, index, (place(r.addr), r.length), Huge { addr: r.addr, length: r.length, filtered });
+                add(walk, index, (place(r.addr), r.length), HugeObjectRef { addr: r.addr, length: r.length, filtered });
             }),
         };
         heap.whole &= header.is_some();
@@ -261,57 +274,61 @@ impl Walk<'_> {
     }
 
     /// The place of an object of a heap.
-    fn heap_place(&mut self, heap: &Heap, id: &[u8]) -> Option<HeapPlace> {
-        let context: FractalHeapId = heap.shape.id(HeapPlace::default());
+    fn heap_place(&mut self, heap: &CheckedHeap, id: &[u8]) -> Option<HeapObjectLocation> {
+        let context: FractalHeapId = heap.shape.id(HeapObjectLocation::default());
         match decode_prefix_with(context, id, self.widths) {
-            Ok((id, _)) => Some(id.place),
+            Ok((id, _)) => Some(id.location),
             Err(error) => {
-                self.found(FractalHeapId::NAME, heap.addr, error.into());
+                self.report(FractalHeapId::NAME, heap.addr, error.into());
                 None
             }
         }
     }
 
     /// The bytes of an object of a heap.
-    pub fn heap_object(&mut self, heap: &mut Heap, id: &[u8]) -> Option<Vec<u8>> {
+    pub fn heap_object(&mut self, heap: &mut CheckedHeap, id: &[u8]) -> Option<Vec<u8>> {
         let place = self.heap_place(heap, id)?;
         let found = self.place_bytes(heap, &place);
         if found.is_none() && heap.whole && !self.incomplete {
             let object = match place {
-                HeapPlace::Managed { offset, .. } => offset,
-                HeapPlace::HugeNumber(number) => number,
-                HeapPlace::Huge { addr, .. } => addr.get().unwrap_or(u64::MAX),
-                HeapPlace::Tiny(_) => 0,
+                HeapObjectLocation::Managed { offset, .. } => offset,
+                HeapObjectLocation::HugeNumber(number) => number,
+                HeapObjectLocation::Huge { addr, .. } => addr.get().unwrap_or(u64::MAX),
+                HeapObjectLocation::Tiny(_) => 0,
             };
-            self.found(OBJECT, heap.addr, Cause::NoObject { heap: "fractal heap", at: self.offset(heap.addr), object });
+            self.report(
+                OBJECT,
+                heap.addr,
+                Cause::NoObject { heap: "fractal heap", at: self.offset(heap.addr), object },
+            );
         }
         found
     }
 
-    fn place_bytes(&mut self, heap: &mut Heap, place: &HeapPlace) -> Option<Vec<u8>> {
+    fn place_bytes(&mut self, heap: &mut CheckedHeap, place: &HeapObjectLocation) -> Option<Vec<u8>> {
         match place {
-            HeapPlace::Managed { offset, length } => self.managed_bytes(heap, *offset, *length),
-            HeapPlace::HugeNumber(number) => {
+            HeapObjectLocation::Managed { offset, length } => self.managed_bytes(heap, *offset, *length),
+            HeapObjectLocation::HugeNumber(number) => {
                 let huge = *heap.huge.get(number)?;
                 self.huge_bytes(heap, huge)
             }
-            HeapPlace::Huge { addr, length, filter_mask, size } => {
+            HeapObjectLocation::Huge { addr, length, filter_mask, size } => {
                 let known = *heap.huge.get(&addr.get()?)?;
                 let filtered = heap.header.filtered.is_some().then_some((*size, *filter_mask));
                 (known.length == *length).then_some(())?;
-                self.huge_bytes(heap, Huge { addr: *addr, length: *length, filtered })
+                self.huge_bytes(heap, HugeObjectRef { addr: *addr, length: *length, filtered })
             }
-            HeapPlace::Tiny(data) => Some(data.clone()),
+            HeapObjectLocation::Tiny(data) => Some(data.clone()),
         }
     }
 
-    fn huge_bytes(&mut self, heap: &Heap, huge: Huge) -> Option<Vec<u8>> {
-        self.inside("huge object", huge.addr, huge.length)?;
+    fn huge_bytes(&mut self, heap: &CheckedHeap, huge: HugeObjectRef) -> Option<Vec<u8>> {
+        self.check_range("huge object", huge.addr, huge.length)?;
         let bytes = self.read("huge object", huge.addr, huge.length)?;
-        self.undo(heap, "huge object", huge.addr, bytes, huge.filtered)
+        self.unfilter(heap, "huge object", huge.addr, bytes, huge.filtered)
     }
 
-    fn managed_bytes(&mut self, heap: &mut Heap, offset: u64, length: u64) -> Option<Vec<u8>> {
+    fn managed_bytes(&mut self, heap: &mut CheckedHeap, offset: u64, length: u64) -> Option<Vec<u8>> {
         let block = *heap.block(offset)?;
         let inside = offset - block.offset;
         let end = inside.checked_add(length).filter(|end| *end <= block.size)?;
@@ -329,35 +346,37 @@ impl Walk<'_> {
     }
 
     /// The bytes of an object to which one record leads; notes that it is there.
-    pub fn count_object(&mut self, heap: &mut Heap, id: &[u8]) -> Option<Vec<u8>> {
+    pub fn count_object(&mut self, heap: &mut CheckedHeap, id: &[u8]) -> Option<Vec<u8>> {
         let place = self.heap_place(heap, id)?;
         match &place {
-            HeapPlace::Managed { offset, length } => {
+            HeapObjectLocation::Managed { offset, length } => {
                 heap.managed += 1;
                 if *length > u64::from(heap.header.max_managed) {
                     let (what, limit) = ("bytes of an object in a block", heap.header.max_managed.into());
-                    self.found(OBJECT, heap.addr, Cause::Above { what, found: *length, limit });
+                    self.report(OBJECT, heap.addr, Cause::ExceedsLimit { what, found: *length, limit });
                 }
                 if !heap.used.take(*offset, offset.saturating_add(*length)) {
-                    self.found(OBJECT, heap.addr, Cause::Rule("objects of a heap do not overlap"));
+                    self.report(OBJECT, heap.addr, Cause::Rule("objects of a heap do not overlap"));
                     return None;
                 }
             }
-            HeapPlace::HugeNumber(number) => {
+            HeapObjectLocation::HugeNumber(number) => {
                 let length =
                     heap.huge.get(number).map_or(0, |huge| huge.filtered.map_or(huge.length, |(size, _)| size));
                 heap.huge_seen = (heap.huge_seen.0 + 1, heap.huge_seen.1.saturating_add(length));
             }
-            HeapPlace::Huge { size, .. } => {
+            HeapObjectLocation::Huge { size, .. } => {
                 heap.huge_seen = (heap.huge_seen.0 + 1, heap.huge_seen.1.saturating_add(*size));
             }
-            HeapPlace::Tiny(data) => heap.tiny = (heap.tiny.0 + 1, heap.tiny.1.saturating_add(data.len() as u64)),
+            HeapObjectLocation::Tiny(data) => {
+                heap.tiny = (heap.tiny.0 + 1, heap.tiny.1.saturating_add(data.len() as u64))
+            }
         }
         self.heap_object(heap, id)
     }
 
     /// Compares what the header counts with the objects that were found, once all have been.
-    pub fn heap_counts(&mut self, heap: &Heap) {
+    pub fn heap_counts(&mut self, heap: &CheckedHeap) {
         let header = &heap.header;
         let space = match (header.root.is_defined(), header.root_rows) {
             (false, _) => 0,
@@ -365,30 +384,30 @@ impl Walk<'_> {
             (true, rows) => heap.room(rows, heap.overhead(self), 0),
         };
         if heap.whole {
-            self.tally(NAME, heap.addr, "managed objects", header.managed_objects, heap.managed);
+            self.check_total(NAME, heap.addr, "managed objects", header.managed_objects, heap.managed);
             self.heap_tally(heap.addr, "free space", header.free, space.saturating_sub(heap.used.bytes()));
-            self.tally(NAME, heap.addr, "huge objects", header.huge_objects, heap.huge_seen.0);
-            self.tally(NAME, heap.addr, "bytes of huge objects", header.huge_bytes, heap.huge_seen.1);
-            self.tally(NAME, heap.addr, "tiny objects", header.tiny_objects, heap.tiny.0);
-            self.tally(NAME, heap.addr, "bytes of tiny objects", header.tiny_bytes, heap.tiny.1);
-            self.tally(NAME, heap.addr, "huge objects of the index", heap.huge.len() as u64, heap.huge_seen.0);
+            self.check_total(NAME, heap.addr, "huge objects", header.huge_objects, heap.huge_seen.0);
+            self.check_total(NAME, heap.addr, "bytes of huge objects", header.huge_bytes, heap.huge_seen.1);
+            self.check_total(NAME, heap.addr, "tiny objects", header.tiny_objects, heap.tiny.0);
+            self.check_total(NAME, heap.addr, "bytes of tiny objects", header.tiny_bytes, heap.tiny.1);
+            self.check_total(NAME, heap.addr, "huge objects of the index", heap.huge.len() as u64, heap.huge_seen.0);
         }
         if header.free_manager.is_defined() {
             self.heap_free_space(heap);
         }
     }
 
-    /// As [`Walk::tally`], of what libhdf5 gets wrong when a heap shrinks to its first block, and ever after.
+    /// As [`FileWalk::check_total`], of what libhdf5 gets wrong when a heap shrinks to its first block, and ever after.
     fn heap_tally(&mut self, at: Addr, what: &'static str, stated: u64, found: u64) {
         if self.options.strict || stated == found {
-            self.tally(NAME, at, what, stated, found);
+            self.check_total(NAME, at, what, stated, found);
         } else {
             self.note(NAME, at, Cause::Count { what, stated, found });
         }
     }
 
     /// The free-space manager of a heap.
-    fn heap_free_space(&mut self, heap: &Heap) {
+    fn heap_free_space(&mut self, heap: &CheckedHeap) {
         let at = heap.header.free_manager;
         let Some((_, sections)) = self.free_sections(at, FreeSpaceClient::FractalHeap) else { return };
         const NAME: &str = "free space sections";
@@ -400,13 +419,13 @@ impl Walk<'_> {
             }
             let end = section.addr.saturating_add(size);
             if heap.block(section.addr).is_none_or(|block| end > block.offset.saturating_add(block.size)) {
-                self.found(NAME, at, Cause::Rule("a free section lies inside one block of its heap"));
+                self.report(NAME, at, Cause::Rule("a free section lies inside one block of its heap"));
             }
             if heap.used.has(section.addr, end) {
-                self.found(NAME, at, Cause::Rule("a free section overlaps an object of the heap"));
+                self.report(NAME, at, Cause::Rule("a free section overlaps an object of the heap"));
             }
             if !free.take(section.addr, end) {
-                self.found(NAME, at, Cause::Rule("free sections do not overlap"));
+                self.report(NAME, at, Cause::Rule("free sections do not overlap"));
             }
         }
     }

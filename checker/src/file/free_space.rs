@@ -4,11 +4,11 @@ use h5live_format::messages::FileSpaceInfo;
 use h5live_format::{Addr, FreeSection, FreeSpaceClient, FreeSpaceHeader, FreeSpaceSections, Record};
 
 use super::Cause;
-use super::walk::Walk;
+use super::walk::FileWalk;
 
 const NAME: &str = FreeSpaceHeader::NAME;
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// A manager: its header, and the sections with their sizes.
     pub fn free_sections(
         &mut self,
@@ -17,26 +17,26 @@ impl Walk<'_> {
     ) -> Option<(FreeSpaceHeader, Vec<(u64, FreeSection)>)> {
         let header = self.load(FreeSpaceHeader::default(), addr, FreeSpaceHeader::size(self.widths) as u64)?;
         if header.client != client {
-            self.found(NAME, addr, Cause::Rule("a manager serves the file or the heap that leads to it"));
+            self.report(NAME, addr, Cause::Rule("a manager serves the file or the heap that leads to it"));
         }
         let counted = header.stored_sections.saturating_add(header.ghost_sections);
-        self.agree(NAME, addr, "sections", header.sections, counted);
+        self.check_equal(NAME, addr, "sections", header.sections, counted);
         if !header.section_list.is_defined() {
             if header.stored_sections > 0 {
-                self.found(NAME, addr, Cause::Undefined("section list"));
+                self.report(NAME, addr, Cause::Undefined("section list"));
             }
             return Some((header, Vec::new()));
         }
         if header.used > header.allocated {
             let (found, limit) = (header.used, header.allocated);
-            self.found(NAME, addr, Cause::Above { what: "bytes of section list in use", found, limit });
+            self.report(NAME, addr, Cause::ExceedsLimit { what: "bytes of section list in use", found, limit });
         }
         let at = header.section_list;
         self.claim(FreeSpaceSections::NAME, at, header.allocated)?;
         let bytes = self.read(FreeSpaceSections::NAME, at, header.used.min(header.allocated))?;
         let list = self.decode(header.section_list(), at, &bytes)?;
         if list.header != addr {
-            self.found(FreeSpaceSections::NAME, at, Cause::Rule("a section list states the address of its header"));
+            self.report(FreeSpaceSections::NAME, at, Cause::Rule("a section list states the address of its header"));
         }
         let pairs = list.groups.iter().flat_map(|g| g.sections.iter().map(|section| (g.size, *section)));
         Some((header.clone(), pairs.collect()))
@@ -47,20 +47,20 @@ impl Walk<'_> {
         for manager in info.managers.iter().flatten().filter(|manager| manager.is_defined()) {
             let Some((header, sections)) = self.free_sections(*manager, FreeSpaceClient::File) else { continue };
             let total = sections.iter().fold(0u64, |n, (size, _)| n.saturating_add(*size));
-            self.agree(NAME, *manager, "free space", header.space, total);
+            self.check_equal(NAME, *manager, "free space", header.space, total);
             for (size, section) in sections {
                 let addr = Addr::new(section.addr);
                 if size == 0 {
-                    self.found(FreeSpaceSections::NAME, *manager, Cause::Rule("a free section has bytes"));
-                } else if let Some(start) = self.inside("free section", addr, size) {
+                    self.report(FreeSpaceSections::NAME, *manager, Cause::Rule("a free section has bytes"));
+                } else if let Some(start) = self.check_range("free section", addr, size) {
                     self.space.free(start, size, self.owner, "free section");
                 }
             }
         }
         let before = info.end_before_managers.get();
         if let Some(found) = before.filter(|before| *before > self.end) {
-            let cause = Cause::Above { what: "end before managers", found, limit: self.end };
-            self.found(FileSpaceInfo::NAME, extension, cause);
+            let cause = Cause::ExceedsLimit { what: "end before managers", found, limit: self.end };
+            self.report(FileSpaceInfo::NAME, extension, cause);
         }
     }
 }

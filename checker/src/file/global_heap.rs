@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use h5live_format::{Addr, GlobalHeapCollection, GlobalHeapId, Record};
 
 use super::Cause;
-use super::walk::Walk;
+use super::walk::FileWalk;
 
 const NAME: &str = GlobalHeapCollection::NAME;
 
 /// An object of a collection.
 #[derive(Debug)]
-struct Entry {
+struct CollectionObject {
     index: u16,
     len: u64,
     used: bool,
@@ -21,42 +21,42 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Collections {
     /// By address; `None` for what is no collection. Entries are sorted by index.
-    known: HashMap<u64, Option<Vec<Entry>>>,
+    known: HashMap<u64, Option<Vec<CollectionObject>>>,
     /// The collection that was last read.
     last: Option<(u64, GlobalHeapCollection)>,
 }
 
 impl Collections {
-    fn entry(&mut self, place: GlobalHeapId) -> Option<&mut Entry> {
+    fn entry(&mut self, place: GlobalHeapId) -> Option<&mut CollectionObject> {
         let list = self.known.get_mut(&place.collection.get()?)?.as_mut()?;
         let found = list.binary_search_by_key(&place.index, |entry| entry.index.into()).ok()?;
         list.get_mut(found)
     }
 }
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// A collection, on the first visit.
     fn collection(&mut self, addr: Addr) {
         let Some(at) = addr.get().filter(|at| !self.collections.known.contains_key(at)) else { return };
         self.collections.known.insert(at, None);
-        let Some(bytes) = self.peek(NAME, addr, GlobalHeapCollection::PREFIX as u64) else { return };
+        let Some(bytes) = self.peek(NAME, addr, GlobalHeapCollection::PREFIX_BYTES as u64) else { return };
         let size = match GlobalHeapCollection::stated_size(&bytes, self.widths) {
             Ok(size) => size,
             Err(error) => {
-                self.found(NAME, addr, error.into());
+                self.report(NAME, addr, error.into());
                 return;
             }
         };
         let Some(heap) = self.load(GlobalHeapCollection::default(), addr, size) else { return };
-        let object = |object: h5live_format::GlobalHeapObject<'_>| Entry {
+        let object = |object: h5live_format::GlobalHeapObject<'_>| CollectionObject {
             index: object.index,
             len: object.data.len() as u64,
             used: false,
         };
-        let mut list: Vec<Entry> = heap.objects().map(object).collect();
+        let mut list: Vec<CollectionObject> = heap.objects().map(object).collect();
         list.sort_by_key(|entry| entry.index);
         if list.windows(2).any(|pair| matches!(pair, [a, b] if a.index == b.index)) {
-            self.found(NAME, addr, Cause::Repeated("object of one index"));
+            self.report(NAME, addr, Cause::Repeated("object of one index"));
         }
         self.collections.known.insert(at, Some(list));
         self.collections.last = Some((at, heap));
@@ -73,7 +73,7 @@ impl Walk<'_> {
         if known {
             let at = self.offset(place.collection);
             let cause = Cause::NoObject { heap: "global heap collection", at, object: place.index.into() };
-            self.found("global heap ID", from, cause);
+            self.report("global heap ID", from, cause);
         }
         None
     }
@@ -83,7 +83,7 @@ impl Walk<'_> {
         let (_, before) = self.heap_use(place, from)?;
         let at = place.collection.get()?;
         if self.collections.last.as_ref().is_none_or(|(last, _)| *last != at) {
-            let prefix = self.source.read(at, GlobalHeapCollection::PREFIX as u64).ok()?;
+            let prefix = self.source.read(at, GlobalHeapCollection::PREFIX_BYTES as u64).ok()?;
             let size = GlobalHeapCollection::stated_size(&prefix, self.widths).ok()?;
             let bytes = self.read(NAME, place.collection, size)?;
             let heap = self.decode(GlobalHeapCollection::default(), place.collection, &bytes)?;

@@ -6,13 +6,13 @@ use h5live_format::messages::{GroupInfo, LinkInfo, LinkMessage, LinkValue, Messa
 use h5live_format::{Addr, LinkNameRecord, LinkOrderRecord, ObjectHeader, Record, lookup3};
 
 use super::Cause;
-use super::header::Header;
-use super::space::Owner;
-use super::walk::Walk;
+use super::header::CheckedHeader;
+use super::space_map::ObjectIndex;
+use super::walk::FileWalk;
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// The links of a group.
-    pub fn group(&mut self, owner: Owner, header: &Header) {
+    pub fn group(&mut self, owner: ObjectIndex, header: &CheckedHeader) {
         if header.has(MessageType::SYMBOL_TABLE) {
             self.symbol_table(owner, header);
             return;
@@ -25,51 +25,51 @@ impl Walk<'_> {
         let mut names = HashSet::new();
         let mut orders = HashSet::new();
         let tracked = info.max_creation_order.is_some();
-        for message in header.of(MessageType::LINK) {
+        for message in header.messages_of(MessageType::LINK) {
             let body = message.body.clone();
             let Some(link) = self.decode(LinkMessage::default(), header.addr, &body) else {
                 self.incomplete = true;
                 continue;
             };
             if !names.insert(link.name.clone()) {
-                self.found(LinkMessage::NAME, header.addr, Cause::NameRepeated(link.name.to_string()));
+                self.report(LinkMessage::NAME, header.addr, Cause::NameRepeated(link.name.to_string()));
             }
             if tracked && link.creation_order.is_some_and(|order| !orders.insert(order)) {
-                self.found(LinkMessage::NAME, header.addr, Cause::Rule("no two links are created at once"));
+                self.report(LinkMessage::NAME, header.addr, Cause::Rule("no two links are created at once"));
             }
             self.link(owner, header.addr, &info, &link);
         }
         if info.is_dense() {
             if !names.is_empty() {
-                self.found(ObjectHeader::NAME, header.addr, Cause::Rule("links are compact or dense, not both"));
+                self.report(ObjectHeader::NAME, header.addr, Cause::Rule("links are compact or dense, not both"));
             }
             self.dense_links(owner, header.addr, &info);
         } else if info.names.is_defined() || info.order.is_some_and(Addr::is_defined) {
-            self.found(LinkInfo::NAME, header.addr, Cause::Undefined("fractal heap"));
+            self.report(LinkInfo::NAME, header.addr, Cause::Undefined("fractal heap"));
         }
     }
 
-    fn link(&mut self, owner: Owner, at: Addr, info: &LinkInfo, link: &LinkMessage) {
+    fn link(&mut self, owner: ObjectIndex, at: Addr, info: &LinkInfo, link: &LinkMessage) {
         self.name_rule(LinkMessage::NAME, at, &link.name);
         // What libhdf5 moves from a group that tracks the order to one that does not keeps its place in the order.
         if link.creation_order.is_none() && info.max_creation_order.is_some() {
-            self.found(LinkMessage::NAME, at, Cause::Rule("links have a creation order if their group tracks it"));
+            self.report(LinkMessage::NAME, at, Cause::Rule("links have a creation order if their group tracks it"));
         }
         if let (Some(order), Some(max)) = (link.creation_order, info.max_creation_order)
             && order >= max
         {
             let (found, limit) = (order.cast_unsigned(), max.cast_unsigned().saturating_sub(1));
-            self.found(LinkMessage::NAME, at, Cause::Above { what: "creation order", found, limit });
+            self.report(LinkMessage::NAME, at, Cause::ExceedsLimit { what: "creation order", found, limit });
         }
         if let LinkValue::Hard(target) = link.value {
             match target.get() {
                 Some(target) => drop(self.objects.link(owner, link.name.as_bytes(), target)),
-                None => self.found(LinkMessage::NAME, at, Cause::Undefined("object header")),
+                None => self.report(LinkMessage::NAME, at, Cause::Undefined("object header")),
             }
         }
     }
 
-    fn dense_links(&mut self, owner: Owner, at: Addr, info: &LinkInfo) {
+    fn dense_links(&mut self, owner: ObjectIndex, at: Addr, info: &LinkInfo) {
         let Some(mut heap) = self.fractal_heap(info.heap) else {
             self.incomplete = true;
             return;
@@ -88,10 +88,10 @@ impl Walk<'_> {
             let found = lookup3(link.name.as_bytes(), 0);
             if found != record.hash {
                 let cause = Cause::Hash { what: "name", stated: record.hash, found };
-                walk.found(LinkNameRecord::NAME, info.names, cause);
+                walk.report(LinkNameRecord::NAME, info.names, cause);
             }
             let key = (record.hash, link.name.as_bytes().to_vec());
-            walk.follows(LinkNameRecord::NAME, info.names, index, last.as_ref(), &key);
+            walk.check_order(LinkNameRecord::NAME, info.names, index, last.as_ref(), &key);
             last = Some(key);
             if indexed.is_some() {
                 orders.insert(record.heap_id, link.creation_order.unwrap_or(-1));
@@ -103,7 +103,7 @@ impl Walk<'_> {
             let place = |record: &LinkOrderRecord| (record.heap_id, record.order);
             self.creation_orders(order, LinkOrderRecord::default(), place, orders, names.is_some());
         } else if info.order.is_some() {
-            self.found(LinkInfo::NAME, at, Cause::Undefined("creation order index"));
+            self.report(LinkInfo::NAME, at, Cause::Undefined("creation order index"));
         }
         if names.is_some() {
             self.heap_counts(&heap);
@@ -111,7 +111,7 @@ impl Walk<'_> {
     }
 
     /// Whether a record stands behind the one before it, and is not the same.
-    pub fn follows(
+    pub fn check_order(
         &mut self,
         name: &'static str,
         at: Addr,
@@ -121,9 +121,9 @@ impl Walk<'_> {
     ) {
         match last.map(|last| last.cmp(key)) {
             Some(std::cmp::Ordering::Equal) => {
-                self.found(name, at, Cause::NameRepeated(String::from_utf8_lossy(&key.1).into_owned()));
+                self.report(name, at, Cause::NameRepeated(String::from_utf8_lossy(&key.1).into_owned()));
             }
-            Some(std::cmp::Ordering::Greater) => self.found(name, at, Cause::Order { what: "record", index }),
+            Some(std::cmp::Ordering::Greater) => self.report(name, at, Cause::Order { what: "record", index }),
             _ => {}
         }
     }

@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 
 use h5live_format::messages::{
-    Continuation, Message, MessageType, ModificationTime, ReferenceCount, SharedMessage, SharedPlace,
+    Continuation, Message, MessageType, ModificationTime, ReferenceCount, SharedMessage, SharedMessageTarget,
 };
 use h5live_format::{Addr, ContinuationChunk, ObjectHeader, ObjectHeaderPrefix, RawMessage, Record};
 
 use super::Cause;
-use super::walk::Walk;
+use super::walk::FileWalk;
 
 /// An object header, with the messages of all its chunks.
 #[derive(Debug)]
-pub(super) struct Header {
+pub(super) struct CheckedHeader {
     pub addr: Addr,
     pub prefix: ObjectHeaderPrefix,
     pub messages: Vec<RawMessage>,
@@ -20,18 +20,18 @@ pub(super) struct Header {
     links: Option<u32>,
 }
 
-impl Header {
+impl CheckedHeader {
     pub fn name(&self) -> &'static str {
         ObjectHeader::NAME
     }
 
     /// The messages of a type.
-    pub fn of(&self, kind: MessageType) -> impl Iterator<Item = &RawMessage> {
+    pub fn messages_of(&self, kind: MessageType) -> impl Iterator<Item = &RawMessage> {
         self.messages.iter().filter(move |message| message.kind == kind)
     }
 
     pub fn has(&self, kind: MessageType) -> bool {
-        self.of(kind).next().is_some()
+        self.messages_of(kind).next().is_some()
     }
 
     /// The number of hard links, by the header's own statement.
@@ -41,7 +41,7 @@ impl Header {
 }
 
 /// Message types of which an object has at most one.
-const SINGLE: [MessageType; 16] = [
+const SINGLETON_MESSAGES: [MessageType; 16] = [
     MessageType::DATASPACE,
     MessageType::LINK_INFO,
     MessageType::DATATYPE,
@@ -60,13 +60,13 @@ const SINGLE: [MessageType; 16] = [
     MessageType::FILE_SPACE_INFO,
 ];
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// An object header with all its chunks.
-    pub fn header(&mut self, addr: Addr) -> Option<Header> {
+    pub fn header(&mut self, addr: Addr) -> Option<CheckedHeader> {
         let bytes = self.peek(ObjectHeader::NAME, addr, ObjectHeaderPrefix::MAX_LEN as u64)?;
         let prefix = self.decode(ObjectHeaderPrefix::default(), addr, &bytes)?;
         let first = self.load(ObjectHeader::default(), addr, prefix.chunk_len())?;
-        let mut header = Header { addr, prefix: first.prefix, messages: first.messages, links: None };
+        let mut header = CheckedHeader { addr, prefix: first.prefix, messages: first.messages, links: None };
         let in_first = header.messages.len() as u64;
         let frame = header.prefix.message_header_len();
         self.gap(ObjectHeader::NAME, addr, header.prefix.size, frame, &header.messages);
@@ -96,7 +96,7 @@ impl Walk<'_> {
         if header.prefix.version == 1 {
             let (stated, found) = (u64::from(header.prefix.message_count), header.messages.len() as u64);
             if stated < in_first {
-                self.found(ObjectHeader::NAME, addr, Cause::Count { what: "messages", stated, found });
+                self.report(ObjectHeader::NAME, addr, Cause::Count { what: "messages", stated, found });
             } else if stated != found {
                 self.note(ObjectHeader::NAME, addr, Cause::Count { what: "messages", stated, found });
             }
@@ -107,18 +107,18 @@ impl Walk<'_> {
         Some(header)
     }
 
-    fn single_messages(&mut self, header: &Header) {
+    fn single_messages(&mut self, header: &CheckedHeader) {
         let mut seen = HashSet::new();
         for message in &header.messages {
-            if SINGLE.contains(&message.kind) && !seen.insert(message.kind) {
-                self.found(ObjectHeader::NAME, header.addr, Cause::Repeated(message.kind.name().unwrap_or("message")));
+            if SINGLETON_MESSAGES.contains(&message.kind) && !seen.insert(message.kind) {
+                self.report(ObjectHeader::NAME, header.addr, Cause::Repeated(message.kind.name().unwrap_or("message")));
             }
         }
     }
 
     /// The message of a type, if there is one that can be decoded.
-    pub fn message<M: Message + Default>(&mut self, header: &Header) -> Option<M> {
-        let message = header.of(M::TYPE).find(|message| !message.flags.was_unknown())?;
+    pub fn message<M: Message + Default>(&mut self, header: &CheckedHeader) -> Option<M> {
+        let message = header.messages_of(M::TYPE).find(|message| !message.flags.was_unknown())?;
         let body = self.body(message, header.addr)?;
         self.decode(M::default(), header.addr, &body)
     }
@@ -130,35 +130,35 @@ impl Walk<'_> {
         }
         let shared = self.decode(SharedMessage::default(), header, &message.body)?;
         match shared.place {
-            SharedPlace::Heap(id) => self.shared_message(message.kind, &id, header),
-            SharedPlace::Committed(addr) => self.committed_message(message.kind, addr, header),
+            SharedMessageTarget::Heap(id) => self.shared_message(message.kind, &id, header),
+            SharedMessageTarget::Committed(addr) => self.committed_message(message.kind, addr, header),
         }
     }
 
     /// The body of a message of another object.
     pub fn committed_message(&mut self, kind: MessageType, addr: Addr, from: Addr) -> Option<Vec<u8>> {
-        let found = self.quiet_messages(addr);
+        let found = self.unreported_messages(addr);
         let Some(body) = found.and_then(|list| list.into_iter().find(|message| message.kind == kind)) else {
-            self.found("shared message", from, Cause::Missing("message at the other object"));
+            self.report("shared message", from, Cause::Missing("message at the other object"));
             return None;
         };
         if body.flags.is_shared() {
             let shared = self.decode(SharedMessage::default(), from, &body.body)?;
             return match shared.place {
-                SharedPlace::Heap(id) => self.shared_message(kind, &id, from),
-                SharedPlace::Committed(_) => None,
+                SharedMessageTarget::Heap(id) => self.shared_message(kind, &id, from),
+                SharedMessageTarget::Committed(_) => None,
             };
         }
         Some(body.body.to_vec())
     }
 
     /// All messages of an object that is visited elsewhere, without a word about what is wrong.
-    fn quiet_messages(&mut self, addr: Addr) -> Option<Vec<RawMessage>> {
+    fn unreported_messages(&mut self, addr: Addr) -> Option<Vec<RawMessage>> {
         let at = addr.get().filter(|at| *at < self.end)?;
         let prefix = self.source.read(at, ObjectHeaderPrefix::MAX_LEN as u64).ok()?;
         let (prefix, _) = h5live_format::decode_prefix::<ObjectHeaderPrefix>(&prefix, self.widths).ok()?;
         let len = prefix.chunk_len();
-        if len > super::walk::LARGEST {
+        if len > super::walk::MAX_STRUCTURE_BYTES {
             return None;
         }
         let bytes = self.source.read(at, len).ok()?;
@@ -179,8 +179,10 @@ impl Walk<'_> {
                 len: continuation.length,
                 messages: Vec::new(),
             };
-            let bytes =
-                self.source.read(continuation.addr.get()?, continuation.length.min(super::walk::LARGEST)).ok()?;
+            let bytes = self
+                .source
+                .read(continuation.addr.get()?, continuation.length.min(super::walk::MAX_STRUCTURE_BYTES))
+                .ok()?;
             let (chunk, _) = h5live_format::decode_prefix_with(context, &bytes, self.widths).ok()?;
             messages.extend(chunk.messages);
         }

@@ -3,66 +3,66 @@
 use h5live_format::{Addr, LocalHeap, LocalHeapData, Record};
 
 use super::Cause;
-use super::heap_space::Ranges;
-use super::walk::Walk;
+use super::ranges::Ranges;
+use super::walk::FileWalk;
 
 /// The data segment of a local heap, and what of it is in use.
 #[derive(Debug)]
-pub(super) struct Strings {
+pub(super) struct CheckedStrings {
     pub heap: Addr,
     data: LocalHeapData,
     /// What is free or used by a string.
     taken: Ranges,
 }
 
-impl Strings {
+impl CheckedStrings {
     /// The bytes of the data segment.
     pub fn bytes(&self) -> &[u8] {
         &self.data.bytes
     }
 }
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// A local heap with its data segment.
-    pub fn local_heap(&mut self, addr: Addr) -> Option<Strings> {
+    pub fn local_heap(&mut self, addr: Addr) -> Option<CheckedStrings> {
         const NAME: &str = LocalHeapData::NAME;
         let heap = self.load(LocalHeap::default(), addr, LocalHeap::prefix_size(self.widths) as u64)?;
         if heap.size == 0 {
-            return Some(Strings { heap: addr, data: LocalHeapData::default(), taken: Ranges::default() });
+            return Some(CheckedStrings { heap: addr, data: LocalHeapData::default(), taken: Ranges::default() });
         }
         let data = self.load(LocalHeapData::default(), heap.data, heap.size)?;
         let free = match data.free_blocks(heap.free, self.widths.length) {
             Ok(free) => free,
             Err(error) => {
-                self.found(NAME, heap.data, error.into());
+                self.report(NAME, heap.data, error.into());
                 Vec::new()
             }
         };
-        let mut strings = Strings { heap: addr, data, taken: Ranges::default() };
+        let mut strings = CheckedStrings { heap: addr, data, taken: Ranges::default() };
         for block in free {
             if block.size > 0 && !strings.taken.take(block.offset, block.offset.saturating_add(block.size)) {
-                self.found(NAME, heap.data, Cause::Rule("free blocks do not overlap"));
+                self.report(NAME, heap.data, Cause::Rule("free blocks do not overlap"));
             }
         }
         Some(strings)
     }
 
     /// A string of a local heap, which nothing else uses.
-    pub fn local_string(&mut self, heap: &mut Strings, offset: u64) -> Option<Vec<u8>> {
+    pub fn local_string(&mut self, heap: &mut CheckedStrings, offset: u64) -> Option<Vec<u8>> {
         let overlap = Cause::Rule("a string overlaps free space or another string");
         if heap.taken.has(offset, offset.saturating_add(1)) {
-            self.found(LocalHeapData::NAME, heap.heap, overlap);
+            self.report(LocalHeapData::NAME, heap.heap, overlap);
             return None;
         }
         let text = match heap.data.text(offset) {
             Ok(text) => text.to_vec(),
             Err(error) => {
-                self.found(LocalHeapData::NAME, heap.heap, error.into());
+                self.report(LocalHeapData::NAME, heap.heap, error.into());
                 return None;
             }
         };
         if !text.is_empty() && !heap.taken.take(offset, offset.saturating_add(text.len() as u64 + 1)) {
-            self.found(LocalHeapData::NAME, heap.heap, overlap);
+            self.report(LocalHeapData::NAME, heap.heap, overlap);
         }
         Some(text)
     }

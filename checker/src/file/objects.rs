@@ -6,13 +6,13 @@ use h5live_format::messages::{Comment, DatatypeMessage, MessageType, Modificatio
 use h5live_format::{Addr, ObjectHeader, Record};
 
 use super::Cause;
-use super::space::Owner;
-use super::walk::Walk;
+use super::space_map::ObjectIndex;
+use super::walk::FileWalk;
 
 /// An object.
 #[derive(Debug)]
-struct Object {
-    parent: Owner,
+struct FoundObject {
+    parent: ObjectIndex,
     name: Box<[u8]>,
     /// Whether a link leads to it, and not only messages that use it.
     is_named: bool,
@@ -27,17 +27,17 @@ struct Object {
 
 /// All objects that were found, the file as a whole first.
 #[derive(Debug)]
-pub(super) struct Objects {
-    list: Vec<Object>,
-    by_header: HashMap<u64, Owner>,
-    to_visit: Vec<Owner>,
+pub(super) struct ObjectTable {
+    list: Vec<FoundObject>,
+    by_header: HashMap<u64, ObjectIndex>,
+    to_visit: Vec<ObjectIndex>,
     visited: u64,
 }
 
-impl Default for Objects {
+impl Default for ObjectTable {
     fn default() -> Self {
-        let file = Object {
-            parent: Owner::FILE,
+        let file = FoundObject {
+            parent: ObjectIndex::FILE,
             name: Box::default(),
             is_named: true,
             header: u64::MAX,
@@ -45,31 +45,31 @@ impl Default for Objects {
             stated: None,
             cached: None,
         };
-        Objects { list: vec![file], by_header: HashMap::new(), to_visit: Vec::new(), visited: 0 }
+        ObjectTable { list: vec![file], by_header: HashMap::new(), to_visit: Vec::new(), visited: 0 }
     }
 }
 
 /// Paths are shown no longer than this (links).
-const DEEPEST: usize = 100;
+const MAX_PATH_LINKS: usize = 100;
 
-impl Objects {
-    fn get(&self, owner: Owner) -> Option<&Object> {
+impl ObjectTable {
+    fn get(&self, owner: ObjectIndex) -> Option<&FoundObject> {
         self.list.get(usize::try_from(owner.0).ok()?)
     }
 
-    fn get_mut(&mut self, owner: Owner) -> Option<&mut Object> {
+    fn get_mut(&mut self, owner: ObjectIndex) -> Option<&mut FoundObject> {
         self.list.get_mut(usize::try_from(owner.0).ok()?)
     }
 
     /// The path by which an object was first reached.
-    pub fn path(&self, owner: Owner) -> String {
+    pub fn path(&self, owner: ObjectIndex) -> String {
         let mut names = Vec::new();
         let mut next = owner;
-        while let Some(object) = self.get(next).filter(|_| next != Owner::FILE && names.len() < DEEPEST) {
+        while let Some(object) = self.get(next).filter(|_| next != ObjectIndex::FILE && names.len() < MAX_PATH_LINKS) {
             names.push(String::from_utf8_lossy(&object.name));
             next = object.parent;
         }
-        if names.len() == DEEPEST {
+        if names.len() == MAX_PATH_LINKS {
             names.push("...".into());
         }
         names.reverse();
@@ -80,11 +80,11 @@ impl Objects {
     }
 
     /// Notes a hard link to an object, which is visited later if it is new.
-    pub fn link(&mut self, parent: Owner, name: &[u8], header: u64) -> Owner {
+    pub fn link(&mut self, parent: ObjectIndex, name: &[u8], header: u64) -> ObjectIndex {
         let known = self.by_header.get(&header).copied();
         let owner = known.unwrap_or_else(|| {
-            let owner = Owner(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
-            self.list.push(Object {
+            let owner = ObjectIndex(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
+            self.list.push(FoundObject {
                 parent,
                 name: name.into(),
                 is_named: true,
@@ -107,7 +107,7 @@ impl Objects {
     }
 
     /// Notes that a message of an object refers to a committed datatype, to which a link may be found later.
-    pub fn used(&mut self, user: Owner, header: Addr) {
+    pub fn note_use(&mut self, user: ObjectIndex, header: Addr) {
         let Some(at) = header.get() else { return };
         let is_new = !self.by_header.contains_key(&at);
         let owner = self.link(user, b"(datatype)", at);
@@ -117,31 +117,31 @@ impl Objects {
     }
 
     /// Notes how many links an object states.
-    pub fn set_stated(&mut self, owner: Owner, links: u32) {
+    pub fn set_stated(&mut self, owner: ObjectIndex, links: u32) {
         if let Some(object) = self.get_mut(owner) {
             object.stated = Some(links);
         }
     }
 
     /// Notes what a symbol table says of an object.
-    pub fn set_cached(&mut self, owner: Owner, cached: (Addr, Addr)) {
+    pub fn set_cached(&mut self, owner: ObjectIndex, cached: (Addr, Addr)) {
         if let Some(object) = self.get_mut(owner) {
             object.cached = Some(cached);
         }
     }
 
     /// What a symbol table says of an object.
-    pub fn cached(&self, owner: Owner) -> Option<(Addr, Addr)> {
+    pub fn cached(&self, owner: ObjectIndex) -> Option<(Addr, Addr)> {
         self.get(owner)?.cached
     }
 
     /// The header of an object.
-    pub fn header(&self, owner: Owner) -> Addr {
+    pub fn header(&self, owner: ObjectIndex) -> Addr {
         self.get(owner).map_or(Addr::UNDEFINED, |object| Addr::new(object.header))
     }
 
     /// The next object to visit.
-    pub fn next(&mut self) -> Option<Owner> {
+    pub fn next(&mut self) -> Option<ObjectIndex> {
         let next = self.to_visit.pop();
         self.visited += u64::from(next.is_some());
         next
@@ -153,18 +153,18 @@ impl Objects {
     }
 
     /// The objects whose statement differs from the links that were found: object, statement, links.
-    fn miscounted(&self) -> Vec<(Owner, u32, u32)> {
-        let differs = |(at, object): (usize, &Object)| {
+    fn wrong_link_counts(&self) -> Vec<(ObjectIndex, u32, u32)> {
+        let differs = |(at, object): (usize, &FoundObject)| {
             let stated = object.stated?;
-            (stated != object.links).then(|| (Owner(u32::try_from(at).unwrap_or(0)), stated, object.links))
+            (stated != object.links).then(|| (ObjectIndex(u32::try_from(at).unwrap_or(0)), stated, object.links))
         };
         self.list.iter().enumerate().filter_map(differs).collect()
     }
 }
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// Visits an object.
-    pub fn object(&mut self, owner: Owner) {
+    pub fn object(&mut self, owner: ObjectIndex) {
         let addr = self.objects.header(owner);
         let Some(header) = self.header(addr) else {
             self.incomplete = true;
@@ -176,7 +176,7 @@ impl Walk<'_> {
         let group = header.has(MessageType::SYMBOL_TABLE) || header.has(MessageType::LINK_INFO);
         let dataset = header.has(MessageType::LAYOUT);
         if group && dataset {
-            self.found(ObjectHeader::NAME, addr, Cause::Rule("an object is a group or a dataset, not both"));
+            self.report(ObjectHeader::NAME, addr, Cause::Rule("an object is a group or a dataset, not both"));
         }
         if group {
             self.group(owner, &header);
@@ -187,7 +187,7 @@ impl Walk<'_> {
                 self.unused_bits(&header, &message);
             }
         } else {
-            self.found(ObjectHeader::NAME, addr, Cause::Missing("message that tells what the object is"));
+            self.report(ObjectHeader::NAME, addr, Cause::Missing("message that tells what the object is"));
         }
         self.message::<Comment>(&header);
         self.message::<ModificationTime>(&header);
@@ -196,16 +196,16 @@ impl Walk<'_> {
 
     /// Reports objects with more links than they state, and notes those with fewer.
     pub fn link_counts(&mut self) {
-        for (owner, stated, links) in self.objects.miscounted() {
+        for (owner, stated, links) in self.objects.wrong_link_counts() {
             if links < stated && (self.incomplete || self.report.is_full()) {
                 continue;
             }
             let cause = Cause::Count { what: "hard links", stated: stated.into(), found: links.into() };
             if links > stated || self.options.strict {
-                self.unsettled(owner, ObjectHeader::NAME, self.objects.header(owner), cause);
+                self.report_unless_live(owner, ObjectHeader::NAME, self.objects.header(owner), cause);
             } else {
                 // From groups that only lead to each other, once the last link to them was removed.
-                self.note_of(owner, ObjectHeader::NAME, self.objects.header(owner), cause);
+                self.note_for(owner, ObjectHeader::NAME, self.objects.header(owner), cause);
             }
         }
     }

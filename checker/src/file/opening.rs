@@ -5,20 +5,20 @@ use h5live_format::{Addr, ObjectHeader, RawMessage, Record};
 use h5live_model::Name;
 
 use super::Cause;
-use super::header::Header;
-use super::walk::Walk;
+use super::header::CheckedHeader;
+use super::walk::FileWalk;
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// Messages that an object is not opened with.
-    pub fn refused_messages(&mut self, header: &Header) {
+    pub fn refused_messages(&mut self, header: &CheckedHeader) {
         for message in &header.messages {
             if message.refuse_unknown(false).is_err() {
-                self.found(ObjectHeader::NAME, header.addr, Cause::Rule("a message of unknown type must be known"));
+                self.report(ObjectHeader::NAME, header.addr, Cause::Rule("a message of unknown type must be known"));
             }
         }
         if header.prefix.version == 1 && header.has(MessageType::REFERENCE_COUNT) {
             let rule = "a header of version 1 has no reference count message";
-            self.found(ObjectHeader::NAME, header.addr, Cause::Rule(rule));
+            self.report(ObjectHeader::NAME, header.addr, Cause::Rule(rule));
         }
     }
 
@@ -28,22 +28,22 @@ impl Walk<'_> {
         let each = |message: &RawMessage| frame.saturating_add(message.body.len()) as u64;
         let used = messages.iter().map(each).fold(0, u64::saturating_add);
         if area > used && (messages.is_empty() || messages.iter().any(RawMessage::is_unused)) {
-            self.found(structure, at, Cause::Rule("there is no gap beside unused space, or instead of messages"));
+            self.report(structure, at, Cause::Rule("there is no gap beside unused space, or instead of messages"));
         }
     }
 
     /// A number of which few bits are used is taken for damage where no checksum says otherwise.
-    pub fn unused_bits(&mut self, header: &Header, message: &DatatypeMessage) {
+    pub fn unused_bits(&mut self, header: &CheckedHeader, message: &DatatypeMessage) {
         if header.prefix.version == 1 && message.datatype.has_unusual_unused_bits() {
             let rule = "numbers use half of their bits or more, in a header without a checksum";
-            self.found(DatatypeMessage::NAME, header.addr, Cause::Rule(rule));
+            self.report(DatatypeMessage::NAME, header.addr, Cause::Rule(rule));
         }
     }
 
     /// A name ends at its first NUL for every program in C.
     pub fn name_rule(&mut self, structure: &'static str, at: Addr, name: &Name) {
         if name.as_bytes().contains(&0) {
-            self.found(structure, at, Cause::Rule("a name holds no NUL"));
+            self.report(structure, at, Cause::Rule("a name holds no NUL"));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Cause, Piece};
+use super::{Cause, UsedRange};
 
 /// Something that is wrong with a file, or worth a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,14 +27,14 @@ impl fmt::Display for Finding {
 /// What the check of a file found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What is wrong. At most [`Report::MOST`]; the check ends when there are so many.
+    /// What is wrong. At most [`Report::MAX_FINDINGS`]; the check ends when there are so many.
     pub findings: Vec<Finding>,
-    /// What is allowed but worth to know. At most [`Report::MOST`].
+    /// What is allowed but worth to know. At most [`Report::MAX_FINDINGS`].
     pub notes: Vec<Finding>,
     /// Bytes that nothing uses, if they were asked for.
-    pub leaks: Vec<Piece>,
+    pub leaks: Vec<UsedRange>,
     /// Who uses which bytes, by their place, if that was asked for. Neighbours of one kind and object are one piece.
-    pub map: Vec<Piece>,
+    pub map: Vec<UsedRange>,
     /// Whether there is a superblock: whether this is an HDF5 file at all, and can be read.
     pub is_hdf5: bool,
     /// Objects that were visited.
@@ -49,7 +49,7 @@ pub struct Report {
 
 impl Report {
     /// Most findings, notes and leaks that are kept.
-    pub const MOST: usize = 10_000;
+    pub const MAX_FINDINGS: usize = 10_000;
 
     /// Whether nothing is wrong.
     pub fn is_clean(&self) -> bool {
@@ -58,7 +58,7 @@ impl Report {
 
     /// Whether there are as many findings as are kept, so that the check ended early.
     pub fn is_full(&self) -> bool {
-        self.findings.len() >= Self::MOST
+        self.findings.len() >= Self::MAX_FINDINGS
     }
 
     /// Ends a test that expected a clean file.

@@ -3,42 +3,43 @@
 use h5live_cache::Storage;
 use h5live_format::messages::{BtreeK, CacheImageInfo, DriverInfo, FileSpaceInfo, MessageType, SharedMessageTableInfo};
 use h5live_format::{
-    Addr, CacheImage, DriverInfoBlock, Generation, Intent, Record, StatusFlags, Superblock, Turn, decode, encoded_len,
+    Addr, CacheImage, DriverInfoBlock, Generation, Record, RedoRecord, SeqlockCounter, StatusFlags, Superblock, decode,
+    encoded_len,
 };
 
 use super::Cause;
-use super::source::Source;
-use super::space::Owner;
-use super::walk::Walk;
+use super::file_bytes::FileBytes;
+use super::space_map::ObjectIndex;
+use super::walk::FileWalk;
 
 const NAME: &str = Superblock::NAME;
 
-impl<'a> Walk<'a> {
+impl<'a> FileWalk<'a> {
     /// Finds the superblock and what belongs to the file as a whole. `false` if there is nothing to follow.
     pub fn superblock(&mut self, storage: &'a dyn Storage) -> bool {
         let len = match storage.len() {
             Ok(len) => len,
             Err(error) => {
-                self.found(NAME, Addr::new(0), Cause::Io(error.kind()));
+                self.report(NAME, Addr::new(0), Cause::Io(error.kind()));
                 return false;
             }
         };
-        self.source = Source::new(storage, 0, len);
+        self.source = FileBytes::new(storage, 0, len);
         let mut bytes = Vec::new();
         let at = Superblock::locations(len).find(|at| {
             bytes = self.source.read(*at, Superblock::MAX_SIZE as u64).unwrap_or_default();
             bytes.starts_with(&Superblock::SIGNATURE)
         });
         let Some(at) = at else {
-            self.found(NAME, Addr::new(0), Cause::Missing("signature at 0, 512, 1024, ..."));
+            self.report(NAME, Addr::new(0), Cause::Missing("signature at 0, 512, 1024, ..."));
             return false;
         };
         self.report.is_hdf5 = true;
-        self.source = Source::new(storage, at, len);
+        self.source = FileBytes::new(storage, at, len);
         match Superblock::decode(&bytes) {
             Ok(superblock) => self.superblock = superblock,
             Err(error) => {
-                self.found(NAME, Addr::new(0), error.into());
+                self.report(NAME, Addr::new(0), error.into());
                 return false;
             }
         }
@@ -55,7 +56,7 @@ impl<'a> Walk<'a> {
         } else {
             if self.superblock.extension.is_defined() {
                 let rule = "nothing lies at the address of free space, which no program has ever written";
-                self.found(NAME, Addr::new(0), Cause::Rule(rule));
+                self.report(NAME, Addr::new(0), Cause::Rule(rule));
             }
             if self.superblock.driver_info.is_defined() {
                 self.driver_info();
@@ -82,7 +83,11 @@ impl<'a> Walk<'a> {
         let here = len.saturating_sub(at);
         if self.end > here {
             let cause = Cause::Count { what: "end of file", stated: self.end.saturating_add(at), found: len };
-            if self.options.live { self.note(NAME, Addr::new(0), cause) } else { self.found(NAME, Addr::new(0), cause) }
+            if self.options.live {
+                self.note(NAME, Addr::new(0), cause)
+            } else {
+                self.report(NAME, Addr::new(0), cause)
+            }
         } else if self.end < here {
             let cause = Cause::Count { what: "end of file", stated: self.end.saturating_add(at), found: len };
             self.note(NAME, Addr::new(0), cause);
@@ -94,7 +99,7 @@ impl<'a> Walk<'a> {
             let cause = Cause::Status(status.bits());
             // Before version 3 nobody looks at the flags.
             if self.superblock.version >= 3 && !self.options.live {
-                self.found(NAME, Addr::new(0), cause);
+                self.report(NAME, Addr::new(0), cause);
             } else {
                 self.note(NAME, Addr::new(0), cause);
             }
@@ -108,24 +113,24 @@ impl<'a> Walk<'a> {
         // Where readers go by generations, these come first.
         let generations = self.superblock.version < 3 && self.superblock.status.contains(StatusFlags::SWMR);
         let end_at = Addr::new(end);
-        let place = if generations { Generation::place_of_intent(end_at) } else { Turn::place(end_at) };
+        let place = if generations { Generation::redo_addr(end_at) } else { SeqlockCounter::word_addr(end_at) };
         let Some(place) = place.and_then(Addr::get) else { return };
-        let head = self.source.read(place, Intent::HEAD as u64).unwrap_or_default();
-        let Some(bytes) = Intent::stated_size(&head)
-            .filter(|size| *size <= super::walk::LARGEST)
+        let head = self.source.read(place, RedoRecord::HEAD_BYTES as u64).unwrap_or_default();
+        let Some(bytes) = RedoRecord::stated_size(&head)
+            .filter(|size| *size <= super::walk::MAX_STRUCTURE_BYTES)
             .and_then(|size| self.source.read(place, size).ok())
         else {
             return;
         };
-        let Ok(intent) = decode::<Intent>(&bytes, self.widths) else { return };
-        if intent.place != Addr::new(place) {
+        let Ok(intent) = decode::<RedoRecord>(&bytes, self.widths) else { return };
+        if intent.addr != Addr::new(place) {
             return;
         }
-        self.note(NAME, Addr::new(0), Cause::Intent { writes: intent.writes.len() as u64 });
+        self.note(NAME, Addr::new(0), Cause::UnfinishedRedo { writes: intent.writes.len() as u64 });
         for write in intent.writes {
             let len = write.bytes.len() as u64;
             if let Some(at) = write.at.get().filter(|at| at.checked_add(len).is_some_and(|last| last <= end)) {
-                self.source.lay(at, write.bytes);
+                self.source.overlay(at, write.bytes);
             }
         }
     }
@@ -136,7 +141,7 @@ impl<'a> Walk<'a> {
             self.incomplete = true;
             return;
         };
-        self.agree(header.name(), addr, "hard links", header.stated_links().into(), 1);
+        self.check_equal(header.name(), addr, "hard links", header.stated_links().into(), 1);
         // The image lies over other structures, and node sizes decide how they are read.
         if let Some(info) = self.message::<CacheImageInfo>(&header) {
             self.cache_image(&info);
@@ -172,12 +177,12 @@ impl<'a> Walk<'a> {
     fn cache_image(&mut self, info: &CacheImageInfo) {
         let context = CacheImage { size: info.size, entries: Vec::new() };
         let Some(image) = self.load(context, info.addr, info.size) else { return };
-        self.agree(CacheImage::NAME, info.addr, "size", info.size, image.size);
+        self.check_equal(CacheImage::NAME, info.addr, "size", info.size, image.size);
         for entry in image.entries {
             let len = entry.image.len() as u64;
-            let Some(at) = self.inside("metadata cache entry", entry.addr, len) else { continue };
+            let Some(at) = self.check_range("metadata cache entry", entry.addr, len) else { continue };
             if entry.dirty {
-                self.source.lay(at, entry.image);
+                self.source.overlay(at, entry.image);
             }
         }
     }
@@ -194,10 +199,10 @@ impl<'a> Walk<'a> {
     pub fn root(&mut self) {
         let header = self.superblock.root.header();
         let Some(at) = header.get() else {
-            self.found(NAME, Addr::new(0), Cause::Undefined("root group"));
+            self.report(NAME, Addr::new(0), Cause::Undefined("root group"));
             return;
         };
-        let root = self.objects.link(Owner::FILE, b"", at);
+        let root = self.objects.link(ObjectIndex::FILE, b"", at);
         if let Some(cached) = self.superblock.root.symbol_table() {
             self.objects.set_cached(root, cached);
         }

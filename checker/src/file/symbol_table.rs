@@ -1,21 +1,21 @@
 //! Old groups: a B-tree of symbol table nodes, and a local heap of names.
 
-use h5live_format::messages::SymbolTable;
+use h5live_format::messages::SymbolTableMessage;
 use h5live_format::{Addr, GroupKey, Record, SymbolCache, SymbolTableEntry, SymbolTableNode};
 
 use super::Cause;
-use super::btree1::Tree;
-use super::header::Header;
-use super::local_heap::Strings;
-use super::space::Owner;
-use super::walk::Walk;
+use super::btree1::Btree1Check;
+use super::header::CheckedHeader;
+use super::local_heap::CheckedStrings;
+use super::space_map::ObjectIndex;
+use super::walk::FileWalk;
 
 const NODE: &str = SymbolTableNode::NAME;
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// The links of an old group.
-    pub fn symbol_table(&mut self, owner: Owner, header: &Header) {
-        let Some(table) = self.message::<SymbolTable>(header) else {
+    pub fn symbol_table(&mut self, owner: ObjectIndex, header: &CheckedHeader) {
+        let Some(table) = self.message::<SymbolTableMessage>(header) else {
             self.incomplete = true;
             return;
         };
@@ -23,15 +23,15 @@ impl Walk<'_> {
             && (btree, heap) != (table.btree, table.heap)
         {
             let rule = "the entry of the group states the symbol table of its header";
-            self.found(SymbolTableEntry::NAME, header.addr, Cause::Rule(rule));
+            self.report(SymbolTableEntry::NAME, header.addr, Cause::Rule(rule));
         }
         let Some(mut heap) = self.local_heap(table.heap) else {
             self.incomplete = true;
             return;
         };
-        let names = Names::of(&heap);
+        let names = NameHeap::of(&heap);
         let sorted = |from: &GroupKey, to: &GroupKey| names.sorted(from, to);
-        let tree = Tree::<GroupKey>::new(self.k.group_internal, (), &sorted);
+        let tree = Btree1Check::<GroupKey>::new(self.k.group_internal, (), &sorted);
         let mut last: Option<Vec<u8>> = None;
         let whole = self.btree1(table.btree, tree, &mut |walk, from, node, to| {
             let between = (names.get(from.0), names.get(to.0));
@@ -42,8 +42,8 @@ impl Walk<'_> {
 
     fn symbol_table_node(
         &mut self,
-        owner: Owner,
-        heap: &mut Strings,
+        owner: ObjectIndex,
+        heap: &mut CheckedStrings,
         addr: Addr,
         between: (Option<Vec<u8>>, Option<Vec<u8>>),
         last: &mut Option<Vec<u8>>,
@@ -55,24 +55,24 @@ impl Walk<'_> {
             return;
         };
         if node.entries.is_empty() {
-            self.found(NODE, addr, Cause::Missing("entry in it"));
+            self.report(NODE, addr, Cause::Missing("entry in it"));
         }
         for (index, entry) in node.entries.iter().enumerate() {
             let Some(name) = self.local_string(heap, entry.name_offset) else { continue };
             if name.is_empty() {
-                self.found(NODE, addr, Cause::Rule("a link has a name"));
+                self.report(NODE, addr, Cause::Rule("a link has a name"));
             }
             let (from, to) = &between;
             let inside = from.as_ref().is_none_or(|from| from < &name) && to.as_ref().is_none_or(|to| &name <= to);
             if !inside {
-                self.found(NODE, addr, Cause::Rule("names lie between the keys beside their node"));
+                self.report(NODE, addr, Cause::Rule("names lie between the keys beside their node"));
             }
             match last.as_ref() {
                 Some(before) if *before == name => {
-                    self.found(NODE, addr, Cause::NameRepeated(String::from_utf8_lossy(&name).into_owned()));
+                    self.report(NODE, addr, Cause::NameRepeated(String::from_utf8_lossy(&name).into_owned()));
                 }
                 Some(before) if *before > name => {
-                    self.found(NODE, addr, Cause::Order { what: "entry", index: index as u64 });
+                    self.report(NODE, addr, Cause::Order { what: "entry", index: index as u64 });
                 }
                 _ => {}
             }
@@ -81,13 +81,20 @@ impl Walk<'_> {
         }
     }
 
-    fn symbol(&mut self, owner: Owner, heap: &mut Strings, node: Addr, entry: &SymbolTableEntry, name: &[u8]) {
+    fn symbol(
+        &mut self,
+        owner: ObjectIndex,
+        heap: &mut CheckedStrings,
+        node: Addr,
+        entry: &SymbolTableEntry,
+        name: &[u8],
+    ) {
         if let SymbolCache::SoftLink { value_offset } = entry.cache {
             self.local_string(heap, value_offset.into());
             return;
         }
         let Some(at) = entry.header.get() else {
-            self.found(NODE, node, Cause::Undefined("object header"));
+            self.report(NODE, node, Cause::Undefined("object header"));
             return;
         };
         let child = self.objects.link(owner, name, at);
@@ -98,19 +105,19 @@ impl Walk<'_> {
 }
 
 /// Keys are compared up to here (bytes).
-const LONGEST: usize = 1 << 16;
+const MAX_COMPARED_BYTES: usize = 1 << 16;
 
 /// The names of a heap, to compare keys.
-struct Names(Vec<u8>);
+struct NameHeap(Vec<u8>);
 
-impl Names {
-    fn of(heap: &Strings) -> Self {
-        Names(heap.bytes().to_vec())
+impl NameHeap {
+    fn of(heap: &CheckedStrings) -> Self {
+        NameHeap(heap.bytes().to_vec())
     }
 
     fn get(&self, offset: u64) -> Option<Vec<u8>> {
         let rest = self.0.get(usize::try_from(offset).ok()?..)?;
-        let rest = rest.get(..LONGEST).unwrap_or(rest);
+        let rest = rest.get(..MAX_COMPARED_BYTES).unwrap_or(rest);
         let len = rest.iter().position(|byte| *byte == 0)?;
         rest.get(..len).map(<[u8]>::to_vec)
     }

@@ -1,15 +1,15 @@
 //! Values that lead elsewhere: variable-length data, and references.
 
 use h5live_format::{
-    Addr, GlobalHeapId, OldRegion, Record, ReferenceBlob, ReferenceElement, ReferenceValue, VarLenElement,
+    Addr, GlobalHeapId, Record, ReferenceBlob, ReferenceElement, ReferenceValue, RegionReferenceBlob, VarLenElement,
 };
 use h5live_model::{Datatype, ReferenceKind, VarLenKind};
 
-use super::chunks::Chunked;
-use super::walk::{LARGEST, Walk};
+use super::chunks::ChunkedDataset;
+use super::walk::{FileWalk, MAX_STRUCTURE_BYTES};
 use super::{Cause, UnknownFilter};
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     /// Whether so many bytes of raw data may still be read.
     pub fn may_read(&mut self, len: u64) -> bool {
         let fits = len <= self.values_left;
@@ -44,7 +44,7 @@ impl Walk<'_> {
                     let place = self.decode(GlobalHeapId::default(), at, element);
                     let Some(place) = place.filter(GlobalHeapId::is_defined) else { return };
                     if let Some((bytes, false)) = self.heap_value(place, at) {
-                        self.decode(OldRegion::default(), place.collection, &bytes);
+                        self.decode(RegionReferenceBlob::default(), place.collection, &bytes);
                     }
                 }
                 _ => self.reference(t.size, element, at),
@@ -66,7 +66,7 @@ impl Walk<'_> {
     fn sequence(&mut self, element: VarLenElement, base: &Datatype, each: u32, at: Addr) {
         if !element.place.is_defined() {
             if element.length > 0 {
-                self.found(VarLenElement::NAME, at, Cause::Undefined("global heap collection"));
+                self.report(VarLenElement::NAME, at, Cause::Undefined("global heap collection"));
             }
             return;
         }
@@ -74,7 +74,7 @@ impl Walk<'_> {
         let needed = u64::from(element.length) * u64::from(each);
         if needed > len {
             let cause = Cause::Count { what: "bytes of the sequence", stated: needed, found: len };
-            self.found(VarLenElement::NAME, at, cause);
+            self.report(VarLenElement::NAME, at, cause);
         } else if base.is_indirect() && !before && needed > 0 {
             let bytes = self.heap_value(element.place, at).map(|(bytes, _)| bytes);
             if let Some(inner) = bytes.as_deref().and_then(|bytes| bytes.get(..usize::try_from(needed).ok()?)) {
@@ -87,22 +87,22 @@ impl Walk<'_> {
         let Some(found) = self.decode(ReferenceElement::blank(size), at, element) else { return };
         let ReferenceValue::Blob { kind, external, length, place } = found.value else { return };
         if !place.is_defined() {
-            self.found(ReferenceElement::NAME, at, Cause::Undefined("global heap collection"));
+            self.report(ReferenceElement::NAME, at, Cause::Undefined("global heap collection"));
             return;
         }
         let Some((bytes, before)) = self.heap_value(place, at) else { return };
-        self.agree(ReferenceElement::NAME, at, "bytes of the reference", length.into(), bytes.len() as u64);
+        self.check_equal(ReferenceElement::NAME, at, "bytes of the reference", length.into(), bytes.len() as u64);
         if !before {
             self.decode(ReferenceBlob::blank(kind, external), place.collection, &bytes);
         }
     }
 
     /// Undoes the filters of a chunk, and looks up where those of its elements lead that are inside the extent.
-    pub fn chunk_values(&mut self, chunked: &Chunked, coord: &[u64], addr: Addr, size: u64, mask: u32) {
+    pub fn chunk_values(&mut self, chunked: &ChunkedDataset, coord: &[u64], addr: Addr, size: u64, mask: u32) {
         let every = chunked.filters.iter().enumerate().all(|(i, _)| mask.checked_shr(i as u32).unwrap_or(0) & 1 == 1);
         let leads = chunked.datatype.clone();
         let largest = size.max(chunked.bytes);
-        if largest > LARGEST
+        if largest > MAX_STRUCTURE_BYTES
             || (!every && self.options.filters.is_none())
             || (leads.is_some() && !self.may_read(largest))
         {
@@ -119,7 +119,7 @@ impl Walk<'_> {
                     if error.is::<UnknownFilter>() {
                         self.note("chunk", addr, cause);
                     } else {
-                        self.found("chunk", addr, cause);
+                        self.report("chunk", addr, cause);
                     }
                     return;
                 }
@@ -131,7 +131,7 @@ impl Walk<'_> {
     }
 
     /// The part of a chunk below dimension `dim`, as far as it is inside the extent.
-    fn rows(&mut self, datatype: &Datatype, chunked: &Chunked, coord: &[u64], dim: usize, bytes: &[u8]) {
+    fn rows(&mut self, datatype: &Datatype, chunked: &ChunkedDataset, coord: &[u64], dim: usize, bytes: &[u8]) {
         let parts = (coord.get(dim), chunked.storage.dims.get(dim), chunked.dims.get(dim));
         let (Some(place), Some(chunk), Some(extent)) = parts else {
             self.values(datatype, bytes, chunked.header);

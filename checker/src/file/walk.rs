@@ -8,30 +8,30 @@ use h5live_format::messages::BtreeK;
 use h5live_format::{Addr, Record, Superblock, Widths, decode_prefix_with};
 use h5live_model::Datatype;
 
+use super::file_bytes::FileBytes;
 use super::global_heap::Collections;
-use super::objects::Objects;
-use super::shared::SharedIndex;
-use super::source::Source;
-use super::space::{Owner, Space, Use};
-use super::{Cause, Finding, Options, Piece, Report};
+use super::objects::ObjectTable;
+use super::shared_messages::SharedIndex;
+use super::space_map::{ObjectIndex, SpaceMap, SpaceUse};
+use super::{Cause, CheckOptions, Finding, Report, UsedRange};
 
 /// The largest structure that is read as a whole (bytes).
-pub(super) const LARGEST: u64 = 1 << 28;
+pub(super) const MAX_STRUCTURE_BYTES: u64 = 1 << 28;
 
 /// A walk over a file.
-pub(super) struct Walk<'a> {
-    pub source: Source<'a>,
-    pub options: Options<'a>,
+pub(super) struct FileWalk<'a> {
+    pub source: FileBytes<'a>,
+    pub options: CheckOptions<'a>,
     pub superblock: Superblock,
     pub widths: Widths,
     pub k: BtreeK,
     /// The end of the space in use, from the base address.
     pub end: u64,
-    pub space: Space,
+    pub space: SpaceMap,
     pub report: Report,
-    pub objects: Objects,
+    pub objects: ObjectTable,
     /// The object at hand.
-    pub owner: Owner,
+    pub owner: ObjectIndex,
     pub shared: Vec<SharedIndex>,
     /// Attributes that are shared messages, whose own shared parts are still to be counted.
     pub shared_attributes: Vec<Vec<u8>>,
@@ -45,20 +45,20 @@ pub(super) struct Walk<'a> {
     pub incomplete: bool,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> FileWalk<'a> {
     /// Checks a file.
-    pub fn over(storage: &'a dyn Storage, options: Options<'a>) -> Report {
-        let mut walk = Walk {
-            source: Source::new(storage, 0, 0),
+    pub fn run(storage: &'a dyn Storage, options: CheckOptions<'a>) -> Report {
+        let mut walk = FileWalk {
+            source: FileBytes::new(storage, 0, 0),
             options,
             superblock: Superblock::default(),
             widths: Widths::default(),
             k: BtreeK::default(),
             end: 0,
-            space: Space::default(),
+            space: SpaceMap::default(),
             report: Report::default(),
-            objects: Objects::default(),
-            owner: Owner::FILE,
+            objects: ObjectTable::default(),
+            owner: ObjectIndex::FILE,
             shared: Vec::new(),
             shared_attributes: Vec::new(),
             collections: Collections::default(),
@@ -68,18 +68,18 @@ impl<'a> Walk<'a> {
             incomplete: false,
         };
         if walk.superblock(storage) {
-            walk.all();
+            walk.visit_all();
         }
         walk.report
     }
 
-    fn all(&mut self) {
+    fn visit_all(&mut self) {
         self.root();
         while let Some(next) = self.objects.next().filter(|_| !self.report.is_full()) {
             self.owner = next;
             self.object(next);
         }
-        self.owner = Owner::FILE;
+        self.owner = ObjectIndex::FILE;
         self.shared_counts();
         self.link_counts();
         self.unused_objects();
@@ -92,17 +92,17 @@ impl<'a> Walk<'a> {
         self.source.base.saturating_add(addr.get().unwrap_or(0))
     }
 
-    fn finding(&self, owner: Owner, structure: &'static str, offset: u64, cause: Cause) -> Finding {
+    fn finding(&self, owner: ObjectIndex, structure: &'static str, offset: u64, cause: Cause) -> Finding {
         Finding { path: self.objects.path(owner), structure, offset, cause }
     }
 
     /// Reports what is wrong with a structure of the object at hand.
-    pub fn found(&mut self, structure: &'static str, addr: Addr, cause: Cause) {
-        self.found_of(self.owner, structure, addr, cause);
+    pub fn report(&mut self, structure: &'static str, addr: Addr, cause: Cause) {
+        self.report_for(self.owner, structure, addr, cause);
     }
 
     /// Reports what is wrong with a structure of an object.
-    pub fn found_of(&mut self, owner: Owner, structure: &'static str, addr: Addr, cause: Cause) {
+    pub fn report_for(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: Cause) {
         if !self.report.is_full() {
             let finding = self.finding(owner, structure, self.offset(addr), cause);
             self.report.findings.push(finding);
@@ -111,43 +111,43 @@ impl<'a> Walk<'a> {
 
     /// Notes what is allowed, but worth to know.
     pub fn note(&mut self, structure: &'static str, addr: Addr, cause: Cause) {
-        self.note_of(self.owner, structure, addr, cause);
+        self.note_for(self.owner, structure, addr, cause);
     }
 
-    /// As [`Walk::note`], of another object.
-    pub fn note_of(&mut self, owner: Owner, structure: &'static str, addr: Addr, cause: Cause) {
-        if self.report.notes.len() < Report::MOST {
+    /// As [`FileWalk::note`], of another object.
+    pub fn note_for(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: Cause) {
+        if self.report.notes.len() < Report::MAX_FINDINGS {
             let note = self.finding(owner, structure, self.offset(addr), cause);
             self.report.notes.push(note);
         }
     }
 
     /// Reports if two statements about a number differ.
-    pub fn agree(&mut self, structure: &'static str, addr: Addr, what: &'static str, stated: u64, found: u64) {
+    pub fn check_equal(&mut self, structure: &'static str, addr: Addr, what: &'static str, stated: u64, found: u64) {
         if stated != found {
-            self.found(structure, addr, Cause::Count { what, stated, found });
+            self.report(structure, addr, Cause::Count { what, stated, found });
         }
     }
 
     /// Reports what a writer brings into order only with its last write: a note if one may be at work.
-    pub fn unsettled(&mut self, owner: Owner, structure: &'static str, addr: Addr, cause: Cause) {
+    pub fn report_unless_live(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: Cause) {
         if !self.options.live {
-            self.found_of(owner, structure, addr, cause);
+            self.report_for(owner, structure, addr, cause);
         } else {
-            self.note_of(owner, structure, addr, cause);
+            self.note_for(owner, structure, addr, cause);
         }
     }
 
     /// Reports if what a structure states in sum is not what there is, unless a writer may be at work.
-    pub fn tally(&mut self, structure: &'static str, addr: Addr, what: &'static str, stated: u64, found: u64) {
+    pub fn check_total(&mut self, structure: &'static str, addr: Addr, what: &'static str, stated: u64, found: u64) {
         if stated != found {
-            self.unsettled(self.owner, structure, addr, Cause::Count { what, stated, found });
+            self.report_unless_live(self.owner, structure, addr, Cause::Count { what, stated, found });
         }
     }
 
     /// A range of bytes as users see it.
-    pub fn piece(&self, used: &Use) -> Piece {
-        Piece {
+    pub fn used_range(&self, used: &SpaceUse) -> UsedRange {
+        UsedRange {
             path: self.objects.path(used.owner),
             structure: self.space.name(used),
             offset: self.source.base.saturating_add(used.start),
@@ -156,14 +156,14 @@ impl<'a> Walk<'a> {
     }
 
     /// Where an address leads, if `len` bytes from there on are inside the space in use; reports otherwise.
-    pub fn inside(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<u64> {
+    pub fn check_range(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<u64> {
         let Some(start) = addr.get() else {
-            self.found(structure, addr, Cause::Undefined(structure));
+            self.report(structure, addr, Cause::Undefined(structure));
             return None;
         };
         if start.checked_add(len).is_none_or(|end| end > self.end) {
             let end = self.source.base.saturating_add(self.end);
-            self.found(structure, addr, Cause::BeyondEnd { len, end });
+            self.report(structure, addr, Cause::BeyondEnd { len, end });
             return None;
         }
         Some(start)
@@ -171,12 +171,12 @@ impl<'a> Walk<'a> {
 
     /// Takes bytes for a structure of the object at hand, or reports who has them.
     pub fn claim(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<u64> {
-        let start = self.inside(structure, addr, len)?;
+        let start = self.check_range(structure, addr, len)?;
         match self.space.claim(start, len, self.owner, structure) {
             Ok(()) => Some(start),
             Err(taken) => {
-                let with = self.piece(&taken);
-                self.found(structure, addr, Cause::Overlap { len, with });
+                let with = self.used_range(&taken);
+                self.report(structure, addr, Cause::Overlap { len, with });
                 None
             }
         }
@@ -184,31 +184,31 @@ impl<'a> Walk<'a> {
 
     /// Takes bytes for raw data of the object at hand.
     pub fn claim_raw(&mut self, what: &'static str, addr: Addr, len: u64) {
-        if let Some(start) = self.inside(what, addr, len).filter(|_| len > 0) {
+        if let Some(start) = self.check_range(what, addr, len).filter(|_| len > 0) {
             self.space.raw(start, len, self.owner, what);
         }
     }
 
     /// The bytes from an address on, at most `len`; reports if there are none.
     pub fn peek(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<Vec<u8>> {
-        let start = self.inside(structure, addr, 1)?;
+        let start = self.check_range(structure, addr, 1)?;
         self.read(structure, addr, len.min(self.end.saturating_sub(start)))
     }
 
     /// Bytes at an address; reports if they cannot be read.
     pub fn read(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<Vec<u8>> {
-        if len > LARGEST {
-            self.found(
+        if len > MAX_STRUCTURE_BYTES {
+            self.report(
                 structure,
                 addr,
-                Cause::Above { what: "bytes that are read at once", found: len, limit: LARGEST },
+                Cause::ExceedsLimit { what: "bytes that are read at once", found: len, limit: MAX_STRUCTURE_BYTES },
             );
             return None;
         }
         match self.source.read(addr.get()?, len) {
             Ok(bytes) => Some(bytes),
             Err(error) => {
-                self.found(structure, addr, Cause::Io(error.kind()));
+                self.report(structure, addr, Cause::Io(error.kind()));
                 None
             }
         }
@@ -219,7 +219,7 @@ impl<'a> Walk<'a> {
         match decode_prefix_with(context, bytes, self.widths) {
             Ok((record, _)) => Some(record),
             Err(error) => {
-                self.found(R::NAME, addr, error.into());
+                self.report(R::NAME, addr, error.into());
                 None
             }
         }
@@ -238,7 +238,7 @@ impl<'a> Walk<'a> {
         (self.report.metadata_bytes, self.report.raw_bytes, self.report.free_bytes) = (metadata, raw, free);
         let mut space = std::mem::take(&mut self.space);
         let (mut overlaps, mut gaps) = (Vec::new(), Vec::new());
-        let room = Report::MOST.saturating_sub(self.report.findings.len());
+        let room = Report::MAX_FINDINGS.saturating_sub(self.report.findings.len());
         let leaks = self.options.leaks;
         space.sweep(
             self.end,
@@ -247,23 +247,23 @@ impl<'a> Walk<'a> {
                 overlaps.len() < room
             },
             |from, to| {
-                if leaks && gaps.len() < Report::MOST {
+                if leaks && gaps.len() < Report::MAX_FINDINGS {
                     gaps.push((from, to));
                 }
             },
         );
         self.space = space;
         if self.options.map {
-            self.report.map = self.space.pieces().iter().map(|piece| self.piece(piece)).collect();
+            self.report.map = self.space.uses().iter().map(|piece| self.used_range(piece)).collect();
         }
         for (piece, before) in overlaps {
-            let cause = Cause::Overlap { len: piece.len, with: self.piece(&before) };
-            self.found_of(piece.owner, self.space.name(&piece), Addr::new(piece.start), cause);
+            let cause = Cause::Overlap { len: piece.len, with: self.used_range(&before) };
+            self.report_for(piece.owner, self.space.name(&piece), Addr::new(piece.start), cause);
         }
         let base = self.source.base;
         let leak = |(from, to): (u64, u64)| {
             let offset = base.saturating_add(from);
-            Piece { path: String::new(), structure: "nothing", offset, len: to - from }
+            UsedRange { path: String::new(), structure: "nothing", offset, len: to - from }
         };
         self.report.leaks = gaps.into_iter().map(leak).collect();
     }

@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::position::{Position, Tearing};
 use super::timeline::Timeline;
-use super::view::{Checkpoints, Fault, Fork, Limits, Seen, View};
+use super::view::{BranchPoint, Checkpoints, Observation, ReaderView, RunFault, RunLimits};
 use crate::trace::Trace;
 
 /// What a reader makes of what it saw: what is wrong with it, in words.
@@ -17,7 +17,7 @@ pub type Verdict = Result<(), String>;
 
 /// What is explored, and how far.
 #[derive(Debug, Clone)]
-pub struct Bounds {
+pub struct ExploreBounds {
     /// The prefix of the trace at which readers may begin: before, there is no file yet.
     pub start: usize,
     /// Which parts of writes are seen.
@@ -32,13 +32,13 @@ pub struct Bounds {
     pub time: Option<Duration>,
     /// How many threads explore.
     pub threads: usize,
-    /// Whether schedules that meet at a [checkpoint](View::checkpoint) go on once.
+    /// Whether schedules that meet at a [checkpoint](ReaderView::checkpoint) go on once.
     pub merge: bool,
 }
 
-impl Default for Bounds {
+impl Default for ExploreBounds {
     fn default() -> Self {
-        Bounds {
+        ExploreBounds {
             start: 0,
             tearing: Tearing::NONE,
             moves: None,
@@ -57,7 +57,7 @@ pub struct Counterexample {
     /// What is wrong.
     pub fault: String,
     /// Where the writer was at each of the reader's queries.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<Observation>,
 }
 
 impl Counterexample {
@@ -70,7 +70,7 @@ impl Counterexample {
 
 /// What an exploration has seen.
 #[derive(Debug, Clone, Default)]
-pub struct Explored {
+pub struct ExploreReport {
     /// Schedules: runs of the reader, no two the same.
     pub schedules: u64,
     /// Schedules among them that ended at a checkpoint where another had been.
@@ -92,17 +92,21 @@ pub struct Explored {
 }
 
 /// Counterexamples that are kept; when there are as many, the exploration ends.
-const KEPT: usize = 4;
+const MAX_COUNTEREXAMPLES: usize = 4;
 
 /// Runs `reader` under every schedule within `bounds`. It is run again and again, by several threads, and must do the
 /// same whenever it sees the same.
-pub fn explore(trace: &Trace, bounds: &Bounds, reader: &(impl Fn(&Arc<View>) -> Verdict + Sync)) -> Explored {
+pub fn explore(
+    trace: &Trace,
+    bounds: &ExploreBounds,
+    reader: &(impl Fn(&Arc<ReaderView>) -> Verdict + Sync),
+) -> ExploreReport {
     let began = Instant::now();
     let timeline = Arc::new(Timeline::new(trace.clone()));
-    let shared = Shared {
-        jobs: Mutex::new(Jobs { jobs: vec![Vec::new()], idle: 0 }),
-        came: Condvar::new(),
-        hungry: AtomicUsize::new(0),
+    let shared = ExploreShared {
+        jobs: Mutex::new(JobQueue { jobs: vec![Vec::new()], idle: 0 }),
+        job_added: Condvar::new(),
+        idle_workers: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
         left: AtomicU64::new(bounds.runs.unwrap_or(u64::MAX)),
         deadline: bounds.time.map(|time| began + time),
@@ -116,7 +120,7 @@ pub fn explore(trace: &Trace, bounds: &Bounds, reader: &(impl Fn(&Arc<View>) -> 
         parts.extend(others.into_iter().filter_map(|thread| thread.join().ok()));
         parts
     });
-    let mut explored = Explored { exhausted: !shared.stop.load(Relaxed), ..Explored::default() };
+    let mut explored = ExploreReport { exhausted: !shared.stop.load(Relaxed), ..ExploreReport::default() };
     for part in parts {
         explored.schedules += part.schedules;
         explored.merged += part.merged;
@@ -127,22 +131,22 @@ pub fn explore(trace: &Trace, bounds: &Bounds, reader: &(impl Fn(&Arc<View>) -> 
         explored.violations.extend(part.violations);
     }
     explored.violations.sort_by_key(|found| (found.moves(), found.seen.len()));
-    explored.violations.truncate(KEPT);
+    explored.violations.truncate(MAX_COUNTEREXAMPLES);
     explored.elapsed = began.elapsed();
     explored
 }
 
 /// The counterexample in which the writer comes further the fewest times, if there is one within `bounds`: looks
 /// through the schedules with one move, then those with two, and so on.
-pub fn shortest(
+pub fn find_shortest(
     trace: &Trace,
-    bounds: &Bounds,
-    reader: &(impl Fn(&Arc<View>) -> Verdict + Sync),
-) -> (Option<Counterexample>, Explored) {
+    bounds: &ExploreBounds,
+    reader: &(impl Fn(&Arc<ReaderView>) -> Verdict + Sync),
+) -> (Option<Counterexample>, ExploreReport) {
     let most = bounds.moves.unwrap_or(u32::MAX);
     let mut last = None;
     for moves in 0..=most {
-        let mut explored = explore(trace, &Bounds { moves: Some(moves), ..bounds.clone() }, reader);
+        let mut explored = explore(trace, &ExploreBounds { moves: Some(moves), ..bounds.clone() }, reader);
         if !explored.violations.is_empty() {
             return (Some(explored.violations.swap_remove(0)), explored);
         }
@@ -153,7 +157,7 @@ pub fn shortest(
             return (None, explored);
         }
     }
-    (None, Explored::default())
+    (None, ExploreReport::default())
 }
 
 /// Runs `reader` once, the writer being where `seen` says at each query.
@@ -161,15 +165,15 @@ pub fn shortest(
 /// The first value is the reader's verdict, the second what it did ask.
 pub fn replay(
     trace: &Trace,
-    bounds: &Bounds,
-    seen: &[Seen],
-    reader: &(impl Fn(&Arc<View>) -> Verdict + Sync),
-) -> (Verdict, Vec<Seen>) {
+    bounds: &ExploreBounds,
+    seen: &[Observation],
+    reader: &(impl Fn(&Arc<ReaderView>) -> Verdict + Sync),
+) -> (Verdict, Vec<Observation>) {
     let timeline = Arc::new(Timeline::new(trace.clone()));
-    let limits = Limits { start: Position::after(bounds.start), moves: 0, queries: bounds.queries, merge: false };
-    let view = Arc::new(View::new(timeline, bounds.tearing, limits, Checkpoints::default()));
+    let limits = RunLimits { start: Position::after(bounds.start), moves: 0, queries: bounds.queries, merge: false };
+    let view = Arc::new(ReaderView::new(timeline, bounds.tearing, limits, Checkpoints::default()));
     let numbered = seen.iter().enumerate();
-    let forks = numbered.map(|(number, seen)| Fork {
+    let forks = numbered.map(|(number, seen)| BranchPoint {
         number: number as u32,
         query: seen.query,
         taken: seen.position,
@@ -182,11 +186,11 @@ pub fn replay(
     (verdict, view.with(|run| run.journal.take()).unwrap_or_default())
 }
 
-fn judge(view: &Arc<View>, reader: &impl Fn(&Arc<View>) -> Verdict) -> Verdict {
+fn judge(view: &Arc<ReaderView>, reader: &impl Fn(&Arc<ReaderView>) -> Verdict) -> Verdict {
     let verdict = catch_unwind(AssertUnwindSafe(|| reader(view)));
     match view.with(|run| (run.fault, run.queries)) {
-        (Some(Fault::Whim), _) => Err("it does not do the same when it sees the same".into()),
-        (Some(Fault::Endless), queries) => Err(format!("it goes on after {queries} queries")),
+        (Some(RunFault::Nondeterministic), _) => Err("it does not do the same when it sees the same".into()),
+        (Some(RunFault::TooManyQueries), queries) => Err(format!("it goes on after {queries} queries")),
         (None, _) => verdict.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             Err(format!("it panics: {}", text.or(panic.downcast_ref().copied()).unwrap_or("without a word")))
@@ -194,17 +198,17 @@ fn judge(view: &Arc<View>, reader: &impl Fn(&Arc<View>) -> Verdict) -> Verdict {
     }
 }
 
-struct Jobs {
+struct JobQueue {
     /// Paths below which nobody has been.
-    jobs: Vec<Vec<Fork>>,
+    jobs: Vec<Vec<BranchPoint>>,
     idle: usize,
 }
 
-struct Shared {
-    jobs: Mutex<Jobs>,
-    came: Condvar,
+struct ExploreShared {
+    jobs: Mutex<JobQueue>,
+    job_added: Condvar,
     /// Workers without a job.
-    hungry: AtomicUsize,
+    idle_workers: AtomicUsize,
     stop: AtomicBool,
     /// Runs that may still be made.
     left: AtomicU64,
@@ -213,8 +217,8 @@ struct Shared {
     checkpoints: Checkpoints,
 }
 
-impl Shared {
-    fn next(&self) -> Option<Vec<Fork>> {
+impl ExploreShared {
+    fn next(&self) -> Option<Vec<BranchPoint>> {
         let mut jobs = self.jobs.lock();
         loop {
             if self.stop.load(Relaxed) {
@@ -225,12 +229,12 @@ impl Shared {
             }
             jobs.idle += 1;
             if jobs.idle == self.threads {
-                self.came.notify_all();
+                self.job_added.notify_all();
                 return None;
             }
-            self.hungry.fetch_add(1, Relaxed);
-            self.came.wait(&mut jobs);
-            self.hungry.fetch_sub(1, Relaxed);
+            self.idle_workers.fetch_add(1, Relaxed);
+            self.job_added.wait(&mut jobs);
+            self.idle_workers.fetch_sub(1, Relaxed);
             if jobs.idle == self.threads {
                 return None;
             }
@@ -238,44 +242,44 @@ impl Shared {
         }
     }
 
-    fn give(&self, job: Vec<Fork>) {
+    fn push(&self, job: Vec<BranchPoint>) {
         self.jobs.lock().jobs.push(job);
-        self.came.notify_one();
+        self.job_added.notify_one();
     }
 
     fn end(&self) {
         self.stop.store(true, Relaxed);
         let _jobs = self.jobs.lock();
-        self.came.notify_all();
+        self.job_added.notify_all();
     }
 }
 
 struct Worker<'a, R> {
-    view: Arc<View>,
-    shared: &'a Shared,
+    view: Arc<ReaderView>,
+    shared: &'a ExploreShared,
     reader: &'a R,
-    found: Explored,
+    found: ExploreReport,
 }
 
-impl<'a, R: Fn(&Arc<View>) -> Verdict> Worker<'a, R> {
-    fn new(timeline: &Arc<Timeline>, bounds: &Bounds, shared: &'a Shared, reader: &'a R) -> Self {
+impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> Worker<'a, R> {
+    fn new(timeline: &Arc<Timeline>, bounds: &ExploreBounds, shared: &'a ExploreShared, reader: &'a R) -> Self {
         let moves = bounds.moves.unwrap_or(u32::MAX);
-        let Bounds { queries, merge, .. } = *bounds;
-        let limits = Limits { start: Position::after(bounds.start), moves, queries, merge };
-        let view = Arc::new(View::new(timeline.clone(), bounds.tearing, limits, shared.checkpoints.clone()));
-        Worker { view, shared, reader, found: Explored::default() }
+        let ExploreBounds { queries, merge, .. } = *bounds;
+        let limits = RunLimits { start: Position::after(bounds.start), moves, queries, merge };
+        let view = Arc::new(ReaderView::new(timeline.clone(), bounds.tearing, limits, shared.checkpoints.clone()));
+        Worker { view, shared, reader, found: ExploreReport::default() }
     }
 
-    fn work(mut self) -> Explored {
+    fn work(mut self) -> ExploreReport {
         while let Some(job) = self.shared.next() {
             let floor = job.len();
             self.view.with(|run| {
                 run.forks = job;
-                run.forget_told();
+                run.clear_state_hashes();
             });
             while self.run() && self.advance(floor) {
-                if self.shared.hungry.load(Relaxed) > 0 {
-                    self.share(floor);
+                if self.shared.idle_workers.load(Relaxed) > 0 {
+                    self.share_branches(floor);
                 }
             }
         }
@@ -319,7 +323,7 @@ impl<'a, R: Fn(&Arc<View>) -> Verdict> Worker<'a, R> {
             run.journal.take().unwrap_or_default()
         });
         self.found.violations.push(Counterexample { fault, seen });
-        if self.found.violations.len() >= KEPT {
+        if self.found.violations.len() >= MAX_COUNTEREXAMPLES {
             self.shared.end();
         }
     }
@@ -341,7 +345,7 @@ impl<'a, R: Fn(&Arc<View>) -> Verdict> Worker<'a, R> {
     }
 
     /// Gives away the branches that are the nearest to the root.
-    fn share(&self, floor: usize) {
+    fn share_branches(&self, floor: usize) {
         let jobs = self.view.with(|run| {
             let open = run.forks.iter().enumerate().skip(floor).find(|(_, fork)| !fork.others.is_empty());
             let Some(depth) = open.map(|(depth, _)| depth) else { return Vec::new() };
@@ -350,8 +354,9 @@ impl<'a, R: Fn(&Arc<View>) -> Verdict> Worker<'a, R> {
                 others.extend(std::iter::from_fn(|| run.next_of(&mut fork)));
                 run.forks[depth].others.clear();
             }
-            let path: Vec<Fork> = run.forks.iter().take(depth + 1).cloned().collect();
-            let path: Vec<Fork> = path.into_iter().map(|fork| Fork { others: Vec::new(), ..fork }).collect();
+            let path: Vec<BranchPoint> = run.forks.iter().take(depth + 1).cloned().collect();
+            let path: Vec<BranchPoint> =
+                path.into_iter().map(|fork| BranchPoint { others: Vec::new(), ..fork }).collect();
             let job = |taken: Position| {
                 let mut job = path.clone();
                 job.iter_mut().skip(depth).for_each(|fork| fork.taken = taken);
@@ -359,6 +364,6 @@ impl<'a, R: Fn(&Arc<View>) -> Verdict> Worker<'a, R> {
             };
             others.into_iter().map(job).collect()
         });
-        jobs.into_iter().for_each(|job| self.shared.give(job));
+        jobs.into_iter().for_each(|job| self.shared.push(job));
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 
 /// Bytes of a page: what operating systems copy at once.
-pub const PAGE: u64 = 4096;
+pub const OS_PAGE_BYTES: u64 = 4096;
 
 /// Which part of the write that is under way can be seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -63,7 +63,7 @@ pub struct Tearing {
 }
 
 /// Most pages of one write that a read may find in any order; of more, one at a time is missing or alone.
-const FREE_PAGES: u32 = 6;
+const MAX_REORDERED_PAGES: u32 = 6;
 
 impl Tearing {
     /// Every write is seen whole.
@@ -99,9 +99,9 @@ impl Tearing {
                 tears.extend(u32::try_from(cut - at).ok().map(Tear::Cut));
             }
         }
-        let (first, last) = (at / PAGE, (end - 1) / PAGE);
+        let (first, last) = (at / OS_PAGE_BYTES, (end - 1) / OS_PAGE_BYTES);
         if self.pages && first < last {
-            let touched = (from.max(at) / PAGE, to.min(end).saturating_sub(1) / PAGE);
+            let touched = (from.max(at) / OS_PAGE_BYTES, to.min(end).saturating_sub(1) / OS_PAGE_BYTES);
             let bits: Vec<u32> = (touched.0..=touched.1).filter_map(|n| u32::try_from(n - first).ok()).collect();
             tears.extend(subsets(&bits).into_iter().map(Tear::Pages));
         }
@@ -116,7 +116,7 @@ fn subsets(bits: &[u32]) -> Vec<u64> {
         bits.iter().enumerate().filter(|(n, _)| chosen >> n & 1 == 1).fold(0, |mask, (_, bit)| mask | 1 << bit)
     };
     let count = bits.len() as u32;
-    if count <= FREE_PAGES {
+    if count <= MAX_REORDERED_PAGES {
         return (1..1u64 << count).map(mask).collect();
     }
     let all = bits.iter().fold(0, |mask, bit| mask | 1u64 << bit);

@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-use h5live_format::dump::{self, Context, Dump};
+use h5live_format::dump::{self, Dump, DumpContext};
 use h5live_format::{Superblock, Widths};
 
 use super::explore::Counterexample;
 use super::position::{Position, Tear};
 use super::timeline::Timeline;
 use super::view::Query;
-use crate::trace::{Operation, Trace};
+use crate::trace::{StorageOp, Trace};
 
 /// One line of a story.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
+pub enum StoryLine {
     /// The writer did something, the operation of this number.
     Writer {
         /// Which operation, from 0.
@@ -36,21 +36,21 @@ pub struct Story {
     /// How many operations had been done before.
     pub begins: u32,
     /// What happened then.
-    pub lines: Vec<Line>,
+    pub lines: Vec<StoryLine>,
     /// What is wrong with it.
     pub fault: String,
 }
 
 /// Most changes of one write that are told.
-const TOLD: usize = 6;
+const MAX_LISTED_CHANGES: usize = 6;
 
 /// Bytes that are read to recognise a structure.
-const RECOGNISED: usize = 16 << 10;
+const MAX_RECOGNIZED_BYTES: usize = 16 << 10;
 
 impl Story {
     /// The story of a counterexample.
     pub fn new(trace: &Trace, found: &Counterexample) -> Self {
-        let teller = Teller::new(trace);
+        let teller = StoryBuilder::new(trace);
         let begins = found.seen.first().map_or(0, |seen| seen.position.prefix);
         let mut story = Story { begins, lines: Vec::new(), fault: found.fault.clone() };
         let mut before = Position { prefix: begins, tear: Tear::None };
@@ -65,25 +65,25 @@ impl Story {
             let what = teller.query(seen.query, seen.position);
             match story.lines.last_mut() {
                 // The same again is told once.
-                Some(Line::Reader { what: last }) if *last == what => {}
-                _ => story.lines.push(Line::Reader { what }),
+                Some(StoryLine::Reader { what: last }) if *last == what => {}
+                _ => story.lines.push(StoryLine::Reader { what }),
             }
         }
         story
     }
 }
 
-struct Teller {
+struct StoryBuilder {
     timeline: Timeline,
     widths: Widths,
 }
 
-impl Teller {
+impl StoryBuilder {
     fn new(trace: &Trace) -> Self {
         let timeline = Timeline::new(trace.clone());
         let start = timeline.read(Position::default(), 0, Superblock::MAX_SIZE);
         let widths = Superblock::decode(&start).map(|superblock| superblock.widths).unwrap_or_default();
-        Teller { timeline, widths }
+        StoryBuilder { timeline, widths }
     }
 
     fn describe(&self, position: Position, at: u64, bytes: &[u8]) -> Option<Dump> {
@@ -92,17 +92,17 @@ impl Teller {
             .get(6..6 + self.widths.offset.bytes())
             .map(|field| field.iter().rev().fold(0u64, |addr, byte| addr << 8 | u64::from(*byte)));
         let header = owner.filter(|_| at != 0).map(|owner| self.timeline.read(position, owner, 256));
-        let context = Context { widths: self.widths, header: header.as_deref(), ..Context::default() };
-        dump::any(bytes, &context)
+        let context = DumpContext { widths: self.widths, header: header.as_deref(), ..DumpContext::default() };
+        dump::dump_any(bytes, &context)
     }
 
-    fn write(&self, number: u32, tear: Tear) -> Option<Line> {
+    fn write(&self, number: u32, tear: Tear) -> Option<StoryLine> {
         let before = Position { prefix: number, tear: Tear::None };
         let (what, changes) = match self.timeline.operation(number)? {
-            Operation::Mark(text) => (format!("({text})"), Vec::new()),
-            Operation::Sync => ("barrier".into(), Vec::new()),
-            Operation::SetLen(len) => (format!("the file has {len} bytes"), Vec::new()),
-            Operation::Write { at, bytes } => {
+            StorageOp::Mark(text) => (format!("({text})"), Vec::new()),
+            StorageOp::Sync => ("barrier".into(), Vec::new()),
+            StorageOp::SetLen(len) => (format!("the file has {len} bytes"), Vec::new()),
+            StorageOp::Write { at, bytes } => {
                 let after = Position { prefix: number + 1, tear: Tear::None };
                 let new = self.describe(after, *at, bytes);
                 let old = self.timeline.read(before, *at, bytes.len());
@@ -116,14 +116,14 @@ impl Teller {
                 (format!("{name} at {at:#x}, {} bytes{}", bytes.len(), part(tear)), changes)
             }
         };
-        Some(Line::Writer { operation: number, what, changes })
+        Some(StoryLine::Writer { operation: number, what, changes })
     }
 
     fn query(&self, query: Query, position: Position) -> String {
         match query {
             Query::Length => format!("asks for the length: {}", self.timeline.length(position)),
             Query::Bytes { at, len } => {
-                let bytes = self.timeline.read(position, at, len.max(RECOGNISED));
+                let bytes = self.timeline.read(position, at, len.max(MAX_RECOGNIZED_BYTES));
                 let structure = self.describe(position, at, &bytes);
                 let found = bytes.len().min(len);
                 let short = if found < len { format!(", of {len}") } else { String::new() };
@@ -153,32 +153,32 @@ fn changed(old: &Dump, new: &Dump) -> Vec<String> {
     if !same_shape {
         told.push(format!("{} fields, which were {}", new.fields.len(), old.fields.len()));
     }
-    if told.len() > TOLD {
-        let more = told.len() - TOLD;
-        told.truncate(TOLD);
+    if told.len() > MAX_LISTED_CHANGES {
+        let more = told.len() - MAX_LISTED_CHANGES;
+        told.truncate(MAX_LISTED_CHANGES);
         told.push(format!("and {more} more"));
     }
     told
 }
 
 /// Columns of the writer's side.
-const LEFT: usize = 64;
+const WRITER_COLUMNS: usize = 64;
 
 impl fmt::Display for Story {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<LEFT$} | reader", format!("writer, after {} operations", self.begins))?;
+        writeln!(f, "{:<WRITER_COLUMNS$} | reader", format!("writer, after {} operations", self.begins))?;
         for line in &self.lines {
             match line {
-                Line::Writer { operation, what, changes } => {
-                    writeln!(f, "{:<LEFT$} |", format!("{operation:>4} {what}"))?;
+                StoryLine::Writer { operation, what, changes } => {
+                    writeln!(f, "{:<WRITER_COLUMNS$} |", format!("{operation:>4} {what}"))?;
                     changes.iter().try_for_each(|change| {
-                        let text: String = change.chars().take(LEFT - 7).collect();
-                        writeln!(f, "{:<LEFT$} |", format!("       {text}"))
+                        let text: String = change.chars().take(WRITER_COLUMNS - 7).collect();
+                        writeln!(f, "{:<WRITER_COLUMNS$} |", format!("       {text}"))
                     })?;
                 }
-                Line::Reader { what } => writeln!(f, "{:<LEFT$} | {what}", "")?,
+                StoryLine::Reader { what } => writeln!(f, "{:<WRITER_COLUMNS$} | {what}", "")?,
             }
         }
-        write!(f, "{:<LEFT$} | {}", "", self.fault)
+        write!(f, "{:<WRITER_COLUMNS$} | {}", "", self.fault)
     }
 }

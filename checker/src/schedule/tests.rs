@@ -6,24 +6,24 @@ use proptest::prelude::*;
 
 use super::timeline::Timeline;
 use super::*;
-use crate::trace::{Operation, Trace};
+use crate::trace::{StorageOp, Trace};
 
-fn write(at: u64, bytes: &[u8]) -> Operation {
-    Operation::Write { at, bytes: bytes.to_vec() }
+fn write(at: u64, bytes: &[u8]) -> StorageOp {
+    StorageOp::Write { at, bytes: bytes.to_vec() }
 }
 
-fn one_thread(tearing: Tearing) -> Bounds {
-    Bounds { tearing, threads: 1, ..Bounds::default() }
+fn one_thread(tearing: Tearing) -> ExploreBounds {
+    ExploreBounds { tearing, threads: 1, ..ExploreBounds::default() }
 }
 
-fn byte(view: &View, at: u64) -> u8 {
+fn byte(view: &ReaderView, at: u64) -> u8 {
     let mut byte = [0];
     view.read_at(&mut byte, at).unwrap();
     byte[0]
 }
 
 /// Cell 0 points to a cell that must hold 9.
-fn follow_pointer(view: &std::sync::Arc<View>) -> Verdict {
+fn follow_pointer(view: &std::sync::Arc<ReaderView>) -> Verdict {
     match byte(view, 0) {
         0 => Ok(()),
         at => match byte(view, at.into()) {
@@ -36,26 +36,26 @@ fn follow_pointer(view: &std::sync::Arc<View>) -> Verdict {
 #[test]
 fn passes_a_writer_that_writes_what_is_pointed_to_first() {
     let trace = Trace::new(vec![0; 4], vec![write(1, &[9]), write(0, &[1]), write(2, &[9]), write(0, &[2])]);
-    let explored = explore(&trace, &Bounds::default(), &follow_pointer);
+    let explored = explore(&trace, &ExploreBounds::default(), &follow_pointer);
     assert_eq!((explored.schedules, explored.wrong, explored.exhausted), (3, 0, true));
 }
 
 #[test]
 fn finds_a_pointer_that_is_written_too_early() {
     let trace = Trace::new(vec![0; 4], vec![write(1, &[9]), write(0, &[1]), write(0, &[2]), write(2, &[9])]);
-    let explored = explore(&trace, &Bounds::default(), &follow_pointer);
+    let explored = explore(&trace, &ExploreBounds::default(), &follow_pointer);
     assert_eq!(explored.wrong, 1);
-    let (found, _) = shortest(&trace, &Bounds::default(), &follow_pointer);
+    let (found, _) = find_shortest(&trace, &ExploreBounds::default(), &follow_pointer);
     let found = found.unwrap();
     assert_eq!((found.fault.as_str(), found.moves()), ("cell 2 holds 0", 0));
-    let (verdict, seen) = replay(&trace, &Bounds::default(), &found.seen, &follow_pointer);
+    let (verdict, seen) = replay(&trace, &ExploreBounds::default(), &found.seen, &follow_pointer);
     assert_eq!((verdict, seen), (Err(found.fault.clone()), found.seen.clone()));
 }
 
 #[test]
 fn finds_a_write_that_is_seen_in_part() {
     let trace = Trace::new(vec![0; 16], vec![write(0, &[1; 16])]);
-    let reader = |view: &std::sync::Arc<View>| {
+    let reader = |view: &std::sync::Arc<ReaderView>| {
         let mut bytes = [0; 16];
         view.read_at(&mut bytes, 0).unwrap();
         if bytes.iter().all(|byte| *byte == bytes[0]) { Ok(()) } else { Err("torn".into()) }
@@ -71,7 +71,7 @@ fn finds_a_write_that_is_seen_in_part() {
 fn pages_appear_in_any_order() {
     let trace = Trace::new(vec![0; 3 * 4096], vec![write(100, &[1; 2 * 4096])]);
     let seen = Mutex::new(BTreeSet::new());
-    let reader = |view: &std::sync::Arc<View>| {
+    let reader = |view: &std::sync::Arc<ReaderView>| {
         let cells = [100, 4096, 8192].map(|at| byte(view, at));
         seen.lock().insert(cells);
         Ok(())
@@ -85,7 +85,7 @@ fn pages_appear_in_any_order() {
 fn a_reader_that_is_not_deterministic_is_told() {
     let trace = Trace::new(vec![0; 4], vec![write(0, &[1]), write(1, &[1])]);
     let runs = Mutex::new(0);
-    let explored = explore(&trace, &one_thread(Tearing::NONE), &|view: &std::sync::Arc<View>| {
+    let explored = explore(&trace, &one_thread(Tearing::NONE), &|view: &std::sync::Arc<ReaderView>| {
         *runs.lock() += 1;
         let at = *runs.lock() % 2;
         byte(view, at);
@@ -98,8 +98,8 @@ fn a_reader_that_is_not_deterministic_is_told() {
 #[test]
 fn a_reader_that_never_ends_is_told() {
     let trace = Trace::new(vec![0; 4], vec![write(0, &[1])]);
-    let bounds = Bounds { queries: 50, ..one_thread(Tearing::NONE) };
-    let explored = explore(&trace, &bounds, &|view: &std::sync::Arc<View>| {
+    let bounds = ExploreBounds { queries: 50, ..one_thread(Tearing::NONE) };
+    let explored = explore(&trace, &bounds, &|view: &std::sync::Arc<ReaderView>| {
         let mut byte = [0];
         while view.read_at(&mut byte, 2).is_ok() {}
         Ok(())
@@ -111,9 +111,9 @@ fn a_reader_that_never_ends_is_told() {
 fn two_threads_explore_what_one_does() {
     let operations = (0..8).flat_map(|n| [write(n + 1, &[9]), write(0, &[n as u8 + 1])]).collect();
     let trace = Trace::new(vec![0; 16], operations);
-    let reader = |view: &std::sync::Arc<View>| (0..6).try_for_each(|_| follow_pointer(view));
+    let reader = |view: &std::sync::Arc<ReaderView>| (0..6).try_for_each(|_| follow_pointer(view));
     let one = explore(&trace, &one_thread(Tearing::NONE), &reader);
-    let two = explore(&trace, &Bounds { threads: 2, ..Bounds::default() }, &reader);
+    let two = explore(&trace, &ExploreBounds { threads: 2, ..ExploreBounds::default() }, &reader);
     assert_eq!((one.schedules, one.states), (two.schedules, two.states));
     assert!(one.schedules > 1000 && one.exhausted && two.exhausted);
 }
@@ -122,10 +122,10 @@ fn two_threads_explore_what_one_does() {
 fn rest_is_when_nothing_is_torn_or_changes() {
     let trace = Trace::new(vec![0; 4], vec![write(0, &[1])]);
     let rests = Mutex::new(Vec::new());
-    explore(&trace, &one_thread(Tearing::NONE), &|view: &std::sync::Arc<View>| {
+    explore(&trace, &one_thread(Tearing::NONE), &|view: &std::sync::Arc<ReaderView>| {
         byte(view, 0);
         let before = view.is_at_rest();
-        view.begin_anew();
+        view.restart_operation();
         byte(view, 0);
         rests.lock().push((before, view.is_at_rest()));
         Ok(())
@@ -169,7 +169,7 @@ fn positions(trace: &Trace, unit: u32) -> Vec<Position> {
     let mut positions = Vec::new();
     for (n, operation) in trace.operations().iter().enumerate() {
         positions.push(Position::after(n));
-        if let (Operation::Write { at, bytes }, true) = (operation, unit > 0) {
+        if let (StorageOp::Write { at, bytes }, true) = (operation, unit > 0) {
             let cuts = (1..bytes.len() as u32).filter(|cut| (*at as u32 + cut).is_multiple_of(unit));
             positions.extend(cuts.map(|cut| Position { prefix: n as u32, tear: Tear::Cut(cut) }));
         }
@@ -178,11 +178,11 @@ fn positions(trace: &Trace, unit: u32) -> Vec<Position> {
     positions
 }
 
-fn operation() -> impl Strategy<Value = Operation> {
+fn operation() -> impl Strategy<Value = StorageOp> {
     prop_oneof![
-        4 => (0u64..8, prop::collection::vec(0u8..3, 0..7)).prop_map(|(at, bytes)| Operation::Write { at, bytes }),
-        1 => (0u64..10).prop_map(Operation::SetLen),
-        1 => Just(Operation::Sync),
+        4 => (0u64..8, prop::collection::vec(0u8..3, 0..7)).prop_map(|(at, bytes)| StorageOp::Write { at, bytes }),
+        1 => (0u64..10).prop_map(StorageOp::SetLen),
+        1 => Just(StorageOp::Sync),
     ]
 }
 
@@ -195,7 +195,7 @@ proptest! {
     ) {
         let trace = Trace::new(base, operations);
         let found = Mutex::new(BTreeSet::new());
-        let reader = |view: &std::sync::Arc<View>| {
+        let reader = |view: &std::sync::Arc<ReaderView>| {
             let mut first = vec![0; 4];
             let n = view.read_at(&mut first, 0).unwrap();
             first.truncate(n);
@@ -234,10 +234,10 @@ proptest! {
 #[test]
 fn schedules_that_meet_at_a_checkpoint_go_on_once() {
     let operations = (0..6).flat_map(|n| [write(n + 1, &[9]), write(0, &[n as u8 + 1])]).collect::<Vec<_>>();
-    let early = Operation::Write { at: 0, bytes: vec![9] };
+    let early = StorageOp::Write { at: 0, bytes: vec![9] };
     let wrong: Vec<_> = operations.iter().cloned().chain([early]).collect();
     let forgetful = |merge: bool| {
-        move |view: &std::sync::Arc<View>| {
+        move |view: &std::sync::Arc<ReaderView>| {
             for pass in 0..3 {
                 follow_pointer(view)?;
                 view.set_history(History::NONE);
@@ -249,7 +249,7 @@ fn schedules_that_meet_at_a_checkpoint_go_on_once() {
         }
     };
     for threads in [1, 2] {
-        let bounds = Bounds { threads, ..Bounds::default() };
+        let bounds = ExploreBounds { threads, ..ExploreBounds::default() };
         let sound = Trace::new(vec![0; 16], operations.clone());
         let all = explore(&sound, &bounds, &forgetful(false));
         let merged = explore(&sound, &bounds, &forgetful(true));
@@ -263,9 +263,9 @@ fn schedules_that_meet_at_a_checkpoint_go_on_once() {
 #[test]
 fn counterexamples_come_back_from_files_with_what_the_writer_did() {
     let trace = Trace::new(vec![0; 4], vec![write(1, &[9]), write(0, &[1]), write(0, &[2]), write(2, &[9])]);
-    let (found, _) = shortest(&trace, &Bounds::default(), &follow_pointer);
+    let (found, _) = find_shortest(&trace, &ExploreBounds::default(), &follow_pointer);
     let mut found = found.unwrap();
-    found.seen.push(Seen { query: Query::Length, position: Position { prefix: 2, tear: Tear::Pages(3) } });
+    found.seen.push(Observation { query: Query::Length, position: Position { prefix: 2, tear: Tear::Pages(3) } });
     let mut file = Vec::new();
     found.save(&trace, &mut file).unwrap();
     let (kept, again) = Counterexample::load(&*file).unwrap();
@@ -283,11 +283,11 @@ fn a_story_names_what_was_written_and_read() {
         let superblock = h5live_format::Superblock { end_of_file, ..superblock.clone() };
         h5live_format::encode(&superblock, superblock.widths).unwrap()
     };
-    let operations = vec![write(0, &image(200)), Operation::Mark("d.flushed 2".into()), Operation::SetLen(50)];
+    let operations = vec![write(0, &image(200)), StorageOp::Mark("d.flushed 2".into()), StorageOp::SetLen(50)];
     let trace = Trace::new(image(100), operations);
     let query = Query::Bytes { at: 0, len: 48 };
-    let seen = |prefix| Seen { query, position: Position::after(prefix) };
-    let length = Seen { query: Query::Length, position: Position::after(3) };
+    let seen = |prefix| Observation { query, position: Position::after(prefix) };
+    let length = Observation { query: Query::Length, position: Position::after(3) };
     let found = Counterexample { fault: "the end is beyond the end".into(), seen: vec![seen(0), seen(1), length] };
     let story = Story::new(&trace, &found).to_string();
     for part in [

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::schedule::position::{PAGE, Position, Tear};
-use crate::trace::{Counter, Operation, Trace};
+use crate::schedule::position::{OS_PAGE_BYTES, Position, Tear};
+use crate::trace::{MarkCounter, StorageOp, Trace};
 
 /// Where the bytes of a segment come from.
 #[derive(Debug, Clone, Copy)]
-enum Source {
+enum SegmentSource {
     Base,
     Write(u32),
     Zero,
@@ -20,11 +20,11 @@ pub(crate) struct Timeline {
     /// Where the segments begin, ascending; the last one has no end.
     starts: Vec<u64>,
     /// The versions of each segment, with the prefix from which on they are there.
-    versions: Vec<Vec<(u32, Source)>>,
+    versions: Vec<Vec<(u32, SegmentSource)>>,
     /// The length of the file after each prefix.
     lengths: Vec<u64>,
     /// The remarks `time N` (milliseconds).
-    times: Counter,
+    times: MarkCounter,
     has_times: bool,
 }
 
@@ -33,18 +33,18 @@ impl Timeline {
         let mut len = trace.base().len() as u64;
         let mut lengths = vec![len];
         // What each operation puts where.
-        let mut patches: Vec<(u32, u64, u64, Source)> = vec![(0, 0, len, Source::Base)];
+        let mut patches: Vec<(u32, u64, u64, SegmentSource)> = vec![(0, 0, len, SegmentSource::Base)];
         for (n, operation) in trace.operations().iter().enumerate() {
             let prefix = n as u32 + 1;
             match operation {
-                Operation::Write { at, bytes } if !bytes.is_empty() => {
+                StorageOp::Write { at, bytes } if !bytes.is_empty() => {
                     let end = at.saturating_add(bytes.len() as u64);
-                    patches.push((prefix, *at, end, Source::Write(n as u32)));
+                    patches.push((prefix, *at, end, SegmentSource::Write(n as u32)));
                     len = len.max(end);
                 }
-                Operation::SetLen(new) => {
+                StorageOp::SetLen(new) => {
                     if *new < len {
-                        patches.push((prefix, *new, len, Source::Zero));
+                        patches.push((prefix, *new, len, SegmentSource::Zero));
                     }
                     len = *new;
                 }
@@ -55,14 +55,14 @@ impl Timeline {
         let mut starts: Vec<u64> = patches.iter().flat_map(|(_, start, end, _)| [*start, *end]).chain([0]).collect();
         starts.sort_unstable();
         starts.dedup();
-        let mut versions = vec![vec![(0, Source::Zero)]; starts.len()];
+        let mut versions = vec![vec![(0, SegmentSource::Zero)]; starts.len()];
         for (prefix, start, end, source) in patches {
             let from = starts.partition_point(|at| *at < start);
             let to = starts.partition_point(|at| *at < end);
             versions.get_mut(from..to).into_iter().flatten().for_each(|list| list.push((prefix, source)));
         }
-        let times = Counter::new(&trace, "time");
-        Timeline { has_times: times != Counter::default(), times, trace, starts, versions, lengths }
+        let times = MarkCounter::new(&trace, "time");
+        Timeline { has_times: times != MarkCounter::default(), times, trace, starts, versions, lengths }
     }
 
     pub fn trace(&self) -> &Trace {
@@ -75,7 +75,7 @@ impl Timeline {
         (Duration::from_millis(time.unwrap_or(0)), self.has_times)
     }
 
-    pub fn operation(&self, prefix: u32) -> Option<&Operation> {
+    pub fn operation(&self, prefix: u32) -> Option<&StorageOp> {
         self.trace.operations().get(prefix as usize)
     }
 
@@ -93,10 +93,10 @@ impl Timeline {
     pub fn touches(&self, operation: u32, from: u64, to: u64) -> bool {
         let resized = self.length_after(operation) != self.length_after(operation + 1);
         match self.operation(operation) {
-            Some(Operation::Write { at, bytes }) => {
+            Some(StorageOp::Write { at, bytes }) => {
                 resized || !bytes.is_empty() && *at < to && from < at.saturating_add(bytes.len() as u64)
             }
-            Some(Operation::SetLen(_)) => resized,
+            Some(StorageOp::SetLen(_)) => resized,
             _ => false,
         }
     }
@@ -117,12 +117,12 @@ impl Timeline {
             let versions = self.versions.get(segment).map_or(&[][..], Vec::as_slice);
             let newest = versions.partition_point(|(prefix, _)| *prefix <= position.prefix);
             let source = match newest.checked_sub(1).and_then(|n| versions.get(n)) {
-                Some((_, Source::Base)) => Some((0, self.trace.base())),
-                Some((_, Source::Write(n))) => match self.operation(*n) {
-                    Some(Operation::Write { at, bytes }) => Some((*at, &bytes[..])),
+                Some((_, SegmentSource::Base)) => Some((0, self.trace.base())),
+                Some((_, SegmentSource::Write(n))) => match self.operation(*n) {
+                    Some(StorageOp::Write { at, bytes }) => Some((*at, &bytes[..])),
                     _ => None,
                 },
-                Some((_, Source::Zero)) | None => None,
+                Some((_, SegmentSource::Zero)) | None => None,
             };
             if let Some((base, bytes)) = source {
                 let part = &bytes[(from - base) as usize..(to - base) as usize];
@@ -146,7 +146,7 @@ impl Timeline {
             return Vec::new();
         }
         match self.operation(position.prefix) {
-            Some(Operation::Write { at, bytes }) => visible(position.tear, *at, bytes),
+            Some(StorageOp::Write { at, bytes }) => visible(position.tear, *at, bytes),
             _ => Vec::new(),
         }
     }
@@ -161,8 +161,8 @@ pub(crate) fn visible(tear: Tear, at: u64, bytes: &[u8]) -> Vec<(u64, &[u8])> {
             let end = at + bytes.len() as u64;
             let chosen = (0..u64::from(u64::BITS)).filter(|bit| pages >> bit & 1 == 1);
             let spans = chosen.map(|bit| {
-                let start = (at / PAGE + bit) * PAGE;
-                (start.max(at), (start + PAGE).min(end))
+                let start = (at / OS_PAGE_BYTES + bit) * OS_PAGE_BYTES;
+                (start.max(at), (start + OS_PAGE_BYTES).min(end))
             });
             let inside = spans.filter(|(from, to)| from < to);
             inside.map(|(from, to)| (from, &bytes[(from - at) as usize..(to - at) as usize])).collect()

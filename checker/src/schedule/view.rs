@@ -9,8 +9,8 @@ use std::time::Duration;
 use h5live_cache::Storage;
 use parking_lot::Mutex;
 
+use super::answers::QueryAnswers;
 use super::position::{Position, Tearing};
-use super::range::Range;
 use super::timeline::Timeline;
 use crate::trace::Trace;
 
@@ -39,7 +39,7 @@ impl Query {
 
 /// One query of a run, and where it was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct Observation {
     /// What was asked.
     pub query: Query,
     /// How far the writer was.
@@ -48,7 +48,7 @@ pub struct Seen {
 
 /// A branch of the tree: a query that has several answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fork {
+pub(super) struct BranchPoint {
     /// Which query of the run it is, from 0.
     pub number: u32,
     pub query: Query,
@@ -70,19 +70,19 @@ impl History {
 
     /// The history of a reader of which only this is known.
     pub fn of(known: impl Hash) -> Self {
-        History::NONE.and(known)
+        History::NONE.with_state(known)
     }
 
     /// This history, and then something that the reader goes by and that is no part of the file.
     #[must_use]
-    pub fn and(mut self, known: impl Hash) -> Self {
+    pub fn with_state(mut self, known: impl Hash) -> Self {
         self.add(known);
         self
     }
 
     /// This history, and then another.
     #[must_use]
-    pub fn with(mut self, later: History) -> History {
+    pub fn concat(mut self, later: History) -> History {
         self.add(later);
         self
     }
@@ -110,14 +110,14 @@ pub(super) struct Checkpoint {
 impl Checkpoint {
     /// Puts it among those where runs have been, unless one has been there, or where more is asked of the reader: nothing
     /// changed meanwhile.
-    fn is_new_in(self, known: &Checkpoints) -> bool {
+    fn insert_into(self, known: &Checkpoints) -> bool {
         let mut known = known.lock();
         let strict = self.within.map(|(_, context)| Checkpoint { within: Some((false, context)), ..self });
         !strict.is_some_and(|strict| known.contains(&strict)) && known.insert(self)
     }
 
     /// The same one, the writer being further on; `None` if less may follow than from there.
-    fn moved_to(self, position: Position, limits: &Limits) -> Option<Self> {
+    fn moved_to(self, position: Position, limits: &RunLimits) -> Option<Self> {
         let moves = if limits.moves == u32::MAX { 0 } else { self.moves + 1 };
         let (_, context) = self.within?;
         (!position.is_torn()).then_some(Checkpoint { position, moves, within: Some((true, context)), ..self })
@@ -129,7 +129,7 @@ pub(super) type Checkpoints = Arc<Mutex<HashSet<Checkpoint>>>;
 
 /// What bounds one run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct RunLimits {
     pub start: Position,
     pub moves: u32,
     pub queries: u32,
@@ -138,16 +138,16 @@ pub(super) struct Limits {
 
 /// The file as a reader sees it while its writer comes further. Only to be read.
 #[derive(Debug)]
-pub struct View(Mutex<Run>);
+pub struct ReaderView(Mutex<ReaderRun>);
 
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct ReaderRun {
     timeline: Arc<Timeline>,
     tearing: Tearing,
-    ranges: HashMap<Query, Arc<Range>, BuildHasherDefault<DefaultHasher>>,
-    limits: Limits,
+    ranges: HashMap<Query, Arc<QueryAnswers>, BuildHasherDefault<DefaultHasher>>,
+    limits: RunLimits,
     pub position: Position,
-    pub forks: Vec<Fork>,
+    pub forks: Vec<BranchPoint>,
     /// How many of the forks have been passed.
     passed: usize,
     pub queries: u32,
@@ -161,29 +161,29 @@ pub(super) struct Run {
     /// The state of the last checkpoint between two operations.
     context: u64,
     /// The checkpoint since which nothing was asked.
-    fresh: Option<Checkpoint>,
+    pending_checkpoint: Option<Checkpoint>,
     /// What was told of the state of this run, and of the last, as far as they are the same.
-    told: Vec<u64>,
+    state_hashes: Vec<u64>,
     times_told: usize,
     checkpoints: Checkpoints,
     /// Whether the run ended at a checkpoint of another.
     pub merged: bool,
-    pub fault: Option<Fault>,
-    pub journal: Option<Vec<Seen>>,
+    pub fault: Option<RunFault>,
+    pub journal: Option<Vec<Observation>>,
 }
 
 /// What a run cannot go on after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum RunFault {
     /// It asked for something else than before, where it had seen the same.
-    Whim,
+    Nondeterministic,
     /// It asked too often.
-    Endless,
+    TooManyQueries,
 }
 
-impl View {
-    pub(super) fn new(timeline: Arc<Timeline>, tearing: Tearing, limits: Limits, checkpoints: Checkpoints) -> Self {
-        View(Mutex::new(Run {
+impl ReaderView {
+    pub(super) fn new(timeline: Arc<Timeline>, tearing: Tearing, limits: RunLimits, checkpoints: Checkpoints) -> Self {
+        ReaderView(Mutex::new(ReaderRun {
             timeline,
             tearing,
             ranges: HashMap::default(),
@@ -198,8 +198,8 @@ impl View {
             rest_beyond: None,
             history: History::NONE,
             context: 0,
-            fresh: None,
-            told: Vec::new(),
+            pending_checkpoint: None,
+            state_hashes: Vec::new(),
             times_told: 0,
             checkpoints,
             merged: false,
@@ -214,11 +214,11 @@ impl View {
         run.position = run.limits.start;
         (run.passed, run.queries, run.moves, run.tears) = (0, 0, 0, 0);
         (run.moved, run.fault, run.merged, run.rest_beyond) = (false, None, false, None);
-        (run.history, run.context, run.times_told, run.fresh) = (History::NONE, 0, 0, None);
+        (run.history, run.context, run.times_told, run.pending_checkpoint) = (History::NONE, 0, 0, None);
         run.journal = journal.then(Vec::new);
     }
 
-    pub(super) fn with<R>(&self, look: impl FnOnce(&mut Run) -> R) -> R {
+    pub(super) fn with<R>(&self, look: impl FnOnce(&mut ReaderRun) -> R) -> R {
         look(&mut self.0.lock())
     }
 
@@ -249,28 +249,28 @@ impl View {
     }
 
     /// Says that the reader begins an operation anew, because what it saw did not fit together. It is right to have
-    /// done so, and to fail in the end, only while the file changes: see [`View::is_at_rest`].
-    pub fn begin_anew(&self) {
+    /// done so, and to fail in the end, only while the file changes: see [`ReaderView::is_at_rest`].
+    pub fn restart_operation(&self) {
         self.0.lock().moved = false;
     }
 
     /// Says that nothing counts any more that the reader sees once the writer is beyond `prefix`, until this is said again:
     /// the writer then comes no further, for it can do so later as well.
-    pub fn rest_beyond(&self, prefix: Option<u32>) {
+    pub fn discard_beyond(&self, prefix: Option<u32>) {
         self.0.lock().rest_beyond = prefix;
     }
 
     /// Whether no write is half-done, unless such writes [last](Tearing::lasting), and nothing has changed since
-    /// [`View::begin_anew`]: then every operation of the reader must succeed.
+    /// [`ReaderView::restart_operation`]: then every operation of the reader must succeed.
     pub fn is_at_rest(&self) -> bool {
         let run = self.0.lock();
         (run.tearing.lasting || !run.position.is_torn()) && !run.moved
     }
 
-    /// The history since the run began, or [`View::set_history`]; it begins anew from `history`.
+    /// The history since the run began, or [`ReaderView::set_history`]; it begins anew from `history`.
     ///
     /// A reader that has forgotten what it once saw says so by this, so that runs that differ in that only can meet at
-    /// a [`View::checkpoint`].
+    /// a [`ReaderView::checkpoint`].
     pub fn set_history(&self, history: History) -> History {
         std::mem::replace(&mut self.0.lock().history, history)
     }
@@ -282,16 +282,16 @@ impl View {
         let mut run = self.0.lock();
         run.context = hash(state);
         let state = run.context;
-        run.goes_on(state, None)
+        run.should_continue(state, None)
     }
 
-    /// As [`View::checkpoint`], in the middle of an operation: what the reader does from here on must follow from its
+    /// As [`ReaderView::checkpoint`], in the middle of an operation: what the reader does from here on must follow from its
     /// history since the last checkpoint between two, from the state that was given then, and from `state`. If it should
     /// end, it has no other answers but errors.
     pub fn waypoint(&self, state: impl Hash) -> bool {
         let mut run = self.0.lock();
         let within = Some((run.moved, run.context));
-        run.goes_on(hash(state), within)
+        run.should_continue(hash(state), within)
     }
 
     /// Whether the run should end, as another one is or has been where it is.
@@ -300,24 +300,24 @@ impl View {
     }
 
     /// What `tell` tells of the state of the reader. It is not asked as long as the run repeats another.
-    pub fn told(&self, tell: impl FnOnce() -> u64) -> u64 {
+    pub fn state_hash(&self, tell: impl FnOnce() -> u64) -> u64 {
         {
             let mut run = self.0.lock();
             let number = run.times_told;
             run.times_told += 1;
             if run.passed < run.forks.len()
-                && let Some(told) = run.told.get(number)
+                && let Some(told) = run.state_hashes.get(number)
             {
                 return *told;
             }
-            run.told.truncate(number);
+            run.state_hashes.truncate(number);
         }
         let told = tell();
-        self.0.lock().told.push(told);
+        self.0.lock().state_hashes.push(told);
         told
     }
 
-    /// The history since the run began, or [`View::set_history`].
+    /// The history since the run began, or [`ReaderView::set_history`].
     pub fn history(&self) -> History {
         self.0.lock().history
     }
@@ -334,14 +334,14 @@ fn hash(state: impl Hash) -> u64 {
     hasher.finish()
 }
 
-impl Run {
+impl ReaderRun {
     /// What was told of the state of other runs is none of this one's.
-    pub fn forget_told(&mut self) {
-        self.told.clear();
+    pub fn clear_state_hashes(&mut self) {
+        self.state_hashes.clear();
     }
 
-    fn goes_on(&mut self, state: u64, within: Option<(bool, u64)>) -> bool {
-        let Run { position, mut moves, tears, history, .. } = *self;
+    fn should_continue(&mut self, state: u64, within: Option<(bool, u64)>) -> bool {
+        let ReaderRun { position, mut moves, tears, history, .. } = *self;
         if self.limits.moves == u32::MAX {
             moves = 0;
         }
@@ -354,57 +354,57 @@ impl Run {
             return true;
         }
         let checkpoint = Checkpoint { position, moves, tears, history, state, within };
-        self.merged = !checkpoint.is_new_in(&self.checkpoints);
-        self.fresh = within.map(|_| checkpoint);
+        self.merged = !checkpoint.insert_into(&self.checkpoints);
+        self.pending_checkpoint = within.map(|_| checkpoint);
         !self.merged
     }
 
     /// The next answer to be explored where the run forked. What follows from a checkpoint where another run has been with
     /// the writer further on, the still later ones included, is explored there.
-    pub fn next_of(&self, fork: &mut Fork) -> Option<Position> {
+    pub fn next_of(&self, fork: &mut BranchPoint) -> Option<Position> {
         let next = fork.others.pop()?;
         let checkpoint = fork.after.and_then(|after| after.moved_to(next, &self.limits));
-        if checkpoint.is_some_and(|checkpoint| !checkpoint.is_new_in(&self.checkpoints)) {
+        if checkpoint.is_some_and(|checkpoint| !checkpoint.insert_into(&self.checkpoints)) {
             fork.others.clear();
             return None;
         }
         Some(next)
     }
 
-    fn range(&mut self, query: Query) -> Arc<Range> {
+    fn range(&mut self, query: Query) -> Arc<QueryAnswers> {
         if let Some(range) = self.ranges.get(&query) {
             return range.clone();
         }
-        let range = Arc::new(Range::new(&self.timeline, &self.tearing, query));
+        let range = Arc::new(QueryAnswers::new(&self.timeline, &self.tearing, query));
         self.ranges.insert(query, range.clone());
         range
     }
 
     /// Goes to where a query is answered.
-    fn choose(&mut self, query: Query) -> io::Result<Arc<Range>> {
+    fn choose(&mut self, query: Query) -> io::Result<Arc<QueryAnswers>> {
         let number = self.queries;
         self.queries += 1;
         if self.merged {
             return Err(io::Error::other("the run is over"));
         }
         if number >= self.limits.queries || self.fault.is_some() {
-            self.fault = self.fault.or(Some(Fault::Endless));
+            self.fault = self.fault.or(Some(RunFault::TooManyQueries));
             return Err(io::Error::other("the run is over"));
         }
         let range = self.range(query);
-        let after = self.fresh.take();
+        let after = self.pending_checkpoint.take();
         match self.forks.get(self.passed) {
             Some(fork) if fork.number == number => {
                 if fork.query != query {
-                    self.fault = Some(Fault::Whim);
+                    self.fault = Some(RunFault::Nondeterministic);
                     return Err(io::Error::other("the run is over"));
                 }
                 let taken = fork.taken;
                 self.passed += 1;
-                self.go(taken);
+                self.move_to(taken);
             }
             Some(_) => {}
-            None if self.moves < self.limits.moves && !self.rests() => {
+            None if self.moves < self.limits.moves && !self.is_settled() => {
                 let torn = self.tears < self.tearing.observations;
                 let mut others = range.choices(self.position, torn);
                 if let Some(last) = self.rest_beyond {
@@ -415,23 +415,23 @@ impl Run {
                 if others.len() > 1 {
                     others.reverse();
                     let taken = others.pop().unwrap_or(self.position);
-                    self.forks.push(Fork { number, query, taken, others, after });
+                    self.forks.push(BranchPoint { number, query, taken, others, after });
                     self.passed += 1;
                 }
             }
             None => {}
         }
         if let Some(journal) = &mut self.journal {
-            journal.push(Seen { query, position: self.position });
+            journal.push(Observation { query, position: self.position });
         }
         Ok(range)
     }
 
-    fn rests(&self) -> bool {
+    fn is_settled(&self) -> bool {
         self.rest_beyond.is_some_and(|prefix| self.position.prefix > prefix)
     }
 
-    fn go(&mut self, to: Position) {
+    fn move_to(&mut self, to: Position) {
         if to != self.position {
             self.moves += 1;
             self.tears += u32::from(to.is_torn());
@@ -461,7 +461,7 @@ fn read_only() -> io::Error {
     io::ErrorKind::PermissionDenied.into()
 }
 
-impl Storage for View {
+impl Storage for ReaderView {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         self.0.lock().answer(Query::Bytes { at, len: into.len() }, |answer| {
             into.iter_mut().zip(answer).for_each(|(byte, found)| *byte = *found);

@@ -6,7 +6,7 @@
 
 use std::io::{self, Read, Write};
 
-use h5live_cache::StorageOperation;
+use h5live_cache::StorageOp;
 
 use super::Trace;
 
@@ -16,12 +16,12 @@ const MAGIC: [u8; 8] = *b"h5trace\n";
 /// The version that is written, and the newest that is read.
 const VERSION: u32 = 1;
 
-const BASE: u8 = 0;
-const WRITE: u8 = 1;
-const SET_LEN: u8 = 2;
-const BARRIER: u8 = 3;
-const MARK: u8 = 4;
-const END: u8 = 5;
+const KIND_BASE: u8 = 0;
+const KIND_WRITE: u8 = 1;
+const KIND_SET_LEN: u8 = 2;
+const KIND_BARRIER: u8 = 3;
+const KIND_MARK: u8 = 4;
+const KIND_END: u8 = 5;
 
 /// Why a trace cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +67,7 @@ pub enum TraceError {
     TooLarge(usize),
 }
 
-pub(crate) struct Record {
+pub(crate) struct TraceRecord {
     pub kind: u8,
     pub number: u64,
     pub bytes: Vec<u8>,
@@ -81,16 +81,16 @@ impl Trace {
     pub fn save(&self, mut to: impl Write) -> Result<(), TraceError> {
         to.write_all(&MAGIC)?;
         to.write_all(&VERSION.to_le_bytes())?;
-        put(&mut to, BASE, 0, &self.base)?;
+        write_record(&mut to, KIND_BASE, 0, &self.base)?;
         for operation in &self.operations {
             match operation {
-                StorageOperation::Write { at, bytes } => put(&mut to, WRITE, *at, bytes)?,
-                StorageOperation::SetLen(len) => put(&mut to, SET_LEN, *len, &[])?,
-                StorageOperation::Sync => put(&mut to, BARRIER, 0, &[])?,
-                StorageOperation::Mark(text) => put(&mut to, MARK, 0, text.as_bytes())?,
+                StorageOp::Write { at, bytes } => write_record(&mut to, KIND_WRITE, *at, bytes)?,
+                StorageOp::SetLen(len) => write_record(&mut to, KIND_SET_LEN, *len, &[])?,
+                StorageOp::Sync => write_record(&mut to, KIND_BARRIER, 0, &[])?,
+                StorageOp::Mark(text) => write_record(&mut to, KIND_MARK, 0, text.as_bytes())?,
             }
         }
-        put(&mut to, END, self.operations.len() as u64 + 1, &[])?;
+        write_record(&mut to, KIND_END, self.operations.len() as u64 + 1, &[])?;
         Ok(to.flush()?)
     }
 
@@ -108,20 +108,20 @@ impl Trace {
             VERSION => {}
             other => return Err(TraceError::Version(other)),
         }
-        let first = take(&mut from, 0)?;
-        if first.kind != BASE {
+        let first = read_record(&mut from, 0)?;
+        if first.kind != KIND_BASE {
             return Err(TraceError::Kind { record: 0, kind: first.kind });
         }
         let mut operations = Vec::new();
         for record in 1.. {
-            let Record { kind, number, bytes } = take(&mut from, record)?;
+            let TraceRecord { kind, number, bytes } = read_record(&mut from, record)?;
             operations.push(match kind {
-                WRITE => StorageOperation::Write { at: number, bytes },
-                SET_LEN => StorageOperation::SetLen(number),
-                BARRIER => StorageOperation::Sync,
-                MARK => StorageOperation::Mark(String::from_utf8_lossy(&bytes).into_owned()),
-                END if number == record => break,
-                END => return Err(TraceError::Count { stated: number, found: record }),
+                KIND_WRITE => StorageOp::Write { at: number, bytes },
+                KIND_SET_LEN => StorageOp::SetLen(number),
+                KIND_BARRIER => StorageOp::Sync,
+                KIND_MARK => StorageOp::Mark(String::from_utf8_lossy(&bytes).into_owned()),
+                KIND_END if number == record => break,
+                KIND_END => return Err(TraceError::Count { stated: number, found: record }),
                 kind => return Err(TraceError::Kind { record, kind }),
             });
         }
@@ -129,7 +129,7 @@ impl Trace {
     }
 }
 
-pub(crate) fn put(to: &mut impl Write, kind: u8, number: u64, bytes: &[u8]) -> Result<(), TraceError> {
+pub(crate) fn write_record(to: &mut impl Write, kind: u8, number: u64, bytes: &[u8]) -> Result<(), TraceError> {
     let len = u32::try_from(bytes.len()).map_err(|_| TraceError::TooLarge(bytes.len()))?;
     let mut head = [0; 13];
     head[0] = kind;
@@ -141,7 +141,7 @@ pub(crate) fn put(to: &mut impl Write, kind: u8, number: u64, bytes: &[u8]) -> R
     Ok(to.write_all(&sum.to_le_bytes())?)
 }
 
-pub(crate) fn take(from: &mut impl Read, record: u64) -> Result<Record, TraceError> {
+pub(crate) fn read_record(from: &mut impl Read, record: u64) -> Result<TraceRecord, TraceError> {
     let head: [u8; 13] = array(from)?;
     let [kind, rest @ ..] = head;
     let number = rest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
@@ -154,7 +154,7 @@ pub(crate) fn take(from: &mut impl Read, record: u64) -> Result<Record, TraceErr
     if stated != computed {
         return Err(TraceError::Checksum { record, stated, computed });
     }
-    Ok(Record { kind, number, bytes })
+    Ok(TraceRecord { kind, number, bytes })
 }
 
 fn array<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, BufRead};
 
-use h5live_cache::StorageOperation;
+use h5live_cache::StorageOp;
 
 use super::Trace;
 
@@ -32,7 +32,7 @@ impl Trace {
     /// # Errors
     /// If a call on the file is cut short, has no offset, or shows not all of its bytes.
     pub fn from_strace(base: Vec<u8>, file: &str, log: impl BufRead) -> Result<Trace, StraceError> {
-        let mut open: HashMap<u64, Role> = HashMap::new();
+        let mut open: HashMap<u64, DescriptorRole> = HashMap::new();
         let marks = format!("{file}.marks");
         let mut operations = Vec::new();
         for (number, line) in log.lines().enumerate() {
@@ -42,8 +42,8 @@ impl Trace {
             let Ok(result) = result.parse::<u64>() else { continue };
             if matches!(name, "open" | "openat") {
                 let path = arguments.split('"').nth(1).and_then(unescape).unwrap_or_default();
-                let role = if path.ends_with(file.as_bytes()) { Some(Role::File) } else { None };
-                let role = if path.ends_with(marks.as_bytes()) { Some(Role::Marks) } else { role };
+                let role = if path.ends_with(file.as_bytes()) { Some(DescriptorRole::File) } else { None };
+                let role = if path.ends_with(marks.as_bytes()) { Some(DescriptorRole::Marks) } else { role };
                 match role {
                     Some(role) => open.insert(result, role),
                     None => open.remove(&result),
@@ -58,20 +58,20 @@ impl Trace {
                 "close" => {
                     open.remove(&descriptor);
                 }
-                "write" if role == Role::Marks => {
-                    let text = shown(arguments, result).map_err(wrong)?;
-                    operations.push(StorageOperation::Mark(String::from_utf8_lossy(&text).trim_end().into()));
+                "write" if role == DescriptorRole::Marks => {
+                    let text = shown_bytes(arguments, result).map_err(wrong)?;
+                    operations.push(StorageOp::Mark(String::from_utf8_lossy(&text).trim_end().into()));
                 }
-                _ if role == Role::Marks => {}
+                _ if role == DescriptorRole::Marks => {}
                 "pwrite64" => {
                     let at = last.ok_or_else(|| wrong("there is no offset"))?;
-                    let bytes = shown(arguments, result).map_err(wrong)?;
-                    operations.push(StorageOperation::Write { at, bytes });
+                    let bytes = shown_bytes(arguments, result).map_err(wrong)?;
+                    operations.push(StorageOp::Write { at, bytes });
                 }
                 "ftruncate" => {
-                    operations.push(StorageOperation::SetLen(last.ok_or_else(|| wrong("there is no length"))?));
+                    operations.push(StorageOp::SetLen(last.ok_or_else(|| wrong("there is no length"))?));
                 }
-                "fsync" | "fdatasync" => operations.push(StorageOperation::Sync),
+                "fsync" | "fdatasync" => operations.push(StorageOp::Sync),
                 "write" | "writev" | "pwritev" | "pwritev2" => return Err(wrong("such a write has no offset here")),
                 _ => {}
             }
@@ -82,13 +82,13 @@ impl Trace {
 
 /// What is written to a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum DescriptorRole {
     File,
     Marks,
 }
 
 /// The first `len` bytes that a call shows.
-fn shown(arguments: &str, len: u64) -> Result<Vec<u8>, &'static str> {
+fn shown_bytes(arguments: &str, len: u64) -> Result<Vec<u8>, &'static str> {
     let mut parts = arguments.split('"');
     let mut bytes = parts.nth(1).and_then(unescape).ok_or("bytes are not shown as \\x..")?;
     if parts.next().is_none_or(|rest| rest.starts_with("...")) || (bytes.len() as u64) < len {

@@ -3,19 +3,19 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn write(at: u64, bytes: &[u8]) -> StorageOperation {
-    StorageOperation::Write { at, bytes: bytes.to_vec() }
+fn write(at: u64, bytes: &[u8]) -> StorageOp {
+    StorageOp::Write { at, bytes: bytes.to_vec() }
 }
 
 fn sample() -> Trace {
     let operations = vec![
         write(2, b"abc"),
-        StorageOperation::Mark("issued 1".into()),
-        StorageOperation::SetLen(3),
-        StorageOperation::Sync,
-        StorageOperation::Mark("flushed 1".into()),
+        StorageOp::Mark("issued 1".into()),
+        StorageOp::SetLen(3),
+        StorageOp::Sync,
+        StorageOp::Mark("flushed 1".into()),
         write(9, b"z"),
-        StorageOperation::Mark("issued 7".into()),
+        StorageOp::Mark("issued 7".into()),
     ];
     Trace::new(b"base".to_vec(), operations)
 }
@@ -48,7 +48,7 @@ fn refuses_every_truncation_and_every_flipped_bit() {
 #[test]
 fn counts_by_its_marks() {
     let trace = sample();
-    let issued = Counter::new(&trace, "issued");
+    let issued = MarkCounter::new(&trace, "issued");
     assert_eq!((issued.at(1), issued.at(2), issued.at(6), issued.at(7)), (None, Some(1), Some(1), Some(7)));
     assert_eq!(trace.find("flushed 1"), Some(5));
 }
@@ -79,8 +79,8 @@ openat(AT_FDCWD, "\x2f\x63", O_RDWR) = 3
 pwrite64(3, "\x61", 1, 5) = 1
 +++ exited with 0 +++
 "#;
-    let mark = StorageOperation::Mark("d 3".into());
-    let expected = [write(5, b"abc"), mark, StorageOperation::SetLen(2048), StorageOperation::Sync];
+    let mark = StorageOp::Mark("d 3".into());
+    let expected = [write(5, b"abc"), mark, StorageOp::SetLen(2048), StorageOp::Sync];
     let trace = Trace::from_strace(Vec::new(), "a.h5", log.as_bytes()).unwrap();
     assert_eq!(trace.operations(), expected);
     let cut = "openat(3, \"\\x61\", 0) = 3\npwrite64(3, \"\\x61\"..., 3, 5) = 3\n";

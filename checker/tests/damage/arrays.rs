@@ -1,6 +1,6 @@
 //! Damage to arrays of chunks, and to datasets.
 
-use h5live_format::messages::{ChunkIndex, DataspaceMessage, LayoutMessage, Storage};
+use h5live_format::messages::{ChunkIndexType, DataspaceMessage, LayoutClass, LayoutMessage};
 use h5live_format::{
     Addr, AddrTable, Bitmap, ElementFormat, ElementTable, ExtensibleArrayHeader, ExtensibleArrayIndexBlock,
     ExtensibleArraySuperBlock, FixedArrayDataBlock, FixedArrayHeader, Width,
@@ -16,8 +16,8 @@ fn index_block() -> ExtensibleArrayIndexBlock {
 fn fixed_block(elements: usize) -> FixedArrayDataBlock {
     FixedArrayDataBlock {
         header: Addr::UNDEFINED,
-        pages: Bitmap::clear(0),
-        elements: ElementTable::missing(elements, ElementFormat::Unfiltered, Width::EIGHT),
+        pages: Bitmap::zeros(0),
+        elements: ElementTable::undefined(elements, ElementFormat::Unfiltered, Width::EIGHT),
     }
 }
 
@@ -109,7 +109,7 @@ fn blocks_of_another_array_are_found() {
         header: Addr::UNDEFINED,
         offset_width: Width::FOUR,
         offset: 0,
-        pages: Bitmap::clear(0),
+        pages: Bitmap::zeros(0),
         data_blocks: AddrTable::undefined(4, Width::EIGHT),
     };
     file.edit(at, blank, |block| block.offset += 1);
@@ -134,7 +134,7 @@ fn a_shape_that_its_chunks_do_not_fit_is_found() {
     let index = file.at("/fixed", "fixed array header");
     file.expect("fixed array header", index, "count");
     file.message::<LayoutMessage>("/fixed", |layout| {
-        let Storage::Chunked(chunks) = &mut layout.storage else { panic!("chunked") };
+        let LayoutClass::Chunked(chunks) = &mut layout.storage else { panic!("chunked") };
         chunks.element_size = 4;
     });
     file.expect("data layout", at, "count");
@@ -145,7 +145,7 @@ fn contiguous_data_of_the_wrong_size_is_found() {
     let Some(mut file) = File::open("managed") else { return };
     let at = file.at("/dataset1", "object header");
     file.message::<LayoutMessage>("/dataset1", |layout| {
-        let Storage::Contiguous { size, .. } = &mut layout.storage else { panic!("contiguous") };
+        let LayoutClass::Contiguous { size, .. } = &mut layout.storage else { panic!("contiguous") };
         *size -= 8;
     });
     file.expect_only("data layout", at, "count");
@@ -156,7 +156,7 @@ fn datasets_whose_data_overlap_are_found() {
     let Some(mut file) = File::open("managed") else { return };
     let other = file.pieces("contiguous data").into_iter().find(|piece| piece.path == "/dataset2").unwrap();
     file.message::<LayoutMessage>("/dataset1", |layout| {
-        let Storage::Contiguous { addr, .. } = &mut layout.storage else { panic!("contiguous") };
+        let LayoutClass::Contiguous { addr, .. } = &mut layout.storage else { panic!("contiguous") };
         *addr = Addr::new(other.offset + 8);
     });
     let findings = file.report().findings;
@@ -168,8 +168,8 @@ fn another_index_than_the_one_that_is_there_is_found() {
     let Some(mut file) = File::open("new") else { return };
     let at = file.at("/fixed", "fixed array header");
     file.message::<LayoutMessage>("/fixed", |layout| {
-        let Storage::Chunked(chunks) = &mut layout.storage else { panic!("chunked") };
-        chunks.index = ChunkIndex::FixedArray { page_bits: 11 };
+        let LayoutClass::Chunked(chunks) = &mut layout.storage else { panic!("chunked") };
+        chunks.index = ChunkIndexType::FixedArray { page_bits: 11 };
     });
     file.expect_only("fixed array header", at, "count");
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use h5live_cache::{MemoryStorage, Storage};
-use h5live_checker::file::{Finding, Options, Piece, Report, check_with};
+use h5live_checker::file::{CheckOptions, Finding, Report, UsedRange, check_with};
 use h5live_format::messages::Message;
 use h5live_format::{MessageFlags, ObjectHeader, RawMessage, Record, Superblock, Widths, decode_prefix_with, encode};
 
@@ -29,7 +29,7 @@ fn folder() -> Option<&'static Path> {
 /// A file in memory, with the map that was made while it was sound.
 pub struct File {
     storage: MemoryStorage,
-    map: Vec<Piece>,
+    map: Vec<UsedRange>,
 }
 
 pub const WIDTHS: Widths = Widths { offset: h5live_format::Width::EIGHT, length: h5live_format::Width::EIGHT };
@@ -39,11 +39,11 @@ impl File {
     pub fn open(name: &str) -> Option<File> {
         let bytes = std::fs::read(folder()?.join(name).with_extension("h5")).unwrap();
         let storage = MemoryStorage::from(bytes);
-        let map = check_with(&storage, Options { map: true, ..Options::default() }).map;
+        let map = check_with(&storage, CheckOptions { map: true, ..CheckOptions::default() }).map;
         Some(File { storage, map })
     }
 
-    pub fn map(&self) -> &[Piece] {
+    pub fn map(&self) -> &[UsedRange] {
         &self.map
     }
 
@@ -56,7 +56,7 @@ impl File {
     }
 
     /// All places of a structure.
-    pub fn pieces(&self, structure: &str) -> Vec<Piece> {
+    pub fn pieces(&self, structure: &str) -> Vec<UsedRange> {
         self.map.iter().filter(|piece| piece.structure == structure).cloned().collect()
     }
 
@@ -113,11 +113,11 @@ impl File {
     }
 
     pub fn report(&self) -> Report {
-        check_with(&self.storage, Options { strict: true, ..Options::default() })
+        check_with(&self.storage, CheckOptions { strict: true, ..CheckOptions::default() })
     }
 
     pub fn live(&self) -> Report {
-        check_with(&self.storage, Options { live: true, strict: true, ..Options::default() })
+        check_with(&self.storage, CheckOptions { live: true, strict: true, ..CheckOptions::default() })
     }
 
     /// Expects a finding of this kind at this structure.

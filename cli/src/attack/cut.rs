@@ -88,7 +88,8 @@ impl Case {
     fn make(&self, path: &Path, salt: u64) -> h5live::Result<File> {
         let file = File::create(path)?;
         let builder = file.new_dataset::<u64>().shape(&[self.elements]);
-        let chunked = |chunk| file.new_dataset::<u64>().shape(&[self.elements]).max_shape(&[UNLIMITED]).chunk(&[chunk]);
+        let chunked =
+            |chunk| file.new_dataset::<u64>().shape(&[self.elements]).max_shape(&[UNLIMITED]).chunk_shape(&[chunk]);
         let data = match self.layout {
             0 if self.who != Who::Writer && self.who != Who::Follower => builder,
             1 => chunked(1000).deflate(1),
@@ -144,7 +145,7 @@ impl Case {
         match self.who {
             Who::Reader => {
                 file.close()?;
-                let reader = File::options().mapped(!self.random.is_multiple_of(5)).open(path)?;
+                let reader = File::options().use_mmap(!self.random.is_multiple_of(5)).open(path)?;
                 let data = reader.dataset("data")?;
                 self.read(&data, self.random % 100, counts);
                 if self.random.is_multiple_of(2) {

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use h5live::model::LinkTarget;
-use h5live::{Dataset, File, Group, Object, Profile, Selection, UNLIMITED};
+use h5live::{Dataset, File, Group, LibVer, Object, Selection, UNLIMITED};
 use h5live_checker::file::check_path;
 
 use crate::args::whole_text;
@@ -161,15 +161,15 @@ impl Edits {
     }
 
     fn make(&self) -> Result<()> {
-        let profile = if self.old { Profile::Earliest } else { Profile::default() };
-        let file = File::options().create().profile(profile).open(&self.file)?;
+        let profile = if self.old { LibVer::Earliest } else { LibVer::default() };
+        let file = File::options().create().libver(profile).open(&self.file)?;
         file.create_group("thing")?;
         file.create_group("links")?;
         file.create_group("made")?;
         let limit = [UNLIMITED, SIDE];
-        let grid = file.new_dataset::<u64>().shape(&[1, 1]).max_shape(&limit).chunk(&[4, 8]).create("grid")?;
+        let grid = file.new_dataset::<u64>().shape(&[1, 1]).max_shape(&limit).chunk_shape(&[4, 8]).create("grid")?;
         grid.write(&grid_values([1, 1]))?;
-        file.new_dataset::<u64>().shape(&[0]).max_shape(&[UNLIMITED]).chunk(&[16]).create("log")?;
+        file.new_dataset::<u64>().shape(&[0]).max_shape(&[UNLIMITED]).chunk_shape(&[16]).create("log")?;
         Ok(file.close()?)
     }
 
@@ -253,18 +253,18 @@ fn make(file: &File, model: &Model, change: Change, number: u64) -> h5live::Resu
             let group = file.group("links")?;
             let taken = model.links.contains_key(&name);
             let name = format!("link {name}");
-            if taken { group.remove(&name) } else { group.link_soft(&name, &format!("/target of {number}")) }
+            if taken { group.unlink(&name) } else { group.link_soft(&name, &format!("/target of {number}")) }
         }
         Change::Dataset(name) => {
             let group = file.group("made")?;
             let taken = model.datasets.contains_key(&name);
             let name = format!("dataset {name}");
             if taken {
-                return group.remove(&name);
+                return group.unlink(&name);
             }
             let values = dataset_values(number);
             let shape = [values.len() as u64];
-            let mut builder = group.new_dataset::<u64>().shape(&shape).max_shape(&[UNLIMITED]).chunk(&[8]);
+            let mut builder = group.new_dataset::<u64>().shape(&shape).max_shape(&[UNLIMITED]).chunk_shape(&[8]);
             if number.is_multiple_of(2) {
                 builder = builder.deflate(1);
             }

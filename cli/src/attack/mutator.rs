@@ -1,7 +1,7 @@
 //! Files with a few bytes changed, whose checksums are right again.
 
 use h5live_cache::MemoryStorage;
-use h5live_checker::file::{Options, check_with};
+use h5live_checker::file::{CheckOptions, check_with};
 use h5live_format::lookup3;
 
 use crate::stress::rule::mix;
@@ -54,7 +54,7 @@ impl Sum {
 impl Seed {
     /// Looks at a file.
     pub fn new(bytes: Vec<u8>) -> Self {
-        let options = Options { map: true, ..Options::default() };
+        let options = CheckOptions { map: true, ..CheckOptions::default() };
         let map = check_with(&MemoryStorage::from(bytes.clone()), options).map;
         let is_metadata = |name: &str| !["chunk", "chunks", "data"].contains(&name) && !name.contains("free");
         let pieces = map.iter().filter(|piece| is_metadata(piece.structure));
@@ -146,7 +146,7 @@ mod tests {
             file.root().set_attribute(&format!("a{name}"), &name).unwrap();
             file.create_group(&format!("g{name}")).unwrap();
         }
-        file.new_dataset::<i32>().shape(&[100]).max_shape(&[h5live::UNLIMITED]).chunk(&[4]).create("d").unwrap();
+        file.new_dataset::<i32>().shape(&[100]).max_shape(&[h5live::UNLIMITED]).chunk_shape(&[4]).create("d").unwrap();
         file.dataset("d").unwrap().write(&[1; 100]).unwrap();
         file.close().unwrap();
         std::fs::read(&path).unwrap()

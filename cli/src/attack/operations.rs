@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use h5live::{Copier, Dataset, Datatype, File, Mode, Object, Selection, Value, Visit};
+use h5live::{Copier, Dataset, Datatype, File, Mode, Object, Selection, Value, WalkItem};
 
 use crate::args::whole_text;
 
@@ -90,8 +90,8 @@ fn read(place: &Place) -> Result<(), String> {
 fn read_all(file: &File) {
     for visit in file.walk().take(MAX_OBJECTS) {
         match visit {
-            Ok(Visit::Object(object)) => read_object(file, &object),
-            Ok(Visit::Link { path, .. }) => drop(file.object(&path)),
+            Ok(WalkItem::Object(object)) => read_object(file, &object),
+            Ok(WalkItem::Link { path, .. }) => drop(file.object(&path)),
             _ => {}
         }
     }
@@ -167,14 +167,14 @@ fn edit(path: &Path, mode: Mode) -> Result<(), String> {
     let visits: Vec<_> = file.walk().take(MAX_OBJECTS).filter_map(Result::ok).collect();
     for visit in &visits {
         match visit {
-            Visit::Object(Object::Dataset(dataset)) => {
+            WalkItem::Object(Object::Dataset(dataset)) => {
                 let _ = change(dataset);
                 let _ = dataset.set_attribute("attack", &1.5);
             }
-            Visit::Object(Object::Group(group)) => {
+            WalkItem::Object(Object::Group(group)) => {
                 let _ = group.set_attribute("attack", &1.5);
                 let _ = group.create_group("attack");
-                let _ = group.new_dataset::<i32>().shape(&[3]).max_shape(&[9]).chunk(&[2]).create("attacked");
+                let _ = group.new_dataset::<i32>().shape(&[3]).max_shape(&[9]).chunk_shape(&[2]).create("attacked");
             }
             _ => {}
         }
@@ -182,14 +182,14 @@ fn edit(path: &Path, mode: Mode) -> Result<(), String> {
     let _ = file.flush();
     for visit in &visits {
         let names = match visit {
-            Visit::Object(Object::Group(group)) => group.attribute_names(),
-            Visit::Object(Object::Dataset(dataset)) => dataset.attribute_names(),
+            WalkItem::Object(Object::Group(group)) => group.attribute_names(),
+            WalkItem::Object(Object::Dataset(dataset)) => dataset.attribute_names(),
             _ => continue,
         };
         for name in names.unwrap_or_default().iter().take(MAX_OBJECTS) {
             let _ = match visit {
-                Visit::Object(Object::Group(group)) => group.remove_attribute(&name.to_string()),
-                Visit::Object(Object::Dataset(dataset)) => dataset.remove_attribute(&name.to_string()),
+                WalkItem::Object(Object::Group(group)) => group.remove_attribute(&name.to_string()),
+                WalkItem::Object(Object::Dataset(dataset)) => dataset.remove_attribute(&name.to_string()),
                 _ => Ok(()),
             };
         }
@@ -197,7 +197,7 @@ fn edit(path: &Path, mode: Mode) -> Result<(), String> {
     let _ = file.flush();
     // Every second one, so that there is something left to be closed.
     for visit in visits.iter().rev().step_by(2).filter(|visit| visit.path() != "/") {
-        let _ = file.root().remove(visit.path());
+        let _ = file.root().unlink(visit.path());
     }
     let _ = file.flush();
     file.close().map_err(told)

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use h5live::{Dataset, File, Object, Selection, Visit};
+use h5live::{Dataset, File, Object, Selection, WalkItem};
 
 use crate::args::whole_text;
 use crate::error::{Outcome, Result};
@@ -82,7 +82,7 @@ impl Swmr {
 
     fn datasets(&self, file: &File) -> Vec<Dataset> {
         let visits = file.walk().filter_map(|visit| match visit {
-            Ok(Visit::Object(Object::Dataset(dataset))) => Some(dataset),
+            Ok(WalkItem::Object(Object::Dataset(dataset))) => Some(dataset),
             _ => None,
         });
         visits

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
-use h5live_checker::schedule::{Counterexample, Line, Story};
+use h5live_checker::schedule::{Counterexample, Story, StoryLine};
 use serde_json::json;
 
 use crate::error::{Error, Outcome, Result};
@@ -49,10 +49,10 @@ impl Replay {
         out.line(json!({ "is": "beginning", "operations": story.begins }))?;
         for line in &story.lines {
             out.line(match line {
-                Line::Writer { operation, what, changes } => {
+                StoryLine::Writer { operation, what, changes } => {
                     json!({ "is": "writer", "operation": operation, "what": what, "changes": changes })
                 }
-                Line::Reader { what } => json!({ "is": "reader", "what": what }),
+                StoryLine::Reader { what } => json!({ "is": "reader", "what": what }),
             })?;
         }
         out.line(json!({ "is": "fault", "what": story.fault }))?;

@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use h5live::model::{FileSpace, ObjectBody, ObjectSpec};
-use h5live::{Attribute, Copier, CopyReport, Group, Profile, UnfitFillValue, Visit};
+use h5live::{Attribute, Copier, CopyReport, Group, LibVer, UnfitFillValue, WalkItem};
 use h5live_format::Superblock;
 
 pub use self::filter::FilterArg;
 use crate::error::{Error, Outcome, Result};
 use crate::output::Output;
 use crate::space::SpaceArgs;
-use crate::unfinished::{Force, Unfinished};
+use crate::temp_output::{Force, TempOutput};
 use crate::{open, progress};
 
 /// An attribute with a value of more bytes may not fit a message of 64 KiB, together with its name, type and shape.
-const LARGE: usize = 56 << 10;
+const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
 
 /// Write a file anew: without gaps, with other chunks or filters, for older or newer programs.
 ///
@@ -27,7 +27,7 @@ const LARGE: usize = 56 << 10;
 /// stored are decoded too, to verify them. What cannot be decoded is copied all the same. Exit code 0: all was verified; 1: the
 /// new file holds chunks that cannot be decoded, or lacks a fill value that does not fit; 2: there is no new file.
 #[derive(Debug, Args)]
-pub struct Copy {
+pub struct CopyCommand {
     /// The file to copy
     #[arg(value_name = "SRC")]
     from: PathBuf,
@@ -36,7 +36,7 @@ pub struct Copy {
     to: PathBuf,
     /// The oldest HDF5 release that is to read it: earliest, v18, v110, v112, v114, v200, latest
     #[arg(long, default_value_t)]
-    profile: Profile,
+    profile: LibVer,
     /// Dimensions of chunks, for the datasets that have as many dimensions
     #[arg(long, value_delimiter = ',', value_name = "N,..", value_parser = clap::value_parser!(u64).range(1..))]
     chunks: Vec<u64>,
@@ -59,18 +59,18 @@ pub struct Copy {
     quiet: bool,
 }
 
-impl Copy {
+impl CopyCommand {
     /// Copies the file.
     ///
     /// # Errors
     /// If the file cannot be read, or the new one not be written; then there is no new file.
     pub fn run(&self) -> Result<Outcome> {
         let from = open::for_reading(&self.from)?;
-        let unfinished = Unfinished::beside(&self.to, self.force)?;
+        let unfinished = TempOutput::create_for(&self.to, self.force)?;
         let root = from.root();
         // Before 1.10 nobody knew of anything but the default.
-        let space = if self.profile >= Profile::V110 { from.file_space()? } else { FileSpace::default() };
-        let options = open::options().create().profile(self.profile).root(described(&root)?);
+        let space = if self.profile >= LibVer::V110 { from.file_space()? } else { FileSpace::default() };
+        let options = open::options().create().libver(self.profile).root(described(&root)?);
         let options = options.file_space(self.space.or(space)).offset_size(from.offset_size());
         let to = options.user_block(&user_block(&self.from)?).open(unfinished.path())?;
         let bar = if self.quiet || !io::stderr().is_terminal() {
@@ -94,7 +94,7 @@ impl Copy {
         let report = copy.finish()?;
         to.close()?;
         bar.finish_and_clear();
-        unfinished.take_place()?;
+        unfinished.persist()?;
         if !self.quiet {
             self.sizes()?;
             complain(&report);
@@ -155,8 +155,9 @@ fn user_block(path: &Path) -> Result<Vec<u8>> {
 /// What a group is like, for another one like it.
 fn described(group: &Group) -> Result<ObjectSpec> {
     let info = group.info()?;
-    let needs_newer_header =
-        |attribute: &Attribute| attribute.raw().len() > LARGE || attribute.datatype().has_unusual_unused_bits();
+    let needs_newer_header = |attribute: &Attribute| {
+        attribute.raw().len() > LARGE_ATTRIBUTE_BYTES || attribute.datatype().has_unusual_unused_bits()
+    };
     let large_attributes = group.attributes()?.iter().any(needs_newer_header);
     let (attributes, times) = (info.attributes, info.times.is_some());
     Ok(ObjectSpec { body: ObjectBody::Group(group.spec()?), attributes, times, large_attributes })
@@ -165,7 +166,7 @@ fn described(group: &Group) -> Result<ObjectSpec> {
 /// Bytes of elements below a group, about.
 fn stored_bytes(group: &Group) -> u64 {
     let bytes = |visit| match visit {
-        Ok(Visit::Object(h5live::Object::Dataset(dataset))) => {
+        Ok(WalkItem::Object(h5live::Object::Dataset(dataset))) => {
             let spec = dataset.spec().ok()?;
             spec.dataspace.elements()?.checked_mul(spec.datatype.size().into())
         }

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 /// What the kernel has counted up to one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sample {
+pub struct MachineSample {
     /// Time that all processors were busy (ticks of 10 ms, summed over processors).
     pub cpu_busy: u64,
     /// Time that all processors were idle (ticks of 10 ms, summed over processors).
@@ -29,7 +29,7 @@ pub struct Sample {
     pub net_sent: u64,
 }
 
-/// The names and units of the metrics, in the order of [`Sample::values`].
+/// The names and units of the metrics, in the order of [`MachineSample::values`].
 pub const METRICS: [(&str, &str); 10] = [
     ("cpu_busy", "ticks"),
     ("cpu_idle", "ticks"),
@@ -43,7 +43,7 @@ pub const METRICS: [(&str, &str); 10] = [
     ("net_sent", "bytes"),
 ];
 
-impl Sample {
+impl MachineSample {
     /// The values in the order of [`METRICS`].
     pub fn values(&self) -> [u64; 10] {
         [
@@ -115,21 +115,21 @@ fn field(line: &str, column: usize) -> u64 {
 /// Where the metrics come from: the files stay open, and are read from the start each time.
 #[derive(Debug)]
 pub struct Machine {
-    stat: Source,
-    meminfo: Source,
-    diskstats: Option<Source>,
-    net_dev: Option<Source>,
+    stat: ProcFile,
+    meminfo: ProcFile,
+    diskstats: Option<ProcFile>,
+    net_dev: Option<ProcFile>,
 }
 
 #[derive(Debug)]
-struct Source {
+struct ProcFile {
     file: File,
     buffer: Vec<u8>,
 }
 
-impl Source {
+impl ProcFile {
     fn open(path: &str) -> io::Result<Self> {
-        Ok(Source { file: File::open(path)?, buffer: vec![0; 64 << 10] })
+        Ok(ProcFile { file: File::open(path)?, buffer: vec![0; 64 << 10] })
     }
 
     fn read(&mut self) -> io::Result<&str> {
@@ -152,10 +152,10 @@ impl Machine {
     /// An I/O error if there is no /proc.
     pub fn open() -> io::Result<Self> {
         Ok(Machine {
-            stat: Source::open("/proc/stat")?,
-            meminfo: Source::open("/proc/meminfo")?,
-            diskstats: Source::open("/proc/diskstats").ok(),
-            net_dev: Source::open("/proc/net/dev").ok(),
+            stat: ProcFile::open("/proc/stat")?,
+            meminfo: ProcFile::open("/proc/meminfo")?,
+            diskstats: ProcFile::open("/proc/diskstats").ok(),
+            net_dev: ProcFile::open("/proc/net/dev").ok(),
         })
     }
 
@@ -163,8 +163,8 @@ impl Machine {
     ///
     /// # Errors
     /// An I/O error if a file cannot be read any more.
-    pub fn sample(&mut self) -> io::Result<Sample> {
-        let mut sample = Sample::default();
+    pub fn sample(&mut self) -> io::Result<MachineSample> {
+        let mut sample = MachineSample::default();
         sample.take_stat(self.stat.read()?);
         sample.take_meminfo(self.meminfo.read()?);
         if let Some(source) = &mut self.diskstats {
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn counters_are_found_in_the_kernel_s_text() {
-        let mut sample = Sample::default();
+        let mut sample = MachineSample::default();
         sample.take_stat("cpu  10 1 20 300 4 5 6 7 0 0\ncpu0 9 9 9\nintr 42 0 1\nctxt 77\nprocs_running 3\n");
         assert_eq!((sample.cpu_busy, sample.cpu_idle), (49, 304));
         assert_eq!((sample.interrupts, sample.context_switches, sample.running), (42, 77, 3));
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn disks_are_counted_without_their_partitions() {
-        let mut sample = Sample::default();
+        let mut sample = MachineSample::default();
         sample.take_diskstats(concat!(
             "   7  0 loop0 1 1 1000 1 1 1 1000 1\n",
             " 254  0 vda 1 1 10 1 1 1 20 1\n",
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn networks_are_counted_without_the_loop_back() {
-        let mut sample = Sample::default();
+        let mut sample = MachineSample::default();
         let text = "Inter-| Receive\n face |bytes\n    lo: 5 0 0 0 0 0 0 0 6 0\n  eth0:7 0 0 0 0 0 0 0 8 0\n  eth1: 70 0 0 0 0 0 0 0 80\n";
         sample.take_net_dev(text);
         assert_eq!((sample.net_received, sample.net_sent), (77, 88));
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_kernel_without_a_counter_has_zero() {
-        let mut sample = Sample::default();
+        let mut sample = MachineSample::default();
         sample.take_stat("cpu  1\n");
         sample.take_meminfo("");
         assert_eq!((sample.cpu_busy, sample.memory_available), (1, 0));

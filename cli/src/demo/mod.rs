@@ -1,7 +1,7 @@
 //! `h5live demo`: this machine's own metrics in a live file, followed by two other processes.
 
+mod chart;
 mod machine;
-mod picture;
 mod row;
 
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use h5live::{Dataset, File, FixedStr};
 
 use crate::error::{Error, Outcome, Result};
 use crate::live::latency::{Latencies, duration_text};
-use crate::live::message::{Extents, Message, now};
-use crate::live::processes::{end_of_input, interruption};
-use crate::live::reader::Reader;
-use crate::live::role::Role;
-use crate::live::troupe::{Troupe, rows};
+use crate::live::message::{Extents, WorkerMessage, now};
+use crate::live::process_group::{ProcessGroup, rows};
+use crate::live::processes::{interrupt_flag, stop_flag};
+use crate::live::reader::LiveReader;
+use crate::live::role::WorkerRole;
 use crate::open;
 use crate::output::Output;
-use crate::unfinished::{Force, Unfinished};
+use crate::temp_output::{Force, TempOutput};
 use crate::watch::screen::Screen;
 use crate::watch::{length, newest, seconds};
 
@@ -31,7 +31,7 @@ const DATASET: &str = "machine/samples";
 /// Rows of a chunk.
 const CHUNK_ROWS: u64 = 512;
 /// How far the writer may be behind its rate and still catch up.
-const LATE: Duration = Duration::from_millis(250);
+const MAX_LAG: Duration = Duration::from_millis(250);
 /// Processes that follow.
 const READERS: usize = 2;
 
@@ -53,7 +53,7 @@ pub struct Demo {
     json: bool,
     /// What this process does in a demo that another one has started
     #[arg(long, hide = true, value_enum)]
-    role: Option<Role>,
+    role: Option<WorkerRole>,
 }
 
 impl Demo {
@@ -64,24 +64,24 @@ impl Demo {
     pub fn run(self) -> Result<Outcome> {
         let path = self.file.clone().unwrap_or_else(|| std::env::temp_dir().join("h5live-demo.h5"));
         match self.role {
-            Some(Role::Writer) => write(&path, self.rate, &end_of_input()).map(|()| Outcome::Clean),
-            Some(Role::Reader) => {
+            Some(WorkerRole::Writer) => write(&path, self.rate, &stop_flag()).map(|()| Outcome::Clean),
+            Some(WorkerRole::Reader) => {
                 let check = |_: usize, first: u64, rows: &[u8]| row::fault(first, rows);
-                Reader::new(&path, &[DATASET], &check).run(&end_of_input()).map(|()| Outcome::Clean)
+                LiveReader::new(&path, &[DATASET], &check).run(&stop_flag()).map(|()| Outcome::Clean)
             }
-            None => self.direct(&path),
+            None => self.coordinate(&path),
         }
     }
 
-    fn direct(&self, path: &Path) -> Result<Outcome> {
+    fn coordinate(&self, path: &Path) -> Result<Outcome> {
         // Its own file, at the usual place, is there to be replaced.
         let force = Force { force: self.force.force || self.file.is_none() };
-        let unfinished = Unfinished::beside(path, force)?;
+        let unfinished = TempOutput::create_for(path, force)?;
         create(unfinished.path())?;
-        unfinished.take_place()?;
-        let interrupted = interruption();
+        unfinished.persist()?;
+        let interrupted = interrupt_flag();
         let rate = self.rate.to_string();
-        let mut troupe = Troupe::new(path, &["demo", "--role=writer", "--rate", &rate]);
+        let mut troupe = ProcessGroup::new(path, &["demo", "--role=writer", "--rate", &rate]);
         if troupe.start_writer().map_err(Error::Process)? {
             for _ in 0..READERS {
                 troupe.start_reader(&["demo", "--role=reader"]).map_err(Error::Process)?;
@@ -94,27 +94,27 @@ impl Demo {
     }
 
     /// Follows the file like any other reader, and draws what it sees.
-    fn show(&self, path: &Path, troupe: &mut Troupe, interrupted: &AtomicBool) -> Result<()> {
+    fn show(&self, path: &Path, troupe: &mut ProcessGroup, interrupted: &AtomicBool) -> Result<()> {
         let file = open::for_following(path)?;
         let dataset = file.dataset(DATASET)?;
-        let mut screen = Screen::of_terminal();
+        let mut screen = Screen::for_terminal();
         let interval = Duration::from_millis(if screen.is_some() { 100 } else { 1000 });
         let until = Instant::now() + Duration::from_secs_f64(self.seconds);
         while Instant::now() < until && !troupe.writer_is_gone() && !interrupted.load(Ordering::Acquire) {
-            troupe.listen(interval.min(until.saturating_duration_since(Instant::now())));
+            troupe.collect_events(interval.min(until.saturating_duration_since(Instant::now())));
             dataset.refresh()?;
             let rows = length(&dataset)?;
             let seen: Vec<_> =
-                troupe.stories.iter().map(|s| s.seen.last().and_then(|s| s.rows.first()).unwrap_or(&0)).collect();
+                troupe.reader_logs.iter().map(|s| s.seen.last().and_then(|s| s.rows.first()).unwrap_or(&0)).collect();
             let state =
                 format!("{rows} rows written, seen by the readers: {seen:?}, {} violations", troupe.violations.len());
             match &mut screen {
                 Some(screen) => {
                     let width = Screen::width();
-                    let wanted = (width * picture::ROWS_PER_CHARACTER) as u64;
+                    let wanted = (width * chart::ROWS_PER_CHARACTER) as u64;
                     let (_, stored) = newest(&dataset, &*dataset.spec()?, rows.saturating_sub(wanted), rows)?;
                     let mut lines = vec![format!("{}:/{DATASET}", path.display())];
-                    lines.extend(picture::lines(&stored, width));
+                    lines.extend(chart::lines(&stored, width));
                     lines.push(state);
                     screen.draw(&lines)?;
                 }
@@ -130,10 +130,10 @@ impl Demo {
         Ok(())
     }
 
-    fn sum_up(&self, path: &Path, troupe: &Troupe) -> Result<()> {
+    fn sum_up(&self, path: &Path, troupe: &ProcessGroup) -> Result<()> {
         let written = troupe.flushed_rows().first().copied().unwrap_or(0);
         let readers = troupe.readers(0);
-        let all = Latencies::merged(readers.iter().map(|(_, latencies)| latencies.clone()));
+        let all = Latencies::merge(readers.iter().map(|(_, latencies)| latencies.clone()));
         let (median, worst) = (all.quantile(0.5), all.quantile(1.0));
         let violations: Vec<_> =
             troupe.violations.iter().map(|v| format!("{}: {}", v.invariant.name(), v.detail)).collect();
@@ -173,7 +173,12 @@ impl Demo {
 /// Makes the file, with its dataset still empty.
 fn create(path: &Path) -> Result<()> {
     let file = File::create(path)?;
-    let samples = file.root().new_dataset_of(row::datatype()).growing(&[]).chunk(&[CHUNK_ROWS]).create(DATASET)?;
+    let samples = file
+        .root()
+        .new_dataset_with_type(row::datatype())
+        .unlimited_rows(&[])
+        .chunk_shape(&[CHUNK_ROWS])
+        .create(DATASET)?;
     let units = METRICS.iter().filter(|(_, unit)| !unit.is_empty());
     for (name, unit) in units.filter_map(|(name, unit)| Some((name, FixedStr::<8>::new(unit)?))) {
         samples.set_attribute(&format!("unit of {name}"), &unit)?;
@@ -197,12 +202,12 @@ fn write(path: &Path, rate: f64, stop: &AtomicBool) -> Result<()> {
         samples.append_raw(&row::encode(index, now(), &sample))?;
         let at = now();
         samples.flush()?;
-        out.line(Message::Flushed(Extents { at, rows: vec![index + 1] }))?;
+        out.line(WorkerMessage::Flushed(Extents { at, rows: vec![index + 1] }))?;
         out.flush()?;
         next += pause;
         thread::sleep(next.saturating_duration_since(Instant::now()));
         // Samples that are late are made up for; those of a long standstill are not.
-        next = next.max(Instant::now().checked_sub(LATE).unwrap_or(next));
+        next = next.max(Instant::now().checked_sub(MAX_LAG).unwrap_or(next));
     }
     Ok(file.close()?)
 }

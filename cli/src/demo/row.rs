@@ -1,8 +1,8 @@
 //! A row of the demo's dataset: a sample of the machine, with what makes each row checkable on its own.
 
-use crate::model::{ByteOrder, Compound, Datatype, Member, Sign};
+use crate::model::{ByteOrder, Compound, CompoundMember, Datatype, Sign};
 
-use super::machine::{METRICS, Sample};
+use super::machine::{METRICS, MachineSample};
 
 /// Bytes of a row: index, time, the metrics, check.
 pub const ROW_BYTES: usize = 8 * (METRICS.len() + 3);
@@ -12,13 +12,17 @@ pub fn datatype() -> Datatype {
     let names = ["index", "time"].into_iter().chain(METRICS.iter().map(|(name, _)| *name)).chain(["check"]);
     let member = |(i, name): (usize, &str)| {
         let sign = if name == "time" { Sign::Signed } else { Sign::Unsigned };
-        Member { name: name.into(), offset: 8 * i as u32, datatype: Datatype::integer(8, ByteOrder::Little, sign) }
+        CompoundMember {
+            name: name.into(),
+            offset: 8 * i as u32,
+            datatype: Datatype::integer(8, ByteOrder::Little, sign),
+        }
     };
     Datatype::Compound(Compound { size: ROW_BYTES as u32, members: names.enumerate().map(member).collect() })
 }
 
 /// The stored form of row `index`.
-pub fn encode(index: u64, time: u64, sample: &Sample) -> Vec<u8> {
+pub fn encode(index: u64, time: u64, sample: &MachineSample) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(ROW_BYTES);
     for number in [index, time].into_iter().chain(sample.values()) {
         bytes.extend(number.to_le_bytes());
@@ -69,7 +73,7 @@ mod tests {
     use super::*;
 
     fn rows() -> Vec<u8> {
-        let sample = |i| Sample { context_switches: i * 7, ..Default::default() };
+        let sample = |i| MachineSample { context_switches: i * 7, ..Default::default() };
         (5..8).flat_map(|i| encode(i, 100 * i, &sample(i))).collect()
     }
 
@@ -92,7 +96,7 @@ mod tests {
 
     #[test]
     fn time_does_not_go_back() {
-        let sample = Sample::default();
+        let sample = MachineSample::default();
         let rows = [encode(0, 9, &sample), encode(1, 8, &sample)].concat();
         assert_eq!(fault(0, &rows).unwrap(), "row 1 is older than the one before");
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use h5live::{Dataset, Datatype};
 
-use super::same::Tolerance;
-use super::{Differing, Side};
+use super::tolerance::Tolerance;
+use super::{DiffSide, ValueDifferences};
 use crate::model::{DatasetSpec, Layout, ReferenceKind, Selection};
 use crate::value::Value;
 
@@ -23,7 +23,7 @@ const MAX_BLOCKS: usize = 1 << 20;
 /// The comparison of two datasets of one shape.
 pub struct Comparison<'a> {
     tolerance: Tolerance,
-    sides: ((&'a Dataset, &'a Side), (&'a Dataset, &'a Side)),
+    sides: ((&'a Dataset, &'a DiffSide), (&'a Dataset, &'a DiffSide)),
     dims: Vec<u64>,
     /// Bytes of the larger elements.
     size: u64,
@@ -33,7 +33,7 @@ pub struct Comparison<'a> {
     fill: Option<(Value, Value)>,
     /// Where one of the sides has written something.
     stored: Vec<Block>,
-    pub found: Differing,
+    pub found: ValueDifferences,
 }
 
 /// A block of elements.
@@ -83,9 +83,9 @@ impl<'a> Comparison<'a> {
     /// If the index of one cannot be read.
     pub fn new(
         tolerance: Tolerance,
-        sides: ((&'a Dataset, &'a Side), (&'a Dataset, &'a Side)),
+        sides: ((&'a Dataset, &'a DiffSide), (&'a Dataset, &'a DiffSide)),
         (a, b): (&DatasetSpec, &DatasetSpec),
-        found: Differing,
+        found: ValueDifferences,
     ) -> h5live::Result<Self> {
         let mut stored = blocks_of(sides.0.0, a)?;
         stored.extend(blocks_of(sides.1.0, b)?);
@@ -180,7 +180,7 @@ fn blocks_of(dataset: &Dataset, spec: &DatasetSpec) -> h5live::Result<Vec<Block>
 }
 
 /// What elements hold that nobody wrote.
-fn fill_of(side: &Side, spec: &DatasetSpec) -> Option<Value> {
+fn fill_of(side: &DiffSide, spec: &DatasetSpec) -> Option<Value> {
     if u64::from(spec.datatype.size()) > BLOCK_BYTES {
         return None;
     }

@@ -1,7 +1,7 @@
 //! `h5live diff A B`: in what two files differ, however they are stored.
 
 mod elements;
-mod same;
+mod tolerance;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,15 +9,15 @@ use std::path::PathBuf;
 use h5live::{Dataset, File, Object};
 
 use crate::error::{Outcome, Result};
-use crate::manifest::walk::{Entry, Listing};
+use crate::manifest::listing::{Listing, ListingEntry};
 use crate::manifest::{space_text, type_text};
-use crate::model::{Attribute, Dataspace, ObjectId};
+use crate::model::{AttributeData, Dataspace, ObjectId};
 use crate::output::Output;
 use crate::value::{Value, json};
 use crate::{open, progress};
 
 use elements::Comparison;
-use same::Tolerance;
+use tolerance::Tolerance;
 
 /// Says in what two files differ, however they are stored; exit code 1 if they do
 ///
@@ -47,17 +47,17 @@ pub struct Diff {
 }
 
 /// One of the two files.
-struct Side {
+struct DiffSide {
     file: File,
     listing: Listing,
 }
 
 /// Where two files differ.
-enum Difference {
+enum FileDifference {
     /// Something is in one file only; the file's letter, and the kind.
     Only(char, &'static str),
     /// What is said of something; in each file.
-    Said(&'static str, String, String),
+    Property(&'static str, String, String),
     /// The value at an index; in each file.
     Value(Vec<u64>, Value, Value),
     /// So many values are others, of which not all were shown.
@@ -66,15 +66,15 @@ enum Difference {
     Unreadable(String),
 }
 
-impl Side {
+impl DiffSide {
     fn open(path: &std::path::Path, start: &str) -> Result<Self> {
         let file = open::for_reading(path)?;
         let id = file.object(start)?.id();
-        let listing = Listing::of_file(&file, id, start.as_bytes());
-        Ok(Side { file, listing })
+        let listing = Listing::from_file(&file, id, start.as_bytes());
+        Ok(DiffSide { file, listing })
     }
 
-    fn lines(&self) -> BTreeMap<&str, &Entry> {
+    fn lines(&self) -> BTreeMap<&str, &ListingEntry> {
         self.listing.lines.iter().map(|line| (line.path.as_str(), &line.entry)).collect()
     }
 
@@ -94,11 +94,11 @@ impl Side {
     }
 }
 
-fn kind(entry: &Entry) -> &'static str {
+fn kind(entry: &ListingEntry) -> &'static str {
     match entry {
-        Entry::Plain(kind, _) => kind,
-        Entry::Dataset(..) => "dataset",
-        Entry::Attribute(_) => "attribute",
+        ListingEntry::Plain(kind, _) => kind,
+        ListingEntry::Dataset(..) => "dataset",
+        ListingEntry::Attribute(_) => "attribute",
     }
 }
 
@@ -108,7 +108,7 @@ impl Diff {
     /// # Errors
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
-        let sides = (Side::open(&self.a, &self.path)?, Side::open(&self.b, &self.path)?);
+        let sides = (DiffSide::open(&self.a, &self.path)?, DiffSide::open(&self.b, &self.path)?);
         let (in_a, in_b) = (sides.0.lines(), sides.1.lines());
         let mut out = Output::stdout();
         let mut found = 0u64;
@@ -116,7 +116,7 @@ impl Diff {
         for (path, a) in &in_a {
             bar.inc(1);
             match in_b.get(path) {
-                None => self.show(&mut out, path, &Difference::Only('A', kind(a)), &mut found)?,
+                None => self.show(&mut out, path, &FileDifference::Only('A', kind(a)), &mut found)?,
                 Some(b) => {
                     for difference in self.compare((a, &sides.0), (b, &sides.1)) {
                         self.show(&mut out, path, &difference, &mut found)?;
@@ -125,27 +125,31 @@ impl Diff {
             }
         }
         for (path, b) in in_b.iter().filter(|(path, _)| !in_a.contains_key(*path)) {
-            self.show(&mut out, path, &Difference::Only('B', kind(b)), &mut found)?;
+            self.show(&mut out, path, &FileDifference::Only('B', kind(b)), &mut found)?;
         }
         bar.finish_and_clear();
         out.flush()?;
         Ok(if found == 0 { Outcome::Clean } else { Outcome::Findings })
     }
 
-    fn compare(&self, (a, in_a): (&Entry, &Side), (b, in_b): (&Entry, &Side)) -> Vec<Difference> {
+    fn compare(
+        &self,
+        (a, in_a): (&ListingEntry, &DiffSide),
+        (b, in_b): (&ListingEntry, &DiffSide),
+    ) -> Vec<FileDifference> {
         match (a, b) {
-            _ if kind(a) != kind(b) => vec![Difference::Said("kind", kind(a).into(), kind(b).into())],
-            (Entry::Plain(_, a), Entry::Plain(_, b)) if a != b => {
-                vec![Difference::Said("target or type", a.clone(), b.clone())]
+            _ if kind(a) != kind(b) => vec![FileDifference::Property("kind", kind(a).into(), kind(b).into())],
+            (ListingEntry::Plain(_, a), ListingEntry::Plain(_, b)) if a != b => {
+                vec![FileDifference::Property("target or type", a.clone(), b.clone())]
             }
-            (Entry::Attribute(a), Entry::Attribute(b)) => self.compare_attributes((a, in_a), (b, in_b)),
-            (Entry::Dataset(a, _), Entry::Dataset(b, _)) => {
+            (ListingEntry::Attribute(a), ListingEntry::Attribute(b)) => self.compare_attributes((a, in_a), (b, in_b)),
+            (ListingEntry::Dataset(a, _), ListingEntry::Dataset(b, _)) => {
                 let opened = in_a.dataset(*a).and_then(|a| Ok(a.zip(in_b.dataset(*b)?)));
                 let compared = opened.and_then(|opened| match opened {
                     Some((a, b)) => self.compare_datasets((&a, in_a), (&b, in_b)),
-                    None => Ok(vec![Difference::Unreadable("no dataset any more".into())]),
+                    None => Ok(vec![FileDifference::Unreadable("no dataset any more".into())]),
                 });
-                compared.unwrap_or_else(|error| vec![Difference::Unreadable(error.to_string())])
+                compared.unwrap_or_else(|error| vec![FileDifference::Unreadable(error.to_string())])
             }
             _ => Vec::new(),
         }
@@ -155,62 +159,73 @@ impl Diff {
         Tolerance { absolute: self.delta, relative: self.relative }
     }
 
-    fn compare_attributes(&self, (a, in_a): (&Attribute, &Side), (b, in_b): (&Attribute, &Side)) -> Vec<Difference> {
+    fn compare_attributes(
+        &self,
+        (a, in_a): (&AttributeData, &DiffSide),
+        (b, in_b): (&AttributeData, &DiffSide),
+    ) -> Vec<FileDifference> {
         if shape(&a.dataspace) != shape(&b.dataspace) {
-            return vec![Difference::Said("shape", space_text(&a.dataspace), space_text(&b.dataspace))];
+            return vec![FileDifference::Property("shape", space_text(&a.dataspace), space_text(&b.dataspace))];
         }
-        let values =
-            |side: &Side, value: &Attribute| Value::decode_all(&value.datatype, &value.value, Some(side.file.store()));
-        let (Ok(first), Ok(second)) = (values(in_a, a), values(in_b, b)) else {
-            return vec![Difference::Said("type", type_text(&a.datatype), type_text(&b.datatype))];
+        let values = |side: &DiffSide, value: &AttributeData| {
+            Value::decode_all(&value.datatype, &value.value, Some(side.file.store()))
         };
-        let mut found = Differing { limit: self.limit, shown: Vec::new(), count: 0 };
+        let (Ok(first), Ok(second)) = (values(in_a, a), values(in_b, b)) else {
+            return vec![FileDifference::Property("type", type_text(&a.datatype), type_text(&b.datatype))];
+        };
+        let mut found = ValueDifferences { limit: self.limit, shown: Vec::new(), count: 0 };
         found.add(self.tolerance(), (&first, in_a), (&second, in_b), a.dataspace.dims(), 0);
         found.differences()
     }
 
     fn compare_datasets(
         &self,
-        (a, in_a): (&Dataset, &Side),
-        (b, in_b): (&Dataset, &Side),
-    ) -> h5live::Result<Vec<Difference>> {
+        (a, in_a): (&Dataset, &DiffSide),
+        (b, in_b): (&Dataset, &DiffSide),
+    ) -> h5live::Result<Vec<FileDifference>> {
         let (spec, other) = (a.spec()?, b.spec()?);
         if shape(&spec.dataspace) != shape(&other.dataspace) {
-            return Ok(vec![Difference::Said("shape", space_text(&spec.dataspace), space_text(&other.dataspace))]);
+            return Ok(vec![FileDifference::Property(
+                "shape",
+                space_text(&spec.dataspace),
+                space_text(&other.dataspace),
+            )]);
         }
         if spec.dataspace.elements().is_none_or(|n| n == 0) {
             return Ok(Vec::new());
         }
-        let found = Differing { limit: self.limit, shown: Vec::new(), count: 0 };
+        let found = ValueDifferences { limit: self.limit, shown: Vec::new(), count: 0 };
         let sides = ((a, in_a), (b, in_b));
         let mut comparison = Comparison::new(self.tolerance(), sides, (&spec, &other), found)?;
         comparison.run()?;
         Ok(comparison.found.differences())
     }
 
-    fn show(&self, out: &mut Output, path: &str, difference: &Difference, found: &mut u64) -> Result<()> {
+    fn show(&self, out: &mut Output, path: &str, difference: &FileDifference, found: &mut u64) -> Result<()> {
         *found += 1;
         if self.json {
             let text = match difference {
-                Difference::Only(file, kind) => {
+                FileDifference::Only(file, kind) => {
                     serde_json::json!({"path": path, "only_in": file.to_string(), "kind": kind})
                 }
-                Difference::Said(what, a, b) => serde_json::json!({"path": path, "differs": what, "a": a, "b": b}),
-                Difference::Value(at, a, b) => {
+                FileDifference::Property(what, a, b) => {
+                    serde_json::json!({"path": path, "differs": what, "a": a, "b": b})
+                }
+                FileDifference::Value(at, a, b) => {
                     serde_json::json!({"path": path, "at": at, "a": json(a), "b": json(b)})
                 }
-                Difference::Values(count) => serde_json::json!({"path": path, "differing_values": count}),
-                Difference::Unreadable(error) => serde_json::json!({"path": path, "unreadable": error}),
+                FileDifference::Values(count) => serde_json::json!({"path": path, "differing_values": count}),
+                FileDifference::Unreadable(error) => serde_json::json!({"path": path, "unreadable": error}),
             };
             return out.line(text);
         }
         match difference {
-            Difference::Only(file, kind) => out.line(format_args!("{path}: {kind} in {file} only")),
-            Difference::Said(what, a, b) => out.line(format_args!("{path}: {what}: {a} and {b}")),
-            Difference::Value(at, a, b) if at.is_empty() => out.line(format_args!("{path}: {a} and {b}")),
-            Difference::Value(at, a, b) => out.line(format_args!("{path}{at:?}: {a} and {b}")),
-            Difference::Values(count) => out.line(format_args!("{path}: {count} values differ")),
-            Difference::Unreadable(error) => out.line(format_args!("{path}: {error}")),
+            FileDifference::Only(file, kind) => out.line(format_args!("{path}: {kind} in {file} only")),
+            FileDifference::Property(what, a, b) => out.line(format_args!("{path}: {what}: {a} and {b}")),
+            FileDifference::Value(at, a, b) if at.is_empty() => out.line(format_args!("{path}: {a} and {b}")),
+            FileDifference::Value(at, a, b) => out.line(format_args!("{path}{at:?}: {a} and {b}")),
+            FileDifference::Values(count) => out.line(format_args!("{path}: {count} values differ")),
+            FileDifference::Unreadable(error) => out.line(format_args!("{path}: {error}")),
         }
     }
 }
@@ -220,19 +235,19 @@ fn shape(space: &Dataspace) -> Option<&[u64]> {
 }
 
 /// The values that differ, of which some are shown.
-struct Differing {
+struct ValueDifferences {
     limit: usize,
-    shown: Vec<Difference>,
+    shown: Vec<FileDifference>,
     count: u64,
 }
 
-impl Differing {
+impl ValueDifferences {
     /// Compares elements from `first` on, of an array of `dims`.
     fn add(
         &mut self,
         tolerance: Tolerance,
-        (a, in_a): (&[Value], &Side),
-        (b, in_b): (&[Value], &Side),
+        (a, in_a): (&[Value], &DiffSide),
+        (b, in_b): (&[Value], &DiffSide),
         dims: &[u64],
         first: u64,
     ) {
@@ -243,7 +258,7 @@ impl Differing {
             }
             self.count += 1;
             if self.shown.len() < self.limit {
-                self.shown.push(Difference::Value(position(index, dims), a.clone(), b.clone()));
+                self.shown.push(FileDifference::Value(position(index, dims), a.clone(), b.clone()));
             }
         }
     }
@@ -252,8 +267,8 @@ impl Differing {
     fn add_same(
         &mut self,
         tolerance: Tolerance,
-        (a, in_a): (&Value, &Side),
-        (b, in_b): (&Value, &Side),
+        (a, in_a): (&Value, &DiffSide),
+        (b, in_b): (&Value, &DiffSide),
         dims: &[u64],
         (first, count): (u64, u64),
     ) {
@@ -262,13 +277,14 @@ impl Differing {
         }
         self.count = self.count.saturating_add(count);
         let room = self.limit.saturating_sub(self.shown.len()).min(usize::try_from(count).unwrap_or(usize::MAX));
-        let shown = (first..).take(room).map(|index| Difference::Value(position(index, dims), a.clone(), b.clone()));
+        let shown =
+            (first..).take(room).map(|index| FileDifference::Value(position(index, dims), a.clone(), b.clone()));
         self.shown.extend(shown);
     }
 
-    fn differences(&mut self) -> Vec<Difference> {
+    fn differences(&mut self) -> Vec<FileDifference> {
         if self.count > self.shown.len() as u64 {
-            self.shown.push(Difference::Values(self.count));
+            self.shown.push(FileDifference::Values(self.count));
         }
         std::mem::take(&mut self.shown)
     }

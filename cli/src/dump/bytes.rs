@@ -5,19 +5,19 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use h5live_format::dump::{Context, Dump, any};
+use h5live_format::dump::{Dump, DumpContext, dump_any};
 use h5live_format::{Superblock, Widths};
 
-use crate::error::{Error, Problem, Result};
+use crate::error::{Error, FileProblem, Result};
 
 /// Bytes that are read from an offset on: more than nearly any structure has.
-const WINDOW: usize = 4 << 20;
+const READ_BYTES: usize = 4 << 20;
 /// Bytes that are enough for the header of any tree, heap or array.
-const HEADER: usize = 1 << 10;
+const MAX_HEADER_BYTES: usize = 1 << 10;
 
 /// A file whose bytes are looked at.
 #[derive(Debug)]
-pub struct Bytes {
+pub struct RawFile {
     file: File,
     path: PathBuf,
     len: u64,
@@ -26,25 +26,25 @@ pub struct Bytes {
     base: u64,
 }
 
-impl Bytes {
+impl RawFile {
     /// Opens a file and finds its superblock.
     ///
     /// # Errors
-    /// [`Error::Path`], [`Error::Unfit`] if there is no superblock.
+    /// [`Error::Path`], [`Error::InvalidFile`] if there is no superblock.
     pub fn open(path: &Path) -> Result<Self> {
         let io = |source| Error::Path { path: path.to_owned(), source };
-        let unfit = |problem| Error::Unfit { path: path.to_owned(), problem };
+        let unfit = |problem| Error::InvalidFile { path: path.to_owned(), problem };
         let file = File::open(path).map_err(io)?;
         let len = file.metadata().map_err(io)?.len();
         for at in Superblock::locations(len) {
             let window = read(&file, at, Superblock::MAX_SIZE).map_err(io)?;
             if window.starts_with(&Superblock::SIGNATURE) {
-                let superblock = Superblock::decode(&window).map_err(|e| unfit(Problem::Superblock(e)))?;
+                let superblock = Superblock::decode(&window).map_err(|e| unfit(FileProblem::Superblock(e)))?;
                 let base = superblock.base.get().unwrap_or(at);
-                return Ok(Bytes { file, path: path.to_owned(), len, superblock, base });
+                return Ok(RawFile { file, path: path.to_owned(), len, superblock, base });
             }
         }
-        Err(unfit(Problem::NoSignature))
+        Err(unfit(FileProblem::NoSignature))
     }
 
     fn read(&self, at: u64, len: usize) -> Result<Vec<u8>> {
@@ -54,17 +54,17 @@ impl Bytes {
     /// The structure that begins at `offset` (bytes from the start of the file).
     ///
     /// # Errors
-    /// [`Error::Unfit`] beyond the end of the file, or if nothing known begins there.
+    /// [`Error::InvalidFile`] beyond the end of the file, or if nothing known begins there.
     pub fn structure_at(&self, offset: u64) -> Result<Dump> {
-        let unfit = |problem| Error::Unfit { path: self.path.clone(), problem };
+        let unfit = |problem| Error::InvalidFile { path: self.path.clone(), problem };
         if offset >= self.len {
-            return Err(unfit(Problem::BeyondEnd { offset, len: self.len }));
+            return Err(unfit(FileProblem::BeyondEnd { offset, len: self.len }));
         }
-        let window = self.read(offset, WINDOW)?;
+        let window = self.read(offset, READ_BYTES)?;
         let header = self.header_of(&window)?;
         let Superblock { widths, btree_k, .. } = self.superblock;
-        let context = Context { widths, btree_k, header: header.as_deref(), ..Context::default() };
-        any(&window, &context).ok_or_else(|| unfit(Problem::NoStructure(offset)))
+        let context = DumpContext { widths, btree_k, header: header.as_deref(), ..DumpContext::default() };
+        dump_any(&window, &context).ok_or_else(|| unfit(FileProblem::NoStructure(offset)))
     }
 
     /// The bytes of the header to which a part of an array or a heap refers.
@@ -78,7 +78,7 @@ impl Bytes {
         let Widths { offset, .. } = self.superblock.widths;
         let address = part.get(at..at + offset.bytes()).unwrap_or_default();
         let address = address.iter().rev().fold(0u64, |a, b| a << 8 | u64::from(*b));
-        self.read(self.base.saturating_add(address), HEADER).map(Some)
+        self.read(self.base.saturating_add(address), MAX_HEADER_BYTES).map(Some)
     }
 }
 

@@ -10,7 +10,7 @@ use h5live::{Attribute, Dataset, File, Group, NamedType, Object, Reference};
 use serde_json::{Map, Value as Json, json};
 
 use crate::args::whole_text;
-use crate::error::{Error, Problem, Result};
+use crate::error::{Error, FileProblem, Result};
 use crate::manifest::{escape, type_text};
 use crate::model::{
     AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, FillTime, FillValue, FilterSpec,
@@ -18,7 +18,7 @@ use crate::model::{
     VirtualSource,
 };
 use crate::open;
-use crate::space::{self, USUAL_OFFSETS};
+use crate::space::{self, DEFAULT_OFFSET_BYTES};
 use crate::value::{Value, exact_json, with_paths};
 
 use super::values::nested;
@@ -30,18 +30,18 @@ const MAX_DEPTH: usize = 60;
 /// by `errors`, in its place.
 ///
 /// # Errors
-/// [`Problem::TooDeep`].
+/// [`FileProblem::TooDeep`].
 pub fn describe(group: &Group) -> Result<(Json, u64)> {
     let paths = HashMap::from([(group.id(), "/".to_owned())]);
-    let mut describer = Describer { file: group.file(), paths, errors: Cell::new(0) };
+    let mut describer = JsonDescriber { file: group.file(), paths, errors: Cell::new(0) };
     describer.collect(group, "/", 0)?;
     let mut fields = describer.group(group, "/", 0);
     if group.path() == "/" {
         let space = describer.noted(&mut fields, group.file().file_space());
-        let space = space.and_then(space::described);
+        let space = space.and_then(space::to_json);
         fields.extend(space.map(|space| ("file_space".into(), space)));
         let size = group.file().offset_size();
-        fields.extend((size != USUAL_OFFSETS).then(|| ("offset_size".into(), size.into())));
+        fields.extend((size != DEFAULT_OFFSET_BYTES).then(|| ("offset_size".into(), size.into())));
     }
     Ok((fields.into(), describer.errors.get()))
 }
@@ -78,11 +78,11 @@ macro_rules! attributed {
 
 attributed!(Group, Dataset, NamedType);
 
-fn below(path: &str, name: &Name) -> String {
+fn child_path(path: &str, name: &Name) -> String {
     format!("{}/{}", path.trim_end_matches('/'), escape(name.as_bytes()))
 }
 
-struct Describer<'a> {
+struct JsonDescriber<'a> {
     file: &'a File,
     /// The first path of each object, from the group on that is described, with escapes in the names.
     paths: HashMap<ObjectId, String>,
@@ -90,18 +90,21 @@ struct Describer<'a> {
     errors: Cell<u64>,
 }
 
-type Fields = Map<String, Json>;
+type JsonFields = Map<String, Json>;
 
-impl Describer<'_> {
+impl JsonDescriber<'_> {
     /// Takes up the paths of everything below a group.
     fn collect(&mut self, group: &Group, path: &str, depth: usize) -> Result<()> {
         if depth > MAX_DEPTH {
-            return Err(Error::Unfit { path: self.file.name().into(), problem: Problem::TooDeep(path.to_owned()) });
+            return Err(Error::InvalidFile {
+                path: self.file.name().into(),
+                problem: FileProblem::TooDeep(path.to_owned()),
+            });
         }
         // What cannot be read is described as such later.
         for link in group.links().unwrap_or_default() {
             let LinkTarget::Hard(id) = link.target else { continue };
-            let path = below(path, &link.name);
+            let path = child_path(path, &link.name);
             if let Entry::Vacant(place) = self.paths.entry(id) {
                 place.insert(path.clone());
                 if let Ok(Object::Group(inner)) = group.object_by_id(id, &link.name.to_string()) {
@@ -113,18 +116,18 @@ impl Describer<'_> {
     }
 
     /// What was read, or nothing: then the fields say why.
-    fn noted<T>(&self, fields: &mut Fields, read: Result<T, impl std::error::Error>) -> Option<T> {
+    fn noted<T>(&self, fields: &mut JsonFields, read: Result<T, impl std::error::Error>) -> Option<T> {
         read.inspect_err(|error| self.note(fields, whole_text(error))).ok()
     }
 
-    fn note(&self, fields: &mut Fields, error: String) {
+    fn note(&self, fields: &mut JsonFields, error: String) {
         self.errors.set(self.errors.get().saturating_add(1));
         let errors = fields.entry("errors").or_insert_with(|| Json::Array(Vec::new()));
         errors.as_array_mut().into_iter().for_each(|errors| errors.push(error.as_str().into()));
     }
 
     /// Adds values to the fields, under a name; and how many of them cannot be read.
-    fn put_values(&self, fields: &mut Fields, name: &str, space: &Dataspace, values: Vec<Value>) {
+    fn put_values(&self, fields: &mut JsonFields, name: &str, space: &Dataspace, values: Vec<Value>) {
         match values.iter().map(unreadable).fold(0, u64::saturating_add) {
             0 => {}
             1 => self.note(fields, "1 value cannot be read, and is null".to_owned()),
@@ -133,8 +136,8 @@ impl Describer<'_> {
         fields.insert(name.into(), self.values(space, values));
     }
 
-    fn group(&self, group: &Group, path: &str, depth: usize) -> Fields {
-        let mut fields = Fields::new();
+    fn group(&self, group: &Group, path: &str, depth: usize) -> JsonFields {
+        let mut fields = JsonFields::new();
         fields.insert("kind".into(), "group".into());
         if let Some(spec) = self.noted(&mut fields, group.spec()) {
             order(&mut fields, "link_order", &spec.links);
@@ -142,10 +145,10 @@ impl Describer<'_> {
         self.common(&mut fields, group);
         let mut links = self.noted(&mut fields, group.links()).unwrap_or_default();
         links.sort_by_key(|link| link.creation_order);
-        let mut described = Fields::new();
+        let mut described = JsonFields::new();
         for link in links {
             let name = link.name.to_string();
-            let below = below(path, &link.name);
+            let below = child_path(path, &link.name);
             let value = match link.target {
                 LinkTarget::Hard(id) => match self.paths.get(&id) {
                     Some(first) if *first != below => json!({ "kind": "hard", "target": first }),
@@ -167,7 +170,7 @@ impl Describer<'_> {
 
     /// The object to which a link of a group leads.
     fn object(&self, group: &Group, id: ObjectId, name: &str, path: &str, depth: usize) -> Json {
-        let mut fields = Fields::new();
+        let mut fields = JsonFields::new();
         match self.noted(&mut fields, group.object_by_id(id, name)) {
             Some(Object::Group(group)) => self.group(&group, path, depth + 1).into(),
             Some(Object::Dataset(dataset)) => self.dataset(&dataset).into(),
@@ -186,8 +189,8 @@ impl Describer<'_> {
         }
     }
 
-    fn datatype(&self, datatype: &NamedType) -> Fields {
-        let mut fields = Fields::new();
+    fn datatype(&self, datatype: &NamedType) -> JsonFields {
+        let mut fields = JsonFields::new();
         fields.insert("kind".into(), "datatype".into());
         fields.insert("type".into(), self.type_text(datatype.datatype()));
         self.common(&mut fields, datatype);
@@ -195,7 +198,7 @@ impl Describer<'_> {
     }
 
     /// What all objects have.
-    fn common(&self, fields: &mut Fields, object: &impl Attributed) {
+    fn common(&self, fields: &mut JsonFields, object: &impl Attributed) {
         if let Some(info) = self.noted(fields, object.info()) {
             order(fields, "attribute_order", &info.attributes);
             if info.times.is_some() {
@@ -219,10 +222,10 @@ impl Describer<'_> {
     }
 
     /// The attributes of an object of which not all can be read.
-    fn attributes_one_by_one(&self, fields: &mut Fields, object: &impl Attributed) -> Fields {
+    fn attributes_one_by_one(&self, fields: &mut JsonFields, object: &impl Attributed) -> JsonFields {
         let names = self.noted(fields, object.names()).unwrap_or_default();
         let each = names.into_iter().map(|name| {
-            let mut unread = Fields::new();
+            let mut unread = JsonFields::new();
             let read = self.noted(&mut unread, object.attribute(&name.to_string()));
             let described = read.map_or(unread, |attribute| self.attribute(&attribute));
             (escape(name.as_bytes()), described.into())
@@ -230,8 +233,8 @@ impl Describer<'_> {
         each.collect()
     }
 
-    fn attribute(&self, attribute: &Attribute) -> Fields {
-        let mut fields = Fields::new();
+    fn attribute(&self, attribute: &Attribute) -> JsonFields {
+        let mut fields = JsonFields::new();
         fields.insert("type".into(), self.type_text(attribute.datatype()));
         self.committed(&mut fields, attribute.committed());
         shape(&mut fields, attribute.dataspace());
@@ -245,17 +248,17 @@ impl Describer<'_> {
 
     /// A type as it is in files with the usual size of addresses.
     fn type_text(&self, datatype: &Datatype) -> Json {
-        type_text(&datatype.with_offsets(self.file.offset_size(), USUAL_OFFSETS)).into()
+        type_text(&datatype.with_offsets(self.file.offset_size(), DEFAULT_OFFSET_BYTES)).into()
     }
 
-    fn committed(&self, fields: &mut Fields, committed: Option<ObjectId>) {
+    fn committed(&self, fields: &mut JsonFields, committed: Option<ObjectId>) {
         if let Some(path) = committed.and_then(|id| self.paths.get(&id)) {
             fields.insert("committed".into(), path.as_str().into());
         }
     }
 
-    fn dataset(&self, dataset: &Dataset) -> Fields {
-        let mut fields = Fields::new();
+    fn dataset(&self, dataset: &Dataset) -> JsonFields {
+        let mut fields = JsonFields::new();
         fields.insert("kind".into(), "dataset".into());
         let Some(spec) = self.noted(&mut fields, dataset.spec()) else {
             self.common(&mut fields, dataset);
@@ -323,7 +326,7 @@ fn without_references(value: Value) -> Value {
     }
 }
 
-fn order(fields: &mut Fields, name: &str, storage: &EntryStorage) {
+fn order(fields: &mut JsonFields, name: &str, storage: &EntryStorage) {
     match storage.order {
         CreationOrder::Untracked => return,
         CreationOrder::Tracked => fields.insert(name.into(), "tracked".into()),
@@ -331,7 +334,7 @@ fn order(fields: &mut Fields, name: &str, storage: &EntryStorage) {
     };
 }
 
-fn shape(fields: &mut Fields, space: &Dataspace) {
+fn shape(fields: &mut JsonFields, space: &Dataspace) {
     let limit = |max: &u64| if *max == UNLIMITED { Json::Null } else { (*max).into() };
     match space {
         Dataspace::Null => fields.insert("shape".into(), "null".into()),
@@ -345,7 +348,7 @@ fn shape(fields: &mut Fields, space: &Dataspace) {
     };
 }
 
-fn storage(fields: &mut Fields, spec: &DatasetSpec) {
+fn storage(fields: &mut JsonFields, spec: &DatasetSpec) {
     let layout = match &spec.layout {
         Layout::Compact => "compact",
         Layout::Contiguous => "contiguous",
@@ -390,7 +393,7 @@ fn storage(fields: &mut Fields, spec: &DatasetSpec) {
 }
 
 fn filter(filter: &FilterSpec) -> Json {
-    let mut fields = Fields::new();
+    let mut fields = JsonFields::new();
     fields.insert("id".into(), filter.id.into());
     if let Some(name) = &filter.name {
         fields.insert("name".into(), name.to_string().into());

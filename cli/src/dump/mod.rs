@@ -12,13 +12,13 @@ use crate::error::{Outcome, Result};
 use crate::open;
 use crate::output::Output;
 
-use bytes::Bytes;
-use values::{Rows, Style};
+use bytes::RawFile;
+use values::{RowRange, ValueStyle};
 
 /// Prints values, or the structure at an offset field by field
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("what").args(["path", "bytes"]))]
-pub struct Dump {
+pub struct DumpCommand {
     /// The file
     file: PathBuf,
     /// A dataset, or an attribute as OBJECT@NAME; with --json also a group, or nothing for the whole file
@@ -26,7 +26,7 @@ pub struct Dump {
     path: Option<String>,
     /// Only these rows: A..B, A.., ..B, A, or -N for the last N
     #[arg(long, default_value = "0..", allow_hyphen_values = true)]
-    rows: Rows,
+    rows: RowRange,
     /// The structure that begins here (bytes from the start of the file; 0x... for hexadecimal)
     #[arg(long, value_name = "OFFSET", value_parser = offset)]
     bytes: Option<u64>,
@@ -46,7 +46,7 @@ fn offset(text: &str) -> Result<u64, std::num::ParseIntError> {
     }
 }
 
-impl Dump {
+impl DumpCommand {
     /// Runs the command.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Dump {
     }
 
     fn structure(&self, offset: u64, out: &mut Output) -> Result<Outcome> {
-        let structure = Bytes::open(&self.file)?.structure_at(offset)?;
+        let structure = RawFile::open(&self.file)?.structure_at(offset)?;
         if self.json {
             out.line(json(&structure, offset))?;
         } else {
@@ -74,9 +74,9 @@ impl Dump {
     fn values(&self, path: &str, out: &mut Output) -> Result<Outcome> {
         let file = open::for_reading(&self.file)?;
         let style = match (self.raw, self.json) {
-            (true, _) => Style::Raw,
-            (_, true) => Style::Json,
-            _ => Style::Text,
+            (true, _) => ValueStyle::Raw,
+            (_, true) => ValueStyle::Json,
+            _ => ValueStyle::Text,
         };
         if self.json
             && let Ok(group) = file.group(path)

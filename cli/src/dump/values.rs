@@ -16,7 +16,7 @@ const BLOCK_BYTES: u64 = 4 << 20;
 
 /// Which rows are meant: `A..B`, `A..`, `..B`, `A`, or `-N` for the last N.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rows {
+pub enum RowRange {
     /// From the first to the one before the second, if there is one.
     Range(u64, Option<u64>),
     /// The last ones.
@@ -26,40 +26,40 @@ pub enum Rows {
 /// A text that names no rows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("rows are A..B, A.., ..B, A, or -N for the last N")]
-pub struct NoRows;
+pub struct RowRangeError;
 
-impl FromStr for Rows {
-    type Err = NoRows;
+impl FromStr for RowRange {
+    type Err = RowRangeError;
 
-    fn from_str(text: &str) -> Result<Self, NoRows> {
-        let number = |text: &str| text.parse().map_err(|_| NoRows);
+    fn from_str(text: &str) -> Result<Self, RowRangeError> {
+        let number = |text: &str| text.parse().map_err(|_| RowRangeError);
         if let Some(last) = text.strip_prefix('-') {
-            return Ok(Rows::Last(number(last)?));
+            return Ok(RowRange::Last(number(last)?));
         }
         match text.split_once("..") {
-            None => number(text).map(|row| Rows::Range(row, Some(row.saturating_add(1)))),
+            None => number(text).map(|row| RowRange::Range(row, Some(row.saturating_add(1)))),
             Some((first, end)) => {
                 let first = if first.is_empty() { 0 } else { number(first)? };
                 let end = if end.is_empty() { None } else { Some(number(end)?) };
-                Ok(Rows::Range(first, end))
+                Ok(RowRange::Range(first, end))
             }
         }
     }
 }
 
-impl Rows {
+impl RowRange {
     /// The rows that a dataset of `len` rows has of these.
-    pub fn within(self, len: u64) -> Range<u64> {
+    pub fn clip(self, len: u64) -> Range<u64> {
         match self {
-            Rows::Range(first, end) => first.min(len)..end.unwrap_or(len).clamp(first.min(len), len),
-            Rows::Last(count) => len.saturating_sub(count)..len,
+            RowRange::Range(first, end) => first.min(len)..end.unwrap_or(len).clamp(first.min(len), len),
+            RowRange::Last(count) => len.saturating_sub(count)..len,
         }
     }
 }
 
 /// How values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
+pub enum ValueStyle {
     /// Text, behind the index of the row.
     Text,
     /// A JSON value per line.
@@ -68,10 +68,10 @@ pub enum Style {
     Raw,
 }
 
-impl Style {
+impl ValueStyle {
     fn line(self, row: Option<u64>, value: &Value, out: &mut Output) -> Result<()> {
         match (self, row) {
-            (Style::Json, _) => out.line(json(value)),
+            (ValueStyle::Json, _) => out.line(json(value)),
             (_, Some(row)) => out.line(format_args!("{row}: {value}")),
             (_, None) => out.line(value),
         }
@@ -82,18 +82,18 @@ impl Style {
 ///
 /// # Errors
 /// As [`crate::error::Error`] says.
-pub fn dataset(dataset: &Dataset, rows: Rows, style: Style, out: &mut Output) -> Result<()> {
+pub fn dataset(dataset: &Dataset, rows: RowRange, style: ValueStyle, out: &mut Output) -> Result<()> {
     let spec = dataset.spec()?;
     let [length, row @ ..] = spec.dataspace.dims() else {
         return match style {
-            Style::Raw => out.bytes(&dataset.read_raw(Selection::All)?),
+            ValueStyle::Raw => out.bytes(&dataset.read_raw(Selection::All)?),
             _ => lines(&[], dataset.read_values(Selection::All)?, None, style, out),
         };
     };
-    let rows = rows.within(*length);
+    let rows = rows.clip(*length);
     let row_bytes = row.iter().fold(u64::from(spec.datatype.size()), |n, d| n.saturating_mul(*d));
     let step = (BLOCK_BYTES / row_bytes.max(1)).max(1);
-    if style != Style::Raw {
+    if style != ValueStyle::Raw {
         // A row is a line.
         open::check_values(dataset, row.iter().fold(1, |n: u64, d| n.saturating_mul(*d)))?;
     }
@@ -104,7 +104,7 @@ pub fn dataset(dataset: &Dataset, rows: Rows, style: Style, out: &mut Output) ->
         let start: Vec<_> = std::iter::once(first).chain(row.iter().map(|_| 0)).collect();
         let counts: Vec<_> = std::iter::once(count).chain(row.iter().copied()).collect();
         match style {
-            Style::Raw => raw(dataset, &start, &counts, spec.datatype.size().into(), out)?,
+            ValueStyle::Raw => raw(dataset, &start, &counts, spec.datatype.size().into(), out)?,
             _ => lines(row, dataset.read_values(Selection::block(&start, &counts))?, Some(first), style, out)?,
         }
         first += count;
@@ -138,9 +138,9 @@ fn raw(dataset: &Dataset, start: &[u64], counts: &[u64], size: u64, out: &mut Ou
 ///
 /// # Errors
 /// As [`crate::error::Error`] says.
-pub fn attribute(attribute: &h5live::Attribute, style: Style, out: &mut Output) -> Result<()> {
+pub fn attribute(attribute: &h5live::Attribute, style: ValueStyle, out: &mut Output) -> Result<()> {
     match (style, attribute.dataspace()) {
-        (Style::Raw, _) => out.bytes(attribute.raw()),
+        (ValueStyle::Raw, _) => out.bytes(attribute.raw()),
         (_, Dataspace::Simple(shape)) => {
             lines(shape.dims().get(1..).unwrap_or_default(), attribute.values()?, Some(0), style, out)
         }
@@ -149,7 +149,7 @@ pub fn attribute(attribute: &h5live::Attribute, style: Style, out: &mut Output) 
 }
 
 /// Writes values, `row` (`[rank - 1]`, elements) of them on a line.
-fn lines(row: &[u64], values: Vec<Value>, first: Option<u64>, style: Style, out: &mut Output) -> Result<()> {
+fn lines(row: &[u64], values: Vec<Value>, first: Option<u64>, style: ValueStyle, out: &mut Output) -> Result<()> {
     let per_line = row.iter().fold(1, |n: usize, dim| n.saturating_mul(*dim as usize)).max(1);
     let mut values = values.into_iter();
     let mut index = first;
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn rows_are_cut_to_those_that_are_there() {
-        let within = |text: &str| text.parse::<Rows>().unwrap().within(10);
+        let within = |text: &str| text.parse::<RowRange>().unwrap().clip(10);
         assert_eq!(within("2..5"), 2..5);
         assert_eq!(within("2.."), 2..10);
         assert_eq!(within("..3"), 0..3);
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn refuses_other_texts() {
         for text in ["", "a", "1..b", "--1", "-"] {
-            assert!(text.parse::<Rows>().is_err(), "{text}");
+            assert!(text.parse::<RowRange>().is_err(), "{text}");
         }
     }
 }

@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::Duration;
 
-use h5live::{Condition, diagnose, repair};
+use h5live::{FileCondition, diagnose, repair};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
@@ -18,7 +18,7 @@ use signal_hook::iterator::Signals;
 
 use crate::args::whole_text;
 use crate::error::{Error, Outcome, Result};
-use crate::unfinished::heeded;
+use crate::temp_output::heeded;
 
 use files::WrittenFiles;
 
@@ -135,8 +135,8 @@ fn recover(file: &Path) -> Result<bool, String> {
     // What is no HDF5 file is none of ours.
     let Ok(found) = diagnose(file) else { return Ok(false) };
     match found.condition {
-        Condition::Abandoned { .. } => repair(file).map(|_| true).map_err(|error| whole_text(&error)),
-        Condition::Unknown { .. } => Err(format!(
+        FileCondition::Abandoned { .. } => repair(file).map(|_| true).map_err(|error| whole_text(&error)),
+        FileCondition::Unknown { .. } => Err(format!(
             "{}: it is marked as being written, and this file system does not tell whether it is",
             file.display()
         )),

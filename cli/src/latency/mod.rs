@@ -13,10 +13,10 @@ use serde_json::json;
 use crate::error::{Error, Outcome, Result};
 use crate::live::latency::{Latencies, duration_text};
 use crate::live::message::now;
-use crate::live::role::Role;
+use crate::live::role::WorkerRole;
 use crate::open;
 use crate::output::Output;
-use crate::unfinished::{Force, Scratch, Unfinished};
+use crate::temp_output::{Force, Scratch, TempOutput};
 use crate::watch::seconds;
 
 /// The dataset: row by row the time at which its append began (ns since 1970).
@@ -45,7 +45,7 @@ pub struct Latency {
     json: bool,
     /// What this process does in a run that another one has started
     #[arg(long, hide = true, value_enum)]
-    role: Option<Role>,
+    role: Option<WorkerRole>,
 }
 
 impl Latency {
@@ -58,10 +58,10 @@ impl Latency {
         let temporary = scratch.as_ref().map(|scratch| scratch.path().join("latency.h5"));
         let path = self.file.clone().or(temporary).unwrap_or_default();
         match self.role {
-            Some(Role::Writer) => self.write(&path)?,
-            Some(Role::Reader) => follow(&path)?,
+            Some(WorkerRole::Writer) => self.write(&path)?,
+            Some(WorkerRole::Reader) => follow(&path)?,
             None => {
-                let reports = self.direct(&path)?;
+                let reports = self.coordinate(&path)?;
                 let mut out = Output::stdout();
                 for report in reports {
                     if self.json { out.line(report.json())? } else { out.line(report)? }
@@ -93,12 +93,12 @@ impl Latency {
     }
 
     /// Starts the processes and gathers what the readers say.
-    fn direct(&self, path: &Path) -> Result<Vec<Report>> {
-        let unfinished = Unfinished::beside(path, self.force)?;
+    fn coordinate(&self, path: &Path) -> Result<Vec<LatencyReport>> {
+        let unfinished = TempOutput::create_for(path, self.force)?;
         let file = File::create(unfinished.path())?;
-        file.new_dataset::<u64>().growing(&[]).chunk(&[1024]).create(DATASET)?;
+        file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[1024]).create(DATASET)?;
         file.close()?;
-        unfinished.take_place()?;
+        unfinished.persist()?;
         let program = std::env::current_exe().map_err(Error::Process)?;
         let numbers = [self.rate, self.seconds].map(|number| number.to_string());
         let role = |role: &str| {
@@ -106,18 +106,18 @@ impl Latency {
             command.args(["latency", "--role", role, "--rate", &numbers[0], "--seconds", &numbers[1], "--"]).arg(path);
             command
         };
-        let mut writer = Player::start(role("writer"))?;
-        let mut readers = vec![("h5live", Player::start(role("reader"))?)];
+        let mut writer = LatencyWorker::start(role("writer"))?;
+        let mut readers = vec![("h5live", LatencyWorker::start(role("reader"))?)];
         if let Some(python) = &self.h5py {
             let mut command = Command::new(python);
             command.args(["-c", REFRESH, &self.rows().to_string()]).arg(path);
-            readers.push(("h5py", Player::start(command)?));
+            readers.push(("h5py", LatencyWorker::start(command)?));
         }
         writer.go()?;
         let reports = readers.iter_mut().map(|(name, reader)| {
             let times = reader.line()?;
             let times = times.split_whitespace().filter_map(|word| word.parse().ok());
-            Ok(Report { reader: name, expected: self.rows(), late: Latencies::of(times) })
+            Ok(LatencyReport { reader: name, expected: self.rows(), late: Latencies::from_times(times) })
         });
         reports.collect()
     }
@@ -145,19 +145,19 @@ fn say(line: &str) -> Result<()> {
 }
 
 /// A process of a run. It is gone when this is dropped.
-struct Player {
+struct LatencyWorker {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
-impl Player {
+impl LatencyWorker {
     /// Starts a process and waits until it is ready.
     fn start(mut command: Command) -> Result<Self> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(Error::Process)?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let output = BufReader::new(output.ok_or_else(|| Error::Process(std::io::ErrorKind::BrokenPipe.into()))?);
-        let mut player = Player { child, input, output };
+        let mut player = LatencyWorker { child, input, output };
         match player.line()?.as_str() {
             "ready" => Ok(player),
             _ => Err(Error::Process(std::io::ErrorKind::UnexpectedEof.into())),
@@ -175,7 +175,7 @@ impl Player {
     }
 }
 
-impl Drop for Player {
+impl Drop for LatencyWorker {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -183,13 +183,13 @@ impl Drop for Player {
 }
 
 /// What one reader saw.
-struct Report {
+struct LatencyReport {
     reader: &'static str,
     expected: u64,
     late: Latencies,
 }
 
-impl Report {
+impl LatencyReport {
     fn json(&self) -> serde_json::Value {
         let micros = |part| self.late.quantile(part).map(|nanos| nanos as f64 / 1e3);
         json!({
@@ -201,7 +201,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for LatencyReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |part| self.late.quantile(part).map_or_else(|| "none".into(), duration_text);
         let (seen, expected) = (self.late.count(), self.expected);

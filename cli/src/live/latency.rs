@@ -9,7 +9,7 @@ pub struct Latencies(Vec<u64>);
 impl Latencies {
     /// The times of all `flushes` whose rows of dataset `series` a reader has `seen`; both in order of time.
     /// Flushes from before the reader's first look are left out: what it sees then says nothing about delay.
-    pub fn between(flushes: &[Extents], seen: &[Extents], series: usize) -> Self {
+    pub fn from_extents(flushes: &[Extents], seen: &[Extents], series: usize) -> Self {
         let rows = |extents: &Extents| extents.rows.get(series).copied().unwrap_or(0);
         let mut times = Vec::new();
         let Some((first, mut later)) = seen.split_first() else {
@@ -34,15 +34,15 @@ impl Latencies {
     }
 
     /// Times as they were measured (ns).
-    pub fn of(times: impl IntoIterator<Item = u64>) -> Self {
+    pub fn from_times(times: impl IntoIterator<Item = u64>) -> Self {
         let mut times: Vec<_> = times.into_iter().collect();
         times.sort_unstable();
         Latencies(times)
     }
 
     /// Puts the times of several readers together.
-    pub fn merged(all: impl IntoIterator<Item = Latencies>) -> Self {
-        Latencies::of(all.into_iter().flat_map(|l| l.0))
+    pub fn merge(all: impl IntoIterator<Item = Latencies>) -> Self {
+        Latencies::from_times(all.into_iter().flat_map(|l| l.0))
     }
 
     /// The number of flushes seen.
@@ -79,19 +79,19 @@ mod tests {
     fn each_flush_is_seen_at_the_first_look_that_has_all_its_rows() {
         let flushes = extents(&[(10, 1), (20, 2), (30, 3), (40, 4)]);
         let seen = extents(&[(5, 0), (13, 1), (36, 3), (90, 3)]);
-        assert_eq!(Latencies::between(&flushes, &seen, 0), Latencies(vec![3, 6, 16]));
+        assert_eq!(Latencies::from_extents(&flushes, &seen, 0), Latencies(vec![3, 6, 16]));
     }
 
     #[test]
     fn flushes_before_the_first_look_and_without_new_rows_do_not_count() {
         let flushes = extents(&[(10, 5), (20, 5), (30, 6)]);
-        assert_eq!(Latencies::between(&flushes, &extents(&[(15, 5), (31, 6)]), 0), Latencies(vec![1]));
-        assert_eq!(Latencies::between(&flushes, &[], 0).count(), 0);
+        assert_eq!(Latencies::from_extents(&flushes, &extents(&[(15, 5), (31, 6)]), 0), Latencies(vec![1]));
+        assert_eq!(Latencies::from_extents(&flushes, &[], 0).count(), 0);
     }
 
     #[test]
     fn quantiles_are_taken_from_the_sorted_times() {
-        let all = Latencies::merged([Latencies(vec![5, 1]), Latencies(vec![3])]);
+        let all = Latencies::merge([Latencies(vec![5, 1]), Latencies(vec![3])]);
         assert_eq!((all.quantile(0.0), all.quantile(0.5), all.quantile(1.0)), (Some(1), Some(3), Some(5)));
         assert_eq!(Latencies::default().quantile(0.5), None);
     }

@@ -6,13 +6,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Message {
+pub enum WorkerMessage {
     /// The writer has flushed.
     Flushed(Extents),
     /// The reader has seen, read and checked rows up to here.
     Seen(Extents),
     /// The reader ends, and what it did.
-    Done(Work),
+    Done(WorkCounts),
     /// The writer has stopped, and why.
     Stopped(String),
     /// Something must never happen, and did.
@@ -30,7 +30,7 @@ pub struct Extents {
 
 /// What a reader did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Work {
+pub struct WorkCounts {
     /// Rows that it checked when they were new.
     pub rows: u64,
     /// Rows that it checked again later.
@@ -43,7 +43,7 @@ pub struct Work {
 
 /// Which invariant is broken (DESIGN.md, "What always holds").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Invariant {
+pub enum StressInvariant {
     /// Something that a reader can reach cannot be read.
     NoDanglingAddress,
     /// An element below the extent has not its final value.
@@ -64,20 +64,20 @@ pub enum Invariant {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// Which.
-    pub invariant: Invariant,
+    pub invariant: StressInvariant,
     /// How it showed, on one line.
     pub detail: String,
 }
 
-impl Invariant {
-    const ALL: [(Invariant, &'static str); 7] = [
-        (Invariant::NoDanglingAddress, "I1"),
-        (Invariant::WholeAppends, "I2"),
-        (Invariant::NoWayBack, "I3"),
-        (Invariant::TornWrites, "I4"),
-        (Invariant::ProcessDeath, "I5"),
-        (Invariant::OtherProgram, "I8"),
-        (Invariant::Progress, "progress"),
+impl StressInvariant {
+    const ALL: [(StressInvariant, &'static str); 7] = [
+        (StressInvariant::NoDanglingAddress, "I1"),
+        (StressInvariant::WholeAppends, "I2"),
+        (StressInvariant::NoWayBack, "I3"),
+        (StressInvariant::TornWrites, "I4"),
+        (StressInvariant::ProcessDeath, "I5"),
+        (StressInvariant::OtherProgram, "I8"),
+        (StressInvariant::Progress, "progress"),
     ];
 
     /// Its number in DESIGN.md, or a word.
@@ -105,16 +105,16 @@ impl fmt::Display for Extents {
     }
 }
 
-impl fmt::Display for Message {
+impl fmt::Display for WorkerMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Message::Flushed(extents) => write!(f, "flushed {extents}"),
-            Message::Seen(extents) => write!(f, "seen {extents}"),
-            Message::Done(Work { rows, rereads, refreshes, opens }) => {
+            WorkerMessage::Flushed(extents) => write!(f, "flushed {extents}"),
+            WorkerMessage::Seen(extents) => write!(f, "seen {extents}"),
+            WorkerMessage::Done(WorkCounts { rows, rereads, refreshes, opens }) => {
                 write!(f, "done {rows} {rereads} {refreshes} {opens}")
             }
-            Message::Stopped(why) => write!(f, "stopped {}", why.replace(['\n', '\r'], " ")),
-            Message::Violation(Violation { invariant, detail }) => {
+            WorkerMessage::Stopped(why) => write!(f, "stopped {}", why.replace(['\n', '\r'], " ")),
+            WorkerMessage::Violation(Violation { invariant, detail }) => {
                 write!(f, "violation {} {}", invariant.name(), detail.replace(['\n', '\r'], " "))
             }
         }
@@ -124,31 +124,33 @@ impl fmt::Display for Message {
 /// A line that no process of a stress run writes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a message: {0:?}")]
-pub struct NoMessage(String);
+pub struct MessageError(String);
 
-impl FromStr for Message {
-    type Err = NoMessage;
+impl FromStr for WorkerMessage {
+    type Err = MessageError;
 
-    fn from_str(line: &str) -> Result<Self, NoMessage> {
-        parse(line).ok_or_else(|| NoMessage(line.to_owned()))
+    fn from_str(line: &str) -> Result<Self, MessageError> {
+        parse(line).ok_or_else(|| MessageError(line.to_owned()))
     }
 }
 
-fn parse(line: &str) -> Option<Message> {
+fn parse(line: &str) -> Option<WorkerMessage> {
     let (word, rest) = line.split_once(' ')?;
     if word == "violation" {
         let (name, detail) = rest.split_once(' ')?;
-        let (invariant, _) = Invariant::ALL.into_iter().find(|(_, n)| *n == name)?;
-        return Some(Message::Violation(Violation { invariant, detail: detail.to_owned() }));
+        let (invariant, _) = StressInvariant::ALL.into_iter().find(|(_, n)| *n == name)?;
+        return Some(WorkerMessage::Violation(Violation { invariant, detail: detail.to_owned() }));
     }
     if word == "stopped" {
-        return Some(Message::Stopped(rest.to_owned()));
+        return Some(WorkerMessage::Stopped(rest.to_owned()));
     }
     let numbers = rest.split(' ').map(str::parse).collect::<Result<Vec<u64>, _>>().ok()?;
     match (word, numbers.as_slice()) {
-        ("flushed", [at, rows @ ..]) => Some(Message::Flushed(Extents { at: *at, rows: rows.to_vec() })),
-        ("seen", [at, rows @ ..]) => Some(Message::Seen(Extents { at: *at, rows: rows.to_vec() })),
-        ("done", &[rows, rereads, refreshes, opens]) => Some(Message::Done(Work { rows, rereads, refreshes, opens })),
+        ("flushed", [at, rows @ ..]) => Some(WorkerMessage::Flushed(Extents { at: *at, rows: rows.to_vec() })),
+        ("seen", [at, rows @ ..]) => Some(WorkerMessage::Seen(Extents { at: *at, rows: rows.to_vec() })),
+        ("done", &[rows, rereads, refreshes, opens]) => {
+            Some(WorkerMessage::Done(WorkCounts { rows, rereads, refreshes, opens }))
+        }
         _ => None,
     }
 }
@@ -160,14 +162,14 @@ mod tests {
     #[test]
     fn every_message_survives_being_a_line() {
         let extents = Extents { at: 12, rows: vec![3, 4] };
-        let violation = Violation { invariant: Invariant::WholeAppends, detail: "row 3 is fill".into() };
+        let violation = Violation { invariant: StressInvariant::WholeAppends, detail: "row 3 is fill".into() };
         for message in [
-            Message::Flushed(extents.clone()),
-            Message::Seen(extents),
-            Message::Seen(Extents { at: 1, rows: vec![] }),
-            Message::Done(Work { rows: 1, rereads: 2, refreshes: 3, opens: 4 }),
-            Message::Stopped("no space is left".into()),
-            Message::Violation(violation),
+            WorkerMessage::Flushed(extents.clone()),
+            WorkerMessage::Seen(extents),
+            WorkerMessage::Seen(Extents { at: 1, rows: vec![] }),
+            WorkerMessage::Done(WorkCounts { rows: 1, rereads: 2, refreshes: 3, opens: 4 }),
+            WorkerMessage::Stopped("no space is left".into()),
+            WorkerMessage::Violation(violation),
         ] {
             assert_eq!(message.to_string().parse(), Ok(message));
         }
@@ -175,14 +177,14 @@ mod tests {
 
     #[test]
     fn a_violation_is_one_line() {
-        let violation = Violation { invariant: Invariant::ProcessDeath, detail: "a\nb".into() };
-        assert_eq!(Message::Violation(violation).to_string(), "violation I5 a b");
+        let violation = Violation { invariant: StressInvariant::ProcessDeath, detail: "a\nb".into() };
+        assert_eq!(WorkerMessage::Violation(violation).to_string(), "violation I5 a b");
     }
 
     #[test]
     fn refuses_other_lines() {
         for line in ["", "seen", "seen x", "flushed 1 -2", "done 1 2 3", "violation I9 x", "thread panicked at"] {
-            assert!(line.parse::<Message>().is_err(), "{line}");
+            assert!(line.parse::<WorkerMessage>().is_err(), "{line}");
         }
     }
 }

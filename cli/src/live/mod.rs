@@ -2,7 +2,7 @@
 
 pub mod latency;
 pub mod message;
+pub mod process_group;
 pub mod processes;
 pub mod reader;
 pub mod role;
-pub mod troupe;

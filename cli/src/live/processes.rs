@@ -9,13 +9,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::message::Message;
+use super::message::WorkerMessage;
 
 /// What comes from a process.
 #[derive(Debug)]
-pub enum Event {
+pub enum ProcessEvent {
     /// A line that it wrote.
-    Message(Message),
+    Message(WorkerMessage),
     /// A line that is no message.
     Noise(String),
     /// Its output has ended: it is gone, or about to be.
@@ -31,17 +31,17 @@ pub struct Process {
 
 /// Starts processes and collects what they say, each under its name.
 #[derive(Debug)]
-pub struct Stage<Name> {
-    sender: Sender<(Name, Event)>,
+pub struct ProcessSpawner<Name> {
+    sender: Sender<(Name, ProcessEvent)>,
     /// What all processes say.
-    pub events: Receiver<(Name, Event)>,
+    pub events: Receiver<(Name, ProcessEvent)>,
 }
 
-impl<Name: Copy + Send + 'static> Stage<Name> {
+impl<Name: Copy + Send + 'static> ProcessSpawner<Name> {
     /// A stage without processes.
     pub fn new() -> Self {
         let (sender, events) = channel();
-        Stage { sender, events }
+        ProcessSpawner { sender, events }
     }
 
     /// Starts this program with other arguments.
@@ -59,19 +59,19 @@ impl<Name: Copy + Send + 'static> Stage<Name> {
     /// # Errors
     /// An I/O error if it cannot be started.
     pub fn start_command(&self, name: Name, mut command: Command) -> io::Result<Process> {
-        alone(&mut command);
+        new_process_group(&mut command);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let sender = self.sender.clone();
         thread::spawn(move || {
             let lines = stdout.into_iter().flat_map(|out| BufReader::new(out).lines());
             for line in lines.map_while(Result::ok) {
-                let event = line.parse().map_or_else(|_| Event::Noise(line), Event::Message);
+                let event = line.parse().map_or_else(|_| ProcessEvent::Noise(line), ProcessEvent::Message);
                 if sender.send((name, event)).is_err() {
                     return;
                 }
             }
-            let _ = sender.send((name, Event::End));
+            let _ = sender.send((name, ProcessEvent::End));
         });
         Ok(Process { child, stdin })
     }
@@ -79,13 +79,13 @@ impl<Name: Copy + Send + 'static> Stage<Name> {
 
 /// Ctrl-C is for the process that starts others: it tells them to come to their end.
 #[cfg(unix)]
-pub fn alone(command: &mut Command) {
+pub fn new_process_group(command: &mut Command) {
     std::os::unix::process::CommandExt::process_group(command, 0);
 }
 
 /// There are no groups of processes on this system.
 #[cfg(not(unix))]
-pub fn alone(_: &mut Command) {}
+pub fn new_process_group(_: &mut Command) {}
 
 impl Process {
     /// Tells the process to come to its end.
@@ -106,13 +106,13 @@ impl Process {
     ///
     /// # Errors
     /// An I/O error if there is no such process.
-    pub fn wait(&mut self, limit: Duration) -> io::Result<Ended> {
+    pub fn wait(&mut self, limit: Duration) -> io::Result<ExitResult> {
         let until = Instant::now() + limit;
         loop {
             match self.child.try_wait()? {
-                Some(status) if status.success() => return Ok(Ended::Well),
-                Some(status) => return Ok(Ended::Badly(status.to_string())),
-                None if Instant::now() >= until => return Ok(Ended::Not),
+                Some(status) if status.success() => return Ok(ExitResult::Success),
+                Some(status) => return Ok(ExitResult::Failure(status.to_string())),
+                None if Instant::now() >= until => return Ok(ExitResult::Timeout),
                 None => thread::sleep(Duration::from_millis(2)),
             }
         }
@@ -129,17 +129,17 @@ impl Drop for Process {
 
 /// How a process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ended {
+pub enum ExitResult {
     /// With exit code 0.
-    Well,
+    Success,
     /// Otherwise.
-    Badly(String),
+    Failure(String),
     /// Not at all.
-    Not,
+    Timeout,
 }
 
 /// In such a process: a flag that is set when it is to come to its end, because standard input has ended.
-pub fn end_of_input() -> Arc<AtomicBool> {
+pub fn stop_flag() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = flag.clone();
     thread::spawn(move || {
@@ -151,7 +151,7 @@ pub fn end_of_input() -> Arc<AtomicBool> {
 }
 
 /// A flag that is set by Ctrl-C or a polite request to end.
-pub fn interruption() -> Arc<AtomicBool> {
+pub fn interrupt_flag() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         // Without it the signal ends the process at once, which no live file suffers from.

@@ -12,41 +12,41 @@ use crate::open;
 use crate::output::Output;
 use crate::watch::{length, newest};
 
-use super::message::{Extents, Invariant, Message, Violation, Work};
+use super::message::{Extents, StressInvariant, Violation, WorkCounts, WorkerMessage};
 
 /// A pause when there was nothing new.
 const PAUSE: Duration = Duration::from_micros(200);
 /// After this long the file is opened anew: what a late reader sees must be right too.
-const REOPEN: Duration = Duration::from_secs(1);
+const REOPEN_INTERVAL: Duration = Duration::from_secs(1);
 /// Rows that are read at a time.
 const BLOCK_ROWS: u64 = 1024;
 /// After so many violations it is enough.
 const MAX_VIOLATIONS: u32 = 100;
 
 /// What is wrong with rows: given the number of the dataset, the first row, and the rows as stored.
-pub type Check<'a> = &'a dyn Fn(usize, u64, &[u8]) -> Option<String>;
+pub type RowCheck<'a> = &'a dyn Fn(usize, u64, &[u8]) -> Option<String>;
 
 /// A reader of some datasets of a file.
-pub struct Reader<'a> {
+pub struct LiveReader<'a> {
     path: PathBuf,
     names: Vec<String>,
-    check: Check<'a>,
+    check: RowCheck<'a>,
     /// Rows of each dataset that were seen and right.
     known: Vec<u64>,
-    work: Work,
+    work: WorkCounts,
     violations: u32,
     out: Output,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> LiveReader<'a> {
     /// A reader of the datasets `names` of the file at `path`.
-    pub fn new(path: &Path, names: &[&str], check: Check<'a>) -> Self {
-        Reader {
+    pub fn new(path: &Path, names: &[&str], check: RowCheck<'a>) -> Self {
+        LiveReader {
             path: path.to_owned(),
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             check,
             known: vec![0; names.len()],
-            work: Work::default(),
+            work: WorkCounts::default(),
             violations: 0,
             out: Output::stdout(),
         }
@@ -61,63 +61,63 @@ impl<'a> Reader<'a> {
         while !ended && self.violations < MAX_VIOLATIONS {
             match self.session(stop) {
                 Ok(last) => ended = last,
-                Err(Failure::Output(error)) => return Err(error),
-                Err(Failure::File(error)) => {
-                    self.violation(Invariant::NoDanglingAddress, error.to_string())?;
+                Err(LiveReadError::Output(error)) => return Err(error),
+                Err(LiveReadError::File(error)) => {
+                    self.violation(StressInvariant::NoDanglingAddress, error.to_string())?;
                     ended = stop.load(Ordering::Acquire);
                     thread::sleep(Duration::from_millis(10));
                 }
             }
         }
-        self.say(&Message::Done(self.work))
+        self.say(&WorkerMessage::Done(self.work))
     }
 
     /// Opens the file and follows it for a while; whether that was to the end.
-    fn session(&mut self, stop: &AtomicBool) -> Result<bool, Failure> {
-        let file = open::for_following(&self.path).map_err(Failure::File)?;
+    fn session(&mut self, stop: &AtomicBool) -> Result<bool, LiveReadError> {
+        let file = open::for_following(&self.path).map_err(LiveReadError::File)?;
         self.work.opens += 1;
         let datasets = self.datasets(&file)?;
-        let reopen = Instant::now() + REOPEN;
+        let reopen = Instant::now() + REOPEN_INTERVAL;
         let mut first = true;
         while Instant::now() < reopen {
             // In this order: what was written before the end is still seen.
             let last = stop.load(Ordering::Acquire);
-            let new = self.look(&datasets)?;
+            let new = self.read_new(&datasets)?;
             if new || first {
-                self.say(&Message::Seen(Extents::now(self.known.clone()))).map_err(Failure::Output)?;
+                self.say(&WorkerMessage::Seen(Extents::now(self.known.clone()))).map_err(LiveReadError::Output)?;
             }
             first = false;
             if last {
                 return Ok(true);
             }
             if !new {
-                self.look_back(&datasets)?;
+                self.reread_old(&datasets)?;
                 thread::sleep(PAUSE);
             }
         }
         Ok(false)
     }
 
-    fn datasets(&mut self, file: &File) -> Result<Vec<Dataset>, Failure> {
-        let open = |name: &String| file.dataset(name).map_err(|error| Failure::File(error.into()));
+    fn datasets(&mut self, file: &File) -> Result<Vec<Dataset>, LiveReadError> {
+        let open = |name: &String| file.dataset(name).map_err(|error| LiveReadError::File(error.into()));
         self.names.iter().map(open).collect()
     }
 
     /// Reads and checks what is new; whether there was anything.
-    fn look(&mut self, datasets: &[Dataset]) -> Result<bool, Failure> {
+    fn read_new(&mut self, datasets: &[Dataset]) -> Result<bool, LiveReadError> {
         let mut new = false;
         self.work.refreshes += 1;
         for (i, dataset) in datasets.iter().enumerate() {
-            dataset.refresh().map_err(|error| Failure::File(error.into()))?;
-            let rows = length(dataset).map_err(Failure::File)?;
+            dataset.refresh().map_err(|error| LiveReadError::File(error.into()))?;
+            let rows = length(dataset).map_err(LiveReadError::File)?;
             let known = self.known.get(i).copied().unwrap_or(0);
             if rows < known {
                 let detail = format!("{}: {rows} rows after {known}", dataset.path());
-                self.violation(Invariant::NoWayBack, detail).map_err(Failure::Output)?;
+                self.violation(StressInvariant::NoWayBack, detail).map_err(LiveReadError::Output)?;
             }
             for first in (known..rows).step_by(BLOCK_ROWS as usize) {
                 let end = rows.min(first + BLOCK_ROWS);
-                self.rows(dataset, i, first, end, Invariant::WholeAppends)?;
+                self.rows(dataset, i, first, end, StressInvariant::WholeAppends)?;
                 self.work.rows += end - first;
                 new = true;
             }
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads and checks a block that was right before.
-    fn look_back(&mut self, datasets: &[Dataset]) -> Result<(), Failure> {
+    fn reread_old(&mut self, datasets: &[Dataset]) -> Result<(), LiveReadError> {
         // Spread over everything, and the same in every run.
         let turn = self.work.refreshes.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let i = (self.work.refreshes % datasets.len().max(1) as u64) as usize;
@@ -139,33 +139,42 @@ impl<'a> Reader<'a> {
         if known > 0 {
             let first = (turn >> 32) % known;
             let end = known.min(first + 16);
-            self.rows(dataset, i, first, end, Invariant::NoWayBack)?;
+            self.rows(dataset, i, first, end, StressInvariant::NoWayBack)?;
             self.work.rereads += end - first;
         }
         Ok(())
     }
 
-    fn rows(&mut self, dataset: &Dataset, i: usize, first: u64, end: u64, broken: Invariant) -> Result<(), Failure> {
-        let spec = dataset.spec().map_err(|error| Failure::File(error.into()))?;
-        let (_, stored) = newest(dataset, &spec, first, end).map_err(Failure::File)?;
+    fn rows(
+        &mut self,
+        dataset: &Dataset,
+        i: usize,
+        first: u64,
+        end: u64,
+        broken: StressInvariant,
+    ) -> Result<(), LiveReadError> {
+        let spec = dataset.spec().map_err(|error| LiveReadError::File(error.into()))?;
+        let (_, stored) = newest(dataset, &spec, first, end).map_err(LiveReadError::File)?;
         match (self.check)(i, first, &stored) {
-            Some(detail) => self.violation(broken, format!("{}: {detail}", dataset.path())).map_err(Failure::Output),
+            Some(detail) => {
+                self.violation(broken, format!("{}: {detail}", dataset.path())).map_err(LiveReadError::Output)
+            }
             None => Ok(()),
         }
     }
 
-    fn violation(&mut self, invariant: Invariant, detail: String) -> Result<()> {
+    fn violation(&mut self, invariant: StressInvariant, detail: String) -> Result<()> {
         self.violations += 1;
-        self.say(&Message::Violation(Violation { invariant, detail }))
+        self.say(&WorkerMessage::Violation(Violation { invariant, detail }))
     }
 
-    fn say(&mut self, message: &Message) -> Result<()> {
+    fn say(&mut self, message: &WorkerMessage) -> Result<()> {
         self.out.line(message)?;
         self.out.flush()
     }
 }
 
-enum Failure {
+enum LiveReadError {
     File(crate::error::Error),
     Output(crate::error::Error),
 }

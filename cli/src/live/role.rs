@@ -2,7 +2,7 @@
 
 /// What a process does with the file of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Role {
+pub enum WorkerRole {
     /// It writes.
     Writer,
     /// It follows, and checks what it sees.

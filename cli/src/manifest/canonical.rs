@@ -12,7 +12,7 @@ pub enum CanonicalError {
     Heap(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A few elements have more variable-length data than the memory may be filled with.
     #[error("a few elements have more variable-length data than there is room for")]
-    TooMuch,
+    TooMuchData,
     /// A sequence in the heap is shorter than its element says.
     #[error("a sequence of {expected} bytes has only {found} in the heap")]
     ShortSequence {
@@ -24,7 +24,7 @@ pub enum CanonicalError {
 }
 
 /// What elements that are places resolve to.
-pub trait Places {
+pub trait HeapResolver {
     /// The bytes in the heap that a stored variable-length element points to.
     fn heap(&self, element: &[u8]) -> Result<Vec<u8>, CanonicalError>;
 
@@ -34,87 +34,87 @@ pub trait Places {
 
 /// How the stored elements of a datatype become their value stream.
 #[derive(Debug, PartialEq)]
-pub struct Plan {
+pub struct CanonicalPlan {
     /// Bytes of a stored element.
     size: usize,
-    steps: Vec<Step>,
+    steps: Vec<CanonicalStep>,
 }
 
 #[derive(Debug, PartialEq)]
-struct Step {
+struct CanonicalStep {
     /// Bytes from the start of the element.
     at: usize,
     /// Stored bytes.
     len: usize,
-    what: What,
+    what: CanonicalOp,
 }
 
 #[derive(Debug, PartialEq)]
-enum What {
+enum CanonicalOp {
     Verbatim,
     Reversed,
     /// 2-byte words in reverse order.
     WordsReversed,
-    Elements(Plan),
+    Elements(CanonicalPlan),
     Text,
-    Sequence(Plan),
+    Sequence(CanonicalPlan),
     Path,
 }
 
-impl Plan {
+impl CanonicalPlan {
     /// The plan for a datatype; `None` if it contains references that have no value stream.
-    pub fn of(datatype: &Datatype) -> Option<Plan> {
+    pub fn for_datatype(datatype: &Datatype) -> Option<CanonicalPlan> {
         let size = datatype.size() as usize;
-        let single = |what| Some(Plan { size, steps: vec![Step { at: 0, len: size, what }] });
+        let single = |what| Some(CanonicalPlan { size, steps: vec![CanonicalStep { at: 0, len: size, what }] });
         match datatype {
-            Datatype::Integer(t) => single(ordered(t.order, t.size)),
-            Datatype::Float(t) => single(ordered(t.order, t.size)),
-            Datatype::Time(t) => single(ordered(t.order, t.size)),
-            Datatype::Bitfield(t) => single(ordered(t.order, t.size)),
-            Datatype::String(_) | Datatype::Opaque(_) => single(What::Verbatim),
-            Datatype::Enum(t) => Plan::of(&t.base),
-            Datatype::Complex(t) => Some(Plan::elements(size, Plan::of(&t.base)?)),
-            Datatype::Array(t) => Some(Plan::elements(size, Plan::of(&t.base)?)),
+            Datatype::Integer(t) => single(byte_order_op(t.order, t.size)),
+            Datatype::Float(t) => single(byte_order_op(t.order, t.size)),
+            Datatype::Time(t) => single(byte_order_op(t.order, t.size)),
+            Datatype::Bitfield(t) => single(byte_order_op(t.order, t.size)),
+            Datatype::String(_) | Datatype::Opaque(_) => single(CanonicalOp::Verbatim),
+            Datatype::Enum(t) => CanonicalPlan::for_datatype(&t.base),
+            Datatype::Complex(t) => Some(CanonicalPlan::elements(size, CanonicalPlan::for_datatype(&t.base)?)),
+            Datatype::Array(t) => Some(CanonicalPlan::elements(size, CanonicalPlan::for_datatype(&t.base)?)),
             Datatype::Reference(t) => match t.kind {
-                ReferenceKind::Object1 => single(What::Path),
+                ReferenceKind::Object1 => single(CanonicalOp::Path),
                 _ => None,
             },
             Datatype::VarLen(t) => match t.kind {
-                VarLenKind::String { .. } => single(What::Text),
-                VarLenKind::Sequence => single(What::Sequence(Plan::of(&t.base)?)),
+                VarLenKind::String { .. } => single(CanonicalOp::Text),
+                VarLenKind::Sequence => single(CanonicalOp::Sequence(CanonicalPlan::for_datatype(&t.base)?)),
             },
             Datatype::Compound(t) => {
                 let mut members: Vec<_> = t.members.iter().collect();
                 members.sort_by_key(|m| m.offset);
-                let mut steps: Vec<Step> = Vec::new();
+                let mut steps: Vec<CanonicalStep> = Vec::new();
                 for member in members {
-                    for step in Plan::of(&member.datatype)?.steps {
-                        let step = Step { at: step.at + member.offset as usize, ..step };
+                    for step in CanonicalPlan::for_datatype(&member.datatype)?.steps {
+                        let step = CanonicalStep { at: step.at + member.offset as usize, ..step };
                         match steps.last_mut() {
                             Some(last) if last.is_followed_by(&step) => last.len += step.len,
                             _ => steps.push(step),
                         }
                     }
                 }
-                Some(Plan { size, steps })
+                Some(CanonicalPlan { size, steps })
             }
         }
     }
 
-    fn elements(size: usize, base: Plan) -> Plan {
-        let what = if base.is_verbatim() { What::Verbatim } else { What::Elements(base) };
-        Plan { size, steps: vec![Step { at: 0, len: size, what }] }
+    fn elements(size: usize, base: CanonicalPlan) -> CanonicalPlan {
+        let what = if base.is_verbatim() { CanonicalOp::Verbatim } else { CanonicalOp::Elements(base) };
+        CanonicalPlan { size, steps: vec![CanonicalStep { at: 0, len: size, what }] }
     }
 
     fn is_verbatim(&self) -> bool {
-        matches!(self.steps.as_slice(), [Step { at: 0, len, what: What::Verbatim }] if *len == self.size)
+        matches!(self.steps.as_slice(), [CanonicalStep { at: 0, len, what: CanonicalOp::Verbatim }] if *len == self.size)
     }
 
     /// The value stream of stored elements; a rest that is no whole element is left out.
     ///
     /// # Errors
     /// [`CanonicalError`] if what an element points to cannot be read.
-    pub fn stream<'a>(&self, stored: &'a [u8], places: &dyn Places) -> Result<Cow<'a, [u8]>, CanonicalError> {
+    pub fn stream<'a>(&self, stored: &'a [u8], places: &dyn HeapResolver) -> Result<Cow<'a, [u8]>, CanonicalError> {
         if self.is_verbatim() {
             return Ok(Cow::Borrowed(stored));
         }
@@ -123,7 +123,7 @@ impl Plan {
         Ok(Cow::Owned(out))
     }
 
-    fn append(&self, stored: &[u8], places: &dyn Places, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
+    fn append(&self, stored: &[u8], places: &dyn HeapResolver, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
         for element in stored.chunks_exact(self.size.max(1)) {
             for step in &self.steps {
                 let bytes = element.get(step.at..step.at.saturating_add(step.len)).unwrap_or_default();
@@ -134,24 +134,24 @@ impl Plan {
     }
 }
 
-impl Step {
-    fn is_followed_by(&self, next: &Step) -> bool {
-        self.what == What::Verbatim && next.what == What::Verbatim && self.at + self.len == next.at
+impl CanonicalStep {
+    fn is_followed_by(&self, next: &CanonicalStep) -> bool {
+        self.what == CanonicalOp::Verbatim && next.what == CanonicalOp::Verbatim && self.at + self.len == next.at
     }
 }
 
-impl What {
-    fn append(&self, bytes: &[u8], places: &dyn Places, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
+impl CanonicalOp {
+    fn append(&self, bytes: &[u8], places: &dyn HeapResolver, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
         match self {
-            What::Verbatim => out.extend_from_slice(bytes),
-            What::Reversed => out.extend(bytes.iter().rev()),
-            What::WordsReversed => out.extend(bytes.chunks(2).rev().flatten()),
-            What::Elements(base) => base.append(bytes, places, out)?,
-            What::Text => {
+            CanonicalOp::Verbatim => out.extend_from_slice(bytes),
+            CanonicalOp::Reversed => out.extend(bytes.iter().rev()),
+            CanonicalOp::WordsReversed => out.extend(bytes.chunks(2).rev().flatten()),
+            CanonicalOp::Elements(base) => base.append(bytes, places, out)?,
+            CanonicalOp::Text => {
                 let text = if element_count(bytes) == 0 { Vec::new() } else { places.heap(bytes)? };
                 append_text(text.split(|b| *b == 0).next().unwrap_or_default(), out);
             }
-            What::Sequence(base) => {
+            CanonicalOp::Sequence(base) => {
                 let count = element_count(bytes);
                 let sequence = if count == 0 { Vec::new() } else { places.heap(bytes)? };
                 let expected = u64::from(count) * base.size as u64;
@@ -160,7 +160,7 @@ impl What {
                 out.extend(u64::from(count).to_le_bytes());
                 base.append(stored, places, out)?;
             }
-            What::Path => append_text(&places.path(bytes), out),
+            CanonicalOp::Path => append_text(&places.path(bytes), out),
         }
         Ok(())
     }
@@ -179,11 +179,11 @@ fn element_count(stored: &[u8]) -> u32 {
     }
 }
 
-fn ordered(order: ByteOrder, size: u32) -> What {
+fn byte_order_op(order: ByteOrder, size: u32) -> CanonicalOp {
     match order {
-        ByteOrder::Big if size > 1 => What::Reversed,
-        ByteOrder::Vax if size.is_multiple_of(2) => What::WordsReversed,
-        _ => What::Verbatim,
+        ByteOrder::Big if size > 1 => CanonicalOp::Reversed,
+        ByteOrder::Vax if size.is_multiple_of(2) => CanonicalOp::WordsReversed,
+        _ => CanonicalOp::Verbatim,
     }
 }
 

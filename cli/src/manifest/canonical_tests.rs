@@ -1,10 +1,10 @@
 use super::*;
-use crate::model::{Array, Complex, Compound, Member, Reference, Sign, VarLen};
+use crate::model::{Array, Complex, Compound, CompoundMember, ReferenceType, Sign, VarLen};
 
 /// A heap whose object 1 is `abc\0d`, and 2 two big-endian 16-bit numbers; one object at address 0x10.
 struct Sample;
 
-impl Places for Sample {
+impl HeapResolver for Sample {
     fn heap(&self, element: &[u8]) -> Result<Vec<u8>, CanonicalError> {
         match element.last_chunk().map(|index| u32::from_le_bytes(*index)) {
             Some(1) => Ok(b"abc\0d".to_vec()),
@@ -19,7 +19,7 @@ impl Places for Sample {
 }
 
 fn stream(datatype: &Datatype, stored: &[u8]) -> Vec<u8> {
-    Plan::of(datatype).unwrap().stream(stored, &Sample).unwrap().into_owned()
+    CanonicalPlan::for_datatype(datatype).unwrap().stream(stored, &Sample).unwrap().into_owned()
 }
 
 fn number(size: u32, order: ByteOrder) -> Datatype {
@@ -51,7 +51,7 @@ fn parts_of_complex_numbers_and_arrays_are_reversed_one_by_one() {
 
 #[test]
 fn compounds_lose_their_gaps_and_come_in_order_of_offset() {
-    let member = |name: &str, offset, datatype| Member { name: name.into(), offset, datatype };
+    let member = |name: &str, offset, datatype| CompoundMember { name: name.into(), offset, datatype };
     let members = vec![member("b", 4, number(2, ByteOrder::Big)), member("a", 1, number(1, ByteOrder::Little))];
     let t = Datatype::Compound(Compound { size: 7, members });
     assert_eq!(stream(&t, &[0, 1, 0, 0, 2, 3, 0, 9, 4, 9, 9, 5, 6, 9]), [1, 3, 2, 4, 6, 5]);
@@ -59,9 +59,13 @@ fn compounds_lose_their_gaps_and_come_in_order_of_offset() {
 
 #[test]
 fn a_compound_without_gaps_is_taken_as_it_is() {
-    let member = |name: &str, offset| Member { name: name.into(), offset, datatype: number(2, ByteOrder::Little) };
+    let member =
+        |name: &str, offset| CompoundMember { name: name.into(), offset, datatype: number(2, ByteOrder::Little) };
     let t = Datatype::Compound(Compound { size: 4, members: vec![member("a", 0), member("b", 2)] });
-    assert!(matches!(Plan::of(&t).unwrap().stream(&[1, 2, 3, 4], &Sample).unwrap(), Cow::Borrowed(_)));
+    assert!(matches!(
+        CanonicalPlan::for_datatype(&t).unwrap().stream(&[1, 2, 3, 4], &Sample).unwrap(),
+        Cow::Borrowed(_)
+    ));
 }
 
 #[test]
@@ -82,24 +86,24 @@ fn sequences_are_counted_and_their_elements_laid_out() {
 #[test]
 fn a_sequence_longer_than_its_heap_object_is_refused() {
     let t = vlen(VarLenKind::Sequence, number(2, ByteOrder::Big));
-    let error = Plan::of(&t).unwrap().stream(&place(3, 0x100, 2), &Sample).unwrap_err();
+    let error = CanonicalPlan::for_datatype(&t).unwrap().stream(&place(3, 0x100, 2), &Sample).unwrap_err();
     assert!(matches!(error, CanonicalError::ShortSequence { expected: 6, found: 4 }), "{error}");
-    let error = Plan::of(&t).unwrap().stream(&place(3, 0x100, 9), &Sample).unwrap_err();
+    let error = CanonicalPlan::for_datatype(&t).unwrap().stream(&place(3, 0x100, 9), &Sample).unwrap_err();
     assert!(matches!(error, CanonicalError::Heap(_)), "{error}");
 }
 
 #[test]
 fn references_become_paths() {
-    let t = Datatype::Reference(Reference { kind: ReferenceKind::Object1, size: 8 });
+    let t = Datatype::Reference(ReferenceType { kind: ReferenceKind::Object1, size: 8 });
     assert_eq!(stream(&t, &[0x10, 0, 0, 0, 0, 0, 0, 0]), [2, 0, 0, 0, 0, 0, 0, 0, b'/', b'a']);
     assert_eq!(stream(&t, &[0; 8]), [0; 8]);
 }
 
 #[test]
 fn types_with_region_references_have_no_stream() {
-    let region = Datatype::Reference(Reference { kind: ReferenceKind::Region1, size: 12 });
-    let member = Member { name: "r".into(), offset: 0, datatype: region.clone() };
+    let region = Datatype::Reference(ReferenceType { kind: ReferenceKind::Region1, size: 12 });
+    let member = CompoundMember { name: "r".into(), offset: 0, datatype: region.clone() };
     let compound = Datatype::Compound(Compound { size: 12, members: vec![member] });
-    assert_eq!(Plan::of(&region), None);
-    assert_eq!(Plan::of(&vlen(VarLenKind::Sequence, compound)), None);
+    assert_eq!(CanonicalPlan::for_datatype(&region), None);
+    assert_eq!(CanonicalPlan::for_datatype(&vlen(VarLenKind::Sequence, compound)), None);
 }

@@ -3,9 +3,9 @@
 mod canonical;
 mod columns;
 mod escape;
+pub mod listing;
 mod render;
 mod type_text;
-pub mod walk;
 
 use std::path::PathBuf;
 
@@ -20,8 +20,8 @@ pub use columns::{space_text, storage_text};
 pub use escape::escape;
 pub use type_text::type_text;
 
+use listing::Listing;
 use render::Renderer;
-use walk::Listing;
 
 /// Prints everything in a file as text that does not depend on how it is stored
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ impl Manifest {
         let root = file.root();
         // Damage below the root ends nothing, but without the root there is nothing to list.
         root.links()?;
-        let listing = Listing::of_file(&file, root.id(), b"/");
+        let listing = Listing::from_file(&file, root.id(), b"/");
         let read = |id: ObjectId, selection: &Selection| match root.object_by_id(id, "") {
             Ok(Object::Dataset(dataset)) => dataset.read_raw(selection).ok(),
             _ => None,

@@ -7,10 +7,10 @@ use sha2::{Digest, Sha256};
 use crate::model::{DatasetSpec, Dataspace, Datatype, FillValue, Layout, ObjectId, Objects, ReferenceKind, Selection};
 use crate::value::hex;
 
-use super::canonical::{CanonicalError, Places, Plan};
+use super::canonical::{CanonicalError, CanonicalPlan, HeapResolver};
 use super::columns::{space_text, storage_text};
+use super::listing::{Listing, ListingEntry};
 use super::type_text::type_text;
-use super::walk::{Entry, Listing};
 
 /// Values above this many bytes are not hashed.
 const SKIP_BYTES: u64 = 4 << 30;
@@ -46,13 +46,13 @@ impl<'a> Renderer<'a> {
         self.listing.lines.iter().map(|line| {
             let path = &line.path;
             match &line.entry {
-                Entry::Plain(kind, text) => format!("{path}\t{kind}\t{text}\t-\t-\t-"),
-                Entry::Dataset(id, spec) => {
+                ListingEntry::Plain(kind, text) => format!("{path}\t{kind}\t{text}\t-\t-\t-"),
+                ListingEntry::Dataset(id, spec) => {
                     let fill = self.fill_text(spec);
                     let columns = [type_text(&spec.datatype), space_text(&spec.dataspace), storage_text(spec) + &fill];
                     format!("{path}\tdataset\t{}\t{}", columns.join("\t"), self.hash_dataset(*id, spec))
                 }
-                Entry::Attribute(attribute) => {
+                ListingEntry::Attribute(attribute) => {
                     let (datatype, space) = (&attribute.datatype, &attribute.dataspace);
                     let hash = hash(datatype, space, |plan, sha| self.update(datatype, plan, &attribute.value, sha));
                     format!("{path}\tattribute\t{}\t{}\t-\t{hash}", type_text(datatype), space_text(space))
@@ -65,7 +65,7 @@ impl<'a> Renderer<'a> {
         let FillValue::Value(bytes) = &spec.fill.value else {
             return String::new();
         };
-        let text = match Plan::of(&spec.datatype) {
+        let text = match CanonicalPlan::for_datatype(&spec.datatype) {
             None => "unsupported".to_owned(),
             Some(plan) if spec.datatype.is_indirect() => {
                 self.left.set(HEAP_BYTES);
@@ -90,7 +90,7 @@ impl<'a> Renderer<'a> {
         })
     }
 
-    fn update(&self, datatype: &Datatype, plan: &Plan, stored: &[u8], sha: &mut Sha256) -> Option<()> {
+    fn update(&self, datatype: &Datatype, plan: &CanonicalPlan, stored: &[u8], sha: &mut Sha256) -> Option<()> {
         let size = (datatype.size() as usize).max(1);
         let piece = if datatype.is_indirect() { size.saturating_mul(HEAP_ELEMENTS) } else { stored.len().max(1) };
         for stored in stored.chunks(piece) {
@@ -101,10 +101,10 @@ impl<'a> Renderer<'a> {
     }
 }
 
-impl Places for Renderer<'_> {
+impl HeapResolver for Renderer<'_> {
     fn heap(&self, element: &[u8]) -> Result<Vec<u8>, CanonicalError> {
         let bytes = self.store.read_heap(element).map_err(|error| CanonicalError::Heap(Box::new(error)))?;
-        let left = self.left.get().checked_sub(bytes.len() as u64).ok_or(CanonicalError::TooMuch)?;
+        let left = self.left.get().checked_sub(bytes.len() as u64).ok_or(CanonicalError::TooMuchData)?;
         self.left.set(left);
         Ok(bytes)
     }
@@ -116,8 +116,12 @@ impl Places for Renderer<'_> {
 }
 
 /// The last column: the hash of what `feed` feeds, or the word for why there is none.
-fn hash(datatype: &Datatype, space: &Dataspace, feed: impl FnOnce(&Plan, &mut Sha256) -> Option<()>) -> String {
-    let Some(plan) = Plan::of(datatype) else {
+fn hash(
+    datatype: &Datatype,
+    space: &Dataspace,
+    feed: impl FnOnce(&CanonicalPlan, &mut Sha256) -> Option<()>,
+) -> String {
+    let Some(plan) = CanonicalPlan::for_datatype(datatype) else {
         return "unsupported".to_owned();
     };
     let mut sha = Sha256::new();

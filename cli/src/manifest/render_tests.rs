@@ -1,8 +1,8 @@
 use super::*;
 use crate::model::memory::MemoryStore;
 use crate::model::{
-    Attribute, ByteOrder, Fill, Layout, LinkTarget, Name, ObjectKind, ObjectSpec, Reference, Referent, ReferentPart,
-    Shape, Sign, VarLen,
+    AttributeData, ByteOrder, Fill, Layout, LinkTarget, Name, ObjectKind, ObjectSpec, ReferenceType, Referent,
+    ReferentPart, Shape, Sign, VarLen,
 };
 
 fn u16be() -> Datatype {
@@ -23,7 +23,7 @@ fn create(store: &MemoryStore, parent: ObjectId, name: &str, spec: DatasetSpec, 
 
 /// The manifest of a store whose datasets are all of one chunk and small.
 fn manifest(store: &MemoryStore) -> Vec<String> {
-    let listing = Listing::of(store, store.root(), b"/");
+    let listing = Listing::from_store(store, store.root(), b"/");
     let read = |id, selection: &Selection| {
         assert_eq!(*selection, Selection::All);
         let chunks = store.dataset(id).ok()?;
@@ -94,7 +94,7 @@ fn attributes_follow_their_object_before_its_links() {
     let store = MemoryStore::new();
     let group = store.create(store.root(), &"g".into(), &ObjectSpec::group()).unwrap();
     for (object, name) in [(store.root(), "b"), (store.root(), "a"), (group, "c")] {
-        let value = Attribute {
+        let value = AttributeData {
             name: name.into(),
             datatype: u16be(),
             committed: None,
@@ -114,7 +114,7 @@ fn attributes_follow_their_object_before_its_links() {
 fn references_show_the_path_under_which_their_object_was_listed() {
     let store = MemoryStore::new();
     let target = store.create(store.root(), &"target".into(), &ObjectSpec::group()).unwrap();
-    let form = Reference { kind: ReferenceKind::Object1, size: 8 };
+    let form = ReferenceType { kind: ReferenceKind::Object1, size: 8 };
     let to = Referent { file: None, object: target, part: ReferentPart::Whole };
     let stored = store.reference(&form, &to).unwrap();
     let datatype = Datatype::Reference(form);
@@ -125,9 +125,9 @@ fn references_show_the_path_under_which_their_object_was_listed() {
 
 #[test]
 fn what_has_no_hash_says_why() {
-    let region = Datatype::Reference(Reference { kind: ReferenceKind::Region1, size: 12 });
+    let region = Datatype::Reference(ReferenceType { kind: ReferenceKind::Region1, size: 12 });
     let null = Dataspace::Null;
-    let feed = |_: &Plan, _: &mut Sha256| -> Option<()> { panic!("there is nothing to feed") };
+    let feed = |_: &CanonicalPlan, _: &mut Sha256| -> Option<()> { panic!("there is nothing to feed") };
     assert_eq!(hash(&region, &null, feed), "unsupported");
     assert_eq!(hash(&u16be(), &null, feed), sha(b""));
     let space = |n| Dataspace::Simple(Shape::fixed(&[n]));

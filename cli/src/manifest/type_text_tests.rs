@@ -1,5 +1,7 @@
 use super::*;
-use crate::model::{Array, Bitfield, Complex, EnumMember, FixedString, Member, Opaque, Reference, Time, VarLen};
+use crate::model::{
+    Array, Bitfield, Complex, CompoundMember, EnumMember, FixedString, Opaque, ReferenceType, Time, VarLen,
+};
 
 fn i(size: u32) -> Datatype {
     Datatype::integer(size, ByteOrder::Little, Sign::Signed)
@@ -78,8 +80,8 @@ fn strings_say_padding_and_character_set() {
 #[test]
 fn compounds_list_members_by_offset() {
     let members = vec![
-        Member { name: "b".into(), offset: 8, datatype: Datatype::float(8, ByteOrder::Little).unwrap() },
-        Member { name: "a\n".into(), offset: 0, datatype: i(4) },
+        CompoundMember { name: "b".into(), offset: 8, datatype: Datatype::float(8, ByteOrder::Little).unwrap() },
+        CompoundMember { name: "a\n".into(), offset: 0, datatype: i(4) },
     ];
     let t = Datatype::Compound(Compound { size: 16, members });
     assert_eq!(type_text(&t), "compound(16){a\\n@0:i32le,b@8:f64le}");
@@ -114,8 +116,11 @@ fn derived_types_name_their_base() {
     assert_eq!(type_text(&Datatype::VarLen(vlen)), "vlen<i16le>");
     let base = Box::new(Datatype::float(8, ByteOrder::Little).unwrap());
     assert_eq!(type_text(&Datatype::Complex(Complex { base })), "complex<f64le>");
-    assert_eq!(type_text(&Datatype::Reference(Reference { kind: ReferenceKind::Region1, size: 12 })), "ref(region)");
-    assert_eq!(type_text(&Datatype::Reference(Reference { kind: ReferenceKind::Object2, size: 16 })), "ref(std)");
+    assert_eq!(
+        type_text(&Datatype::Reference(ReferenceType { kind: ReferenceKind::Region1, size: 12 })),
+        "ref(region)"
+    );
+    assert_eq!(type_text(&Datatype::Reference(ReferenceType { kind: ReferenceKind::Object2, size: 16 })), "ref(std)");
     assert_eq!(type_text(&Datatype::Opaque(Opaque { size: 4, tag: "a\"b\t".into() })), "opaque(4,\"a\\\"b\\t\")");
     let time = Time { size: 4, precision: 31, ..Default::default() };
     assert_eq!(type_text(&Datatype::Time(time)), "time32le(prec=31)");

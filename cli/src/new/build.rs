@@ -11,17 +11,17 @@ use crate::manifest::escape;
 use crate::model::{
     Datatype, FileSpace, GroupSpec, LinkTarget, Name, ObjectBody, ObjectId, ObjectSpec, Objects, Selection,
 };
-use crate::space::{self, USUAL_OFFSETS};
+use crate::space::{self, DEFAULT_OFFSET_BYTES};
 use crate::type_parse::unescape;
 use crate::value::Value;
 
-use super::fields::{Fault, Fields, numbers};
+use super::fields::{DescriptionFault, DescriptionFields, numbers};
 
-const COMMON: [&str; 5] = ["kind", "attribute_order", "attributes", "comment", "times"];
-const GROUP: [&str; 2] = ["link_order", "links"];
-const FILE: [&str; 2] = ["file_space", "offset_size"];
-const DATATYPE: [&str; 1] = ["type"];
-const DATASET: [&str; 15] = [
+const COMMON_FIELDS: [&str; 5] = ["kind", "attribute_order", "attributes", "comment", "times"];
+const GROUP_FIELDS: [&str; 2] = ["link_order", "links"];
+const FILE_FIELDS: [&str; 2] = ["file_space", "offset_size"];
+const DATATYPE_FIELDS: [&str; 1] = ["type"];
+const DATASET_FIELDS: [&str; 15] = [
     "type",
     "committed",
     "shape",
@@ -38,47 +38,47 @@ const DATASET: [&str; 15] = [
     "allocation",
     "values",
 ];
-const ATTRIBUTE: [&str; 4] = ["type", "committed", "shape", "value"];
+const ATTRIBUTE_FIELDS: [&str; 4] = ["type", "committed", "shape", "value"];
 
-fn fields<'a>(path: &str, json: &'a Json, own: &[&str]) -> Result<Fields<'a>, Fault> {
-    let file = if path == "/" { &FILE[..] } else { &[] };
-    Fields::new(path, json, &[&COMMON[..], own, file].concat())
+fn fields<'a>(path: &str, json: &'a Json, own: &[&str]) -> Result<DescriptionFields<'a>, DescriptionFault> {
+    let file = if path == "/" { &FILE_FIELDS[..] } else { &[] };
+    DescriptionFields::new(path, json, &[&COMMON_FIELDS[..], own, file].concat())
 }
 
 /// What the root group is like.
 ///
 /// # Errors
-/// [`Error::Described`].
+/// [`Error::InvalidDescription`].
 pub fn root(json: &Json) -> Result<ObjectSpec> {
-    let fields = fields("/", json, &GROUP)?;
+    let fields = fields("/", json, &GROUP_FIELDS)?;
     match fields.get("kind").and_then(Json::as_str) {
         None | Some("group") => {
-            Ok(described(&fields, ObjectBody::Group(GroupSpec { links: fields.order("link_order")? }))?)
+            Ok(object_spec(&fields, ObjectBody::Group(GroupSpec { links: fields.order("link_order")? }))?)
         }
-        Some(_) => Err(Fault::Field { path: "/".to_owned(), field: "kind", wanted: "group" }.into()),
+        Some(_) => Err(DescriptionFault::Field { path: "/".to_owned(), field: "kind", wanted: "group" }.into()),
     }
 }
 
 /// How the file hands out its space.
 ///
 /// # Errors
-/// [`Error::Described`].
+/// [`Error::InvalidDescription`].
 pub fn file_space(json: &Json) -> Result<FileSpace> {
     let wanted = "strategy, persist, threshold and page_size";
-    Ok(fields("/", json, &GROUP)?.optional("file_space", wanted, space::of)?.unwrap_or_default())
+    Ok(fields("/", json, &GROUP_FIELDS)?.optional("file_space", wanted, space::from_json)?.unwrap_or_default())
 }
 
 /// Bytes of addresses in the file.
 ///
 /// # Errors
-/// [`Error::Described`].
+/// [`Error::InvalidDescription`].
 pub fn offset_size(json: &Json) -> Result<u32> {
     let size =
         |json: &Json| json.as_u64().and_then(|size| u32::try_from(size).ok()).filter(|size| [2, 4, 8].contains(size));
-    Ok(fields("/", json, &GROUP)?.optional("offset_size", "2, 4 or 8", size)?.unwrap_or(USUAL_OFFSETS))
+    Ok(fields("/", json, &GROUP_FIELDS)?.optional("offset_size", "2, 4 or 8", size)?.unwrap_or(DEFAULT_OFFSET_BYTES))
 }
 
-fn described(fields: &Fields<'_>, body: ObjectBody) -> Result<ObjectSpec, Fault> {
+fn object_spec(fields: &DescriptionFields<'_>, body: ObjectBody) -> Result<ObjectSpec, DescriptionFault> {
     let (attributes, times) = (fields.order("attribute_order")?, fields.flag("times")?);
     Ok(ObjectSpec { attributes, times, ..body.into() })
 }
@@ -86,16 +86,16 @@ fn described(fields: &Fields<'_>, body: ObjectBody) -> Result<ObjectSpec, Fault>
 /// Puts into a new file what a description says of its root group.
 ///
 /// # Errors
-/// [`Error::Described`], or what the file refuses.
+/// [`Error::InvalidDescription`], or what the file refuses.
 pub fn fill(file: &File, json: &Json) -> Result<()> {
     let root = file.root();
     let made = HashMap::from([("/".to_owned(), root.id())]);
-    let mut builder = Builder { file, store: file.store(), json, made, making: HashSet::new() };
+    let mut builder = FileBuilder { file, store: file.store(), json, made, making: HashSet::new() };
     builder.links(&root, "/", json)?;
     builder.contents("/", json)
 }
 
-struct Builder<'a> {
+struct FileBuilder<'a> {
     file: &'a File,
     store: &'a dyn Objects,
     json: &'a Json,
@@ -106,11 +106,11 @@ struct Builder<'a> {
 }
 
 /// A path as the description has it: with escapes in the names.
-fn below(path: &str, name: &Name) -> String {
+fn child_path(path: &str, name: &Name) -> String {
     format!("{}/{}", path.trim_end_matches('/'), escape(name.as_bytes()))
 }
 
-impl<'a> Builder<'a> {
+impl<'a> FileBuilder<'a> {
     fn error(&self, path: &str, error: crate::model::Error) -> Error {
         Error::Store { file: self.file.name().into(), path: path.to_owned(), source: error }
     }
@@ -130,11 +130,11 @@ impl<'a> Builder<'a> {
     }
 
     fn links(&mut self, group: &Group, path: &str, json: &'a Json) -> Result<()> {
-        let described = fields(path, json, &GROUP)?;
+        let described = fields(path, json, &GROUP_FIELDS)?;
         for (name, json) in described.members("links")? {
-            let path = below(path, &name);
+            let path = child_path(path, &name);
             let kind = json.get("kind").and_then(Json::as_str).unwrap_or("dataset");
-            let text = |field: &'static str, known: &[&str]| Fields::new(&path, json, known)?.text(field);
+            let text = |field: &'static str, known: &[&str]| DescriptionFields::new(&path, json, known)?.text(field);
             let target = match kind {
                 "soft" => LinkTarget::Soft(text("target", &["kind", "target"])?.into()),
                 "external" => {
@@ -142,14 +142,14 @@ impl<'a> Builder<'a> {
                     LinkTarget::External { file: text("file", &known)?.into(), path: text("target", &known)?.into() }
                 }
                 "user" => {
-                    let fields = Fields::new(&path, json, &["kind", "class", "data"])?;
+                    let fields = DescriptionFields::new(&path, json, &["kind", "class", "data"])?;
                     let class = fields.required("class", "a number from 64 to 255", Json::as_u64)?;
                     let data =
                         fields.required("data", "bytes in hexadecimal", |json| from_json::unhex(json.as_str()?))?;
                     LinkTarget::UserDefined { class: u8::try_from(class).unwrap_or(0), data }
                 }
-                "hard" => LinkTarget::Hard(self.make(text("target", &["kind", "target"])?, &path)?),
-                _ => LinkTarget::Hard(self.make(&path, &path)?),
+                "hard" => LinkTarget::Hard(self.create_object(text("target", &["kind", "target"])?, &path)?),
+                _ => LinkTarget::Hard(self.create_object(&path, &path)?),
             };
             self.store.add_link(group.id(), &name, &target).map_err(|error| self.error(&path, error))?;
             if let ("group", LinkTarget::Hard(id)) = (kind, &target)
@@ -162,12 +162,12 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes the object that the description has at a path, unless it is made.
-    fn make(&mut self, path: &str, from: &str) -> Result<ObjectId> {
+    fn create_object(&mut self, path: &str, from: &str) -> Result<ObjectId> {
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         if let Some(id) = self.made.get(&path) {
             return Ok(*id);
         }
-        let missing = || Fault::Target { path: from.to_owned(), target: path.clone() };
+        let missing = || DescriptionFault::Target { path: from.to_owned(), target: path.clone() };
         let json = self.at(&path).ok_or_else(missing)?;
         let kind = json.get("kind").and_then(Json::as_str).unwrap_or("dataset");
         if !self.making.insert(path.clone()) {
@@ -175,14 +175,14 @@ impl<'a> Builder<'a> {
         }
         let id = match kind {
             "group" => {
-                let fields = fields(&path, json, &GROUP)?;
+                let fields = fields(&path, json, &GROUP_FIELDS)?;
                 let group = ObjectBody::Group(GroupSpec { links: fields.order("link_order")? });
-                self.unlinked(&path, &described(&fields, group)?)?
+                self.unlinked(&path, &object_spec(&fields, group)?)?
             }
             "datatype" => {
-                let fields = fields(&path, json, &DATATYPE)?;
+                let fields = fields(&path, json, &DATATYPE_FIELDS)?;
                 let datatype = self.fit(fields.datatype()?);
-                self.unlinked(&path, &described(&fields, ObjectBody::Datatype(datatype))?)?
+                self.unlinked(&path, &object_spec(&fields, ObjectBody::Datatype(datatype))?)?
             }
             "dataset" => self.dataset(&path, json)?,
             _ => return Err(missing().into()),
@@ -192,7 +192,7 @@ impl<'a> Builder<'a> {
     }
 
     fn fit(&self, datatype: Datatype) -> Datatype {
-        datatype.with_offsets(USUAL_OFFSETS, self.store.offset_size())
+        datatype.with_offsets(DEFAULT_OFFSET_BYTES, self.store.offset_size())
     }
 
     fn unlinked(&self, path: &str, spec: &ObjectSpec) -> Result<ObjectId> {
@@ -200,36 +200,36 @@ impl<'a> Builder<'a> {
     }
 
     /// The committed type that fields name.
-    fn committed(&mut self, fields: &Fields<'_>) -> Result<Option<NamedType>> {
+    fn committed(&mut self, fields: &DescriptionFields<'_>) -> Result<Option<NamedType>> {
         let Some(target) = fields.optional("committed", "the path of a committed type", Json::as_str)? else {
             return Ok(None);
         };
-        let id = self.make(target, &fields.path)?;
+        let id = self.create_object(target, &fields.path)?;
         match self.object(id, target)? {
             Object::Datatype(datatype) => Ok(Some(datatype)),
-            _ => Err(Fault::Target { path: fields.path.clone(), target: target.to_owned() }.into()),
+            _ => Err(DescriptionFault::Target { path: fields.path.clone(), target: target.to_owned() }.into()),
         }
     }
 
     fn dataset(&mut self, path: &str, json: &'a Json) -> Result<ObjectId> {
-        let fields = fields(path, json, &DATASET)?;
+        let fields = fields(path, json, &DATASET_FIELDS)?;
         let committed = self.committed(&fields)?;
         let datatype = match &committed {
             Some(committed) => committed.datatype().clone(),
             None => fields.datatype()?,
         };
-        let mut builder = self.file.root().new_dataset_of(datatype.clone());
+        let mut builder = self.file.root().new_dataset_with_type(datatype.clone());
         if let Some(committed) = &committed {
             builder = builder.committed(committed);
         }
         builder = builder.dataspace(fields.dataspace()?);
         let chunks = fields.optional("chunks", "dimensions", numbers)?;
         builder = match (fields.optional("layout", "the name of a layout", Json::as_str)?, chunks) {
-            (None | Some("chunked"), Some(dims)) => builder.chunk(&dims),
+            (None | Some("chunked"), Some(dims)) => builder.chunk_shape(&dims),
             (None | Some("chunked"), None) => builder,
             (Some("compact"), _) => builder.compact(),
             (Some("contiguous"), _) => builder.contiguous(),
-            (Some("virtual"), _) => builder.sources(fields.sources()?),
+            (Some("virtual"), _) => builder.virtual_sources(fields.sources()?),
             (Some("external"), _) => {
                 let pieces = fields.pieces()?;
                 pieces
@@ -238,7 +238,7 @@ impl<'a> Builder<'a> {
             }
             (Some(_), _) => {
                 let wanted = "compact, contiguous, chunked, external or virtual";
-                return Err(Fault::Field { path: path.to_owned(), field: "layout", wanted }.into());
+                return Err(DescriptionFault::Field { path: path.to_owned(), field: "layout", wanted }.into());
             }
         };
         builder = fields.filters()?.into_iter().fold(builder, |builder, filter| builder.filter(filter));
@@ -247,22 +247,23 @@ impl<'a> Builder<'a> {
         }
         builder = builder.fill_time(fields.fill_time()?);
         if let Some(allocation) = fields.allocation()? {
-            builder = builder.allocation(allocation);
+            builder = builder.alloc_time(allocation);
         }
         if let Some(fill) = fields.get("fill") {
             if let (Datatype::Reference(_), Json::String(target)) = (&datatype, fill) {
-                self.make(target, path)?;
+                self.create_object(target, path)?;
             }
             let refer = |target: &str| self.refer(target);
             let value = from_json::value(&datatype, fill, &refer);
-            builder = builder.fill_value(&value.map_err(|source| Fault::Value { path: path.to_owned(), source })?);
+            builder =
+                builder.fill_value(&value.map_err(|source| DescriptionFault::Value { path: path.to_owned(), source })?);
         }
         if fields.flag("fill_undefined")? {
             builder = builder.fill_undefined();
         }
-        builder = builder.attributes(fields.order("attribute_order")?);
+        builder = builder.attribute_storage(fields.order("attribute_order")?);
         if fields.flag("times")? {
-            builder = builder.times();
+            builder = builder.track_times();
         }
         Ok(builder.create_unlinked()?.id())
     }
@@ -272,9 +273,9 @@ impl<'a> Builder<'a> {
         let Some(id) = self.made.get(path).copied() else { return Ok(()) };
         let kind = json.get("kind").and_then(Json::as_str).unwrap_or(if path == "/" { "group" } else { "dataset" });
         let own = match kind {
-            "group" => &GROUP[..],
-            "datatype" => &DATATYPE[..],
-            _ => &DATASET[..],
+            "group" => &GROUP_FIELDS[..],
+            "datatype" => &DATATYPE_FIELDS[..],
+            _ => &DATASET_FIELDS[..],
         };
         let fields = fields(path, json, own)?;
         let object = self.object(id, path)?;
@@ -290,7 +291,7 @@ impl<'a> Builder<'a> {
         }
         if kind == "group" {
             for (name, json) in fields.members("links")? {
-                let path = below(path, &name);
+                let path = child_path(path, &name);
                 let is_object =
                     !matches!(json.get("kind").and_then(Json::as_str), Some("hard" | "soft" | "external" | "user"));
                 if is_object {
@@ -301,7 +302,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn values(&self, fields: &Fields<'_>, dataset: &Dataset) -> Result<()> {
+    fn values(&self, fields: &DescriptionFields<'_>, dataset: &Dataset) -> Result<()> {
         let Some(values) = fields.get("values") else { return Ok(()) };
         let spec = dataset.spec()?;
         let values = self.elements(&fields.path, &spec.datatype, spec.dataspace.dims(), values)?;
@@ -310,16 +311,16 @@ impl<'a> Builder<'a> {
 
     fn attribute(&mut self, object: &Object, path: &str, name: &Name, json: &Json) -> Result<()> {
         let shown = format!("{path}@{name}");
-        let fields = Fields::new(&shown, json, &ATTRIBUTE)?;
+        let fields = DescriptionFields::new(&shown, json, &ATTRIBUTE_FIELDS)?;
         let committed = self.committed(&fields)?;
-        let Some(mut builder) = crate::place::new_attribute(object, &name.to_string()) else { return Ok(()) };
+        let Some(mut builder) = crate::path_target::new_attribute(object, &name.to_string()) else { return Ok(()) };
         let datatype = match &committed {
             Some(committed) => committed.datatype().clone(),
             None => fields.datatype()?,
         };
         builder = match &committed {
             Some(committed) => builder.committed(committed),
-            None => builder.of(datatype.clone()),
+            None => builder.datatype(datatype.clone()),
         };
         let dataspace = fields.dataspace()?;
         let values = match (&dataspace, fields.get("value")) {
@@ -338,6 +339,6 @@ impl<'a> Builder<'a> {
     fn elements(&self, path: &str, datatype: &Datatype, dims: &[u64], json: &Json) -> Result<Vec<Value>> {
         let refer = |target: &str| self.refer(target);
         let values = from_json::elements(datatype, dims, json, &refer);
-        values.map_err(|source| Fault::Value { path: path.to_owned(), source }.into())
+        values.map_err(|source| DescriptionFault::Value { path: path.to_owned(), source }.into())
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value as Json};
 
-use crate::from_json::NoValue;
-use crate::type_parse::{NoType, TypeText, unescape};
+use crate::from_json::JsonValueError;
+use crate::type_parse::{TypeParseError, TypeText, unescape};
 
 use crate::model::{
     AllocationTime, Block, CreationOrder, Dataspace, Datatype, EntryStorage, ExternalPiece, FillTime, FilterSpec,
@@ -12,7 +12,7 @@ use crate::model::{
 
 /// What is wrong with a description.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum DescriptionFault {
     /// It is no JSON.
     #[error("{0}")]
     Json(#[source] serde_json::Error),
@@ -40,7 +40,7 @@ pub enum Fault {
         /// The object.
         path: String,
         /// Why.
-        source: NoType,
+        source: TypeParseError,
     },
     /// A value is none of its type.
     #[error("{path}: {source}")]
@@ -48,7 +48,7 @@ pub enum Fault {
         /// The object.
         path: String,
         /// Why.
-        source: NoValue,
+        source: JsonValueError,
     },
     /// A path leads to nothing in the description, or to something else.
     #[error("{path}: the description has no {target:?} of the right kind")]
@@ -61,20 +61,20 @@ pub enum Fault {
 }
 
 /// The fields of an object of a description.
-pub struct Fields<'a> {
+pub struct DescriptionFields<'a> {
     pub path: String,
     of: &'a Map<String, Json>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> DescriptionFields<'a> {
     /// # Errors
-    /// [`Fault::Field`] if it is no JSON object; [`Fault::Unknown`] if it has other fields than `known`.
-    pub fn new(path: &str, json: &'a Json, known: &[&str]) -> Result<Self, Fault> {
+    /// [`DescriptionFault::Field`] if it is no JSON object; [`DescriptionFault::Unknown`] if it has other fields than `find_cached`.
+    pub fn new(path: &str, json: &'a Json, known: &[&str]) -> Result<Self, DescriptionFault> {
         let of = json.as_object();
-        let of = of.ok_or(Fault::Field { path: path.to_owned(), field: "kind", wanted: "an object's" })?;
+        let of = of.ok_or(DescriptionFault::Field { path: path.to_owned(), field: "kind", wanted: "an object's" })?;
         match of.keys().find(|key| !known.contains(&key.as_str())) {
-            Some(field) => Err(Fault::Unknown { path: path.to_owned(), field: field.clone() }),
-            None => Ok(Fields { path: path.to_owned(), of }),
+            Some(field) => Err(DescriptionFault::Unknown { path: path.to_owned(), field: field.clone() }),
+            None => Ok(DescriptionFields { path: path.to_owned(), of }),
         }
     }
 
@@ -88,8 +88,8 @@ impl<'a> Fields<'a> {
         field: &'static str,
         wanted: &'static str,
         read: impl FnOnce(&'a Json) -> Option<T>,
-    ) -> Result<Option<T>, Fault> {
-        let fault = || Fault::Field { path: self.path.clone(), field, wanted };
+    ) -> Result<Option<T>, DescriptionFault> {
+        let fault = || DescriptionFault::Field { path: self.path.clone(), field, wanted };
         self.get(field).map(|value| read(value).ok_or_else(fault)).transpose()
     }
 
@@ -98,31 +98,34 @@ impl<'a> Fields<'a> {
         field: &'static str,
         wanted: &'static str,
         read: impl FnOnce(&'a Json) -> Option<T>,
-    ) -> Result<T, Fault> {
-        let fault = Fault::Field { path: self.path.clone(), field, wanted };
+    ) -> Result<T, DescriptionFault> {
+        let fault = DescriptionFault::Field { path: self.path.clone(), field, wanted };
         self.optional(field, wanted, read)?.ok_or(fault)
     }
 
-    pub fn text(&self, field: &'static str) -> Result<&'a str, Fault> {
+    pub fn text(&self, field: &'static str) -> Result<&'a str, DescriptionFault> {
         self.required(field, "a text", Json::as_str)
     }
 
-    pub fn flag(&self, field: &'static str) -> Result<bool, Fault> {
+    pub fn flag(&self, field: &'static str) -> Result<bool, DescriptionFault> {
         Ok(self.optional(field, "true or false", Json::as_bool)?.unwrap_or(false))
     }
 
     /// The members of an object in this field; none, if it is not there.
-    pub fn members(&self, field: &'static str) -> Result<impl Iterator<Item = (Name, &'a Json)> + 'a, Fault> {
+    pub fn members(
+        &self,
+        field: &'static str,
+    ) -> Result<impl Iterator<Item = (Name, &'a Json)> + 'a, DescriptionFault> {
         let members = self.optional(field, "an object", Json::as_object)?;
         Ok(members.into_iter().flatten().map(|(name, value)| (unescape(name), value)))
     }
 
-    pub fn datatype(&self) -> Result<Datatype, Fault> {
+    pub fn datatype(&self) -> Result<Datatype, DescriptionFault> {
         let parsed = self.text("type")?.parse::<TypeText>();
-        parsed.map(|text| text.0).map_err(|source| Fault::Type { path: self.path.clone(), source })
+        parsed.map(|text| text.0).map_err(|source| DescriptionFault::Type { path: self.path.clone(), source })
     }
 
-    pub fn dataspace(&self) -> Result<Dataspace, Fault> {
+    pub fn dataspace(&self) -> Result<Dataspace, DescriptionFault> {
         let shape = |json: &Json| match json {
             Json::String(text) if text == "null" => Some(Dataspace::Null),
             Json::String(text) if text == "scalar" => Some(Dataspace::Scalar),
@@ -135,7 +138,7 @@ impl<'a> Fields<'a> {
         Ok(max.unwrap_or(space))
     }
 
-    pub fn order(&self, field: &'static str) -> Result<EntryStorage, Fault> {
+    pub fn order(&self, field: &'static str) -> Result<EntryStorage, DescriptionFault> {
         let order = |json: &Json| match json.as_str()? {
             "untracked" => Some(CreationOrder::Untracked),
             "tracked" => Some(CreationOrder::Tracked),
@@ -146,7 +149,7 @@ impl<'a> Fields<'a> {
         Ok(EntryStorage { order, ..EntryStorage::default() })
     }
 
-    pub fn fill_time(&self) -> Result<FillTime, Fault> {
+    pub fn fill_time(&self) -> Result<FillTime, DescriptionFault> {
         let time = self.optional("fill_time", "ifset, allocation or never", |json| match json.as_str()? {
             "ifset" => Some(FillTime::IfSet),
             "allocation" => Some(FillTime::Allocation),
@@ -156,7 +159,7 @@ impl<'a> Fields<'a> {
         Ok(time.unwrap_or_default())
     }
 
-    pub fn allocation(&self) -> Result<Option<AllocationTime>, Fault> {
+    pub fn allocation(&self) -> Result<Option<AllocationTime>, DescriptionFault> {
         self.optional("allocation", "early, late or incremental", |json| match json.as_str()? {
             "early" => Some(AllocationTime::Early),
             "late" => Some(AllocationTime::Late),
@@ -165,12 +168,12 @@ impl<'a> Fields<'a> {
         })
     }
 
-    pub fn filters(&self) -> Result<Vec<FilterSpec>, Fault> {
+    pub fn filters(&self) -> Result<Vec<FilterSpec>, DescriptionFault> {
         let list = |json: &Json| json.as_array()?.iter().map(filter).collect();
         Ok(self.optional("filters", "filters: names with parameters, or objects with id", list)?.unwrap_or_default())
     }
 
-    pub fn pieces(&self) -> Result<Vec<ExternalPiece>, Fault> {
+    pub fn pieces(&self) -> Result<Vec<ExternalPiece>, DescriptionFault> {
         let piece = |json: &Json| {
             let size = json.get("size").filter(|size| !size.is_null());
             let offset = json.get("offset").map_or(Some(0), Json::as_u64)?;
@@ -180,7 +183,7 @@ impl<'a> Fields<'a> {
         self.required("files", "files with offset and size", |json| json.as_array()?.iter().map(piece).collect())
     }
 
-    pub fn sources(&self) -> Result<Vec<VirtualSource>, Fault> {
+    pub fn sources(&self) -> Result<Vec<VirtualSource>, DescriptionFault> {
         let source = |json: &Json| {
             Some(VirtualSource {
                 file: unescape(json.get("file")?.as_str()?),

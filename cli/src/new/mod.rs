@@ -5,13 +5,13 @@ mod fields;
 
 use std::path::PathBuf;
 
-use h5live::Profile;
+use h5live::LibVer;
 
 use crate::error::{Error, Outcome, Result};
 use crate::space::SpaceArgs;
-use crate::unfinished::{Force, Unfinished};
+use crate::temp_output::{Force, TempOutput};
 
-pub use fields::Fault;
+pub use fields::DescriptionFault;
 
 /// Make a file from a description: JSON, as `dump --json FILE` writes it
 ///
@@ -24,7 +24,7 @@ pub struct New {
     description: Option<PathBuf>,
     /// The oldest HDF5 release that is to read it: earliest, v18, v110, v112, v114, v200, latest
     #[arg(long, default_value_t)]
-    profile: Profile,
+    profile: LibVer,
     #[command(flatten)]
     space: SpaceArgs,
     #[command(flatten)]
@@ -42,23 +42,23 @@ impl New {
             Some(path) => std::fs::read_to_string(path).map_err(|source| Error::Path { path: path.clone(), source })?,
             None => std::io::read_to_string(std::io::stdin()).map_err(Error::Description)?,
         };
-        let wrong = |fault| Error::Described { file: description.cloned(), fault };
-        let json = serde_json::from_str(&text).map_err(|error| wrong(Fault::Json(error)))?;
+        let wrong = |fault| Error::InvalidDescription { file: description.cloned(), fault };
+        let json = serde_json::from_str(&text).map_err(|error| wrong(DescriptionFault::Json(error)))?;
         self.make(&json).map_err(|error| match error {
-            Error::Described { fault, .. } => wrong(fault),
+            Error::InvalidDescription { fault, .. } => wrong(fault),
             other => other,
         })
     }
 
     fn make(&self, json: &serde_json::Value) -> Result<Outcome> {
-        let unfinished = Unfinished::beside(&self.file, self.force)?;
-        let options = crate::open::options().create_new().profile(self.profile).root(build::root(json)?);
+        let unfinished = TempOutput::create_for(&self.file, self.force)?;
+        let options = crate::open::options().create_new().libver(self.profile).root(build::root(json)?);
         let options =
             options.file_space(self.space.or(build::file_space(json)?)).offset_size(build::offset_size(json)?);
         let file = options.open(unfinished.path())?;
         build::fill(&file, json)?;
         file.close()?;
-        unfinished.take_place()?;
+        unfinished.persist()?;
         Ok(Outcome::Clean)
     }
 }

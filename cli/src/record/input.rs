@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
-use super::row::Cell;
+use super::row::InputCell;
 
 /// Why an input ended before its end.
 #[derive(Debug, thiserror::Error)]
@@ -57,12 +57,12 @@ pub enum ObjectFault {
 }
 
 /// An input of rows.
-pub trait Rows: Send {
+pub trait RowInput: Send {
     /// The names of the columns.
     fn names(&self) -> &[String];
 
     /// The next row; its number of cells is checked by who stores it.
-    fn next_row(&mut self) -> Option<Result<Vec<Cell>, InputError>>;
+    fn next_row(&mut self) -> Option<Result<Vec<InputCell>, InputError>>;
 }
 
 /// CSV with a header line.
@@ -89,18 +89,19 @@ impl<R: Read> CsvRows<R> {
     }
 }
 
-impl<R: Read + Send> Rows for CsvRows<R> {
+impl<R: Read + Send> RowInput for CsvRows<R> {
     fn names(&self) -> &[String] {
         &self.names
     }
 
-    fn next_row(&mut self) -> Option<Result<Vec<Cell>, InputError>> {
+    fn next_row(&mut self) -> Option<Result<Vec<InputCell>, InputError>> {
         let mut record = csv::StringRecord::new();
         self.row += 1;
         match self.reader.read_record(&mut record) {
             Ok(false) => None,
             Ok(true) => {
-                let cell = |text: &str| if text.is_empty() { Cell::Empty } else { Cell::Plain(text.to_owned()) };
+                let cell =
+                    |text: &str| if text.is_empty() { InputCell::Empty } else { InputCell::Plain(text.to_owned()) };
                 Some(Ok(record.iter().map(cell).collect()))
             }
             Err(source) => Some(Err(InputError::Csv { row: self.row, source })),
@@ -112,7 +113,7 @@ impl<R: Read + Send> Rows for CsvRows<R> {
 pub struct NdjsonRows<R> {
     lines: R,
     names: Vec<String>,
-    first: Option<Vec<Cell>>,
+    first: Option<Vec<InputCell>>,
     row: u64,
 }
 
@@ -151,9 +152,9 @@ impl<R: BufRead> NdjsonRows<R> {
     }
 
     /// The cells in the order of the columns; a name that the object has not is an empty cell.
-    fn cells(&self, object: serde_json::Map<String, serde_json::Value>) -> Result<Vec<Cell>, InputError> {
+    fn cells(&self, object: serde_json::Map<String, serde_json::Value>) -> Result<Vec<InputCell>, InputError> {
         let fault = |fault| InputError::Object { row: self.row, fault };
-        let mut cells = vec![Cell::Empty; self.names.len()];
+        let mut cells = vec![InputCell::Empty; self.names.len()];
         for (at, (name, value)) in object.into_iter().enumerate() {
             // Names nearly always come in the order of the first line.
             let known =
@@ -162,10 +163,10 @@ impl<R: BufRead> NdjsonRows<R> {
                 return Err(fault(ObjectFault::NewName(name)));
             };
             *cell = match value {
-                serde_json::Value::Null => Cell::Empty,
-                serde_json::Value::Bool(truth) => Cell::Plain(truth.to_string()),
-                serde_json::Value::Number(number) => Cell::Plain(number.to_string()),
-                serde_json::Value::String(text) => Cell::Text(text),
+                serde_json::Value::Null => InputCell::Empty,
+                serde_json::Value::Bool(truth) => InputCell::Plain(truth.to_string()),
+                serde_json::Value::Number(number) => InputCell::Plain(number.to_string()),
+                serde_json::Value::String(text) => InputCell::Text(text),
                 _ => return Err(fault(ObjectFault::Nested(name))),
             };
         }
@@ -173,12 +174,12 @@ impl<R: BufRead> NdjsonRows<R> {
     }
 }
 
-impl<R: BufRead + Send> Rows for NdjsonRows<R> {
+impl<R: BufRead + Send> RowInput for NdjsonRows<R> {
     fn names(&self) -> &[String] {
         &self.names
     }
 
-    fn next_row(&mut self) -> Option<Result<Vec<Cell>, InputError>> {
+    fn next_row(&mut self) -> Option<Result<Vec<InputCell>, InputError>> {
         if let Some(first) = self.first.take() {
             return Some(Ok(first));
         }
@@ -196,8 +197,8 @@ fn check_names(names: &[String]) -> Result<(), InputError> {
 mod tests {
     use super::*;
 
-    fn plain(text: &str) -> Cell {
-        Cell::Plain(text.to_owned())
+    fn plain(text: &str) -> InputCell {
+        InputCell::Plain(text.to_owned())
     }
 
     #[test]
@@ -205,7 +206,7 @@ mod tests {
         let mut rows = CsvRows::new(&b"t, v\n1,\"a,b\"\n,x\n"[..], b',').unwrap();
         assert_eq!(rows.names(), ["t", "v"]);
         assert_eq!(rows.next_row().unwrap().unwrap(), [plain("1"), plain("a,b")]);
-        assert_eq!(rows.next_row().unwrap().unwrap(), [Cell::Empty, plain("x")]);
+        assert_eq!(rows.next_row().unwrap().unwrap(), [InputCell::Empty, plain("x")]);
         assert!(rows.next_row().is_none());
     }
 
@@ -234,8 +235,8 @@ mod tests {
         let lines = "{\"t\": 1, \"s\": \"5\", \"ok\": true}\n\n{\"s\": null, \"t\": 2.5}\n";
         let mut rows = NdjsonRows::new(lines.as_bytes()).unwrap();
         assert_eq!(rows.names(), ["t", "s", "ok"]);
-        assert_eq!(rows.next_row().unwrap().unwrap(), [plain("1"), Cell::Text("5".into()), plain("true")]);
-        assert_eq!(rows.next_row().unwrap().unwrap(), [plain("2.5"), Cell::Empty, Cell::Empty]);
+        assert_eq!(rows.next_row().unwrap().unwrap(), [plain("1"), InputCell::Text("5".into()), plain("true")]);
+        assert_eq!(rows.next_row().unwrap().unwrap(), [plain("2.5"), InputCell::Empty, InputCell::Empty]);
         assert!(rows.next_row().is_none());
     }
 

@@ -7,7 +7,7 @@ use crate::model::{ByteOrder, CharacterSet, Datatype, Enum, EnumMember, Sign};
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// An integer of 1, 2, 4 or 8 bytes.
     Integer {
         /// Bytes.
@@ -39,7 +39,7 @@ pub enum CellError {
         /// The text.
         text: String,
         /// The type.
-        kind: Kind,
+        kind: ColumnKind,
     },
     /// The text is longer than the column is wide.
     #[error("a text of {found} bytes is too long for {kind}")]
@@ -47,13 +47,13 @@ pub enum CellError {
         /// Bytes of the text.
         found: usize,
         /// The type.
-        kind: Kind,
+        kind: ColumnKind,
     },
     /// An empty cell, and the type has no value for "nothing".
     #[error("an empty cell is no {kind}")]
     Empty {
         /// The type.
-        kind: Kind,
+        kind: ColumnKind,
     },
 }
 
@@ -64,27 +64,27 @@ pub enum CellError {
 )]
 pub struct UnknownKind(String);
 
-impl Kind {
+impl ColumnKind {
     /// A signed little-endian integer of 8 bytes.
-    pub const I64: Kind = Kind::Integer { size: 8, sign: Sign::Signed, order: ByteOrder::Little };
+    pub const I64: ColumnKind = ColumnKind::Integer { size: 8, sign: Sign::Signed, order: ByteOrder::Little };
     /// A little-endian float of 8 bytes.
-    pub const F64: Kind = Kind::Float { size: 8, order: ByteOrder::Little };
+    pub const F64: ColumnKind = ColumnKind::Float { size: 8, order: ByteOrder::Little };
 
     /// Bytes of a value.
     pub fn size(self) -> u32 {
         match self {
-            Kind::Integer { size, .. } | Kind::Float { size, .. } | Kind::Text(size) => size,
-            Kind::Bool => 1,
+            ColumnKind::Integer { size, .. } | ColumnKind::Float { size, .. } | ColumnKind::Text(size) => size,
+            ColumnKind::Bool => 1,
         }
     }
 
     /// The datatype in the file.
     pub fn datatype(self) -> Datatype {
         match self {
-            Kind::Integer { size, sign, order } => Datatype::integer(size, order, sign),
-            Kind::Float { size, order } => Datatype::float(size, order).unwrap_or_default(),
-            Kind::Text(size) => Datatype::fixed_string(size, CharacterSet::Utf8),
-            Kind::Bool => {
+            ColumnKind::Integer { size, sign, order } => Datatype::integer(size, order, sign),
+            ColumnKind::Float { size, order } => Datatype::float(size, order).unwrap_or_default(),
+            ColumnKind::Text(size) => Datatype::fixed_string(size, CharacterSet::Utf8),
+            ColumnKind::Bool => {
                 let member = |name: &str, value| EnumMember { name: name.into(), value: vec![value] };
                 let base = Box::new(Datatype::integer(1, ByteOrder::Little, Sign::Signed));
                 Datatype::Enum(Enum { base, members: vec![member("FALSE", 0), member("TRUE", 1)] })
@@ -99,14 +99,14 @@ impl Kind {
     pub fn encode(self, text: Option<&str>, out: &mut Vec<u8>) -> Result<(), CellError> {
         let Some(text) = text else {
             return match self {
-                Kind::Float { .. } => self.encode(Some("nan"), out),
-                Kind::Text(_) => self.encode(Some(""), out),
-                Kind::Integer { .. } | Kind::Bool => Err(CellError::Empty { kind: self }),
+                ColumnKind::Float { .. } => self.encode(Some("nan"), out),
+                ColumnKind::Text(_) => self.encode(Some(""), out),
+                ColumnKind::Integer { .. } | ColumnKind::Bool => Err(CellError::Empty { kind: self }),
             };
         };
         let not_a = || CellError::NotA { text: text.to_owned(), kind: self };
         match self {
-            Kind::Integer { size, sign, order } => {
+            ColumnKind::Integer { size, sign, order } => {
                 let value: i128 = text.trim().parse().map_err(|_| not_a())?;
                 let bits = size * 8;
                 let (low, high) = match sign {
@@ -118,16 +118,16 @@ impl Kind {
                 }
                 push(&value.to_le_bytes(), size, order, out);
             }
-            Kind::Float { size: 4, order } => {
+            ColumnKind::Float { size: 4, order } => {
                 let value: f32 = text.trim().parse().map_err(|_| not_a())?;
                 push(&value.to_le_bytes(), 4, order, out);
             }
-            Kind::Float { size, order } => {
+            ColumnKind::Float { size, order } => {
                 let value: f64 = text.trim().parse().map_err(|_| not_a())?;
                 push(&value.to_le_bytes(), size, order, out);
             }
-            Kind::Bool => out.push(u8::from(truth(text).ok_or_else(not_a)?)),
-            Kind::Text(size) => {
+            ColumnKind::Bool => out.push(u8::from(parse_bool(text).ok_or_else(not_a)?)),
+            ColumnKind::Text(size) => {
                 let missing = (size as usize)
                     .checked_sub(text.len())
                     .ok_or(CellError::TooLong { found: text.len(), kind: self })?;
@@ -140,7 +140,7 @@ impl Kind {
 }
 
 /// The truth value that a text names.
-pub fn truth(text: &str) -> Option<bool> {
+pub fn parse_bool(text: &str) -> Option<bool> {
     match text.trim() {
         "true" | "TRUE" | "True" => Some(true),
         "false" | "FALSE" | "False" => Some(false),
@@ -157,30 +157,30 @@ fn push(little: &[u8], size: u32, order: ByteOrder, out: &mut Vec<u8>) {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ColumnKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let big = |order| if order == ByteOrder::Big { "be" } else { "" };
         match *self {
-            Kind::Integer { size, sign: Sign::Signed, order } => write!(f, "i{}{}", size * 8, big(order)),
-            Kind::Integer { size, sign: Sign::Unsigned, order } => write!(f, "u{}{}", size * 8, big(order)),
-            Kind::Float { size, order } => write!(f, "f{}{}", size * 8, big(order)),
-            Kind::Bool => f.write_str("bool"),
-            Kind::Text(size) => write!(f, "str{size}"),
+            ColumnKind::Integer { size, sign: Sign::Signed, order } => write!(f, "i{}{}", size * 8, big(order)),
+            ColumnKind::Integer { size, sign: Sign::Unsigned, order } => write!(f, "u{}{}", size * 8, big(order)),
+            ColumnKind::Float { size, order } => write!(f, "f{}{}", size * 8, big(order)),
+            ColumnKind::Bool => f.write_str("bool"),
+            ColumnKind::Text(size) => write!(f, "str{size}"),
         }
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for ColumnKind {
     type Err = UnknownKind;
 
     fn from_str(name: &str) -> Result<Self, UnknownKind> {
         let unknown = || UnknownKind(name.to_owned());
         if name == "bool" {
-            return Ok(Kind::Bool);
+            return Ok(ColumnKind::Bool);
         }
         if let Some(size) = name.strip_prefix("str") {
             let size: u16 = size.parse().map_err(|_| unknown())?;
-            return if size == 0 { Err(unknown()) } else { Ok(Kind::Text(u32::from(size))) };
+            return if size == 0 { Err(unknown()) } else { Ok(ColumnKind::Text(u32::from(size))) };
         }
         let (body, order) = match (name.strip_suffix("be"), name.strip_suffix("le")) {
             (Some(body), _) => (body, ByteOrder::Big),
@@ -195,9 +195,9 @@ impl FromStr for Kind {
             _ => Err(unknown()),
         };
         match body.split_at_checked(1) {
-            Some(("i", bits)) => Ok(Kind::Integer { size: size(bits)?, sign: Sign::Signed, order }),
-            Some(("u", bits)) => Ok(Kind::Integer { size: size(bits)?, sign: Sign::Unsigned, order }),
-            Some(("f", bits @ ("32" | "64"))) => Ok(Kind::Float { size: size(bits)?, order }),
+            Some(("i", bits)) => Ok(ColumnKind::Integer { size: size(bits)?, sign: Sign::Signed, order }),
+            Some(("u", bits)) => Ok(ColumnKind::Integer { size: size(bits)?, sign: Sign::Unsigned, order }),
+            Some(("f", bits @ ("32" | "64"))) => Ok(ColumnKind::Float { size: size(bits)?, order }),
             _ => Err(unknown()),
         }
     }
@@ -209,21 +209,21 @@ mod tests {
 
     fn encoded(kind: &str, text: Option<&str>) -> Result<Vec<u8>, CellError> {
         let mut out = Vec::new();
-        kind.parse::<Kind>().unwrap().encode(text, &mut out).map(|()| out)
+        kind.parse::<ColumnKind>().unwrap().encode(text, &mut out).map(|()| out)
     }
 
     #[test]
     fn every_name_is_read_and_shown_alike() {
         for name in ["i8", "i16", "i32be", "u64", "u16be", "f32", "f64be", "bool", "str1", "str300"] {
-            assert_eq!(name.parse::<Kind>().unwrap().to_string(), name);
+            assert_eq!(name.parse::<ColumnKind>().unwrap().to_string(), name);
         }
-        assert_eq!("u16le".parse(), "u16".parse::<Kind>());
+        assert_eq!("u16le".parse(), "u16".parse::<ColumnKind>());
     }
 
     #[test]
     fn refuses_names_of_no_type() {
         for name in ["", "i", "i7", "f8", "f16", "x32", "str", "str0", "str70000", "bool8", "übe"] {
-            assert!(name.parse::<Kind>().is_err(), "{name}");
+            assert!(name.parse::<ColumnKind>().is_err(), "{name}");
         }
     }
 

@@ -14,24 +14,24 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 
 use crate::error::{Error, Outcome, Result};
-use crate::live::processes::interruption;
+use crate::live::processes::interrupt_flag;
 use crate::progress;
 
-use kind::Kind;
-use reader::{Event, Format};
-use row::{Cell, Column, RowType};
-use sink::{Sink, Storage};
+use kind::ColumnKind;
+use reader::{Format, InputEvent};
+use row::{InputCell, RecordColumn, RowType};
+use sink::{RecordLayout, RecordSink};
 
 /// Rows from which the types of columns are inferred, if so many come soon enough.
 const SAMPLE_ROWS: usize = 100;
 /// How long the types of columns may stay open after the first row.
 const SAMPLE_TIME: Duration = Duration::from_secs(1);
 /// After this long without input, what there is is flushed.
-const IDLE: Duration = Duration::from_millis(50);
+const IDLE_FLUSH_DELAY: Duration = Duration::from_millis(50);
 
 /// Appends rows from standard input to a dataset that other processes can follow meanwhile
 #[derive(Debug, clap::Args)]
-pub struct Record {
+pub struct RecordCommand {
     /// The file; made if it is not there
     file: PathBuf,
     /// The dataset; made if it is not there
@@ -45,10 +45,10 @@ pub struct Record {
     /// Types of columns as NAME=TYPE,...: i8 to i64, u8 to u64, f32, f64 (with `be` for big-endian), bool, str1 to
     /// str65535; those of other columns are inferred from what comes in first
     #[arg(long, value_delimiter = ',', value_parser = named_kind)]
-    types: Vec<Column>,
+    types: Vec<RecordColumn>,
     /// The type of an element of a raw frame
     #[arg(long, required_if_eq("format", "raw"))]
-    dtype: Option<Kind>,
+    dtype: Option<ColumnKind>,
     /// The shape of a raw frame, as ROWS,COLUMNS,...
     #[arg(long, requires = "dtype", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
     shape: Vec<u64>,
@@ -84,32 +84,32 @@ fn delimiter(text: &str) -> Result<u8, &'static str> {
     }
 }
 
-fn named_kind(text: &str) -> Result<Column, Box<dyn std::error::Error + Send + Sync>> {
+fn named_kind(text: &str) -> Result<RecordColumn, Box<dyn std::error::Error + Send + Sync>> {
     let (name, kind) = text.rsplit_once('=').ok_or("a type of a column is NAME=TYPE")?;
-    Ok(Column { name: name.to_owned(), kind: kind.parse()? })
+    Ok(RecordColumn { name: name.to_owned(), kind: kind.parse()? })
 }
 
-impl Record {
+impl RecordCommand {
     /// Runs the command.
     ///
     /// # Errors
     /// As [`crate::error::Error`] says; all rows before the error are in the file.
     pub fn run(self) -> Result<Outcome> {
-        let interrupted = interruption();
+        let interrupted = interrupt_flag();
         let format = match (self.format, self.dtype) {
             (Some(InputFormat::Ndjson), _) => Format::Ndjson,
             (Some(InputFormat::Csv), _) => Format::Csv(self.delimiter),
             (Some(InputFormat::Raw) | None, Some(kind)) => Format::Raw(self.frame_bytes(kind)?),
             (Some(InputFormat::Raw) | None, None) => Format::Text(self.delimiter),
         };
-        let mut recording = Recording::new(&self);
+        let mut recording = RecordSession::new(&self);
         let events = reader::start(format, std::io::stdin());
         let ended = loop {
             if interrupted.load(Ordering::Acquire) {
                 break Ok(());
             }
-            match events.recv_timeout(IDLE) {
-                Ok(Event::Failed(error)) => break Err(error),
+            match events.recv_timeout(IDLE_FLUSH_DELAY) {
+                Ok(InputEvent::Failed(error)) => break Err(error),
                 Ok(event) => {
                     if let Err(error) = recording.take(event) {
                         break Err(error);
@@ -135,36 +135,36 @@ impl Record {
         Ok(Outcome::Clean)
     }
 
-    fn frame_bytes(&self, kind: Kind) -> Result<usize> {
+    fn frame_bytes(&self, kind: ColumnKind) -> Result<usize> {
         let bytes = self.shape.iter().try_fold(u64::from(kind.size()), |n, d| n.checked_mul(*d));
         let fits = bytes.filter(|n| *n <= u64::from(u32::MAX)).and_then(|n| usize::try_from(n).ok());
         fits.ok_or_else(|| Error::FrameTooLarge { shape: self.shape.clone() })
     }
 
-    fn storage(&self) -> Storage {
-        Storage { chunk_rows: self.chunk, deflate: self.deflate }
+    fn storage(&self) -> RecordLayout {
+        RecordLayout { chunk_rows: self.chunk, deflate: self.deflate }
     }
 
-    fn open(&self, datatype: &crate::model::Datatype, row: &[u64]) -> Result<Sink> {
-        Sink::open(&self.file, &self.path, datatype, row, self.storage(), self.every)
+    fn open(&self, datatype: &crate::model::Datatype, row: &[u64]) -> Result<RecordSink> {
+        RecordSink::open(&self.file, &self.path, datatype, row, self.storage(), self.every)
     }
 }
 
 /// Where a recording stands.
-struct Recording<'a> {
-    options: &'a Record,
+struct RecordSession<'a> {
+    options: &'a RecordCommand,
     names: Vec<String>,
     /// Rows that wait for the types of their columns.
-    sample: Vec<Vec<Cell>>,
+    sample: Vec<Vec<InputCell>>,
     since: Option<Instant>,
     table: Option<RowType>,
-    sink: Option<Sink>,
+    sink: Option<RecordSink>,
     bar: ProgressBar,
 }
 
-impl<'a> Recording<'a> {
-    fn new(options: &'a Record) -> Self {
-        Recording {
+impl<'a> RecordSession<'a> {
+    fn new(options: &'a RecordCommand) -> Self {
+        RecordSession {
             options,
             names: Vec::new(),
             sample: Vec::new(),
@@ -175,25 +175,25 @@ impl<'a> Recording<'a> {
         }
     }
 
-    fn take(&mut self, event: Event) -> Result<()> {
+    fn take(&mut self, event: InputEvent) -> Result<()> {
         match event {
-            Event::Columns(names) => {
+            InputEvent::Columns(names) => {
                 self.names = names;
-                let unknown = |column: &&Column| !self.names.contains(&column.name);
+                let unknown = |column: &&RecordColumn| !self.names.contains(&column.name);
                 match self.options.types.iter().find(unknown) {
                     Some(column) => Err(Error::NoColumn(column.name.clone())),
                     None => Ok(()),
                 }
             }
-            Event::Row(cells) if self.table.is_none() => {
+            InputEvent::Row(cells) if self.table.is_none() => {
                 self.sample.push(cells);
                 let since = *self.since.get_or_insert_with(Instant::now);
                 if self.sample.len() >= SAMPLE_ROWS || since.elapsed() >= SAMPLE_TIME { self.begin() } else { Ok(()) }
             }
-            Event::Row(cells) => self.store(&cells),
-            Event::Frame(bytes) => {
+            InputEvent::Row(cells) => self.store(&cells),
+            InputEvent::Frame(bytes) => {
                 if self.sink.is_none() {
-                    let kind = self.options.dtype.unwrap_or(Kind::F64);
+                    let kind = self.options.dtype.unwrap_or(ColumnKind::F64);
                     self.sink = Some(self.options.open(&kind.datatype(), &self.options.shape)?);
                 }
                 self.push(|out| {
@@ -201,7 +201,7 @@ impl<'a> Recording<'a> {
                     Ok(())
                 })
             }
-            Event::Failed(error) => Err(error),
+            InputEvent::Failed(error) => Err(error),
         }
     }
 
@@ -210,21 +210,21 @@ impl<'a> Recording<'a> {
         if self.table.is_none() && self.since.is_some_and(|since| since.elapsed() >= SAMPLE_TIME) {
             self.begin()?;
         }
-        self.sink.as_mut().map_or(Ok(()), Sink::flush)
+        self.sink.as_mut().map_or(Ok(()), RecordSink::flush)
     }
 
     /// Decides on the types of the columns, and stores the rows that waited for it.
     fn begin(&mut self) -> Result<()> {
-        let inferred = RowType::inferred(&self.names, &self.sample);
+        let inferred = RowType::infer_columns(&self.names, &self.sample);
         let given =
-            |column: &Column| self.options.types.iter().find(|c| c.name == column.name).unwrap_or(column).clone();
+            |column: &RecordColumn| self.options.types.iter().find(|c| c.name == column.name).unwrap_or(column).clone();
         let table = RowType::new(inferred.columns().iter().map(given).collect());
         self.sink = Some(self.options.open(&table.datatype(), &[])?);
         self.table = Some(table);
         std::mem::take(&mut self.sample).iter().try_for_each(|cells| self.store(cells))
     }
 
-    fn store(&mut self, cells: &[Cell]) -> Result<()> {
+    fn store(&mut self, cells: &[InputCell]) -> Result<()> {
         let (Some(table), Some(sink)) = (&self.table, &mut self.sink) else {
             return Ok(());
         };
@@ -245,7 +245,7 @@ impl<'a> Recording<'a> {
     /// Stores what still waits and closes the file; the number of rows recorded.
     fn close(mut self) -> Result<u64> {
         let begun = if self.table.is_none() && !self.names.is_empty() { self.begin() } else { Ok(()) };
-        let closed = self.sink.take().map_or(Ok(0), Sink::close);
+        let closed = self.sink.take().map_or(Ok(0), RecordSink::close);
         self.bar.finish_and_clear();
         begun.and(closed)
     }

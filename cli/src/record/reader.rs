@@ -6,22 +6,22 @@ use std::thread;
 
 use crate::error::Error;
 
-use super::input::{CsvRows, InputError, NdjsonRows, Rows};
-use super::row::Cell;
+use super::input::{CsvRows, InputError, NdjsonRows, RowInput};
+use super::row::InputCell;
 
 /// Rows that may be read ahead of the file.
-const AHEAD: usize = 4096;
+const MAX_ROWS_AHEAD: usize = 4096;
 
 /// Memory for a frame before it is known that there is one (bytes).
 const START: usize = 1 << 20;
 
 /// What comes in.
 #[derive(Debug)]
-pub enum Event {
+pub enum InputEvent {
     /// The names of the columns; comes first.
     Columns(Vec<String>),
     /// A row.
-    Row(Vec<Cell>),
+    Row(Vec<InputCell>),
     /// A frame.
     Frame(Vec<u8>),
     /// The input cannot be understood from here on.
@@ -42,19 +42,19 @@ pub enum Format {
 }
 
 /// Starts to read. The channel ends with the input.
-pub fn start(format: Format, input: impl Read + Send + 'static) -> Receiver<Event> {
-    let (sender, receiver) = sync_channel(AHEAD);
+pub fn start(format: Format, input: impl Read + Send + 'static) -> Receiver<InputEvent> {
+    let (sender, receiver) = sync_channel(MAX_ROWS_AHEAD);
     thread::spawn(move || {
         let input = BufReader::with_capacity(1 << 20, input);
         if let Err(error) = read(format, input, &sender) {
             // Nobody listens any more if the file has failed.
-            let _ = sender.send(Event::Failed(error));
+            let _ = sender.send(InputEvent::Failed(error));
         }
     });
     receiver
 }
 
-fn read(format: Format, mut input: impl BufRead + Send, sender: &SyncSender<Event>) -> Result<(), Error> {
+fn read(format: Format, mut input: impl BufRead + Send, sender: &SyncSender<InputEvent>) -> Result<(), Error> {
     match format {
         Format::Csv(delimiter) => rows(CsvRows::new(input, delimiter), sender),
         Format::Ndjson => rows(NdjsonRows::new(input), sender),
@@ -67,19 +67,19 @@ fn read(format: Format, mut input: impl BufRead + Send, sender: &SyncSender<Even
     }
 }
 
-fn rows(rows: Result<impl Rows, InputError>, sender: &SyncSender<Event>) -> Result<(), Error> {
+fn rows(rows: Result<impl RowInput, InputError>, sender: &SyncSender<InputEvent>) -> Result<(), Error> {
     let mut rows = rows?;
-    let mut listening = sender.send(Event::Columns(rows.names().to_vec())).is_ok();
+    let mut listening = sender.send(InputEvent::Columns(rows.names().to_vec())).is_ok();
     while listening {
         match rows.next_row() {
             None => return Ok(()),
-            Some(row) => listening = sender.send(Event::Row(row?)).is_ok(),
+            Some(row) => listening = sender.send(InputEvent::Row(row?)).is_ok(),
         }
     }
     Ok(())
 }
 
-fn frames(size: usize, mut input: impl BufRead, sender: &SyncSender<Event>) -> Result<(), Error> {
+fn frames(size: usize, mut input: impl BufRead, sender: &SyncSender<InputEvent>) -> Result<(), Error> {
     for frame in 1.. {
         // As much memory as there is input, whatever the size.
         let mut bytes = Vec::with_capacity(size.min(START));
@@ -90,7 +90,7 @@ fn frames(size: usize, mut input: impl BufRead, sender: &SyncSender<Event>) -> R
         if found < size {
             return Err(Error::Frame { frame, found, expected: size });
         }
-        if sender.send(Event::Frame(bytes)).is_err() {
+        if sender.send(InputEvent::Frame(bytes)).is_err() {
             break;
         }
     }

@@ -1,12 +1,12 @@
 //! Rows: what an input yields, and the compound type under which they are stored.
 
-use crate::model::{Compound, Datatype, Member};
+use crate::model::{Compound, CompoundMember, Datatype};
 
-use super::kind::{CellError, Kind, truth};
+use super::kind::{CellError, ColumnKind, parse_bool};
 
 /// A cell of a row as the input had it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cell {
+pub enum InputCell {
     /// Nothing.
     Empty,
     /// A text that may be a number or a truth value.
@@ -15,28 +15,28 @@ pub enum Cell {
     Text(String),
 }
 
-impl Cell {
+impl InputCell {
     fn text(&self) -> Option<&str> {
         match self {
-            Cell::Empty => None,
-            Cell::Plain(text) | Cell::Text(text) => Some(text),
+            InputCell::Empty => None,
+            InputCell::Plain(text) | InputCell::Text(text) => Some(text),
         }
     }
 }
 
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub struct RecordColumn {
     /// The name.
     pub name: String,
     /// The type.
-    pub kind: Kind,
+    pub kind: ColumnKind,
 }
 
 /// The columns of a table of rows, and their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowType {
-    columns: Vec<Column>,
+    columns: Vec<RecordColumn>,
 }
 
 /// Why a row cannot be stored.
@@ -62,21 +62,21 @@ pub enum RowError {
 
 impl RowType {
     /// A table of these columns.
-    pub fn new(columns: Vec<Column>) -> Self {
+    pub fn new(columns: Vec<RecordColumn>) -> Self {
         RowType { columns }
     }
 
     /// The columns.
-    pub fn columns(&self) -> &[Column] {
+    pub fn columns(&self) -> &[RecordColumn] {
         &self.columns
     }
 
     /// The types that hold every one of `rows` (each as long as `names`): integers and floats of 8 bytes, truth
     /// values, or text twice as long as the longest.
-    pub fn inferred(names: &[String], rows: &[Vec<Cell>]) -> Self {
+    pub fn infer_columns(names: &[String], rows: &[Vec<InputCell>]) -> Self {
         let column = |(i, name): (usize, &String)| {
             let cells = rows.iter().filter_map(|row| row.get(i));
-            Column { name: name.clone(), kind: infer(cells) }
+            RecordColumn { name: name.clone(), kind: infer(cells) }
         };
         RowType { columns: names.iter().enumerate().map(column).collect() }
     }
@@ -85,7 +85,7 @@ impl RowType {
     pub fn datatype(&self) -> Datatype {
         let mut offset = 0;
         let members = self.columns.iter().map(|column| {
-            let member = Member { name: column.name.as_str().into(), offset, datatype: column.kind.datatype() };
+            let member = CompoundMember { name: column.name.as_str().into(), offset, datatype: column.kind.datatype() };
             offset += column.kind.size();
             member
         });
@@ -97,7 +97,7 @@ impl RowType {
     ///
     /// # Errors
     /// [`RowError`] that says what does not fit.
-    pub fn encode(&self, cells: &[Cell], out: &mut Vec<u8>) -> Result<(), RowError> {
+    pub fn encode(&self, cells: &[InputCell], out: &mut Vec<u8>) -> Result<(), RowError> {
         if cells.len() != self.columns.len() {
             return Err(RowError::Fields { found: cells.len(), expected: self.columns.len() });
         }
@@ -112,25 +112,25 @@ impl RowType {
     }
 }
 
-fn infer<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Kind {
+fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone) -> ColumnKind {
     let all = |fits: fn(&str) -> bool| {
         cells.clone().all(|cell| match cell {
-            Cell::Empty => true,
-            Cell::Plain(text) => fits(text.trim()),
-            Cell::Text(_) => false,
+            InputCell::Empty => true,
+            InputCell::Plain(text) => fits(text.trim()),
+            InputCell::Text(_) => false,
         })
     };
-    let empty = cells.clone().any(|cell| *cell == Cell::Empty);
+    let empty = cells.clone().any(|cell| *cell == InputCell::Empty);
     if !empty && all(|text| text.parse::<i64>().is_ok()) {
-        Kind::I64
+        ColumnKind::I64
     } else if all(|text| text.parse::<f64>().is_ok()) {
-        Kind::F64
-    } else if !empty && all(|text| truth(text).is_some()) {
-        Kind::Bool
+        ColumnKind::F64
+    } else if !empty && all(|text| parse_bool(text).is_some()) {
+        ColumnKind::Bool
     } else {
-        let longest = cells.filter_map(Cell::text).map(str::len).max().unwrap_or(0);
+        let longest = cells.filter_map(InputCell::text).map(str::len).max().unwrap_or(0);
         let size = longest.saturating_mul(2).max(8).checked_next_power_of_two().unwrap_or(longest);
-        Kind::Text(u16::try_from(size).map_or(u32::from(u16::MAX), u32::from))
+        ColumnKind::Text(u16::try_from(size).map_or(u32::from(u16::MAX), u32::from))
     }
 }
 
@@ -138,13 +138,13 @@ fn infer<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Kind {
 mod tests {
     use super::*;
 
-    fn plain(cells: &[&str]) -> Vec<Cell> {
-        cells.iter().map(|c| if c.is_empty() { Cell::Empty } else { Cell::Plain((*c).to_owned()) }).collect()
+    fn plain(cells: &[&str]) -> Vec<InputCell> {
+        cells.iter().map(|c| if c.is_empty() { InputCell::Empty } else { InputCell::Plain((*c).to_owned()) }).collect()
     }
 
-    fn inferred(rows: &[Vec<Cell>]) -> Vec<String> {
+    fn inferred(rows: &[Vec<InputCell>]) -> Vec<String> {
         let names: Vec<_> = (0..rows[0].len()).map(|i| format!("c{i}")).collect();
-        RowType::inferred(&names, rows).columns().iter().map(|c| c.kind.to_string()).collect()
+        RowType::infer_columns(&names, rows).columns().iter().map(|c| c.kind.to_string()).collect()
     }
 
     #[test]
@@ -161,12 +161,12 @@ mod tests {
 
     #[test]
     fn text_that_looks_like_a_number_stays_text() {
-        assert_eq!(inferred(&[vec![Cell::Text("12".into())]]), ["str8"]);
+        assert_eq!(inferred(&[vec![InputCell::Text("12".into())]]), ["str8"]);
     }
 
     #[test]
     fn rows_are_packed_in_the_order_of_their_columns() {
-        let column = |name: &str, kind: &str| Column { name: name.into(), kind: kind.parse().unwrap() };
+        let column = |name: &str, kind: &str| RecordColumn { name: name.into(), kind: kind.parse().unwrap() };
         let table = RowType::new(vec![column("t", "u16"), column("v", "f32"), column("s", "str3")]);
         let Datatype::Compound(t) = table.datatype() else { panic!("not a compound") };
         assert_eq!(t.size, 9);
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_row_that_does_not_fit_leaves_nothing_behind() {
-        let column = |name: &str| Column { name: name.into(), kind: Kind::I64 };
+        let column = |name: &str| RecordColumn { name: name.into(), kind: ColumnKind::I64 };
         let table = RowType::new(vec![column("a"), column("b")]);
         let mut out = vec![7];
         let error = table.encode(&plain(&["1"]), &mut out).unwrap_err();

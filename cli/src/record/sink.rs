@@ -4,10 +4,10 @@ use std::path::Path;
 
 use h5live::{Dataset, File};
 
-use crate::error::{Error, Problem, Result};
+use crate::error::{Error, FileProblem, Result};
 use crate::manifest::type_text;
 use crate::model::Datatype;
-use crate::unfinished;
+use crate::temp_output;
 
 /// A chunk of small rows has about this many bytes.
 const CHUNK_BYTES: u64 = 64 << 10;
@@ -16,7 +16,7 @@ const BATCH_BYTES: usize = 256 << 10;
 
 /// How a new dataset is stored.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Storage {
+pub struct RecordLayout {
     /// Rows of a chunk; as many as suit their size if it is not said.
     pub chunk_rows: Option<u64>,
     /// The level of deflate, with shuffle before it.
@@ -25,7 +25,7 @@ pub struct Storage {
 
 /// A dataset that is being recorded.
 #[derive(Debug)]
-pub struct Sink {
+pub struct RecordSink {
     file: File,
     dataset: Dataset,
     row_bytes: usize,
@@ -38,21 +38,21 @@ pub struct Sink {
     rows: u64,
 }
 
-impl Sink {
+impl RecordSink {
     /// Opens the dataset for appending, and makes file and dataset if they are not there. Its rows are `row`
     /// (`[rank - 1]`, elements) of `datatype`. From here on other processes may read.
     ///
     /// # Errors
-    /// [`Error::File`]; [`Error::Unfit`] if the dataset has rows of another type or shape.
+    /// [`Error::File`]; [`Error::InvalidFile`] if the dataset has rows of another type or shape.
     pub fn open(
         path: &Path,
         dataset: &str,
         datatype: &Datatype,
         row: &[u64],
-        storage: Storage,
+        storage: RecordLayout,
         every: u64,
     ) -> Result<Self> {
-        unfinished::sweep_beside(path);
+        temp_output::sweep_beside(path);
         let (file, dataset) = if path.exists() {
             let file = crate::open::options().swmr_write().open(path)?;
             let found = match file.dataset(dataset) {
@@ -67,7 +67,7 @@ impl Sink {
             (file, created)
         };
         let row_bytes = row.iter().product::<u64>() as usize * datatype.size() as usize;
-        Ok(Sink { file, dataset, row_bytes, batch: Vec::new(), unflushed: 0, every, rows: 0 })
+        Ok(RecordSink { file, dataset, row_bytes, batch: Vec::new(), unflushed: 0, every, rows: 0 })
     }
 
     /// Appends rows that `encode` appends to a buffer.
@@ -126,11 +126,11 @@ impl Sink {
     }
 }
 
-fn create(file: &File, path: &str, datatype: &Datatype, row: &[u64], storage: Storage) -> Result<Dataset> {
+fn create(file: &File, path: &str, datatype: &Datatype, row: &[u64], storage: RecordLayout) -> Result<Dataset> {
     let row_bytes = row.iter().product::<u64>().saturating_mul(u64::from(datatype.size()));
     let chunk_rows = storage.chunk_rows.unwrap_or((CHUNK_BYTES / row_bytes.max(1)).clamp(1, 4096));
     let chunk: Vec<_> = std::iter::once(chunk_rows).chain(row.iter().copied()).collect();
-    let mut builder = file.root().new_dataset_of(datatype.clone()).growing(row).chunk(&chunk);
+    let mut builder = file.root().new_dataset_with_type(datatype.clone()).unlimited_rows(row).chunk_shape(&chunk);
     if let Some(level) = storage.deflate {
         builder = builder.shuffle().deflate(level);
     }
@@ -146,6 +146,6 @@ fn check(path: &Path, dataset: Dataset, datatype: &Datatype, row: &[u64]) -> Res
     if found == given && spec.dataspace.rank() > 0 {
         return Ok(dataset);
     }
-    let problem = Problem::OtherType { path: dataset.path().to_owned(), found, given };
-    Err(Error::Unfit { path: path.to_owned(), problem })
+    let problem = FileProblem::OtherType { path: dataset.path().to_owned(), found, given };
+    Err(Error::InvalidFile { path: path.to_owned(), problem })
 }

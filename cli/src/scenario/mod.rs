@@ -1,6 +1,6 @@
 //! `h5live scenario`: the scenarios of libhdf5's own tests of SWMR, each by one command that checks itself.
 
-mod scenes;
+mod scripts;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use crate::args::whole_text;
 use crate::error::{Error, Outcome, Result};
-use crate::live::message::{Extents, Invariant, Message, Violation, Work};
-use crate::live::processes::{end_of_input, interruption};
-use crate::live::role::Role;
-use crate::live::troupe::{Troupe, rows};
+use crate::live::message::{Extents, StressInvariant, Violation, WorkCounts, WorkerMessage};
+use crate::live::process_group::{ProcessGroup, rows};
+use crate::live::processes::{interrupt_flag, stop_flag};
+use crate::live::role::WorkerRole;
 use crate::output::Output;
 use crate::stress::matrix::{self, cell};
-use crate::unfinished::{self, Force, Scratch};
+use crate::temp_output::{self, Force, Scratch};
 use crate::watch::seconds;
 
-use scenes::Scene;
+use scripts::ScenarioScript;
 
 /// A pause of the writer between two steps, and of a reader between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -32,7 +32,7 @@ const MAX_VIOLATIONS: u32 = 20;
 pub struct Scenario {
     /// Which
     #[arg(value_enum)]
-    name: Name,
+    name: ScenarioName,
     /// The file; a temporary one if it is not said
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -45,12 +45,12 @@ pub struct Scenario {
     seconds: f64,
     /// What this process does in a run that another one has started
     #[arg(long, hide = true, value_enum)]
-    role: Option<Role>,
+    role: Option<WorkerRole>,
 }
 
 /// A scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Name {
+enum ScenarioName {
     /// Many datasets on several levels, appended to at random (generator, writer, reader)
     Generator,
     /// Elements here and there of large datasets (sparse writer and reader)
@@ -71,35 +71,37 @@ enum Name {
     All,
 }
 
-impl Name {
-    const EACH: [Name; 8] = [
-        Name::Generator,
-        Name::Sparse,
-        Name::AddRemove,
-        Name::StartWrite,
-        Name::AppendChunk,
-        Name::AppendMulti,
-        Name::Virtual,
-        Name::Refresh,
+impl ScenarioName {
+    const EACH: [ScenarioName; 8] = [
+        ScenarioName::Generator,
+        ScenarioName::Sparse,
+        ScenarioName::AddRemove,
+        ScenarioName::StartWrite,
+        ScenarioName::AppendChunk,
+        ScenarioName::AppendMulti,
+        ScenarioName::Virtual,
+        ScenarioName::Refresh,
     ];
 
     /// What happens in it; `None` if it is made of cells of the matrix.
-    fn scene(self) -> Option<Box<dyn Scene>> {
+    fn scene(self) -> Option<Box<dyn ScenarioScript>> {
         Some(match self {
-            Name::Generator => Box::new(scenes::Levels),
-            Name::StartWrite => Box::new(scenes::StartWrite),
-            Name::AppendMulti => Box::new(scenes::Multi),
-            Name::Virtual => Box::new(scenes::Virtual),
-            Name::Refresh => Box::new(scenes::Refresh),
-            Name::Sparse | Name::AddRemove | Name::AppendChunk | Name::All => return None,
+            ScenarioName::Generator => Box::new(scripts::NestedDatasets),
+            ScenarioName::StartWrite => Box::new(scripts::StartWrite),
+            ScenarioName::AppendMulti => Box::new(scripts::SeveralDatasets),
+            ScenarioName::Virtual => Box::new(scripts::VirtualDataset),
+            ScenarioName::Refresh => Box::new(scripts::ChangingAttributes),
+            ScenarioName::Sparse | ScenarioName::AddRemove | ScenarioName::AppendChunk | ScenarioName::All => {
+                return None;
+            }
         })
     }
 
-    fn work(self) -> cell::Work {
+    fn work(self) -> cell::ChangeKind {
         match self {
-            Name::AddRemove => cell::Work::Shrink,
-            Name::AppendChunk => cell::Work::AppendRows,
-            _ => cell::Work::Sparse,
+            ScenarioName::AddRemove => cell::ChangeKind::Shrink,
+            ScenarioName::AppendChunk => cell::ChangeKind::AppendRows,
+            _ => cell::ChangeKind::Sparse,
         }
     }
 }
@@ -112,21 +114,21 @@ impl Scenario {
     pub fn run(self) -> Result<Outcome> {
         if let (Some(role), Some(scene), Some(path)) = (self.role, self.name.scene(), &self.file) {
             return match role {
-                Role::Writer => write(&*scene, path),
-                Role::Reader => read(&*scene, path),
+                WorkerRole::Writer => write(&*scene, path),
+                WorkerRole::Reader => read(&*scene, path),
             }
             .map(|()| Outcome::Clean);
         }
         let scratch = match &self.file {
             Some(path) => {
-                unfinished::claim(path, self.force)?;
+                temp_output::claim(path, self.force)?;
                 None
             }
             None => Some(Scratch::new("scenario", false)?),
         };
         let temporary = scratch.as_ref().map(|scratch| scratch.path().join("scenario.h5"));
         let path = self.file.clone().or(temporary).unwrap_or_default();
-        let names = if self.name == Name::All { &Name::EACH[..] } else { &[self.name] };
+        let names = if self.name == ScenarioName::All { &ScenarioName::EACH[..] } else { &[self.name] };
         let mut clean = true;
         for name in names {
             clean &= match name.scene() {
@@ -141,26 +143,26 @@ impl Scenario {
     }
 
     /// Plays a scenario; whether nothing was seen that must not be.
-    fn play(&self, name: Name, scene: &dyn Scene, path: &Path) -> Result<bool> {
+    fn play(&self, name: ScenarioName, scene: &dyn ScenarioScript, path: &Path) -> Result<bool> {
         scene.make(path)?;
         let word = cell::name(name);
-        let mut troupe = Troupe::new(path, &["scenario", "--role=writer", &word]);
+        let mut troupe = ProcessGroup::new(path, &["scenario", "--role=writer", &word]);
         if troupe.start_writer().map_err(Error::Process)? {
             for _ in 0..self.readers {
                 troupe.start_reader(&["scenario", "--role=reader", &word]).map_err(Error::Process)?;
             }
         }
-        let interrupted = interruption();
+        let interrupted = interrupt_flag();
         let until = Instant::now() + Duration::from_secs_f64(self.seconds);
         while Instant::now() < until && !interrupted.load(Ordering::Acquire) {
-            troupe.listen(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
+            troupe.collect_events(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
             if troupe.writer_is_gone() {
-                troupe.violation(Invariant::Progress, "the writer has ended too early");
+                troupe.violation(StressInvariant::Progress, "the writer has ended too early");
                 break;
             }
         }
         troupe.finish(rows).map_err(Error::Process)?;
-        let looks: u64 = troupe.stories.iter().filter_map(|story| story.work).map(|work| work.refreshes).sum();
+        let looks: u64 = troupe.reader_logs.iter().filter_map(|story| story.work).map(|work| work.refreshes).sum();
         let mut out = Output::stdout();
         let (steps, violations) = (troupe.flushed_rows().first().copied().unwrap_or(0), troupe.violations.len());
         out.line(format_args!("{word:<14} {steps:>8} steps, {looks:>8} looks, {violations} violations"))?;
@@ -172,16 +174,16 @@ impl Scenario {
     }
 
     /// Plays a scenario that is made of cells of the matrix.
-    fn play_cells(&self, name: Name, path: &Path) -> Result<bool> {
-        let indexes = [cell::Index::ExtensibleArray, cell::Index::FixedArray, cell::Index::Btree2];
-        let choice = matrix::Choice::of(&indexes, name.work(), cell::Filter::None, cell::Type::Fixed);
+    fn play_cells(&self, name: ScenarioName, path: &Path) -> Result<bool> {
+        let indexes = [cell::IndexChoice::ExtensibleArray, cell::IndexChoice::FixedArray, cell::IndexChoice::Btree2];
+        let choice = matrix::MatrixArgs::of(&indexes, name.work(), cell::FilterChoice::None, cell::ElementKind::Fixed);
         let length = Duration::from_secs_f64(self.seconds / indexes.len() as f64);
-        let terms = matrix::Terms { readers: self.readers, length, seed: 1, rate: None };
-        let rows = choice.direct(path, &terms, &interruption(), |_, _| Ok(()))?;
+        let terms = matrix::MatrixTerms { readers: self.readers, length, seed: 1, rate: None };
+        let rows = choice.coordinate(path, &terms, &interrupt_flag(), |_, _| Ok(()))?;
         let mut out = Output::stdout();
         let (mut elements, mut looks, mut violations) = (0, 0, Vec::new());
         for row in &rows {
-            if let matrix::Told::Tried { written, read, violations: found, .. } = &row.told {
+            if let matrix::CellOutcome::Tested { written, read, violations: found, .. } = &row.told {
                 elements += written.refreshes;
                 looks += read.refreshes;
                 violations.extend(found);
@@ -197,14 +199,14 @@ impl Scenario {
     }
 }
 
-fn write(scene: &dyn Scene, path: &Path) -> Result<()> {
-    let stop = end_of_input();
+fn write(scene: &dyn ScenarioScript, path: &Path) -> Result<()> {
+    let stop = stop_flag();
     let files = scene.begin(path)?;
     let mut out = Output::stdout();
     for number in 0.. {
         let at = Extents::now(vec![number + 1]);
         scene.step(&files, number)?;
-        out.line(Message::Flushed(at))?;
+        out.line(WorkerMessage::Flushed(at))?;
         out.flush()?;
         if stop.load(Ordering::Acquire) {
             break;
@@ -214,22 +216,24 @@ fn write(scene: &dyn Scene, path: &Path) -> Result<()> {
     Ok(files.iter().try_for_each(h5live::File::close)?)
 }
 
-fn read(scene: &dyn Scene, path: &Path) -> Result<()> {
-    let stop = end_of_input();
+fn read(scene: &dyn ScenarioScript, path: &Path) -> Result<()> {
+    let stop = stop_flag();
     let mut out = Output::stdout();
-    let (mut known, mut work, mut violations, mut ended) = (0, Work::default(), 0, false);
+    let (mut known, mut work, mut violations, mut ended) = (0, WorkCounts::default(), 0, false);
     while !ended && violations < MAX_VIOLATIONS {
         let reopen = Instant::now() + Duration::from_secs(1);
         work.opens += 1;
         let mut session = || -> Result<Option<Violation>> {
-            let file = scenes::follow(path)?;
+            let file = scripts::follow(path)?;
             while Instant::now() < reopen {
                 // In this order: what was written before the end is still seen.
                 let last = stop.load(Ordering::Acquire);
                 work.refreshes += 1;
                 let detail = match scene.look(&file, work.refreshes)? {
-                    Err(detail) => Some((Invariant::WholeAppends, detail)),
-                    Ok(steps) if steps < known => Some((Invariant::NoWayBack, format!("{steps} steps after {known}"))),
+                    Err(detail) => Some((StressInvariant::WholeAppends, detail)),
+                    Ok(steps) if steps < known => {
+                        Some((StressInvariant::NoWayBack, format!("{steps} steps after {known}")))
+                    }
                     Ok(steps) => {
                         known = steps;
                         None
@@ -248,16 +252,16 @@ fn read(scene: &dyn Scene, path: &Path) -> Result<()> {
         };
         let found = session();
         let violation = found.unwrap_or_else(|error| {
-            Some(Violation { invariant: Invariant::NoDanglingAddress, detail: whole_text(&error) })
+            Some(Violation { invariant: StressInvariant::NoDanglingAddress, detail: whole_text(&error) })
         });
         if let Some(violation) = violation {
             violations += 1;
             ended |= stop.load(Ordering::Acquire);
-            out.line(Message::Violation(violation))?;
+            out.line(WorkerMessage::Violation(violation))?;
         }
         out.flush()?;
     }
-    out.line(Message::Seen(Extents::now(vec![known])))?;
-    out.line(Message::Done(work))?;
+    out.line(WorkerMessage::Seen(Extents::now(vec![known])))?;
+    out.line(WorkerMessage::Done(work))?;
     out.flush()
 }

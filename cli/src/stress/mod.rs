@@ -10,27 +10,27 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use h5live_checker::file::{Options, check_path_with};
+use h5live_checker::file::{CheckOptions, check_path_with};
 
-use crate::check::Filters;
+use crate::check::KnownFilters;
 use crate::error::{Error, Outcome, Result};
-use crate::live::message::Invariant;
-use crate::live::processes::{end_of_input, interruption};
-use crate::live::reader::Reader;
-use crate::live::role::Role;
-use crate::live::troupe::{Troupe, rows};
+use crate::live::message::StressInvariant;
+use crate::live::process_group::{ProcessGroup, rows};
+use crate::live::processes::{interrupt_flag, stop_flag};
+use crate::live::reader::LiveReader;
+use crate::live::role::WorkerRole;
 use crate::output::Output;
-use crate::unfinished::{self, Force, Scratch};
+use crate::temp_output::{self, Force, Scratch};
 use crate::watch::{length, newest, seconds};
 use crate::{open, progress};
 
-use report::{Report, Written};
+use report::{StressReport, WriterCounts};
 use rule::all_series;
 
 /// How long a writer lives before it is killed.
-const LIFE: Duration = Duration::from_secs(1);
+const WRITER_LIFETIME: Duration = Duration::from_secs(1);
 /// Rows at the end of each dataset that are checked after each kill.
-const TAIL: u64 = 200;
+const CHECKED_TAIL_ROWS: u64 = 200;
 
 /// Lets processes write and read one file at once, and checks every value that is seen
 #[derive(Debug, clap::Args)]
@@ -67,9 +67,9 @@ pub struct Stress {
     json: bool,
     /// What this process does in a run that another one has started
     #[arg(long, hide = true, value_enum)]
-    role: Option<Role>,
+    role: Option<WorkerRole>,
     #[command(flatten)]
-    matrix: matrix::Choice,
+    matrix: matrix::MatrixArgs,
 }
 
 impl Stress {
@@ -81,7 +81,7 @@ impl Stress {
         match (&self.file, self.role) {
             (_, Some(_)) => self.go(),
             (Some(path), None) => {
-                unfinished::claim(path, self.force)?;
+                temp_output::claim(path, self.force)?;
                 self.go()
             }
             (None, None) => {
@@ -99,20 +99,22 @@ impl Stress {
     fn go(&self) -> Result<Outcome> {
         let path = self.path();
         match self.role {
-            Some(Role::Writer) if self.names => {
-                names::write(&path, self.seed, self.matrix.first_step(), &end_of_input()).map(|()| Outcome::Clean)
+            Some(WorkerRole::Writer) if self.names => {
+                names::write(&path, self.seed, self.matrix.first_step(), &stop_flag()).map(|()| Outcome::Clean)
             }
             None if self.names => self.kill_writers_of_names(&path),
             Some(role) if self.matrix.is_made() => {
-                let stop = end_of_input();
-                self.matrix.play(role == Role::Writer, &path, &self.terms(), &stop).map(|()| Outcome::Clean)
+                let stop = stop_flag();
+                self.matrix.run_worker(role == WorkerRole::Writer, &path, &self.terms(), &stop).map(|()| Outcome::Clean)
             }
-            Some(Role::Writer) => writer::run(&path, self.seed, self.rate(), &end_of_input()).map(|()| Outcome::Clean),
-            Some(Role::Reader) => self.read(&path).map(|()| Outcome::Clean),
+            Some(WorkerRole::Writer) => {
+                writer::run(&path, self.seed, self.rate(), &stop_flag()).map(|()| Outcome::Clean)
+            }
+            Some(WorkerRole::Reader) => self.read(&path).map(|()| Outcome::Clean),
             None if self.matrix.ends_badly() => self.end_badly(&path),
             None if self.matrix.is_made() => self.try_matrix(&path),
             None => {
-                let report = self.direct(&path)?;
+                let report = self.coordinate(&path)?;
                 let mut out = Output::stdout();
                 if self.json {
                     out.line(report.json())?
@@ -137,9 +139,9 @@ impl Stress {
         self.rate.unwrap_or(1000.0)
     }
 
-    fn terms(&self) -> matrix::Terms {
+    fn terms(&self) -> matrix::MatrixTerms {
         let length = Duration::from_secs_f64(self.seconds);
-        matrix::Terms { readers: self.readers, length, seed: self.seed, rate: self.rate }
+        matrix::MatrixTerms { readers: self.readers, length, seed: self.seed, rate: self.rate }
     }
 
     /// Tries the cells of the matrix.
@@ -152,7 +154,7 @@ impl Stress {
             out.flush()?;
         }
         let mut clean = true;
-        let rows = self.matrix.direct(path, &self.terms(), &interruption(), |row, path| {
+        let rows = self.matrix.coordinate(path, &self.terms(), &interrupt_flag(), |row, path| {
             if self.json {
                 out.line(row.json())?
             } else {
@@ -175,7 +177,7 @@ impl Stress {
     /// Has writers of attributes and links killed.
     fn kill_writers_of_names(&self, path: &Path) -> Result<Outcome> {
         let mut peer = self.matrix.start_peer()?;
-        let found = names::kill(path, self.seed, self.matrix.kills(), peer.as_mut(), &interruption())?;
+        let found = names::kill(path, self.seed, self.matrix.kills(), peer.as_mut(), &interrupt_flag())?;
         let mut out = Output::stdout();
         out.line(&found)?;
         out.flush()?;
@@ -192,7 +194,7 @@ impl Stress {
             out.flush()?;
         }
         let (mut lives, mut cut, mut steps, mut violations) = (0, 0, 0, 0);
-        self.matrix.end_badly(path, &self.terms(), &interruption(), |row, path| {
+        self.matrix.end_badly(path, &self.terms(), &interrupt_flag(), |row, path| {
             lives += row.lives;
             cut += row.cut;
             steps += row.steps;
@@ -216,7 +218,7 @@ impl Stress {
     }
 
     /// Keeps a file that has shown violations.
-    fn keep(&self, path: &Path, cell: matrix::cell::Cell) {
+    fn keep(&self, path: &Path, cell: matrix::cell::MatrixCell) {
         let kept = matrix::path_of(&self.path(), cell).with_extension("kept.h5");
         // The violations are told in any case.
         let kept = std::fs::rename(path, &kept).map_or_else(|e| e.to_string(), |()| kept.display().to_string());
@@ -230,15 +232,15 @@ impl Stress {
             let difference = all.get(i)?.first_difference(self.seed, first, stored)?;
             Some(difference.to_string())
         };
-        Reader::new(path, &names, &check).run(&end_of_input())
+        LiveReader::new(path, &names, &check).run(&stop_flag())
     }
 
     /// Starts the processes, kills the writer now and then if asked to, and gathers what they say.
-    fn direct(&self, path: &Path) -> Result<Report> {
+    fn coordinate(&self, path: &Path) -> Result<StressReport> {
         writer::create(path)?;
-        let interrupted = interruption();
+        let interrupted = interrupt_flag();
         let (seed, rate) = (self.seed.to_string(), self.rate().to_string());
-        let mut troupe = Troupe::new(path, &["stress", "--role=writer", "--seed", &seed, "--rate", &rate]);
+        let mut troupe = ProcessGroup::new(path, &["stress", "--role=writer", "--seed", &seed, "--rate", &rate]);
         let begin = Instant::now();
         let length = Duration::from_secs_f64(self.seconds);
         let mut kills = 0;
@@ -247,12 +249,12 @@ impl Stress {
             troupe.start_reader(&["stress", "--role=reader", "--seed", &seed]).map_err(Error::Process)?;
         }
         let bar = progress::bar(self.seconds.ceil() as usize, "seconds");
-        let mut next_kill = Instant::now() + LIFE;
+        let mut next_kill = Instant::now() + WRITER_LIFETIME;
         while going && begin.elapsed() < length && !interrupted.load(std::sync::atomic::Ordering::Acquire) {
-            troupe.listen(Duration::from_millis(20).min(length.saturating_sub(begin.elapsed())));
+            troupe.collect_events(Duration::from_millis(20).min(length.saturating_sub(begin.elapsed())));
             bar.set_position(begin.elapsed().as_secs());
             if troupe.writer_is_gone() {
-                troupe.violation(Invariant::Progress, "the writer has ended too early");
+                troupe.violation(StressInvariant::Progress, "the writer has ended too early");
                 break;
             }
             if self.kill && Instant::now() >= next_kill {
@@ -260,7 +262,7 @@ impl Stress {
                 kills += 1;
                 self.after_death(path, &mut troupe);
                 going = troupe.start_writer().map_err(Error::Process)?;
-                next_kill = Instant::now() + LIFE;
+                next_kill = Instant::now() + WRITER_LIFETIME;
             }
         }
         troupe.finish(rows).map_err(Error::Process)?;
@@ -268,10 +270,10 @@ impl Stress {
         self.after_death(path, &mut troupe);
         let all = all_series();
         let rows = troupe.flushed_rows();
-        Ok(Report {
+        Ok(StressReport {
             seed: self.seed,
             seconds: begin.elapsed().as_secs_f64(),
-            written: Written {
+            written: WriterCounts {
                 rows: rows.iter().sum(),
                 bytes: rows.iter().zip(&all).map(|(rows, series)| rows * series.row_bytes() as u64).sum(),
                 flushes: troupe.flushes.len() as u64,
@@ -283,7 +285,7 @@ impl Stress {
     }
 
     /// The file of a writer that is gone must open at once, with everything flushed.
-    fn after_death(&self, path: &Path, troupe: &mut Troupe) {
+    fn after_death(&self, path: &Path, troupe: &mut ProcessGroup) {
         let flushed = troupe.flushed_rows().to_vec();
         for (series, &flushed) in all_series().iter().zip(&flushed) {
             let look = || -> Result<Option<String>> {
@@ -293,20 +295,23 @@ impl Stress {
                 if rows < flushed {
                     return Ok(Some(format!("{rows} of {flushed} flushed rows")));
                 }
-                let (first, stored) = newest(&dataset, &*dataset.spec()?, rows.saturating_sub(TAIL), rows)?;
+                let (first, stored) =
+                    newest(&dataset, &*dataset.spec()?, rows.saturating_sub(CHECKED_TAIL_ROWS), rows)?;
                 Ok(series.first_difference(self.seed, first, &stored).map(|difference| difference.to_string()))
             };
             match look() {
                 Ok(None) => {}
-                Ok(Some(detail)) => troupe.violation(Invariant::ProcessDeath, &format!("/{}: {detail}", series.name)),
-                Err(error) => troupe.violation(Invariant::ProcessDeath, &error.to_string()),
+                Ok(Some(detail)) => {
+                    troupe.violation(StressInvariant::ProcessDeath, &format!("/{}: {detail}", series.name))
+                }
+                Err(error) => troupe.violation(StressInvariant::ProcessDeath, &error.to_string()),
             }
         }
-        if let Some(fault) = unsound(path) {
-            troupe.violation(Invariant::ProcessDeath, &fault);
+        if let Some(fault) = checker_finding(path) {
+            troupe.violation(StressInvariant::ProcessDeath, &fault);
         }
         if let Some(fault) = self.check.as_deref().and_then(|command| self.checked_by(command, path, &flushed)) {
-            troupe.violation(Invariant::ProcessDeath, &fault);
+            troupe.violation(StressInvariant::ProcessDeath, &fault);
         }
     }
 
@@ -326,12 +331,13 @@ impl Stress {
 }
 
 /// What the file checker finds in the file of a writer that is gone.
-fn unsound(path: &Path) -> Option<String> {
-    let filters = Filters::default();
-    let report = match check_path_with(path, Options { live: true, filters: Some(&filters), ..Options::default() }) {
-        Ok(report) => report,
-        Err(error) => return Some(error.to_string()),
-    };
+fn checker_finding(path: &Path) -> Option<String> {
+    let filters = KnownFilters::default();
+    let report =
+        match check_path_with(path, CheckOptions { live: true, filters: Some(&filters), ..CheckOptions::default() }) {
+            Ok(report) => report,
+            Err(error) => return Some(error.to_string()),
+        };
     let more = report.findings.len().saturating_sub(1);
     report.findings.first().map(|finding| format!("{finding} (and {more} findings more)"))
 }
@@ -345,14 +351,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("texts.h5");
         let file = h5live::File::options().create().open(&path).unwrap();
-        file.new_dataset::<String>().shape(&[1]).chunk(&[1]).fletcher32().create("texts").unwrap();
+        file.new_dataset::<String>().shape(&[1]).chunk_shape(&[1]).fletcher32().create("texts").unwrap();
         file.dataset("texts").unwrap().write(&["a text".to_owned()]).unwrap();
         file.close().unwrap();
-        assert_eq!(unsound(&path), None);
+        assert_eq!(checker_finding(&path), None);
         let mut bytes = std::fs::read(&path).unwrap();
         let heap = bytes.windows(4).position(|bytes| bytes == b"GCOL").unwrap();
         bytes[heap] = 0;
         std::fs::write(&path, bytes).unwrap();
-        assert!(unsound(&path).is_some());
+        assert!(checker_finding(&path).is_some());
     }
 }

@@ -5,11 +5,11 @@ use std::fmt;
 use serde_json::json;
 
 use crate::live::latency::{Latencies, duration_text};
-use crate::live::message::{Violation, Work};
+use crate::live::message::{Violation, WorkCounts};
 
 /// What the writer did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Written {
+pub struct WriterCounts {
     /// Rows of all datasets together.
     pub rows: u64,
     /// Bytes of these rows.
@@ -22,23 +22,23 @@ pub struct Written {
 
 /// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Report {
+pub struct StressReport {
     /// The seed of the rule.
     pub seed: u64,
     /// How long the run took (s).
     pub seconds: f64,
     /// What the writer did.
-    pub written: Written,
+    pub written: WriterCounts,
     /// What each reader did, and how late it saw each flush.
-    pub readers: Vec<(Work, Latencies)>,
+    pub readers: Vec<(WorkCounts, Latencies)>,
     /// What must never happen.
     pub violations: Vec<Violation>,
 }
 
 /// Violations that are shown before the rest is only counted.
-const SHOWN: usize = 20;
+const MAX_SHOWN_VIOLATIONS: usize = 20;
 
-impl Report {
+impl StressReport {
     /// The report for programs.
     pub fn json(&self) -> serde_json::Value {
         let micros = |nanos: Option<u64>| nanos.map(|n| n as f64 / 1e3);
@@ -75,9 +75,9 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for StressReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Written { rows, bytes, flushes, kills } = self.written;
+        let WriterCounts { rows, bytes, flushes, kills } = self.written;
         let rate = if self.seconds > 0.0 { flushes as f64 / self.seconds } else { 0.0 };
         writeln!(
             f,
@@ -85,7 +85,7 @@ impl fmt::Display for Report {
             bytes as f64 / 1e6
         )?;
         for (i, (work, latency)) in self.readers.iter().enumerate() {
-            let Work { rows, rereads, refreshes, opens } = work;
+            let WorkCounts { rows, rereads, refreshes, opens } = work;
             write!(f, "reader {i}  {rows} rows checked, {rereads} again, {refreshes} refreshes, {opens} opens")?;
             match (latency.quantile(0.5), latency.quantile(1.0)) {
                 (Some(median), Some(worst)) => {
@@ -99,11 +99,11 @@ impl fmt::Display for Report {
                 _ => writeln!(f)?,
             }
         }
-        for violation in self.violations.iter().take(SHOWN) {
+        for violation in self.violations.iter().take(MAX_SHOWN_VIOLATIONS) {
             writeln!(f, "violation of {}: {}", violation.invariant.name(), violation.detail)?;
         }
-        if self.violations.len() > SHOWN {
-            writeln!(f, "... and {} more", self.violations.len() - SHOWN)?;
+        if self.violations.len() > MAX_SHOWN_VIOLATIONS {
+            writeln!(f, "... and {} more", self.violations.len() - MAX_SHOWN_VIOLATIONS)?;
         }
         write!(f, "{} violations in {:.1} s (seed {})", self.violations.len(), self.seconds, self.seed)
     }
@@ -112,15 +112,15 @@ impl fmt::Display for Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::message::Invariant;
+    use crate::live::message::StressInvariant;
 
-    fn sample() -> Report {
-        Report {
+    fn sample() -> StressReport {
+        StressReport {
             seed: 7,
             seconds: 2.0,
-            written: Written { rows: 10, bytes: 2_500_000, flushes: 100, kills: 1 },
-            readers: vec![(Work { rows: 10, rereads: 2, refreshes: 30, opens: 1 }, Latencies::default())],
-            violations: vec![Violation { invariant: Invariant::NoWayBack, detail: "rows: 5 after 6".into() }],
+            written: WriterCounts { rows: 10, bytes: 2_500_000, flushes: 100, kills: 1 },
+            readers: vec![(WorkCounts { rows: 10, rereads: 2, refreshes: 30, opens: 1 }, Latencies::default())],
+            violations: vec![Violation { invariant: StressInvariant::NoWayBack, detail: "rows: 5 after 6".into() }],
         }
     }
 

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use crate::model::{ByteOrder, CharacterSet, Compound, Datatype, Member, Sign};
+use crate::model::{ByteOrder, CharacterSet, Compound, CompoundMember, Datatype, Sign};
 
 /// A dataset of the stress file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
+pub struct StressSeries {
     /// The name in the root group.
     pub name: &'static str,
     /// The type of an element.
@@ -21,8 +21,8 @@ pub struct Series {
 
 /// The datasets of the stress file: scalars of both byte orders, compound rows, and compressed frames. Their chunks
 /// are small, so that index blocks of every kind come into being within seconds.
-pub fn all_series() -> Vec<Series> {
-    let member = |name: &str, offset, datatype| Member { name: name.into(), offset, datatype };
+pub fn all_series() -> Vec<StressSeries> {
+    let member = |name: &str, offset, datatype| CompoundMember { name: name.into(), offset, datatype };
     let f64_type = Datatype::float(8, ByteOrder::Little).unwrap_or_default();
     let u64_type = Datatype::integer(8, ByteOrder::Little, Sign::Unsigned);
     let compound = Datatype::Compound(Compound {
@@ -33,7 +33,7 @@ pub fn all_series() -> Vec<Series> {
             member("label", 16, Datatype::fixed_string(8, CharacterSet::Ascii)),
         ],
     });
-    let series = |name, datatype, row: &[u64], chunk_rows, compressed| Series {
+    let series = |name, datatype, row: &[u64], chunk_rows, compressed| StressSeries {
         name,
         datatype,
         row: row.to_vec(),
@@ -49,7 +49,7 @@ pub fn all_series() -> Vec<Series> {
     ]
 }
 
-impl Series {
+impl StressSeries {
     /// Bytes of a row.
     pub fn row_bytes(&self) -> usize {
         self.row.iter().product::<u64>() as usize * self.datatype.size() as usize
@@ -68,14 +68,14 @@ impl Series {
     }
 
     /// The first row from `first` on whose bytes in `stored` are not those of the rule.
-    pub fn first_difference(&self, seed: u64, first: u64, stored: &[u8]) -> Option<Difference> {
+    pub fn first_difference(&self, seed: u64, first: u64, stored: &[u8]) -> Option<RowMismatch> {
         let mut expected = Vec::with_capacity(self.row_bytes());
         for (row, found) in (first..).zip(stored.chunks(self.row_bytes())) {
             expected.clear();
             self.write_row(seed, row, &mut expected);
             if found != expected {
                 let at = expected.iter().zip(found).position(|(e, f)| e != f).unwrap_or(found.len());
-                return Some(Difference { row, at, fill: found.contains(&0) });
+                return Some(RowMismatch { row, at, fill: found.contains(&0) });
             }
         }
         None
@@ -84,7 +84,7 @@ impl Series {
 
 /// Where stored rows are not those of the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Difference {
+pub struct RowMismatch {
     /// The row.
     pub row: u64,
     /// Bytes from the start of the row.
@@ -93,9 +93,9 @@ pub struct Difference {
     pub fill: bool,
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for RowMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Difference { row, at, fill } = self;
+        let RowMismatch { row, at, fill } = self;
         let what = if *fill { "a fill value or nothing" } else { "another value" };
         write!(f, "row {row} has {what} at byte {at}")
     }
@@ -113,7 +113,7 @@ pub fn mix(number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn rows(series: &Series, seed: u64, rows: std::ops::Range<u64>) -> Vec<u8> {
+    fn rows(series: &StressSeries, seed: u64, rows: std::ops::Range<u64>) -> Vec<u8> {
         let mut out = Vec::new();
         rows.for_each(|row| series.write_row(seed, row, &mut out));
         out
@@ -160,9 +160,9 @@ mod tests {
         let series = &all_series()[4];
         let mut stored = rows(series, 7, 0..2);
         stored[512..].fill(0);
-        assert_eq!(series.first_difference(7, 0, &stored), Some(Difference { row: 1, at: 0, fill: true }));
+        assert_eq!(series.first_difference(7, 0, &stored), Some(RowMismatch { row: 1, at: 0, fill: true }));
         stored.truncate(100);
-        assert_eq!(series.first_difference(7, 0, &stored), Some(Difference { row: 0, at: 100, fill: false }));
+        assert_eq!(series.first_difference(7, 0, &stored), Some(RowMismatch { row: 0, at: 100, fill: false }));
     }
 
     #[test]

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use h5live::{Dataset, File};
 
 use crate::error::Result;
-use crate::live::message::{Extents, Message, now};
+use crate::live::message::{Extents, WorkerMessage, now};
 use crate::output::Output;
 use crate::watch::length;
 
-use super::rule::{Series, all_series, mix};
+use super::rule::{StressSeries, all_series, mix};
 
 /// How far the writer may be behind its rate and still catch up.
-const LATE: Duration = Duration::from_millis(250);
+const MAX_LAG: Duration = Duration::from_millis(250);
 
 /// Makes the file, with its datasets still empty.
 ///
@@ -25,7 +25,8 @@ pub fn create(path: &Path) -> Result<()> {
     let file = File::create(path)?;
     for series in all_series() {
         let chunk: Vec<_> = std::iter::once(series.chunk_rows).chain(series.row.iter().copied()).collect();
-        let mut builder = file.root().new_dataset_of(series.datatype.clone()).growing(&series.row).chunk(&chunk);
+        let mut builder =
+            file.root().new_dataset_with_type(series.datatype.clone()).unlimited_rows(&series.row).chunk_shape(&chunk);
         if series.compressed {
             builder = builder.shuffle().deflate(1);
         }
@@ -63,18 +64,18 @@ pub fn run(path: &Path, seed: u64, flushes_per_second: f64, stop: &AtomicBool) -
         } else {
             datasets.iter().try_for_each(Dataset::flush)?
         }
-        out.line(Message::Flushed(Extents { at, rows: rows.clone() }))?;
+        out.line(WorkerMessage::Flushed(Extents { at, rows: rows.clone() }))?;
         out.flush()?;
         next += pause;
         thread::sleep(next.saturating_duration_since(Instant::now()));
         // Flushes that are late are made up for; those of a long standstill are not.
-        next = next.max(Instant::now().checked_sub(LATE).unwrap_or(next));
+        next = next.max(Instant::now().checked_sub(MAX_LAG).unwrap_or(next));
     }
     Ok(file.close()?)
 }
 
 /// Rows to append at a step: few at a time for frames, now and then more than a chunk of anything else.
-fn batch(series: &Series, seed: u64, step: u64) -> u64 {
+fn batch(series: &StressSeries, seed: u64, step: u64) -> u64 {
     let random = mix(seed ^ mix(step ^ series.row_bytes() as u64));
     if series.row.len() > 1 || !random.is_multiple_of(16) { 1 + random % 3 } else { 1 + series.chunk_rows * 2 }
 }

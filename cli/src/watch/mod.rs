@@ -1,8 +1,8 @@
 //! `h5live watch`: follows a dataset that another process is writing.
 
+pub mod chart;
 mod image;
 pub mod screen;
-pub mod series;
 mod spark;
 mod stats;
 
@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 use h5live::Dataset;
 
 use crate::error::{Error, Outcome, Result};
-use crate::live::processes::interruption;
+use crate::live::processes::interrupt_flag;
 use crate::model::{DatasetSpec, Objects, Selection};
 use crate::output::Output;
 use crate::value::{self, Value};
 
+use chart::Chart;
 use screen::Screen;
-use series::Picture;
 
 /// A pause between two looks whether to end.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -30,7 +30,7 @@ const BLOCK_ROWS: u64 = 1024;
 
 /// Follows a dataset that another process is writing
 #[derive(Debug, clap::Args)]
-pub struct Watch {
+pub struct WatchCommand {
     /// The file
     file: PathBuf,
     /// The dataset
@@ -60,20 +60,20 @@ pub fn seconds(text: &str) -> Result<f64, &'static str> {
     text.parse().ok().filter(|s: &f64| *s > 0.0 && *s <= 1e9).ok_or("a number of seconds above 0")
 }
 
-impl Watch {
+impl WatchCommand {
     /// Runs the command.
     ///
     /// # Errors
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<Outcome> {
-        let interrupted = interruption();
+        let interrupted = interrupt_flag();
         let file = h5live::File::options().swmr_read().recover(self.recover).open(&self.file)?;
         let dataset = file.dataset(&self.path)?;
         let until = self.seconds.map(|s| Instant::now() + Duration::from_secs_f64(s));
         if self.json {
             self.rows_as_json(&dataset, until, &interrupted)
         } else {
-            self.pictures(&dataset, until, &interrupted)
+            self.draw_charts(&dataset, until, &interrupted)
         }?;
         if self.stats {
             eprintln!("{}", stats::text(&file.stats()));
@@ -96,8 +96,8 @@ impl Watch {
         }
     }
 
-    fn pictures(&self, dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<()> {
-        let mut screen = Screen::of_terminal();
+    fn draw_charts(&self, dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<()> {
+        let mut screen = Screen::for_terminal();
         let mut before: Option<(Instant, u64)> = None;
         let mut draw = || {
             dataset.refresh()?;
@@ -105,7 +105,7 @@ impl Watch {
             let rate = before.map(|(then, rows)| now.1.saturating_sub(rows) as f64 / (now.0 - then).as_secs_f64());
             before = Some(now);
             match &mut screen {
-                Some(screen) => screen.draw(&self.picture(dataset, now.1, rate)?),
+                Some(screen) => screen.draw(&self.chart_lines(dataset, now.1, rate)?),
                 None => {
                     let mut out = Output::stdout();
                     out.line(self.line(dataset, now.1, rate)?)?;
@@ -130,15 +130,16 @@ impl Watch {
         let spec = dataset.spec()?;
         let (_, newest) = newest(dataset, &spec, rows.saturating_sub(1), rows)?;
         let rate = rate.map_or(String::new(), |rate| format!("  {rate:.0} rows/s"));
-        let value = if rows == 0 { String::new() } else { shown(&spec, &newest, dataset.file().store()).to_string() };
+        let value =
+            if rows == 0 { String::new() } else { row_value(&spec, &newest, dataset.file().store()).to_string() };
         let value: String = value.chars().take(120).collect();
         Ok(format!("{rows} rows{rate}  {value}"))
     }
 
-    fn picture(&self, dataset: &Dataset, rows: u64, rate: Option<f64>) -> Result<Vec<String>> {
+    fn chart_lines(&self, dataset: &Dataset, rows: u64, rate: Option<f64>) -> Result<Vec<String>> {
         let spec = dataset.spec()?;
         let width = Screen::width();
-        let picture = Picture::of(&spec);
+        let picture = Chart::for_spec(&spec);
         let (_, bytes) = newest(dataset, &spec, rows.saturating_sub(picture.rows(width)), rows)?;
         let live = match dataset.is_live() {
             Ok(true) => "live",
@@ -149,10 +150,10 @@ impl Watch {
         let rate = rate.map_or(String::new(), |rate| format!(", {rate:.0} rows/s"));
         let mut lines = vec![format!("{}:{}  {live}  {rows} rows{rate}", self.file.display(), self.path)];
         lines.extend(picture.draw(&spec.datatype, row_elements(&spec), &bytes, width));
-        if picture == Picture::Lines {
+        if picture == Chart::Lines {
             let (first, bytes) = newest(dataset, &spec, rows.saturating_sub(self.rows), rows)?;
             let places = dataset.file().store();
-            let row = |(i, bytes)| format!("{}: {}", first + i, shown(&spec, bytes, places));
+            let row = |(i, bytes)| format!("{}: {}", first + i, row_value(&spec, bytes, places));
             lines.extend((0u64..).zip(bytes.chunks_exact(row_bytes(&spec))).map(row));
         }
         Ok(lines)
@@ -165,7 +166,7 @@ fn is_last(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) 
     Ok(over || !dataset.is_live()?)
 }
 
-/// Whether the look that `shown` has shown is the last. What has become of the file is said after what could still be shown.
+/// Whether the look that `row_value` has shown is the last. What has become of the file is said after what could still be shown.
 fn after(last: Result<bool>, shown: Result<()>) -> Result<bool> {
     let last = last?;
     shown?;
@@ -182,7 +183,7 @@ fn new_rows_as_json(dataset: &Dataset, next: &mut u64, out: &mut Output) -> Resu
         let end = rows.min(*next + BLOCK_ROWS);
         let (_, bytes) = newest(dataset, &spec, *next, end)?;
         for row in bytes.chunks_exact(row_bytes(&spec)) {
-            out.line(value::json(&shown(&spec, row, places)))?;
+            out.line(value::json(&row_value(&spec, row, places)))?;
         }
         *next = end;
     }
@@ -217,7 +218,7 @@ pub fn newest(dataset: &Dataset, spec: &DatasetSpec, first: u64, end: u64) -> Re
 }
 
 /// A row as a value.
-fn shown(spec: &DatasetSpec, row: &[u8], heap: &dyn Objects) -> Value {
+fn row_value(spec: &DatasetSpec, row: &[u8], heap: &dyn Objects) -> Value {
     let element = |bytes| value::decode(&spec.datatype, bytes, Some(heap));
     if row_elements(spec) == 1 && spec.dataspace.rank() <= 1 {
         return element(row);

@@ -12,7 +12,7 @@ pub struct Screen {
 
 impl Screen {
     /// The place below what the terminal shows now; `None` if standard output is no terminal.
-    pub fn of_terminal() -> Option<Self> {
+    pub fn for_terminal() -> Option<Self> {
         io::stdout().is_terminal().then_some(Screen { drawn: 0 })
     }
 

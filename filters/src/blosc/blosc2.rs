@@ -3,9 +3,9 @@
 //! dimensions of a chunk.
 
 use super::base_size;
-use super::encode::Encoder;
+use super::encode::BloscEncoder;
 use super::frame;
-use crate::{Decoded, Encoded, Fault, Filter, Target};
+use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
 
 /// Filter 32026.
 pub(crate) struct Blosc2;
@@ -23,17 +23,17 @@ impl Filter for Blosc2 {
         "blosc2"
     }
 
-    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault> {
-        frame::decode(input, output).map(Decoded::Output)
+    fn decode(&self, _: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+        frame::decode(input, output).map(DecodeOutput::Output)
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<Encoded, Fault> {
-        frame::encode(&Encoder::parse(params, true)?, params, input, output)?;
-        Ok(Encoded::Output)
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+        frame::encode(&BloscEncoder::parse(params, true)?, params, input, output)?;
+        Ok(EncodeOutput::Output)
     }
 
-    fn complete(&self, params: &[u32], target: &Target<'_>) -> Result<Vec<u32>, Fault> {
-        let too_large = Fault::NotApplicable("chunks of less than 4 GiB");
+    fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
+        let too_large = FilterFault::NotApplicable("chunks of less than 4 GiB");
         let Some(bytes) = target.chunk_bytes() else { return Err(too_large) };
         let block = params.get(1).copied().unwrap_or(0);
         let mut all = vec![FILTER_VERSION, block, base_size(target.datatype), bytes];
@@ -45,10 +45,10 @@ impl Filter for Blosc2 {
             all.truncate(7);
             all.push(rank as u32);
             for dim in target.chunk_dims {
-                all.push(u32::try_from(*dim).map_err(|_| Fault::NotApplicable("chunks of less than 4 GiB"))?);
+                all.push(u32::try_from(*dim).map_err(|_| FilterFault::NotApplicable("chunks of less than 4 GiB"))?);
             }
         }
-        Encoder::parse(&all, true)?;
+        BloscEncoder::parse(&all, true)?;
         Ok(all)
     }
 }

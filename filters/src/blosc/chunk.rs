@@ -5,12 +5,12 @@
 //! and by bits at once, 16 bytes more follow: six filters, two bytes for codecs that are not
 //! built in, parameters of the six filters, two bytes of flags.
 
-use super::codec::Codec;
+use super::codec::BloscCodec;
 use super::{BIT_SHUFFLE, DELTA, NO_FILTER, SHUFFLE, TRUNCATE};
-use crate::Fault;
+use crate::FilterFault;
+use crate::byte_reader::ByteReader;
 use crate::params::count;
-use crate::read::Reader;
-use crate::scratch::{self, Scratch, room};
+use crate::scratch::{self, Scratch, resize_buffer};
 use crate::transpose::{bit_unshuffle, unshuffle};
 
 /// The version of Blosc 1 chunks, and the first and the last of Blosc 2 that have blocks of equal sizes.
@@ -42,7 +42,7 @@ pub(super) const MAX_STREAMS: usize = 16;
 pub(super) const MIN_STREAM: usize = 128;
 
 /// A chunk whose header has been read.
-pub(super) struct Chunk<'a> {
+pub(super) struct BloscChunk<'a> {
     /// Bytes of the data.
     pub bytes: usize,
     /// Bytes of a block; the last one may have fewer.
@@ -53,13 +53,13 @@ pub(super) struct Chunk<'a> {
     size: usize,
     version: u8,
     split: bool,
-    content: Content<'a>,
+    content: BloscContent<'a>,
 }
 
 /// Where the data is.
-enum Content<'a> {
+enum BloscContent<'a> {
     /// In compressed blocks. The filters are in the order of decoding, each with its parameter.
-    Blocks { codec: Codec, filters: Vec<(u8, u8)>, delta: bool },
+    Blocks { codec: BloscCodec, filters: Vec<(u8, u8)>, delta: bool },
     /// Here.
     Copy(&'a [u8]),
     /// In these bytes, which repeat.
@@ -67,7 +67,7 @@ enum Content<'a> {
 }
 
 /// Memory for blocks.
-pub(super) struct Work<'a> {
+pub(super) struct BlockBuffers<'a> {
     streams: &'a mut Vec<u8>,
     pub filtered: &'a mut Vec<u8>,
     pub spare: &'a mut Vec<u8>,
@@ -75,39 +75,39 @@ pub(super) struct Work<'a> {
     reference: &'a mut Vec<u8>,
 }
 
-impl Work<'_> {
+impl BlockBuffers<'_> {
     /// Runs `work` with memory of this thread.
-    pub fn with<T>(work: impl FnOnce(&mut Work<'_>) -> T) -> T {
+    pub fn with<T>(work: impl FnOnce(&mut BlockBuffers<'_>) -> T) -> T {
         scratch::with(|Scratch { decoded: streams, room: filtered, encoded: spare, next: reference }| {
-            work(&mut Work { streams, filtered, spare, reference })
+            work(&mut BlockBuffers { streams, filtered, spare, reference })
         })
     }
 }
 
 /// The bytes of an element that is not a number.
-pub(super) fn not_a_number(size: usize) -> Result<Vec<u8>, Fault> {
+pub(super) fn not_a_number(size: usize) -> Result<Vec<u8>, FilterFault> {
     match size {
         4 => Ok(f32::NAN.to_le_bytes().to_vec()),
         8 => Ok(f64::NAN.to_le_bytes().to_vec()),
-        _ => Err(Fault::Corrupt("special value")),
+        _ => Err(FilterFault::Corrupt("special value")),
     }
 }
 
-impl<'a> Chunk<'a> {
+impl<'a> BloscChunk<'a> {
     /// Reads the header. What follows the chunk is ignored.
-    pub fn parse(input: &'a [u8]) -> Result<Self, Fault> {
-        let mut reader = Reader(input);
+    pub fn parse(input: &'a [u8]) -> Result<Self, FilterFault> {
+        let mut reader = ByteReader(input);
         let (version, _, flags, size) = (reader.byte()?, reader.byte()?, reader.byte()?, reader.byte()?);
         let (bytes, block, stored) = (count(reader.le32()?), count(reader.le32()?), count(reader.le32()?));
         if !(VERSION_1..=VERSION_2).contains(&version) {
-            return Err(Fault::Unsupported("this version"));
+            return Err(FilterFault::Unsupported("this version"));
         }
-        let input = input.get(..stored).ok_or(Fault::Truncated)?;
+        let input = input.get(..stored).ok_or(FilterFault::Truncated)?;
         let long = version > VERSION_1 && flags & SHUFFLED != 0 && flags & BIT_SHUFFLED != 0;
         let header = if long { LONG_HEADER } else { SHORT_HEADER };
-        let body = input.get(header..).ok_or(Fault::Truncated)?;
+        let body = input.get(header..).ok_or(FilterFault::Truncated)?;
         if size == 0 || (block == 0 && bytes > 0) {
-            return Err(Fault::Corrupt("header"));
+            return Err(FilterFault::Corrupt("header"));
         }
         let mut filters = [(NO_FILTER, 0); FILTERS];
         let mut special = 0;
@@ -118,7 +118,7 @@ impl<'a> Chunk<'a> {
                 *filter = (*id, *meta);
             }
             if more & UNSUPPORTED != 0 {
-                return Err(Fault::Unsupported("a chunk with a dictionary or instruments"));
+                return Err(FilterFault::Unsupported("a chunk with a dictionary or instruments"));
             }
             special = more >> SPECIAL_SHIFT & SPECIAL_MASK;
         } else {
@@ -134,26 +134,26 @@ impl<'a> Chunk<'a> {
         }
         let size = usize::from(size);
         let content = match special {
-            0 if flags & COPIED != 0 => Content::Copy(body.get(..bytes).ok_or(Fault::Truncated)?),
+            0 if flags & COPIED != 0 => BloscContent::Copy(body.get(..bytes).ok_or(FilterFault::Truncated)?),
             0 => {
                 let mut filters: Vec<_> =
                     filters.into_iter().rev().filter(|(id, _)| !matches!(*id, NO_FILTER | TRUNCATE)).collect();
                 // Differences from the first block can be told only where the data is to go.
                 let delta = filters.pop_if(|(id, _)| *id == DELTA).is_some();
                 if filters.iter().any(|(id, _)| !matches!(*id, SHUFFLE | BIT_SHUFFLE)) {
-                    return Err(Fault::Unsupported("this filter"));
+                    return Err(FilterFault::Unsupported("this filter"));
                 }
-                Content::Blocks { codec: Codec::of_format(flags >> FORMAT_SHIFT)?, filters, delta }
+                BloscContent::Blocks { codec: BloscCodec::from_format(flags >> FORMAT_SHIFT)?, filters, delta }
             }
             // Values that nobody set are zeros too.
-            1 | 4 => Content::Repeat(vec![0]),
-            2 => Content::Repeat(not_a_number(size)?),
-            3 if !body.is_empty() => Content::Repeat(body.to_vec()),
-            _ => return Err(Fault::Corrupt("special value")),
+            1 | 4 => BloscContent::Repeat(vec![0]),
+            2 => BloscContent::Repeat(not_a_number(size)?),
+            3 if !body.is_empty() => BloscContent::Repeat(body.to_vec()),
+            _ => return Err(FilterFault::Corrupt("special value")),
         };
         let split =
             flags & NOT_SPLIT == 0 && (version > VERSION_1 || (size <= MAX_STREAMS && block / size >= MIN_STREAM));
-        Ok(Chunk { bytes, block: block.min(bytes), stored: input, size, version, split, content })
+        Ok(BloscChunk { bytes, block: block.min(bytes), stored: input, size, version, split, content })
     }
 
     /// Bytes of the header and of the table of blocks.
@@ -166,9 +166,9 @@ impl<'a> Chunk<'a> {
     }
 
     /// All data.
-    pub fn decode(&self, output: &mut [u8], work: &mut Work<'_>) -> Result<usize, Fault> {
+    pub fn decode(&self, output: &mut [u8], work: &mut BlockBuffers<'_>) -> Result<usize, FilterFault> {
         let limit = output.len();
-        let output = output.get_mut(..self.bytes).ok_or(Fault::TooLarge { limit })?;
+        let output = output.get_mut(..self.bytes).ok_or(FilterFault::TooLarge { limit })?;
         for (index, block) in output.chunks_mut(self.block.max(1)).enumerate() {
             self.block(index, block, work)?;
         }
@@ -176,21 +176,21 @@ impl<'a> Chunk<'a> {
     }
 
     /// One block, which has to be as long as it is; blocks are decoded in order.
-    pub fn block(&self, index: usize, output: &mut [u8], work: &mut Work<'_>) -> Result<(), Fault> {
+    pub fn block(&self, index: usize, output: &mut [u8], work: &mut BlockBuffers<'_>) -> Result<(), FilterFault> {
         match &self.content {
-            Content::Copy(data) => {
-                let start = index.checked_mul(self.block).ok_or(Fault::Truncated)?;
-                let data = data.get(start..).and_then(|data| data.get(..output.len())).ok_or(Fault::Truncated)?;
+            BloscContent::Copy(data) => {
+                let start = index.checked_mul(self.block).ok_or(FilterFault::Truncated)?;
+                let data = data.get(start..).and_then(|data| data.get(..output.len())).ok_or(FilterFault::Truncated)?;
                 output.copy_from_slice(data);
             }
-            Content::Repeat(value) => {
+            BloscContent::Repeat(value) => {
                 // A block begins anywhere within a value.
-                let skip = index.checked_mul(self.block).ok_or(Fault::Truncated)? % value.len();
+                let skip = index.checked_mul(self.block).ok_or(FilterFault::Truncated)? % value.len();
                 for (byte, value) in output.iter_mut().zip(value.iter().cycle().skip(skip)) {
                     *byte = *value;
                 }
             }
-            Content::Blocks { codec, filters, delta } => {
+            BloscContent::Blocks { codec, filters, delta } => {
                 self.unfilter(index, *codec, filters, output, work)?;
                 if *delta {
                     self.add_reference(index, output, work);
@@ -203,26 +203,26 @@ impl<'a> Chunk<'a> {
     fn unfilter(
         &self,
         index: usize,
-        codec: Codec,
+        codec: BloscCodec,
         filters: &[(u8, u8)],
         output: &mut [u8],
-        work: &mut Work<'_>,
-    ) -> Result<(), Fault> {
+        work: &mut BlockBuffers<'_>,
+    ) -> Result<(), FilterFault> {
         let Some((last, others)) = filters.split_last() else {
             return self.streams(index, codec, output);
         };
         let len = output.len();
-        self.streams(index, codec, room(work.streams, len)?)?;
+        self.streams(index, codec, resize_buffer(work.streams, len)?)?;
         for filter in others {
-            let spare = room(work.spare, len)?;
-            self.undo(*filter, room(work.streams, len)?, room(work.filtered, len)?, spare);
+            let spare = resize_buffer(work.spare, len)?;
+            self.undo_filter(*filter, resize_buffer(work.streams, len)?, resize_buffer(work.filtered, len)?, spare);
             std::mem::swap(work.streams, work.filtered);
         }
-        self.undo(*last, room(work.streams, len)?, output, room(work.spare, len)?);
+        self.undo_filter(*last, resize_buffer(work.streams, len)?, output, resize_buffer(work.spare, len)?);
         Ok(())
     }
 
-    fn undo(&self, (filter, meta): (u8, u8), input: &[u8], output: &mut [u8], spare: &mut [u8]) {
+    fn undo_filter(&self, (filter, meta): (u8, u8), input: &[u8], output: &mut [u8], spare: &mut [u8]) {
         if filter == SHUFFLE {
             return unshuffle(if meta == 0 { self.size } else { usize::from(meta) }, input, output);
         }
@@ -237,21 +237,21 @@ impl<'a> Chunk<'a> {
     }
 
     /// Decompresses the streams of a block.
-    fn streams(&self, index: usize, codec: Codec, output: &mut [u8]) -> Result<(), Fault> {
+    fn streams(&self, index: usize, codec: BloscCodec, output: &mut [u8]) -> Result<(), FilterFault> {
         let start = index.checked_mul(4).and_then(|at| self.stored.get(self.table() + at..));
-        let start = count(Reader(start.ok_or(Fault::Truncated)?).le32()?);
-        let mut reader = Reader(self.stored.get(start..).ok_or(Fault::Corrupt("start of a block"))?);
+        let start = count(ByteReader(start.ok_or(FilterFault::Truncated)?).le32()?);
+        let mut reader = ByteReader(self.stored.get(start..).ok_or(FilterFault::Corrupt("start of a block"))?);
         let streams = if self.split && output.len() == self.block { self.size } else { 1 };
         let length = output.len() / streams;
         if length == 0 || !output.len().is_multiple_of(streams) {
-            return Err(Fault::Corrupt("size of a block"));
+            return Err(FilterFault::Corrupt("size of a block"));
         }
         for stream in output.chunks_exact_mut(length) {
             match reader.le32()?.cast_signed() {
                 0 => stream.fill(0),
                 // A byte that repeats, its value negated.
                 value @ -255..0 if reader.byte()? & 1 == 1 => stream.fill(value.unsigned_abs() as u8),
-                ..0 => return Err(Fault::Corrupt("stream")),
+                ..0 => return Err(FilterFault::Corrupt("stream")),
                 stored => {
                     let stored = reader.bytes(count(stored.unsigned_abs()))?;
                     if stored.len() == stream.len() {
@@ -266,7 +266,7 @@ impl<'a> Chunk<'a> {
     }
 
     /// Turns differences from the first block into values; in the first block, from the element before.
-    fn add_reference(&self, index: usize, output: &mut [u8], work: &mut Work<'_>) {
+    fn add_reference(&self, index: usize, output: &mut [u8], work: &mut BlockBuffers<'_>) {
         if index > 0 {
             return exclude(self.size, output, work.reference);
         }

@@ -1,25 +1,25 @@
 //! Chunks made from data.
 
 use super::chunk::{
-    BIT_SHUFFLED, COPIED, FILTERS, FORMAT_SHIFT, LONG_HEADER, MAX_STREAMS, MIN_STREAM, NOT_SPLIT, SHORT_HEADER,
-    SHUFFLED, VERSION_1, VERSION_2, Work, delta_unit, exclude,
+    BIT_SHUFFLED, BlockBuffers, COPIED, FILTERS, FORMAT_SHIFT, LONG_HEADER, MAX_STREAMS, MIN_STREAM, NOT_SPLIT,
+    SHORT_HEADER, SHUFFLED, VERSION_1, VERSION_2, delta_unit, exclude,
 };
-use super::codec::Codec;
+use super::codec::BloscCodec;
 use super::{BIT_SHUFFLE, DELTA, NO_FILTER, SHUFFLE};
-use crate::Fault;
-use crate::scratch::room;
+use crate::FilterFault;
+use crate::scratch::resize_buffer;
 use crate::transpose::{bit_shuffle, shuffle};
 
 /// Bytes of a block, about.
-const BLOCK: usize = 128 << 10;
+const TARGET_BLOCK_BYTES: usize = 128 << 10;
 /// The largest element that a header can name; larger ones count as bytes.
-const MAX_SIZE: usize = 255;
+const MAX_ELEMENT_BYTES: usize = 255;
 /// The most bytes of data in a chunk.
-const MAX_BYTES: usize = i32::MAX as usize - LONG_HEADER;
+const MAX_CHUNK_BYTES: usize = i32::MAX as usize - LONG_HEADER;
 
 /// How to make a chunk.
-pub(super) struct Encoder {
-    pub codec: Codec,
+pub(super) struct BloscEncoder {
+    pub codec: BloscCodec,
     /// 0 to 9; 0 is not compressed.
     pub level: u32,
     pub filter: u8,
@@ -29,27 +29,27 @@ pub(super) struct Encoder {
     second: bool,
 }
 
-impl Encoder {
+impl BloscEncoder {
     /// From the level, the filter and the codec, which are parameters 4 to 6 in both filters.
-    pub fn parse(params: &[u32], second: bool) -> Result<Self, Fault> {
+    pub fn parse(params: &[u32], second: bool) -> Result<Self, FilterFault> {
         let given = |index: usize, default| params.get(index).copied().unwrap_or(default);
         let size = crate::params::param(params, 2)?;
         let level = given(4, super::DEFAULT_LEVEL);
         if size == 0 || level > 9 {
             let (index, value) = if size == 0 { (2, size) } else { (4, level) };
-            return Err(Fault::Parameter { index, value });
+            return Err(FilterFault::Parameter { index, value });
         }
         let filter = match given(5, super::DEFAULT_FILTER) {
             value @ 0..=2 => value as u8,
             3 if second => DELTA,
-            value => return Err(Fault::Parameter { index: 5, value }),
+            value => return Err(FilterFault::Parameter { index: 5, value }),
         };
-        let codec = Codec::of_param(given(6, super::DEFAULT_CODEC))?;
-        if second && codec == Codec::Snappy {
-            return Err(Fault::Parameter { index: 6, value: given(6, 0) });
+        let codec = BloscCodec::from_param(given(6, super::DEFAULT_CODEC))?;
+        if second && codec == BloscCodec::Snappy {
+            return Err(FilterFault::Parameter { index: 6, value: given(6, 0) });
         }
         let size = crate::params::count(size);
-        Ok(Encoder { codec, level, filter, size: if size > MAX_SIZE { 1 } else { size }, second })
+        Ok(BloscEncoder { codec, level, filter, size: if size > MAX_ELEMENT_BYTES { 1 } else { size }, second })
     }
 
     fn header(&self) -> usize {
@@ -60,16 +60,16 @@ impl Encoder {
     fn block(&self, bytes: usize) -> usize {
         // Eight elements make a group for shuffling bits.
         let group = self.size * 8;
-        match (BLOCK / group * group).min(bytes) {
+        match (TARGET_BLOCK_BYTES / group * group).min(bytes) {
             block if block >= self.size => block / self.size * self.size,
             block => block.max(1),
         }
     }
 
     /// Appends the chunk. If compressing does not make it smaller, the data follows the header as it is.
-    pub fn encode(&self, input: &[u8], output: &mut Vec<u8>) -> Result<(), Fault> {
-        if input.len() > MAX_BYTES {
-            return Err(Fault::TooLarge { limit: MAX_BYTES });
+    pub fn encode(&self, input: &[u8], output: &mut Vec<u8>) -> Result<(), FilterFault> {
+        if input.len() > MAX_CHUNK_BYTES {
+            return Err(FilterFault::TooLarge { limit: MAX_CHUNK_BYTES });
         }
         let start = output.len();
         let block = self.block(input.len());
@@ -114,10 +114,10 @@ impl Encoder {
         split: bool,
         start: usize,
         output: &mut Vec<u8>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, FilterFault> {
         let table = output.len();
         output.resize(table + input.len().div_ceil(block) * 4, 0);
-        Work::with(|work| {
+        BlockBuffers::with(|work| {
             for (index, data) in input.chunks(block).enumerate() {
                 let at = (output.len() - start) as u32;
                 set(output, table + index * 4, at);
@@ -135,7 +135,7 @@ impl Encoder {
     }
 
     /// Appends a stream: its bytes, then these bytes, compressed if that makes them fewer.
-    fn stream(&self, stream: &[u8], output: &mut Vec<u8>) -> Result<(), Fault> {
+    fn stream(&self, stream: &[u8], output: &mut Vec<u8>) -> Result<(), FilterFault> {
         let at = output.len();
         output.extend_from_slice(&[0; 4]);
         self.codec.compress(self.level, stream, output)?;
@@ -154,12 +154,12 @@ impl Encoder {
         index: usize,
         data: &'a [u8],
         all: &[u8],
-        work: &'a mut Work<'_>,
-    ) -> Result<&'a [u8], Fault> {
+        work: &'a mut BlockBuffers<'_>,
+    ) -> Result<&'a [u8], FilterFault> {
         if self.filter == NO_FILTER || (self.filter == SHUFFLE && self.size == 1) {
             return Ok(data);
         }
-        let output = room(work.filtered, data.len())?;
+        let output = resize_buffer(work.filtered, data.len())?;
         if self.filter == SHUFFLE {
             shuffle(self.size, data, output);
             return Ok(output);
@@ -179,17 +179,17 @@ impl Encoder {
         let (bits, rest) = data.split_at(whole);
         let (bits_to, rest_to) = output.split_at_mut(whole);
         rest_to.copy_from_slice(rest);
-        bit_shuffle(self.size, bits, bits_to, room(work.spare, whole)?);
+        bit_shuffle(self.size, bits, bits_to, resize_buffer(work.spare, whole)?);
         Ok(output)
     }
 }
 
-impl Codec {
+impl BloscCodec {
     /// Whether the bytes of a block that have the same position in their elements are compressed apart.
     fn is_split(self) -> bool {
         match self {
             #[cfg(any(feature = "native", feature = "pure"))]
-            Codec::Zstd => false,
+            BloscCodec::Zstd => false,
             _ => true,
         }
     }

@@ -1,12 +1,12 @@
 //! A contiguous frame: a header of fixed places with named metadata, chunks, a chunk with where they start, a
 //! trailer. All but the chunks is MessagePack, so that its numbers are big-endian, each after a byte of its type.
 
-use super::chunk::{Chunk, Work, not_a_number};
-use super::encode::Encoder;
+use super::chunk::{BlockBuffers, BloscChunk, not_a_number};
+use super::encode::BloscEncoder;
 use super::grid::Grid;
-use crate::Fault;
+use crate::FilterFault;
+use crate::byte_reader::ByteReader;
 use crate::params::{count, param_or};
-use crate::read::Reader;
 
 const MAGIC: &[u8] = b"\x9e\xa8b2frame\0";
 /// Types of MessagePack that are used.
@@ -14,12 +14,12 @@ const INT64: u8 = 0xd3;
 const INT32: u8 = 0xd2;
 const BIN32: u8 = 0xc6;
 /// Bytes of a header without metadata.
-const HEADER: usize = 97;
+const HEADER_BYTES: usize = 97;
 /// Names under which a grid of blocks is described.
 const GRIDS: [&[u8]; 2] = [b"b2nd", b"caterva"];
 
 /// What the header says.
-struct Header<'a> {
+struct FrameHeader<'a> {
     /// Bytes of the data.
     bytes: usize,
     /// Bytes of the chunks.
@@ -33,54 +33,54 @@ struct Header<'a> {
     rest: &'a [u8],
 }
 
-fn number(value: u64) -> Result<usize, Fault> {
-    usize::try_from(value).map_err(|_| Fault::Corrupt("frame header"))
+fn number(value: u64) -> Result<usize, FilterFault> {
+    usize::try_from(value).map_err(|_| FilterFault::Corrupt("frame header"))
 }
 
 /// A MessagePack integer of 4 bytes that is a size.
-pub(super) fn int32(reader: &mut Reader<'_>) -> Result<usize, Fault> {
+pub(super) fn int32(reader: &mut ByteReader<'_>) -> Result<usize, FilterFault> {
     match reader.byte()? {
         INT32 => reader.be32().map(count),
-        _ => Err(Fault::Corrupt("frame header")),
+        _ => Err(FilterFault::Corrupt("frame header")),
     }
 }
 
 /// A MessagePack integer of 8 bytes that is a size.
-pub(super) fn int64(reader: &mut Reader<'_>) -> Result<usize, Fault> {
+pub(super) fn int64(reader: &mut ByteReader<'_>) -> Result<usize, FilterFault> {
     match reader.byte()? {
         INT64 => number(reader.be64()?),
-        _ => Err(Fault::Corrupt("frame header")),
+        _ => Err(FilterFault::Corrupt("frame header")),
     }
 }
 
-impl<'a> Header<'a> {
-    fn parse(input: &'a [u8]) -> Result<Self, Fault> {
-        let mut reader = Reader(input);
+impl<'a> FrameHeader<'a> {
+    fn parse(input: &'a [u8]) -> Result<Self, FilterFault> {
+        let mut reader = ByteReader(input);
         if reader.bytes(MAGIC.len())? != MAGIC {
-            return Err(Fault::Corrupt("frame header"));
+            return Err(FilterFault::Corrupt("frame header"));
         }
         let length = int32(&mut reader)?;
         reader.bytes(1 + 8 + 1)?;
         let flags = reader.bytes(4)?;
         if flags.get(1) != Some(&0) {
-            return Err(Fault::Unsupported("a frame in several files"));
+            return Err(FilterFault::Unsupported("a frame in several files"));
         }
         let (bytes, stored) = (int64(&mut reader)?, int64(&mut reader)?);
         let (size, _, chunk) = (int32(&mut reader)?, int32(&mut reader)?, int32(&mut reader)?);
         if size == 0 {
-            return Err(Fault::Corrupt("frame header"));
+            return Err(FilterFault::Corrupt("frame header"));
         }
         // Numbers of threads, whether the trailer has metadata, the filters.
         reader.bytes(3 + 3 + 1 + 18)?;
-        let header = input.get(..length).ok_or(Fault::Truncated)?;
+        let header = input.get(..length).ok_or(FilterFault::Truncated)?;
         let rest = input.get(length..).unwrap_or_default();
         let grid = grid_content(header, reader)?.map(Grid::parse).transpose()?;
-        Ok(Header { bytes, stored, size, chunk, grid, rest })
+        Ok(FrameHeader { bytes, stored, size, chunk, grid, rest })
     }
 }
 
 /// The content of the metadata that describes a grid, if there is any.
-fn grid_content<'a>(header: &'a [u8], mut reader: Reader<'a>) -> Result<Option<&'a [u8]>, Fault> {
+fn grid_content<'a>(header: &'a [u8], mut reader: ByteReader<'a>) -> Result<Option<&'a [u8]>, FilterFault> {
     // The size of the metadata, then a map of names and places.
     reader.bytes(1 + 3 + 1)?;
     let entries = u16::from_be_bytes([reader.byte()?, reader.byte()?]);
@@ -89,9 +89,9 @@ fn grid_content<'a>(header: &'a [u8], mut reader: Reader<'a>) -> Result<Option<&
         let name = reader.bytes(length)?;
         let at = int32(&mut reader)?;
         if GRIDS.contains(&name) {
-            let mut content = Reader(header.get(at..).ok_or(Fault::Truncated)?);
+            let mut content = ByteReader(header.get(at..).ok_or(FilterFault::Truncated)?);
             if content.byte()? != BIN32 {
-                return Err(Fault::Corrupt("frame header"));
+                return Err(FilterFault::Corrupt("frame header"));
             }
             let length = count(content.be32()?);
             return content.bytes(length).map(Some);
@@ -101,55 +101,55 @@ fn grid_content<'a>(header: &'a [u8], mut reader: Reader<'a>) -> Result<Option<&
 }
 
 /// Where the chunk of a frame is.
-enum Place<'a> {
+enum FrameChunk<'a> {
     Stored(&'a [u8]),
     /// Nowhere: its elements are these bytes.
     Repeat(Vec<u8>),
 }
 
-impl<'a> Header<'a> {
-    fn chunk(&self, work: &mut Work<'_>) -> Result<Place<'a>, Fault> {
+impl<'a> FrameHeader<'a> {
+    fn chunk(&self, work: &mut BlockBuffers<'_>) -> Result<FrameChunk<'a>, FilterFault> {
         if self.bytes == 0 {
-            return Ok(Place::Repeat(vec![0]));
+            return Ok(FrameChunk::Repeat(vec![0]));
         }
         if self.bytes > self.chunk {
-            return Err(Fault::Unsupported("a frame of several chunks"));
+            return Err(FilterFault::Unsupported("a frame of several chunks"));
         }
-        let index = Chunk::parse(self.rest.get(self.stored..).ok_or(Fault::Truncated)?)?;
+        let index = BloscChunk::parse(self.rest.get(self.stored..).ok_or(FilterFault::Truncated)?)?;
         let mut start = [0; 8];
         if index.decode(&mut start, work)? != start.len() {
-            return Err(Fault::Corrupt("index of chunks"));
+            return Err(FilterFault::Corrupt("index of chunks"));
         }
         let [.., special] = start;
         match special {
             0x00..=0x7f => {
                 let start = number(u64::from_le_bytes(start))?;
-                self.rest.get(start..).map(Place::Stored).ok_or(Fault::Truncated)
+                self.rest.get(start..).map(FrameChunk::Stored).ok_or(FilterFault::Truncated)
             }
-            0x81 | 0x84 => Ok(Place::Repeat(vec![0])),
-            0x82 => Ok(Place::Repeat(not_a_number(self.size)?)),
-            _ => Err(Fault::Corrupt("index of chunks")),
+            0x81 | 0x84 => Ok(FrameChunk::Repeat(vec![0])),
+            0x82 => Ok(FrameChunk::Repeat(not_a_number(self.size)?)),
+            _ => Err(FilterFault::Corrupt("index of chunks")),
         }
     }
 
-    fn decode(&self, output: &mut [u8], work: &mut Work<'_>) -> Result<usize, Fault> {
+    fn decode(&self, output: &mut [u8], work: &mut BlockBuffers<'_>) -> Result<usize, FilterFault> {
         let limit = output.len();
         let bytes = match &self.grid {
             None => self.bytes,
-            Some(grid) => grid.bytes(self.size).ok_or(Fault::TooLarge { limit })?,
+            Some(grid) => grid.bytes(self.size).ok_or(FilterFault::TooLarge { limit })?,
         };
-        let output = output.get_mut(..bytes).ok_or(Fault::TooLarge { limit })?;
+        let output = output.get_mut(..bytes).ok_or(FilterFault::TooLarge { limit })?;
         match self.chunk(work)? {
-            Place::Repeat(value) => {
+            FrameChunk::Repeat(value) => {
                 for (byte, value) in output.iter_mut().zip(value.iter().cycle()) {
                     *byte = *value;
                 }
             }
-            Place::Stored(stored) => {
-                let chunk = Chunk::parse(stored)?;
+            FrameChunk::Stored(stored) => {
+                let chunk = BloscChunk::parse(stored)?;
                 match &self.grid {
                     Some(grid) => grid.decode(&chunk, self.size, output, work)?,
-                    None if chunk.bytes != bytes => return Err(Fault::Corrupt("size of a chunk")),
+                    None if chunk.bytes != bytes => return Err(FilterFault::Corrupt("size of a chunk")),
                     None => {
                         chunk.decode(output, work)?;
                     }
@@ -161,16 +161,21 @@ impl<'a> Header<'a> {
 }
 
 /// Decodes a frame; returns the bytes written.
-pub(super) fn decode(input: &[u8], output: &mut [u8]) -> Result<usize, Fault> {
-    let header = Header::parse(input)?;
-    Work::with(|work| header.decode(output, work))
+pub(super) fn decode(input: &[u8], output: &mut [u8]) -> Result<usize, FilterFault> {
+    let header = FrameHeader::parse(input)?;
+    BlockBuffers::with(|work| header.decode(output, work))
 }
 
 /// Appends a frame with one chunk that is not a grid.
-pub(super) fn encode(encoder: &Encoder, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<(), Fault> {
-    output.resize(HEADER, 0);
+pub(super) fn encode(
+    encoder: &BloscEncoder,
+    params: &[u32],
+    input: &[u8],
+    output: &mut Vec<u8>,
+) -> Result<(), FilterFault> {
+    output.resize(HEADER_BYTES, 0);
     encoder.encode(input, output)?;
-    let stored = output.len() - HEADER;
+    let stored = output.len() - HEADER_BYTES;
 
     // The index: a chunk of one number of 8 bytes that is zero, not compressed.
     output.extend_from_slice(&[5, 1, 7, 8, 8, 0, 0, 0, 8, 0, 0, 0, 40, 0, 0, 0]);
@@ -180,14 +185,14 @@ pub(super) fn encode(encoder: &Encoder, params: &[u32], input: &[u8], output: &m
     output.extend_from_slice(b"\x94\x01\x93\xcd\0\x06\xde\0\0\xdc\0\0\xce\0\0\0\x23\xd8\0");
     output.extend_from_slice(&[0; 16]);
 
-    let chunk = u32::try_from(input.len()).map_err(|_| Fault::TooLarge { limit: count(u32::MAX) })?;
+    let chunk = u32::try_from(input.len()).map_err(|_| FilterFault::TooLarge { limit: count(u32::MAX) })?;
     let codec = (encoder.level << 4) as u8 | param_or(params, 6, super::DEFAULT_CODEC) as u8;
     let mut header = MAGIC.to_vec();
     let put = |header: &mut Vec<u8>, kind: u8, bytes: &[u8]| {
         header.push(kind);
         header.extend_from_slice(bytes);
     };
-    put(&mut header, INT32, &(HEADER as u32).to_be_bytes());
+    put(&mut header, INT32, &(HEADER_BYTES as u32).to_be_bytes());
     put(&mut header, 0xcf, &(output.len() as u64).to_be_bytes());
     put(&mut header, 0xa4, &[0x12, 0, codec, 3]);
     put(&mut header, INT64, &(input.len() as u64).to_be_bytes());
@@ -201,7 +206,7 @@ pub(super) fn encode(encoder: &Encoder, params: &[u32], input: &[u8], output: &m
     put(&mut header, 0, &[0, 0, 0, 0, encoder.filter, 0, 0]);
     header.extend_from_slice(&[0; 8]);
     header.extend_from_slice(b"\x93\xcd\0\x07\xde\0\0\xdc\0\0");
-    if let Some(to) = output.get_mut(..HEADER).filter(|to| to.len() == header.len()) {
+    if let Some(to) = output.get_mut(..HEADER_BYTES).filter(|to| to.len() == header.len()) {
         to.copy_from_slice(&header);
     }
     Ok(())

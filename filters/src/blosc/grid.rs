@@ -1,9 +1,9 @@
 //! Multidimensional chunks: blocks of a shape of their own, in row-major order, those at the edges padded.
 
-use super::chunk::{Chunk, Work};
+use super::chunk::{BlockBuffers, BloscChunk};
 use super::frame::{int32, int64};
-use crate::Fault;
-use crate::read::Reader;
+use crate::FilterFault;
+use crate::byte_reader::ByteReader;
 use crate::scratch::zeroed;
 
 /// The highest rank of a grid.
@@ -34,14 +34,14 @@ fn product(shape: &[usize]) -> Option<usize> {
 impl Grid {
     /// Reads the metadata "b2nd": an array of the version, the rank, the shape (8 bytes each), the shapes of a
     /// chunk and of a block (4 bytes each), and the type of an element, which is not needed.
-    pub fn parse(content: &[u8]) -> Result<Self, Fault> {
-        let mut reader = Reader(content);
+    pub fn parse(content: &[u8]) -> Result<Self, FilterFault> {
+        let mut reader = ByteReader(content);
         reader.bytes(2)?;
         let rank = reader.byte()?;
-        let array = |reader: &mut Reader<'_>| match reader.byte()? {
+        let array = |reader: &mut ByteReader<'_>| match reader.byte()? {
             // The reference filter goes beyond the 15 elements that this type of MessagePack has.
             byte if rank <= MAX_RANK && byte == 0x90 + rank => Ok(()),
-            _ => Err(Fault::Corrupt("shape")),
+            _ => Err(FilterFault::Corrupt("shape")),
         };
         array(&mut reader)?;
         let shape = (0..rank).map(|_| int64(&mut reader)).collect::<Result<Vec<_>, _>>()?;
@@ -50,10 +50,10 @@ impl Grid {
         array(&mut reader)?;
         let block = (0..rank).map(|_| int32(&mut reader)).collect::<Result<Vec<_>, _>>()?;
         if shape != chunk {
-            return Err(Fault::Unsupported("a frame of several chunks"));
+            return Err(FilterFault::Unsupported("a frame of several chunks"));
         }
         if rank == 0 || block.iter().zip(&shape).any(|(block, dim)| *block == 0 || block > dim) {
-            return Err(Fault::Corrupt("shape"));
+            return Err(FilterFault::Corrupt("shape"));
         }
         Ok(Grid { shape, block })
     }
@@ -64,16 +64,22 @@ impl Grid {
     }
 
     /// Puts the blocks of a chunk into their places. The output has the size of the array.
-    pub fn decode(&self, chunk: &Chunk<'_>, size: usize, output: &mut [u8], work: &mut Work<'_>) -> Result<(), Fault> {
+    pub fn decode(
+        &self,
+        chunk: &BloscChunk<'_>,
+        size: usize,
+        output: &mut [u8],
+        work: &mut BlockBuffers<'_>,
+    ) -> Result<(), FilterFault> {
         let grid: Vec<usize> = self.shape.iter().zip(&self.block).map(|(dim, block)| dim.div_ceil(*block)).collect();
         // No block is larger than the array, so that this is no more than the output.
         let bytes = product(&self.block).and_then(|elements| elements.checked_mul(size));
-        let bytes = bytes.filter(|bytes| *bytes <= output.len()).ok_or(Fault::Corrupt("shape"))?;
+        let bytes = bytes.filter(|bytes| *bytes <= output.len()).ok_or(FilterFault::Corrupt("shape"))?;
         let all = product(&grid).and_then(|blocks| blocks.checked_mul(bytes));
         if chunk.block != bytes || all != Some(chunk.bytes) {
-            return Err(Fault::Corrupt("size of a chunk"));
+            return Err(FilterFault::Corrupt("size of a chunk"));
         }
-        let mut block = zeroed(bytes).ok_or(Fault::OutOfMemory(bytes))?;
+        let mut block = zeroed(bytes).ok_or(FilterFault::OutOfMemory(bytes))?;
         let mut position = vec![0; grid.len()];
         for index in 0.. {
             chunk.block(index, &mut block, work)?;

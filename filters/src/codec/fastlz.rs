@@ -3,16 +3,17 @@
 //! the second byte, by bytes to add to the length, of which the last is not 255; thirteen ones are followed
 //! by two bytes of distance beyond them, high byte first. Data begins and ends with new bytes.
 
-use crate::Fault;
-use crate::codec::matches::{Bounds, Shortest, copy_match, copy_new, matches};
+use crate::FilterFault;
+use crate::codec::matches::{MatchLimits, MinMatch, copy_literals, copy_match, matches};
 
-const RUN: usize = 32;
+const MAX_LITERALS: usize = 32;
 /// Distances less one from here on take two bytes more.
-const FAR: usize = (1 << 13) - 1;
-const BOUNDS: Bounds = Bounds { shortest: Shortest::Four, distance: FAR + (1 << 16) - 1, length: usize::MAX, tail: 4 };
+const FAR_DISTANCE: usize = (1 << 13) - 1;
+const BOUNDS: MatchLimits =
+    MatchLimits { shortest: MinMatch::Four, distance: FAR_DISTANCE + (1 << 16) - 1, length: usize::MAX, tail: 4 };
 
 /// Decompresses; returns the bytes written.
-pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Fault> {
+pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, FilterFault> {
     let limit = output.len();
     let mut input = input;
     let mut at = 0;
@@ -21,14 +22,14 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Fault
     while let Some((control, rest)) = input.split_first() {
         let control = usize::from(*control) & mask;
         mask = 255;
-        if control < RUN {
+        if control < MAX_LITERALS {
             input = rest;
-            at = copy_new(&mut input, output, at, control + 1)?;
+            at = copy_literals(&mut input, output, at, control + 1)?;
             continue;
         }
         let mut length = (control >> 5) + 2;
         let mut rest = rest.iter();
-        let mut next = || rest.next().copied().map(usize::from).ok_or(Fault::Truncated);
+        let mut next = || rest.next().copied().map(usize::from).ok_or(FilterFault::Truncated);
         if length == 9 {
             loop {
                 let more = next()?;
@@ -39,14 +40,14 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Fault
             }
         }
         let mut distance = (control & 31) << 8 | next()?;
-        if distance == FAR {
+        if distance == FAR_DISTANCE {
             distance += next()? << 8 | next()?;
         }
         input = rest.as_slice();
         if distance >= at {
-            return Err(Fault::Corrupt("distance of a match"));
+            return Err(FilterFault::Corrupt("distance of a match"));
         }
-        at = copy_match(output, at, distance + 1, length).ok_or(Fault::TooLarge { limit })?;
+        at = copy_match(output, at, distance + 1, length).ok_or(FilterFault::TooLarge { limit })?;
     }
     Ok(at)
 }
@@ -56,21 +57,21 @@ pub(crate) fn compress(input: &[u8], output: &mut Vec<u8>) -> bool {
     let start = output.len();
     let end = start + input.len();
     matches(input, &BOUNDS, |new, distance, length| {
-        for run in new.chunks(RUN) {
+        for run in new.chunks(MAX_LITERALS) {
             output.push((run.len() - 1) as u8);
             output.extend_from_slice(run);
         }
         if length > 0 {
             let (length, distance) = (length - 2, distance - 1);
-            output.push((length.min(7) << 5 | distance.min(FAR) >> 8) as u8);
+            output.push((length.min(7) << 5 | distance.min(FAR_DISTANCE) >> 8) as u8);
             if length >= 7 {
                 let more = length - 7;
                 output.extend(std::iter::repeat_n(255, more / 255));
                 output.push((more % 255) as u8);
             }
-            output.push(distance.min(FAR) as u8);
-            if distance >= FAR {
-                output.extend_from_slice(&((distance - FAR) as u16).to_be_bytes());
+            output.push(distance.min(FAR_DISTANCE) as u8);
+            if distance >= FAR_DISTANCE {
+                output.extend_from_slice(&((distance - FAR_DISTANCE) as u16).to_be_bytes());
             }
         }
         output.len() < end

@@ -6,36 +6,36 @@ use std::cell::RefCell;
 
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 
-use crate::Fault;
-use crate::codec::matches::{copy_match, copy_new, copy_short_match};
+use crate::FilterFault;
+use crate::codec::matches::{copy_literals, copy_match, copy_short_match};
 
 /// A length of four bits that goes on.
-const MORE: usize = 15;
-const SHORTEST: usize = 4;
+const LENGTH_CONTINUES: usize = 15;
+const MIN_MATCH: usize = 4;
 
 /// Decompresses a block; returns the bytes written.
-pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Fault> {
+pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, FilterFault> {
     let limit = output.len();
     let mut at = 0;
     let mut rest = input;
     loop {
         at = short_steps(&mut rest, output, at);
-        let (token, after) = rest.split_first().ok_or(Fault::Truncated)?;
+        let (token, after) = rest.split_first().ok_or(FilterFault::Truncated)?;
         let (new, matched) = (usize::from(token >> 4), usize::from(token & 15));
         rest = after;
         let new = length(new, &mut rest)?;
-        at = copy_new(&mut rest, output, at, new)?;
+        at = copy_literals(&mut rest, output, at, new)?;
         if rest.is_empty() {
             return Ok(at);
         }
-        let (distance, after) = rest.split_first_chunk().ok_or(Fault::Truncated)?;
+        let (distance, after) = rest.split_first_chunk().ok_or(FilterFault::Truncated)?;
         let distance = usize::from(u16::from_le_bytes(*distance));
         rest = after;
-        let matched = length(matched, &mut rest)? + SHORTEST;
+        let matched = length(matched, &mut rest)? + MIN_MATCH;
         if distance == 0 || distance > at {
-            return Err(Fault::Corrupt("distance of a match"));
+            return Err(FilterFault::Corrupt("distance of a match"));
         }
-        at = copy_match(output, at, distance, matched).ok_or(Fault::TooLarge { limit })?;
+        at = copy_match(output, at, distance, matched).ok_or(FilterFault::TooLarge { limit })?;
     }
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Fault
 fn short_steps(rest: &mut &[u8], output: &mut [u8], mut at: usize) -> usize {
     while let Some((token, after)) = rest.split_first() {
         let (new, matched) = (usize::from(token >> 4), usize::from(token & 15));
-        if new == MORE || matched == MORE {
+        if new == LENGTH_CONTINUES || matched == LENGTH_CONTINUES {
             break;
         }
         let (Some(from), Some(to)) = (after.first_chunk::<16>(), output.get_mut(at..)) else { break };
@@ -56,7 +56,7 @@ fn short_steps(rest: &mut &[u8], output: &mut [u8], mut at: usize) -> usize {
         };
         *to = *from;
         let distance = usize::from(u16::from_le_bytes(*distance));
-        let Some(end) = copy_short_match(output, at + new, distance, matched + SHORTEST) else { break };
+        let Some(end) = copy_short_match(output, at + new, distance, matched + MIN_MATCH) else { break };
         at = end;
         *rest = next;
     }
@@ -65,11 +65,11 @@ fn short_steps(rest: &mut &[u8], output: &mut [u8], mut at: usize) -> usize {
 
 /// A length whose first four bits are known.
 #[inline]
-fn length(first: usize, rest: &mut &[u8]) -> Result<usize, Fault> {
+fn length(first: usize, rest: &mut &[u8]) -> Result<usize, FilterFault> {
     let mut length = first;
-    if first == MORE {
+    if first == LENGTH_CONTINUES {
         loop {
-            let (byte, after) = rest.split_first().ok_or(Fault::Truncated)?;
+            let (byte, after) = rest.split_first().ok_or(FilterFault::Truncated)?;
             length += usize::from(*byte);
             *rest = after;
             if *byte != 255 {
@@ -86,7 +86,7 @@ thread_local! {
 }
 
 /// Appends the block for the data.
-pub(crate) fn compress(input: &[u8], output: &mut Vec<u8>) -> Result<(), Fault> {
+pub(crate) fn compress(input: &[u8], output: &mut Vec<u8>) -> Result<(), FilterFault> {
     TABLES.with_borrow_mut(|[small, large]| {
         let table = match input.len() < usize::from(u16::MAX) {
             true => small.get_or_insert_with(CompressTable::small),
@@ -95,7 +95,7 @@ pub(crate) fn compress(input: &[u8], output: &mut Vec<u8>) -> Result<(), Fault> 
         let start = output.len();
         output.resize(start + get_maximum_output_size(input.len()), 0);
         let room = output.get_mut(start..).unwrap_or_default();
-        let written = compress_into_with_table(input, room, table).map_err(Fault::external)?;
+        let written = compress_into_with_table(input, room, table).map_err(FilterFault::external)?;
         output.truncate(start + written);
         Ok(())
     })

@@ -2,35 +2,35 @@
 //! bits of length less two, thirteen bits of distance less one; if the three bits are all ones, a byte with
 //! the rest of the length stands between the two bytes.
 
-use crate::Fault;
-use crate::codec::matches::{Bounds, Shortest, copy_match, copy_new, matches};
+use crate::FilterFault;
+use crate::codec::matches::{MatchLimits, MinMatch, copy_literals, copy_match, matches};
 
-const RUN: usize = 32;
-const BOUNDS: Bounds = Bounds { shortest: Shortest::Three, distance: 1 << 13, length: 264, tail: 0 };
+const MAX_LITERALS: usize = 32;
+const BOUNDS: MatchLimits = MatchLimits { shortest: MinMatch::Three, distance: 1 << 13, length: 264, tail: 0 };
 
 /// Decompresses; returns the bytes written.
-pub(crate) fn decompress(mut input: &[u8], output: &mut [u8]) -> Result<usize, Fault> {
+pub(crate) fn decompress(mut input: &[u8], output: &mut [u8]) -> Result<usize, FilterFault> {
     let limit = output.len();
     let mut at = 0;
     while let Some((control, rest)) = input.split_first() {
         let control = usize::from(*control);
-        if control < RUN {
+        if control < MAX_LITERALS {
             input = rest;
-            at = copy_new(&mut input, output, at, control + 1)?;
+            at = copy_literals(&mut input, output, at, control + 1)?;
             continue;
         }
         let mut length = control >> 5;
         let mut rest = rest.iter();
-        let mut next = || rest.next().copied().map(usize::from).ok_or(Fault::Truncated);
+        let mut next = || rest.next().copied().map(usize::from).ok_or(FilterFault::Truncated);
         if length == 7 {
             length += next()?;
         }
         let distance = ((control & 31) << 8 | next()?) + 1;
         input = rest.as_slice();
         if distance > at {
-            return Err(Fault::Corrupt("distance of a match"));
+            return Err(FilterFault::Corrupt("distance of a match"));
         }
-        at = copy_match(output, at, distance, length + 2).ok_or(Fault::TooLarge { limit })?;
+        at = copy_match(output, at, distance, length + 2).ok_or(FilterFault::TooLarge { limit })?;
     }
     Ok(at)
 }
@@ -39,7 +39,7 @@ pub(crate) fn decompress(mut input: &[u8], output: &mut [u8]) -> Result<usize, F
 pub(crate) fn compress(input: &[u8], output: &mut Vec<u8>) -> bool {
     let end = output.len() + input.len();
     matches(input, &BOUNDS, |new, distance, length| {
-        for run in new.chunks(RUN) {
+        for run in new.chunks(MAX_LITERALS) {
             output.push((run.len() - 1) as u8);
             output.extend_from_slice(run);
         }

@@ -2,12 +2,12 @@
 
 use std::cell::RefCell;
 
-use crate::{Fault, bits};
+use crate::{FilterFault, bits};
 
 /// What a format allows a match to be (bytes).
-pub(crate) struct Bounds {
+pub(crate) struct MatchLimits {
     /// The fewest bytes of a match.
-    pub shortest: Shortest,
+    pub shortest: MinMatch,
     /// The farthest back that a match may begin.
     pub distance: usize,
     /// The most bytes that it may have.
@@ -18,7 +18,7 @@ pub(crate) struct Bounds {
 
 /// The fewest bytes of a match, which are what is hashed.
 #[derive(Clone, Copy)]
-pub(crate) enum Shortest {
+pub(crate) enum MinMatch {
     Three,
     Four,
 }
@@ -32,13 +32,13 @@ thread_local! {
 /// Splits data into bytes that are new and matches with what came before. Calls `step` with the new bytes,
 /// then the distance and the length of the match that follows them; the last call has length zero.
 /// Stops when `step` returns false.
-pub(crate) fn matches(data: &[u8], bounds: &Bounds, mut step: impl FnMut(&[u8], usize, usize) -> bool) {
+pub(crate) fn matches(data: &[u8], bounds: &MatchLimits, mut step: impl FnMut(&[u8], usize, usize) -> bool) {
     POSITIONS.with_borrow_mut(|positions| {
         positions.clear();
         positions.resize(1 << HASH_BITS, u32::MAX);
         let (shortest, mask) = match bounds.shortest {
-            Shortest::Three => (3, 0x00ff_ffff),
-            Shortest::Four => (4, u32::MAX),
+            MinMatch::Three => (3, 0x00ff_ffff),
+            MinMatch::Four => (4, u32::MAX),
         };
         let end = data.len().saturating_sub(bounds.tail).min(u32::MAX as usize);
         let (mut at, mut new) = (0, 0);
@@ -47,7 +47,7 @@ pub(crate) fn matches(data: &[u8], bounds: &Bounds, mut step: impl FnMut(&[u8], 
             let Some(slot) = positions.get_mut(hash as usize) else { break };
             let before = std::mem::replace(slot, at as u32) as usize;
             let length = if before < at && at - before <= bounds.distance {
-                common(data.get(before..).unwrap_or_default(), data.get(at..end).unwrap_or_default())
+                common_prefix_len(data.get(before..).unwrap_or_default(), data.get(at..end).unwrap_or_default())
             } else {
                 0
             };
@@ -68,7 +68,7 @@ pub(crate) fn matches(data: &[u8], bounds: &Bounds, mut step: impl FnMut(&[u8], 
 }
 
 /// How many bytes are the same at the start of both.
-pub(crate) fn common(a: &[u8], b: &[u8]) -> usize {
+pub(crate) fn common_prefix_len(a: &[u8], b: &[u8]) -> usize {
     let words = a.chunks_exact(8).zip(b.chunks_exact(8)).take_while(|(a, b)| a == b).count() * 8;
     let rest = a.iter().skip(words).zip(b.iter().skip(words)).take_while(|(a, b)| a == b).count();
     words + rest
@@ -76,35 +76,42 @@ pub(crate) fn common(a: &[u8], b: &[u8]) -> usize {
 
 /// Moves `count` bytes from the input to the output at `at`; returns the position after them.
 #[inline]
-pub(crate) fn copy_new(input: &mut &[u8], output: &mut [u8], at: usize, count: usize) -> Result<usize, Fault> {
+pub(crate) fn copy_literals(
+    input: &mut &[u8],
+    output: &mut [u8],
+    at: usize,
+    count: usize,
+) -> Result<usize, FilterFault> {
     let limit = output.len();
     let room = output.get_mut(at..).unwrap_or_default();
     // A copy of fixed size is much cheaper than one of exact size, and what is too much is written over.
-    if let (..=NEW, Some(from), Some(to)) = (count, input.first_chunk::<NEW>(), room.first_chunk_mut::<NEW>()) {
+    if let (..=LITERAL_COPY_BYTES, Some(from), Some(to)) =
+        (count, input.first_chunk::<LITERAL_COPY_BYTES>(), room.first_chunk_mut::<LITERAL_COPY_BYTES>())
+    {
         *to = *from;
         *input = input.get(count..).unwrap_or_default();
     } else {
-        let (from, rest) = input.split_at_checked(count).ok_or(Fault::Truncated)?;
-        room.get_mut(..count).ok_or(Fault::TooLarge { limit })?.copy_from_slice(from);
+        let (from, rest) = input.split_at_checked(count).ok_or(FilterFault::Truncated)?;
+        room.get_mut(..count).ok_or(FilterFault::TooLarge { limit })?.copy_from_slice(from);
         *input = rest;
     }
     Ok(at + count)
 }
 
 /// New bytes that are copied without regard for their exact number.
-const NEW: usize = 32;
+const LITERAL_COPY_BYTES: usize = 32;
 
 /// Bytes of a match that is copied without regard for its exact length, also of one that begins farther back than it is
 /// long; and bytes that this may write.
-const SHORT: usize = 18;
-const SHORT_FAR: usize = SLACK;
-const SLACK: usize = 32;
+const MAX_SHORT_MATCH: usize = 18;
+const MAX_SHORT_FAR_MATCH: usize = COPY_SLACK_BYTES;
+const COPY_SLACK_BYTES: usize = 32;
 
 /// Appends `length` bytes that begin `distance` bytes before `at`, which may overlap what they make.
 /// Returns the position after them, or `None` if they begin before the data or do not fit.
 #[inline]
 pub(crate) fn copy_match(output: &mut [u8], at: usize, distance: usize, length: usize) -> Option<usize> {
-    if length <= SHORT || (length <= SHORT_FAR && distance >= SLACK) {
+    if length <= MAX_SHORT_MATCH || (length <= MAX_SHORT_FAR_MATCH && distance >= COPY_SLACK_BYTES) {
         let copied = copy_short_match(output, at, distance, length);
         if copied.is_some() {
             return copied;
@@ -114,15 +121,15 @@ pub(crate) fn copy_match(output: &mut [u8], at: usize, distance: usize, length: 
     copy_long(output, start, at, length)
 }
 
-/// As [`copy_match`], of no more than [`SHORT`] bytes, or [`SHORT_FAR`] from as far back. `None` also if there is less room
+/// As [`copy_match`], of no more than [`MAX_SHORT_MATCH`] bytes, or [`MAX_SHORT_FAR_MATCH`] from as far back. `None` also if there is less room
 /// behind them than the copy takes.
 #[inline(always)]
 pub(crate) fn copy_short_match(output: &mut [u8], at: usize, distance: usize, length: usize) -> Option<usize> {
-    let window = output.get_mut(at.checked_sub(distance)?..at + SLACK)?;
+    let window = output.get_mut(at.checked_sub(distance)?..at + COPY_SLACK_BYTES)?;
     match distance {
-        SLACK.. => {
+        COPY_SLACK_BYTES.. => {
             let (from, to) = window.split_at_mut_checked(distance)?;
-            *to.first_chunk_mut::<SLACK>()? = *from.first_chunk()?;
+            *to.first_chunk_mut::<COPY_SLACK_BYTES>()? = *from.first_chunk()?;
         }
         ..8 => {
             // A few bytes that repeat: as many periods as fit a word, written often enough.
@@ -206,14 +213,14 @@ mod tests {
     #[test]
     fn short_repetitions_are_found_when_three_bytes_suffice() {
         let data = b"abcXabcYabcZabcW";
-        let bounds = |shortest| Bounds { shortest, distance: 100, length: 100, tail: 0 };
+        let bounds = |shortest| MatchLimits { shortest, distance: 100, length: 100, tail: 0 };
         let mut lengths = Vec::new();
-        matches(data, &bounds(Shortest::Three), |_, _, length| {
+        matches(data, &bounds(MinMatch::Three), |_, _, length| {
             lengths.push(length);
             true
         });
         assert_eq!(lengths, [3, 3, 3, 0]);
-        matches(data, &bounds(Shortest::Four), |new, distance, length| {
+        matches(data, &bounds(MinMatch::Four), |new, distance, length| {
             assert_eq!((new, distance, length), (&data[..], 0, 0));
             true
         });

@@ -17,7 +17,7 @@ mod native {
     use zstd::bulk::{Compressor, Decompressor};
     use zstd::zstd_safe::compress_bound;
 
-    use crate::Fault;
+    use crate::FilterFault;
 
     thread_local! {
         static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
@@ -25,30 +25,30 @@ mod native {
     }
 
     /// Decompresses frames; returns the bytes written.
-    pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Fault> {
+    pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, FilterFault> {
         DECOMPRESSOR.with_borrow_mut(|state| {
             let decompressor = match state {
                 Some(kept) => kept,
-                none => none.insert(Decompressor::new().map_err(Fault::external)?),
+                none => none.insert(Decompressor::new().map_err(FilterFault::external)?),
             };
-            decompressor.decompress_to_buffer(input, output).map_err(Fault::external)
+            decompressor.decompress_to_buffer(input, output).map_err(FilterFault::external)
         })
     }
 
     /// Appends a frame with the data at a level from 1 to 22.
-    pub(crate) fn compress(level: u32, input: &[u8], output: &mut Vec<u8>) -> Result<(), Fault> {
+    pub(crate) fn compress(level: u32, input: &[u8], output: &mut Vec<u8>) -> Result<(), FilterFault> {
         COMPRESSOR.with_borrow_mut(|state| {
             let (_, compressor) = match state {
                 Some(kept) if kept.0 == level => kept,
                 other => {
                     let level_or_most = i32::try_from(level).unwrap_or(i32::MAX);
-                    other.insert((level, Compressor::new(level_or_most).map_err(Fault::external)?))
+                    other.insert((level, Compressor::new(level_or_most).map_err(FilterFault::external)?))
                 }
             };
             let start = output.len();
             output.resize(start + compress_bound(input.len()), 0);
             let room = output.get_mut(start..).unwrap_or_default();
-            let written = compressor.compress_to_buffer(input, room).map_err(Fault::external)?;
+            let written = compressor.compress_to_buffer(input, room).map_err(FilterFault::external)?;
             output.truncate(start + written);
             Ok(())
         })
@@ -62,7 +62,7 @@ mod pure {
     use ruzstd::decoding::FrameDecoder;
     use ruzstd::encoding::{CompressionLevel, compress as compress_stream};
 
-    use crate::Fault;
+    use crate::FilterFault;
 
     thread_local! {
         static DECODER: RefCell<FrameDecoder> = RefCell::new(FrameDecoder::new());

@@ -5,7 +5,7 @@
 use h5live_model::{ByteOrder, Datatype};
 
 use crate::params::{count, param};
-use crate::{Fault, Target};
+use crate::{FilterFault, FilterTarget};
 
 /// Parameters that libhdf5 allows.
 const MAX_PARAMS: usize = 4096;
@@ -19,38 +19,38 @@ const BYTES: u32 = 4;
 
 /// What is packed: elements of one type.
 #[derive(Debug, PartialEq)]
-pub(super) struct Layout {
+pub(super) struct NbitLayout {
     elements: usize,
     /// Bytes of an element; not zero.
     pub size: usize,
     /// The type of an element.
-    pub node: Node,
+    pub node: NbitType,
 }
 
 /// A type, as far as packing goes. No size is zero, and no part reaches beyond what it is a part of.
 #[derive(Debug, PartialEq)]
-pub(super) enum Node {
+pub(super) enum NbitType {
     /// A number.
-    Atom(Atom),
+    Atom(NbitNumber),
     /// So many bytes that are kept whole.
     Bytes(usize),
     /// As many values of `size` bytes as there is room for.
-    Array { size: usize, base: Box<Node> },
+    Array { size: usize, base: Box<NbitType> },
     /// Members; what lies between them is not kept.
-    Compound(Vec<Member>),
+    Compound(Vec<NbitMember>),
 }
 
 /// A member of a compound.
 #[derive(Debug, PartialEq)]
-pub(super) struct Member {
+pub(super) struct NbitMember {
     pub offset: usize,
     pub size: usize,
-    pub node: Node,
+    pub node: NbitType,
 }
 
 /// A number of `precision` significant bits, the lowest of which is bit `offset`.
 #[derive(Debug, PartialEq)]
-pub(super) struct Atom {
+pub(super) struct NbitNumber {
     size: usize,
     big_endian: bool,
     precision: u32,
@@ -58,7 +58,7 @@ pub(super) struct Atom {
 }
 
 /// Significant bits within one byte.
-pub(super) struct Place {
+pub(super) struct BitSpan {
     /// The position of the byte.
     pub byte: usize,
     /// How many bits, 1 to 8.
@@ -67,34 +67,34 @@ pub(super) struct Place {
     pub shift: u32,
 }
 
-impl Atom {
+impl NbitNumber {
     /// The places of the significant bits, the most significant first.
-    pub fn places(&self) -> impl Iterator<Item = Place> {
+    pub fn places(&self) -> impl Iterator<Item = BitSpan> {
         let end = self.offset + self.precision;
         (self.offset / 8..end.div_ceil(8)).rev().map(move |byte| {
             let low = self.offset.max(byte * 8);
             let high = end.min(byte * 8 + 8);
             let at = count(byte);
             let byte = if self.big_endian { self.size - 1 - at } else { at };
-            Place { byte, bits: high - low, shift: low % 8 }
+            BitSpan { byte, bits: high - low, shift: low % 8 }
         })
     }
 }
 
-impl Layout {
+impl NbitLayout {
     /// Reads the parameters; `None` if there is nothing to pack.
-    pub fn parse(params: &[u32]) -> Result<Option<Self>, Fault> {
+    pub fn parse(params: &[u32]) -> Result<Option<Self>, FilterFault> {
         let all = param(params, 0)?;
         if count(all) != params.len() {
-            return Err(Fault::Parameter { index: 0, value: all });
+            return Err(FilterFault::Parameter { index: 0, value: all });
         }
         if param(params, 1)? != 0 {
             return Ok(None);
         }
         let elements = count(param(params, 2)?);
-        let mut parser = Parser { params, at: 3, astray: false };
+        let mut parser = NbitParser { params, at: 3, is_misaligned: false };
         let (size, node) = parser.node(MAX_DEPTH)?;
-        Ok(Some(Layout { elements, size, node }))
+        Ok(Some(NbitLayout { elements, size, node }))
     }
 
     /// Bytes of all elements.
@@ -103,90 +103,90 @@ impl Layout {
     }
 
     /// The parameters for a dataset.
-    pub fn params(target: &Target<'_>) -> Result<Vec<u32>, Fault> {
-        let elements = target.elements().ok_or(Fault::NotApplicable("chunks of less than 4 GiB"))?;
-        let mut builder = Builder { params: vec![0, 0, elements], packs: false };
-        if !matches!(builder.class(target.datatype), Class::Other) {
+    pub fn params(target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
+        let elements = target.elements().ok_or(FilterFault::NotApplicable("chunks of less than 4 GiB"))?;
+        let mut builder = NbitParamsBuilder { params: vec![0, 0, elements], packs: false };
+        if !matches!(builder.class(target.datatype), NbitClass::Other) {
             builder.node(target.datatype)?;
         }
-        let Builder { mut params, packs } = builder;
+        let NbitParamsBuilder { mut params, packs } = builder;
         let all = u32::try_from(params.len()).unwrap_or(u32::MAX);
         if params.len() > MAX_PARAMS {
-            return Err(Fault::NotApplicable("datatypes that 4096 parameters describe"));
+            return Err(FilterFault::NotApplicable("datatypes that 4096 parameters describe"));
         }
         for (to, value) in params.iter_mut().zip([all, u32::from(!packs)]) {
             *to = value;
         }
-        Layout::parse(&params)?;
+        NbitLayout::parse(&params)?;
         Ok(params)
     }
 }
 
-struct Parser<'a> {
+struct NbitParser<'a> {
     params: &'a [u32],
     at: usize,
     /// Whether an array of arrays or compounds has been read. libhdf5 goes on after it at the wrong
     /// parameter, so that what it stores for the members that follow cannot be told.
-    astray: bool,
+    is_misaligned: bool,
 }
 
-impl Parser<'_> {
-    fn next(&mut self) -> Result<u32, Fault> {
+impl NbitParser<'_> {
+    fn next(&mut self) -> Result<u32, FilterFault> {
         let value = param(self.params, self.at)?;
         self.at += 1;
         Ok(value)
     }
 
     /// The fault of the parameter read last.
-    fn fault(&self, value: u32) -> Fault {
-        Fault::Parameter { index: self.at - 1, value }
+    fn fault(&self, value: u32) -> FilterFault {
+        FilterFault::Parameter { index: self.at - 1, value }
     }
 
-    fn size(&mut self, most: usize) -> Result<usize, Fault> {
+    fn size(&mut self, most: usize) -> Result<usize, FilterFault> {
         let value = self.next()?;
         if value == 0 || count(value) > most { Err(self.fault(value)) } else { Ok(count(value)) }
     }
 
     /// A type with its size.
-    fn node(&mut self, depth: u32) -> Result<(usize, Node), Fault> {
+    fn node(&mut self, depth: u32) -> Result<(usize, NbitType), FilterFault> {
         let class = self.next()?;
         self.node_within(class, usize::MAX, depth)
     }
 
     /// A type of at most `most` bytes whose class has been read.
-    fn node_within(&mut self, class: u32, most: usize, depth: u32) -> Result<(usize, Node), Fault> {
+    fn node_within(&mut self, class: u32, most: usize, depth: u32) -> Result<(usize, NbitType), FilterFault> {
         if !(ATOM..=BYTES).contains(&class) {
             return Err(self.fault(class));
         }
-        let depth = depth.checked_sub(1).ok_or(Fault::Unsupported("a datatype of more than 64 levels"))?;
+        let depth = depth.checked_sub(1).ok_or(FilterFault::Unsupported("a datatype of more than 64 levels"))?;
         let size = self.size(most)?;
         let node = match class {
-            ATOM => Node::Atom(self.atom(size)?),
+            ATOM => NbitType::Atom(self.atom(size)?),
             ARRAY => match self.next()? {
                 BYTES => {
                     self.next()?;
-                    Node::Bytes(size)
+                    NbitType::Bytes(size)
                 }
                 class => {
                     let (size, base) = self.node_within(class, size, depth)?;
-                    self.astray |= class != ATOM;
-                    Node::Array { size, base: Box::new(base) }
+                    self.is_misaligned |= class != ATOM;
+                    NbitType::Array { size, base: Box::new(base) }
                 }
             },
             COMPOUND => self.compound(size, depth)?,
-            _ => Node::Bytes(size),
+            _ => NbitType::Bytes(size),
         };
         Ok((size, node))
     }
 
-    fn atom(&mut self, size: usize) -> Result<Atom, Fault> {
+    fn atom(&mut self, size: usize) -> Result<NbitNumber, FilterFault> {
         let big_endian = match self.next()? {
             0 => false,
             1 => true,
             order => return Err(self.fault(order)),
         };
         let bits = u32::try_from(size).ok().and_then(|size| size.checked_mul(8));
-        let bits = bits.ok_or(Fault::Unsupported("a number of 512 MiB"))?;
+        let bits = bits.ok_or(FilterFault::Unsupported("a number of 512 MiB"))?;
         let precision = self.next()?;
         if precision == 0 || precision > bits {
             return Err(self.fault(precision));
@@ -195,79 +195,79 @@ impl Parser<'_> {
         if offset > bits - precision {
             return Err(self.fault(offset));
         }
-        Ok(Atom { size, big_endian, precision, offset })
+        Ok(NbitNumber { size, big_endian, precision, offset })
     }
 
-    fn compound(&mut self, size: usize, depth: u32) -> Result<Node, Fault> {
+    fn compound(&mut self, size: usize, depth: u32) -> Result<NbitType, FilterFault> {
         let count_of_members = self.next()?;
         let mut members = Vec::new();
         // Members may overlap in damaged files only; their sum bounds the work for one element.
         let mut unused = size;
         for _ in 0..count_of_members {
-            if self.astray {
-                return Err(Fault::Unsupported("a member after an array of arrays or compounds"));
+            if self.is_misaligned {
+                return Err(FilterFault::Unsupported("a member after an array of arrays or compounds"));
             }
             let offset = self.next()?;
             let room = size.checked_sub(count(offset)).ok_or_else(|| self.fault(offset))?;
             let class = self.next()?;
             let (size, node) = self.node_within(class, room.min(unused), depth)?;
             unused -= size;
-            members.push(Member { offset: count(offset), size, node });
+            members.push(NbitMember { offset: count(offset), size, node });
         }
-        Ok(Node::Compound(members))
+        Ok(NbitType::Compound(members))
     }
 }
 
 /// What nbit makes of a datatype.
-enum Class<'a> {
+enum NbitClass<'a> {
     Atom { order: ByteOrder, precision: u16, offset: u16 },
     Array(&'a h5live_model::Array),
     Compound(&'a h5live_model::Compound),
     Other,
 }
 
-struct Builder {
+struct NbitParamsBuilder {
     params: Vec<u32>,
     /// Whether any number has bits that can be left out.
     packs: bool,
 }
 
-impl Builder {
-    fn class<'a>(&self, datatype: &'a Datatype) -> Class<'a> {
+impl NbitParamsBuilder {
+    fn class<'a>(&self, datatype: &'a Datatype) -> NbitClass<'a> {
         match datatype {
-            Datatype::Integer(t) => Class::Atom { order: t.order, precision: t.precision, offset: t.offset },
-            Datatype::Float(t) => Class::Atom { order: t.order, precision: t.precision, offset: t.offset },
-            Datatype::Array(t) => Class::Array(t),
-            Datatype::Compound(t) => Class::Compound(t),
-            _ => Class::Other,
+            Datatype::Integer(t) => NbitClass::Atom { order: t.order, precision: t.precision, offset: t.offset },
+            Datatype::Float(t) => NbitClass::Atom { order: t.order, precision: t.precision, offset: t.offset },
+            Datatype::Array(t) => NbitClass::Array(t),
+            Datatype::Compound(t) => NbitClass::Compound(t),
+            _ => NbitClass::Other,
         }
     }
 
-    fn node(&mut self, datatype: &Datatype) -> Result<(), Fault> {
+    fn node(&mut self, datatype: &Datatype) -> Result<(), FilterFault> {
         let size = datatype.size();
         match self.class(datatype) {
-            Class::Atom { order, precision, offset } => {
+            NbitClass::Atom { order, precision, offset } => {
                 let order = match order {
                     ByteOrder::Little => 0,
                     ByteOrder::Big => 1,
-                    ByteOrder::Vax => return Err(Fault::NotApplicable("little- and big-endian numbers")),
+                    ByteOrder::Vax => return Err(FilterFault::NotApplicable("little- and big-endian numbers")),
                 };
-                let bits = size.checked_mul(8).ok_or(Fault::NotApplicable("numbers of less than 512 MiB"))?;
+                let bits = size.checked_mul(8).ok_or(FilterFault::NotApplicable("numbers of less than 512 MiB"))?;
                 let (precision, offset) = (u32::from(precision), u32::from(offset));
                 if precision == 0 || precision + offset > bits {
-                    return Err(Fault::NotApplicable("numbers whose bits lie within their bytes"));
+                    return Err(FilterFault::NotApplicable("numbers whose bits lie within their bytes"));
                 }
                 self.packs |= precision != bits;
                 self.params.extend([ATOM, size, order, precision, offset]);
             }
-            Class::Array(array) => {
+            NbitClass::Array(array) => {
                 self.params.extend([ARRAY, size]);
                 if let Datatype::VarLen(_) = *array.base {
-                    return Err(Fault::NotApplicable("arrays of elements of fixed length"));
+                    return Err(FilterFault::NotApplicable("arrays of elements of fixed length"));
                 }
                 self.node(&array.base)?;
             }
-            Class::Compound(compound) => {
+            NbitClass::Compound(compound) => {
                 let members = u32::try_from(compound.members.len()).unwrap_or(u32::MAX);
                 self.params.extend([COMPOUND, size, members]);
                 for (i, member) in compound.members.iter().enumerate() {
@@ -281,7 +281,7 @@ impl Builder {
                     }
                 }
             }
-            Class::Other => self.params.extend([BYTES, size]),
+            NbitClass::Other => self.params.extend([BYTES, size]),
         }
         Ok(())
     }

@@ -3,13 +3,15 @@
 
 use std::ops::{Add, Div, Mul, Sub};
 
-use super::params::{Class, Params};
-use super::{Packing, bits_for};
-use crate::Fault;
+use super::params::{ScaleOffsetClass, ScaleOffsetParams};
+use super::{ScaleOffsetPacking, bits_for};
+use crate::FilterFault;
 use crate::bits::{BitReader, BitWriter, ones};
 
 /// The two floating-point types.
-trait Real: Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> {
+trait FloatType:
+    Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
+{
     const BITS: u32;
     const ZERO: Self;
     fn from_bits(bits: u64) -> Self;
@@ -25,7 +27,7 @@ trait Real: Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Ou
 
 macro_rules! real {
     ($float:ty, $bits:ty, $integer:ty) => {
-        impl Real for $float {
+        impl FloatType for $float {
             const BITS: u32 = <$bits>::BITS;
             const ZERO: Self = 0.0;
             fn from_bits(bits: u64) -> Self {
@@ -60,21 +62,21 @@ real!(f32, u32, i32);
 real!(f64, u64, i64);
 
 /// Decimal places that are kept.
-fn digits(params: &Params) -> i32 {
+fn digits(params: &ScaleOffsetParams) -> i32 {
     match params.class {
-        Class::Float { digits } => digits,
-        Class::Integer { .. } => 0,
+        ScaleOffsetClass::Float { digits } => digits,
+        ScaleOffsetClass::Integer { .. } => 0,
     }
 }
 
 /// Chooses bits and smallest value as libhdf5 does, except that a chunk with values that have no scaled
 /// integer (infinities, not-a-numbers, overflows) is stored as it is.
-pub(super) fn packing(params: &Params, input: &[u8]) -> Packing {
+pub(super) fn packing(params: &ScaleOffsetParams, input: &[u8]) -> ScaleOffsetPacking {
     if params.size == 4 { packing_of::<f32>(params, input) } else { packing_of::<f64>(params, input) }
 }
 
-fn packing_of<R: Real>(params: &Params, input: &[u8]) -> Packing {
-    let unpacked = Packing { bits: R::BITS, minimum: 0 };
+fn packing_of<R: FloatType>(params: &ScaleOffsetParams, input: &[u8]) -> ScaleOffsetPacking {
+    let unpacked = ScaleOffsetPacking { bits: R::BITS, minimum: 0 };
     let scale = R::power_of_ten(digits(params));
     let fill = params.fill.map(R::from_bits);
     let near = 10f64.powf(-f64::from(digits(params)));
@@ -98,11 +100,16 @@ fn packing_of<R: Real>(params: &Params, input: &[u8]) -> Packing {
     }
     let values = span.rounded().cast_unsigned() + 1;
     let bits = bits_for(values + u64::from(fill.is_some())).min(R::BITS);
-    Packing { bits, minimum: min.bits() }
+    ScaleOffsetPacking { bits, minimum: min.bits() }
 }
 
 /// Packs the values.
-pub(super) fn reduce(params: &Params, packing: &Packing, input: &[u8], writer: &mut BitWriter<'_>) {
+pub(super) fn reduce(
+    params: &ScaleOffsetParams,
+    packing: &ScaleOffsetPacking,
+    input: &[u8],
+    writer: &mut BitWriter<'_>,
+) {
     if params.size == 4 {
         reduce_of::<f32>(params, packing, input, writer)
     } else {
@@ -110,7 +117,12 @@ pub(super) fn reduce(params: &Params, packing: &Packing, input: &[u8], writer: &
     }
 }
 
-fn reduce_of<R: Real>(params: &Params, packing: &Packing, input: &[u8], writer: &mut BitWriter<'_>) {
+fn reduce_of<R: FloatType>(
+    params: &ScaleOffsetParams,
+    packing: &ScaleOffsetPacking,
+    input: &[u8],
+    writer: &mut BitWriter<'_>,
+) {
     let scale = R::power_of_ten(digits(params));
     let near = R::power_of_ten(-digits(params));
     let fill = params.fill.map(R::from_bits);
@@ -124,11 +136,11 @@ fn reduce_of<R: Real>(params: &Params, packing: &Packing, input: &[u8], writer: 
 
 /// Undoes [`reduce`], but for what rounding took away.
 pub(super) fn restore(
-    params: &Params,
-    packing: &Packing,
+    params: &ScaleOffsetParams,
+    packing: &ScaleOffsetPacking,
     reader: &mut BitReader<'_>,
     output: &mut [u8],
-) -> Result<(), Fault> {
+) -> Result<(), FilterFault> {
     if params.size == 4 {
         restore_of::<f32>(params, packing, reader, output)
     } else {
@@ -136,12 +148,12 @@ pub(super) fn restore(
     }
 }
 
-fn restore_of<R: Real>(
-    params: &Params,
-    packing: &Packing,
+fn restore_of<R: FloatType>(
+    params: &ScaleOffsetParams,
+    packing: &ScaleOffsetPacking,
     reader: &mut BitReader<'_>,
     output: &mut [u8],
-) -> Result<(), Fault> {
+) -> Result<(), FilterFault> {
     let scale = R::power_of_ten(digits(params));
     let min = R::from_bits(packing.minimum);
     let all_ones = ones(packing.bits);

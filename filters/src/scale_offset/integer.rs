@@ -1,12 +1,12 @@
 //! Integers less the smallest one.
 
-use super::params::{Class, Params};
-use super::{Packing, bits_for};
-use crate::Fault;
+use super::params::{ScaleOffsetClass, ScaleOffsetParams};
+use super::{ScaleOffsetPacking, bits_for};
+use crate::FilterFault;
 use crate::bits::{BitReader, BitWriter, ones};
 
 /// Chooses bits and smallest value as libhdf5 does.
-pub(super) fn packing(params: &Params, signed: bool, input: &[u8]) -> Packing {
+pub(super) fn packing(params: &ScaleOffsetParams, signed: bool, input: &[u8]) -> ScaleOffsetPacking {
     let width = params.width();
     // Flipping the sign bit turns the order of signed integers into that of unsigned ones.
     let bias = if signed { 1 << (width - 1) } else { 0 };
@@ -20,18 +20,23 @@ pub(super) fn packing(params: &Params, signed: bool, input: &[u8]) -> Packing {
 
     let span = largest - smallest;
     let bits = match params.class {
-        Class::Integer { bits, .. } if bits != 0 => bits,
+        ScaleOffsetClass::Integer { bits, .. } if bits != 0 => bits,
         _ if span > ones(width) - 2 => {
             let kept = signed && width == 8 && params.fill.is_none();
-            return Packing { bits: width, minimum: if kept { minimum } else { 0 } };
+            return ScaleOffsetPacking { bits: width, minimum: if kept { minimum } else { 0 } };
         }
         _ => bits_for(span + 1 + u64::from(params.fill.is_some())),
     };
-    Packing { bits, minimum }
+    ScaleOffsetPacking { bits, minimum }
 }
 
 /// Packs the values.
-pub(super) fn reduce(params: &Params, packing: &Packing, input: &[u8], writer: &mut BitWriter<'_>) {
+pub(super) fn reduce(
+    params: &ScaleOffsetParams,
+    packing: &ScaleOffsetPacking,
+    input: &[u8],
+    writer: &mut BitWriter<'_>,
+) {
     for value in params.values(input) {
         let fill = Some(value) == params.fill;
         let value = if fill { ones(packing.bits) } else { value.wrapping_sub(packing.minimum) };
@@ -41,11 +46,11 @@ pub(super) fn reduce(params: &Params, packing: &Packing, input: &[u8], writer: &
 
 /// Undoes [`reduce`].
 pub(super) fn restore(
-    params: &Params,
-    packing: &Packing,
+    params: &ScaleOffsetParams,
+    packing: &ScaleOffsetPacking,
     reader: &mut BitReader<'_>,
     output: &mut [u8],
-) -> Result<(), Fault> {
+) -> Result<(), FilterFault> {
     let all_ones = ones(packing.bits);
     params.fill_values(output, || {
         let value = reader.take(packing.bits)?;

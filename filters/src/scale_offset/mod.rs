@@ -9,18 +9,18 @@ mod float;
 mod integer;
 mod params;
 
-use self::params::{Class, Params};
+use self::params::{ScaleOffsetClass, ScaleOffsetParams};
 use crate::bits::{BitReader, BitWriter};
-use crate::{Decoded, Encoded, Fault, Filter, Target};
+use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
 
 /// Filter 6.
 pub(crate) struct ScaleOffset;
 
 /// Bytes before the packed differences.
-const HEADER: usize = 21;
+const HEADER_BYTES: usize = 21;
 
 /// How a chunk is packed.
-struct Packing {
+struct ScaleOffsetPacking {
     /// Bits of a difference; those of the type if the values are stored as they are.
     bits: u32,
     /// The smallest value: a sign-extended integer, or the bits of a float.
@@ -36,76 +36,76 @@ impl Filter for ScaleOffset {
         "scaleoffset"
     }
 
-    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault> {
-        let params = Params::parse(params)?;
+    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+        let params = ScaleOffsetParams::parse(params)?;
         if params.is_identity() {
-            return Ok(Decoded::Input(0..input.len()));
+            return Ok(DecodeOutput::Input(0..input.len()));
         }
         let limit = output.len();
-        let bytes = params.bytes().filter(|bytes| *bytes <= limit).ok_or(Fault::TooLarge { limit })?;
+        let bytes = params.bytes().filter(|bytes| *bytes <= limit).ok_or(FilterFault::TooLarge { limit })?;
         let output = output.get_mut(..bytes).unwrap_or_default();
 
-        let (bits, rest) = input.split_first_chunk::<4>().ok_or(Fault::Truncated)?;
+        let (bits, rest) = input.split_first_chunk::<4>().ok_or(FilterFault::Truncated)?;
         let bits = u32::from_le_bytes(*bits);
-        let (width, rest) = rest.split_first().ok_or(Fault::Truncated)?;
-        let minimum = rest.get(..usize::from(*width).min(8)).ok_or(Fault::Truncated)?;
+        let (width, rest) = rest.split_first().ok_or(FilterFault::Truncated)?;
+        let minimum = rest.get(..usize::from(*width).min(8)).ok_or(FilterFault::Truncated)?;
         let minimum = minimum.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
         // A chunk whose values are all the smallest one has no packed bytes.
-        let packed = input.get(HEADER..).unwrap_or_default();
+        let packed = input.get(HEADER_BYTES..).unwrap_or_default();
 
         if bits == params.width() {
-            let values = packed.get(..bytes).ok_or(Fault::Truncated)?;
+            let values = packed.get(..bytes).ok_or(FilterFault::Truncated)?;
             output.copy_from_slice(values);
             params.swap_if_big_endian(output);
-            return Ok(Decoded::Output(bytes));
+            return Ok(DecodeOutput::Output(bytes));
         }
         if bits > params.width() {
-            return Err(Fault::Corrupt("number of bits"));
+            return Err(FilterFault::Corrupt("number of bits"));
         }
-        let packing = Packing { bits, minimum };
+        let packing = ScaleOffsetPacking { bits, minimum };
         let mut reader = BitReader::new(packed);
         match params.class {
-            Class::Integer { .. } => integer::restore(&params, &packing, &mut reader, output)?,
-            Class::Float { .. } => float::restore(&params, &packing, &mut reader, output)?,
+            ScaleOffsetClass::Integer { .. } => integer::restore(&params, &packing, &mut reader, output)?,
+            ScaleOffsetClass::Float { .. } => float::restore(&params, &packing, &mut reader, output)?,
         }
-        Ok(Decoded::Output(bytes))
+        Ok(DecodeOutput::Output(bytes))
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<Encoded, Fault> {
-        let params = Params::parse(params)?;
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+        let params = ScaleOffsetParams::parse(params)?;
         if params.is_identity() {
-            return Ok(Encoded::Input);
+            return Ok(EncodeOutput::Input);
         }
         if params.bytes() != Some(input.len()) {
-            return Err(Fault::Corrupt("number of elements"));
+            return Err(FilterFault::Corrupt("number of elements"));
         }
         let packing = match params.class {
-            Class::Integer { signed, .. } => integer::packing(&params, signed, input),
-            Class::Float { .. } => float::packing(&params, input),
+            ScaleOffsetClass::Integer { signed, .. } => integer::packing(&params, signed, input),
+            ScaleOffsetClass::Float { .. } => float::packing(&params, input),
         };
         output.extend_from_slice(&packing.bits.to_le_bytes());
         output.push(8);
         output.extend_from_slice(&packing.minimum.to_le_bytes());
-        output.resize(HEADER, 0);
+        output.resize(HEADER_BYTES, 0);
         if packing.bits == params.width() {
             output.extend_from_slice(input);
-            params.swap_if_big_endian(output.get_mut(HEADER..).unwrap_or_default());
-            return Ok(Encoded::Output);
+            params.swap_if_big_endian(output.get_mut(HEADER_BYTES..).unwrap_or_default());
+            return Ok(EncodeOutput::Output);
         }
         let mut writer = BitWriter::new(output);
         match params.class {
-            Class::Integer { .. } => integer::reduce(&params, &packing, input, &mut writer),
-            Class::Float { .. } => float::reduce(&params, &packing, input, &mut writer),
+            ScaleOffsetClass::Integer { .. } => integer::reduce(&params, &packing, input, &mut writer),
+            ScaleOffsetClass::Float { .. } => float::reduce(&params, &packing, input, &mut writer),
         }
         // Where the last bit ends a byte, libhdf5 stores one byte more.
         if !writer.finish() {
             output.push(0);
         }
-        Ok(Encoded::Output)
+        Ok(EncodeOutput::Output)
     }
 
-    fn complete(&self, params: &[u32], target: &Target<'_>) -> Result<Vec<u32>, Fault> {
-        Params::complete(params, target)
+    fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
+        ScaleOffsetParams::complete(params, target)
     }
 }
 

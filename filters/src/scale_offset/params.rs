@@ -3,7 +3,7 @@
 use h5live_model::{ByteOrder, Datatype, FillValue, Sign};
 
 use crate::params::{count, param};
-use crate::{Fault, Target};
+use crate::{FilterFault, FilterTarget};
 
 const PARAMS: usize = 20;
 const SCALE_TYPE: usize = 0;
@@ -22,8 +22,8 @@ const DECIMAL: u32 = 0;
 const INTEGER: u32 = 2;
 
 /// What the parameters say.
-pub(super) struct Params {
-    pub class: Class,
+pub(super) struct ScaleOffsetParams {
+    pub class: ScaleOffsetClass,
     elements: usize,
     /// Bytes of an element.
     pub size: usize,
@@ -34,23 +34,23 @@ pub(super) struct Params {
 
 /// What kind of number is packed.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Class {
+pub(super) enum ScaleOffsetClass {
     /// Integers of 1, 2, 4 or 8 bytes, packed into `bits` bits, or as few as possible if that is zero.
     Integer { signed: bool, bits: u32 },
     /// Floats of 4 or 8 bytes, of which `digits` decimal places are kept.
     Float { digits: i32 },
 }
 
-impl Params {
-    pub fn parse(params: &[u32]) -> Result<Self, Fault> {
+impl ScaleOffsetParams {
+    pub fn parse(params: &[u32]) -> Result<Self, FilterFault> {
         if params.len() != PARAMS {
-            return Err(Fault::MissingParameter { index: params.len().min(PARAMS) });
+            return Err(FilterFault::MissingParameter { index: params.len().min(PARAMS) });
         }
         let at = |index| param(params, index);
-        let fault = |index| param(params, index).map(|value| Fault::Parameter { index, value });
+        let fault = |index| param(params, index).map(|value| FilterFault::Parameter { index, value });
         let flag = |index| match param(params, index)? {
             value @ (0 | 1) => Ok(value == 1),
-            value => Err(Fault::Parameter { index, value }),
+            value => Err(FilterFault::Parameter { index, value }),
         };
         let size = at(SIZE)?;
         let factor = at(SCALE_FACTOR)?.cast_signed();
@@ -60,21 +60,27 @@ impl Params {
                 if bits > size * 8 {
                     return Err(fault(SCALE_FACTOR)?);
                 }
-                Class::Integer { signed: flag(SIGN)?, bits }
+                ScaleOffsetClass::Integer { signed: flag(SIGN)?, bits }
             }
-            (1, 4 | 8) if at(SCALE_TYPE)? == DECIMAL => Class::Float { digits: factor },
+            (1, 4 | 8) if at(SCALE_TYPE)? == DECIMAL => ScaleOffsetClass::Float { digits: factor },
             (0, 1 | 2 | 4 | 8) | (1, 4 | 8) => return Err(fault(SCALE_TYPE)?),
             (0 | 1, _) => return Err(fault(SIZE)?),
             _ => return Err(fault(CLASS)?),
         };
         let low = u64::from(at(FILL)?) | u64::from(at(FILL + 1)?) << 32;
         let fill = flag(FILL_DEFINED)?.then_some(low & crate::bits::ones(size * 8));
-        Ok(Params { class, elements: count(at(ELEMENTS)?), size: count(size), big_endian: flag(ORDER)?, fill })
+        Ok(ScaleOffsetParams {
+            class,
+            elements: count(at(ELEMENTS)?),
+            size: count(size),
+            big_endian: flag(ORDER)?,
+            fill,
+        })
     }
 
     /// All parameters, from the scale type and the scale factor.
-    pub fn complete(params: &[u32], target: &Target<'_>) -> Result<Vec<u32>, Fault> {
-        let not_applicable = Fault::NotApplicable("integers of 1, 2, 4 or 8 bytes and floats of 4 or 8");
+    pub fn complete(params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
+        let not_applicable = FilterFault::NotApplicable("integers of 1, 2, 4 or 8 bytes and floats of 4 or 8");
         let (class, size, order, sign) = match target.datatype {
             Datatype::Integer(t) if matches!(t.size, 1 | 2 | 4 | 8) => (0, t.size, t.order, t.sign == Sign::Signed),
             Datatype::Float(t) if matches!(t.size, 4 | 8) => (1, t.size, t.order, false),
@@ -85,13 +91,14 @@ impl Params {
             ByteOrder::Big => true,
             ByteOrder::Vax => return Err(not_applicable),
         };
-        let elements = target.elements().ok_or(Fault::NotApplicable("chunks of less than 4 GiB"))?;
+        let elements = target.elements().ok_or(FilterFault::NotApplicable("chunks of less than 4 GiB"))?;
         let fill = match target.fill {
             FillValue::Undefined => None,
             FillValue::Default => Some(0),
             FillValue::Value(bytes) => {
                 let add = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
-                let bytes = bytes.get(..count(size)).ok_or(Fault::NotApplicable("fill values of the datatype"))?;
+                let bytes =
+                    bytes.get(..count(size)).ok_or(FilterFault::NotApplicable("fill values of the datatype"))?;
                 Some(if big_endian { bytes.iter().fold(0, add) } else { bytes.iter().rev().fold(0, add) })
             }
         };
@@ -100,13 +107,13 @@ impl Params {
         all.extend([u32::from(sign), u32::from(big_endian), u32::from(fill.is_some())]);
         all.extend([value as u32, (value >> 32) as u32]);
         all.resize(PARAMS, 0);
-        Params::parse(&all)?;
+        ScaleOffsetParams::parse(&all)?;
         Ok(all)
     }
 
     /// Whether integers are to be packed into as many bits as they have.
     pub fn is_identity(&self) -> bool {
-        matches!(self.class, Class::Integer { bits, .. } if bits == self.width())
+        matches!(self.class, ScaleOffsetClass::Integer { bits, .. } if bits == self.width())
     }
 
     /// Bits of an element.
@@ -130,7 +137,11 @@ impl Params {
     }
 
     /// Sets the values of a chunk one after the other.
-    pub fn fill_values(&self, chunk: &mut [u8], mut next: impl FnMut() -> Result<u64, Fault>) -> Result<(), Fault> {
+    pub fn fill_values(
+        &self,
+        chunk: &mut [u8],
+        mut next: impl FnMut() -> Result<u64, FilterFault>,
+    ) -> Result<(), FilterFault> {
         for bytes in chunk.chunks_exact_mut(self.size) {
             for (to, byte) in bytes.iter_mut().zip(next()?.to_le_bytes()) {
                 *to = byte;

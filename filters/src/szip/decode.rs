@@ -1,18 +1,18 @@
 //! Samples from a stream of coded blocks.
 
-use super::{Coding, REST_OF_SEGMENT, SEGMENT};
-use crate::Fault;
+use super::{REST_OF_SEGMENT, SEGMENT, SzipCoding};
+use crate::FilterFault;
 use crate::bits::BitReader;
 
 /// The largest number that the second extension uses for a pair of samples.
 const MAX_PAIR: u32 = 90;
 
 /// Fills `output` with samples.
-pub(super) fn decode(coding: &Coding, stream: &[u8], output: &mut [u8]) -> Result<(), Fault> {
+pub(super) fn decode(coding: &SzipCoding, stream: &[u8], output: &mut [u8]) -> Result<(), FilterFault> {
     if !output.len().is_multiple_of(coding.sample()) {
-        return Err(Fault::Corrupt("number of bytes"));
+        return Err(FilterFault::Corrupt("number of bytes"));
     }
-    let mut decoder = Decoder { coding, reader: BitReader::new(stream), line: Vec::new() };
+    let mut decoder = SzipDecoder { coding, reader: BitReader::new(stream), line: Vec::new() };
     for line in output.chunks_mut(coding.line * coding.sample()) {
         decoder.line(line.len() / coding.sample())?;
         if coding.differences {
@@ -25,17 +25,17 @@ pub(super) fn decode(coding: &Coding, stream: &[u8], output: &mut [u8]) -> Resul
     Ok(())
 }
 
-struct Decoder<'a> {
-    coding: &'a Coding,
+struct SzipDecoder<'a> {
+    coding: &'a SzipCoding,
     reader: BitReader<'a>,
     /// The samples of the scanline so far; the first one as it is if the others are differences.
     line: Vec<u32>,
 }
 
-impl Decoder<'_> {
+impl SzipDecoder<'_> {
     /// Reads the blocks of a scanline of which `wanted` samples count.
-    fn line(&mut self, wanted: usize) -> Result<(), Fault> {
-        let Coding { bits, block, .. } = *self.coding;
+    fn line(&mut self, wanted: usize) -> Result<(), FilterFault> {
+        let SzipCoding { bits, block, .. } = *self.coding;
         let id_bits = self.coding.id_bits();
         let uncoded = (1 << id_bits) - 1;
         self.line.clear();
@@ -60,13 +60,13 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn sample(&mut self, bits: u32) -> Result<(), Fault> {
+    fn sample(&mut self, bits: u32) -> Result<(), FilterFault> {
         self.line.push(self.reader.take(bits)? as u32);
         Ok(())
     }
 
     /// Samples of which the low `k` bits stand apart from the others.
-    fn split(&mut self, k: u32, count: usize) -> Result<(), Fault> {
+    fn split(&mut self, k: u32, count: usize) -> Result<(), FilterFault> {
         let start = self.line.len();
         for _ in 0..count {
             let high = self.reader.zeros()?;
@@ -81,8 +81,8 @@ impl Decoder<'_> {
     }
 
     /// Zero blocks, or a block in pairs of samples.
-    fn low_entropy(&mut self, first: bool) -> Result<(), Fault> {
-        let Coding { bits, block, .. } = *self.coding;
+    fn low_entropy(&mut self, first: bool) -> Result<(), FilterFault> {
+        let SzipCoding { bits, block, .. } = *self.coding;
         let pairs = self.reader.take(1)? == 1;
         let start = self.line.len();
         if first {
@@ -100,18 +100,18 @@ impl Decoder<'_> {
             run => run,
         };
         if run > left {
-            return Err(Fault::Corrupt("run of zero blocks"));
+            return Err(FilterFault::Corrupt("run of zero blocks"));
         }
         self.line.resize(start + run * block, 0);
         Ok(())
     }
 
     /// Pairs up to `end` samples; the first one of the scanline takes part in its pair as a zero.
-    fn pairs(&mut self, end: usize) -> Result<(), Fault> {
+    fn pairs(&mut self, end: usize) -> Result<(), FilterFault> {
         while self.line.len() < end {
             let number = self.reader.zeros()?;
             if number > MAX_PAIR {
-                return Err(Fault::Corrupt("pair of samples"));
+                return Err(FilterFault::Corrupt("pair of samples"));
             }
             let sum = (0..).find(|sum| (sum + 1) * (sum + 2) / 2 > number).unwrap_or_default();
             let second = number - sum * (sum + 1) / 2;

@@ -1,12 +1,12 @@
 //! Coded blocks from samples, with the choices that libaec makes.
 
-use super::{Coding, REST_OF_SEGMENT, SEGMENT};
+use super::{REST_OF_SEGMENT, SEGMENT, SzipCoding};
 use crate::bits::BitWriter;
 
 /// Appends the stream for samples.
-pub(super) fn encode(coding: &Coding, input: &[u8], output: &mut Vec<u8>) {
+pub(super) fn encode(coding: &SzipCoding, input: &[u8], output: &mut Vec<u8>) {
     let padded = coding.line_blocks() * coding.block;
-    let mut encoder = Encoder { coding, writer: BitWriter::new(output), k: 0 };
+    let mut encoder = SzipEncoder { coding, writer: BitWriter::new(output), k: 0 };
     let mut line = Vec::with_capacity(padded);
     for bytes in input.chunks(coding.line * coding.sample()) {
         line.clear();
@@ -40,8 +40,8 @@ fn differences(largest: u32, line: &mut [u32]) {
     }
 }
 
-struct Encoder<'a> {
-    coding: &'a Coding,
+struct SzipEncoder<'a> {
+    coding: &'a SzipCoding,
     writer: BitWriter<'a>,
     /// The split of the block before.
     k: u32,
@@ -49,15 +49,15 @@ struct Encoder<'a> {
 
 /// Zero blocks that are not written yet.
 #[derive(Default)]
-struct Run {
+struct ZeroRun {
     blocks: usize,
     reference: Option<u32>,
 }
 
-impl Encoder<'_> {
+impl SzipEncoder<'_> {
     /// Appends the blocks of a scanline; `reference` is its first sample if the others are differences.
     fn line(&mut self, line: &[u32], reference: Option<u32>) {
-        let mut run = Run::default();
+        let mut run = ZeroRun::default();
         let blocks = self.coding.line_blocks();
         for (i, block) in line.chunks_exact(self.coding.block).enumerate() {
             let reference = reference.filter(|_| i == 0);
@@ -80,7 +80,7 @@ impl Encoder<'_> {
         }
     }
 
-    fn zeros(&mut self, run: Run, ends_segment: bool) {
+    fn zeros(&mut self, run: ZeroRun, ends_segment: bool) {
         if run.blocks == 0 {
             return;
         }

@@ -12,7 +12,7 @@ use h5live_model::{ByteOrder, Datatype};
 
 use crate::params::{count, param};
 use crate::transpose::{shuffle, unshuffle};
-use crate::{Decoded, Encoded, Fault, Filter, Target, scratch};
+use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget, scratch};
 
 /// Filter 4.
 pub(crate) struct Szip;
@@ -38,7 +38,7 @@ const SEGMENT: usize = 64;
 const REST_OF_SEGMENT: usize = 5;
 
 /// How a chunk is coded.
-struct Coding {
+struct SzipCoding {
     /// Whether differences are coded.
     differences: bool,
     big_endian: bool,
@@ -52,22 +52,22 @@ struct Coding {
     planes: Option<usize>,
 }
 
-impl Coding {
-    fn parse(params: &[u32]) -> Result<Self, Fault> {
+impl SzipCoding {
+    fn parse(params: &[u32]) -> Result<Self, FilterFault> {
         let (options, block, pixel, line) =
             (param(params, 0)?, param(params, 1)?, param(params, 2)?, param(params, 3)?);
         if block == 0 || block > MAX_BLOCK || block % 2 != 0 {
-            return Err(Fault::Parameter { index: 1, value: block });
+            return Err(FilterFault::Parameter { index: 1, value: block });
         }
         if line == 0 || line > MAX_LINE {
-            return Err(Fault::Parameter { index: 3, value: line });
+            return Err(FilterFault::Parameter { index: 3, value: line });
         }
         let (bits, planes) = match pixel {
             1..=24 => (pixel, None),
             32 | 64 => (8, Some(count(pixel / 8))),
-            value => return Err(Fault::Parameter { index: 2, value }),
+            value => return Err(FilterFault::Parameter { index: 2, value }),
         };
-        Ok(Coding {
+        Ok(SzipCoding {
             differences: options & NEAREST_NEIGHBOUR != 0,
             big_endian: options & MSB != 0,
             bits,
@@ -130,28 +130,28 @@ impl Filter for Szip {
         "szip"
     }
 
-    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault> {
-        let coding = Coding::parse(params)?;
-        let (bytes, stream) = input.split_first_chunk::<4>().ok_or(Fault::Truncated)?;
+    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+        let coding = SzipCoding::parse(params)?;
+        let (bytes, stream) = input.split_first_chunk::<4>().ok_or(FilterFault::Truncated)?;
         let bytes = count(u32::from_le_bytes(*bytes));
         let limit = output.len();
-        let output = output.get_mut(..bytes).ok_or(Fault::TooLarge { limit })?;
+        let output = output.get_mut(..bytes).ok_or(FilterFault::TooLarge { limit })?;
         match coding.planes {
             None => decode::decode(&coding, stream, output)?,
             Some(planes) => {
-                let mut samples = scratch::zeroed(bytes).ok_or(Fault::OutOfMemory(bytes))?;
+                let mut samples = scratch::zeroed(bytes).ok_or(FilterFault::OutOfMemory(bytes))?;
                 decode::decode(&coding, stream, &mut samples)?;
                 unshuffle(planes, &samples, output);
             }
         }
-        Ok(Decoded::Output(bytes))
+        Ok(DecodeOutput::Output(bytes))
     }
 
-    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<Encoded, Fault> {
-        let coding = Coding::parse(params)?;
-        let bytes = u32::try_from(input.len()).map_err(|_| Fault::TooLarge { limit: count(u32::MAX) })?;
+    fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+        let coding = SzipCoding::parse(params)?;
+        let bytes = u32::try_from(input.len()).map_err(|_| FilterFault::TooLarge { limit: count(u32::MAX) })?;
         if !input.len().is_multiple_of(coding.planes.unwrap_or(coding.sample())) {
-            return Err(Fault::Corrupt("number of bytes"));
+            return Err(FilterFault::Corrupt("number of bytes"));
         }
         output.extend_from_slice(&bytes.to_le_bytes());
         match coding.planes {
@@ -162,10 +162,10 @@ impl Filter for Szip {
                 encode::encode(&coding, &samples, output);
             }
         }
-        Ok(if output.len() > input.len() + 4 { Encoded::Declined } else { Encoded::Output })
+        Ok(if output.len() > input.len() + 4 { EncodeOutput::Skipped } else { EncodeOutput::Output })
     }
 
-    fn complete(&self, params: &[u32], target: &Target<'_>) -> Result<Vec<u32>, Fault> {
+    fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
         let (options, block) = (param(params, 0)?, param(params, 1)?);
         let (order, precision, offset) = match target.datatype {
             Datatype::Integer(t) => (t.order, t.precision, t.offset),
@@ -177,11 +177,11 @@ impl Filter for Szip {
         let order = match order {
             ByteOrder::Little => LSB,
             ByteOrder::Big => MSB,
-            ByteOrder::Vax => return Err(Fault::NotApplicable("little- and big-endian elements")),
+            ByteOrder::Vax => return Err(FilterFault::NotApplicable("little- and big-endian elements")),
         };
         // libhdf5 also takes elements of 3 bytes, and damages them.
         if !matches!(size, 1 | 2 | 4 | 8) {
-            return Err(Fault::NotApplicable("elements of 1, 2, 4 or 8 bytes"));
+            return Err(FilterFault::NotApplicable("elements of 1, 2, 4 or 8 bytes"));
         }
         let pixel = match u32::from(precision) {
             _ if offset != 0 => size * 8,
@@ -195,16 +195,16 @@ impl Filter for Szip {
         let line = match row {
             row if row < u64::from(block) => {
                 if elements < u64::from(block) {
-                    return Err(Fault::NotApplicable("chunks of at least one block of pixels"));
+                    return Err(FilterFault::NotApplicable("chunks of at least one block of pixels"));
                 }
                 most.min(elements)
             }
             row if row <= LINE_PIXELS => most.min(row),
             _ => most,
         };
-        let line = u32::try_from(line).map_err(|_| Fault::Parameter { index: 1, value: block })?;
+        let line = u32::try_from(line).map_err(|_| FilterFault::Parameter { index: 1, value: block })?;
         let params = vec![options & !(LSB | MSB) | order, block, pixel, line];
-        Coding::parse(&params)?;
+        SzipCoding::parse(&params)?;
         Ok(params)
     }
 }

@@ -2,14 +2,14 @@
 
 use std::marker::PhantomData;
 
-use super::Blocks;
-use super::header::Header;
+use super::BlockSource;
+use super::header::ZfpHeader;
 use super::order::order;
-use crate::Fault;
+use crate::FilterFault;
 use crate::bits::ones;
 
 /// Integers of the width of a value, in which blocks are transformed. Sums wrap, as in the reference.
-pub(super) trait Int: Copy + Default {
+pub(super) trait ZfpInteger: Copy + Default {
     /// Bits of a value, and bits of a number of bit planes less one.
     const BITS: u32;
     const PLANES_BITS: u32;
@@ -32,7 +32,7 @@ const NEGABINARY: u64 = 0xaaaa_aaaa_aaaa_aaaa;
 
 macro_rules! int {
     ($int:ty, $uint:ty, $float:ty, $planes:expr, $exponent:expr) => {
-        impl Int for $int {
+        impl ZfpInteger for $int {
             const BITS: u32 = <$int>::BITS;
             const PLANES_BITS: u32 = $planes;
             const EXPONENT_BITS: u32 = $exponent;
@@ -76,17 +76,17 @@ fn power_of_two(exponent: i32) -> f64 {
 }
 
 /// Bits from the lowest of each byte up.
-struct Bits<'a> {
+struct ZfpBitReader<'a> {
     rest: &'a [u8],
     next: u64,
     held: u32,
 }
 
-impl Bits<'_> {
+impl ZfpBitReader<'_> {
     /// The next bits as a number, at most 56.
-    fn take(&mut self, bits: u32) -> Result<u64, Fault> {
+    fn take(&mut self, bits: u32) -> Result<u64, FilterFault> {
         while self.held < bits {
-            let (byte, rest) = self.rest.split_first().ok_or(Fault::Truncated)?;
+            let (byte, rest) = self.rest.split_first().ok_or(FilterFault::Truncated)?;
             self.next |= u64::from(*byte) << self.held;
             self.held += 8;
             self.rest = rest;
@@ -97,7 +97,7 @@ impl Bits<'_> {
         Ok(value)
     }
 
-    fn bit(&mut self) -> Result<bool, Fault> {
+    fn bit(&mut self) -> Result<bool, FilterFault> {
         self.take(1).map(|bit| bit == 1)
     }
 
@@ -113,14 +113,14 @@ impl Bits<'_> {
 }
 
 /// Blocks of integers.
-pub(super) struct Whole;
+pub(super) struct IntegerBlocks;
 /// Blocks of floats, most of which are integers with a common exponent.
-pub(super) struct Real;
+pub(super) struct FloatBlocks;
 
 /// Decodes block after block.
-pub(super) struct Coder<'a, I, K> {
-    header: &'a Header,
-    bits: Bits<'a>,
+pub(super) struct ZfpDecoder<'a, I, K> {
+    header: &'a ZfpHeader,
+    bits: ZfpBitReader<'a>,
     order: &'static [u8],
     /// The bits of the coefficients, in the order of coding.
     planes: Vec<u64>,
@@ -129,12 +129,12 @@ pub(super) struct Coder<'a, I, K> {
     kind: PhantomData<K>,
 }
 
-impl<'a, I: Int, K> Coder<'a, I, K> {
-    pub fn new(header: &'a Header, input: &'a [u8]) -> Self {
+impl<'a, I: ZfpInteger, K> ZfpDecoder<'a, I, K> {
+    pub fn new(header: &'a ZfpHeader, input: &'a [u8]) -> Self {
         let size = header.block();
-        Coder {
+        ZfpDecoder {
             header,
-            bits: Bits { rest: input, next: 0, held: 0 },
+            bits: ZfpBitReader { rest: input, next: 0, held: 0 },
             order: order(header.rank),
             planes: vec![0; size],
             integers: vec![I::default(); size],
@@ -143,8 +143,8 @@ impl<'a, I: Int, K> Coder<'a, I, K> {
         }
     }
 
-    /// Reads a block of integers; `used` bits of it have been read before.
-    fn lossy(&mut self, used: u32, precision: u32) -> Result<(), Fault> {
+    /// Reads a block of integers; `note_use` bits of it have been read before.
+    fn lossy(&mut self, used: u32, precision: u32) -> Result<(), FilterFault> {
         let used = used + self.coefficients(self.header.max_bits.saturating_sub(used), precision)?;
         self.finish(used);
         self.transform(inverse_lift);
@@ -152,7 +152,7 @@ impl<'a, I: Int, K> Coder<'a, I, K> {
     }
 
     /// Reads a block of integers of which no bit is missing.
-    fn lossless(&mut self, used: u32) -> Result<(), Fault> {
+    fn lossless(&mut self, used: u32) -> Result<(), FilterFault> {
         let precision = self.bits.take(I::PLANES_BITS)? as u32 + 1;
         let used = used + I::PLANES_BITS;
         let used = used + self.coefficients(self.header.max_bits.saturating_sub(used), precision)?;
@@ -169,7 +169,7 @@ impl<'a, I: Int, K> Coder<'a, I, K> {
     /// Reads coefficients, bit plane by bit plane, in at most so many bits; returns how many. In each plane, the
     /// coefficients that are known not to be zero have a bit each. Then follow, in turn, a bit that says whether
     /// there are any more, and the bits of the next ones up to the first that is set.
-    fn coefficients(&mut self, most: u32, precision: u32) -> Result<u32, Fault> {
+    fn coefficients(&mut self, most: u32, precision: u32) -> Result<u32, FilterFault> {
         let mut left = most;
         let mut known = 0;
         self.planes.fill(0);
@@ -237,7 +237,7 @@ impl<'a, I: Int, K> Coder<'a, I, K> {
 }
 
 /// Undoes the decorrelating transform along one dimension.
-fn inverse_lift<I: Int>([x, y, z, w]: [I; 4]) -> [I; 4] {
+fn inverse_lift<I: ZfpInteger>([x, y, z, w]: [I; 4]) -> [I; 4] {
     // The sum of two values, and twice the second one less that sum.
     let turn = |a: I, b: I| (a.add(b), b.sub(a.add(b).sub(b)));
     let y = y.add(w.half());
@@ -250,7 +250,7 @@ fn inverse_lift<I: Int>([x, y, z, w]: [I; 4]) -> [I; 4] {
 }
 
 /// Undoes the prediction of each value from those before it.
-fn inverse_predict<I: Int>([x, y, z, w]: [I; 4]) -> [I; 4] {
+fn inverse_predict<I: ZfpInteger>([x, y, z, w]: [I; 4]) -> [I; 4] {
     let w = w.add(z);
     let z = z.add(y);
     let w = w.add(z);
@@ -260,8 +260,8 @@ fn inverse_predict<I: Int>([x, y, z, w]: [I; 4]) -> [I; 4] {
     [x, y, z, w]
 }
 
-impl<I: Int> Blocks for Coder<'_, I, Whole> {
-    fn next(&mut self) -> Result<&[u64], Fault> {
+impl<I: ZfpInteger> BlockSource for ZfpDecoder<'_, I, IntegerBlocks> {
+    fn next(&mut self) -> Result<&[u64], FilterFault> {
         match self.header.min_exponent {
             Some(_) => self.lossy(0, self.header.precision)?,
             None => self.lossless(0)?,
@@ -271,9 +271,9 @@ impl<I: Int> Blocks for Coder<'_, I, Whole> {
     }
 }
 
-impl<I: Int> Coder<'_, I, Real> {
+impl<I: ZfpInteger> ZfpDecoder<'_, I, FloatBlocks> {
     /// Reads the common exponent.
-    fn exponent(&mut self) -> Result<i32, Fault> {
+    fn exponent(&mut self) -> Result<i32, FilterFault> {
         let bias = ones(I::EXPONENT_BITS - 1) as i32;
         Ok(self.bits.take(I::EXPONENT_BITS)? as i32 - bias)
     }
@@ -285,8 +285,8 @@ impl<I: Int> Coder<'_, I, Real> {
     }
 }
 
-impl<I: Int> Blocks for Coder<'_, I, Real> {
-    fn next(&mut self) -> Result<&[u64], Fault> {
+impl<I: ZfpInteger> BlockSource for ZfpDecoder<'_, I, FloatBlocks> {
+    fn next(&mut self) -> Result<&[u64], FilterFault> {
         if !self.bits.bit()? {
             self.values.fill(0);
             self.finish(1);

@@ -1,7 +1,7 @@
 //! The header of a ZFP stream: "zfp" and the version of the codec, the type and the dimensions in 52 bits, the mode
 //! in 12 or 64 bits.
 
-use crate::Fault;
+use crate::FilterFault;
 use crate::params::count;
 
 const VERSION: u32 = 5;
@@ -16,27 +16,27 @@ const MAX_PRECISION: u32 = 64;
 
 /// The type of a value.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Kind {
+pub(super) enum ZfpType {
     Int32,
     Int64,
     Float32,
     Float64,
 }
 
-impl Kind {
+impl ZfpType {
     /// Bytes of a value.
     pub fn size(self) -> usize {
         match self {
-            Kind::Int32 | Kind::Float32 => 4,
-            Kind::Int64 | Kind::Float64 => 8,
+            ZfpType::Int32 | ZfpType::Float32 => 4,
+            ZfpType::Int64 | ZfpType::Float64 => 8,
         }
     }
 }
 
 /// What the header says.
 #[derive(PartialEq, Debug)]
-pub(super) struct Header {
-    pub kind: Kind,
+pub(super) struct ZfpHeader {
+    pub kind: ZfpType,
     /// Dimensions that count, 1 to 4.
     pub rank: usize,
     /// Elements along each dimension, the fastest-varying one first.
@@ -52,23 +52,23 @@ pub(super) struct Header {
     pub swapped: bool,
 }
 
-impl Header {
-    pub fn parse(params: &[u32]) -> Result<Self, Fault> {
+impl ZfpHeader {
+    pub fn parse(params: &[u32]) -> Result<Self, FilterFault> {
         let words = params.get(1..).unwrap_or_default();
-        let word = |index: usize| words.get(index).copied().ok_or(Fault::MissingParameter { index: index + 1 });
+        let word = |index: usize| words.get(index).copied().ok_or(FilterFault::MissingParameter { index: index + 1 });
         let magic = word(0)?;
         let swapped = magic == MAGIC.swap_bytes();
         if magic != MAGIC && !swapped {
-            return Err(Fault::Parameter { index: 1, value: magic });
+            return Err(FilterFault::Parameter { index: 1, value: magic });
         }
         let word = |index| word(index).map(|word| if swapped { word.swap_bytes() } else { word });
         let (low, high) = (word(1)?, word(2)?);
         let meta = u64::from(low) | u64::from(high & 0x000f_ffff) << 32;
         let kind = match meta & 3 {
-            0 => Kind::Int32,
-            1 => Kind::Int64,
-            2 => Kind::Float32,
-            _ => Kind::Float64,
+            0 => ZfpType::Int32,
+            1 => ZfpType::Int64,
+            2 => ZfpType::Float32,
+            _ => ZfpType::Float64,
         };
         let rank = (meta >> 2 & 3) as usize + 1;
         let width = 48 / rank as u32;
@@ -77,7 +77,7 @@ impl Header {
             let field = meta >> (4 + width * i as u32) & ((1 << width) - 1);
             *dim = usize::try_from(field).ok().and_then(|dim| dim.checked_add(1)).unwrap_or(usize::MAX);
         }
-        let mut header = Header {
+        let mut header = ZfpHeader {
             kind,
             rank,
             dims,
@@ -104,7 +104,7 @@ impl Header {
             }
         }
         if header.min_bits > header.max_bits || header.precision > MAX_PRECISION {
-            return Err(Fault::Parameter { index: 3, value: high });
+            return Err(FilterFault::Parameter { index: 3, value: high });
         }
         Ok(header)
     }

@@ -8,9 +8,9 @@ mod block;
 mod header;
 mod order;
 
-use self::block::{Coder, Real, Whole};
-use self::header::{Header, Kind};
-use crate::{Decoded, Encoded, Fault, Filter, Target};
+use self::block::{FloatBlocks, IntegerBlocks, ZfpDecoder};
+use self::header::{ZfpHeader, ZfpType};
+use crate::{DecodeOutput, EncodeOutput, Filter, FilterFault, FilterTarget};
 
 /// Filter 32013.
 pub(crate) struct Zfp;
@@ -24,39 +24,39 @@ impl Filter for Zfp {
         "H5Z-ZFP"
     }
 
-    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<Decoded, Fault> {
-        let header = Header::parse(params)?;
+    fn decode(&self, params: &[u32], input: &[u8], output: &mut [u8]) -> Result<DecodeOutput, FilterFault> {
+        let header = ZfpHeader::parse(params)?;
         let limit = output.len();
-        let bytes = header.bytes().filter(|bytes| *bytes <= limit).ok_or(Fault::TooLarge { limit })?;
+        let bytes = header.bytes().filter(|bytes| *bytes <= limit).ok_or(FilterFault::TooLarge { limit })?;
         let output = output.get_mut(..bytes).unwrap_or_default();
         match header.kind {
-            Kind::Int32 => blocks(&header, output, Coder::<i32, Whole>::new(&header, input))?,
-            Kind::Int64 => blocks(&header, output, Coder::<i64, Whole>::new(&header, input))?,
-            Kind::Float32 => blocks(&header, output, Coder::<i32, Real>::new(&header, input))?,
-            Kind::Float64 => blocks(&header, output, Coder::<i64, Real>::new(&header, input))?,
+            ZfpType::Int32 => blocks(&header, output, ZfpDecoder::<i32, IntegerBlocks>::new(&header, input))?,
+            ZfpType::Int64 => blocks(&header, output, ZfpDecoder::<i64, IntegerBlocks>::new(&header, input))?,
+            ZfpType::Float32 => blocks(&header, output, ZfpDecoder::<i32, FloatBlocks>::new(&header, input))?,
+            ZfpType::Float64 => blocks(&header, output, ZfpDecoder::<i64, FloatBlocks>::new(&header, input))?,
         }
         if header.swapped {
             output.chunks_exact_mut(header.kind.size()).for_each(<[u8]>::reverse);
         }
-        Ok(Decoded::Output(bytes))
+        Ok(DecodeOutput::Output(bytes))
     }
 
-    fn encode(&self, _: &[u32], _: &[u8], _: &mut Vec<u8>) -> Result<Encoded, Fault> {
-        Err(Fault::Unsupported("encoding"))
+    fn encode(&self, _: &[u32], _: &[u8], _: &mut Vec<u8>) -> Result<EncodeOutput, FilterFault> {
+        Err(FilterFault::Unsupported("encoding"))
     }
 
-    fn complete(&self, _: &[u32], _: &Target<'_>) -> Result<Vec<u32>, Fault> {
-        Err(Fault::Unsupported("encoding"))
+    fn complete_params(&self, _: &[u32], _: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
+        Err(FilterFault::Unsupported("encoding"))
     }
 }
 
 /// A source of blocks: the bits of their values, four along each dimension, the fastest-varying one first.
-trait Blocks {
-    fn next(&mut self) -> Result<&[u64], Fault>;
+trait BlockSource {
+    fn next(&mut self) -> Result<&[u64], FilterFault>;
 }
 
 /// Puts blocks into their places; those at the edges reach beyond the array.
-fn blocks(header: &Header, output: &mut [u8], mut source: impl Blocks) -> Result<(), Fault> {
+fn blocks(header: &ZfpHeader, output: &mut [u8], mut source: impl BlockSource) -> Result<(), FilterFault> {
     let size = header.kind.size();
     // The fastest-varying dimension first; those that are not there have one element.
     let [nx, ny, nz, nw] = header.dims;

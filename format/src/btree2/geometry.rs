@@ -6,14 +6,14 @@ use super::{Btree2Header, Btree2Internal, Btree2Leaf};
 use crate::{Fault, Width, Widths};
 
 /// Bytes of a node that hold neither records nor pointers: signature, version, type, checksum.
-pub(super) const OVERHEAD: u64 = 10;
+pub(super) const NODE_OVERHEAD_BYTES: u64 = 10;
 
 /// A tree deeper than this holds more records than 64 bits count.
 const MAX_DEPTH: u16 = 64;
 
 /// Capacities of one level of nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Level {
+struct LevelCapacity {
     /// Most records of a node.
     records: u16,
     /// Most records of a node and everything below it.
@@ -31,7 +31,7 @@ pub struct Btree2Geometry {
     offset: Width,
     /// The width of the number of records in a child.
     count: Width,
-    levels: SmallVec<[Level; 4]>,
+    levels: SmallVec<[LevelCapacity; 4]>,
 }
 
 impl Btree2Geometry {
@@ -40,7 +40,7 @@ impl Btree2Geometry {
     /// # Errors
     /// [`Fault::Value`] if a node cannot hold a record, [`Fault::TooDeep`] for more than 64 levels.
     pub fn of(header: &Btree2Header, widths: Widths) -> Result<Self, Fault> {
-        let space = u64::from(header.node_size).saturating_sub(OVERHEAD);
+        let space = u64::from(header.node_size).saturating_sub(NODE_OVERHEAD_BYTES);
         let too_small = Fault::Value { found: header.node_size.into(), rule: "a node holds at least one record" };
         let narrow = |records: u64| u16::try_from(records).unwrap_or(u16::MAX);
         let leaf = space.checked_div(header.record_size.into()).filter(|n| *n > 0).ok_or(too_small.clone())?;
@@ -52,7 +52,7 @@ impl Btree2Geometry {
             merge: header.merge,
             offset: widths.offset,
             count: Width::for_value(leaf),
-            levels: smallvec![Level { records: narrow(leaf), below: leaf }],
+            levels: smallvec![LevelCapacity { records: narrow(leaf), below: leaf }],
         };
         if header.depth > MAX_DEPTH {
             return Err(Fault::TooDeep(MAX_DEPTH.into()));
@@ -65,24 +65,24 @@ impl Btree2Geometry {
     }
 
     /// The geometry of the same tree when it has become one level deeper. `None` if it cannot.
-    pub fn deeper(&self) -> Option<Self> {
+    pub fn with_next_level(&self) -> Option<Self> {
         let mut deeper = self.clone();
         let depth = u16::try_from(self.levels.len()).ok().filter(|depth| *depth <= MAX_DEPTH)?;
-        let level = self.next_level(depth, u64::from(self.node_size).saturating_sub(OVERHEAD))?;
+        let level = self.next_level(depth, u64::from(self.node_size).saturating_sub(NODE_OVERHEAD_BYTES))?;
         deeper.levels.push(level);
         Some(deeper)
     }
 
-    fn next_level(&self, depth: u16, space: u64) -> Option<Level> {
+    fn next_level(&self, depth: u16, space: u64) -> Option<LevelCapacity> {
         let pointer = self.pointer_size(depth) as u64;
         let each = pointer.saturating_add(self.record_size.into());
         let records = space.saturating_sub(pointer).checked_div(each).filter(|n| *n > 0)?;
         let below = self.levels.last().map_or(0, |level| level.below);
         let below = records.saturating_add(1).saturating_mul(below).saturating_add(records);
-        Some(Level { records: u16::try_from(records).unwrap_or(u16::MAX), below })
+        Some(LevelCapacity { records: u16::try_from(records).unwrap_or(u16::MAX), below })
     }
 
-    fn level(&self, depth: u16) -> Option<&Level> {
+    fn level(&self, depth: u16) -> Option<&LevelCapacity> {
         self.levels.get(usize::from(depth))
     }
 
@@ -97,7 +97,7 @@ impl Btree2Geometry {
     }
 
     /// Most records of a node at `depth` and everything below it.
-    pub fn max_below(&self, depth: u16) -> u64 {
+    pub fn max_subtree_records(&self, depth: u16) -> u64 {
         self.level(depth).map_or(0, |level| level.below)
     }
 

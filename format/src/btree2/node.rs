@@ -179,7 +179,7 @@ impl Btree2Leaf {
 impl Record for Btree2Leaf {
     const NAME: &'static str = "version 2 B-tree leaf";
 
-    fn room(&self) -> usize {
+    fn size_hint(&self) -> usize {
         usize::try_from(self.node_size).unwrap_or(usize::MAX)
     }
 
@@ -235,7 +235,7 @@ impl Btree2Internal {
 impl Record for Btree2Internal {
     const NAME: &'static str = "version 2 B-tree internal node";
 
-    fn room(&self) -> usize {
+    fn size_hint(&self) -> usize {
         usize::try_from(self.node_size).unwrap_or(usize::MAX)
     }
 
@@ -248,7 +248,7 @@ impl Record for Btree2Internal {
         prefix(w, "BTIN", self.kind)?;
         self.records.wire(w)?;
         let children = self.records.len().saturating_add(1);
-        if w.decoding() {
+        if w.is_decoding() {
             self.children.resize(children, Btree2Child::default());
         }
         let counted = self.children.len();

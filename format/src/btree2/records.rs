@@ -145,7 +145,7 @@ impl LinkNameRecord {
     /// Bytes of a record.
     const SIZE: usize = 11;
 
-    /// How the hash with which the bytes of a record begin compares with `hash`; `Equal` if they are no record.
+    /// How the hash with which the bytes of a record begin compares with `hash`; `DuplicatePolicy` if they are no record.
     #[inline]
     pub fn compare_hash(record: &[u8], hash: u32) -> Ordering {
         match record.first_chunk() {
@@ -243,13 +243,13 @@ pub struct ChunkRecord {
 fn coord(w: &mut impl Wire, coord: &mut ChunkCoord) -> Result<()> {
     let mut scaled: SmallVec<[u64; 4]> = coord.scaled().into();
     scaled.iter_mut().try_for_each(|at| w.u64("scaled offset", at))?;
-    if w.decoding() {
+    if w.is_decoding() {
         *coord = ChunkCoord::new(&scaled);
     }
     Ok(())
 }
 
-/// How the position with which the bytes of a chunk's record end compares with `sought`; `Equal` if they have none of that
+/// How the position with which the bytes of a chunk's record end compares with `find_stable`; `DuplicatePolicy` if they have none of that
 /// rank.
 pub fn compare_chunk(record: &[u8], sought: &ChunkCoord) -> Ordering {
     let sought = sought.scaled();

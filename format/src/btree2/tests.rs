@@ -27,7 +27,7 @@ fn nodes_hold_what_libhdf5_puts_into_them() {
     assert_eq!(geometry.pointer_size(1), 9);
     assert_eq!((geometry.total_width(1), geometry.total_width(2)), (None, Some(Width::TWO)));
     assert_eq!((geometry.split_at(0), geometry.merge_at(0)), (45, 18));
-    assert_eq!(Btree2Geometry::of(&header(2), WIDTHS).unwrap().deeper().unwrap(), geometry);
+    assert_eq!(Btree2Geometry::of(&header(2), WIDTHS).unwrap().with_next_level().unwrap(), geometry);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use super::*;
 
 const WIDTHS: Widths = Widths { offset: Width::EIGHT, length: Width::EIGHT };
 
-fn sound(bytes: &[u8], context: &Context<'_>, name: &str) -> Vec<Field> {
-    let dump = any(bytes, context).unwrap();
+fn sound(bytes: &[u8], context: &DumpContext<'_>, name: &str) -> Vec<Field> {
+    let dump = dump_any(bytes, context).unwrap();
     assert_eq!((dump.name, dump.result), (name, Ok(())));
     assert_eq!(dump.fields.iter().map(|field| field.size).sum::<usize>(), bytes.len(), "{name}");
     dump.fields
@@ -13,7 +13,7 @@ fn sound(bytes: &[u8], context: &Context<'_>, name: &str) -> Vec<Field> {
 
 #[test]
 fn messages_of_an_object_header_are_shown_by_field() {
-    let space = DataspaceMessage::new(Profile::V110, Dataspace::Scalar);
+    let space = DataspaceMessage::new(LibVer::V110, Dataspace::Scalar);
     let comment = Comment { text: "hello".into() };
     let messages = vec![
         RawMessage::new(&space, MessageFlags::default(), WIDTHS).unwrap(),
@@ -22,11 +22,11 @@ fn messages_of_an_object_header_are_shown_by_field() {
     ];
     let size = messages.iter().map(|message| message.body.len() as u64 + 4).sum();
     let header = ObjectHeader { prefix: ObjectHeaderPrefix { size, ..Default::default() }, messages: messages.clone() };
-    let fields = sound(&encode(&header, WIDTHS).unwrap(), &Context::default(), "object header");
+    let fields = sound(&encode(&header, WIDTHS).unwrap(), &DumpContext::default(), "object header");
     let text = fields.iter().find(|field| field.record == "comment").unwrap();
     assert_eq!((text.field, text.value.as_str()), ("text", "\"hello\""));
     let chunk = ContinuationChunk { version: 2, attributes_tracked: false, len: size + 8, messages };
-    let fields = sound(&encode(&chunk, WIDTHS).unwrap(), &Context::default(), "object header continuation");
+    let fields = sound(&encode(&chunk, WIDTHS).unwrap(), &DumpContext::default(), "object header continuation");
     assert!(fields.iter().any(|field| field.record == "dataspace"));
 }
 
@@ -42,12 +42,12 @@ fn nodes_are_read_by_the_header_of_their_tree() {
     }
     node.children = vec![Btree2Child { addr: Addr::new(512), records: 40, total: 500 }; 8];
     let header = encode(&header, WIDTHS).unwrap();
-    let known = Context { header: Some(&header), ..Default::default() };
+    let known = DumpContext { header: Some(&header), ..Default::default() };
     let (leaf, node) = (encode(&leaf, WIDTHS).unwrap(), encode(&node, WIDTHS).unwrap());
     sound(&leaf, &known, "version 2 B-tree leaf");
     let fields = sound(&node, &known, "version 2 B-tree internal node");
     assert_eq!(fields.iter().filter(|field| field.field == "records below child").count(), 8);
-    let dump = any(&leaf, &Context::default()).unwrap();
+    let dump = dump_any(&leaf, &DumpContext::default()).unwrap();
     assert_eq!((dump.name, dump.fields.len()), ("version 2 B-tree leaf", 3));
 }
 
@@ -59,8 +59,8 @@ fn blocks_are_read_by_the_header_of_their_heap() {
     direct.data = vec![6; 1024 - header.direct_overhead(WIDTHS)];
     let indirect = encode(&header.indirect_block(4, WIDTHS).undefined(WIDTHS), WIDTHS).unwrap();
     let bytes = encode(&header, WIDTHS).unwrap();
-    let known = Context { header: Some(&bytes), ..Default::default() };
-    sound(&bytes, &Context::default(), "fractal heap header");
+    let known = DumpContext { header: Some(&bytes), ..Default::default() };
+    sound(&bytes, &DumpContext::default(), "fractal heap header");
     sound(&encode(&direct, WIDTHS).unwrap(), &known, "fractal heap direct block");
     sound(&indirect, &known, "fractal heap indirect block");
 }
@@ -70,25 +70,25 @@ fn blocks_are_read_by_the_header_of_their_array() {
     let array = ExtensibleArrayHeader::default();
     let block = ExtensibleArrayIndexBlock::new(Addr::new(8), array.format, WIDTHS.offset, 4, 6, 25);
     let header = encode(&array, WIDTHS).unwrap();
-    let known = Context { header: Some(&header), ..Default::default() };
+    let known = DumpContext { header: Some(&header), ..Default::default() };
     sound(&encode(&block, WIDTHS).unwrap(), &known, "extensible array index block");
     for elements in [7, 3000] {
         let array = FixedArrayHeader { elements, ..Default::default() };
         let (pages, stored) = if elements > 1024 { (1, 0) } else { (0, 7) };
         let block = FixedArrayDataBlock {
             header: Addr::new(8),
-            pages: Bitmap::clear(pages),
-            elements: ElementTable::missing(stored, array.format, WIDTHS.offset),
+            pages: Bitmap::zeros(pages),
+            elements: ElementTable::undefined(stored, array.format, WIDTHS.offset),
         };
         let header = encode(&array, WIDTHS).unwrap();
-        let known = Context { header: Some(&header), ..Default::default() };
+        let known = DumpContext { header: Some(&header), ..Default::default() };
         sound(&encode(&block, WIDTHS).unwrap(), &known, "fixed array data block");
     }
 }
 
 #[test]
 fn other_structures_are_known_by_their_signature() {
-    let context = Context::default();
+    let context = DumpContext::default();
     let superblock = Superblock { end_of_file: Addr::new(800), ..Default::default() };
     sound(&encode(&superblock, WIDTHS).unwrap(), &context, "superblock");
     sound(&encode(&SymbolTableNode::default(), WIDTHS).unwrap(), &context, "symbol table node");
@@ -97,14 +97,14 @@ fn other_structures_are_known_by_their_signature() {
     let group = Btree1Node::<GroupKey>::empty(16, (), WIDTHS);
     sound(&encode(&group, WIDTHS).unwrap(), &context, "version 1 B-tree node");
     let chunks = encode(&Btree1Node::<ChunkKey>::empty(32, ChunkRank(2), WIDTHS), WIDTHS).unwrap();
-    sound(&chunks, &Context { chunk_rank: Some(2), ..context }, "version 1 B-tree node");
-    assert!(any(&chunks, &context).unwrap().result.is_err());
+    sound(&chunks, &DumpContext { chunk_rank: Some(2), ..context }, "version 1 B-tree node");
+    assert!(dump_any(&chunks, &context).unwrap().result.is_err());
     let table = SharedMessageTable { count: 3, indexes: vec![SharedMessageIndex::default(); 3] };
     sound(&encode(&table, WIDTHS).unwrap(), &context, "shared message table");
     let list = SharedMessageList { capacity: 4, count: 4, messages: vec![SharedMessageRecord::default(); 4] };
     sound(&encode(&list, WIDTHS).unwrap(), &context, "shared message list");
-    assert_eq!(any(b"no structure", &context), None);
-    assert_eq!(any(b"OHD", &context), None);
+    assert_eq!(dump_any(b"no structure", &context), None);
+    assert_eq!(dump_any(b"OHD", &context), None);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn damage_is_shown_with_its_place() {
     let superblock = Superblock { end_of_file: Addr::new(800), ..Default::default() };
     let mut bytes = encode(&superblock, WIDTHS).unwrap();
     bytes[20] ^= 1;
-    let dump = any(&bytes, &Context::default()).unwrap();
+    let dump = dump_any(&bytes, &DumpContext::default()).unwrap();
     assert!(matches!(dump.result, Err(DecodeError { at: 44, fault: Fault::Checksum { .. }, .. })));
     assert_eq!(dump.fields.last().map(|field| field.value.as_str()), Some("does not match"));
 }

@@ -27,7 +27,7 @@ impl ExtensibleArrayIndexBlock {
     ) -> Self {
         ExtensibleArrayIndexBlock {
             header,
-            elements: ElementTable::missing(elements, format, offset),
+            elements: ElementTable::undefined(elements, format, offset),
             data_blocks: AddrTable::undefined(data_blocks, offset),
             super_blocks: AddrTable::undefined(super_blocks, offset),
         }

@@ -101,7 +101,7 @@ impl FractalHeapIndirectBlock {
         FractalHeapIndirectBlock {
             heap: Addr::UNDEFINED,
             offset: 0,
-            direct: ElementTable::missing(0, format, widths.offset),
+            direct: ElementTable::undefined(0, format, widths.offset),
             indirect: AddrTable::undefined(0, widths.offset),
             offset_width: table.offset_width(),
             format,
@@ -112,7 +112,7 @@ impl FractalHeapIndirectBlock {
 
     /// Makes all entries undefined: for a block that is to be written.
     pub fn undefined(mut self, widths: Widths) -> Self {
-        self.direct = ElementTable::missing(self.direct_entries, self.format, widths.offset);
+        self.direct = ElementTable::undefined(self.direct_entries, self.format, widths.offset);
         self.indirect = AddrTable::undefined(self.indirect_entries, widths.offset);
         self
     }
@@ -186,15 +186,15 @@ impl Record for FractalHeapIndirectBlock {
         w.addr("heap", &mut self.heap)?;
         w.uint("offset in heap", self.offset_width, &mut self.offset)?;
         let offset = w.widths().offset;
-        if w.decoding() {
+        if w.is_decoding() {
             let direct = w.bounded("direct blocks", self.direct_entries as u64, self.format.size(offset))?;
-            self.direct = ElementTable::missing(direct, self.format, offset);
+            self.direct = ElementTable::undefined(direct, self.format, offset);
         }
         let counts = (self.direct.len(), self.indirect.len());
-        let whole = w.decoding() || counts == (self.direct_entries, self.indirect_entries);
+        let whole = w.is_decoding() || counts == (self.direct_entries, self.indirect_entries);
         w.require("direct blocks", whole, counts.0 as u64, "as many entries as the rows have")?;
         w.record(&mut self.direct)?;
-        if w.decoding() {
+        if w.is_decoding() {
             let indirect = w.bounded("indirect blocks", self.indirect_entries as u64, offset.bytes())?;
             self.indirect = AddrTable::undefined(indirect, offset);
         }

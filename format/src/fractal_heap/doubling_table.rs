@@ -195,11 +195,11 @@ impl DoublingTable {
     /// `rows` rows. Both are borders of blocks.
     pub fn slots_between(&self, rows: u16, from: u64, to: u64) -> Vec<HeapSlot> {
         let mut found = Vec::new();
-        self.cut(rows, 0, (from, to), &mut found);
+        self.split_into(rows, 0, (from, to), &mut found);
         found
     }
 
-    fn cut(&self, rows: u16, base: u64, (from, to): (u64, u64), found: &mut Vec<HeapSlot>) {
+    fn split_into(&self, rows: u16, base: u64, (from, to): (u64, u64), found: &mut Vec<HeapSlot>) {
         for row in 0..rows {
             let start = self.row_offset(row).and_then(|offset| base.checked_add(offset));
             let (Some(start), Some(size)) = (start, self.row_size(row)) else { return };
@@ -214,7 +214,7 @@ impl DoublingTable {
                 }
                 match self.child_rows(row) {
                     _ if slot.start >= from && slot.end() <= to => found.push(slot),
-                    Some(below) => self.cut(below, slot.start, (from, to), found),
+                    Some(below) => self.split_into(below, slot.start, (from, to), found),
                     None => {}
                 }
             }

@@ -106,7 +106,7 @@ impl FractalHeapHeader {
     /// # Errors
     /// [`crate::DecodeError`] if the bytes do not begin with a fractal heap header.
     pub fn stated_size(bytes: &[u8], widths: Widths) -> Result<usize> {
-        let (prefix, _) = crate::decode_prefix::<Prefix>(bytes, widths)?;
+        let (prefix, _) = crate::decode_prefix::<FractalHeapPrefix>(bytes, widths)?;
         let filters = match prefix.filter_len {
             0 => 0,
             len => usize::from(len).saturating_add(widths.length.bytes()).saturating_add(4),
@@ -160,12 +160,12 @@ impl FractalHeapHeader {
 }
 
 #[derive(Default)]
-struct Prefix {
+struct FractalHeapPrefix {
     id_len: u16,
     filter_len: u16,
 }
 
-impl Record for Prefix {
+impl Record for FractalHeapPrefix {
     const NAME: &'static str = FractalHeapHeader::NAME;
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
@@ -195,8 +195,8 @@ impl Record for FractalHeapHeader {
     const NAME: &'static str = "fractal heap header";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        let mut prefix = Prefix { id_len: self.id_len, filter_len: 0 };
-        if let Some(filtered) = self.filtered.as_ref().filter(|_| !w.decoding()) {
+        let mut prefix = FractalHeapPrefix { id_len: self.id_len, filter_len: 0 };
+        if let Some(filtered) = self.filtered.as_ref().filter(|_| !w.is_decoding()) {
             let len = encoded_len(&filtered.filters, w.widths()).unwrap_or_default();
             prefix.filter_len = crate::messages::count_u16(w, "length of filters", len)?;
         }

@@ -18,7 +18,7 @@ pub struct FractalHeapIdShape {
 }
 
 /// Longest tiny object whose length fits the first byte of an ID.
-const SHORT: usize = 16;
+const MAX_SHORT_TINY_BYTES: usize = 16;
 
 impl FractalHeapIdShape {
     /// Bytes of an ID after the first.
@@ -40,23 +40,27 @@ impl FractalHeapIdShape {
 
     /// Whether lengths of tiny objects take a second byte.
     fn is_extended(&self) -> bool {
-        self.body() > SHORT.saturating_add(1)
+        self.body() > MAX_SHORT_TINY_BYTES.saturating_add(1)
     }
 
     /// Bytes of the largest tiny object.
     pub fn max_tiny(&self) -> usize {
-        if self.is_extended() { self.body().saturating_sub(1).min(0x1000) } else { self.body().min(SHORT) }
+        if self.is_extended() {
+            self.body().saturating_sub(1).min(0x1000)
+        } else {
+            self.body().min(MAX_SHORT_TINY_BYTES)
+        }
     }
 
     /// An ID of this shape: context for decoding.
-    pub fn id(self, place: HeapPlace) -> FractalHeapId {
-        FractalHeapId { shape: self, place }
+    pub fn id(self, place: HeapObjectLocation) -> FractalHeapId {
+        FractalHeapId { shape: self, location: place }
     }
 }
 
 /// Where an object of a heap is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum HeapPlace {
+pub enum HeapObjectLocation {
     /// In a direct block.
     Managed {
         /// From the start of heap space (bytes).
@@ -81,9 +85,9 @@ pub enum HeapPlace {
     Tiny(Vec<u8>),
 }
 
-impl Default for HeapPlace {
+impl Default for HeapObjectLocation {
     fn default() -> Self {
-        HeapPlace::Managed { offset: 0, length: 0 }
+        HeapObjectLocation::Managed { offset: 0, length: 0 }
     }
 }
 
@@ -92,7 +96,7 @@ impl Default for HeapPlace {
 pub struct FractalHeapId {
     shape: FractalHeapIdShape,
     /// Where the object is.
-    pub place: HeapPlace,
+    pub location: HeapObjectLocation,
 }
 
 const MANAGED: u8 = 0;
@@ -101,10 +105,10 @@ const TINY: u8 = 2;
 
 impl FractalHeapId {
     fn kind(&self) -> u8 {
-        match self.place {
-            HeapPlace::Managed { .. } => MANAGED,
-            HeapPlace::HugeNumber(_) | HeapPlace::Huge { .. } => HUGE,
-            HeapPlace::Tiny(_) => TINY,
+        match self.location {
+            HeapObjectLocation::Managed { .. } => MANAGED,
+            HeapObjectLocation::HugeNumber(_) | HeapObjectLocation::Huge { .. } => HUGE,
+            HeapObjectLocation::Tiny(_) => TINY,
         }
     }
 
@@ -125,8 +129,8 @@ impl FractalHeapId {
 
     /// The low four bits of the first byte, which tiny objects have for their length.
     fn low_bits(&self) -> u8 {
-        let len = match &self.place {
-            HeapPlace::Tiny(data) => data.len().saturating_sub(1),
+        let len = match &self.location {
+            HeapObjectLocation::Tiny(data) => data.len().saturating_sub(1),
             _ => 0,
         };
         let low = if self.shape.is_extended() { (len >> 8) & 0x0f } else { len & 0x0f };
@@ -144,27 +148,27 @@ impl Record for FractalHeapId {
         if first >> 6 != 0 {
             return Err(w.fault("version", Fault::Version { allowed: 0..=0, found: first >> 6 }));
         }
-        if w.decoding() {
-            self.place = match (first >> 4) & 0x03 {
-                MANAGED => HeapPlace::default(),
+        if w.is_decoding() {
+            self.location = match (first >> 4) & 0x03 {
+                MANAGED => HeapObjectLocation::default(),
                 HUGE if shape.huge_is_direct() => {
-                    HeapPlace::Huge { addr: Addr::UNDEFINED, length: 0, filter_mask: 0, size: 0 }
+                    HeapObjectLocation::Huge { addr: Addr::UNDEFINED, length: 0, filter_mask: 0, size: 0 }
                 }
-                HUGE => HeapPlace::HugeNumber(0),
-                TINY => HeapPlace::Tiny(Vec::new()),
+                HUGE => HeapObjectLocation::HugeNumber(0),
+                TINY => HeapObjectLocation::Tiny(Vec::new()),
                 found => {
                     let rule = "a type is 0 (managed), 1 (huge) or 2 (tiny)";
                     return Err(w.fault("type", Fault::Value { found: found.into(), rule }));
                 }
             };
         }
-        match &mut self.place {
-            HeapPlace::Managed { offset, length } => {
+        match &mut self.location {
+            HeapObjectLocation::Managed { offset, length } => {
                 w.uint("offset", shape.offset, offset)?;
                 w.uint("length", shape.length, length)?;
             }
-            HeapPlace::HugeNumber(number) => w.uint("number", shape.huge_number(), number)?,
-            HeapPlace::Huge { addr, length, filter_mask, size } => {
+            HeapObjectLocation::HugeNumber(number) => w.uint("number", shape.huge_number(), number)?,
+            HeapObjectLocation::Huge { addr, length, filter_mask, size } => {
                 w.addr("address", addr)?;
                 w.length("length", length)?;
                 if shape.filtered {
@@ -174,7 +178,7 @@ impl Record for FractalHeapId {
                     *size = *length;
                 }
             }
-            HeapPlace::Tiny(data) => Self::tiny(shape, w, first & 0x0f, data)?,
+            HeapObjectLocation::Tiny(data) => Self::tiny(shape, w, first & 0x0f, data)?,
         }
         let used = w.position().saturating_sub(start);
         let fault = Fault::TooLarge { found: used as u64, limit: shape.id_len.into() };

@@ -130,12 +130,12 @@ fn indirect_blocks_come_back_from_bytes() {
 
 #[test]
 fn ids_come_back_from_bytes() {
-    let managed = HeapPlace::Managed { offset: 0x1234, length: 77 };
-    let huge = |filter_mask, size| HeapPlace::Huge { addr: Addr::new(800), length: 5000, filter_mask, size };
-    let tiny = |len: usize| HeapPlace::Tiny((0..len).map(|i| i as u8).collect());
+    let managed = HeapObjectLocation::Managed { offset: 0x1234, length: 77 };
+    let huge = |filter_mask, size| HeapObjectLocation::Huge { addr: Addr::new(800), length: 5000, filter_mask, size };
+    let tiny = |len: usize| HeapObjectLocation::Tiny((0..len).map(|i| i as u8).collect());
     for (id_len, filtered, places) in [
-        (7, false, vec![managed.clone(), HeapPlace::HugeNumber(5), tiny(1), tiny(6)]),
-        (8, true, vec![managed.clone(), HeapPlace::HugeNumber(5), tiny(7)]),
+        (7, false, vec![managed.clone(), HeapObjectLocation::HugeNumber(5), tiny(1), tiny(6)]),
+        (8, true, vec![managed.clone(), HeapObjectLocation::HugeNumber(5), tiny(7)]),
         (17, false, vec![managed.clone(), huge(0, 5000), tiny(16)]),
         (18, false, vec![huge(0, 5000), tiny(16)]),
         (29, true, vec![managed.clone(), huge(3, 9000), tiny(1), tiny(27)]),
@@ -148,7 +148,7 @@ fn ids_come_back_from_bytes() {
             let id = shape.id(place);
             let bytes = encode(&id, WIDTHS).unwrap();
             assert_eq!(bytes.len(), usize::from(id_len));
-            assert_eq!(decode_with(shape.id(HeapPlace::default()), &bytes, WIDTHS).unwrap(), id);
+            assert_eq!(decode_with(shape.id(HeapObjectLocation::default()), &bytes, WIDTHS).unwrap(), id);
         }
         assert!(encode(&shape.id(tiny(shape.max_tiny() + 1)), WIDTHS).is_err());
     }
@@ -158,9 +158,9 @@ fn ids_come_back_from_bytes() {
 fn ids_of_links_take_seven_bytes() {
     let shape = FractalHeapHeader::default().id_shape(WIDTHS);
     assert_eq!((shape.offset, shape.length), (Width::FOUR, Width::TWO));
-    let bytes = encode(&shape.id(HeapPlace::Managed { offset: 22, length: 13 }), WIDTHS).unwrap();
+    let bytes = encode(&shape.id(HeapObjectLocation::Managed { offset: 22, length: 13 }), WIDTHS).unwrap();
     assert_eq!(bytes, [0, 22, 0, 0, 0, 13, 0]);
-    let error = decode_with(shape.id(HeapPlace::default()), &[0x40, 0, 0, 0, 0, 0, 0], WIDTHS).unwrap_err();
+    let error = decode_with(shape.id(HeapObjectLocation::default()), &[0x40, 0, 0, 0, 0, 0, 0], WIDTHS).unwrap_err();
     assert_eq!(error.fault, Fault::Version { allowed: 0..=0, found: 1 });
 }
 

@@ -19,7 +19,7 @@ pub struct Seed {
 }
 
 const WIDTHS: Widths = Widths { offset: Width::EIGHT, length: Width::EIGHT };
-const AT: Addr = Addr::new(0x1234);
+const SEED_ADDR: Addr = Addr::new(0x1234);
 
 struct Seeds(Vec<Seed>);
 
@@ -29,7 +29,7 @@ impl Seeds {
     }
 
     /// A structure that ends with a checksum, or has one over all its bytes.
-    fn summed<R: Record + Clone>(&mut self, target: &'static str, head: &[u8], record: &R) {
+    fn add_checksummed<R: Record + Clone>(&mut self, target: &'static str, head: &[u8], record: &R) {
         let bytes = encode(record, WIDTHS).unwrap();
         let covered = bytes.len();
         self.bytes(target, head, bytes, covered);
@@ -62,14 +62,22 @@ pub fn seeds() -> Vec<Seed> {
 }
 
 fn files(seeds: &mut Seeds) {
-    let entry = SymbolTableEntry { name_offset: 0, header: AT, cache: SymbolCache::Group { btree: AT, heap: AT } };
-    let old = Superblock { root: Root::Entry(entry), end_of_file: AT, ..Default::default() };
+    let entry = SymbolTableEntry {
+        name_offset: 0,
+        header: SEED_ADDR,
+        cache: SymbolCache::Group { btree: SEED_ADDR, heap: SEED_ADDR },
+    };
+    let old = Superblock { root: RootGroup::Entry(entry), end_of_file: SEED_ADDR, ..Default::default() };
     for version in [0, 1] {
         seeds.add("superblock", &[], &Superblock { version, ..old.clone() });
     }
     for version in [2, 3] {
-        let root = Root::Header(AT);
-        seeds.summed("superblock", &[], &Superblock { version, root, end_of_file: AT, ..Default::default() });
+        let root = RootGroup::Header(SEED_ADDR);
+        seeds.add_checksummed(
+            "superblock",
+            &[],
+            &Superblock { version, root, end_of_file: SEED_ADDR, ..Default::default() },
+        );
     }
     let comment = Comment { text: "seven b".into() };
     let comment = RawMessage::new(&comment, MessageFlags::default(), WIDTHS).unwrap();
@@ -77,7 +85,7 @@ fn files(seeds: &mut Seeds) {
     for (kind, version, tracked) in [(1, 1, false), (2, 2, false), (3, 2, true)] {
         let prefix = ObjectHeaderPrefix { version, attributes_tracked: tracked, ..Default::default() };
         let size = messages.iter().map(|m| (m.body.len() + prefix.message_header_len()) as u64).sum();
-        let times = (version == 2).then(crate::ObjectTimes::default);
+        let times = (version == 2).then(crate::HeaderTimes::default);
         let header = ObjectHeader { prefix: ObjectHeaderPrefix { size, times, ..prefix }, messages: messages.clone() };
         let len = size + ContinuationChunk::overhead(version);
         let chunk = ContinuationChunk { version, attributes_tracked: tracked, len, messages: messages.clone() };
@@ -85,8 +93,8 @@ fn files(seeds: &mut Seeds) {
             seeds.add("object_header", &[0, 0], &header);
             seeds.add("object_header", &[0, kind], &chunk);
         } else {
-            seeds.summed("object_header", &[0, 0], &header);
-            seeds.summed("object_header", &[0, kind], &chunk);
+            seeds.add_checksummed("object_header", &[0, 0], &header);
+            seeds.add_checksummed("object_header", &[0, kind], &chunk);
         }
     }
 }
@@ -102,24 +110,29 @@ fn messages(seeds: &mut Seeds) {
         let spec = FilterSpec { id: 32001, optional: true, name: Some("blosc".into()), params: vec![1, 2, 3] };
         let deflate = FilterSpec { id: 1, params: vec![6], ..Default::default() };
         seeds.message(&FilterPipelineMessage { version, filters: vec![spec, deflate] });
-        seeds.add("message", &[0, 0x1f], &SharedMessage { version, place: SharedPlace::Committed(AT) });
+        seeds.add("message", &[0, 0x1f], &SharedMessage { version, place: SharedMessageTarget::Committed(SEED_ADDR) });
     }
-    seeds.add("message", &[0, 0x1f], &SharedMessage { version: 3, place: SharedPlace::Heap([1; 8]) });
-    seeds.message(&LinkInfo { max_creation_order: Some(4), heap: AT, names: AT, order: Some(AT) });
-    seeds.message(&AttributeInfo { max_creation_order: Some(4), heap: AT, names: AT, order: Some(AT) });
-    seeds.message(&OldFillValueMessage { value: vec![1, 2, 3, 4] });
+    seeds.add("message", &[0, 0x1f], &SharedMessage { version: 3, place: SharedMessageTarget::Heap([1; 8]) });
+    seeds.message(&LinkInfo { max_creation_order: Some(4), heap: SEED_ADDR, names: SEED_ADDR, order: Some(SEED_ADDR) });
+    seeds.message(&AttributeInfo {
+        max_creation_order: Some(4),
+        heap: SEED_ADDR,
+        names: SEED_ADDR,
+        order: Some(SEED_ADDR),
+    });
+    seeds.message(&FillValueOldMessage { value: vec![1, 2, 3, 4] });
     for version in 1..=3 {
         let fill = Fill { value: FillValue::Value(vec![1, 2, 3, 4]), ..Default::default() };
         seeds.message(&FillValueMessage { version, fill });
-        let datatype = Shareable::Here(DatatypeMessage { version: 1, datatype: int(2) });
+        let datatype = Shareable::Inline(DatatypeMessage { version: 1, datatype: int(2) });
         let dataspace = Dataspace::Simple(Shape::fixed(&[2]));
-        let dataspace = Shareable::Here(DataspaceMessage { version: 1, dataspace });
+        let dataspace = Shareable::Inline(DataspaceMessage { version: 1, dataspace });
         let name = Name::from("units");
         let character_set = CharacterSet::Ascii;
         seeds.message(&AttributeMessage { version, name, character_set, datatype, dataspace, data: vec![1, 0, 2, 0] });
     }
     for value in [
-        LinkValue::Hard(AT),
+        LinkValue::Hard(SEED_ADDR),
         LinkValue::Soft("/a/b".into()),
         LinkValue::External { file: "f.h5".into(), path: "/x".into() },
         LinkValue::UserDefined { class: 99, data: vec![1, 2, 3] },
@@ -128,53 +141,56 @@ fn messages(seeds: &mut Seeds) {
         seeds.message(&LinkMessage { name, character_set, creation_order, value });
     }
     let file = ExternalFile { name_offset: 8, offset: 0, size: 800 };
-    seeds.message(&ExternalFiles { heap: AT, files: vec![file; 2] });
+    seeds.message(&ExternalFiles { heap: SEED_ADDR, files: vec![file; 2] });
     layouts(seeds);
     seeds.message(&GroupInfo { phase: Some(LinkPhase::default()), estimate: Some(LinkEstimate::default()) });
     seeds.message(&Comment { text: "a comment".into() });
     seeds.message(&OldModificationTime { digits: *b"20240301123456" });
     seeds.message(&ModificationTime { seconds: 1 << 30 });
-    seeds.message(&SharedMessageTableInfo { table: AT, indexes: 2 });
-    seeds.message(&Continuation { addr: AT, length: 100 });
-    seeds.message(&SymbolTable { btree: AT, heap: AT });
+    seeds.message(&SharedMessageTableInfo { table: SEED_ADDR, indexes: 2 });
+    seeds.message(&Continuation { addr: SEED_ADDR, length: 100 });
+    seeds.message(&SymbolTableMessage { btree: SEED_ADDR, heap: SEED_ADDR });
     seeds.message(&BtreeK::default());
     seeds.message(&DriverInfo { driver: *b"NCSAfami", data: vec![0; 8] });
     seeds.message(&ReferenceCount { links: 3 });
-    seeds.message(&FileSpaceInfo { managers: Some(vec![AT; 12]), ..Default::default() });
-    seeds.message(&FileSpaceInfo { version: 0, managers: Some(vec![AT; 6]), ..Default::default() });
-    seeds.message(&CacheImageInfo { addr: AT, size: 500 });
+    seeds.message(&FileSpaceInfo { managers: Some(vec![SEED_ADDR; 12]), ..Default::default() });
+    seeds.message(&FileSpaceInfo { version: 0, managers: Some(vec![SEED_ADDR; 6]), ..Default::default() });
+    seeds.message(&CacheImageInfo { addr: SEED_ADDR, size: 500 });
 }
 
 fn layouts(seeds: &mut Seeds) {
     let chunked = |index| {
-        Storage::Chunked(ChunkedStorage {
+        LayoutClass::Chunked(ChunkedStorage {
             dims: vec![10, 300],
             element_size: 4,
             unfiltered_edges: false,
             index,
-            addr: AT,
+            addr: SEED_ADDR,
         })
     };
     for version in [1, 3] {
         let dims = if version < 3 { vec![3, 8] } else { Vec::new() };
-        seeds.message(&LayoutMessage { version, storage: Storage::Compact { data: vec![7; 5], dims: dims.clone() } });
-        seeds.message(&LayoutMessage { version, storage: Storage::Contiguous { addr: AT, size: 0, dims } });
-        seeds.message(&LayoutMessage { version, storage: chunked(ChunkIndex::Btree1) });
+        seeds.message(&LayoutMessage {
+            version,
+            storage: LayoutClass::Compact { data: vec![7; 5], dims: dims.clone() },
+        });
+        seeds.message(&LayoutMessage { version, storage: LayoutClass::Contiguous { addr: SEED_ADDR, size: 0, dims } });
+        seeds.message(&LayoutMessage { version, storage: chunked(ChunkIndexType::Btree1) });
     }
     for index in [
-        ChunkIndex::Single { filtered: Some(FilteredChunk { size: 77, filter_mask: 1 }) },
-        ChunkIndex::Implicit,
-        ChunkIndex::FixedArray { page_bits: 10 },
-        ChunkIndex::ExtensibleArray(ExtensibleArrayParameters::default()),
-        ChunkIndex::Btree2 { node_size: 2048, split: 100, merge: 40 },
+        ChunkIndexType::Single { filtered: Some(FilteredChunk { size: 77, filter_mask: 1 }) },
+        ChunkIndexType::Implicit,
+        ChunkIndexType::FixedArray { page_bits: 10 },
+        ChunkIndexType::ExtensibleArray(ExtensibleArrayParameters::default()),
+        ChunkIndexType::Btree2 { node_size: 2048, split: 100, merge: 40 },
     ] {
         seeds.message(&LayoutMessage { version: 4, storage: chunked(index) });
     }
-    seeds.message(&LayoutMessage { version: 4, storage: Storage::Virtual { heap: AT, index: 1 } });
+    seeds.message(&LayoutMessage { version: 4, storage: LayoutClass::Virtual { heap: SEED_ADDR, index: 1 } });
 }
 
 fn datatypes(seeds: &mut Seeds) {
-    let member = |name: &str, offset, datatype| Member { name: name.into(), offset, datatype };
+    let member = |name: &str, offset, datatype| CompoundMember { name: name.into(), offset, datatype };
     let double = Datatype::float(8, ByteOrder::Big).unwrap();
     let names = [("RED", 0u8), ("GREEN", 1)];
     let members = names.map(|(name, value)| EnumMember { name: name.into(), value: vec![value, 0] });
@@ -199,7 +215,7 @@ fn datatypes(seeds: &mut Seeds) {
         Datatype::fixed_string(9, CharacterSet::Utf8),
         Datatype::Bitfield(Bitfield { size: 2, precision: 16, ..Default::default() }),
         Datatype::Opaque(Opaque { size: 3, tag: "tag".into() }),
-        Datatype::Reference(Reference { kind: ReferenceKind::Region2, size: 18 }),
+        Datatype::Reference(ReferenceType { kind: ReferenceKind::Region2, size: 18 }),
         enumeration,
         string,
         array,
@@ -215,14 +231,14 @@ fn datatypes(seeds: &mut Seeds) {
 
 fn trees(seeds: &mut Seeds) {
     let mut group = Btree1Node::<GroupKey>::empty(2, (), WIDTHS);
-    assert!(group.set(&[GroupKey(0), GroupKey(8), GroupKey(16)], &[AT, AT]));
+    assert!(group.set(&[GroupKey(0), GroupKey(8), GroupKey(16)], &[SEED_ADDR, SEED_ADDR]));
     seeds.add("btree1", &[0, 0, 2], &group);
     let mut chunks = Btree1Node::<ChunkKey>::empty(1, ChunkRank(1), WIDTHS);
     let key = |at: u64| ChunkKey { size: 80, filter_mask: 0, start: [at].as_slice().into(), element_offset: 0 };
-    assert!(chunks.set(&[key(0), key(10)], &[AT]));
+    assert!(chunks.set(&[key(0), key(10)], &[SEED_ADDR]));
     seeds.add("btree1", &[0, 2, 1], &chunks);
-    let header = Btree2Header { root: AT, root_records: 3, records: 60, depth: 1, ..Default::default() };
-    seeds.summed("btree2", &[0, 0, 0, 0, 0], &header);
+    let header = Btree2Header { root: SEED_ADDR, root_records: 3, records: 60, depth: 1, ..Default::default() };
+    seeds.add_checksummed("btree2", &[0, 0, 0, 0, 0], &header);
     seeds.add("btree2", &[0, 2, 0, 0, 0], &HugeIndirectFilteredRecord::default());
     seeds.add("btree2", &[0, 10, 0, 2, 0], &ChunkRecord::blank(2));
     seeds.add("btree2", &[0, 11, 0, 2, 0], &FilteredChunkRecord::blank(2, Width::EIGHT));
@@ -236,21 +252,21 @@ fn trees(seeds: &mut Seeds) {
     seeds.bytes("btree2", &[0, 12, 6, 2, 7], bytes, 10 + 7 * 11);
     let mut node = geometry.internal(2, 0);
     assert!(node.records.insert(0, &record, WIDTHS));
-    node.children = vec![Btree2Child { addr: AT, records: 5, total: 50 }; 2];
+    node.children = vec![Btree2Child { addr: SEED_ADDR, records: 5, total: 50 }; 2];
     let covered = 10 + 11 + 2 * geometry.pointer_size(2);
     seeds.bytes("btree2", &[0, 13, 6, 2, 1], encode(&node, WIDTHS).unwrap(), covered);
 }
 
 fn heaps(seeds: &mut Seeds) {
-    let entry = |cache| SymbolTableEntry { name_offset: 8, header: AT, cache };
+    let entry = |cache| SymbolTableEntry { name_offset: 8, header: SEED_ADDR, cache };
     let entries = vec![entry(SymbolCache::None), entry(SymbolCache::SoftLink { value_offset: 16 })];
     seeds.add("heap", &[0, 0, 3], &SymbolTableNode { capacity: 3, entries });
-    seeds.add("heap", &[0, 1, 0], &LocalHeap { size: 88, free: Some(16), data: AT });
+    seeds.add("heap", &[0, 1, 0], &LocalHeap { size: 88, free: Some(16), data: SEED_ADDR });
     let mut data = LocalHeapData { bytes: vec![0; 56] };
     let head =
         data.set_free_blocks(&[FreeBlock { offset: 8, size: 16 }, FreeBlock { offset: 32, size: 24 }], Width::EIGHT);
     seeds.bytes("heap", &[0, 2, u8::try_from(head.unwrap()).unwrap()], data.bytes, 0);
-    seeds.add("heap", &[0, 3, 0], &GlobalHeapId { collection: AT, index: 4 });
+    seeds.add("heap", &[0, 3, 0], &GlobalHeapId { collection: SEED_ADDR, index: 4 });
     let mut heap = GlobalHeapCollection::new(GlobalHeapCollection::MIN_SIZE, WIDTHS);
     for object in [&b"one"[..], b"", b"sixteen bytes !!"] {
         heap.insert(object, WIDTHS).unwrap();
@@ -265,15 +281,19 @@ fn fractal_heaps(seeds: &mut Seeds) {
         filters: vec![FilterSpec { id: 1, params: vec![6], ..Default::default() }],
     };
     let filtered = Some(FilteredRoot { size: 300, filter_mask: 0, filters });
-    let header = FractalHeapHeader { root: AT, root_rows: 2, ..Default::default() };
-    seeds.summed("fractal_heap", &[0, 0, 1, 2], &header);
-    seeds.summed("fractal_heap", &[0, 0, 77, 0], &FractalHeapHeader { filtered: filtered.clone(), ..header.clone() });
+    let header = FractalHeapHeader { root: SEED_ADDR, root_rows: 2, ..Default::default() };
+    seeds.add_checksummed("fractal_heap", &[0, 0, 1, 2], &header);
+    seeds.add_checksummed(
+        "fractal_heap",
+        &[0, 0, 77, 0],
+        &FractalHeapHeader { filtered: filtered.clone(), ..header.clone() },
+    );
     for checksums in [true, false] {
         let header = FractalHeapHeader { checksums, ..header.clone() };
         let mut block = header.direct_block(64);
         block.data = vec![3; 64 - header.direct_overhead(WIDTHS)];
         if checksums {
-            seeds.summed("fractal_heap", &[0, 1, 16, 0], &block);
+            seeds.add_checksummed("fractal_heap", &[0, 1, 16, 0], &block);
         } else {
             seeds.add("fractal_heap", &[0, 1, 16, 1], &block);
         }
@@ -281,14 +301,14 @@ fn fractal_heaps(seeds: &mut Seeds) {
     for (b, filtered) in [(0, None), (2, filtered.clone())] {
         let header = FractalHeapHeader { filtered, ..header.clone() };
         let block = header.indirect_block(2, WIDTHS).undefined(WIDTHS);
-        seeds.summed("fractal_heap", &[0, 2, 2, b], &block);
+        seeds.add_checksummed("fractal_heap", &[0, 2, 2, b], &block);
     }
     for (id_len, place) in [
-        (7, HeapPlace::Managed { offset: 22, length: 50 }),
-        (7, HeapPlace::HugeNumber(3)),
-        (7, HeapPlace::Tiny(vec![1, 2])),
-        (20, HeapPlace::Huge { addr: AT, length: 5000, filter_mask: 0, size: 5000 }),
-        (20, HeapPlace::Tiny(vec![4; 18])),
+        (7, HeapObjectLocation::Managed { offset: 22, length: 50 }),
+        (7, HeapObjectLocation::HugeNumber(3)),
+        (7, HeapObjectLocation::Tiny(vec![1, 2])),
+        (20, HeapObjectLocation::Huge { addr: SEED_ADDR, length: 5000, filter_mask: 0, size: 5000 }),
+        (20, HeapObjectLocation::Tiny(vec![4; 18])),
     ] {
         let header = FractalHeapHeader { id_len, ..header.clone() };
         let a = u8::try_from(id_len).unwrap();
@@ -298,51 +318,60 @@ fn fractal_heaps(seeds: &mut Seeds) {
 }
 
 fn arrays(seeds: &mut Seeds) {
-    let (header, offset_width, offset) = (AT, Width::FOUR, 16);
-    seeds.summed("array", &[0, 0, 0, 0], &ExtensibleArrayHeader { max_index_set: 9, ..Default::default() });
-    seeds.summed("array", &[0, 5, 0, 0], &FixedArrayHeader { elements: 9, data_block: AT, ..Default::default() });
+    let (header, offset_width, offset) = (SEED_ADDR, Width::FOUR, 16);
+    seeds.add_checksummed("array", &[0, 0, 0, 0], &ExtensibleArrayHeader { max_index_set: 9, ..Default::default() });
+    seeds.add_checksummed(
+        "array",
+        &[0, 5, 0, 0],
+        &FixedArrayHeader { elements: 9, data_block: SEED_ADDR, ..Default::default() },
+    );
     for (b, format) in [(0, ElementFormat::Unfiltered), (4, ElementFormat::Filtered(Width::FOUR))] {
-        let elements = || ElementTable::missing(2, format, Width::EIGHT);
+        let elements = || ElementTable::undefined(2, format, Width::EIGHT);
         let index = ExtensibleArrayIndexBlock::new(header, format, Width::EIGHT, 2, 6, 25);
-        seeds.summed("array", &[0, 1, 2, b], &index);
-        let (pages, data_blocks) = (Bitmap::clear(b.into()), AddrTable::undefined(2, Width::EIGHT));
+        seeds.add_checksummed("array", &[0, 1, 2, b], &index);
+        let (pages, data_blocks) = (Bitmap::zeros(b.into()), AddrTable::undefined(2, Width::EIGHT));
         let block = ExtensibleArraySuperBlock { format, header, offset_width, offset, pages, data_blocks };
-        seeds.summed("array", &[0, 2, 2, b], &block);
-        seeds.summed(
+        seeds.add_checksummed("array", &[0, 2, 2, b], &block);
+        seeds.add_checksummed(
             "array",
             &[0, 3, 2, b],
             &ExtensibleArrayDataBlock { header, offset_width, offset, elements: elements() },
         );
-        seeds.summed("array", &[0, 4, 2, b], &ExtensibleArrayPage { elements: elements() });
-        let block = FixedArrayDataBlock { header, pages: Bitmap::clear(b.into()), elements: elements() };
-        seeds.summed("array", &[0, 6, 2, b], &block);
-        seeds.summed("array", &[0, 7, 2, b], &FixedArrayPage { elements: elements() });
+        seeds.add_checksummed("array", &[0, 4, 2, b], &ExtensibleArrayPage { elements: elements() });
+        let block = FixedArrayDataBlock { header, pages: Bitmap::zeros(b.into()), elements: elements() };
+        seeds.add_checksummed("array", &[0, 6, 2, b], &block);
+        seeds.add_checksummed("array", &[0, 7, 2, b], &FixedArrayPage { elements: elements() });
     }
 }
 
 fn space(seeds: &mut Seeds) {
     let index = SharedMessageIndex { message_types: 8, list_max: 3, messages: 1, ..Default::default() };
-    seeds.summed("space", &[0, 0, 2, 0], &SharedMessageTable { count: 2, indexes: vec![index; 2] });
-    let place = SharedMessagePlace::Header { kind: MessageType::DATATYPE, index: 1, header: AT };
+    seeds.add_checksummed("space", &[0, 0, 2, 0], &SharedMessageTable { count: 2, indexes: vec![index; 2] });
+    let place = SharedMessageLocation::Header { kind: MessageType::DATATYPE, index: 1, header: SEED_ADDR };
     let messages = vec![SharedMessageRecord::default(), SharedMessageRecord { hash: 3, place }];
-    seeds.summed("space", &[0, 1, 2, 2], &SharedMessageList { capacity: 2, count: 2, messages });
+    seeds.add_checksummed("space", &[0, 1, 2, 2], &SharedMessageList { capacity: 2, count: 2, messages });
     for (kind, client) in [(3, FreeSpaceClient::File), (4, FreeSpaceClient::FractalHeap)] {
         let blocks = (client == FreeSpaceClient::FractalHeap).then(FreeBlocks::default);
         let section = FreeSection { addr: 800, class: 1, blocks };
-        let mut header = FreeSpaceHeader { client, stored_sections: 2, section_list: AT, ..Default::default() };
+        let mut header = FreeSpaceHeader { client, stored_sections: 2, section_list: SEED_ADDR, ..Default::default() };
         let groups = vec![FreeSections { size: 30, sections: vec![section; 2] }];
         let fill = |header: &FreeSpaceHeader| {
             let mut list = header.section_list();
-            (list.header, list.groups) = (AT, groups.clone());
+            (list.header, list.groups) = (SEED_ADDR, groups.clone());
             list
         };
         header.used = fill(&header).len(WIDTHS) as u64;
-        seeds.summed("space", &[0, 2, 0, 0], &header);
-        seeds.summed("space", &[0, kind, 2, u8::try_from(header.used).unwrap()], &fill(&header));
+        seeds.add_checksummed("space", &[0, 2, 0, 0], &header);
+        seeds.add_checksummed("space", &[0, kind, 2, u8::try_from(header.used).unwrap()], &fill(&header));
     }
-    let entry =
-        CacheImageEntry { children: 1, parents: vec![AT], addr: AT, image: vec![1, 2, 3], ..Default::default() };
-    seeds.summed("space", &[0, 5, 0, 0], &CacheImage::new(vec![entry; 2], WIDTHS));
+    let entry = CacheImageEntry {
+        children: 1,
+        parents: vec![SEED_ADDR],
+        addr: SEED_ADDR,
+        image: vec![1, 2, 3],
+        ..Default::default()
+    };
+    seeds.add_checksummed("space", &[0, 5, 0, 0], &CacheImage::new(vec![entry; 2], WIDTHS));
     seeds.add("space", &[0, 6, 0, 0], &DriverInfoBlock { driver: *b"NCSAfami", data: vec![0; 8] });
 }
 
@@ -355,12 +384,12 @@ fn indirect(seeds: &mut Seeds) {
         block: [1u64, 3].as_slice().into(),
     };
     let block = Selection::block(&[1, 2], &[3, 4]);
-    for profile in [Profile::V18, Profile::V112] {
+    for profile in [LibVer::V18, LibVer::V112] {
         for selection in [points.clone(), Selection::Hyperslab(slab.clone()), block.clone(), Selection::None] {
             seeds.add("indirect", &[0, 0], &StoredSelection::new(profile, 2, selection));
         }
     }
-    let stored = StoredSelection::new(Profile::V112, 2, block);
+    let stored = StoredSelection::new(LibVer::V112, 2, block);
     let mapping = |file: &str| VirtualMapping {
         file: std::sync::Arc::new(file.into()),
         dataset: std::sync::Arc::new("/entry/data".into()),
@@ -369,11 +398,11 @@ fn indirect(seeds: &mut Seeds) {
     };
     let mappings = vec![mapping("other-%b.h5"), mapping("."), mapping("other-%b.h5")];
     for version in [0, 1] {
-        seeds.summed("indirect", &[0, 1], &VirtualLayout { version, mappings: mappings.clone() });
+        seeds.add_checksummed("indirect", &[0, 1], &VirtualLayout { version, mappings: mappings.clone() });
     }
-    let place = GlobalHeapId { collection: AT, index: 2 };
+    let place = GlobalHeapId { collection: SEED_ADDR, index: 2 };
     seeds.add("indirect", &[0, 2], &VarLenElement { length: 5, place });
-    seeds.add("indirect", &[0, 3], &OldRegion { dataset: AT, selection: stored.clone() });
+    seeds.add("indirect", &[0, 3], &RegionReferenceBlob { dataset: SEED_ADDR, selection: stored.clone() });
     let blob = ReferenceValue::Blob { kind: ReferenceKind::Attribute, external: true, length: 30, place };
     for value in [blob, ReferenceValue::Object(vec![7; 8]), ReferenceValue::Null] {
         seeds.add("indirect", &[0, 4], &ReferenceElement { size: 18, value });
@@ -387,19 +416,20 @@ fn indirect(seeds: &mut Seeds) {
     seeds.add("indirect", &[0, 7], &ReferenceBlob { token: token.clone(), file, part });
     let part = ReferencePart::Attribute("units".into());
     seeds.add("indirect", &[0, 8], &ReferenceBlob { token, file: None, part });
-    let cache = SymbolCache::Group { btree: AT, heap: AT };
-    seeds.add("indirect", &[0, 9], &SymbolTableEntry { name_offset: 8, header: AT, cache });
+    let cache = SymbolCache::Group { btree: SEED_ADDR, heap: SEED_ADDR };
+    seeds.add("indirect", &[0, 9], &SymbolTableEntry { name_offset: 8, header: SEED_ADDR, cache });
 }
 
 /// Structures of the other targets that have a signature.
 fn dumps(seeds: &mut Seeds) {
-    let context = dump::Context { chunk_rank: Some(1), ..Default::default() };
-    let known = |seed: &Seed| dump::any(&seed.data[seed.start..], &context).is_some_and(|dump| dump.result.is_ok());
+    let context = dump::DumpContext { chunk_rank: Some(1), ..Default::default() };
+    let known =
+        |seed: &Seed| dump::dump_any(&seed.data[seed.start..], &context).is_some_and(|dump| dump.result.is_ok());
     let found: Vec<_> = seeds.0.iter().filter(|seed| known(seed)).cloned().collect();
     for seed in found {
         seeds.bytes("dump", &[0, 1, 0], seed.data[seed.start..].to_vec(), 0);
     }
-    let tree = Btree2Header { node_size: 96, depth: 2, root: AT, root_records: 1, ..Default::default() };
+    let tree = Btree2Header { node_size: 96, depth: 2, root: SEED_ADDR, root_records: 1, ..Default::default() };
     let header = encode(&tree, WIDTHS).unwrap();
     let len = u8::try_from(header.len()).unwrap();
     let leaf = seeds.0.iter().find(|seed| seed.target == "btree2" && seed.data[1] == 12).cloned().unwrap();

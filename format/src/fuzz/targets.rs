@@ -10,7 +10,7 @@ use crate::*;
 
 /// A body of a fuzz target.
 #[derive(Debug, Clone, Copy)]
-pub struct Target {
+pub struct FuzzTarget {
     /// Its name.
     pub name: &'static str,
     /// Takes bytes for structures. Whether they were sound.
@@ -18,19 +18,19 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 12] = [
-    Target { name: "superblock", run: superblock },
-    Target { name: "object_header", run: object_header },
-    Target { name: "message", run: message },
-    Target { name: "datatype", run: datatype },
-    Target { name: "btree1", run: btree1 },
-    Target { name: "btree2", run: btree2 },
-    Target { name: "heap", run: heap },
-    Target { name: "fractal_heap", run: fractal_heap },
-    Target { name: "array", run: array },
-    Target { name: "space", run: space },
-    Target { name: "indirect", run: indirect },
-    Target { name: "dump", run: dump },
+pub const TARGETS: [FuzzTarget; 12] = [
+    FuzzTarget { name: "superblock", run: superblock },
+    FuzzTarget { name: "object_header", run: object_header },
+    FuzzTarget { name: "message", run: message },
+    FuzzTarget { name: "datatype", run: datatype },
+    FuzzTarget { name: "btree1", run: btree1 },
+    FuzzTarget { name: "btree2", run: btree2 },
+    FuzzTarget { name: "heap", run: heap },
+    FuzzTarget { name: "fractal_heap", run: fractal_heap },
+    FuzzTarget { name: "array", run: array },
+    FuzzTarget { name: "space", run: space },
+    FuzzTarget { name: "indirect", run: indirect },
+    FuzzTarget { name: "dump", run: dump },
 ];
 
 /// Takes the first `N` bytes, which say what the rest is.
@@ -70,7 +70,7 @@ fn message(data: &[u8]) -> bool {
         MessageType::DATASPACE => body::<DataspaceMessage>(rest, w),
         MessageType::LINK_INFO => body::<LinkInfo>(rest, w),
         MessageType::DATATYPE => body::<DatatypeMessage>(rest, w),
-        MessageType::FILL_VALUE_OLD => body::<OldFillValueMessage>(rest, w),
+        MessageType::FILL_VALUE_OLD => body::<FillValueOldMessage>(rest, w),
         MessageType::FILL_VALUE => body::<FillValueMessage>(rest, w),
         MessageType::LINK => body::<LinkMessage>(rest, w),
         MessageType::EXTERNAL_FILES => body::<ExternalFiles>(rest, w),
@@ -82,7 +82,7 @@ fn message(data: &[u8]) -> bool {
         MessageType::MODIFICATION_TIME_OLD => body::<OldModificationTime>(rest, w),
         MessageType::SHARED_MESSAGE_TABLE => body::<SharedMessageTableInfo>(rest, w),
         MessageType::CONTINUATION => body::<Continuation>(rest, w),
-        MessageType::SYMBOL_TABLE => body::<SymbolTable>(rest, w),
+        MessageType::SYMBOL_TABLE => body::<SymbolTableMessage>(rest, w),
         MessageType::MODIFICATION_TIME => body::<ModificationTime>(rest, w),
         MessageType::BTREE_K => body::<BtreeK>(rest, w),
         MessageType::DRIVER_INFO => body::<DriverInfo>(rest, w),
@@ -99,7 +99,7 @@ fn datatype(data: &[u8]) -> bool {
     if let Ok((message, _)) = decode_prefix::<DatatypeMessage>(data, Widths::default()) {
         message.datatype.has_unusual_unused_bits();
         message.datatype.is_indirect();
-        for profile in Profile::ALL {
+        for profile in LibVer::ALL {
             let message = DatatypeMessage::new(profile, message.datatype.clone());
             let bytes = encode(&message, Widths::default()).expect("a datatype fits every profile");
             let again: DatatypeMessage = decode(&bytes, Widths::default()).expect("its own bytes");
@@ -187,7 +187,7 @@ fn fractal_heap(data: &[u8]) -> bool {
         }
         1 => check(&header.direct_block(u64::from(a) * 4), rest, w),
         2 => check(&header.indirect_block(u16::from(a % 16), w), rest, w),
-        3 => check(&header.id_shape(w).id(HeapPlace::default()), rest, w),
+        3 => check(&header.id_shape(w).id(HeapObjectLocation::default()), rest, w),
         _ => check(&DoublingTable::default(), rest, w),
     }
 }
@@ -205,13 +205,13 @@ fn array(data: &[u8]) -> bool {
     let Some(([w, kind, a, b], rest)) = head(data) else { return false };
     let w = widths(w);
     let format = Width::new(b).map_or(ElementFormat::Unfiltered, ElementFormat::Filtered);
-    let elements = |len: u8| ElementTable::missing(len.into(), format, w.offset);
+    let elements = |len: u8| ElementTable::undefined(len.into(), format, w.offset);
     let (header, offset_width, offset) = (Addr::UNDEFINED, Width::FOUR, 0);
     match kind % 8 {
         0 => check(&ExtensibleArrayHeader::default(), rest, w),
         1 => check(&ExtensibleArrayIndexBlock::new(header, format, w.offset, a.into(), 6, 25), rest, w),
         2 => {
-            let (pages, data_blocks) = (Bitmap::clear(b.into()), AddrTable::undefined(a.into(), w.offset));
+            let (pages, data_blocks) = (Bitmap::zeros(b.into()), AddrTable::undefined(a.into(), w.offset));
             let block = ExtensibleArraySuperBlock { format, header, offset_width, offset, pages, data_blocks };
             check(&block, rest, w)
         }
@@ -219,7 +219,7 @@ fn array(data: &[u8]) -> bool {
         4 => check(&ExtensibleArrayPage { elements: elements(a) }, rest, w),
         5 => check(&FixedArrayHeader::default(), rest, w),
         6 => {
-            let block = FixedArrayDataBlock { header, pages: Bitmap::clear(b.into()), elements: elements(a) };
+            let block = FixedArrayDataBlock { header, pages: Bitmap::zeros(b.into()), elements: elements(a) };
             check(&block, rest, w)
         }
         _ => check(&FixedArrayPage { elements: elements(a) }, rest, w),
@@ -250,7 +250,7 @@ fn indirect(data: &[u8]) -> bool {
         0 => check(&StoredSelection::default(), rest, w),
         1 => check(&VirtualLayout::default(), rest, w),
         2 => check(&VarLenElement::default(), rest, w),
-        3 => check(&OldRegion::default(), rest, w),
+        3 => check(&RegionReferenceBlob::default(), rest, w),
         4 => check(&ReferenceElement::blank(18), rest, w),
         5 => check(&ReferenceBlob::blank(ReferenceKind::Object2, true), rest, w),
         6 => check(&ReferenceBlob::blank(ReferenceKind::Region2, false), rest, w),
@@ -264,13 +264,13 @@ fn indirect(data: &[u8]) -> bool {
 fn dump(data: &[u8]) -> bool {
     let Some(([w, rank, len], rest)) = head(data) else { return false };
     let (header, bytes) = rest.split_at(rest.len().min(len.into()));
-    let context = dump::Context {
+    let context = dump::DumpContext {
         widths: widths(w),
         chunk_rank: (rank < 33).then_some(rank),
         header: Some(header).filter(|header| !header.is_empty()),
         ..Default::default()
     };
-    let dump = dump::any(bytes, &context);
+    let dump = dump::dump_any(bytes, &context);
     if let Some(dump) = &dump {
         let inside = |field: &Field| field.at.checked_add(field.size).is_some_and(|end| end <= bytes.len());
         assert!(dump.fields.iter().all(inside), "{} has fields outside its bytes", dump.name);

@@ -47,6 +47,6 @@ fn all_survive_random_changes() {
     let (rounds, random) = scrambling();
     println!("H5LIVE_FUZZ_ROUNDS={rounds} H5LIVE_FUZZ_SEED={random}");
     for (i, seed) in seeds().iter().enumerate() {
-        scramble(seed, rounds, random.wrapping_add(i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15), |_, run| run());
+        mutate(seed, rounds, random.wrapping_add(i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15), |_, run| run());
     }
 }

@@ -3,7 +3,7 @@
 use h5live_model::{CharacterSet, Name};
 
 use super::{DataspaceMessage, DatatypeMessage, Message, MessageType, Shareable, padded};
-use crate::{Fault, Profile, Record, Result, Wire, encoded_len};
+use crate::{Fault, LibVer, Record, Result, Wire, encoded_len};
 
 /// The attribute message, which is also what dense attributes keep in their heap.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,7 +29,7 @@ const SPACE_SHARED: u8 = 0x02;
 impl AttributeMessage {
     /// The message that a file of this profile holds.
     pub fn new(
-        profile: Profile,
+        profile: LibVer,
         name: Name,
         datatype: Shareable<DatatypeMessage>,
         dataspace: Shareable<DataspaceMessage>,
@@ -43,18 +43,18 @@ impl AttributeMessage {
 
     /// The version in which a file of this profile holds an attribute whose name has this encoding, and whose type
     /// or shape is stored elsewhere or not.
-    pub fn version_for(profile: Profile, name: CharacterSet, shared: bool) -> u8 {
+    pub fn version_for(profile: LibVer, name: CharacterSet, shared: bool) -> u8 {
         match (profile, name, shared) {
-            (Profile::Earliest, CharacterSet::Ascii, false) => 1,
-            (Profile::Earliest, CharacterSet::Ascii, true) => 2,
+            (LibVer::Earliest, CharacterSet::Ascii, false) => 1,
+            (LibVer::Earliest, CharacterSet::Ascii, true) => 2,
             _ => 3,
         }
     }
 
     /// Bytes of the data, if type and shape are both here.
     fn data_len(&self) -> Option<u64> {
-        let element = self.datatype.here()?.datatype.size();
-        let elements = self.dataspace.here()?.dataspace.elements();
+        let element = self.datatype.inline()?.datatype.size();
+        let elements = self.dataspace.inline()?.dataspace.elements();
         Some(elements.and_then(|n| n.checked_mul(element.into())).unwrap_or(u64::MAX))
     }
 
@@ -84,12 +84,12 @@ impl Record for AttributeMessage {
         let space_shared = if self.dataspace.shared().is_some() { SPACE_SHARED } else { 0 };
         if version == 1 {
             let shared = type_shared | space_shared;
-            w.require("version", w.decoding() || shared == 0, 1, "shared parts need version 2")?;
+            w.require("version", w.is_decoding() || shared == 0, 1, "shared parts need version 2")?;
             w.reserved(1)?;
         } else {
             let flags = w.derived_u8("flags", type_shared | space_shared)?;
             w.require("flags", flags & !0x03 == 0, flags.into(), "only the flags 1 and 2 exist")?;
-            if w.decoding() {
+            if w.is_decoding() {
                 self.datatype =
                     if flags & TYPE_SHARED == 0 { Shareable::default() } else { Shareable::Shared(Default::default()) };
                 self.dataspace = if flags & SPACE_SHARED == 0 {
@@ -100,7 +100,7 @@ impl Record for AttributeMessage {
             }
         }
         let (mut name_len, mut type_len, mut space_len) = (0, 0, 0);
-        if !w.decoding() {
+        if !w.is_decoding() {
             name_len = super::count_u16(w, "name length", self.name.as_bytes().len().saturating_add(1))?;
             let size = encoded_len(&self.datatype, w.widths()).unwrap_or_default();
             type_len = super::count_u16(w, "datatype size", size)?;
@@ -125,7 +125,7 @@ impl Record for AttributeMessage {
         Self::part(w, version, "dataspace size", space_len.into(), &mut self.dataspace)?;
         let len = match self.data_len() {
             Some(len) => w.bounded("data", len, 1)?,
-            None if w.decoding() => w.remaining(),
+            None if w.is_decoding() => w.remaining(),
             None => self.data.len(),
         };
         w.bytes("data", len, &mut self.data)
@@ -141,7 +141,7 @@ mod tests {
     use h5live_model::{ByteOrder, Dataspace, Datatype, Shape, Sign};
 
     use super::*;
-    use crate::messages::{SharedMessage, SharedPlace};
+    use crate::messages::{SharedMessage, SharedMessageTarget};
     use crate::{Addr, Widths, decode, encode};
 
     fn sample(version: u8) -> AttributeMessage {
@@ -150,8 +150,8 @@ mod tests {
             version,
             name: "units".into(),
             character_set: if version == 3 { CharacterSet::Utf8 } else { CharacterSet::Ascii },
-            datatype: Shareable::Here(DatatypeMessage { version: 1, datatype }),
-            dataspace: Shareable::Here(DataspaceMessage {
+            datatype: Shareable::Inline(DatatypeMessage { version: 1, datatype }),
+            dataspace: Shareable::Inline(DataspaceMessage {
                 version: 1,
                 dataspace: Dataspace::Simple(Shape::fixed(&[2])),
             }),
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn says_where_a_shared_datatype_is() {
-        let shared = SharedMessage::new(SharedPlace::Committed(Addr::new(800)));
+        let shared = SharedMessage::new(SharedMessageTarget::Committed(Addr::new(800)));
         let message = AttributeMessage { datatype: Shareable::Shared(shared), ..sample(3) };
         let bytes = encode(&message, Widths::default()).unwrap();
         assert_eq!(decode::<AttributeMessage>(&bytes, Widths::default()).unwrap(), message);

@@ -4,7 +4,7 @@ use h5live_model::{Dataspace, MAX_RANK, Shape, UNLIMITED};
 use smallvec::SmallVec;
 
 use super::{Message, MessageType};
-use crate::{Fault, Profile, Record, Result, Wire};
+use crate::{Fault, LibVer, Record, Result, Wire};
 
 /// The dataspace message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,14 +19,14 @@ const MAX_PRESENT: u8 = 0x01;
 
 impl DataspaceMessage {
     /// The message that a file of this profile holds.
-    pub fn new(profile: Profile, dataspace: Dataspace) -> Self {
+    pub fn new(profile: LibVer, dataspace: Dataspace) -> Self {
         DataspaceMessage { version: Self::version_for(profile, &dataspace), dataspace }
     }
 
     /// The version in which a file of this profile holds `dataspace`.
-    pub fn version_for(profile: Profile, dataspace: &Dataspace) -> u8 {
+    pub fn version_for(profile: LibVer, dataspace: &Dataspace) -> u8 {
         match (profile, dataspace) {
-            (Profile::Earliest, Dataspace::Scalar | Dataspace::Simple(_)) => 1,
+            (LibVer::Earliest, Dataspace::Scalar | Dataspace::Simple(_)) => 1,
             _ => 2,
         }
     }
@@ -74,7 +74,7 @@ impl Record for DataspaceMessage {
         w.require("rank", rank <= MAX_RANK, rank as u64, "at most 32 dimensions")?;
         let flags = w.derived_u8("flags", if max.is_some() { MAX_PRESENT } else { 0 })?;
         let class = if self.version == 1 {
-            let null = !w.decoding() && self.dataspace == Dataspace::Null;
+            let null = !w.is_decoding() && self.dataspace == Dataspace::Null;
             w.require("version", !null, 1, "null dataspaces need version 2")?;
             w.reserved(5)?;
             u8::from(rank > 0)
@@ -86,7 +86,7 @@ impl Record for DataspaceMessage {
         if flags & MAX_PRESENT != 0 {
             extents(w, "maximum dimension", rank, max.get_or_insert_default())?;
         }
-        if !w.decoding() {
+        if !w.is_decoding() {
             return Ok(());
         }
         self.dataspace = match (class, max) {
@@ -127,7 +127,7 @@ mod tests {
         for length in [Width::TWO, Width::FOUR, Width::EIGHT] {
             let widths = Widths { offset: Width::EIGHT, length };
             for space in &spaces {
-                for profile in Profile::ALL {
+                for profile in LibVer::ALL {
                     let message = DataspaceMessage::new(profile, space.clone());
                     let bytes = encode(&message, widths).unwrap();
                     assert_eq!(decode::<DataspaceMessage>(&bytes, widths).unwrap(), message);

@@ -4,11 +4,11 @@ mod bits;
 mod checks;
 
 use h5live_model::{
-    Array, ByteOrder, Complex, Compound, Datatype, Enum, EnumMember, Member, Name, ReferenceKind, VarLen,
+    Array, ByteOrder, Complex, Compound, CompoundMember, Datatype, Enum, EnumMember, Name, ReferenceKind, VarLen,
 };
 
 use super::{Message, MessageType};
-use crate::{Fault, Profile, Record, Result, Width, Wire};
+use crate::{Fault, LibVer, Record, Result, Width, Wire};
 
 /// The datatype message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,16 +34,16 @@ const MAX_RANK: usize = 32;
 
 impl DatatypeMessage {
     /// The message that a file of this profile holds.
-    pub fn new(profile: Profile, datatype: Datatype) -> Self {
+    pub fn new(profile: LibVer, datatype: Datatype) -> Self {
         DatatypeMessage { version: Self::version_for(profile), datatype }
     }
 
     /// The version in which a file of this profile holds compound, array and enumeration types.
-    pub fn version_for(profile: Profile) -> u8 {
+    pub fn version_for(profile: LibVer) -> u8 {
         match profile {
-            Profile::Earliest => 1,
-            Profile::V18 | Profile::V110 => 3,
-            Profile::V112 | Profile::V114 => 4,
+            LibVer::Earliest => 1,
+            LibVer::V18 | LibVer::V110 => 3,
+            LibVer::V112 | LibVer::V114 => 4,
             _ => 5,
         }
     }
@@ -55,7 +55,7 @@ impl Record for DatatypeMessage {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         let mut lowest = None;
         let version = datatype(w, &mut self.datatype, self.version, 0, &mut lowest)?;
-        if w.decoding() {
+        if w.is_decoding() {
             self.version = lowest.unwrap_or(version);
         }
         Ok(())
@@ -82,7 +82,7 @@ fn version_of(datatype: &Datatype, least: u8) -> u8 {
 
 /// The number of members of a compound type that are raised to its version. libhdf5 raises the version of a compound
 /// type, and of all members so far, when a member of a later version is added; members after that keep theirs.
-fn raised(t: &Compound, least: u8) -> usize {
+fn promoted_members(t: &Compound, least: u8) -> usize {
     let mut version = least;
     let mut raised = 0;
     for (i, member) in t.members.iter().enumerate() {
@@ -100,20 +100,20 @@ fn datatype<W: Wire>(w: &mut W, t: &mut Datatype, least: u8, depth: u32, lowest:
     if depth > MAX_DEPTH {
         return Err(w.fault("datatype", Fault::TooDeep(MAX_DEPTH)));
     }
-    let version = if w.decoding() { 0 } else { version_of(t, least) };
+    let version = if w.is_decoding() { 0 } else { version_of(t, least) };
     let first = w.derived_u8("class and version", bits::class(t) | (version << 4))?;
     let version = first >> 4;
     if !(1..=5).contains(&version) {
         return Err(w.fault("version", Fault::Version { allowed: 1..=5, found: version }));
     }
-    let mut flags = bits::Bits::to_write();
+    let mut flags = bits::ClassBits::to_write();
     let mut count = bits::class_bits(t, &mut flags, version);
     let stored = w.derived("class bits", Width::new(3).unwrap_or(Width::FOUR), flags.value().into())?;
     let size = w.derived("size", Width::FOUR, t.size().into())?;
     let size = u32::try_from(size).unwrap_or(u32::MAX);
     w.require("size", size != 0, 0, "must not be 0")?;
-    if w.decoding() {
-        flags = bits::Bits::read(u32::try_from(stored).unwrap_or(0));
+    if w.is_decoding() {
+        flags = bits::ClassBits::read(u32::try_from(stored).unwrap_or(0));
         let unknown = Fault::Value { found: u64::from(first & 0x0f), rule: "a datatype class is 0 to 11" };
         *t = bits::blank(first & 0x0f, size).ok_or_else(|| w.fault("class", unknown))?;
         count = bits::class_bits(t, &mut flags, version);
@@ -121,7 +121,7 @@ fn datatype<W: Wire>(w: &mut W, t: &mut Datatype, least: u8, depth: u32, lowest:
     if let Some(rule) = flags.broken() {
         return Err(w.fault("class bits", Fault::Value { found: stored, rule }));
     }
-    let mut inner = Inner { version, least, depth: depth.saturating_add(1), lowest };
+    let mut inner = NestedTypes { version, least, depth: depth.saturating_add(1), lowest };
     match t {
         Datatype::Integer(t) => {
             w.u16("bit offset", &mut t.offset)?;
@@ -163,7 +163,7 @@ fn tag(w: &mut impl Wire, len: u32, tag: &mut Name) -> Result<()> {
     let len = w.bounded("tag", len.into(), 1)?;
     let mut bytes = tag.as_bytes().to_vec();
     let nul = bytes.iter().position(|byte| *byte == 0);
-    w.require("tag", w.decoding() || nul.is_none(), nul.unwrap_or(0) as u64, "a tag holds no NUL")?;
+    w.require("tag", w.is_decoding() || nul.is_none(), nul.unwrap_or(0) as u64, "a tag holds no NUL")?;
     bytes.resize(len, 0);
     w.bytes("tag", len, &mut bytes)?;
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
@@ -173,16 +173,16 @@ fn tag(w: &mut impl Wire, len: u32, tag: &mut Name) -> Result<()> {
 }
 
 /// The types in a type.
-struct Inner<'a> {
+struct NestedTypes<'a> {
     version: u8,
     least: u8,
     depth: u32,
     lowest: &'a mut Option<u8>,
 }
 
-impl Inner<'_> {
+impl NestedTypes<'_> {
     /// Remembers that a type of this version is one that had the choice.
-    fn chose(&mut self) {
+    fn note_version(&mut self) {
         *self.lowest = Some(self.lowest.map_or(self.version, |lowest| lowest.min(self.version)));
     }
 
@@ -201,16 +201,16 @@ impl Inner<'_> {
     }
 
     fn compound(&mut self, w: &mut impl Wire, count: u32, t: &mut Compound) -> Result<()> {
-        self.chose();
+        self.note_version();
         w.require("members", count != 0, 0, "at least one")?;
         let smallest = if self.version < 3 { 20 } else { 10 };
-        if w.decoding() {
+        if w.is_decoding() {
             let count = w.bounded("members", count.into(), smallest)?;
-            t.members.resize(count, Member::default());
+            t.members.resize(count, CompoundMember::default());
         }
         let width = if self.version < 3 { Width::FOUR } else { Width::for_value(t.size.into()) };
         let least = self.least;
-        let raised = if w.decoding() { 0 } else { raised(t, least) };
+        let raised = if w.is_decoding() { 0 } else { promoted_members(t, least) };
         for (i, member) in t.members.iter_mut().enumerate() {
             self.least = if i < raised { self.version } else { least };
             self.name(w, &mut member.name)?;
@@ -249,10 +249,10 @@ impl Inner<'_> {
     }
 
     fn enumeration(&mut self, w: &mut impl Wire, size: u32, count: u32, t: &mut Enum) -> Result<()> {
-        self.chose();
+        self.note_version();
         self.base(w, &mut t.base)?;
         w.require("size", t.base.size() == size, size.into(), "that of the base type")?;
-        if w.decoding() {
+        if w.is_decoding() {
             let smallest = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(2);
             let count = w.bounded("members", count.into(), smallest)?;
             t.members.resize(count, EnumMember::default());
@@ -267,7 +267,7 @@ impl Inner<'_> {
 
     fn array(&mut self, w: &mut impl Wire, size: u32, t: &mut Array) -> Result<()> {
         if self.version != 2 {
-            self.chose();
+            self.note_version();
         }
         let rank = usize::from(w.derived_u8("dimensionality", u8::try_from(t.dims.len()).unwrap_or(u8::MAX))?);
         w.require("dimensionality", rank <= MAX_RANK, rank as u64, "at most 32")?;

@@ -70,13 +70,13 @@ impl From<&FileSpaceInfo> for FileSpace {
 impl From<FileSpace> for FileSpaceInfo {
     fn from(space: FileSpace) -> Self {
         let FileSpace { strategy, persist, threshold, page_size } = space;
-        let managers = persist.then(|| vec![Addr::UNDEFINED; MANAGERS]);
+        let managers = persist.then(|| vec![Addr::UNDEFINED; MANAGER_COUNT]);
         FileSpaceInfo { strategy, threshold, page_size, managers, ..FileSpaceInfo::default() }
     }
 }
 
 /// Free-space managers of version 1.
-const MANAGERS: usize = 12;
+const MANAGER_COUNT: usize = 12;
 
 /// The largest page (bytes).
 const MAX_PAGE: u64 = 1 << 30;
@@ -88,7 +88,7 @@ impl FileSpaceInfo {
             return Ok(());
         }
         let managers = self.managers.get_or_insert_default();
-        if w.decoding() {
+        if w.is_decoding() {
             managers.resize(count, Addr::UNDEFINED);
         }
         w.require("managers", managers.len() == count, managers.len() as u64, "6 in version 0, 12 in version 1")?;
@@ -127,7 +127,7 @@ impl FileSpaceInfo {
         w.require("page size", sound, self.page_size, "1 byte to 1 GiB")?;
         w.u16("page end threshold", &mut self.page_end_threshold)?;
         w.addr("end before managers", &mut self.end_before_managers)?;
-        self.managers(w, persists != 0, MANAGERS)
+        self.managers(w, persists != 0, MANAGER_COUNT)
     }
 }
 

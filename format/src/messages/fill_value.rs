@@ -3,16 +3,16 @@
 use h5live_model::{AllocationTime, Fill, FillTime, FillValue};
 
 use super::{Message, MessageType};
-use crate::{Fault, Profile, Record, Result, Width, Wire};
+use crate::{Fault, LibVer, Record, Result, Width, Wire};
 
 /// The old fill value message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct OldFillValueMessage {
+pub struct FillValueOldMessage {
     /// The bytes of an element in the file's datatype; empty if there is no fill value.
     pub value: Vec<u8>,
 }
 
-impl OldFillValueMessage {
+impl FillValueOldMessage {
     /// The fill value with the times that the message implies.
     pub fn fill(&self) -> Fill {
         let value = if self.value.is_empty() { FillValue::Undefined } else { FillValue::Value(self.value.clone()) };
@@ -26,7 +26,7 @@ fn value(w: &mut impl Wire, bytes: &mut Vec<u8>) -> Result<()> {
     w.bytes("fill value", size, bytes)
 }
 
-impl Record for OldFillValueMessage {
+impl Record for FillValueOldMessage {
     const NAME: &'static str = "old fill value";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
@@ -34,7 +34,7 @@ impl Record for OldFillValueMessage {
     }
 }
 
-impl Message for OldFillValueMessage {
+impl Message for FillValueOldMessage {
     const TYPE: MessageType = MessageType::FILL_VALUE_OLD;
 }
 
@@ -52,13 +52,13 @@ const PRESENT: u8 = 0x20;
 
 impl FillValueMessage {
     /// The message that a file of this profile holds.
-    pub fn new(profile: Profile, fill: Fill) -> Self {
+    pub fn new(profile: LibVer, fill: Fill) -> Self {
         FillValueMessage { version: Self::version_for(profile), fill }
     }
 
     /// The version in which a file of this profile holds fill values.
-    pub fn version_for(profile: Profile) -> u8 {
-        if profile == Profile::Earliest { 2 } else { 3 }
+    pub fn version_for(profile: LibVer) -> u8 {
+        if profile == LibVer::Earliest { 2 } else { 3 }
     }
 
     fn times(&self) -> (u8, u8) {

@@ -1,9 +1,9 @@
 //! The filters of a dataset's chunks or of a group's heap (format specification 4.0, IV.A.2.l).
 
-use h5live_model::{FilterSpec, Pipeline};
+use h5live_model::{FilterSpec, FilterSpecs};
 
 use super::{Message, MessageType};
-use crate::{Fault, Profile, Record, Result, Wire};
+use crate::{Fault, LibVer, Record, Result, Wire};
 
 /// The filter pipeline message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -11,7 +11,7 @@ pub struct FilterPipelineMessage {
     /// 1 or 2.
     pub version: u8,
     /// The filters, in the order in which they are applied on writing.
-    pub filters: Pipeline,
+    pub filters: FilterSpecs,
 }
 
 /// Most filters of a pipeline.
@@ -24,24 +24,24 @@ const OPTIONAL: u16 = 0x0001;
 
 impl FilterPipelineMessage {
     /// The message that a file of this profile holds.
-    pub fn new(profile: Profile, filters: Pipeline) -> Self {
+    pub fn new(profile: LibVer, filters: FilterSpecs) -> Self {
         FilterPipelineMessage { version: Self::version_for(profile), filters }
     }
 
     /// The version in which a file of this profile holds pipelines.
-    pub fn version_for(profile: Profile) -> u8 {
-        if profile == Profile::Earliest { 1 } else { 2 }
+    pub fn version_for(profile: LibVer) -> u8 {
+        if profile == LibVer::Earliest { 1 } else { 2 }
     }
 }
 
 /// The filter with the version of its pipeline.
 #[derive(Default)]
-struct Filter {
+struct VersionedFilter {
     version: u8,
     spec: FilterSpec,
 }
 
-impl Filter {
+impl VersionedFilter {
     fn name(&mut self, w: &mut impl Wire, stored: usize) -> Result<()> {
         let end = w.position().saturating_add(stored);
         let mut name = self.spec.name.take().unwrap_or_default();
@@ -56,7 +56,7 @@ impl Filter {
     }
 }
 
-impl Record for Filter {
+impl Record for VersionedFilter {
     const NAME: &'static str = "filter";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
@@ -82,7 +82,7 @@ impl Record for Filter {
             self.spec.name = None;
         }
         let count = w.bounded("parameters", params.into(), 4)?;
-        self.spec.params.resize(if w.decoding() { count } else { self.spec.params.len() }, 0);
+        self.spec.params.resize(if w.is_decoding() { count } else { self.spec.params.len() }, 0);
         self.spec.params.iter_mut().try_for_each(|param| w.u32("parameter", param))?;
         if self.version == 1 && params % 2 == 1 { w.reserved(4) } else { Ok(()) }
     }
@@ -103,7 +103,7 @@ impl Record for FilterPipelineMessage {
         }
         self.filters.resize(count.into(), FilterSpec::default());
         for spec in &mut self.filters {
-            let mut filter = Filter { version: self.version, spec: std::mem::take(spec) };
+            let mut filter = VersionedFilter { version: self.version, spec: std::mem::take(spec) };
             w.record(&mut filter)?;
             *spec = filter.spec;
         }

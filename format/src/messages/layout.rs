@@ -1,7 +1,7 @@
 //! How the elements of a dataset are laid out (format specification 4.0, IV.A.2.i).
 
 use super::{Message, MessageType};
-use crate::{Addr, ExtensibleArrayParameters, Fault, Profile, Record, Result, Width, Wire};
+use crate::{Addr, ExtensibleArrayParameters, Fault, LibVer, Record, Result, Width, Wire};
 
 /// The data layout message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -9,12 +9,12 @@ pub struct LayoutMessage {
     /// 1 to 5.
     pub version: u8,
     /// Where the elements are.
-    pub storage: Storage,
+    pub storage: LayoutClass,
 }
 
 /// Where the elements of a dataset are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Storage {
+pub enum LayoutClass {
     /// In the message.
     Compact {
         /// The elements.
@@ -42,9 +42,9 @@ pub enum Storage {
     },
 }
 
-impl Default for Storage {
+impl Default for LayoutClass {
     fn default() -> Self {
-        Storage::Contiguous { addr: Addr::UNDEFINED, size: 0, dims: Vec::new() }
+        LayoutClass::Contiguous { addr: Addr::UNDEFINED, size: 0, dims: Vec::new() }
     }
 }
 
@@ -58,7 +58,7 @@ pub struct ChunkedStorage {
     /// Whether chunks that reach over the extent are stored without filters (versions 4 and 5).
     pub unfiltered_edges: bool,
     /// The chunk index.
-    pub index: ChunkIndex,
+    pub index: ChunkIndexType,
     /// The root of the index, or the chunks themselves where there is none; undefined before there are chunks.
     pub addr: Addr,
 }
@@ -72,7 +72,7 @@ impl ChunkedStorage {
 
 /// What finds a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ChunkIndex {
+pub enum ChunkIndexType {
     /// A version 1 B-tree (versions 1 to 3).
     #[default]
     Btree1,
@@ -123,20 +123,20 @@ const SINGLE_FILTERED: u8 = 0x02;
 
 impl LayoutMessage {
     /// The message that a file of this profile holds. `filtered` says whether the dataset has filters.
-    pub fn new(profile: Profile, storage: Storage, filtered: bool) -> Self {
+    pub fn new(profile: LibVer, storage: LayoutClass, filtered: bool) -> Self {
         LayoutMessage { version: Self::version_for(profile, &storage, filtered), storage }
     }
 
     /// The version in which a file of this profile holds `storage`. `filtered` says whether the dataset has filters.
-    pub fn version_for(profile: Profile, storage: &Storage, filtered: bool) -> u8 {
+    pub fn version_for(profile: LibVer, storage: &LayoutClass, filtered: bool) -> u8 {
         match storage {
-            Storage::Compact { .. } | Storage::Contiguous { .. } => 3,
-            Storage::Virtual { .. } => 4,
-            Storage::Chunked(chunks) => match chunks.index {
-                ChunkIndex::Btree1 => 3,
+            LayoutClass::Compact { .. } | LayoutClass::Contiguous { .. } => 3,
+            LayoutClass::Virtual { .. } => 4,
+            LayoutClass::Chunked(chunks) => match chunks.index {
+                ChunkIndexType::Btree1 => 3,
                 _ if chunks.chunk_bytes().is_none_or(|bytes| bytes > u32::MAX.into()) => 5,
-                ChunkIndex::Implicit => 4,
-                _ if filtered && profile >= Profile::V200 => 5,
+                ChunkIndexType::Implicit => 4,
+                _ if filtered && profile >= LibVer::V200 => 5,
                 _ => 4,
             },
         }
@@ -150,22 +150,22 @@ impl LayoutMessage {
 
     fn class(&self) -> u8 {
         match &self.storage {
-            Storage::Compact { .. } => COMPACT,
-            Storage::Contiguous { .. } => CONTIGUOUS,
-            Storage::Chunked(_) => CHUNKED,
-            Storage::Virtual { .. } => VIRTUAL,
+            LayoutClass::Compact { .. } => COMPACT,
+            LayoutClass::Contiguous { .. } => CONTIGUOUS,
+            LayoutClass::Chunked(_) => CHUNKED,
+            LayoutClass::Virtual { .. } => VIRTUAL,
         }
     }
 
     fn set_class(&mut self, w: &impl Wire, class: u8) -> Result<()> {
-        if !w.decoding() || class == self.class() {
+        if !w.is_decoding() || class == self.class() {
             return Ok(());
         }
         self.storage = match class {
-            COMPACT => Storage::Compact { data: Vec::new(), dims: Vec::new() },
-            CONTIGUOUS => Storage::default(),
-            CHUNKED => Storage::Chunked(ChunkedStorage::default()),
-            VIRTUAL => Storage::Virtual { heap: Addr::UNDEFINED, index: 0 },
+            COMPACT => LayoutClass::Compact { data: Vec::new(), dims: Vec::new() },
+            CONTIGUOUS => LayoutClass::default(),
+            CHUNKED => LayoutClass::Chunked(ChunkedStorage::default()),
+            VIRTUAL => LayoutClass::Virtual { heap: Addr::UNDEFINED, index: 0 },
             found => {
                 let rule = "a class is 0 (compact), 1 (contiguous), 2 (chunked) or 3 (virtual)";
                 return Err(w.fault("class", Fault::Value { found: found.into(), rule }));
@@ -177,9 +177,9 @@ impl LayoutMessage {
     /// Versions 1 and 2.
     fn old(&mut self, w: &mut impl Wire) -> Result<()> {
         let dims = match &self.storage {
-            Storage::Compact { dims, .. } | Storage::Contiguous { dims, .. } => dims.len(),
-            Storage::Chunked(chunks) => chunks.dims.len().saturating_add(1),
-            Storage::Virtual { .. } => 0,
+            LayoutClass::Compact { dims, .. } | LayoutClass::Contiguous { dims, .. } => dims.len(),
+            LayoutClass::Chunked(chunks) => chunks.dims.len().saturating_add(1),
+            LayoutClass::Virtual { .. } => 0,
         };
         let rank = w.derived_u8("dimensionality", u8::try_from(dims).unwrap_or(u8::MAX))?;
         w.require("dimensionality", rank > 0 && rank <= MAX_DIMS, rank.into(), "1 to 33")?;
@@ -188,21 +188,21 @@ impl LayoutMessage {
         self.set_class(w, class)?;
         w.reserved(5)?;
         match &mut self.storage {
-            Storage::Compact { data, dims } => {
+            LayoutClass::Compact { data, dims } => {
                 ignored_dims(w, rank, dims)?;
                 let size = w.derived("size", Width::FOUR, data.len() as u64)?;
                 let size = w.bounded("size", size, 1)?;
                 w.bytes("data", size, data)
             }
-            Storage::Contiguous { addr, dims, .. } => {
+            LayoutClass::Contiguous { addr, dims, .. } => {
                 w.addr("address", addr)?;
                 ignored_dims(w, rank, dims)
             }
-            Storage::Chunked(chunks) => {
+            LayoutClass::Chunked(chunks) => {
                 w.addr("B-tree", &mut chunks.addr)?;
                 chunks.dims(w, rank, Width::FOUR)
             }
-            Storage::Virtual { .. } => Ok(()),
+            LayoutClass::Virtual { .. } => Ok(()),
         }
     }
 
@@ -213,22 +213,22 @@ impl LayoutMessage {
         w.require("class", class != VIRTUAL || version > 3, class.into(), "virtual storage needs version 4")?;
         self.set_class(w, class)?;
         match &mut self.storage {
-            Storage::Compact { data, .. } => {
+            LayoutClass::Compact { data, .. } => {
                 let size = super::count_u16(w, "size", data.len())?;
                 let size = w.derived_u16("size", size)?;
                 w.bytes("data", size.into(), data)
             }
-            Storage::Contiguous { addr, size, .. } => {
+            LayoutClass::Contiguous { addr, size, .. } => {
                 w.addr("address", addr)?;
                 w.length("size", size)
             }
-            Storage::Chunked(chunks) if version == 3 => {
+            LayoutClass::Chunked(chunks) if version == 3 => {
                 let rank = chunks.rank(w)?;
                 w.addr("B-tree", &mut chunks.addr)?;
                 chunks.dims(w, rank, Width::FOUR)
             }
-            Storage::Chunked(chunks) => chunks.indexed(w),
-            Storage::Virtual { heap, index } => {
+            LayoutClass::Chunked(chunks) => chunks.indexed(w),
+            LayoutClass::Virtual { heap, index } => {
                 w.addr("global heap", heap)?;
                 w.u32("heap object", index)
             }
@@ -261,18 +261,18 @@ impl ChunkedStorage {
     }
 
     fn flags(&self) -> u8 {
-        let single = matches!(self.index, ChunkIndex::Single { filtered: Some(_) });
+        let single = matches!(self.index, ChunkIndexType::Single { filtered: Some(_) });
         (if self.unfiltered_edges { UNFILTERED_EDGES } else { 0 }) | (if single { SINGLE_FILTERED } else { 0 })
     }
 
-    fn number(index: &ChunkIndex) -> u8 {
+    fn number(index: &ChunkIndexType) -> u8 {
         match index {
-            ChunkIndex::Btree1 => 0,
-            ChunkIndex::Single { .. } => 1,
-            ChunkIndex::Implicit => 2,
-            ChunkIndex::FixedArray { .. } => 3,
-            ChunkIndex::ExtensibleArray(_) => 4,
-            ChunkIndex::Btree2 { .. } => 5,
+            ChunkIndexType::Btree1 => 0,
+            ChunkIndexType::Single { .. } => 1,
+            ChunkIndexType::Implicit => 2,
+            ChunkIndexType::FixedArray { .. } => 3,
+            ChunkIndexType::ExtensibleArray(_) => 4,
+            ChunkIndexType::Btree2 { .. } => 5,
         }
     }
 
@@ -288,13 +288,13 @@ impl ChunkedStorage {
         let width = Width::new(width).ok_or_else(|| w.fault("dimension width", fault))?;
         self.dims(w, rank, width)?;
         let number = w.derived_u8("chunk index type", Self::number(&self.index))?;
-        if w.decoding() {
+        if w.is_decoding() {
             self.index = match number {
-                1 => ChunkIndex::Single { filtered: (flags & SINGLE_FILTERED != 0).then(FilteredChunk::default) },
-                2 => ChunkIndex::Implicit,
-                3 => ChunkIndex::FixedArray { page_bits: 0 },
-                4 => ChunkIndex::ExtensibleArray(ExtensibleArrayParameters::default()),
-                5 => ChunkIndex::Btree2 { node_size: 0, split: 0, merge: 0 },
+                1 => ChunkIndexType::Single { filtered: (flags & SINGLE_FILTERED != 0).then(FilteredChunk::default) },
+                2 => ChunkIndexType::Implicit,
+                3 => ChunkIndexType::FixedArray { page_bits: 0 },
+                4 => ChunkIndexType::ExtensibleArray(ExtensibleArrayParameters::default()),
+                5 => ChunkIndexType::Btree2 { node_size: 0, split: 0, merge: 0 },
                 found => {
                     let rule = "a chunk index type is 1 to 5";
                     return Err(w.fault("chunk index type", Fault::Value { found: found.into(), rule }));
@@ -306,23 +306,23 @@ impl ChunkedStorage {
     }
 }
 
-impl ChunkIndex {
+impl ChunkIndexType {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         match self {
-            ChunkIndex::Btree1 => {
+            ChunkIndexType::Btree1 => {
                 let rule = "version 1 B-trees belong to layout versions 1 to 3";
                 Err(w.fault("chunk index type", Fault::Value { found: 0, rule }))
             }
-            ChunkIndex::Single { filtered: None } | ChunkIndex::Implicit => Ok(()),
-            ChunkIndex::Single { filtered: Some(chunk) } => {
+            ChunkIndexType::Single { filtered: None } | ChunkIndexType::Implicit => Ok(()),
+            ChunkIndexType::Single { filtered: Some(chunk) } => {
                 w.length("chunk size", &mut chunk.size)?;
                 w.u32("filter mask", &mut chunk.filter_mask)
             }
-            ChunkIndex::FixedArray { page_bits } => {
+            ChunkIndexType::FixedArray { page_bits } => {
                 w.u8("page bits", page_bits)?;
                 w.require("page bits", *page_bits != 0, 0, "must not be 0")
             }
-            ChunkIndex::ExtensibleArray(parameters) => {
+            ChunkIndexType::ExtensibleArray(parameters) => {
                 w.u8("bits of largest index", &mut parameters.max_bits)?;
                 w.u8("elements in index block", &mut parameters.index_elements)?;
                 w.u8("data blocks of first super block", &mut parameters.min_pointers)?;
@@ -332,7 +332,7 @@ impl ChunkIndex {
                 let smallest = smallest.min(parameters.min_elements).min(parameters.page_bits);
                 w.require("extensible array parameters", smallest != 0, 0, "none is 0")
             }
-            ChunkIndex::Btree2 { node_size, split, merge } => {
+            ChunkIndexType::Btree2 { node_size, split, merge } => {
                 w.u32("node size", node_size)?;
                 for (field, percent) in [("split percent", split), ("merge percent", merge)] {
                     w.u8(field, percent)?;
@@ -362,11 +362,11 @@ mod tests {
     use super::*;
     use crate::{Widths, decode, encode};
 
-    fn chunked(index: ChunkIndex) -> Storage {
-        Storage::Chunked(ChunkedStorage {
+    fn chunked(index: ChunkIndexType) -> LayoutClass {
+        LayoutClass::Chunked(ChunkedStorage {
             dims: vec![10, 300],
             element_size: 4,
-            unfiltered_edges: index != ChunkIndex::Btree1,
+            unfiltered_edges: index != ChunkIndexType::Btree1,
             index,
             addr: Addr::new(0x800),
         })
@@ -378,21 +378,21 @@ mod tests {
         for version in 1..=5 {
             let dims = if version < 3 { vec![3, 8] } else { Vec::new() };
             let size = if version < 3 { 0 } else { 24 };
-            messages.push((version, Storage::Compact { data: vec![7; 5], dims: dims.clone() }));
-            messages.push((version, Storage::Contiguous { addr: Addr::new(9), size, dims }));
+            messages.push((version, LayoutClass::Compact { data: vec![7; 5], dims: dims.clone() }));
+            messages.push((version, LayoutClass::Contiguous { addr: Addr::new(9), size, dims }));
         }
-        messages.extend((1..=3).map(|version| (version, chunked(ChunkIndex::Btree1))));
+        messages.extend((1..=3).map(|version| (version, chunked(ChunkIndexType::Btree1))));
         for index in [
-            ChunkIndex::Single { filtered: None },
-            ChunkIndex::Single { filtered: Some(FilteredChunk { size: 77, filter_mask: 1 }) },
-            ChunkIndex::Implicit,
-            ChunkIndex::FixedArray { page_bits: 10 },
-            ChunkIndex::ExtensibleArray(ExtensibleArrayParameters::default()),
-            ChunkIndex::Btree2 { node_size: 2048, split: 100, merge: 40 },
+            ChunkIndexType::Single { filtered: None },
+            ChunkIndexType::Single { filtered: Some(FilteredChunk { size: 77, filter_mask: 1 }) },
+            ChunkIndexType::Implicit,
+            ChunkIndexType::FixedArray { page_bits: 10 },
+            ChunkIndexType::ExtensibleArray(ExtensibleArrayParameters::default()),
+            ChunkIndexType::Btree2 { node_size: 2048, split: 100, merge: 40 },
         ] {
             messages.extend((4..=5).map(|version| (version, chunked(index))));
         }
-        messages.push((4, Storage::Virtual { heap: Addr::new(4096), index: 1 }));
+        messages.push((4, LayoutClass::Virtual { heap: Addr::new(4096), index: 1 }));
         for (version, storage) in messages {
             let message = LayoutMessage { version, storage };
             let bytes = encode(&message, Widths::default()).unwrap();
@@ -404,7 +404,7 @@ mod tests {
     fn elements_of_compact_datasets_are_changed_where_they_are() {
         let dims = |version| if version < 3 { vec![2, 2] } else { Vec::new() };
         for version in 1..=5 {
-            let compact = |data: &[u8]| Storage::Compact { data: data.to_vec(), dims: dims(version) };
+            let compact = |data: &[u8]| LayoutClass::Compact { data: data.to_vec(), dims: dims(version) };
             let encoded = |storage| encode(&LayoutMessage { version, storage }, Widths::default()).unwrap();
             let mut bytes = encoded(compact(&[1, 2, 3, 4]));
             // Padding, as headers of version 1 have it.
@@ -415,7 +415,7 @@ mod tests {
                 assert_eq!(bytes[..bytes.len() - 3], encoded(compact(&[5, 6, 7, 8])));
                 assert!(LayoutMessage::elements_in(&mut bytes[..7]).is_none());
             }
-            let mut other = encoded(Storage::Contiguous { addr: Addr::new(9), size: 0, dims: dims(version) });
+            let mut other = encoded(LayoutClass::Contiguous { addr: Addr::new(9), size: 0, dims: dims(version) });
             assert!(LayoutMessage::elements_in(&mut other).is_none());
         }
         assert!(LayoutMessage::elements_in(&mut []).is_none());
@@ -423,8 +423,9 @@ mod tests {
 
     #[test]
     fn refuses_what_a_version_cannot_hold() {
-        let virtual_storage = Storage::Virtual { heap: Addr::new(1), index: 0 };
-        for (version, storage) in [(3, virtual_storage.clone()), (1, virtual_storage), (4, chunked(ChunkIndex::Btree1))]
+        let virtual_storage = LayoutClass::Virtual { heap: Addr::new(1), index: 0 };
+        for (version, storage) in
+            [(3, virtual_storage.clone()), (1, virtual_storage), (4, chunked(ChunkIndexType::Btree1))]
         {
             assert!(encode(&LayoutMessage { version, storage }, Widths::default()).is_err());
         }
@@ -432,13 +433,13 @@ mod tests {
 
     #[test]
     fn big_filtered_chunks_need_version_5() {
-        let mut storage = chunked(ChunkIndex::FixedArray { page_bits: 10 });
-        assert_eq!(LayoutMessage::version_for(Profile::V110, &storage, true), 4);
-        assert_eq!(LayoutMessage::version_for(Profile::V200, &storage, true), 5);
-        assert_eq!(LayoutMessage::version_for(Profile::V200, &storage, false), 4);
-        if let Storage::Chunked(chunks) = &mut storage {
+        let mut storage = chunked(ChunkIndexType::FixedArray { page_bits: 10 });
+        assert_eq!(LayoutMessage::version_for(LibVer::V110, &storage, true), 4);
+        assert_eq!(LayoutMessage::version_for(LibVer::V200, &storage, true), 5);
+        assert_eq!(LayoutMessage::version_for(LibVer::V200, &storage, false), 4);
+        if let LayoutClass::Chunked(chunks) = &mut storage {
             chunks.dims = vec![1 << 20, 1 << 12];
         }
-        assert_eq!(LayoutMessage::version_for(Profile::V110, &storage, false), 5);
+        assert_eq!(LayoutMessage::version_for(LibVer::V110, &storage, false), 5);
     }
 }

@@ -72,7 +72,7 @@ const MAX_VALUE: usize = 0xffff;
 impl LinkMessage {
     /// The name in the bytes of a link, and where it leads, if it is a hard one of which no more is said, as most are, with an
     /// address of 8 bytes: as decoding has it, but for bytes behind the message.
-    pub fn hard_at_a_glance(bytes: &[u8], widths: Widths) -> Option<(&[u8], Addr)> {
+    pub fn peek_hard_link(bytes: &[u8], widths: Widths) -> Option<(&[u8], Addr)> {
         let (len, rest) = match bytes {
             [1, 0, len @ 1..=u8::MAX, rest @ ..] | [1, CHARACTER_SET, 0..=1, len @ 1..=u8::MAX, rest @ ..] => {
                 (*len, rest)
@@ -157,7 +157,7 @@ impl Record for LinkMessage {
         w.require("name length", len != 0, len, "a name has at least one byte")?;
         let len = w.bounded("name length", len, 1)?;
         w.name("name", len, &mut self.name)?;
-        if w.decoding() {
+        if w.is_decoding() {
             self.value = match kind {
                 HARD => LinkValue::default(),
                 SOFT => LinkValue::Soft(Name::default()),
@@ -226,7 +226,7 @@ mod tests {
             let bytes = encode(&link, widths).unwrap();
             for len in 0..=bytes.len() {
                 let bytes = &bytes[..len];
-                let glance = LinkMessage::hard_at_a_glance(bytes, widths);
+                let glance = LinkMessage::peek_hard_link(bytes, widths);
                 let found = glance.map(|(name, addr)| (Name::from(name), LinkValue::Hard(addr)));
                 let is_plain = matches!(value, LinkValue::Hard(_)) && link.name.as_bytes().len() < 256;
                 let decoded = decode::<LinkMessage>(bytes, widths).ok().filter(|_| is_plain);
@@ -236,10 +236,10 @@ mod tests {
         let ordered = LinkMessage { name: "x".into(), creation_order: Some(1), ..Default::default() };
         for bytes in [&encode(&ordered, widths).unwrap()[..], &[1, 0, 0], &[1, 0x10, 2, 1, b'x'], &[2, 0, 1, b'x']] {
             let bytes = [bytes, &[0; 8]].concat();
-            assert!(LinkMessage::hard_at_a_glance(&bytes, widths).is_none());
+            assert!(LinkMessage::peek_hard_link(&bytes, widths).is_none());
         }
         let narrow = Widths { offset: Width::FOUR, ..widths };
-        assert!(LinkMessage::hard_at_a_glance(&[1, 0, 1, b'x', 0, 0, 0, 0, 0, 0, 0, 0], narrow).is_none());
+        assert!(LinkMessage::peek_hard_link(&[1, 0, 1, b'x', 0, 0, 0, 0, 0, 0, 0, 0], narrow).is_none());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::{Addr, Fault, Record, Result, Widths, Wire, decode_prefix};
 
 /// Where a shared message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SharedPlace {
+pub enum SharedMessageTarget {
     /// In the header of a committed datatype, at this address.
     Committed(Addr),
     /// In the heap of shared messages, under this heap ID.
@@ -18,12 +18,12 @@ pub struct SharedMessage {
     /// 1 to 3.
     pub version: u8,
     /// Where the message is.
-    pub place: SharedPlace,
+    pub place: SharedMessageTarget,
 }
 
 impl Default for SharedMessage {
     fn default() -> Self {
-        SharedMessage::new(SharedPlace::Committed(Addr::UNDEFINED))
+        SharedMessage::new(SharedMessageTarget::Committed(Addr::UNDEFINED))
     }
 }
 
@@ -32,10 +32,10 @@ const COMMITTED: u8 = 2;
 
 impl SharedMessage {
     /// The reference to a message at `place`, in the version that libhdf5 writes.
-    pub fn new(place: SharedPlace) -> Self {
+    pub fn new(place: SharedMessageTarget) -> Self {
         let version = match place {
-            SharedPlace::Committed(_) => 2,
-            SharedPlace::Heap(_) => 3,
+            SharedMessageTarget::Committed(_) => 2,
+            SharedMessageTarget::Heap(_) => 3,
         };
         SharedMessage { version, place }
     }
@@ -48,14 +48,14 @@ impl Record for SharedMessage {
         w.version(1..=3, &mut self.version)?;
         let kind = match (self.version, self.place) {
             (1, _) => 0,
-            (_, SharedPlace::Committed(_)) => COMMITTED,
-            (_, SharedPlace::Heap(_)) => IN_HEAP,
+            (_, SharedMessageTarget::Committed(_)) => COMMITTED,
+            (_, SharedMessageTarget::Heap(_)) => IN_HEAP,
         };
         let kind = w.derived_u8("type", kind)?;
-        if w.decoding() {
+        if w.is_decoding() {
             self.place = match (self.version, kind) {
-                (3, IN_HEAP) => SharedPlace::Heap([0; 8]),
-                _ => SharedPlace::Committed(Addr::UNDEFINED),
+                (3, IN_HEAP) => SharedMessageTarget::Heap([0; 8]),
+                _ => SharedMessageTarget::Committed(Addr::UNDEFINED),
             };
         }
         if self.version == 1 {
@@ -63,11 +63,11 @@ impl Record for SharedMessage {
             w.reserved(w.widths().length.bytes())?;
         }
         match &mut self.place {
-            SharedPlace::Committed(addr) => w.addr("object header", addr),
-            SharedPlace::Heap(_) if self.version < 3 => {
+            SharedMessageTarget::Committed(addr) => w.addr("object header", addr),
+            SharedMessageTarget::Heap(_) if self.version < 3 => {
                 Err(w.fault("version", Fault::Version { allowed: 3..=3, found: self.version }))
             }
-            SharedPlace::Heap(id) => w.fixed("heap ID", id),
+            SharedMessageTarget::Heap(id) => w.fixed("heap ID", id),
         }
     }
 }
@@ -76,22 +76,22 @@ impl Record for SharedMessage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shareable<M> {
     /// The message itself.
-    Here(M),
+    Inline(M),
     /// Where it is.
     Shared(SharedMessage),
 }
 
 impl<M: Default> Default for Shareable<M> {
     fn default() -> Self {
-        Shareable::Here(M::default())
+        Shareable::Inline(M::default())
     }
 }
 
 impl<M> Shareable<M> {
     /// The message, if it is here.
-    pub fn here(&self) -> Option<&M> {
+    pub fn inline(&self) -> Option<&M> {
         match self {
-            Shareable::Here(message) => Some(message),
+            Shareable::Inline(message) => Some(message),
             Shareable::Shared(_) => None,
         }
     }
@@ -99,7 +99,7 @@ impl<M> Shareable<M> {
     /// Where the message is, if it is elsewhere.
     pub fn shared(&self) -> Option<&SharedMessage> {
         match self {
-            Shareable::Here(_) => None,
+            Shareable::Inline(_) => None,
             Shareable::Shared(shared) => Some(shared),
         }
     }
@@ -114,7 +114,7 @@ impl<M: Message + Default> Shareable<M> {
         if shared {
             decode_prefix(body, widths).map(|(shared, _)| Shareable::Shared(shared))
         } else {
-            decode_prefix(body, widths).map(|(message, _)| Shareable::Here(message))
+            decode_prefix(body, widths).map(|(message, _)| Shareable::Inline(message))
         }
     }
 }
@@ -125,7 +125,7 @@ impl<M: Record> Record for Shareable<M> {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         match self {
-            Shareable::Here(message) => message.wire(w),
+            Shareable::Inline(message) => message.wire(w),
             Shareable::Shared(shared) => w.record(shared),
         }
     }
@@ -138,8 +138,8 @@ mod tests {
 
     #[test]
     fn comes_back_from_bytes() {
-        let committed = SharedPlace::Committed(Addr::new(800));
-        let heap = SharedPlace::Heap([1, 2, 3, 4, 5, 6, 7, 8]);
+        let committed = SharedMessageTarget::Committed(Addr::new(800));
+        let heap = SharedMessageTarget::Heap([1, 2, 3, 4, 5, 6, 7, 8]);
         for (version, place) in [(1, committed), (2, committed), (3, committed), (3, heap)] {
             let shared = SharedMessage { version, place };
             let bytes = encode(&shared, Widths::default()).unwrap();
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn cannot_write_a_heap_id_before_version_3() {
-        let shared = SharedMessage { version: 2, place: SharedPlace::Heap([0; 8]) };
+        let shared = SharedMessage { version: 2, place: SharedMessageTarget::Heap([0; 8]) };
         assert!(encode(&shared, Widths::default()).is_err());
     }
 }

@@ -5,14 +5,14 @@ use crate::{Addr, Record, Result, Wire};
 
 /// The symbol table message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SymbolTable {
+pub struct SymbolTableMessage {
     /// The version 1 B-tree of the names.
     pub btree: Addr,
     /// The local heap of the names.
     pub heap: Addr,
 }
 
-impl Record for SymbolTable {
+impl Record for SymbolTableMessage {
     const NAME: &'static str = "symbol table";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
@@ -21,6 +21,6 @@ impl Record for SymbolTable {
     }
 }
 
-impl Message for SymbolTable {
+impl Message for SymbolTableMessage {
     const TYPE: MessageType = MessageType::SYMBOL_TABLE;
 }

@@ -7,20 +7,20 @@ use std::ops::{Deref, DerefMut};
 use crate::{Result, Wire};
 
 /// Bytes that take no memory of their own: as many as fit beside the length of the rest.
-const SHORT: usize = 22;
+const MAX_INLINE_BODY_BYTES: usize = 22;
 
 /// Zeros that take no memory of their own.
-const MOST_ZEROS: usize = 512;
+const MAX_ZERO_BODY_BYTES: usize = 512;
 
-static ZEROS: [u8; MOST_ZEROS] = [0; MOST_ZEROS];
+static ZEROS: [u8; MAX_ZERO_BODY_BYTES] = [0; MAX_ZERO_BODY_BYTES];
 
 /// The body of a message, as a header keeps it in memory. Short ones, and zeros, have no allocation.
 #[derive(Clone)]
-pub struct MessageBody(Kept);
+pub struct MessageBody(BodyBytes);
 
 #[derive(Clone)]
-enum Kept {
-    Short { len: u8, bytes: [u8; SHORT] },
+enum BodyBytes {
+    Short { len: u8, bytes: [u8; MAX_INLINE_BODY_BYTES] },
     Zeros { len: u16 },
     Long(Box<[u8]>),
 }
@@ -29,8 +29,8 @@ impl MessageBody {
     /// So many zeros.
     pub fn zeros(len: usize) -> Self {
         match u16::try_from(len) {
-            Ok(short) if len <= MOST_ZEROS => MessageBody(Kept::Zeros { len: short }),
-            _ => MessageBody(Kept::Long(vec![0; len].into())),
+            Ok(short) if len <= MAX_ZERO_BODY_BYTES => MessageBody(BodyBytes::Zeros { len: short }),
+            _ => MessageBody(BodyBytes::Long(vec![0; len].into())),
         }
     }
 
@@ -47,22 +47,22 @@ impl MessageBody {
     /// Bytes of memory outside of the structure itself.
     pub fn weight(&self) -> usize {
         match &self.0 {
-            Kept::Long(bytes) => bytes.len(),
-            Kept::Short { .. } | Kept::Zeros { .. } => 0,
+            BodyBytes::Long(bytes) => bytes.len(),
+            BodyBytes::Short { .. } | BodyBytes::Zeros { .. } => 0,
         }
     }
 
     /// The field of a message that holds the body, of `len` bytes.
     pub(super) fn wire(&mut self, w: &mut impl Wire, len: usize) -> Result<()> {
         const FIELD: &str = "body";
-        if w.decoding() {
-            let mut short = [0; SHORT];
+        if w.is_decoding() {
+            let mut short = [0; MAX_INLINE_BODY_BYTES];
             if let Some(bytes) = short.get_mut(..len) {
                 w.fixed(FIELD, bytes)?;
                 *self = MessageBody::from(&*bytes);
                 return Ok(());
             }
-            let mut some = [0; MOST_ZEROS];
+            let mut some = [0; MAX_ZERO_BODY_BYTES];
             if let Some(bytes) = some.get_mut(..len) {
                 w.fixed(FIELD, bytes)?;
                 *self = MessageBody::from(&*bytes);
@@ -70,27 +70,27 @@ impl MessageBody {
             }
             let mut bytes = Vec::new();
             w.bytes(FIELD, len, &mut bytes)?;
-            *self = MessageBody(Kept::Long(bytes.into()));
+            *self = MessageBody(BodyBytes::Long(bytes.into()));
             return Ok(());
         }
         match &mut self.0 {
-            Kept::Zeros { len } => w.reserved(usize::from(*len)),
-            Kept::Short { len, bytes } => w.fixed(FIELD, bytes.get_mut(..usize::from(*len)).unwrap_or_default()),
-            Kept::Long(bytes) => w.fixed(FIELD, bytes),
+            BodyBytes::Zeros { len } => w.reserved(usize::from(*len)),
+            BodyBytes::Short { len, bytes } => w.fixed(FIELD, bytes.get_mut(..usize::from(*len)).unwrap_or_default()),
+            BodyBytes::Long(bytes) => w.fixed(FIELD, bytes),
         }
     }
 }
 
 impl From<&[u8]> for MessageBody {
     fn from(bytes: &[u8]) -> Self {
-        let mut short = [0; SHORT];
+        let mut short = [0; MAX_INLINE_BODY_BYTES];
         if let (Some(place), Ok(len)) = (short.get_mut(..bytes.len()), u8::try_from(bytes.len())) {
             place.copy_from_slice(bytes);
-            return MessageBody(Kept::Short { len, bytes: short });
+            return MessageBody(BodyBytes::Short { len, bytes: short });
         }
         match ZEROS.get(..bytes.len()) == Some(bytes) {
             true => MessageBody::zeros(bytes.len()),
-            false => MessageBody(Kept::Long(bytes.into())),
+            false => MessageBody(BodyBytes::Long(bytes.into())),
         }
     }
 }
@@ -98,8 +98,8 @@ impl From<&[u8]> for MessageBody {
 impl From<Vec<u8>> for MessageBody {
     fn from(bytes: Vec<u8>) -> Self {
         match bytes.len() {
-            0..=MOST_ZEROS => MessageBody::from(bytes.as_slice()),
-            _ => MessageBody(Kept::Long(bytes.into())),
+            0..=MAX_ZERO_BODY_BYTES => MessageBody::from(bytes.as_slice()),
+            _ => MessageBody(BodyBytes::Long(bytes.into())),
         }
     }
 }
@@ -115,22 +115,22 @@ impl Deref for MessageBody {
 
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Kept::Short { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default(),
-            Kept::Zeros { len } => ZEROS.get(..usize::from(*len)).unwrap_or_default(),
-            Kept::Long(bytes) => bytes,
+            BodyBytes::Short { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            BodyBytes::Zeros { len } => ZEROS.get(..usize::from(*len)).unwrap_or_default(),
+            BodyBytes::Long(bytes) => bytes,
         }
     }
 }
 
 impl DerefMut for MessageBody {
     fn deref_mut(&mut self) -> &mut [u8] {
-        if let Kept::Zeros { len } = self.0 {
-            self.0 = Kept::Long(vec![0; usize::from(len)].into());
+        if let BodyBytes::Zeros { len } = self.0 {
+            self.0 = BodyBytes::Long(vec![0; usize::from(len)].into());
         }
         match &mut self.0 {
-            Kept::Short { len, bytes } => bytes.get_mut(..usize::from(*len)).unwrap_or_default(),
-            Kept::Zeros { .. } => &mut [],
-            Kept::Long(bytes) => bytes,
+            BodyBytes::Short { len, bytes } => bytes.get_mut(..usize::from(*len)).unwrap_or_default(),
+            BodyBytes::Zeros { .. } => &mut [],
+            BodyBytes::Long(bytes) => bytes,
         }
     }
 }
@@ -162,7 +162,15 @@ mod tests {
     #[test]
     fn bytes_are_the_same_however_they_are_kept() {
         assert_eq!(size_of::<MessageBody>(), size_of::<Vec<u8>>());
-        for len in [0, 1, SHORT, SHORT + 1, MOST_ZEROS, MOST_ZEROS + 1, 70_000] {
+        for len in [
+            0,
+            1,
+            MAX_INLINE_BODY_BYTES,
+            MAX_INLINE_BODY_BYTES + 1,
+            MAX_ZERO_BODY_BYTES,
+            MAX_ZERO_BODY_BYTES + 1,
+            70_000,
+        ] {
             let zeros = vec![0; len];
             let mut ones = vec![1; len];
             for (bytes, mut body) in [
@@ -188,10 +196,10 @@ mod tests {
     #[test]
     fn only_long_bodies_that_are_not_zeros_take_memory() {
         for (body, weight) in [
-            (MessageBody::zeros(MOST_ZEROS), 0),
+            (MessageBody::zeros(MAX_ZERO_BODY_BYTES), 0),
             (MessageBody::from(vec![0; 160]), 0),
-            (MessageBody::from(vec![7; SHORT]), 0),
-            (MessageBody::from(vec![7; SHORT + 1]), SHORT + 1),
+            (MessageBody::from(vec![7; MAX_INLINE_BODY_BYTES]), 0),
+            (MessageBody::from(vec![7; MAX_INLINE_BODY_BYTES + 1]), MAX_INLINE_BODY_BYTES + 1),
         ] {
             assert_eq!(body.weight(), weight);
         }

@@ -38,7 +38,7 @@ impl Record for ObjectHeader {
         if prefix.version > 1 { w.checksum() } else { Ok(()) }
     }
 
-    fn room(&self) -> usize {
+    fn size_hint(&self) -> usize {
         usize::try_from(self.prefix.chunk_len()).unwrap_or(usize::MAX)
     }
 

@@ -5,7 +5,7 @@ use crate::{Fault, Record, Result, Width, Wire};
 
 /// When an object was touched (seconds since 1970-01-01 UTC).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct ObjectTimes {
+pub struct HeaderTimes {
     /// Last access.
     pub access: u32,
     /// Last modification of the raw data.
@@ -47,7 +47,7 @@ pub struct ObjectHeaderPrefix {
     /// When attributes move to a heap, if not by default (version 2).
     pub attribute_phase: Option<AttributePhase>,
     /// When the object was touched, if that is kept (version 2).
-    pub times: Option<ObjectTimes>,
+    pub times: Option<HeaderTimes>,
     /// The width of `size`: 1, 2, 4 or 8 bytes (version 2).
     pub size_width: Width,
     /// Bytes of messages in the first chunk.
@@ -124,7 +124,7 @@ impl ObjectHeaderPrefix {
         self.attributes_tracked = flags & 0x04 != 0;
         self.attributes_indexed = flags & 0x08 != 0;
         self.attribute_phase = (flags & 0x10 != 0).then(AttributePhase::default);
-        self.times = (flags & 0x20 != 0).then(ObjectTimes::default);
+        self.times = (flags & 0x20 != 0).then(HeaderTimes::default);
     }
 
     fn version_1(&mut self, w: &mut impl Wire) -> Result<()> {
@@ -168,7 +168,7 @@ impl Record for ObjectHeaderPrefix {
     const NAME: &'static str = "object header";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        if w.decoding() {
+        if w.is_decoding() {
             self.version = if w.starts_with(SIGNATURE.as_bytes()) { 2 } else { 1 };
         }
         match self.version {

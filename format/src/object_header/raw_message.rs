@@ -67,14 +67,14 @@ impl RawMessage {
         flags: MessageFlags,
         widths: Widths,
     ) -> std::result::Result<Self, EncodeError> {
-        RawMessage::of(message.clone(), flags, widths)
+        RawMessage::from_message(message.clone(), flags, widths)
     }
 
     /// As [`RawMessage::new`], of a message that is given up.
     ///
     /// # Errors
     /// As [`RawMessage::new`].
-    pub fn of<M: Message>(
+    pub fn from_message<M: Message>(
         mut message: M,
         flags: MessageFlags,
         widths: Widths,
@@ -116,7 +116,7 @@ impl RawMessage {
 }
 
 /// Messages that most headers do not exceed.
-const MANY: usize = 6;
+const INLINE_MESSAGES: usize = 6;
 
 /// The messages of a chunk, in `len` bytes, framed as the header's version has it. What is left at the end and too
 /// small for a message is a gap.
@@ -130,16 +130,16 @@ pub(super) fn messages(
     let len = w.bounded("messages", len, 1)?;
     let end = w.position().saturating_add(len);
     let header = frame_len(version, tracked);
-    if w.decoding() {
+    if w.is_decoding() {
         messages.clear();
-        messages.reserve(MANY.min(len.checked_div(header).unwrap_or(0)));
+        messages.reserve(INLINE_MESSAGES.min(len.checked_div(header).unwrap_or(0)));
         while end.saturating_sub(w.position()) >= header {
             let mut message = RawMessage::default();
-            w.record(&mut Framed { version, tracked, message: &mut message })?;
+            w.record(&mut FramedMessage { version, tracked, message: &mut message })?;
             messages.push(message);
         }
     } else {
-        messages.iter_mut().try_for_each(|message| w.record(&mut Framed { version, tracked, message }))?;
+        messages.iter_mut().try_for_each(|message| w.record(&mut FramedMessage { version, tracked, message }))?;
     }
     let gap = end.checked_sub(w.position());
     let gap =
@@ -158,13 +158,13 @@ pub(super) fn frame_len(version: u8, tracked: bool) -> usize {
 }
 
 /// A message with what its framing depends on.
-struct Framed<'a> {
+struct FramedMessage<'a> {
     version: u8,
     tracked: bool,
     message: &'a mut RawMessage,
 }
 
-impl Record for Framed<'_> {
+impl Record for FramedMessage<'_> {
     const NAME: &'static str = "message";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {

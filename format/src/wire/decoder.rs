@@ -44,7 +44,7 @@ impl Wire for Decoder<'_> {
     }
 
     #[inline]
-    fn decoding(&self) -> bool {
+    fn is_decoding(&self) -> bool {
         true
     }
 
@@ -130,7 +130,7 @@ impl Wire for Decoder<'_> {
         let computed = lookup3(self.bytes.get(..at).unwrap_or_default(), 0);
         let mut stored = 0;
         self.u32("checksum", &mut stored)?;
-        if stored == computed || cfg!(fuzzing) || crate::trial::is_blind() {
+        if stored == computed || cfg!(fuzzing) || crate::checksum_override::ignores_checksums() {
             return Ok(());
         }
         Err(DecodeError { record: self.record, field: "checksum", at, fault: Fault::Checksum { stored, computed } })
@@ -148,7 +148,7 @@ impl Wire for Decoder<'_> {
         let mut bytes = whole.to_vec();
         bytes.iter_mut().skip(at).take(4).for_each(|byte| *byte = 0);
         let computed = lookup3(&bytes, 0);
-        if stored == computed || cfg!(fuzzing) || crate::trial::is_blind() {
+        if stored == computed || cfg!(fuzzing) || crate::checksum_override::ignores_checksums() {
             return Ok(());
         }
         Err(DecodeError { record: self.record, field: "checksum", at, fault: Fault::Checksum { stored, computed } })

@@ -46,9 +46,9 @@ impl<'a> Describer<'a> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    const SHOWN: usize = 32;
-    let mut text: String = bytes.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
-    if bytes.len() > SHOWN {
+    const MAX_SHOWN_BYTES: usize = 32;
+    let mut text: String = bytes.iter().take(MAX_SHOWN_BYTES).map(|byte| format!("{byte:02x}")).collect();
+    if bytes.len() > MAX_SHOWN_BYTES {
         text.push_str("...");
     }
     text
@@ -63,7 +63,7 @@ impl Wire for Describer<'_> {
         self.inner.set_widths(widths);
     }
 
-    fn decoding(&self) -> bool {
+    fn is_decoding(&self) -> bool {
         true
     }
 

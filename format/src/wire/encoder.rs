@@ -25,7 +25,7 @@ impl Encoder {
 
     /// The same, with room for so many bytes.
     #[inline]
-    pub fn with_room(mut self, bytes: usize) -> Self {
+    pub fn with_capacity(mut self, bytes: usize) -> Self {
         self.bytes = Vec::with_capacity(bytes);
         self
     }
@@ -37,7 +37,7 @@ impl Encoder {
     #[inline]
     pub fn finish(mut self) -> std::result::Result<Vec<u8>, EncodeError> {
         if !self.pending.is_empty() {
-            self.sum_up();
+            self.fill_checksums();
         }
         match self.failed {
             None => Ok(self.bytes),
@@ -46,7 +46,7 @@ impl Encoder {
     }
 
     /// Fills in the checksums that cover bytes after them.
-    fn sum_up(&mut self) {
+    fn fill_checksums(&mut self) {
         for (at, len) in std::mem::take(&mut self.pending) {
             match self.bytes.get(..len) {
                 Some(covered) => {
@@ -76,7 +76,7 @@ impl Wire for Encoder {
     }
 
     #[inline]
-    fn decoding(&self) -> bool {
+    fn is_decoding(&self) -> bool {
         false
     }
 

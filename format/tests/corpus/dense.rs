@@ -67,22 +67,22 @@ impl Walk<'_> {
     /// The bytes of an object of a heap, where they are not behind a filter.
     fn object(&mut self, heap: &Heap, id: &[u8]) -> Option<(usize, Vec<u8>)> {
         let shape = heap.shape?;
-        let id = self.compare(shape.id(HeapPlace::default()), 0, id)?;
-        match id.place {
-            HeapPlace::Managed { offset, length } => {
+        let id = self.compare(shape.id(HeapObjectLocation::default()), 0, id)?;
+        match id.location {
+            HeapObjectLocation::Managed { offset, length } => {
                 let (_, block) = heap.blocks.range(..=offset).next_back()?;
                 Some((offset as usize, block.object(offset, length)?.to_vec()))
             }
-            HeapPlace::HugeNumber(number) => {
+            HeapObjectLocation::HugeNumber(number) => {
                 let (addr, length) = *heap.huge.get(&number)?;
                 let (at, bytes) = self.at(addr)?;
                 Some((at, bytes.get(..usize::try_from(length).ok()?)?.to_vec()))
             }
-            HeapPlace::Huge { addr, length, .. } => {
+            HeapObjectLocation::Huge { addr, length, .. } => {
                 let (at, bytes) = self.at(addr)?;
                 Some((at, bytes.get(..usize::try_from(length).ok()?)?.to_vec()))
             }
-            HeapPlace::Tiny(data) => Some((0, data)),
+            HeapObjectLocation::Tiny(data) => Some((0, data)),
         }
     }
 
@@ -172,7 +172,7 @@ impl Walk<'_> {
                 SharedMessageIndexKind::Btree => Some(self.btree2(index.index, SharedMessageRecord::default())),
             };
             for record in records.unwrap_or_default() {
-                if let SharedMessagePlace::Heap { heap_id, .. } = record.place {
+                if let SharedMessageLocation::Heap { heap_id, .. } = record.place {
                     let Some((_, body)) = self.object(&heap, &heap_id) else { continue };
                     let kinds = (0..16).filter(|kind| index.message_types >> kind & 1 != 0);
                     let mut hashes = kinds.map(|kind| lookup3(&body, kind));

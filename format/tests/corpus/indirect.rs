@@ -9,7 +9,7 @@ use crate::walk::Walk;
 impl Walk<'_> {
     /// The global heap objects that an attribute leads to.
     pub fn attribute(&mut self, attribute: &AttributeMessage) {
-        if let Shareable::Here(datatype) = &attribute.datatype {
+        if let Shareable::Inline(datatype) = &attribute.datatype {
             self.elements(&datatype.datatype, &attribute.data);
         }
     }
@@ -29,7 +29,7 @@ impl Walk<'_> {
                     ReferenceKind::Region1 => {
                         let place = self.compare(GlobalHeapId::default(), 0, element);
                         if let Some(object) = place.and_then(|place| self.heap_object(place)) {
-                            self.compare(OldRegion::default(), 0, &object);
+                            self.compare(RegionReferenceBlob::default(), 0, &object);
                         }
                     }
                     _ => self.reference(t.size, element),

@@ -106,8 +106,8 @@ fn bytes_of_real_files_survive_damage() {
         }
         let (target, head) = if kind == 0xff { ("dump", vec![widths, 1, 0]) } else { ("message", vec![widths, kind]) };
         let sound = kind != 0xff || {
-            let context = dump::Context { widths: fuzz::widths(widths), chunk_rank: Some(1), ..Default::default() };
-            dump::any(&bytes, &context).is_some_and(|dump| dump.result.is_ok())
+            let context = dump::DumpContext { widths: fuzz::widths(widths), chunk_rank: Some(1), ..Default::default() };
+            dump::dump_any(&bytes, &context).is_some_and(|dump| dump.result.is_ok())
         };
         if sound {
             let seed = Seed { target, data: [&head[..], &bytes].concat(), start: head.len(), covered: 0 };

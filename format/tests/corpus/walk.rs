@@ -211,7 +211,7 @@ impl<'a> Walk<'a> {
         match message.kind {
             MessageType::DATASPACE => drop(self.body::<DataspaceMessage>(message, at)),
             MessageType::DATATYPE => drop(self.body::<DatatypeMessage>(message, at)),
-            MessageType::FILL_VALUE_OLD => drop(self.body::<OldFillValueMessage>(message, at)),
+            MessageType::FILL_VALUE_OLD => drop(self.body::<FillValueOldMessage>(message, at)),
             MessageType::FILL_VALUE => drop(self.body::<FillValueMessage>(message, at)),
             MessageType::EXTERNAL_FILES => {
                 if let Some(files) = self.body::<ExternalFiles>(message, at) {
@@ -269,7 +269,7 @@ impl<'a> Walk<'a> {
                 }
             }
             MessageType::SYMBOL_TABLE => {
-                if let Some(table) = self.body::<SymbolTable>(message, at) {
+                if let Some(table) = self.body::<SymbolTableMessage>(message, at) {
                     self.symbol_table(table.btree, table.heap);
                 }
             }
@@ -287,19 +287,19 @@ impl<'a> Walk<'a> {
         let datatype = unshared(MessageType::DATATYPE).and_then(|m| m.decode::<DatatypeMessage>(self.widths).ok());
         let filtered = messages.iter().any(|message| message.kind == MessageType::FILTER_PIPELINE);
         match &layout.storage {
-            Storage::Chunked(chunks) => self.chunks(chunks, layout.version, filtered),
-            Storage::Virtual { heap, index } => {
+            LayoutClass::Chunked(chunks) => self.chunks(chunks, layout.version, filtered),
+            LayoutClass::Virtual { heap, index } => {
                 let place = GlobalHeapId { collection: *heap, index: *index };
                 if let Some(object) = self.heap_object(place) {
                     self.compare(VirtualLayout::default(), 0, &object);
                 }
             }
-            Storage::Compact { data, .. } => {
+            LayoutClass::Compact { data, .. } => {
                 if let Some(message) = datatype {
                     self.elements(&message.datatype, data);
                 }
             }
-            Storage::Contiguous { addr, size, .. } => {
+            LayoutClass::Contiguous { addr, size, .. } => {
                 let data = self.at(*addr).and_then(|(_, bytes)| bytes.get(..usize::try_from(*size).ok()?));
                 if let (Some(message), Some(data)) = (datatype, data) {
                     self.elements(&message.datatype, data);
@@ -311,15 +311,15 @@ impl<'a> Walk<'a> {
     fn chunks(&mut self, chunks: &ChunkedStorage, version: u8, filtered: bool) {
         let rank = chunks.dims.len();
         match chunks.index {
-            ChunkIndex::Btree1 => drop(self.btree1::<ChunkKey>(chunks.addr, self.k.chunk, ChunkRank(rank as u8))),
-            ChunkIndex::FixedArray { .. } => drop(self.compare_at(FixedArrayHeader::default(), chunks.addr)),
-            ChunkIndex::ExtensibleArray(_) => drop(self.compare_at(ExtensibleArrayHeader::default(), chunks.addr)),
-            ChunkIndex::Btree2 { .. } if filtered => {
+            ChunkIndexType::Btree1 => drop(self.btree1::<ChunkKey>(chunks.addr, self.k.chunk, ChunkRank(rank as u8))),
+            ChunkIndexType::FixedArray { .. } => drop(self.compare_at(FixedArrayHeader::default(), chunks.addr)),
+            ChunkIndexType::ExtensibleArray(_) => drop(self.compare_at(ExtensibleArrayHeader::default(), chunks.addr)),
+            ChunkIndexType::Btree2 { .. } if filtered => {
                 let format = ElementFormat::filtered(chunks.chunk_bytes().unwrap(), version, self.widths.length);
                 let ElementFormat::Filtered(width) = format else { return };
                 self.btree2(chunks.addr, FilteredChunkRecord::blank(rank, width));
             }
-            ChunkIndex::Btree2 { .. } => drop(self.btree2(chunks.addr, ChunkRecord::blank(rank))),
+            ChunkIndexType::Btree2 { .. } => drop(self.btree2(chunks.addr, ChunkRecord::blank(rank))),
             _ => {}
         }
     }

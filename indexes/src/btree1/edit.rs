@@ -1,13 +1,13 @@
 //! One change of a version 1 B-tree: prepared on copies of its nodes, then made at once.
 
-use h5live_cache::{EdgeKind, Handle, Kind, Node};
+use h5live_cache::{DependencyNode, EdgeKind, Handle, SpaceKind};
 use h5live_format::{Addr, Btree1Key, Btree1Node};
 
-use super::{Btree1, Step};
+use super::{Btree1, Btree1PathStep};
 use crate::Result;
 
 /// What the entries of leaves lead to, as the tree needs to know it.
-pub(crate) trait Leaf<K: Btree1Key> {
+pub(crate) trait LeafCallbacks<K: Btree1Key> {
     /// `node` has come to lead to `child`, for which it may have to wait.
     ///
     /// # Errors
@@ -18,27 +18,27 @@ pub(crate) trait Leaf<K: Btree1Key> {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    fn changed(&self, node: &dyn Node) -> Result<()>;
+    fn changed(&self, node: &dyn DependencyNode) -> Result<()>;
 }
 
 /// The entries of a node, of which there may be more than fit: one more key than children, or nothing.
 #[derive(Debug, Clone)]
-pub(crate) struct Entries<K> {
+pub(crate) struct NodeEntries<K> {
     pub keys: Vec<K>,
     pub children: Vec<Addr>,
 }
 
-impl<K: Btree1Key> Entries<K> {
-    pub fn of(node: &Btree1Node<K>) -> Self {
+impl<K: Btree1Key> NodeEntries<K> {
+    pub fn from_node(node: &Btree1Node<K>) -> Self {
         let keys = (0..).map_while(|index| node.key(index)).collect();
-        Entries { keys, children: (0..node.len()).map_while(|index| node.child(index)).collect() }
+        NodeEntries { keys, children: (0..node.len()).map_while(|index| node.child(index)).collect() }
     }
 
     /// Takes out a child, and the key that belongs to it.
     pub fn remove(&mut self, index: usize) {
         if index < self.children.len() {
             self.children.remove(index);
-            self.keys.remove(index + usize::from(K::BEHIND));
+            self.keys.remove(index + usize::from(K::KEY_FOLLOWS_CHILD));
         }
         if self.children.is_empty() {
             self.keys.clear();
@@ -47,26 +47,26 @@ impl<K: Btree1Key> Entries<K> {
 }
 
 /// A node at work.
-struct Work<K: Btree1Key> {
+struct EditedNode<K: Btree1Key> {
     addr: Addr,
     /// `None` for a node that is to be made.
     handle: Option<Handle<Btree1Node<K>>>,
     node: Btree1Node<K>,
-    entries: Entries<K>,
+    entries: NodeEntries<K>,
     /// The first and the last key before the change.
     bounds: Option<(K, K)>,
     changed: bool,
-    gone: bool,
+    is_removed: bool,
 }
 
 /// A change that is being prepared.
-pub(super) struct Edit<'a, K: Btree1Key> {
+pub(super) struct Btree1Edit<'a, K: Btree1Key> {
     tree: &'a Btree1<K>,
-    work: Vec<Work<K>>,
+    work: Vec<EditedNode<K>>,
     /// Of two nodes, the first loses entries to a node to which the second comes to lead, or what is below it.
     lost: Vec<(usize, usize)>,
     /// Of two nodes, the first comes to have the second, a new one, to its left.
-    beside: Vec<(usize, usize)>,
+    new_left_siblings: Vec<(usize, usize)>,
 }
 
 impl<K: Btree1Key> Btree1<K> {
@@ -77,63 +77,71 @@ impl<K: Btree1Key> Btree1<K> {
     /// If a node cannot be read, or there is no room for a new one. The tree is then as it was.
     pub(crate) fn replace(
         &self,
-        path: &[Step],
-        entries: Entries<K>,
+        path: &[Btree1PathStep],
+        entries: NodeEntries<K>,
         added: &[Addr],
-        leaf: &impl Leaf<K>,
+        leaf: &impl LeafCallbacks<K>,
     ) -> Result<()> {
-        let mut edit = Edit { tree: self, work: Vec::new(), lost: Vec::new(), beside: Vec::new() };
-        match edit.prepare(path, entries).and_then(|()| edit.encoded()) {
+        let mut edit = Btree1Edit { tree: self, work: Vec::new(), lost: Vec::new(), new_left_siblings: Vec::new() };
+        match edit.prepare(path, entries).and_then(|()| edit.encode_nodes()) {
             Ok(nodes) => edit.apply(nodes, added, leaf),
             Err(error) => {
-                edit.give_up();
+                edit.free_new_nodes();
                 Err(error)
             }
         }
     }
 }
 
-impl<K: Btree1Key> Edit<'_, K> {
+impl<K: Btree1Key> Btree1Edit<'_, K> {
     fn open(&mut self, addr: Addr) -> Result<usize> {
         match self.work.iter().position(|work| work.addr == addr) {
             Some(known) => Ok(known),
-            None => self.begin(addr, None),
+            None => self.load_node(addr, None),
         }
     }
 
     /// Takes a node to work, to which entries are given, or which keeps those that it has.
-    fn begin(&mut self, addr: Addr, given: Option<Entries<K>>) -> Result<usize> {
+    fn load_node(&mut self, addr: Addr, given: Option<NodeEntries<K>>) -> Result<usize> {
         let handle = self.tree.node(addr, None)?;
         let node = handle.read().clone();
         let bounds = node.key(0).zip(node.key(node.len()));
         let changed = given.is_some();
-        let entries = given.unwrap_or_else(|| Entries::of(&node));
-        self.work.push(Work { addr, handle: Some(handle), node, entries, bounds, changed, gone: false });
+        let entries = given.unwrap_or_else(|| NodeEntries::from_node(&node));
+        self.work.push(EditedNode { addr, handle: Some(handle), node, entries, bounds, changed, is_removed: false });
         Ok(self.work.len() - 1)
     }
 
-    fn create(&mut self, level: u8, entries: Entries<K>) -> Result<usize> {
+    fn create(&mut self, level: u8, entries: NodeEntries<K>) -> Result<usize> {
         let tree = self.tree;
         let mut node = Btree1Node::empty(tree.k, tree.shape, tree.metadata.widths());
         node.level = level;
-        let addr = tree.metadata.cache().space().alloc(node.size() as u64, Kind::Metadata)?;
-        self.work.push(Work { addr, handle: None, node, entries, bounds: None, changed: true, gone: false });
+        let addr = tree.metadata.cache().space().alloc(node.size() as u64, SpaceKind::Metadata)?;
+        self.work.push(EditedNode {
+            addr,
+            handle: None,
+            node,
+            entries,
+            bounds: None,
+            changed: true,
+            is_removed: false,
+        });
         Ok(self.work.len() - 1)
     }
 
-    fn give_up(&self) {
+    fn free_new_nodes(&self) {
         let space = self.tree.metadata.cache().space();
         let made = self.work.iter().filter(|work| work.handle.is_none());
         made.for_each(|work| space.free(work.addr, work.node.size() as u64));
     }
 
-    fn prepare(&mut self, path: &[Step], entries: Entries<K>) -> Result<()> {
+    fn prepare(&mut self, path: &[Btree1PathStep], entries: NodeEntries<K>) -> Result<()> {
         let [above @ .., leaf] = path else { return Ok(()) };
-        let mut at = self.begin(leaf.addr, Some(entries))?;
+        let mut at = self.load_node(leaf.addr, Some(entries))?;
         let mut above = above;
         loop {
             let (full, empty, same) = {
-                let Work { node, entries, bounds, .. } = &self.work[at];
+                let EditedNode { node, entries, bounds, .. } = &self.work[at];
                 let same = bounds.as_ref().map(|(first, last)| (first, last));
                 let same = same == entries.keys.first().zip(entries.keys.last());
                 (entries.children.len() > node.capacity(), entries.children.is_empty(), same)
@@ -142,7 +150,7 @@ impl<K: Btree1Key> Edit<'_, K> {
                 return Ok(());
             }
             let [higher @ .., parent] = above else {
-                return self.settle_root(at, full);
+                return self.fix_root(at, full);
             };
             let up = self.open(parent.addr)?;
             if empty {
@@ -150,7 +158,7 @@ impl<K: Btree1Key> Edit<'_, K> {
                 self.work[up].entries.remove(parent.index);
                 self.work[up].changed = true;
             } else {
-                self.adjust(at, up, parent.index)?;
+                self.propagate_keys(at, up, parent.index)?;
                 if full {
                     self.split(at, up, parent.index, above)?;
                 }
@@ -163,8 +171,8 @@ impl<K: Btree1Key> Edit<'_, K> {
     }
 
     /// Passes the outer keys of a node on to its parent, and to the nodes beside it, if they have changed.
-    fn adjust(&mut self, at: usize, up: usize, index: usize) -> Result<()> {
-        let Work { entries, bounds, node, .. } = &self.work[at];
+    fn propagate_keys(&mut self, at: usize, up: usize, index: usize) -> Result<()> {
+        let EditedNode { entries, bounds, node, .. } = &self.work[at];
         let (left, right) = (node.left, node.right);
         let new = entries.keys.first().cloned().zip(entries.keys.last().cloned());
         let (Some((first, last)), before) = (new, bounds.clone()) else { return Ok(()) };
@@ -187,7 +195,7 @@ impl<K: Btree1Key> Edit<'_, K> {
 
     /// Sets one key, or the last.
     fn set_key(&mut self, at: usize, index: usize, key: &K) {
-        let Work { entries, changed, .. } = &mut self.work[at];
+        let EditedNode { entries, changed, .. } = &mut self.work[at];
         let last = entries.keys.len().saturating_sub(1);
         if let Some(slot) = entries.keys.get_mut(index.min(last)).filter(|slot| *slot != key) {
             *slot = key.clone();
@@ -196,7 +204,7 @@ impl<K: Btree1Key> Edit<'_, K> {
     }
 
     /// How many of its children a node that holds too many keeps: as libhdf5 splits.
-    fn kept(node: &Btree1Node<K>, len: usize) -> usize {
+    fn split_point(node: &Btree1Node<K>, len: usize) -> usize {
         let kept = match (node.left.is_defined(), node.right.is_defined()) {
             (_, false) => len * 9 / 10,
             (false, true) => len / 10,
@@ -206,21 +214,21 @@ impl<K: Btree1Key> Edit<'_, K> {
     }
 
     /// Moves the later children of a node to a new one.
-    fn halve(&mut self, at: usize) -> Result<usize> {
-        let Work { node, entries, .. } = &mut self.work[at];
-        let kept = Self::kept(node, entries.children.len()).min(node.capacity());
+    fn split_off(&mut self, at: usize) -> Result<usize> {
+        let EditedNode { node, entries, .. } = &mut self.work[at];
+        let kept = Self::split_point(node, entries.children.len()).min(node.capacity());
         let children = entries.children.split_off(kept);
         let keys = entries.keys.split_off(kept);
         entries.keys.extend(keys.first().cloned());
         let level = node.level;
-        let made = self.create(level, Entries { keys, children })?;
+        let made = self.create(level, NodeEntries { keys, children })?;
         self.work[at].changed = true;
         Ok(made)
     }
 
     /// Splits a node, to which `above` is the path.
-    fn split(&mut self, at: usize, up: usize, index: usize, above: &[Step]) -> Result<()> {
-        let made = self.halve(at)?;
+    fn split(&mut self, at: usize, up: usize, index: usize, above: &[Btree1PathStep]) -> Result<()> {
+        let made = self.split_off(at)?;
         let (here, there) = (self.work[at].addr, self.work[made].addr);
         let right = std::mem::replace(&mut self.work[at].node.right, there);
         self.work[made].node.left = here;
@@ -229,10 +237,10 @@ impl<K: Btree1Key> Edit<'_, K> {
             let right = self.open(right)?;
             self.work[right].node.left = there;
             self.work[right].changed = true;
-            self.beside.push((right, made));
+            self.new_left_siblings.push((right, made));
         }
         let between = self.work[made].entries.keys.first().cloned();
-        let Work { entries, changed, .. } = &mut self.work[up];
+        let EditedNode { entries, changed, .. } = &mut self.work[up];
         entries.children.insert((index + 1).min(entries.children.len()), there);
         entries.keys.splice((index + 1).min(entries.keys.len())..(index + 1).min(entries.keys.len()), between);
         *changed = true;
@@ -245,8 +253,8 @@ impl<K: Btree1Key> Edit<'_, K> {
     }
 
     /// Keeps the root where it is: what is too much for it goes to two new nodes below.
-    fn settle_root(&mut self, root: usize, full: bool) -> Result<()> {
-        let Work { entries, node, .. } = &mut self.work[root];
+    fn fix_root(&mut self, root: usize, full: bool) -> Result<()> {
+        let EditedNode { entries, node, .. } = &mut self.work[root];
         if entries.children.is_empty() {
             node.level = 0;
             return Ok(());
@@ -258,7 +266,7 @@ impl<K: Btree1Key> Edit<'_, K> {
         let higher = level.checked_add(1);
         let rule = "a tree has at most 255 levels";
         let higher = higher.ok_or_else(|| self.tree.contradiction(self.tree.root, rule))?;
-        let right = self.halve(root)?;
+        let right = self.split_off(root)?;
         let entries = self.work[root].entries.clone();
         let (first, between) = (entries.keys.first().cloned(), entries.keys.last().cloned());
         let last = self.work[right].entries.keys.last().cloned();
@@ -267,21 +275,21 @@ impl<K: Btree1Key> Edit<'_, K> {
         self.work[right].node.left = self.work[left].addr;
         let children = vec![self.work[left].addr, self.work[right].addr];
         let keys = [first, between, last].into_iter().flatten().collect();
-        self.work[root].entries = Entries { keys, children };
+        self.work[root].entries = NodeEntries { keys, children };
         self.work[root].node.level = higher;
         Ok(())
     }
 
     /// Takes a node without children out of its level.
     fn unlink(&mut self, at: usize) -> Result<()> {
-        self.work[at].gone = true;
+        self.work[at].is_removed = true;
         let (left, right) = (self.work[at].node.left, self.work[at].node.right);
         let bounds = self.work[at].bounds.clone();
         if left.is_defined() {
             let beside = self.open(left)?;
             self.work[beside].node.right = right;
             self.work[beside].changed = true;
-            if let (false, Some((_, last))) = (K::BEHIND, &bounds) {
+            if let (false, Some((_, last))) = (K::KEY_FOLLOWS_CHILD, &bounds) {
                 self.set_key(beside, usize::MAX, last);
             }
         }
@@ -289,7 +297,7 @@ impl<K: Btree1Key> Edit<'_, K> {
             let beside = self.open(right)?;
             self.work[beside].node.left = left;
             self.work[beside].changed = true;
-            if let (true, Some((first, _))) = (K::BEHIND, &bounds) {
+            if let (true, Some((first, _))) = (K::KEY_FOLLOWS_CHILD, &bounds) {
                 self.set_key(beside, 0, first);
             }
         }
@@ -297,17 +305,17 @@ impl<K: Btree1Key> Edit<'_, K> {
     }
 
     /// The nodes as they are to be.
-    fn encoded(&mut self) -> Result<Vec<Btree1Node<K>>> {
-        let encode = |work: &Work<K>| {
+    fn encode_nodes(&mut self) -> Result<Vec<Btree1Node<K>>> {
+        let encode = |work: &EditedNode<K>| {
             let mut node = work.node.clone();
-            let fits = work.gone || !work.changed || node.set(&work.entries.keys, &work.entries.children);
+            let fits = work.is_removed || !work.changed || node.set(&work.entries.keys, &work.entries.children);
             let rule = "its keys are between its children";
             if fits { Ok(node) } else { Err(self.tree.contradiction(work.addr, rule)) }
         };
         self.work.iter().map(encode).collect()
     }
 
-    fn apply(mut self, nodes: Vec<Btree1Node<K>>, added: &[Addr], leaf: &impl Leaf<K>) -> Result<()> {
+    fn apply(mut self, nodes: Vec<Btree1Node<K>>, added: &[Addr], leaf: &impl LeafCallbacks<K>) -> Result<()> {
         let metadata = &self.tree.metadata;
         let (cache, owner) = (metadata.cache(), metadata.owner());
         let made: Vec<bool> = self.work.iter().map(|work| work.handle.is_none()).collect();
@@ -316,7 +324,7 @@ impl<K: Btree1Key> Edit<'_, K> {
         }
         let handles: Vec<_> = self.work.iter().filter_map(|work| work.handle.clone()).collect();
         for ((work, handle), made) in self.work.iter().zip(&handles).zip(&made).filter(|((work, _), _)| work.changed) {
-            if work.gone {
+            if work.is_removed {
                 continue;
             }
             leaf.changed(handle)?;
@@ -328,7 +336,7 @@ impl<K: Btree1Key> Edit<'_, K> {
                 } else if *made || self.work.iter().zip(&handles).any(|(_, other)| other.addr() == *child) {
                     let child = cache.peek::<Btree1Node<K>>(*child)?;
                     if let Some(child) = child.filter(Handle::is_new) {
-                        let edge = cache.depend_until_stored(handle, &child, EdgeKind::BTree1Node);
+                        let edge = cache.add_dependency_until_stored(handle, &child, EdgeKind::BTree1Node);
                         edge.map_err(h5live_cache::Error::from)?;
                     }
                 }
@@ -336,20 +344,20 @@ impl<K: Btree1Key> Edit<'_, K> {
         }
         // Whoever waits for a node from here on waits for what becomes of it below, whatever flush is under way.
         let changed = self.work.iter().zip(&handles).zip(&made).filter(|((work, _), made)| work.changed && !**made);
-        changed.filter(|((work, _), _)| !work.gone).for_each(|((_, handle), _)| handle.touch());
+        changed.filter(|((work, _), _)| !work.is_removed).for_each(|((_, handle), _)| handle.touch());
         let wait = |later: usize, earlier: usize, beside: bool| {
             let (Some(later), Some(earlier)) = (handles.get(later), handles.get(earlier)) else { return Ok(()) };
             // Nothing in the file leads to what is new.
             if later.is_new() || earlier.is_new() && !beside {
                 return Ok(());
             }
-            cache.undepend(earlier, later);
-            cache.depend_once(later, earlier, EdgeKind::BTree1Node).map_err(h5live_cache::Error::from)
+            cache.remove_dependency(earlier, later);
+            cache.add_dependency_once(later, earlier, EdgeKind::BTree1Node).map_err(h5live_cache::Error::from)
         };
         self.lost.iter().try_for_each(|(later, earlier)| wait(*later, *earlier, false))?;
-        self.beside.iter().try_for_each(|(later, earlier)| wait(*later, *earlier, true))?;
+        self.new_left_siblings.iter().try_for_each(|(later, earlier)| wait(*later, *earlier, true))?;
         for (((work, handle), node), made) in self.work.iter().zip(&handles).zip(nodes).zip(made) {
-            if work.gone {
+            if work.is_removed {
                 metadata.free(work.addr, node.size() as u64);
             } else if work.changed && !made {
                 handle.update(|value| *value = node);

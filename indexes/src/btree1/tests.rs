@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use h5live_cache::{Cache, EdgeKind, EdgeKinds, MemoryStorage, RecordingStorage, Scope, Settings, replay};
+use h5live_cache::{Cache, CacheOptions, EdgeKind, EdgeKinds, FlushScope, MemoryStorage, RecordingStorage, replay};
 use h5live_format::{Addr, Btree1Node, ChunkElement, ChunkKey, ChunkRank, Widths, decode_with, encode};
 use h5live_model::{ChunkCoord, ChunkGrid};
 use proptest::prelude::*;
@@ -104,14 +104,14 @@ struct Pair {
 
 impl Pair {
     fn set(&mut self, row: u64, value: u64) {
-        let _operation = self.cache.operation();
+        let _operation = self.cache.begin_operation();
         let element = ChunkElement { addr: Addr::new(1 << 30 | row << 16 | value), size: value, filter_mask: 1 };
         self.index.set(&coord(row), element, None).unwrap();
         self.model.insert(coord(row), element);
     }
 
     fn remove(&mut self, row: u64) {
-        let _operation = self.cache.operation();
+        let _operation = self.cache.begin_operation();
         self.removed.insert(coord(row));
         assert_eq!(self.index.remove(&coord(row)).unwrap(), self.model.remove(&coord(row)));
     }
@@ -143,7 +143,7 @@ fn listed(index: &ChunkBtree1) -> Vec<(ChunkCoord, ChunkElement)> {
 /// Nothing that is the same in `old` and `new` may be missed, and nothing else be seen.
 fn check_between(bytes: &[u8], place: &Arc<Root>, k: u16, old: &Model, pair: &Pair) {
     let new = &pair.model;
-    let cache = Cache::reading(Arc::new(MemoryStorage::from(bytes.to_vec())), Settings::default());
+    let cache = Cache::new_read_only(Arc::new(MemoryStorage::from(bytes.to_vec())), CacheOptions::default());
     let index = index(Arc::new(cache), place.clone(), k);
     for coord in old.keys().chain(new.keys()) {
         let found = index.get(coord).unwrap();
@@ -168,13 +168,13 @@ proptest! {
     #[test]
     fn trees_keep_their_shape(steps in steps(), k in prop_oneof![Just(2u16), Just(3), Just(8)]) {
         let storage = MemoryStorage::default();
-        let cache = Cache::writing(Arc::new(storage.clone()), Settings::default(), 4096, Arc::new(NoSuperblock));
+        let cache = Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 4096, Arc::new(NoSuperblock));
         let cache = Arc::new(cache);
         let place = root(Addr::UNDEFINED);
         let mut pair = Pair { index: index(cache.clone(), place.clone(), k), cache, model: Model::new(), removed: HashSet::new() };
         for step in steps.iter().chain([&Step::Flush]) {
             if pair.take(step) {
-                pair.cache.flush(Scope::All).unwrap();
+                pair.cache.flush(FlushScope::All).unwrap();
                 assert_eq!(Walk::over(&storage.to_vec(), place.addr(), k), pair.model);
             }
             assert!(listed(&pair.index).into_iter().eq(pair.model.clone()));
@@ -191,18 +191,18 @@ proptest! {
 fn check_dying(steps: &[Step], k: u16) {
     let memory = MemoryStorage::default();
     let recording = RecordingStorage::new(memory.clone());
-    let cache = Cache::writing(Arc::new(recording.clone()), Settings::default(), 4096, Arc::new(NoSuperblock));
+    let cache = Cache::new_writable(Arc::new(recording.clone()), CacheOptions::default(), 4096, Arc::new(NoSuperblock));
     let cache = Arc::new(cache);
     let place = root(Addr::UNDEFINED);
     let mut pair =
         Pair { index: index(cache.clone(), place.clone(), k), cache, model: Model::new(), removed: HashSet::new() };
     pair.set(250, 1);
-    pair.cache.flush(Scope::All).unwrap();
+    pair.cache.flush(FlushScope::All).unwrap();
     let (mut image, mut old) = (memory.to_vec(), pair.model.clone());
     recording.take_log();
     for step in steps {
         if pair.take(step) {
-            pair.cache.flush(Scope::All).unwrap();
+            pair.cache.flush(FlushScope::All).unwrap();
             for write in recording.take_log() {
                 replay(&mut image, [&write]).unwrap();
                 check_between(&image, &place, k, &old, &pair);
@@ -236,7 +236,7 @@ fn nodes_that_lead_to_the_same_are_not_gone_through_without_end() {
             assert!(node.set(&rows.map(key), &[Addr::new(below); 4]));
             bytes.extend(encode(&node, Widths::default()).unwrap());
         }
-        let cache = Cache::reading(Arc::new(MemoryStorage::from(bytes)), Settings::default());
+        let cache = Cache::new_read_only(Arc::new(MemoryStorage::from(bytes)), CacheOptions::default());
         let index = index(Arc::new(cache), root(Addr::new(255 * size)), 2);
         let all = listed(&index);
         assert!(all.windows(2).all(|pair| pair[0].0 <= pair[1].0) && all.len() <= 4, "{rows:?}: {all:?}");
@@ -245,18 +245,18 @@ fn nodes_that_lead_to_the_same_are_not_gone_through_without_end() {
 
 /// Whether every node that a flush writes leads to chunks that are there.
 fn chunks_come_first(disabled: EdgeKinds) -> bool {
-    let mut settings = Settings::default();
+    let mut settings = CacheOptions::default();
     settings.disabled_edges = disabled;
     let recording = RecordingStorage::new(MemoryStorage::default());
-    let cache = Arc::new(Cache::writing(Arc::new(recording.clone()), settings, 4096, Arc::new(NoSuperblock)));
+    let cache = Arc::new(Cache::new_writable(Arc::new(recording.clone()), settings, 4096, Arc::new(NoSuperblock)));
     let place = root(Addr::UNDEFINED);
     let tree = index(cache.clone(), place.clone(), 2);
     for row in 0..60 {
-        let addr = cache.space().alloc(8, h5live_cache::Kind::Raw).unwrap();
+        let addr = cache.space().alloc(8, h5live_cache::SpaceKind::Raw).unwrap();
         let proxy = cache.write_raw(OWNER, addr, 0, vec![row as u8 + 1; 8]);
         tree.set(&coord(row), ChunkElement { addr, size: 8, filter_mask: 0 }, Some(&proxy)).unwrap();
     }
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     let mut image = Vec::new();
     recording.take_log().into_iter().all(|write| {
         replay(&mut image, [&write]).unwrap();
@@ -278,9 +278,9 @@ fn chunks_reach_the_file_before_every_node_that_leads_to_them() {
 
 #[test]
 fn a_tree_that_finds_no_room_stays_as_it_was() {
-    let mut settings = Settings::default();
+    let mut settings = CacheOptions::default();
     settings.widths.offset = h5live_format::Width::TWO;
-    let cache = Cache::writing(Arc::new(MemoryStorage::default()), settings, 4096, Arc::new(NoSuperblock));
+    let cache = Cache::new_writable(Arc::new(MemoryStorage::default()), settings, 4096, Arc::new(NoSuperblock));
     let cache = Arc::new(cache);
     let mut pair = Pair {
         index: index(cache.clone(), root(Addr::UNDEFINED), 4),
@@ -311,7 +311,7 @@ proptest! {
         rows in prop::collection::vec((0..400u64, any::<bool>()), 1..60),
     ) {
         let storage = MemoryStorage::default();
-        let cache = Cache::writing(Arc::new(storage.clone()), Settings::default(), 4096, Arc::new(NoSuperblock));
+        let cache = Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 4096, Arc::new(NoSuperblock));
         let place = root(Addr::UNDEFINED);
         let cache = Arc::new(cache);
         let sound = index(cache.clone(), place.clone(), 2);
@@ -319,7 +319,7 @@ proptest! {
             let element = ChunkElement { addr: Addr::new(8), size: 8, filter_mask: 0 };
             sound.set(&coord(row), element, None).unwrap();
         }
-        cache.flush(Scope::All).unwrap();
+        cache.flush(FlushScope::All).unwrap();
         let mut bytes = storage.to_vec();
         let nodes: Vec<usize> =
             (4096..bytes.len()).step_by(8).filter(|at| bytes.get(*at..*at + 4) == Some(b"TREE".as_slice())).collect();
@@ -334,7 +334,7 @@ proptest! {
         }
         let end = bytes.len() as u64;
         let storage = MemoryStorage::from(bytes);
-        let cache = Arc::new(Cache::writing(Arc::new(storage), Settings::default(), end, Arc::new(NoSuperblock)));
+        let cache = Arc::new(Cache::new_writable(Arc::new(storage), CacheOptions::default(), end, Arc::new(NoSuperblock)));
         let damaged = index(cache.clone(), place, 2);
         for (row, set) in rows {
             let element = ChunkElement { addr: Addr::new(16), size: 8, filter_mask: 0 };
@@ -342,7 +342,7 @@ proptest! {
         }
         let _ = damaged.for_each(&mut |_, _| true);
         let _ = damaged.delete();
-        let _ = cache.flush(Scope::All);
+        let _ = cache.flush(FlushScope::All);
     }
 }
 
@@ -359,9 +359,9 @@ impl Drop for Done<'_> {
 fn nothing_is_lost_of_a_tree_that_changes_while_it_is_flushed() {
     let memory = MemoryStorage::default();
     let recording = RecordingStorage::new(memory.clone());
-    let mut settings = Settings::default();
+    let mut settings = CacheOptions::default();
     settings.dirty_budget = 8000;
-    let cache = Arc::new(Cache::writing(Arc::new(recording.clone()), settings, 4096, Arc::new(NoSuperblock)));
+    let cache = Arc::new(Cache::new_writable(Arc::new(recording.clone()), settings, 4096, Arc::new(NoSuperblock)));
     let place = root(Addr::UNDEFINED);
     let mut pair = Pair {
         index: index(cache.clone(), place.clone(), 2),
@@ -370,7 +370,7 @@ fn nothing_is_lost_of_a_tree_that_changes_while_it_is_flushed() {
         removed: HashSet::new(),
     };
     (0..60).for_each(|row| pair.set(row * 10, 1));
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     recording.take_log();
     let mut image = memory.to_vec();
     let kept = pair.model.clone();
@@ -378,9 +378,9 @@ fn nothing_is_lost_of_a_tree_that_changes_while_it_is_flushed() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Relaxed) {
-                cache.trim().unwrap();
-                cache.trim().unwrap();
-                cache.flush(Scope::All).unwrap();
+                cache.flush_excess().unwrap();
+                cache.flush_excess().unwrap();
+                cache.flush(FlushScope::All).unwrap();
             }
         });
         // Also if a change panics, which is to end the test.
@@ -390,10 +390,10 @@ fn nothing_is_lost_of_a_tree_that_changes_while_it_is_flushed() {
             (0..300).for_each(|n| pair.remove(n * 41 % 600 / 10 * 10 + 1 + n % 9));
         }
     });
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     for write in recording.take_log() {
         replay(&mut image, [&write]).unwrap();
-        let reading = Cache::reading(Arc::new(MemoryStorage::from(image.clone())), Settings::default());
+        let reading = Cache::new_read_only(Arc::new(MemoryStorage::from(image.clone())), CacheOptions::default());
         let found = index(Arc::new(reading), place.clone(), 2);
         for (coord, element) in &kept {
             assert_eq!(found.get(coord).unwrap(), Some(*element), "{coord:?}");

@@ -3,48 +3,48 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use h5live_cache::{EdgeKind, Entry, Handle, Kind};
+use h5live_cache::{EdgeKind, Entry, Handle, SpaceKind};
 use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Header, Btree2Record};
 use smallvec::SmallVec;
 
-use super::header::Root;
-use super::node::{Content, Node, Open, Way};
+use super::header::CachedBtree2Header;
+use super::node::{CachedBtree2Node, NodePtr, NodeRecords, OpenNode};
 use super::{Btree2, search};
 use crate::{Error, Result};
 
 /// Fewest records of a full node: its halves, and what is between them, are then records.
-pub(super) const SMALLEST: u16 = 3;
+pub(super) const MIN_NODE_CAPACITY: u16 = 3;
 
 /// Neighbours that share what is too much in one of them.
-const BESIDE: usize = 4;
+const MAX_SHARING_SIBLINGS: usize = 4;
 
 /// What part of a node these must have left to be shared out, together.
-const SPARE: usize = 16;
+const MIN_SPARE_FRACTION: usize = 16;
 
-pub(super) fn too_small() -> Error {
+pub(super) fn too_small_error() -> Error {
     Error::Unsupported("changing a version 2 B-tree whose nodes hold fewer than 3 records")
 }
 
-/// A change that is being prepared. Dropped without [`Edit::commit`], it leaves the tree as it was.
-pub(super) struct Edit<'a, R> {
+/// A change that is being prepared. Dropped without [`Btree2Edit::commit`], it leaves the tree as it was.
+pub(super) struct Btree2Edit<'a, R> {
     pub tree: &'a Btree2<R>,
     pub geometry: Arc<Btree2Geometry>,
-    root: Handle<Root>,
+    root: Handle<CachedBtree2Header>,
     header: Btree2Header,
     /// The nodes that were looked at, of which each has one parent.
     opened: Vec<Addr>,
     /// Space that was allocated for the nodes.
     allocated: Vec<Addr>,
     /// The nodes as they are to be.
-    nodes: Vec<Open>,
+    nodes: Vec<OpenNode>,
     /// Nodes that are no more.
     gone: Vec<Addr>,
 }
 
-impl<'a, R: Btree2Record> Edit<'a, R> {
-    pub fn new(tree: &'a Btree2<R>, root: Handle<Root>) -> Result<Self> {
+impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
+    pub fn new(tree: &'a Btree2<R>, root: Handle<CachedBtree2Header>) -> Result<Self> {
         let (header, geometry) = tree.shape(&root)?;
-        let edit = Edit {
+        let edit = Btree2Edit {
             tree,
             geometry,
             root,
@@ -61,106 +61,108 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
     /// Refuses nodes that are too small to be split.
     fn check(&self, geometry: &Btree2Geometry, depth: u16) -> Result<()> {
         match geometry.split_at(depth) {
-            SMALLEST.. => Ok(()),
-            _ => Err(too_small()),
+            MIN_NODE_CAPACITY.. => Ok(()),
+            _ => Err(too_small_error()),
         }
     }
 
-    pub fn root(&self) -> Option<Way> {
+    pub fn root(&self) -> Option<NodePtr> {
         self.tree.root(&self.header)
     }
 
-    pub fn open(&mut self, way: Way) -> Result<Open> {
+    pub fn open(&mut self, way: NodePtr) -> Result<OpenNode> {
         if self.opened.contains(&way.addr) {
             return Err(self.tree.two_parents(way.addr));
         }
         self.opened.push(way.addr);
-        self.tree.open(&self.root, way, &self.geometry)
+        self.tree.open_node(&self.root, way, &self.geometry)
     }
 
     /// The place of what `compare` seeks in a node that is being changed, and the record there if it is that.
     pub fn search<E: From<Error>>(
         &self,
-        node: &Open,
+        node: &OpenNode,
         glance: &impl Fn(&[u8]) -> Ordering,
         compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<(usize, Option<R>), E> {
-        search(node.content.len(), compare, |range| self.tree.narrow(node.addr, &node.content.records, range, glance))
+        search(node.content.len(), compare, |range| {
+            self.tree.narrow_range(node.addr, &node.content.records, range, glance)
+        })
     }
 
     /// The way to a child of a node that is being changed.
-    pub fn child(&self, node: &Open, index: usize) -> Result<Way> {
+    pub fn child(&self, node: &OpenNode, index: usize) -> Result<NodePtr> {
         let child = node.content.children.get(index);
         let way = child.and_then(|child| {
-            Some(Way { addr: child.addr, depth: node.depth.checked_sub(1)?, records: child.records })
+            Some(NodePtr { addr: child.addr, depth: node.depth.checked_sub(1)?, records: child.records })
         });
         let rule = "it has one more children than records";
         way.ok_or_else(|| self.tree.contradiction(node.addr, "version 2 B-tree node", "its parent", rule))
     }
 
     /// A leaf without records below an internal node.
-    pub fn barren(&self, leaf: Way) -> Error {
+    pub fn empty_leaf_error(&self, leaf: NodePtr) -> Error {
         let rule = "a leaf below another node has records";
         self.tree.contradiction(leaf.addr, "version 2 B-tree node", "its parent", rule)
     }
 
     /// Most records of a node.
-    pub fn most(&self, depth: u16) -> usize {
+    pub fn max_records(&self, depth: u16) -> usize {
         self.geometry.split_at(depth).into()
     }
 
     /// Fewest records of a node that is not the root.
-    pub fn fewest(&self, depth: u16) -> usize {
-        usize::from(self.geometry.merge_at(depth)).min(self.most(depth) / 2).max(1)
+    pub fn min_records(&self, depth: u16) -> usize {
+        usize::from(self.geometry.merge_at(depth)).min(self.max_records(depth) / 2).max(1)
     }
 
     /// Decides where a node is to be, and returns the way there. It comes in place of the node at `was`, if that is
     /// defined.
-    fn place(&mut self, was: Addr, depth: u16, content: Content) -> Result<Btree2Child> {
+    fn place_node(&mut self, was: Addr, depth: u16, content: NodeRecords) -> Result<Btree2Child> {
         let disabled = self.tree.metadata.cache().disabled_edges();
         let unshadowed = disabled.contains(EdgeKind::BTree2Shadow) && was.is_defined();
         let addr = if self.root.read().is_fresh(was) || unshadowed {
             was
         } else {
             let size = self.geometry.node_size().into();
-            let addr = self.tree.metadata.cache().space().alloc(size, Kind::Metadata)?;
+            let addr = self.tree.metadata.cache().space().alloc(size, SpaceKind::Metadata)?;
             self.allocated.push(addr);
             self.gone.extend(Some(was).filter(|was| was.is_defined()));
             addr
         };
         let records = u16::try_from(content.len()).unwrap_or(u16::MAX);
-        let total = content.total().min(self.geometry.max_below(depth));
-        self.nodes.push(Open { addr, depth, content });
+        let total = content.total().min(self.geometry.max_subtree_records(depth));
+        self.nodes.push(OpenNode { addr, depth, content });
         Ok(Btree2Child { addr, records, total })
     }
 
     /// Makes a changed node, which may hold too much or too little, child `index` of `parent`. `last`: what made it
     /// grow comes after everything else in the tree.
-    pub fn settle(&mut self, parent: &mut Open, index: usize, child: Open, last: bool) -> Result<()> {
+    pub fn finish_child(&mut self, parent: &mut OpenNode, index: usize, child: OpenNode, last: bool) -> Result<()> {
         let len = child.content.len();
-        if len > self.most(child.depth) {
-            self.relieve(parent, index, child, last)
-        } else if len < self.fewest(child.depth) && parent.content.len() > 0 {
-            self.replenish(parent, index, child)
+        if len > self.max_records(child.depth) {
+            self.handle_overflow(parent, index, child, last)
+        } else if len < self.min_records(child.depth) && parent.content.len() > 0 {
+            self.handle_underflow(parent, index, child)
         } else {
-            let placed = self.place(child.addr, child.depth, child.content)?;
-            self.link(parent, index, placed);
+            let placed = self.place_node(child.addr, child.depth, child.content)?;
+            self.set_child(parent, index, placed);
             Ok(())
         }
     }
 
-    fn link(&self, parent: &mut Open, index: usize, child: Btree2Child) {
+    fn set_child(&self, parent: &mut OpenNode, index: usize, child: Btree2Child) {
         if let Some(slot) = parent.content.children.get_mut(index) {
             *slot = child;
         }
     }
 
     /// Shares what is too much in a node with a neighbour that has room, or a new one.
-    fn relieve(&mut self, parent: &mut Open, index: usize, child: Open, last: bool) -> Result<()> {
+    fn handle_overflow(&mut self, parent: &mut OpenNode, index: usize, child: OpenNode, last: bool) -> Result<()> {
         if !last && parent.content.len() > 0 {
-            return self.spread(parent, index, child);
+            return self.redistribute(parent, index, child);
         }
-        let (most, fewest) = (self.most(child.depth), self.fewest(child.depth));
+        let (most, fewest) = (self.max_records(child.depth), self.min_records(child.depth));
         let room = |index: Option<usize>| {
             let neighbour = index.and_then(|index| parent.content.children.get(index));
             neighbour.map_or(0, |child| most.saturating_sub(child.records.into()))
@@ -171,18 +173,18 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
         let worthwhile = most / 8 + 1;
         if before.max(after) >= worthwhile {
             let first = if before >= after { index.saturating_sub(1) } else { index };
-            let pair = self.join(parent, index, child, first)?;
+            let pair = self.merge_children(parent, index, child, first)?;
             let len = pair.content.len();
             let left = if last { most.min(len - 1 - fewest) } else { (len - 1) / 2 };
-            return self.share(parent, first, pair, left);
+            return self.redistribute_pair(parent, first, pair, left);
         }
-        let Open { addr, depth, mut content } = child;
+        let OpenNode { addr, depth, mut content } = child;
         let len = content.len();
         let left = if last { len - 1 - fewest } else { len / 2 };
-        let (between, right) = content.cut(left);
-        let left = self.place(addr, depth, content)?;
-        let right = self.place(Addr::UNDEFINED, depth, right)?;
-        self.link(parent, index, left);
+        let (between, right) = content.split_off(left);
+        let left = self.place_node(addr, depth, content)?;
+        let right = self.place_node(Addr::UNDEFINED, depth, right)?;
+        self.set_child(parent, index, left);
         parent.content.children.insert((index + 1).min(parent.content.children.len()), right);
         let fits = parent.content.records.insert_bytes(index, &between);
         debug_assert!(fits, "records of one tree have one size");
@@ -191,12 +193,12 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
 
     /// Distributes what a node that holds too much and those beside it hold over these nodes, and one more if they are
     /// full.
-    fn spread(&mut self, parent: &mut Open, index: usize, child: Open) -> Result<()> {
-        let (most, depth) = (self.most(child.depth), child.depth);
-        let wide = parent.content.children.len().min(BESIDE);
+    fn redistribute(&mut self, parent: &mut OpenNode, index: usize, child: OpenNode) -> Result<()> {
+        let (most, depth) = (self.max_records(child.depth), child.depth);
+        let wide = parent.content.children.len().min(MAX_SHARING_SIBLINGS);
         let first = index.saturating_sub(1).min(parent.content.children.len() - wide);
-        let (mut addrs, mut child) = (SmallVec::<[Addr; BESIDE]>::new(), Some(child));
-        let mut all = Content::with_room(&self.geometry, wide * self.geometry.room(depth));
+        let (mut addrs, mut child) = (SmallVec::<[Addr; MAX_SHARING_SIBLINGS]>::new(), Some(child));
+        let mut all = NodeRecords::with_room(&self.geometry, wide * self.geometry.room(depth));
         for at in first..first + wide {
             let node = match child.take_if(|_| at == index) {
                 Some(child) => child,
@@ -210,13 +212,13 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
             all.append(node.content);
         }
         // Nodes that are left almost full would have to share again soon.
-        let parts = if all.len() + most / SPARE <= wide * most { wide } else { wide + 1 };
+        let parts = if all.len() + most / MIN_SPARE_FRACTION <= wide * most { wide } else { wide + 1 };
         let mut done = 0;
         for part in 0..parts {
             let left = parts - part - 1;
             let len = (all.len() - done - left) / (left + 1);
-            let content = all.part(done..done + len, self.geometry.room(depth));
-            let placed = self.place(addrs.get(part).copied().unwrap_or(Addr::UNDEFINED), depth, content)?;
+            let content = all.slice(done..done + len, self.geometry.room(depth));
+            let placed = self.place_node(addrs.get(part).copied().unwrap_or(Addr::UNDEFINED), depth, content)?;
             done += len + 1;
             let (children, records) = (&mut parent.content.children, &mut parent.content.records);
             match children.get_mut(first + part).filter(|_| part < wide) {
@@ -234,18 +236,18 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
     }
 
     /// Joins a node that has too little to a neighbour, or takes some from it.
-    fn replenish(&mut self, parent: &mut Open, index: usize, child: Open) -> Result<()> {
-        let (most, fewest) = (self.most(child.depth), self.fewest(child.depth));
+    fn handle_underflow(&mut self, parent: &mut OpenNode, index: usize, child: OpenNode) -> Result<()> {
+        let (most, fewest) = (self.max_records(child.depth), self.min_records(child.depth));
         let first = index.saturating_sub(1);
-        let pair = self.join(parent, index, child, first)?;
+        let pair = self.merge_children(parent, index, child, first)?;
         let len = pair.content.len();
         if len > (most * 3 / 4).max(fewest * 2) {
-            return self.share(parent, first, pair, (len - 1) / 2);
+            return self.redistribute_pair(parent, first, pair, (len - 1) / 2);
         }
         let right = self.child(parent, first + 1)?;
         self.gone.push(right.addr);
-        let placed = self.place(pair.addr, pair.depth, pair.content)?;
-        self.link(parent, first, placed);
+        let placed = self.place_node(pair.addr, pair.depth, pair.content)?;
+        self.set_child(parent, first, placed);
         parent.content.children.remove(first + 1);
         parent.content.records.remove(first);
         Ok(())
@@ -253,24 +255,24 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
 
     /// The children `first` and `first + 1` of `parent` with the record between them as one; `child` is the changed
     /// one of them, number `index`.
-    fn join(&mut self, parent: &Open, index: usize, child: Open, first: usize) -> Result<Open> {
+    fn merge_children(&mut self, parent: &OpenNode, index: usize, child: OpenNode, first: usize) -> Result<OpenNode> {
         let other = if index == first { first + 1 } else { first };
         let other = self.child(parent, other)?;
         let other = self.open(other)?;
         let (mut left, right) = if index == first { (child, other) } else { (other, child) };
         let between = parent.content.records.bytes(first).unwrap_or_default();
-        left.content.join(between, right.content);
+        left.content.append_with_separator(between, right.content);
         Ok(left)
     }
 
-    /// Distributes what [`Edit::join`] made one over the same two children again: `len` records for the left one.
-    fn share(&mut self, parent: &mut Open, first: usize, mut pair: Open, len: usize) -> Result<()> {
+    /// Distributes what [`Btree2Edit::merge_children`] made one over the same two children again: `len` records for the left one.
+    fn redistribute_pair(&mut self, parent: &mut OpenNode, first: usize, mut pair: OpenNode, len: usize) -> Result<()> {
         let right_addr = self.child(parent, first + 1)?.addr;
-        let (between, right) = pair.content.cut(len);
-        let left = self.place(pair.addr, pair.depth, pair.content)?;
-        let right = self.place(right_addr, pair.depth, right)?;
-        self.link(parent, first, left);
-        self.link(parent, first + 1, right);
+        let (between, right) = pair.content.split_off(len);
+        let left = self.place_node(pair.addr, pair.depth, pair.content)?;
+        let right = self.place_node(right_addr, pair.depth, right)?;
+        self.set_child(parent, first, left);
+        self.set_child(parent, first + 1, right);
         let fits = parent.content.records.set_bytes(first, &between);
         debug_assert!(fits, "records of one tree have one size");
         Ok(())
@@ -278,21 +280,21 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
 
     /// Makes a changed node the root. The tree grows by a level if it holds too much, and loses one if nothing is
     /// between its children.
-    pub fn settle_root(&mut self, root: Open, last: bool) -> Result<()> {
+    pub fn finish_root(&mut self, root: OpenNode, last: bool) -> Result<()> {
         let len = root.content.len();
-        let child = if len > self.most(root.depth) {
+        let child = if len > self.max_records(root.depth) {
             let depth = root.depth + 1;
             let rule = "its nodes hold records";
-            let geometry = self.geometry.deeper().ok_or_else(|| self.tree.unfit(rule))?;
+            let geometry = self.geometry.with_next_level().ok_or_else(|| self.tree.unfit(rule))?;
             self.check(&geometry, depth)?;
             self.geometry = Arc::new(geometry);
-            let mut above = Open { addr: Addr::UNDEFINED, depth, content: Content::empty(&self.geometry) };
+            let mut above = OpenNode { addr: Addr::UNDEFINED, depth, content: NodeRecords::empty(&self.geometry) };
             above.content.children.push(Btree2Child::default());
-            self.settle(&mut above, 0, root, last)?;
+            self.finish_child(&mut above, 0, root, last)?;
             self.header.depth = depth;
-            self.place(Addr::UNDEFINED, depth, above.content)?
+            self.place_node(Addr::UNDEFINED, depth, above.content)?
         } else if len > 0 {
-            self.place(root.addr, root.depth, root.content)?
+            self.place_node(root.addr, root.depth, root.content)?
         } else {
             self.gone.extend(Some(root.addr).filter(|addr| addr.is_defined()));
             self.header.depth = root.depth.saturating_sub(1);
@@ -308,18 +310,18 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
     /// Makes the change.
     pub fn commit(mut self) -> Result<()> {
         self.allocated.clear();
-        for Open { addr, depth, content: Content { records, children } } in std::mem::take(&mut self.nodes) {
+        for OpenNode { addr, depth, content: NodeRecords { records, children } } in std::mem::take(&mut self.nodes) {
             let kind = if addr == self.header.root { EdgeKind::BTree2Root } else { EdgeKind::BTree2Node };
             if depth == 0 {
                 let mut leaf = self.geometry.empty_leaf();
                 leaf.records = records;
-                let leaf = self.keep(addr, leaf, kind)?;
-                self.root.read().add_fresh(addr, Node::Leaf(leaf));
+                let leaf = self.cache_node(addr, leaf, kind)?;
+                self.root.read().add_fresh(addr, CachedBtree2Node::Leaf(leaf));
             } else {
                 let mut node = self.geometry.internal(depth, 0);
                 (node.records, node.children) = (records, children);
-                let node = self.keep(addr, node, kind)?;
-                self.root.read().add_fresh(addr, Node::Internal(node));
+                let node = self.cache_node(addr, node, kind)?;
+                self.root.read().add_fresh(addr, CachedBtree2Node::Internal(node));
             }
         }
         let header = self.header.clone();
@@ -327,13 +329,13 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
         self.root.update(|root| root.set(header, widths));
         for addr in std::mem::take(&mut self.gone) {
             self.root.read().forget_fresh(addr);
-            self.tree.metadata.replace(addr, self.geometry.node_size().into());
+            self.tree.metadata.free_owned(addr, self.geometry.node_size().into());
         }
         Ok(())
     }
 
     /// Has the cache keep a node, for which the header waits.
-    fn keep<N: Entry>(&self, addr: Addr, node: N, kind: EdgeKind) -> Result<Handle<N>> {
+    fn cache_node<N: Entry>(&self, addr: Addr, node: N, kind: EdgeKind) -> Result<Handle<N>> {
         let metadata = &self.tree.metadata;
         let handle = match metadata.cache().peek::<N>(addr)? {
             Some(handle) => {
@@ -345,12 +347,12 @@ impl<'a, R: Btree2Record> Edit<'a, R> {
                 metadata.cache().insert(addr, metadata.owner(), node)
             }
         };
-        metadata.depend(&self.root, &handle, kind)?;
+        metadata.add_dependency(&self.root, &handle, kind)?;
         Ok(handle)
     }
 }
 
-impl<R> Drop for Edit<'_, R> {
+impl<R> Drop for Btree2Edit<'_, R> {
     fn drop(&mut self) {
         let space = self.tree.metadata.cache().space();
         self.allocated.iter().for_each(|addr| space.free(*addr, self.geometry.node_size().into()));

@@ -7,28 +7,28 @@ use h5live_format::{Addr, Btree2Geometry, Btree2Header, EncodeError, Widths, enc
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
-use super::node::Node;
+use super::node::CachedBtree2Node;
 
 /// Bytes of new nodes that a tree keeps at hand.
-const HELD: usize = 1 << 20;
+const MAX_FRESH_NODE_BYTES: usize = 1 << 20;
 
 /// The header, and what is known of the nodes that it leads to.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(super) struct CachedBtree2Header {
     pub header: Btree2Header,
     /// The shape of nodes that follows from it, if they hold records at all.
     pub geometry: Option<Arc<Btree2Geometry>>,
     /// The nodes that came to be since the header was last taken to be written: nothing in the file leads to them, so
     /// they may be changed where they are. Those that are at hand stay in the cache, and the header waits for them.
-    fresh: Mutex<FxHashMap<Addr, Option<Node>>>,
+    fresh: Mutex<FxHashMap<Addr, Option<CachedBtree2Node>>>,
     /// Held by who reads nodes, and alone by who changes them.
     lock: Arc<RwLock<()>>,
 }
 
-impl Root {
+impl CachedBtree2Header {
     pub fn new(header: Btree2Header, widths: Widths) -> Self {
         let geometry = Btree2Geometry::of(&header, widths).ok().map(Arc::new);
-        Root { header, geometry, fresh: Mutex::default(), lock: Arc::default() }
+        CachedBtree2Header { header, geometry, fresh: Mutex::default(), lock: Arc::default() }
     }
 
     /// Replaces the header by another one of the same tree.
@@ -48,15 +48,15 @@ impl Root {
     }
 
     /// Whether a node is fresh, and it itself, if it is at hand.
-    pub fn fresh(&self, node: Addr) -> Option<Option<Node>> {
+    pub fn fresh(&self, node: Addr) -> Option<Option<CachedBtree2Node>> {
         let fresh = self.fresh.lock().get(&node)?.clone();
-        Some(fresh.filter(|node| !node.is_gone()))
+        Some(fresh.filter(|node| !node.is_invalidated()))
     }
 
     /// Notes a fresh node, for which the header waits.
-    pub fn add_fresh(&self, addr: Addr, node: Node) {
+    pub fn add_fresh(&self, addr: Addr, node: CachedBtree2Node) {
         let mut fresh = self.fresh.lock();
-        let is_held = fresh.len() < HELD / self.header.node_size.max(1) as usize;
+        let is_held = fresh.len() < MAX_FRESH_NODE_BYTES / self.header.node_size.max(1) as usize;
         fresh.insert(addr, is_held.then_some(node));
     }
 
@@ -65,7 +65,7 @@ impl Root {
     }
 }
 
-impl Entry for Root {
+impl Entry for CachedBtree2Header {
     fn image(&self, widths: Widths) -> Result<Vec<u8>, EncodeError> {
         self.fresh.lock().clear();
         encode(&self.header, widths)

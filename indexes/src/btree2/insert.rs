@@ -5,22 +5,22 @@ use std::cmp::Ordering;
 use h5live_format::{Addr, Btree2Record, encode};
 
 use super::Btree2;
-use super::edit::Edit;
-use super::node::{Content, Open, Way};
-use super::spot::Found;
+use super::edit::Btree2Edit;
+use super::leaf_insert::InsertPoint;
+use super::node::{NodePtr, NodeRecords, OpenNode};
 use crate::{Error, Result};
 
 /// What becomes of a record that is equal to the new one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Equal {
-    Kept,
-    Replaced,
+enum DuplicatePolicy {
+    Keep,
+    Replace,
 }
 
 /// What came of adding a record below a node.
-struct Added<R> {
+struct InsertOutcome<R> {
     /// The node, if it changed.
-    node: Option<Open>,
+    node: Option<OpenNode>,
     /// The equal record.
     old: Option<R>,
     /// The new record comes after all others.
@@ -39,25 +39,25 @@ impl<R: Btree2Record> Btree2<R> {
         record: &R,
         compare: impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<Option<R>, E> {
-        self.add(|| Ok(Some(record.clone())), Equal::Kept, |_| Ordering::Equal, compare)
+        self.insert_or_replace(|| Ok(Some(record.clone())), DuplicatePolicy::Keep, |_| Ordering::Equal, compare)
     }
 
     /// As [`Btree2::insert`], of the record that `make` makes, which is called if there is no equal one, while the tree is
-    /// being changed; if it makes none, nothing is added. `glance` as for [`Btree2::find_at_a_glance`].
+    /// being changed; if it makes none, nothing is added. `glance` as for [`Btree2::find_prefiltered`].
     ///
     /// # Errors
     /// As [`Btree2::insert`]; the error of `make`.
-    pub fn insert_made<E: From<Error>>(
+    pub fn insert_with<E: From<Error>>(
         &self,
         glance: impl Fn(&[u8]) -> Ordering,
         compare: impl FnMut(&R) -> Result<Ordering, E>,
         make: impl FnOnce() -> Result<Option<R>, E>,
     ) -> Result<Option<R>, E> {
-        self.add(make, Equal::Kept, glance, compare)
+        self.insert_or_replace(make, DuplicatePolicy::Keep, glance, compare)
     }
 
     /// Adds a record in place of the equal one, if there is one, which is then returned. `glance` as for
-    /// [`Btree2::find_at_a_glance`], `compare` as for [`Btree2::insert`].
+    /// [`Btree2::find_prefiltered`], `compare` as for [`Btree2::insert`].
     ///
     /// # Errors
     /// As [`Btree2::insert`].
@@ -67,13 +67,13 @@ impl<R: Btree2Record> Btree2<R> {
         glance: impl Fn(&[u8]) -> Ordering,
         compare: impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<Option<R>, E> {
-        self.add(|| Ok(Some(record.clone())), Equal::Replaced, glance, compare)
+        self.insert_or_replace(|| Ok(Some(record.clone())), DuplicatePolicy::Replace, glance, compare)
     }
 
-    fn add<E: From<Error>>(
+    fn insert_or_replace<E: From<Error>>(
         &self,
         make: impl FnOnce() -> Result<Option<R>, E>,
-        equal: Equal,
+        equal: DuplicatePolicy,
         glance: impl Fn(&[u8]) -> Ordering,
         mut compare: impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<Option<R>, E> {
@@ -92,56 +92,57 @@ impl<R: Btree2Record> Btree2<R> {
                 false => Err(self.unfit("its records have the size that belongs there").into()),
             }
         };
-        match self.spot(&root, &glance, &mut compare)? {
-            Found::Equal(old) if equal == Equal::Kept => return Ok(Some(old)),
-            Found::Room(spot) => {
+        match self.find_insert_point(&root, &glance, &mut compare)? {
+            InsertPoint::Equal(old) if equal == DuplicatePolicy::Keep => return Ok(Some(old)),
+            InsertPoint::Room(spot) => {
                 if let Some(bytes) = bytes()? {
-                    self.put_at(&root, spot, &bytes)?;
+                    self.insert_at(&root, spot, &bytes)?;
                 }
                 return Ok(None);
             }
-            Found::Equal(_) | Found::Other => {}
+            InsertPoint::Equal(_) | InsertPoint::MustSplit => {}
         }
-        self.change_below(root, |edit| {
+        self.edit_locked(root, |edit| {
             let Some(root) = edit.root() else {
                 let Some(bytes) = bytes()? else { return Ok(None) };
-                let mut content = Content::empty(&edit.geometry);
+                let mut content = NodeRecords::empty(&edit.geometry);
                 let _ = content.records.insert_bytes(0, &bytes);
-                edit.settle_root(Open { addr: Addr::UNDEFINED, depth: 0, content }, true)?;
+                edit.finish_root(OpenNode { addr: Addr::UNDEFINED, depth: 0, content }, true)?;
                 return Ok(None);
             };
-            let Added { node, old, last } = add_below(edit, root, (&mut bytes, equal), (&glance, &mut compare))?;
+            let InsertOutcome { node, old, last } =
+                insert_below(edit, root, (&mut bytes, equal), (&glance, &mut compare))?;
             if let Some(root) = node {
-                edit.settle_root(root, last)?;
+                edit.finish_root(root, last)?;
             }
             Ok(old)
         })
     }
 }
 
-fn add_below<R: Btree2Record, E: From<Error>>(
-    edit: &mut Edit<'_, R>,
-    way: Way,
-    (bytes, equal): (&mut impl FnMut() -> Result<Option<Vec<u8>>, E>, Equal),
+fn insert_below<R: Btree2Record, E: From<Error>>(
+    edit: &mut Btree2Edit<'_, R>,
+    way: NodePtr,
+    (bytes, equal): (&mut impl FnMut() -> Result<Option<Vec<u8>>, E>, DuplicatePolicy),
     (glance, compare): (&impl Fn(&[u8]) -> Ordering, &mut impl FnMut(&R) -> Result<Ordering, E>),
-) -> Result<Added<R>, E> {
+) -> Result<InsertOutcome<R>, E> {
     let mut node = edit.open(way)?;
     let len = node.content.len();
     let (index, old) = edit.search(&node, glance, compare)?;
     if old.is_some() {
-        let new = if equal == Equal::Replaced { bytes()? } else { None };
+        let new = if equal == DuplicatePolicy::Replace { bytes()? } else { None };
         let changed = new.is_some_and(|bytes| node.content.records.set_bytes(index, &bytes));
-        return Ok(Added { node: changed.then_some(node), old, last: false });
+        return Ok(InsertOutcome { node: changed.then_some(node), old, last: false });
     }
     if node.depth == 0 {
-        let Some(bytes) = bytes()? else { return Ok(Added { node: None, old, last: false }) };
+        let Some(bytes) = bytes()? else { return Ok(InsertOutcome { node: None, old, last: false }) };
         let _ = node.content.records.insert_bytes(index, &bytes);
-        return Ok(Added { node: Some(node), old, last: index == len });
+        return Ok(InsertOutcome { node: Some(node), old, last: index == len });
     }
     let below = edit.child(&node, index)?;
-    let Added { node: child, old, last } = add_below(edit, below, (bytes, equal), (glance, compare))?;
-    let Some(child) = child else { return Ok(Added { node: None, old, last }) };
+    let InsertOutcome { node: child, old, last } = insert_below(edit, below, (bytes, equal), (glance, compare))?;
+    let Some(child) = child else { return Ok(InsertOutcome { node: None, old, last }) };
     let last = last && index == len;
-    edit.settle(&mut node, index, child, last)?;
-    Ok(Added { node: Some(node), old, last })
+    edit.finish_child(&mut node, index, child, last)?;
+    Ok(InsertOutcome { node: Some(node), old, last })
 }

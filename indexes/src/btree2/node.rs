@@ -6,12 +6,12 @@ use h5live_cache::Handle;
 use h5live_format::{Addr, Btree2Child, Btree2Geometry, Btree2Internal, Btree2Leaf, Btree2Record, Btree2Records};
 
 use super::Btree2;
-use super::header::Root;
+use super::header::CachedBtree2Header;
 use crate::Result;
 
 /// The way to a node.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
+pub(super) struct NodePtr {
     pub addr: Addr,
     pub depth: u16,
     pub records: u16,
@@ -19,41 +19,43 @@ pub(super) struct Way {
 
 /// A cached node.
 #[derive(Debug, Clone)]
-pub(super) enum Node {
+pub(super) enum CachedBtree2Node {
     Leaf(Handle<Btree2Leaf>),
     Internal(Handle<Btree2Internal>),
 }
 
-impl Node {
+impl CachedBtree2Node {
     /// The way to child `index` of an internal node at `depth`.
-    pub fn child(&self, index: usize, depth: u16) -> Option<Way> {
-        let Node::Internal(node) = self else { return None };
+    pub fn child(&self, index: usize, depth: u16) -> Option<NodePtr> {
+        let CachedBtree2Node::Internal(node) = self else { return None };
         let child = *node.read().children.get(index)?;
-        Some(Way { addr: child.addr, depth: depth.checked_sub(1)?, records: child.records })
+        Some(NodePtr { addr: child.addr, depth: depth.checked_sub(1)?, records: child.records })
     }
 
     /// Whether the cache has given it up.
-    pub fn is_gone(&self) -> bool {
+    pub fn is_invalidated(&self) -> bool {
         match self {
-            Node::Leaf(node) => node.is_gone(),
-            Node::Internal(node) => node.is_gone(),
+            CachedBtree2Node::Leaf(node) => node.is_invalidated(),
+            CachedBtree2Node::Internal(node) => node.is_invalidated(),
         }
     }
 
-    pub fn with<T>(&self, look: impl FnOnce(&Btree2Records) -> T) -> T {
+    pub fn with_records<T>(&self, look: impl FnOnce(&Btree2Records) -> T) -> T {
         match self {
-            Node::Leaf(node) => look(&node.read().records),
-            Node::Internal(node) => look(&node.read().records),
+            CachedBtree2Node::Leaf(node) => look(&node.read().records),
+            CachedBtree2Node::Internal(node) => look(&node.read().records),
         }
     }
 
     /// A copy with room for so many records.
-    fn content(&self, room: usize) -> Content {
+    fn content(&self, room: usize) -> NodeRecords {
         match self {
-            Node::Leaf(node) => Content { records: node.read().records.with_room(room), children: Vec::new() },
-            Node::Internal(node) => {
+            CachedBtree2Node::Leaf(node) => {
+                NodeRecords { records: node.read().records.with_room(room), children: Vec::new() }
+            }
+            CachedBtree2Node::Internal(node) => {
                 let node = node.read();
-                Content { records: node.records.with_room(room), children: node.children.clone() }
+                NodeRecords { records: node.records.with_room(room), children: node.children.clone() }
             }
         }
     }
@@ -61,24 +63,24 @@ impl Node {
 
 /// Whether nothing in the file leads to a node yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fresh {
-    Not,
+pub(super) enum NodeFreshness {
+    Stored,
     /// Nothing does.
-    Known,
+    Fresh,
     /// Nothing does, and the header waits for it.
-    Held,
+    FreshOrdered,
 }
 
 /// What a node holds: records, and one more children than those, or none in a leaf. May be more than fits.
 #[derive(Debug)]
-pub(super) struct Content {
+pub(super) struct NodeRecords {
     pub records: Btree2Records,
     pub children: Vec<Btree2Child>,
 }
 
-impl Content {
+impl NodeRecords {
     pub fn empty(geometry: &Btree2Geometry) -> Self {
-        Content { records: geometry.empty_leaf().records, children: Vec::new() }
+        NodeRecords { records: geometry.empty_leaf().records, children: Vec::new() }
     }
 
     pub fn len(&self) -> usize {
@@ -93,7 +95,7 @@ impl Content {
 
     /// The same, with room for so many records.
     pub fn with_room(geometry: &Btree2Geometry, records: usize) -> Self {
-        Content { records: geometry.empty_leaf().records.with_room(records), children: Vec::new() }
+        NodeRecords { records: geometry.empty_leaf().records.with_room(records), children: Vec::new() }
     }
 
     /// Puts a record behind these.
@@ -103,46 +105,46 @@ impl Content {
     }
 
     /// Puts what another node holds behind this.
-    pub fn append(&mut self, mut right: Content) {
+    pub fn append(&mut self, mut right: NodeRecords) {
         self.records.append(&mut right.records);
         self.children.append(&mut right.children);
     }
 
     /// Puts a record that comes after all of these, and then `right`, behind them.
-    pub fn join(&mut self, between: &[u8], right: Content) {
+    pub fn append_with_separator(&mut self, between: &[u8], right: NodeRecords) {
         self.push(between);
         self.append(right);
     }
 
     /// A copy of some of the records, with the children around them, and with room for so many records.
-    pub fn part(&self, range: Range<usize>, room: usize) -> Content {
+    pub fn slice(&self, range: Range<usize>, room: usize) -> NodeRecords {
         let children = self.children.get(range.start..=range.end).unwrap_or_default().to_vec();
-        Content { records: self.records.part(range, room), children }
+        NodeRecords { records: self.records.part(range, room), children }
     }
 
     /// Leaves the first `len` records; returns the one after them, and the rest.
-    pub fn cut(&mut self, len: usize) -> (Vec<u8>, Content) {
+    pub fn split_off(&mut self, len: usize) -> (Vec<u8>, NodeRecords) {
         let mut records = self.records.split_off(len);
         let between = records.remove(0).unwrap_or_default();
         let children = match self.children.len() {
             0 => Vec::new(),
             all => self.children.split_off((len + 1).min(all)),
         };
-        (between, Content { records, children })
+        (between, NodeRecords { records, children })
     }
 }
 
 /// A node that is being changed.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenNode {
     pub addr: Addr,
     pub depth: u16,
-    pub content: Content,
+    pub content: NodeRecords,
 }
 
 impl<R: Btree2Record> Btree2<R> {
     /// Refuses a way to a node that cannot be.
-    pub(super) fn check_way(&self, way: Way, geometry: &Btree2Geometry) -> Result<()> {
+    pub(super) fn check_ptr(&self, way: NodePtr, geometry: &Btree2Geometry) -> Result<()> {
         if way.records <= geometry.max_records(way.depth) {
             return Ok(());
         }
@@ -150,42 +152,52 @@ impl<R: Btree2Record> Btree2<R> {
         Err(self.contradiction(way.addr, "version 2 B-tree node", "version 2 B-tree header", rule))
     }
 
-    pub(super) fn node(&self, way: Way, geometry: &Btree2Geometry) -> Result<Node> {
-        self.check_way(way, geometry)?;
+    pub(super) fn node(&self, way: NodePtr, geometry: &Btree2Geometry) -> Result<CachedBtree2Node> {
+        self.check_ptr(way, geometry)?;
         let len = geometry.node_size().into();
         let (leaf, internal) = (|| geometry.leaf(way.records), || geometry.internal(way.depth, way.records));
         let node = match way.depth {
-            0 => Node::Leaf(self.metadata.load(way.addr, len, leaf)?),
-            _ => Node::Internal(self.metadata.load(way.addr, len, internal)?),
+            0 => CachedBtree2Node::Leaf(self.metadata.load(way.addr, len, leaf)?),
+            _ => CachedBtree2Node::Internal(self.metadata.load(way.addr, len, internal)?),
         };
         self.check_len(&node, way)?;
         Ok(node)
     }
 
     /// As [`Btree2::node`], for who is changing the tree: whether the node may be changed where it is, and is at hand.
-    pub(super) fn node_of(&self, root: &Handle<Root>, way: Way, geometry: &Btree2Geometry) -> Result<(Node, Fresh)> {
+    pub(super) fn node_with_freshness(
+        &self,
+        root: &Handle<CachedBtree2Header>,
+        way: NodePtr,
+        geometry: &Btree2Geometry,
+    ) -> Result<(CachedBtree2Node, NodeFreshness)> {
         let fresh = root.read().fresh(way.addr);
         match fresh {
             Some(Some(node)) => {
                 self.check_len(&node, way)?;
-                Ok((node, Fresh::Held))
+                Ok((node, NodeFreshness::FreshOrdered))
             }
-            Some(None) => Ok((self.node(way, geometry)?, Fresh::Known)),
-            None => Ok((self.node(way, geometry)?, Fresh::Not)),
+            Some(None) => Ok((self.node(way, geometry)?, NodeFreshness::Fresh)),
+            None => Ok((self.node(way, geometry)?, NodeFreshness::Stored)),
         }
     }
 
-    fn check_len(&self, node: &Node, way: Way) -> Result<()> {
+    fn check_len(&self, node: &CachedBtree2Node, way: NodePtr) -> Result<()> {
         // A cached node may have been read on the way from a parent that was older.
-        if node.with(Btree2Records::len) != usize::from(way.records) {
+        if node.with_records(Btree2Records::len) != usize::from(way.records) {
             let rule = "it has the number of records that its parent states";
             return Err(self.contradiction(way.addr, "version 2 B-tree node", "its parent", rule));
         }
         Ok(())
     }
 
-    pub(super) fn open(&self, root: &Handle<Root>, way: Way, geometry: &Btree2Geometry) -> Result<Open> {
-        let content = self.node_of(root, way, geometry)?.0.content(geometry.room(way.depth));
-        Ok(Open { addr: way.addr, depth: way.depth, content })
+    pub(super) fn open_node(
+        &self,
+        root: &Handle<CachedBtree2Header>,
+        way: NodePtr,
+        geometry: &Btree2Geometry,
+    ) -> Result<OpenNode> {
+        let content = self.node_with_freshness(root, way, geometry)?.0.content(geometry.room(way.depth));
+        Ok(OpenNode { addr: way.addr, depth: way.depth, content })
     }
 }

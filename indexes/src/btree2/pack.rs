@@ -7,7 +7,7 @@ use h5live_cache::{EdgeKind, Entry, Handle};
 use h5live_format::{Addr, Btree2Geometry, Btree2Header, Btree2Internal, Btree2Leaf, Btree2Record};
 
 use super::Btree2;
-use super::node::{Node, Way};
+use super::node::{CachedBtree2Node, NodePtr};
 use crate::Result;
 
 impl<R: Btree2Record> Btree2<R> {
@@ -28,23 +28,23 @@ impl<R: Btree2Record> Btree2<R> {
             return Ok(false);
         }
         let mut nodes = HashSet::new();
-        self.addresses(way, &geometry, &mut nodes)?;
+        self.node_addrs(way, &geometry, &mut nodes)?;
         let places =
-            self.metadata.places_before(limit, nodes.into_iter().map(|node| (node, geometry.node_size().into())));
-        let mut packing = Packing { tree: self, geometry, places, seen: HashSet::new(), moved: false };
-        let at = packing.below(way);
+            self.metadata.alloc_all_before(limit, nodes.into_iter().map(|node| (node, geometry.node_size().into())));
+        let mut packing = Btree2Packer { tree: self, geometry, places, seen: HashSet::new(), moved: false };
+        let at = packing.pack_below(way);
         let space = self.metadata.cache().space();
         let len = packing.geometry.node_size().into();
         packing.places.drain().for_each(|(_, place)| space.free(place, len));
         if at != way.addr {
-            packing.order(&root, Way { addr: at, ..way }, EdgeKind::BTree2Root)?;
+            packing.order(&root, NodePtr { addr: at, ..way }, EdgeKind::BTree2Root)?;
             root.update(|root| root.header.root = at);
         }
         Ok(packing.moved)
     }
 }
 
-struct Packing<'a, R> {
+struct Btree2Packer<'a, R> {
     tree: &'a Btree2<R>,
     geometry: Arc<Btree2Geometry>,
     /// Where the nodes are to be that are to move.
@@ -53,13 +53,13 @@ struct Packing<'a, R> {
     moved: bool,
 }
 
-impl<R: Btree2Record> Packing<'_, R> {
+impl<R: Btree2Record> Btree2Packer<'_, R> {
     /// Moves a node and what is below it, and returns where it is then. What cannot be read stays where it is.
-    fn below(&mut self, way: Way) -> Addr {
-        self.node(way).unwrap_or(way.addr)
+    fn pack_below(&mut self, way: NodePtr) -> Addr {
+        self.pack_node(way).unwrap_or(way.addr)
     }
 
-    fn node(&mut self, way: Way) -> Result<Addr> {
+    fn pack_node(&mut self, way: NodePtr) -> Result<Addr> {
         if !self.seen.insert(way.addr) || way.depth == 0 && !self.places.contains_key(&way.addr) {
             return Ok(way.addr);
         }
@@ -71,21 +71,21 @@ impl<R: Btree2Record> Packing<'_, R> {
             return Ok(way.addr);
         }
         match (node, place) {
-            (Node::Leaf(_), None) => return Ok(way.addr),
-            (Node::Leaf(leaf), Some(place)) => {
+            (CachedBtree2Node::Leaf(_), None) => return Ok(way.addr),
+            (CachedBtree2Node::Leaf(leaf), Some(place)) => {
                 let leaf = leaf.read().clone();
                 metadata.cache().insert(place, metadata.owner(), leaf);
             }
-            (Node::Internal(node), place) => {
+            (CachedBtree2Node::Internal(node), place) => {
                 let mut value = node.read().clone();
                 let mut moved = Vec::new();
                 for child in &mut value.children {
                     let depth = way.depth - 1;
-                    let below = Way { addr: child.addr, depth, records: child.records };
-                    let at = self.below(below);
+                    let below = NodePtr { addr: child.addr, depth, records: child.records };
+                    let at = self.pack_below(below);
                     if at != child.addr {
                         child.addr = at;
-                        moved.push(Way { addr: at, ..below });
+                        moved.push(NodePtr { addr: at, ..below });
                     }
                 }
                 let node = match place {
@@ -108,11 +108,11 @@ impl<R: Btree2Record> Packing<'_, R> {
     }
 
     /// Has what has come to lead to a node that moved written after it.
-    fn order(&self, parent: &Handle<impl Entry>, child: Way, kind: EdgeKind) -> Result<()> {
+    fn order(&self, parent: &Handle<impl Entry>, child: NodePtr, kind: EdgeKind) -> Result<()> {
         let cache = self.tree.metadata.cache();
         let done = match child.depth {
-            0 => cache.peek::<Btree2Leaf>(child.addr)?.map(|child| cache.depend_once(parent, &child, kind)),
-            _ => cache.peek::<Btree2Internal>(child.addr)?.map(|child| cache.depend_once(parent, &child, kind)),
+            0 => cache.peek::<Btree2Leaf>(child.addr)?.map(|child| cache.add_dependency_once(parent, &child, kind)),
+            _ => cache.peek::<Btree2Internal>(child.addr)?.map(|child| cache.add_dependency_once(parent, &child, kind)),
         };
         Ok(done.unwrap_or(Ok(())).map_err(h5live_cache::Error::from)?)
     }

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use h5live_format::Btree2Record;
 
 use super::Btree2;
-use super::edit::Edit;
-use super::node::{Open, Way};
+use super::edit::Btree2Edit;
+use super::node::{NodePtr, OpenNode};
 use crate::{Error, Result};
 
 impl<R: Btree2Record> Btree2<R> {
@@ -17,20 +17,20 @@ impl<R: Btree2Record> Btree2<R> {
     /// The first error of `compare`; if a node cannot be read, or there is no room for a copy of one. The tree is then
     /// as it was.
     pub fn remove<E: From<Error>>(&self, mut compare: impl FnMut(&R) -> Result<Ordering, E>) -> Result<Option<R>, E> {
-        self.change(|edit| {
+        self.edit(|edit| {
             let Some(root) = edit.root() else { return Ok(None) };
             let Some((root, old)) = remove_below(edit, root, &mut compare)? else { return Ok(None) };
-            edit.settle_root(root, false)?;
+            edit.finish_root(root, false)?;
             Ok(Some(old))
         })
     }
 }
 
 fn remove_below<R: Btree2Record, E: From<Error>>(
-    edit: &mut Edit<'_, R>,
-    way: Way,
+    edit: &mut Btree2Edit<'_, R>,
+    way: NodePtr,
     compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
-) -> Result<Option<(Open, R)>, E> {
+) -> Result<Option<(OpenNode, R)>, E> {
     let mut node = edit.open(way)?;
     let (index, found) = edit.search(&node, &|_| Ordering::Equal, compare)?;
     if node.depth == 0 {
@@ -51,19 +51,19 @@ fn remove_below<R: Btree2Record, E: From<Error>>(
             (index, child, old)
         }
     };
-    edit.settle(&mut node, index, child, false)?;
+    edit.finish_child(&mut node, index, child, false)?;
     Ok(Some((node, old)))
 }
 
-/// Takes the first record out of what is below `way`.
-fn take_first<R: Btree2Record>(edit: &mut Edit<'_, R>, way: Way) -> Result<(Open, Vec<u8>)> {
+/// Takes the first record out of what is below `files`.
+fn take_first<R: Btree2Record>(edit: &mut Btree2Edit<'_, R>, way: NodePtr) -> Result<(OpenNode, Vec<u8>)> {
     let mut node = edit.open(way)?;
     if node.depth == 0 {
-        let first = node.content.records.remove(0).ok_or_else(|| edit.barren(way))?;
+        let first = node.content.records.remove(0).ok_or_else(|| edit.empty_leaf_error(way))?;
         return Ok((node, first));
     }
     let below = edit.child(&node, 0)?;
     let (child, first) = take_first(edit, below)?;
-    edit.settle(&mut node, 0, child, false)?;
+    edit.finish_child(&mut node, 0, child, false)?;
     Ok((node, first))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use h5live_cache::{Cache, MemoryStorage, Operation, RecordingStorage, Scope, Settings, Storage};
+use h5live_cache::{Cache, CacheOptions, FlushScope, MemoryStorage, OperationGuard, RecordingStorage, Storage};
 use h5live_format::{
     Addr, AttributeOrderRecord, Btree2Geometry, Btree2Header, Btree2Record, ChunkRecord, FilteredChunkRecord,
     HugeDirectRecord, LinkNameRecord, Width, Widths, decode, decode_with,
@@ -97,7 +97,7 @@ impl Kind for HugeDirectRecord {
 }
 
 fn cache(storage: Arc<dyn Storage>) -> Arc<Cache> {
-    Arc::new(Cache::writing(storage, Settings::default(), 4096, Arc::new(NoSuperblock)))
+    Arc::new(Cache::new_writable(storage, CacheOptions::default(), 4096, Arc::new(NoSuperblock)))
 }
 
 fn metadata(cache: &Arc<Cache>) -> ObjectMetadata {
@@ -118,8 +118,8 @@ impl<R: Kind> Pair<R> {
         Pair { cache, tree, model: BTreeMap::new() }
     }
 
-    fn operation(&self) -> Operation<'_> {
-        self.cache.operation()
+    fn operation(&self) -> OperationGuard<'_> {
+        self.cache.begin_operation()
     }
 
     fn put(&mut self, key: u64, value: u64) {
@@ -161,7 +161,7 @@ impl<R: Kind> Pair<R> {
     /// All records, as pieces have them.
     fn pieces(tree: &Btree2<R>) -> Result<Vec<R>, Error> {
         let mut records = Vec::new();
-        tree.for_each_piece(&mut |piece| {
+        tree.for_each_batch(&mut |piece| {
             records.extend(piece);
             Ok::<_, Error>(true)
         })?;
@@ -170,7 +170,7 @@ impl<R: Kind> Pair<R> {
     }
 
     fn flush(&self) {
-        self.cache.flush(Scope::All).unwrap();
+        self.cache.flush(FlushScope::All).unwrap();
     }
 
     /// What the storage holds, by a walk that knows nothing of the tree's code.
@@ -359,17 +359,17 @@ fn deletion_gives_all_space_back() {
     let end = pair.cache.space().end();
     pair.tree.delete().unwrap();
     pair.flush();
-    assert_eq!(pair.cache.space().reusable(), end - begin);
-    assert!(pair.cache.plan(Scope::All).unwrap().steps().is_empty());
+    assert_eq!(pair.cache.space().free_bytes(), end - begin);
+    assert!(pair.cache.plan(FlushScope::All).unwrap().steps().is_empty());
 }
 
 #[test]
 fn a_change_that_finds_no_room_leaves_the_tree_as_it_was() {
     let storage = Arc::new(MemoryStorage::default());
     let widths = Widths { offset: Width::TWO, length: Width::EIGHT };
-    let mut settings = Settings::default();
+    let mut settings = CacheOptions::default();
     settings.widths = widths;
-    let cache = Arc::new(Cache::writing(storage, settings, 4096, Arc::new(NoSuperblock)));
+    let cache = Arc::new(Cache::new_writable(storage, settings, 4096, Arc::new(NoSuperblock)));
     let tree = Btree2::create(metadata(&cache), ChunkRecord::blank(2), 512).unwrap();
     let mut pair = Pair { cache, tree, model: BTreeMap::new() };
     let mut failed = 0;
@@ -468,7 +468,7 @@ proptest! {
         }
         let end = bytes.len() as u64;
         let storage = Arc::new(MemoryStorage::from(bytes));
-        let cache = Arc::new(Cache::writing(storage, Settings::default(), end, Arc::new(NoSuperblock)));
+        let cache = Arc::new(Cache::new_writable(storage, CacheOptions::default(), end, Arc::new(NoSuperblock)));
         let tree = Btree2::new(metadata(&cache), pair.tree.addr(), HugeDirectRecord::default());
         for (key, put) in keys {
             let compare = |found: &HugeDirectRecord| Ok::<_, Error>(found.key().cmp(&key));
@@ -476,7 +476,7 @@ proptest! {
         }
         let _ = tree.for_each(&mut |_| Ok::<_, Error>(true));
         let _ = tree.delete();
-        cache.flush(Scope::All).unwrap();
+        cache.flush(FlushScope::All).unwrap();
     }
 }
 
@@ -484,9 +484,9 @@ proptest! {
 fn a_tree_that_changes_while_it_is_flushed_is_whole_after_every_write() {
     let memory = MemoryStorage::default();
     let recording = RecordingStorage::new(memory.clone());
-    let mut settings = Settings::default();
+    let mut settings = CacheOptions::default();
     settings.dirty_budget = 8000;
-    let cache = Arc::new(Cache::writing(Arc::new(recording.clone()), settings, 4096, Arc::new(NoSuperblock)));
+    let cache = Arc::new(Cache::new_writable(Arc::new(recording.clone()), settings, 4096, Arc::new(NoSuperblock)));
     let tree = Btree2::create(metadata(&cache), ChunkRecord::blank(2), 160).unwrap();
     let mut pair = Pair { cache: cache.clone(), tree, model: BTreeMap::new() };
     (0..100).for_each(|key| pair.put(key * 10, 1));
@@ -498,9 +498,9 @@ fn a_tree_that_changes_while_it_is_flushed_is_whole_after_every_write() {
         let done = &done;
         scope.spawn(move || {
             while !done.load(Relaxed) {
-                cache.trim().unwrap();
-                cache.trim().unwrap();
-                cache.flush(Scope::All).unwrap();
+                cache.flush_excess().unwrap();
+                cache.flush_excess().unwrap();
+                cache.flush(FlushScope::All).unwrap();
             }
         });
         for _ in 0..20 {
@@ -530,14 +530,14 @@ fn packed_nodes_leave_nothing_but_the_end_free() {
     }
     pair.flush();
     let space = pair.cache.space();
-    let (end, free) = (space.end(), space.reusable());
+    let (end, free) = (space.end(), space.free_bytes());
     assert!(free > 0);
     assert!(pair.tree.pack(end - free).unwrap());
     assert_eq!(pair.records(), pair.expected());
     pair.flush();
     assert_eq!(pair.stored(&storage), pair.expected());
-    space.trim();
-    assert!(space.reusable() < 2 * 512, "{:?}", space.sections());
-    space.set_reuse(h5live_cache::Reuse::Never);
+    space.shrink_to_used();
+    assert!(space.free_bytes() < 2 * 512, "{:?}", space.free_sections());
+    space.set_reuse_policy(h5live_cache::ReusePolicy::Never);
     assert!(!pair.tree.pack(0).unwrap(), "others may read");
 }

@@ -2,12 +2,12 @@
 
 use h5live_format::{Addr, ExtensibleArrayHeader};
 
-use super::{Block, ExtensibleArray};
+use super::{DataBlockRef, ExtensibleArray};
 use crate::Result;
 
 /// The blocks of an array.
 #[derive(Default)]
-struct Found {
+struct ArrayBlocks {
     /// Blocks and their bytes.
     blocks: Vec<(Addr, u64)>,
     /// Pages, whose bytes are part of data blocks.
@@ -23,7 +23,7 @@ struct Found {
 impl ExtensibleArray {
     pub(super) fn delete_blocks(&self) -> Result<()> {
         let Some(header) = self.header()? else { return Ok(()) };
-        let mut found = Found::default();
+        let mut found = ArrayBlocks::default();
         found.blocks.push((header.addr(), self.header_len()));
         let index_block = header.read().index_block;
         if index_block.is_defined() {
@@ -39,7 +39,7 @@ impl ExtensibleArray {
     pub(super) fn recount_blocks(&self, mend: bool) -> Result<bool> {
         let Some(header) = self.header()? else { return Ok(false) };
         let stated = header.read().clone();
-        let mut found = Found::default();
+        let mut found = ArrayBlocks::default();
         let mut end = stated.max_index_set;
         if stated.index_block.is_defined() {
             self.gather(stated.index_block, &mut found)?;
@@ -66,7 +66,7 @@ impl ExtensibleArray {
         Ok(is_wrong)
     }
 
-    fn gather(&self, index_block: Addr, found: &mut Found) -> Result<()> {
+    fn gather(&self, index_block: Addr, found: &mut ArrayBlocks) -> Result<()> {
         found.blocks.push((index_block, self.index_block_len()));
         found.elements += self.geometry.index_elements() as u64;
         let index_block = self.index_block(index_block)?;
@@ -79,7 +79,7 @@ impl ExtensibleArray {
         let direct = self.geometry.direct_super_blocks();
         let numbers = (0..direct).flat_map(|number| (0..self.geometry.data_blocks(number)).map(move |_| number));
         for (super_block, addr) in numbers.zip(data_blocks) {
-            self.gather_data_block(Block { super_block, addr }, found)?;
+            self.gather_data_block(DataBlockRef { super_block, addr }, found)?;
         }
         for (number, addr) in (direct..).zip(super_blocks).filter(|(_, addr)| addr.is_defined()) {
             found.blocks.push((addr, self.super_block_len(number)));
@@ -88,13 +88,13 @@ impl ExtensibleArray {
             let block = self.super_block(number, addr)?;
             let data_blocks: Vec<Addr> = block.read().data_blocks.iter().collect();
             for addr in data_blocks {
-                self.gather_data_block(Block { super_block: number, addr }, found)?;
+                self.gather_data_block(DataBlockRef { super_block: number, addr }, found)?;
             }
         }
         Ok(())
     }
 
-    fn gather_data_block(&self, block: Block, found: &mut Found) -> Result<()> {
+    fn gather_data_block(&self, block: DataBlockRef, found: &mut ArrayBlocks) -> Result<()> {
         if block.addr.is_defined() {
             let (number, bytes) = (block.super_block, self.data_block_space(block.super_block));
             found.blocks.push((block.addr, bytes));

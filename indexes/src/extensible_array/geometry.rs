@@ -4,7 +4,7 @@ use h5live_format::ExtensibleArrayParameters;
 
 /// The shape of the blocks of one array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Geometry {
+pub(crate) struct ArrayGeometry {
     index_elements: u64,
     min_elements: u64,
     /// Super blocks whose data blocks the index block points to itself.
@@ -16,7 +16,7 @@ pub(crate) struct Geometry {
 
 /// Which of the data blocks of the array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Branch {
+pub(crate) enum DataBlockPath {
     /// The index block points to it, in this slot.
     Direct(usize),
     /// A super block points to it.
@@ -30,7 +30,7 @@ pub(crate) enum Branch {
 
 /// Where an element lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ElementLocation {
     /// In the index block, in this slot.
     IndexBlock(usize),
     /// In a data block.
@@ -38,13 +38,13 @@ pub(crate) enum Place {
         /// Which super block the data block belongs to, counted from 0.
         super_block: u32,
         /// How to get to the data block.
-        branch: Branch,
+        branch: DataBlockPath,
         /// The element within the data block.
         slot: u64,
     },
 }
 
-impl Geometry {
+impl ArrayGeometry {
     /// The shape for parameters without a fault; `None` otherwise.
     pub fn new(parameters: &ExtensibleArrayParameters) -> Option<Self> {
         if parameters.fault().is_some() {
@@ -52,7 +52,7 @@ impl Geometry {
         }
         let super_blocks = 1 + u32::from(parameters.max_bits) - parameters.min_elements.ilog2();
         let direct_super_blocks = 2 * parameters.min_pointers.ilog2();
-        (direct_super_blocks <= super_blocks).then_some(Geometry {
+        (direct_super_blocks <= super_blocks).then_some(ArrayGeometry {
             index_elements: parameters.index_elements.into(),
             min_elements: parameters.min_elements.into(),
             direct_super_blocks,
@@ -116,9 +116,9 @@ impl Geometry {
     }
 
     /// Where the element at `index` lies; `None` beyond the end of the array.
-    pub fn place(&self, index: u64) -> Option<Place> {
+    pub fn locate(&self, index: u64) -> Option<ElementLocation> {
         let Some(beyond) = index.checked_sub(self.index_elements) else {
-            return Some(Place::IndexBlock(index as usize));
+            return Some(ElementLocation::IndexBlock(index as usize));
         };
         let super_block = (beyond / self.min_elements + 1).ilog2();
         if super_block >= self.super_blocks {
@@ -128,18 +128,18 @@ impl Geometry {
         let elements = self.data_block_elements(super_block);
         let (block, slot) = ((within / elements) as usize, within % elements);
         let branch = match super_block.checked_sub(self.direct_super_blocks) {
-            None => Branch::Direct(self.direct_before(super_block) + block),
-            Some(slot) => Branch::SuperBlock { slot: slot as usize, within: block },
+            None => DataBlockPath::Direct(self.direct_before(super_block) + block),
+            Some(slot) => DataBlockPath::SuperBlock { slot: slot as usize, within: block },
         };
-        Some(Place::DataBlock { super_block, branch, slot })
+        Some(ElementLocation::DataBlock { super_block, branch, slot })
     }
 
     /// The index of the last element in the table (index block, data block or page) of the element at `index`, whose place
-    /// is `place`.
-    pub fn last_beside(&self, index: u64, place: Place) -> u64 {
+    /// is `locate`.
+    pub fn last_in_block(&self, index: u64, place: ElementLocation) -> u64 {
         let (slot, len) = match place {
-            Place::IndexBlock(slot) => (slot as u64, self.index_elements),
-            Place::DataBlock { super_block, slot, .. } => {
+            ElementLocation::IndexBlock(slot) => (slot as u64, self.index_elements),
+            ElementLocation::DataBlock { super_block, slot, .. } => {
                 let len = self.data_block_elements(super_block).min(self.page_elements);
                 (slot % len, len)
             }
@@ -157,8 +157,8 @@ impl Geometry {
 mod tests {
     use super::*;
 
-    fn geometry() -> Geometry {
-        Geometry::new(&ExtensibleArrayParameters::default()).unwrap()
+    fn geometry() -> ArrayGeometry {
+        ArrayGeometry::new(&ExtensibleArrayParameters::default()).unwrap()
     }
 
     #[test]
@@ -175,12 +175,12 @@ mod tests {
         let g = geometry();
         let mut last = None;
         for index in 0..200_000 {
-            let place = g.place(index).unwrap();
-            if let Place::DataBlock { super_block, branch, slot } = place {
+            let place = g.locate(index).unwrap();
+            if let ElementLocation::DataBlock { super_block, branch, slot } = place {
                 assert!(slot < g.data_block_elements(super_block));
                 match branch {
-                    Branch::Direct(at) => assert!(at < g.direct_data_blocks()),
-                    Branch::SuperBlock { within, .. } => assert!((within as u64) < g.data_blocks(super_block)),
+                    DataBlockPath::Direct(at) => assert!(at < g.direct_data_blocks()),
+                    DataBlockPath::SuperBlock { within, .. } => assert!((within as u64) < g.data_blocks(super_block)),
                 }
             }
             assert_ne!(Some(place), last);
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn tables_end_where_the_next_ones_begin() {
         let g = geometry();
-        let ends = |index| g.last_beside(index, g.place(index).unwrap());
+        let ends = |index| g.last_in_block(index, g.locate(index).unwrap());
         assert_eq!([0, 3, 4, 19, 20].map(ends), [3, 3, 19, 19, 51]);
         // The first data block that has pages.
         let paged = g.index_elements + g.start(13);
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn the_array_ends_at_its_largest_index() {
         let g = geometry();
-        assert!(g.place(u64::from(u32::MAX)).is_some());
-        assert!(g.place(u64::MAX).is_none());
+        assert!(g.locate(u64::from(u32::MAX)).is_some());
+        assert!(g.locate(u64::MAX).is_none());
     }
 }

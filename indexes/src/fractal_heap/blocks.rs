@@ -1,19 +1,19 @@
 //! The blocks of a fractal heap: making them, giving them up, and going through all of them.
 
-use h5live_cache::{EdgeKind, Node};
+use h5live_cache::{DependencyNode, EdgeKind};
 use h5live_format::{
     Addr, ChunkElement, FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIndirectBlock, HeapSlot,
 };
 
-use super::filtered::StoredBlock;
-use super::place::{Direct, Indirect, Place};
-use super::space::Sections;
-use super::{FractalHeap, Header};
+use super::block_path::{BlockPath, DirectBlock, IndirectBlock};
+use super::filtered::FilteredDirectBlock;
+use super::space::HeapSections;
+use super::{FractalHeap, HeapHeader};
 use crate::{Error, Result};
 
 /// A block of a heap, or the place of one that does not exist.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Block {
+pub(super) struct HeapBlock {
     pub slot: HeapSlot,
     pub addr: Addr,
     /// Bytes in the file.
@@ -26,13 +26,13 @@ impl FractalHeap {
     }
 
     /// The bytes for objects in the block of a slot: their offset in heap space, and how many there are.
-    pub(super) fn room_in(&self, header: &FractalHeapHeader, slot: HeapSlot) -> (u64, u64) {
+    pub(super) fn object_range(&self, header: &FractalHeapHeader, slot: HeapSlot) -> (u64, u64) {
         let overhead = self.overhead(header);
         (slot.start.saturating_add(overhead), slot.size.saturating_sub(overhead))
     }
 
     /// Bytes of the smallest direct block that an object of `len` bytes fits in.
-    fn least_block(&self, header: &FractalHeapHeader, len: u64) -> u64 {
+    fn min_block_size(&self, header: &FractalHeapHeader, len: u64) -> u64 {
         len.saturating_add(self.overhead(header)).next_power_of_two().max(header.table.start_size)
     }
 
@@ -54,30 +54,30 @@ impl FractalHeap {
         }
     }
 
-    pub(super) fn depend(&self, parent: &impl Node, child: &impl Node) -> Result<()> {
-        self.metadata.depend(parent, child, EdgeKind::FractalHeapBlock)
+    pub(super) fn add_dependency(&self, parent: &impl DependencyNode, child: &impl DependencyNode) -> Result<()> {
+        self.metadata.add_dependency(parent, child, EdgeKind::FractalHeapBlock)
     }
 
     /// Has everything on the way to a block written after it.
-    pub(super) fn depend_along(&self, header: &Header, place: &Place, block: &Direct) -> Result<()> {
+    pub(super) fn order_path_after(&self, header: &HeapHeader, place: &BlockPath, block: &DirectBlock) -> Result<()> {
         if block.is_new() {
             // All of it has waited since the block was made, for no flush has taken the block.
             return Ok(());
         }
-        self.depend_down(header, place)?;
+        self.order_path(header, place)?;
         match place.above.last() {
-            None => self.depend(header, block),
-            Some((parent, _)) => self.depend(parent, block),
+            None => self.add_dependency(header, block),
+            Some((parent, _)) => self.add_dependency(parent, block),
         }
     }
 
     /// Has each block on the way to a direct one written after the next.
-    pub(super) fn depend_down(&self, header: &Header, place: &Place) -> Result<()> {
+    pub(super) fn order_path(&self, header: &HeapHeader, place: &BlockPath) -> Result<()> {
         let Some(((root, _), below)) = place.above.split_first() else { return Ok(()) };
-        self.depend(header, root)?;
+        self.add_dependency(header, root)?;
         let mut parent = root;
         for (child, _) in below {
-            self.depend(parent, child)?;
+            self.add_dependency(parent, child)?;
             parent = child;
         }
         Ok(())
@@ -85,16 +85,16 @@ impl FractalHeap {
 
     /// Makes a direct block that an object of `len` bytes fits in: where one was skipped or given up, or behind all
     /// others.
-    pub(super) fn add_block(&self, header: &Header, sections: &mut Sections, len: u64) -> Result<()> {
+    pub(super) fn add_block(&self, header: &HeapHeader, sections: &mut HeapSections, len: u64) -> Result<()> {
         let shape = header.read().clone();
-        let least = self.least_block(&shape, len);
-        let hole = sections.room(least).find_map(|hole| {
+        let least = self.min_block_size(&shape, len);
+        let hole = sections.missing_blocks(least).find_map(|hole| {
             let slot = shape.table.slot_after(hole.start, least)?;
             (slot.end() <= hole.end()).then_some((hole, slot))
         });
         let slot = match hole {
             Some((hole, slot)) => {
-                sections.forget_room(hole.start, hole.start.saturating_add(1));
+                sections.remove_missing_blocks(hole.start, hole.start.saturating_add(1));
                 slot
             }
             None => {
@@ -111,15 +111,20 @@ impl FractalHeap {
         }
         let rows = header.read().root_rows;
         for (from, to) in [(from, slot.start), (slot.end(), to)] {
-            shape.table.slots_between(rows, from, to).into_iter().for_each(|slot| sections.give_room(slot));
+            shape.table.slots_between(rows, from, to).into_iter().for_each(|slot| sections.add_missing_block(slot));
         }
-        let (offset, len) = self.room_in(&shape, slot);
-        sections.give(offset, len);
+        let (offset, len) = self.object_range(&shape, slot);
+        sections.insert(offset, len);
         Ok(())
     }
 
     /// Makes a direct block, for which `parent` waits.
-    fn new_block(&self, parent: &impl Node, shape: &FractalHeapHeader, slot: HeapSlot) -> Result<ChunkElement> {
+    fn new_block(
+        &self,
+        parent: &impl DependencyNode,
+        shape: &FractalHeapHeader,
+        slot: HeapSlot,
+    ) -> Result<ChunkElement> {
         self.metadata.cache().check_allocation(self.addr, slot.size)?;
         let overhead = shape.direct_overhead(self.metadata.widths());
         let block = shape.direct_block(slot.size).zeroed(self.addr, slot.start, overhead);
@@ -127,13 +132,13 @@ impl FractalHeap {
             return self.store_block(parent, &filtered.filters.filters, block);
         }
         let block = self.metadata.create(slot.size, block)?;
-        self.depend(parent, &block)?;
+        self.add_dependency(parent, &block)?;
         Ok(ChunkElement { addr: block.addr(), ..ChunkElement::default() })
     }
 
-    fn add_root_block(&self, header: &Header, shape: &FractalHeapHeader, slot: HeapSlot) -> Result<()> {
+    fn add_root_block(&self, header: &HeapHeader, shape: &FractalHeapHeader, slot: HeapSlot) -> Result<()> {
         let block = self.new_block(header, shape, slot)?;
-        let (_, room) = self.room_in(shape, slot);
+        let (_, room) = self.object_range(shape, slot);
         header.update(|header| {
             header.set_root_block(block);
             (header.managed_space, header.allocated_space, header.free) = (slot.size, slot.size, room);
@@ -141,7 +146,7 @@ impl FractalHeap {
         Ok(())
     }
 
-    fn add_block_at(&self, header: &Header, shape: &FractalHeapHeader, slot: HeapSlot) -> Result<()> {
+    fn add_block_at(&self, header: &HeapHeader, shape: &FractalHeapHeader, slot: HeapSlot) -> Result<()> {
         let lost = || self.contradiction(self.addr, "doubling table", "a block has its place in it");
         let table = &shape.table;
         let (row, ..) = table.locate(slot.start).ok_or_else(lost)?;
@@ -152,14 +157,14 @@ impl FractalHeap {
                 (0, rows) => rows,
                 (rows, _) => rows.saturating_mul(2),
             };
-            self.grow(header, shape, least.min(table.max_rows()).max(row + 1))?;
+            self.replace_root(header, shape, least.min(table.max_rows()).max(row + 1))?;
         }
         let (root, rows) = {
             let header = header.read();
             (header.root, header.root_rows)
         };
         let mut parent = self.indirect_block(shape, root, rows, 0)?;
-        self.depend(header, &parent)?;
+        self.add_dependency(header, &parent)?;
         let (mut start, mut inside) = (0, slot.start);
         loop {
             let (row, column, rest) = table.locate(inside).ok_or_else(lost)?;
@@ -178,7 +183,7 @@ impl FractalHeap {
                 parent.update(|parent| parent.set_child(entry, child.addr()));
                 child
             };
-            self.depend(&parent, &child)?;
+            self.add_dependency(&parent, &child)?;
             (parent, inside) = (child, rest);
         }
         header.update(|header| {
@@ -188,7 +193,7 @@ impl FractalHeap {
         Ok(())
     }
 
-    fn new_indirect(&self, shape: &FractalHeapHeader, rows: u16, start: u64) -> Result<Indirect> {
+    fn new_indirect(&self, shape: &FractalHeapHeader, rows: u16, start: u64) -> Result<IndirectBlock> {
         let widths = self.metadata.widths();
         let mut block = shape.indirect_block(rows, widths).undefined(widths);
         (block.heap, block.offset) = (self.addr, start);
@@ -196,7 +201,7 @@ impl FractalHeap {
     }
 
     /// Gives the heap a root of `rows` rows in the place of the one that it has.
-    fn grow(&self, header: &Header, shape: &FractalHeapHeader, rows: u16) -> Result<()> {
+    fn replace_root(&self, header: &HeapHeader, shape: &FractalHeapHeader, rows: u16) -> Result<()> {
         let root = self.new_indirect(shape, rows, 0)?;
         let children: Vec<ChunkElement> = match shape.root_rows {
             0 => vec![self.root_block(shape)],
@@ -207,14 +212,14 @@ impl FractalHeap {
             }
         };
         for child in children.iter().filter(|child| child.addr.is_defined()) {
-            self.depend_on_cached(&root, child.addr)?;
+            self.depend_if_cached(&root, child.addr)?;
         }
         root.update(|root| {
             for (entry, child) in children.iter().enumerate() {
                 root.set_block(entry, *child);
             }
         });
-        self.depend(header, &root)?;
+        self.add_dependency(header, &root)?;
         let space = |rows| self.object_space(shape, shape.root, rows);
         let more = space(rows).saturating_sub(space(shape.root_rows));
         header.update(|header| {
@@ -230,22 +235,22 @@ impl FractalHeap {
     }
 
     /// Has `parent` written after a block, if the block is in the cache and so may not be in the file.
-    fn depend_on_cached(&self, parent: &Indirect, child: Addr) -> Result<()> {
+    fn depend_if_cached(&self, parent: &IndirectBlock, child: Addr) -> Result<()> {
         let cache = self.metadata.cache();
         if let Ok(Some(child)) = cache.peek::<FractalHeapDirectBlock>(child) {
-            self.depend(parent, &child)?;
-        } else if let Ok(Some(child)) = cache.peek::<StoredBlock>(child) {
-            self.depend(parent, &child)?;
+            self.add_dependency(parent, &child)?;
+        } else if let Ok(Some(child)) = cache.peek::<FilteredDirectBlock>(child) {
+            self.add_dependency(parent, &child)?;
         } else if let Ok(Some(child)) = cache.peek::<FractalHeapIndirectBlock>(child) {
-            self.depend(parent, &child)?;
+            self.add_dependency(parent, &child)?;
         }
         Ok(())
     }
 
     /// Gives up the direct block at a place, in which nothing is left.
-    pub(super) fn drop_block(&self, header: &Header, sections: &mut Sections, place: Place) -> Result<()> {
+    pub(super) fn drop_block(&self, header: &HeapHeader, sections: &mut HeapSections, place: BlockPath) -> Result<()> {
         let shape = header.read().clone();
-        let Place { mut above, slot, element } = place;
+        let BlockPath { mut above, slot, element } = place;
         let widths = self.metadata.widths();
         self.release(element.addr, if shape.filtered.is_some() { element.size } else { slot.size });
         let mut gap = slot;
@@ -268,7 +273,7 @@ impl FractalHeap {
             }
         }
         if emptied {
-            *sections = Sections::empty(sections.known);
+            *sections = HeapSections::empty(sections.known);
             header.update(|header| {
                 header.set_root(Addr::UNDEFINED, 0);
                 (header.managed_space, header.allocated_space, header.free) = (0, 0, 0);
@@ -281,11 +286,11 @@ impl FractalHeap {
             header.allocated_space = header.allocated_space.saturating_sub(slot.size);
             header.next_block = end;
         });
-        sections.forget_room(gap.start, gap.end());
+        sections.remove_missing_blocks(gap.start, gap.end());
         if gap.end() <= end {
-            sections.give_room(gap);
+            sections.add_missing_block(gap);
         } else {
-            sections.forget_room(end, u64::MAX);
+            sections.remove_missing_blocks(end, u64::MAX);
         }
         Ok(())
     }
@@ -321,26 +326,26 @@ impl FractalHeap {
         Some(HeapSlot { start, size: shape.table.row_size(row)? })
     }
 
-    /// Calls `each` with every block, children before parents, and with every place before the last block where there
+    /// Calls `for_each_message` with every block, children before parents, and with every place before the last block where there
     /// is none.
-    pub(super) fn each_block(&self, shape: &FractalHeapHeader, each: &mut dyn FnMut(Block)) -> Result<()> {
+    pub(super) fn for_each_block(&self, shape: &FractalHeapHeader, each: &mut dyn FnMut(HeapBlock)) -> Result<()> {
         if !shape.root.is_defined() {
             return Ok(());
         }
         if shape.root_rows > 0 {
-            return self.each_below(shape, (shape.root, shape.root_rows, 0), each);
+            return self.for_each_below(shape, (shape.root, shape.root_rows, 0), each);
         }
         let slot = HeapSlot { start: 0, size: shape.table.start_size };
         let len = shape.filtered.as_ref().map_or(slot.size, |root| root.size);
-        each(Block { slot, addr: shape.root, len });
+        each(HeapBlock { slot, addr: shape.root, len });
         Ok(())
     }
 
-    fn each_below(
+    fn for_each_below(
         &self,
         shape: &FractalHeapHeader,
         (at, rows, start): (Addr, u16, u64),
-        each: &mut dyn FnMut(Block),
+        each: &mut dyn FnMut(HeapBlock),
     ) -> Result<()> {
         let block = self.indirect_block(shape, at, rows, start)?.read().clone();
         for entry in 0..block.len() {
@@ -348,16 +353,16 @@ impl FractalHeap {
             let below = shape.table.child_rows(self.row_of(shape, entry));
             match below {
                 _ if !addr.is_defined() && slot.end() > shape.next_block => {}
-                Some(below) if addr.is_defined() => self.each_below(shape, (addr, below, slot.start), each)?,
+                Some(below) if addr.is_defined() => self.for_each_below(shape, (addr, below, slot.start), each)?,
                 _ => {
                     let stored = block.direct.get(entry).map_or(0, |element| element.size);
                     let len = if shape.filtered.is_some() { stored } else { slot.size };
-                    each(Block { slot, addr, len });
+                    each(HeapBlock { slot, addr, len });
                 }
             }
         }
         let len = block.size(self.metadata.widths()) as u64;
-        each(Block { slot: HeapSlot { start, size: 0 }, addr: at, len });
+        each(HeapBlock { slot: HeapSlot { start, size: 0 }, addr: at, len });
         Ok(())
     }
 

@@ -1,24 +1,24 @@
 //! Direct blocks of heaps with filters: how many bytes one takes depends on what it holds, so that each change stores it
 //! elsewhere.
 
-use h5live_cache::{Handle, Node};
+use h5live_cache::{DependencyNode, Handle};
 use h5live_format::{
     ChunkElement, FilteredRoot, FractalHeapDirectBlock, FractalHeapHeader, HeapSlot, Record, Wire, decode_with, encode,
 };
 use h5live_model::FilterSpec;
 
-use super::place::Place;
-use super::{FractalHeap, Header, Outside};
+use super::block_path::BlockPath;
+use super::{FractalHeap, HeapHeader, HugeLocation};
 use crate::{Error, Result};
 
 /// A direct block, and the bytes that it has become behind the filters.
 #[derive(Debug, Clone)]
-pub(super) struct StoredBlock {
+pub(super) struct FilteredDirectBlock {
     pub block: FractalHeapDirectBlock,
     bytes: Vec<u8>,
 }
 
-impl Record for StoredBlock {
+impl Record for FilteredDirectBlock {
     const NAME: &'static str = FractalHeapDirectBlock::NAME;
 
     fn weight(&self) -> usize {
@@ -33,7 +33,7 @@ impl Record for StoredBlock {
 
 impl FractalHeap {
     /// What `bytes` become behind the filters, and the mask of those that were skipped.
-    pub(super) fn apply(&self, filters: &[FilterSpec], bytes: &[u8]) -> Result<(Vec<u8>, u32)> {
+    pub(super) fn apply_filters(&self, filters: &[FilterSpec], bytes: &[u8]) -> Result<(Vec<u8>, u32)> {
         self.unfilter.filter(filters, bytes).map_err(|source| Error::Filters { at: self.addr, source })
     }
 
@@ -42,17 +42,17 @@ impl FractalHeap {
         &self,
         header: &FractalHeapHeader,
         filtered: &FilteredRoot,
-        place: &Place,
-    ) -> Result<Handle<StoredBlock>> {
+        place: &BlockPath,
+    ) -> Result<Handle<FilteredDirectBlock>> {
         let (cache, widths, element) = (self.metadata.cache(), self.metadata.widths(), place.element);
         let (HeapSlot { start, size }, at) = (place.slot, element.addr);
         let stored = cache.load(at, self.metadata.owner(), || {
             let bytes = cache.read_block(at, usize::try_from(element.size).unwrap_or(usize::MAX))?;
-            let place = Outside { addr: at, length: element.size, filter_mask: element.filter_mask, size };
-            let plain = self.undo(&filtered.filters.filters, place, bytes.clone())?;
+            let place = HugeLocation { addr: at, length: element.size, filter_mask: element.filter_mask, size };
+            let plain = self.unfilter_huge(&filtered.filters.filters, place, bytes.clone())?;
             let block = decode_with(header.direct_block(size), &plain, widths);
             let block = block.map_err(|source| Error::Cache(h5live_cache::Error::Decode { at, source }))?;
-            Ok::<_, Error>(StoredBlock { block, bytes })
+            Ok::<_, Error>(FilteredDirectBlock { block, bytes })
         })?;
         let (heap, offset) = {
             let stored = stored.read();
@@ -65,25 +65,25 @@ impl FractalHeap {
     /// Stores a direct block in new space, before `parent`.
     pub(super) fn store_block(
         &self,
-        parent: &impl Node,
+        parent: &impl DependencyNode,
         filters: &[FilterSpec],
         block: FractalHeapDirectBlock,
     ) -> Result<ChunkElement> {
         let plain = encode(&block, self.metadata.widths());
         let plain = plain.map_err(|source| h5live_cache::Error::Encode { at: self.addr, source })?;
-        let (bytes, filter_mask) = self.apply(filters, &plain)?;
+        let (bytes, filter_mask) = self.apply_filters(filters, &plain)?;
         let size = bytes.len() as u64;
-        let stored = self.metadata.create(size, StoredBlock { block, bytes })?;
-        self.depend(parent, &stored)?;
+        let stored = self.metadata.create(size, FilteredDirectBlock { block, bytes })?;
+        self.add_dependency(parent, &stored)?;
         Ok(ChunkElement { addr: stored.addr(), size, filter_mask })
     }
 
     /// Stores a direct block anew, and has the heap lead there instead of where it was.
     pub(super) fn replace_block(
         &self,
-        header: &Header,
+        header: &HeapHeader,
         filters: &[FilterSpec],
-        place: &Place,
+        place: &BlockPath,
         block: FractalHeapDirectBlock,
     ) -> Result<()> {
         let element = match place.above.last() {
@@ -99,7 +99,7 @@ impl FractalHeap {
             }
         };
         debug_assert!(element.addr.is_defined());
-        self.depend_down(header, place)?;
+        self.order_path(header, place)?;
         self.release(place.element.addr, place.element.size);
         Ok(())
     }

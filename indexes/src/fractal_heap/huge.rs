@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 
 use h5live_cache::{EdgeKind, Handle};
 use h5live_format::{
-    Addr, Btree2Record, FractalHeapHeader, HeapPlace, HugeDirectRecord, HugeFilteredRecord, HugeIndirectFilteredRecord,
-    HugeIndirectRecord, Record, Wire,
+    Addr, Btree2Record, FractalHeapHeader, HeapObjectLocation, HugeDirectRecord, HugeFilteredRecord,
+    HugeIndirectFilteredRecord, HugeIndirectRecord, Record, Wire,
 };
 
-use super::{FractalHeap, Header, Outside};
-use crate::{Before, Btree2, Error, Result};
+use super::{FractalHeap, HeapHeader, HugeLocation};
+use crate::{Btree2, Error, Prerequisite, Result};
 
 /// Bytes of a node of the tree of huge objects.
 const NODE_SIZE: u32 = 512;
@@ -21,7 +21,7 @@ struct HugeObject {
 }
 
 /// A comparison that does not fail.
-fn by<R>(compare: impl Fn(&R) -> Ordering) -> impl Fn(&R) -> Result<Ordering> {
+fn infallible<R>(compare: impl Fn(&R) -> Ordering) -> impl Fn(&R) -> Result<Ordering> {
     move |record| Ok(compare(record))
 }
 
@@ -40,16 +40,18 @@ impl Record for HugeObject {
 
 impl FractalHeap {
     /// Where a huge object is.
-    pub(super) fn huge(&self, header: &FractalHeapHeader, place: HeapPlace) -> Result<Outside> {
+    pub(super) fn locate_huge(&self, header: &FractalHeapHeader, place: HeapObjectLocation) -> Result<HugeLocation> {
         match place {
-            HeapPlace::Huge { addr, length, filter_mask, size } => Ok(Outside { addr, length, filter_mask, size }),
-            HeapPlace::HugeNumber(number) => self.numbered(header, number),
+            HeapObjectLocation::Huge { addr, length, filter_mask, size } => {
+                Ok(HugeLocation { addr, length, filter_mask, size })
+            }
+            HeapObjectLocation::HugeNumber(number) => self.locate_numbered(header, number),
             _ => Err(self.contradiction(self.addr, "heap ID", "it is the ID of a huge object")),
         }
     }
 
     /// Where the huge object of this number is.
-    fn numbered(&self, header: &FractalHeapHeader, number: u64) -> Result<Outside> {
+    fn locate_numbered(&self, header: &FractalHeapHeader, number: u64) -> Result<HugeLocation> {
         let missing =
             || self.contradiction(self.addr, "fractal heap header", "a huge object that is referred to exists");
         if !header.huge_index.is_defined() {
@@ -59,11 +61,11 @@ impl FractalHeap {
             let tree = self.tree(header, HugeIndirectFilteredRecord::default());
             let found = tree.find(|record| Ok::<_, Error>(record.id.cmp(&number)))?.ok_or_else(missing)?;
             let HugeIndirectFilteredRecord { addr, length, filter_mask, size, .. } = found;
-            Ok(Outside { addr, length, filter_mask, size })
+            Ok(HugeLocation { addr, length, filter_mask, size })
         } else {
             let tree = self.tree(header, HugeIndirectRecord::default());
             let found = tree.find(|record| Ok::<_, Error>(record.id.cmp(&number)))?.ok_or_else(missing)?;
-            Ok(Outside { addr: found.addr, length: found.length, filter_mask: 0, size: found.length })
+            Ok(HugeLocation { addr: found.addr, length: found.length, filter_mask: 0, size: found.length })
         }
     }
 
@@ -86,17 +88,22 @@ impl FractalHeap {
     }
 
     /// The tree of huge objects, which is made if there is none.
-    fn tree_for_writing<R: Btree2Record>(&self, header: &Header, blank: R) -> Result<Btree2<R>> {
+    fn tree_for_writing<R: Btree2Record>(&self, header: &HeapHeader, blank: R) -> Result<Btree2<R>> {
         if !header.read().huge_index.is_defined() {
             let tree = Btree2::create(self.metadata.clone(), blank.clone(), NODE_SIZE)?;
             header.update(|header| header.huge_index = tree.addr());
         }
         let tree = self.tree(&header.read().clone(), blank);
-        tree.hold(header, EdgeKind::FractalHeapBlock)?;
+        tree.add_parent(header, EdgeKind::FractalHeapBlock)?;
         Ok(tree)
     }
 
-    pub(super) fn insert_huge(&self, header: &Header, object: &[u8], before: &[Before<'_>]) -> Result<HeapPlace> {
+    pub(super) fn insert_huge(
+        &self,
+        header: &HeapHeader,
+        object: &[u8],
+        before: &[Prerequisite<'_>],
+    ) -> Result<HeapObjectLocation> {
         let shape = header.read().clone();
         let number = shape.next_huge_id.saturating_add(1);
         let is_direct = shape.id_shape(self.metadata.widths()).huge_is_direct();
@@ -105,11 +112,11 @@ impl FractalHeap {
         }
         let (bytes, filter_mask) = match &shape.filtered {
             None => (object.to_vec(), 0),
-            Some(filtered) => self.apply(&filtered.filters.filters, object)?,
+            Some(filtered) => self.apply_filters(&filtered.filters.filters, object)?,
         };
         let (length, size) = (bytes.len() as u64, object.len() as u64);
         let stored = self.metadata.create(length, HugeObject { bytes })?;
-        self.metadata.order(&stored, before);
+        self.metadata.add_prerequisites(&stored, before);
         let (addr, id) = (stored.addr(), number);
         match (is_direct, shape.filtered.is_some()) {
             (true, false) => {
@@ -130,10 +137,10 @@ impl FractalHeap {
             }
         }
         let place = if is_direct {
-            HeapPlace::Huge { addr, length, filter_mask, size }
+            HeapObjectLocation::Huge { addr, length, filter_mask, size }
         } else {
             header.update(|header| header.next_huge_id = number);
-            HeapPlace::HugeNumber(number)
+            HeapObjectLocation::HugeNumber(number)
         };
         header.update(|header| {
             header.huge_bytes = header.huge_bytes.saturating_add(size);
@@ -145,42 +152,42 @@ impl FractalHeap {
     /// Adds a record to the tree of huge objects, which is written after the object.
     fn list_huge<R: Btree2Record>(
         &self,
-        header: &Header,
+        header: &HeapHeader,
         stored: &Handle<HugeObject>,
         record: R,
         compare: impl Fn(&R) -> Ordering,
     ) -> Result<()> {
         let tree = self.tree_for_writing(header, record.clone())?;
-        tree.wait_for(stored, EdgeKind::FractalHeapBlock)?;
-        tree.insert(&record, by(compare))?;
+        tree.depend_on(stored, EdgeKind::FractalHeapBlock)?;
+        tree.insert(&record, infallible(compare))?;
         Ok(())
     }
 
     /// Gives up a huge object of which nothing in the file tells any more.
-    pub(super) fn remove_huge(&self, header: &Header, place: &HeapPlace) -> Result<()> {
+    pub(super) fn remove_huge(&self, header: &HeapHeader, place: &HeapObjectLocation) -> Result<()> {
         let shape = header.read().clone();
         let removed = match (place.clone(), shape.filtered.is_some()) {
-            (HeapPlace::Huge { addr, .. }, false) => {
+            (HeapObjectLocation::Huge { addr, .. }, false) => {
                 let found = self
                     .tree(&shape, HugeDirectRecord::default())
-                    .remove(by(|held: &HugeDirectRecord| held.addr.cmp(&addr)))?;
+                    .remove(infallible(|held: &HugeDirectRecord| held.addr.cmp(&addr)))?;
                 found.map(|held| (held.addr, held.length, held.length))
             }
-            (HeapPlace::Huge { addr, .. }, true) => {
+            (HeapObjectLocation::Huge { addr, .. }, true) => {
                 let found = self
                     .tree(&shape, HugeFilteredRecord::default())
-                    .remove(by(|held: &HugeFilteredRecord| held.addr.cmp(&addr)))?;
+                    .remove(infallible(|held: &HugeFilteredRecord| held.addr.cmp(&addr)))?;
                 found.map(|held| (held.addr, held.length, held.size))
             }
-            (HeapPlace::HugeNumber(id), false) => {
+            (HeapObjectLocation::HugeNumber(id), false) => {
                 let found = self
                     .tree(&shape, HugeIndirectRecord::default())
-                    .remove(by(|held: &HugeIndirectRecord| held.id.cmp(&id)))?;
+                    .remove(infallible(|held: &HugeIndirectRecord| held.id.cmp(&id)))?;
                 found.map(|held| (held.addr, held.length, held.length))
             }
-            (HeapPlace::HugeNumber(id), true) => {
+            (HeapObjectLocation::HugeNumber(id), true) => {
                 let tree = self.tree(&shape, HugeIndirectFilteredRecord::default());
-                tree.remove(by(|held: &HugeIndirectFilteredRecord| held.id.cmp(&id)))?
+                tree.remove(infallible(|held: &HugeIndirectFilteredRecord| held.id.cmp(&id)))?
                     .map(|held| (held.addr, held.length, held.size))
             }
             _ => None,

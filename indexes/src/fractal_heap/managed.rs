@@ -1,19 +1,19 @@
 //! Objects in the direct blocks of a fractal heap.
 
-use h5live_format::{FractalHeapHeader, HeapPlace};
+use h5live_format::{FractalHeapHeader, HeapObjectLocation};
 
-use super::place::{Direct, Place};
-use super::space::Sections;
-use super::{FractalHeap, Header};
-use crate::{Before, Error, Result};
+use super::block_path::{BlockPath, DirectBlock};
+use super::space::HeapSections;
+use super::{FractalHeap, HeapHeader};
+use crate::{Error, Prerequisite, Result};
 
 impl FractalHeap {
-    pub(super) fn misplaced(&self) -> Error {
+    pub(super) fn misplaced_error(&self) -> Error {
         self.contradiction(self.addr, "heap ID", "an object lies inside a direct block")
     }
 
-    pub(super) fn managed(&self, header: &FractalHeapHeader, offset: u64, length: u64) -> Result<Vec<u8>> {
-        let place = self.place(header, offset)?;
+    pub(super) fn read_managed(&self, header: &FractalHeapHeader, offset: u64, length: u64) -> Result<Vec<u8>> {
+        let place = self.block_path(header, offset)?;
         let object = match &header.filtered {
             None => self.direct_block(header, &place)?.read().object(offset, length).map(<[u8]>::to_vec),
             Some(filtered) => {
@@ -21,16 +21,16 @@ impl FractalHeap {
                 stored.read().block.object(offset, length).map(<[u8]>::to_vec)
             }
         };
-        object.ok_or_else(|| self.misplaced())
+        object.ok_or_else(|| self.misplaced_error())
     }
 
     pub(super) fn insert_managed(
         &self,
-        header: &Header,
-        sections: &mut Sections,
+        header: &HeapHeader,
+        sections: &mut HeapSections,
         object: &[u8],
-        before: &[Before<'_>],
-    ) -> Result<HeapPlace> {
+        before: &[Prerequisite<'_>],
+    ) -> Result<HeapObjectLocation> {
         let len = object.len() as u64;
         let offset = match sections.take(len) {
             Some(offset) => offset,
@@ -44,47 +44,47 @@ impl FractalHeap {
             header.free = header.free.saturating_sub(len);
             header.managed_objects = header.managed_objects.saturating_add(1);
         });
-        Ok(HeapPlace::Managed { offset, length: len })
+        Ok(HeapObjectLocation::Managed { offset, length: len })
     }
 
     pub(super) fn write_managed(
         &self,
-        header: &Header,
+        header: &HeapHeader,
         offset: u64,
         object: &[u8],
-        before: &[Before<'_>],
+        before: &[Prerequisite<'_>],
     ) -> Result<()> {
         let shape = header.read().clone();
-        let place = self.place(&shape, offset)?;
+        let place = self.block_path(&shape, offset)?;
         if let Some(filtered) = &shape.filtered {
             let mut block = self.stored_block(&shape, filtered, &place)?.read().block.clone();
             let room = block.object_mut(offset, object.len() as u64);
-            room.map(|room| room.copy_from_slice(object)).ok_or_else(|| self.misplaced())?;
+            room.map(|room| room.copy_from_slice(object)).ok_or_else(|| self.misplaced_error())?;
             // The block is stored anew with each change; the header waits for what all of them tell of.
-            self.metadata.order(header, before);
+            self.metadata.add_prerequisites(header, before);
             return self.replace_block(header, &filtered.filters.filters, &place, block);
         }
-        let block: Direct = self.direct_block(&shape, &place)?;
-        self.depend_along(header, &place, &block)?;
-        self.metadata.order(&block, before);
+        let block: DirectBlock = self.direct_block(&shape, &place)?;
+        self.order_path_after(header, &place, &block)?;
+        self.metadata.add_prerequisites(&block, before);
         block.update(|block| {
             let room = block.object_mut(offset, object.len() as u64);
-            room.map(|room| room.copy_from_slice(object)).ok_or_else(|| self.misplaced())
+            room.map(|room| room.copy_from_slice(object)).ok_or_else(|| self.misplaced_error())
         })
     }
 
     pub(super) fn remove_managed(
         &self,
-        header: &Header,
-        sections: &mut Sections,
+        header: &HeapHeader,
+        sections: &mut HeapSections,
         offset: u64,
         length: u64,
     ) -> Result<()> {
         let shape = header.read().clone();
-        let (start, room) = self.room_in(&shape, self.place(&shape, offset)?.slot);
+        let (start, room) = self.object_range(&shape, self.block_path(&shape, offset)?.slot);
         let inside = offset.checked_sub(start).and_then(|before| before.checked_add(length));
         if length == 0 || inside.is_none_or(|end| end > room) {
-            return Err(self.misplaced());
+            return Err(self.misplaced_error());
         }
         sections.remove(self.metadata.cache().space(), offset, length);
         header.update(|header| {
@@ -96,40 +96,40 @@ impl FractalHeap {
 
     /// Makes what removed objects took free, as far as nothing in the file tells of them; gives up blocks in which
     /// nothing is left.
-    pub(super) fn reuse(&self, header: &Header, sections: &mut Sections) -> Result<()> {
-        for place in sections.settled_huge(self.metadata.cache().space()) {
+    pub(super) fn reclaim_removed(&self, header: &HeapHeader, sections: &mut HeapSections) -> Result<()> {
+        for place in sections.take_reclaimable_huge(self.metadata.cache().space()) {
             self.remove_huge(header, &place)?;
         }
-        for (offset, len) in sections.settled(self.metadata.cache().space()) {
-            let section = sections.give(offset, len);
+        for (offset, len) in sections.take_reclaimable(self.metadata.cache().space()) {
+            let section = sections.insert(offset, len);
             self.drop_if_empty(header, sections, section)?;
         }
         Ok(())
     }
 
-    fn drop_if_empty(&self, header: &Header, sections: &mut Sections, (offset, len): (u64, u64)) -> Result<()> {
+    fn drop_if_empty(&self, header: &HeapHeader, sections: &mut HeapSections, (offset, len): (u64, u64)) -> Result<()> {
         let shape = header.read().clone();
-        let place: Place = self.place(&shape, offset)?;
-        if (offset, len) != self.room_in(&shape, place.slot) {
+        let place: BlockPath = self.block_path(&shape, offset)?;
+        if (offset, len) != self.object_range(&shape, place.slot) {
             return Ok(());
         }
-        sections.forget(offset, len);
+        sections.remove_section(offset, len);
         self.drop_block(header, sections, place)
     }
 
     /// Learns what is free: all that is in direct blocks but the objects `taken`, and the places of blocks that do not
     /// exist.
-    pub(super) fn learn(&self, header: &FractalHeapHeader, taken: &[(u64, u64)]) -> Result<()> {
+    pub(super) fn learn_free_space(&self, header: &FractalHeapHeader, taken: &[(u64, u64)]) -> Result<()> {
         let mut sections = self.space.lock();
-        let waiting = sections.waiting();
+        let waiting = sections.pending();
         let mut learned = Vec::new();
-        self.each_block(header, &mut |block| learned.push(block))?;
+        self.for_each_block(header, &mut |block| learned.push(block))?;
         for block in learned.into_iter().filter(|block| block.slot.size > 0) {
             if block.addr.is_defined() {
-                let (offset, len) = self.room_in(header, block.slot);
-                sections.give(offset, len);
+                let (offset, len) = self.object_range(header, block.slot);
+                sections.insert(offset, len);
             } else {
-                sections.give_room(block.slot);
+                sections.add_missing_block(block.slot);
             }
         }
         for (offset, len) in taken.iter().chain(&waiting) {

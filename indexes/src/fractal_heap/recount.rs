@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 
 use h5live_format::{
-    FractalHeapHeader, HeapPlace, HugeDirectRecord, HugeFilteredRecord, HugeIndirectFilteredRecord, HugeIndirectRecord,
+    FractalHeapHeader, HeapObjectLocation, HugeDirectRecord, HugeFilteredRecord, HugeIndirectFilteredRecord,
+    HugeIndirectRecord,
 };
 
 use super::FractalHeap;
@@ -16,7 +17,7 @@ pub struct HeapRecount {
     /// The header, with the sums that are right.
     right: FractalHeapHeader,
     /// Huge objects to which the index does not lead, and their bytes.
-    lost: Vec<HeapPlace>,
+    lost: Vec<HeapObjectLocation>,
     lost_bytes: u64,
     is_right: bool,
 }
@@ -29,10 +30,10 @@ impl HeapRecount {
 }
 
 /// By what a huge object is known.
-fn huge_key(place: &HeapPlace) -> Option<u64> {
+fn huge_key(place: &HeapObjectLocation) -> Option<u64> {
     match place {
-        HeapPlace::HugeNumber(number) => Some(*number),
-        HeapPlace::Huge { addr, .. } => addr.get(),
+        HeapObjectLocation::HugeNumber(number) => Some(*number),
+        HeapObjectLocation::Huge { addr, .. } => addr.get(),
         _ => None,
     }
 }
@@ -59,17 +60,17 @@ impl FractalHeap {
         held(&mut |id| {
             let counted = self.decode_id(&found, id).and_then(|place| {
                 match &place {
-                    HeapPlace::Managed { length, .. } => {
+                    HeapObjectLocation::Managed { length, .. } => {
                         right.managed_objects = right.managed_objects.saturating_add(1);
                         used = used.saturating_add(*length);
                     }
-                    HeapPlace::Tiny(bytes) => {
+                    HeapObjectLocation::Tiny(bytes) => {
                         right.tiny_objects = right.tiny_objects.saturating_add(1);
                         right.tiny_bytes = right.tiny_bytes.saturating_add(bytes.len() as u64);
                     }
-                    HeapPlace::Huge { .. } | HeapPlace::HugeNumber(_) => {
+                    HeapObjectLocation::Huge { .. } | HeapObjectLocation::HugeNumber(_) => {
                         huge.extend(huge_key(&place));
-                        let size = self.huge(&found, place)?.size;
+                        let size = self.locate_huge(&found, place)?.size;
                         right.huge_objects = right.huge_objects.saturating_add(1);
                         right.huge_bytes = right.huge_bytes.saturating_add(size);
                     }
@@ -89,7 +90,7 @@ impl FractalHeap {
 
     fn recount_blocks(&self, found: &FractalHeapHeader, used: u64, right: &mut FractalHeapHeader) -> Result<()> {
         let (mut allocated, mut end) = (0u64, 0);
-        self.each_block(found, &mut |block| {
+        self.for_each_block(found, &mut |block| {
             if block.addr.is_defined() && block.slot.size > 0 {
                 allocated = allocated.saturating_add(block.slot.size);
                 end = block.slot.end().max(end);
@@ -108,12 +109,12 @@ impl FractalHeap {
     }
 
     /// The huge objects that are not among these, and their bytes.
-    fn lost_huge(&self, found: &FractalHeapHeader, held: &HashSet<u64>) -> Result<(Vec<HeapPlace>, u64)> {
+    fn lost_huge(&self, found: &FractalHeapHeader, held: &HashSet<u64>) -> Result<(Vec<HeapObjectLocation>, u64)> {
         let (mut lost, mut bytes) = (Vec::new(), 0u64);
         if !found.huge_index.is_defined() {
             return Ok((lost, bytes));
         }
-        let mut add = |place: HeapPlace, size: u64| {
+        let mut add = |place: HeapObjectLocation, size: u64| {
             if huge_key(&place).is_none_or(|key| !held.contains(&key)) {
                 lost.push(place);
                 bytes = bytes.saturating_add(size);
@@ -123,18 +124,18 @@ impl FractalHeap {
         match (found.id_shape(self.metadata.widths()).huge_is_direct(), found.filtered.is_some()) {
             (true, false) => self.tree(found, HugeDirectRecord::default()).for_each(&mut |record| {
                 let HugeDirectRecord { addr, length } = record;
-                add(HeapPlace::Huge { addr, length, filter_mask: 0, size: length }, length)
+                add(HeapObjectLocation::Huge { addr, length, filter_mask: 0, size: length }, length)
             })?,
             (true, true) => self.tree(found, HugeFilteredRecord::default()).for_each(&mut |record| {
                 let HugeFilteredRecord { addr, length, filter_mask, size } = record;
-                add(HeapPlace::Huge { addr, length, filter_mask, size }, size)
+                add(HeapObjectLocation::Huge { addr, length, filter_mask, size }, size)
             })?,
             (false, false) => self
                 .tree(found, HugeIndirectRecord::default())
-                .for_each(&mut |record| add(HeapPlace::HugeNumber(record.id), record.length))?,
+                .for_each(&mut |record| add(HeapObjectLocation::HugeNumber(record.id), record.length))?,
             (false, true) => self
                 .tree(found, HugeIndirectFilteredRecord::default())
-                .for_each(&mut |record| add(HeapPlace::HugeNumber(record.id), record.size))?,
+                .for_each(&mut |record| add(HeapObjectLocation::HugeNumber(record.id), record.size))?,
         }
         Ok((lost, bytes))
     }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use h5live_cache::{Moment, Space};
-use h5live_format::{HeapPlace, HeapSlot};
+use h5live_cache::{FreeEpoch, Space};
+use h5live_format::{HeapObjectLocation, HeapSlot};
 use parking_lot::{Mutex, MutexGuard};
 
 /// What this session knows of the free space in one heap; to be kept as long as the session, for all
@@ -12,47 +12,47 @@ use parking_lot::{Mutex, MutexGuard};
 /// The heap's own list of free space is given up by the first change: what is free is what no object takes, which the
 /// index of the objects says too.
 #[derive(Debug, Default)]
-pub struct HeapSpace(Mutex<Sections>);
+pub struct HeapFreeSpace(Mutex<HeapSections>);
 
-impl HeapSpace {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Sections> {
+impl HeapFreeSpace {
+    pub(super) fn lock(&self) -> MutexGuard<'_, HeapSections> {
         self.0.lock()
     }
 }
 
 /// Free sections. Offsets are in heap space, sizes in bytes.
 #[derive(Debug, Default)]
-pub(super) struct Sections {
+pub(super) struct HeapSections {
     /// Whether what is neither listed here nor taken by an object is known to be no space at all.
     pub known: bool,
     by_offset: BTreeMap<u64, u64>,
     by_size: BTreeSet<(u64, u64)>,
     /// One more section, its offset and size, which is in neither: what the last object left of the one it went into.
-    begun: (u64, u64),
+    open_section: (u64, u64),
     /// What removed objects took, which readers of what is in the file still find.
-    removed: Vec<(Moment, u64, u64)>,
+    removed: Vec<(FreeEpoch, u64, u64)>,
     /// Removed huge objects.
-    removed_huge: Vec<(Moment, HeapPlace)>,
+    removed_huge: Vec<(FreeEpoch, HeapObjectLocation)>,
     /// Blocks that do not exist before others that do, by size.
-    room: BTreeSet<(u64, u64)>,
+    missing_blocks: BTreeSet<(u64, u64)>,
 }
 
-impl Sections {
-    /// Nothing is free; or, if that is not `known`, there is nothing to be said.
+impl HeapSections {
+    /// Nothing is free; or, if that is not `find_cached`, there is nothing to be said.
     pub fn empty(known: bool) -> Self {
-        Sections { known, ..Sections::default() }
+        HeapSections { known, ..HeapSections::default() }
     }
 
     /// Adds a free section, and returns it with its free neighbours. Neighbours are always of the same direct block,
     /// because each block begins with its own fields.
-    pub fn give(&mut self, offset: u64, len: u64) -> (u64, u64) {
-        self.list_begun();
+    pub fn insert(&mut self, offset: u64, len: u64) -> (u64, u64) {
+        self.list_open_section();
         let (mut start, mut end) = (offset, offset.saturating_add(len));
         while let Some((&near, &size)) = self.by_offset.range(..=end).next_back() {
             if near.saturating_add(size) < start {
                 break;
             }
-            self.forget(near, size);
+            self.remove_section(near, size);
             start = start.min(near);
             end = end.max(near.saturating_add(size));
         }
@@ -68,13 +68,13 @@ impl Sections {
     }
 
     /// Lists the section that was begun.
-    fn list_begun(&mut self) {
-        let (offset, len) = std::mem::take(&mut self.begun);
+    fn list_open_section(&mut self) {
+        let (offset, len) = std::mem::take(&mut self.open_section);
         self.add(offset, len);
     }
 
-    /// Takes a section as [`Sections::give`] returned it out of the list.
-    pub fn forget(&mut self, offset: u64, len: u64) {
+    /// Takes a section as [`HeapSections::insert`] returned it out of the list.
+    pub fn remove_section(&mut self, offset: u64, len: u64) {
         self.by_offset.remove(&offset);
         self.by_size.remove(&(len, offset));
     }
@@ -82,28 +82,28 @@ impl Sections {
     /// Takes `len` bytes from the smallest section that has them.
     pub fn take(&mut self, len: u64) -> Option<u64> {
         let listed = self.by_size.range((len, 0)..).next().copied();
-        let fits = self.begun.1 >= len;
-        if let Some((size, offset)) = listed.filter(|(size, _)| !fits || *size < self.begun.1) {
-            self.forget(offset, size);
-            self.list_begun();
-            self.begun = (offset, size);
+        let fits = self.open_section.1 >= len;
+        if let Some((size, offset)) = listed.filter(|(size, _)| !fits || *size < self.open_section.1) {
+            self.remove_section(offset, size);
+            self.list_open_section();
+            self.open_section = (offset, size);
         }
-        let (offset, size) = self.begun;
+        let (offset, size) = self.open_section;
         let left = size.checked_sub(len)?;
-        self.begun = (offset.saturating_add(len), left);
+        self.open_section = (offset.saturating_add(len), left);
         Some(offset)
     }
 
     /// Takes what is free of a stretch away.
     pub fn occupy(&mut self, offset: u64, len: u64) {
-        self.list_begun();
+        self.list_open_section();
         let end = offset.saturating_add(len);
         while let Some((&start, &size)) = self.by_offset.range(..end).next_back() {
             let old_end = start.saturating_add(size);
             if old_end <= offset {
                 break;
             }
-            self.forget(start, size);
+            self.remove_section(start, size);
             self.add(start, offset.saturating_sub(start));
             self.add(end, old_end.saturating_sub(end));
         }
@@ -111,58 +111,58 @@ impl Sections {
 
     /// An object was removed now.
     pub fn remove(&mut self, space: &Space, offset: u64, len: u64) {
-        self.removed.push((space.moment(), offset, len));
+        self.removed.push((space.free_epoch(), offset, len));
     }
 
     /// A huge object was removed now.
-    pub fn remove_huge(&mut self, space: &Space, place: HeapPlace) {
-        self.removed_huge.push((space.moment(), place));
+    pub fn remove_huge(&mut self, space: &Space, place: HeapObjectLocation) {
+        self.removed_huge.push((space.free_epoch(), place));
     }
 
     /// Removed huge objects of which nothing in the file tells any more.
-    pub fn settled_huge(&mut self, space: &Space) -> Vec<HeapPlace> {
-        if self.removed_huge.first().is_none_or(|(moment, _)| !space.is_settled(*moment)) {
+    pub fn take_reclaimable_huge(&mut self, space: &Space) -> Vec<HeapObjectLocation> {
+        if self.removed_huge.first().is_none_or(|(moment, _)| !space.is_reclaimable(*moment)) {
             return Vec::new();
         }
-        let (settled, waiting) = self.removed_huge.drain(..).partition(|(moment, _)| space.is_settled(*moment));
+        let (settled, waiting) = self.removed_huge.drain(..).partition(|(moment, _)| space.is_reclaimable(*moment));
         self.removed_huge = waiting;
         settled.into_iter().map(|(_, place)| place).collect()
     }
 
     /// Whether removed objects are still in the file.
-    pub fn is_waiting(&self) -> bool {
+    pub fn has_pending(&self) -> bool {
         !self.removed.is_empty() || !self.removed_huge.is_empty()
     }
 
     /// Removed objects of which nothing in the file tells any more.
-    pub fn settled(&mut self, space: &Space) -> Vec<(u64, u64)> {
+    pub fn take_reclaimable(&mut self, space: &Space) -> Vec<(u64, u64)> {
         // The first has waited longest.
-        if self.removed.first().is_none_or(|(moment, ..)| !space.is_settled(*moment)) {
+        if self.removed.first().is_none_or(|(moment, ..)| !space.is_reclaimable(*moment)) {
             return Vec::new();
         }
-        let (settled, waiting) = self.removed.drain(..).partition(|(moment, ..)| space.is_settled(*moment));
+        let (settled, waiting) = self.removed.drain(..).partition(|(moment, ..)| space.is_reclaimable(*moment));
         self.removed = waiting;
         settled.into_iter().map(|(_, offset, len)| (offset, len)).collect()
     }
 
     /// What removed objects took that are still in the file.
-    pub fn waiting(&self) -> Vec<(u64, u64)> {
+    pub fn pending(&self) -> Vec<(u64, u64)> {
         self.removed.iter().map(|(_, offset, len)| (*offset, *len)).collect()
     }
 
     /// Adds the place of a block that does not exist.
-    pub fn give_room(&mut self, slot: HeapSlot) {
-        self.room.insert((slot.size, slot.start));
+    pub fn add_missing_block(&mut self, slot: HeapSlot) {
+        self.missing_blocks.insert((slot.size, slot.start));
     }
 
     /// Takes places of blocks out of the list that lie between `from` and `to`.
-    pub fn forget_room(&mut self, from: u64, to: u64) {
-        self.room.retain(|(_, start)| !(from..to).contains(start));
+    pub fn remove_missing_blocks(&mut self, from: u64, to: u64) {
+        self.missing_blocks.retain(|(_, start)| !(from..to).contains(start));
     }
 
     /// Places of blocks that stand for `least` bytes of heap space or more, the smallest first.
-    pub fn room(&self, least: u64) -> impl Iterator<Item = HeapSlot> + '_ {
-        self.room.range((least, 0)..).map(|&(size, start)| HeapSlot { start, size })
+    pub fn missing_blocks(&self, least: u64) -> impl Iterator<Item = HeapSlot> + '_ {
+        self.missing_blocks.range((least, 0)..).map(|&(size, start)| HeapSlot { start, size })
     }
 }
 
@@ -172,10 +172,10 @@ mod tests {
 
     #[test]
     fn free_neighbours_become_one_section() {
-        let mut sections = Sections::default();
-        assert_eq!(sections.give(100, 10), (100, 10));
-        assert_eq!(sections.give(120, 10), (120, 10));
-        assert_eq!(sections.give(110, 10), (100, 30));
+        let mut sections = HeapSections::default();
+        assert_eq!(sections.insert(100, 10), (100, 10));
+        assert_eq!(sections.insert(120, 10), (120, 10));
+        assert_eq!(sections.insert(110, 10), (100, 30));
         assert_eq!(sections.take(31), None);
         assert_eq!(sections.take(10), Some(100));
         sections.occupy(115, 5);
@@ -184,23 +184,23 @@ mod tests {
 
     #[test]
     fn objects_go_into_the_smallest_section_that_has_room_for_them() {
-        let mut sections = Sections::default();
-        sections.give(0, 100);
+        let mut sections = HeapSections::default();
+        sections.insert(0, 100);
         assert_eq!([sections.take(30), sections.take(30)], [Some(0), Some(30)]);
-        sections.give(200, 20);
-        sections.give(300, 50);
+        sections.insert(200, 20);
+        sections.insert(300, 50);
         assert_eq!([sections.take(25), sections.take(20), sections.take(15)], [Some(60), Some(200), Some(85)]);
         assert_eq!([sections.take(25), sections.take(25), sections.take(1)], [Some(300), Some(325), None]);
-        assert_eq!(sections.give(0, 350), (0, 350), "all of it was taken");
+        assert_eq!(sections.insert(0, 350), (0, 350), "all of it was taken");
         assert_eq!([sections.take(350), sections.take(1)], [Some(0), None]);
     }
 
     #[test]
     fn what_is_left_of_a_section_is_still_free() {
-        let mut sections = Sections::default();
-        sections.give(0, 100);
+        let mut sections = HeapSections::default();
+        sections.insert(0, 100);
         assert_eq!(sections.take(30), Some(0));
-        assert_eq!(sections.give(10, 20), (10, 90));
+        assert_eq!(sections.insert(10, 20), (10, 90));
         assert_eq!(sections.take(5), Some(10));
         sections.occupy(50, 10);
         assert_eq!([sections.take(36), sections.take(35), sections.take(35)], [Some(60), Some(15), None]);

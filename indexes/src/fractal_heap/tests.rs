@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use h5live_cache::{Cache, MemoryStorage, Owner, Scope};
-use h5live_model::{FilterSpec, Filtered, NoFilters};
+use h5live_cache::{Cache, FlushScope, MemoryStorage, Owner};
+use h5live_model::{FilterResult, FilterSpec, NoFilters};
 use proptest::{prelude::*, test_runner::RngSeed};
 
 use super::*;
@@ -33,7 +33,7 @@ impl Unfilter for Short {
         Ok(bytes)
     }
 
-    fn filter(&self, _: &[FilterSpec], bytes: &[u8]) -> Filtered {
+    fn filter(&self, _: &[FilterSpec], bytes: &[u8]) -> FilterResult {
         Ok((bytes[..bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)].to_vec(), 0))
     }
 }
@@ -61,7 +61,7 @@ fn check(heap: &FractalHeap, objects: &BTreeMap<Vec<u8>, Vec<u8>>) {
     let bytes: u64 = objects.values().map(|object| object.len() as u64).sum();
     assert_eq!(header.managed_objects, objects.len() as u64);
     let (mut allocated, mut last) = (0, 0);
-    heap.each_block(&header, &mut |block| {
+    heap.for_each_block(&header, &mut |block| {
         if block.addr.is_defined() && block.slot.size > 0 {
             allocated += block.slot.size;
             last = last.max(block.slot.end());
@@ -87,7 +87,7 @@ fn check(heap: &FractalHeap, objects: &BTreeMap<Vec<u8>, Vec<u8>>) {
         read.push(object.to_vec());
         Ok::<_, Error>(true)
     };
-    assert!(heap.reading().unwrap().for_each(objects.keys(), &mut look).unwrap());
+    assert!(heap.bulk_reader().unwrap().for_each(objects.keys(), &mut look).unwrap());
     let mut all: Vec<_> = objects.values().cloned().collect();
     read.sort();
     all.sort();
@@ -107,7 +107,7 @@ fn objects_are_found_again_by_their_ids() {
     }
     check(&heap, &objects);
     assert!(heap.header().unwrap().read().root_rows > 9);
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     check(&reopened(&storage, heap.addr()), &objects);
 }
 
@@ -134,7 +134,7 @@ fn what_was_removed_is_used_again_after_a_flush_and_not_before() {
     heap.remove(&ids[3]).unwrap();
     let other = heap.insert(&object(9, 50), &[]).unwrap();
     assert!(!ids.contains(&other));
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     assert_eq!(heap.insert(&object(10, 50), &[]).unwrap(), ids[3]);
 }
 
@@ -144,12 +144,12 @@ fn blocks_without_objects_are_given_up() {
     let cache = cache(&storage);
     let heap = create(&cache, HeapParameters::LINKS);
     let ids: Vec<_> = (0..3000).map(|number| heap.insert(&object(number, 300), &[]).unwrap()).collect();
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     let whole = heap.header().unwrap().read().allocated_space;
     for id in &ids[1000..] {
         heap.remove(id).unwrap();
     }
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     heap.remove(&ids[0]).unwrap();
     let objects = ids[1..1000].iter().enumerate().map(|(at, id)| (id.clone(), object(at + 1, 300))).collect();
     check(&heap, &objects);
@@ -157,7 +157,7 @@ fn blocks_without_objects_are_given_up() {
     for id in &ids[1..1000] {
         heap.remove(id).unwrap();
     }
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     let id = heap.insert(&object(1, 30), &[]).unwrap();
     heap.remove(&id).unwrap();
     check(&heap, &BTreeMap::new());
@@ -173,10 +173,10 @@ fn a_deleted_heap_gives_all_its_space_back() {
     for number in 0..2000 {
         heap.insert(&object(number, 100 + number), &[]).unwrap();
     }
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     heap.delete().unwrap();
-    cache.flush(Scope::All).unwrap();
-    assert_eq!(cache.space().reusable(), cache.space().end() - before);
+    cache.flush(FlushScope::All).unwrap();
+    assert_eq!(cache.space().free_bytes(), cache.space().end() - before);
 }
 
 #[test]
@@ -215,23 +215,23 @@ fn check_huge(create: impl Fn(&Arc<Cache>, HeapParameters) -> FractalHeap) {
     let heap = create(&cache, HeapParameters::ATTRIBUTES);
     let ids: Vec<_> = (0..50).map(|number| heap.insert(&object(number, 5000 + number), &[]).unwrap()).collect();
     assert_eq!(heap.get(&ids[7]).unwrap(), object(7, 5007));
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     let again = reopened(&storage, heap.addr());
     assert_eq!(again.get(&ids[49]).unwrap(), object(49, 5049));
     heap.remove(&ids[3]).unwrap();
     let new = heap.replace(&ids[4], &object(4, 7000), &[]).unwrap();
     assert_eq!(heap.get(&new).unwrap(), object(4, 7000));
-    cache.flush(Scope::All).unwrap();
-    assert!(heap.settle().unwrap() && !heap.settle().unwrap());
+    cache.flush(FlushScope::All).unwrap();
+    assert!(heap.reclaim().unwrap() && !heap.reclaim().unwrap());
     assert!(heap.get(&ids[3]).is_err() && heap.get(&ids[4]).is_err());
     let header = heap.header().unwrap().read().clone();
     assert_eq!((header.huge_objects, header.next_huge_id), (49, 51));
     assert_eq!(header.huge_bytes, (0..50).map(|n| 5000 + n).sum::<u64>() - 5003 - 5004 + 7000);
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     assert!(reopened(&storage, heap.addr()).get(&ids[3]).is_err());
     heap.delete().unwrap();
-    cache.flush(Scope::All).unwrap();
-    assert_eq!(cache.space().reusable(), cache.space().end() - before);
+    cache.flush(FlushScope::All).unwrap();
+    assert_eq!(cache.space().free_bytes(), cache.space().end() - before);
 }
 
 #[test]
@@ -247,8 +247,8 @@ fn check_long_id(cache: &Cache, heap: &FractalHeap) {
     assert_eq!(id[0], 0x10);
     assert_eq!(heap.get(&id).unwrap(), object(1, 9000));
     heap.remove(&id).unwrap();
-    cache.flush(Scope::All).unwrap();
-    heap.settle().unwrap();
+    cache.flush(FlushScope::All).unwrap();
+    heap.reclaim().unwrap();
     assert_eq!(heap.header().unwrap().read().huge_objects, 0);
 }
 
@@ -316,14 +316,14 @@ proptest! {
                     objects.remove(&id);
                     objects.insert(new, object);
                 },
-                Step::Flush => open.flush(Scope::All).unwrap(),
+                Step::Flush => open.flush(FlushScope::All).unwrap(),
                 Step::Reopen => {
-                    open.flush(Scope::All).unwrap();
+                    open.flush(FlushScope::All).unwrap();
                     let end = open.space().end();
                     open = crate::tests::cache_from(&storage, end);
                     let metadata = ObjectMetadata::new(open.clone(), OWNER);
                     heap = FractalHeap::new(metadata, heap.addr(), Arc::new(Short), Arc::default());
-                    heap.survey(|each| {
+                    heap.init_free_space(|each| {
                         objects.keys().for_each(|id| each(id));
                         Ok::<_, Error>(())
                     }).unwrap();
@@ -331,7 +331,7 @@ proptest! {
             }
             check(&heap, &objects);
         }
-        open.flush(Scope::All).unwrap();
+        open.flush(FlushScope::All).unwrap();
         check(&reopened(&storage, heap.addr()), &objects);
     }
 }

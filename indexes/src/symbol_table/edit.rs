@@ -3,24 +3,24 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use h5live_cache::{EdgeKind, Handle, Node};
+use h5live_cache::{DependencyNode, EdgeKind, Handle};
 use h5live_format::messages::BtreeK;
 use h5live_format::{Addr, Btree1Node, GroupKey, SymbolCache, SymbolTableEntry, SymbolTableNode};
 use h5live_model::Name;
 
 use super::{SymbolTable, SymbolTarget, partition};
-use crate::btree1::{Btree1, Entries, Leaf, Step};
+use crate::btree1::{Btree1, Btree1PathStep, LeafCallbacks, NodeEntries};
 use crate::local_heap::{LocalStrings, StringSpace};
-use crate::{Before, Error, ObjectMetadata, Result};
+use crate::{Error, ObjectMetadata, Prerequisite, Result};
 
 /// Bytes of a new local heap, if it is not known how many names there will be.
-const NEW_HEAP: u64 = 88;
+const NEW_HEAP_BYTES: u64 = 88;
 
 /// Where a name is, or would be.
-struct Sought {
-    path: Vec<Step>,
+struct NamePosition {
+    path: Vec<Btree1PathStep>,
     /// The entries of the leaf at the end of the path.
-    leaf: Entries<GroupKey>,
+    leaf: NodeEntries<GroupKey>,
     /// The child of the leaf whose names come before and after the one that is sought.
     index: usize,
 }
@@ -32,7 +32,7 @@ impl SymbolTable {
     /// If there is no room.
     pub fn create(metadata: ObjectMetadata, k: BtreeK, space: Arc<StringSpace>) -> Result<Self> {
         let (tree, _) = Btree1::<GroupKey>::create(metadata.clone(), k.group_internal, ())?;
-        let heap = LocalStrings::create(&metadata, NEW_HEAP, &space)?.addr();
+        let heap = LocalStrings::create(&metadata, NEW_HEAP_BYTES, &space)?.addr();
         Ok(SymbolTable { metadata, tree, heap, k, space })
     }
 
@@ -40,17 +40,17 @@ impl SymbolTable {
     ///
     /// # Errors
     /// If a structure cannot be read; if the dependency would close a circle.
-    pub fn hold(&self, parent: &dyn Node) -> Result<()> {
-        self.metadata.depend(parent, &self.tree.entry()?, EdgeKind::SymbolTable)?;
-        self.names()?.hold(parent)
+    pub fn add_parent(&self, parent: &dyn DependencyNode) -> Result<()> {
+        self.metadata.add_dependency(parent, &self.tree.dependency_node()?, EdgeKind::SymbolTable)?;
+        self.name_heap()?.add_parent(parent)
     }
 
     /// The B-tree and the heap, which entries that lead to the group repeat.
-    pub fn places(&self) -> (Addr, Addr) {
+    pub fn addrs(&self) -> (Addr, Addr) {
         (self.tree.root(), self.heap)
     }
 
-    fn seek(&self, names: &LocalStrings, name: &Name) -> Result<Sought> {
+    fn seek(&self, names: &LocalStrings, name: &Name) -> Result<NamePosition> {
         let mut found = None;
         let path = self.tree.path(|node: &Btree1Node<GroupKey>| {
             // The names below child `i` are not greater than key `i + 1`.
@@ -60,12 +60,12 @@ impl SymbolTable {
             })?;
             let index = index.min(node.len().saturating_sub(1));
             if node.level == 0 {
-                found = Some((Entries::of(node), index));
+                found = Some((NodeEntries::from_node(node), index));
             }
             Ok(index)
         })?;
-        let (leaf, index) = found.unwrap_or((Entries { keys: Vec::new(), children: Vec::new() }, 0));
-        Ok(Sought { path, leaf, index })
+        let (leaf, index) = found.unwrap_or((NodeEntries { keys: Vec::new(), children: Vec::new() }, 0));
+        Ok(NamePosition { path, leaf, index })
     }
 
     fn position(names: &LocalStrings, entries: &[SymbolTableEntry], name: &Name) -> Result<(usize, bool)> {
@@ -88,14 +88,14 @@ impl SymbolTable {
         name: &Name,
         target: &SymbolTarget,
         group: Option<(Addr, Addr)>,
-        before: &[Before<'_>],
+        before: &[Prerequisite<'_>],
     ) -> Result<()> {
-        let mut names = self.names()?;
+        let mut names = self.name_heap()?;
         let strings = match target {
             SymbolTarget::Object(_) => vec![name],
             SymbolTarget::Path(path) => vec![name, path],
         };
-        let offsets = names.insert(&self.space, &strings, || self.strings())?;
+        let offsets = names.insert(&self.space, &strings, || self.string_offsets())?;
         let offset = |index: usize| offsets.get(index).copied().unwrap_or(0);
         let name_offset = offset(0);
         let (header, cache) = match target {
@@ -110,12 +110,12 @@ impl SymbolTable {
             }
         };
         let entry = SymbolTableEntry { name_offset, header, cache };
-        let Sought { path, mut leaf, index } = self.seek(&names, name)?;
+        let NamePosition { path, mut leaf, index } = self.seek(&names, name)?;
         let Some(&child) = leaf.children.get(index) else {
             let node = self.new_symbols(&names, vec![entry])?;
-            leaf = Entries { keys: vec![GroupKey(0), GroupKey(name_offset)], children: vec![node.addr()] };
-            self.tree.replace(&path, leaf, &[node.addr()], &Symbols { table: self, names: &names })?;
-            self.metadata.order(&node, before);
+            leaf = NodeEntries { keys: vec![GroupKey(0), GroupKey(name_offset)], children: vec![node.addr()] };
+            self.tree.replace(&path, leaf, &[node.addr()], &SymbolNodes { table: self, names: &names })?;
+            self.metadata.add_prerequisites(&node, before);
             return Ok(());
         };
         let node = self.symbols(child)?;
@@ -123,19 +123,22 @@ impl SymbolTable {
         let (at, _) = Self::position(&names, &entries, name)?;
         let is_last = at == entries.len();
         entries.insert(at, entry);
-        let symbols = Symbols { table: self, names: &names };
+        let symbols = SymbolNodes { table: self, names: &names };
         if entries.len() <= usize::from(node.read().capacity) {
             // What comes first may have belonged to the node before until now: first the tree has to say so. A node that
             // waits for what it tells of stays as it is, as it may have to move yet.
             let is_in_place =
                 node.is_new() || !is_last && before.is_empty() && (at > 0 || self.order_after(&node, &path)?);
-            let moved =
-                if is_in_place { self.changed(&names, &node, entries) } else { self.moved(&names, &node, entries) }?;
+            let moved = if is_in_place {
+                self.replace_node(&names, &node, entries)
+            } else {
+                self.move_node(&names, &node, entries)
+            }?;
             let bound = is_last.then_some(name_offset);
             if set_child(&mut leaf, index, &moved, bound) {
                 self.tree.replace(&path, leaf, &[moved.addr()], &symbols)?;
             }
-            self.metadata.order(&moved, before);
+            self.metadata.add_prerequisites(&moved, before);
             return Ok(());
         }
         // The next name often comes right after this one: names that come in their order leave full nodes behind.
@@ -145,25 +148,25 @@ impl SymbolTable {
         let is_left = at < kept;
         let last = |entries: &[SymbolTableEntry]| entries.last().map(|entry| entry.name_offset);
         let (left_bound, right_bound) = (last(&entries).unwrap_or(0), last(&right));
-        let left = self.moved(&names, &node, entries)?;
+        let left = self.move_node(&names, &node, entries)?;
         let right = self.new_symbols(&names, right)?;
         // What the left half waits for may now be told of by the right one.
-        let kept = self.metadata.cache().depend_once(&right, &left, EdgeKind::BTree1Symbols);
+        let kept = self.metadata.cache().add_dependency_once(&right, &left, EdgeKind::BTree1Symbols);
         kept.map_err(|circle| Error::Cache(circle.into()))?;
         set_child(&mut leaf, index, &left, None);
         leaf.children.insert((index + 1).min(leaf.children.len()), right.addr());
         leaf.keys.insert((index + 1).min(leaf.keys.len()), GroupKey(left_bound));
         set_child(&mut leaf, index + 1, &right, right_bound.filter(|_| is_last));
         self.tree.replace(&path, leaf, &[left.addr(), right.addr()], &symbols)?;
-        self.metadata.order(if is_left { &left } else { &right }, before);
+        self.metadata.add_prerequisites(if is_left { &left } else { &right }, before);
         Ok(())
     }
 
     /// Has a node written after what leads to it, if nothing there waits for the node.
-    fn order_after(&self, node: &Handle<SymbolTableNode>, path: &[Step]) -> Result<bool> {
+    fn order_after(&self, node: &Handle<SymbolTableNode>, path: &[Btree1PathStep]) -> Result<bool> {
         for step in path {
             let above = self.tree.node(step.addr, None)?;
-            if self.metadata.cache().depend_once(node, &above, EdgeKind::BTree1Symbols).is_err() {
+            if self.metadata.cache().add_dependency_once(node, &above, EdgeKind::BTree1Symbols).is_err() {
                 return Ok(false);
             }
         }
@@ -171,11 +174,11 @@ impl SymbolTable {
     }
 
     /// Has what leads to a node, which is about to change, written after it, if the node waits for nothing there.
-    fn order_before(&self, node: &Handle<SymbolTableNode>, path: &[Step]) -> Result<bool> {
+    fn order_before(&self, node: &Handle<SymbolTableNode>, path: &[Btree1PathStep]) -> Result<bool> {
         node.touch();
         for step in path {
             let above = self.tree.node(step.addr, None)?;
-            if self.metadata.cache().depend_once(&above, node, EdgeKind::BTree1Symbols).is_err() {
+            if self.metadata.cache().add_dependency_once(&above, node, EdgeKind::BTree1Symbols).is_err() {
                 return Ok(false);
             }
         }
@@ -183,9 +186,9 @@ impl SymbolTable {
     }
 
     /// The offsets of all strings that entries and keys lead to.
-    fn strings(&self) -> Result<Vec<u64>> {
+    fn string_offsets(&self) -> Result<Vec<u64>> {
         let mut offsets = Vec::new();
-        let reached = self.tree.reached()?;
+        let reached = self.tree.all_blocks()?;
         for addr in reached.nodes {
             let node = self.tree.node(addr, None)?;
             let node = node.read();
@@ -204,14 +207,14 @@ impl SymbolTable {
 
     /// A node with other entries in the place of `node`: at another address if the file leads to the old one, so that
     /// entries change at once with the names in the tree that bound them.
-    fn moved(
+    fn move_node(
         &self,
         names: &LocalStrings,
         node: &Handle<SymbolTableNode>,
         entries: Vec<SymbolTableEntry>,
     ) -> Result<Handle<SymbolTableNode>> {
         if node.is_new() {
-            names.hold(node)?;
+            names.add_parent(node)?;
             node.update(|node| node.entries = entries);
             return Ok(node.clone());
         }
@@ -223,7 +226,7 @@ impl SymbolTable {
 
     /// A node with other entries in the place of `node`, which the names in the tree bound also before they change: at
     /// the same address if it is written at once, and nobody reads it meanwhile.
-    fn changed(
+    fn replace_node(
         &self,
         names: &LocalStrings,
         node: &Handle<SymbolTableNode>,
@@ -231,9 +234,9 @@ impl SymbolTable {
     ) -> Result<Handle<SymbolTableNode>> {
         let len = node.read().size(self.metadata.widths()) as u64;
         if node.is_new() || !self.metadata.cache().space().may_change_in_place(node.addr(), len) {
-            return self.moved(names, node, entries);
+            return self.move_node(names, node, entries);
         }
-        names.hold(node)?;
+        names.add_parent(node)?;
         node.update(|node| node.entries = entries);
         Ok(node.clone())
     }
@@ -241,7 +244,7 @@ impl SymbolTable {
     fn new_symbols(&self, names: &LocalStrings, entries: Vec<SymbolTableEntry>) -> Result<Handle<SymbolTableNode>> {
         let node = SymbolTableNode { entries, ..SymbolTableNode::for_k(self.k) };
         let node = self.metadata.create(node.size(self.metadata.widths()) as u64, node)?;
-        names.hold(&node)?;
+        names.add_parent(&node)?;
         Ok(node)
     }
 
@@ -250,8 +253,8 @@ impl SymbolTable {
     /// # Errors
     /// If a structure cannot be read.
     pub fn remove(&self, name: &Name) -> Result<Option<SymbolTarget>> {
-        let names = self.names()?;
-        let Sought { path, mut leaf, index } = self.seek(&names, name)?;
+        let names = self.name_heap()?;
+        let NamePosition { path, mut leaf, index } = self.seek(&names, name)?;
         let Some(&child) = leaf.children.get(index) else { return Ok(None) };
         let node = self.symbols(child)?;
         let mut entries = node.read().entries.clone();
@@ -261,7 +264,7 @@ impl SymbolTable {
         }
         let entry = entries.remove(at);
         let target = Self::target(&names, &entry)?;
-        let symbols = Symbols { table: self, names: &names };
+        let symbols = SymbolNodes { table: self, names: &names };
         match entries.last().map(|last| last.name_offset) {
             None => {
                 leaf.remove(index);
@@ -278,9 +281,9 @@ impl SymbolTable {
                 // What is below a name in the tree goes before the name does.
                 let is_in_place = bound.is_none() || node.is_new() || self.order_before(&node, &path)?;
                 let moved = if is_in_place {
-                    self.changed(&names, &node, entries)
+                    self.replace_node(&names, &node, entries)
                 } else {
-                    self.moved(&names, &node, entries)
+                    self.move_node(&names, &node, entries)
                 }?;
                 if set_child(&mut leaf, index, &moved, bound) {
                     self.tree.replace(&path, leaf, &[moved.addr()], &symbols)?;
@@ -299,8 +302,8 @@ impl SymbolTable {
     ///
     /// # Errors
     /// If the heap cannot be changed.
-    pub fn put_away(&self) -> Result<bool> {
-        if self.space.is_changed() { self.names()?.put_away(&self.space) } else { Ok(false) }
+    pub fn finalize_names(&self) -> Result<bool> {
+        if self.space.is_changed() { self.name_heap()?.finalize(&self.space) } else { Ok(false) }
     }
 
     /// Bytes of the heap of names.
@@ -308,7 +311,7 @@ impl SymbolTable {
     /// # Errors
     /// If it cannot be read.
     pub fn heap_size(&self) -> Result<u64> {
-        Ok(self.names()?.size())
+        Ok(self.name_heap()?.size())
     }
 
     /// Gives up the table.
@@ -316,8 +319,8 @@ impl SymbolTable {
     /// # Errors
     /// If a structure cannot be read.
     pub fn delete(&self) -> Result<()> {
-        let names = self.names()?;
-        let reached = self.tree.reached()?;
+        let names = self.name_heap()?;
+        let reached = self.tree.all_blocks()?;
         let len = SymbolTableNode::for_k(self.k).size(self.metadata.widths()) as u64;
         reached.children.into_iter().for_each(|child| self.metadata.free(child, len));
         let len = self.tree.node_size();
@@ -329,7 +332,7 @@ impl SymbolTable {
 
 /// Replaces a child, and the last name below it if that is another one. Returns whether anything has changed.
 fn set_child(
-    leaf: &mut Entries<GroupKey>,
+    leaf: &mut NodeEntries<GroupKey>,
     index: usize,
     child: &Handle<SymbolTableNode>,
     name_offset: Option<u64>,
@@ -347,24 +350,24 @@ fn set_child(
 }
 
 /// The nodes below a tree of names.
-struct Symbols<'a> {
+struct SymbolNodes<'a> {
     table: &'a SymbolTable,
     names: &'a LocalStrings,
 }
 
-impl Leaf<GroupKey> for Symbols<'_> {
+impl LeafCallbacks<GroupKey> for SymbolNodes<'_> {
     fn attach(&self, node: &Handle<Btree1Node<GroupKey>>, child: Addr) -> Result<()> {
         let metadata = &self.table.metadata;
         match metadata.cache().peek::<SymbolTableNode>(child)? {
             Some(child) if child.is_new() => {
-                let done = metadata.cache().depend_until_stored(node, &child, EdgeKind::BTree1Symbols);
+                let done = metadata.cache().add_dependency_until_stored(node, &child, EdgeKind::BTree1Symbols);
                 done.map_err(|circle| Error::Cache(circle.into()))
             }
             _ => Ok(()),
         }
     }
 
-    fn changed(&self, node: &dyn Node) -> Result<()> {
-        self.names.hold(node)
+    fn changed(&self, node: &dyn DependencyNode) -> Result<()> {
+        self.names.add_parent(node)
     }
 }

@@ -6,9 +6,9 @@ use h5live_format::{Addr, Btree1Node, GroupKey, SymbolTableNode};
 
 use super::SymbolTable;
 use crate::Result;
-use crate::btree1::Entries;
+use crate::btree1::NodeEntries;
 
-/// Nodes that were copied, and are to be changed so that they lead to the copies ([`PackedSymbols::lead`]).
+/// Nodes that were copied, and are to be changed so that they lead to the copies ([`PackedSymbols::commit`]).
 ///
 /// The copies lead to each other, and so must be in the file before anything else leads to them. What they are copies of
 /// stays as it is until then, so it does not matter which of the nodes that lead there are changed first.
@@ -32,7 +32,7 @@ impl SymbolTable {
         let (metadata, cache) = (&self.metadata, self.metadata.cache());
         let node_len = self.tree.node_size();
         let symbols_len = SymbolTableNode::for_k(self.k).size(metadata.widths()) as u64;
-        let reached = self.tree.reached()?;
+        let reached = self.tree.all_blocks()?;
         if !reached.nodes.iter().all(|node| cache.space().may_change_in_place(*node, node_len)) {
             return Ok(None);
         }
@@ -44,7 +44,7 @@ impl SymbolTable {
         // From here on nothing fails.
         let movable = nodes.iter().map(|(addr, _)| (*addr, node_len)).filter(|(addr, _)| *addr != self.tree.root());
         let all = symbols.keys().map(|addr| (*addr, symbols_len)).chain(movable);
-        let places = metadata.places_before(limit, all);
+        let places = metadata.alloc_all_before(limit, all);
         let len = |addr: &Addr| if symbols.contains_key(addr) { symbols_len } else { node_len };
         let moved: Vec<_> = places.keys().map(|addr| (*addr, len(addr))).collect();
         for (addr, symbols) in symbols {
@@ -55,7 +55,7 @@ impl SymbolTable {
         let at = |addr: Addr| places.get(&addr).copied().unwrap_or(addr);
         let mut changed = Vec::new();
         for (addr, old) in nodes {
-            let Entries { keys, children } = Entries::of(&old);
+            let NodeEntries { keys, children } = NodeEntries::from_node(&old);
             let mut node = old.clone();
             (node.left, node.right) = (at(node.left), at(node.right));
             let fits = node.set(&keys, &children.into_iter().map(at).collect::<Vec<_>>());
@@ -75,7 +75,7 @@ impl PackedSymbols {
     ///
     /// # Errors
     /// If a node cannot be read any more.
-    pub fn lead(self) -> Result<()> {
+    pub fn commit(self) -> Result<()> {
         let PackedSymbols { table, changed, moved } = self;
         let nodes = changed.into_iter().map(|(addr, value)| Ok((table.tree.node(addr, None)?, value)));
         let nodes = nodes.collect::<Result<Vec<_>>>()?;

@@ -1,7 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use h5live_cache::{Cache, EdgeKind, MemoryStorage, Node, Owner, RecordingStorage, Reuse, Scope, Settings, replay};
+use h5live_cache::{
+    Cache, CacheOptions, DependencyNode, EdgeKind, FlushScope, MemoryStorage, Owner, RecordingStorage, ReusePolicy,
+    replay,
+};
 use proptest::{prelude::*, test_runner::RngSeed};
 
 use super::*;
@@ -21,7 +24,7 @@ fn create(cache: &Arc<Cache>, k: BtreeK) -> SymbolTable {
 
 /// The table as another session finds it.
 fn reopened(cache: Arc<Cache>, table: &SymbolTable) -> SymbolTable {
-    let (btree, heap) = table.places();
+    let (btree, heap) = table.addrs();
     SymbolTable::new(ObjectMetadata::new(cache, OWNER), btree, heap, table.k, Arc::default())
 }
 
@@ -64,7 +67,7 @@ fn thousands_of_names_are_found_and_removed() {
         links.insert(name, number);
     }
     check(&table, &links);
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     check(&reopened(cache_from(&storage, cache.space().end()), &table), &links);
     let end = cache.space().end();
     for _ in 0..3 {
@@ -73,9 +76,9 @@ fn thousands_of_names_are_found_and_removed() {
             assert_eq!(table.remove(name).unwrap(), Some(target(links[name])));
         }
         assert_eq!(table.remove(&names[0]).unwrap(), None);
-        cache.flush(Scope::All).unwrap();
+        cache.flush(FlushScope::All).unwrap();
         names.iter().for_each(|name| table.insert(name, &target(links[name]), None, &[]).unwrap());
-        cache.flush(Scope::All).unwrap();
+        cache.flush(FlushScope::All).unwrap();
         check(&table, &links);
     }
     assert!(cache.space().end() < end * 2, "names that were removed make room for others");
@@ -83,10 +86,10 @@ fn thousands_of_names_are_found_and_removed() {
         table.remove(name).unwrap().unwrap();
     }
     check(&table, &BTreeMap::new());
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     table.delete().unwrap();
-    cache.flush(Scope::All).unwrap();
-    assert_eq!(cache.space().reusable(), cache.space().end() - start);
+    cache.flush(FlushScope::All).unwrap();
+    assert_eq!(cache.space().free_bytes(), cache.space().end() - start);
 }
 
 #[test]
@@ -99,12 +102,12 @@ fn a_heap_whose_writer_died_is_not_larger_than_before() {
         let name: Name = format!("name {number}").into();
         table.insert(&name, &target(1), None, &[]).unwrap();
         links.insert(name, 1);
-        open.flush(Scope::All).unwrap();
+        open.flush(FlushScope::All).unwrap();
         open = cache_from(&storage, open.space().end());
         table = reopened(open.clone(), &table);
     }
     check(&table, &links);
-    assert!(table.names().unwrap().size() < 16 * 200 * 2);
+    assert!(table.name_heap().unwrap().size() < 16 * 200 * 2);
 }
 
 #[test]
@@ -123,20 +126,20 @@ fn a_heap_that_is_put_away_has_no_room_at_its_end_and_lists_the_rest() {
         table.remove(&name).unwrap().unwrap();
         links.remove(&name);
     }
-    cache.flush(Scope::All).unwrap();
-    assert!(table.put_away().unwrap());
-    assert!(!table.put_away().unwrap());
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
+    assert!(table.finalize_names().unwrap());
+    assert!(!table.finalize_names().unwrap());
+    cache.flush(FlushScope::All).unwrap();
     let cache = cache_from(&storage, cache.space().end());
     let table = reopened(cache.clone(), &table);
     check(&table, &links);
-    let names = table.names().unwrap();
+    let names = table.name_heap().unwrap();
     assert_eq!((names.size(), names.free()), (8 + 16 * 300, 16 * 10));
     let size = names.size();
     for number in 0..10 {
         table.insert(&format!("NAME {number:08}").into(), &target(1), None, &[]).unwrap();
     }
-    assert_eq!(table.names().unwrap().size(), size);
+    assert_eq!(table.name_heap().unwrap().size(), size);
 }
 
 #[test]
@@ -150,7 +153,7 @@ fn a_packed_table_is_whole_before_and_after_it_leads_to_the_copies() {
         table.insert(&name, &target(number), None, &[]).unwrap();
         links.insert(name, number);
         if number % 100 == 0 {
-            cache.flush(Scope::All).unwrap();
+            cache.flush(FlushScope::All).unwrap();
         }
     }
     for number in 0..1000 {
@@ -158,15 +161,15 @@ fn a_packed_table_is_whole_before_and_after_it_leads_to_the_copies() {
         table.remove(&name).unwrap().unwrap();
         links.remove(&name);
     }
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     let space = cache.space();
-    let (end, free) = (space.end(), space.reusable());
+    let (end, free) = (space.end(), space.free_bytes());
     let copies = table.pack(end - free).unwrap().unwrap();
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     check(&reopened(cache_from(&storage, end), &table), &links);
-    copies.lead().unwrap();
+    copies.commit().unwrap();
     check(&table, &links);
-    cache.flush(Scope::All).unwrap();
+    cache.flush(FlushScope::All).unwrap();
     check(&reopened(cache_from(&storage, end), &table), &links);
 }
 
@@ -219,28 +222,28 @@ proptest! {
                         links.remove(&name);
                     }
                 }
-                Step::Flush => open.flush(Scope::All).unwrap(),
+                Step::Flush => open.flush(FlushScope::All).unwrap(),
                 Step::PutAway => {
-                    open.flush(Scope::All).unwrap();
-                    table.put_away().unwrap();
+                    open.flush(FlushScope::All).unwrap();
+                    table.finalize_names().unwrap();
                 }
                 Step::Pack(limit) => {
-                    open.flush(Scope::All).unwrap();
+                    open.flush(FlushScope::All).unwrap();
                     if let Some(copies) = table.pack(limit).unwrap() {
-                        open.flush(Scope::All).unwrap();
+                        open.flush(FlushScope::All).unwrap();
                         check(&reopened(cache_from(&storage, open.space().end()), &table), &links);
-                        copies.lead().unwrap();
+                        copies.commit().unwrap();
                     }
                 }
                 Step::Reopen => {
-                    open.flush(Scope::All).unwrap();
+                    open.flush(FlushScope::All).unwrap();
                     open = cache_from(&storage, open.space().end());
                     table = reopened(open.clone(), &table);
                 }
             }
         }
         check(&table, &links);
-        open.flush(Scope::All).unwrap();
+        open.flush(FlushScope::All).unwrap();
         check(&reopened(cache_from(&storage, open.space().end()), &table), &links);
     }
 }
@@ -251,7 +254,7 @@ type Links = BTreeMap<Name, SymbolTarget>;
 /// nothing is seen that neither was nor is to be, and objects are there before links to them.
 fn check_between(bytes: &[u8], table: &SymbolTable, old: &Links, new: &Links, touched: &BTreeSet<Name>) {
     let storage = Arc::new(MemoryStorage::from(bytes.to_vec()));
-    let table = reopened(Arc::new(Cache::reading(storage, Settings::default())), table);
+    let table = reopened(Arc::new(Cache::new_read_only(storage, CacheOptions::default())), table);
     let listed = listed(&table);
     assert!(listed.windows(2).all(|pair| pair[0].0 < pair[1].0), "{listed:?}");
     let listed: Links = listed.into_iter().collect();
@@ -279,18 +282,18 @@ proptest! {
         rounds in prop::collection::vec(prop::collection::vec(0u64..400, 1..60), 1..8),
         leaf in 1u16..4,
         internal in 1u16..4,
-        reuse in prop_oneof![Just(Reuse::AfterFlush), Just(Reuse::Never)],
+        reuse in prop_oneof![Just(ReusePolicy::AfterFlush), Just(ReusePolicy::Never)],
     ) {
         let memory = MemoryStorage::default();
         let recording = RecordingStorage::new(memory.clone());
         let storage = Arc::new(recording.clone());
-        let open = Arc::new(Cache::writing(storage, Settings::default(), 4096, Arc::new(NoSuperblock)));
-        open.space().set_reuse(reuse);
+        let open = Arc::new(Cache::new_writable(storage, CacheOptions::default(), 4096, Arc::new(NoSuperblock)));
+        open.space().set_reuse_policy(reuse);
         let objects = ObjectMetadata::new(open.clone(), Owner::new(Addr::new(96)));
         let object = SymbolTableNode::for_k(k(leaf, internal));
         let len = object.size(open.widths()) as u64;
         let table = create(&open, k(leaf, internal));
-        open.flush(Scope::All).unwrap();
+        open.flush(FlushScope::All).unwrap();
         recording.take_log();
         let mut image = memory.to_vec();
         let (mut old, mut new) = (Links::new(), Links::new());
@@ -305,11 +308,11 @@ proptest! {
                 }
                 let made = (number % 3 > 0).then(|| objects.create(len, object.clone()).unwrap());
                 let target = made.as_ref().map_or(target(0), |made| SymbolTarget::Object(made.addr()));
-                let before = made.as_ref().map(|made| (made as &dyn Node, EdgeKind::Link));
+                let before = made.as_ref().map(|made| (made as &dyn DependencyNode, EdgeKind::Link));
                 table.insert(&name, &target, None, before.as_slice()).unwrap();
                 new.insert(name, target);
             }
-            open.flush(Scope::All).unwrap();
+            open.flush(FlushScope::All).unwrap();
             for write in recording.take_log() {
                 replay(&mut image, [&write]).unwrap();
                 check_between(&image, &table, &old, &new, &touched);

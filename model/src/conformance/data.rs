@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Lab, growing, link_names, make, name, stored, u16le};
+use super::{Lab, link_names, make, name, read_stored, u16le, unlimited_spec};
 use crate::{
     ChunkCoord, ChunkGrid, DatasetSpec, Dataspace, Error, Fill, FillValue, FilterSpec, Layout, LinkTarget, Name,
-    ObjectId, ObjectSpec, Objects, Publish, Reference, ReferenceKind, Referent, ReferentPart, Selection, Shape,
+    ObjectId, ObjectSpec, Objects, Publish, ReferenceKind, ReferenceType, Referent, ReferentPart, Selection, Shape,
 };
 
 /// A dataset that is not chunked is one chunk at the origin, and a part of it can be written.
@@ -24,16 +24,16 @@ pub fn contiguous(lab: &impl Lab) {
         let data = make(&store, at, spec.clone());
         assert_eq!(*data.spec().unwrap(), spec);
         data.write_part(&ChunkCoord::new(&[0, 0]), 2, &[1, 2, 3, 4]).unwrap();
-        assert_eq!(stored(&*data, &[0, 0]), [5, 6, 1, 2, 3, 4, 5, 6, 5, 6, 5, 6]);
+        assert_eq!(read_stored(&*data, &[0, 0]), [5, 6, 1, 2, 3, 4, 5, 6, 5, 6, 5, 6]);
         assert!(matches!(data.write_part(&ChunkCoord::new(&[0, 0]), 10, &[0; 4]), Err(Error::Invalid(_))));
         assert!(data.write_part(&ChunkCoord::new(&[1, 0]), 0, &[0; 4]).is_err());
         assert!(matches!(data.set_extent(&[3, 3]), Err(Error::Invalid(_))));
         data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &[7; 12]).unwrap();
-        assert_eq!(stored(&*data, &[0, 0]), [7; 12]);
+        assert_eq!(read_stored(&*data, &[0, 0]), [7; 12]);
     }
     let scalar = make(&store, "scalar", DatasetSpec { datatype: u16le(), ..Default::default() });
     scalar.write_whole(&ChunkCoord::origin(0), 0, &[1, 2]).unwrap();
-    assert_eq!(stored(&*scalar, &[]), [1, 2]);
+    assert_eq!(read_stored(&*scalar, &[]), [1, 2]);
     let null = DatasetSpec { datatype: u16le(), dataspace: Dataspace::Null, ..Default::default() };
     let null = make(&store, "null", null);
     assert_eq!(null.spec().unwrap().dataspace, Dataspace::Null);
@@ -52,10 +52,10 @@ pub fn compact(lab: &impl Lab) {
     for (at, elements) in [("first", [1, 2, 3, 4]), ("second", [5, 6, 7, 8])] {
         let data = store.dataset(make(at, &pair, &elements).unwrap()).unwrap();
         assert_eq!(ObjectSpec::from((*data.spec().unwrap()).clone()), pair);
-        assert_eq!(stored(&*data, &[0]), elements);
+        assert_eq!(read_stored(&*data, &[0]), elements);
     }
     let scalar = store.dataset(make("scalar", &spec(&[], Layout::Compact), &[9, 10]).unwrap()).unwrap();
-    assert_eq!(stored(&*scalar, &[]), [9, 10]);
+    assert_eq!(read_stored(&*scalar, &[]), [9, 10]);
     assert!(matches!(make("first", &pair, &[0; 4]), Err(Error::Exists(_))));
     assert!(matches!(make("long", &pair, &[0; 5]), Err(Error::Invalid(_))));
     assert!(matches!(make("contiguous", &spec(&[2], Layout::Contiguous), &[0; 4]), Err(Error::Invalid(_))));
@@ -65,25 +65,25 @@ pub fn compact(lab: &impl Lab) {
     let first = store.link(store.root(), &name("first")).unwrap().unwrap();
     let LinkTarget::Hard(first) = first.target else { panic!("a hard link") };
     let first = store.dataset(first).unwrap();
-    assert_eq!(stored(&*first, &[0]), [1, 2, 3, 4]);
+    assert_eq!(read_stored(&*first, &[0]), [1, 2, 3, 4]);
     first.write_whole(&ChunkCoord::origin(1), 0, &[4, 3, 2, 1]).unwrap();
-    assert_eq!(stored(&*first, &[0]), [4, 3, 2, 1]);
+    assert_eq!(read_stored(&*first, &[0]), [4, 3, 2, 1]);
 }
 
 /// Chunks are stored where they belong, and parts of them overwritten.
 pub fn chunks(lab: &impl Lab) {
     let store = lab.create();
-    let data = make(&store, "data", growing(&[5, 3], &[2, 2]));
+    let data = make(&store, "data", unlimited_spec(&[5, 3], &[2, 2]));
     assert_eq!(data.chunk(&ChunkCoord::new(&[0, 0])).unwrap(), None);
     data.write_whole(&ChunkCoord::new(&[1, 0]), 0, &[1; 8]).unwrap();
     data.write_whole(&ChunkCoord::new(&[0, 1]), 0, &[2; 8]).unwrap();
     data.write_part(&ChunkCoord::new(&[2, 1]), 4, &[3, 3]).unwrap();
-    assert_eq!(stored(&*data, &[1, 0]), [1; 8]);
-    assert_eq!(stored(&*data, &[0, 1]), [2; 8]);
-    assert_eq!(stored(&*data, &[2, 1]), [0, 0, 0, 0, 3, 3, 0, 0]);
+    assert_eq!(read_stored(&*data, &[1, 0]), [1; 8]);
+    assert_eq!(read_stored(&*data, &[0, 1]), [2; 8]);
+    assert_eq!(read_stored(&*data, &[2, 1]), [0, 0, 0, 0, 3, 3, 0, 0]);
     assert_eq!(data.chunk(&ChunkCoord::new(&[0, 0])).unwrap(), None);
     data.write_part(&ChunkCoord::new(&[1, 0]), 6, &[4, 4]).unwrap();
-    assert_eq!(stored(&*data, &[1, 0]), [1, 1, 1, 1, 1, 1, 4, 4]);
+    assert_eq!(read_stored(&*data, &[1, 0]), [1, 1, 1, 1, 1, 1, 4, 4]);
     let mut seen = BTreeSet::new();
     data.for_each_chunk(&mut |chunk| {
         assert_eq!((chunk.size, chunk.filter_mask), (8, 0));
@@ -99,7 +99,10 @@ pub fn chunks(lab: &impl Lab) {
     assert!(matches!(data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &[0; 7]), Err(Error::Invalid(_))));
     assert!(data.write_whole(&ChunkCoord::new(&[0, 2]), 0, &[0; 8]).is_err(), "outside the maximum");
     assert!(matches!(data.write_part(&ChunkCoord::new(&[0, 0]), 4, &[0; 5]), Err(Error::Invalid(_))));
-    assert!(matches!(store.create(store.root(), &name("bad"), &growing(&[1, 1], &[1]).into()), Err(Error::Invalid(_))));
+    assert!(matches!(
+        store.create(store.root(), &name("bad"), &unlimited_spec(&[1, 1], &[1]).into()),
+        Err(Error::Invalid(_))
+    ));
     assert_eq!(link_names(&store, store.root()), [name("data")].into(), "what was refused is not there");
 }
 
@@ -107,7 +110,7 @@ pub fn chunks(lab: &impl Lab) {
 pub fn filtered_chunks(lab: &impl Lab) {
     let store = lab.create();
     let deflate = FilterSpec { id: 1, params: vec![6], ..Default::default() };
-    let spec = DatasetSpec { filters: vec![deflate], ..growing(&[100], &[10]) };
+    let spec = DatasetSpec { filters: vec![deflate], ..unlimited_spec(&[100], &[10]) };
     let data = make(&store, "data", spec.clone());
     for i in 0..10u8 {
         data.write_whole(&ChunkCoord::new(&[i.into()]), u32::from(i % 2), &vec![i; usize::from(i) + 1]).unwrap();
@@ -122,7 +125,7 @@ pub fn filtered_chunks(lab: &impl Lab) {
             _ => (u32::from(i % 2), vec![i; usize::from(i) + 1]),
         };
         assert_eq!(chunk.filter_mask, mask);
-        assert_eq!(stored(&*data, &[i.into()]), want);
+        assert_eq!(read_stored(&*data, &[i.into()]), want);
     }
     assert!(matches!(data.write_part(&ChunkCoord::new(&[0]), 0, &[1]), Err(Error::Invalid(_))));
     assert_eq!(data.spec().unwrap().filters[0].id, 1);
@@ -131,14 +134,14 @@ pub fn filtered_chunks(lab: &impl Lab) {
 /// An extent grows within its maximum, and data may come before it.
 pub fn extents(lab: &impl Lab) {
     let store = lab.create();
-    let mut spec = growing(&[0, 2], &[4, 2]);
+    let mut spec = unlimited_spec(&[0, 2], &[4, 2]);
     spec.dataspace = Dataspace::Simple(Shape::with_max(&[0, 2], &[10, 2]).unwrap());
     let data = make(&store, "data", spec);
     assert_eq!(data.spec().unwrap().dataspace.dims(), [0, 2]);
     data.write_whole(&ChunkCoord::new(&[1, 0]), 0, &[1; 16]).unwrap();
     data.set_extent(&[7, 2]).unwrap();
     assert_eq!(data.spec().unwrap().dataspace.dims(), [7, 2]);
-    assert_eq!(stored(&*data, &[1, 0]), [1; 16]);
+    assert_eq!(read_stored(&*data, &[1, 0]), [1; 16]);
     assert!(matches!(data.set_extent(&[11, 2]), Err(Error::Invalid(_))));
     assert!(matches!(data.set_extent(&[1]), Err(Error::Invalid(_))));
     assert_eq!(data.spec().unwrap().dataspace.dims(), [7, 2]);
@@ -151,12 +154,12 @@ pub fn extents(lab: &impl Lab) {
 /// Chunks outside a smaller extent are gone.
 pub fn shrinking(lab: &impl Lab) {
     let store = lab.create();
-    let data = make(&store, "data", growing(&[10], &[2]));
+    let data = make(&store, "data", unlimited_spec(&[10], &[2]));
     for i in 0..5 {
         data.write_whole(&ChunkCoord::new(&[i]), 0, &[i as u8 + 1; 4]).unwrap();
     }
     data.set_extent(&[3]).unwrap();
-    assert_eq!(stored(&*data, &[1]), [2; 4]);
+    assert_eq!(read_stored(&*data, &[1]), [2; 4]);
     assert_eq!(data.chunk(&ChunkCoord::new(&[2])).unwrap(), None);
     data.set_extent(&[10]).unwrap();
     assert_eq!(data.chunk(&ChunkCoord::new(&[4])).unwrap(), None);
@@ -181,7 +184,7 @@ pub fn heap(lab: &impl Lab) {
 pub fn references(lab: &impl Lab) {
     let store = lab.create();
     let a = store.create(store.root(), &name("a"), &ObjectSpec::group()).unwrap();
-    let form = Reference { kind: ReferenceKind::Object1, size: 8 };
+    let form = ReferenceType { kind: ReferenceKind::Object1, size: 8 };
     let to = |object| Referent { file: None, object, part: ReferentPart::Whole };
     let reference = store.reference(&form, &to(a)).unwrap();
     assert_eq!(reference.len(), 8);
@@ -199,18 +202,18 @@ fn elements(part: &ReferentPart) -> (Vec<Vec<u64>>, Option<Name>) {
         ReferentPart::Whole => (Vec::new(), None),
         ReferentPart::Attribute(name) => (Vec::new(), Some(name.clone())),
         ReferentPart::Region(selection) => {
-            let selected = selection.on(&[10, 4]).unwrap();
+            let selected = selection.bind(&[10, 4]).unwrap();
             let grid = ChunkGrid::new(&[1, 1]).unwrap();
-            let cut = selected.cut(&grid);
+            let cut = selected.split_by_chunks(&grid);
             (cut.chunks().map(|at| at.scaled().to_vec()).collect(), None)
         }
     }
 }
 
 /// References to regions and attributes, and those of HDF5 1.12, lead back to what they were made of.
-pub fn rich_references(lab: &impl Lab) {
+pub fn region_references(lab: &impl Lab) {
     let store = lab.create();
-    let data = make(&store, "data", growing(&[10, 4], &[2, 2])).id();
+    let data = make(&store, "data", unlimited_spec(&[10, 4], &[2, 2])).id();
     let slab = Selection::block(&[2, 1], &[3, 2]);
     let points = Selection::Points(vec![[1, 1].as_slice().into(), [9, 0].as_slice().into()]);
     let attribute = name("unit");
@@ -223,7 +226,7 @@ pub fn rich_references(lab: &impl Lab) {
     ];
     for (kind, size, part) in cases {
         let to = Referent { file: None, object: data, part };
-        let element = store.reference(&Reference { kind, size }, &to).unwrap();
+        let element = store.reference(&ReferenceType { kind, size }, &to).unwrap();
         assert_eq!(element.len(), size as usize);
         let found = store.referent(kind, &element).unwrap().expect("the reference is not null");
         assert_eq!((&found.file, found.object), (&to.file, to.object), "{kind:?}");

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Lab, growing, link_names, make, name, number, stored, u16le};
+use super::{Lab, link_names, make, name, number, read_stored, u16le, unlimited_spec};
 use crate::{
-    Attribute, ByteOrder, ChunkCoord, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, Error, GroupSpec,
-    LinkTarget, Name, ObjectId, ObjectKind, ObjectSpec, Objects, Shape,
+    AttributeData, ByteOrder, ChunkCoord, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, Error,
+    GroupSpec, LinkTarget, Name, ObjectId, ObjectKind, ObjectSpec, Objects, Shape,
 };
 
 /// Groups are made, found and listed; a name is taken once.
@@ -39,7 +39,7 @@ pub fn groups(lab: &impl Lab) {
         })
         .unwrap();
     assert_eq!(seen, 3, "a listing stops when it is told to");
-    let data = make(&store, "data", growing(&[0], &[4]));
+    let data = make(&store, "data", unlimited_spec(&[0], &[4]));
     assert!(matches!(store.link(data.id(), &name("x")), Err(Error::WrongKind { .. })));
     assert!(matches!(store.dataset(a), Err(Error::WrongKind { .. })));
     assert!(store.kind(ObjectId(u128::MAX)).is_err());
@@ -85,7 +85,7 @@ pub fn renaming(lab: &impl Lab) {
     let store = lab.create();
     let root = store.root();
     let group = store.create(root, &name("group"), &ObjectSpec::group()).unwrap();
-    let data = make(&store, "data", growing(&[3], &[2]));
+    let data = make(&store, "data", unlimited_spec(&[3], &[2]));
     store.add_link(root, &name("soft"), &LinkTarget::Soft(name("/data"))).unwrap();
     store.rename_link((root, &name("data")), (group, &name("moved"))).unwrap();
     store.rename_link((root, &name("soft")), (root, &name("other"))).unwrap();
@@ -110,7 +110,7 @@ pub fn renaming(lab: &impl Lab) {
 pub fn unlinked(lab: &impl Lab) {
     let store = lab.create();
     let group = store.create_unlinked(&ObjectSpec::group()).unwrap();
-    let data = store.create_unlinked(&growing(&[2], &[2]).into()).unwrap();
+    let data = store.create_unlinked(&unlimited_spec(&[2], &[2]).into()).unwrap();
     store.dataset(data).unwrap().write_whole(&ChunkCoord::new(&[0]), 0, &[1, 2, 3, 4]).unwrap();
     store.add_link(group, &name("data"), &LinkTarget::Hard(data)).unwrap();
     assert_eq!(link_names(&store, store.root()), BTreeSet::new());
@@ -119,7 +119,7 @@ pub fn unlinked(lab: &impl Lab) {
     assert_eq!((store.info(group).unwrap().links, store.info(data).unwrap().links), (1, 2));
     // A committed type may have users, and no link.
     let id = store.create_unlinked(&u16le().into()).unwrap();
-    make(&store, "typed", DatasetSpec { committed: Some(id), ..growing(&[1], &[1]) });
+    make(&store, "typed", DatasetSpec { committed: Some(id), ..unlimited_spec(&[1], &[1]) });
     assert_eq!(store.info(id).unwrap().links, 1);
     store.close().unwrap();
     let store = lab.reopen(store);
@@ -127,7 +127,7 @@ pub fn unlinked(lab: &impl Lab) {
     let Some(LinkTarget::Hard(data)) = store.link(store.root(), &name("again")).unwrap().map(|link| link.target) else {
         panic!("a hard link");
     };
-    assert_eq!(stored(&*store.dataset(data).unwrap(), &[0]), [1, 2, 3, 4]);
+    assert_eq!(read_stored(&*store.dataset(data).unwrap(), &[0]), [1, 2, 3, 4]);
     assert_eq!(store.info(data).unwrap().links, 2);
 }
 
@@ -175,9 +175,9 @@ pub fn uses_of_committed_types(lab: &impl Lab) {
     let store = lab.create();
     let root = store.root();
     let id = store.create(root, &name("t"), &u16le().into()).unwrap();
-    let data = make(&store, "data", DatasetSpec { committed: Some(id), ..growing(&[1], &[1]) });
+    let data = make(&store, "data", DatasetSpec { committed: Some(id), ..unlimited_spec(&[1], &[1]) });
     assert_eq!(data.spec().unwrap().committed, Some(id));
-    store.set_attribute(root, &Attribute { committed: Some(id), ..number(name("a"), 7) }).unwrap();
+    store.set_attribute(root, &AttributeData { committed: Some(id), ..number(name("a"), 7) }).unwrap();
     assert_eq!(store.attribute(root, &name("a")).unwrap().unwrap().committed, Some(id));
     assert_eq!(store.info(id).unwrap().links, 3);
     store.remove_link(root, &name("t")).unwrap();
@@ -188,7 +188,7 @@ pub fn uses_of_committed_types(lab: &impl Lab) {
     store.remove_link(root, &name("data")).unwrap();
     assert_eq!(store.info(id).unwrap().links, 1);
     let group = store.create(root, &name("group"), &ObjectSpec::group()).unwrap();
-    let wrong = DatasetSpec { committed: Some(group), ..growing(&[1], &[1]) };
+    let wrong = DatasetSpec { committed: Some(group), ..unlimited_spec(&[1], &[1]) };
     assert!(store.create(root, &name("wrong"), &wrong.into()).is_err());
 }
 
@@ -207,7 +207,7 @@ pub fn comments(lab: &impl Lab) {
 pub fn attributes(lab: &impl Lab) {
     let store = lab.create();
     let root = store.root();
-    let make = |at: &str, value: &[u8]| Attribute {
+    let make = |at: &str, value: &[u8]| AttributeData {
         name: name(at),
         datatype: u16le(),
         committed: None,
@@ -215,7 +215,7 @@ pub fn attributes(lab: &impl Lab) {
         value: value.into(),
         creation_order: None,
     };
-    let check = |want: &Attribute| {
+    let check = |want: &AttributeData| {
         let got = store.attribute(root, &want.name).unwrap().expect("the attribute is there");
         assert_eq!((&got.datatype, &got.dataspace, &got.value), (&want.datatype, &want.dataspace, &want.value));
     };
@@ -226,13 +226,13 @@ pub fn attributes(lab: &impl Lab) {
     let second = make("x", &[9, 9, 9, 9, 9, 9]);
     store.set_attribute(root, &second).unwrap();
     check(&second);
-    let scalar = Attribute { dataspace: Dataspace::Scalar, value: vec![7, 7], ..make("s", &[]) };
+    let scalar = AttributeData { dataspace: Dataspace::Scalar, value: vec![7, 7], ..make("s", &[]) };
     store.set_attribute(root, &scalar).unwrap();
     check(&scalar);
-    let null = Attribute { dataspace: Dataspace::Null, ..make("null", &[]) };
+    let null = AttributeData { dataspace: Dataspace::Null, ..make("null", &[]) };
     store.set_attribute(root, &null).unwrap();
     check(&null);
-    let wrong = Attribute { value: vec![1, 2, 3], ..make("wrong", &[]) };
+    let wrong = AttributeData { value: vec![1, 2, 3], ..make("wrong", &[]) };
     assert!(matches!(store.set_attribute(root, &wrong), Err(Error::Invalid(_))));
     for i in 0..40u8 {
         store.set_attribute(root, &make(&format!("many {i}"), &[i, 0])).unwrap();

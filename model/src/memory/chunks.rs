@@ -5,39 +5,39 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::state::{Dims, State};
-use super::{MemoryFile, Session};
+use super::state::{MemoryDims, MemoryState};
+use super::{MemoryFile, MemorySession};
 use crate::{ChunkBatch, ChunkCoord, Chunks, DatasetSpec, Dataspace, Error, ObjectId, Result, StoredChunk};
 
 #[derive(Debug)]
 pub(super) struct MemoryChunks {
-    session: Weak<Session>,
+    session: Weak<MemorySession>,
     file: Arc<MemoryFile>,
     writable: bool,
     id: ObjectId,
     /// The extent as of the last refresh; only readers look at it.
-    seen: Mutex<Dims>,
+    extent: Mutex<MemoryDims>,
 }
 
 impl MemoryChunks {
-    pub(super) fn new(session: &Arc<Session>, id: ObjectId, seen: Dims) -> Self {
+    pub(super) fn new(session: &Arc<MemorySession>, id: ObjectId, seen: MemoryDims) -> Self {
         MemoryChunks {
             session: Arc::downgrade(session),
             file: session.file.clone(),
             writable: session.writable,
             id,
-            seen: Mutex::new(seen),
+            extent: Mutex::new(seen),
         }
     }
 
-    fn read_state(&self) -> Result<MutexGuard<'_, State>> {
+    fn read_state(&self) -> Result<MutexGuard<'_, MemoryState>> {
         match self.session.upgrade() {
             Some(session) if !session.closed.load(Ordering::Acquire) => Ok(self.file.state.lock()),
             _ => Err(Error::Closed),
         }
     }
 
-    fn write_state(&self) -> Result<MutexGuard<'_, State>> {
+    fn write_state(&self) -> Result<MutexGuard<'_, MemoryState>> {
         let state = self.read_state()?;
         if self.writable { Ok(state) } else { Err(Error::ReadOnly) }
     }
@@ -54,7 +54,7 @@ impl Chunks for MemoryChunks {
 
     fn spec(&self) -> Result<Arc<DatasetSpec>> {
         let spec = self.read_state()?.stored(self.id)?.spec.clone();
-        let seen = self.seen.lock();
+        let seen = self.extent.lock();
         if self.writable || spec.dataspace.dims() == &**seen {
             return Ok(spec);
         }
@@ -114,7 +114,7 @@ impl Chunks for MemoryChunks {
     fn refresh(&self) -> Result<bool> {
         let state = self.read_state()?;
         let published = &state.stored(self.id)?.published;
-        let mut seen = self.seen.lock();
+        let mut seen = self.extent.lock();
         let changed = *seen != *published;
         *seen = published.clone();
         Ok(changed && !self.writable)

@@ -5,8 +5,8 @@
 //! refresh, just as another process sees a live file.
 
 mod chunks;
+mod dataset;
 mod state;
-mod stored;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use self::chunks::MemoryChunks;
-use self::state::{Body, ROOT, State};
+use self::state::{MemoryBody, MemoryState, ROOT};
 use crate::{
-    AllocationLimit, Attribute, Chunks, Datatype, Error, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectInfo,
-    ObjectKind, ObjectSpec, Objects, Publish, Reference, ReferenceKind, Referent, Result, Wake, Watch,
+    AllocationLimit, AttributeData, Chunks, Datatype, Error, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectInfo,
+    ObjectKind, ObjectSpec, Objects, Publish, ReferenceKind, ReferenceType, Referent, Result, Watch, WatchEvent,
 };
 
 /// A session on a file in memory.
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
-    session: Arc<Session>,
+    session: Arc<MemorySession>,
 }
 
 #[derive(Debug)]
-struct Session {
+struct MemorySession {
     file: Arc<MemoryFile>,
     writable: bool,
     closed: AtomicBool,
@@ -40,7 +40,7 @@ struct Session {
 struct MemoryFile {
     /// Most bytes of a chunk that is made for a part of it.
     max_allocation: AllocationLimit,
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
     flushed: Condvar,
 }
 
@@ -82,18 +82,18 @@ impl MemoryStore {
     }
 
     fn open(file: Arc<MemoryFile>, writable: bool) -> Self {
-        let session = Session { file, writable, closed: AtomicBool::new(false), datasets: Mutex::default() };
+        let session = MemorySession { file, writable, closed: AtomicBool::new(false), datasets: Mutex::default() };
         MemoryStore { session: Arc::new(session) }
     }
 
-    fn read(&self) -> Result<MutexGuard<'_, State>> {
+    fn read(&self) -> Result<MutexGuard<'_, MemoryState>> {
         match self.session.closed.load(Ordering::Acquire) {
             true => Err(Error::Closed),
             false => Ok(self.session.file.state.lock()),
         }
     }
 
-    fn write(&self) -> Result<MutexGuard<'_, State>> {
+    fn write(&self) -> Result<MutexGuard<'_, MemoryState>> {
         let state = self.read()?;
         if self.session.writable { Ok(state) } else { Err(Error::ReadOnly) }
     }
@@ -110,9 +110,9 @@ impl Objects for MemoryStore {
 
     fn kind(&self, id: ObjectId) -> Result<ObjectKind> {
         Ok(match self.read()?.object(id)?.body {
-            Body::Group(_) => ObjectKind::Group,
-            Body::Dataset(_) => ObjectKind::Dataset,
-            Body::Datatype(_) => ObjectKind::Datatype,
+            MemoryBody::Group(_) => ObjectKind::Group,
+            MemoryBody::Dataset(_) => ObjectKind::Dataset,
+            MemoryBody::Datatype(_) => ObjectKind::Datatype,
         })
     }
 
@@ -121,7 +121,7 @@ impl Objects for MemoryStore {
         state.check_new_link(parent, name)?;
         let id = state.create(spec)?;
         state.insert_link(parent, name, LinkTarget::Hard(id))?;
-        state.hold(Some(id))?;
+        state.add_hard_link(Some(id))?;
         Ok(id)
     }
 
@@ -163,14 +163,14 @@ impl Objects for MemoryStore {
         };
         object.map(|id| state.object(id).map(drop)).transpose()?;
         state.insert_link(group, name, target.clone())?;
-        state.hold(object)
+        state.add_hard_link(object)
     }
 
     fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()> {
         let mut state = self.write()?;
         let link = state.links_mut(group)?.by_name.remove(name).ok_or_else(|| Error::NotFound(name.clone()))?;
         if let LinkTarget::Hard(id) = link.target {
-            state.release(vec![id]);
+            state.remove_hard_links(vec![id]);
         }
         Ok(())
     }
@@ -179,7 +179,7 @@ impl Objects for MemoryStore {
         self.write()?.rename_link(from, to)
     }
 
-    fn attribute(&self, id: ObjectId, name: &Name) -> Result<Option<Attribute>> {
+    fn attribute(&self, id: ObjectId, name: &Name) -> Result<Option<AttributeData>> {
         Ok(self.read()?.object(id)?.attributes.get(name).cloned())
     }
 
@@ -187,7 +187,7 @@ impl Objects for MemoryStore {
         Ok(self.read()?.object(id)?.attributes.keys().cloned().collect())
     }
 
-    fn set_attribute(&self, id: ObjectId, attribute: &Attribute) -> Result<()> {
+    fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
         self.write()?.set_attribute(id, attribute)
     }
 
@@ -204,7 +204,7 @@ impl Objects for MemoryStore {
 
     fn datatype(&self, id: ObjectId) -> Result<Datatype> {
         match &self.read()?.object(id)?.body {
-            Body::Datatype(datatype) => Ok(datatype.clone()),
+            MemoryBody::Datatype(datatype) => Ok(datatype.clone()),
             _ => Err(Error::WrongKind { expected: "committed datatype" }),
         }
     }
@@ -241,7 +241,7 @@ impl Objects for MemoryStore {
         self.read()?.referent(kind, element)
     }
 
-    fn reference(&self, form: &Reference, to: &Referent) -> Result<Vec<u8>> {
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         self.write()?.reference(form, to)
     }
 
@@ -249,7 +249,7 @@ impl Objects for MemoryStore {
         let mut state = self.read()?;
         if self.session.writable {
             for object in state.objects.values_mut() {
-                if let Body::Dataset(stored) = &mut object.body {
+                if let MemoryBody::Dataset(stored) = &mut object.body {
                     stored.publish();
                 }
             }
@@ -303,18 +303,20 @@ struct MemoryWatch {
 }
 
 impl Watch for MemoryWatch {
-    fn wait(&mut self, timeout: Duration) -> Result<Wake> {
+    fn wait(&mut self, timeout: Duration) -> Result<WatchEvent> {
         let until = Instant::now().checked_add(timeout);
         let mut state = self.file.state.lock();
         loop {
             if std::mem::replace(&mut self.generation, state.generation) != state.generation {
-                return Ok(Wake::Changed);
+                return Ok(WatchEvent::Changed);
             }
             if !state.writer {
-                return Ok(Wake::Ended);
+                return Ok(WatchEvent::Ended);
             }
             match until {
-                Some(until) if self.file.flushed.wait_until(&mut state, until).timed_out() => return Ok(Wake::Timeout),
+                Some(until) if self.file.flushed.wait_until(&mut state, until).timed_out() => {
+                    return Ok(WatchEvent::Timeout);
+                }
                 Some(_) => {}
                 None => self.file.flushed.wait(&mut state),
             }
@@ -347,7 +349,7 @@ mod tests {
 
     #[test]
     fn conforms() {
-        conformance::all(&Memory);
+        conformance::run_all(&Memory);
     }
 
     #[test]

@@ -5,19 +5,20 @@ use std::collections::BTreeMap;
 use smallvec::SmallVec;
 
 use crate::{
-    Attribute, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, Error, FillValue, GroupSpec, Layout,
-    Link, LinkTarget, Name, ObjectBody, ObjectId, ObjectSpec, Reference, ReferenceKind, Referent, ReferentPart, Result,
+    AttributeData, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, Error, FillValue, GroupSpec, Layout,
+    Link, LinkTarget, Name, ObjectBody, ObjectId, ObjectSpec, ReferenceKind, ReferenceType, Referent, ReferentPart,
+    Result,
 };
 
-use super::stored::Stored;
+use super::dataset::MemoryDataset;
 
-pub(super) type Dims = SmallVec<[u64; 4]>;
+pub(super) type MemoryDims = SmallVec<[u64; 4]>;
 
 pub(super) const ROOT: ObjectId = ObjectId(1);
 
 #[derive(Debug)]
-pub(super) struct State {
-    pub(super) objects: BTreeMap<ObjectId, Object>,
+pub(super) struct MemoryState {
+    pub(super) objects: BTreeMap<ObjectId, MemoryObject>,
     pub(super) heap: Vec<Vec<u8>>,
     /// What references lead to that are no plain addresses: an element holds the number of one, from 1 on.
     referents: Vec<Referent>,
@@ -27,42 +28,45 @@ pub(super) struct State {
     pub(super) writer: bool,
 }
 
-impl Default for State {
+impl Default for MemoryState {
     fn default() -> Self {
-        let root = Object { hard_links: 1, ..Object::new(&ObjectSpec::group(), Body::Group(Links::default())) };
+        let root = MemoryObject {
+            hard_links: 1,
+            ..MemoryObject::new(&ObjectSpec::group(), MemoryBody::Group(MemoryLinks::default()))
+        };
         let objects = [(ROOT, root)].into();
-        State { objects, heap: Vec::new(), referents: Vec::new(), next: 2, generation: 0, writer: true }
+        MemoryState { objects, heap: Vec::new(), referents: Vec::new(), next: 2, generation: 0, writer: true }
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Object {
-    pub(super) attributes: BTreeMap<Name, Attribute>,
+pub(super) struct MemoryObject {
+    pub(super) attributes: BTreeMap<Name, AttributeData>,
     pub(super) attribute_storage: EntryStorage,
     next_attribute: u16,
     pub(super) comment: Option<Name>,
     /// Hard links, and uses of a committed datatype.
     pub(super) hard_links: u32,
-    pub(super) body: Body,
+    pub(super) body: MemoryBody,
 }
 
 #[derive(Debug)]
-pub(super) enum Body {
-    Group(Links),
-    Dataset(Box<Stored>),
+pub(super) enum MemoryBody {
+    Group(MemoryLinks),
+    Dataset(Box<MemoryDataset>),
     Datatype(Datatype),
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Links {
+pub(super) struct MemoryLinks {
     pub(super) spec: GroupSpec,
     pub(super) by_name: BTreeMap<Name, Link>,
     next: i64,
 }
 
-impl Object {
-    fn new(spec: &ObjectSpec, body: Body) -> Self {
-        Object {
+impl MemoryObject {
+    fn new(spec: &ObjectSpec, body: MemoryBody) -> Self {
+        MemoryObject {
             attributes: BTreeMap::new(),
             attribute_storage: spec.attributes,
             next_attribute: 0,
@@ -73,53 +77,53 @@ impl Object {
     }
 
     /// Other objects that live as long as this one does.
-    fn holds(self) -> Vec<ObjectId> {
+    fn owned_objects(self) -> Vec<ObjectId> {
         let mut held: Vec<_> = self.attributes.into_values().filter_map(|attribute| attribute.committed).collect();
         match self.body {
-            Body::Group(links) => held.extend(links.by_name.into_values().filter_map(|link| match link.target {
+            MemoryBody::Group(links) => held.extend(links.by_name.into_values().filter_map(|link| match link.target {
                 LinkTarget::Hard(id) => Some(id),
                 _ => None,
             })),
-            Body::Dataset(stored) => held.extend(stored.spec.committed),
-            Body::Datatype(_) => {}
+            MemoryBody::Dataset(stored) => held.extend(stored.spec.committed),
+            MemoryBody::Datatype(_) => {}
         }
         held
     }
 }
 
-impl State {
-    pub(super) fn object(&self, id: ObjectId) -> Result<&Object> {
+impl MemoryState {
+    pub(super) fn object(&self, id: ObjectId) -> Result<&MemoryObject> {
         self.objects.get(&id).ok_or(Error::NoObject(id))
     }
 
-    pub(super) fn object_mut(&mut self, id: ObjectId) -> Result<&mut Object> {
+    pub(super) fn object_mut(&mut self, id: ObjectId) -> Result<&mut MemoryObject> {
         self.objects.get_mut(&id).ok_or(Error::NoObject(id))
     }
 
-    pub(super) fn links(&self, id: ObjectId) -> Result<&Links> {
+    pub(super) fn links(&self, id: ObjectId) -> Result<&MemoryLinks> {
         match &self.object(id)?.body {
-            Body::Group(links) => Ok(links),
+            MemoryBody::Group(links) => Ok(links),
             _ => Err(Error::WrongKind { expected: "group" }),
         }
     }
 
-    pub(super) fn links_mut(&mut self, id: ObjectId) -> Result<&mut Links> {
+    pub(super) fn links_mut(&mut self, id: ObjectId) -> Result<&mut MemoryLinks> {
         match &mut self.object_mut(id)?.body {
-            Body::Group(links) => Ok(links),
+            MemoryBody::Group(links) => Ok(links),
             _ => Err(Error::WrongKind { expected: "group" }),
         }
     }
 
-    pub(super) fn stored(&self, id: ObjectId) -> Result<&Stored> {
+    pub(super) fn stored(&self, id: ObjectId) -> Result<&MemoryDataset> {
         match &self.object(id)?.body {
-            Body::Dataset(stored) => Ok(stored),
+            MemoryBody::Dataset(stored) => Ok(stored),
             _ => Err(Error::WrongKind { expected: "dataset" }),
         }
     }
 
-    pub(super) fn stored_mut(&mut self, id: ObjectId) -> Result<&mut Stored> {
+    pub(super) fn stored_mut(&mut self, id: ObjectId) -> Result<&mut MemoryDataset> {
         match &mut self.object_mut(id)?.body {
-            Body::Dataset(stored) => Ok(stored),
+            MemoryBody::Dataset(stored) => Ok(stored),
             _ => Err(Error::WrongKind { expected: "dataset" }),
         }
     }
@@ -127,21 +131,25 @@ impl State {
     /// Makes an object without links.
     pub(super) fn create(&mut self, spec: &ObjectSpec) -> Result<ObjectId> {
         let body = match &spec.body {
-            ObjectBody::Group(group) => Body::Group(Links { spec: *group, ..Links::default() }),
-            ObjectBody::Datatype(datatype) => Body::Datatype(datatype.clone()),
+            ObjectBody::Group(group) => MemoryBody::Group(MemoryLinks { spec: *group, ..MemoryLinks::default() }),
+            ObjectBody::Datatype(datatype) => MemoryBody::Datatype(datatype.clone()),
             ObjectBody::Dataset(spec) => {
                 check_dataset(spec)?;
                 self.check_committed(spec.committed, &spec.datatype)?;
                 let published = spec.dataspace.dims().into();
-                Body::Dataset(Box::new(Stored { spec: (**spec).clone().into(), published, chunks: BTreeMap::new() }))
+                MemoryBody::Dataset(Box::new(MemoryDataset {
+                    spec: (**spec).clone().into(),
+                    published,
+                    chunks: BTreeMap::new(),
+                }))
             }
         };
         let id = ObjectId(self.next);
         self.next += 1;
         if let ObjectBody::Dataset(spec) = &spec.body {
-            self.hold(spec.committed)?;
+            self.add_hard_link(spec.committed)?;
         }
-        self.objects.insert(id, Object::new(spec, body));
+        self.objects.insert(id, MemoryObject::new(spec, body));
         Ok(id)
     }
 
@@ -173,7 +181,7 @@ impl State {
     }
 
     /// Sets an attribute, and returns what it held until now.
-    pub(super) fn set_attribute(&mut self, id: ObjectId, attribute: &Attribute) -> Result<()> {
+    pub(super) fn set_attribute(&mut self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
         let size = u64::from(attribute.datatype.size());
         let bytes = attribute.dataspace.elements().and_then(|n| n.checked_mul(size));
         if bytes != Some(attribute.value.len() as u64) {
@@ -189,30 +197,30 @@ impl State {
                 (object.attribute_storage.order != CreationOrder::Untracked).then_some(order)
             }
         };
-        let new = Attribute { creation_order, ..attribute.clone() };
+        let new = AttributeData { creation_order, ..attribute.clone() };
         let old = object.attributes.insert(attribute.name.clone(), new);
-        self.hold(attribute.committed)?;
-        self.release(old.and_then(|old| old.committed).into_iter().collect());
+        self.add_hard_link(attribute.committed)?;
+        self.remove_hard_links(old.and_then(|old| old.committed).into_iter().collect());
         Ok(())
     }
 
     pub(super) fn remove_attribute(&mut self, id: ObjectId, name: &Name) -> Result<()> {
         let removed = self.object_mut(id)?.attributes.remove(name).ok_or_else(|| Error::NotFound(name.clone()))?;
-        self.release(removed.committed.into_iter().collect());
+        self.remove_hard_links(removed.committed.into_iter().collect());
         Ok(())
     }
 
     fn check_committed(&self, committed: Option<ObjectId>, datatype: &Datatype) -> Result<()> {
         let Some(id) = committed else { return Ok(()) };
         match &self.object(id)?.body {
-            Body::Datatype(held) if held == datatype => Ok(()),
-            Body::Datatype(_) => Err(Error::Invalid("the committed datatype is another type".into())),
+            MemoryBody::Datatype(held) if held == datatype => Ok(()),
+            MemoryBody::Datatype(_) => Err(Error::Invalid("the committed datatype is another type".into())),
             _ => Err(Error::WrongKind { expected: "committed datatype" }),
         }
     }
 
     /// Adds a hard link to an object.
-    pub(super) fn hold(&mut self, id: Option<ObjectId>) -> Result<()> {
+    pub(super) fn add_hard_link(&mut self, id: Option<ObjectId>) -> Result<()> {
         if let Some(id) = id {
             self.object_mut(id)?.hard_links += 1;
         }
@@ -220,17 +228,17 @@ impl State {
     }
 
     /// Takes one hard link from each of `ids`, and deletes what is left without any, with all below it.
-    pub(super) fn release(&mut self, mut ids: Vec<ObjectId>) {
+    pub(super) fn remove_hard_links(&mut self, mut ids: Vec<ObjectId>) {
         while let Some(id) = ids.pop() {
             let Some(object) = self.objects.get_mut(&id) else { continue };
             object.hard_links = object.hard_links.saturating_sub(1);
             if object.hard_links == 0 {
-                ids.extend(self.objects.remove(&id).map(Object::holds).unwrap_or_default());
+                ids.extend(self.objects.remove(&id).map(MemoryObject::owned_objects).unwrap_or_default());
             }
         }
     }
 
-    pub(super) fn reference(&mut self, form: &Reference, to: &Referent) -> Result<Vec<u8>> {
+    pub(super) fn reference(&mut self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         let fits = match form.kind {
             ReferenceKind::Object1 => to.part == ReferentPart::Whole && to.file.is_none() && form.size == 8,
             ReferenceKind::Region1 => matches!(to.part, ReferentPart::Region(_)) && to.file.is_none() && form.size >= 8,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::spans::{MAX_PIECES, Node, Spans};
-use super::{Dims, Kind, Selected, SelectionError};
+use super::spans::{MAX_SPANS, SpanNode, SpanTree};
+use super::{BoundKind, BoundSelection, SelectDims, SelectionError};
 use crate::{Block, Selection};
 
 /// Whether an element is in the result, by whether it is in either selection. Never for one that is in neither.
-type Rule = fn(bool, bool) -> bool;
+type CombineRule = fn(bool, bool) -> bool;
 
-type Below<'a> = Option<&'a Arc<Node>>;
+type SubtreeRef<'a> = Option<&'a Arc<SpanNode>>;
 
 impl Selection {
     /// The elements of this selection and of the other one, in row-major order, in an `extent` (`[rank]`, elements).
@@ -20,7 +20,7 @@ impl Selection {
     /// # Errors
     /// [`SelectionError`] if one does not fit the extent, or the result falls into too many pieces.
     pub fn or(&self, other: &Selection, extent: &[u64]) -> Result<Selection, SelectionError> {
-        self.on(extent)?.or(&other.on(extent)?)?.to_selection()
+        self.bind(extent)?.or(&other.bind(extent)?)?.to_selection()
     }
 
     /// The elements that this selection and the other one share, in row-major order.
@@ -28,7 +28,7 @@ impl Selection {
     /// # Errors
     /// As [`Selection::or`].
     pub fn and(&self, other: &Selection, extent: &[u64]) -> Result<Selection, SelectionError> {
-        self.on(extent)?.and(&other.on(extent)?)?.to_selection()
+        self.bind(extent)?.and(&other.bind(extent)?)?.to_selection()
     }
 
     /// The elements that are in just one of the two selections, in row-major order.
@@ -36,15 +36,15 @@ impl Selection {
     /// # Errors
     /// As [`Selection::or`].
     pub fn xor(&self, other: &Selection, extent: &[u64]) -> Result<Selection, SelectionError> {
-        self.on(extent)?.xor(&other.on(extent)?)?.to_selection()
+        self.bind(extent)?.xor(&other.bind(extent)?)?.to_selection()
     }
 
     /// The elements of this selection that are not in the other one, in row-major order.
     ///
     /// # Errors
     /// As [`Selection::or`].
-    pub fn without(&self, other: &Selection, extent: &[u64]) -> Result<Selection, SelectionError> {
-        self.on(extent)?.without(&other.on(extent)?)?.to_selection()
+    pub fn difference(&self, other: &Selection, extent: &[u64]) -> Result<Selection, SelectionError> {
+        self.bind(extent)?.difference(&other.bind(extent)?)?.to_selection()
     }
 
     /// The elements of the extent that are not in this selection, in row-major order.
@@ -52,75 +52,76 @@ impl Selection {
     /// # Errors
     /// As [`Selection::or`].
     pub fn not(&self, extent: &[u64]) -> Result<Selection, SelectionError> {
-        Selection::All.without(self, extent)
+        Selection::All.difference(self, extent)
     }
 }
 
-impl Selected {
+impl BoundSelection {
     /// The elements of both selections, in row-major order.
     ///
     /// # Errors
-    /// [`SelectionError::Extents`] if they are of different extents, [`SelectionError::TooManyPieces`].
-    pub fn or(&self, other: &Selected) -> Result<Selected, SelectionError> {
+    /// [`SelectionError::ExtentMismatch`] if they are of different extents, [`SelectionError::TooManySpans`].
+    pub fn or(&self, other: &BoundSelection) -> Result<BoundSelection, SelectionError> {
         self.combine(other, |here, there| here || there)
     }
 
     /// The elements that two selections share, in row-major order.
     ///
     /// # Errors
-    /// As [`Selected::or`].
-    pub fn and(&self, other: &Selected) -> Result<Selected, SelectionError> {
+    /// As [`BoundSelection::or`].
+    pub fn and(&self, other: &BoundSelection) -> Result<BoundSelection, SelectionError> {
         self.combine(other, |here, there| here && there)
     }
 
     /// The elements that are in just one of two selections, in row-major order.
     ///
     /// # Errors
-    /// As [`Selected::or`].
-    pub fn xor(&self, other: &Selected) -> Result<Selected, SelectionError> {
+    /// As [`BoundSelection::or`].
+    pub fn xor(&self, other: &BoundSelection) -> Result<BoundSelection, SelectionError> {
         self.combine(other, |here, there| here != there)
     }
 
     /// The elements that the other one does not have, in row-major order.
     ///
     /// # Errors
-    /// As [`Selected::or`].
-    pub fn without(&self, other: &Selected) -> Result<Selected, SelectionError> {
+    /// As [`BoundSelection::or`].
+    pub fn difference(&self, other: &BoundSelection) -> Result<BoundSelection, SelectionError> {
         self.combine(other, |here, there| here && !there)
     }
 
     /// The elements of the extent that are not selected, in row-major order.
     ///
     /// # Errors
-    /// As [`Selected::or`].
-    pub fn not(&self) -> Result<Selected, SelectionError> {
-        Selection::All.on(&self.extent)?.without(self)
+    /// As [`BoundSelection::or`].
+    pub fn not(&self) -> Result<BoundSelection, SelectionError> {
+        Selection::All.bind(&self.extent)?.difference(self)
     }
 
     /// Those of the elements that lie in a box (from `lo` to before `hi`, both `[rank]`), in their order.
     ///
     /// # Errors
-    /// [`SelectionError::TooManyPieces`].
-    pub fn within(&self, lo: &[u64], hi: &[u64]) -> Result<Selection, SelectionError> {
-        let hi: Dims = hi.iter().zip(&self.extent).map(|(hi, extent)| *hi.min(extent)).collect();
+    /// [`SelectionError::TooManySpans`].
+    pub fn clip_to_box(&self, lo: &[u64], hi: &[u64]) -> Result<Selection, SelectionError> {
+        let hi: SelectDims = hi.iter().zip(&self.extent).map(|(hi, extent)| *hi.min(extent)).collect();
         match &self.kind {
-            Kind::Regular(regular) => {
-                let regular = regular.in_box(lo, &hi);
+            BoundKind::Regular(regular) => {
+                let regular = regular.clip_to_box(lo, &hi);
                 if let Some(block) = regular.single_block() {
                     return Ok(Selection::Hyperslab(block));
                 }
                 let elements = regular.elements()?;
-                let part = Selected { extent: self.extent.clone(), elements, kind: Kind::Regular(regular) };
+                let part = BoundSelection { extent: self.extent.clone(), elements, kind: BoundKind::Regular(regular) };
                 part.to_selection()
             }
-            Kind::Points(points) => {
-                let inside =
-                    |point: &&Dims| point.iter().zip(lo.iter().zip(&hi)).all(|(at, (lo, hi))| lo <= at && at < hi);
+            BoundKind::Points(points) => {
+                let inside = |point: &&SelectDims| {
+                    point.iter().zip(lo.iter().zip(&hi)).all(|(at, (lo, hi))| lo <= at && at < hi)
+                };
                 Ok(Selection::Points(points.iter().filter(inside).cloned().collect()))
             }
-            Kind::Spans(_) => {
-                let count = lo.iter().zip(&hi).map(|(lo, hi)| hi.saturating_sub(*lo)).collect::<Dims>();
-                self.and(&Selection::block(lo, &count).on(&self.extent)?)?.to_selection()
+            BoundKind::Spans(_) => {
+                let count = lo.iter().zip(&hi).map(|(lo, hi)| hi.saturating_sub(*lo)).collect::<SelectDims>();
+                self.and(&Selection::block(lo, &count).bind(&self.extent)?)?.to_selection()
             }
         }
     }
@@ -128,83 +129,87 @@ impl Selected {
     /// The selection as disjoint boxes, or as points in their order.
     ///
     /// # Errors
-    /// [`SelectionError::TooManyPieces`].
+    /// [`SelectionError::TooManySpans`].
     pub fn to_selection(&self) -> Result<Selection, SelectionError> {
-        if let Kind::Points(points) = &self.kind {
+        if let BoundKind::Points(points) = &self.kind {
             return Ok(if points.is_empty() { Selection::None } else { Selection::Points(points.clone()) });
         }
         let spans = self.spans()?;
         let mut blocks = Vec::new();
         if spans.scalar {
-            blocks.push(Block { start: Dims::new(), count: Dims::new() });
+            blocks.push(Block { start: SelectDims::new(), count: SelectDims::new() });
         }
         collect(&spans.root, &mut SmallVec::new(), &mut blocks)?;
         Ok(if blocks.is_empty() { Selection::None } else { Selection::Blocks(blocks) })
     }
 
-    fn combine(&self, other: &Selected, rule: Rule) -> Result<Selected, SelectionError> {
+    fn combine(&self, other: &BoundSelection, rule: CombineRule) -> Result<BoundSelection, SelectionError> {
         if self.extent != other.extent {
-            return Err(SelectionError::Extents);
+            return Err(SelectionError::ExtentMismatch);
         }
         let (here, there) = (self.spans()?, other.spans()?);
         let spans = if self.extent.is_empty() {
             let scalar = rule(here.scalar, there.scalar);
-            Spans { root: Arc::new(Node { spans: Vec::new(), elements: scalar.into() }), scalar }
+            SpanTree { root: Arc::new(SpanNode { spans: Vec::new(), elements: scalar.into() }), scalar }
         } else {
-            let mut merge = Merge { rule, rank: self.extent.len(), pieces: 0, known: HashMap::new() };
-            Spans { root: merge.node(0, Some(&here.root), Some(&there.root))?, scalar: false }
+            let mut merge = TreeMerge { rule, rank: self.extent.len(), pieces: 0, known: HashMap::new() };
+            SpanTree { root: merge.node(0, Some(&here.root), Some(&there.root))?, scalar: false }
         };
-        Ok(Selected { extent: self.extent.clone(), elements: spans.elements(), kind: Kind::Spans(spans) })
+        Ok(BoundSelection { extent: self.extent.clone(), elements: spans.elements(), kind: BoundKind::Spans(spans) })
     }
 
-    fn spans(&self) -> Result<Spans, SelectionError> {
+    fn spans(&self) -> Result<SpanTree, SelectionError> {
         if self.elements == 0 {
-            return Spans::new(&[], self.extent.len());
+            return SpanTree::new(&[], self.extent.len());
         }
         match &self.kind {
-            Kind::Spans(spans) => Ok(spans.clone()),
-            Kind::Points(_) if self.extent.is_empty() => {
-                Spans::new(&[Block { start: Dims::new(), count: Dims::new() }], 0)
+            BoundKind::Spans(spans) => Ok(spans.clone()),
+            BoundKind::Points(_) if self.extent.is_empty() => {
+                SpanTree::new(&[Block { start: SelectDims::new(), count: SelectDims::new() }], 0)
             }
-            Kind::Points(points) => {
+            BoundKind::Points(points) => {
                 let mut points: Vec<&[u64]> = points.iter().map(|point| &point[..]).collect();
                 points.sort_unstable();
-                Ok(Spans { root: of_points(&points, 0, self.extent.len())?, scalar: false })
+                Ok(SpanTree { root: of_points(&points, 0, self.extent.len())?, scalar: false })
             }
-            Kind::Regular(_) if self.extent.is_empty() => {
-                Spans::new(&[Block { start: Dims::new(), count: Dims::new() }], 0)
+            BoundKind::Regular(_) if self.extent.is_empty() => {
+                SpanTree::new(&[Block { start: SelectDims::new(), count: SelectDims::new() }], 0)
             }
-            Kind::Regular(regular) => {
+            BoundKind::Regular(regular) => {
                 // The same in every row: made from the last dimension to the first.
                 let mut below = None;
                 for dim in (0..self.extent.len()).rev() {
                     let ranges = regular.ranges(dim).map(|(lo, hi)| Ok((lo, hi, below.clone())));
-                    below = Some(Arc::new(Node::new(ranges)?));
+                    below = Some(Arc::new(SpanNode::new(ranges)?));
                 }
                 let root = below.ok_or(SelectionError::TooManyElements)?;
-                Ok(Spans { root, scalar: false })
+                Ok(SpanTree { root, scalar: false })
             }
         }
     }
 }
 
 /// The tree of points that are in order.
-fn of_points(points: &[&[u64]], dim: usize, rank: usize) -> Result<Arc<Node>, SelectionError> {
+fn of_points(points: &[&[u64]], dim: usize, rank: usize) -> Result<Arc<SpanNode>, SelectionError> {
     let ranges = points.chunk_by(|a, b| a[dim] == b[dim]).map(|same| {
         let index = same[0][dim];
         let below = if dim + 1 < rank { Some(of_points(same, dim + 1, rank)?) } else { None };
         Ok((index, index + 1, below))
     });
-    Ok(Arc::new(Node::new(ranges)?))
+    Ok(Arc::new(SpanNode::new(ranges)?))
 }
 
 /// The boxes of a tree.
-fn collect(node: &Node, path: &mut SmallVec<[(u64, u64); 4]>, blocks: &mut Vec<Block>) -> Result<(), SelectionError> {
+fn collect(
+    node: &SpanNode,
+    path: &mut SmallVec<[(u64, u64); 4]>,
+    blocks: &mut Vec<Block>,
+) -> Result<(), SelectionError> {
     for span in &node.spans {
         path.push((span.lo, span.hi - span.lo));
         match &span.below {
             Some(below) => collect(below, path, blocks)?,
-            None if blocks.len() == MAX_PIECES => return Err(SelectionError::TooManyPieces(MAX_PIECES)),
+            None if blocks.len() == MAX_SPANS => return Err(SelectionError::TooManySpans(MAX_SPANS)),
             None => {
                 let (start, count) = path.iter().copied().unzip();
                 blocks.push(Block { start, count });
@@ -216,17 +221,22 @@ fn collect(node: &Node, path: &mut SmallVec<[(u64, u64); 4]>, blocks: &mut Vec<B
 }
 
 /// The combination of two trees.
-struct Merge {
-    rule: Rule,
+struct TreeMerge {
+    rule: CombineRule,
     rank: usize,
     pieces: usize,
     /// By the places of both nodes: what is shared in one tree stays so in the result.
-    known: HashMap<(usize, usize), Arc<Node>>,
+    known: HashMap<(usize, usize), Arc<SpanNode>>,
 }
 
-impl Merge {
-    fn node(&mut self, dim: usize, here: Below<'_>, there: Below<'_>) -> Result<Arc<Node>, SelectionError> {
-        let place = |node: Below<'_>| node.map_or(0, |node| Arc::as_ptr(node) as usize);
+impl TreeMerge {
+    fn node(
+        &mut self,
+        dim: usize,
+        here: SubtreeRef<'_>,
+        there: SubtreeRef<'_>,
+    ) -> Result<Arc<SpanNode>, SelectionError> {
+        let place = |node: SubtreeRef<'_>| node.map_or(0, |node| Arc::as_ptr(node) as usize);
         let key = (place(here), place(there));
         if let Some(node) = self.known.get(&key) {
             return Ok(node.clone());
@@ -248,7 +258,7 @@ impl Merge {
                 continue;
             }
             let below = if dim + 1 < self.rank {
-                let below = |span: Option<&&'_ super::spans::Span>| span.and_then(|span| span.below.clone());
+                let below = |span: Option<&&'_ super::spans::IndexSpan>| span.and_then(|span| span.below.clone());
                 let (here, there) = (below(here), below(there));
                 let below = self.node(dim + 1, here.as_ref(), there.as_ref())?;
                 if below.elements == 0 {
@@ -261,12 +271,12 @@ impl Merge {
                 continue;
             };
             self.pieces += 1;
-            if self.pieces > MAX_PIECES {
-                return Err(SelectionError::TooManyPieces(MAX_PIECES));
+            if self.pieces > MAX_SPANS {
+                return Err(SelectionError::TooManySpans(MAX_SPANS));
             }
             ranges.push(Ok((lo, hi, below)));
         }
-        let node = Arc::new(Node::new(ranges)?);
+        let node = Arc::new(SpanNode::new(ranges)?);
         self.known.insert(key, node.clone());
         Ok(node)
     }

@@ -7,7 +7,7 @@ const EXTENT: [u64; 3] = [4, 5, 6];
 /// Which elements are selected, one by one.
 fn elements(selection: &Selection) -> Vec<bool> {
     let mut found = vec![false; EXTENT.iter().product::<u64>() as usize];
-    selection.on(&EXTENT).unwrap().for_each_run(|run| {
+    selection.bind(&EXTENT).unwrap().for_each_run(|run| {
         found[run.at as usize..(run.at + run.len) as usize].fill(true);
     });
     found
@@ -55,7 +55,7 @@ proptest! {
         prop_assert_eq!(elements(&a.or(&b, &EXTENT).unwrap()), by(|a, b| a || b));
         prop_assert_eq!(elements(&a.and(&b, &EXTENT).unwrap()), by(|a, b| a && b));
         prop_assert_eq!(elements(&a.xor(&b, &EXTENT).unwrap()), by(|a, b| a != b));
-        prop_assert_eq!(elements(&a.without(&b, &EXTENT).unwrap()), by(|a, b| a && !b));
+        prop_assert_eq!(elements(&a.difference(&b, &EXTENT).unwrap()), by(|a, b| a && !b));
         prop_assert_eq!(elements(&a.not(&EXTENT).unwrap()), here.iter().map(|a| !a).collect::<Vec<_>>());
     }
 }
@@ -64,7 +64,7 @@ proptest! {
     #[test]
     fn a_part_is_what_lies_in_the_box(a in selections(), of in boxes()) {
         let end: Vec<u64> = of.start.iter().zip(&of.count).map(|(start, count)| start + count).collect();
-        let part = a.on(&EXTENT).unwrap().within(&of.start, &end).unwrap();
+        let part = a.bind(&EXTENT).unwrap().clip_to_box(&of.start, &end).unwrap();
         prop_assert_eq!(elements(&part), elements(&a.and(&Selection::Blocks(vec![of]), &EXTENT).unwrap()));
     }
 }
@@ -72,7 +72,7 @@ proptest! {
 #[test]
 fn a_scalar_is_there_or_not() {
     let (all, none) = (Selection::All, Selection::None);
-    let count = |selection: Selection| selection.on(&[]).unwrap().elements();
+    let count = |selection: Selection| selection.bind(&[]).unwrap().elements();
     assert_eq!(count(all.or(&none, &[]).unwrap()), 1);
     assert_eq!(count(all.and(&none, &[]).unwrap()), 0);
     assert_eq!(count(none.not(&[]).unwrap()), 1);
@@ -84,6 +84,6 @@ fn many_points_are_combined_quickly() {
     let points =
         |step: u64| Selection::Points((0..100_000).map(|i| [i * step % 300_007].into_iter().collect()).collect());
     let both = points(3).and(&points(5), &[300_007]).unwrap();
-    let elements = both.on(&[300_007]).unwrap().elements();
+    let elements = both.bind(&[300_007]).unwrap().elements();
     assert!(elements > 0 && elements < 100_000);
 }

@@ -15,10 +15,10 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use crate::{Block, ChunkCoord, ChunkGrid, Hyperslab, MAX_RANK, Selection};
-use regular::Regular;
-use spans::Spans;
+use regular::RegularSelection;
+use spans::SpanTree;
 
-pub(crate) type Dims = SmallVec<[u64; 4]>;
+pub(crate) type SelectDims = SmallVec<[u64; 4]>;
 
 /// Why a selection does not fit an extent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,7 +26,7 @@ pub(crate) type Dims = SmallVec<[u64; 4]>;
 pub enum SelectionError {
     /// The selection and the extent are of different rank.
     #[error("the selection has {selection} dimensions, the extent {extent}")]
-    Rank {
+    RankMismatch {
         /// Dimensions of the selection.
         selection: usize,
         /// Dimensions of the extent.
@@ -57,67 +57,67 @@ pub enum SelectionError {
     },
     /// Two selections that are to be combined are of different extents.
     #[error("selections of different extents cannot be combined")]
-    Extents,
+    ExtentMismatch,
     /// The number of elements does not fit 64 bits.
     #[error("the selection has more elements than can be counted")]
     TooManyElements,
     /// The union of blocks falls into too many pieces.
     #[error("the union of blocks falls into more than {0} pieces")]
-    TooManyPieces(usize),
+    TooManySpans(usize),
 }
 
 /// Elements that are next to each other in a chunk and in the destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
+pub struct ElementRun {
     /// From the start of the chunk (elements, row-major).
     pub at: u64,
     /// From the start of the destination (elements).
-    pub place: u64,
+    pub dest: u64,
     /// Number of elements.
     pub len: u64,
 }
 
 /// Runs of the same length, equally far apart in a chunk, and in the destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Strided {
+pub struct StridedRun {
     /// The first of them.
-    pub run: Run,
+    pub run: ElementRun,
     /// Number of runs.
     pub count: u64,
     /// From the start of one to that of the next in the chunk (elements). Not less than a run has.
     pub at_stride: u64,
     /// The same in the destination.
-    pub place_stride: u64,
+    pub dest_stride: u64,
 }
 
-impl From<Run> for Strided {
-    fn from(run: Run) -> Self {
-        Strided { run, count: 1, at_stride: run.len, place_stride: run.len }
+impl From<ElementRun> for StridedRun {
+    fn from(run: ElementRun) -> Self {
+        StridedRun { run, count: 1, at_stride: run.len, dest_stride: run.len }
     }
 }
 
-impl Strided {
+impl StridedRun {
     /// The runs, in order.
-    pub fn runs(self) -> impl Iterator<Item = Run> {
-        let Strided { run, count, at_stride, place_stride } = self;
-        (0..count).map(move |n| Run { at: run.at + n * at_stride, place: run.place + n * place_stride, ..run })
+    pub fn runs(self) -> impl Iterator<Item = ElementRun> {
+        let StridedRun { run, count, at_stride, dest_stride: place_stride } = self;
+        (0..count).map(move |n| ElementRun { at: run.at + n * at_stride, dest: run.dest + n * place_stride, ..run })
     }
 }
 
 /// A selection that fits an extent. Its elements have an order, in which they fill a destination: row-major,
 /// except for points, which keep the order given.
 #[derive(Debug, Clone)]
-pub struct Selected {
-    extent: Dims,
+pub struct BoundSelection {
+    extent: SelectDims,
     elements: u64,
-    kind: Kind,
+    kind: BoundKind,
 }
 
 #[derive(Debug, Clone)]
-enum Kind {
-    Regular(Regular),
-    Spans(Spans),
-    Points(Vec<Dims>),
+enum BoundKind {
+    Regular(RegularSelection),
+    Spans(SpanTree),
+    Points(Vec<SelectDims>),
 }
 
 impl Selection {
@@ -126,41 +126,41 @@ impl Selection {
     ///
     /// # Errors
     /// [`SelectionError`].
-    pub fn on(&self, extent: &[u64]) -> Result<Selected, SelectionError> {
+    pub fn bind(&self, extent: &[u64]) -> Result<BoundSelection, SelectionError> {
         let rank = extent.len();
         if rank > MAX_RANK {
             return Err(SelectionError::TooManyDimensions(rank));
         }
         let kind = match self {
-            Selection::All => Kind::Regular(Regular::whole(extent)),
-            Selection::None => Kind::Points(Vec::new()),
-            Selection::Hyperslab(slab) => Kind::Regular(Regular::new(slab, extent)?),
+            Selection::All => BoundKind::Regular(RegularSelection::all(extent)),
+            Selection::None => BoundKind::Points(Vec::new()),
+            Selection::Hyperslab(slab) => BoundKind::Regular(RegularSelection::new(slab, extent)?),
             Selection::Blocks(blocks) => {
                 blocks.iter().try_for_each(|block| check_block(block, extent))?;
-                Kind::Spans(Spans::new(blocks, rank)?)
+                BoundKind::Spans(SpanTree::new(blocks, rank)?)
             }
             Selection::Points(points) => {
                 points.iter().try_for_each(|point| check_point(point, extent))?;
-                Kind::Points(points.clone())
+                BoundKind::Points(points.clone())
             }
         };
         let elements = match &kind {
-            Kind::Regular(regular) => regular.elements()?,
-            Kind::Spans(spans) => spans.elements(),
-            Kind::Points(points) => points.len() as u64,
+            BoundKind::Regular(regular) => regular.elements()?,
+            BoundKind::Spans(spans) => spans.elements(),
+            BoundKind::Points(points) => points.len() as u64,
         };
-        Ok(Selected { extent: Dims::from_slice(extent), elements, kind })
+        Ok(BoundSelection { extent: SelectDims::from_slice(extent), elements, kind })
     }
 
-    /// As [`Selection::on`], without a copy of the points.
+    /// As [`Selection::bind`], without a copy of the points.
     ///
     /// # Errors
-    /// As [`Selection::on`].
-    pub fn into_selected(self, extent: &[u64]) -> Result<Selected, SelectionError> {
-        let Selection::Points(points) = self else { return self.on(extent) };
-        let none = Selection::None.on(extent)?;
+    /// As [`Selection::bind`].
+    pub fn into_bound(self, extent: &[u64]) -> Result<BoundSelection, SelectionError> {
+        let Selection::Points(points) = self else { return self.bind(extent) };
+        let none = Selection::None.bind(extent)?;
         points.iter().try_for_each(|point| check_point(point, extent))?;
-        Ok(Selected { elements: points.len() as u64, kind: Kind::Points(points), ..none })
+        Ok(BoundSelection { elements: points.len() as u64, kind: BoundKind::Points(points), ..none })
     }
 }
 
@@ -168,7 +168,7 @@ impl Hyperslab {
     pub(crate) fn check_rank(&self, extent: &[u64]) -> Result<(), SelectionError> {
         let ranks = [self.start.len(), self.stride.len(), self.count.len(), self.block.len()];
         match ranks.into_iter().find(|rank| *rank != extent.len()) {
-            Some(selection) => Err(SelectionError::Rank { selection, extent: extent.len() }),
+            Some(selection) => Err(SelectionError::RankMismatch { selection, extent: extent.len() }),
             None => Ok(()),
         }
     }
@@ -177,7 +177,7 @@ impl Hyperslab {
 fn check_block(block: &Block, extent: &[u64]) -> Result<(), SelectionError> {
     for rank in [block.start.len(), block.count.len()] {
         if rank != extent.len() {
-            return Err(SelectionError::Rank { selection: rank, extent: extent.len() });
+            return Err(SelectionError::RankMismatch { selection: rank, extent: extent.len() });
         }
     }
     let bounds = block.start.iter().zip(&block.count).zip(extent).enumerate();
@@ -192,7 +192,7 @@ fn check_block(block: &Block, extent: &[u64]) -> Result<(), SelectionError> {
 
 fn check_point(point: &[u64], extent: &[u64]) -> Result<(), SelectionError> {
     if point.len() != extent.len() {
-        return Err(SelectionError::Rank { selection: point.len(), extent: extent.len() });
+        return Err(SelectionError::RankMismatch { selection: point.len(), extent: extent.len() });
     }
     match point.iter().zip(extent).position(|(at, extent)| at >= extent) {
         Some(dim) => Err(SelectionError::OutOfBounds { dim, end: point[dim].saturating_add(1), extent: extent[dim] }),
@@ -200,7 +200,7 @@ fn check_point(point: &[u64], extent: &[u64]) -> Result<(), SelectionError> {
     }
 }
 
-impl Selected {
+impl BoundSelection {
     /// The number of elements.
     pub fn elements(&self) -> u64 {
         self.elements
@@ -215,7 +215,7 @@ impl Selected {
     /// points and unions.
     pub fn dims(&self) -> SmallVec<[u64; 4]> {
         match &self.kind {
-            Kind::Regular(regular) => regular.dims(),
+            BoundKind::Regular(regular) => regular.dims(),
             _ => SmallVec::from_slice(&[self.elements]),
         }
     }
@@ -223,20 +223,20 @@ impl Selected {
     /// Whether the elements are the whole extent, in its order.
     pub fn is_all(&self) -> bool {
         let whole = self.extent.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
-        !matches!(self.kind, Kind::Points(_)) && whole == Some(self.elements)
+        !matches!(self.kind, BoundKind::Points(_)) && whole == Some(self.elements)
     }
 
     /// The smallest box that has all elements: its first indices, and one past its last ones (`[rank]`). `None` if
     /// there are no elements.
-    pub fn bounds(&self) -> Option<(Dims, Dims)> {
+    pub fn bounds(&self) -> Option<(SelectDims, SelectDims)> {
         if self.elements == 0 {
             return None;
         }
-        let (mut lo, mut hi) = (self.extent.clone(), Dims::from_elem(0, self.extent.len()));
+        let (mut lo, mut hi) = (self.extent.clone(), SelectDims::from_elem(0, self.extent.len()));
         match &self.kind {
-            Kind::Regular(regular) => return Some(regular.bounds()),
-            Kind::Spans(spans) => spans.widen(&mut lo, &mut hi),
-            Kind::Points(points) => {
+            BoundKind::Regular(regular) => return Some(regular.bounds()),
+            BoundKind::Spans(spans) => spans.grow_box(&mut lo, &mut hi),
+            BoundKind::Points(points) => {
                 for (dim, at) in points.iter().flat_map(|point| point.iter().enumerate()) {
                     (lo[dim], hi[dim]) = (lo[dim].min(*at), hi[dim].max(*at + 1));
                 }
@@ -250,18 +250,20 @@ impl Selected {
     ///
     /// `None` if both are not hyperslabs of the same shape. Dimensions of one element do not count, and where one of
     /// the two has more at its end, that is left out.
-    pub fn restrict(&self, other: &Selected, lo: &[u64], hi: &[u64]) -> Option<(Selected, Selected)> {
-        let (Kind::Regular(ours), Kind::Regular(theirs)) = (&self.kind, &other.kind) else { return None };
+    pub fn restrict(&self, other: &BoundSelection, lo: &[u64], hi: &[u64]) -> Option<(BoundSelection, BoundSelection)> {
+        let (BoundKind::Regular(ours), BoundKind::Regular(theirs)) = (&self.kind, &other.kind) else { return None };
         let (ours, theirs) = ours.restrict(theirs, lo, hi)?;
         let (our_elements, their_elements) = (ours.elements().ok()?, theirs.elements().ok()?);
-        let ours = Selected { extent: self.extent.clone(), elements: our_elements, kind: Kind::Regular(ours) };
-        let theirs = Selected { extent: other.extent.clone(), elements: their_elements, kind: Kind::Regular(theirs) };
+        let ours =
+            BoundSelection { extent: self.extent.clone(), elements: our_elements, kind: BoundKind::Regular(ours) };
+        let theirs =
+            BoundSelection { extent: other.extent.clone(), elements: their_elements, kind: BoundKind::Regular(theirs) };
         (our_elements == their_elements).then_some((ours, theirs))
     }
 
-    /// Calls `each` with the places here and there of the elements that two selections of one extent share: runs of
+    /// Calls `for_each_message` with the places here and there of the elements that two selections of one extent share: runs of
     /// `(place here, place there, elements)`. The other one has no element twice.
-    pub fn for_each_shared(&self, other: &Selected, mut each: impl FnMut(u64, u64, u64)) {
+    pub fn for_each_shared(&self, other: &BoundSelection, mut each: impl FnMut(u64, u64, u64)) {
         let mut theirs = Vec::new();
         other.for_each_run(|run| theirs.push(run));
         theirs.sort_unstable_by_key(|run| run.at);
@@ -270,69 +272,69 @@ impl Selected {
             let first = theirs.partition_point(|other| other.at + other.len <= run.at);
             for other in theirs[first..].iter().take_while(|other| other.at < end) {
                 let (from, to) = (run.at.max(other.at), end.min(other.at + other.len));
-                each(run.place + (from - run.at), other.place + (from - other.at), to - from);
+                each(run.dest + (from - run.at), other.dest + (from - other.at), to - from);
             }
         });
     }
 
     /// Cuts the selection by the chunks of a grid of the same rank.
-    pub fn cut<'a>(&'a self, grid: &'a ChunkGrid) -> Cut<'a> {
+    pub fn split_by_chunks<'a>(&'a self, grid: &'a ChunkGrid) -> ChunkSplit<'a> {
         let order = match &self.kind {
-            Kind::Points(points) => points::by_chunk(points, grid, &self.extent),
+            BoundKind::Points(points) => points::sort_by_chunk(points, grid, &self.extent),
             _ => Vec::new(),
         };
-        Cut { selected: self, grid, order }
+        ChunkSplit { selected: self, grid, order }
     }
 
-    /// Calls `each` with the runs of elements in the whole extent, as if it were one chunk, in order.
-    pub fn for_each_run(&self, mut each: impl FnMut(Run)) {
+    /// Calls `for_each_message` with the runs of elements in the whole extent, as if it were one chunk, in order.
+    pub fn for_each_run(&self, mut each: impl FnMut(ElementRun)) {
         if self.elements == 0 {
             return;
         }
         let Some(grid) = ChunkGrid::new(&self.extent) else { return };
         let origin = ChunkCoord::origin(self.extent.len());
         match &self.kind {
-            Kind::Points(points) => (0..points.len()).for_each(|i| points::run(points, i, &grid, &mut each)),
-            Kind::Regular(regular) => {
+            BoundKind::Points(points) => (0..points.len()).for_each(|i| points::run(points, i, &grid, &mut each)),
+            BoundKind::Regular(regular) => {
                 regular.for_each_strided(&grid, &origin, &mut |strided| strided.runs().for_each(&mut each));
             }
-            Kind::Spans(spans) => spans.for_each_run(&grid, &origin, &mut each),
+            BoundKind::Spans(spans) => spans.for_each_run(&grid, &origin, &mut each),
         }
     }
 }
 
 /// A selection cut by a grid of chunks.
 #[derive(Debug)]
-pub struct Cut<'a> {
-    selected: &'a Selected,
+pub struct ChunkSplit<'a> {
+    selected: &'a BoundSelection,
     grid: &'a ChunkGrid,
     /// The points, chunk by chunk.
-    order: Vec<points::Point>,
+    order: Vec<points::ChunkPoint>,
 }
 
-impl Cut<'_> {
+impl ChunkSplit<'_> {
     /// The chunks that have elements of the selection, in row-major order of the grid.
     pub fn chunks(&self) -> impl Iterator<Item = ChunkCoord> + '_ {
         let chunks: Box<dyn Iterator<Item = ChunkCoord>> = match &self.selected.kind {
             _ if self.selected.elements == 0 => Box::new(std::iter::empty()),
-            Kind::Regular(regular) => Box::new(regular.chunks(self.grid)),
-            Kind::Spans(spans) => Box::new(spans.chunks(self.grid)),
-            Kind::Points(points) => Box::new(points::chunks(points, &self.order, self.grid)),
+            BoundKind::Regular(regular) => Box::new(regular.chunks(self.grid)),
+            BoundKind::Spans(spans) => Box::new(spans.chunks(self.grid)),
+            BoundKind::Points(points) => Box::new(points::chunks(points, &self.order, self.grid)),
         };
         chunks
     }
 
     /// The chunk that has all elements of a hyperslab, and their run, if it is one of each.
-    pub fn only_run(&self) -> Option<(ChunkCoord, Run)> {
+    pub fn single_chunk_run(&self) -> Option<(ChunkCoord, ElementRun)> {
         match &self.selected.kind {
-            Kind::Regular(regular) if self.selected.elements > 0 => regular.only_run(self.grid),
+            BoundKind::Regular(regular) if self.selected.elements > 0 => regular.single_chunk_run(self.grid),
             _ => None,
         }
     }
 
     /// The selected elements of a chunk, if they are one run.
-    pub fn single_run(&self, chunk: &ChunkCoord) -> Option<Run> {
-        if let (Kind::Regular(regular), true) = (&self.selected.kind, self.selected.elements > 0) {
+    pub fn single_run(&self, chunk: &ChunkCoord) -> Option<ElementRun> {
+        if let (BoundKind::Regular(regular), true) = (&self.selected.kind, self.selected.elements > 0) {
             return regular.single_run(self.grid, chunk);
         }
         let (mut first, mut runs) = (None, 0u64);
@@ -345,18 +347,18 @@ impl Cut<'_> {
 
     /// The places of the selected elements of all chunks that have the first `depth` coordinates of this one, if no others
     /// are between them; of one chunk alone, if they are in their order, too. `None` also if finding it out takes longer.
-    pub fn places(&self, chunk: &ChunkCoord, depth: usize) -> Option<Range<u64>> {
-        if let (Kind::Regular(regular), true) = (&self.selected.kind, self.selected.elements > 0) {
-            return regular.places(self.grid, chunk, depth);
+    pub fn dest_range(&self, chunk: &ChunkCoord, depth: usize) -> Option<Range<u64>> {
+        if let (BoundKind::Regular(regular), true) = (&self.selected.kind, self.selected.elements > 0) {
+            return regular.dest_range(self.grid, chunk, depth);
         }
         if depth < chunk.rank() {
             return None;
         }
         let (mut places, mut in_order) = (None::<Range<u64>>, true);
         self.for_each_run(chunk, |run| {
-            let places = places.get_or_insert(run.place..run.place);
-            in_order &= run.place == places.end;
-            places.end = run.place + run.len;
+            let places = places.get_or_insert(run.dest..run.dest);
+            in_order &= run.dest == places.end;
+            places.end = run.dest + run.len;
         });
         places.filter(|_| in_order)
     }
@@ -368,24 +370,24 @@ impl Cut<'_> {
         elements
     }
 
-    /// Calls `each` with the runs of elements in a chunk, in row-major order; points at one place in the order given.
-    pub fn for_each_run(&self, chunk: &ChunkCoord, mut each: impl FnMut(Run)) {
+    /// Calls `for_each_message` with the runs of elements in a chunk, in row-major order; points at one place in the order given.
+    pub fn for_each_run(&self, chunk: &ChunkCoord, mut each: impl FnMut(ElementRun)) {
         self.for_each_strided(chunk, |strided| match strided {
-            Strided { run, count: 1, .. } => each(run),
+            StridedRun { run, count: 1, .. } => each(run),
             strided => strided.runs().for_each(&mut each),
         });
     }
 
     /// As [`for_each_run`](Self::for_each_run), with those that are equally far apart together.
-    pub fn for_each_strided(&self, chunk: &ChunkCoord, mut each: impl FnMut(Strided)) {
+    pub fn for_each_strided(&self, chunk: &ChunkCoord, mut each: impl FnMut(StridedRun)) {
         if self.selected.elements == 0 || chunk.rank() != self.grid.dims().len() {
             return;
         }
         let each = &mut each;
         match &self.selected.kind {
-            Kind::Regular(regular) => regular.for_each_strided(self.grid, chunk, each),
-            Kind::Spans(spans) => spans.for_each_run(self.grid, chunk, &mut |run| each(run.into())),
-            Kind::Points(points) => {
+            BoundKind::Regular(regular) => regular.for_each_strided(self.grid, chunk, each),
+            BoundKind::Spans(spans) => spans.for_each_run(self.grid, chunk, &mut |run| each(run.into())),
+            BoundKind::Points(points) => {
                 points::for_each_run(points, &self.order, self.grid, chunk, &mut |run| each(run.into()));
             }
         }
@@ -393,8 +395,8 @@ impl Cut<'_> {
 }
 
 /// How far apart neighbours along each dimension are (`[rank]`, elements), in a row-major array of `dims`.
-pub(crate) fn strides(dims: &[u64]) -> Dims {
-    let mut strides = Dims::from_elem(1, dims.len());
+pub(crate) fn strides(dims: &[u64]) -> SelectDims {
+    let mut strides = SelectDims::from_elem(1, dims.len());
     for dim in (1..dims.len()).rev() {
         strides[dim - 1] = strides[dim].saturating_mul(dims[dim]);
     }

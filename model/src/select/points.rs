@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
-use super::{Dims, Run, strides};
+use super::{ElementRun, SelectDims, strides};
 use crate::{ChunkCoord, ChunkGrid};
 
 /// A point among all of a selection, sorted by chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Point {
+pub(super) struct ChunkPoint {
     /// The number of the chunk: in the order of their coordinates.
     chunk: u64,
     /// From the start of the chunk (elements, row-major).
@@ -17,20 +17,20 @@ pub(super) struct Point {
 }
 
 /// The points of an extent, chunk by chunk, within a chunk as they lie there; those at one place in the order given.
-pub(super) fn by_chunk(points: &[Dims], grid: &ChunkGrid, extent: &[u64]) -> Vec<Point> {
+pub(super) fn sort_by_chunk(points: &[SelectDims], grid: &ChunkGrid, extent: &[u64]) -> Vec<ChunkPoint> {
     let dims = grid.dims();
     let (counts, within) = (grid.counts(extent), strides(dims));
     let countable = counts.iter().try_fold(1u64, |n, count| n.checked_mul(*count)).is_some();
-    let point = |(place, point): (usize, &Dims)| {
+    let point = |(place, point): (usize, &SelectDims)| {
         let (mut chunk, mut at) = (0, 0);
         for (dim, index) in point.iter().enumerate() {
             let scaled = index / dims[dim];
             at += (index - scaled * dims[dim]) * within[dim];
             chunk = if countable { chunk * counts[dim] + scaled } else { 0 };
         }
-        Point { chunk, at, place }
+        ChunkPoint { chunk, at, place }
     };
-    let mut order: Vec<Point> = points.iter().enumerate().map(point).collect();
+    let mut order: Vec<ChunkPoint> = points.iter().enumerate().map(point).collect();
     if !countable {
         let mut chunks: Vec<ChunkCoord> = points.iter().map(|point| grid.chunk_of(point)).collect();
         chunks.sort_unstable();
@@ -44,8 +44,8 @@ pub(super) fn by_chunk(points: &[Dims], grid: &ChunkGrid, extent: &[u64]) -> Vec
 }
 
 pub(super) fn chunks<'a>(
-    points: &'a [Dims],
-    order: &'a [Point],
+    points: &'a [SelectDims],
+    order: &'a [ChunkPoint],
     grid: &'a ChunkGrid,
 ) -> impl Iterator<Item = ChunkCoord> + 'a {
     order
@@ -55,25 +55,25 @@ pub(super) fn chunks<'a>(
 }
 
 pub(super) fn for_each_run(
-    points: &[Dims],
-    order: &[Point],
+    points: &[SelectDims],
+    order: &[ChunkPoint],
     grid: &ChunkGrid,
     chunk: &ChunkCoord,
-    each: &mut dyn FnMut(Run),
+    each: &mut dyn FnMut(ElementRun),
 ) {
-    let compare = |point: &Point| scaled(&points[point.place], grid).cmp(chunk.scaled().iter().copied());
+    let compare = |point: &ChunkPoint| scaled(&points[point.place], grid).cmp(chunk.scaled().iter().copied());
     let rest = &order[order.partition_point(|point| compare(point) == Ordering::Less)..];
     let Some(first) = rest.first().filter(|point| compare(point) == Ordering::Equal) else { return };
     for point in rest.iter().take_while(|point| point.chunk == first.chunk) {
-        each(Run { at: point.at, place: point.place as u64, len: 1 });
+        each(ElementRun { at: point.at, dest: point.place as u64, len: 1 });
     }
 }
 
 /// The run of one point.
-pub(super) fn run(points: &[Dims], i: usize, grid: &ChunkGrid, each: &mut dyn FnMut(Run)) {
+pub(super) fn run(points: &[SelectDims], i: usize, grid: &ChunkGrid, each: &mut dyn FnMut(ElementRun)) {
     let within = points[i].iter().zip(grid.dims()).map(|(at, size)| at % size);
     let at = within.zip(&strides(grid.dims())).map(|(at, stride)| at * stride).sum();
-    each(Run { at, place: i as u64, len: 1 });
+    each(ElementRun { at, dest: i as u64, len: 1 });
 }
 
 fn scaled<'a>(point: &'a [u64], grid: &'a ChunkGrid) -> impl Iterator<Item = u64> + 'a {

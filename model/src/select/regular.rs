@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::walk::{Side, walk};
-use super::{Dims, Run, SelectionError, Strided, strides};
+use super::walk::{AxisSelection, walk};
+use super::{ElementRun, SelectDims, SelectionError, StridedRun, strides};
 use crate::{ChunkCoord, ChunkGrid, Hyperslab, UNLIMITED};
 
 /// The indices selected along one dimension. The `p`-th of them is `start + q / block * stride + q % block`, where `q`
@@ -32,7 +32,7 @@ impl Pattern {
         }
         if count == UNLIMITED || block == UNLIMITED {
             let pattern = Pattern { start, stride: stride.max(block), block, skip: 0, len: UNLIMITED };
-            return Ok(Pattern { len: pattern.before(extent), ..pattern });
+            return Ok(Pattern { len: pattern.count_before(extent), ..pattern });
         }
         if count == 1 || stride == block {
             let len = count.checked_mul(block).ok_or(out(u64::MAX))?;
@@ -70,7 +70,7 @@ impl Pattern {
     }
 
     /// The number of selected indices below `index`.
-    fn before(&self, index: u64) -> u64 {
+    fn count_before(&self, index: u64) -> u64 {
         let Some(from_start) = index.checked_sub(self.start) else { return 0 };
         let before = if from_start < self.stride {
             from_start.min(self.block)
@@ -82,8 +82,8 @@ impl Pattern {
     }
 
     /// The positions of the selected indices in `lo..hi`.
-    fn within(&self, lo: u64, hi: u64) -> Range<u64> {
-        self.before(lo)..self.before(hi)
+    fn positions_in(&self, lo: u64, hi: u64) -> Range<u64> {
+        self.count_before(lo)..self.count_before(hi)
     }
 
     /// Whether the positions are of one block.
@@ -102,9 +102,9 @@ impl Pattern {
 }
 
 /// How the selected elements lie in a chunk.
-struct Within {
+struct ChunkOverlap {
     /// The first element of the chunk (`[rank]`).
-    lo: Dims,
+    lo: SelectDims,
     /// The positions of the selected indices, for each dimension.
     positions: SmallVec<[Range<u64>; 4]>,
     /// Dimensions below this one are taken whole both from the chunk and by the destination: they only make its
@@ -114,14 +114,14 @@ struct Within {
 
 /// One pattern for each dimension.
 #[derive(Debug, Clone)]
-pub(super) struct Regular {
+pub(super) struct RegularSelection {
     patterns: SmallVec<[Pattern; 3]>,
 }
 
-impl Regular {
-    pub(super) fn whole(extent: &[u64]) -> Self {
+impl RegularSelection {
+    pub(super) fn all(extent: &[u64]) -> Self {
         let pattern = |n: &u64| Pattern { start: 0, stride: (*n).max(1), block: (*n).max(1), skip: 0, len: *n };
-        Regular { patterns: extent.iter().map(pattern).collect() }
+        RegularSelection { patterns: extent.iter().map(pattern).collect() }
     }
 
     pub(super) fn new(slab: &Hyperslab, extent: &[u64]) -> Result<Self, SelectionError> {
@@ -133,10 +133,10 @@ impl Regular {
         for dim in 0..extent.len() {
             patterns.push(pattern(dim)?);
         }
-        Ok(Regular { patterns })
+        Ok(RegularSelection { patterns })
     }
 
-    pub(super) fn dims(&self) -> Dims {
+    pub(super) fn dims(&self) -> SelectDims {
         self.patterns.iter().map(|pattern| pattern.len).collect()
     }
 
@@ -149,11 +149,11 @@ impl Regular {
     }
 
     /// How the selected elements lie in a chunk; `None` if there are none.
-    fn within(&self, grid: &ChunkGrid, chunk: &ChunkCoord) -> Option<Within> {
+    fn chunk_overlap(&self, grid: &ChunkGrid, chunk: &ChunkCoord) -> Option<ChunkOverlap> {
         let lo = grid.start_of(chunk);
         let mut positions: SmallVec<[Range<u64>; 4]> = SmallVec::with_capacity(self.patterns.len());
         for ((pattern, lo), size) in self.patterns.iter().zip(&lo).zip(grid.dims()) {
-            let range = pattern.within(*lo, lo.saturating_add(*size));
+            let range = pattern.positions_in(*lo, lo.saturating_add(*size));
             if range.is_empty() {
                 return None;
             }
@@ -168,13 +168,13 @@ impl Regular {
             }
             inner -= 1;
         }
-        Some(Within { lo, positions, inner })
+        Some(ChunkOverlap { lo, positions, inner })
     }
 
     /// The chunk that has all selected elements, of which there are some, and their run, if it is one of each.
-    pub(super) fn only_run(&self, grid: &ChunkGrid) -> Option<(ChunkCoord, Run)> {
-        let mut run = Run { at: 0, place: 0, len: 1 };
-        let (mut scaled, mut chunk_stride) = (Dims::from_elem(0, self.patterns.len()), 1u64);
+    pub(super) fn single_chunk_run(&self, grid: &ChunkGrid) -> Option<(ChunkCoord, ElementRun)> {
+        let mut run = ElementRun { at: 0, dest: 0, len: 1 };
+        let (mut scaled, mut chunk_stride) = (SelectDims::from_elem(0, self.patterns.len()), 1u64);
         // Whether dimensions behind are not taken whole.
         let mut is_part = false;
         for (dim, pattern) in self.patterns.iter().enumerate().rev() {
@@ -194,15 +194,15 @@ impl Regular {
     }
 
     /// The selected elements of a chunk, if they are one run.
-    pub(super) fn single_run(&self, grid: &ChunkGrid, chunk: &ChunkCoord) -> Option<Run> {
-        let mut run = Run { at: 0, place: 0, len: 1 };
+    pub(super) fn single_run(&self, grid: &ChunkGrid, chunk: &ChunkCoord) -> Option<ElementRun> {
+        let mut run = ElementRun { at: 0, dest: 0, len: 1 };
         let (mut chunk_stride, mut place_stride) = (1u64, 1u64);
-        // Dimensions behind this one are taken whole, as [`Within::inner`] has it.
+        // Dimensions behind this one are taken whole, as [`ChunkOverlap::inner`] has it.
         let mut inner = None;
         for (dim, pattern) in self.patterns.iter().enumerate().rev() {
             let (size, at) = (*grid.dims().get(dim)?, *chunk.scaled().get(dim)?);
             let lo = at.saturating_mul(size);
-            let range = pattern.within(lo, lo.saturating_add(size));
+            let range = pattern.positions_in(lo, lo.saturating_add(size));
             let len = range.end - range.start;
             let fits = match inner {
                 None => pattern.is_segment(&range),
@@ -215,7 +215,7 @@ impl Regular {
                 inner.get_or_insert(dim);
             }
             run.at += (pattern.index(range.start) - lo) * chunk_stride;
-            run.place += range.start * place_stride;
+            run.dest += range.start * place_stride;
             run.len *= len;
             chunk_stride = chunk_stride.saturating_mul(size);
             place_stride = place_stride.saturating_mul(pattern.len);
@@ -225,13 +225,13 @@ impl Regular {
 
     /// The places of the selected elements of the chunks whose first `depth` coordinates are those of `chunk`, if there is no
     /// other between them, and, in one chunk, they are in their order.
-    pub(super) fn places(&self, grid: &ChunkGrid, chunk: &ChunkCoord, depth: usize) -> Option<Range<u64>> {
+    pub(super) fn dest_range(&self, grid: &ChunkGrid, chunk: &ChunkCoord, depth: usize) -> Option<Range<u64>> {
         let (mut first, mut len, mut stride) = (0, 1, 1u64);
         let mut is_part = false;
         for (dim, pattern) in self.patterns.iter().enumerate().rev() {
             let (size, at) = (*grid.dims().get(dim)?, *chunk.scaled().get(dim)?);
             let lo = at.saturating_mul(size);
-            let range = if dim < depth { pattern.within(lo, lo.saturating_add(size)) } else { 0..pattern.len };
+            let range = if dim < depth { pattern.positions_in(lo, lo.saturating_add(size)) } else { 0..pattern.len };
             let n = range.end - range.start;
             if is_part && n > 1 {
                 return None;
@@ -244,24 +244,26 @@ impl Regular {
         Some(first..first + len)
     }
 
-    pub(super) fn for_each_strided(&self, grid: &ChunkGrid, chunk: &ChunkCoord, each: &mut dyn FnMut(Strided)) {
-        let Some(Within { lo, positions, inner }) = self.within(grid, chunk) else { return };
+    pub(super) fn for_each_strided(&self, grid: &ChunkGrid, chunk: &ChunkCoord, each: &mut dyn FnMut(StridedRun)) {
+        let Some(ChunkOverlap { lo, positions, inner }) = self.chunk_overlap(grid, chunk) else { return };
         let (chunk_strides, place_strides) = (strides(grid.dims()), strides(&self.dims()));
-        let side = |dim: usize| Side {
+        let side = |dim: usize| AxisSelection {
             pattern: &self.patterns[dim],
             positions: positions[dim].clone(),
             lo: lo[dim],
             chunk_stride: chunk_strides[dim],
             place_stride: place_strides[dim],
         };
-        let sides: SmallVec<[Side<'_>; 3]> = (0..self.patterns.len().min(inner + 1)).map(side).collect();
+        let sides: SmallVec<[AxisSelection<'_>; 3]> = (0..self.patterns.len().min(inner + 1)).map(side).collect();
         walk(&sides, 0, 0, each);
     }
 
     /// What lies in a box.
-    pub(super) fn in_box(&self, lo: &[u64], hi: &[u64]) -> Regular {
+    pub(super) fn clip_to_box(&self, lo: &[u64], hi: &[u64]) -> RegularSelection {
         let sides = self.patterns.iter().zip(lo.iter().zip(hi));
-        Regular { patterns: sides.map(|(pattern, (lo, hi))| pattern.part(pattern.within(*lo, *hi))).collect() }
+        RegularSelection {
+            patterns: sides.map(|(pattern, (lo, hi))| pattern.part(pattern.positions_in(*lo, *hi))).collect(),
+        }
     }
 
     /// The elements as one box, if they are one.
@@ -269,7 +271,7 @@ impl Regular {
         let single = |pattern: &Pattern| {
             (pattern.len > 0 && pattern.is_segment(&(0..pattern.len))).then(|| (pattern.index(0), pattern.len))
         };
-        let (start, count): (Dims, Dims) =
+        let (start, count): (SelectDims, SelectDims) =
             self.patterns.iter().map(single).collect::<Option<Vec<_>>>()?.into_iter().unzip();
         Some(Hyperslab::block(&start, &count))
     }
@@ -288,7 +290,7 @@ impl Regular {
     }
 
     /// The first and one past the last index of each dimension.
-    pub(super) fn bounds(&self) -> (Dims, Dims) {
+    pub(super) fn bounds(&self) -> (SelectDims, SelectDims) {
         let ends = |pattern: &Pattern| (pattern.index(0), pattern.index(pattern.len - 1) + 1);
         self.patterns.iter().map(ends).unzip()
     }
@@ -296,8 +298,13 @@ impl Regular {
     /// Of two selections whose elements stand for each other, those that lie in a box in the first one, and what they
     /// stand for. `None` if the two do not have the same shape, but for dimensions of one element and what one of them
     /// has more at the end.
-    pub(super) fn restrict(&self, other: &Regular, lo: &[u64], hi: &[u64]) -> Option<(Regular, Regular)> {
-        let long = |regular: &Regular| {
+    pub(super) fn restrict(
+        &self,
+        other: &RegularSelection,
+        lo: &[u64],
+        hi: &[u64],
+    ) -> Option<(RegularSelection, RegularSelection)> {
+        let long = |regular: &RegularSelection| {
             (0..regular.patterns.len()).filter(|i| regular.patterns[*i].len != 1).collect::<Vec<_>>()
         };
         let pairs: Vec<(usize, usize)> = if self.patterns.len() == other.patterns.len() {
@@ -311,7 +318,7 @@ impl Regular {
         };
         let (mut ours, mut theirs) = (self.clone(), other.clone());
         for (dim, pattern) in self.patterns.iter().enumerate() {
-            let mut positions = pattern.within(lo[dim], hi[dim]);
+            let mut positions = pattern.positions_in(lo[dim], hi[dim]);
             if let Some((_, there)) = pairs.iter().find(|(here, _)| *here == dim) {
                 positions.end = positions.end.min(other.patterns[*there].len);
                 positions.start = positions.start.min(positions.end);
@@ -322,29 +329,29 @@ impl Regular {
         Some((ours, theirs))
     }
 
-    pub(super) fn chunks<'a>(&'a self, grid: &'a ChunkGrid) -> Chunks<'a> {
+    pub(super) fn chunks<'a>(&'a self, grid: &'a ChunkGrid) -> RegularChunks<'a> {
         let first = self.patterns.iter().zip(grid.dims()).map(|(pattern, size)| pattern.index(0) / size).collect();
-        Chunks { regular: self, grid, next: Some(first) }
+        RegularChunks { regular: self, grid, next: Some(first) }
     }
 }
 
 /// The chunks that a hyperslab touches.
-pub(super) struct Chunks<'a> {
-    regular: &'a Regular,
+pub(super) struct RegularChunks<'a> {
+    regular: &'a RegularSelection,
     grid: &'a ChunkGrid,
-    next: Option<Dims>,
+    next: Option<SelectDims>,
 }
 
-impl Chunks<'_> {
+impl RegularChunks<'_> {
     /// The chunk with the next selected index along a dimension after those of chunk `at`.
     fn after(&self, dim: usize, at: u64) -> Option<u64> {
         let (pattern, size) = (&self.regular.patterns[dim], self.grid.dims()[dim]);
-        let p = pattern.before(at.saturating_add(1).saturating_mul(size));
+        let p = pattern.count_before(at.saturating_add(1).saturating_mul(size));
         (p < pattern.len).then(|| pattern.index(p) / size)
     }
 }
 
-impl Iterator for Chunks<'_> {
+impl Iterator for RegularChunks<'_> {
     type Item = ChunkCoord;
 
     fn next(&mut self) -> Option<ChunkCoord> {

@@ -6,39 +6,39 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Dims, Run, SelectionError, strides};
+use super::{ElementRun, SelectDims, SelectionError, strides};
 use crate::{Block, ChunkCoord, ChunkGrid};
 
-pub(super) const MAX_PIECES: usize = 1 << 20;
+pub(super) const MAX_SPANS: usize = 1 << 20;
 
 /// Disjoint ranges of one dimension, ascending.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Node {
-    pub(super) spans: Vec<Span>,
+pub(super) struct SpanNode {
+    pub(super) spans: Vec<IndexSpan>,
     pub(super) elements: u64,
 }
 
 /// Indices with the same selection below.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct IndexSpan {
     pub(super) lo: u64,
     pub(super) hi: u64,
     /// `None` in the last dimension.
-    pub(super) below: Option<Arc<Node>>,
+    pub(super) below: Option<Arc<SpanNode>>,
     /// Elements of the spans before this one.
     pub(super) before: u64,
 }
 
-impl Node {
+impl SpanNode {
     /// A node of ascending ranges, of which neighbours with the same selection below are made one.
     pub(super) fn new(
-        ranges: impl IntoIterator<Item = Result<(u64, u64, Option<Arc<Node>>), SelectionError>>,
+        ranges: impl IntoIterator<Item = Result<(u64, u64, Option<Arc<SpanNode>>), SelectionError>>,
     ) -> Result<Self, SelectionError> {
-        let mut spans: Vec<Span> = Vec::new();
+        let mut spans: Vec<IndexSpan> = Vec::new();
         let mut elements = 0u64;
         for range in ranges {
             let (lo, hi, below) = range?;
-            let span = Span { lo, hi, below, before: elements };
+            let span = IndexSpan { lo, hi, below, before: elements };
             elements = (hi - lo)
                 .checked_mul(span.weight())
                 .and_then(|n| n.checked_add(elements))
@@ -47,15 +47,15 @@ impl Node {
                 Some(last) if last.hi == lo && last.below == span.below => last.hi = hi,
                 _ => spans.push(span),
             }
-            if spans.len() > MAX_PIECES {
-                return Err(SelectionError::TooManyPieces(MAX_PIECES));
+            if spans.len() > MAX_SPANS {
+                return Err(SelectionError::TooManySpans(MAX_SPANS));
             }
         }
-        Ok(Node { spans, elements })
+        Ok(SpanNode { spans, elements })
     }
 }
 
-impl Span {
+impl IndexSpan {
     /// Elements selected for each index.
     fn weight(&self) -> u64 {
         self.below.as_ref().map_or(1, |below| below.elements)
@@ -63,16 +63,16 @@ impl Span {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Spans {
-    pub(super) root: Arc<Node>,
+pub(super) struct SpanTree {
+    pub(super) root: Arc<SpanNode>,
     /// Whether this is the one element of an extent without dimensions.
     pub(super) scalar: bool,
 }
 
-impl Spans {
+impl SpanTree {
     /// Widens a box (from `lo` to before `hi`, both `[rank]`) so that it has all elements. Each node is looked at once,
     /// however many elements there are.
-    pub(super) fn widen(&self, lo: &mut [u64], hi: &mut [u64]) {
+    pub(super) fn grow_box(&self, lo: &mut [u64], hi: &mut [u64]) {
         let mut seen = HashSet::new();
         let mut waiting = vec![(0, &self.root)];
         while let Some((dim, node)) = waiting.pop() {
@@ -89,16 +89,16 @@ impl Spans {
     }
 }
 
-struct Builder<'a> {
+struct SpanTreeBuilder<'a> {
     blocks: &'a [Block],
     rank: usize,
     pieces: usize,
-    known: HashMap<(usize, Vec<usize>), Arc<Node>>,
+    known: HashMap<(usize, Vec<usize>), Arc<SpanNode>>,
 }
 
-impl Builder<'_> {
+impl SpanTreeBuilder<'_> {
     /// The tree from dimension `dim` on of the blocks with these positions.
-    fn node(&mut self, dim: usize, members: Vec<usize>) -> Result<Arc<Node>, SelectionError> {
+    fn node(&mut self, dim: usize, members: Vec<usize>) -> Result<Arc<SpanNode>, SelectionError> {
         if let Some(node) = self.known.get(&(dim, members.clone())) {
             return Ok(node.clone());
         }
@@ -106,7 +106,7 @@ impl Builder<'_> {
         let mut cuts: Vec<u64> = members.iter().flat_map(|i| <[u64; 2]>::from(bounds(*i))).collect();
         cuts.sort_unstable();
         cuts.dedup();
-        let mut spans: Vec<Span> = Vec::new();
+        let mut spans: Vec<IndexSpan> = Vec::new();
         let mut elements = 0u64;
         let mut starts = members.clone();
         starts.sort_by_key(|i| bounds(*i).0);
@@ -120,7 +120,7 @@ impl Builder<'_> {
                 continue;
             }
             let below = if dim + 1 < self.rank { Some(self.node(dim + 1, active.clone())?) } else { None };
-            let span = Span { lo, hi, below, before: elements };
+            let span = IndexSpan { lo, hi, below, before: elements };
             elements = (hi - lo)
                 .checked_mul(span.weight())
                 .and_then(|n| n.checked_add(elements))
@@ -132,56 +132,56 @@ impl Builder<'_> {
                     spans.push(span);
                 }
             }
-            if self.pieces > MAX_PIECES {
-                return Err(SelectionError::TooManyPieces(MAX_PIECES));
+            if self.pieces > MAX_SPANS {
+                return Err(SelectionError::TooManySpans(MAX_SPANS));
             }
         }
-        let node = Arc::new(Node { spans, elements });
+        let node = Arc::new(SpanNode { spans, elements });
         self.known.insert((dim, members), node.clone());
         Ok(node)
     }
 }
 
-impl Spans {
+impl SpanTree {
     /// The union of blocks that lie within an extent.
     pub(super) fn new(blocks: &[Block], rank: usize) -> Result<Self, SelectionError> {
         let some = |block: &Block| !block.count.contains(&0);
         let members: Vec<usize> = (0..blocks.len()).filter(|i| some(&blocks[*i])).collect();
         if rank == 0 {
-            let root = Arc::new(Node { spans: Vec::new(), elements: u64::from(!members.is_empty()) });
-            return Ok(Spans { scalar: !members.is_empty(), root });
+            let root = Arc::new(SpanNode { spans: Vec::new(), elements: u64::from(!members.is_empty()) });
+            return Ok(SpanTree { scalar: !members.is_empty(), root });
         }
-        let mut builder = Builder { blocks, rank, pieces: 0, known: HashMap::new() };
-        Ok(Spans { root: builder.node(0, members)?, scalar: false })
+        let mut builder = SpanTreeBuilder { blocks, rank, pieces: 0, known: HashMap::new() };
+        Ok(SpanTree { root: builder.node(0, members)?, scalar: false })
     }
 
     pub(super) fn elements(&self) -> u64 {
         self.root.elements
     }
 
-    pub(super) fn for_each_run(&self, grid: &ChunkGrid, chunk: &ChunkCoord, each: &mut dyn FnMut(Run)) {
+    pub(super) fn for_each_run(&self, grid: &ChunkGrid, chunk: &ChunkCoord, each: &mut dyn FnMut(ElementRun)) {
         if self.scalar {
-            return each(Run { at: 0, place: 0, len: 1 });
+            return each(ElementRun { at: 0, dest: 0, len: 1 });
         }
         let lo = grid.start_of(chunk);
-        Descent { lo: &lo, sizes: grid.dims(), strides: &strides(grid.dims()), each }.runs(&self.root, 0, 0, 0);
+        SpanWalk { lo: &lo, sizes: grid.dims(), strides: &strides(grid.dims()), each }.runs(&self.root, 0, 0, 0);
     }
 
-    pub(super) fn chunks<'a>(&'a self, grid: &'a ChunkGrid) -> Chunks<'a> {
-        let root = Level { nodes: SmallVec::from_slice(&[&*self.root]), next: 0 };
-        Chunks { sizes: grid.dims(), levels: vec![root], coord: Dims::new(), scalar: self.scalar }
+    pub(super) fn chunks<'a>(&'a self, grid: &'a ChunkGrid) -> SpanChunks<'a> {
+        let root = SpanLevel { nodes: SmallVec::from_slice(&[&*self.root]), next: 0 };
+        SpanChunks { sizes: grid.dims(), levels: vec![root], coord: SelectDims::new(), scalar: self.scalar }
     }
 }
 
-struct Descent<'a> {
+struct SpanWalk<'a> {
     lo: &'a [u64],
     sizes: &'a [u64],
     strides: &'a [u64],
-    each: &'a mut dyn FnMut(Run),
+    each: &'a mut dyn FnMut(ElementRun),
 }
 
-impl Descent<'_> {
-    fn runs(&mut self, node: &Node, dim: usize, at: u64, place: u64) {
+impl SpanWalk<'_> {
+    fn runs(&mut self, node: &SpanNode, dim: usize, at: u64, place: u64) {
         let (lo, stride) = (self.lo[dim], self.strides[dim]);
         let hi = lo.saturating_add(self.sizes[dim]);
         let first = node.spans.partition_point(|span| span.hi <= lo);
@@ -189,7 +189,7 @@ impl Descent<'_> {
             let (from, to) = (span.lo.max(lo), span.hi.min(hi));
             let place = |index: u64| place + span.before + (index - span.lo) * span.weight();
             match &span.below {
-                None => (self.each)(Run { at: at + (from - lo), place: place(from), len: to - from }),
+                None => (self.each)(ElementRun { at: at + (from - lo), dest: place(from), len: to - from }),
                 Some(below) => {
                     for index in from..to {
                         self.runs(below, dim + 1, at + (index - lo) * stride, place(index));
@@ -200,22 +200,22 @@ impl Descent<'_> {
     }
 }
 
-struct Level<'a> {
+struct SpanLevel<'a> {
     /// What is selected from this dimension on, in the chunks chosen so far.
-    nodes: SmallVec<[&'a Node; 4]>,
+    nodes: SmallVec<[&'a SpanNode; 4]>,
     /// The chunk to look at next.
     next: u64,
 }
 
 /// The chunks that a union touches.
-pub(super) struct Chunks<'a> {
+pub(super) struct SpanChunks<'a> {
     sizes: &'a [u64],
-    levels: Vec<Level<'a>>,
-    coord: Dims,
+    levels: Vec<SpanLevel<'a>>,
+    coord: SelectDims,
     scalar: bool,
 }
 
-impl Iterator for Chunks<'_> {
+impl Iterator for SpanChunks<'_> {
     type Item = ChunkCoord;
 
     fn next(&mut self) -> Option<ChunkCoord> {
@@ -242,7 +242,7 @@ impl Iterator for Chunks<'_> {
                 return Some(ChunkCoord::new(&self.coord));
             }
             let (lo, hi) = (chunk.saturating_mul(size), (chunk + 1).saturating_mul(size));
-            let mut nodes: SmallVec<[&Node; 4]> = SmallVec::new();
+            let mut nodes: SmallVec<[&SpanNode; 4]> = SmallVec::new();
             for node in &level.nodes {
                 let first = node.spans.partition_point(|span| span.hi <= lo);
                 for span in node.spans[first..].iter().take_while(|span| span.lo < hi) {
@@ -250,7 +250,7 @@ impl Iterator for Chunks<'_> {
                     nodes.extend(below.filter(|below| !nodes.iter().any(|node| std::ptr::eq(*node, *below))));
                 }
             }
-            self.levels.push(Level { nodes, next: 0 });
+            self.levels.push(SpanLevel { nodes, next: 0 });
         }
     }
 }

@@ -7,10 +7,12 @@ use super::*;
 use crate::UNLIMITED;
 
 /// Every element of a selection, in order, the slow way.
-fn naive(selection: &Selection, extent: &[u64]) -> Vec<Dims> {
-    let mut all: Vec<Dims> = vec![Dims::new()];
+fn naive(selection: &Selection, extent: &[u64]) -> Vec<SelectDims> {
+    let mut all: Vec<SelectDims> = vec![SelectDims::new()];
     for n in extent {
-        let longer = |at: &Dims| (0..*n).map(|i| at.iter().copied().chain([i]).collect::<Dims>()).collect::<Vec<_>>();
+        let longer = |at: &SelectDims| {
+            (0..*n).map(|i| at.iter().copied().chain([i]).collect::<SelectDims>()).collect::<Vec<_>>()
+        };
         all = all.iter().flat_map(longer).collect();
     }
     match selection {
@@ -18,7 +20,7 @@ fn naive(selection: &Selection, extent: &[u64]) -> Vec<Dims> {
         Selection::None => Vec::new(),
         Selection::Points(points) => points.clone(),
         Selection::Blocks(blocks) => {
-            let inside = |at: &Dims, block: &Block| {
+            let inside = |at: &SelectDims, block: &Block| {
                 at.iter().zip(&block.start).zip(&block.count).all(|((at, start), n)| at >= start && at - start < *n)
             };
             all.into_iter().filter(|at| blocks.iter().any(|block| inside(at, block))).collect()
@@ -44,19 +46,19 @@ fn linear(at: &[u64], dims: &[u64]) -> u64 {
 
 fn check(selection: &Selection, extent: &[u64], chunk: &[u64]) {
     let want = naive(selection, extent);
-    let selected = selection.on(extent).unwrap();
+    let selected = selection.bind(extent).unwrap();
     assert_eq!(selected.elements(), want.len() as u64);
     assert_eq!(selected.dims().iter().product::<u64>(), want.len() as u64);
 
     let mut got = Vec::new();
     selected.for_each_run(|run| {
-        assert_eq!(run.place, got.len() as u64, "runs fill the destination in order");
+        assert_eq!(run.dest, got.len() as u64, "runs fill the destination in order");
         got.extend(run.at..run.at + run.len);
     });
     assert_eq!(got, want.iter().map(|at| linear(at, extent)).collect::<Vec<_>>());
 
     let grid = ChunkGrid::new(chunk).unwrap();
-    let cut = selected.cut(&grid);
+    let cut = selected.split_by_chunks(&grid);
     let chunks: Vec<_> = cut.chunks().collect();
     let touched: BTreeSet<_> = want.iter().map(|at| grid.chunk_of(at)).collect();
     assert_eq!(chunks, touched.into_iter().collect::<Vec<_>>());
@@ -64,7 +66,7 @@ fn check(selection: &Selection, extent: &[u64], chunk: &[u64]) {
         ([coord], Selection::All | Selection::Hyperslab(_)) => cut.single_run(coord).map(|run| (coord.clone(), run)),
         _ => None,
     };
-    assert_eq!(cut.only_run(), only);
+    assert_eq!(cut.single_chunk_run(), only);
     let mut filled = vec![None; want.len()];
     for coord in &chunks {
         let mut runs = Vec::new();
@@ -76,14 +78,14 @@ fn check(selection: &Selection, extent: &[u64], chunk: &[u64]) {
         }
         cut.for_each_run(coord, |run| {
             for i in 0..run.len {
-                let slot = &mut filled[(run.place + i) as usize];
+                let slot = &mut filled[(run.dest + i) as usize];
                 assert!(slot.replace((coord.clone(), run.at + i)).is_none(), "a place is filled once");
             }
         });
     }
     for (at, filled) in want.iter().zip(filled) {
         let coord = grid.chunk_of(at);
-        let within: Dims = at.iter().zip(chunk).map(|(at, size)| at % size).collect();
+        let within: SelectDims = at.iter().zip(chunk).map(|(at, size)| at % size).collect();
         let offset = linear(&within, chunk);
         assert_eq!(filled, Some((coord, offset)));
     }
@@ -173,7 +175,7 @@ proptest! {
         for (here, at) in all_a.iter().enumerate() {
             want.extend(all_b.iter().position(|other| other == at).map(|there| (here as u64, there as u64)));
         }
-        let (a, b) = (a.on(&extent).unwrap(), b.on(&extent).unwrap());
+        let (a, b) = (a.bind(&extent).unwrap(), b.bind(&extent).unwrap());
         let mut got = Vec::new();
         a.for_each_shared(&b, |here, there, len| got.extend((0..len).map(|i| (here + i, there + i))));
         got.sort_unstable();
@@ -190,8 +192,8 @@ proptest! {
         (hyperslab(&extent), Just(extent), corner.clone(), corner)
     })) {
         let source_dims = naive_shape(&a, &extent);
-        let target = a.on(&extent).unwrap();
-        let source = Selection::All.on(&source_dims).unwrap();
+        let target = a.bind(&extent).unwrap();
+        let source = Selection::All.bind(&source_dims).unwrap();
         let (ours, theirs) = target.restrict(&source, &lo, &hi).unwrap();
         let (all, mut want) = (naive(&a, &extent), Vec::new());
         for (i, at) in all.iter().enumerate() {
@@ -207,15 +209,15 @@ proptest! {
 }
 
 fn naive_shape(selection: &Selection, extent: &[u64]) -> Vec<u64> {
-    selection.on(extent).unwrap().dims().to_vec()
+    selection.bind(extent).unwrap().dims().to_vec()
 }
 
 #[test]
 fn takes_whole_rows_as_one_run() {
-    let selected = Selection::block(&[1, 0, 0], &[3, 4, 5]).on(&[10, 4, 5]).unwrap();
+    let selected = Selection::block(&[1, 0, 0], &[3, 4, 5]).bind(&[10, 4, 5]).unwrap();
     let mut runs = Vec::new();
     selected.for_each_run(|run| runs.push(run));
-    assert_eq!(runs, [Run { at: 20, place: 0, len: 60 }]);
+    assert_eq!(runs, [ElementRun { at: 20, dest: 0, len: 60 }]);
 }
 
 #[test]
@@ -229,11 +231,11 @@ fn unlimited_counts_reach_to_the_end() {
     let slab =
         Hyperslab { start: smallvec![1], stride: smallvec![4], count: smallvec![UNLIMITED], block: smallvec![3] };
     let mut got = Vec::new();
-    Selection::Hyperslab(slab).on(&[11]).unwrap().for_each_run(|run| got.extend(run.at..run.at + run.len));
+    Selection::Hyperslab(slab).bind(&[11]).unwrap().for_each_run(|run| got.extend(run.at..run.at + run.len));
     assert_eq!(got, [1, 2, 3, 5, 6, 7, 9, 10]);
     let slab =
         Hyperslab { start: smallvec![2], stride: smallvec![1], count: smallvec![1], block: smallvec![UNLIMITED] };
-    assert_eq!(Selection::Hyperslab(slab).on(&[11]).unwrap().elements(), 9);
+    assert_eq!(Selection::Hyperslab(slab).bind(&[11]).unwrap().elements(), 9);
 }
 
 #[test]
@@ -246,7 +248,7 @@ fn a_stride_beyond_every_extent_is_that_of_one_block() {
             block: smallvec![block, 2],
         };
         let mut got = Vec::new();
-        Selection::Hyperslab(slab).on(&[5, 4]).unwrap().for_each_run(|run| got.extend(run.at..run.at + run.len));
+        Selection::Hyperslab(slab).bind(&[5, 4]).unwrap().for_each_run(|run| got.extend(run.at..run.at + run.len));
         assert_eq!(got, if block == 1 { vec![13, 14] } else { vec![13, 14, 17, 18] });
     }
 }
@@ -254,8 +256,8 @@ fn a_stride_beyond_every_extent_is_that_of_one_block() {
 #[test]
 fn refuses_what_does_not_fit() {
     use SelectionError as E;
-    let on = |selection: Selection, extent: &[u64]| selection.on(extent).unwrap_err();
-    assert_eq!(on(Selection::block(&[0], &[1]), &[2, 2]), E::Rank { selection: 1, extent: 2 });
+    let on = |selection: Selection, extent: &[u64]| selection.bind(extent).unwrap_err();
+    assert_eq!(on(Selection::block(&[0], &[1]), &[2, 2]), E::RankMismatch { selection: 1, extent: 2 });
     assert_eq!(on(Selection::block(&[1, 1], &[1, 2]), &[2, 2]), E::OutOfBounds { dim: 1, end: 3, extent: 2 });
     assert_eq!(on(Selection::block(&[u64::MAX], &[2]), &[2]), E::OutOfBounds { dim: 0, end: u64::MAX, extent: 2 });
     let slab = Hyperslab { start: smallvec![0], stride: smallvec![1], count: smallvec![2], block: smallvec![2] };

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::regular::Pattern;
-use super::{Run, Strided};
+use super::{ElementRun, StridedRun};
 
 /// The selected indices of a chunk along one dimension.
-pub(super) struct Side<'a> {
+pub(super) struct AxisSelection<'a> {
     pub(super) pattern: &'a Pattern,
     pub(super) positions: Range<u64>,
     /// The first index of the chunk.
@@ -17,7 +17,7 @@ pub(super) struct Side<'a> {
     pub(super) place_stride: u64,
 }
 
-impl Side<'_> {
+impl AxisSelection<'_> {
     /// Where the index at position `p` is, in the chunk and in the destination.
     fn at(&self, p: u64) -> (u64, u64) {
         ((self.pattern.index(p) - self.lo) * self.chunk_stride, p * self.place_stride)
@@ -27,10 +27,10 @@ impl Side<'_> {
         self.pattern.is_segment(&self.positions)
     }
 
-    /// Calls `each` with positions, and the number of those from there on that are equally far apart in the chunk: so many
+    /// Calls `for_each_message` with positions, and the number of those from there on that are equally far apart in the chunk: so many
     /// of its elements.
     fn for_each_step(&self, mut each: impl FnMut(u64, u64, u64)) {
-        let Side { pattern, positions, chunk_stride, .. } = self;
+        let AxisSelection { pattern, positions, chunk_stride, .. } = self;
         let count = positions.end - positions.start;
         // The stride of a pattern may be larger than any chunk if it has only one index.
         if pattern.block == 1 && count > 1 {
@@ -44,10 +44,10 @@ impl Side<'_> {
         }
     }
 
-    /// Calls `each` with a position, the number of positions in its block, and the number of blocks like this one from there
+    /// Calls `for_each_message` with a position, the number of positions in its block, and the number of blocks like this one from there
     /// on.
     fn for_each_block(&self, mut each: impl FnMut(u64, u64, u64)) {
-        let Side { pattern, positions, .. } = self;
+        let AxisSelection { pattern, positions, .. } = self;
         let mut from = positions.start;
         while from < positions.end {
             let left = positions.end - from;
@@ -59,29 +59,29 @@ impl Side<'_> {
     }
 }
 
-/// Calls `each` with the runs of elements along these dimensions, of which the last one is the innermost, from `at` in the
+/// Calls `for_each_message` with the runs of elements along these dimensions, of which the last one is the innermost, from `at` in the
 /// chunk and `place` in the destination on.
-pub(super) fn walk(sides: &[Side<'_>], at: u64, place: u64, each: &mut dyn FnMut(Strided)) {
+pub(super) fn walk(sides: &[AxisSelection<'_>], at: u64, place: u64, each: &mut dyn FnMut(StridedRun)) {
     match sides {
-        [] => each(Run { at, place, len: 1 }.into()),
+        [] => each(ElementRun { at, dest: place, len: 1 }.into()),
         [side, last] if last.is_segment() => {
             let (last_at, last_place) = last.at(last.positions.start);
             let len = (last.positions.end - last.positions.start) * last.chunk_stride;
             // One run in each row.
             side.for_each_step(|p, count, stride| {
                 let (row_at, row_place) = side.at(p);
-                let run = Run { at: at + row_at + last_at, place: place + row_place + last_place, len };
-                each(Strided { run, count, at_stride: stride, place_stride: side.place_stride });
+                let run = ElementRun { at: at + row_at + last_at, dest: place + row_place + last_place, len };
+                each(StridedRun { run, count, at_stride: stride, dest_stride: side.place_stride });
             });
         }
         [side] => side.for_each_block(|p, len, count| {
             let (run_at, run_place) = side.at(p);
-            let run = Run { at: at + run_at, place: place + run_place, len: len * side.chunk_stride };
+            let run = ElementRun { at: at + run_at, dest: place + run_place, len: len * side.chunk_stride };
             each(match count {
                 1 => run.into(),
                 _ => {
                     let (at_stride, place_stride) = (side.pattern.stride * side.chunk_stride, len * side.place_stride);
-                    Strided { run, count, at_stride, place_stride }
+                    StridedRun { run, count, at_stride, dest_stride: place_stride }
                 }
             });
         }),

@@ -10,7 +10,7 @@ pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// Of raw data that is changed in its place while others read, readers find so many bytes (from a multiple of this many
 /// on, counted from where it begins) as they were or as they are, if they read them with one call of [`Chunks::read`].
-pub const WHOLE: usize = 8 << 20;
+pub const MAX_ATOMIC_READ_BYTES: usize = 8 << 20;
 
 /// The chunks of one dataset. A contiguous or compact dataset is one chunk at the origin, of the size of the extent.
 pub trait Chunks: Send + Sync + fmt::Debug {
@@ -29,7 +29,7 @@ pub trait Chunks: Send + Sync + fmt::Debug {
     /// [`crate::Error::Store`] if the index cannot be read.
     fn chunk(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>>;
 
-    /// Calls `each` with every stored chunk, in the order of the index, until it returns `false`.
+    /// Calls `for_each_message` with every stored chunk, in the order of the index, until it returns `false`.
     ///
     /// # Errors
     /// [`crate::Error::Store`] if the index cannot be read.

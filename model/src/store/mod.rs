@@ -7,11 +7,11 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use batch::{ChunkBatch, ChunkWrite, Publish};
-pub use chunks::{Chunks, SharedBytes, WHOLE};
+pub use chunks::{Chunks, MAX_ATOMIC_READ_BYTES, SharedBytes};
 
 use crate::{
-    Attribute, ChunkCoord, Error, FileSpace, GroupSpec, Layout, Link, LinkTarget, Name, ObjectBody, ObjectInfo,
-    ObjectKind, ObjectSpec, ObjectTimes, Reference, ReferenceKind, Referent, Result, Stats, Watch,
+    AttributeData, ChunkCoord, Error, FileSpace, GroupSpec, Layout, Link, LinkTarget, Name, ObjectBody, ObjectInfo,
+    ObjectKind, ObjectSpec, ObjectTimes, ReferenceKind, ReferenceType, Referent, Result, Stats, Watch,
 };
 
 /// The identity of an object inside its store: an address, a key, or a UUID.
@@ -129,7 +129,7 @@ pub trait Objects: Send + Sync + fmt::Debug {
         }
     }
 
-    /// Calls `each` with every link of a group, in no particular order, until it returns `false`.
+    /// Calls `for_each_message` with every link of a group, in no particular order, until it returns `false`.
     ///
     /// # Errors
     /// [`crate::Error::WrongKind`] if `group` is not a group.
@@ -162,7 +162,7 @@ pub trait Objects: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`crate::Error::Store`] if it cannot be read.
-    fn attribute(&self, id: ObjectId, name: &Name) -> Result<Option<Attribute>>;
+    fn attribute(&self, id: ObjectId, name: &Name) -> Result<Option<AttributeData>>;
 
     /// The names of the attributes of an object, in no particular order.
     ///
@@ -170,11 +170,11 @@ pub trait Objects: Send + Sync + fmt::Debug {
     /// [`crate::Error::Store`] if they cannot be listed.
     fn attribute_names(&self, id: ObjectId) -> Result<Vec<Name>>;
 
-    /// Calls `each` with every attribute of an object, in no particular order, until it returns `false`.
+    /// Calls `for_each_message` with every attribute of an object, in no particular order, until it returns `false`.
     ///
     /// # Errors
     /// [`crate::Error::Store`] if they cannot be read.
-    fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(Attribute) -> bool) -> Result<()> {
+    fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> Result<()> {
         for name in self.attribute_names(id)? {
             if let Some(attribute) = self.attribute(id, &name)?
                 && !each(attribute)
@@ -206,7 +206,7 @@ pub trait Objects: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`crate::Error::ReadOnly`], [`crate::Error::Invalid`] if the value does not fit type and shape.
-    fn set_attribute(&self, id: ObjectId, attribute: &Attribute) -> Result<()>;
+    fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> Result<()>;
 
     /// Removes an attribute.
     ///
@@ -274,7 +274,7 @@ pub trait Objects: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`crate::Error::NoObject`] if the object is not there; [`crate::Error::Invalid`] if such elements do not refer
     /// to such things, or do not have that size; [`crate::Error::ReadOnly`], [`crate::Error::Unsupported`].
-    fn reference(&self, form: &Reference, to: &Referent) -> Result<Vec<u8>> {
+    fn reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         let _ = (form, to);
         Err(Error::Unsupported("making references"))
     }

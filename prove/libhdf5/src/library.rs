@@ -99,22 +99,22 @@ pub struct Library {
 
 /// What a function of the library failed with: the stack of its errors.
 #[derive(Debug, Clone)]
-pub struct Failure(String);
+pub struct Libhdf5Error(String);
 
-impl fmt::Display for Failure {
+impl fmt::Display for Libhdf5Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
 /// Something open, which is closed when it is dropped.
-pub struct Open<'l> {
+pub struct OpenHandle<'l> {
     library: &'l Library,
     id: Hid,
     close: unsafe extern "C" fn(Hid) -> c_int,
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenHandle<'_> {
     fn drop(&mut self) {
         // SAFETY: the identifier is open, and of the kind that this function closes.
         unsafe { (self.close)(self.id) };
@@ -161,26 +161,31 @@ impl Library {
         &self.version
     }
 
-    fn failure(&self, call: &str) -> Failure {
+    fn failure(&self, call: &str) -> Libhdf5Error {
         let mut texts: Vec<String> = Vec::new();
         // SAFETY: `note` takes what it is given here, and nobody else has it meanwhile.
         unsafe { (self.functions.H5Ewalk2)(DEFAULT, WALK_DOWNWARD, note, (&raw mut texts).cast()) };
-        Failure(format!("{call}: {}", texts.join(": ")))
+        Libhdf5Error(format!("{call}: {}", texts.join(": ")))
     }
 
-    fn done(&self, call: &str, result: c_int) -> Result<c_int, Failure> {
+    fn check_result(&self, call: &str, result: c_int) -> Result<c_int, Libhdf5Error> {
         if result < 0 { Err(self.failure(call)) } else { Ok(result) }
     }
 
-    fn opened(&self, call: &str, id: Hid, close: unsafe extern "C" fn(Hid) -> c_int) -> Result<Open<'_>, Failure> {
-        if id < 0 { Err(self.failure(call)) } else { Ok(Open { library: self, id, close }) }
+    fn opened(
+        &self,
+        call: &str,
+        id: Hid,
+        close: unsafe extern "C" fn(Hid) -> c_int,
+    ) -> Result<OpenHandle<'_>, Libhdf5Error> {
+        if id < 0 { Err(self.failure(call)) } else { Ok(OpenHandle { library: self, id, close }) }
     }
 
     /// Opens a file that may be followed.
     ///
     /// # Errors
     /// The library's.
-    pub fn file(&self, path: &CStr) -> Result<Open<'_>, Failure> {
+    pub fn file(&self, path: &CStr) -> Result<OpenHandle<'_>, Libhdf5Error> {
         self.file_for(path, Access::SwmrRead)
     }
 
@@ -188,7 +193,7 @@ impl Library {
     ///
     /// # Errors
     /// The library's.
-    pub fn file_for(&self, path: &CStr, access: Access) -> Result<Open<'_>, Failure> {
+    pub fn file_for(&self, path: &CStr, access: Access) -> Result<OpenHandle<'_>, Libhdf5Error> {
         let flags = match access {
             Access::Read => READ,
             Access::SwmrRead => READ_SWMR,
@@ -209,61 +214,61 @@ fn name(text: &str) -> CString {
 ///
 /// # Errors
 /// The library's.
-impl<'l> Open<'l> {
-    // SAFETY (of all calls below): identifiers are open as long as `Open` lives, names end with a zero, and what is
+impl<'l> OpenHandle<'l> {
+    // SAFETY (of all calls below): identifiers are open as long as `OpenHandle` lives, names end with a zero, and what is
     // written into is as large as it was said to be.
 
     /// The root group of a file.
-    pub fn root(&self) -> Result<Open<'l>, Failure> {
+    pub fn root(&self) -> Result<OpenHandle<'l>, Libhdf5Error> {
         let functions = &self.library.functions;
         let id = unsafe { (functions.H5Gopen2)(self.id, c"/".as_ptr(), DEFAULT) };
         self.library.opened("H5Gopen2", id, functions.H5Gclose)
     }
 
     /// Drops what is known of a group.
-    pub fn refresh_group(&self) -> Result<(), Failure> {
+    pub fn refresh_group(&self) -> Result<(), Libhdf5Error> {
         let done = unsafe { (self.library.functions.H5Grefresh)(self.id) };
-        self.library.done("H5Grefresh", done).map(|_| ())
+        self.library.check_result("H5Grefresh", done).map(|_| ())
     }
 
     /// Whether a group has a link.
-    pub fn has_link(&self, link: &str) -> Result<bool, Failure> {
+    pub fn has_link(&self, link: &str) -> Result<bool, Libhdf5Error> {
         let found = unsafe { (self.library.functions.H5Lexists)(self.id, name(link).as_ptr(), DEFAULT) };
-        Ok(self.library.done("H5Lexists", found)? > 0)
+        Ok(self.library.check_result("H5Lexists", found)? > 0)
     }
 
     /// A dataset.
-    pub fn dataset(&self, path: &str) -> Result<Open<'l>, Failure> {
+    pub fn dataset(&self, path: &str) -> Result<OpenHandle<'l>, Libhdf5Error> {
         let functions = &self.library.functions;
         let id = unsafe { (functions.H5Dopen2)(self.id, name(path).as_ptr(), DEFAULT) };
         self.library.opened("H5Dopen2", id, functions.H5Dclose)
     }
 
     /// Drops what is known of a dataset, and reads it anew.
-    pub fn refresh(&self) -> Result<(), Failure> {
+    pub fn refresh(&self) -> Result<(), Libhdf5Error> {
         let done = unsafe { (self.library.functions.H5Drefresh)(self.id) };
-        self.library.done("H5Drefresh", done).map(|_| ())
+        self.library.check_result("H5Drefresh", done).map(|_| ())
     }
 
-    fn space(&self) -> Result<Open<'l>, Failure> {
+    fn space(&self) -> Result<OpenHandle<'l>, Libhdf5Error> {
         let functions = &self.library.functions;
         let id = unsafe { (functions.H5Dget_space)(self.id) };
         self.library.opened("H5Dget_space", id, functions.H5Sclose)
     }
 
     /// The extent of a dataset, as \[rank\], in elements.
-    pub fn extent(&self) -> Result<Vec<u64>, Failure> {
+    pub fn extent(&self) -> Result<Vec<u64>, Libhdf5Error> {
         let (space, functions) = (self.space()?, &self.library.functions);
         let rank = unsafe { (functions.H5Sget_simple_extent_ndims)(space.id) };
-        let rank = self.library.done("H5Sget_simple_extent_ndims", rank)?;
+        let rank = self.library.check_result("H5Sget_simple_extent_ndims", rank)?;
         let mut extent = vec![0; usize::try_from(rank).unwrap_or(0)];
         let got = unsafe { (functions.H5Sget_simple_extent_dims)(space.id, extent.as_mut_ptr(), std::ptr::null_mut()) };
-        self.library.done("H5Sget_simple_extent_dims", got)?;
+        self.library.check_result("H5Sget_simple_extent_dims", got)?;
         Ok(extent)
     }
 
     /// `count` rows from `first` on of a dataset of numbers, of which each row has one.
-    pub fn rows(&self, first: u64, count: u64) -> Result<Vec<u64>, Failure> {
+    pub fn rows(&self, first: u64, count: u64) -> Result<Vec<u64>, Libhdf5Error> {
         let (library, functions) = (self.library, &self.library.functions);
         let rank = self.extent()?.len();
         let mut values = vec![0u64; usize::try_from(count).unwrap_or(0)];
@@ -273,26 +278,26 @@ impl<'l> Open<'l> {
         let (memory, space) = self.select(rank, first, count)?;
         let into = values.as_mut_ptr().cast();
         let done = unsafe { (functions.H5Dread)(self.id, library.u64, memory.id, space.id, DEFAULT, into) };
-        library.done("H5Dread", done)?;
+        library.check_result("H5Dread", done)?;
         Ok(values)
     }
 
     /// Appends a row to a dataset of one dimension, and flushes it.
-    pub fn append(&self, value: u64) -> Result<(), Failure> {
+    pub fn append(&self, value: u64) -> Result<(), Libhdf5Error> {
         let (library, functions) = (self.library, &self.library.functions);
         let rows = self.extent()?.first().copied().unwrap_or(0);
         let done = unsafe { (functions.H5Dset_extent)(self.id, &(rows + 1)) };
-        library.done("H5Dset_extent", done)?;
+        library.check_result("H5Dset_extent", done)?;
         let (memory, space) = self.select(1, rows, 1)?;
         let from = (&raw const value).cast();
         let done = unsafe { (functions.H5Dwrite)(self.id, library.u64, memory.id, space.id, DEFAULT, from) };
-        library.done("H5Dwrite", done)?;
+        library.check_result("H5Dwrite", done)?;
         let done = unsafe { (functions.H5Dflush)(self.id) };
-        library.done("H5Dflush", done).map(drop)
+        library.check_result("H5Dflush", done).map(drop)
     }
 
     /// Room for `count` rows, and where they are in the file.
-    fn select(&self, rank: usize, first: u64, count: u64) -> Result<(Open<'l>, Open<'l>), Failure> {
+    fn select(&self, rank: usize, first: u64, count: u64) -> Result<(OpenHandle<'l>, OpenHandle<'l>), Libhdf5Error> {
         let (library, functions) = (self.library, &self.library.functions);
         let start: Vec<u64> = std::iter::once(first).chain(std::iter::repeat_n(0, rank.saturating_sub(1))).collect();
         let size: Vec<u64> = std::iter::once(count).chain(std::iter::repeat_n(1, rank.saturating_sub(1))).collect();
@@ -300,25 +305,25 @@ impl<'l> Open<'l> {
         let space = self.space()?;
         let selected =
             unsafe { (functions.H5Sselect_hyperslab)(space.id, SELECT_SET, start.as_ptr(), none, size.as_ptr(), none) };
-        library.done("H5Sselect_hyperslab", selected)?;
+        library.check_result("H5Sselect_hyperslab", selected)?;
         let memory = unsafe { (functions.H5Screate_simple)(1, &count, none) };
         let memory = library.opened("H5Screate_simple", memory, functions.H5Sclose)?;
         Ok((memory, space))
     }
 
     /// An attribute that is one number; `None` if there is none of that name.
-    pub fn attribute(&self, attribute: &str) -> Result<Option<u64>, Failure> {
+    pub fn attribute(&self, attribute: &str) -> Result<Option<u64>, Libhdf5Error> {
         let (library, functions) = (self.library, &self.library.functions);
         let attribute = name(attribute);
         let found = unsafe { (functions.H5Aexists)(self.id, attribute.as_ptr()) };
-        if library.done("H5Aexists", found)? == 0 {
+        if library.check_result("H5Aexists", found)? == 0 {
             return Ok(None);
         }
         let id = unsafe { (functions.H5Aopen)(self.id, attribute.as_ptr(), DEFAULT) };
         let opened = library.opened("H5Aopen", id, functions.H5Aclose)?;
         let mut value = 0u64;
         let done = unsafe { (functions.H5Aread)(opened.id, library.u64, (&raw mut value).cast()) };
-        library.done("H5Aread", done)?;
+        library.check_result("H5Aread", done)?;
         Ok(Some(value))
     }
 }

@@ -12,23 +12,23 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 #[cfg(target_os = "linux")]
-mod calls;
-#[cfg(target_os = "linux")]
-mod find;
+mod call_scheduler;
 #[cfg(target_os = "linux")]
 mod library;
 #[cfg(target_os = "linux")]
-mod openings;
+mod locate;
+#[cfg(target_os = "linux")]
+mod open_races;
 #[cfg(target_os = "linux")]
 mod reader;
 #[cfg(target_os = "linux")]
-mod readers;
+mod reader_jobs;
 #[cfg(target_os = "linux")]
-mod served;
+mod syscalls;
 #[cfg(target_os = "linux")]
-mod steps;
+mod virtual_file;
 #[cfg(target_os = "linux")]
-mod writers;
+mod writer_cases;
 
 #[cfg(target_os = "linux")]
 const USAGE: &str = "prove-libhdf5 [--quick] [--seconds=N] [--story] [reader|writer|openings]... [=NAME]";
@@ -43,7 +43,7 @@ fn is_known(argument: &str) -> bool {
 #[cfg(target_os = "linux")]
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(job) = readers::Job::parse(&arguments) {
+    if let Some(job) = reader_jobs::Job::parse(&arguments) {
         return job.run();
     }
     if !arguments.iter().all(|argument| is_known(argument)) {
@@ -58,14 +58,14 @@ fn main() -> ExitCode {
     let wanted = |part| parts.is_empty() || parts.contains(&part);
     let mut sound = true;
     if wanted("reader") {
-        sound &= readers::all(seconds.unwrap_or(if quick { 1 } else { 5 }), story, name);
+        sound &= reader_jobs::explore_all(seconds.unwrap_or(if quick { 1 } else { 5 }), story, name);
     }
     if wanted("writer") {
         let limit = seconds.map_or(Duration::from_millis(if quick { 300 } else { 8_000 }), Duration::from_secs);
-        sound &= writers::all(limit, story, name);
+        sound &= writer_cases::explore_all(limit, story, name);
     }
     if wanted("openings") {
-        sound &= openings::all(quick, name);
+        sound &= open_races::explore_all(quick, name);
     }
     println!("\nwith libhdf5: {}", if sound { "sound" } else { "NOT SOUND" });
     if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -4,131 +4,132 @@ use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use h5live_checker::schedule::{History, Verdict, View};
-use h5live_checker::trace::Counter;
-use h5live_prove::suite::Reader;
+use h5live_checker::schedule::{History, ReaderView, Verdict};
+use h5live_checker::trace::MarkCounter;
+use h5live_prove::suite::ReaderKind;
 use h5live_prove::{Series, Workload};
 
-use crate::library::{Failure, Library, Open};
-use crate::served;
+use crate::library::{Libhdf5Error, Library, OpenHandle};
+use crate::virtual_file;
 
 /// A reader that knows what it may see.
-pub struct Follower<'l> {
+pub struct Libhdf5Follower<'l> {
     library: &'l Library,
     /// The file that is served.
     path: &'l CStr,
-    what: Reader,
+    what: ReaderKind,
     passes: usize,
-    series: Vec<Watched>,
-    attributes: Bounds,
-    links: Bounds,
+    series: Vec<Libhdf5Series>,
+    attributes: CountRange,
+    links: CountRange,
 }
 
 /// A dataset, and what the trace says of it.
-struct Watched {
+struct Libhdf5Series {
     what: Series,
-    counts: Bounds,
+    counts: CountRange,
 }
 
 /// How many there must be, and may be.
-struct Bounds {
-    issued: Counter,
-    flushed: Counter,
+struct CountRange {
+    issued: MarkCounter,
+    flushed: MarkCounter,
 }
 
-impl Bounds {
+impl CountRange {
     fn new(workload: &Workload, name: &str) -> Self {
-        let counter = |what| Counter::new(&workload.trace, &format!("{name}.{what}"));
-        Bounds { issued: counter("issued"), flushed: counter("flushed") }
+        let counter = |what| MarkCounter::new(&workload.trace, &format!("{name}.{what}"));
+        CountRange { issued: counter("issued"), flushed: counter("flushed") }
     }
 
-    fn least(&self, view: &View) -> u64 {
+    fn least(&self, view: &ReaderView) -> u64 {
         self.flushed.at(view.prefix()).unwrap_or(0)
     }
 
-    fn most(&self, view: &View) -> u64 {
+    fn most(&self, view: &ReaderView) -> u64 {
         self.issued.at(view.prefix()).unwrap_or(0)
     }
 }
 
 /// How often a file is opened that changes each time.
-const OPENINGS: u32 = 3;
+const MAX_OPENINGS: u32 = 3;
 
 /// Why a run ends.
-enum End {
+enum FollowEnd {
     /// A structure was torn for as long as the library looked.
     Torn,
     Wrong(String),
     Merged,
 }
 
-impl From<String> for End {
+impl From<String> for FollowEnd {
     fn from(fault: String) -> Self {
-        End::Wrong(fault)
+        FollowEnd::Wrong(fault)
     }
 }
 
 /// What the library gives: it may fail only if a write is half-done, and stays so.
-fn see<T>(view: &View, operation: impl FnOnce() -> Result<T, Failure>) -> Result<T, End> {
+fn see<T>(view: &ReaderView, operation: impl FnOnce() -> Result<T, Libhdf5Error>) -> Result<T, FollowEnd> {
     operation().map_err(|failure| judge(view, &failure))
 }
 
-fn judge(view: &View, failure: &Failure) -> End {
-    if view.position().is_torn() || served::was_torn() {
-        return End::Torn;
+fn judge(view: &ReaderView, failure: &Libhdf5Error) -> FollowEnd {
+    if view.position().is_torn() || virtual_file::was_torn() {
+        return FollowEnd::Torn;
     }
-    End::Wrong(format!("no write is half-done, and yet {failure}"))
+    FollowEnd::Wrong(format!("no write is half-done, and yet {failure}"))
 }
 
 /// Opens the file. The library asks for its length first and then reads the superblock, so it may take a file that is
 /// opened, written and closed meanwhile for one that is cut short: then it has to be opened again.
-fn open<'l>(view: &View, library: &'l Library, path: &CStr) -> Result<Open<'l>, End> {
-    for _ in 0..OPENINGS {
-        view.begin_anew();
+fn open<'l>(view: &ReaderView, library: &'l Library, path: &CStr) -> Result<OpenHandle<'l>, FollowEnd> {
+    for _ in 0..MAX_OPENINGS {
+        view.restart_operation();
         match library.file(path) {
             Ok(file) => return Ok(file),
             Err(failure) if view.is_at_rest() => return Err(judge(view, &failure)),
             Err(_) => {}
         }
     }
-    Err(End::Torn)
+    Err(FollowEnd::Torn)
 }
 
 /// What one run has seen of one dataset.
-struct Known<'l> {
-    dataset: Open<'l>,
+struct Libhdf5DatasetState<'l> {
+    dataset: OpenHandle<'l>,
     extent: u64,
     versions: BTreeMap<u64, u64>,
     /// All that what the library keeps of the dataset may come from.
     history: History,
 }
 
-impl<'l> Follower<'l> {
+impl<'l> Libhdf5Follower<'l> {
     /// A reader for a workload.
-    pub fn new(library: &'l Library, path: &'l CStr, workload: &Workload, what: Reader, passes: usize) -> Self {
-        let watch = |series: &Series| Watched { what: series.clone(), counts: Bounds::new(workload, series.name) };
+    pub fn new(library: &'l Library, path: &'l CStr, workload: &Workload, what: ReaderKind, passes: usize) -> Self {
+        let watch =
+            |series: &Series| Libhdf5Series { what: series.clone(), counts: CountRange::new(workload, series.name) };
         let series = workload.series.iter().map(watch).collect();
-        let (attributes, links) = (Bounds::new(workload, "a"), Bounds::new(workload, "o"));
-        Follower { library, path, what, passes, series, attributes, links }
+        let (attributes, links) = (CountRange::new(workload, "a"), CountRange::new(workload, "o"));
+        Libhdf5Follower { library, path, what, passes, series, attributes, links }
     }
 
     /// Reads.
     ///
     /// # Errors
     /// What is wrong with what was seen.
-    pub fn run(&self, view: &Arc<View>) -> Verdict {
-        let done = served::with(view, || match self.what {
-            Reader::Attributes => self.attributes(view),
-            Reader::Links => self.links(view),
+    pub fn run(&self, view: &Arc<ReaderView>) -> Verdict {
+        let done = virtual_file::with_view(view, || match self.what {
+            ReaderKind::Attributes => self.attributes(view),
+            ReaderKind::Links => self.links(view),
             _ => self.rows(view),
         });
         match done {
-            Ok(()) | Err(End::Torn | End::Merged) => Ok(()),
-            Err(End::Wrong(fault)) => Err(fault),
+            Ok(()) | Err(FollowEnd::Torn | FollowEnd::Merged) => Ok(()),
+            Err(FollowEnd::Wrong(fault)) => Err(fault),
         }
     }
 
-    fn rows(&self, view: &View) -> Result<(), End> {
+    fn rows(&self, view: &ReaderView) -> Result<(), FollowEnd> {
         let file = open(view, self.library, self.path)?;
         let opened = view.set_history(History::NONE);
         let mut floors: Vec<u64> = self.series.iter().map(|series| series.counts.least(view)).collect();
@@ -136,7 +137,7 @@ impl<'l> Follower<'l> {
         for series in &self.series {
             let dataset = see(view, || file.dataset(series.what.name))?;
             let history = view.set_history(History::NONE);
-            all.push(Known { dataset, extent: 0, versions: BTreeMap::new(), history });
+            all.push(Libhdf5DatasetState { dataset, extent: 0, versions: BTreeMap::new(), history });
         }
         for pass in 0..self.passes {
             for (n, series) in self.series.iter().enumerate() {
@@ -149,19 +150,19 @@ impl<'l> Follower<'l> {
                     let states: Vec<_> =
                         all.iter().map(|known| (known.extent, known.versions.clone(), known.history)).collect();
                     if !view.checkpoint((pass, n, &floors, opened, states)) {
-                        return Err(End::Merged);
+                        return Err(FollowEnd::Merged);
                     }
                 }
                 let known = &mut all[n];
                 view.set_history(known.history);
-                look(view, known, series, floors[n])?;
+                read_dataset(view, known, series, floors[n])?;
                 known.history = view.set_history(History::NONE);
             }
         }
         Ok(())
     }
 
-    fn attributes(&self, view: &View) -> Result<(), End> {
+    fn attributes(&self, view: &ReaderView) -> Result<(), FollowEnd> {
         let file = open(view, self.library, self.path)?;
         let dataset = see(view, || file.dataset("d"))?;
         let mut before = 0;
@@ -181,7 +182,7 @@ impl<'l> Follower<'l> {
         Ok(())
     }
 
-    fn links(&self, view: &View) -> Result<(), End> {
+    fn links(&self, view: &ReaderView) -> Result<(), FollowEnd> {
         let file = open(view, self.library, self.path)?;
         let root = see(view, || file.root())?;
         let mut before = 0;
@@ -207,7 +208,7 @@ impl<'l> Follower<'l> {
     }
 }
 
-fn check(what: &str, count: u64, least: u64, most: u64) -> Result<(), End> {
+fn check(what: &str, count: u64, least: u64, most: u64) -> Result<(), FollowEnd> {
     match (least..=most).contains(&count) {
         true => Ok(()),
         false => Err(format!("there are {count} {what}, of {least} that were there and {most} made").into()),
@@ -215,7 +216,12 @@ fn check(what: &str, count: u64, least: u64, most: u64) -> Result<(), End> {
 }
 
 /// Reads one dataset, of which `floor` had been flushed when it was refreshed.
-fn look(view: &View, known: &mut Known<'_>, Watched { what, counts }: &Watched, floor: u64) -> Result<(), End> {
+fn read_dataset(
+    view: &ReaderView,
+    known: &mut Libhdf5DatasetState<'_>,
+    Libhdf5Series { what, counts }: &Libhdf5Series,
+    floor: u64,
+) -> Result<(), FollowEnd> {
     let name = what.name;
     let extent = see(view, || known.dataset.extent())?.first().copied().unwrap_or(0);
     let (least, most) = (what.extent(floor).max(known.extent), what.extent(counts.most(view)));

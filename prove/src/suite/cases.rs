@@ -3,21 +3,31 @@
 use h5live_model::CreationOrder::{Indexed, Untracked};
 
 use super::changes::{LINKS_TO_AND_FRO, MANY, MOVED, REPLACED, TO_AND_FRO};
-use super::{Case, Reader};
+use super::{Case, ReaderKind};
 use crate::names::Kind::{Attributes, Links};
 use crate::names::{Names, names};
-use crate::{Kind, Lab, Look, workloads};
+use crate::{ReadStrategy, SeriesKind, WriterRecorder, workloads};
 
-const ROWS: &[Reader] = &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst), Reader::Rows(Look::Beyond)];
+const ROWS: &[ReaderKind] = &[
+    ReaderKind::Rows(ReadStrategy::Rows),
+    ReaderKind::Rows(ReadStrategy::IndexFirst),
+    ReaderKind::Rows(ReadStrategy::BeyondExtent),
+];
 
 /// Six of twenty chunks of three rows, two rows of each.
-const SPARSE: Kind = Kind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false };
+const SPARSE: SeriesKind = SeriesKind::Sparse { rows: 60, order: &[9, 1, 5, 0, 19, 4], part: 2, fixed: false };
 
 const NAMES: Names = Names { kind: Attributes, order: Untracked, start: 12, changes: MANY };
 
 /// What nobody reads, but after crashes; and where something reads it, of which writes are seen whole.
-const PLAIN: Case =
-    Case { name: "", record: |setup| Lab::new(setup).finish(), readers: &[], passes: 0, torn: None, cut: None };
+const PLAIN: Case = Case {
+    name: "",
+    record: |setup| WriterRecorder::new(setup).finish(),
+    readers: &[],
+    passes: 0,
+    torn: None,
+    cut: None,
+};
 
 /// All workloads.
 pub const CASES: &[Case] = &[
@@ -39,59 +49,59 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "extensible array, rows in a row",
-        record: |setup| workloads::extensible_array_in_a_row(setup, 10, 6),
+        record: |setup| workloads::extensible_array_repeated(setup, 10, 6),
         readers: ROWS,
         passes: 3,
-        torn: Some((|setup| workloads::extensible_array_in_a_row(setup, 5, 4), 2)),
-        cut: Some((|setup| workloads::extensible_array_in_a_row(setup, 5, 4), 1)),
+        torn: Some((|setup| workloads::extensible_array_repeated(setup, 5, 4), 2)),
+        cut: Some((|setup| workloads::extensible_array_repeated(setup, 5, 4), 1)),
     },
     Case {
         name: "extensible array, chunks in a row",
-        record: |setup| workloads::extensible_array_in_a_row(setup, 9, 1),
+        record: |setup| workloads::extensible_array_repeated(setup, 9, 1),
         readers: ROWS,
         passes: 3,
-        torn: Some((|setup| workloads::extensible_array_in_a_row(setup, 4, 1), 1)),
-        cut: Some((|setup| workloads::extensible_array_in_a_row(setup, 5, 1), 1)),
+        torn: Some((|setup| workloads::extensible_array_repeated(setup, 4, 1), 1)),
+        cut: Some((|setup| workloads::extensible_array_repeated(setup, 5, 1), 1)),
     },
     Case {
         name: "fixed array, chunks in a row",
-        record: |setup| workloads::fixed_array_in_a_row(setup, 9, 1),
+        record: |setup| workloads::fixed_array_repeated(setup, 9, 1),
         readers: ROWS,
         passes: 3,
-        torn: Some((|setup| workloads::fixed_array_in_a_row(setup, 4, 1), 1)),
-        cut: Some((|setup| workloads::fixed_array_in_a_row(setup, 5, 1), 1)),
+        torn: Some((|setup| workloads::fixed_array_repeated(setup, 4, 1), 1)),
+        cut: Some((|setup| workloads::fixed_array_repeated(setup, 5, 1), 1)),
     },
     Case {
         name: "version 2 B-tree, chunks in a row",
-        record: |setup| workloads::btree2_in_a_row(setup, 9, 1),
+        record: |setup| workloads::btree2_repeated(setup, 9, 1),
         readers: ROWS,
         passes: 3,
-        torn: Some((|setup| workloads::btree2_in_a_row(setup, 4, 1), 1)),
-        cut: Some((|setup| workloads::btree2_in_a_row(setup, 5, 1), 1)),
+        torn: Some((|setup| workloads::btree2_repeated(setup, 4, 1), 1)),
+        cut: Some((|setup| workloads::btree2_repeated(setup, 5, 1), 1)),
     },
     Case {
         name: "extensible array, chunks several at a time",
-        record: |setup| workloads::extensible_array_together(setup, 9, 3),
+        record: |setup| workloads::extensible_array_chunk_rows(setup, 9, 3),
         readers: ROWS,
         passes: 3,
-        torn: Some((|setup| workloads::extensible_array_together(setup, 4, 2), 1)),
-        cut: Some((|setup| workloads::extensible_array_together(setup, 6, 3), 1)),
+        torn: Some((|setup| workloads::extensible_array_chunk_rows(setup, 4, 2), 1)),
+        cut: Some((|setup| workloads::extensible_array_chunk_rows(setup, 6, 3), 1)),
     },
     Case {
         name: "fixed array, chunks several at a time",
-        record: |setup| workloads::fixed_array_together(setup, 9, 3),
+        record: |setup| workloads::fixed_array_chunk_rows(setup, 9, 3),
         readers: ROWS,
         passes: 3,
-        torn: Some((|setup| workloads::fixed_array_together(setup, 4, 2), 1)),
-        cut: Some((|setup| workloads::fixed_array_together(setup, 6, 3), 1)),
+        torn: Some((|setup| workloads::fixed_array_chunk_rows(setup, 4, 2), 1)),
+        cut: Some((|setup| workloads::fixed_array_chunk_rows(setup, 6, 3), 1)),
     },
     Case {
         name: "version 2 B-tree, chunks several at a time",
-        record: |setup| workloads::btree2_together(setup, 9, 3),
+        record: |setup| workloads::btree2_chunk_rows(setup, 9, 3),
         readers: ROWS,
         passes: 3,
-        torn: Some((|setup| workloads::btree2_together(setup, 4, 2), 1)),
-        cut: Some((|setup| workloads::btree2_together(setup, 6, 3), 1)),
+        torn: Some((|setup| workloads::btree2_chunk_rows(setup, 4, 2), 1)),
+        cut: Some((|setup| workloads::btree2_chunk_rows(setup, 6, 3), 1)),
     },
     Case {
         name: "extensible array, first super block",
@@ -104,7 +114,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "extensible array, first paged block",
         record: |setup| workloads::extensible_array(setup, 131_058, 8, 1),
-        readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::Beyond)],
+        readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::Rows(ReadStrategy::BeyondExtent)],
         passes: 2,
         torn: Some((|setup| workloads::extensible_array(setup, 131_059, 3, 1), 1)),
         cut: Some((|setup| workloads::extensible_array(setup, 131_059, 3, 1), 1)),
@@ -119,7 +129,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "extensible array, large chunks",
         record: |setup| workloads::batches(setup, 5, 2048, 2048),
-        readers: &[Reader::Rows(Look::Rows), Reader::Announced],
+        readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::EndOfFile],
         passes: 2,
         ..PLAIN
     },
@@ -156,23 +166,23 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "single chunk",
-        record: |setup| workloads::rewrite(setup, Kind::Versions { rows: 4 }, 4, 8),
+        record: |setup| workloads::rewrite(setup, SeriesKind::Versions { rows: 4 }, 4, 8),
         readers: ROWS,
         passes: 3,
-        torn: Some((|setup| workloads::rewrite(setup, Kind::Versions { rows: 4 }, 4, 3), 2)),
+        torn: Some((|setup| workloads::rewrite(setup, SeriesKind::Versions { rows: 4 }, 4, 3), 2)),
         ..PLAIN
     },
     Case {
         name: "single chunk that moves",
-        record: |setup| workloads::rewrite(setup, Kind::Filtered { rows: 4 }, 4, 8),
+        record: |setup| workloads::rewrite(setup, SeriesKind::Filtered { rows: 4 }, 4, 8),
         readers: ROWS,
         passes: 3,
-        torn: Some((|setup| workloads::rewrite(setup, Kind::Filtered { rows: 4 }, 4, 3), 2)),
+        torn: Some((|setup| workloads::rewrite(setup, SeriesKind::Filtered { rows: 4 }, 4, 3), 2)),
         ..PLAIN
     },
     Case {
         name: "overwritten chunks",
-        record: |setup| workloads::rewrite(setup, Kind::Versions { rows: 4 }, 2, 6),
+        record: |setup| workloads::rewrite(setup, SeriesKind::Versions { rows: 4 }, 2, 6),
         readers: ROWS,
         passes: 3,
         ..PLAIN
@@ -180,7 +190,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "implicit rewrite",
         record: |setup| workloads::in_place(setup, false, 3, 2),
-        readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst)],
+        readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::Rows(ReadStrategy::IndexFirst)],
         passes: 1,
         torn: Some((|setup| workloads::in_place(setup, false, 3, 1), 1)),
         cut: Some((|setup| workloads::in_place(setup, false, 600, 1), 1)),
@@ -188,7 +198,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "contiguous rewrite",
         record: |setup| workloads::in_place(setup, true, 3, 3),
-        readers: &[Reader::Rows(Look::Rows)],
+        readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
         torn: Some((|setup| workloads::in_place(setup, true, 3, 2), 2)),
         cut: Some((|setup| workloads::in_place(setup, true, 600, 2), 2)),
@@ -196,25 +206,25 @@ pub const CASES: &[Case] = &[
     Case {
         name: "contiguous rewrite, durable flushes",
         record: |setup| workloads::in_place(setup.with_durable_flushes(), true, 3, 3),
-        readers: &[Reader::Rows(Look::Rows)],
+        readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
         torn: Some((|setup| workloads::in_place(setup.with_durable_flushes(), true, 3, 2), 2)),
         ..PLAIN
     },
     Case {
         name: "old file, contiguous rewrite",
-        record: |setup| workloads::in_place(setup.of_old_files(), true, 3, 3),
-        readers: &[Reader::Rows(Look::Rows)],
+        record: |setup| workloads::in_place(setup.with_old_format(), true, 3, 3),
+        readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
-        torn: Some((|setup| workloads::in_place(setup.of_old_files(), true, 3, 2), 1)),
+        torn: Some((|setup| workloads::in_place(setup.with_old_format(), true, 3, 2), 1)),
         ..PLAIN
     },
     Case {
         name: "chunks that move",
-        record: |setup| workloads::rewrite(setup, Kind::Filtered { rows: 4 }, 2, 6),
+        record: |setup| workloads::rewrite(setup, SeriesKind::Filtered { rows: 4 }, 2, 6),
         readers: ROWS,
         passes: 3,
-        torn: Some((|setup| workloads::rewrite(setup, Kind::Filtered { rows: 4 }, 2, 3), 2)),
+        torn: Some((|setup| workloads::rewrite(setup, SeriesKind::Filtered { rows: 4 }, 2, 3), 2)),
         ..PLAIN
     },
     Case {
@@ -234,22 +244,22 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "parts of new chunks, fixed array",
-        record: |setup| workloads::parts(setup, true, false),
+        record: |setup| workloads::sparse_rows(setup, true, false),
         readers: ROWS,
         passes: 1,
         ..PLAIN
     },
     Case {
         name: "parts of new chunks, extensible array",
-        record: |setup| workloads::parts(setup.with_durable_flushes(), false, false),
+        record: |setup| workloads::sparse_rows(setup.with_durable_flushes(), false, false),
         readers: ROWS,
         passes: 1,
         ..PLAIN
     },
     Case {
         name: "parts of new chunks, B-tree",
-        record: |setup| workloads::parts(setup.with_durable_flushes(), false, true),
-        readers: &[Reader::Rows(Look::Rows)],
+        record: |setup| workloads::sparse_rows(setup.with_durable_flushes(), false, true),
+        readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 1,
         ..PLAIN
     },
@@ -273,7 +283,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "attributes, continued header",
         record: |setup| workloads::attributes(setup, 0, 6),
-        readers: &[Reader::Attributes],
+        readers: &[ReaderKind::Attributes],
         passes: 2,
         torn: Some((|setup| workloads::attributes(setup, 0, 4), 2)),
         ..PLAIN
@@ -305,7 +315,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "attributes become many",
         record: |setup| workloads::attributes(setup, 6, 6),
-        readers: &[Reader::Attributes],
+        readers: &[ReaderKind::Attributes],
         passes: 2,
         torn: Some((|setup| workloads::attributes(setup, 7, 3), 1)),
         ..PLAIN
@@ -313,7 +323,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "links become many",
         record: |setup| workloads::links(setup, 6, 6),
-        readers: &[Reader::Links],
+        readers: &[ReaderKind::Links],
         passes: 2,
         torn: Some((|setup| workloads::links(setup, 7, 3), 1)),
         ..PLAIN
@@ -321,28 +331,28 @@ pub const CASES: &[Case] = &[
     Case {
         name: "200 groups at once",
         record: |setup| workloads::deep_groups(setup, 200),
-        readers: &[Reader::Announced],
+        readers: &[ReaderKind::EndOfFile],
         passes: 2,
         ..PLAIN
     },
     Case {
         name: "new datasets",
         record: |setup| workloads::links(setup, 0, 3),
-        readers: &[Reader::Links, Reader::Announced],
+        readers: &[ReaderKind::Links, ReaderKind::EndOfFile],
         passes: 2,
         ..PLAIN
     },
     Case {
         name: "new datasets, with headroom",
         record: |setup| workloads::links(setup.with_headroom(), 0, 3),
-        readers: &[Reader::Links, Reader::Announced],
+        readers: &[ReaderKind::Links, ReaderKind::EndOfFile],
         passes: 2,
         ..PLAIN
     },
     Case {
         name: "datasets come and go under readers",
         record: |setup| workloads::delete(setup, 4, 0),
-        readers: &[Reader::Passing, Reader::Rows(Look::Rows)],
+        readers: &[ReaderKind::Transient, ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
         torn: Some((|setup| workloads::delete(setup, 2, 0), 1)),
         ..PLAIN
@@ -350,198 +360,198 @@ pub const CASES: &[Case] = &[
     Case {
         name: "a dataset after another",
         record: |setup| workloads::ordered(setup, 5),
-        readers: &[Reader::Ordered, Reader::Rows(Look::Rows)],
+        readers: &[ReaderKind::Ordered, ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
         ..PLAIN
     },
     Case {
         name: "transactions",
         record: |setup| workloads::transactions(setup, 5),
-        readers: &[Reader::Ordered, Reader::Rows(Look::Rows)],
+        readers: &[ReaderKind::Ordered, ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
         ..PLAIN
     },
     Case {
         name: "space used again, single chunk",
         record: |setup| workloads::reuse(setup, 2, 2, 5, 2500),
-        readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst)],
+        readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::Rows(ReadStrategy::IndexFirst)],
         passes: 2,
         ..PLAIN
     },
     Case {
         name: "space used again, fixed array",
         record: |setup| workloads::reuse(setup, 4, 2, 4, 2500),
-        readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst)],
+        readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::Rows(ReadStrategy::IndexFirst)],
         passes: 2,
         ..PLAIN
     },
     Case {
         name: "space used again, deleted datasets",
         record: |setup| workloads::delete(setup, 4, 2500),
-        readers: &[Reader::Passing],
+        readers: &[ReaderKind::Transient],
         passes: 1,
         ..PLAIN
     },
     Case {
         name: "texts",
         record: |setup| workloads::strings(setup, 0, 5, 2),
-        readers: &[Reader::Strings],
+        readers: &[ReaderKind::Strings],
         passes: 2,
         torn: Some((|setup| workloads::strings(setup, 0, 2, 2), 1)),
         ..PLAIN
     },
     Case {
         name: "attributes that are texts",
-        record: |setup| workloads::texts(setup, 0, 4),
-        readers: &[Reader::Attributes],
+        record: |setup| workloads::vlen_attributes(setup, 0, 4),
+        readers: &[ReaderKind::Attributes],
         passes: 2,
         ..PLAIN
     },
     Case {
         name: "extensible array that shrinks",
-        record: |setup| workloads::shrink(setup.alone(), None, 1, 4),
+        record: |setup| workloads::shrink(setup.exclusive(), None, 1, 4),
         ..PLAIN
     },
     Case {
         name: "fixed array that shrinks",
-        record: |setup| workloads::shrink(setup.alone(), Some(30), 1, 4),
+        record: |setup| workloads::shrink(setup.exclusive(), Some(30), 1, 4),
         ..PLAIN
     },
-    Case { name: "datasets that come and go", record: |setup| workloads::delete(setup.alone(), 5, 0), ..PLAIN },
-    Case { name: "a dead writer's intents", record: workloads::intents, ..PLAIN },
+    Case { name: "datasets that come and go", record: |setup| workloads::delete(setup.exclusive(), 5, 0), ..PLAIN },
+    Case { name: "a dead writer's intents", record: workloads::redo_records, ..PLAIN },
     Case {
         name: "free space that the file keeps",
-        record: |setup| workloads::delete_and_close(setup.that_keeps_space(), 4),
+        record: |setup| workloads::delete_and_close(setup.with_persistent_space(), 4),
         ..PLAIN
     },
     Case {
         name: "old file, a leaf splits",
-        record: |setup| workloads::extensible_array(setup.of_old_files(), 121, 3, 1),
-        readers: &[Reader::Rows(Look::Rows)],
+        record: |setup| workloads::extensible_array(setup.with_old_format(), 121, 3, 1),
+        readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 1,
         ..PLAIN
     },
     Case {
         name: "old file, from nothing",
-        record: |setup| workloads::extensible_array(setup.of_old_files(), 0, 8, 1),
-        readers: &[Reader::Rows(Look::Rows)],
+        record: |setup| workloads::extensible_array(setup.with_old_format(), 0, 8, 1),
+        readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 3,
-        torn: Some((|setup| workloads::extensible_array(setup.of_old_files(), 0, 3, 1), 2)),
+        torn: Some((|setup| workloads::extensible_array(setup.with_old_format(), 0, 3, 1), 2)),
         ..PLAIN
     },
     Case {
         name: "old file, a few rows",
-        record: |setup| workloads::extensible_array(setup.of_old_files(), 0, 4, 1),
+        record: |setup| workloads::extensible_array(setup.with_old_format(), 0, 4, 1),
         readers: ROWS,
         passes: 2,
-        torn: Some((|setup| workloads::extensible_array(setup.of_old_files(), 0, 2, 1), 1)),
-        cut: Some((|setup| workloads::extensible_array(setup.of_old_files(), 0, 2, 1), 1)),
+        torn: Some((|setup| workloads::extensible_array(setup.with_old_format(), 0, 2, 1), 1)),
+        cut: Some((|setup| workloads::extensible_array(setup.with_old_format(), 0, 2, 1), 1)),
     },
     Case {
         name: "old file, root splits",
-        record: |setup| workloads::extensible_array(setup.of_old_files(), 62, 3, 1),
-        readers: &[Reader::Rows(Look::Rows), Reader::Rows(Look::IndexFirst)],
+        record: |setup| workloads::extensible_array(setup.with_old_format(), 62, 3, 1),
+        readers: &[ReaderKind::Rows(ReadStrategy::Rows), ReaderKind::Rows(ReadStrategy::IndexFirst)],
         passes: 2,
-        torn: Some((|setup| workloads::extensible_array(setup.of_old_files(), 63, 2, 1), 1)),
+        torn: Some((|setup| workloads::extensible_array(setup.with_old_format(), 63, 2, 1), 1)),
         ..PLAIN
     },
     Case {
         name: "old file, sparse",
-        record: |setup| workloads::rewrite(setup.of_old_files(), SPARSE, 3, 3),
+        record: |setup| workloads::rewrite(setup.with_old_format(), SPARSE, 3, 3),
         readers: ROWS,
         passes: 2,
         ..PLAIN
     },
     Case {
         name: "old file, chunks that move",
-        record: |setup| workloads::rewrite(setup.of_old_files(), Kind::Filtered { rows: 4 }, 2, 2),
+        record: |setup| workloads::rewrite(setup.with_old_format(), SeriesKind::Filtered { rows: 4 }, 2, 2),
         readers: ROWS,
         passes: 2,
-        torn: Some((|setup| workloads::rewrite(setup.of_old_files(), Kind::Filtered { rows: 4 }, 2, 2), 1)),
+        torn: Some((|setup| workloads::rewrite(setup.with_old_format(), SeriesKind::Filtered { rows: 4 }, 2, 2), 1)),
         ..PLAIN
     },
     Case {
         name: "old file, two datasets",
-        record: |setup| workloads::two_datasets(setup.of_old_files(), 3),
-        readers: &[Reader::Rows(Look::Rows)],
+        record: |setup| workloads::two_datasets(setup.with_old_format(), 3),
+        readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
         ..PLAIN
     },
     Case {
         name: "old file, close and open again",
-        record: |setup| workloads::reopen(setup.of_old_files(), 2),
-        readers: &[Reader::Rows(Look::Rows)],
+        record: |setup| workloads::reopen(setup.with_old_format(), 2),
+        readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
         ..PLAIN
     },
     Case {
         name: "old file, a dead writer's successor",
-        record: |setup| workloads::takeover(setup.of_old_files(), 2),
-        readers: &[Reader::Rows(Look::Rows)],
+        record: |setup| workloads::takeover(setup.with_old_format(), 2),
+        readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 2,
         ..PLAIN
     },
     Case {
         name: "old file, attributes",
-        record: |setup| workloads::attributes(setup.of_old_files(), 0, 4),
-        readers: &[Reader::Attributes],
+        record: |setup| workloads::attributes(setup.with_old_format(), 0, 4),
+        readers: &[ReaderKind::Attributes],
         passes: 2,
-        torn: Some((|setup| workloads::attributes(setup.of_old_files(), 0, 2), 1)),
+        torn: Some((|setup| workloads::attributes(setup.with_old_format(), 0, 2), 1)),
         ..PLAIN
     },
     Case {
         name: "old file, texts",
-        record: |setup| workloads::strings(setup.of_old_files(), 0, 2, 2),
-        readers: &[Reader::Strings],
+        record: |setup| workloads::strings(setup.with_old_format(), 0, 2, 2),
+        readers: &[ReaderKind::Strings],
         passes: 2,
-        torn: Some((|setup| workloads::strings(setup.of_old_files(), 0, 2, 2), 1)),
+        torn: Some((|setup| workloads::strings(setup.with_old_format(), 0, 2, 2), 1)),
         ..PLAIN
     },
     Case {
         name: "old file, new datasets",
-        record: |setup| workloads::links(setup.of_old_files(), 0, 3),
-        readers: &[Reader::Links],
+        record: |setup| workloads::links(setup.with_old_format(), 0, 3),
+        readers: &[ReaderKind::Links],
         passes: 2,
-        torn: Some((|setup| workloads::links(setup.of_old_files(), 0, 2), 1)),
+        torn: Some((|setup| workloads::links(setup.with_old_format(), 0, 2), 1)),
         ..PLAIN
     },
     Case {
         name: "old file, node of symbols splits",
-        record: |setup| workloads::links(setup.of_old_files(), 6, 4),
-        readers: &[Reader::Links],
+        record: |setup| workloads::links(setup.with_old_format(), 6, 4),
+        readers: &[ReaderKind::Links],
         passes: 1,
         ..PLAIN
     },
     Case {
         name: "old file, space used again",
-        record: |setup| workloads::reuse(setup.of_old_files(), 2, 2, 3, 2500),
-        readers: &[Reader::Rows(Look::Rows)],
+        record: |setup| workloads::reuse(setup.with_old_format(), 2, 2, 3, 2500),
+        readers: &[ReaderKind::Rows(ReadStrategy::Rows)],
         passes: 1,
         ..PLAIN
     },
     Case {
         name: "B-tree of version 1, alone, from nothing",
-        record: |setup| workloads::extensible_array(setup.of_old_files().alone(), 0, 8, 1),
+        record: |setup| workloads::extensible_array(setup.with_old_format().exclusive(), 0, 8, 1),
         ..PLAIN
     },
     Case {
         name: "B-tree of version 1, alone, root splits",
-        record: |setup| workloads::extensible_array(setup.of_old_files().alone(), 60, 8, 1),
+        record: |setup| workloads::extensible_array(setup.with_old_format().exclusive(), 60, 8, 1),
         ..PLAIN
     },
     Case {
         name: "B-tree of version 1, alone, sparse",
-        record: |setup| workloads::rewrite(setup.of_old_files().alone(), SPARSE, 3, 6),
+        record: |setup| workloads::rewrite(setup.with_old_format().exclusive(), SPARSE, 3, 6),
         ..PLAIN
     },
     Case {
         name: "B-tree of version 1 that shrinks",
-        record: |setup| workloads::shrink(setup.of_old_files().alone(), None, 1, 4),
+        record: |setup| workloads::shrink(setup.with_old_format().exclusive(), None, 1, 4),
         ..PLAIN
     },
     Case {
         name: "symbol table, alone",
-        record: |setup| workloads::links(setup.of_old_files().alone(), 0, 12),
+        record: |setup| workloads::links(setup.with_old_format().exclusive(), 0, 12),
         ..PLAIN
     },
     Case { name: "dense attributes come and go", record: |setup| names(setup, NAMES), ..PLAIN },
@@ -578,7 +588,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "old file, symbols come and go",
-        record: |setup| names(setup.of_old_files(), Names { kind: Links, ..NAMES }),
+        record: |setup| names(setup.with_old_format(), Names { kind: Links, ..NAMES }),
         ..PLAIN
     },
 ];

@@ -6,19 +6,19 @@ use std::collections::HashMap;
 use h5live_cache::EdgeKind;
 use h5live_format::messages::{AttributeInfo, AttributeMessage};
 use h5live_format::{AttributeNameRecord, AttributeOrderRecord, decode_prefix, encode, lookup3};
-use h5live_indexes::{Before, Btree2, FractalHeap, HeapParameters};
+use h5live_indexes::{Btree2, FractalHeap, HeapParameters, Prerequisite};
 use h5live_model::Name;
 
-use super::Stored;
-use crate::header::Header;
-use crate::session::Session;
+use super::StoredAttribute;
+use crate::header::CachedHeader;
+use crate::session::NativeSession;
 use crate::{Error, Result};
 
 /// Bytes of a node of the indexes.
 const NODE_SIZE: u32 = 512;
 
 /// The flag of a dense attribute that is in the file's heap of shared messages.
-const SHARED: u8 = 0x02;
+const SHARED_FLAG: u8 = 0x02;
 
 /// The dense attributes of an object.
 pub(crate) struct DenseAttributes {
@@ -28,7 +28,7 @@ pub(crate) struct DenseAttributes {
 }
 
 /// What becomes a dense attribute.
-pub(crate) enum Source<'a> {
+pub(crate) enum AttributeSource<'a> {
     /// A message.
     Message(&'a AttributeMessage),
     /// A message in the file's heap of shared messages, under an ID.
@@ -37,21 +37,21 @@ pub(crate) enum Source<'a> {
 
 impl DenseAttributes {
     /// The attributes to which `info` leads, to be read.
-    pub fn of(session: &Session, header: &Header, info: &AttributeInfo) -> Self {
-        Self::with(session.fractal_heap(header.metadata(), info.heap), header, info)
+    pub fn open(session: &NativeSession, header: &CachedHeader, info: &AttributeInfo) -> Self {
+        Self::from_info(session.fractal_heap(header.metadata(), info.heap), header, info)
     }
 
     /// The attributes to which `info` leads, to be changed.
-    pub fn for_writing(session: &Session, header: &Header, info: &AttributeInfo) -> Self {
-        Self::with(session.fractal_heap_for_writing(header.metadata(), info.heap), header, info)
+    pub fn open_for_writing(session: &NativeSession, header: &CachedHeader, info: &AttributeInfo) -> Self {
+        Self::from_info(session.fractal_heap_for_writing(header.metadata(), info.heap), header, info)
     }
 
     /// The attributes to which `info` leads, to be compared with what is said of them elsewhere, or to set that right.
-    pub fn for_recount(session: &Session, header: &Header, info: &AttributeInfo, mend: bool) -> Self {
-        if mend { Self::for_writing(session, header, info) } else { Self::of(session, header, info) }
+    pub fn for_recount(session: &NativeSession, header: &CachedHeader, info: &AttributeInfo, mend: bool) -> Self {
+        if mend { Self::open_for_writing(session, header, info) } else { Self::open(session, header, info) }
     }
 
-    fn with(heap: FractalHeap, header: &Header, info: &AttributeInfo) -> Self {
+    fn from_info(heap: FractalHeap, header: &CachedHeader, info: &AttributeInfo) -> Self {
         let metadata = header.metadata();
         let order = info.order.map(|order| Btree2::new(metadata.clone(), order, AttributeOrderRecord::default()));
         let names = Btree2::new(metadata.clone(), info.names, AttributeNameRecord::default());
@@ -62,7 +62,7 @@ impl DenseAttributes {
     ///
     /// # Errors
     /// If there is no room.
-    pub fn create(session: &Session, header: &Header, info: &mut AttributeInfo) -> Result<Self> {
+    pub fn create(session: &NativeSession, header: &CachedHeader, info: &mut AttributeInfo) -> Result<Self> {
         let metadata = header.metadata();
         let heap = session.new_fractal_heap(metadata, &HeapParameters::ATTRIBUTES, None)?;
         let names = Btree2::create(metadata.clone(), AttributeNameRecord::default(), NODE_SIZE)?;
@@ -80,16 +80,16 @@ impl DenseAttributes {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn hold(&self, header: &Header) -> Result<()> {
+    pub fn add_parent(&self, header: &CachedHeader) -> Result<()> {
         let heap = self.heap.node()?;
-        self.names.wait_for(&heap, EdgeKind::Dense)?;
+        self.names.depend_on(&heap, EdgeKind::Dense)?;
         if let Some(order) = &self.order {
-            order.wait_for(&heap, EdgeKind::Dense)?;
+            order.depend_on(&heap, EdgeKind::Dense)?;
         }
-        for chunk in header.nodes() {
-            self.names.hold(chunk, EdgeKind::Dense)?;
+        for chunk in header.chunk_nodes() {
+            self.names.add_parent(chunk, EdgeKind::Dense)?;
             if let Some(order) = &self.order {
-                order.hold(chunk, EdgeKind::Dense)?;
+                order.add_parent(chunk, EdgeKind::Dense)?;
             }
         }
         Ok(())
@@ -103,8 +103,13 @@ impl DenseAttributes {
         Ok(self.names.len()?)
     }
 
-    fn get(&self, session: &Session, header: &Header, record: &AttributeNameRecord) -> Result<Stored> {
-        let message = if record.flags & SHARED != 0 {
+    fn get(
+        &self,
+        session: &NativeSession,
+        header: &CachedHeader,
+        record: &AttributeNameRecord,
+    ) -> Result<StoredAttribute> {
+        let message = if record.flags & SHARED_FLAG != 0 {
             session.shared_in_heap(&record.heap_id)?
         } else {
             let bytes = self.heap.get(&record.heap_id)?;
@@ -112,14 +117,14 @@ impl DenseAttributes {
             decoded.map_err(|source| Error::Message { header: header.addr(), source })?.0
         };
         // Positions of dense attributes take four bytes, of which two are used.
-        Ok(Stored { message, creation_order: u16::try_from(record.order).unwrap_or(u16::MAX) })
+        Ok(StoredAttribute { message, creation_order: u16::try_from(record.order).unwrap_or(u16::MAX) })
     }
 
     /// How a record compares with a name.
     fn compare(
         &self,
-        session: &Session,
-        header: &Header,
+        session: &NativeSession,
+        header: &CachedHeader,
         record: &AttributeNameRecord,
         (hash, name): (u32, &Name),
     ) -> Result<Ordering> {
@@ -133,7 +138,7 @@ impl DenseAttributes {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn find(&self, session: &Session, header: &Header, name: &Name) -> Result<Option<Stored>> {
+    pub fn find(&self, session: &NativeSession, header: &CachedHeader, name: &Name) -> Result<Option<StoredAttribute>> {
         let hash = lookup3(name.as_bytes(), 0);
         let (mut found, mut collides) = (None, false);
         self.names.find(|record| {
@@ -159,15 +164,15 @@ impl DenseAttributes {
         Ok(found)
     }
 
-    /// Calls `each` with every attribute, until it returns `false` or fails.
+    /// Calls `for_each_message` with every attribute, until it returns `false` or fails.
     ///
     /// # Errors
-    /// If a structure cannot be read; the error of `each`.
+    /// If a structure cannot be read; the error of `for_each_message`.
     pub fn for_each(
         &self,
-        session: &Session,
-        header: &Header,
-        each: &mut dyn FnMut(Stored) -> Result<bool>,
+        session: &NativeSession,
+        header: &CachedHeader,
+        each: &mut dyn FnMut(StoredAttribute) -> Result<bool>,
     ) -> Result<()> {
         self.names.for_each(&mut |record| each(self.get(session, header, &record)?))
     }
@@ -179,16 +184,16 @@ impl DenseAttributes {
     pub fn has_shared(&self) -> Result<bool> {
         let mut found = false;
         self.names.for_each(&mut |record| {
-            found |= record.flags & SHARED != 0;
+            found |= record.flags & SHARED_FLAG != 0;
             Ok::<_, Error>(!found)
         })?;
         Ok(found)
     }
 
-    fn survey(&self) -> Result<()> {
-        self.heap.survey(|each| {
+    fn init_heap_space(&self) -> Result<()> {
+        self.heap.init_free_space(|each| {
             self.names.for_each(&mut |record| {
-                if record.flags & SHARED == 0 {
+                if record.flags & SHARED_FLAG == 0 {
                     each(&record.heap_id);
                 }
                 Ok::<_, Error>(true)
@@ -202,26 +207,29 @@ impl DenseAttributes {
     /// If a structure cannot be read, or there is no room.
     pub fn put(
         &self,
-        (session, header): (&Session, &Header),
+        (session, header): (&NativeSession, &CachedHeader),
         name: &Name,
-        source: &Source<'_>,
+        source: &AttributeSource<'_>,
         position: u16,
-        before: &[Before<'_>],
+        before: &[Prerequisite<'_>],
     ) -> Result<()> {
-        self.survey()?;
+        self.init_heap_space()?;
         let key = (lookup3(name.as_bytes(), 0), name);
         let compare = |record: &AttributeNameRecord| self.compare(session, header, record, key);
         let old = self.names.find(compare)?;
-        let replaced = old.as_ref().filter(|old| old.flags & SHARED == 0).map(|old| &old.heap_id[..]);
+        let replaced = old.as_ref().filter(|old| old.flags & SHARED_FLAG == 0).map(|old| &old.heap_id[..]);
         let (id, flags) = match (source, replaced) {
-            (Source::Shared(id), _) => (id.to_vec(), SHARED),
-            (Source::Message(message), None) => (self.heap.insert(&encode(*message, header.widths())?, before)?, 0),
-            (Source::Message(message), Some(old)) => {
+            (AttributeSource::Shared(id), _) => (id.to_vec(), SHARED_FLAG),
+            (AttributeSource::Message(message), None) => {
+                (self.heap.insert(&encode(*message, header.widths())?, before)?, 0)
+            }
+            (AttributeSource::Message(message), Some(old)) => {
                 (self.heap.replace(old, &encode(*message, header.widths())?, before)?, 0)
             }
         };
         let heap_id = <[u8; 8]>::try_from(&id[..]);
-        let heap_id = heap_id.map_err(|_| header.damaged("its heap has IDs of the length that its indexes hold"))?;
+        let heap_id =
+            heap_id.map_err(|_| header.damaged_error("its heap has IDs of the length that its indexes hold"))?;
         let order = old.as_ref().map_or(u32::from(position), |old| old.order);
         let record = AttributeNameRecord { heap_id, flags, order, hash: key.0 };
         if old.as_ref().is_some_and(|old| *old == record) {
@@ -239,20 +247,20 @@ impl DenseAttributes {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn remove(&self, session: &Session, header: &Header, name: &Name) -> Result<bool> {
+    pub fn remove(&self, session: &NativeSession, header: &CachedHeader, name: &Name) -> Result<bool> {
         let key = (lookup3(name.as_bytes(), 0), name);
         let removed = self.names.remove(|record| self.compare(session, header, record, key))?;
         let Some(record) = removed else { return Ok(false) };
         if let Some(order) = &self.order {
             order.remove(|held| Ok::<_, Error>(held.order.cmp(&record.order)))?;
         }
-        if record.flags & SHARED == 0 {
+        if record.flags & SHARED_FLAG == 0 {
             self.heap.remove(&record.heap_id)?;
         }
         Ok(true)
     }
 
-    /// Whether the heap and the index of positions do not agree with the index of names; with `mend`, they do afterwards.
+    /// Whether the heap and the index of positions do not agree with the index of names; with `overlay`, they do afterwards.
     ///
     /// # Errors
     /// If a structure cannot be read or changed.
@@ -260,7 +268,7 @@ impl DenseAttributes {
         let mut missing = HashMap::new();
         let recount = self.heap.recount(|each| {
             self.names.for_each(&mut |AttributeNameRecord { heap_id, flags, order, .. }| {
-                if flags & SHARED == 0 {
+                if flags & SHARED_FLAG == 0 {
                     each(&heap_id);
                 }
                 if self.order.is_some() {

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use h5live_format::messages::{AttributeInfo, AttributeMessage, MessageType, SharedMessage, SharedPlace};
+use h5live_format::messages::{AttributeInfo, AttributeMessage, MessageType, SharedMessage, SharedMessageTarget};
 use h5live_format::{Addr, MessageFlags, RawMessage, decode_prefix};
-use h5live_indexes::Before;
+use h5live_indexes::Prerequisite;
 use h5live_model::{Error as ModelError, Name};
 
-use super::dense::{DenseAttributes, Source};
-use super::{Attributes, Stored};
-use crate::header::{Header, Spot};
-use crate::session::Session;
+use super::dense::{AttributeSource, DenseAttributes};
+use super::{AttributeStorage, StoredAttribute};
+use crate::header::{CachedHeader, MessagePosition};
+use crate::session::NativeSession;
 use crate::{Error, Result};
 
 /// Bytes from which on an attribute is too large for a message.
-const TOO_LARGE: usize = 1 << 16;
+const MESSAGE_SIZE_LIMIT: usize = 1 << 16;
 
 /// The position of an attribute of an object that does not keep the order of creation.
 const UNTRACKED: u16 = u16::MAX;
@@ -23,7 +23,7 @@ const UNTRACKED: u16 = u16::MAX;
 const NOT_SHARED: MessageFlags = MessageFlags(0x04);
 
 /// What the header says of its attributes, and the position of the next one.
-fn attribute_info(header: &Header, held: &[(Spot, Stored)]) -> Result<AttributeInfo> {
+fn attribute_info(header: &CachedHeader, held: &[(MessagePosition, StoredAttribute)]) -> Result<AttributeInfo> {
     if let Some(info) = header.get::<AttributeInfo>()? {
         return Ok(info);
     }
@@ -36,12 +36,12 @@ fn attribute_info(header: &Header, held: &[(Spot, Stored)]) -> Result<AttributeI
     })
 }
 
-fn raw_info(header: &Header, info: &AttributeInfo) -> Result<RawMessage> {
+fn raw_info(header: &CachedHeader, info: &AttributeInfo) -> Result<RawMessage> {
     let old = header.find(|message| message.kind == MessageType::ATTRIBUTE_INFO);
-    header.raw(info, old.map_or(NOT_SHARED, |(_, message)| message.flags))
+    header.encode_message(info, old.map_or(NOT_SHARED, |(_, message)| message.flags))
 }
 
-fn put_info(header: &mut Header, info: &AttributeInfo) -> Result<()> {
+fn put_info(header: &mut CachedHeader, info: &AttributeInfo) -> Result<()> {
     let new = raw_info(header, info)?;
     match header.find(|message| message.kind == MessageType::ATTRIBUTE_INFO) {
         Some((spot, _)) => header.replace(spot, new),
@@ -49,17 +49,22 @@ fn put_info(header: &mut Header, info: &AttributeInfo) -> Result<()> {
     }
 }
 
-impl Session {
+impl NativeSession {
     /// Adds an attribute to the object with this header, which the caller has locked, or replaces the one of its name.
     /// It is written after `before`.
     ///
     /// # Errors
     /// If it is too large for a header of version 1; if a structure cannot be read, or there is no room.
-    pub fn put_attribute(&self, header: &mut Header, message: &AttributeMessage, before: &[Before<'_>]) -> Result<()> {
-        let new = header.raw(message, MessageFlags::default())?;
-        let held = match Attributes::of(self, header)? {
-            Attributes::Compact => Attributes::compact(self, header)?,
-            Attributes::Dense(_) => Vec::new(),
+    pub fn put_attribute(
+        &self,
+        header: &mut CachedHeader,
+        message: &AttributeMessage,
+        before: &[Prerequisite<'_>],
+    ) -> Result<()> {
+        let new = header.encode_message(message, MessageFlags::default())?;
+        let held = match AttributeStorage::load(self, header)? {
+            AttributeStorage::Compact => AttributeStorage::list_compact(self, header)?,
+            AttributeStorage::Dense(_) => Vec::new(),
         };
         let old = held.iter().find(|(_, held)| held.message.name == message.name);
         if header.prefix().version == 1 {
@@ -70,7 +75,7 @@ impl Session {
         }
         let is_told = header.find(|message| message.kind == MessageType::ATTRIBUTE_INFO).is_some();
         let mut info = attribute_info(header, &held)?;
-        let dense = info.is_dense().then(|| DenseAttributes::for_writing(self, header, &info));
+        let dense = info.is_dense().then(|| DenseAttributes::open_for_writing(self, header, &info));
         let is_new = match &dense {
             Some(dense) => dense.find(self, header, &message.name)?.is_none(),
             None => old.is_none(),
@@ -85,12 +90,12 @@ impl Session {
             info.max_creation_order = info.max_creation_order.map(|next| next.saturating_add(1));
         }
         if let Some(dense) = dense {
-            dense.hold(header)?;
-            dense.put((self, header), &message.name, &Source::Message(message), position, before)?;
+            dense.add_parent(header)?;
+            dense.put((self, header), &message.name, &AttributeSource::Message(message), position, before)?;
             return if is_new && tracked { put_info(header, &info) } else { Ok(()) };
         }
         let phase = header.prefix().attribute_phase.unwrap_or_default();
-        if is_new && held.len() >= phase.max_compact.into() || new.body.len() >= TOO_LARGE {
+        if is_new && held.len() >= phase.max_compact.into() || new.body.len() >= MESSAGE_SIZE_LIMIT {
             return self.move_to_heap(header, info, &held, (message, position), before);
         }
         let new = RawMessage { creation_index: if header.prefix().attributes_tracked { position } else { 0 }, ..new };
@@ -107,14 +112,14 @@ impl Session {
     /// Moves attributes out of the header, together with a new one, or one in the place of one that is there.
     fn move_to_heap(
         &self,
-        header: &mut Header,
+        header: &mut CachedHeader,
         mut info: AttributeInfo,
-        held: &[(Spot, Stored)],
+        held: &[(MessagePosition, StoredAttribute)],
         (message, position): (&AttributeMessage, u16),
-        before: &[Before<'_>],
+        before: &[Prerequisite<'_>],
     ) -> Result<()> {
         let dense = DenseAttributes::create(self, header, &mut info)?;
-        dense.hold(header)?;
+        dense.add_parent(header)?;
         let tracked = info.max_creation_order.is_some();
         let mut taken = BTreeSet::new();
         let mut position_of = |mut position: u16, info: &mut AttributeInfo| {
@@ -123,36 +128,36 @@ impl Session {
                 position = info.max_creation_order.unwrap_or(UNTRACKED);
                 info.max_creation_order = Some(position.saturating_add(1));
                 if position == UNTRACKED {
-                    return Err(header.damaged("attributes differ in their positions"));
+                    return Err(header.damaged_error("attributes differ in their positions"));
                 }
             }
             Ok(if tracked { position } else { UNTRACKED })
         };
         let shared = self.shared_attributes(header)?;
-        for (spot, Stored { message: old, creation_order }) in
+        for (spot, StoredAttribute { message: old, creation_order }) in
             held.iter().filter(|(_, old)| old.message.name != message.name)
         {
             let source = match shared.iter().find(|(at, _)| at == spot) {
-                Some((_, id)) => Source::Shared(*id),
-                None => Source::Message(old),
+                Some((_, id)) => AttributeSource::Shared(*id),
+                None => AttributeSource::Message(old),
             };
             let position = position_of(*creation_order, &mut info)?;
             dense.put((self, header), &old.name, &source, position, &[])?;
         }
         let position = position_of(position, &mut info)?;
-        dense.put((self, header), &message.name, &Source::Message(message), position, before)?;
-        header.supersede(MessageType::ATTRIBUTE, raw_info(header, &info)?)?;
-        dense.hold(header)
+        dense.put((self, header), &message.name, &AttributeSource::Message(message), position, before)?;
+        header.move_out(MessageType::ATTRIBUTE, raw_info(header, &info)?)?;
+        dense.add_parent(header)
     }
 
     /// Attributes of a header that are in the file's heap of shared messages, and their IDs there.
-    fn shared_attributes(&self, header: &Header) -> Result<Vec<(Spot, [u8; 8])>> {
+    fn shared_attributes(&self, header: &CachedHeader) -> Result<Vec<(MessagePosition, [u8; 8])>> {
         let mut found = Vec::new();
-        header.each(|spot, raw| {
+        header.for_each_message(|spot, raw| {
             if raw.kind == MessageType::ATTRIBUTE && raw.flags.is_shared() {
                 let shared = decode_prefix::<SharedMessage>(&raw.body, header.widths());
                 let (shared, _) = shared.map_err(|source| Error::Message { header: header.addr(), source })?;
-                if let SharedPlace::Heap(id) = shared.place {
+                if let SharedMessageTarget::Heap(id) = shared.place {
                     found.push((spot, id));
                 }
             }
@@ -165,18 +170,18 @@ impl Session {
     ///
     /// # Errors
     /// [`ModelError::NotFound`]; if a structure cannot be read.
-    pub fn remove_attribute(&self, header: &mut Header, name: &Name) -> Result<()> {
+    pub fn remove_attribute(&self, header: &mut CachedHeader, name: &Name) -> Result<()> {
         let missing = || Error::Model(ModelError::NotFound(name.clone()));
         let mut info = header.get::<AttributeInfo>()?;
         let left = if let Some(info) = info.as_mut().filter(|info| info.is_dense()) {
-            let dense = DenseAttributes::for_writing(self, header, info);
-            dense.hold(header)?;
+            let dense = DenseAttributes::open_for_writing(self, header, info);
+            dense.add_parent(header)?;
             if !dense.remove(self, header, name)? {
                 return Err(missing());
             }
             self.move_attributes_to_header(header, info, &dense)?
         } else {
-            let held = Attributes::compact(self, header)?;
+            let held = AttributeStorage::list_compact(self, header)?;
             let (spot, _) = held.iter().find(|(_, held)| held.message.name == *name).ok_or_else(missing)?;
             header.remove(*spot)?;
             held.len() as u64 - 1
@@ -190,7 +195,7 @@ impl Session {
     /// Moves dense attributes to the header if few are left, and returns how many there are.
     fn move_attributes_to_header(
         &self,
-        header: &mut Header,
+        header: &mut CachedHeader,
         info: &mut AttributeInfo,
         dense: &DenseAttributes,
     ) -> Result<u64> {
@@ -207,11 +212,11 @@ impl Session {
         attributes.sort_by_key(|stored| stored.creation_order);
         let tracked = header.prefix().attributes_tracked;
         let messages = attributes.iter().map(|stored| {
-            let raw = header.raw(&stored.message, MessageFlags::default())?;
+            let raw = header.encode_message(&stored.message, MessageFlags::default())?;
             Ok(RawMessage { creation_index: if tracked { stored.creation_order } else { 0 }, ..raw })
         });
         let messages = messages.collect::<Result<Vec<_>>>()?;
-        if messages.iter().any(|message| message.body.len() >= TOO_LARGE) {
+        if messages.iter().any(|message| message.body.len() >= MESSAGE_SIZE_LIMIT) {
             return Ok(left);
         }
         messages.into_iter().try_for_each(|message| header.add(message))?;

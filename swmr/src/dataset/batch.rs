@@ -1,6 +1,6 @@
 //! Changes of a dataset, as the seam has them: one batch at a time.
 
-use h5live_cache::{Owner, Scope};
+use h5live_cache::{FlushScope, Owner};
 use h5live_model::{ChunkBatch, ChunkWrite, Publish};
 
 use super::NativeDataset;
@@ -11,7 +11,7 @@ impl NativeDataset {
         if batch.changes() {
             self.check_writable()?;
         }
-        if self.append_alone_shortly(batch)? {
+        if self.try_append_fast(batch)? {
             return Ok(());
         }
         batch.writes.iter().try_for_each(|write| self.write_elements(write))?;
@@ -21,7 +21,7 @@ impl NativeDataset {
         if let Some(dims) = batch.extent {
             self.set_extent(dims)?;
         }
-        let scope = Scope::Owner(Owner::new(self.addr));
+        let scope = FlushScope::Owner(Owner::new(self.addr));
         match batch.publish {
             Some(Publish::Visible) => self.session.flush(scope),
             Some(Publish::Durable) => self.session.flush_durable(scope),
@@ -30,14 +30,14 @@ impl NativeDataset {
     }
 
     /// Takes the short way of a batch that appends one part and publishes it, and says whether that could be done.
-    fn append_alone_shortly(&self, batch: &ChunkBatch<'_>) -> Result<bool> {
+    fn try_append_fast(&self, batch: &ChunkBatch<'_>) -> Result<bool> {
         match *batch {
             ChunkBatch {
                 writes: [ChunkWrite::Part { coord, at, bytes }],
                 extent: Some(dims),
                 after: [],
                 publish: Some(Publish::Visible),
-            } => self.append_shortly(coord, *at, bytes, dims),
+            } => self.append_fast(coord, *at, bytes, dims),
             _ => Ok(false),
         }
     }
@@ -53,11 +53,11 @@ impl NativeDataset {
     fn set_extent(&self, dims: &[u64]) -> Result<()> {
         if self.put_extent(dims)? {
             // Nobody must find chunks gone below the extent that is in the file.
-            self.session.flush(Scope::Owner(Owner::new(self.addr)))?;
-            let operation = self.session.cache.operation();
-            self.drop_outside(&self.state(), dims)?;
+            self.session.flush(FlushScope::Owner(Owner::new(self.addr)))?;
+            let operation = self.session.cache.begin_operation();
+            self.free_chunks_outside(&self.state(), dims)?;
             drop(operation);
-            self.session.settle_space()?;
+            self.session.reclaim_space()?;
         }
         Ok(())
     }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_cache::{EdgeKind, Kind};
+use h5live_cache::{EdgeKind, SpaceKind};
 use h5live_format::messages::{
-    ChunkIndex as IndexKind, ChunkedStorage, DataspaceMessage, ExternalFile, ExternalFiles, FillValueMessage,
-    FilterPipelineMessage, LayoutMessage, MessageType, Storage,
+    ChunkIndexType as IndexKind, ChunkedStorage, DataspaceMessage, ExternalFile, ExternalFiles, FillValueMessage,
+    FilterPipelineMessage, LayoutClass, LayoutMessage, MessageType,
 };
 use h5live_format::{
-    Addr, ExtensibleArrayParameters, LocalHeap, LocalHeapData, MessageFlags, Profile, RawMessage, StoredSelection,
+    Addr, ExtensibleArrayParameters, LibVer, LocalHeap, LocalHeapData, MessageFlags, RawMessage, StoredSelection,
     VirtualLayout, VirtualMapping, encode,
 };
 use h5live_model::{
@@ -18,29 +18,29 @@ use h5live_model::{
 };
 use parking_lot::Mutex;
 
-use super::place::Place;
-use super::{Made, State, invalid};
+use super::layout::NativeLayout;
+use super::{DatasetState, NewDataset, invalid};
 use crate::creation::has_new_indexes;
-use crate::header::{Header, Room};
-use crate::session::Session;
+use crate::header::{CachedHeader, HeaderRoom};
+use crate::session::NativeSession;
 use crate::{Error, Result};
 
 /// Bytes of unused space in the header of a new dataset, for attributes.
-const DATASET_ROOM: usize = 160;
+const DATASET_ROOM_BYTES: usize = 160;
 
 /// Bytes of the messages of a new dataset whose header is of version 1, with unused space for attributes: as libhdf5 has
 /// it.
-const OLD_DATASET_ROOM: Room = Room::UpTo(256);
+const V1_DATASET_ROOM: HeaderRoom = HeaderRoom::UpTo(256);
 
 /// Most bytes of a compact dataset: its layout message must fit its size field.
-const MAX_COMPACT: u64 = 65_520;
+const MAX_COMPACT_BYTES: u64 = 65_520;
 
 /// Messages of a header beside those that describe its dataset: layout, raw files, unused space.
-const LATER: usize = 3;
+const EXTRA_MESSAGES: usize = 3;
 
 /// How the dataset that was made last is described, and the messages that say so, beside its layout: many are made alike.
 #[derive(Debug, Default)]
-pub(crate) struct LastSpec(Mutex<Option<(Arc<DatasetSpec>, Vec<RawMessage>)>>);
+pub(crate) struct SpecMessageCache(Mutex<Option<(Arc<DatasetSpec>, Vec<RawMessage>)>>);
 
 /// Makes the header of a new dataset, and the storage that is to be there from the start: all of it if it is contiguous
 /// or found without an index; chunks that are to be allocated early are for the caller to write. A compact dataset may have
@@ -49,17 +49,17 @@ pub(crate) struct LastSpec(Mutex<Option<(Arc<DatasetSpec>, Vec<RawMessage>)>>);
 /// # Errors
 /// If the description contradicts itself, or a file of this profile cannot hold the dataset; if there is no space.
 pub(crate) fn create_dataset(
-    session: &Session,
+    session: &NativeSession,
     object: &ObjectSpec,
     spec: &DatasetSpec,
     elements: Option<&[u8]>,
-) -> Result<Header> {
+) -> Result<CachedHeader> {
     let profile = session.profile;
     let storage = new_storage(session, spec, elements)?;
-    let (described, mut messages) = describing(session, spec)?;
+    let (described, mut messages) = spec_messages(session, spec)?;
     let mut names = None;
     if let Layout::External(pieces) = &spec.layout {
-        let (message, heap, data) = external(session, pieces)?;
+        let (message, heap, data) = external_files(session, pieces)?;
         names = Some((message.heap, heap, data));
         messages.push(session.message_of(message, MessageFlags::CONSTANT)?);
     }
@@ -67,45 +67,45 @@ pub(crate) fn create_dataset(
     messages.push(session.message_of(layout, MessageFlags::default())?);
     let can_grow = spec.dataspace.dims() != spec.dataspace.max();
     let room = match session.prefix(object).version {
-        1 => OLD_DATASET_ROOM,
+        1 => V1_DATASET_ROOM,
         // The extent and the checksum change together: beside each other, one short store changes both.
         _ if can_grow => {
             messages.rotate_left(1);
-            Room::Before(DATASET_ROOM)
+            HeaderRoom::BeforeLast(DATASET_ROOM_BYTES)
         }
-        _ => Room::More(DATASET_ROOM),
+        _ => HeaderRoom::More(DATASET_ROOM_BYTES),
     };
     let header = session.new_header(object, messages, room)?;
     if let Some((at, heap, data)) = names {
         let (cache, owner) = (&session.cache, header.metadata().owner());
         let data = cache.insert(heap.data, owner, data);
         let heap = cache.insert(at, owner, heap);
-        header.metadata().depend(&heap, &data, EdgeKind::SymbolTable)?;
-        header.depend_at(MessageType::EXTERNAL_FILES, &heap, EdgeKind::SymbolTable)?;
+        header.metadata().add_dependency(&heap, &data, EdgeKind::SymbolTable)?;
+        header.add_message_dependency(MessageType::EXTERNAL_FILES, &heap, EdgeKind::SymbolTable)?;
     }
-    header.wait_for_heap(session)?;
+    header.depend_on_heap(session)?;
     session.count_user(&header, spec.committed)?;
     if spec.layout == Layout::Compact && spec.committed.is_none() {
-        debug_assert_eq!(super::described(session, &header)?.0, described, "what is made is what is read");
-        let header_len = header.extents().next().map_or(0, |(_, len)| len);
-        let (since, place) = (Duration::ZERO, Place::Compact(None));
-        let state = State { since, spec: described, place, too_short: None, header_len, image: None };
-        *session.made.lock() = Some(Made { addr: header.addr(), state });
+        debug_assert_eq!(super::cached_spec(session, &header)?.0, described, "what is made is what is read");
+        let header_len = header.chunk_ranges().next().map_or(0, |(_, len)| len);
+        let (since, place) = (Duration::ZERO, NativeLayout::Compact(None));
+        let state = DatasetState { since, spec: described, layout: place, too_short: None, header_len, image: None };
+        *session.new_dataset.lock() = Some(NewDataset { addr: header.addr(), state });
     }
     Ok(header)
 }
 
 /// A dataset as its header is going to describe it, and the messages that do, but for its layout.
-fn describing(session: &Session, spec: &DatasetSpec) -> Result<(Arc<DatasetSpec>, Vec<RawMessage>)> {
-    let mut last = session.last_spec.0.lock();
+fn spec_messages(session: &NativeSession, spec: &DatasetSpec) -> Result<(Arc<DatasetSpec>, Vec<RawMessage>)> {
+    let mut last = session.spec_messages.0.lock();
     if let Some((described, known)) = last.as_ref().filter(|(described, _)| **described == *spec) {
-        let mut messages = Vec::with_capacity(known.len() + LATER);
+        let mut messages = Vec::with_capacity(known.len() + EXTRA_MESSAGES);
         messages.extend_from_slice(known);
         return Ok((described.clone(), messages));
     }
     let (profile, constant) = (session.profile, MessageFlags::CONSTANT);
     let dataspace = DataspaceMessage::new(profile, spec.dataspace.clone());
-    let fill = FillValueMessage::new(profile, fill_of(spec));
+    let fill = FillValueMessage::new(profile, fill_value_of(spec));
     let described = Arc::new(DatasetSpec { fill: fill.fill.clone(), ..spec.clone() });
     // The extent is the first.
     let mut messages = vec![
@@ -122,11 +122,11 @@ fn describing(session: &Session, spec: &DatasetSpec) -> Result<(Arc<DatasetSpec>
 }
 
 /// The error of elements for an object that does not hold them in its header.
-pub(crate) fn not_compact() -> Error {
+pub(crate) fn not_compact_error() -> Error {
     invalid("only a compact dataset is made with its elements")
 }
 
-fn new_storage(session: &Session, spec: &DatasetSpec, elements: Option<&[u8]>) -> Result<Storage> {
+fn new_storage(session: &NativeSession, spec: &DatasetSpec, elements: Option<&[u8]>) -> Result<LayoutClass> {
     let bytes = spec.dataspace.elements().and_then(|n| n.checked_mul(spec.datatype.size().into()));
     let bytes = bytes.ok_or_else(|| invalid("a dataset has less than 2^64 bytes"))?;
     let fixed = spec.dataspace.dims() == spec.dataspace.max();
@@ -139,8 +139,8 @@ fn new_storage(session: &Session, spec: &DatasetSpec, elements: Option<&[u8]>) -
         return Err(invalid("a dataset with filters is stored in chunks"));
     }
     match &spec.layout {
-        Layout::Compact if bytes > MAX_COMPACT => {
-            Err(invalid(format!("a compact dataset has at most {MAX_COMPACT} bytes")))
+        Layout::Compact if bytes > MAX_COMPACT_BYTES => {
+            Err(invalid(format!("a compact dataset has at most {MAX_COMPACT_BYTES} bytes")))
         }
         Layout::Compact => {
             let data = match elements {
@@ -148,17 +148,17 @@ fn new_storage(session: &Session, spec: &DatasetSpec, elements: Option<&[u8]>) -
                 Some(elements) => {
                     return Err(invalid(format!("{} bytes are not a dataset of {bytes} bytes", elements.len())));
                 }
-                None => spec.filled(bytes as usize),
+                None => spec.fill_bytes(bytes as usize),
             };
-            Ok(Storage::Compact { data, dims: Vec::new() })
+            Ok(LayoutClass::Compact { data, dims: Vec::new() })
         }
-        _ if elements.is_some() => Err(not_compact()),
+        _ if elements.is_some() => Err(not_compact_error()),
         Layout::Contiguous => {
             let early = spec.fill.allocation == AllocationTime::Early && bytes > 0;
-            let addr = if early { filled(session, spec, bytes)? } else { Addr::UNDEFINED };
-            Ok(Storage::Contiguous { addr, size: bytes, dims: Vec::new() })
+            let addr = if early { alloc_filled(session, spec, bytes)? } else { Addr::UNDEFINED };
+            Ok(LayoutClass::Contiguous { addr, size: bytes, dims: Vec::new() })
         }
-        Layout::External(_) => Ok(Storage::Contiguous { addr: Addr::UNDEFINED, size: bytes, dims: Vec::new() }),
+        Layout::External(_) => Ok(LayoutClass::Contiguous { addr: Addr::UNDEFINED, size: bytes, dims: Vec::new() }),
         Layout::Chunked(dims) => new_chunked(session, spec, dims),
         Layout::Virtual(sources) => new_virtual(session, spec, sources),
     }
@@ -166,7 +166,7 @@ fn new_storage(session: &Session, spec: &DatasetSpec, elements: Option<&[u8]>) -
 
 /// The fill value as the file is to hold it. Elements of variable length are always filled: what was left in the space by
 /// something else would be taken for places in a heap.
-fn fill_of(spec: &DatasetSpec) -> Fill {
+fn fill_value_of(spec: &DatasetSpec) -> Fill {
     let mut fill = spec.fill.clone();
     if spec.datatype.has_variable_length() && fill.time == FillTime::IfSet && fill.value == FillValue::Default {
         fill.time = FillTime::Allocation;
@@ -175,14 +175,14 @@ fn fill_of(spec: &DatasetSpec) -> Fill {
 }
 
 /// Newly allocated space of `bytes` bytes, which holds fill values unless nobody wants them.
-fn filled(session: &Session, spec: &DatasetSpec, bytes: u64) -> Result<Addr> {
+fn alloc_filled(session: &NativeSession, spec: &DatasetSpec, bytes: u64) -> Result<Addr> {
     match spec.fill.time {
-        FillTime::Never => Ok(session.cache.space().alloc(bytes, Kind::Raw)?),
+        FillTime::Never => Ok(session.cache.space().alloc(bytes, SpaceKind::Raw)?),
         _ => session.filled_space(spec, bytes),
     }
 }
 
-fn new_chunked(session: &Session, spec: &DatasetSpec, dims: &[u64]) -> Result<Storage> {
+fn new_chunked(session: &NativeSession, spec: &DatasetSpec, dims: &[u64]) -> Result<LayoutClass> {
     let Dataspace::Simple(shape) = &spec.dataspace else {
         return Err(invalid("only a dataset with dimensions is stored in chunks"));
     };
@@ -193,7 +193,7 @@ fn new_chunked(session: &Session, spec: &DatasetSpec, dims: &[u64]) -> Result<St
     }
     let bytes = dims.iter().try_fold(u64::from(spec.datatype.size()), |n, dim| n.checked_mul(*dim));
     let bytes = bytes.ok_or_else(|| invalid("a chunk has less than 2^64 bytes"))?;
-    if bytes > u32::MAX.into() && session.profile < Profile::V200 {
+    if bytes > u32::MAX.into() && session.profile < LibVer::V200 {
         return Err(invalid("a chunk has less than 2^32 bytes in this profile"));
     }
     let filtered = !spec.filters.is_empty();
@@ -211,7 +211,7 @@ fn new_chunked(session: &Session, spec: &DatasetSpec, dims: &[u64]) -> Result<St
             let bytes = chunks.and_then(|chunks| chunks.checked_mul(bytes));
             let bytes = bytes.ok_or_else(|| invalid("a dataset has less than 2^64 bytes"))?;
             if bytes > 0 {
-                addr = filled(session, spec, bytes)?;
+                addr = alloc_filled(session, spec, bytes)?;
             }
             IndexKind::Implicit
         }
@@ -221,7 +221,7 @@ fn new_chunked(session: &Session, spec: &DatasetSpec, dims: &[u64]) -> Result<St
         1 => IndexKind::ExtensibleArray(ExtensibleArrayParameters { page_bits: 6, ..Default::default() }),
         _ => IndexKind::Btree2 { node_size: 2048, split: 100, merge: 40 },
     };
-    Ok(Storage::Chunked(ChunkedStorage {
+    Ok(LayoutClass::Chunked(ChunkedStorage {
         dims: dims.to_vec(),
         element_size: spec.datatype.size().into(),
         unfiltered_edges: spec.unfiltered_edges,
@@ -230,9 +230,9 @@ fn new_chunked(session: &Session, spec: &DatasetSpec, dims: &[u64]) -> Result<St
     }))
 }
 
-fn new_virtual(session: &Session, spec: &DatasetSpec, sources: &[VirtualSource]) -> Result<Storage> {
+fn new_virtual(session: &NativeSession, spec: &DatasetSpec, sources: &[VirtualSource]) -> Result<LayoutClass> {
     if sources.is_empty() {
-        return Ok(Storage::Virtual { heap: Addr::UNDEFINED, index: 0 });
+        return Ok(LayoutClass::Virtual { heap: Addr::UNDEFINED, index: 0 });
     }
     let (profile, widths) = (session.profile, session.cache.widths());
     let rank = spec.dataspace.rank();
@@ -243,8 +243,8 @@ fn new_virtual(session: &Session, spec: &DatasetSpec, sources: &[VirtualSource])
         target: StoredSelection::new(profile, rank, source.target.clone()),
     });
     let layout = VirtualLayout::new(profile, mappings.collect(), widths);
-    let place = session.put_in_heap(&encode(&layout, widths)?)?;
-    Ok(Storage::Virtual { heap: place.collection, index: place.index })
+    let place = session.write_global_heap(&encode(&layout, widths)?)?;
+    Ok(LayoutClass::Virtual { heap: place.collection, index: place.index })
 }
 
 /// The dimensions of a selection; selections of all elements or of none have none.
@@ -258,7 +258,10 @@ fn rank_of(selection: &Selection) -> usize {
 }
 
 /// The message that names raw files, and the local heap with their names.
-fn external(session: &Session, pieces: &[ExternalPiece]) -> Result<(ExternalFiles, LocalHeap, LocalHeapData)> {
+fn external_files(
+    session: &NativeSession,
+    pieces: &[ExternalPiece],
+) -> Result<(ExternalFiles, LocalHeap, LocalHeapData)> {
     let open = pieces.iter().position(|piece| piece.size == UNLIMITED);
     if pieces.is_empty() || open.is_some_and(|at| at + 1 < pieces.len()) {
         return Err(invalid("a dataset in raw files names some, and only the last of them has no end"));
@@ -278,7 +281,7 @@ fn external(session: &Session, pieces: &[ExternalPiece]) -> Result<(ExternalFile
         }
     }
     let space = session.cache.space();
-    let heap = LocalHeap { size: end, free: None, data: space.alloc(end, Kind::Metadata)? };
-    let at = space.alloc(LocalHeap::prefix_size(widths) as u64, Kind::Metadata)?;
+    let heap = LocalHeap { size: end, free: None, data: space.alloc(end, SpaceKind::Metadata)? };
+    let at = space.alloc(LocalHeap::prefix_size(widths) as u64, SpaceKind::Metadata)?;
     Ok((ExternalFiles { heap: at, files }, heap, data))
 }

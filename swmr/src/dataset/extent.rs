@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use h5live_cache::{Beneath, Handle, Owner};
+use h5live_cache::{Handle, Owner, Visibility};
 use h5live_format::messages::{DataspaceMessage, MessageType};
-use h5live_format::{Addr, ObjectHeader, Widths, encode_briefly};
+use h5live_format::{Addr, ObjectHeader, Widths, encode_transient};
 use h5live_model::{DatasetSpec, Dataspace, Layout, StoredChunk};
 
-use super::place::Place;
-use super::{NativeDataset, State, invalid};
+use super::layout::NativeLayout;
+use super::{DatasetState, NativeDataset, invalid};
 use crate::Result;
 
 /// Gives a description another extent, and says whether it can have that.
@@ -23,7 +23,7 @@ pub(super) fn resize(spec: &mut DatasetSpec, dims: &[u64]) -> bool {
 }
 
 /// A description with another extent.
-pub(super) fn resized(spec: &DatasetSpec, dims: &[u64]) -> Result<DatasetSpec> {
+pub(super) fn with_extent(spec: &DatasetSpec, dims: &[u64]) -> Result<DatasetSpec> {
     let mut spec = DatasetSpec::clone(spec);
     if !resize(&mut spec, dims) && dims != spec.dataspace.dims() {
         return Err(invalid(format!("{dims:?} is not within the maximum {:?}", spec.dataspace.max())));
@@ -32,22 +32,22 @@ pub(super) fn resized(spec: &DatasetSpec, dims: &[u64]) -> Result<DatasetSpec> {
 }
 
 /// What the first chunk of a header is to say of an extent, in the place of what it says.
-pub(super) struct Said {
+pub(super) struct ExtentMessage {
     spot: usize,
     body: Vec<u8>,
 }
 
-impl Said {
+impl ExtentMessage {
     /// Of the extent of `spec`; `None` if the first chunk says nothing of it.
     ///
     /// # Errors
     /// If the extent does not fit the format.
-    pub fn of<'a>(
-        state: &'a State,
+    pub fn new<'a>(
+        state: &'a DatasetState,
         spec: &DatasetSpec,
         widths: Widths,
     ) -> Result<Option<(&'a Handle<ObjectHeader>, Self)>> {
-        let first = state.place.header().and_then(|header| header.in_first(MessageType::DATASPACE));
+        let first = state.layout.header().and_then(|header| header.find_in_first_chunk(MessageType::DATASPACE));
         let Some((header, spot)) = first else { return Ok(None) };
         let version = {
             let header = header.read();
@@ -55,12 +55,12 @@ impl Said {
             plain.and_then(|message| DataspaceMessage::version_of(&message.body))
         };
         let Some(version) = version else { return Ok(None) };
-        let body = encode_briefly(&mut DataspaceMessage { version, dataspace: spec.dataspace.clone() }, widths)?;
-        Ok(Some((header, Said { spot, body })))
+        let body = encode_transient(&mut DataspaceMessage { version, dataspace: spec.dataspace.clone() }, widths)?;
+        Ok(Some((header, ExtentMessage { spot, body })))
     }
 
     /// The position of the message.
-    pub fn spot(&self) -> usize {
+    pub fn message_index(&self) -> usize {
         self.spot
     }
 
@@ -70,7 +70,7 @@ impl Said {
     }
 
     /// Puts it there, and says whether there was a place for it.
-    pub fn put(&self, header: &mut ObjectHeader) -> bool {
+    pub fn apply(&self, header: &mut ObjectHeader) -> bool {
         let message = header.messages.get_mut(self.spot).filter(|message| message.kind == MessageType::DATASPACE);
         let place = message.and_then(|message| message.body.get_mut(..self.body.len()));
         place.map(|place| place.copy_from_slice(&self.body)).is_some()
@@ -80,12 +80,12 @@ impl Said {
 impl NativeDataset {
     /// Puts a new extent into the header, and says whether some dimension has become smaller.
     pub(super) fn put_extent(&self, dims: &[u64]) -> Result<bool> {
-        let _operation = self.session.cache.operation();
+        let _operation = self.session.cache.begin_operation();
         let _lock = self.session.header_lock(self.addr);
         let mut state = self.state.write();
-        let spec = resized(&state.spec, dims)?;
-        let written = match Said::of(&state, &spec, self.session.cache.widths())? {
-            Some((header, said)) => header.update(|header| said.put(header)),
+        let spec = with_extent(&state.spec, dims)?;
+        let written = match ExtentMessage::new(&state, &spec, self.session.cache.widths())? {
+            Some((header, said)) => header.update(|header| said.apply(header)),
             None => false,
         };
         if !written {
@@ -94,20 +94,21 @@ impl NativeDataset {
             header.put(&DataspaceMessage { dataspace: spec.dataspace.clone(), ..old })?;
         }
         let shrunk = dims.iter().zip(state.spec.dataspace.dims()).any(|(new, old)| new < old);
-        *state = Arc::new(State { spec: Arc::new(spec), ..State::clone(&state) });
+        *state = Arc::new(DatasetState { spec: Arc::new(spec), ..DatasetState::clone(&state) });
         Ok(shrunk)
     }
 
     /// The chunks that lie wholly outside of the extent `dims`, also those that the index does not count.
-    pub(super) fn outside(&self, state: &State, dims: &[u64]) -> Result<Vec<StoredChunk>> {
-        let (Some(grid), Place::Single(..) | Place::Chunked(..)) = (state.spec.grid(), &state.place) else {
+    pub(super) fn chunks_outside(&self, state: &DatasetState, dims: &[u64]) -> Result<Vec<StoredChunk>> {
+        let (Some(grid), NativeLayout::Single(..) | NativeLayout::Chunked(..)) = (state.spec.grid(), &state.layout)
+        else {
             return Ok(Vec::new());
         };
         let mut outside = Vec::new();
-        state.place.for_each_left(state.spec.dataspace.rank(), &mut |coord, element| {
+        state.layout.for_each_with_unpublished(state.spec.dataspace.rank(), &mut |coord, element| {
             let begins = coord.scaled().iter().zip(grid.dims()).map(|(at, size)| at.saturating_mul(*size));
             if begins.zip(dims).any(|(begin, end)| begin >= *end) {
-                outside.push(self.stored(state, &coord, element));
+                outside.push(self.stored_chunk(state, &coord, element));
             }
             true
         })?;
@@ -119,37 +120,38 @@ impl NativeDataset {
     ///
     /// # Errors
     /// If the index cannot be read.
-    pub(crate) fn has_left(&self) -> Result<bool> {
+    pub(crate) fn has_unpublished_chunks(&self) -> Result<bool> {
         let state = self.state();
-        Ok(!self.outside(&state, state.spec.dataspace.dims())?.is_empty() || state.place.recount_index(false)?)
+        Ok(!self.chunks_outside(&state, state.spec.dataspace.dims())?.is_empty()
+            || state.layout.recount_index(false)?)
     }
 
     /// Drops the chunks that a writer that died has left outside of the extent, and has the index count its blocks right.
     ///
     /// # Errors
     /// If the index cannot be read or changed.
-    pub(crate) fn drop_left(&self) -> Result<()> {
-        let _operation = self.session.cache.operation();
+    pub(crate) fn free_unpublished_chunks(&self) -> Result<()> {
+        let _operation = self.session.cache.begin_operation();
         let state = self.state();
-        self.drop_outside(&state, state.spec.dataspace.dims())?;
-        state.place.recount_index(true).map(drop)
+        self.free_chunks_outside(&state, state.spec.dataspace.dims())?;
+        state.layout.recount_index(true).map(drop)
     }
 
     /// Drops the chunks that lie wholly outside of the extent `dims`.
-    pub(super) fn drop_outside(&self, state: &State, dims: &[u64]) -> Result<()> {
+    pub(super) fn free_chunks_outside(&self, state: &DatasetState, dims: &[u64]) -> Result<()> {
         let cache = &self.session.cache;
-        self.forget_ready();
-        for chunk in self.outside(state, dims)? {
+        self.forget_preallocated();
+        for chunk in self.chunks_outside(state, dims)? {
             let Some(offset) = chunk.offset else { continue };
-            if state.place.remove(&chunk.coord)? {
+            if state.layout.remove(&chunk.coord)? {
                 cache.discard_raw(Addr::new(offset));
-                cache.space().free_raw_of(Owner::new(self.addr), Addr::new(offset), chunk.size);
+                cache.space().free_raw_owned(Owner::new(self.addr), Addr::new(offset), chunk.size);
             } else {
                 let at = Addr::new(offset);
                 cache.check_allocation(at, chunk.size)?;
-                let bytes = state.spec.filled(chunk.size as usize);
-                let proxy = cache.overwrite_raw(Owner::new(self.addr), at, (0, bytes), Beneath::Unseen);
-                state.place.depend(&proxy)?;
+                let bytes = state.spec.fill_bytes(chunk.size as usize);
+                let proxy = cache.overwrite_raw(Owner::new(self.addr), at, (0, bytes), Visibility::BeyondExtent);
+                state.layout.add_raw_dependency(&proxy)?;
             }
         }
         Ok(())

@@ -12,15 +12,15 @@ use h5live_format::messages::ExternalFiles;
 use h5live_format::{LocalHeap, LocalHeapData};
 use h5live_model::{ExternalPiece, Name};
 
-use crate::header::Header;
+use crate::header::CachedHeader;
 use crate::{Error, Result};
 
 /// The variable of libhdf5 that says where raw files are; `${ORIGIN}` in it is the folder of the HDF5 file.
-const PREFIX: &str = "HDF5_EXTFILE_PREFIX";
+const PREFIX_VARIABLE: &str = "HDF5_EXTFILE_PREFIX";
 
 /// The raw files of one dataset, in the order of its elements.
 #[derive(Debug, Clone)]
-pub(super) struct External {
+pub(super) struct ExternalRawFiles {
     /// The folder of the HDF5 file.
     folder: PathBuf,
     pieces: Vec<ExternalPiece>,
@@ -30,7 +30,7 @@ pub(super) struct External {
 ///
 /// # Errors
 /// If the message or the heap of names cannot be read.
-pub(super) fn files(header: &Header) -> Result<Vec<ExternalPiece>> {
+pub(super) fn external_pieces(header: &CachedHeader) -> Result<Vec<ExternalPiece>> {
     let message: ExternalFiles = header.require("a dataset in raw files says which")?;
     let metadata = header.metadata();
     let prefix_len = LocalHeap::prefix_size(header.widths()) as u64;
@@ -45,15 +45,16 @@ pub(super) fn files(header: &Header) -> Result<Vec<ExternalPiece>> {
     message.files.iter().map(piece).collect()
 }
 
-impl External {
+impl ExternalRawFiles {
     /// The pieces of a dataset of the file at `path`.
     pub fn new(pieces: Vec<ExternalPiece>, path: &Path) -> Self {
-        External { folder: path.parent().unwrap_or(Path::new("")).to_owned(), pieces }
+        ExternalRawFiles { folder: path.parent().unwrap_or(Path::new("")).to_owned(), pieces }
     }
 
     /// Where a file may be: in the folder that the variable names; as it is called; beside the HDF5 file.
     fn candidates(&self, name: &Path) -> Vec<PathBuf> {
-        let prefix = std::env::var_os(PREFIX).filter(|prefix| !prefix.is_empty() && prefix != ".").map(PathBuf::from);
+        let prefix =
+            std::env::var_os(PREFIX_VARIABLE).filter(|prefix| !prefix.is_empty() && prefix != ".").map(PathBuf::from);
         let prefix = prefix.map(|prefix| match prefix.strip_prefix("${ORIGIN}") {
             Ok(below) => self.folder.join(below),
             Err(_) => prefix,
@@ -83,7 +84,7 @@ impl External {
         Err(Error::External { file: name.to_owned(), source: failure })
     }
 
-    /// Calls `each` with the files that hold `len` bytes of the dataset from `at` on: the file, where the bytes are in it,
+    /// Calls `for_each_message` with the files that hold `len` bytes of the dataset from `at` on: the file, where the bytes are in it,
     /// and which of the bytes they are.
     fn for_each(
         &self,
@@ -117,7 +118,7 @@ impl External {
     /// Reads the `into.len()` bytes of the dataset from `at` on. What a file is too short for is zero.
     ///
     /// # Errors
-    /// [`Error::External`] if a file is not there or cannot be read, or if the files do not hold all elements.
+    /// [`Error::ExternalRawFiles`] if a file is not there or cannot be read, or if the files do not hold all elements.
     pub fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
         self.for_each(at, into.len(), false, |file, start, range| {
             let part = &mut into[range];
@@ -130,7 +131,7 @@ impl External {
     /// Writes bytes of the dataset from `at` on. Files that are not there are made.
     ///
     /// # Errors
-    /// [`Error::External`] if a file cannot be written, or if the files have no room for all elements.
+    /// [`Error::ExternalRawFiles`] if a file cannot be written, or if the files have no room for all elements.
     pub fn write(&self, at: u64, bytes: &[u8]) -> Result<()> {
         self.for_each(at, bytes.len(), true, |file, start, range| file.write_at(&bytes[range], start))
     }

@@ -1,12 +1,12 @@
 //! Space for elements that nobody wrote. However much it is, fill values are written piece by piece, and zeros not at all
 //! where the file has none but holes.
 
-use h5live_cache::{Kind, Owner};
+use h5live_cache::{Owner, SpaceKind};
 use h5live_format::Addr;
 use h5live_model::{AllocationTime, DatasetSpec, FillTime, Layout, ObjectBody, ObjectSpec};
 
 use crate::Result;
-use crate::session::Session;
+use crate::session::NativeSession;
 
 /// Bytes of fill values that are written at once.
 const PIECE: usize = 1 << 20;
@@ -17,7 +17,7 @@ const HOLE: u64 = 4 << 20;
 /// What of the file may come between the space that is allocated and the end of it: the rest of a page, an alignment (bytes).
 const SLACK: u64 = 1 << 20;
 
-impl Session {
+impl NativeSession {
     /// Has the file ready for a hole where space for so many bytes of raw data is taken next, if that is to hold zeros. Not
     /// inside an operation.
     ///
@@ -28,11 +28,11 @@ impl Session {
             return Ok(());
         }
         let (space, bytes) = (self.cache.space(), bytes.saturating_add(SLACK));
-        if space.end().saturating_add(bytes) <= space.announced() {
+        if space.end().saturating_add(bytes) <= space.superblock_eof() {
             return Ok(());
         }
         // Nothing else is ever written into space that was announced before it is allocated.
-        Ok(self.cache.announce_ahead(bytes)?)
+        Ok(self.cache.extend_superblock_eof(bytes)?)
     }
 
     /// As [`announce_hole`](Self::announce_hole), for the space that a new object has from the start.
@@ -58,7 +58,7 @@ impl Session {
     pub(super) fn raw_space(&self, bytes: u64) -> Result<(Addr, bool)> {
         let space = self.cache.space();
         let end = space.end();
-        let (addr, zeros) = space.alloc_told(bytes, Kind::Raw)?;
+        let (addr, zeros) = space.alloc_with_zero_flag(bytes, SpaceKind::Raw)?;
         let is_trusted = self.trusts_zeros && addr.get().is_some_and(|at| at >= end);
         Ok((addr, zeros || is_trusted))
     }

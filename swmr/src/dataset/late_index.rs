@@ -9,14 +9,14 @@
 use h5live_format::messages::MessageType;
 use h5live_model::ChunkCoord;
 
-use super::{NativeDataset, State};
+use super::{DatasetState, NativeDataset};
 use crate::Result;
-use crate::header::Header;
+use crate::header::CachedHeader;
 
-impl State {
+impl DatasetState {
     /// Whether a chunk has elements below the extent, and there is no index in which it could be.
     pub(super) fn lacks_index_at(&self, coord: &ChunkCoord) -> bool {
-        if !self.place.lacks_index() {
+        if !self.layout.lacks_index() {
             return false;
         }
         let Some(grid) = self.spec.grid() else { return false };
@@ -26,9 +26,9 @@ impl State {
 
     /// Whether there is no index, and the extent may be newer than what the header says of that.
     fn may_lag(&self) -> bool {
-        let is_split = |header: &Header| header.may_precede(MessageType::DATASPACE, MessageType::LAYOUT);
+        let is_split = |header: &CachedHeader| header.may_precede(MessageType::DATASPACE, MessageType::LAYOUT);
         let has_elements = self.spec.dataspace.elements() != Some(0);
-        self.place.lacks_index() && has_elements && self.place.header().is_some_and(is_split)
+        self.layout.lacks_index() && has_elements && self.layout.header().is_some_and(is_split)
     }
 }
 
@@ -38,17 +38,17 @@ impl NativeDataset {
     /// # Errors
     /// If the header cannot be read.
     pub(super) fn has_late_index(&self) -> Result<bool> {
-        if !self.session.follows() {
+        if !self.session.is_follower() {
             return Ok(false);
         }
         // Who finds another one waiting waits with it.
         let mut missed = self.missed.lock();
-        let dims = |state: &State| state.spec.dataspace.dims().to_vec();
+        let dims = |state: &DatasetState| state.spec.dataspace.dims().to_vec();
         let before = self.state();
         if !before.may_lag() || *missed == dims(&before) {
-            return Ok(!before.place.lacks_index());
+            return Ok(!before.layout.lacks_index());
         }
-        self.session.patience.look_for(|| {
+        self.session.retry.look_for(|| {
             let is_last = !self.session.may_be_written()?;
             self.reload()?;
             Ok(is_last || !self.state().may_lag())
@@ -57,6 +57,6 @@ impl NativeDataset {
         if now.may_lag() {
             *missed = dims(&now);
         }
-        Ok(!now.place.lacks_index())
+        Ok(!now.layout.lacks_index())
     }
 }

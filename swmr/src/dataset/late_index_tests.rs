@@ -1,20 +1,20 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use h5live_cache::{MemoryStorage, RecordingStorage, StorageOperation, replay};
+use h5live_cache::{MemoryStorage, RecordingStorage, StorageOp, replay};
 use h5live_format::messages::MessageType;
 use h5live_model::{
     ByteOrder, ChunkCoord, Chunks, DatasetSpec, Dataspace, Datatype, Layout, ObjectId, Objects, Shape, Sign, UNLIMITED,
 };
 
-use crate::{Mode, NativeFile, OpenOptions, Patience};
+use crate::{Mode, NativeFile, OpenOptions, RetryPolicy};
 
 const ROW: [u8; 8] = [7; 8];
 
 /// What a writer did that appended one row to each of two datasets, whose dataspaces are in the second chunks of their headers.
 struct Recorded {
     base: Vec<u8>,
-    log: Vec<StorageOperation>,
+    log: Vec<StorageOp>,
     datasets: [ObjectId; 2],
 }
 
@@ -41,7 +41,7 @@ fn rows(dataset: &dyn Chunks) -> u64 {
 fn recorded() -> Recorded {
     let storage = RecordingStorage::new(MemoryStorage::new());
     let options = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };
-    let file = NativeFile::on(Arc::new(storage.clone()), &options).unwrap();
+    let file = NativeFile::open_storage(Arc::new(storage.clone()), &options).unwrap();
     let datasets = [1, 2].map(|rank| {
         let id = file.create(file.root(), &format!("{rank}").into(), &spec(rank).into()).unwrap();
         let session = file.session();
@@ -52,7 +52,7 @@ fn recorded() -> Recorded {
     });
     file.close().unwrap();
     let options = OpenOptions { mode: Mode::SwmrWrite, ..OpenOptions::default() };
-    let file = NativeFile::on(Arc::new(storage.clone()), &options).unwrap();
+    let file = NativeFile::open_storage(Arc::new(storage.clone()), &options).unwrap();
     let base = storage.inner().to_vec();
     storage.take_log();
     for id in datasets {
@@ -68,14 +68,14 @@ fn recorded() -> Recorded {
 }
 
 fn reader(storage: &MemoryStorage, sleep: impl Fn() + Send + Sync + 'static) -> NativeFile {
-    let patience = Patience::new(60, move |_| sleep());
-    let options = OpenOptions { mode: Mode::SwmrRead, patience, ..OpenOptions::default() };
-    NativeFile::on(Arc::new(storage.clone()), &options).unwrap()
+    let patience = RetryPolicy::new(60, move |_| sleep());
+    let options = OpenOptions { mode: Mode::SwmrRead, retry: patience, ..OpenOptions::default() };
+    NativeFile::open_storage(Arc::new(storage.clone()), &options).unwrap()
 }
 
 /// Whether an operation writes what is at the beginning of the header of an object.
-fn is_first_chunk(operation: &StorageOperation, id: ObjectId) -> bool {
-    let StorageOperation::Write { at, bytes } = operation else { return false };
+fn is_first_chunk(operation: &StorageOp, id: ObjectId) -> bool {
+    let StorageOp::Write { at, bytes } = operation else { return false };
     let header = id.0 as u64;
     (*at..*at + bytes.len() as u64).contains(&header)
 }

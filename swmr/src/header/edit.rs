@@ -3,15 +3,15 @@
 //! Each change of a chunk is one write of that chunk. A message is never first removed and then added elsewhere where
 //! a reader could see the object without it: what is new is in place before what is old goes.
 
-use h5live_cache::{EdgeKind, Kind, Owner};
+use h5live_cache::{EdgeKind, Owner, SpaceKind};
 use h5live_format::messages::{Continuation, Message, MessageType, ReferenceCount};
 use h5live_format::{ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, RawMessage, Width};
 use h5live_indexes::ObjectMetadata;
 use smallvec::smallvec;
 
-use super::layout::Sizes;
-use super::supersede::is_fixed;
-use super::{Chunk, Header, Spot};
+use super::move_out::is_fixed;
+use super::sizes::HeaderSizes;
+use super::{CachedHeader, HeaderChunk, MessagePosition};
 use crate::{Error, Result};
 
 /// Bytes of unused space that a new object header gets, for what is added later.
@@ -19,28 +19,28 @@ use crate::{Error, Result};
 /// Readers of other programs follow what is added inside the first chunk, so there must be room for a continuation
 /// message at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
+pub enum HeaderRoom {
     /// This many.
     More(usize),
     /// This many, before the last message.
-    Before(usize),
+    BeforeLast(usize),
     /// As many as make all messages take this many.
     UpTo(usize),
 }
 
 /// Structures begin at multiples of so many bytes.
-const ALIGNMENT: u64 = 8;
+const HEADER_ALIGNMENT: u64 = 8;
 
 /// Bytes of messages in a new continuation chunk, if nothing larger is to go in.
-const CONTINUATION_ROOM: usize = 480;
+const CONTINUATION_ROOM_BYTES: usize = 480;
 
 /// Most bytes of unused space in one message; a multiple of 8.
-const MAX_UNUSED: usize = 0xfff8;
+const MAX_NIL_BYTES: usize = 0xfff8;
 
 /// Most bytes of a message body.
-const MAX_BODY: usize = u16::MAX as usize;
+const MAX_BODY_BYTES: usize = u16::MAX as usize;
 
-impl Header {
+impl CachedHeader {
     /// A new header of the version that `prefix` has, with `messages` and unused space for later ones, in newly
     /// allocated space.
     ///
@@ -50,18 +50,18 @@ impl Header {
         cache: &std::sync::Arc<h5live_cache::Cache>,
         mut prefix: ObjectHeaderPrefix,
         mut messages: Vec<RawMessage>,
-        room: Room,
+        room: HeaderRoom,
     ) -> Result<Self> {
-        let sizes = Sizes::of(&prefix, cache.widths());
-        if let Some(message) = messages.iter().find(|message| message.body.len() > MAX_BODY) {
+        let sizes = HeaderSizes::new(&prefix, cache.widths());
+        if let Some(message) = messages.iter().find(|message| message.body.len() > MAX_BODY_BYTES) {
             return Err(too_large(message));
         }
         for message in &mut messages {
             message.body.resize(message.body.len().next_multiple_of(sizes.unit));
         }
         let unused = match room {
-            Room::More(len) | Room::Before(len) => len.next_multiple_of(sizes.unit),
-            Room::UpTo(len) => {
+            HeaderRoom::More(len) | HeaderRoom::BeforeLast(len) => len.next_multiple_of(sizes.unit),
+            HeaderRoom::UpTo(len) => {
                 let used: usize = messages.iter().map(|message| sizes.of_message(message)).sum();
                 len.saturating_sub(used.saturating_add(sizes.frame))
             }
@@ -77,26 +77,26 @@ impl Header {
                 0x100..=0xffff => Width::TWO,
                 _ => Width::FOUR,
             };
-            unused += (prefix.chunk_len().next_multiple_of(ALIGNMENT) - prefix.chunk_len()) as usize;
+            unused += (prefix.chunk_len().next_multiple_of(HEADER_ALIGNMENT) - prefix.chunk_len()) as usize;
         }
-        let last = usize::from(matches!(room, Room::Before(_)));
+        let last = usize::from(matches!(room, HeaderRoom::BeforeLast(_)));
         messages.insert(messages.len().saturating_sub(last), RawMessage::unused(unused));
         prefix.message_count = u16::try_from(messages.len()).unwrap_or(u16::MAX);
-        let addr = cache.space().alloc(prefix.chunk_len(), Kind::Metadata)?;
+        let addr = cache.space().alloc(prefix.chunk_len(), SpaceKind::Metadata)?;
         let metadata = ObjectMetadata::new(cache.clone(), Owner::new(addr));
         let first = cache.insert(addr, metadata.owner(), ObjectHeader { prefix, messages });
-        Ok(Header { metadata, prefix, chunks: smallvec![Chunk::First(first)] })
+        Ok(CachedHeader { metadata, prefix, chunks: smallvec![HeaderChunk::First(first)] })
     }
 
-    pub(super) fn sizes(&self) -> Sizes {
-        Sizes::of(&self.prefix, self.widths())
+    pub(super) fn sizes(&self) -> HeaderSizes {
+        HeaderSizes::new(&self.prefix, self.widths())
     }
 
     /// The message that holds `message`.
     ///
     /// # Errors
     /// If a value does not fit the format.
-    pub fn raw<M: Message + Clone>(&self, message: &M, flags: MessageFlags) -> Result<RawMessage> {
+    pub fn encode_message<M: Message + Clone>(&self, message: &M, flags: MessageFlags) -> Result<RawMessage> {
         let mut raw = RawMessage::new(message, flags, self.widths())?;
         raw.body.resize(raw.body.len().next_multiple_of(self.sizes().unit));
         Ok(raw)
@@ -105,12 +105,12 @@ impl Header {
     /// Replaces the message `M` by `message`, or adds it.
     ///
     /// # Errors
-    /// As [`Header::replace`] and [`Header::add`].
+    /// As [`CachedHeader::replace`] and [`CachedHeader::add`].
     pub fn put<M: Message + Clone>(&mut self, message: &M) -> Result<()> {
         let Some(spot) = self.position(|held| held.kind == M::TYPE) else {
-            return self.add(self.raw(message, MessageFlags::default())?);
+            return self.add(self.encode_message(message, MessageFlags::default())?);
         };
-        let mut new = self.raw(message, MessageFlags::default())?;
+        let mut new = self.encode_message(message, MessageFlags::default())?;
         let chunk = self.chunk(spot)?;
         let fits = chunk.with(|messages| {
             messages.get(spot.message).is_some_and(|old| {
@@ -121,25 +121,25 @@ impl Header {
         if !fits {
             return self.replace(spot, new);
         }
-        chunk.change_one(spot.message, |old| *old = new);
+        chunk.change_message(spot.message, |old| *old = new);
         Ok(())
     }
 
     /// Changes the bytes of the first message of type `kind`, if there is one, and returns what `change` does.
     pub fn change_body<T>(&self, kind: MessageType, change: impl FnOnce(&mut [u8]) -> T) -> Option<T> {
         let spot = self.position(|held| held.kind == kind)?;
-        self.chunks.get(spot.chunk)?.change_one(spot.message, |message| change(&mut message.body))
+        self.chunks.get(spot.chunk)?.change_message(spot.message, |message| change(&mut message.body))
     }
 
-    /// Replaces the message at `spot`.
+    /// Replaces the message at `message_index`.
     ///
     /// # Errors
     /// If the message is too large, or there is no space for a new chunk. The header is then as it was.
-    pub fn replace(&mut self, spot: Spot, new: RawMessage) -> Result<()> {
+    pub fn replace(&mut self, spot: MessagePosition, new: RawMessage) -> Result<()> {
         let sizes = self.sizes();
         let chunk = self.chunk(spot)?.clone();
         let old = chunk.with(|messages| messages.get(spot.message).cloned());
-        let old = old.ok_or_else(|| self.damaged("the message is still there"))?;
+        let old = old.ok_or_else(|| self.damaged_error("the message is still there"))?;
         let room = sizes.of_message(&old);
         let taken = sizes.of_message(&new);
         if sizes.fits(room, taken) {
@@ -151,21 +151,22 @@ impl Header {
         }
         self.add(new.clone())?;
         // What was added may have moved the old message.
-        let (spot, _) = self.find(|held| *held == old).ok_or_else(|| self.damaged("the message is still there"))?;
+        let (spot, _) =
+            self.find(|held| *held == old).ok_or_else(|| self.damaged_error("the message is still there"))?;
         if let Some((place, _)) = self.find(|held| *held == new).filter(|(place, _)| place.chunk != spot.chunk) {
             // The old message goes after the new one has come: a writer that dies in between leaves both. Where the chunk of
             // the new one waits for that of the old one, it is new itself, and one write makes both known.
             let (goes, comes) = (self.chunk(spot)?.node(), self.chunk(place)?.node());
-            let _circle = self.metadata.cache().depend(goes, comes, EdgeKind::Continuation);
+            let _circle = self.metadata.cache().add_dependency(goes, comes, EdgeKind::Continuation);
         }
         self.remove(spot)
     }
 
-    /// Turns the message at `spot` into unused space.
+    /// Turns the message at `message_index` into unused space.
     ///
     /// # Errors
     /// If there is no such message.
-    pub fn remove(&mut self, spot: Spot) -> Result<()> {
+    pub fn remove(&mut self, spot: MessagePosition) -> Result<()> {
         let frame = self.sizes().frame;
         self.chunk(spot)?.change(|messages| {
             if let Some(message) = messages.get_mut(spot.message) {
@@ -182,7 +183,7 @@ impl Header {
     /// # Errors
     /// If the message is too large, or there is no space for a new chunk. The header is then as it was.
     pub fn add(&mut self, message: RawMessage) -> Result<()> {
-        if message.body.len() > MAX_BODY {
+        if message.body.len() > MAX_BODY_BYTES {
             return Err(too_large(&message));
         }
         let sizes = self.sizes();
@@ -190,7 +191,7 @@ impl Header {
         let last = self.chunks.len() - 1;
         for (number, chunk) in self.chunks.iter().enumerate() {
             let must_continue = number == last;
-            if let Some(at) = chunk.with(|messages| room_for(messages, taken, sizes, must_continue)) {
+            if let Some(at) = chunk.with(|messages| find_unused(messages, taken, sizes, must_continue)) {
                 chunk.change(|messages| put_in_unused(messages, at, message, sizes));
                 self.count_messages();
                 return Ok(());
@@ -200,12 +201,12 @@ impl Header {
     }
 
     /// Puts a message into a new chunk, to which the last one leads.
-    fn add_chunk(&mut self, message: RawMessage, sizes: Sizes) -> Result<()> {
+    fn add_chunk(&mut self, message: RawMessage, sizes: HeaderSizes) -> Result<()> {
         let last = self.chunks[self.chunks.len() - 1].clone();
         let link = sizes.frame + sizes.continuation;
-        let way = last.with(|messages| make_way(messages, link, sizes));
+        let way = last.with(|messages| make_continuation_room(messages, link, sizes));
         let (mut kept, at, moved) =
-            way.ok_or_else(|| self.damaged("a chunk has messages that can make way for a continuation"))?;
+            way.ok_or_else(|| self.damaged_error("a chunk has messages that can make way for a continuation"))?;
         let mut messages: Vec<_> = moved.into_iter().chain([message]).collect();
         let used: usize = messages.iter().map(|message| sizes.of_message(message)).sum();
         let room = continuation_room(used, link);
@@ -215,11 +216,15 @@ impl Header {
         let chunk =
             ContinuationChunk { version, attributes_tracked: self.prefix.attributes_tracked, len: length, messages };
         let chunk = self.metadata.create(length, chunk)?;
-        let continuation = self.raw(&Continuation { addr: chunk.addr(), length }, MessageFlags::default())?;
-        self.metadata.cache().depend(last.node(), &chunk, EdgeKind::Continuation).map_err(h5live_cache::Error::from)?;
+        let continuation =
+            self.encode_message(&Continuation { addr: chunk.addr(), length }, MessageFlags::default())?;
+        self.metadata
+            .cache()
+            .add_dependency(last.node(), &chunk, EdgeKind::Continuation)
+            .map_err(h5live_cache::Error::from)?;
         put_in_unused(&mut kept, at, continuation, sizes);
         last.change(|messages| *messages = kept);
-        self.chunks.push(Chunk::Next(chunk));
+        self.chunks.push(HeaderChunk::Next(chunk));
         self.count_messages();
         Ok(())
     }
@@ -228,7 +233,7 @@ impl Header {
     #[cfg(test)]
     pub(crate) fn move_to_new_chunk(&mut self, kind: MessageType) -> Result<()> {
         let found = self.find(|message| message.kind == kind);
-        let (spot, message) = found.ok_or_else(|| self.damaged("the message is there"))?;
+        let (spot, message) = found.ok_or_else(|| self.damaged_error("the message is there"))?;
         self.remove(spot)?;
         self.add_chunk(message, self.sizes())
     }
@@ -236,7 +241,7 @@ impl Header {
     /// Changes the number of hard links to the object by `change`.
     ///
     /// # Errors
-    /// As [`Header::add`].
+    /// As [`CachedHeader::add`].
     pub fn count_link(&mut self, change: i32) -> Result<()> {
         let count = match (self.get::<ReferenceCount>()?, self.prefix.version) {
             (Some(message), _) => message.links,
@@ -246,7 +251,7 @@ impl Header {
         let count = count.saturating_add_signed(change);
         if self.prefix.version == 1 {
             self.prefix.reference_count = count;
-            if let Chunk::First(first) = &self.chunks[0] {
+            if let HeaderChunk::First(first) = &self.chunks[0] {
                 first.update(|first| first.prefix.reference_count = count);
             }
             return Ok(());
@@ -256,20 +261,20 @@ impl Header {
 
     /// Leaves nothing of the header but its first chunk, without messages: whoever still has the object open finds that
     /// it is no more. That chunk is never used for anything else.
-    pub fn bury(self) {
+    pub fn replace_with_tombstone(self) {
         for chunk in &self.chunks {
             match chunk {
-                Chunk::First(first) => first.update(|first| {
+                HeaderChunk::First(first) => first.update(|first| {
                     let frame = self.sizes().frame;
                     let mut left = usize::try_from(first.prefix.size).unwrap_or(0);
                     first.messages.clear();
                     while let Some(room) = left.checked_sub(frame) {
-                        first.messages.push(RawMessage::unused(room.min(MAX_UNUSED)));
-                        left = room - room.min(MAX_UNUSED);
+                        first.messages.push(RawMessage::unused(room.min(MAX_NIL_BYTES)));
+                        left = room - room.min(MAX_NIL_BYTES);
                     }
                     first.prefix.message_count = u16::try_from(first.messages.len()).unwrap_or(u16::MAX);
                 }),
-                Chunk::Next(chunk) => self.metadata.free(chunk.addr(), chunk.read().len),
+                HeaderChunk::Next(chunk) => self.metadata.free(chunk.addr(), chunk.read().len),
             }
         }
     }
@@ -279,8 +284,8 @@ impl Header {
         let cache = self.metadata.cache();
         for chunk in &self.chunks {
             let (at, len) = match chunk {
-                Chunk::First(chunk) => (chunk.addr(), self.prefix.chunk_len()),
-                Chunk::Next(chunk) => (chunk.addr(), chunk.read().len),
+                HeaderChunk::First(chunk) => (chunk.addr(), self.prefix.chunk_len()),
+                HeaderChunk::Next(chunk) => (chunk.addr(), chunk.read().len),
             };
             cache.remove(at);
             cache.space().free(at, len);
@@ -297,33 +302,38 @@ impl Header {
         if std::mem::replace(&mut self.prefix.message_count, count) == count {
             return;
         }
-        if let Chunk::First(first) = &self.chunks[0] {
+        if let HeaderChunk::First(first) = &self.chunks[0] {
             first.update(|first| first.prefix.message_count = self.prefix.message_count);
         }
     }
 
-    fn chunk(&self, spot: Spot) -> Result<&Chunk> {
-        self.chunks.get(spot.chunk).ok_or_else(|| self.damaged("the message is still there"))
+    fn chunk(&self, spot: MessagePosition) -> Result<&HeaderChunk> {
+        self.chunks.get(spot.chunk).ok_or_else(|| self.damaged_error("the message is still there"))
     }
 }
 
 fn too_large(message: &RawMessage) -> Error {
     Error::Model(h5live_model::Error::Invalid(format!(
-        "{} bytes are too many for a {} message, which holds {MAX_BODY}",
+        "{} bytes are too many for a {} message, which holds {MAX_BODY_BYTES}",
         message.body.len(),
         message.kind
     )))
 }
 
-/// Bytes of unused space in a new continuation chunk beside `used` bytes of messages; a further continuation of `link`
+/// Bytes of unused space in a new continuation chunk beside `note_use` bytes of messages; a further continuation of `link`
 /// bytes fits in.
 pub(super) fn continuation_room(used: usize, link: usize) -> usize {
-    CONTINUATION_ROOM.saturating_sub(used).max(link).next_multiple_of(8)
+    CONTINUATION_ROOM_BYTES.saturating_sub(used).max(link).next_multiple_of(8)
 }
 
 /// The unused space to put a message of `taken` bytes in. If the chunk is the last, room for a continuation must be
 /// left in it.
-pub(super) fn room_for(messages: &[RawMessage], taken: usize, sizes: Sizes, must_continue: bool) -> Option<usize> {
+pub(super) fn find_unused(
+    messages: &[RawMessage],
+    taken: usize,
+    sizes: HeaderSizes,
+    must_continue: bool,
+) -> Option<usize> {
     let link = sizes.frame + sizes.continuation;
     let unused = || messages.iter().enumerate().filter(|(_, message)| message.is_unused());
     let continued = messages.iter().any(|message| message.kind == MessageType::CONTINUATION);
@@ -338,10 +348,10 @@ pub(super) fn room_for(messages: &[RawMessage], taken: usize, sizes: Sizes, must
 
 /// Makes room for a continuation of `link` bytes among the messages of a chunk: what they are then, the position of
 /// unused space that is large enough, and the messages that must go elsewhere. `None` if too few can.
-pub(super) fn make_way(
+pub(super) fn make_continuation_room(
     messages: &[RawMessage],
     link: usize,
-    sizes: Sizes,
+    sizes: HeaderSizes,
 ) -> Option<(Vec<RawMessage>, usize, Vec<RawMessage>)> {
     let mut kept = messages.to_vec();
     let mut moved = Vec::new();
@@ -365,7 +375,7 @@ pub(super) fn make_way(
     }
 }
 
-pub(super) fn put_in_unused(messages: &mut Vec<RawMessage>, at: usize, message: RawMessage, sizes: Sizes) {
+pub(super) fn put_in_unused(messages: &mut Vec<RawMessage>, at: usize, message: RawMessage, sizes: HeaderSizes) {
     let room = messages.get(at).map_or(0, |unused| sizes.of_message(unused));
     let rest = sizes.unused(room - sizes.of_message(&message));
     messages.splice(at..=at, [message].into_iter().chain(rest));
@@ -374,7 +384,7 @@ pub(super) fn put_in_unused(messages: &mut Vec<RawMessage>, at: usize, message: 
 pub(super) fn merge_unused(messages: &mut Vec<RawMessage>, frame: usize) {
     messages.dedup_by(|next, kept| {
         let merged = kept.body.len() + next.body.len() + frame;
-        let both = kept.is_unused() && next.is_unused() && merged <= MAX_BODY;
+        let both = kept.is_unused() && next.is_unused() && merged <= MAX_BODY_BYTES;
         if both {
             kept.body.resize(merged);
         }

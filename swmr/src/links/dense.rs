@@ -7,11 +7,11 @@ use std::collections::HashSet;
 use h5live_cache::EdgeKind;
 use h5live_format::messages::{FilterPipelineMessage, LinkInfo, LinkMessage};
 use h5live_format::{LinkNameRecord, LinkOrderRecord, decode_prefix, encode, lookup3};
-use h5live_indexes::{Before, Btree2, FractalHeap, HeapParameters};
+use h5live_indexes::{Btree2, FractalHeap, HeapParameters, Prerequisite};
 use h5live_model::Name;
 
-use crate::header::Header;
-use crate::session::Session;
+use crate::header::CachedHeader;
+use crate::session::NativeSession;
 use crate::{Error, Result};
 
 /// Bytes of a node of the indexes.
@@ -27,29 +27,32 @@ pub(crate) struct DenseLinks {
 }
 
 /// The bytes of a heap ID.
-fn heap_id<const N: usize>(header: &Header, id: &[u8]) -> Result<[u8; N]> {
-    id.try_into().map_err(|_| header.damaged("its heap has IDs of the length that its indexes hold"))
+fn heap_id<const N: usize>(header: &CachedHeader, id: &[u8]) -> Result<[u8; N]> {
+    id.try_into().map_err(|_| header.damaged_error("its heap has IDs of the length that its indexes hold"))
 }
 
 impl DenseLinks {
     /// The links to which `info` leads, to be read.
-    pub fn of(session: &Session, header: &Header, info: &LinkInfo) -> Self {
+    pub fn open(session: &NativeSession, header: &CachedHeader, info: &LinkInfo) -> Self {
         let metadata = header.metadata();
-        DenseLinks { follows: session.follows(), ..Self::with(session.fractal_heap(metadata, info.heap), header, info) }
+        DenseLinks {
+            follows: session.is_follower(),
+            ..Self::from_info(session.fractal_heap(metadata, info.heap), header, info)
+        }
     }
 
     /// The links to which `info` leads, to be changed.
-    pub fn for_writing(session: &Session, header: &Header, info: &LinkInfo) -> Self {
+    pub fn open_for_writing(session: &NativeSession, header: &CachedHeader, info: &LinkInfo) -> Self {
         let metadata = header.metadata();
-        Self::with(session.fractal_heap_for_writing(metadata, info.heap), header, info)
+        Self::from_info(session.fractal_heap_for_writing(metadata, info.heap), header, info)
     }
 
     /// The links to which `info` leads, to be compared with what is said of them elsewhere, or to set that right.
-    pub fn for_recount(session: &Session, header: &Header, info: &LinkInfo, mend: bool) -> Self {
-        if mend { Self::for_writing(session, header, info) } else { Self::of(session, header, info) }
+    pub fn for_recount(session: &NativeSession, header: &CachedHeader, info: &LinkInfo, mend: bool) -> Self {
+        if mend { Self::open_for_writing(session, header, info) } else { Self::open(session, header, info) }
     }
 
-    fn with(heap: FractalHeap, header: &Header, info: &LinkInfo) -> Self {
+    fn from_info(heap: FractalHeap, header: &CachedHeader, info: &LinkInfo) -> Self {
         let metadata = header.metadata();
         let order = info.order.map(|order| Btree2::new(metadata.clone(), order, LinkOrderRecord::default()));
         let names = Btree2::new(metadata.clone(), info.names, LinkNameRecord::default());
@@ -60,7 +63,7 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If there is no room.
-    pub fn create(session: &Session, header: &Header, info: &mut LinkInfo) -> Result<Self> {
+    pub fn create(session: &NativeSession, header: &CachedHeader, info: &mut LinkInfo) -> Result<Self> {
         let metadata = header.metadata();
         // The filters of a group are those of its heap.
         let filters = header.get::<FilterPipelineMessage>()?;
@@ -73,16 +76,16 @@ impl DenseLinks {
         (info.heap, info.names) = (heap.addr(), names.addr());
         info.order = order.as_ref().map(Btree2::addr);
         let dense = DenseLinks { heap, names, order, follows: false };
-        dense.depend()?;
+        dense.order_indexes()?;
         Ok(dense)
     }
 
     /// Has the indexes written after the heap.
-    fn depend(&self) -> Result<()> {
+    fn order_indexes(&self) -> Result<()> {
         let heap = self.heap.node()?;
-        self.names.wait_for(&heap, EdgeKind::Dense)?;
+        self.names.depend_on(&heap, EdgeKind::Dense)?;
         if let Some(order) = &self.order {
-            order.wait_for(&heap, EdgeKind::Dense)?;
+            order.depend_on(&heap, EdgeKind::Dense)?;
         }
         Ok(())
     }
@@ -92,11 +95,11 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn hold(&self, header: &Header) -> Result<()> {
+    pub fn add_parent(&self, header: &CachedHeader) -> Result<()> {
         let heap = self.heap.node()?;
-        self.names.join(&heap, header.nodes(), EdgeKind::Dense)?;
+        self.names.depend_on_with_parents(&heap, header.chunk_nodes(), EdgeKind::Dense)?;
         if let Some(order) = &self.order {
-            order.join(&heap, header.nodes(), EdgeKind::Dense)?;
+            order.depend_on_with_parents(&heap, header.chunk_nodes(), EdgeKind::Dense)?;
         }
         Ok(())
     }
@@ -109,17 +112,17 @@ impl DenseLinks {
         Ok(self.names.len()?)
     }
 
-    fn get(&self, header: &Header, record: &LinkNameRecord) -> Result<LinkMessage> {
+    fn get(&self, header: &CachedHeader, record: &LinkNameRecord) -> Result<LinkMessage> {
         Self::decode(header, &self.heap.get(&record.heap_id)?)
     }
 
-    pub fn decode(header: &Header, bytes: &[u8]) -> Result<LinkMessage> {
+    pub fn decode(header: &CachedHeader, bytes: &[u8]) -> Result<LinkMessage> {
         let decoded = decode_prefix::<LinkMessage>(bytes, header.widths());
         Ok(decoded.map_err(|source| Error::Message { header: header.addr(), source })?.0)
     }
 
     /// How a record compares with a name.
-    fn compare(&self, header: &Header, record: &LinkNameRecord, hash: u32, name: &Name) -> Result<Ordering> {
+    fn compare(&self, header: &CachedHeader, record: &LinkNameRecord, hash: u32, name: &Name) -> Result<Ordering> {
         match record.hash.cmp(&hash) {
             Ordering::Equal => Ok(self.get(header, record)?.name.cmp(name)),
             different => Ok(different),
@@ -130,11 +133,11 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn find(&self, header: &Header, name: &Name) -> Result<Option<LinkMessage>> {
+    pub fn find(&self, header: &CachedHeader, name: &Name) -> Result<Option<LinkMessage>> {
         let hash = lookup3(name.as_bytes(), 0);
         let (mut found, mut collides) = (None, false);
         let glance = |record: &[u8]| LinkNameRecord::compare_hash(record, hash);
-        self.names.find_at_a_glance(glance, |record| {
+        self.names.find_prefiltered(glance, |record| {
             if record.hash != hash {
                 return Ok(record.hash.cmp(&hash));
             }
@@ -148,7 +151,7 @@ impl DenseLinks {
     }
 
     /// The link of this name among all of its hash: some programs do not sort them.
-    fn find_colliding(&self, header: &Header, hash: u32, name: &Name) -> Result<Option<LinkMessage>> {
+    fn find_colliding(&self, header: &CachedHeader, hash: u32, name: &Name) -> Result<Option<LinkMessage>> {
         let mut found = None;
         self.names.for_each(&mut |record| {
             if record.hash == hash && found.is_none() {
@@ -160,25 +163,25 @@ impl DenseLinks {
         Ok(found)
     }
 
-    /// Calls `each` with every link, until it returns `false`.
+    /// Calls `for_each_message` with every link, until it returns `false`.
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn for_each(&self, header: &Header, each: &mut dyn FnMut(LinkMessage) -> bool) -> Result<()> {
+    pub fn for_each(&self, header: &CachedHeader, each: &mut dyn FnMut(LinkMessage) -> bool) -> Result<()> {
         if self.follows {
             return self.names.for_each(&mut |record| Ok(each(self.get(header, &record)?)));
         }
         self.for_each_stored(&mut |bytes| Ok(each(Self::decode(header, bytes)?))).map(drop)
     }
 
-    /// Calls `each` with the bytes of every link, in no particular order, until it returns `false`; returns whether it never
+    /// Calls `for_each_message` with the bytes of every link, in no particular order, until it returns `false`; returns whether it never
     /// did. Nobody may change them meanwhile.
     ///
     /// # Errors
-    /// The first error of `each`; if a structure cannot be read.
+    /// The first error of `for_each_message`; if a structure cannot be read.
     pub fn for_each_stored(&self, each: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
-        let (mut heap, mut whole) = (self.heap.reading()?, true);
-        self.names.for_each_piece(&mut |records| {
+        let (mut heap, mut whole) = (self.heap.bulk_reader()?, true);
+        self.names.for_each_batch(&mut |records| {
             let ids = records.iter().map(|record| record.heap_id);
             whole = heap.for_each(ids, &mut *each)?;
             Ok::<_, Error>(whole)
@@ -190,8 +193,8 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If a structure cannot be read, or there is no room.
-    pub fn insert(&self, header: &Header, link: &LinkMessage, before: &[Before<'_>]) -> Result<bool> {
-        self.heap.survey(|each| {
+    pub fn insert(&self, header: &CachedHeader, link: &LinkMessage, before: &[Prerequisite<'_>]) -> Result<bool> {
+        self.heap.init_free_space(|each| {
             self.names.for_each(&mut |record| {
                 each(&record.heap_id);
                 Ok::<_, Error>(true)
@@ -209,7 +212,7 @@ impl DenseLinks {
             };
             // The name is sought once: its place is where the record goes, if it is not there.
             let glance = |record: &[u8]| LinkNameRecord::compare_hash(record, hash);
-            let there = self.names.insert_made(glance, compare, || {
+            let there = self.names.insert_with(glance, compare, || {
                 if collides.get() && !looked_through {
                     return Ok(None);
                 }
@@ -239,7 +242,7 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn remove(&self, header: &Header, name: &Name) -> Result<Option<LinkMessage>> {
+    pub fn remove(&self, header: &CachedHeader, name: &Name) -> Result<Option<LinkMessage>> {
         let hash = lookup3(name.as_bytes(), 0);
         let removed = self.names.remove(|record| self.compare(header, record, hash, name))?;
         let Some(record) = removed else { return Ok(None) };
@@ -251,11 +254,11 @@ impl DenseLinks {
         Ok(Some(link))
     }
 
-    /// Whether the heap and the index of positions do not agree with the index of names; with `mend`, they do afterwards.
+    /// Whether the heap and the index of positions do not agree with the index of names; with `overlay`, they do afterwards.
     ///
     /// # Errors
     /// If a structure cannot be read or changed.
-    pub fn agree(&self, header: &Header, mend: bool) -> Result<bool> {
+    pub fn agree(&self, header: &CachedHeader, mend: bool) -> Result<bool> {
         let mut missing = HashSet::new();
         let recount = self.heap.recount(|each| {
             self.names.for_each(&mut |LinkNameRecord { heap_id, .. }| {
@@ -286,8 +289,8 @@ impl DenseLinks {
                 for heap_id in missing {
                     let link = Self::decode(header, &self.heap.get(&heap_id)?)?;
                     let order = link.creation_order;
-                    let order =
-                        order.ok_or_else(|| header.damaged("links have a position if there is an index of them"))?;
+                    let order = order
+                        .ok_or_else(|| header.damaged_error("links have a position if there is an index of them"))?;
                     let record = LinkOrderRecord { order, heap_id };
                     tree.insert(&record, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
                 }

@@ -2,25 +2,25 @@
 
 use h5live_cache::EdgeKind;
 use h5live_format::messages::{
-    GroupInfo, LinkInfo, LinkMessage, LinkPhase, LinkValue, MessageType, SymbolTable as SymbolTableMessage,
+    GroupInfo, LinkInfo, LinkMessage, LinkPhase, LinkValue, MessageType, SymbolTableMessage,
 };
 use h5live_format::{MessageFlags, RawMessage};
-use h5live_indexes::{Before, SymbolTable, SymbolTarget};
+use h5live_indexes::{Prerequisite, SymbolTable, SymbolTarget};
 use h5live_model::{CharacterSet, Error as ModelError, Link, LinkTarget, Name};
 use smallvec::SmallVec;
 
-use super::{DenseLinks, Links};
-use crate::header::Header;
-use crate::session::Session;
+use super::{DenseLinks, LinkStorage};
+use crate::header::CachedHeader;
+use crate::session::NativeSession;
 use crate::{Error, Result};
 
 /// Bytes from which on a link is too large for a message.
-const TOO_LARGE: usize = 1 << 16;
+const MESSAGE_SIZE_LIMIT: usize = 1 << 16;
 
 /// The message `info` with the flags that the old one has.
-fn raw_info(header: &Header, info: &LinkInfo) -> Result<RawMessage> {
+fn raw_info(header: &CachedHeader, info: &LinkInfo) -> Result<RawMessage> {
     let old = header.find(|message| message.kind == MessageType::LINK_INFO);
-    header.raw(info, old.map_or(MessageFlags::default(), |(_, message)| message.flags))
+    header.encode_message(info, old.map_or(MessageFlags::default(), |(_, message)| message.flags))
 }
 
 /// Adds an entry to a symbol table.
@@ -28,8 +28,8 @@ fn insert_symbol(
     table: &SymbolTable,
     name: &Name,
     value: LinkValue,
-    target: Option<&Header>,
-    before: &[Before<'_>],
+    target: Option<&CachedHeader>,
+    before: &[Prerequisite<'_>],
 ) -> Result<()> {
     let leads_to = match value {
         LinkValue::Hard(addr) => SymbolTarget::Object(addr),
@@ -45,7 +45,7 @@ fn insert_symbol(
     Ok(table.insert(name, &leads_to, group, before)?)
 }
 
-impl Session {
+impl NativeSession {
     /// Adds a link to the group with this header, which the caller has locked. `target` is the header of the object to
     /// which it leads, if it is a hard link.
     ///
@@ -53,19 +53,19 @@ impl Session {
     /// [`ModelError::Exists`]; if a structure cannot be read, or there is no room.
     pub fn insert_link(
         &self,
-        header: &mut Header,
+        header: &mut CachedHeader,
         name: &Name,
         value: LinkValue,
-        target: Option<&Header>,
+        target: Option<&CachedHeader>,
     ) -> Result<()> {
         let exists = || Error::Model(ModelError::Exists(name.clone()));
-        let nodes = target.iter().filter(|target| target.is_new()).flat_map(|target| target.nodes());
-        let before: SmallVec<[Before<'_>; 1]> = nodes.map(|node| (node, EdgeKind::Link)).collect();
+        let nodes = target.iter().filter(|target| target.is_new()).flat_map(|target| target.chunk_nodes());
+        let before: SmallVec<[Prerequisite<'_>; 1]> = nodes.map(|node| (node, EdgeKind::Link)).collect();
         let table = header.get::<SymbolTableMessage>()?;
         let mut info = header.get::<LinkInfo>()?.unwrap_or_default();
         // Who adds to dense links finds those of the same name.
         let seeks = table.is_some() || !info.is_dense();
-        if seeks && Links::of(self, header)?.find(header, name)?.is_some() {
+        if seeks && LinkStorage::load(self, header)?.find(header, name)?.is_some() {
             return Err(exists());
         }
         if let Some(table) = table {
@@ -73,7 +73,7 @@ impl Session {
                 let table = self.symbol_table_for_writing(header.metadata(), &table);
                 return insert_symbol(&table, name, value, target, &before);
             }
-            self.leave_symbol_table(header, &table)?;
+            self.convert_to_new_group(header, &table)?;
             info = header.get::<LinkInfo>()?.unwrap_or_default();
         }
         let creation_order = info.max_creation_order;
@@ -81,24 +81,24 @@ impl Session {
         let character_set = if name.is_ascii() { CharacterSet::Ascii } else { CharacterSet::Utf8 };
         let link = LinkMessage { name: name.clone(), character_set, creation_order, value };
         if info.is_dense() {
-            let dense = DenseLinks::for_writing(self, header, &info);
-            dense.hold(header)?;
+            let dense = DenseLinks::open_for_writing(self, header, &info);
+            dense.add_parent(header)?;
             if !dense.insert(header, &link, &before)? {
                 return Err(exists());
             }
         } else {
-            let message = header.raw(&link, MessageFlags::default())?;
-            let held = Links::compact(header)?;
+            let message = header.encode_message(&link, MessageFlags::default())?;
+            let held = LinkStorage::list_compact(header)?;
             let phase = header.get::<GroupInfo>()?.and_then(|info| info.phase).unwrap_or_default();
-            if held.len() >= phase.max_compact.into() || message.body.len() >= TOO_LARGE {
+            if held.len() >= phase.max_compact.into() || message.body.len() >= MESSAGE_SIZE_LIMIT {
                 let dense = DenseLinks::create(self, header, &mut info)?;
-                dense.hold(header)?;
+                dense.add_parent(header)?;
                 for (_, link) in &held {
                     dense.insert(header, link, &[])?;
                 }
                 dense.insert(header, &link, &before)?;
-                header.supersede(MessageType::LINK, raw_info(header, &info)?)?;
-                return dense.hold(header);
+                header.move_out(MessageType::LINK, raw_info(header, &info)?)?;
+                return dense.add_parent(header);
             }
             header.add(message)?;
             if let Some(target) = target {
@@ -112,9 +112,9 @@ impl Session {
     }
 
     /// Turns a group of the old style into one of the new, for links that symbol tables do not hold.
-    fn leave_symbol_table(&self, header: &mut Header, message: &SymbolTableMessage) -> Result<()> {
+    fn convert_to_new_group(&self, header: &mut CachedHeader, message: &SymbolTableMessage) -> Result<()> {
         let mut links = Vec::new();
-        Links::of(self, header)?.for_each(header, &mut |link| {
+        LinkStorage::load(self, header)?.for_each(header, &mut |link| {
             links.push(link);
             true
         })?;
@@ -122,32 +122,32 @@ impl Session {
             let value = match target {
                 LinkTarget::Soft(path) => LinkValue::Soft(path),
                 LinkTarget::Hard(id) => LinkValue::Hard(self.object(id)?),
-                _ => return Err(header.damaged("symbol tables hold hard and soft links")),
+                _ => return Err(header.damaged_error("symbol tables hold hard and soft links")),
             };
             Ok(LinkMessage { name, character_set: CharacterSet::Ascii, creation_order: None, value })
         });
         let links = links.collect::<Result<Vec<_>>>()?;
         let mut info = LinkInfo::default();
         if header.get::<GroupInfo>()?.is_none() {
-            let choices = header.raw(&GroupInfo::default(), MessageFlags::CONSTANT)?;
+            let choices = header.encode_message(&GroupInfo::default(), MessageFlags::CONSTANT)?;
             header.add(choices)?;
         }
         let dense = if links.len() > LinkPhase::default().max_compact.into() {
             let dense = DenseLinks::create(self, header, &mut info)?;
-            dense.hold(header)?;
+            dense.add_parent(header)?;
             links.iter().try_for_each(|link| dense.insert(header, link, &[]).map(drop))?;
             Some(dense)
         } else {
             for link in &links {
-                let link = header.raw(link, MessageFlags::default())?;
+                let link = header.encode_message(link, MessageFlags::default())?;
                 header.add(link)?;
             }
             None
         };
-        let info = header.raw(&info, MessageFlags::default())?;
-        header.supersede(MessageType::SYMBOL_TABLE, info)?;
+        let info = header.encode_message(&info, MessageFlags::default())?;
+        header.move_out(MessageType::SYMBOL_TABLE, info)?;
         if let Some(dense) = dense {
-            dense.hold(header)?;
+            dense.add_parent(header)?;
         }
         self.delete_symbol_table(header.metadata(), message)
     }
@@ -156,7 +156,7 @@ impl Session {
     ///
     /// # Errors
     /// [`ModelError::NotFound`]; if a structure cannot be read.
-    pub fn remove_link(&self, header: &mut Header, name: &Name) -> Result<()> {
+    pub fn remove_link(&self, header: &mut CachedHeader, name: &Name) -> Result<()> {
         let missing = || Error::Model(ModelError::NotFound(name.clone()));
         if let Some(table) = header.get::<SymbolTableMessage>()? {
             let table = self.symbol_table_for_writing(header.metadata(), &table);
@@ -165,12 +165,12 @@ impl Session {
         }
         let mut info = header.get::<LinkInfo>()?.unwrap_or_default();
         let left = if info.is_dense() {
-            let dense = DenseLinks::for_writing(self, header, &info);
-            dense.hold(header)?;
+            let dense = DenseLinks::open_for_writing(self, header, &info);
+            dense.add_parent(header)?;
             dense.remove(header, name)?.ok_or_else(missing)?;
             self.move_links_to_header(header, &mut info, &dense)?
         } else {
-            let held = Links::compact(header)?;
+            let held = LinkStorage::list_compact(header)?;
             let (spot, _) = held.iter().find(|(_, link)| link.name == *name).ok_or_else(missing)?;
             header.remove(*spot)?;
             held.len() as u64 - 1
@@ -183,7 +183,7 @@ impl Session {
     }
 
     /// Moves dense links to the header if few are left, and returns how many there are.
-    fn move_links_to_header(&self, header: &mut Header, info: &mut LinkInfo, dense: &DenseLinks) -> Result<u64> {
+    fn move_links_to_header(&self, header: &mut CachedHeader, info: &mut LinkInfo, dense: &DenseLinks) -> Result<u64> {
         let left = dense.len()?;
         let phase = header.get::<GroupInfo>()?.and_then(|info| info.phase).unwrap_or_default();
         if left > 0 && left >= phase.min_dense.into() {
@@ -194,9 +194,9 @@ impl Session {
             links.push(link);
             true
         })?;
-        let messages = links.iter().map(|link| header.raw(link, MessageFlags::default()));
+        let messages = links.iter().map(|link| header.encode_message(link, MessageFlags::default()));
         let messages = messages.collect::<Result<Vec<_>>>()?;
-        if messages.iter().any(|message| message.body.len() >= TOO_LARGE) {
+        if messages.iter().any(|message| message.body.len() >= MESSAGE_SIZE_LIMIT) {
             return Ok(left);
         }
         messages.into_iter().try_for_each(|message| header.add(message))?;

@@ -9,26 +9,26 @@ fn file() -> tempfile::NamedTempFile {
 #[test]
 fn an_exclusive_lock_keeps_out_every_other() {
     let file = file();
-    let first = LockHandle::open(file.path(), Locking::On).unwrap();
-    let second = LockHandle::open(file.path(), Locking::On).unwrap();
-    assert_eq!(first.take(Lock::Exclusive).unwrap(), Taken::Yes);
-    assert_eq!(second.take(Lock::Shared).unwrap(), Taken::Conflict);
-    first.take(Lock::Shared).unwrap();
-    assert_eq!(second.take(Lock::Shared).unwrap(), Taken::Yes);
-    assert_eq!(second.take(Lock::Exclusive).unwrap(), Taken::Conflict);
+    let first = LockHandle::open(file.path(), LockPolicy::On).unwrap();
+    let second = LockHandle::open(file.path(), LockPolicy::On).unwrap();
+    assert_eq!(first.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
+    assert_eq!(second.try_lock(LockKind::Shared).unwrap(), LockAttempt::Conflict);
+    first.try_lock(LockKind::Shared).unwrap();
+    assert_eq!(second.try_lock(LockKind::Shared).unwrap(), LockAttempt::Acquired);
+    assert_eq!(second.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Conflict);
     first.release().unwrap();
-    assert_eq!(second.take(Lock::Exclusive).unwrap(), Taken::Yes);
+    assert_eq!(second.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
 }
 
 #[test]
 fn a_file_that_is_open_for_writing_has_a_writer() {
     let file = tempfile::Builder::new().tempfile().unwrap().into_temp_path();
-    let lock = LockHandle::open(&file, Locking::On).unwrap();
+    let lock = LockHandle::open(&file, LockPolicy::On).unwrap();
     let before = lock.writer();
-    assert!(matches!(before, Writer::None | Writer::Unknown), "{before:?}");
+    assert!(matches!(before, WriterPresence::None | WriterPresence::Unknown), "{before:?}");
     let writer = File::options().write(true).open(&file).unwrap();
-    light_beacon(&writer, Locking::On).unwrap();
-    let Writer::Alive(holders) = lock.writer() else { panic!("the writer is not seen") };
+    acquire_liveness_lock(&writer, LockPolicy::On).unwrap();
+    let WriterPresence::Alive(holders) = lock.writer() else { panic!("the writer is not seen") };
     if cfg!(target_os = "linux") {
         assert!(holders.iter().any(|holder| holder.pid == std::process::id()), "{holders:?}");
     }
@@ -54,15 +54,17 @@ fn what_other_threads_start_is_no_writer_and_holds_no_lock() {
         }
         let wrong = (0..300).find_map(|_| {
             std::fs::write(&path, "written, and closed").unwrap();
-            let lock = LockHandle::open(&path, Locking::On).unwrap();
-            assert_eq!(lock.take(Lock::Exclusive).unwrap(), Taken::Yes);
+            let lock = LockHandle::open(&path, LockPolicy::On).unwrap();
+            assert_eq!(lock.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
             drop(lock);
-            let lock = LockHandle::open(&path, Locking::On).unwrap();
-            let is_free = lock.take(Lock::Exclusive).unwrap() == Taken::Yes;
+            let lock = LockHandle::open(&path, LockPolicy::On).unwrap();
+            let is_free = lock.try_lock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired;
             let found = lock.writer();
-            lock.light_beacon(&File::options().write(true).open(&path).unwrap()).unwrap();
+            lock.acquire_liveness_lock(&File::options().write(true).open(&path).unwrap()).unwrap();
             lock.close();
-            let is_right = is_free && lock.lacks_beacon() && matches!(found, Writer::None | Writer::Unknown);
+            let is_right = is_free
+                && lock.is_liveness_unlocked()
+                && matches!(found, WriterPresence::None | WriterPresence::Unknown);
             (!is_right).then_some((found, is_free))
         });
         done.store(true, Ordering::Relaxed);
@@ -74,13 +76,13 @@ fn what_other_threads_start_is_no_writer_and_holds_no_lock() {
 #[test]
 fn what_a_child_was_given_makes_it_a_writer() {
     let file = file().into_temp_path();
-    let lock = LockHandle::open(&file, Locking::On).unwrap();
+    let lock = LockHandle::open(&file, LockPolicy::On).unwrap();
     let given = File::options().write(true).open(&file).unwrap();
     let mut child = std::process::Command::new("sleep").arg("100").stdout(given).spawn().unwrap();
     let found = lock.writer();
     child.kill().unwrap();
     child.wait().unwrap();
-    let Writer::Alive(holders) = found else { return assert_eq!(found, Writer::Unknown) };
+    let WriterPresence::Alive(holders) = found else { return assert_eq!(found, WriterPresence::Unknown) };
     assert!(holders.iter().any(|holder| holder.pid == child.id()), "{holders:?}");
 }
 
@@ -89,17 +91,17 @@ fn a_second_beacon_is_refused() {
     let file = file();
     let open = || File::options().write(true).open(file.path()).unwrap();
     let (first, second) = (open(), open());
-    light_beacon(&first, Locking::On).unwrap();
-    assert_eq!(light_beacon(&second, Locking::On).is_err(), cfg!(target_os = "linux"));
+    acquire_liveness_lock(&first, LockPolicy::On).unwrap();
+    assert_eq!(acquire_liveness_lock(&second, LockPolicy::On).is_err(), cfg!(target_os = "linux"));
     drop(first);
-    light_beacon(&second, Locking::On).unwrap();
+    acquire_liveness_lock(&second, LockPolicy::On).unwrap();
 }
 
 #[test]
 fn the_environment_speaks_libhdf5s_language() {
-    assert_eq!(Locking::from_setting("FALSE"), Some(Locking::Off));
-    assert_eq!(Locking::from_setting("0"), Some(Locking::Off));
-    assert_eq!(Locking::from_setting("1"), Some(Locking::On));
-    assert_eq!(Locking::from_setting("BEST_EFFORT"), Some(Locking::BestEffort));
-    assert_eq!(Locking::from_setting("perhaps"), None);
+    assert_eq!(LockPolicy::from_setting("FALSE"), Some(LockPolicy::Off));
+    assert_eq!(LockPolicy::from_setting("0"), Some(LockPolicy::Off));
+    assert_eq!(LockPolicy::from_setting("1"), Some(LockPolicy::On));
+    assert_eq!(LockPolicy::from_setting("BEST_EFFORT"), Some(LockPolicy::BestEffort));
+    assert_eq!(LockPolicy::from_setting("perhaps"), None);
 }

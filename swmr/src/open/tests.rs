@@ -65,16 +65,16 @@ fn a_file_is_made_anew_only_by_who_has_locked_it_and_then_finds_no_writer() {
 
     let creating = options(Mode::Create);
     {
-        let lock = creating.lock_alone(&path).unwrap();
+        let lock = creating.lock_new_file(&path).unwrap();
         // From here on nobody comes in who locks, as every writer does first.
         let other = creating.lock_handle(&path).unwrap();
-        assert_eq!(other.take(Lock::Exclusive).unwrap(), Taken::Conflict);
+        assert_eq!(other.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Conflict);
         drop(lock);
     }
     // A SWMR writer of libhdf5 has let go of the lock, and lights no beacon.
     let writer = File::options().read(true).write(true).open(&path).unwrap();
     let refused = NativeFile::open(&path, &creating).unwrap_err();
-    assert!(matches!(refused, Error::InUse { reason: Conflict::Writer, .. }), "{refused}");
+    assert!(matches!(refused, Error::InUse { reason: OpenConflict::Writer, .. }), "{refused}");
     drop(writer);
     assert_eq!(names(&path), ["kept"]);
 }
@@ -86,11 +86,11 @@ fn a_swmr_reader_waits_for_a_writer_that_is_long_in_beginning() {
     NativeFile::open(&path, &options(Mode::Create)).unwrap().close().unwrap();
     let reading = options(Mode::SwmrRead);
     let writer = reading.lock_handle(&path).unwrap();
-    assert_eq!(writer.take(Lock::Exclusive).unwrap(), Taken::Yes);
+    assert_eq!(writer.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
     thread::scope(|scope| {
         let reader = scope.spawn(|| reading.open(&path).map(drop));
         // The disk keeps it busy.
-        thread::sleep(Duration::from_millis(3 * u64::from(BEGINNING)));
+        thread::sleep(Duration::from_millis(3 * u64::from(OPEN_WAIT_POLLS)));
         drop(writer);
         reader.join().unwrap().unwrap();
     });

@@ -37,7 +37,7 @@ pub(super) fn run(what: Append, side: Side, ground: &Ground) -> Result<Done> {
     let done = match side {
         Side::H5live => {
             let file = File::options().mode(Mode::Create).open(&path)?;
-            let dataset = file.new_dataset::<u64>().growing(&[]).chunk(&[chunk]).create("data")?;
+            let dataset = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[chunk]).create("data")?;
             file.start_swmr()?;
             timed(times, || {
                 for i in 0..times {
@@ -196,7 +196,7 @@ fn fill(before: u64, side: Side, path: &Path) -> Result<()> {
     let values = vec![7u64; (SMALL << 12) as usize];
     if side == Side::H5live {
         let file = File::options().mode(Mode::Create).open(path)?;
-        let data = file.new_dataset::<u64>().growing(&[]).chunk(&[SMALL]).create("data")?;
+        let data = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[SMALL]).create("data")?;
         let mut left = before * SMALL;
         while left > 0 {
             let part = left.min(values.len() as u64);

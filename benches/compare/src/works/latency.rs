@@ -29,9 +29,9 @@ fn read(side: Side, path: &std::path::Path, times: u64) -> Result<()> {
         Side::H5live => {
             let file = File::options().swmr_read().open(path)?;
             let data = file.dataset("data")?;
-            let follow = data.follow::<u64>().without_rest().timeout(Duration::from_secs(10));
+            let follow = data.follow::<u64>().busy_poll().timeout(Duration::from_secs(10));
             println!("ready");
-            for row in follow.rows_one_by_one() {
+            for row in follow.into_rows() {
                 let sent = row?[0];
                 delays.push(now().saturating_sub(sent));
                 if delays.len() as u64 == times {
@@ -93,7 +93,7 @@ fn run(side: Side, ground: &Ground) -> Result<Done> {
     let (mut child, lines) = match side {
         Side::H5live => {
             let file = File::options().mode(Mode::Create).open(&path)?;
-            let data = file.new_dataset::<u64>().growing(&[]).chunk(&[1024]).create("data")?;
+            let data = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[1024]).create("data")?;
             file.start_swmr()?;
             let reader = start_reader()?;
             pace(&mut |time| {

@@ -24,7 +24,7 @@ fn create(side: Side, ground: &Ground) -> Result<Done> {
         Side::H5live => timed(number, || {
             let file = File::options().mode(Mode::Create).open(&path)?;
             for i in 0..number as i32 {
-                file.new_dataset::<i32>().compact().create_with(&format!("dataset {i}"), &[i, 1, 2, 3])?;
+                file.new_dataset::<i32>().compact().create_with_data(&format!("dataset {i}"), &[i, 1, 2, 3])?;
             }
             Ok(file.close()?)
         })?,

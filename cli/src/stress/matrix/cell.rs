@@ -4,7 +4,7 @@ use std::fmt;
 
 /// How the chunks of a dataset are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Index {
+pub enum IndexChoice {
     /// One unlimited dimension.
     ExtensibleArray,
     /// Dimensions with limits.
@@ -21,7 +21,7 @@ pub enum Index {
 
 /// What happens to a dataset while others read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Work {
+pub enum ChangeKind {
     /// Elements are appended.
     Append,
     /// Rows of two dimensions are appended.
@@ -38,7 +38,7 @@ pub enum Work {
 
 /// What chunks go through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Filter {
+pub enum FilterChoice {
     /// Nothing.
     None,
     /// Shuffle and deflate.
@@ -49,7 +49,7 @@ pub enum Filter {
 
 /// What elements are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Type {
+pub enum ElementKind {
     /// Numbers of 8 bytes.
     Fixed,
     /// Strings of any length, in a heap.
@@ -58,45 +58,63 @@ pub enum Type {
 
 /// A cell of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cell {
+pub struct MatrixCell {
     /// How chunks are found.
-    pub index: Index,
+    pub index: IndexChoice,
     /// What happens.
-    pub work: Work,
+    pub work: ChangeKind,
     /// What chunks go through.
-    pub filter: Filter,
+    pub filter: FilterChoice,
     /// What elements are.
-    pub kind: Type,
+    pub kind: ElementKind,
 }
 
-impl Index {
+impl IndexChoice {
     /// All of them.
-    pub const ALL: [Index; 6] =
-        [Index::ExtensibleArray, Index::FixedArray, Index::Btree2, Index::Btree1, Index::Implicit, Index::Single];
+    pub const ALL: [IndexChoice; 6] = [
+        IndexChoice::ExtensibleArray,
+        IndexChoice::FixedArray,
+        IndexChoice::Btree2,
+        IndexChoice::Btree1,
+        IndexChoice::Implicit,
+        IndexChoice::Single,
+    ];
 }
 
-impl Work {
+impl ChangeKind {
     /// All of them.
-    pub const ALL: [Work; 6] = [Work::Append, Work::AppendRows, Work::Grow, Work::Sparse, Work::Rewrite, Work::Shrink];
+    pub const ALL: [ChangeKind; 6] = [
+        ChangeKind::Append,
+        ChangeKind::AppendRows,
+        ChangeKind::Grow,
+        ChangeKind::Sparse,
+        ChangeKind::Rewrite,
+        ChangeKind::Shrink,
+    ];
 
     /// Whether elements get their value once, when the extent comes to hold them.
     pub fn grows(self) -> bool {
-        matches!(self, Work::Append | Work::AppendRows | Work::Grow)
+        matches!(self, ChangeKind::Append | ChangeKind::AppendRows | ChangeKind::Grow)
     }
 }
 
-impl Cell {
+impl MatrixCell {
     /// The cells of all these choices; where there are none, of all there are.
-    pub fn all(indexes: &[Index], works: &[Work], filters: &[Filter], kinds: &[Type]) -> Vec<Cell> {
+    pub fn all(
+        indexes: &[IndexChoice],
+        works: &[ChangeKind],
+        filters: &[FilterChoice],
+        kinds: &[ElementKind],
+    ) -> Vec<MatrixCell> {
         fn or<'a, T>(some: &'a [T], all: &'a [T]) -> &'a [T] {
             if some.is_empty() { all } else { some }
         }
         let mut cells = Vec::new();
-        for &index in or(indexes, &Index::ALL) {
-            for &work in or(works, &Work::ALL) {
-                for &filter in or(filters, &[Filter::None, Filter::Deflate, Filter::Fletcher32]) {
-                    for &kind in or(kinds, &[Type::Fixed, Type::Vlen]) {
-                        cells.push(Cell { index, work, filter, kind });
+        for &index in or(indexes, &IndexChoice::ALL) {
+            for &work in or(works, &ChangeKind::ALL) {
+                for &filter in or(filters, &[FilterChoice::None, FilterChoice::Deflate, FilterChoice::Fletcher32]) {
+                    for &kind in or(kinds, &[ElementKind::Fixed, ElementKind::Vlen]) {
+                        cells.push(MatrixCell { index, work, filter, kind });
                     }
                 }
             }
@@ -105,26 +123,30 @@ impl Cell {
     }
 
     /// Why there is no such dataset.
-    pub fn nonsense(self) -> Option<&'static str> {
+    pub fn impossible_reason(self) -> Option<&'static str> {
         match (self.index, self.work, self.filter) {
-            (Index::Implicit, _, Filter::Deflate | Filter::Fletcher32) => Some("an implicit index has no filters"),
-            (Index::Single, Work::Append | Work::AppendRows | Work::Grow, _) => Some("a single chunk does not grow"),
-            (Index::Btree2, Work::Append, _) => Some("two unlimited dimensions are not one"),
+            (IndexChoice::Implicit, _, FilterChoice::Deflate | FilterChoice::Fletcher32) => {
+                Some("an implicit index has no filters")
+            }
+            (IndexChoice::Single, ChangeKind::Append | ChangeKind::AppendRows | ChangeKind::Grow, _) => {
+                Some("a single chunk does not grow")
+            }
+            (IndexChoice::Btree2, ChangeKind::Append, _) => Some("two unlimited dimensions are not one"),
             _ => None,
         }
     }
 
     /// Why libhdf5 cannot follow, though h5live can.
-    pub fn beyond_libhdf5(self) -> Option<&'static str> {
+    pub fn libhdf5_unsupported(self) -> Option<&'static str> {
         match (self.index, self.kind) {
-            (Index::Btree1, _) => Some("libhdf5 reads version 1 B-trees without checksums and only once"),
-            (_, Type::Vlen) => Some("heaps beyond the end of file that was announced when it opened the file"),
+            (IndexChoice::Btree1, _) => Some("libhdf5 reads version 1 B-trees without checksums and only once"),
+            (_, ElementKind::Vlen) => Some("heaps beyond the end of file that was announced when it opened the file"),
             _ => None,
         }
     }
 }
 
-impl fmt::Display for Cell {
+impl fmt::Display for MatrixCell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let index = name(self.index);
         write!(f, "{index} {} {} {}", name(self.work), name(self.filter), name(self.kind))
@@ -142,19 +164,24 @@ mod tests {
 
     #[test]
     fn a_cell_is_named_by_its_choices() {
-        let cell = Cell { index: Index::Btree2, work: Work::AppendRows, filter: Filter::Deflate, kind: Type::Vlen };
+        let cell = MatrixCell {
+            index: IndexChoice::Btree2,
+            work: ChangeKind::AppendRows,
+            filter: FilterChoice::Deflate,
+            kind: ElementKind::Vlen,
+        };
         assert_eq!(cell.to_string(), "btree2 append-rows deflate vlen");
     }
 
     #[test]
     fn every_index_and_every_work_has_cells() {
-        let cells = Cell::all(&[], &[], &[], &[]);
+        let cells = MatrixCell::all(&[], &[], &[], &[]);
         assert_eq!(cells.len(), 6 * 6 * 3 * 2);
-        let sensible = |cell: &&Cell| cell.nonsense().is_none();
-        for index in Index::ALL {
+        let sensible = |cell: &&MatrixCell| cell.impossible_reason().is_none();
+        for index in IndexChoice::ALL {
             assert!(cells.iter().filter(sensible).any(|cell| cell.index == index));
         }
-        for work in Work::ALL {
+        for work in ChangeKind::ALL {
             assert!(cells.iter().filter(sensible).any(|cell| cell.work == work));
         }
     }

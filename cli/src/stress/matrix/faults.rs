@@ -7,15 +7,15 @@ use std::time::Duration;
 use std::{fmt, io, thread};
 
 use h5live::{File, Options};
-use h5live_cache::{Failure, FaultyStorage, Storage};
-use h5live_swmr::{Mode, NativeFile, OpenOptions, Through};
+use h5live_cache::{FaultyStorage, Storage, WriteFailure};
+use h5live_swmr::{Mode, NativeFile, OpenOptions, StorageWrapper};
 
 use crate::error::{Error, Result};
 use crate::stress::rule::mix;
 
 /// What a storage does to its writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum StorageFault {
     /// From the change with this number on, nothing is written: the medium is full.
     Full(u64),
     /// From the change with this number on, nothing is written: the medium is broken.
@@ -28,50 +28,50 @@ pub enum Fault {
     Slow,
 }
 
-impl Fault {
+impl StorageFault {
     /// A fault drawn by a random number.
-    pub fn draw(random: u64) -> Fault {
+    pub fn draw(random: u64) -> StorageFault {
         let at = (random >> 8) % 200;
         match random % 5 {
-            0 => Fault::Full(at),
-            1 => Fault::Broken(at),
-            2 => Fault::Page(at),
-            3 => Fault::Short(at),
-            _ => Fault::Slow,
+            0 => StorageFault::Full(at),
+            1 => StorageFault::Broken(at),
+            2 => StorageFault::Page(at),
+            3 => StorageFault::Short(at),
+            _ => StorageFault::Slow,
         }
     }
 
     /// Whether the writer is told of it.
     pub fn is_error(self) -> bool {
-        self != Fault::Slow
+        self != StorageFault::Slow
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for StorageFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Full(at) => write!(f, "full:{at}"),
-            Fault::Broken(at) => write!(f, "broken:{at}"),
-            Fault::Page(at) => write!(f, "page:{at}"),
-            Fault::Short(at) => write!(f, "short:{at}"),
-            Fault::Slow => f.write_str("slow"),
+            StorageFault::Full(at) => write!(f, "full:{at}"),
+            StorageFault::Broken(at) => write!(f, "broken:{at}"),
+            StorageFault::Page(at) => write!(f, "page:{at}"),
+            StorageFault::Short(at) => write!(f, "short:{at}"),
+            StorageFault::Slow => f.write_str("slow"),
         }
     }
 }
 
-/// A fault as [`Fault`] writes it.
+/// A fault as [`StorageFault`] writes it.
 ///
 /// # Errors
 /// A message for the command line.
-pub fn parse(text: &str) -> Result<Fault, &'static str> {
+pub fn parse(text: &str) -> Result<StorageFault, &'static str> {
     let (word, at) = text.split_once(':').unwrap_or((text, "0"));
     let at = at.parse().map_err(|_| "the number of a change")?;
     match word {
-        "full" => Ok(Fault::Full(at)),
-        "broken" => Ok(Fault::Broken(at)),
-        "page" => Ok(Fault::Page(at)),
-        "short" => Ok(Fault::Short(at)),
-        "slow" => Ok(Fault::Slow),
+        "full" => Ok(StorageFault::Full(at)),
+        "broken" => Ok(StorageFault::Broken(at)),
+        "page" => Ok(StorageFault::Page(at)),
+        "short" => Ok(StorageFault::Short(at)),
+        "slow" => Ok(StorageFault::Slow),
         _ => Err("full, broken, page or short, with the number of a change, or slow"),
     }
 }
@@ -80,19 +80,19 @@ pub fn parse(text: &str) -> Result<Fault, &'static str> {
 ///
 /// # Errors
 /// If the file cannot be opened.
-pub fn open(path: &Path, fault: Fault) -> Result<File> {
-    let through = Through::new(move |inner| {
-        let storage = FaultyStorage::new(Slow { inner, slow: fault == Fault::Slow, turn: 1.into() });
+pub fn open(path: &Path, fault: StorageFault) -> Result<File> {
+    let through = StorageWrapper::new(move |inner| {
+        let storage = FaultyStorage::new(SlowStorage { inner, slow: fault == StorageFault::Slow, turn: 1.into() });
         match fault {
-            Fault::Full(at) => storage.fail_after(at, Failure::Full, true),
-            Fault::Broken(at) => storage.fail_after(at, Failure::Broken, true),
-            Fault::Page(at) => storage.fail_after(at, Failure::Short(4096), true),
-            Fault::Short(at) => storage.fail_after(at, Failure::Short(100), false),
-            Fault::Slow => {}
+            StorageFault::Full(at) => storage.fail_after(at, WriteFailure::Full, true),
+            StorageFault::Broken(at) => storage.fail_after(at, WriteFailure::Broken, true),
+            StorageFault::Page(at) => storage.fail_after(at, WriteFailure::Short(4096), true),
+            StorageFault::Short(at) => storage.fail_after(at, WriteFailure::Short(100), false),
+            StorageFault::Slow => {}
         }
         Arc::new(storage)
     });
-    let options = OpenOptions { mode: Mode::SwmrWrite, through, ..OpenOptions::default() };
+    let options = OpenOptions { mode: Mode::SwmrWrite, wrapper: through, ..OpenOptions::default() };
     let store = NativeFile::open(path, &options);
     let store =
         store.map_err(|error| Error::Store { file: path.to_owned(), path: "/".into(), source: error.into() })?;
@@ -101,13 +101,13 @@ pub fn open(path: &Path, fault: Fault) -> Result<File> {
 
 /// A storage some of whose writes take a while.
 #[derive(Debug)]
-struct Slow<S> {
+struct SlowStorage<S> {
     inner: S,
     slow: bool,
     turn: AtomicU64,
 }
 
-impl<S: Storage> Storage for Slow<S> {
+impl<S: Storage> Storage for SlowStorage<S> {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         self.inner.read_at(into, at)
     }
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_fault_survives_the_command_line() {
         for random in 0..200 {
-            let fault = Fault::draw(mix(random));
+            let fault = StorageFault::draw(mix(random));
             assert_eq!(parse(&fault.to_string()), Ok(fault));
         }
         assert!(parse("full:x").is_err() && parse("empty").is_err());

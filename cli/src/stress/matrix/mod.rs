@@ -2,12 +2,12 @@
 //! libhdf5 see of it while it happens.
 
 pub mod cell;
+mod crashes;
 mod faults;
-mod lives;
 pub mod peer;
 mod plan;
+mod read_model;
 mod reader;
-mod state;
 mod table;
 mod value;
 mod writer;
@@ -24,34 +24,34 @@ use h5live::File;
 
 use crate::args::whole_text;
 use crate::error::{Error, Result};
-use crate::live::message::{Extents, Invariant, Message};
-use crate::live::troupe::Troupe;
+use crate::live::message::{Extents, StressInvariant, WorkerMessage};
+use crate::live::process_group::ProcessGroup;
 use crate::output::Output;
 
-use cell::{Cell, Filter, Index, Type, Work, name};
-pub use lives::head as lives_head;
+use cell::{ChangeKind, ElementKind, FilterChoice, IndexChoice, MatrixCell, name};
+pub use crashes::head as lives_head;
 use peer::Peer;
-use plan::{Model, Plan};
-pub use table::{Row, Told, head, sum};
+use plan::{CellPlan, FileModel};
+pub use table::{CellOutcome, MatrixRow, head, sum};
 
 /// Which cells of the matrix are tried
 #[derive(Debug, Clone, clap::Args)]
-pub struct Choice {
+pub struct MatrixArgs {
     /// Try every chunk index under every kind of change, each for so many seconds, and print a table
     #[arg(long)]
     matrix: bool,
     /// Only cells with these indexes
     #[arg(long, value_enum)]
-    index: Vec<Index>,
+    index: Vec<IndexChoice>,
     /// Only cells with these kinds of change
     #[arg(long, value_enum)]
-    work: Vec<Work>,
+    work: Vec<ChangeKind>,
     /// Only cells with these filters
     #[arg(long, value_enum)]
-    filter: Vec<Filter>,
+    filter: Vec<FilterChoice>,
     /// Only cells with these types of elements
     #[arg(long = "type", value_enum)]
-    kind: Vec<Type>,
+    kind: Vec<ElementKind>,
     /// Another program that reads each cell too (tests/python/matrix.py does it with h5py)
     #[arg(long, num_args = 2, value_names = ["PYTHON", "SCRIPT"])]
     peer: Vec<PathBuf>,
@@ -69,12 +69,12 @@ pub struct Choice {
     step: u64,
     /// What the storage of a writer does
     #[arg(long, hide = true, value_parser = faults::parse)]
-    fault: Option<faults::Fault>,
+    fault: Option<faults::StorageFault>,
 }
 
 /// What all cells have in common.
 #[derive(Debug, Clone, Copy)]
-pub struct Terms {
+pub struct MatrixTerms {
     /// Processes that read.
     pub readers: usize,
     /// How long a cell takes.
@@ -85,9 +85,9 @@ pub struct Terms {
     pub rate: Option<f64>,
 }
 
-impl Terms {
-    fn rate(&self, cell: Cell) -> f64 {
-        self.rate.unwrap_or(if cell.work == Work::Grow { 100.0 } else { 500.0 })
+impl MatrixTerms {
+    fn rate(&self, cell: MatrixCell) -> f64 {
+        self.rate.unwrap_or(if cell.work == ChangeKind::Grow { 100.0 } else { 500.0 })
     }
 
     /// After how long a reader opens the file anew: what a late reader sees must be right too.
@@ -96,10 +96,10 @@ impl Terms {
     }
 }
 
-impl Choice {
+impl MatrixArgs {
     /// The cells of these indexes.
-    pub fn of(indexes: &[Index], work: Work, filter: Filter, kind: Type) -> Choice {
-        Choice {
+    pub fn of(indexes: &[IndexChoice], work: ChangeKind, filter: FilterChoice, kind: ElementKind) -> MatrixArgs {
+        MatrixArgs {
             matrix: true,
             index: indexes.to_vec(),
             work: vec![work],
@@ -151,26 +151,32 @@ impl Choice {
         self.parallel.get()
     }
 
-    fn cells(&self) -> Vec<Cell> {
-        Cell::all(&self.index, &self.work, &self.filter, &self.kind)
+    fn cells(&self) -> Vec<MatrixCell> {
+        MatrixCell::all(&self.index, &self.work, &self.filter, &self.kind)
     }
 
     /// Does the part of a writer or a reader in the one cell that is chosen.
     ///
     /// # Errors
     /// As [`crate::error::Error`] says.
-    pub fn play(&self, writes: bool, path: &Path, terms: &Terms, stop: &AtomicBool) -> Result<()> {
+    pub fn run_worker(&self, writes: bool, path: &Path, terms: &MatrixTerms, stop: &AtomicBool) -> Result<()> {
         let Some(cell) = self.cells().first().copied() else { return Ok(()) };
-        let plan = Plan::new(cell, terms.seed);
+        let plan = CellPlan::new(cell, terms.seed);
         match (writes, cell.kind) {
-            (true, Type::Fixed) => self.write::<u64>(path, &plan, terms, stop),
-            (true, Type::Vlen) => self.write::<String>(path, &plan, terms, stop),
-            (false, Type::Fixed) => reader::Reader::new(path, &plan).run::<u64>(terms.reopen(), stop),
-            (false, Type::Vlen) => reader::Reader::new(path, &plan).run::<String>(terms.reopen(), stop),
+            (true, ElementKind::Fixed) => self.write::<u64>(path, &plan, terms, stop),
+            (true, ElementKind::Vlen) => self.write::<String>(path, &plan, terms, stop),
+            (false, ElementKind::Fixed) => reader::MatrixReader::new(path, &plan).run::<u64>(terms.reopen(), stop),
+            (false, ElementKind::Vlen) => reader::MatrixReader::new(path, &plan).run::<String>(terms.reopen(), stop),
         }
     }
 
-    fn write<T: value::Ruled>(&self, path: &Path, plan: &Plan, terms: &Terms, stop: &AtomicBool) -> Result<()> {
+    fn write<T: value::RuleValue>(
+        &self,
+        path: &Path,
+        plan: &CellPlan,
+        terms: &MatrixTerms,
+        stop: &AtomicBool,
+    ) -> Result<()> {
         let rate = terms.rate(plan.cell);
         let Some(fault) = self.fault else {
             return writer::run::<T>(&File::options().swmr_write().open(path)?, plan, self.step, rate, stop);
@@ -178,22 +184,22 @@ impl Choice {
         let end = faults::open(path, fault).and_then(|file| writer::run::<T>(&file, plan, self.step, rate, stop));
         let Err(error) = end else { return Ok(()) };
         let mut out = Output::stdout();
-        out.line(Message::Stopped(whole_text(&error)))?;
+        out.line(WorkerMessage::Stopped(whole_text(&error)))?;
         out.flush()
     }
 
-    /// Has writers of all cells end badly, and calls `each` with what came of those of a cell and the file that they have left.
+    /// Has writers of all cells end badly, and calls `for_each_message` with what came of those of a cell and the file that they have left.
     ///
     /// # Errors
-    /// If processes cannot be started, or as `each` has it.
+    /// If processes cannot be started, or as `for_each_message` has it.
     pub fn end_badly(
         &self,
         path: &Path,
-        terms: &Terms,
+        terms: &MatrixTerms,
         interrupted: &AtomicBool,
-        each: impl FnMut(&lives::Row, &Path) -> Result<()>,
+        each: impl FnMut(&crashes::CrashRow, &Path) -> Result<()>,
     ) -> Result<()> {
-        let cells = self.cells().into_iter().filter(|cell| cell.nonsense().is_none());
+        let cells = self.cells().into_iter().filter(|cell| cell.impossible_reason().is_none());
         let cells: Vec<_> = cells.collect();
         let kills = self.kills();
         let before = |n: usize| (u128::from(kills) * n as u128 / cells.len() as u128) as u64;
@@ -201,41 +207,41 @@ impl Choice {
         let shares: Vec<_> = shares.filter(|(_, share)| *share > 0).collect();
         let begin = || {
             let mut peer = self.start_peer()?;
-            Ok(move |(cell, share): (Cell, u64), path: &Path| {
-                lives::Lives { path, terms, faults: self.io_faults, peer: peer.as_mut() }.run(cell, share)
+            Ok(move |(cell, share): (MatrixCell, u64), path: &Path| {
+                crashes::CrashRunner { path, terms, faults: self.io_faults, peer: peer.as_mut() }.run(cell, share)
             })
         };
-        self.spread(&shares, |(cell, _)| *cell, path, interrupted, begin, each)
+        self.run_parallel(&shares, |(cell, _)| *cell, path, interrupted, begin, each)
     }
 
-    /// Tries the cells, and calls `each` with what came of each and the file that it has left.
+    /// Tries the cells, and calls `for_each_message` with what came of each and the file that it has left.
     ///
     /// # Errors
-    /// If processes cannot be started, or as `each` has it.
-    pub fn direct(
+    /// If processes cannot be started, or as `for_each_message` has it.
+    pub fn coordinate(
         &self,
         path: &Path,
-        terms: &Terms,
+        terms: &MatrixTerms,
         interrupted: &AtomicBool,
-        mut each: impl FnMut(&Row, &Path) -> Result<()>,
-    ) -> Result<Vec<Row>> {
+        mut each: impl FnMut(&MatrixRow, &Path) -> Result<()>,
+    ) -> Result<Vec<MatrixRow>> {
         let mut rows = Vec::new();
-        let begin = || Ok(|cell: Cell, path: &Path| self.row(cell, path, terms, interrupted));
-        let keep = |row: &Row, path: &Path| {
+        let begin = || Ok(|cell: MatrixCell, path: &Path| self.row(cell, path, terms, interrupted));
+        let keep = |row: &MatrixRow, path: &Path| {
             each(row, path)?;
             rows.push(row.clone());
             Ok(())
         };
-        self.spread(&self.cells(), |cell| *cell, path, interrupted, begin, keep)?;
+        self.run_parallel(&self.cells(), |cell| *cell, path, interrupted, begin, keep)?;
         Ok(rows)
     }
 
-    /// Does the work of each task, several at a time if that is wanted, each with a file of its own then, and calls `each`
+    /// Does the work of each task, several at a time if that is wanted, each with a file of its own then, and calls `for_each_message`
     /// with what came of it and the file. What works is made by `begin`, once for as many tasks as are done one by one.
-    fn spread<T: Copy + Sync, R: Send, W: FnMut(T, &Path) -> Result<R> + Send>(
+    fn run_parallel<T: Copy + Sync, R: Send, W: FnMut(T, &Path) -> Result<R> + Send>(
         &self,
         tasks: &[T],
-        cell_of: impl Fn(&T) -> Cell + Sync,
+        cell_of: impl Fn(&T) -> MatrixCell + Sync,
         path: &Path,
         interrupted: &AtomicBool,
         begin: impl Fn() -> Result<W>,
@@ -274,24 +280,30 @@ impl Choice {
         })
     }
 
-    fn row(&self, cell: Cell, path: &Path, terms: &Terms, interrupted: &AtomicBool) -> Result<Row> {
-        let told = match cell.nonsense() {
-            Some(why) => Told::Nonsense(why),
+    fn row(&self, cell: MatrixCell, path: &Path, terms: &MatrixTerms, interrupted: &AtomicBool) -> Result<MatrixRow> {
+        let told = match cell.impossible_reason() {
+            Some(why) => CellOutcome::Impossible(why),
             None => self.cell(cell, path, terms, interrupted)?,
         };
-        Ok(Row { cell, told })
+        Ok(MatrixRow { cell, told })
     }
 
-    fn cell(&self, cell: Cell, path: &Path, terms: &Terms, interrupted: &AtomicBool) -> Result<Told> {
-        let plan = Plan::new(cell, terms.seed);
+    fn cell(
+        &self,
+        cell: MatrixCell,
+        path: &Path,
+        terms: &MatrixTerms,
+        interrupted: &AtomicBool,
+    ) -> Result<CellOutcome> {
+        let plan = CellPlan::new(cell, terms.seed);
         match cell.kind {
-            Type::Fixed => writer::create::<u64>(path, &plan)?,
-            Type::Vlen => writer::create::<String>(path, &plan)?,
+            ElementKind::Fixed => writer::create::<u64>(path, &plan)?,
+            ElementKind::Vlen => writer::create::<String>(path, &plan)?,
         }
         let arguments = |role| arguments(role, cell, terms, terms.rate(cell));
         let (writer, reader) = (arguments("--role=writer"), arguments("--role=reader"));
         let [writer, reader] = [&writer, &reader].map(|list| list.iter().map(String::as_str).collect::<Vec<_>>());
-        let mut troupe = Troupe::new(path, &writer);
+        let mut troupe = ProcessGroup::new(path, &writer);
         if troupe.start_writer().map_err(Error::Process)? {
             for _ in 0..terms.readers {
                 troupe.start_reader(&reader).map_err(Error::Process)?;
@@ -302,21 +314,23 @@ impl Choice {
         }
         let until = Instant::now() + terms.length;
         while Instant::now() < until && !interrupted.load(Ordering::Acquire) {
-            troupe.listen(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
+            troupe.collect_events(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
             if troupe.writer_is_gone() {
-                troupe.violation(Invariant::Progress, "the writer has ended too early");
+                troupe.violation(StressInvariant::Progress, "the writer has ended too early");
                 break;
             }
         }
         troupe.finish(|flushes| vec![digest(&plan, flushes)]).map_err(Error::Process)?;
-        super::unsound(path).into_iter().for_each(|fault| troupe.violation(Invariant::NoDanglingAddress, &fault));
-        Ok(Told::tried(troupe, self.peer.is_empty()))
+        super::checker_finding(path)
+            .into_iter()
+            .for_each(|fault| troupe.violation(StressInvariant::NoDanglingAddress, &fault));
+        Ok(CellOutcome::tried(troupe, self.peer.is_empty()))
     }
 
     /// The other program, where it can follow.
-    fn peer(&self, plan: &Plan, path: &Path, terms: &Terms) -> Option<Command> {
+    fn peer(&self, plan: &CellPlan, path: &Path, terms: &MatrixTerms) -> Option<Command> {
         let [program, script] = &*self.peer else { return None };
-        if plan.cell.beyond_libhdf5().is_some() {
+        if plan.cell.libhdf5_unsupported().is_some() {
             return None;
         }
         let mut command = Command::new(program);
@@ -327,12 +341,12 @@ impl Choice {
 }
 
 /// The file of a cell, beside the files of others.
-pub fn path_of(path: &Path, cell: Cell) -> PathBuf {
+pub fn path_of(path: &Path, cell: MatrixCell) -> PathBuf {
     path.with_extension(format!("{}.h5", cell.to_string().replace(' ', "-")))
 }
 
 /// What this program is called with to do its part in a cell.
-fn arguments(role: &str, cell: Cell, terms: &Terms, rate: f64) -> Vec<String> {
+fn arguments(role: &str, cell: MatrixCell, terms: &MatrixTerms, rate: f64) -> Vec<String> {
     let choices = ["--index", &name(cell.index), "--work", &name(cell.work), "--filter", &name(cell.filter)];
     let seconds = terms.length.as_secs_f64().to_string();
     let more = ["--type", &name(cell.kind), "--seed", &terms.seed.to_string(), "--rate", &rate.to_string()];
@@ -341,9 +355,9 @@ fn arguments(role: &str, cell: Cell, terms: &Terms, rate: f64) -> Vec<String> {
 }
 
 /// The number that stands for what a file holds after all that was flushed.
-fn digest(plan: &Plan, flushes: &[Extents]) -> u64 {
+fn digest(plan: &CellPlan, flushes: &[Extents]) -> u64 {
     let steps = flushes.last().and_then(|flush| flush.rows.first()).copied().unwrap_or(0);
-    let mut model = Model::new(plan);
+    let mut model = FileModel::new(plan);
     for step in 0..steps {
         plan.changes(step, &model.extents).iter().for_each(|change| model.apply(plan, change));
     }

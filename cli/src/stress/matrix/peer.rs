@@ -10,12 +10,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::live::processes::alone;
+use crate::live::processes::new_process_group;
 
-use super::plan::Plan;
+use super::plan::CellPlan;
 
 /// After this it hangs that reads a file.
-const PATIENCE: Duration = Duration::from_secs(600);
+const HANG_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The program, and what it says.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Peer {
     pub fn start(program: &Path, script: &PathBuf) -> Result<Peer> {
         let mut command = Command::new(program);
         command.arg(script).arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
-        alone(&mut command);
+        new_process_group(&mut command);
         let mut child = command.spawn().map_err(Error::Process)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (sender, lines) = channel();
@@ -49,7 +49,7 @@ impl Peer {
     ///
     /// # Errors
     /// What it says instead, or that it says nothing.
-    pub fn digest(&mut self, path: &Path, plan: &Plan, swmr: bool) -> Result<u64, String> {
+    pub fn digest(&mut self, path: &Path, plan: &CellPlan, swmr: bool) -> Result<u64, String> {
         let how = if swmr { "as a SWMR reader" } else { "as a reader" };
         let answer = self.ask(&json!({ "path": path, "plan": plan.json(), "swmr": swmr }));
         let answer = answer.map_err(|error| format!("the other program {how}: {error}"))?;
@@ -63,7 +63,7 @@ impl Peer {
     pub fn ask(&mut self, wish: &Value) -> Result<String, String> {
         let sent = self.stdin.as_mut().map(|stdin| writeln!(stdin, "{wish}").and_then(|()| stdin.flush()));
         match sent {
-            Some(Ok(())) => self.lines.recv_timeout(PATIENCE).map_err(|error| error.to_string()),
+            Some(Ok(())) => self.lines.recv_timeout(HANG_TIMEOUT).map_err(|error| error.to_string()),
             _ => Err("it has ended".to_owned()),
         }
     }

@@ -6,14 +6,14 @@ use serde_json::json;
 
 use crate::stress::rule::mix;
 
-use super::cell::{Cell, Index, Work};
-use super::value::Place;
+use super::cell::{ChangeKind, IndexChoice, MatrixCell};
+use super::value::ElementId;
 
 /// Most elements of a dataset of two dimensions that grows, along each of them.
-const SIDE: u64 = 192;
+const MAX_SIDE: u64 = 192;
 /// Places where a sparse dataset is written, and the elements of each.
 const WINDOWS: u64 = 32;
-const WINDOW: u64 = 256;
+const WINDOW_ELEMENTS: u64 = 256;
 
 /// A block of elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,14 +36,14 @@ impl Region {
     }
 
     /// The part that lies in an extent; `None` if there is none.
-    pub fn within(&self, extent: &[u64]) -> Option<Region> {
+    pub fn clip(&self, extent: &[u64]) -> Option<Region> {
         let sides = self.start.iter().zip(&self.count).zip(extent);
         let count: Vec<_> = sides.map(|((start, count), end)| end.saturating_sub(*start).min(*count)).collect();
         (!count.contains(&0)).then(|| Region { start: self.start.clone(), count })
     }
 
     /// What both blocks have; `None` if there is nothing.
-    pub fn and(&self, other: &Region) -> Option<Region> {
+    pub fn intersection(&self, other: &Region) -> Option<Region> {
         let start: Vec<_> = self.start.iter().zip(&other.start).map(|(a, b)| *a.max(b)).collect();
         let ends = |region: &Region| -> Vec<u64> {
             region.start.iter().zip(&region.count).map(|(start, count)| start + count).collect()
@@ -59,7 +59,7 @@ impl Region {
         sides.fold(0, |slot, ((at, start), count)| slot * count + at.saturating_sub(*start)) as usize
     }
 
-    /// Calls `each` with the coordinates of every element, in row-major order.
+    /// Calls `for_each_message` with the coordinates of every element, in row-major order.
     pub fn for_each(&self, mut each: impl FnMut(&[u64])) {
         let mut at = self.start.clone();
         for number in 0..self.elements() {
@@ -77,7 +77,7 @@ impl Region {
 
 /// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum CellChange {
     /// Rows are appended that have this region then.
     Append(usize, Region),
     /// The extent is changed.
@@ -88,9 +88,9 @@ pub enum Change {
 
 /// The datasets of a cell, and what happens to them.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct CellPlan {
     /// The cell.
-    pub cell: Cell,
+    pub cell: MatrixCell,
     /// The seed.
     pub seed: u64,
     /// The names of the datasets, which are all alike.
@@ -107,44 +107,46 @@ pub struct Plan {
     pub regions: Vec<Region>,
 }
 
-impl Plan {
+impl CellPlan {
     /// The plan of a cell.
-    pub fn new(cell: Cell, seed: u64) -> Plan {
-        let flat = cell.index == Index::Btree2;
+    pub fn new(cell: MatrixCell, seed: u64) -> CellPlan {
+        let flat = cell.index == IndexChoice::Btree2;
         let whole = |dims: &[u64]| vec![Region::new(&vec![0; dims.len()], dims)];
         let (dims, limit, chunk, strides, regions): (&[u64], &[u64], &[u64], &[u64], _) = match cell.work {
-            Work::Append if cell.index == Index::Implicit => (&[0], &[1 << 15], &[4], &[1], Vec::new()),
-            Work::Append => (&[0], &[1 << 18], &[4], &[1], Vec::new()),
-            Work::AppendRows if cell.index == Index::Implicit => {
+            ChangeKind::Append if cell.index == IndexChoice::Implicit => (&[0], &[1 << 15], &[4], &[1], Vec::new()),
+            ChangeKind::Append => (&[0], &[1 << 18], &[4], &[1], Vec::new()),
+            ChangeKind::AppendRows if cell.index == IndexChoice::Implicit => {
                 (&[0, 7, 5], &[1 << 10, 7, 5], &[2, 3, 4], &[35, 5, 1], Vec::new())
             }
-            Work::AppendRows => (&[0, 7, 5], &[1 << 13, 7, 5], &[2, 3, 4], &[35, 5, 1], Vec::new()),
-            Work::Grow => (&[0, 0], &[SIDE, SIDE], &[8, 6], &[1 << 12, 1], Vec::new()),
-            Work::Sparse => match cell.index {
-                Index::Single => (&[2048], &[2048], &[2048], &[1], windows(&[2048])),
-                Index::Btree2 => (&[1024, 1024], &[1024, 1024], &[4, 4], &[1 << 12, 1], windows(&[1024, 1024])),
-                Index::Implicit => (&[1 << 14], &[1 << 14], &[8], &[1], windows(&[1 << 14])),
+            ChangeKind::AppendRows => (&[0, 7, 5], &[1 << 13, 7, 5], &[2, 3, 4], &[35, 5, 1], Vec::new()),
+            ChangeKind::Grow => (&[0, 0], &[MAX_SIDE, MAX_SIDE], &[8, 6], &[1 << 12, 1], Vec::new()),
+            ChangeKind::Sparse => match cell.index {
+                IndexChoice::Single => (&[2048], &[2048], &[2048], &[1], windows(&[2048])),
+                IndexChoice::Btree2 => (&[1024, 1024], &[1024, 1024], &[4, 4], &[1 << 12, 1], windows(&[1024, 1024])),
+                IndexChoice::Implicit => (&[1 << 14], &[1 << 14], &[8], &[1], windows(&[1 << 14])),
                 _ => (&[1 << 20], &[1 << 20], &[8], &[1], windows(&[1 << 20])),
             },
-            Work::Rewrite => match cell.index {
-                Index::Single => (&[1024], &[1024], &[1024], &[1], chunks(&[1024], &[1024])),
-                Index::Btree2 => (&[128, 64], &[128, 64], &[32, 32], &[1 << 12, 1], chunks(&[128, 64], &[32, 32])),
+            ChangeKind::Rewrite => match cell.index {
+                IndexChoice::Single => (&[1024], &[1024], &[1024], &[1], chunks(&[1024], &[1024])),
+                IndexChoice::Btree2 => {
+                    (&[128, 64], &[128, 64], &[32, 32], &[1 << 12, 1], chunks(&[128, 64], &[32, 32]))
+                }
                 _ => (&[8192], &[8192], &[1024], &[1], chunks(&[8192], &[1024])),
             },
-            Work::Shrink => match cell.index {
-                Index::Single => (&[512], &[512], &[512], &[1], whole(&[512])),
+            ChangeKind::Shrink => match cell.index {
+                IndexChoice::Single => (&[512], &[512], &[512], &[1], whole(&[512])),
                 _ if flat => (&[0, 0], &[64, 32], &[4, 4], &[1 << 12, 1], whole(&[64, 32])),
                 _ => (&[0], &[2048], &[8], &[1], whole(&[2048])),
             },
         };
         let unlimited = match cell.index {
-            Index::ExtensibleArray => 1,
-            Index::Btree2 | Index::Btree1 => dims.len(),
-            Index::FixedArray | Index::Implicit | Index::Single => 0,
+            IndexChoice::ExtensibleArray => 1,
+            IndexChoice::Btree2 | IndexChoice::Btree1 => dims.len(),
+            IndexChoice::FixedArray | IndexChoice::Implicit | IndexChoice::Single => 0,
         };
         let max = limit.iter().enumerate().map(|(dim, limit)| if dim < unlimited { UNLIMITED } else { *limit });
-        let datasets = if cell.work == Work::Grow { 8 } else { 1 };
-        Plan {
+        let datasets = if cell.work == ChangeKind::Grow { 8 } else { 1 };
+        CellPlan {
             cell,
             seed,
             names: (0..datasets).map(|number| format!("data{number}")).collect(),
@@ -159,49 +161,51 @@ impl Plan {
     /// Where extents end, though the dataset could have more.
     fn limit(&self) -> Vec<u64> {
         match (self.cell.work, self.regions.last()) {
-            (Work::Append, _) => vec![if self.cell.index == Index::Implicit { 1 << 15 } else { 1 << 18 }],
-            (Work::AppendRows, _) => vec![if self.cell.index == Index::Implicit { 1 << 10 } else { 1 << 13 }, 7, 5],
-            (Work::Grow, _) => vec![SIDE, SIDE],
-            (Work::Shrink, Some(whole)) => whole.count.clone(),
+            (ChangeKind::Append, _) => vec![if self.cell.index == IndexChoice::Implicit { 1 << 15 } else { 1 << 18 }],
+            (ChangeKind::AppendRows, _) => {
+                vec![if self.cell.index == IndexChoice::Implicit { 1 << 10 } else { 1 << 13 }, 7, 5]
+            }
+            (ChangeKind::Grow, _) => vec![MAX_SIDE, MAX_SIDE],
+            (ChangeKind::Shrink, Some(whole)) => whole.count.clone(),
             _ => self.dims.clone(),
         }
     }
 
     /// The number of an element.
-    pub fn place(&self, dataset: usize, at: &[u64]) -> Place {
+    pub fn element_id(&self, dataset: usize, at: &[u64]) -> ElementId {
         let element = at.iter().zip(&self.strides).map(|(at, stride)| at * stride).sum();
-        Place { dataset, element }
+        ElementId { dataset, element }
     }
 
     /// What is written before anybody reads.
-    pub fn beginning(&self) -> Vec<Change> {
+    pub fn initial_changes(&self) -> Vec<CellChange> {
         match (self.cell.work, self.cell.index) {
-            (Work::Rewrite, _) | (Work::Shrink, Index::Single) => {
-                self.regions.iter().map(|region| Change::Write(0, region.clone(), 1)).collect()
+            (ChangeKind::Rewrite, _) | (ChangeKind::Shrink, IndexChoice::Single) => {
+                self.regions.iter().map(|region| CellChange::Write(0, region.clone(), 1)).collect()
             }
             _ => Vec::new(),
         }
     }
 
     /// What happens in a step, given the extents before it; nothing once there is no more room.
-    pub fn changes(&self, step: u64, extents: &[Vec<u64>]) -> Vec<Change> {
+    pub fn changes(&self, step: u64, extents: &[Vec<u64>]) -> Vec<CellChange> {
         let random = mix(self.seed ^ mix(step));
         // The elements that were there from the beginning are of version 1.
         let version = (step + 2) as u32;
         match self.cell.work {
-            Work::Append | Work::AppendRows => self.append(random, extents),
-            Work::Grow => self.grow(random, extents),
-            Work::Sparse => (0..1 + random % 4).map(|n| self.touch(mix(random ^ (n + 1)), version)).collect(),
-            Work::Rewrite => {
+            ChangeKind::Append | ChangeKind::AppendRows => self.append(random, extents),
+            ChangeKind::Grow => self.grow(random, extents),
+            ChangeKind::Sparse => (0..1 + random % 4).map(|n| self.touch(mix(random ^ (n + 1)), version)).collect(),
+            ChangeKind::Rewrite => {
                 let count = self.regions.len() as u64;
                 let which = |n| self.regions.get((mix(random ^ n) % count) as usize).cloned();
-                (0..1 + random % 3).filter_map(which).map(|region| Change::Write(0, region, version)).collect()
+                (0..1 + random % 3).filter_map(which).map(|region| CellChange::Write(0, region, version)).collect()
             }
-            Work::Shrink => self.shrink(random, version, extents),
+            ChangeKind::Shrink => self.shrink(random, version, extents),
         }
     }
 
-    fn append(&self, random: u64, extents: &[Vec<u64>]) -> Vec<Change> {
+    fn append(&self, random: u64, extents: &[Vec<u64>]) -> Vec<CellChange> {
         let (Some(extent), [limit, row @ ..]) = (extents.first(), &*self.limit()) else { return Vec::new() };
         let first = extent.first().copied().unwrap_or(0);
         let rows = if random.is_multiple_of(16) { 30 } else { 1 + random % 3 };
@@ -209,10 +213,10 @@ impl Plan {
         let (mut start, mut count) = (vec![0; row.len() + 1], vec![rows]);
         start.first_mut().into_iter().for_each(|start| *start = first);
         count.extend(row);
-        if rows == 0 { Vec::new() } else { vec![Change::Append(0, Region { start, count })] }
+        if rows == 0 { Vec::new() } else { vec![CellChange::Append(0, Region { start, count })] }
     }
 
-    fn grow(&self, random: u64, extents: &[Vec<u64>]) -> Vec<Change> {
+    fn grow(&self, random: u64, extents: &[Vec<u64>]) -> Vec<CellChange> {
         let limit = self.limit();
         let Some((dataset, old)) = extents.iter().enumerate().find(|(_, extent)| **extent != limit) else {
             return Vec::new();
@@ -223,12 +227,12 @@ impl Plan {
                 *side = (*side + 1 + (random >> (8 + dim)) % 3).min(*limit);
             }
         }
-        let mut changes = vec![Change::Extent(dataset, new.clone())];
-        changes.extend(added(old, &new).into_iter().map(|region| Change::Write(dataset, region, 1)));
+        let mut changes = vec![CellChange::Extent(dataset, new.clone())];
+        changes.extend(added(old, &new).into_iter().map(|region| CellChange::Write(dataset, region, 1)));
         changes
     }
 
-    fn touch(&self, random: u64, version: u32) -> Change {
+    fn touch(&self, random: u64, version: u32) -> CellChange {
         let none = Region::new(&self.dims, &self.dims);
         let window = self.regions.get((random % self.regions.len().max(1) as u64) as usize).unwrap_or(&none);
         let mut region = window.clone();
@@ -238,21 +242,21 @@ impl Plan {
             *start += (random >> 16) % (*count - length + 1);
             *count = length;
         }
-        Change::Write(0, region, version)
+        CellChange::Write(0, region, version)
     }
 
-    fn shrink(&self, random: u64, version: u32, extents: &[Vec<u64>]) -> Vec<Change> {
+    fn shrink(&self, random: u64, version: u32, extents: &[Vec<u64>]) -> Vec<CellChange> {
         let limit = self.limit();
         let Some(old) = extents.first() else { return Vec::new() };
         if *old == limit || (random % 8 == 7 && !old.contains(&0)) {
             let smaller = |(dim, side): (usize, &u64)| (random >> (8 * (dim + 1))) % (side + 1);
-            return vec![Change::Extent(0, old.iter().enumerate().map(smaller).collect())];
+            return vec![CellChange::Extent(0, old.iter().enumerate().map(smaller).collect())];
         }
         let step = |limit: u64, dim: usize| 1 + (random >> (8 * (dim + 1))) % (limit / 16).max(1);
         let sides = old.iter().zip(&limit).enumerate();
         let new: Vec<u64> = sides.map(|(dim, (side, limit))| (side + step(*limit, dim)).min(*limit)).collect();
-        let mut changes = vec![Change::Extent(0, new.clone())];
-        changes.extend(added(old, &new).into_iter().map(|region| Change::Write(0, region, version)));
+        let mut changes = vec![CellChange::Extent(0, new.clone())];
+        changes.extend(added(old, &new).into_iter().map(|region| CellChange::Write(0, region, version)));
         changes
     }
 
@@ -263,7 +267,7 @@ impl Plan {
             "names": self.names,
             "strides": self.strides,
             "regions": regions,
-            "shrinks": self.cell.work == Work::Shrink,
+            "shrinks": self.cell.work == ChangeKind::Shrink,
         })
     }
 }
@@ -301,7 +305,7 @@ fn chunks(dims: &[u64], chunk: &[u64]) -> Vec<Region> {
 
 /// Places all over an extent, powers of two on each side.
 fn windows(dims: &[u64]) -> Vec<Region> {
-    let side = if dims.len() == 1 { WINDOW } else { 16 };
+    let side = if dims.len() == 1 { WINDOW_ELEMENTS } else { 16 };
     let counts: Vec<_> = dims.iter().map(|dim| dim / side).collect();
     let all: u64 = counts.iter().product();
     let place = |number: u64| {
@@ -315,41 +319,41 @@ fn windows(dims: &[u64]) -> Vec<Region> {
 
 /// What a file holds: extents, and of elements that change the version of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Model {
+pub struct FileModel {
     /// The extent of each dataset.
     pub extents: Vec<Vec<u64>>,
     /// The version of each element of the regions, one region after the other; 0 for fill values.
     pub versions: Vec<Vec<u32>>,
 }
 
-impl Model {
+impl FileModel {
     /// What a file holds before the first step.
-    pub fn new(plan: &Plan) -> Model {
+    pub fn new(plan: &CellPlan) -> FileModel {
         let versions = plan.regions.iter().map(|region| vec![0; region.elements() as usize]);
-        let mut model = Model { extents: vec![plan.dims.clone(); plan.names.len()], versions: versions.collect() };
-        plan.beginning().iter().for_each(|change| model.apply(plan, change));
+        let mut model = FileModel { extents: vec![plan.dims.clone(); plan.names.len()], versions: versions.collect() };
+        plan.initial_changes().iter().for_each(|change| model.apply(plan, change));
         model
     }
 
     /// Makes a change.
-    pub fn apply(&mut self, plan: &Plan, change: &Change) {
+    pub fn apply(&mut self, plan: &CellPlan, change: &CellChange) {
         match change {
-            Change::Append(dataset, region) => {
+            CellChange::Append(dataset, region) => {
                 let ends = region.start.iter().zip(&region.count).map(|(start, count)| start + count);
                 self.extents.get_mut(*dataset).into_iter().for_each(|extent| *extent = ends.clone().collect());
             }
-            Change::Extent(dataset, dims) => {
+            CellChange::Extent(dataset, dims) => {
                 let Some(extent) = self.extents.get_mut(*dataset) else { return };
                 let old = std::mem::replace(extent, dims.clone());
                 added(dims, &old).iter().for_each(|block| self.set(plan, block, 0));
             }
-            Change::Write(_, region, version) => self.set(plan, region, *version),
+            CellChange::Write(_, region, version) => self.set(plan, region, *version),
         }
     }
 
-    fn set(&mut self, plan: &Plan, block: &Region, version: u32) {
+    fn set(&mut self, plan: &CellPlan, block: &Region, version: u32) {
         for (region, versions) in plan.regions.iter().zip(&mut self.versions) {
-            let Some(both) = region.and(block) else { continue };
+            let Some(both) = region.intersection(block) else { continue };
             both.for_each(|at| {
                 versions.get_mut(region.slot(at)).into_iter().for_each(|slot| *slot = version);
             });
@@ -365,48 +369,52 @@ impl Model {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cell::{Filter, Type};
+    use super::super::cell::{ElementKind, FilterChoice};
     use super::*;
 
-    fn plan(index: Index, work: Work) -> Plan {
-        Plan::new(Cell { index, work, filter: Filter::None, kind: Type::Fixed }, 1)
+    fn plan(index: IndexChoice, work: ChangeKind) -> CellPlan {
+        CellPlan::new(MatrixCell { index, work, filter: FilterChoice::None, kind: ElementKind::Fixed }, 1)
     }
 
-    fn plans() -> Vec<Plan> {
-        let sensible = Cell::all(&[], &[], &[Filter::None], &[Type::Fixed]);
-        sensible.into_iter().filter(|cell| cell.nonsense().is_none()).map(|cell| Plan::new(cell, 5)).collect()
+    fn plans() -> Vec<CellPlan> {
+        let sensible = MatrixCell::all(&[], &[], &[FilterChoice::None], &[ElementKind::Fixed]);
+        sensible
+            .into_iter()
+            .filter(|cell| cell.impossible_reason().is_none())
+            .map(|cell| CellPlan::new(cell, 5))
+            .collect()
     }
 
     #[test]
     fn changes_stay_within_the_extent_and_the_maximum() {
         for plan in plans() {
-            let mut model = Model::new(&plan);
+            let mut model = FileModel::new(&plan);
             for step in 0..300 {
                 for change in plan.changes(step, &model.extents) {
                     model.apply(&plan, &change);
-                    let (Change::Append(dataset, region) | Change::Write(dataset, region, _)) = change else {
+                    let (CellChange::Append(dataset, region) | CellChange::Write(dataset, region, _)) = change else {
                         continue;
                     };
                     let extent = &model.extents[dataset];
-                    assert_eq!(region.within(extent).as_ref(), Some(&region), "{}: {extent:?}", plan.cell);
+                    assert_eq!(region.clip(extent).as_ref(), Some(&region), "{}: {extent:?}", plan.cell);
                 }
                 let fits = |extent: &Vec<u64>| extent.iter().zip(&plan.max).all(|(n, max)| n <= max);
                 assert!(model.extents.iter().all(fits), "{}", plan.cell);
             }
-            assert_ne!(model, Model::new(&plan), "{}: nothing has changed", plan.cell);
+            assert_ne!(model, FileModel::new(&plan), "{}: nothing has changed", plan.cell);
         }
     }
 
     #[test]
     fn every_element_of_a_dataset_that_grows_is_written_once() {
-        let plan = plan(Index::Btree2, Work::Grow);
-        let mut model = Model::new(&plan);
+        let plan = plan(IndexChoice::Btree2, ChangeKind::Grow);
+        let mut model = FileModel::new(&plan);
         let mut written = std::collections::HashSet::new();
         for step in 0..60 {
             for change in plan.changes(step, &model.extents) {
                 model.apply(&plan, &change);
-                if let Change::Write(dataset, region, 1) = change {
-                    region.for_each(|at| assert!(written.insert(plan.place(dataset, at))));
+                if let CellChange::Write(dataset, region, 1) = change {
+                    region.for_each(|at| assert!(written.insert(plan.element_id(dataset, at))));
                 }
             }
         }
@@ -418,16 +426,16 @@ mod tests {
     fn elements_have_numbers_of_their_own() {
         for plan in plans() {
             let mut seen = std::collections::HashSet::new();
-            let regions = plan.regions.iter().map(|region| region.within(&plan.max).unwrap());
-            regions.for_each(|region| region.for_each(|at| assert!(seen.insert(plan.place(0, at)))));
+            let regions = plan.regions.iter().map(|region| region.clip(&plan.max).unwrap());
+            regions.for_each(|region| region.for_each(|at| assert!(seen.insert(plan.element_id(0, at)))));
             assert!(seen.iter().all(|place| place.element < 1 << 24), "{}", plan.cell);
         }
     }
 
     #[test]
     fn extents_go_down_and_up() {
-        let plan = plan(Index::ExtensibleArray, Work::Shrink);
-        let mut model = Model::new(&plan);
+        let plan = plan(IndexChoice::ExtensibleArray, ChangeKind::Shrink);
+        let mut model = FileModel::new(&plan);
         let (mut up, mut down) = (0, 0);
         for step in 0..100 {
             let before = model.extents[0][0];

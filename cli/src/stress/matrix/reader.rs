@@ -8,79 +8,79 @@ use std::time::{Duration, Instant};
 use h5live::{Dataset, Selection};
 
 use crate::error::{Error, Result};
-use crate::live::message::{Extents, Invariant, Message, Violation, Work as Done};
+use crate::live::message::{Extents, StressInvariant, Violation, WorkCounts as Done, WorkerMessage};
 use crate::open;
 use crate::output::Output;
 use crate::stress::rule::mix;
 
-use super::cell::Work;
-use super::plan::{Model, Plan, Region, added};
-use super::value::{Found, Ruled, shown};
+use super::cell::ChangeKind;
+use super::plan::{CellPlan, FileModel, Region, added};
+use super::value::{ObservedValue, RuleValue, shown};
 
 /// A pause after a look at the file.
 const PAUSE: Duration = Duration::from_micros(300);
 /// Elements that are read at a time.
-const BLOCK: u64 = 1 << 14;
+const BLOCK_ELEMENTS: u64 = 1 << 14;
 /// After so many violations it is enough.
 const MAX_VIOLATIONS: u32 = 50;
 /// How often an element that has just been cut off and come back is looked at again before it counts as lost.
-const LOOKS: u32 = 50;
+const MAX_REREADS: u32 = 50;
 
 /// A reader.
-pub struct Reader<'a> {
+pub struct MatrixReader<'a> {
     path: &'a Path,
-    plan: &'a Plan,
+    plan: &'a CellPlan,
     /// What was seen and right.
-    known: Model,
+    known: FileModel,
     done: Done,
     violations: u32,
     out: Output,
 }
 
-enum Failure {
+enum MatrixReadError {
     File(Error),
     Output(Error),
 }
 
-impl From<h5live::Error> for Failure {
+impl From<h5live::Error> for MatrixReadError {
     fn from(error: h5live::Error) -> Self {
-        Failure::File(error.into())
+        MatrixReadError::File(error.into())
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> MatrixReader<'a> {
     /// A reader that has seen nothing yet.
-    pub fn new(path: &'a Path, plan: &'a Plan) -> Self {
-        let known = Model {
+    pub fn new(path: &'a Path, plan: &'a CellPlan) -> Self {
+        let known = FileModel {
             extents: vec![vec![0; plan.dims.len()]; plan.names.len()],
             versions: plan.regions.iter().map(|region| vec![0; region.elements() as usize]).collect(),
         };
-        Reader { path, plan, known, done: Done::default(), violations: 0, out: Output::stdout() }
+        MatrixReader { path, plan, known, done: Done::default(), violations: 0, out: Output::stdout() }
     }
 
     /// Follows the file until `stop` is set, and looks at it once more after that. It opens the file anew each `reopen`.
     ///
     /// # Errors
     /// [`Error::Output`]; whatever the file does is reported as a violation instead.
-    pub fn run<T: Ruled>(mut self, reopen: Duration, stop: &AtomicBool) -> Result<()> {
+    pub fn run<T: RuleValue>(mut self, reopen: Duration, stop: &AtomicBool) -> Result<()> {
         let mut ended = false;
         while !ended && self.violations < MAX_VIOLATIONS {
             match self.session::<T>(reopen, stop) {
                 Ok(last) => ended = last,
-                Err(Failure::Output(error)) => return Err(error),
-                Err(Failure::File(error)) => {
-                    self.violation(Invariant::NoDanglingAddress, crate::args::whole_text(&error))?;
+                Err(MatrixReadError::Output(error)) => return Err(error),
+                Err(MatrixReadError::File(error)) => {
+                    self.violation(StressInvariant::NoDanglingAddress, crate::args::whole_text(&error))?;
                     ended = stop.load(Ordering::Acquire);
                     thread::sleep(Duration::from_millis(10));
                 }
             }
         }
-        self.say(&Message::Seen(Extents::now(vec![self.known.digest()])))?;
-        self.say(&Message::Done(self.done))
+        self.say(&WorkerMessage::Seen(Extents::now(vec![self.known.digest()])))?;
+        self.say(&WorkerMessage::Done(self.done))
     }
 
-    fn session<T: Ruled>(&mut self, reopen: Duration, stop: &AtomicBool) -> Result<bool, Failure> {
-        let file = open::for_following(self.path).map_err(Failure::File)?;
+    fn session<T: RuleValue>(&mut self, reopen: Duration, stop: &AtomicBool) -> Result<bool, MatrixReadError> {
+        let file = open::for_following(self.path).map_err(MatrixReadError::File)?;
         self.done.opens += 1;
         let datasets = self.plan.names.iter().map(|name| file.dataset(name)).collect::<Result<Vec<_>, _>>()?;
         let until = Instant::now() + reopen;
@@ -103,17 +103,17 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads and checks what has come, and something that was there before.
-    fn look_at_growth<T: Ruled>(&mut self, number: usize, dataset: &Dataset) -> Result<(), Failure> {
+    fn look_at_growth<T: RuleValue>(&mut self, number: usize, dataset: &Dataset) -> Result<(), MatrixReadError> {
         dataset.refresh()?;
         let extent = dataset.shape()?;
         let known = self.known.extents.get(number).cloned().unwrap_or_default();
         if extent.iter().zip(&known).any(|(now, before)| now < before) {
             let detail = format!("{}: {extent:?} after {known:?}", dataset.path());
-            return self.violation(Invariant::NoWayBack, detail).map_err(Failure::Output);
+            return self.violation(StressInvariant::NoWayBack, detail).map_err(MatrixReadError::Output);
         }
         for region in added(&known, &extent) {
             for block in blocks(&region) {
-                self.check_growth::<T>(number, dataset, &block, Invariant::WholeAppends)?;
+                self.check_growth::<T>(number, dataset, &block, StressInvariant::WholeAppends)?;
                 self.done.rows += block.elements();
             }
         }
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
             *start = random % *count;
             *count = (*count - *start).min(4);
             if back.elements() > 0 {
-                self.check_growth::<T>(number, dataset, &back, Invariant::NoWayBack)?;
+                self.check_growth::<T>(number, dataset, &back, StressInvariant::NoWayBack)?;
                 self.done.rereads += back.elements();
             }
         }
@@ -133,40 +133,40 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn check_growth<T: Ruled>(
+    fn check_growth<T: RuleValue>(
         &mut self,
         number: usize,
         dataset: &Dataset,
         region: &Region,
-        broken: Invariant,
-    ) -> Result<(), Failure> {
+        broken: StressInvariant,
+    ) -> Result<(), MatrixReadError> {
         let values = dataset.read_slice::<T>(Selection::block(&region.start, &region.count))?;
         let mut wrong = None;
         let mut values = values.iter();
         region.for_each(|at| {
             let value = values.next();
-            let found = value.map(|value| value.found(self.plan.place(number, at)));
-            if found != Some(Found::Version(1)) && wrong.is_none() {
+            let found = value.map(|value| value.observe(self.plan.element_id(number, at)));
+            if found != Some(ObservedValue::Version(1)) && wrong.is_none() {
                 wrong = Some(format!("{}: element {at:?} is {}", dataset.path(), shown(value)));
             }
         });
-        wrong.map_or(Ok(()), |detail| self.violation(broken, detail).map_err(Failure::Output))
+        wrong.map_or(Ok(()), |detail| self.violation(broken, detail).map_err(MatrixReadError::Output))
     }
 
     /// Reads all that may change, and checks that it goes on and never back.
-    fn look_at_changes<T: Ruled>(&mut self, dataset: &Dataset) -> Result<(), Failure> {
+    fn look_at_changes<T: RuleValue>(&mut self, dataset: &Dataset) -> Result<(), MatrixReadError> {
         dataset.refresh()?;
         let extent = dataset.shape()?;
-        let shrinks = self.plan.cell.work == Work::Shrink;
+        let shrinks = self.plan.cell.work == ChangeKind::Shrink;
         let known = self.known.extents.first().cloned().unwrap_or_default();
         if !shrinks && extent != known && known.iter().any(|side| *side > 0) {
             let detail = format!("{}: {extent:?} after {known:?}", dataset.path());
-            self.violation(Invariant::NoWayBack, detail).map_err(Failure::Output)?;
+            self.violation(StressInvariant::NoWayBack, detail).map_err(MatrixReadError::Output)?;
         }
         self.forget_outside(&extent);
         let plan = self.plan;
         for (number, whole) in plan.regions.iter().enumerate() {
-            let Some(region) = whole.within(&extent) else { continue };
+            let Some(region) = whole.clip(&extent) else { continue };
             let Some(values) = self.read::<T>(dataset, &region, &extent)? else { return Ok(()) };
             let mut lost = None;
             let mut wrong = None;
@@ -176,36 +176,36 @@ impl<'a> Reader<'a> {
                 let slot = whole.slot(at);
                 let known = self.known.versions.get(number).and_then(|slots| slots.get(slot)).copied().unwrap_or(0);
                 let Some(value) = values.next() else { return };
-                let problem = match value.found(plan.place(0, at)) {
-                    Found::Version(version) if version >= known => {
+                let problem = match value.observe(plan.element_id(0, at)) {
+                    ObservedValue::Version(version) if version >= known => {
                         versions = (versions.0.min(version), versions.1.max(version));
                         if let Some(known) = self.known.versions.get_mut(number).and_then(|slots| slots.get_mut(slot)) {
                             *known = version;
                         }
                         return;
                     }
-                    Found::Version(version) => {
-                        (Invariant::NoWayBack, format!("element {at:?}: version {version} after {known}"))
+                    ObservedValue::Version(version) => {
+                        (StressInvariant::NoWayBack, format!("element {at:?}: version {version} after {known}"))
                     }
-                    Found::Fill if shrinks => {
+                    ObservedValue::Fill if shrinks => {
                         lost.get_or_insert_with(|| at.to_vec());
                         return;
                     }
-                    Found::Fill if plan.cell.work == Work::Sparse && known == 0 => return,
-                    Found::Fill => {
-                        (Invariant::NoWayBack, format!("element {at:?}: a fill value after version {known}"))
+                    ObservedValue::Fill if plan.cell.work == ChangeKind::Sparse && known == 0 => return,
+                    ObservedValue::Fill => {
+                        (StressInvariant::NoWayBack, format!("element {at:?}: a fill value after version {known}"))
                     }
-                    Found::Nothing => (Invariant::WholeAppends, format!("element {at:?} is {value:?}")),
+                    ObservedValue::Nothing => (StressInvariant::WholeAppends, format!("element {at:?} is {value:?}")),
                 };
                 wrong.get_or_insert(problem);
             });
             self.done.rows += region.elements();
             if let Some((broken, detail)) = wrong {
-                self.violation(broken, format!("{}: {detail}", dataset.path())).map_err(Failure::Output)?;
+                self.violation(broken, format!("{}: {detail}", dataset.path())).map_err(MatrixReadError::Output)?;
             }
-            if plan.cell.work == Work::Rewrite && versions.0 < versions.1 {
+            if plan.cell.work == ChangeKind::Rewrite && versions.0 < versions.1 {
                 let detail = format!("{}: chunk at {:?} of versions {versions:?}", dataset.path(), region.start);
-                self.violation(Invariant::TornWrites, detail).map_err(Failure::Output)?;
+                self.violation(StressInvariant::TornWrites, detail).map_err(MatrixReadError::Output)?;
             }
             if let Some(at) = lost {
                 self.look_for::<T>(dataset, &at)?;
@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
     /// What is outside of the extent is gone, and so is what was known of it.
     fn forget_outside(&mut self, extent: &[u64]) {
         if let Some(known) = self.known.extents.first().cloned() {
-            let cut = super::plan::Change::Extent(0, extent.to_vec());
+            let cut = super::plan::CellChange::Extent(0, extent.to_vec());
             if known != extent {
                 self.known.apply(self.plan, &cut);
             }
@@ -226,7 +226,12 @@ impl<'a> Reader<'a> {
     }
 
     /// The elements of a region; `None` if the extent has changed meanwhile, so that they may not be there any more.
-    fn read<T: Ruled>(&self, dataset: &Dataset, region: &Region, extent: &[u64]) -> Result<Option<Vec<T>>, Failure> {
+    fn read<T: RuleValue>(
+        &self,
+        dataset: &Dataset,
+        region: &Region,
+        extent: &[u64],
+    ) -> Result<Option<Vec<T>>, MatrixReadError> {
         match dataset.read_slice::<T>(Selection::block(&region.start, &region.count)) {
             Err(_) if dataset.shape()? != extent => Ok(None),
             read => Ok(Some(read?)),
@@ -235,30 +240,32 @@ impl<'a> Reader<'a> {
 
     /// Looks again for an element that was a fill value below the extent: it must have been cut off meanwhile, or come
     /// back.
-    fn look_for<T: Ruled>(&mut self, dataset: &Dataset, at: &[u64]) -> Result<(), Failure> {
+    fn look_for<T: RuleValue>(&mut self, dataset: &Dataset, at: &[u64]) -> Result<(), MatrixReadError> {
         let region = Region::new(at, &vec![1; at.len()]);
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_REREADS {
             dataset.refresh()?;
             let extent = dataset.shape()?;
-            if region.within(&extent).is_none() {
+            if region.clip(&extent).is_none() {
                 return Ok(());
             }
             let value = self.read::<T>(dataset, &region, &extent)?;
-            if value.is_none_or(|value| value.iter().all(|value| value.found(self.plan.place(0, at)) != Found::Fill)) {
+            if value.is_none_or(|value| {
+                value.iter().all(|value| value.observe(self.plan.element_id(0, at)) != ObservedValue::Fill)
+            }) {
                 return Ok(());
             }
             thread::sleep(PAUSE);
         }
         let detail = format!("{}: element {at:?} stays a fill value", dataset.path());
-        self.violation(Invariant::WholeAppends, detail).map_err(Failure::Output)
+        self.violation(StressInvariant::WholeAppends, detail).map_err(MatrixReadError::Output)
     }
 
-    fn violation(&mut self, invariant: Invariant, detail: String) -> Result<()> {
+    fn violation(&mut self, invariant: StressInvariant, detail: String) -> Result<()> {
         self.violations += 1;
-        self.say(&Message::Violation(Violation { invariant, detail }))
+        self.say(&WorkerMessage::Violation(Violation { invariant, detail }))
     }
 
-    fn say(&mut self, message: &Message) -> Result<()> {
+    fn say(&mut self, message: &WorkerMessage) -> Result<()> {
         self.out.line(message)?;
         self.out.flush()
     }
@@ -267,7 +274,7 @@ impl<'a> Reader<'a> {
 /// A block in pieces that are read at a time.
 fn blocks(region: &Region) -> Vec<Region> {
     let rows = region.count.first().copied().unwrap_or(0);
-    let step = (BLOCK / (region.elements() / rows.max(1)).max(1)).max(1);
+    let step = (BLOCK_ELEMENTS / (region.elements() / rows.max(1)).max(1)).max(1);
     let first = region.start.first().copied().unwrap_or(0);
     let piece = |from: u64| {
         let mut piece = region.clone();

@@ -4,48 +4,48 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use crate::live::message::{Violation, Work};
-use crate::live::troupe::Troupe;
+use crate::live::message::{Violation, WorkCounts};
+use crate::live::process_group::ProcessGroup;
 
-use super::cell::{Cell, name};
+use super::cell::{MatrixCell, name};
 
 /// Violations of a cell that are shown before the rest is only counted.
-const SHOWN: usize = 5;
+const MAX_SHOWN_VIOLATIONS: usize = 5;
 
 /// What came of a cell.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct MatrixRow {
     /// The cell.
-    pub cell: Cell,
+    pub cell: MatrixCell,
     /// What came of it.
-    pub told: Told,
+    pub told: CellOutcome,
 }
 
 /// What came of a cell.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
+pub enum CellOutcome {
     /// There is no such dataset, and why.
-    Nonsense(&'static str),
+    Impossible(&'static str),
     /// It was tried.
-    Tried {
+    Tested {
         /// What the writer did: elements and flushes.
-        written: Work,
+        written: WorkCounts,
         /// What readers of h5live did together: elements.
-        read: Work,
+        read: WorkCounts,
         /// What they met that must never be.
         violations: Vec<Violation>,
         /// What another program did, if there was one.
-        peer: Option<Work>,
+        peer: Option<WorkCounts>,
         /// What it met that must not be.
         peer_violations: Vec<Violation>,
     },
 }
 
-impl Told {
+impl CellOutcome {
     /// What a troupe has to tell after its end.
-    pub fn tried(troupe: Troupe, alone: bool) -> Told {
-        let mut read = Work::default();
-        for work in troupe.stories.iter().filter_map(|story| story.work) {
+    pub fn tried(troupe: ProcessGroup, alone: bool) -> CellOutcome {
+        let mut read = WorkCounts::default();
+        for work in troupe.reader_logs.iter().filter_map(|story| story.work) {
             read.rows += work.rows;
             read.rereads += work.rereads;
             read.refreshes += work.refreshes;
@@ -54,22 +54,24 @@ impl Told {
         let peer = if alone { None } else { troupe.peer.work };
         let written = troupe.written.unwrap_or_default();
         let (violations, peer_violations) = (troupe.violations, troupe.peer_violations);
-        Told::Tried { written, read, violations, peer, peer_violations }
+        CellOutcome::Tested { written, read, violations, peer, peer_violations }
     }
 }
 
-impl Row {
+impl MatrixRow {
     /// Whether nothing was found that must not be.
     pub fn is_clean(&self) -> bool {
         match &self.told {
-            Told::Tried { violations, peer_violations, .. } => violations.is_empty() && peer_violations.is_empty(),
+            CellOutcome::Tested { violations, peer_violations, .. } => {
+                violations.is_empty() && peer_violations.is_empty()
+            }
             _ => true,
         }
     }
 
     /// The row for programs.
     pub fn json(&self) -> Value {
-        let Cell { index, work, filter, kind } = self.cell;
+        let MatrixCell { index, work, filter, kind } = self.cell;
         let mut row = json!({
             "index": name(index),
             "work": name(work),
@@ -80,8 +82,8 @@ impl Row {
             violations.iter().map(|v| json!({ "invariant": v.invariant.name(), "detail": v.detail })).collect()
         };
         let more = match &self.told {
-            Told::Nonsense(why) => json!({ "no": why }),
-            Told::Tried { written, read, violations, peer, peer_violations } => json!({
+            CellOutcome::Impossible(why) => json!({ "no": why }),
+            CellOutcome::Tested { written, read, violations, peer, peer_violations } => json!({
                 "written": written.rows,
                 "flushes": written.refreshes,
                 "read": read.rows + read.rereads,
@@ -89,7 +91,7 @@ impl Row {
                 "violations": list(violations),
                 "peer_read": peer.map(|work| work.rows + work.rereads),
                 "peer_looks": peer.map(|work| work.refreshes),
-                "peer_cannot": self.cell.beyond_libhdf5(),
+                "peer_cannot": self.cell.libhdf5_unsupported(),
                 "peer_errors": list(peer_violations),
             }),
         };
@@ -109,27 +111,27 @@ pub fn head() -> String {
     )
 }
 
-impl fmt::Display for Row {
+impl fmt::Display for MatrixRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Cell { index, work, filter, kind } = self.cell;
+        let MatrixCell { index, work, filter, kind } = self.cell;
         write!(f, "{:<17} {:<11} {:<10} {:<5}", name(index), name(work), name(filter), name(kind))?;
         match &self.told {
-            Told::Nonsense(why) => write!(f, "   - {why}"),
-            Told::Tried { written, read, violations, peer, peer_violations } => {
+            CellOutcome::Impossible(why) => write!(f, "   - {why}"),
+            CellOutcome::Tested { written, read, violations, peer, peer_violations } => {
                 let elements = read.rows + read.rereads;
                 write!(f, "  {:>10} {:>8} {elements:>12}", written.rows, written.refreshes)?;
                 write!(f, " {:>10}", violations.len())?;
-                match (peer, self.cell.beyond_libhdf5()) {
+                match (peer, self.cell.libhdf5_unsupported()) {
                     (Some(work), _) => write!(f, "  {:>12} {:>6}", work.rows + work.rereads, peer_violations.len())?,
                     (None, Some(_)) => write!(f, "  {:>12}", "cannot")?,
                     (None, None) => write!(f, "  {:>12} {:>6}", "-", peer_violations.len())?,
                 }
                 for (who, violations) in [("", violations), ("the peer: ", peer_violations)] {
-                    for violation in violations.iter().take(SHOWN) {
+                    for violation in violations.iter().take(MAX_SHOWN_VIOLATIONS) {
                         write!(f, "\n    {who}{}: {}", violation.invariant.name(), violation.detail)?;
                     }
-                    if violations.len() > SHOWN {
-                        write!(f, "\n    {who}... and {} more", violations.len() - SHOWN)?;
+                    if violations.len() > MAX_SHOWN_VIOLATIONS {
+                        write!(f, "\n    {who}... and {} more", violations.len() - MAX_SHOWN_VIOLATIONS)?;
                     }
                 }
                 Ok(())
@@ -139,12 +141,12 @@ impl fmt::Display for Row {
 }
 
 /// All rows in one line.
-pub fn sum(rows: &[Row]) -> String {
+pub fn sum(rows: &[MatrixRow]) -> String {
     let (mut tried, mut nonsense, mut violations, mut errors) = (0, 0, 0, 0);
     for row in rows {
         match &row.told {
-            Told::Nonsense(_) => nonsense += 1,
-            Told::Tried { violations: ours, peer_violations: theirs, .. } => {
+            CellOutcome::Impossible(_) => nonsense += 1,
+            CellOutcome::Tested { violations: ours, peer_violations: theirs, .. } => {
                 tried += 1;
                 violations += ours.len();
                 errors += theirs.len();

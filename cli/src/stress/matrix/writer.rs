@@ -6,41 +6,41 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use h5live::model::AllocationTime;
-use h5live::{Dataset, File, Profile, Selection};
+use h5live::{Dataset, File, LibVer, Selection};
 
 use crate::error::Result;
-use crate::live::message::{Extents, Message, Work as Done};
+use crate::live::message::{Extents, WorkCounts as Done, WorkerMessage};
 use crate::output::Output;
 
-use super::cell::{Filter, Index};
-use super::plan::{Change, Plan, Region};
-use super::value::Ruled;
+use super::cell::{FilterChoice, IndexChoice};
+use super::plan::{CellChange, CellPlan, Region};
+use super::value::RuleValue;
 
 /// How far the writer may be behind its rate and still catch up.
-const LATE: Duration = Duration::from_millis(250);
+const MAX_LAG: Duration = Duration::from_millis(250);
 
 /// Makes the file of a plan, with what is in it before anybody reads.
 ///
 /// # Errors
 /// [`crate::error::Error::File`].
-pub fn create<T: Ruled>(path: &Path, plan: &Plan) -> Result<()> {
-    let profile = if plan.cell.index == Index::Btree1 { Profile::Earliest } else { Profile::default() };
-    let file = File::options().create().profile(profile).open(path)?;
+pub fn create<T: RuleValue>(path: &Path, plan: &CellPlan) -> Result<()> {
+    let profile = if plan.cell.index == IndexChoice::Btree1 { LibVer::Earliest } else { LibVer::default() };
+    let file = File::options().create().libver(profile).open(path)?;
     let mut datasets = Vec::new();
     for name in &plan.names {
-        let mut builder = file.new_dataset::<T>().shape(&plan.dims).max_shape(&plan.max).chunk(&plan.chunk);
+        let mut builder = file.new_dataset::<T>().shape(&plan.dims).max_shape(&plan.max).chunk_shape(&plan.chunk);
         builder = match plan.cell.filter {
-            Filter::None => builder,
-            Filter::Deflate => builder.shuffle().deflate(1),
-            Filter::Fletcher32 => builder.fletcher32(),
+            FilterChoice::None => builder,
+            FilterChoice::Deflate => builder.shuffle().deflate(1),
+            FilterChoice::Fletcher32 => builder.fletcher32(),
         };
-        if plan.cell.index == Index::Implicit {
-            builder = builder.allocation(AllocationTime::Early);
+        if plan.cell.index == IndexChoice::Implicit {
+            builder = builder.alloc_time(AllocationTime::Early);
         }
         datasets.push(builder.create(name)?);
     }
-    for change in plan.beginning() {
-        make::<T>(plan, &datasets, &change)?;
+    for change in plan.initial_changes() {
+        apply_change::<T>(plan, &datasets, &change)?;
     }
     Ok(file.close()?)
 }
@@ -49,7 +49,7 @@ pub fn create<T: Ruled>(path: &Path, plan: &Plan) -> Result<()> {
 ///
 /// # Errors
 /// As [`crate::error::Error`] says.
-pub fn run<T: Ruled>(file: &File, plan: &Plan, mut step: u64, rate: f64, stop: &AtomicBool) -> Result<()> {
+pub fn run<T: RuleValue>(file: &File, plan: &CellPlan, mut step: u64, rate: f64, stop: &AtomicBool) -> Result<()> {
     let datasets: Vec<Dataset> = plan.names.iter().map(|name| file.dataset(name)).collect::<Result<_, _>>()?;
     let mut extents: Vec<_> = datasets.iter().map(Dataset::shape).collect::<Result<_, _>>()?;
     let mut out = Output::stdout();
@@ -60,9 +60,9 @@ pub fn run<T: Ruled>(file: &File, plan: &Plan, mut step: u64, rate: f64, stop: &
         let changes = plan.changes(step, &extents);
         let before = extents.clone();
         for change in &changes {
-            let made = make::<T>(plan, &datasets, change);
-            done.rows += made.or_else(|error| take_back(&datasets, &before).and(Err(error)))?;
-            if let Change::Append(dataset, _) | Change::Extent(dataset, _) = change {
+            let made = apply_change::<T>(plan, &datasets, change);
+            done.rows += made.or_else(|error| revert_extents(&datasets, &before).and(Err(error)))?;
+            if let CellChange::Append(dataset, _) | CellChange::Extent(dataset, _) = change {
                 let new = datasets.get(*dataset).map(Dataset::shape).transpose()?;
                 extents.get_mut(*dataset).into_iter().zip(new).for_each(|(extent, new)| *extent = new);
             }
@@ -76,7 +76,7 @@ pub fn run<T: Ruled>(file: &File, plan: &Plan, mut step: u64, rate: f64, stop: &
         }
         step += 1;
         done.refreshes += 1;
-        out.line(Message::Flushed(at))?;
+        out.line(WorkerMessage::Flushed(at))?;
         out.flush()?;
         if stop.load(Ordering::Acquire) {
             break;
@@ -84,15 +84,15 @@ pub fn run<T: Ruled>(file: &File, plan: &Plan, mut step: u64, rate: f64, stop: &
         next += pause;
         thread::sleep(next.saturating_duration_since(Instant::now()));
         // Flushes that are late are made up for; those of a long standstill are not.
-        next = next.max(Instant::now().checked_sub(LATE).unwrap_or(next));
+        next = next.max(Instant::now().checked_sub(MAX_LAG).unwrap_or(next));
     }
     file.close()?;
-    out.line(Message::Done(done))?;
+    out.line(WorkerMessage::Done(done))?;
     out.flush()
 }
 
 /// An extent that is there without its elements would be published when the file is closed.
-fn take_back(datasets: &[Dataset], extents: &[Vec<u64>]) -> Result<()> {
+fn revert_extents(datasets: &[Dataset], extents: &[Vec<u64>]) -> Result<()> {
     datasets.iter().zip(extents).try_for_each(|(dataset, before)| {
         let grown = dataset.shape()?.iter().zip(before).any(|(now, before)| now > before);
         if grown { Ok(dataset.resize(before)?) } else { Ok(()) }
@@ -100,19 +100,19 @@ fn take_back(datasets: &[Dataset], extents: &[Vec<u64>]) -> Result<()> {
 }
 
 /// Makes a change; how many elements were written.
-fn make<T: Ruled>(plan: &Plan, datasets: &[Dataset], change: &Change) -> Result<u64> {
-    let (Change::Append(number, _) | Change::Extent(number, _) | Change::Write(number, ..)) = change;
+fn apply_change<T: RuleValue>(plan: &CellPlan, datasets: &[Dataset], change: &CellChange) -> Result<u64> {
+    let (CellChange::Append(number, _) | CellChange::Extent(number, _) | CellChange::Write(number, ..)) = change;
     let Some(dataset) = datasets.get(*number) else { return Ok(0) };
     match change {
-        Change::Append(_, region) => {
+        CellChange::Append(_, region) => {
             dataset.append(&values::<T>(plan, *number, region, 1))?;
             Ok(region.elements())
         }
-        Change::Extent(_, dims) => {
+        CellChange::Extent(_, dims) => {
             dataset.resize(dims)?;
             Ok(0)
         }
-        Change::Write(_, region, version) => {
+        CellChange::Write(_, region, version) => {
             let values = values::<T>(plan, *number, region, *version);
             dataset.write_slice(Selection::block(&region.start, &region.count), &values)?;
             Ok(region.elements())
@@ -120,17 +120,17 @@ fn make<T: Ruled>(plan: &Plan, datasets: &[Dataset], change: &Change) -> Result<
     }
 }
 
-fn values<T: Ruled>(plan: &Plan, dataset: usize, region: &Region, version: u32) -> Vec<T> {
+fn values<T: RuleValue>(plan: &CellPlan, dataset: usize, region: &Region, version: u32) -> Vec<T> {
     let mut values = Vec::with_capacity(region.elements() as usize);
-    region.for_each(|at| values.push(T::value(plan.place(dataset, at), version)));
+    region.for_each(|at| values.push(T::value(plan.element_id(dataset, at), version)));
     values
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::cell::{Cell, Type, Work};
-    use super::super::faults::{self, Fault};
-    use super::super::state;
+    use super::super::cell::{ChangeKind, ElementKind, MatrixCell};
+    use super::super::faults::{self, StorageFault};
+    use super::super::read_model;
     use super::*;
 
     #[test]
@@ -138,14 +138,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file.h5");
         let mut failures = 0;
-        for index in [Index::ExtensibleArray, Index::FixedArray, Index::Btree1] {
-            let plan = Plan::new(Cell { index, work: Work::Shrink, filter: Filter::Deflate, kind: Type::Fixed }, 1);
+        for index in [IndexChoice::ExtensibleArray, IndexChoice::FixedArray, IndexChoice::Btree1] {
+            let plan = CellPlan::new(
+                MatrixCell { index, work: ChangeKind::Shrink, filter: FilterChoice::Deflate, kind: ElementKind::Fixed },
+                1,
+            );
             for at in 0..24 {
                 create::<u64>(&path, &plan).unwrap();
-                let file = faults::open(&path, Fault::Short(at));
+                let file = faults::open(&path, StorageFault::Short(at));
                 let stop = AtomicBool::new(true);
                 failures += u32::from(file.and_then(|file| run::<u64>(&file, &plan, 0, 1e6, &stop)).is_err());
-                state::of::<u64>(&path, &plan).unwrap_or_else(|fault| panic!("{}, change {at}: {fault}", plan.cell));
+                read_model::read_model::<u64>(&path, &plan)
+                    .unwrap_or_else(|fault| panic!("{}, change {at}: {fault}", plan.cell));
             }
         }
         assert!(failures > 10, "{failures}");

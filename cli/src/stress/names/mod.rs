@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use h5live::{File, Profile};
-use h5live_checker::file::{Options, check_path_with};
+use h5live::{File, LibVer};
+use h5live_checker::file::{CheckOptions, check_path_with};
 use serde_json::json;
 
 use crate::args::whole_text;
-use crate::check::Filters;
+use crate::check::KnownFilters;
 use crate::error::{Error, Result};
-use crate::live::message::{Extents, Invariant, Message};
-use crate::live::troupe::Troupe;
+use crate::live::message::{Extents, StressInvariant, WorkerMessage};
+use crate::live::process_group::ProcessGroup;
 use crate::output::Output;
 
 use super::matrix::peer::Peer;
@@ -75,7 +75,7 @@ pub fn write(path: &Path, seed: u64, mut step: u64, stop: &AtomicBool) -> Result
         }
         file.flush()?;
         step += 1;
-        out.line(Message::Flushed(at))?;
+        out.line(WorkerMessage::Flushed(at))?;
         out.flush()?;
     }
     Ok(file.close()?)
@@ -89,7 +89,7 @@ pub fn kill(path: &Path, seed: u64, kills: u64, peer: Option<&mut Peer>, interru
     let mut lives = Lives { path: path.to_owned(), seed, peer, done: Names::default() };
     while lives.done.kills < kills && lives.done.violations.len() < 20 && !interrupted.load(Ordering::Acquire) {
         let begun = lives.done.kills / KILLS_OF_A_FILE;
-        let profile = if begun % 3 == 2 { Profile::Earliest } else { Profile::default() };
+        let profile = if begun % 3 == 2 { LibVer::Earliest } else { LibVer::default() };
         lives.run_file(profile, mix(seed ^ mix(begun)), KILLS_OF_A_FILE.min(kills - lives.done.kills), interrupted)?;
     }
     Ok(lives.done)
@@ -103,7 +103,7 @@ struct Lives<'a> {
 }
 
 impl Lives<'_> {
-    fn run_file(&mut self, profile: Profile, seed: u64, kills: u64, interrupted: &AtomicBool) -> Result<()> {
+    fn run_file(&mut self, profile: LibVer, seed: u64, kills: u64, interrupted: &AtomicBool) -> Result<()> {
         let plan = Plan::new(profile, seed);
         plan.create(&self.path, profile)?;
         let mut known = plan.at_first();
@@ -135,14 +135,14 @@ impl Lives<'_> {
     fn live(&mut self, seed: u64, step: u64, random: u64) -> Result<u64> {
         let (seed, first) = (seed.to_string(), step.to_string());
         let arguments = ["stress", "--names", "--role=writer", "--seed", &seed, "--step", &first];
-        let mut troupe = Troupe::new(&self.path, &[]);
+        let mut troupe = ProcessGroup::new(&self.path, &[]);
         troupe.spawn_writer(&arguments).map_err(Error::Process)?;
         if random.is_multiple_of(8) {
             // Perhaps before it has opened the file, or while it puts it in order.
             thread::sleep(Duration::from_micros((random >> 32) % 20_000));
         } else {
-            if !troupe.await_writer(PATIENCE, |troupe| !troupe.flushes.is_empty()) {
-                troupe.violation(Invariant::Progress, "the writer does not flush");
+            if !troupe.wait_for_writer(PATIENCE, |troupe| !troupe.flushes.is_empty()) {
+                troupe.violation(StressInvariant::Progress, "the writer does not flush");
             }
             thread::sleep(Duration::from_micros((random >> 32) % 30_000));
         }
@@ -217,8 +217,8 @@ struct Said {
 }
 
 fn unsound(path: &Path, live: bool) -> std::io::Result<Said> {
-    let filters = Filters::default();
-    let report = check_path_with(path, Options { live, filters: Some(&filters), ..Options::default() })?;
+    let filters = KnownFilters::default();
+    let report = check_path_with(path, CheckOptions { live, filters: Some(&filters), ..CheckOptions::default() })?;
     let finding = report.findings.first().map(|finding| format!("{finding} (of {} findings)", report.findings.len()));
     let unsettled = report.notes.iter().any(|note| note.cause.kind() == "count") || finding.is_some();
     Ok(Said { finding, unsettled })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use h5live::model::{CreationOrder, EntryStorage, LinkTarget};
-use h5live::{File, Group, Profile};
+use h5live::{File, Group, LibVer};
 use serde_json::{Value, json};
 
 use crate::args::whole_text;
@@ -80,8 +80,8 @@ fn value(entry: u64, words: u16) -> Vec<u64> {
 
 impl Plan {
     /// The plan for a file of this profile.
-    pub fn new(profile: Profile, seed: u64) -> Self {
-        let places = if profile == Profile::Earliest { PLACES.get(..OLD) } else { PLACES.get(..) };
+    pub fn new(profile: LibVer, seed: u64) -> Self {
+        let places = if profile == LibVer::Earliest { PLACES.get(..OLD) } else { PLACES.get(..) };
         Plan { places: places.unwrap_or_default(), seed }
     }
 
@@ -91,21 +91,21 @@ impl Plan {
     /// If the file cannot be read.
     pub fn of(file: &File, seed: u64) -> Result<Self> {
         let is_new = file.root().contains("ordered-a")?;
-        Ok(Plan::new(if is_new { Profile::default() } else { Profile::Earliest }, seed))
+        Ok(Plan::new(if is_new { LibVer::default() } else { LibVer::Earliest }, seed))
     }
 
     /// Makes the file.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn create(&self, path: &Path, profile: Profile) -> Result<()> {
-        let file = File::options().create().profile(profile).open(path)?;
+    pub fn create(&self, path: &Path, profile: LibVer) -> Result<()> {
+        let file = File::options().create().libver(profile).open(path)?;
         file.root().create_group("target")?;
         for (at, place) in self.places.iter().enumerate() {
             let storage = EntryStorage { order: place.order, ..EntryStorage::default() };
             match place.order {
                 CreationOrder::Untracked => file.root().create_group(place.group)?,
-                _ => file.root().new_group().links(storage).attributes(storage).create(place.group)?,
+                _ => file.root().new_group().link_storage(storage).attribute_storage(storage).create(place.group)?,
             };
             for entry in 0..place.entries / 2 {
                 self.make(&file, &Change(at, entry, Some(1)))?;
@@ -156,7 +156,7 @@ impl Plan {
             };
         }
         if group.contains(&name)? {
-            group.remove(&name)?;
+            group.unlink(&name)?;
         }
         match words {
             Some(1) => Ok(group.link_hard(&name, file.group("target")?.id())?),
@@ -186,7 +186,7 @@ impl Plan {
         self.places.iter().map(|place| place.found(&file)).collect()
     }
 
-    /// What is wrong with what was found after a writer was killed that had made `known` known after `told` steps.
+    /// What is wrong with what was found after a writer was killed that had made `find_cached` known after `told` steps.
     pub fn fault(&self, found: &Found, known: &Found, told: u64) -> Option<String> {
         let changes = self.changes(told);
         for (at, ((found, known), place)) in found.iter().zip(known).zip(self.places).enumerate() {
@@ -274,7 +274,7 @@ mod tests {
     fn a_file_holds_what_the_plan_says() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("names.h5");
-        for profile in [Profile::default(), Profile::Earliest] {
+        for profile in [LibVer::default(), LibVer::Earliest] {
             let plan = Plan::new(profile, 7);
             plan.create(&path, profile).unwrap();
             let mut known = plan.at_first();

@@ -1,20 +1,20 @@
 //! Bits of a deflate stream (RFC 1951), the least significant one of a byte first.
 
 /// The most bytes of a stored block.
-const STORED: usize = 0xffff;
+const MAX_STORED_BLOCK_BYTES: usize = 0xffff;
 
 /// Appends bits to bytes.
-pub(super) struct BitWriter<'a> {
+pub(super) struct DeflateBitWriter<'a> {
     out: &'a mut Vec<u8>,
     /// Bits that are not yet in `out`, zeros above them; fewer than 32 between calls.
     held: u64,
     count: u32,
 }
 
-impl<'a> BitWriter<'a> {
+impl<'a> DeflateBitWriter<'a> {
     /// Begins at a whole byte.
     pub(super) fn new(out: &'a mut Vec<u8>) -> Self {
-        BitWriter { out, held: 0, count: 0 }
+        DeflateBitWriter { out, held: 0, count: 0 }
     }
 
     /// Appends the low `count` bits of `bits`, at most 32; those above are zero.
@@ -43,7 +43,7 @@ impl<'a> BitWriter<'a> {
     pub(super) fn stored(&mut self, data: &[u8], last: bool) {
         let mut rest = data;
         loop {
-            let (block, after) = rest.split_at(rest.len().min(STORED));
+            let (block, after) = rest.split_at(rest.len().min(MAX_STORED_BLOCK_BYTES));
             self.put(u32::from(last && after.is_empty()), 3);
             let out = self.align();
             let length = block.len() as u16;
@@ -58,7 +58,7 @@ impl<'a> BitWriter<'a> {
     }
 
     /// The bytes so far, to which whole ones may be appended; behind an empty block where they would not end with one.
-    pub(super) fn whole(&mut self) -> &mut Vec<u8> {
+    pub(super) fn align_to_byte(&mut self) -> &mut Vec<u8> {
         if self.count > 0 {
             self.stored(&[], false);
         }
@@ -66,7 +66,7 @@ impl<'a> BitWriter<'a> {
     }
 
     /// Takes back what is behind the first `bits` bits of the byte at `at`.
-    pub(super) fn cut(&mut self, at: usize, bits: u32) {
+    pub(super) fn truncate(&mut self, at: usize, bits: u32) {
         let partial = self.out.get(at).map_or(0, |byte| u64::from(*byte));
         self.out.truncate(at);
         self.held = partial & ((1 << bits) - 1);

@@ -1,10 +1,12 @@
 //! The zlib codec (RFC 1950), whose state each thread keeps.
 //!
 //! Shuffled chunks are planes of bytes of very different kinds. What cannot be compressed is stored, what is runs of one
-//! byte is encoded here, and libdeflate, to whom these two take the most time, gets what is left ([`stretch`]).
+//! byte is encoded here, and libdeflate, to whom these two take the most time, gets what is left ([`segment`]).
 
 #[cfg(feature = "native")]
 mod bits;
+#[cfg(feature = "native")]
+mod block_scan;
 #[cfg(feature = "native")]
 mod huffman;
 #[cfg(feature = "native")]
@@ -14,13 +16,11 @@ mod pure;
 #[cfg(feature = "native")]
 mod repeats;
 #[cfg(feature = "native")]
-mod runs;
+mod run_encoder;
 #[cfg(feature = "native")]
-mod stretch;
+mod segment;
 #[cfg(test)]
 mod tests;
-#[cfg(feature = "native")]
-mod walk;
 
 #[cfg(feature = "native")]
 pub(crate) use native::{compress, decompress};

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 
 use libdeflater::{CompressionLvl, Compressor, DecompressionError, Decompressor, adler32};
 
-use super::bits::BitWriter;
-use super::stretch::{Kind, Stretch, stretches};
-use super::{runs, walk};
-use crate::Fault;
+use super::bits::DeflateBitWriter;
+use super::segment::{DataSegment, SegmentKind, segments};
+use super::{block_scan, run_encoder};
+use crate::FilterFault;
 
 /// The highest level at which runs are encoded here. Who asks for more than that has time.
 const RUNS_LEVEL: u32 = 6;
@@ -18,18 +18,18 @@ thread_local! {
 }
 
 /// Decompresses a zlib stream; returns the bytes written. What follows the stream is ignored.
-pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Fault> {
+pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, FilterFault> {
     let limit = output.len();
     let result = DECOMPRESSOR.with_borrow_mut(|state| state.zlib_decompress(input, output));
     result.map_err(|error| match error {
-        DecompressionError::InsufficientSpace => Fault::TooLarge { limit },
-        DecompressionError::BadData => Fault::Corrupt("zlib stream"),
+        DecompressionError::InsufficientSpace => FilterFault::TooLarge { limit },
+        DecompressionError::BadData => FilterFault::Corrupt("zlib stream"),
     })
 }
 
 /// Appends the zlib stream of the input at a level from 0 to 9.
-pub(crate) fn compress(level: u32, input: &[u8], output: &mut Vec<u8>) -> Result<(), Fault> {
-    let invalid = |_| Fault::Parameter { index: 0, value: level };
+pub(crate) fn compress(level: u32, input: &[u8], output: &mut Vec<u8>) -> Result<(), FilterFault> {
+    let invalid = |_| FilterFault::Parameter { index: 0, value: level };
     let valid = CompressionLvl::new(i32::try_from(level).unwrap_or(i32::MAX)).map_err(invalid)?;
     COMPRESSOR.with_borrow_mut(|state| {
         let (_, compressor) = match state {
@@ -38,8 +38,8 @@ pub(crate) fn compress(level: u32, input: &[u8], output: &mut Vec<u8>) -> Result
         };
         let start = output.len();
         if level > 0 {
-            let stretches = stretches(input, level <= RUNS_LEVEL);
-            if stretches.iter().any(|stretch| stretch.kind != Kind::Other) {
+            let stretches = segments(input, level <= RUNS_LEVEL);
+            if stretches.iter().any(|stretch| stretch.kind != SegmentKind::Other) {
                 if join(compressor, level, input, &stretches, output).is_some() {
                     return Ok(());
                 }
@@ -48,7 +48,7 @@ pub(crate) fn compress(level: u32, input: &[u8], output: &mut Vec<u8>) -> Result
         }
         let bound = compressor.zlib_compress_bound(input.len());
         // The bound is libdeflate's own, so that the result always fits.
-        append(output, bound, |room| compressor.zlib_compress(input, room).ok()).ok_or(Fault::Incompressible)
+        append(output, bound, |room| compressor.zlib_compress(input, room).ok()).ok_or(FilterFault::Incompressible)
     })
 }
 
@@ -66,28 +66,28 @@ fn join(
     compressor: &mut Compressor,
     level: u32,
     input: &[u8],
-    stretches: &[Stretch],
+    stretches: &[DataSegment],
     output: &mut Vec<u8>,
 ) -> Option<()> {
     output.reserve(input.len() / 2);
     output.extend_from_slice(&header(level));
-    let mut writer = BitWriter::new(output);
+    let mut writer = DeflateBitWriter::new(output);
     for (i, stretch) in stretches.iter().enumerate() {
         let last = i + 1 == stretches.len();
         let data = input.get(stretch.bytes.clone())?;
         match stretch.kind {
-            Kind::Noise => writer.stored(data, last),
-            Kind::Runs => runs::encode(input, stretch.bytes.clone(), last, &mut writer),
-            Kind::Other => {
-                let out = writer.whole();
+            SegmentKind::Noise => writer.stored(data, last),
+            SegmentKind::Runs => run_encoder::encode(input, stretch.bytes.clone(), last, &mut writer),
+            SegmentKind::Other => {
+                let out = writer.align_to_byte();
                 let start = out.len();
                 let bound = compressor.deflate_compress_bound(data.len());
                 append(out, bound, |room| compressor.deflate_compress(data, room).ok())?;
                 if !last {
                     // libdeflate says of its last block that nothing follows.
-                    let block = walk::last_block(out.get(start..)?)?;
+                    let block = block_scan::last_block(out.get(start..)?)?;
                     *out.get_mut(start + block.start / 8)? &= !(1 << (block.start % 8));
-                    writer.cut(start + block.end / 8, block.end as u32 % 8);
+                    writer.truncate(start + block.end / 8, block.end as u32 % 8);
                 }
             }
         }

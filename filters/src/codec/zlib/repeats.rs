@@ -4,12 +4,12 @@ use std::cell::RefCell;
 
 use wide::u8x16;
 
-use super::stretch::{APART, Kind, PIECE, STEP, WINDOW, pieces};
+use super::segment::{MIN_PIECES_APART, PIECE_BYTES, STEP_BYTES, SegmentKind, WINDOW_BYTES, pieces};
 
 const HASH_BITS: u32 = 13;
 
 /// Of equally frequent bytes, those that end in these four bits are looked at: a sixteenth of all.
-const CHOSEN: u8 = 0x0b;
+const SAMPLED_SUFFIX: u8 = 0x0b;
 
 thread_local! {
     static POSITIONS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
@@ -28,18 +28,18 @@ pub(super) struct Repeats {
 
 impl Repeats {
     /// Looks at data of these kinds, which may change with what is found.
-    pub(super) fn new(data: &[u8], kinds: &[Kind]) -> Repeats {
-        let mut found = Repeats { of_pieces: vec![0; kinds.len()], of_steps: vec![0; data.len().div_ceil(STEP)] };
+    pub(super) fn new(data: &[u8], kinds: &[SegmentKind]) -> Repeats {
+        let mut found = Repeats { of_pieces: vec![0; kinds.len()], of_steps: vec![0; data.len().div_ceil(STEP_BYTES)] };
         POSITIONS.with_borrow_mut(|positions| {
             positions.clear();
             positions.resize(1 << HASH_BITS, u32::MAX);
             for (i, piece) in pieces(data).enumerate() {
-                let near = i.saturating_sub(APART)..(i + APART + 1).min(kinds.len());
-                if !kinds.get(near).is_some_and(|near| near.contains(&Kind::Noise)) {
+                let near = i.saturating_sub(MIN_PIECES_APART)..(i + MIN_PIECES_APART + 1).min(kinds.len());
+                if !kinds.get(near).is_some_and(|near| near.contains(&SegmentKind::Noise)) {
                     continue;
                 }
-                for (block, start) in piece.chunks_exact(64).zip((i * PIECE..).step_by(64)) {
-                    let mut chosen = chosen(block);
+                for (block, start) in piece.chunks_exact(64).zip((i * PIECE_BYTES..).step_by(64)) {
+                    let mut chosen = sampled_bytes(block);
                     while chosen != 0 {
                         let at = start + chosen.trailing_zeros() as usize;
                         chosen &= chosen - 1;
@@ -64,17 +64,17 @@ impl Repeats {
                 }
             }
         };
-        add(&mut self.of_pieces, (before / PIECE).min(last), (at / PIECE).min(last));
-        add(&mut self.of_steps, before / STEP, at / STEP);
+        add(&mut self.of_pieces, (before / PIECE_BYTES).min(last), (at / PIECE_BYTES).min(last));
+        add(&mut self.of_steps, before / STEP_BYTES, at / STEP_BYTES);
     }
 }
 
 /// Which of 64 bytes are looked at, the first one's bit the least significant.
 #[inline]
-fn chosen(block: &[u8]) -> u64 {
+fn sampled_bytes(block: &[u8]) -> u64 {
     let of_16 = |bytes: &[u8]| {
         let bytes = bytes.first_chunk().map_or(u8x16::ZERO, |bytes| u8x16::new(*bytes));
-        u64::from((bytes & u8x16::splat(0x0f)).simd_eq(u8x16::splat(CHOSEN)).to_bitmask())
+        u64::from((bytes & u8x16::splat(0x0f)).simd_eq(u8x16::splat(SAMPLED_SUFFIX)).to_bitmask())
     };
     block.rchunks_exact(16).fold(0, |bits, bytes| bits << 16 | of_16(bytes))
 }
@@ -85,6 +85,6 @@ fn remember(data: &[u8], at: usize, positions: &mut [u32]) -> Option<usize> {
     let word = data.get(at..)?.first_chunk::<4>()?;
     let hash = u32::from_le_bytes(*word).wrapping_mul(0x9E37_79B1) >> (32 - HASH_BITS);
     let before = std::mem::replace(positions.get_mut(hash as usize)?, at as u32) as usize;
-    let is_near = before < at && at - before <= WINDOW;
+    let is_near = before < at && at - before <= WINDOW_BYTES;
     (is_near && data.get(before..)?.first_chunk::<4>()? == word).then_some(before)
 }

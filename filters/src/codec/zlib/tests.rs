@@ -155,9 +155,9 @@ fn every_level_takes_every_kind() {
 mod native {
     use libdeflater::{CompressionLvl, Compressor};
 
+    use super::super::block_scan::last_block;
     use super::super::huffman::{codes, lengths};
-    use super::super::stretch::{Kind, stretches};
-    use super::super::walk::last_block;
+    use super::super::segment::{SegmentKind, segments};
     use super::*;
     use crate::transpose::shuffle;
 
@@ -254,8 +254,8 @@ mod native {
         }
     }
 
-    fn kinds_of(data: &[u8]) -> Vec<Kind> {
-        let stretches = stretches(data, true);
+    fn kinds_of(data: &[u8]) -> Vec<SegmentKind> {
+        let stretches = segments(data, true);
         let mut ends = stretches.iter().map(|stretch| stretch.bytes.end);
         assert!(
             stretches
@@ -270,25 +270,25 @@ mod native {
     #[test]
     fn planes_of_the_signal_are_told_apart() {
         let planes = shuffled(signal(64 << 10).map(|value| (value as i32).to_le_bytes()));
-        assert_eq!(kinds_of(&planes), [Kind::Noise, Kind::Other, Kind::Runs]);
+        assert_eq!(kinds_of(&planes), [SegmentKind::Noise, SegmentKind::Other, SegmentKind::Runs]);
         let planes = shuffled(signal(64 << 10).map(|value| (value as i32).to_be_bytes()));
-        assert_eq!(kinds_of(&planes), [Kind::Runs, Kind::Other, Kind::Noise]);
+        assert_eq!(kinds_of(&planes), [SegmentKind::Runs, SegmentKind::Other, SegmentKind::Noise]);
         let planes = shuffled(sine(32 << 10).map(f64::to_le_bytes));
-        assert_eq!(kinds_of(&planes), [Kind::Noise, Kind::Other, Kind::Runs]);
+        assert_eq!(kinds_of(&planes), [SegmentKind::Noise, SegmentKind::Other, SegmentKind::Runs]);
     }
 
     #[test]
     fn few_runs_are_left_to_libdeflate() {
         let text = Piece::Text.bytes(20_000, 2);
-        assert_eq!(kinds_of(&[&vec![0; 8192], &text[..]].concat()), [Kind::Other]);
-        assert_eq!(kinds_of(&[&vec![0; 16384], &text[..]].concat()), [Kind::Runs, Kind::Other]);
+        assert_eq!(kinds_of(&[&vec![0; 8192], &text[..]].concat()), [SegmentKind::Other]);
+        assert_eq!(kinds_of(&[&vec![0; 16384], &text[..]].concat()), [SegmentKind::Runs, SegmentKind::Other]);
     }
 
     #[test]
     fn noise_ends_where_the_rest_begins() {
         let (noise, text) = (Piece::Noise.bytes(50_000, 1), Piece::Text.bytes(50_000, 2));
         for data in [[&noise[..], &text].concat(), [&text[..], &noise].concat()] {
-            let edges: Vec<_> = stretches(&data, true).iter().map(|stretch| stretch.bytes.end).collect();
+            let edges: Vec<_> = segments(&data, true).iter().map(|stretch| stretch.bytes.end).collect();
             assert!(edges.len() == 2 && edges[0].abs_diff(50_000) < 256, "{edges:?}");
         }
     }
@@ -296,16 +296,16 @@ mod native {
     #[test]
     fn what_is_repeated_is_not_noise() {
         for seed in 0..20 {
-            assert_eq!(kinds_of(&Piece::Noise.bytes(256 << 10, seed)), [Kind::Noise]);
+            assert_eq!(kinds_of(&Piece::Noise.bytes(256 << 10, seed)), [SegmentKind::Noise]);
         }
         for step in 1..20 {
-            assert_eq!(kinds_of(&Piece::Ramp(step).bytes(256 << 10, 0)), [Kind::Other]);
+            assert_eq!(kinds_of(&Piece::Ramp(step).bytes(256 << 10, 0)), [SegmentKind::Other]);
         }
         for row in [256, 1000, 4096, 10_000, 20_000, 32_768] {
-            assert_eq!(kinds_of(&Piece::Rows(row).bytes(256 << 10, 0)), [Kind::Other], "{row}");
+            assert_eq!(kinds_of(&Piece::Rows(row).bytes(256 << 10, 0)), [SegmentKind::Other], "{row}");
         }
         // Too far back for deflate.
-        assert_eq!(kinds_of(&Piece::Rows(40_000).bytes(256 << 10, 0)), [Kind::Noise]);
+        assert_eq!(kinds_of(&Piece::Rows(40_000).bytes(256 << 10, 0)), [SegmentKind::Noise]);
     }
 
     #[test]
@@ -313,7 +313,7 @@ mod native {
         let noise = Piece::Noise.bytes(20_000, 1);
         let text = Piece::Text.bytes(8 << 10, 2);
         let data = [&noise[..], &text, &noise, &text].concat();
-        assert_eq!(kinds_of(&data), [Kind::Other]);
+        assert_eq!(kinds_of(&data), [SegmentKind::Other]);
     }
 
     #[test]

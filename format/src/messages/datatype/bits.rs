@@ -2,7 +2,7 @@
 
 use h5live_model::{
     Bitfield, ByteOrder, CharacterSet, Compound, Datatype, Enum, FixedString, Float, Integer, Normalization, Opaque,
-    Padding, Reference, ReferenceKind, Sign, StringPadding, Time, VarLen, VarLenKind,
+    Padding, ReferenceKind, ReferenceType, Sign, StringPadding, Time, VarLen, VarLenKind,
 };
 
 /// The number of the class.
@@ -33,7 +33,7 @@ pub(super) fn blank(class: u8, size: u32) -> Option<Datatype> {
         4 => Datatype::Bitfield(Bitfield { size, ..Default::default() }),
         5 => Datatype::Opaque(Opaque { size, ..Default::default() }),
         6 => Datatype::Compound(Compound { size, ..Default::default() }),
-        7 => Datatype::Reference(Reference { size, ..Default::default() }),
+        7 => Datatype::Reference(ReferenceType { size, ..Default::default() }),
         8 => Datatype::Enum(Enum::default()),
         9 => Datatype::VarLen(VarLen { size, ..Default::default() }),
         10 => Datatype::Array(Default::default()),
@@ -44,21 +44,21 @@ pub(super) fn blank(class: u8, size: u32) -> Option<Datatype> {
 
 /// Class bits that are being put together, or taken apart.
 #[derive(Debug)]
-pub(super) struct Bits {
+pub(super) struct ClassBits {
     value: u32,
     reading: bool,
     broken: Option<&'static str>,
 }
 
-impl Bits {
+impl ClassBits {
     /// No bits yet.
     pub(super) fn to_write() -> Self {
-        Bits { value: 0, reading: false, broken: None }
+        ClassBits { value: 0, reading: false, broken: None }
     }
 
     /// The bits of a file.
     pub(super) fn read(value: u32) -> Self {
-        Bits { value, reading: true, broken: None }
+        ClassBits { value, reading: true, broken: None }
     }
 
     /// The bits as a number.
@@ -204,14 +204,14 @@ impl Bits {
     }
 }
 
-/// A count, saturated so that [`Bits::field`] refuses it when it does not fit.
+/// A count, saturated so that [`ClassBits::field`] refuses it when it does not fit.
 fn count(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
 /// The bits of a type of a class, between the type and its bits. Returns the number that the bits of some classes
 /// hold: members, or bytes of a tag.
-pub(super) fn class_bits(t: &mut Datatype, bits: &mut Bits, version: u8) -> u32 {
+pub(super) fn class_bits(t: &mut Datatype, bits: &mut ClassBits, version: u8) -> u32 {
     match t {
         Datatype::Integer(t) => {
             bits.order(&mut t.order);

@@ -1,5 +1,5 @@
 use h5live_model::{
-    CharacterSet, FixedString, Float, Integer, Opaque, Reference, Sign, StringPadding, Time, VarLenKind,
+    CharacterSet, FixedString, Float, Integer, Opaque, ReferenceType, Sign, StringPadding, Time, VarLenKind,
 };
 
 use super::*;
@@ -9,11 +9,11 @@ fn int(size: u32) -> Datatype {
     Datatype::integer(size, ByteOrder::Little, Sign::Signed)
 }
 
-fn member(name: &str, offset: u32, datatype: Datatype) -> Member {
-    Member { name: name.into(), offset, datatype }
+fn member(name: &str, offset: u32, datatype: Datatype) -> CompoundMember {
+    CompoundMember { name: name.into(), offset, datatype }
 }
 
-fn compound(members: Vec<Member>) -> Datatype {
+fn compound(members: Vec<CompoundMember>) -> Datatype {
     let size = members.iter().map(|m| m.offset + m.datatype.size()).max().unwrap_or(0);
     Datatype::Compound(Compound { size, members })
 }
@@ -68,7 +68,7 @@ fn samples() -> Vec<Datatype> {
         ReferenceKind::Region2,
         ReferenceKind::Attribute,
     ] {
-        samples.push(Datatype::Reference(Reference { kind, size: 18 }));
+        samples.push(Datatype::Reference(ReferenceType { kind, size: 18 }));
     }
     let all = samples.iter().scan(0, |at, t| {
         let m = member(&format!("m{at}"), *at, t.clone());
@@ -83,7 +83,7 @@ fn samples() -> Vec<Datatype> {
 #[test]
 fn comes_back_from_bytes_in_every_version() {
     for datatype in samples() {
-        for profile in Profile::ALL {
+        for profile in LibVer::ALL {
             let message = DatatypeMessage::new(profile, datatype.clone());
             let bytes = encode(&message, Widths::default()).unwrap();
             let decoded = decode::<DatatypeMessage>(&bytes, Widths::default()).unwrap();

@@ -1,0 +1,220 @@
+//! What a flush takes, and in which order.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use h5live_format::Addr;
+use smallvec::SmallVec;
+
+use super::graph::{DependencyGraph, GraphNode, NodeContent};
+use super::owner_deps::{ChildOwners, OwnerDependencies};
+use crate::entry::{AnySlot, EntryId, Owner};
+
+/// Which dirty entries to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlushScope {
+    /// All of them.
+    All,
+    /// Those of one object, and whatever of other objects must be written before them.
+    Owner(Owner),
+}
+
+/// What a flush is to take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum FlushSelection {
+    Scope(FlushScope),
+    /// Entries until those left weigh no more than `leave` bytes; with them, for the sake of `raw` data, what of it waits
+    /// for nothing.
+    Excess {
+        leave: usize,
+        raw: bool,
+    },
+}
+
+/// Something to be written by a flush.
+pub(super) struct FlushItem {
+    pub(super) id: EntryId,
+    pub(super) what: FlushItemKind,
+    /// Something else that is written must be written before.
+    pub(super) waits: bool,
+}
+
+pub(super) enum FlushItemKind {
+    Entry(Arc<dyn AnySlot>),
+    Raw { chunk: Addr },
+}
+
+impl DependencyGraph {
+    /// Takes dirty entries and proxies, children first; they are then in flight.
+    pub(super) fn take(&mut self, take: FlushSelection) -> Vec<FlushItem> {
+        if let FlushSelection::Excess { leave, raw: false } = take
+            && let Some(picked) = self.take_independent(leave)
+        {
+            return picked;
+        }
+        self.pass += 1;
+        let pass = self.pass;
+        let scope = match take {
+            FlushSelection::Scope(scope) => scope,
+            FlushSelection::Excess { .. } => FlushScope::All,
+        };
+        let order = self.ancestors_first(scope);
+        if let FlushScope::Owner(owner) = scope {
+            self.find_needed(&order, owner);
+        }
+        let mut picked = Vec::with_capacity(order.len());
+        for id in order.into_iter().rev() {
+            let Some(node) = self.nodes.get_mut(&id).filter(|node| node.dirty) else { continue };
+            let waits = node.above == pass;
+            let wanted = match take {
+                FlushSelection::Scope(FlushScope::All) => true,
+                FlushSelection::Scope(FlushScope::Owner(_)) => node.needed == pass,
+                FlushSelection::Excess { leave, .. } => {
+                    self.dirty_weight > leave || !waits && matches!(node.body, NodeContent::Proxy { .. })
+                }
+            };
+            if wanted && let Some(what) = node.begin_write() {
+                self.dirty_weight -= node.weight;
+                picked.push(FlushItem { id, what, waits });
+            }
+        }
+        let is_dirty = |id: EntryId| self.nodes.get(&id).is_some_and(|node| node.dirty);
+        match scope {
+            FlushScope::All => self.dirty.retain(is_dirty),
+            FlushScope::Owner(owner) => self.dirty.retain_owners(&owners_below(&self.owner_deps, owner), is_dirty),
+        }
+        picked
+    }
+
+    /// Takes entries below which there is nothing at all, until those left weigh no more than `leave`: they need no order.
+    /// `None`, and nothing is taken, if there are not enough of them.
+    fn take_independent(&mut self, leave: usize) -> Option<Vec<FlushItem>> {
+        // What is broken is to be written in the wrong order.
+        if !self.skipped_edges.is_empty() {
+            return None;
+        }
+        let mut excess = self.dirty_weight.checked_sub(leave).filter(|excess| *excess > 0)?;
+        let mut free = Vec::new();
+        for id in self.dirty.all() {
+            let node = self.nodes.get(&id).filter(|node| node.dirty && node.children == 0);
+            let Some(node) = node.filter(|node| matches!(node.body, NodeContent::Entry(Some(_)))) else { continue };
+            free.push(id);
+            excess = excess.saturating_sub(node.weight);
+            if excess == 0 {
+                break;
+            }
+        }
+        if excess > 0 {
+            return None;
+        }
+        let mut picked = Vec::with_capacity(free.len());
+        for id in free {
+            // It may be listed twice.
+            let Some(node) = self.nodes.get_mut(&id).filter(|node| node.dirty) else { continue };
+            if let Some(what) = node.begin_write() {
+                self.dirty_weight -= node.weight;
+                picked.push(FlushItem { id, what, waits: false });
+            }
+        }
+        let DependencyGraph { dirty, nodes, .. } = self;
+        dirty.retain(|id| nodes.get(&id).is_some_and(|node| node.dirty));
+        Some(picked)
+    }
+
+    /// Whether a flush of `owner` would find nothing to write, neither of it nor of others.
+    pub(super) fn is_clean(&mut self, owner: Owner) -> bool {
+        let is_dirty = |id: &EntryId| self.nodes.get(id).is_some_and(|node| node.dirty || node.in_flight);
+        self.owner_deps.get(&owner).is_none_or(ChildOwners::is_empty)
+            && !self.dirty.get_mut(&owner).is_some_and(|list| list.iter().any(is_dirty))
+    }
+
+    /// The dirty nodes that a scope may concern and everything above them, each before what is below it.
+    fn ancestors_first(&mut self, scope: FlushScope) -> Vec<EntryId> {
+        let pass = self.pass;
+        let candidates = match scope {
+            FlushScope::All => self.dirty.all(),
+            FlushScope::Owner(owner) => self.dirty.of_owners(&owners_below(&self.owner_deps, owner)),
+        };
+        let mut order = Vec::with_capacity(2 * candidates.len());
+        let mut path: SmallVec<[(EntryId, usize); 16]> = SmallVec::new();
+        for start in candidates.into_iter().rev() {
+            if self.visit(start) {
+                path.push((start, 0));
+            }
+            while let Some((id, next)) = path.last_mut() {
+                let id = *id;
+                let parents = self.nodes.get(&id).map_or(&[][..], |node| &node.parents);
+                let later = match parents.get(*next) {
+                    Some(above) => Some(above.parent),
+                    // A broken edge turns the order around, as nothing else would be sure to violate it.
+                    None => self.skipped_edges.get(&id).and_then(|down| down.get(*next - parents.len())).copied(),
+                };
+                *next += 1;
+                let Some(later) = later else {
+                    order.push(id);
+                    path.pop();
+                    continue;
+                };
+                if let Some(node) = self.nodes.get_mut(&later) {
+                    node.above = pass;
+                    if std::mem::replace(&mut node.visited, pass) != pass {
+                        path.push((later, 0));
+                    }
+                }
+            }
+        }
+        order
+    }
+
+    fn visit(&mut self, id: EntryId) -> bool {
+        let pass = self.pass;
+        self.nodes.get_mut(&id).is_some_and(|node| std::mem::replace(&mut node.visited, pass) != pass)
+    }
+
+    /// Marks the dirty nodes of `owner`, and everything below them.
+    fn find_needed(&mut self, ancestors_first: &[EntryId], owner: Owner) {
+        let pass = self.pass;
+        for id in ancestors_first {
+            let Some(node) = self.nodes.get(id) else { continue };
+            let needed = node.dirty && node.owner == owner
+                || node
+                    .parents
+                    .iter()
+                    .any(|above| self.nodes.get(&above.parent).is_some_and(|node| node.needed == pass));
+            if needed && let Some(node) = self.nodes.get_mut(id) {
+                node.needed = pass;
+            }
+        }
+    }
+}
+
+impl GraphNode {
+    /// What is written of a dirty node, which is in flight from then on.
+    fn begin_write(&mut self) -> Option<FlushItemKind> {
+        let what = match &self.body {
+            NodeContent::Entry(Some(slot)) => FlushItemKind::Entry(Arc::clone(slot)),
+            NodeContent::Entry(None) => return None,
+            NodeContent::Proxy { chunk } => FlushItemKind::Raw { chunk: *chunk },
+        };
+        self.dirty = false;
+        self.in_flight = true;
+        Some(what)
+    }
+}
+
+fn owners_below(across: &OwnerDependencies, owner: Owner) -> SmallVec<[Owner; 4]> {
+    let mut owners: SmallVec<[Owner; 4]> = SmallVec::from_slice(&[owner]);
+    if across.get(&owner).is_none() {
+        return owners;
+    }
+    // A group may have any number of them.
+    let mut seen = BTreeSet::from([owner]);
+    let mut next = 0;
+    while let Some(owner) = owners.get(next).copied() {
+        next += 1;
+        let below = across.get(&owner).into_iter().flat_map(ChildOwners::iter);
+        let known = owners.len();
+        owners.extend(below.filter(|below| seen.insert(*below)));
+        owners[known..].sort_unstable();
+    }
+    owners
+}

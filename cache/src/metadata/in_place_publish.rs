@@ -1,0 +1,223 @@
+//! The short way of a small append: raw data that nobody can see yet, and then the one entry that tells of it, each with
+//! one write, where a flush would find nothing else to do.
+
+use std::{borrow::Cow, ops::Range};
+
+use h5live_format::{Addr, EncodeError};
+
+use super::redo::is_within_page;
+use crate::{
+    cache::Cache,
+    edge_kind::EdgeKinds,
+    entry::{Entry, Handle, Owner},
+    error::{Error, Result, StorageAction},
+    reentry::{ReentryScope, enter},
+    stats::count,
+};
+
+/// The longest piece of raw data that is stored through a mapping (bytes), into pages that may be new...
+const MAX_MAPPED_RAW_BYTES: usize = 512;
+/// ...and into those that were written before.
+const MAX_MAPPED_RAW_BYTES_PREFILLED: usize = 64 << 10;
+
+/// Raw data for a chunk to which the file leads, in a part of it that nobody can see yet.
+#[derive(Debug, Clone, Copy)]
+pub struct UnpublishedPart<'a> {
+    /// The address of the chunk.
+    pub chunk: Addr,
+    /// Where the part begins, in bytes from the beginning of the chunk.
+    pub offset: u64,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// Whether all of the chunk has been written before: the system has pages for it then.
+    pub is_prefilled: bool,
+}
+
+/// What an entry is to be in the file.
+#[derive(Debug)]
+pub struct EntryPatch<'a> {
+    /// Its image.
+    pub image: Cow<'a, [u8]>,
+    /// What of it is not in the file (bytes).
+    pub changed: Range<usize>,
+}
+
+impl From<Vec<u8>> for EntryPatch<'_> {
+    fn from(image: Vec<u8>) -> Self {
+        EntryPatch { changed: 0..image.len(), image: image.into() }
+    }
+}
+
+impl Cache {
+    /// Writes raw data, has `change` change an entry of `len` bytes that will tell of it, and writes that: what a flush of
+    /// the entry's owner would do after the same changes. Returns whether it was done. It is not if `change` returns `None`,
+    /// and `change` is not called where a flush would have more to do: something of the owner is dirty or waits, the entry
+    /// crosses a page, an intent stands, or flushes are durable.
+    ///
+    /// `change` is given the entry and its edition, how often it was changed before, by [`Handle::update`] or this way, and
+    /// returns what it is to be in the file. It must not use the cache. Must not be called inside an operation.
+    ///
+    /// # Errors
+    /// As [`Cache::flush`]. The entry was changed then, and is dirty, if it was its write that failed.
+    pub fn publish_part<'a, T: Entry>(
+        &self,
+        part: UnpublishedPart<'_>,
+        entry: &Handle<T>,
+        len: u64,
+        change: impl FnOnce(&mut T, u64) -> Option<std::result::Result<EntryPatch<'a>, EncodeError>>,
+    ) -> Result<bool> {
+        let _inside = enter(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
+        let _only = self.flushing.lock();
+        let at = part.chunk.checked_add(part.offset).ok_or(Error::Undefined)?;
+        let end = at.checked_add(part.bytes.len() as u64).and_then(Addr::get).ok_or(Error::Undefined)?;
+        let is_alone = is_within_page(self.settings.base, entry.addr(), len)
+            && end <= self.space.superblock_eof()
+            && !self.needs_protocol_steps()
+            && self.chunks.is_idle(part.chunk);
+        if !is_alone || !self.is_clean(entry.owner()) || !entry.matches_file() {
+            return Ok(false);
+        }
+        self.write_raw_part(at, part)?;
+        let told = {
+            let _gate = self.gate.write();
+            // Somebody else may have begun to change it meanwhile; what was written is written again then.
+            if !self.is_clean(entry.owner()) || !entry.matches_file() {
+                return Ok(false);
+            }
+            entry.update_for_write_through(change)
+        };
+        let Some(told) = told else { return Ok(false) };
+        let at = entry.addr();
+        let written = told
+            .map_err(|source| Error::Encode { at, source })
+            .and_then(|told| self.write_entry_patch(StorageAction::WriteEntry(std::any::type_name::<T>()), at, &told));
+        match written {
+            Ok(()) => count(&self.stats.flushes, 1),
+            Err(_) => entry.touch(),
+        }
+        written.map(|()| true)
+    }
+
+    /// Writes raw data by the shortest way.
+    fn write_raw_part(&self, at: Addr, part: UnpublishedPart<'_>) -> Result<()> {
+        let UnpublishedPart { bytes, is_prefilled: is_filled, .. } = part;
+        // Beyond that, a call costs less than new pages of a mapping do.
+        let is_short = bytes.len() <= if is_filled { MAX_MAPPED_RAW_BYTES_PREFILLED } else { MAX_MAPPED_RAW_BYTES };
+        if is_short && self.storage.store_mapped(bytes, at.get().ok_or(Error::Undefined)?) {
+            self.count_write(bytes.len());
+            return Ok(());
+        }
+        self.write_at(StorageAction::WriteRaw, at, bytes)
+    }
+
+    /// Writes an entry that lies within a page by the shortest way.
+    fn write_entry_patch(&self, action: StorageAction, at: Addr, told: &EntryPatch<'_>) -> Result<()> {
+        if self.storage.store_atomic(&told.image, told.changed.clone(), at.get().ok_or(Error::Undefined)?) {
+            self.count_write(told.changed.len());
+            return Ok(());
+        }
+        self.write_at(action, at, &told.image)
+    }
+
+    /// Whether [`Cache::publish_part`] can be used at all, be it after the next flush: flushes are to write what is dirty,
+    /// and nothing else.
+    pub fn can_publish_parts(&self) -> bool {
+        !(self.is_read_only()
+            || self.has_barriers()
+            || self.atomic_flush.load(std::sync::atomic::Ordering::Acquire)
+            || self.settings.disabled_edges != EdgeKinds::NONE
+            || self.has_generations())
+    }
+
+    /// Whether a flush has to do more than to write what is dirty.
+    pub(super) fn needs_protocol_steps(&self) -> bool {
+        !self.can_publish_parts() || self.has_active_redo()
+    }
+
+    /// Whether nothing of `owner` waits to be written, nor anything of others that must be written before.
+    fn is_clean(&self, owner: Owner) -> bool {
+        self.ledger.graph.lock().is_clean(owner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::tests::{Announcer, Block};
+    use super::*;
+    use crate::{CacheOptions, FaultyStorage, FlushScope, MemoryStorage, SpaceKind, Storage, WriteFailure};
+
+    const OWNER: Owner = Owner::new(Addr::new(8));
+
+    /// A cache whose file has an extent of 1 and a chunk of 8 bytes.
+    fn prepared(storage: Arc<dyn Storage>) -> (Cache, Handle<Block>, Addr) {
+        let cache = Cache::new_writable(storage, CacheOptions::default(), 8, Arc::new(Announcer));
+        let at = cache.space().alloc(4, SpaceKind::Metadata).unwrap();
+        let extent = cache.insert(at, OWNER, Block(vec![1; 4]));
+        let chunk = cache.space().alloc(8, SpaceKind::Raw).unwrap();
+        cache.write_raw_through(OWNER, chunk, 0, &[1; 8]).unwrap();
+        cache.flush(FlushScope::All).unwrap();
+        (cache, extent, chunk)
+    }
+
+    fn publish(cache: &Cache, extent: &Handle<Block>, chunk: Addr, to: u8) -> Result<bool> {
+        let part = UnpublishedPart { chunk, offset: 2, bytes: &[to; 3], is_prefilled: false };
+        cache.publish_part(part, extent, 4, |extent, _| {
+            extent.0.fill(to);
+            Some(Ok(extent.0.clone().into()))
+        })
+    }
+
+    #[test]
+    fn raw_data_is_written_and_then_what_tells_of_it() {
+        let storage = MemoryStorage::new();
+        let (cache, extent, chunk) = prepared(Arc::new(storage.clone()));
+        let before = cache.stats();
+        assert!(publish(&cache, &extent, chunk, 2).unwrap());
+        let (bytes, after) = (storage.to_vec(), cache.stats());
+        let (at, raw) = (extent.addr().get().unwrap() as usize, chunk.get().unwrap() as usize);
+        assert_eq!((&bytes[at..at + 4], &bytes[raw..raw + 8]), (&[2; 4][..], &[1, 1, 2, 2, 2, 1, 1, 1][..]));
+        assert_eq!((after.writes - before.writes, after.flushes - before.flushes), (2, 1));
+        assert!(!cache.is_dirty());
+    }
+
+    #[test]
+    fn it_is_left_to_a_flush_where_there_is_more_to_do() {
+        let storage = MemoryStorage::new();
+        let (cache, extent, chunk) = prepared(Arc::new(storage.clone()));
+        let before = storage.to_vec();
+        let refused = |why: &str| {
+            assert!(!publish(&cache, &extent, chunk, 3).unwrap(), "{why}");
+            assert_eq!(storage.to_vec(), before, "{why}");
+            assert_eq!(extent.read().0, [1; 4], "{why}");
+        };
+        let at = cache.space().alloc(4, SpaceKind::Metadata).unwrap();
+        let other = cache.insert(at, OWNER, Block(vec![9; 4]));
+        refused("another entry is new");
+        cache.remove(other.addr());
+        extent.touch();
+        refused("the entry is dirty");
+        cache.flush(FlushScope::All).unwrap();
+        let before = storage.to_vec();
+        cache.write_raw(OWNER, chunk, 0, vec![7]);
+        assert!(!publish(&cache, &extent, chunk, 3).unwrap(), "raw data waits");
+        cache.discard_raw(chunk);
+        cache.enable_barriers();
+        assert!(!publish(&cache, &extent, chunk, 3).unwrap(), "flushes are durable");
+        assert_eq!(storage.to_vec(), before);
+    }
+
+    #[test]
+    fn an_entry_whose_write_fails_is_written_by_the_next_flush() {
+        let memory = MemoryStorage::new();
+        let storage = Arc::new(FaultyStorage::new(memory.clone()));
+        let (cache, extent, chunk) = prepared(storage.clone());
+        storage.fail_after(1, WriteFailure::Full, false);
+        assert!(publish(&cache, &extent, chunk, 2).is_err());
+        assert!(cache.is_dirty());
+        cache.flush(FlushScope::All).unwrap();
+        let at = extent.addr().get().unwrap() as usize;
+        assert_eq!(memory.to_vec()[at..at + 4], [2; 4]);
+    }
+}

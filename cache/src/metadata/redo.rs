@@ -1,0 +1,236 @@
+//! Intents: what a flush is about to change in place, written down first where the announced end of the file is.
+//!
+//! The system copies a page of memory at once, and a disk writes a sector at once; a write that covers more may be cut
+//! off. While an intent is valid, what it says is in its place, or on its way there, and may be written again. At most
+//! one is valid at any time: each takes the place of the one before, or that one is made invalid first.
+
+use std::ops::Range;
+
+use h5live_format::{Addr, RedoRecord, RedoWrite, SeqlockCounter, encode};
+
+use super::flush::FlushStep;
+use crate::{
+    cache::{Cache, CacheOptions},
+    error::{Error, Result, StorageAction},
+    primitive::{Mutex, RwLock},
+    raw_data::RawWrite,
+};
+
+/// Bytes that a process which is killed has copied all or none of.
+const OS_PAGE_BYTES: u64 = 4096;
+
+/// Bytes that a disk whose power fails has written all or none of.
+const SECTOR_BYTES: u64 = 512;
+
+/// What a cache knows of its intents.
+#[derive(Debug, Default)]
+pub(crate) struct RedoState {
+    /// Where the last one was written that has not been made invalid.
+    last: Mutex<Option<Addr>>,
+    /// The last one, if a flush failed between writing it and having done all that it says: what it names may be torn,
+    /// and it alone tells how it is to be.
+    unfinished: Mutex<Option<RedoRecord>>,
+    /// The turn that is shown where the last one was, and where that is.
+    seqlock: Mutex<Option<(Addr, SeqlockCounter)>>,
+    /// Held alone by a flush with intents: what is allocated meanwhile may lie where they do. Shared by those who
+    /// write behind the announced end.
+    pub(crate) past_eof: RwLock<()>,
+}
+
+/// Which changes in place need an intent, and which of them share one. `atomic_flush` says that all do. `joined` says that
+/// with barriers even a single one needs one: an earlier intent may name the same place, or a new end is to be announced
+/// with it.
+pub(super) fn redo_groups(
+    settings: &CacheOptions,
+    changes: &[FlushStep],
+    as_one: bool,
+    joined: bool,
+) -> Vec<Range<usize>> {
+    if settings.disable_redo || changes.is_empty() {
+        return Vec::new();
+    }
+    let is_cut = |step: &FlushStep, unit: u64| match step {
+        FlushStep::Entry { at, image, in_place: true, .. } => crosses(settings.base, *at, image.len() as u64, unit),
+        FlushStep::Raw(_) => true,
+        _ => false,
+    };
+    if settings.barriers {
+        // One intent for all makes the flush whole; a single sector is whole by itself.
+        let alone = !joined && changes.len() == 1 && !is_cut(&changes[0], SECTOR_BYTES);
+        return (!alone).then_some(0..changes.len()).into_iter().collect();
+    }
+    if as_one {
+        let in_place = |step: &FlushStep| match step {
+            FlushStep::Entry { in_place, .. } => *in_place,
+            FlushStep::Raw(flights) => flights.iter().any(RawWrite::is_overwrite),
+            _ => false,
+        };
+        let alone = changes.len() == 1 && !is_cut(&changes[0], OS_PAGE_BYTES);
+        return (!alone && changes.iter().any(in_place)).then_some(0..changes.len()).into_iter().collect();
+    }
+    // Each one just before it is written, when what it leads to is in the file: it may be written again at any time.
+    let cut = |n: &usize| matches!(changes[*n], FlushStep::Entry { .. }) && is_cut(&changes[*n], OS_PAGE_BYTES);
+    (0..changes.len()).filter(cut).map(|n| n..n + 1).collect()
+}
+
+/// The intent to take these steps, at `place`; whether it changes raw data that readers may be reading is told to
+/// [`Cache::write_redo`].
+pub(super) fn redo_record(place: Addr, changes: &[FlushStep]) -> RedoRecord {
+    let mut intent = RedoRecord { addr: place, ..RedoRecord::default() };
+    for change in changes {
+        match change {
+            FlushStep::Entry { at, image, .. } => {
+                intent.writes.push(RedoWrite { at: *at, bytes: image.clone() });
+            }
+            FlushStep::Raw(flights) => {
+                let pieces = flights.iter().flat_map(|flight| flight.pieces());
+                intent.writes.extend(pieces.map(|(at, bytes)| RedoWrite { at, bytes: bytes.to_vec() }));
+            }
+            _ => {}
+        }
+    }
+    intent
+}
+
+/// Whether a step changes raw data that readers may be reading.
+pub(super) fn overwrites_visible(change: &FlushStep) -> bool {
+    matches!(change, FlushStep::Raw(flights) if flights.iter().any(RawWrite::is_visible))
+}
+
+/// Whether the `len` bytes at `at` do not lie in one `unit`.
+fn crosses(base: u64, at: Addr, len: u64, unit: u64) -> bool {
+    let first = at.get().unwrap_or(0).saturating_add(base);
+    first / unit != first.saturating_add(len.saturating_sub(1)) / unit
+}
+
+/// Whether a process that is killed has written all or none of the `len` bytes at `at`.
+pub(super) fn is_within_page(base: u64, at: Addr, len: u64) -> bool {
+    !crosses(base, at, len, OS_PAGE_BYTES)
+}
+
+impl Cache {
+    /// Whether an intent is still valid, or a flush failed before it had done all that one says.
+    pub(super) fn has_active_redo(&self) -> bool {
+        self.active_redo().is_some() || self.intents.unfinished.lock().is_some()
+    }
+
+    /// The intent that is still valid where the end is announced.
+    pub(super) fn active_redo(&self) -> Option<Addr> {
+        let place = SeqlockCounter::word_addr(Addr::new(self.space.superblock_eof()));
+        self.intents.last.lock().filter(|at| Some(*at) == place)
+    }
+
+    /// The turn that is shown at `place`.
+    fn seqlock_at(&self, place: Addr) -> Result<SeqlockCounter> {
+        let mut known = self.intents.seqlock.lock();
+        match *known {
+            Some((at, turn)) if at == place => Ok(turn),
+            _ => {
+                // A reader may have begun when an earlier writer was there. Where nothing tells of one, it may all the
+                // same; so each begins with another number.
+                let any = || SeqlockCounter::new(self.settings.clock.now().subsec_nanos()).settled();
+                let mut bytes = [0; SeqlockCounter::SIZE];
+                let start = place.get().ok_or(Error::Undefined)?;
+                let found = self.storage.read_at(&mut bytes, start);
+                let found = found.map_err(Error::io(StorageAction::Read, start, SeqlockCounter::SIZE as u64))?;
+                let turn = bytes.get(..found).and_then(SeqlockCounter::from_bytes).unwrap_or_else(any);
+                *known = Some((place, turn));
+                Ok(turn)
+            }
+        }
+    }
+
+    /// Writes an intent, which is under way from here on if it changes raw data that readers may be reading.
+    pub(super) fn write_redo(&self, intent: &RedoRecord, is_seen: bool) -> Result<()> {
+        let at = intent.addr;
+        let turn = match self.has_generations() {
+            true => SeqlockCounter::default(),
+            false if is_seen => self.seqlock_at(at)?.next(),
+            false => self.seqlock_at(at)?.settled(),
+        };
+        let image = encode(&RedoRecord { seqlock: turn, ..intent.clone() }, self.settings.widths);
+        let image = image.map_err(|source| Error::Encode { at, source })?;
+        *self.intents.seqlock.lock() = Some((at, turn));
+        let start = at.get().ok_or(Error::Undefined)?;
+        let end = start.saturating_add(image.len() as u64);
+        self.space.note_redo(end);
+        self.space.ensure_len(end, &*self.storage)?;
+        // Also if that fails, it may have been written.
+        *self.intents.last.lock() = Some(at);
+        self.write_at(StorageAction::WriteRedo, at, &image)?;
+        self.set_pending_redo(intent);
+        Ok(())
+    }
+
+    /// Notes that a flush failed after `check_result` of its steps. `one` says that one intent has all changes that follow it.
+    pub(super) fn note_unfinished(&self, steps: &[FlushStep], done: usize, one: bool) {
+        let written = steps.get(..done).unwrap_or_default();
+        let last = written.iter().enumerate().rev().find_map(|(n, step)| match step {
+            FlushStep::WriteRedo { intent, .. } => Some((n, intent)),
+            _ => None,
+        });
+        // If not, each has one change, the next step.
+        if let Some((_, intent)) = last.filter(|(n, _)| one || n + 1 == done) {
+            *self.intents.unfinished.lock() = Some(intent.clone());
+        }
+    }
+
+    /// Does what an earlier flush could not finish, before its intent is made invalid.
+    pub(super) fn replay_unfinished(&self, barriers: bool) -> Result<()> {
+        let mut unfinished = self.intents.unfinished.lock();
+        let Some(intent) = &*unfinished else { return Ok(()) };
+        let barrier = || if barriers { self.sync() } else { Ok(()) };
+        barrier()?;
+        for write in &intent.writes {
+            self.write_at(StorageAction::WriteRedo, write.at, &write.bytes)?;
+        }
+        barrier()?;
+        *unfinished = None;
+        Ok(())
+    }
+
+    /// Changes raw data that readers may be reading, after an intent has said how it will be.
+    pub(crate) fn write_with_redo(&self, writes: Vec<RedoWrite>) -> Result<()> {
+        if writes.is_empty() {
+            return Ok(());
+        }
+        let place = SeqlockCounter::word_addr(Addr::new(self.space.superblock_eof())).ok_or(Error::Undefined)?;
+        let intent = RedoRecord { addr: place, writes, ..RedoRecord::default() };
+        self.write_redo(&intent, true)?;
+        let written =
+            intent.writes.iter().try_for_each(|write| self.write_at(StorageAction::WriteRaw, write.at, &write.bytes));
+        if written.is_err() {
+            *self.intents.unfinished.lock() = Some(intent);
+            return written;
+        }
+        self.invalidate_redo(place)
+    }
+
+    /// What the intent says is in its place, and readers need it no more.
+    pub(super) fn invalidate_redo(&self, at: Addr) -> Result<()> {
+        self.retire_redo(at)?;
+        *self.intents.last.lock() = None;
+        Ok(())
+    }
+
+    /// As [`Cache::invalidate_redo`], but after a power failure the intent may be there all the same.
+    pub(super) fn retire_redo(&self, at: Addr) -> Result<()> {
+        let turn = self.seqlock_at(at)?.settled();
+        self.write_at(StorageAction::WriteRedo, at, &turn.to_bytes())?;
+        *self.intents.seqlock.lock() = Some((at, turn));
+        Ok(())
+    }
+
+    /// Before `end` is announced: what lies there is no intent, whatever was there in the course of time. Returns whether
+    /// something had to be written.
+    pub(crate) fn erase_redo(&self, end: u64) -> Result<bool> {
+        let place = SeqlockCounter::word_addr(Addr::new(end)).and_then(Addr::get).ok_or(Error::Undefined)?;
+        let len = self.storage.len().map_err(Error::io(StorageAction::Length, 0, 0))?;
+        let beyond = len.saturating_sub(place).min(RedoRecord::SIGNATURE.len() as u64) as usize;
+        let had_some = self.intents.last.lock().take().is_some() && beyond > 0;
+        if had_some {
+            self.write_at(StorageAction::WriteRedo, Addr::new(place), &[0; RedoRecord::SIGNATURE.len()][..beyond])?;
+        }
+        Ok(had_some)
+    }
+}

@@ -1,0 +1,513 @@
+//! Raw data that is not yet written: kept by chunk, written in few large calls, and seen by every read before it
+//! is on the storage.
+//!
+//! A chunk here is any block of raw data that is allocated as one: a chunk of a dataset as the filters left it, or
+//! the whole block of a contiguous dataset.
+
+mod merged_writes;
+mod write_buffer;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize as Counter, Ordering::Relaxed},
+};
+
+use h5live_format::{Addr, RedoWrite};
+use h5live_model::MAX_ATOMIC_READ_BYTES;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+pub(crate) use self::merged_writes::MergedWrites;
+pub use self::merged_writes::Visibility;
+pub(crate) use self::write_buffer::WriteBuffer;
+use crate::stats::count;
+use crate::{
+    cache::Cache,
+    entry::{ChunkProxy, Owner},
+    error::{Error, Result, StorageAction},
+    metadata::SharedGraph,
+    primitive::{
+        Condvar, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+};
+
+/// Adjacent pieces are written in one call of at most this many bytes...
+const MAX_MERGED_WRITE_BYTES: usize = 4 << 20;
+
+/// ...if each is smaller than this; copying a larger one costs more than a call.
+const MAX_MERGED_PIECE_BYTES: usize = 256 << 10;
+
+/// Where so few bytes of new raw data are written at once, more such writes are likely to follow.
+const MAX_SMALL_FLUSH_BYTES: usize = 16 << 10;
+
+/// The raw data of a file that is not yet written.
+#[derive(Debug)]
+pub(crate) struct DirtyRawData {
+    shards: Box<[RawShard]>,
+    /// Chunks in the shards. While it is zero, reads go straight to the storage.
+    present: AtomicUsize,
+    /// Bytes that wait, those in flight not counted.
+    waiting: Counter,
+}
+
+#[derive(Debug)]
+struct RawShard {
+    chunks: Mutex<FxHashMap<Addr, DirtyChunk>>,
+    /// A chunk's write-through has ended.
+    write_through_done: Condvar,
+}
+
+/// What is to be read of a chunk is on the storage, but for what is in flight, and that but for what waits.
+#[derive(Debug, Default)]
+struct DirtyChunk {
+    waiting: Option<(MergedWrites, ChunkProxy)>,
+    /// What waits is written over elements to which the file leads.
+    overwrites: bool,
+    in_flight: Option<(Arc<MergedWrites>, ChunkProxy)>,
+    /// Bytes of this chunk are being written by the thread that brought them.
+    write_through: bool,
+}
+
+impl DirtyChunk {
+    fn is_overwrite(&self) -> bool {
+        self.waiting.is_none() && self.in_flight.is_none() && !self.write_through
+    }
+}
+
+/// Raw data of a chunk that a flush has taken.
+#[derive(Debug)]
+pub struct RawWrite {
+    proxy: ChunkProxy,
+    pieces: Arc<MergedWrites>,
+    over: bool,
+}
+
+impl RawWrite {
+    /// Whether it is written over elements to which the file leads.
+    pub(crate) fn is_overwrite(&self) -> bool {
+        self.over
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn weight(&self) -> usize {
+        self.pieces.weight()
+    }
+
+    /// The address of the chunk.
+    pub fn chunk(&self) -> Addr {
+        self.proxy.chunk
+    }
+
+    /// Whether readers may be reading what is in its place.
+    pub(crate) fn is_visible(&self) -> bool {
+        self.pieces.visibility == Visibility::Visible
+    }
+
+    /// What is to be written, and where.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = (Addr, &[u8])> {
+        let chunk = self.proxy.chunk;
+        self.pieces.iter().map(move |(offset, bytes)| (chunk.checked_add(offset).unwrap_or_default(), bytes))
+    }
+}
+
+impl DirtyRawData {
+    pub(crate) fn new(shards: usize) -> Self {
+        let shard = || RawShard { chunks: Mutex::new(FxHashMap::default()), write_through_done: Condvar::new() };
+        DirtyRawData {
+            shards: (0..shards).map(|_| shard()).collect(),
+            present: AtomicUsize::new(0),
+            waiting: Counter::new(0),
+        }
+    }
+
+    /// Bytes that wait to be written.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Relaxed)
+    }
+
+    fn shard(&self, chunk: Addr) -> &RawShard {
+        crate::metadata::shard_for(&self.shards, chunk)
+    }
+
+    /// Changes a chunk's state, which comes into being with it and is dropped when nothing is left of it.
+    fn with_chunk<R>(&self, addr: Addr, change: impl FnOnce(&mut DirtyChunk) -> R) -> R {
+        let mut chunks = self.shard(addr).chunks.lock();
+        let mut came = false;
+        let chunk = chunks.entry(addr).or_insert_with(|| {
+            came = true;
+            DirtyChunk::default()
+        });
+        if came {
+            self.present.fetch_add(1, SeqCst);
+        }
+        let result = change(chunk);
+        if chunk.is_overwrite() {
+            chunks.remove(&addr);
+            self.present.fetch_sub(1, SeqCst);
+        }
+        result
+    }
+
+    fn enqueue(
+        &self,
+        chunk: &mut DirtyChunk,
+        proxy: impl FnOnce() -> ChunkProxy,
+        (offset, bytes): (u64, Vec<u8>),
+        beneath: Visibility,
+    ) -> ChunkProxy {
+        let (pieces, proxy) = chunk.waiting.get_or_insert_with(|| (MergedWrites::default(), proxy()));
+        let before = pieces.weight();
+        pieces.visibility = pieces.visibility.combine(beneath);
+        pieces.put(offset, bytes);
+        self.waiting.fetch_add(pieces.weight() - before, Relaxed);
+        *proxy
+    }
+
+    /// Takes what waits of a chunk into flight. At most one flight of a chunk is under way.
+    pub(crate) fn begin_write(&self, addr: Addr) -> Option<RawWrite> {
+        self.with_chunk(addr, |chunk| {
+            let (pieces, proxy) = chunk.waiting.take()?;
+            self.waiting.fetch_sub(pieces.weight(), Relaxed);
+            let pieces = Arc::new(pieces);
+            chunk.in_flight = Some((Arc::clone(&pieces), proxy));
+            Some(RawWrite { proxy, pieces, over: std::mem::take(&mut chunk.overwrites) })
+        })
+    }
+
+    /// Ends a flight. If its bytes were not `complete_write`, they wait again, beneath what has come meanwhile.
+    pub(crate) fn end_write(&self, flight: RawWrite, written: bool, ledger: &SharedGraph) {
+        let RawWrite { proxy, pieces, over } = flight;
+        self.with_chunk(proxy.chunk, |chunk| {
+            chunk.in_flight = None;
+            if written {
+                ledger.graph.lock().remove_node(proxy.id);
+                return;
+            }
+            let mut merged = Arc::unwrap_or_clone(pieces);
+            let mut before = 0;
+            let mut latest = proxy;
+            match chunk.waiting.take() {
+                None => ledger.graph.lock().fail_write(proxy.id),
+                Some((newer, newer_proxy)) => {
+                    before = newer.weight();
+                    merged.visibility = merged.visibility.combine(newer.visibility);
+                    newer.into_iter().for_each(|(offset, bytes)| merged.put(offset, bytes));
+                    latest = newer_proxy;
+                    ledger.graph.lock().merge_proxy(proxy.id, newer_proxy.id);
+                }
+            }
+            self.waiting.fetch_add(merged.weight() - before, Relaxed);
+            chunk.waiting = Some((merged, latest));
+            chunk.overwrites |= over;
+        });
+    }
+
+    /// Whether nothing of a chunk waits, or is being written.
+    pub(crate) fn is_idle(&self, addr: Addr) -> bool {
+        self.present.load(SeqCst) == 0 || !self.shard(addr).chunks.lock().contains_key(&addr)
+    }
+
+    fn wait_for_write_through(&self, addr: Addr) {
+        let shard = self.shard(addr);
+        let mut chunks = shard.chunks.lock();
+        while chunks.get(&addr).is_some_and(|chunk| chunk.write_through) {
+            shard.write_through_done.wait(&mut chunks);
+        }
+    }
+}
+
+/// Ends a write-through, also when it fails.
+struct WriteThroughGuard<'a>(&'a DirtyRawData, Addr);
+
+impl Drop for WriteThroughGuard<'_> {
+    fn drop(&mut self) {
+        self.0.with_chunk(self.1, |chunk| chunk.write_through = false);
+        self.0.shard(self.1).write_through_done.notify_all();
+    }
+}
+
+impl Cache {
+    /// Takes `bytes` for the chunk at `chunk`, from `offset` (bytes from the chunk's beginning) on, to be written
+    /// by a later flush. Returns the chunk's proxy: whatever points to the chunk must be made to wait for it, by
+    /// [`Cache::add_dependency`], in the same operation.
+    pub fn write_raw(&self, owner: Owner, chunk: Addr, offset: u64, bytes: Vec<u8>) -> ChunkProxy {
+        self.write_raw_with_visibility(owner, chunk, (offset, bytes), Visibility::BeyondExtent)
+    }
+
+    /// As [`Cache::write_raw`], over what is `visibility`.
+    pub fn write_raw_with_visibility(
+        &self,
+        owner: Owner,
+        chunk: Addr,
+        bytes: (u64, Vec<u8>),
+        beneath: Visibility,
+    ) -> ChunkProxy {
+        self.chunks
+            .with_chunk(chunk, |state| self.chunks.enqueue(state, || self.new_proxy(owner, chunk), bytes, beneath))
+    }
+
+    /// As [`Cache::write_raw_with_visibility`], of a chunk to which the file leads: if the next flush is to be there whole or not at
+    /// all ([`Cache::require_atomic_flush`]), and this is not too much, it is part of that.
+    pub fn overwrite_raw(&self, owner: Owner, chunk: Addr, bytes: (u64, Vec<u8>), beneath: Visibility) -> ChunkProxy {
+        self.chunks.with_chunk(chunk, |state| {
+            // What still waits has not been led to.
+            state.overwrites |= state.waiting.is_none();
+            self.chunks.enqueue(state, || self.new_proxy(owner, chunk), bytes, beneath)
+        })
+    }
+
+    /// Writes `bytes` to the chunk before any metadata that is flushed later, if nothing of the chunk waits to be written:
+    /// then nothing has to wait for it, and `None` is returned. Otherwise as [`Cache::write_raw`].
+    ///
+    /// For new space only, before the operation that makes it reachable; best for whole chunks.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; any part of the bytes may have been written then.
+    pub fn write_raw_through(
+        &self,
+        owner: Owner,
+        chunk: Addr,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<Option<ChunkProxy>> {
+        let start = chunk.get().and_then(|at| at.checked_add(offset)).ok_or(Error::Undefined)?;
+        let end = start.saturating_add(bytes.len() as u64);
+        let no_intents = (end > self.space.superblock_eof()).then(|| self.intents.past_eof.read());
+        if no_intents.is_some() && self.generation().is_some() {
+            // Readers look there until a flush has announced a new end.
+            return Ok(Some(self.write_raw_with_visibility(
+                owner,
+                chunk,
+                (offset, bytes.to_vec()),
+                Visibility::Unreachable,
+            )));
+        }
+        let (is_small, mut is_much) = (bytes.len() <= self.settings.max_buffered_piece_bytes, false);
+        let mut begin = |through: &mut bool| match is_small {
+            true => is_much = self.write_buffer.put(start, bytes),
+            false => *through = true,
+        };
+        let waits = if is_small && self.chunks.is_idle(chunk) {
+            // Nobody else knows of the space: nothing comes to wait there meanwhile.
+            begin(&mut false);
+            None
+        } else {
+            self.chunks.with_chunk(chunk, |state| {
+                if state.is_overwrite() {
+                    begin(&mut state.write_through);
+                    return None;
+                }
+                let bytes = (offset, bytes.to_vec());
+                Some(self.chunks.enqueue(state, || self.new_proxy(owner, chunk), bytes, Visibility::Unreachable))
+            })
+        };
+        if is_much {
+            // It takes that lock itself: who took it twice would wait for a flush that waits in between.
+            drop(no_intents);
+            self.drain_write_buffer()?;
+            return Ok(None);
+        }
+        if waits.is_none() && !is_small {
+            let _ends = WriteThroughGuard(&self.chunks, chunk);
+            self.grow_for_raw(start, end)?;
+            self.write_at(StorageAction::WriteRaw, Addr::new(start), bytes)?;
+        }
+        Ok(waits)
+    }
+
+    /// Writes what waits of small new pieces, between flushes.
+    fn drain_write_buffer(&self) -> Result<()> {
+        let _no_intents = self.intents.past_eof.read();
+        let _alone = self.write_buffer.lock_writing();
+        let Some(pieces) = self.write_buffer.begin_write() else { return Ok(()) };
+        if self.generation().is_some() && pieces.end() > self.space.superblock_eof() {
+            // Readers look there until a flush has announced a new end.
+            self.write_buffer.end_write(pieces, false);
+            return Ok(());
+        }
+        let written = self.write_buffered(&pieces);
+        self.write_buffer.end_write(pieces, written.is_ok());
+        written
+    }
+
+    /// Makes the storage long enough for raw data from `start` to `end`, and has it find a place for them.
+    fn grow_for_raw(&self, start: u64, end: u64) -> Result<()> {
+        self.space.ensure_len_ahead(end, &*self.storage)?;
+        self.space.reserve_ahead(start, end, &*self.storage);
+        Ok(())
+    }
+
+    pub(crate) fn write_buffered(&self, pieces: &MergedWrites) -> Result<()> {
+        for (at, bytes) in pieces.iter() {
+            let end = at.saturating_add(bytes.len() as u64);
+            self.grow_for_raw(at, end)?;
+            self.write_at(StorageAction::WriteRaw, Addr::new(at), bytes)?;
+            if bytes.len() <= MAX_SMALL_FLUSH_BYTES {
+                let filled = self.space.prefill(end, &*self.storage);
+                count(&self.stats.bytes_written, filled);
+                count(&self.stats.writes, u64::from(filled > 0));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills `into` with bytes of the chunk at `chunk`, from `offset` (bytes from the chunk's beginning) on, as
+    /// they are after all writes so far.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::PastEnd`] if the file ends within the bytes.
+    pub fn read_raw(&self, chunk: Addr, offset: u64, into: &mut [u8]) -> Result<()> {
+        self.read_raw_with(chunk, offset, into, |at, gap| self.read_exact(at, gap))
+    }
+
+    /// As [`Cache::read_raw`], but what this cache has allocated and not yet made the file long enough for is zero.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::PastEnd`] if the file ends earlier than this cache has made it.
+    pub fn read_raw_padded(&self, chunk: Addr, offset: u64, into: &mut [u8]) -> Result<()> {
+        self.read_raw_with(chunk, offset, into, |at, gap| {
+            let start = at.get().ok_or(Error::Undefined)?;
+            let len = gap.len() as u64;
+            let found = self.storage.read_at(gap, start).map_err(Error::io(StorageAction::Read, start, len))?;
+            count(&self.stats.bytes_read, found as u64);
+            let rest = gap.get_mut(found..).unwrap_or_default();
+            if !rest.is_empty() && start.saturating_add(found as u64) < self.space.least_length() {
+                return Err(Error::PastEnd { at, wanted: len, found: found as u64 });
+            }
+            rest.fill(0);
+            Ok(())
+        })
+    }
+
+    /// Reads with `read` what does not wait to be written.
+    fn read_raw_with(
+        &self,
+        chunk: Addr,
+        offset: u64,
+        into: &mut [u8],
+        read: impl Fn(Addr, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let read = |at: Addr, into: &mut [u8]| {
+            let Some(start) = at.get() else { return Err(Error::Undefined) };
+            let Some(gaps) = self.write_buffer.read_overlay(start, into) else { return read(at, into) };
+            gaps.into_iter().try_for_each(|gap| read(Addr::new(start + gap.start as u64), &mut into[gap]))
+        };
+        let gaps = match self.chunks.present.load(SeqCst) {
+            0 => None,
+            _ => self.chunks.shard(chunk).chunks.lock().get(&chunk).map(|state| {
+                let waiting = state.waiting.iter().map(|(pieces, _)| pieces);
+                merged_writes::overlay(waiting.chain(state.in_flight.iter().map(|(pieces, _)| &**pieces)), offset, into)
+            }),
+        };
+        let Some(start) = chunk.get().and_then(|at| at.checked_add(offset)) else { return Err(Error::Undefined) };
+        let Some(gaps) = gaps else { return read(Addr::new(start), into) };
+        gaps.into_iter().try_for_each(|gap| read(Addr::new(start + gap.start as u64), &mut into[gap]))
+    }
+
+    /// The proxies of a chunk: for raw data that waits, and for raw data that a flush is writing. Whatever comes to
+    /// point to the chunk must be made to wait for them.
+    pub fn proxies(&self, chunk: Addr) -> SmallVec<[ChunkProxy; 2]> {
+        if self.chunks.present.load(SeqCst) == 0 {
+            return SmallVec::new();
+        }
+        let chunks = self.chunks.shard(chunk).chunks.lock();
+        let Some(state) = chunks.get(&chunk) else { return SmallVec::new() };
+        let waiting = state.waiting.iter().map(|(_, proxy)| *proxy);
+        waiting.chain(state.in_flight.iter().map(|(_, proxy)| *proxy)).collect()
+    }
+
+    /// Forgets what waits to be written of a chunk that is no longer wanted.
+    pub fn discard_raw(&self, chunk: Addr) {
+        self.chunks.with_chunk(chunk, |state| {
+            state.overwrites = false;
+            if let Some((pieces, proxy)) = state.waiting.take() {
+                self.chunks.waiting.fetch_sub(pieces.weight(), Relaxed);
+                self.ledger.graph.lock().remove_node(proxy.id);
+            }
+        });
+    }
+
+    fn new_proxy(&self, owner: Owner, chunk: Addr) -> ChunkProxy {
+        let proxy = ChunkProxy { id: self.ledger.next_id(), owner, chunk };
+        self.ledger.graph.lock().add_proxy(proxy);
+        proxy
+    }
+
+    /// Writes taken raw data over what readers may be reading: what is to come is first written down, in intents of at
+    /// most [`MAX_ATOMIC_READ_BYTES`] bytes.
+    pub(crate) fn write_in_place(&self, flights: &[RawWrite]) -> Result<()> {
+        flights.iter().for_each(|flight| self.chunks.wait_for_write_through(flight.chunk()));
+        let mut writes = Vec::new();
+        let mut bytes = 0;
+        for flight in flights {
+            if bytes + flight.weight() > MAX_ATOMIC_READ_BYTES {
+                self.write_with_redo(std::mem::take(&mut writes))?;
+                bytes = 0;
+            }
+            if flight.weight() <= MAX_ATOMIC_READ_BYTES {
+                writes.extend(flight.pieces().map(|(at, bytes)| RedoWrite { at, bytes: bytes.to_vec() }));
+                bytes += flight.weight();
+                continue;
+            }
+            let mut window = 0;
+            for (offset, piece) in flight.pieces.split_at_multiples(MAX_ATOMIC_READ_BYTES) {
+                if offset / MAX_ATOMIC_READ_BYTES as u64 != window {
+                    self.write_with_redo(std::mem::take(&mut writes))?;
+                    window = offset / MAX_ATOMIC_READ_BYTES as u64;
+                }
+                let at = flight.chunk().checked_add(offset).unwrap_or_default();
+                writes.push(RedoWrite { at, bytes: piece.to_vec() });
+            }
+            self.write_with_redo(std::mem::take(&mut writes))?;
+        }
+        self.write_with_redo(writes)
+    }
+
+    /// Writes taken raw data, in order of addresses, adjacent pieces together.
+    pub(crate) fn write_flights(&self, flights: &[RawWrite]) -> Result<()> {
+        let mut pieces: Vec<(u64, &[u8])> = Vec::with_capacity(flights.len());
+        for flight in flights {
+            self.chunks.wait_for_write_through(flight.chunk());
+            let chunk = flight.chunk().get().ok_or(Error::Undefined)?;
+            pieces.extend(flight.pieces.iter().map(|(offset, bytes)| (chunk.saturating_add(offset), bytes)));
+        }
+        pieces.sort_unstable_by_key(|(at, _)| *at);
+        if let Some((at, last)) = pieces.last() {
+            self.grow_for_raw(*at, at.saturating_add(last.len() as u64))?;
+        }
+        let mut joined: Vec<u8> = Vec::new();
+        let mut rest = pieces.as_slice();
+        while let [(at, first), ..] = rest {
+            let n = 1 + merged_piece_count(first.len(), *at, &rest[1..]);
+            let (now, later) = rest.split_at(n);
+            rest = later;
+            if n == 1 {
+                self.write_at(StorageAction::WriteRaw, Addr::new(*at), first)?;
+            } else {
+                joined.clear();
+                now.iter().for_each(|(_, bytes)| joined.extend_from_slice(bytes));
+                self.write_at(StorageAction::WriteRaw, Addr::new(*at), &joined)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many of `next` are to be written in one call with the `first` bytes at `at` before them.
+fn merged_piece_count(first: usize, at: u64, next: &[(u64, &[u8])]) -> usize {
+    let mut len = first;
+    let mut n = 0;
+    for (start, bytes) in next {
+        let joins = at.checked_add(len as u64) == Some(*start) && len + bytes.len() <= MAX_MERGED_WRITE_BYTES;
+        if !joins || first > MAX_MERGED_PIECE_BYTES || bytes.len() > MAX_MERGED_PIECE_BYTES {
+            break;
+        }
+        len += bytes.len();
+        n += 1;
+    }
+    n
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,162 @@
+//! Parts of a chunk's bytes.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use smallvec::{SmallVec, smallvec};
+
+/// What is in the place to which raw data is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Visibility {
+    /// Nothing that readers look at: they have not come to the end of the extent, or the space is in nobody's use.
+    #[default]
+    BeyondExtent,
+    /// Space that was just allocated, to which nothing in the file leads yet.
+    Unreachable,
+    /// Data that readers may be reading: they are to find the old or the new.
+    Visible,
+}
+
+impl Visibility {
+    /// What is beneath two writes together, which wait at the same time.
+    pub(super) fn combine(self, other: Visibility) -> Visibility {
+        match (self, other) {
+            (Visibility::Unreachable, _) | (_, Visibility::Unreachable) => Visibility::Unreachable,
+            (Visibility::Visible, _) | (_, Visibility::Visible) => Visibility::Visible,
+            _ => Visibility::BeyondExtent,
+        }
+    }
+}
+
+/// Bytes at offsets, neither overlapping nor touching.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MergedWrites {
+    by_offset: BTreeMap<u64, Vec<u8>>,
+    weight: usize,
+    /// What is in their place.
+    pub(super) visibility: Visibility,
+}
+
+fn end(offset: u64, bytes: &[u8]) -> u64 {
+    offset.saturating_add(bytes.len() as u64)
+}
+
+impl MergedWrites {
+    /// Bytes in all pieces.
+    pub(crate) fn weight(&self) -> usize {
+        self.weight
+    }
+
+    /// Where the last piece ends.
+    pub(super) fn end(&self) -> u64 {
+        self.by_offset.last_key_value().map_or(0, |(offset, bytes)| end(*offset, bytes))
+    }
+
+    /// Puts `bytes` over what is there.
+    pub(crate) fn put(&mut self, offset: u64, mut bytes: Vec<u8>) {
+        if bytes.is_empty() {
+            return;
+        }
+        let mut start = offset;
+        let last = end(offset, &bytes);
+        while let Some((&near, _)) = self.by_offset.range(..=last).next_back() {
+            let Some(there) = self.by_offset.get_mut(&near) else { break };
+            if end(near, there) < start {
+                break;
+            }
+            let mut older = self.by_offset.remove(&near).unwrap_or_default();
+            self.weight -= older.len();
+            if near <= start {
+                // The new bytes go into or behind the older ones, which keep their allocation.
+                let from = (start - near) as usize;
+                let to = from + bytes.len();
+                if older.len() < to {
+                    older.truncate(from);
+                    older.append(&mut bytes);
+                } else {
+                    older[from..to].copy_from_slice(&bytes);
+                }
+                (start, bytes) = (near, older);
+            } else {
+                let covered = (end(start, &bytes) - near) as usize;
+                bytes.extend_from_slice(older.get(covered..).unwrap_or_default());
+            }
+        }
+        self.weight += bytes.len();
+        self.by_offset.insert(start, bytes);
+    }
+
+    /// As [`MergedWrites::put`]; best for what comes right behind the last piece. A new piece takes `spare` memory.
+    pub(super) fn append(&mut self, offset: u64, bytes: &[u8], spare: impl FnOnce() -> Vec<u8>) {
+        match self.by_offset.last_entry() {
+            Some(mut last) if end(*last.key(), last.get()) == offset => {
+                last.get_mut().extend_from_slice(bytes);
+                self.weight += bytes.len();
+            }
+            _ => {
+                let mut piece = spare();
+                piece.extend_from_slice(bytes);
+                self.put(offset, piece);
+            }
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.by_offset.iter().map(|(offset, bytes)| (*offset, bytes.as_slice()))
+    }
+
+    /// The pieces, cut at multiples of `size` bytes.
+    pub(crate) fn split_at_multiples(&self, size: usize) -> impl Iterator<Item = (u64, &[u8])> {
+        self.iter().flat_map(move |(offset, bytes)| {
+            let first = bytes.len().min(size - (offset % size as u64) as usize);
+            let (first, rest) = bytes.split_at(first);
+            let behind = offset + first.len() as u64;
+            std::iter::once((offset, first)).chain((behind..).step_by(size).zip(rest.chunks(size)))
+        })
+    }
+
+    pub(crate) fn into_iter(self) -> impl Iterator<Item = (u64, Vec<u8>)> {
+        self.by_offset.into_iter()
+    }
+
+    /// The pieces that have bytes in `range`, from the last.
+    fn overlapping(&self, range: Range<u64>) -> impl Iterator<Item = (u64, &[u8])> {
+        self.by_offset
+            .range(..range.end)
+            .rev()
+            .map(|(offset, bytes)| (*offset, bytes.as_slice()))
+            .take_while(move |(offset, bytes)| end(*offset, bytes) > range.start)
+    }
+}
+
+/// Ranges of a buffer.
+pub(super) type MissingRanges = SmallVec<[Range<usize>; 4]>;
+
+/// Fills `into`, which begins at `offset`, from `layers`, the newest first; returns what none of them covers.
+pub(super) fn overlay<'a>(
+    layers: impl Iterator<Item = &'a MergedWrites>,
+    offset: u64,
+    into: &mut [u8],
+) -> MissingRanges {
+    let mut gaps: MissingRanges = smallvec![0..into.len()];
+    for layer in layers {
+        let mut left = MissingRanges::new();
+        for gap in gaps {
+            let mut open = gap.end;
+            for (at, bytes) in layer.overlapping(offset + gap.start as u64..offset + gap.end as u64) {
+                let from = (at.max(offset + gap.start as u64) - offset) as usize;
+                let to = ((end(at, bytes) - offset) as usize).min(open);
+                let skip = (offset + from as u64 - at) as usize;
+                into[from..to].copy_from_slice(&bytes[skip..skip + to - from]);
+                if to < open {
+                    left.push(to..open);
+                }
+                open = from;
+            }
+            if gap.start < open {
+                left.push(gap.start..open);
+            }
+        }
+        gaps = left;
+    }
+    gaps
+}

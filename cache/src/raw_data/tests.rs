@@ -1,0 +1,187 @@
+use std::sync::Arc;
+
+use h5live_format::{EncodeError, Widths};
+use proptest::{prelude::*, test_runner::RngSeed};
+
+use super::*;
+use crate::{
+    CacheOptions, Entry, FlushScope, MemoryStorage, RecordingStorage, SpaceKind, StorageOp, SuperblockEncoder,
+};
+
+#[derive(Debug)]
+struct Announcer;
+
+impl SuperblockEncoder for Announcer {
+    fn encode_with_eof(&self, end: u64) -> std::result::Result<(Addr, Vec<u8>), EncodeError> {
+        Ok((Addr::new(0), end.to_le_bytes().to_vec()))
+    }
+}
+
+fn cache() -> (RecordingStorage<MemoryStorage>, Cache) {
+    let storage = RecordingStorage::new(MemoryStorage::new());
+    let cache = Cache::new_writable(Arc::new(storage.clone()), CacheOptions::default(), 8, Arc::new(Announcer));
+    (storage, cache)
+}
+
+fn writes(storage: &RecordingStorage<MemoryStorage>) -> Vec<(u64, usize)> {
+    let writes = storage.take_log().into_iter().filter_map(|operation| match operation {
+        StorageOp::Write { at, bytes } if at > 0 => Some((at, bytes.len())),
+        _ => None,
+    });
+    writes.collect()
+}
+
+#[test]
+fn what_waits_is_read_also_past_the_end_of_the_file() {
+    let (_, cache) = cache();
+    let chunk = cache.space().alloc(10, SpaceKind::Raw).unwrap();
+    cache.write_raw(Owner::FILE, chunk, 4, vec![7; 2]);
+    let mut read = [9; 10];
+    cache.read_raw_padded(chunk, 0, &mut read).unwrap();
+    assert_eq!(read, [0, 0, 0, 0, 7, 7, 0, 0, 0, 0]);
+    assert!(cache.read_raw(chunk, 0, &mut read).is_err());
+}
+
+#[test]
+fn adjacent_chunks_are_written_in_one_call() {
+    let (storage, cache) = cache();
+    let chunks: Vec<Addr> = (0..8).map(|_| cache.space().alloc(100, SpaceKind::Raw).unwrap()).collect();
+    for (n, chunk) in chunks.iter().enumerate().rev().filter(|(n, _)| *n != 5) {
+        cache.write_raw(Owner::FILE, *chunk, 0, vec![n as u8; 100]);
+    }
+    assert_eq!(cache.chunks.waiting(), 700);
+    cache.flush(FlushScope::All).unwrap();
+    assert_eq!(writes(&storage), [(8, 500), (608, 200)]);
+    assert_eq!((cache.chunks.waiting(), cache.chunks.present.load(SeqCst)), (0, 0));
+    let bytes = storage.inner().to_vec();
+    assert!((0..8).filter(|n| *n != 5).all(|n| bytes[8 + n * 100..][..100] == [n as u8; 100]));
+}
+
+#[test]
+fn large_pieces_are_not_copied_together() {
+    let (storage, cache) = cache();
+    let at = cache.space().alloc(1 << 20, SpaceKind::Raw).unwrap();
+    let next = cache.space().alloc(10, SpaceKind::Raw).unwrap();
+    cache.write_raw(Owner::FILE, at, 0, vec![1; 1 << 20]);
+    cache.write_raw(Owner::FILE, next, 0, vec![2; 10]);
+    cache.flush(FlushScope::All).unwrap();
+    assert_eq!(writes(&storage).len(), 2);
+}
+
+#[test]
+fn a_large_write_through_is_on_the_storage_at_once() {
+    let (storage, cache) = cache();
+    let chunk = cache.space().alloc(70 << 10, SpaceKind::Raw).unwrap();
+    assert_eq!(cache.write_raw_through(Owner::FILE, chunk, 0, &[1; 70 << 10]).unwrap(), None);
+    assert_eq!(writes(&storage), [(8, 70 << 10)]);
+}
+
+#[test]
+fn small_write_throughs_are_gathered_until_there_are_many() {
+    let (storage, cache) = cache();
+    let chunks: Vec<Addr> = (0..64).map(|_| cache.space().alloc(16 << 10, SpaceKind::Raw).unwrap()).collect();
+    for (n, chunk) in chunks.iter().enumerate() {
+        assert_eq!(writes(&storage), []);
+        cache.write_raw_through(Owner::FILE, *chunk, 0, &[n as u8; 16 << 10]).unwrap();
+    }
+    assert_eq!(writes(&storage), [(chunks[0].get().unwrap(), 1 << 20)]);
+    let mut read = [0; 2];
+    cache.read_raw(chunks[63], 5, &mut read).unwrap();
+    assert_eq!(read, [63; 2]);
+}
+
+#[test]
+fn a_small_write_through_comes_before_what_is_written_over_it() {
+    let (storage, cache) = cache();
+    let chunk = cache.space().alloc(4, SpaceKind::Raw).unwrap();
+    assert_eq!(cache.write_raw_through(Owner::FILE, chunk, 0, &[1; 4]).unwrap(), None);
+    assert_eq!(writes(&storage), []);
+    let waits = cache.write_raw(Owner::FILE, chunk, 0, vec![2; 2]);
+    assert_eq!(cache.write_raw_through(Owner::FILE, chunk, 2, &[3; 2]).unwrap(), Some(waits));
+    assert_eq!(writes(&storage), []);
+    let mut read = [0; 4];
+    cache.read_raw(chunk, 0, &mut read).unwrap();
+    assert_eq!(read, [2, 2, 3, 3]);
+    cache.flush(FlushScope::All).unwrap();
+    assert_eq!(writes(&storage)[..2], [(8, 4), (8, 4)]);
+    cache.read_raw(chunk, 0, &mut read).unwrap();
+    assert_eq!(read, [2, 2, 3, 3]);
+}
+
+#[test]
+fn discarded_raw_data_is_not_written() {
+    let (storage, cache) = cache();
+    let chunk = cache.space().alloc(4, SpaceKind::Raw).unwrap();
+    cache.write_raw(Owner::FILE, chunk, 0, vec![1; 4]);
+    cache.discard_raw(chunk);
+    cache.flush(FlushScope::All).unwrap();
+    assert_eq!(writes(&storage), []);
+    cache.finish(false).unwrap();
+}
+
+#[test]
+fn excess_raw_data_is_written_by_a_trim() {
+    #[derive(Debug)]
+    struct Heap;
+
+    impl Entry for Heap {
+        fn image(&self, _: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
+            Ok(vec![7])
+        }
+
+        fn weight(&self) -> usize {
+            1
+        }
+    }
+
+    let storage = RecordingStorage::new(MemoryStorage::new());
+    let settings = CacheOptions { raw_budget: 10, ..CacheOptions::default() };
+    let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(Announcer));
+    let [one, two] = [(); 2].map(|()| cache.space().alloc(20, SpaceKind::Raw).unwrap());
+    let heap = cache.insert(cache.space().alloc(1, SpaceKind::Metadata).unwrap(), Owner::FILE, Heap);
+    let free = cache.write_raw(Owner::FILE, one, 0, vec![1; 20]);
+    cache.flush_excess().unwrap();
+    assert_eq!(writes(&storage), [(8, 20)]);
+    let waits = cache.write_raw(Owner::FILE, two, 0, vec![1; 20]);
+    cache.add_dependency(&waits, &heap, crate::EdgeKind::ChunkHeap).unwrap();
+    cache.add_dependency(&free, &heap, crate::EdgeKind::ChunkHeap).unwrap();
+    cache.flush_excess().unwrap();
+    assert_eq!(writes(&storage), [(48, 1), (28, 20)]);
+}
+
+#[test]
+fn bytes_beyond_the_end_of_the_file_are_missed() {
+    let (_, cache) = cache();
+    cache.write_raw(Owner::FILE, Addr::new(8), 10, vec![1; 10]);
+    let mut read = [0; 20];
+    assert!(matches!(cache.read_raw(Addr::new(8), 0, &mut read), Err(Error::PastEnd { wanted: 10, found: 0, .. })));
+    assert!(matches!(cache.read_raw(Addr::UNDEFINED, 0, &mut read), Err(Error::Undefined)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, rng_seed: RngSeed::Fixed(0x5eed), ..ProptestConfig::default() })]
+
+    #[test]
+    fn pieces_are_what_was_put_last(
+        puts in prop::collection::vec((0usize..2, 0usize..60, 0usize..30, 1u8..), 0..30),
+        from in 0usize..90,
+        len in 0usize..90,
+    ) {
+        let mut layers = [MergedWrites::default(), MergedWrites::default()];
+        let mut plain = [[0u8; 180]; 2];
+        for (layer, offset, len, byte) in puts {
+            layers[layer].put(offset as u64, vec![byte; len]);
+            plain[layer][offset..offset + len].fill(byte);
+            let there: Vec<(u64, &[u8])> = layers[layer].iter().collect();
+            prop_assert!(there.windows(2).all(|two| two[0].0 + (two[0].1.len() as u64) < two[1].0));
+            prop_assert_eq!(layers[layer].weight(), plain[layer].iter().filter(|byte| **byte > 0).count());
+        }
+        let mut read = vec![0; len];
+        let gaps = merged_writes::overlay(layers.iter(), from as u64, &mut read);
+        for (n, byte) in read.iter().enumerate() {
+            let newest = if plain[0][from + n] > 0 { plain[0][from + n] } else { plain[1][from + n] };
+            prop_assert_eq!(*byte, newest);
+            prop_assert_eq!(gaps.iter().any(|gap| gap.contains(&n)), newest == 0);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Small pieces of new raw data on their way to the storage: gathered, so that neighbours are written in one call.
+//!
+//! Nothing may lead to them before they are written, and nothing waits for them: each flush writes them before all else.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::merged_writes::{MergedWrites, MissingRanges, overlay};
+use crate::primitive::{
+    Mutex, MutexGuard,
+    atomic::{AtomicUsize, Ordering::SeqCst},
+};
+
+/// Bytes that wait at most.
+#[cfg(not(loom))]
+const MAX_BUFFERED_BYTES: usize = 1 << 20;
+#[cfg(loom)]
+const MAX_BUFFERED_BYTES: usize = 1;
+
+/// Pieces whose memory is kept.
+const MAX_SPARE_BUFFERS: usize = 2;
+
+/// Pieces by address (bytes from the base address).
+#[derive(Debug, Default)]
+pub(crate) struct WriteBuffer {
+    state: Mutex<WriteBufferState>,
+    /// Held by the one who writes between flushes.
+    writing: Mutex<()>,
+    /// Bytes that wait or are being written. While there are none, reads go straight to the storage.
+    present: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct WriteBufferState {
+    waiting: MergedWrites,
+    in_flight: Vec<Arc<MergedWrites>>,
+    /// Memory of what was written last, for what comes next: the largest last.
+    spare: SmallVec<[Vec<u8>; MAX_SPARE_BUFFERS + 1]>,
+}
+
+impl WriteBufferState {
+    /// Keeps the largest of what was kept and of `memory` that is not too large.
+    fn recycle(&mut self, memory: impl Iterator<Item = Vec<u8>>) {
+        for mut memory in memory.filter(|memory| memory.capacity() <= 2 * MAX_BUFFERED_BYTES) {
+            memory.clear();
+            let at = self.spare.partition_point(|other| other.capacity() < memory.capacity());
+            self.spare.insert(at, memory);
+            if self.spare.len() > MAX_SPARE_BUFFERS {
+                self.spare.remove(0);
+            }
+        }
+    }
+}
+
+impl WriteBuffer {
+    /// Takes bytes for new space. Returns whether too many wait now.
+    pub(super) fn put(&self, at: u64, bytes: &[u8]) -> bool {
+        let mut state = self.state.lock();
+        let WriteBufferState { waiting, spare, .. } = &mut *state;
+        waiting.append(at, bytes, || spare.pop().unwrap_or_default());
+        self.present.fetch_add(bytes.len(), SeqCst);
+        state.waiting.weight() >= MAX_BUFFERED_BYTES
+    }
+
+    /// Takes into flight what waits.
+    pub(crate) fn begin_write(&self) -> Option<Arc<MergedWrites>> {
+        let mut state = self.state.lock();
+        if state.waiting.weight() == 0 {
+            return None;
+        }
+        let pieces = Arc::new(std::mem::take(&mut state.waiting));
+        state.in_flight.push(Arc::clone(&pieces));
+        Some(pieces)
+    }
+
+    /// Keeps flushes from writing over what is written between them.
+    pub(super) fn lock_writing(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock()
+    }
+
+    /// Returns when nobody writes between flushes what was put before.
+    pub(crate) fn wait_for_writers(&self) {
+        drop(self.writing.lock());
+    }
+
+    /// Ends a flight. What was not `complete_write` waits again.
+    pub(crate) fn end_write(&self, pieces: Arc<MergedWrites>, written: bool) {
+        let mut state = self.state.lock();
+        state.in_flight.retain(|other| !Arc::ptr_eq(other, &pieces));
+        if written {
+            self.present.fetch_sub(pieces.weight(), SeqCst);
+            state.recycle(
+                Arc::into_inner(pieces).into_iter().flat_map(MergedWrites::into_iter).map(|(_, memory)| memory),
+            );
+            return;
+        }
+        let newer = std::mem::take(&mut state.waiting);
+        let before = newer.weight() + pieces.weight();
+        let mut all = Arc::unwrap_or_clone(pieces);
+        newer.into_iter().for_each(|(at, bytes)| all.put(at, bytes));
+        // Space that was given back meanwhile may have been filled anew.
+        self.present.fetch_sub(before - all.weight(), SeqCst);
+        state.waiting = all;
+    }
+
+    /// Fills `into`, which begins at `at`, from what is not on the storage yet; returns what is.
+    pub(super) fn read_overlay(&self, at: u64, into: &mut [u8]) -> Option<MissingRanges> {
+        if self.present.load(SeqCst) == 0 {
+            return None;
+        }
+        let state = self.state.lock();
+        let layers = std::iter::once(&state.waiting).chain(state.in_flight.iter().rev().map(|pieces| &**pieces));
+        Some(overlay(layers, at, into))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_memory_of_what_was_written_is_taken_first() {
+        let early = WriteBuffer::default();
+        let put = |at, len| early.put(at, &vec![1; len]);
+        for (at, len) in [(0, 100), (1000, 3000), (9000, 500), (20_000, 2 * MAX_BUFFERED_BYTES + 1)] {
+            put(at, len);
+        }
+        let pieces = early.begin_write().unwrap();
+        early.end_write(pieces, true);
+        let spare =
+            || early.state.lock().spare.iter().map(|memory| (memory.len(), memory.capacity())).collect::<Vec<_>>();
+        assert!(matches!(spare()[..], [(0, 500..3000), (0, 3000..)]), "{:?}", spare());
+        put(0, 1);
+        assert!(matches!(spare()[..], [(0, 500..3000)]), "{:?}", spare());
+        let mut byte = [9; 2];
+        assert!(early.read_overlay(0, &mut byte).is_some());
+        assert_eq!(byte, [1, 9], "nothing of what was in that memory");
+    }
+}

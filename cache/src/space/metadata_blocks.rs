@@ -1,0 +1,254 @@
+//! Blocks of a large file that hold nothing but small structures, so that these lie near each other: who reads an index
+//! finds much of it in one place of the disk, and who writes it through a mapping needs few of those.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use super::{OS_PAGE_BYTES, free_list::FreeList};
+
+/// A block takes so small a part of the file...
+const BLOCK_FILE_FRACTION: u64 = 64;
+/// ...but at least and at most so many bytes. Files that are too small for that have none.
+const BLOCK_BYTES: Range<u64> = 64 << 10..1 << 20;
+
+/// Most sections that are kept apart.
+const MAX_RECENT_FREES: usize = 64;
+
+/// Blocks, and what is free in them.
+#[derive(Debug, Default)]
+pub(super) struct MetadataBlocks {
+    /// All of them, by where they begin.
+    all: BTreeMap<u64, MetadataBlock>,
+    free: FreeList,
+    recent: RecentFrees,
+    /// What of the newest one was never given out.
+    fresh: Range<u64>,
+    /// There are to be no more.
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct MetadataBlock {
+    end: u64,
+    /// Where the part begins that was filled with zeros before anything was given out of it.
+    filled: u64,
+}
+
+/// What was freed last, sections of one length: nodes of a tree come and go.
+#[derive(Debug, Default)]
+struct RecentFrees {
+    len: u64,
+    sections: Vec<u64>,
+}
+
+impl RecentFrees {
+    /// Whether a section was taken up: it is of that length, there is room, and it overlaps none.
+    fn try_push(&mut self, at: u64, len: u64) -> bool {
+        if self.sections.is_empty() {
+            self.len = len;
+        }
+        let has_room = self.len == len && self.sections.len() < MAX_RECENT_FREES;
+        let takes = has_room && self.sections.iter().all(|other| other.abs_diff(at) >= len);
+        if takes {
+            self.sections.push(at);
+        }
+        takes
+    }
+
+    fn pop(&mut self, len: u64) -> Option<u64> {
+        if self.len == len { self.sections.pop() } else { None }
+    }
+
+    /// First byte and length of each.
+    fn sections(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.sections.iter().map(|at| (*at, self.len))
+    }
+}
+
+impl MetadataBlocks {
+    /// Bytes of a new block of a file that has so many, if structures of `len` bytes go into blocks there.
+    pub fn block_size_for(&self, len: u64, file: u64) -> Option<u64> {
+        let size = (file / BLOCK_FILE_FRACTION).min(BLOCK_BYTES.end);
+        (len <= OS_PAGE_BYTES && size >= BLOCK_BYTES.start && !self.closed).then_some(size - size % BLOCK_BYTES.start)
+    }
+
+    /// From now on the bytes from `at` on, none of which anything else holds, are a block.
+    pub fn add_block(&mut self, at: u64, size: u64) {
+        let block = at..at.saturating_add(size);
+        self.all.insert(at, MetadataBlock { end: block.end, filled: block.end });
+        let Range { start, end } = std::mem::replace(&mut self.fresh, block);
+        self.free.insert(start, end - start);
+    }
+
+    /// Takes `len` bytes that were freed last, if that is where `place` puts them.
+    pub fn take_recent(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        let at = self.recent.pop(len)?;
+        if place(at) == Some(at) {
+            return Some(at);
+        }
+        self.free.insert(at, len);
+        None
+    }
+
+    /// Takes `len` bytes where `place` puts them.
+    pub fn take(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        self.free.take(len, &place).or_else(|| self.take_fresh(len, &place)).or_else(|| {
+            self.merge_recent();
+            self.free.take(len, &place)
+        })
+    }
+
+    fn take_fresh(&mut self, len: u64, place: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        let at = place(self.fresh.start)?;
+        let end = at.checked_add(len).filter(|end| *end <= self.fresh.end)?;
+        self.free.insert(self.fresh.start, at - self.fresh.start);
+        self.fresh.start = end;
+        Some(at)
+    }
+
+    /// Puts what was freed last among the rest.
+    fn merge_recent(&mut self) {
+        let recent = std::mem::take(&mut self.recent);
+        recent.sections().for_each(|(at, len)| self.free.insert(at, len));
+    }
+
+    /// Adds `len` free bytes at `at`, if they lie in a block; says whether they do.
+    pub fn insert(&mut self, at: u64, len: u64) -> bool {
+        let ends_by = |end: u64| at.checked_add(len).is_some_and(|last| last <= end);
+        let is_inside = self.all.range(..=at).next_back().is_some_and(|(_, block)| ends_by(block.end));
+        if is_inside && (self.free.overlaps(at, len) || !self.recent.try_push(at, len)) {
+            self.merge_recent();
+            self.free.insert(at, len);
+        }
+        is_inside
+    }
+
+    /// Whether the byte at `at`, and what of its block comes after it, has been written: if need be, `fill` writes what of the
+    /// block was never given out, and says whether it did.
+    pub fn ensure_filled(&mut self, at: u64, fill: impl FnOnce(Range<u64>) -> bool) -> bool {
+        let Some(block) = self.all.range_mut(..=at).next_back().map(|(_, block)| block) else { return false };
+        let is_new = block.filled == block.end && block.end == self.fresh.end;
+        if is_new && !self.fresh.is_empty() && fill(self.fresh.clone()) {
+            block.filled = self.fresh.start;
+        }
+        (block.filled..block.end).contains(&at)
+    }
+
+    /// There are no blocks any more. Returns what was free in them.
+    pub fn drain(&mut self) -> Self {
+        self.merge_recent();
+        std::mem::replace(self, MetadataBlocks { closed: true, ..MetadataBlocks::default() })
+    }
+
+    /// All free bytes: first byte and length of each section.
+    pub fn sections(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let fresh = Some((self.fresh.start, self.fresh.end - self.fresh.start)).filter(|(_, len)| *len > 0);
+        self.free.sections().chain(self.recent.sections()).chain(fresh)
+    }
+
+    /// How many bytes are free.
+    pub fn total(&self) -> u64 {
+        let recent = self.recent.len.saturating_mul(self.recent.sections.len() as u64);
+        self.free.total().saturating_add(recent).saturating_add(self.fresh.end - self.fresh.start)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use h5live_format::{Addr, Width};
+
+    use crate::{clock::Clock, space::Space, space::SpaceKind};
+
+    const LARGE: u64 = 100 << 20;
+
+    fn space(end: u64) -> Space {
+        Space::new(end, Width::EIGHT, Clock::default(), false)
+    }
+
+    fn alloc(space: &Space, len: u64, kind: SpaceKind) -> u64 {
+        space.alloc(len, kind).unwrap().get().unwrap()
+    }
+
+    #[test]
+    fn small_structures_of_a_large_file_lie_together_whatever_comes_between() {
+        let space = space(LARGE);
+        let mut nodes = Vec::new();
+        for _ in 0..1000 {
+            nodes.push(alloc(&space, 2048, SpaceKind::Metadata));
+            alloc(&space, 4096, SpaceKind::Raw);
+        }
+        let far = nodes.windows(2).filter(|pair| pair[1] != pair[0] + 2048).count();
+        assert_eq!(far, 1, "two blocks of 1 MiB hold 1024 of them");
+        assert_eq!(space.end() - LARGE, (2 << 20) + 1000 * 4096, "and nothing more is taken");
+    }
+
+    #[test]
+    fn what_was_a_structure_in_a_block_is_not_given_to_raw_data() {
+        let space = space(LARGE);
+        let nodes: Vec<u64> = (0..100).map(|_| alloc(&space, 2048, SpaceKind::Metadata)).collect();
+        nodes.iter().for_each(|at| space.adopt(*at, 2048, SpaceKind::Metadata));
+        assert!(alloc(&space, 4096, SpaceKind::Raw) >= LARGE + (1 << 20));
+        assert!(alloc(&space, 8192, SpaceKind::Metadata) >= LARGE + (1 << 20), "nor to a large structure");
+        assert!(nodes.contains(&alloc(&space, 2048, SpaceKind::Metadata)));
+    }
+
+    #[test]
+    fn what_was_freed_last_is_given_out_once_whatever_comes_between() {
+        let space = space(LARGE);
+        let nodes: Vec<u64> = (0..200).map(|_| alloc(&space, 2048, SpaceKind::Metadata)).collect();
+        let reusable = space.free_bytes();
+        nodes.iter().step_by(2).for_each(|at| space.adopt(*at, 2048, SpaceKind::Metadata));
+        // Sections of another length, within what is free already, and twice.
+        space.adopt(nodes[1], 512, SpaceKind::Metadata);
+        space.adopt(nodes[3], 2048, SpaceKind::Metadata);
+        space.adopt(nodes[2] + 1024, 2048, SpaceKind::Metadata);
+        space.adopt(nodes[4], 2048, SpaceKind::Metadata);
+        assert_eq!(space.free_bytes() - reusable, 101 * 2048 + 512);
+        assert_eq!(space.free_sections().iter().map(|(_, len, _)| len).sum::<u64>(), space.free_bytes());
+        let mut again: Vec<(u64, u64)> =
+            [512, 2048].repeat(60).iter().map(|len| (alloc(&space, *len, SpaceKind::Metadata), *len)).collect();
+        assert_eq!(space.end(), LARGE + (1 << 20), "small ones find room beside the large");
+        again.extend(nodes.iter().skip(5).step_by(2).map(|at| (*at, 2048)));
+        again.sort_unstable();
+        assert!(again.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{again:?}");
+        for _ in 0..2 {
+            space.adopt(nodes[5], 2048, SpaceKind::Metadata);
+        }
+        assert_ne!(alloc(&space, 2048, SpaceKind::Metadata), alloc(&space, 2048, SpaceKind::Metadata));
+    }
+
+    #[test]
+    fn a_file_grows_for_a_block_only_where_nothing_else_has_room() {
+        let (space, pages) = (space(LARGE), (1 << 20) / 4096);
+        space.adopt(8192, 1 << 20, SpaceKind::Raw);
+        space.adopt(LARGE - 8192, 3000, SpaceKind::Raw);
+        let block: Vec<u64> = (0..pages).map(|_| alloc(&space, 4096, SpaceKind::Metadata)).collect();
+        let expected: Vec<u64> = (0..pages).map(|n| 8192 + n * 4096).collect();
+        assert_eq!(block, expected, "a block is where there was raw data");
+        assert_eq!(alloc(&space, 2000, SpaceKind::Metadata), LARGE - 8192);
+        assert_eq!(space.end(), LARGE);
+        assert_eq!(alloc(&space, 2000, SpaceKind::Metadata), LARGE);
+        assert_eq!(space.end(), LARGE + (1 << 20));
+    }
+
+    #[test]
+    fn small_files_have_none() {
+        let space = space((4 << 20) - 8192);
+        let first = alloc(&space, 2048, SpaceKind::Metadata);
+        assert_eq!(alloc(&space, 100, SpaceKind::Raw), first + 2048);
+        assert_eq!(space.end(), first + 2148);
+    }
+
+    #[test]
+    fn the_end_of_the_file_is_that_of_what_is_used_all_the_same() {
+        let space = space(LARGE);
+        let first = alloc(&space, 2048, SpaceKind::Metadata);
+        let second = alloc(&space, 2048, SpaceKind::Metadata);
+        assert_eq!(space.end(), LARGE + (1 << 20));
+        assert_eq!(space.free_bytes(), (1 << 20) - 4096);
+        space.adopt(second, 2048, SpaceKind::Metadata);
+        space.shrink_to_used();
+        assert_eq!((first, space.end(), space.free_bytes()), (LARGE, LARGE + 2048, 0));
+        assert_eq!(space.alloc(100, SpaceKind::Metadata).unwrap(), Addr::new(LARGE + 2048));
+        assert_eq!(space.end(), LARGE + 2148, "there are no more blocks");
+    }
+}

@@ -1,0 +1,43 @@
+//! The index of dense links or attributes by the order in which they were made.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use h5live_format::{Addr, Btree2Record};
+
+use super::Cause;
+use super::walk::FileWalk;
+
+impl FileWalk<'_> {
+    /// Holds the index at `at`, each record of which states a heap ID and an order (`place`), against the `orders` of the
+    /// objects that the index by name leads to: the `whole` of it, or some.
+    pub fn creation_orders<R: Btree2Record, I: Eq + Hash>(
+        &mut self,
+        at: Addr,
+        blank: R,
+        place: impl Fn(&R) -> (I, i64),
+        mut orders: HashMap<I, i64>,
+        whole: bool,
+    ) {
+        let mut last = None;
+        let tree = self.btree2(at, blank, &mut |walk, index, record| {
+            let (id, stated) = place(&record);
+            if last.is_some_and(|last| last >= stated) {
+                walk.report(R::NAME, at, Cause::Order { what: "record", index });
+            }
+            last = Some(stated);
+            match orders.remove(&id) {
+                Some(order) if order == stated => {}
+                Some(order) => {
+                    let (stated, found) = (stated.cast_unsigned(), order.cast_unsigned());
+                    walk.report(R::NAME, at, Cause::Count { what: "creation order", stated, found });
+                }
+                None if whole => walk.report(R::NAME, at, Cause::Missing("record of the name index for it")),
+                None => {}
+            }
+        });
+        if tree.is_some() && whole && !orders.is_empty() {
+            self.report(R::NAME, at, Cause::Missing("record for each of the name index"));
+        }
+    }
+}

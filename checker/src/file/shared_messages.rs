@@ -1,0 +1,196 @@
+//! Messages that objects share: committed datatypes, and the file's table of shared messages.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use h5live_format::messages::{
+    AttributeMessage, DatatypeMessage, MessageType, SharedMessage, SharedMessageTableInfo, SharedMessageTarget,
+};
+use h5live_format::{
+    Addr, Record, SharedMessageIndex, SharedMessageIndexKind, SharedMessageList, SharedMessageLocation,
+    SharedMessageRecord, SharedMessageTable, decode_prefix, lookup3,
+};
+use h5live_model::Datatype;
+
+use super::Cause;
+use super::fractal_heap::CheckedHeap;
+use super::header::CheckedHeader;
+use super::space_map::ObjectIndex;
+use super::walk::FileWalk;
+
+/// How often a shared message is used, by its own statement and in truth.
+#[derive(Debug, Default)]
+struct UseCount {
+    stated: u32,
+    found: u32,
+}
+
+/// An index of shared messages, with its heap.
+#[derive(Debug)]
+pub(super) struct SharedIndex {
+    index: SharedMessageIndex,
+    heap: CheckedHeap,
+    uses: HashMap<[u8; 8], UseCount>,
+    /// Whether all records were seen.
+    whole: bool,
+}
+
+impl FileWalk<'_> {
+    /// The file's table of shared messages.
+    pub fn shared_table(&mut self, info: &SharedMessageTableInfo) {
+        let each = 14 + 2 * self.widths.offset.bytes() as u64;
+        let size = 8 + each * u64::from(info.indexes);
+        let Some(table) = self.load(SharedMessageTable::blank(info.indexes), info.table, size) else { return };
+        for index in table.indexes {
+            if !index.heap.is_defined() {
+                if index.messages > 0 {
+                    self.report(SharedMessageIndex::NAME, info.table, Cause::Undefined("heap"));
+                }
+                continue;
+            }
+            let Some(heap) = self.fractal_heap(index.heap) else { continue };
+            let mut shared = SharedIndex { index, heap, uses: HashMap::new(), whole: false };
+            self.shared_records(&mut shared);
+            self.shared.push(shared);
+        }
+        self.uses_of_attributes();
+    }
+
+    fn shared_records(&mut self, shared: &mut SharedIndex) {
+        let index = shared.index.clone();
+        let mut seen = 0;
+        match index.kind {
+            SharedMessageIndexKind::List => {
+                let record = SharedMessageRecord::size(self.widths) as u64;
+                let size = 8 + record * u64::from(index.list_max);
+                let Some(list) = self.load(index.list(), index.index, size) else { return };
+                for record in &list.messages {
+                    self.shared_record(shared, SharedMessageList::NAME, record);
+                }
+                seen = list.messages.len() as u64;
+                shared.whole = true;
+            }
+            SharedMessageIndexKind::Btree => {
+                let mut last = None;
+                let tree = self.btree2(index.index, SharedMessageRecord::default(), &mut |walk, at, record| {
+                    if last.is_some_and(|last| last > record.hash) {
+                        walk.report(SharedMessageRecord::NAME, index.index, Cause::Order { what: "record", index: at });
+                    }
+                    last = Some(record.hash);
+                    walk.shared_record(shared, SharedMessageRecord::NAME, &record);
+                    seen += 1;
+                });
+                shared.whole = tree.is_some();
+            }
+        }
+        if shared.whole {
+            self.check_equal(SharedMessageIndex::NAME, index.index, "messages", index.messages.into(), seen);
+            self.heap_counts(&shared.heap);
+        }
+    }
+
+    fn shared_record(&mut self, shared: &mut SharedIndex, name: &'static str, record: &SharedMessageRecord) {
+        let SharedMessageLocation::Heap { references, heap_id } = record.place else { return };
+        let Some(body) = self.count_object(&mut shared.heap, &heap_id) else { return };
+        let kinds = (0..16u32).filter(|kind| shared.index.message_types >> kind & 1 != 0);
+        let hashes: Vec<u32> = kinds.map(|kind| lookup3(&body, kind)).collect();
+        if !hashes.contains(&record.hash) {
+            let found = hashes.first().copied().unwrap_or(0);
+            self.report(name, shared.index.index, Cause::Hash { what: "message", stated: record.hash, found });
+        }
+        if shared.index.has(MessageType::ATTRIBUTE)
+            && record.hash == lookup3(&body, MessageType::ATTRIBUTE.number().into())
+        {
+            self.shared_attributes.push(body);
+        }
+        shared.uses.insert(heap_id, UseCount { stated: references, found: 0 });
+    }
+
+    /// Counts what shared attributes use themselves, once all indexes are known.
+    fn uses_of_attributes(&mut self) {
+        for body in std::mem::take(&mut self.shared_attributes) {
+            let decoded = decode_prefix::<AttributeMessage>(&body, self.widths);
+            let Ok((attribute, _)) = decoded else { continue };
+            if let Some(shared) = attribute.datatype.shared() {
+                self.use_of(MessageType::DATATYPE, &shared.place);
+            }
+            if let Some(shared) = attribute.dataspace.shared() {
+                self.use_of(MessageType::DATASPACE, &shared.place);
+            }
+        }
+    }
+
+    /// The body of a message in the heap of shared messages.
+    pub fn shared_message(&mut self, kind: MessageType, id: &[u8; 8], at: Addr) -> Option<Vec<u8>> {
+        let Some(index) = self.shared.iter().position(|shared| shared.index.has(kind)) else {
+            self.report("shared message", at, Cause::Missing("index of shared messages of its type"));
+            return None;
+        };
+        let mut list = std::mem::take(&mut self.shared);
+        let body = list.get_mut(index).and_then(|shared| {
+            if shared.whole && !shared.uses.contains_key(id) {
+                self.report("shared message", at, Cause::Missing("record of the message in its index"));
+            }
+            self.heap_object(&mut shared.heap, id)
+        });
+        self.shared = list;
+        body
+    }
+
+    /// Notes that a message is used.
+    pub fn use_of(&mut self, kind: MessageType, place: &SharedMessageTarget) {
+        match place {
+            SharedMessageTarget::Committed(addr) => self.objects.note_use(self.owner, *addr),
+            SharedMessageTarget::Heap(id) => {
+                let index = self.shared.iter_mut().find(|shared| shared.index.has(kind));
+                if let Some(uses) = index.and_then(|shared| shared.uses.get_mut(id)) {
+                    uses.found += 1;
+                }
+            }
+        }
+    }
+
+    /// Notes which shared messages a header uses.
+    pub fn uses_of_shared(&mut self, header: &CheckedHeader) {
+        for message in header.messages.iter().filter(|message| message.flags.is_shared()) {
+            if !message.kind.is_shareable() {
+                continue;
+            }
+            if let Some(shared) = self.decode(SharedMessage::default(), header.addr, &message.body) {
+                self.use_of(message.kind, &shared.place);
+            }
+        }
+    }
+
+    /// Reports shared messages that are used more often than they state.
+    pub fn shared_counts(&mut self) {
+        let list = std::mem::take(&mut self.shared);
+        for shared in &list {
+            for uses in shared.uses.values() {
+                let cause = Cause::Count { what: "uses", stated: uses.stated.into(), found: uses.found.into() };
+                let (name, at) = (SharedMessageRecord::NAME, shared.index.index);
+                match uses.found.cmp(&uses.stated) {
+                    Ordering::Equal => {}
+                    // libhdf5 counts some uses twice; the message then outlives them.
+                    Ordering::Less => self.note(name, at, cause),
+                    Ordering::Greater => self.report_for(ObjectIndex::FILE, name, at, cause),
+                }
+            }
+        }
+        self.shared = list;
+    }
+
+    /// The datatype at the header of a committed one.
+    pub fn committed_datatype(&mut self, addr: Addr, from: Addr) -> Option<Rc<Datatype>> {
+        let at = addr.get()?;
+        if let Some(known) = self.committed.get(&at) {
+            return known.clone();
+        }
+        let body = self.committed_message(MessageType::DATATYPE, addr, from);
+        let message = body.and_then(|body| self.decode(DatatypeMessage::default(), addr, &body));
+        let datatype = message.map(|message| Rc::new(message.datatype));
+        self.committed.insert(at, datatype.clone());
+        datatype
+    }
+}

@@ -1,0 +1,216 @@
+//! Who uses which bytes.
+
+use std::collections::BTreeMap;
+
+/// An object, by its position among those that were found. The first stands for the file as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct ObjectIndex(pub u32);
+
+impl ObjectIndex {
+    /// The file as a whole.
+    pub const FILE: ObjectIndex = ObjectIndex(0);
+}
+
+/// A range of bytes, from the base address, with its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SpaceUse {
+    pub start: u64,
+    pub len: u64,
+    pub owner: ObjectIndex,
+    what: u16,
+}
+
+impl SpaceUse {
+    pub fn end(&self) -> u64 {
+        self.start.saturating_add(self.len)
+    }
+
+    fn overlaps(&self, other: &SpaceUse) -> bool {
+        self.owner == other.owner && self.what == other.what && self.end() == other.start
+    }
+}
+
+/// More pieces of raw data are not told apart, so that a hostile file cannot use up the memory.
+const MAX_RAW_RANGES: usize = 1 << 24;
+
+/// The map of the file. Neighbours of one kind and owner count as one.
+#[derive(Debug, Default)]
+pub(super) struct SpaceMap {
+    names: Vec<&'static str>,
+    metadata: BTreeMap<u64, SpaceUse>,
+    raw: Vec<SpaceUse>,
+    free: Vec<SpaceUse>,
+    /// Pieces that were left out.
+    pub left_out: u64,
+}
+
+impl SpaceMap {
+    fn number(&mut self, name: &'static str) -> u16 {
+        let found = self.names.iter().position(|known| std::ptr::eq(*known, name) || *known == name);
+        let number = found.unwrap_or_else(|| {
+            self.names.push(name);
+            self.names.len() - 1
+        });
+        u16::try_from(number).unwrap_or(u16::MAX)
+    }
+
+    /// What a piece is.
+    pub fn name(&self, piece: &SpaceUse) -> &'static str {
+        self.names.get(usize::from(piece.what)).copied().unwrap_or("?")
+    }
+
+    fn new_use(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) -> SpaceUse {
+        SpaceUse { start, len, owner, what: self.number(what) }
+    }
+
+    /// Takes bytes for a structure; or says what has taken some of them.
+    pub fn claim(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) -> Result<(), SpaceUse> {
+        let mut piece = self.new_use(start, len, owner, what);
+        if let Some((_, taken)) = self.metadata.range(..piece.end()).next_back().filter(|(_, t)| t.end() > start) {
+            return Err(*taken);
+        }
+        if let Some((at, before)) = self.metadata.range(..start).next_back().filter(|(_, b)| b.overlaps(&piece)) {
+            let at = *at;
+            piece = SpaceUse { start: at, len: before.len.saturating_add(len), ..piece };
+            self.metadata.remove(&at);
+        }
+        if let Some(after) = self.metadata.get(&piece.end()).copied().filter(|after| piece.overlaps(after)) {
+            self.metadata.remove(&after.start);
+            piece.len = piece.len.saturating_add(after.len);
+        }
+        self.metadata.insert(piece.start, piece);
+        Ok(())
+    }
+
+    /// Takes bytes for raw data. What overlaps is found in the end.
+    pub fn raw(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) {
+        let piece = self.new_use(start, len, owner, what);
+        self.left_out += u64::from(!push(&mut self.raw, piece));
+    }
+
+    /// Notes that bytes are free.
+    pub fn free(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) {
+        let piece = self.new_use(start, len, owner, what);
+        self.left_out += u64::from(!push(&mut self.free, piece));
+    }
+
+    /// Bytes of metadata, raw data and free space.
+    pub fn bytes(&self) -> (u64, u64, u64) {
+        let sum = |list: &[SpaceUse]| list.iter().fold(0u64, |n, piece| n.saturating_add(piece.len));
+        (self.metadata.values().fold(0u64, |n, piece| n.saturating_add(piece.len)), sum(&self.raw), sum(&self.free))
+    }
+
+    /// All pieces of metadata, raw data and free space, by their place.
+    pub fn uses(&self) -> Vec<SpaceUse> {
+        let mut all: Vec<SpaceUse> = self.metadata.values().chain(&self.raw).chain(&self.free).copied().collect();
+        all.sort_by_key(|piece| piece.start);
+        all
+    }
+
+    /// Goes over all pieces by their place: `overlap` gets each that begins before one before it ends, with that one;
+    /// `gap` the unused bytes (start, end) between pieces, up to `end`. Stops when `overlap` says so.
+    pub fn sweep(
+        &mut self,
+        end: u64,
+        mut overlap: impl FnMut(&SpaceUse, &SpaceUse) -> bool,
+        mut gap: impl FnMut(u64, u64),
+    ) {
+        self.raw.sort_unstable_by_key(|piece| (piece.start, piece.len));
+        self.free.sort_unstable_by_key(|piece| (piece.start, piece.len));
+        let mut lists = [
+            Box::new(self.metadata.values()) as Box<dyn Iterator<Item = &SpaceUse>>,
+            Box::new(self.raw.iter()),
+            Box::new(self.free.iter()),
+        ]
+        .map(Iterator::peekable);
+        let mut last: Option<SpaceUse> = None;
+        loop {
+            let starts = lists.iter_mut().enumerate().filter_map(|(i, list)| Some((list.peek()?.start, i)));
+            let Some((_, first)) = starts.min() else { break };
+            let Some(piece) = lists.get_mut(first).and_then(Iterator::next) else { break };
+            if let Some(before) = last.filter(|before| before.end() > piece.start) {
+                if !overlap(piece, &before) {
+                    return;
+                }
+            } else {
+                let from = last.map_or(0, |before| before.end());
+                if from < piece.start {
+                    gap(from, piece.start);
+                }
+            }
+            if last.is_none_or(|before| before.end() < piece.end()) {
+                last = Some(*piece);
+            }
+        }
+        let from = last.map_or(0, |before| before.end());
+        if from < end {
+            gap(from, end);
+        }
+    }
+}
+
+/// Adds a piece to a list, or to its last piece. `false` if the list is full.
+fn push(list: &mut Vec<SpaceUse>, piece: SpaceUse) -> bool {
+    if let Some(last) = list.last_mut().filter(|last| last.overlaps(&piece)) {
+        last.len = last.len.saturating_add(piece.len);
+        return true;
+    }
+    let fits = list.len() < MAX_RAW_RANGES;
+    if fits {
+        list.push(piece);
+    }
+    fits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Pairs = Vec<(u64, u64)>;
+
+    fn swept(space: &mut SpaceMap, end: u64) -> (Pairs, Pairs) {
+        let (mut overlaps, mut gaps) = (Vec::new(), Vec::new());
+        space.sweep(
+            end,
+            |piece, before| {
+                overlaps.push((piece.start, before.start));
+                true
+            },
+            |from, to| gaps.push((from, to)),
+        );
+        (overlaps, gaps)
+    }
+
+    #[test]
+    fn refuses_bytes_that_are_taken() {
+        let mut space = SpaceMap::default();
+        space.claim(100, 50, ObjectIndex::FILE, "a").unwrap();
+        for (start, len) in [(100, 50), (149, 1), (0, 101), (50, 200), (120, 1)] {
+            assert_eq!(space.claim(start, len, ObjectIndex(1), "b").unwrap_err().start, 100);
+        }
+        space.claim(150, 10, ObjectIndex(1), "b").unwrap();
+        space.claim(90, 10, ObjectIndex(1), "b").unwrap();
+    }
+
+    #[test]
+    fn neighbours_of_one_kind_are_one() {
+        let mut space = SpaceMap::default();
+        for start in [0, 20, 10, 30] {
+            space.claim(start, 10, ObjectIndex::FILE, "a").unwrap();
+            space.raw(start + 100, 10, ObjectIndex::FILE, "r");
+        }
+        assert_eq!((space.metadata.len(), space.raw.len()), (1, 4));
+        assert_eq!(space.bytes(), (40, 40, 0));
+        assert_eq!(swept(&mut space, 200), (vec![], vec![(40, 100), (140, 200)]));
+    }
+
+    #[test]
+    fn finds_what_overlaps_in_the_end() {
+        let mut space = SpaceMap::default();
+        space.claim(0, 10, ObjectIndex::FILE, "a").unwrap();
+        space.raw(5, 20, ObjectIndex(1), "r");
+        space.raw(6, 2, ObjectIndex(1), "r");
+        space.free(24, 10, ObjectIndex::FILE, "f");
+        assert_eq!(swept(&mut space, 34), (vec![(5, 0), (6, 5), (24, 5)], vec![]));
+    }
+}

@@ -1,0 +1,132 @@
+//! What one query can be answered, and when.
+
+use std::collections::HashMap;
+
+use super::position::{Position, Tear, Tearing};
+use super::timeline::Timeline;
+use super::view::Query;
+use crate::trace::StorageOp;
+
+/// All answers to one query, with the positions that give them.
+#[derive(Debug)]
+pub(super) struct QueryAnswers {
+    /// Where the answer changes, ascending, and the number of the new answer. The first is at the start.
+    points: Vec<(Position, u32)>,
+    answers: Vec<Box<[u8]>>,
+}
+
+impl QueryAnswers {
+    pub fn new(timeline: &Timeline, tearing: &Tearing, query: Query) -> Self {
+        let mut range = QueryAnswers { points: Vec::new(), answers: Vec::new() };
+        let mut known: HashMap<Box<[u8]>, u32> = HashMap::new();
+        let mut note = |position: Position, answer: Vec<u8>| {
+            let next = known.len() as u32;
+            let number = *known.entry(answer.into()).or_insert(next);
+            let same = |(point, last): &(Position, u32)| *last == number && !point.is_torn();
+            if position.is_torn() || !range.points.last().is_some_and(same) {
+                range.points.push((position, number));
+            }
+        };
+        note(Position::default(), answer(timeline, query, Position::default()));
+        let (from, to) = query.span();
+        for n in 0..timeline.trace().len() as u32 {
+            let changes = match query {
+                Query::Length => timeline.resizes(n),
+                Query::Bytes { .. } => timeline.touches(n, from, to),
+            };
+            if !changes {
+                continue;
+            }
+            if let Some(StorageOp::Write { at, bytes }) = timeline.operation(n) {
+                for tear in tearing.tears(*at, bytes.len() as u64, from, to) {
+                    let position = Position { prefix: n, tear };
+                    note(position, answer(timeline, query, position));
+                }
+            }
+            let position = Position { prefix: n + 1, tear: Tear::None };
+            note(position, answer(timeline, query, position));
+        }
+        let mut answers: Vec<_> = known.into_iter().map(|(answer, number)| (number, answer)).collect();
+        answers.sort_unstable_by_key(|(number, _)| *number);
+        range.answers = answers.into_iter().map(|(_, answer)| answer).collect();
+        range
+    }
+
+    /// Where a reader that stands at `from` may be when it is answered: first where it stands, then, for each other
+    /// answer, the first whole position and, if `torn`, the first torn one.
+    pub fn choices(&self, from: Position, torn: bool) -> Vec<Position> {
+        let here = self.number(from);
+        let mut choices = vec![from];
+        let (mut whole, mut part) = (vec![here], vec![here]);
+        // Sets of pages are not ordered by what they show.
+        let later = match from.tear {
+            Tear::Pages(_) => self.points.partition_point(|(point, _)| point.prefix < from.prefix),
+            _ => self.points.partition_point(|(point, _)| *point <= from),
+        };
+        for (point, number) in self.points.iter().skip(later) {
+            let Some(position) = reach(from, *point) else { continue };
+            if !position.is_torn() {
+                if !whole.contains(&Some(*number)) {
+                    whole.push(Some(*number));
+                    choices.push(position);
+                }
+            } else if torn && position != from {
+                let number = self.number(position);
+                if !part.contains(&number) && !whole.contains(&number) {
+                    part.push(number);
+                    choices.push(position);
+                }
+            }
+        }
+        choices
+    }
+
+    /// The answer at a position, and its number; `None` if it is one that pages in some order give, and not known
+    /// beforehand.
+    pub fn answer(&self, position: Position) -> Option<(u32, &[u8])> {
+        let number = self.number(position)?;
+        self.answers.get(number as usize).map(|answer| (number, &**answer))
+    }
+
+    fn number(&self, position: Position) -> Option<u32> {
+        if let Tear::Pages(pages) = position.tear {
+            return self.number_of_pages(position.prefix, pages);
+        }
+        let after = self.points.partition_point(|(point, _)| *point <= position);
+        self.points.get(after.checked_sub(1)?).map(|(_, number)| *number)
+    }
+
+    fn number_of_pages(&self, prefix: u32, pages: u64) -> Option<u32> {
+        let whole = Position { prefix, tear: Tear::None };
+        let after = self.points.partition_point(|(point, _)| *point <= whole);
+        let before = self.points.get(after.checked_sub(1)?).map(|(_, number)| *number);
+        let tears = self.points.iter().skip(after).take_while(|(point, _)| point.prefix == prefix);
+        let sets = tears.filter_map(|(point, number)| match point.tear {
+            Tear::Pages(set) => Some((set, *number)),
+            _ => None,
+        });
+        let touched = sets.clone().fold(0, |all, (set, _)| all | set) & pages;
+        if touched == 0 { before } else { sets.clone().find(|(set, _)| *set == touched).map(|(_, number)| number) }
+    }
+}
+
+/// Where a writer that is at `from` is once it shows `point`; `None` if it cannot come there.
+fn reach(from: Position, point: Position) -> Option<Position> {
+    if point.prefix != from.prefix {
+        return (point.prefix > from.prefix).then_some(point);
+    }
+    let tear = match (from.tear, point.tear) {
+        (Tear::Pages(seen), Tear::Pages(more)) => Tear::Pages(seen | more),
+        (Tear::None, tear) => tear,
+        (Tear::Cut(seen), Tear::Cut(more)) if more > seen => Tear::Cut(more),
+        _ => return None,
+    };
+    Some(Position { prefix: from.prefix, tear })
+}
+
+fn answer(timeline: &Timeline, query: Query, position: Position) -> Vec<u8> {
+    match query {
+        Query::Length => timeline.length(position).to_le_bytes().to_vec(),
+        Query::Bytes { at, len } => timeline.read(position, at, len),
+    }
+}

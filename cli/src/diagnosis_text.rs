@@ -1,0 +1,54 @@
+//! What state a file is in, in words.
+
+use std::path::Path;
+
+use h5live::{Diagnosis, FileCondition};
+use serde_json::{Value, json};
+
+/// A line for people: what state the file is in, and what to do about it.
+pub fn text(path: &Path, found: &Diagnosis) -> String {
+    let file = path.display();
+    let ahead = found.announced.saturating_sub(found.length);
+    let announced =
+        if ahead > 0 { format!("; its superblock announces {ahead} bytes more than are there") } else { String::new() };
+    let help = format!("`h5live repair {file}` brings it into order for programs that refuse it");
+    match &found.condition {
+        FileCondition::Closed if ahead > 0 => format!("closed, and cut short: {ahead} bytes are missing"),
+        FileCondition::Closed => "closed".to_owned(),
+        FileCondition::OpenForWriting { live, holders } => {
+            let names: Vec<_> = holders.iter().map(ToString::to_string).collect();
+            let by = if names.is_empty() { "another process".to_owned() } else { names.join(", ") };
+            let who = if *live { "readers may follow" } else { "nobody else may open it" };
+            format!("being written by {by}; {who}{announced}")
+        }
+        FileCondition::Abandoned { live } => {
+            let what = if *live { "its writer, which others could follow, died" } else { "its writer died" };
+            format!("{what}; what was flushed is there{announced}; {help}")
+        }
+        FileCondition::Unknown { .. } => {
+            format!("marked as being written, and this file system does not tell whether it is{announced}")
+        }
+        _ => format!("unknown{announced}"),
+    }
+}
+
+/// The same for programs.
+pub fn json(found: &Diagnosis) -> Value {
+    let (state, live, holders) = match &found.condition {
+        FileCondition::Closed => ("closed", false, &[][..]),
+        FileCondition::OpenForWriting { live, holders } => ("written", *live, &**holders),
+        FileCondition::Abandoned { live } => ("abandoned", *live, &[][..]),
+        FileCondition::Unknown { live } => ("unknown", *live, &[][..]),
+        _ => ("unknown", false, &[][..]),
+    };
+    let holders: Vec<_> = holders.iter().map(|holder| json!({ "pid": holder.pid, "name": holder.name })).collect();
+    json!({
+        "state": state,
+        "live": live,
+        "writers": holders,
+        "superblock": found.superblock,
+        "length": found.length,
+        "announced": found.announced,
+        "needs_repair": found.needs_repair(),
+    })
+}

@@ -1,0 +1,320 @@
+//! A writer and its readers: who they are, and everything that they have said so far.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use super::latency::Latencies;
+use super::message::{Extents, StressInvariant, Violation, WorkCounts, WorkerMessage};
+use super::processes::{ExitResult, Process, ProcessEvent, ProcessSpawner};
+
+/// After this a process hangs that has not begun, or ended.
+const HANG_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Who says something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Participant {
+    /// The writer.
+    Writer,
+    /// A reader, by number.
+    Reader(usize),
+    /// A reader that is another program.
+    Peer,
+}
+
+impl std::fmt::Display for Participant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Participant::Writer => f.write_str("writer"),
+            Participant::Reader(number) => write!(f, "reader {number}"),
+            Participant::Peer => f.write_str("reader of another program"),
+        }
+    }
+}
+
+/// What a reader has said.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ReaderLog {
+    /// What it saw.
+    pub seen: Vec<Extents>,
+    /// What it did, once it has ended.
+    pub work: Option<WorkCounts>,
+}
+
+/// A writer and its readers.
+#[derive(Debug)]
+pub struct ProcessGroup {
+    stage: ProcessSpawner<Participant>,
+    file: PathBuf,
+    writer: Option<Process>,
+    writer_arguments: Vec<String>,
+    readers: Vec<Process>,
+    other: Option<Process>,
+    open: Vec<Participant>,
+    /// What the writer flushed.
+    pub flushes: Vec<Extents>,
+    /// What the readers saw.
+    pub reader_logs: Vec<ReaderLog>,
+    /// What must never happen.
+    pub violations: Vec<Violation>,
+    /// What the writer did, once it has ended.
+    pub written: Option<WorkCounts>,
+    /// Why the writer has stopped, if it said so.
+    pub stopped: Option<String>,
+    /// What the other program saw and did.
+    pub peer: ReaderLog,
+    /// What the other program met that it should not.
+    pub peer_violations: Vec<Violation>,
+}
+
+impl ProcessGroup {
+    /// A troupe for a file. Its writer is this program with these arguments, and the file's name behind them.
+    pub fn new(file: &Path, writer_arguments: &[&str]) -> Self {
+        ProcessGroup {
+            stage: ProcessSpawner::new(),
+            file: file.to_owned(),
+            writer: None,
+            writer_arguments: writer_arguments.iter().map(|a| (*a).to_owned()).collect(),
+            readers: Vec::new(),
+            other: None,
+            open: Vec::new(),
+            flushes: Vec::new(),
+            reader_logs: Vec::new(),
+            violations: Vec::new(),
+            written: None,
+            stopped: None,
+            peer: ReaderLog::default(),
+            peer_violations: Vec::new(),
+        }
+    }
+
+    /// Starts the writer and waits until it has flushed for the first time; `false` if it does not come to that.
+    ///
+    /// # Errors
+    /// An I/O error if it cannot be started.
+    pub fn start_writer(&mut self) -> io::Result<bool> {
+        let arguments: Vec<_> = self.writer_arguments.iter().map(String::as_str).collect();
+        let flushed = self.flushes.len();
+        self.writer = Some(self.stage.start(Participant::Writer, &arguments, &self.file)?);
+        self.open.push(Participant::Writer);
+        let until = Instant::now() + HANG_TIMEOUT;
+        while self.flushes.len() == flushed {
+            if Instant::now() >= until || !self.open.contains(&Participant::Writer) {
+                self.violation(StressInvariant::Progress, "the writer does not begin");
+                return Ok(false);
+            }
+            self.collect_events(Duration::from_millis(10));
+        }
+        Ok(true)
+    }
+
+    /// Starts a writer with these arguments, and does not wait for it.
+    ///
+    /// # Errors
+    /// An I/O error if it cannot be started.
+    pub fn spawn_writer(&mut self, arguments: &[&str]) -> io::Result<()> {
+        self.writer = Some(self.stage.start(Participant::Writer, arguments, &self.file)?);
+        self.open.push(Participant::Writer);
+        Ok(())
+    }
+
+    /// Listens until something has come about, the writer is gone, or the time is over; whether it has come about.
+    pub fn wait_for_writer(&mut self, limit: Duration, come: impl Fn(&ProcessGroup) -> bool) -> bool {
+        let until = Instant::now() + limit;
+        while !come(self) {
+            if Instant::now() >= until || self.writer_is_gone() {
+                return false;
+            }
+            self.collect_events(Duration::from_millis(1));
+        }
+        true
+    }
+
+    /// Starts a reader.
+    ///
+    /// # Errors
+    /// An I/O error if it cannot be started.
+    pub fn start_reader(&mut self, arguments: &[&str]) -> io::Result<()> {
+        let who = Participant::Reader(self.readers.len());
+        self.readers.push(self.stage.start(who, arguments, &self.file)?);
+        self.open.push(who);
+        self.reader_logs.push(ReaderLog::default());
+        Ok(())
+    }
+
+    /// Starts another program that reads.
+    ///
+    /// # Errors
+    /// An I/O error if it cannot be started.
+    pub fn start_peer(&mut self, command: Command) -> io::Result<()> {
+        self.other = Some(self.stage.start_command(Participant::Peer, command)?);
+        self.open.push(Participant::Peer);
+        Ok(())
+    }
+
+    /// Takes up what is said for so long.
+    pub fn collect_events(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        loop {
+            match self.stage.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok((who, event)) => self.handle_event(who, event),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn handle_event(&mut self, who: Participant, event: ProcessEvent) {
+        let story = match who {
+            Participant::Reader(i) => self.reader_logs.get_mut(i),
+            Participant::Peer => Some(&mut self.peer),
+            Participant::Writer => None,
+        };
+        match (event, story) {
+            (ProcessEvent::End, _) => self.open.retain(|open| *open != who),
+            (ProcessEvent::Message(WorkerMessage::Flushed(extents)), _) => self.flushes.push(extents),
+            (ProcessEvent::Message(WorkerMessage::Seen(extents)), Some(story)) => story.seen.push(extents),
+            (ProcessEvent::Message(WorkerMessage::Done(work)), Some(story)) => story.work = Some(work),
+            (ProcessEvent::Message(WorkerMessage::Stopped(why)), None) => self.stopped = Some(why),
+            (ProcessEvent::Message(WorkerMessage::Done(work)), None) => self.written = Some(work),
+            (ProcessEvent::Message(WorkerMessage::Violation(violation)), _) if who == Participant::Peer => {
+                self.peer_violations.push(violation);
+            }
+            (ProcessEvent::Message(WorkerMessage::Violation(mut violation)), _) => {
+                violation.detail = format!("{who}: {}", violation.detail);
+                self.violations.push(violation);
+            }
+            (ProcessEvent::Message(message), _) => self.violation_of(who, &format!("says {message}")),
+            (ProcessEvent::Noise(line), _) => self.violation_of(who, &format!("says {line:?}")),
+        }
+    }
+
+    /// Whether the writer's output has ended without its having been told to end.
+    pub fn writer_is_gone(&self) -> bool {
+        !self.open.contains(&Participant::Writer)
+    }
+
+    /// Kills the writer. All that it has flushed and said is taken up.
+    ///
+    /// # Errors
+    /// An I/O error if there is none.
+    pub fn kill_writer(&mut self) -> io::Result<()> {
+        if let Some(mut writer) = self.writer.take() {
+            writer.kill()?;
+        }
+        self.drain_output(Participant::Writer);
+        Ok(())
+    }
+
+    /// Tells the writer, and after it the readers, to come to their end, and waits for it. A reader that has then not
+    /// seen all that was flushed, which is what `all` makes of the flushes, is a violation.
+    ///
+    /// # Errors
+    /// An I/O error if a process is not there.
+    pub fn finish(&mut self, all: impl FnOnce(&[Extents]) -> Vec<u64>) -> io::Result<()> {
+        if let Some(mut writer) = self.writer.take() {
+            writer.finish();
+            self.await_end(Participant::Writer, &mut writer)?;
+        }
+        let written = all(&self.flushes);
+        let peer = self.other.take();
+        if let Some(mut peer) = peer {
+            peer.finish();
+            self.await_end(Participant::Peer, &mut peer)?;
+            self.compare(Participant::Peer, last_seen(&self.peer), &written);
+        }
+        self.end_readers(&written)
+    }
+
+    /// Has the readers come to their end, by which they must have seen `complete_write`, and forgets them.
+    ///
+    /// # Errors
+    /// An I/O error if a process is not there.
+    pub fn stop_readers(&mut self, written: &[u64]) -> io::Result<()> {
+        self.end_readers(written)?;
+        self.reader_logs.clear();
+        Ok(())
+    }
+
+    fn end_readers(&mut self, written: &[u64]) -> io::Result<()> {
+        let mut readers = std::mem::take(&mut self.readers);
+        readers.iter_mut().for_each(Process::finish);
+        for (i, reader) in readers.iter_mut().enumerate() {
+            self.await_end(Participant::Reader(i), reader)?;
+        }
+        for i in 0..self.reader_logs.len() {
+            let seen = self.reader_logs.get(i).map(last_seen).unwrap_or_default();
+            self.compare(Participant::Reader(i), seen, written);
+        }
+        Ok(())
+    }
+
+    fn compare(&mut self, who: Participant, seen: Vec<u64>, written: &[u64]) {
+        if seen != written {
+            self.violation_of(who, &format!("has seen {seen:?} of {written:?}"));
+        }
+    }
+
+    fn violation_of(&mut self, who: Participant, detail: &str) {
+        match who {
+            Participant::Peer => {
+                let violation = Violation { invariant: StressInvariant::Progress, detail: detail.to_owned() };
+                self.peer_violations.push(violation);
+            }
+            Participant::Reader(i) => self.violation(StressInvariant::Progress, &format!("reader {i} {detail}")),
+            Participant::Writer => self.violation(StressInvariant::Progress, &format!("the writer {detail}")),
+        }
+    }
+
+    fn await_end(&mut self, who: Participant, process: &mut Process) -> io::Result<()> {
+        self.drain_output(who);
+        match process.wait(HANG_TIMEOUT)? {
+            ExitResult::Success => Ok(()),
+            ExitResult::Failure(status) => {
+                self.violation_of(who, &format!("ended with {status}"));
+                Ok(())
+            }
+            ExitResult::Timeout => {
+                self.violation_of(who, "does not end");
+                process.kill()
+            }
+        }
+    }
+
+    /// Listens until the output of a process has ended.
+    fn drain_output(&mut self, who: Participant) {
+        let until = Instant::now() + HANG_TIMEOUT;
+        while self.open.contains(&who) && Instant::now() < until {
+            self.collect_events(Duration::from_millis(2));
+        }
+    }
+
+    /// Notes a violation.
+    pub fn violation(&mut self, invariant: StressInvariant, detail: &str) {
+        self.violations.push(Violation { invariant, detail: detail.to_owned() });
+    }
+
+    /// What each reader did, and how late it saw the flushes of dataset `series`.
+    pub fn readers(&self, series: usize) -> Vec<(WorkCounts, Latencies)> {
+        let reader = |story: &ReaderLog| {
+            (story.work.unwrap_or_default(), Latencies::from_extents(&self.flushes, &story.seen, series))
+        };
+        self.reader_logs.iter().map(reader).collect()
+    }
+
+    /// Rows of each dataset as of the last flush that the writer spoke of.
+    pub fn flushed_rows(&self) -> &[u64] {
+        self.flushes.last().map_or(&[], |flush| &flush.rows)
+    }
+}
+
+/// What a reader has seen when it ended.
+fn last_seen(story: &ReaderLog) -> Vec<u64> {
+    story.seen.last().map(|seen| seen.rows.clone()).unwrap_or_default()
+}
+
+/// What there is to see when the flushes say how many rows each dataset has.
+pub fn rows(flushes: &[Extents]) -> Vec<u64> {
+    flushes.last().map(|flush| flush.rows.clone()).unwrap_or_default()
+}

@@ -1,0 +1,180 @@
+//! The walk over a file: which lines there are, and in which order.
+
+use std::collections::HashMap;
+
+use h5live::{File, Object};
+
+use crate::model::{AttributeData, DatasetSpec, Layout, Link, LinkTarget, Name, ObjectId, ObjectKind, Objects};
+
+use super::escape::escape;
+use super::type_text::type_text;
+
+/// A line: the escaped path, and what is there.
+#[derive(Debug)]
+pub struct ListingLine {
+    /// The path, escaped.
+    pub path: String,
+    /// What is there.
+    pub entry: ListingEntry,
+}
+
+/// What a line is about.
+#[derive(Debug)]
+pub enum ListingEntry {
+    /// A kind with nothing but a type column (`-` where it is empty).
+    Plain(&'static str, String),
+    /// A dataset, to be described and hashed.
+    Dataset(ObjectId, Box<DatasetSpec>),
+    /// An attribute, to be hashed.
+    Attribute(Box<AttributeData>),
+}
+
+/// The lines of a file, and under which path each object was listed first.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The lines in order.
+    pub lines: Vec<ListingLine>,
+    /// Unescaped paths.
+    pub paths: HashMap<ObjectId, Vec<u8>>,
+}
+
+impl Listing {
+    /// As [`Listing::from_store`], of a file; how far a virtual dataset reaches is a matter of its sources, which the store does
+    /// not know.
+    pub fn from_file(file: &File, start: ObjectId, path: &[u8]) -> Self {
+        let mut listing = Listing::from_store(file.store(), start, path);
+        for line in &mut listing.lines {
+            let ListingEntry::Dataset(id, spec) = &mut line.entry else { continue };
+            if let (Layout::Virtual(_), Ok(Object::Dataset(dataset))) =
+                (&spec.layout, file.root().object_by_id(*id, ""))
+                && let Ok(resolved) = dataset.spec()
+            {
+                **spec = (*resolved).clone();
+            }
+        }
+        listing
+    }
+
+    /// Lists everything that can be reached from an object, which is called `path`.
+    pub fn from_store(store: &dyn Objects, start: ObjectId, path: &[u8]) -> Self {
+        let mut listing = Listing::default();
+        // An explicit stack: a chain of a million groups must not exhaust the thread's.
+        let mut stack = Vec::new();
+        stack.extend(listing.object(store, start, path));
+        while let Some(level) = stack.last_mut() {
+            let Some(link) = level.links.pop() else {
+                stack.pop();
+                continue;
+            };
+            let path = level.path_of(&link.name);
+            let opened = match link.target {
+                LinkTarget::Hard(id) => listing.object(store, id, &path),
+                LinkTarget::Soft(target) => listing.plain(&path, "soft", escape(target.as_bytes())),
+                LinkTarget::External { file, path: target } => listing.plain(
+                    &path,
+                    "external",
+                    format!("{}:{}", escape(file.as_bytes()), escape(target.as_bytes())),
+                ),
+                LinkTarget::UserDefined { class, .. } => listing.plain(&path, "unknown-link", class.to_string()),
+            };
+            stack.extend(opened);
+        }
+        listing
+    }
+
+    /// Lists the object behind a hard link with its attributes; the links that follow, if it is a group.
+    fn object(&mut self, store: &dyn Objects, id: ObjectId, path: &[u8]) -> Option<ListingLevel> {
+        let Ok(kind) = store.kind(id) else {
+            return self.error(path);
+        };
+        if let Some(first) = self.paths.get(&id) {
+            let first = escape(first);
+            return self.plain(path, "hard", first);
+        }
+        match kind {
+            ObjectKind::Group => {
+                self.paths.insert(id, path.to_vec());
+                self.plain(path, "group", "-".to_owned());
+                self.attributes(store, id, path);
+                return self.links(store, id, path);
+            }
+            ObjectKind::Dataset => {
+                let Ok(spec) = store.dataset(id).and_then(|chunks| chunks.spec()) else {
+                    return self.error(path);
+                };
+                self.paths.insert(id, path.to_vec());
+                self.push(path, ListingEntry::Dataset(id, Box::new((*spec).clone())));
+            }
+            ObjectKind::Datatype => {
+                let Ok(datatype) = store.datatype(id) else {
+                    return self.error(path);
+                };
+                self.paths.insert(id, path.to_vec());
+                self.plain(path, "datatype", type_text(&datatype));
+            }
+            ObjectKind::Map => {
+                self.paths.insert(id, path.to_vec());
+                self.plain(path, "map", "-".to_owned());
+            }
+        }
+        self.attributes(store, id, path);
+        None
+    }
+
+    fn attributes(&mut self, store: &dyn Objects, id: ObjectId, path: &[u8]) {
+        let Ok(mut names) = store.attribute_names(id) else {
+            self.error(&[path, b"@"].concat());
+            return;
+        };
+        names.sort();
+        for name in names {
+            let path = [path, b"@", name.as_bytes()].concat();
+            match store.attribute(id, &name) {
+                Ok(Some(attribute)) => self.push(&path, ListingEntry::Attribute(Box::new(attribute))),
+                _ => {
+                    self.error(&path);
+                }
+            }
+        }
+    }
+
+    fn links(&mut self, store: &dyn Objects, id: ObjectId, path: &[u8]) -> Option<ListingLevel> {
+        let mut links = Vec::new();
+        let listed = store.for_each_link(id, &mut |link| {
+            links.push(link);
+            true
+        });
+        if listed.is_err() {
+            return self.error(&[path, b"/"].concat());
+        }
+        links.sort_by(|a, b| b.name.cmp(&a.name));
+        let prefix = if path == b"/" { path.to_vec() } else { [path, b"/"].concat() };
+        Some(ListingLevel { prefix, links })
+    }
+
+    fn push(&mut self, path: &[u8], entry: ListingEntry) {
+        self.lines.push(ListingLine { path: escape(path), entry });
+    }
+
+    fn plain(&mut self, path: &[u8], kind: &'static str, text: String) -> Option<ListingLevel> {
+        self.push(path, ListingEntry::Plain(kind, text));
+        None
+    }
+
+    fn error(&mut self, path: &[u8]) -> Option<ListingLevel> {
+        self.plain(path, "error", "-".to_owned())
+    }
+}
+
+/// The links of a group that are still to be listed, the next one last.
+struct ListingLevel {
+    /// The group's path, up to and with its last slash.
+    prefix: Vec<u8>,
+    links: Vec<Link>,
+}
+
+impl ListingLevel {
+    fn path_of(&self, name: &Name) -> Vec<u8> {
+        [self.prefix.as_slice(), name.as_bytes()].concat()
+    }
+}

@@ -1,0 +1,59 @@
+//! Objects and attributes on the command line: `PATH` or `PATH@NAME`.
+
+use h5live::{Attribute, AttributeBuilder, File, Object};
+
+use crate::error::Result;
+
+/// What a text names in a file.
+pub enum PathTarget {
+    /// An object.
+    Object(Object),
+    /// An attribute of an object, which may not be there.
+    Attribute(Object, String),
+}
+
+/// What `text` names: an object, if there is one of this name, or else what follows the last `@` is an attribute.
+///
+/// # Errors
+/// If there is no such object.
+pub fn find(file: &File, text: &str) -> Result<PathTarget> {
+    match (file.object(text), text.rsplit_once('@')) {
+        (Err(error), Some((object, name))) if error.is_not_found() => {
+            let object = file.object(if object.is_empty() { "/" } else { object })?;
+            Ok(PathTarget::Attribute(object, name.to_owned()))
+        }
+        (object, _) => Ok(PathTarget::Object(object?)),
+    }
+}
+
+/// The attribute of an object; `None` if there is none of this name.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn attribute(object: &Object, name: &str) -> Result<Option<Attribute>> {
+    let found = match object {
+        Object::Group(group) => group.attribute(name),
+        Object::Dataset(dataset) => dataset.attribute(name),
+        Object::Datatype(datatype) => datatype.attribute(name),
+        _ => return Ok(None),
+    };
+    match found {
+        Err(error) if error.is_not_found() => Ok(None),
+        found => Ok(Some(found?)),
+    }
+}
+
+/// An attribute of an object, to be set.
+pub fn new_attribute(object: &Object, name: &str) -> Option<AttributeBuilder> {
+    match object {
+        Object::Group(group) => Some(group.new_attribute(name)),
+        Object::Dataset(dataset) => Some(dataset.new_attribute(name)),
+        Object::Datatype(datatype) => Some(datatype.new_attribute(name)),
+        _ => None,
+    }
+}
+
+/// The stored form of a reference to the object at a path.
+pub fn reference_value(file: &File, path: &str) -> Option<h5live::Value> {
+    file.object(path).and_then(|object| object.reference()).ok().map(h5live::Value::Reference)
+}

@@ -1,0 +1,116 @@
+//! What a writer is about to change in place: h5live's own addition, behind the end of file that the superblock
+//! announces, where other programs do not look.
+//!
+//! A write that covers several pages of memory, or sectors of a disk, may be cut off between two of them. So it is
+//! first said there what is to be written; whoever finds the file later can do it again.
+
+use crate::{Addr, Record, Result, SeqlockCounter, Width, Wire};
+
+/// The new bytes of one place.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RedoWrite {
+    /// Where they belong.
+    pub at: Addr,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl Record for RedoWrite {
+    const NAME: &'static str = "intended write";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.addr("address", &mut self.at)?;
+        let size = w.derived("size", Width::FOUR, self.bytes.len() as u64)?;
+        let size = w.bounded("bytes", size, 1)?;
+        w.bytes("bytes", size, &mut self.bytes)
+    }
+}
+
+/// All that is about to be changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RedoRecord {
+    /// Where the intent itself is: [behind](SeqlockCounter::word_addr) the announced end of the file. One that was left elsewhere is
+    /// none.
+    pub addr: Addr,
+    /// Whether it changes raw data that others may be reading, and which such change it is.
+    pub seqlock: SeqlockCounter,
+    /// What is to be written, in this order.
+    pub writes: Vec<RedoWrite>,
+}
+
+impl RedoRecord {
+    /// The bytes with which an intent begins.
+    pub const SIGNATURE: [u8; 4] = *b"H5WI";
+
+    pub(crate) const VERSION: u8 = 0;
+
+    /// Bytes of the beginning of an intent, which tell its size.
+    pub const HEAD_BYTES: usize = 16;
+
+    /// The size of an intent, in bytes, which begins with these [`RedoRecord::HEAD_BYTES`] bytes; `None` if it is none.
+    pub fn stated_size(head: &[u8]) -> Option<u64> {
+        let size = head.get(8..16)?.first_chunk()?;
+        head.starts_with(&Self::SIGNATURE).then(|| u64::from_le_bytes(*size))
+    }
+
+    fn size(&self, offset: usize) -> u64 {
+        let fixed = Self::HEAD_BYTES.saturating_add(offset).saturating_add(8);
+        let each = |write: &RedoWrite| write.bytes.len().saturating_add(offset).saturating_add(4);
+        self.writes.iter().map(each).fold(fixed, usize::saturating_add) as u64
+    }
+}
+
+impl Record for RedoRecord {
+    const NAME: &'static str = "intent";
+
+    fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
+        w.magic("H5WI")?;
+        w.version(Self::VERSION..=Self::VERSION, &mut { Self::VERSION })?;
+        let mut turn = self.seqlock.number().into();
+        w.uint("turn", Width::THREE, &mut turn)?;
+        self.seqlock = SeqlockCounter::new(u32::try_from(turn).unwrap_or(0));
+        let offset = w.widths().offset.bytes();
+        let size = w.derived("size", Width::EIGHT, self.size(offset))?;
+        w.addr("own address", &mut self.addr)?;
+        let count = w.derived("writes", Width::FOUR, self.writes.len() as u64)?;
+        w.list("writes", count, offset.saturating_add(4), &mut self.writes)?;
+        let used = w.position().saturating_add(4) as u64;
+        w.require("size", used == size, size, "the size is that of the intent")?;
+        w.checksum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Widths, decode, encode};
+
+    fn intent() -> RedoRecord {
+        let write = |at, bytes: &[u8]| RedoWrite { at: Addr::new(at), bytes: bytes.to_vec() };
+        RedoRecord {
+            addr: Addr::new(2048),
+            seqlock: SeqlockCounter::new(7),
+            writes: vec![write(96, &[1, 2, 3]), write(400, &[4; 20])],
+        }
+    }
+
+    #[test]
+    fn comes_back_from_bytes() {
+        let bytes = encode(&intent(), Widths::default()).unwrap();
+        assert_eq!(RedoRecord::stated_size(&bytes), Some(bytes.len() as u64));
+        assert_eq!(decode::<RedoRecord>(&bytes, Widths::default()).unwrap(), intent());
+    }
+
+    #[test]
+    fn refuses_every_change_of_a_bit_and_every_cut() {
+        let bytes = encode(&intent(), Widths::default()).unwrap();
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(decode::<RedoRecord>(&damaged, Widths::default()).is_err(), "bit {bit}");
+        }
+        for len in 0..bytes.len() {
+            assert!(decode::<RedoRecord>(&bytes[..len], Widths::default()).is_err(), "{len} bytes");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Which change of raw data in its place a live file shows: h5live's own addition, the first word of an
+//! [`RedoRecord`](crate::RedoRecord), or what is left of one.
+
+use crate::{Addr, RedoRecord};
+
+/// A word of eight aligned bytes, which are written and read at once, where the intents of a file are. It is odd while
+/// what an intent says of raw data is on its way to its place, and even otherwise; so who finds the same even one before
+/// and after has read no raw data that was being changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SeqlockCounter(u32);
+
+impl SeqlockCounter {
+    /// Bytes of the word.
+    pub const SIZE: usize = 8;
+
+    /// The word begins so where no intent is valid.
+    const IDLE_TAG: [u8; 4] = *b"H5WN";
+
+    /// Numbers have so many bits.
+    const COUNTER_BITS: u32 = 24;
+
+    /// Where the word, and the intent that begins with it, is in a file that announces its end at `end`.
+    pub fn word_addr(end: Addr) -> Option<Addr> {
+        end.get()?.checked_next_multiple_of(Self::SIZE as u64).map(Addr::new)
+    }
+
+    /// The turn with this number, of which the lowest 24 bits count.
+    pub fn new(number: u32) -> Self {
+        SeqlockCounter(number & ((1 << Self::COUNTER_BITS) - 1))
+    }
+
+    /// The number.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The turn that the first bytes of an intent, or of what is left of one, show; `None` if it is neither.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let [a, b, c, d, version, number @ ..] = *bytes.first_chunk::<8>()?;
+        let mark = [a, b, c, d];
+        let [low, middle, high] = number;
+        let is_word = version == RedoRecord::VERSION && (mark == RedoRecord::SIGNATURE || mark == Self::IDLE_TAG);
+        is_word.then_some(SeqlockCounter(u32::from_le_bytes([low, middle, high, 0])))
+    }
+
+    /// What takes the place of the first bytes of an intent that is valid no more.
+    pub fn to_bytes(self) -> [u8; Self::SIZE] {
+        let [a, b, c, d] = Self::IDLE_TAG;
+        let [low, middle, high, _] = self.0.to_le_bytes();
+        [a, b, c, d, RedoRecord::VERSION, low, middle, high]
+    }
+
+    /// Whether raw data is on its way to its place.
+    pub fn is_odd(self) -> bool {
+        self.0 % 2 == 1
+    }
+
+    /// The next one with raw data on its way.
+    #[must_use]
+    pub fn next(self) -> Self {
+        SeqlockCounter::new((self.0 | 1).wrapping_add(if self.is_odd() { 2 } else { 0 }))
+    }
+
+    /// This one, with everything in its place.
+    #[must_use]
+    pub fn settled(self) -> Self {
+        SeqlockCounter::new(self.0.wrapping_add(self.0 % 2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Widths, encode};
+
+    #[test]
+    fn a_turn_is_on_its_way_and_then_at_rest() {
+        let first = SeqlockCounter::default();
+        let second = first.next();
+        assert!(!first.is_odd() && second.is_odd() && !second.settled().is_odd());
+        assert_eq!([first, second, second.settled(), second.next()].map(SeqlockCounter::number), [0, 1, 2, 3]);
+        assert_eq!(first.settled(), first);
+        let last = SeqlockCounter::new(u32::MAX);
+        assert_eq!((last.number(), last.settled().number(), last.next().number()), ((1 << 24) - 1, 0, 1));
+    }
+
+    #[test]
+    fn an_intent_shows_its_turn_and_so_does_what_is_left_of_it() {
+        let turn = SeqlockCounter::new(0x12_34_56);
+        let intent = RedoRecord { addr: Addr::new(64), seqlock: turn, writes: Vec::new() };
+        let bytes = encode(&intent, Widths::default()).unwrap();
+        assert_eq!(SeqlockCounter::from_bytes(&bytes), Some(turn));
+        assert_eq!(SeqlockCounter::from_bytes(&turn.to_bytes()), Some(turn));
+        assert_eq!(RedoRecord::stated_size(&[turn.to_bytes(), turn.to_bytes()].concat()), None);
+        assert_eq!(SeqlockCounter::from_bytes(&[0; 8]), None);
+        assert_eq!(SeqlockCounter::from_bytes(&bytes[..7]), None);
+    }
+
+    #[test]
+    fn the_word_is_aligned() {
+        assert_eq!(SeqlockCounter::word_addr(Addr::new(2049)), Some(Addr::new(2056)));
+        assert_eq!(SeqlockCounter::word_addr(Addr::new(2048)), Some(Addr::new(2048)));
+        assert_eq!(SeqlockCounter::word_addr(Addr::UNDEFINED), None);
+    }
+}

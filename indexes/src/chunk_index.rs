@@ -1,0 +1,132 @@
+//! What every chunk index does, and what it needs of the dataset that it belongs to.
+
+use std::fmt;
+
+use h5live_cache::{ChunkProxy, DependencyNode, EntryId};
+use h5live_format::{Addr, ChunkElement};
+use h5live_model::ChunkCoord;
+
+use crate::Result;
+
+/// The chunk index of one dataset.
+pub trait ChunkIndex: Send + Sync + fmt::Debug {
+    /// Where a chunk is stored; `None` if nobody wrote it.
+    ///
+    /// # Errors
+    /// If a structure of the index cannot be read.
+    fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>>;
+
+    /// Whether any of so many chunks is stored that follow `first` along a dimension, or that one itself.
+    ///
+    /// # Errors
+    /// As [`ChunkIndex::get`].
+    fn has_any(&self, first: &ChunkCoord, axis: usize, number: u64) -> Result<bool> {
+        let at = first.scaled().get(axis).copied().unwrap_or_default();
+        for at in at..at.saturating_add(number) {
+            if self.get(&first.with_index(axis, at))?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Says where a chunk is stored. What points to the chunk is written after `proxy` is clean.
+    ///
+    /// # Errors
+    /// If a structure of the index cannot be read, or there is no room for a new one. The chunk is then where it was.
+    fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()>;
+
+    /// As [`ChunkIndex::set`], and returns where the chunk was stored before.
+    ///
+    /// # Errors
+    /// As [`ChunkIndex::set`].
+    fn replace(
+        &self,
+        coord: &ChunkCoord,
+        element: ChunkElement,
+        proxy: Option<&ChunkProxy>,
+    ) -> Result<Option<ChunkElement>> {
+        let old = self.get(coord)?;
+        self.set(coord, element, proxy)?;
+        Ok(old)
+    }
+
+    /// As [`ChunkIndex::set`], for chunks without filters that follow each other along a dimension: the one at `first` is
+    /// stored at the first of `places`.
+    ///
+    /// # Errors
+    /// As [`ChunkIndex::set`]; those before the one that could not be set are.
+    fn set_row(&self, first: &ChunkCoord, axis: usize, places: &[Addr], proxy: Option<&ChunkProxy>) -> Result<()> {
+        let at = first.scaled().get(axis).copied().unwrap_or_default();
+        let mut chunks = (at..).zip(places);
+        chunks
+            .try_for_each(|(at, place)| self.set(&first.with_index(axis, at), ChunkElement::unfiltered(*place), proxy))
+    }
+
+    /// Forgets where a chunk is stored, and returns where that was. The space there is the caller's to give back.
+    /// `None` if nobody wrote the chunk, or if this index has no way to be without one.
+    ///
+    /// # Errors
+    /// As [`ChunkIndex::set`].
+    fn remove(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        let old = self.get(coord)?;
+        if old.is_some() {
+            self.set(coord, ChunkElement::default(), None)?;
+        }
+        Ok(old)
+    }
+
+    /// Gives back the space of the index's own structures; that of the chunks is the caller's to give back. What led
+    /// to the index stays as it is, and the index must not be used any more.
+    ///
+    /// # Errors
+    /// If a structure of the index cannot be read; nothing is given back then.
+    fn delete(&self) -> Result<()>;
+
+    /// Whether the index counts its own blocks wrong, as a writer that died may have left it; with `mend`, it counts them
+    /// right afterwards.
+    ///
+    /// # Errors
+    /// If a structure of the index cannot be read.
+    fn recount(&self, _mend: bool) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Calls `for_each_message` with every stored chunk, in the order of the index, until it returns `false`.
+    /// `for_each_message` may change the index.
+    ///
+    /// # Errors
+    /// If a structure of the index cannot be read.
+    fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()>;
+
+    /// As [`for_each`](Self::for_each), also with chunks that the index does not count yet: a writer that died may have
+    /// left them. [`ChunkIndex::remove`] forgets them, too.
+    ///
+    /// # Errors
+    /// As `for_each`.
+    fn for_each_with_unpublished(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+        self.for_each(each)
+    }
+}
+
+/// Where a dataset's layout message keeps the way to the index: seen from the index.
+pub trait IndexRoot: Send + Sync + fmt::Debug {
+    /// The first structure of the index; undefined before the first chunk is stored.
+    fn addr(&self) -> Addr;
+
+    /// Replaces the address of the first structure.
+    ///
+    /// # Errors
+    /// If the object header cannot be changed.
+    fn set_addr(&self, addr: Addr) -> Result<()>;
+
+    /// The parts of the object header that [`IndexRoot::depend_on`] would have wait now.
+    fn parents(&self) -> [Option<EntryId>; 2];
+
+    /// Has the object header written only after `child`, a structure of the index or a chunk: the extent in the
+    /// header must never be ahead of what the index answers, also when structures between the two are unchanged.
+    ///
+    /// # Errors
+    /// If the dependency would close a circle.
+    fn depend_on(&self, child: &dyn DependencyNode) -> Result<()>;
+}

@@ -1,0 +1,61 @@
+//! The blocks of an extensible array that hold elements.
+
+use h5live_cache::{DependencyNode, Handle};
+use h5live_format::{Addr, ChunkElement, ElementTable, ExtensibleArrayDataBlock, ExtensibleArrayPage};
+
+use super::IndexBlock;
+
+/// A block that holds elements.
+#[derive(Debug)]
+pub(super) enum ElementBlock {
+    IndexBlock(IndexBlock),
+    DataBlock(Handle<ExtensibleArrayDataBlock>),
+    Page(Handle<ExtensibleArrayPage>),
+}
+
+impl ElementBlock {
+    pub fn get(&self, slot: usize) -> Option<ChunkElement> {
+        match self {
+            ElementBlock::IndexBlock(block) => block.read().elements.get(slot),
+            ElementBlock::DataBlock(block) => block.read().elements.get(slot),
+            ElementBlock::Page(page) => page.read().elements.get(slot),
+        }
+    }
+
+    pub fn set(&self, slot: usize, element: ChunkElement) -> bool {
+        match self {
+            ElementBlock::IndexBlock(block) => block.update(|block| block.elements.set(slot, element)),
+            ElementBlock::DataBlock(block) => block.update(|block| block.elements.set(slot, element)),
+            ElementBlock::Page(page) => page.update(|page| page.elements.set(slot, element)),
+        }
+    }
+
+    /// Sets elements of unfiltered chunks from a slot on, up to the end of the table, and returns their number.
+    pub fn set_all(&self, slot: usize, places: &[Addr]) -> usize {
+        let set = |elements: &mut ElementTable| {
+            let mut chunks = (slot..).zip(places);
+            chunks.by_ref().take_while(|(slot, place)| elements.set(*slot, ChunkElement::unfiltered(**place))).count()
+        };
+        match self {
+            ElementBlock::IndexBlock(block) => block.update(|block| set(&mut block.elements)),
+            ElementBlock::DataBlock(block) => block.update(|block| set(&mut block.elements)),
+            ElementBlock::Page(page) => page.update(|page| set(&mut page.elements)),
+        }
+    }
+
+    pub fn node(&self) -> &dyn DependencyNode {
+        match self {
+            ElementBlock::IndexBlock(block) => block,
+            ElementBlock::DataBlock(block) => block,
+            ElementBlock::Page(page) => page,
+        }
+    }
+
+    pub fn is_invalidated(&self) -> bool {
+        match self {
+            ElementBlock::IndexBlock(block) => block.is_invalidated(),
+            ElementBlock::DataBlock(block) => block.is_invalidated(),
+            ElementBlock::Page(page) => page.is_invalidated(),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Reading many objects of a fractal heap at once.
+
+use h5live_format::{FractalHeapDirectBlock, FractalHeapHeader, FractalHeapIdShape, HeapObjectLocation};
+
+use super::FractalHeap;
+use crate::object_metadata::MaybeCached;
+use crate::{Error, Result};
+
+/// Bytes of a heap's blocks up to which they are cached as they are read.
+const MAX_CACHED_HEAP_BYTES: u64 = 1 << 20;
+
+/// A heap that nobody changes meanwhile: its objects are looked at in the order in which it has them.
+#[derive(Debug)]
+pub struct HeapBulkReader<'a> {
+    heap: &'a FractalHeap,
+    header: FractalHeapHeader,
+    shape: FractalHeapIdShape,
+    /// The direct block that was looked at last.
+    block: Option<MaybeCached<FractalHeapDirectBlock>>,
+}
+
+impl FractalHeap {
+    /// Begins to read many objects.
+    ///
+    /// # Errors
+    /// If the header cannot be read.
+    pub fn bulk_reader(&self) -> Result<HeapBulkReader<'_>> {
+        let header = self.header()?.read().clone();
+        let shape = header.id_shape(self.metadata.widths());
+        Ok(HeapBulkReader { heap: self, header, shape, block: None })
+    }
+}
+
+impl HeapBulkReader<'_> {
+    /// Calls `look` with the bytes of the objects with these heap IDs, in no particular order, until it returns `false`;
+    /// returns whether it never did. It must not use the heap.
+    ///
+    /// # Errors
+    /// The first error of `look`; as [`FractalHeap::get`].
+    pub fn for_each<E: From<Error>>(
+        &mut self,
+        ids: impl Iterator<Item: AsRef<[u8]>>,
+        mut look: impl FnMut(&[u8]) -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        let mut places = Vec::with_capacity(ids.size_hint().0);
+        for id in ids {
+            match self.heap.decode_id_of(&self.shape, id.as_ref())? {
+                HeapObjectLocation::Managed { offset, length } if self.header.filtered.is_none() => {
+                    places.push((offset, length))
+                }
+                _ if !look(&self.heap.get(id.as_ref())?)? => return Ok(false),
+                _ => {}
+            }
+        }
+        places.sort_unstable();
+        for (offset, length) in places {
+            let done = match self.with_object(offset, length, &mut look) {
+                Some(done) => done,
+                None => {
+                    self.find_block(offset)?;
+                    self.with_object(offset, length, &mut look).ok_or_else(|| self.heap.misplaced_error())?
+                }
+            };
+            if !done? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// `None` if the object does not lie in the block at hand.
+    fn with_object<T>(&self, offset: u64, length: u64, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        self.block.as_ref()?.with(|block| block.object(offset, length).map(look))
+    }
+
+    fn find_block(&mut self, offset: u64) -> Result<()> {
+        let place = self.heap.block_path(&self.header, offset)?;
+        self.block = Some(match self.header.allocated_space {
+            ..=MAX_CACHED_HEAP_BYTES => MaybeCached::Cached(self.heap.direct_block(&self.header, &place)?),
+            _ => self.heap.read_block_once(&self.header, &place)?,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! The implicit index: all chunks lie behind one another, and nothing needs to be looked up.
+
+use std::sync::Arc;
+
+use h5live_cache::ChunkProxy;
+use h5live_format::ChunkElement;
+use h5live_model::ChunkCoord;
+
+use crate::{ChunkIndex, ChunkLine, Error, IndexRoot, ObjectMetadata, Result};
+
+/// The chunks of one dataset, behind one another (format specification 4.0, IV.A.2.i, "Implicit").
+#[derive(Debug)]
+pub struct ImplicitIndex {
+    metadata: ObjectMetadata,
+    root: Arc<dyn IndexRoot>,
+    line: ChunkLine,
+    chunks: u64,
+    chunk_bytes: u64,
+}
+
+impl ImplicitIndex {
+    /// The chunks of `chunk_bytes` bytes that begin where `root` leads.
+    ///
+    /// # Errors
+    /// [`Error::Contradiction`] if the dataset cannot have such an index.
+    pub fn new(metadata: ObjectMetadata, root: Arc<dyn IndexRoot>, line: ChunkLine, chunk_bytes: u64) -> Result<Self> {
+        let chunks = line.chunks().filter(|chunks| chunks.checked_mul(chunk_bytes).is_some());
+        let chunks = chunks.ok_or(Error::Contradiction {
+            record: "data layout message",
+            at: metadata.owner().header(),
+            other: "dataspace",
+            rule: "chunks behind one another have an end",
+        })?;
+        Ok(ImplicitIndex { metadata, root, line, chunks, chunk_bytes })
+    }
+
+    fn element(&self, index: u64) -> Option<ChunkElement> {
+        let addr = self.root.addr().checked_add(index.checked_mul(self.chunk_bytes)?)?;
+        Some(ChunkElement { addr, ..ChunkElement::default() })
+    }
+}
+
+impl ChunkIndex for ImplicitIndex {
+    fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        Ok(self.line.index(coord).and_then(|index| self.element(index)))
+    }
+
+    fn set(&self, _: &ChunkCoord, _: ChunkElement, _: Option<&ChunkProxy>) -> Result<()> {
+        Err(Error::Unsupported("moving a chunk of an implicit index"))
+    }
+
+    fn remove(&self, _: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        Ok(None)
+    }
+
+    fn delete(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn for_each(&self, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+        // All chunks are there from the start, so more than the file has room for are none.
+        let cache = self.metadata.cache();
+        let failed = |source| {
+            let action = h5live_cache::StorageAction::Length;
+            h5live_cache::Error::Io { action, at: 0, len: 0, source }
+        };
+        let end = cache.storage().len().map_err(failed)?.max(cache.space().end());
+        for index in 0..self.chunks {
+            match self.element(index).filter(|element| element.addr.get().is_some_and(|at| at < end)) {
+                Some(element) if each(self.line.coord(index), element) => {}
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,178 @@
+//! Threads that use one file of the system, the locks on it included: their calls are made one at a time, in an order that is
+//! given, and written down.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+/// How the path of the file ends.
+pub const NAME: &str = "stepped.h5";
+
+pub const OPEN: &str = "open";
+pub const OPEN_TO_WRITE: &str = "open to write";
+pub const LOCK: &str = "lock";
+pub const LOCK_SHARED: &str = "lock with others";
+pub const UNLOCK: &str = "unlock";
+pub const LEASE: &str = "ask for a lease";
+pub const LIVENESS_LOCK: &str = "beacon";
+pub const READ: &str = "read";
+pub const WRITE: &str = "write";
+pub const CLOSE: &str = "close";
+
+/// A file is open for who says so.
+pub const OPENED: &str = "has opened";
+/// It is about to be closed.
+pub const CLOSING: &str = "is closing";
+pub const BEGAN: &str = "begins";
+pub const ENDED: &str = "ends";
+/// What is no call.
+pub const NOTES: [&str; 4] = [BEGAN, OPENED, CLOSING, ENDED];
+
+/// So long nobody waits for anything but another's turn.
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
+
+static INODE: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static ME: RefCell<Option<Arc<ThreadTurn>>> = const { RefCell::new(None) };
+}
+
+/// What one of the threads did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallStep {
+    /// Which of them.
+    pub who: usize,
+    pub what: &'static str,
+    /// Whether the system did it.
+    pub done: bool,
+}
+
+/// What was done, in order.
+#[derive(Debug, Clone, Default)]
+pub struct CallLog(Arc<Mutex<Vec<CallStep>>>);
+
+impl CallLog {
+    /// So far.
+    pub fn steps(&self) -> Vec<CallStep> {
+        lock_ignoring_poison(&self.0).clone()
+    }
+
+    fn add(&self, step: CallStep) {
+        lock_ignoring_poison(&self.0).push(step);
+    }
+}
+
+fn lock_ignoring_poison<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[derive(Debug)]
+struct ThreadTurn {
+    who: usize,
+    log: CallLog,
+    calls: Mutex<CallBudget>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct CallBudget {
+    made: u64,
+    /// So many may be made.
+    allowed: u64,
+    waits: bool,
+    ended: bool,
+}
+
+/// From now on calls that concern this file are steps.
+pub fn watch(inode: u64) {
+    INODE.store(inode, Relaxed);
+}
+
+/// Whether it is the file that is watched.
+pub fn is_watched(inode: u64) -> bool {
+    INODE.load(Relaxed) == inode
+}
+
+fn me() -> Option<Arc<ThreadTurn>> {
+    ME.try_with(|me| me.try_borrow().ok().and_then(|me| me.clone())).ok().flatten()
+}
+
+/// Whether calls of this thread are steps.
+pub fn is_stepped() -> bool {
+    ME.try_with(|me| me.try_borrow().is_ok_and(|me| me.is_some())).unwrap_or(false)
+}
+
+/// Waits until this thread may make a call.
+pub fn wait() {
+    let Some(turn) = me() else { return };
+    let mut calls = lock_ignoring_poison(&turn.calls);
+    while calls.made >= calls.allowed {
+        calls.waits = true;
+        turn.changed.notify_all();
+        calls = turn.changed.wait(calls).unwrap_or_else(PoisonError::into_inner);
+    }
+    calls.waits = false;
+    calls.made += 1;
+}
+
+/// Writes down what this thread did.
+pub fn note(what: &'static str, done: bool) {
+    if let Some(turn) = me() {
+        turn.log.add(CallStep { who: turn.who, what, done });
+    }
+}
+
+/// A thread whose calls are steps. It makes none until it is told to.
+pub struct SteppedThread<'s, R> {
+    turn: Arc<ThreadTurn>,
+    thread: ScopedJoinHandle<'s, std::thread::Result<R>>,
+}
+
+impl<'s, R: Send + 's> SteppedThread<'s, R> {
+    /// Starts a thread that does `act`.
+    pub fn start<'e>(scope: &'s Scope<'s, 'e>, who: usize, log: &CallLog, act: impl FnOnce() -> R + Send + 's) -> Self {
+        let (calls, changed) = (Mutex::default(), Condvar::new());
+        let turn = Arc::new(ThreadTurn { who, log: log.clone(), calls, changed });
+        let own = turn.clone();
+        let thread = scope.spawn(move || {
+            ME.set(Some(own.clone()));
+            let done = catch_unwind(AssertUnwindSafe(act));
+            note(ENDED, true);
+            ME.set(None);
+            lock_ignoring_poison(&own.calls).ended = true;
+            own.changed.notify_all();
+            done
+        });
+        SteppedThread { turn, thread }
+    }
+
+    /// Lets it make all calls up to that one; returns whether it has ended before.
+    pub fn run_calls(&self, calls: u64) -> bool {
+        let mut state = lock_ignoring_poison(&self.turn.calls);
+        if state.made == 0 && calls > 0 {
+            self.turn.log.add(CallStep { who: self.turn.who, what: BEGAN, done: true });
+        }
+        state.allowed = calls;
+        self.turn.changed.notify_all();
+        while !(state.ended || state.waits && state.made >= state.allowed) {
+            let (next, waited) =
+                self.turn.changed.wait_timeout(state, HANG_TIMEOUT).unwrap_or_else(PoisonError::into_inner);
+            state = next;
+            if waited.timed_out() {
+                println!("{} hangs after {:#?}", self.turn.who, self.turn.log.steps());
+                // What hangs in the system cannot be ended otherwise.
+                std::process::exit(1);
+            }
+        }
+        state.ended
+    }
+
+    /// Lets it go on to its end.
+    pub fn finish(self) -> std::thread::Result<R> {
+        self.run_calls(u64::MAX);
+        self.thread.join().flatten()
+    }
+}

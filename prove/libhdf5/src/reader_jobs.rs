@@ -1,0 +1,329 @@
+//! Every workload of h5live's writer, with libhdf5 as the reader: a process for each, for the library serves one thread
+//! at a time.
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use h5live_cache::EdgeKind;
+use h5live_checker::schedule::{ExploreBounds, ExploreReport, Story, Tearing, explore};
+use h5live_prove::suite::{CASES, Case, ReaderKind, small_tears};
+use h5live_prove::{Workload, WriterSetup};
+
+use crate::library::Library;
+use crate::reader::Libhdf5Follower;
+use crate::virtual_file;
+
+/// How often the library reads a structure that does not check: more often than a workload writes any. It reads the
+/// superblock in two parts, which a writer that opens and closes can come between each time.
+const ATTEMPTS: u32 = 6;
+
+/// Schedules of one exploration.
+const MIN_SCHEDULES: u64 = 100_000;
+
+/// Most time for as many schedules, unless little is to be done. On a machine that does nothing else it takes a tenth of it.
+const MAX_JOB_TIME: Duration = Duration::from_secs(300);
+
+/// A workload of each chunk index that can be followed: of these the newest library is shown so many schedules, none of which
+/// is left out because another one meets it.
+const INDEXES: [&str; 5] =
+    ["extensible array, from nothing", "fixed array", "implicit index", "single chunk", "B-tree, from nothing"];
+
+/// Seconds for each workload when only little is looked at.
+const QUICK_SECONDS: u64 = 1;
+
+/// So many schedules there are only with more passes over the whole, and if there are not, with as many more again.
+const EXTRA_PASSES: usize = 2;
+
+/// Most passes over the whole, where there are not as many schedules with fewer.
+const MAX_PASSES: usize = 15;
+
+/// Workloads that the library is not shown, by what their names begin with, and why.
+const NOT_SHOWN: [(&str, &str); 5] = [
+    ("space used again", "libhdf5 does not measure how old is what it follows; its readers refresh within the grace"),
+    ("old file", "libhdf5 does not follow files of these superblock versions"),
+    ("implicit rewrite", "libhdf5 may read what is rewritten in its place half new"),
+    ("contiguous rewrite", "libhdf5 may read what is rewritten in its place half new"),
+    ("attributes that are texts", "the reader here knows no texts"),
+];
+
+/// What the library is shown of a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WriteGranularity {
+    /// Every write at once.
+    Whole,
+    /// Every write at once, in many schedules.
+    Many,
+    /// Writes in part.
+    Torn,
+    /// A writer that publishes extents before what lies below them: it must be found out.
+    Broken,
+}
+
+impl WriteGranularity {
+    fn name(self) -> &'static str {
+        match self {
+            WriteGranularity::Whole => "whole",
+            WriteGranularity::Many => "many",
+            WriteGranularity::Torn => "torn",
+            WriteGranularity::Broken => "broken",
+        }
+    }
+}
+
+/// One exploration: a library and a workload.
+#[derive(Debug, Clone)]
+pub struct Job {
+    library: PathBuf,
+    case: usize,
+    shown: WriteGranularity,
+    /// Whether to tell counterexamples.
+    story: bool,
+    limit: Duration,
+}
+
+impl Job {
+    /// The job that a process of its own is to do.
+    pub fn parse(arguments: &[String]) -> Option<Job> {
+        let [job, library, case, shown, limit, story] = arguments else { return None };
+        let limit = Duration::from_millis(limit.parse().ok()?);
+        let job = (job == "--job").then(|| case.parse().ok()).flatten();
+        let shown = [WriteGranularity::Whole, WriteGranularity::Many, WriteGranularity::Torn, WriteGranularity::Broken]
+            .into_iter()
+            .find(|known| known.name() == shown)?;
+        Some(Job { library: library.into(), case: job?, shown, story: story == "story", limit })
+    }
+
+    fn arguments(&self) -> [String; 6] {
+        let library = self.library.display().to_string();
+        let story = if self.story { "story" } else { "" };
+        let limit = self.limit.as_millis().to_string();
+        ["--job".into(), library, self.case.to_string(), self.shown.name().into(), limit, story.into()]
+    }
+
+    fn plan(&self) -> Option<(&'static Case, ReaderKind, Workload, usize, Tearing)> {
+        let case = CASES.get(self.case)?;
+        let shown = |reader: &ReaderKind| {
+            !matches!(reader, ReaderKind::EndOfFile | ReaderKind::Strings | ReaderKind::Transient)
+        };
+        let reader = case.readers.iter().copied().find(shown)?;
+        let whole = (case.record, case.passes, Tearing::NONE);
+        let ((record, passes, tearing), setup) = match self.shown {
+            WriteGranularity::Whole | WriteGranularity::Many => (whole, WriterSetup::default()),
+            WriteGranularity::Torn => {
+                (case.torn.map(|(record, passes)| (record, passes, small_tears()))?, WriterSetup::default())
+            }
+            WriteGranularity::Broken => (whole, WriterSetup::without(EdgeKind::ObjectHeaderIndex)),
+        };
+        Some((case, reader, record(setup), passes, tearing))
+    }
+
+    /// Explores, and prints a line.
+    pub fn run(&self) -> ExitCode {
+        let Some((case, reader, workload, mut passes, tearing)) = self.plan() else { return ExitCode::SUCCESS };
+        let library = match Library::load(&self.library, ATTEMPTS) {
+            Ok(library) => library,
+            Err(error) => {
+                println!("{}: {error}", self.library.display());
+                return ExitCode::FAILURE;
+            }
+        };
+        let file = tempfile::NamedTempFile::new().expect("a temporary file can be made");
+        virtual_file::serve_file(file.as_file()).expect("the file is there");
+        let path = CString::new(file.path().as_os_str().as_bytes()).expect("a path has no zeros");
+        let bounds = ExploreBounds { start: workload.start, tearing, threads: 1, ..ExploreBounds::default() };
+        let bounds = ExploreBounds { merge: self.shown != WriteGranularity::Many, ..bounds };
+        let began = Instant::now();
+        let (mut explored, mut moves) = (ExploreReport::default(), None);
+        let first = if self.shown == WriteGranularity::Many { passes + EXTRA_PASSES } else { passes };
+        for more in (first..).step_by(EXTRA_PASSES) {
+            let follower = Libhdf5Follower::new(&library, &path, &workload, reader, more);
+            let limit = self.limit.saturating_sub(began.elapsed());
+            let (found, reached) = match self.shown {
+                WriteGranularity::Many => explore_by_moves(&workload, &bounds, limit, &follower),
+                _ => deepen(&workload, &bounds, limit, &follower),
+            };
+            if found.wrong > 0 || found.schedules > explored.schedules {
+                (explored, moves, passes) = (found, reached, more);
+            }
+            let is_enough = explored.wrong > 0 || explored.schedules >= MIN_SCHEDULES || more >= MAX_PASSES;
+            if self.shown != WriteGranularity::Many || is_enough || began.elapsed() >= self.limit {
+                break;
+            }
+        }
+        println!(
+            "{:<36} {:<8} {:<6} {:>6} {passes:>6} {:>10} {:>10} {:>6} {:>9} {:>6} {:>8.0}",
+            case.name,
+            library.version(),
+            self.shown.name(),
+            workload.trace.len() - workload.start,
+            explored.schedules,
+            explored.states,
+            explored.wrong,
+            if explored.exhausted { "yes" } else { "no" },
+            moves.map_or("all".into(), |moves| moves.to_string()),
+            explored.schedules as f64 / explored.elapsed.as_secs_f64(),
+        );
+        if self.shown == WriteGranularity::Broken {
+            println!("    {}", if explored.wrong > 0 { "found out, as it must be" } else { "NOT FOUND OUT" });
+            return if explored.wrong > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
+        for found in explored.violations.iter().take(2) {
+            println!("    after {} moves: {}", found.moves(), found.fault);
+            if self.story {
+                println!("{}", Story::new(&workload.trace, found));
+            }
+        }
+        if explored.wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+/// The schedules with one move of the writer, then those with two, and so on, until there are enough, or the time is over:
+/// the most that there were, with the number of moves of these.
+fn explore_by_moves(
+    workload: &Workload,
+    bounds: &ExploreBounds,
+    limit: Duration,
+    follower: &Libhdf5Follower<'_>,
+) -> (ExploreReport, Option<u32>) {
+    let began = Instant::now();
+    let (mut most, mut reached) = (ExploreReport::default(), 0);
+    for moves in 1.. {
+        let time = Some(limit.saturating_sub(began.elapsed()));
+        let bounds = ExploreBounds { moves: Some(moves), runs: Some(MIN_SCHEDULES), time, ..bounds.clone() };
+        let found = explore(&workload.trace, &bounds, &|view| follower.run(view));
+        let is_last = !found.exhausted || found.schedules == most.schedules;
+        if found.wrong > 0 || found.schedules > most.schedules {
+            (most, reached) = (found, moves);
+        }
+        if is_last || most.wrong > 0 {
+            break;
+        }
+    }
+    (most, Some(reached))
+}
+
+/// All schedules, if they come to an end in half of the time; else those with one move of the writer, then with two, and
+/// so on, as far as it goes, and the number of moves that was reached.
+fn deepen(
+    workload: &Workload,
+    bounds: &ExploreBounds,
+    limit: Duration,
+    follower: &Libhdf5Follower<'_>,
+) -> (ExploreReport, Option<u32>) {
+    let began = Instant::now();
+    let explore = |moves, limit: Duration| {
+        let time = Some(limit.saturating_sub(began.elapsed()));
+        let bounds = ExploreBounds { moves, runs: Some(MIN_SCHEDULES), time, ..bounds.clone() };
+        explore(&workload.trace, &bounds, &|view| follower.run(view))
+    };
+    let mut found = explore(None, limit / 2);
+    let mut reached = None;
+    while !found.exhausted && found.wrong == 0 && began.elapsed() < limit {
+        let moves = reached.map_or(1, |moves| moves + 1);
+        let next = explore(Some(moves), limit);
+        reached = Some(moves);
+        let through = next.exhausted;
+        found = ExploreReport { exhausted: false, ..next };
+        if !through {
+            break;
+        }
+    }
+    (found, reached)
+}
+
+/// Explores all workloads with `name` in their names under each library that is there, each for so many seconds; returns
+/// whether nothing is wrong.
+pub fn explore_all(seconds: u64, story: bool, name: &str) -> bool {
+    let libraries = crate::locate::libraries();
+    if libraries.is_empty() {
+        println!("\nskipped: libhdf5 as the reader; there is no libhdf5");
+        return true;
+    }
+    println!(
+        "\n{:<36} {:<8} {:<6} {:>6} {:>6} {:>10} {:>10} {:>6} {:>9} {:>6} {:>8}",
+        "libhdf5 reads",
+        "version",
+        "seen",
+        "writes",
+        "passes",
+        "schedules",
+        "states",
+        "wrong",
+        "exhausted",
+        "moves",
+        "per s"
+    );
+    let limit = Duration::from_secs(seconds);
+    let cases = CASES.iter().enumerate().filter(|(_, case)| case.name.contains(name));
+    let mut jobs: Vec<Job> = Vec::new();
+    for (number, case) in cases {
+        if let Some((_, reason)) = NOT_SHOWN.iter().find(|(start, _)| case.name.starts_with(start)) {
+            println!("{:<36} not shown: {reason}", case.name);
+            continue;
+        }
+        for (n, library) in libraries.iter().enumerate() {
+            // The first is the newest.
+            let all: &[WriteGranularity] = match (number, n) {
+                (0, 0) => {
+                    &[WriteGranularity::Broken, WriteGranularity::Many, WriteGranularity::Whole, WriteGranularity::Torn]
+                }
+                (0, _) => &[WriteGranularity::Broken, WriteGranularity::Whole, WriteGranularity::Torn],
+                (_, 0) if INDEXES.contains(&case.name) => {
+                    &[WriteGranularity::Many, WriteGranularity::Whole, WriteGranularity::Torn]
+                }
+                (_, 0) => &[WriteGranularity::Whole, WriteGranularity::Torn],
+                _ => &[WriteGranularity::Whole],
+            };
+            let job = |shown: &WriteGranularity| {
+                let limit = if *shown == WriteGranularity::Many && seconds > QUICK_SECONDS {
+                    limit.max(MAX_JOB_TIME)
+                } else {
+                    limit
+                };
+                Job { library: library.clone(), case: number, shown: *shown, story, limit }
+            };
+            jobs.extend(all.iter().map(job));
+        }
+    }
+    jobs.reverse();
+    let jobs = Mutex::new(jobs);
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let sound = Mutex::new(true);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let Some(job) = jobs.lock().ok().and_then(|mut jobs| jobs.pop()) else { return };
+                    let well = run_in_process(&job);
+                    if let Ok(mut sound) = sound.lock() {
+                        *sound &= well;
+                    }
+                }
+            });
+        }
+    });
+    sound.into_inner().unwrap_or(false)
+}
+
+/// Does a job in a process of its own.
+fn run_in_process(job: &Job) -> bool {
+    let program = std::env::current_exe().unwrap_or_else(|_| Path::new("/proc/self/exe").into());
+    match Command::new(program).args(job.arguments()).output() {
+        Ok(output) => {
+            print!("{}", String::from_utf8_lossy(&output.stdout));
+            eprint!("{}", String::from_utf8_lossy(&output.stderr));
+            if output.status.code().is_none() {
+                println!("    {:?} ended the process: {}", job, output.status);
+            }
+            output.status.success()
+        }
+        Err(error) => {
+            println!("    {job:?} could not be run: {error}");
+            false
+        }
+    }
+}

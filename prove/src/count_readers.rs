@@ -1,0 +1,129 @@
+//! The readers of what grows in number: attributes, links, texts.
+
+use std::sync::Arc;
+
+use h5live::{File, Options};
+use h5live_checker::schedule::{History, ReaderView, Verdict};
+use h5live_checker::trace::{MarkCounter, Trace};
+
+use h5live_model::Objects;
+
+use crate::follower::refresh;
+use crate::generation_observer::TraceGenerations;
+use crate::observer::{ConcurrentObserver, Observer, RunEnd, verdict};
+use crate::{content, find};
+
+fn counters(trace: &Trace, what: &str) -> (MarkCounter, MarkCounter) {
+    (MarkCounter::new(trace, &format!("{what}.issued")), MarkCounter::new(trace, &format!("{what}.flushed")))
+}
+
+/// A reader of the attributes `a0`, `a1`, ... of the dataset `d`, which the trace counts as `a`, and of which each
+/// holds its number, or its text.
+pub fn attributes(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
+    let ((issued, flushed), generations) = (counters(trace, "a"), TraceGenerations::from_trace(trace));
+    move |view| {
+        let follow = || {
+            let eyes = &ConcurrentObserver::new(view, &generations);
+            let file = eyes.open()?;
+            let id = eyes.observe("find the dataset", || find(&file, "d"))?;
+            let id = id.ok_or_else(|| "there is no link d".to_owned())?;
+            let opened = eyes.set_history(History::NONE);
+            let mut before = 0;
+            for pass in 0..passes {
+                // Each look at an object reads its header anew.
+                eyes.reset((pass, before, opened))?;
+                let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                eyes.remember(least);
+                let most = || issued.at(view.prefix()).unwrap_or(0);
+                before = content::attributes(&file, id, eyes, least, &most, (pass, opened))?;
+            }
+            Ok(())
+        };
+        verdict(follow())
+    }
+}
+
+/// A reader of the datasets `o0`, `o1`, ... in the root group, which the trace counts as `o`: each holds two rows when
+/// it appears.
+pub fn links(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
+    let ((issued, flushed), generations) = (counters(trace, "o"), TraceGenerations::from_trace(trace));
+    move |view| {
+        let follow = || {
+            let eyes = &ConcurrentObserver::new(view, &generations);
+            let file = eyes.open()?;
+            let opened = eyes.set_history(History::NONE);
+            let mut before = 0;
+            for pass in 0..passes {
+                eyes.reset((pass, before, opened))?;
+                let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                eyes.remember(least);
+                let most = || issued.at(view.prefix()).unwrap_or(0);
+                before = content::links(&file, eyes, least, &most, (pass, opened))?;
+            }
+            Ok(())
+        };
+        verdict(follow())
+    }
+}
+
+/// A reader of the rows of the dataset `s`, which are of variable length, and which the trace counts as `s`.
+pub fn strings(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
+    let ((issued, flushed), generations) = (counters(trace, "s"), TraceGenerations::from_trace(trace));
+    move |view| {
+        let follow = || {
+            let eyes = &ConcurrentObserver::new(view, &generations);
+            let file = File::with_store(Arc::new(eyes.open()?), "prove", Options::default());
+            let opened = eyes.set_history(History::NONE);
+            let mut before = 0;
+            for pass in 0..passes {
+                // The dataset was closed, and with it all that was kept.
+                eyes.reset((pass, before, opened))?;
+                let least = flushed.at(view.prefix()).unwrap_or(0).max(before);
+                eyes.remember(least);
+                let most = || issued.at(view.prefix()).unwrap_or(0);
+                before = content::strings(&file, eyes, least, &most)?;
+            }
+            Ok(())
+        };
+        verdict(follow())
+    }
+}
+
+/// A reader of `e` and `d`, of which `d` never has fewer rows than `e` had.
+pub fn ordered(passes: usize) -> impl Fn(&Arc<ReaderView>) -> Verdict + Sync + use<> {
+    move |view| {
+        let follow = || {
+            let eyes = &ConcurrentObserver::new(view, &Arc::default());
+            let file = eyes.open()?;
+            let opened = eyes.set_history(History::NONE);
+            let open = |name: &str| {
+                let id = eyes.observe("find a dataset", || find(&file, name))?;
+                let id = id.ok_or_else(|| format!("there is no link {name}"))?;
+                // Of the group nothing is kept but where the dataset is.
+                eyes.set_history(History::NONE);
+                let dataset = eyes.observe("open a dataset", || file.dataset(id))?;
+                Ok::<_, RunEnd>((dataset, eyes.set_history(History::NONE)))
+            };
+            let ((later, first), (earlier, second)) = (open("e")?, open("d")?);
+            let mut known = [first, second];
+            for pass in 0..passes {
+                let mut rows = [0; 2];
+                for (n, dataset) in [&later, &earlier].into_iter().enumerate() {
+                    eyes.set_history(known[n]);
+                    refresh(eyes, &**dataset)?;
+                    known[n] = eyes.set_history(History::NONE);
+                    let spec =
+                        dataset.spec().map_err(|error| format!("a description that was read is gone: {error}"))?;
+                    rows[n] = spec.dataspace.dims().first().copied().unwrap_or(0);
+                    eyes.checkpoint((pass, n, opened, known, rows))?;
+                }
+                let [e, d] = rows;
+                if d < e {
+                    return Err(format!("e has {e} rows, and d, which is published before it, {d}").into());
+                }
+            }
+            Ok(())
+        };
+        verdict(follow())
+    }
+}

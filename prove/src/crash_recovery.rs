@@ -1,0 +1,334 @@
+//! The one who opens a file after a crash, who knows what must be there.
+
+use std::sync::Arc;
+
+use h5live::{File, Options};
+use h5live_checker::crash::{CrashedDisk, ExpectedPrefix};
+use h5live_checker::file::{self, Cause, check_with};
+use h5live_checker::schedule::Verdict;
+use h5live_checker::trace::MarkCounter;
+use h5live_model::Objects;
+use h5live_swmr::{Mode, MutantOptions, NativeFile, OpenOptions};
+
+use crate::names::Names;
+use crate::observer::{SoleObserver, explain, verdict};
+use crate::{Series, SeriesKind, Workload, content, find};
+
+/// What the trace counts of something.
+#[derive(Debug)]
+struct CountLimits {
+    kept: MarkCounter,
+    issued: MarkCounter,
+}
+
+impl CountLimits {
+    fn new(workload: &Workload, name: &str, kept: &str) -> Self {
+        let counter = |what: &str| MarkCounter::new(&workload.trace, &format!("{name}.{what}"));
+        CountLimits { kept: counter(kept), issued: counter("issued") }
+    }
+
+    /// The least and the most that may be found.
+    fn range(&self, expected: &ExpectedPrefix) -> Option<(u64, u64)> {
+        let most = self.issued.at(expected.most)?;
+        Some((self.kept.at(expected.least).unwrap_or(0), most))
+    }
+}
+
+/// Opens a file after a crash, reads it, writes on, reads it again, and has it checked.
+#[derive(Debug)]
+pub struct CrashRecovery {
+    series: Vec<(Series, CountLimits)>,
+    attributes: CountLimits,
+    links: CountLimits,
+    strings: CountLimits,
+    names: Option<(Names, CountLimits)>,
+    /// How the file is written on.
+    mode: Mode,
+    without_recount: bool,
+    /// Whether nobody knows that the writer died: then what it was about to cut off may come back.
+    unmarked: bool,
+}
+
+impl CrashRecovery {
+    /// For the death of the writer of a workload: what was flushed is there, and nothing else but what was written.
+    pub fn for_process_death(workload: &Workload) -> Self {
+        CrashRecovery::new(workload, "flushed")
+    }
+
+    /// For a power failure: what was durable is there, and each later flush whole or not at all.
+    pub fn for_power_failure(workload: &Workload) -> Self {
+        CrashRecovery::new(workload, "durable")
+    }
+
+    fn new(workload: &Workload, kept: &str) -> Self {
+        let counted = |name: &str| CountLimits::new(workload, name, kept);
+        let watch = |series: &Series| (series.clone(), counted(series.name));
+        CrashRecovery {
+            series: workload.series.iter().map(watch).collect(),
+            attributes: counted("a"),
+            links: counted("o"),
+            strings: counted("s"),
+            names: workload.names.map(|names| (names, counted("n"))),
+            mode: if workload.alone { Mode::Write } else { Mode::SwmrWrite },
+            without_recount: workload.without_recount,
+            unmarked: workload.unmarked,
+        }
+    }
+
+    /// Recovers a file.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn recover(&self, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix) -> Verdict {
+        self.read(disk, Mode::Read, expected, RecoveryHistory::CrashOnly)?;
+        if expected.round == 0 {
+            let found = self.continue_writing(disk, expected)?;
+            self.read(disk, Mode::Read, expected, RecoveryHistory::Continued(&found))?;
+            self.check(disk)?;
+        } else if self.names.is_some() {
+            let file = self.open(disk, Mode::Write)?;
+            file.close().map_err(|error| explain(&error))?;
+            self.check(disk)?;
+        }
+        Ok(())
+    }
+
+    /// Has a file that was recovered and closed checked, by code that shares nothing with that of readers and writers.
+    fn check(&self, disk: &Arc<CrashedDisk>) -> Verdict {
+        let report = check_with(&**disk, file::CheckOptions::default());
+        let status = report.notes.iter().filter(|note| matches!(note.cause, Cause::Status(_)));
+        match report.findings.iter().chain(status).next() {
+            None => Ok(()),
+            Some(first) => Err(format!("a file that was recovered and closed: {first}")),
+        }
+    }
+
+    fn open(&self, disk: &Arc<CrashedDisk>, mode: Mode) -> Result<NativeFile, String> {
+        let trial =
+            MutantOptions { shards: Some(1), without_recount: self.without_recount, ..MutantOptions::default() };
+        let options = OpenOptions { mode, mutant: trial, take_over: true, ..OpenOptions::default() };
+        NativeFile::open_storage(disk.clone(), &options)
+            .map_err(|error| format!("cannot open to {mode:?}: {}", explain(&error)))
+    }
+
+    /// Reads everything.
+    fn read(
+        &self,
+        disk: &Arc<CrashedDisk>,
+        mode: Mode,
+        expected: &ExpectedPrefix,
+        since: RecoveryHistory<'_>,
+    ) -> Verdict {
+        let file = Arc::new(self.open(disk, mode)?);
+        for (n, (series, counted)) in self.series.iter().enumerate() {
+            let mut plan = SeriesExpectation::new(series, counted, expected);
+            plan.unmarked = self.unmarked;
+            let done = match since {
+                RecoveryHistory::CrashOnly => None,
+                RecoveryHistory::Continued(found) => found.get(n).copied(),
+            };
+            self.read_series(&file, series, &plan, done).map_err(|fault| format!("{}: {fault}", series.name))?;
+        }
+        if let Some((least, most)) = self.attributes.range(expected) {
+            let id = find(&file, "d").map_err(|error| explain(&error))?.ok_or("the link d is not there")?;
+            verdict(content::attributes(&file, id, &SoleObserver, least, &|| most, ()).map(drop))?;
+        }
+        if let Some((least, most)) = self.links.range(expected) {
+            verdict(content::links(&file, &SoleObserver, least, &|| most, ()).map(drop))?;
+        }
+        if let Some((least, most)) = self.strings.range(expected) {
+            let file = File::with_store(file.clone(), "survivor", Options::default());
+            verdict(content::strings(&file, &SoleObserver, least, &|| most).map(drop))?;
+        }
+        if let Some((names, counted)) = &self.names {
+            let (least, most) = counted.range(expected).unwrap_or((0, 0));
+            let written_on = match since {
+                RecoveryHistory::CrashOnly => (expected.round > 0).then_some(false),
+                RecoveryHistory::Continued(_) => Some(true),
+            };
+            let file = File::with_store(file.clone(), "survivor", Options::default());
+            names.check(&file, least..=most, written_on)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a series, in which so many rows were found before it was written on, if it was.
+    fn read_series(&self, file: &NativeFile, series: &Series, plan: &SeriesExpectation, done: Option<u64>) -> Verdict {
+        let told = |error: h5live_model::Error| explain(&error);
+        let id = find(file, series.name).map_err(told)?.ok_or("the link is not there")?;
+        let dataset = file.dataset(id).map_err(told)?;
+        let extent = dataset.spec().map_err(told)?.dataspace.dims().first().copied().unwrap_or(0);
+        let grown = plan.expected_rows(done, extent)?;
+        for at in series.first / series.chunk..extent.div_ceil(series.chunk) {
+            let first = at * series.chunk;
+            let least = series.least_version(at, plan.kept);
+            let Some(chunk) = dataset.chunk(&series.coord(at)).map_err(told)? else {
+                if least > 0 && grown.must_hold(first) {
+                    return Err(format!("there is no chunk for row {first}, the extent is {extent}"));
+                }
+                continue;
+            };
+            let mut bytes = vec![0; series.chunk as usize * 8];
+            dataset.read(&chunk, series.start_in(&chunk), &mut bytes).map_err(told)?;
+            let mut whole = None;
+            for (row, value) in (first..extent).zip(bytes.chunks_exact(8)).filter(|(row, _)| *row >= series.first) {
+                let value = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+                let least = if series.is_constant(row) { least.min(1) } else { least };
+                let is_right = match series.version(row, value) {
+                    Some(version)
+                        if series.has_uniform_version()
+                            && !series.is_constant(row)
+                            && *whole.get_or_insert(version) != version =>
+                    {
+                        return Err(format!("row {row} is of version {version}, others of its chunk of {whole:?}"));
+                    }
+                    Some(version) => series.is_written(row) && grown.may_hold(row) && version >= least,
+                    None => value == 0 && !(series.is_written(row) && grown.must_hold(row)),
+                };
+                if !is_right {
+                    return Err(format!("row {row} is {value:#x}, the extent is {extent}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the file to write, appends a row to each series, writes another one far beyond it, or all chunks that are still
+    /// to be written, and closes the file. Returns how many rows there were.
+    fn continue_writing(&self, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix) -> Result<Vec<u64>, String> {
+        let file = self.open(disk, self.mode)?;
+        let file = File::with_store(Arc::new(file), "recovered", Options::default());
+        let told = |error: h5live::Error| explain(&error);
+        let mut found = Vec::new();
+        for (series, counted) in &self.series {
+            let dataset = file.dataset(series.name).map_err(told)?;
+            let rows = dataset.shape().map_err(told)?.first().copied().unwrap_or(0);
+            found.push(rows);
+            if series.is_appendable() {
+                dataset.append(&[series.value(rows, 1)]).map_err(told)?;
+            }
+            if let SeriesKind::Sparse { order, part, .. } = series.kind {
+                // The chunks that are still to be written, one after the other.
+                let issued = counted.range(expected).map_or(0, |(_, issued)| issued);
+                for chunk in order.iter().skip(issued as usize) {
+                    let rows = chunk * series.chunk..chunk * series.chunk + part;
+                    let values: Vec<u64> = rows.clone().map(|row| series.value(row, 1)).collect();
+                    match series.wide {
+                        true => dataset.write_slice((rows, ..), &values),
+                        false => dataset.write_slice(rows, &values),
+                    }
+                    .and_then(|()| file.flush())
+                    .map_err(told)?;
+                }
+            }
+            if let Some(far) = SeriesExpectation::new(series, counted, expected).far {
+                let (value, row) = ([series.value(far, 1)], far..far + 1);
+                match series.wide {
+                    true => dataset.resize(&[far + 1, 1]).and_then(|()| dataset.write_slice((row, ..), &value)),
+                    false => dataset.resize(&[far + 1]).and_then(|()| dataset.write_slice(row, &value)),
+                }
+                .map_err(told)?;
+            }
+        }
+        if let Some((names, _)) = &self.names {
+            names.write_on(&file)?;
+        }
+        file.flush().map_err(told)?;
+        if self.mode == Mode::SwmrWrite {
+            self.read(disk, Mode::SwmrRead, expected, RecoveryHistory::Continued(&found))?;
+        }
+        file.close().map_err(told)?;
+        Ok(found)
+    }
+}
+
+/// What has happened since the crash.
+#[derive(Debug, Clone, Copy)]
+enum RecoveryHistory<'a> {
+    /// Nothing; or another crash, of who recovered.
+    CrashOnly,
+    /// Each series was written on; it had so many rows.
+    Continued(&'a [u64]),
+}
+
+/// What may be found of a series.
+#[derive(Debug)]
+struct SeriesExpectation {
+    /// What the trace counts as kept.
+    kept: u64,
+    /// The least extent that a crash may leave, and the most.
+    extents: (u64, u64),
+    grows: bool,
+    /// The row that is written beyond all that the dead writer wrote, in the middle of a chunk, with another one between.
+    far: Option<u64>,
+    chunk: u64,
+    /// Whether who recovered may have crashed as well.
+    again: bool,
+    unmarked: bool,
+}
+
+impl SeriesExpectation {
+    fn new(series: &Series, counted: &CountLimits, expected: &ExpectedPrefix) -> Self {
+        let (kept, issued) = counted.range(expected).unwrap_or((0, 0));
+        let (mut least, mut most) = (series.extent(kept), series.extent(issued));
+        if let SeriesKind::Cut { .. } = series.kind {
+            // Every extent that was asked for since the last flush.
+            let between = counted.issued.between(expected.least, expected.most);
+            for count in between.chain(counted.issued.at(expected.least)) {
+                (least, most) = (least.min(count), most.max(count));
+            }
+            most = most.max(kept);
+        }
+        let far = (most + 1).next_multiple_of(series.chunk) + 2 * series.chunk + series.chunk / 2;
+        let far = (series.is_appendable() && far < series.max_rows()).then_some(far);
+        let (grows, again) = (series.is_appendable(), expected.round > 0);
+        SeriesExpectation { kept, extents: (least, most), grows, far, chunk: series.chunk, again, unmarked: false }
+    }
+
+    /// What rows there are, with the extent as it is; or why it is wrong.
+    fn expected_rows(&self, done: Option<u64>, extent: u64) -> Result<ExpectedRows, String> {
+        let (least, most) = self.extents;
+        let wrong = || Err(format!("the extent is {extent}, of {least} rows kept and {most} written"));
+        match (done, self.far) {
+            // The row that was appended, what the dead writer left in its chunk, nothing, and the row far away.
+            (Some(found), far) if self.grows => {
+                let end = found + 1;
+                let left = if self.unmarked { u64::MAX } else { end.next_multiple_of(self.chunk) };
+                let left = left.min(most.max(end));
+                let is_right = extent == far.map_or(end, |far| far + 1);
+                if is_right { Ok(ExpectedRows { rows: end, left, far }) } else { wrong() }
+            }
+            (_, Some(far)) if self.again && extent == far + 1 => {
+                Ok(ExpectedRows { rows: least, left: most + 1, far: Some(far) })
+            }
+            _ => {
+                let more = u64::from(self.grows && self.again);
+                if extent < least || extent > most + more {
+                    return wrong();
+                }
+                Ok(ExpectedRows { rows: extent, left: extent, far: None })
+            }
+        }
+    }
+}
+
+/// Which rows hold what.
+#[derive(Debug, Clone, Copy)]
+struct ExpectedRows {
+    /// So many are there.
+    rows: u64,
+    /// Some before this may be there.
+    left: u64,
+    /// So is this one.
+    far: Option<u64>,
+}
+
+impl ExpectedRows {
+    fn must_hold(&self, row: u64) -> bool {
+        row < self.rows || self.far == Some(row)
+    }
+
+    fn may_hold(&self, row: u64) -> bool {
+        row < self.left || self.must_hold(row)
+    }
+}

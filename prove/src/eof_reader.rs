@@ -1,0 +1,84 @@
+//! The reader that holds what it finds against the end of file that the superblock announces: other programs refuse
+//! what lies beyond.
+
+use std::sync::Arc;
+
+use h5live_cache::Storage;
+use h5live_checker::schedule::{History, ReaderView, Verdict};
+use h5live_format::Superblock;
+use h5live_model::{LinkTarget, ObjectKind, Objects};
+
+use crate::observer::{ConcurrentObserver, Observer, RunEnd, verdict};
+
+/// Looks, `passes` times, where all objects and chunks are, and how long the file is.
+///
+/// # Errors
+/// What lies beyond the announced end, or that this lies beyond the end of the file.
+pub fn check_below_eof(view: &Arc<ReaderView>, passes: usize) -> Verdict {
+    verdict(check_objects(&ConcurrentObserver::new(view, &Arc::default()), passes))
+}
+
+fn end(eyes: &ConcurrentObserver<'_>) -> Result<u64, RunEnd> {
+    eyes.observe("read the superblock", || {
+        // Torn once, it is whole when it is read again, or the writer rests.
+        let mut last = None;
+        for _ in 0..4 {
+            let mut bytes = vec![0; Superblock::MAX_SIZE];
+            let len = eyes.0.read_at(&mut bytes, 0)?;
+            bytes.truncate(len);
+            match Superblock::decode(&bytes) {
+                Ok(superblock) => return Ok(superblock.end_of_file.get().unwrap_or(0)),
+                Err(error) => last = Some(std::io::Error::other(error)),
+            }
+            eyes.0.restart_operation();
+        }
+        Err(last.unwrap_or_else(|| std::io::Error::other("no superblock")))
+    })
+}
+
+fn check_objects(eyes: &ConcurrentObserver<'_>, passes: usize) -> Result<(), RunEnd> {
+    let file = eyes.open()?;
+    let opened = eyes.set_history(History::NONE);
+    for pass in 0..passes {
+        // Objects are opened and closed again, and each look at one reads its header anew.
+        eyes.reset((pass, opened))?;
+        let before = end(eyes)?;
+        let length = eyes.observe("ask for the length", || eyes.0.len())?;
+        if before > length && end(eyes)? == before {
+            return Err(format!("the end is announced at {before}, and the file has {length} bytes").into());
+        }
+        eyes.reset((pass, opened, "checked"))?;
+        let mut objects = Vec::new();
+        eyes.observe("list the links", || {
+            objects.clear();
+            file.for_each_link(file.root(), &mut |link| {
+                if let LinkTarget::Hard(id) = link.target {
+                    objects.push(id);
+                }
+                true
+            })
+        })?;
+        let mut far = 0;
+        for (number, id) in objects.iter().copied().enumerate() {
+            eyes.reset((pass, opened, &objects, number, far))?;
+            far = far.max(u64::try_from(id.0).unwrap_or(u64::MAX));
+            if eyes.observe("look at an object", || file.kind(id))? != ObjectKind::Dataset {
+                continue;
+            }
+            let dataset = eyes.observe("open a dataset", || file.dataset(id))?;
+            eyes.observe("refresh a dataset", || dataset.refresh())?;
+            eyes.observe("list the chunks", || {
+                dataset.for_each_chunk(&mut |chunk| {
+                    far = far.max(chunk.offset.unwrap_or(0).saturating_add(chunk.size));
+                    true
+                })
+            })?;
+        }
+        eyes.reset((pass, opened, far))?;
+        let after = end(eyes)?;
+        if far > after {
+            return Err(format!("something lies up to {far}, and the end is announced at {after}").into());
+        }
+    }
+    Ok(())
+}

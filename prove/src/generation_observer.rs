@@ -1,0 +1,222 @@
+//! What a reader keeps that goes by generations, and which of its looks cannot count any more.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::hash::{DefaultHasher, Hasher};
+use std::io;
+use std::sync::Arc;
+
+use h5live_cache::{Storage, replay};
+use h5live_checker::schedule::{History, ReaderView};
+use h5live_checker::trace::Trace;
+use h5live_format::{Addr, Generation, StatusFlags, Superblock};
+use h5live_swmr::{NativeFile, RetryEvent};
+use parking_lot::Mutex;
+
+/// The generations that a writer shows.
+#[derive(Debug, Default)]
+pub(crate) struct TraceGenerations {
+    /// The last prefix with which each may be shown.
+    last: HashMap<u64, u32>,
+    /// The last prefix with which each end of file is announced.
+    ends: HashMap<u64, u32>,
+    /// Whether the file is one that is followed by generations.
+    are_shown: bool,
+}
+
+impl TraceGenerations {
+    /// Those of a trace.
+    pub fn from_trace(trace: &Trace) -> Arc<Self> {
+        let announced = |image: &[u8]| Superblock::decode(image.get(..Superblock::MAX_SIZE.min(image.len()))?).ok();
+        if announced(trace.base()).is_none_or(|superblock| superblock.version >= 3) {
+            return Arc::default();
+        }
+        // Each end, and the prefixes from the first to the last with which it is announced.
+        let mut ends: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
+        let each_image = |each: &mut dyn FnMut(usize, &[u8])| {
+            let mut image = trace.base().to_vec();
+            each(0, &image);
+            for (n, operation) in trace.operations().iter().enumerate() {
+                replay(&mut image, [operation]).expect("a trace fits in memory");
+                each(n + 1, &image);
+            }
+        };
+        each_image(&mut |prefix, image| {
+            let end = announced(image).and_then(|superblock| superblock.end_of_file.get());
+            end.iter().for_each(|end| ends.entry(*end).or_insert((prefix, prefix)).1 = prefix);
+        });
+        let mut last: HashMap<u64, u32> = HashMap::new();
+        each_image(&mut |prefix, image| {
+            for (end, (from, to)) in &ends {
+                let place = Generation::word_addr(Addr::new(*end)).and_then(Addr::get).unwrap_or(u64::MAX) as usize;
+                let word = image.get(place..).and_then(Generation::from_bytes);
+                if let (Some(word), true) = (word, (*from..=*to).contains(&prefix)) {
+                    last.insert(word.number(), prefix as u32);
+                }
+            }
+        });
+        let ends = ends.into_iter().map(|(end, (_, last))| (end, last as u32)).collect();
+        Arc::new(TraceGenerations { last, ends, are_shown: true })
+    }
+
+    /// Whether the file is one that is followed by generations.
+    pub fn are_shown(&self) -> bool {
+        self.are_shown
+    }
+
+    /// The last prefix with which a reader may find the generation of this number.
+    fn last(&self, number: u64) -> Option<u32> {
+        self.last.get(&number).copied()
+    }
+}
+
+/// What a reader that goes by generations keeps, beside its history: that is, then, what its looks that counted have seen
+/// since the last checkpoint.
+pub(crate) struct ObserverCache {
+    generations: Arc<TraceGenerations>,
+    file: Mutex<Option<NativeFile>>,
+    now: Mutex<OperationState>,
+}
+
+/// Where such a reader is within an operation.
+#[derive(Default)]
+struct OperationState {
+    /// Whether it goes by generations.
+    does: bool,
+    /// The history before the operation.
+    before: History,
+    attempt: u32,
+    /// Whether it has taken a look in this operation.
+    looked: bool,
+    /// What was kept when the look began, and what it has seen.
+    kept: u64,
+    seen: History,
+    /// Whether the last look counted.
+    held: bool,
+    /// Whether it is finding out what the file shows, and has read where.
+    shows: bool,
+    announced: bool,
+}
+
+impl ObserverCache {
+    pub fn new(generations: Arc<TraceGenerations>) -> Self {
+        ObserverCache { generations, file: Mutex::default(), now: Mutex::default() }
+    }
+
+    pub fn generations(&self) -> &TraceGenerations {
+        &self.generations
+    }
+
+    pub fn open(&self, file: NativeFile) {
+        *self.file.lock() = Some(file);
+    }
+
+    /// The file knows who is told how its operations go, so it is let go of.
+    pub fn close(&self) {
+        *self.file.lock() = None;
+    }
+
+    /// Whether the reader goes by generations.
+    pub fn goes_by_generations(&self) -> bool {
+        self.now.lock().does
+    }
+
+    /// Between two operations: what is kept, if the reader goes by generations.
+    pub fn begin(&self, view: &ReaderView) -> Option<u64> {
+        self.goes_by_generations().then(|| {
+            view.set_history(History::NONE);
+            self.state_hash(view, &|_| ())
+        })
+    }
+
+    fn state_hash(&self, view: &ReaderView, otherwise: &dyn Fn(&mut DefaultHasher)) -> u64 {
+        view.state_hash(|| {
+            let mut hasher = DefaultHasher::new();
+            match &*self.file.lock() {
+                Some(file) => file.hash_state(&mut hasher),
+                None => otherwise(&mut hasher),
+            }
+            hasher.finish()
+        })
+    }
+
+    /// What a look that does not count has seen is kept by nobody; what led to it neither. So runs meet before each
+    /// attempt, when a look begins, and when it counts.
+    pub fn note(&self, view: &ReaderView, moment: RetryEvent<'_>) {
+        let now = &mut *self.now.lock();
+        match moment {
+            RetryEvent::AttemptStarted(attempt, tell) => {
+                (now.shows, now.announced) = (true, false);
+                view.discard_beyond(None);
+                if attempt == 1 || now.held {
+                    now.before = view.history();
+                }
+                now.looked &= attempt > 1;
+                (now.does, now.held, now.attempt) = (true, false, attempt);
+                view.set_history(now.before.with_state((attempt, now.looked)));
+                view.waypoint(self.state_hash(view, tell));
+            }
+            RetryEvent::ReadStarted(number, tell) => {
+                now.shows = false;
+                view.discard_beyond(number.and_then(|number| self.generations.last(number)));
+                now.kept = self.state_hash(view, tell);
+                view.set_history(now.before.with_state((now.attempt, now.looked)));
+                view.waypoint(("looks", now.kept));
+                now.looked = true;
+                view.set_history(History::NONE);
+            }
+            RetryEvent::ReadFinished => now.seen = view.history(),
+            RetryEvent::Missed => {}
+            RetryEvent::Validated => {
+                now.held = true;
+                view.set_history(now.before.with_state(now.kept).concat(now.seen));
+            }
+        }
+    }
+
+    /// The reader has read `bytes` at `at`. What is shown at an end of file counts only as long as that is announced, which is
+    /// read before and after it.
+    fn has_read(&self, view: &ReaderView, at: u64, bytes: &[u8]) {
+        let now = &mut *self.now.lock();
+        if at > 0 || !now.shows {
+            return;
+        }
+        let superblock = Superblock::decode(bytes).ok().filter(|found| found.status.contains(StatusFlags::SWMR));
+        let end = superblock.and_then(|superblock| superblock.end_of_file.get());
+        now.announced = !now.announced && end.is_some();
+        view.discard_beyond(end.filter(|_| now.announced).and_then(|end| self.generations.ends.get(&end).copied()));
+    }
+}
+
+/// The file of such a reader.
+pub(crate) struct ObservedStorage(pub Arc<ReaderView>, pub Arc<ObserverCache>);
+
+impl fmt::Debug for ObservedStorage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Storage for ObservedStorage {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        let found = self.0.read_at(into, at)?;
+        self.1.has_read(&self.0, at, into.get(..found).unwrap_or_default());
+        Ok(found)
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.0.write_at(bytes, at)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+}

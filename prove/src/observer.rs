@@ -1,0 +1,201 @@
+//! The reader's operations, which may fail only while the writer is in their way.
+
+use std::hash::Hash;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use h5live_checker::schedule::{History, ReaderView};
+use h5live_swmr::{Clock, Mode, MutantOptions, NativeFile, OpenOptions, RetryEvent, RetryPolicy};
+
+use crate::generation_observer::{ObservedStorage, ObserverCache, TraceGenerations};
+
+/// What a fault says when an operation failed without a reason to: nothing changed meanwhile.
+pub const FAILED_AT_REST: &str = ", with the file at rest: ";
+
+/// What a fault says when a reader has waited for what it did not find as long as it ever does: its writer rested meanwhile.
+pub const WAITED_IN_VAIN: &str = ", and it was waited for";
+
+/// Attempts at an operation of the reader: the first one, one more, one for which it looks up what the writer was about to
+/// write, and the last one.
+const ATTEMPTS: u32 = 4;
+
+/// Attempts of a reader that goes by generations, of which one that does not count leaves nothing.
+const MAX_READ_ATTEMPTS: u32 = 3;
+
+/// An error with what led to it.
+pub(crate) fn explain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// The file as a reader sees it, and whether its last operation has waited in vain for what was not there.
+pub(crate) struct ConcurrentObserver<'a>(pub &'a Arc<ReaderView>, Arc<ObserverCache>, Arc<AtomicBool>);
+
+/// Why a run of a reader ends.
+pub(crate) enum RunEnd {
+    /// The writer was in the way.
+    Torn,
+    /// Something is wrong.
+    Wrong(String),
+    /// Another run has been here.
+    Merged,
+}
+
+impl From<String> for RunEnd {
+    fn from(fault: String) -> Self {
+        RunEnd::Wrong(fault)
+    }
+}
+
+/// What the reader makes of its run.
+pub(crate) fn verdict(done: Result<(), RunEnd>) -> Result<(), String> {
+    match done {
+        Ok(()) | Err(RunEnd::Torn | RunEnd::Merged) => Ok(()),
+        Err(RunEnd::Wrong(fault)) => Err(fault),
+    }
+}
+
+/// Someone who does something, and judges its failure.
+pub(crate) trait Observer {
+    /// What an operation gives.
+    fn observe<T, E: std::error::Error>(
+        &self,
+        what: &str,
+        operation: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, RunEnd>;
+
+    /// Says that nothing of what was seen so far is used any more, but what is in `state`.
+    fn reset(&self, _state: impl Hash) -> Result<(), RunEnd> {
+        Ok(())
+    }
+
+    /// Says that nothing but what is in `state`, and what the file itself keeps, is used any more of what was seen so far.
+    fn checkpoint_state(&self, _state: impl Hash) -> Result<(), RunEnd> {
+        Ok(())
+    }
+}
+
+/// The file as one sees it who is alone with it: nothing may fail.
+pub(crate) struct SoleObserver;
+
+impl Observer for SoleObserver {
+    fn observe<T, E: std::error::Error>(
+        &self,
+        what: &str,
+        operation: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, RunEnd> {
+        operation().map_err(|error| RunEnd::Wrong(format!("cannot {what}: {}", explain(&error))))
+    }
+}
+
+impl Observer for ConcurrentObserver<'_> {
+    fn checkpoint_state(&self, state: impl Hash) -> Result<(), RunEnd> {
+        // Of what else the file keeps something is a matter of the history.
+        if self.1.goes_by_generations() { self.checkpoint(state) } else { Ok(()) }
+    }
+
+    fn reset(&self, state: impl Hash) -> Result<(), RunEnd> {
+        self.0.set_history(History::NONE);
+        self.checkpoint(state)
+    }
+
+    fn observe<T, E: std::error::Error>(
+        &self,
+        what: &str,
+        operation: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, RunEnd> {
+        self.0.restart_operation();
+        self.0.discard_beyond(None);
+        self.2.store(false, Relaxed);
+        let began = self.0.time();
+        let done = operation();
+        if self.0.is_merged() {
+            return Err(RunEnd::Merged);
+        }
+        match done {
+            Ok(found) => Ok(found),
+            // A reader that is slow again and again may give up.
+            Err(_) if !self.0.is_at_rest() || self.0.time() > began => Err(RunEnd::Torn),
+            Err(error) => Err(RunEnd::Wrong(format!("cannot {what}{FAILED_AT_REST}{}", explain(&error)))),
+        }
+    }
+}
+
+impl Drop for ConcurrentObserver<'_> {
+    fn drop(&mut self) {
+        self.1.close();
+    }
+}
+
+impl<'a> ConcurrentObserver<'a> {
+    /// The eyes of a reader that has seen nothing yet.
+    pub fn new(view: &'a Arc<ReaderView>, generations: &Arc<TraceGenerations>) -> Self {
+        ConcurrentObserver(view, Arc::new(ObserverCache::new(generations.clone())), Arc::default())
+    }
+
+    /// Whether the last operation has waited in vain for what was not there.
+    pub fn has_waited(&self) -> bool {
+        self.2.load(Relaxed)
+    }
+
+    /// The end of a reader that has waited in vain for what must be there: a fault, unless the writer was in its way.
+    pub fn missed(&self, fault: &str) -> RunEnd {
+        match self.0.is_at_rest() {
+            true => RunEnd::Wrong(format!("{fault}{WAITED_IN_VAIN}")),
+            false => RunEnd::Torn,
+        }
+    }
+
+    /// The file.
+    pub fn open(&self) -> Result<NativeFile, RunEnd> {
+        let view = self.0.clone();
+        let attempts = if self.1.generations().are_shown() { MAX_READ_ATTEMPTS } else { ATTEMPTS };
+        let patience = RetryPolicy::new(attempts, move |_| view.restart_operation());
+        let (view, kept, missed) = (self.0.clone(), self.1.clone(), self.2.clone());
+        let patience = patience.with_hook(move |moment| match moment {
+            RetryEvent::Missed => missed.store(true, Relaxed),
+            _ => kept.note(&view, moment),
+        });
+        let trial = MutantOptions { shards: Some(1), ..MutantOptions::default() };
+        let view = self.0.clone();
+        let options = OpenOptions {
+            mode: Mode::SwmrRead,
+            retry: patience,
+            mutant: trial,
+            clock: Clock::new(move || view.time()),
+            ..OpenOptions::default()
+        };
+        let storage = Arc::new(ObservedStorage(self.0.clone(), self.1.clone()));
+        let file = self.observe("open the file", || NativeFile::open_storage(storage, &options))?;
+        self.1.open(file.clone());
+        Ok(file)
+    }
+
+    /// As [`ReaderView::set_history`]. Who goes by generations asks the file at each checkpoint what is kept of it, and needs no
+    /// parts of the history.
+    pub fn set_history(&self, history: History) -> History {
+        if self.1.goes_by_generations() { History::NONE } else { self.0.set_history(history) }
+    }
+
+    /// Says what the reader goes on with that depends on where the writer was just now, and that no checkpoint has told.
+    pub fn remember(&self, known: impl Hash) {
+        if self.1.goes_by_generations() {
+            self.0.set_history(self.0.history().with_state(known));
+        }
+    }
+
+    /// Goes on, unless another run has been here in the same state.
+    pub fn checkpoint(&self, state: impl Hash) -> Result<(), RunEnd> {
+        let kept = self.1.begin(self.0);
+        if self.0.checkpoint((state, kept)) { Ok(()) } else { Err(RunEnd::Merged) }
+    }
+}

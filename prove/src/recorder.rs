@@ -1,0 +1,359 @@
+//! The writer, on a file in memory that records what is done to it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use h5live::{Dataset, File, Options};
+use h5live_cache::{EdgeKind, EdgeKinds, MemoryStorage, RecordingStorage};
+use h5live_checker::trace::Trace;
+use h5live_model::{AllocationTime, Chunks, FileSpace, Objects};
+use h5live_swmr::{Clock, LibVer, Mode, MutantOptions, NativeFile, OpenOptions};
+
+use crate::names::Names;
+use crate::{Series, SeriesKind};
+
+/// A recorded writer, and what is known of the datasets that it writes.
+#[derive(Debug, Clone)]
+pub struct Workload {
+    /// What the writer did, from when it let readers in.
+    pub trace: Trace,
+    /// The prefix of the trace with which it begins: before, it only says what is there.
+    pub start: usize,
+    /// The datasets.
+    pub series: Vec<Series>,
+    /// The entries of a group that come and go.
+    pub names: Option<Names>,
+    /// As [`WriterSetup::without_recount`].
+    pub without_recount: bool,
+    /// Whether nobody can read while it is written.
+    pub alone: bool,
+    /// Whether its superblock does not say that it is open for writing, so that nobody knows when its writer has died.
+    pub unmarked: bool,
+}
+
+/// How a writer is set up.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WriterSetup {
+    /// The kinds of flush dependencies that it breaks.
+    pub disabled: EdgeKinds,
+    /// Whether its flushes are durable.
+    pub durable: bool,
+    /// Whether they do without the barrier in the middle.
+    pub disable_barriers: bool,
+    /// Whether what is changed in place is not written down first.
+    pub disable_redo: bool,
+    /// Whether it takes all space that was never allocated for zeros.
+    pub trusts_zeros: bool,
+    /// Whether who opens the file after it died leaves what does not agree.
+    pub without_recount: bool,
+    /// Which structures it writes.
+    pub profile: LibVer,
+    /// Whether it lets nobody read meanwhile.
+    pub alone: bool,
+    /// How many bytes its file announces beyond its end.
+    pub headroom: u64,
+    /// Whether its file keeps what is free from one session to the next.
+    pub keeps_space: bool,
+}
+
+impl WriterSetup {
+    /// A writer that breaks the flush dependencies of one kind.
+    pub fn without(kind: EdgeKind) -> Self {
+        WriterSetup { disabled: EdgeKinds::only(kind), ..WriterSetup::default() }
+    }
+
+    /// The same writer, which lets nobody read meanwhile.
+    #[must_use]
+    pub fn exclusive(self) -> Self {
+        WriterSetup { alone: true, ..self }
+    }
+
+    /// The same writer, of files for old programs, whose structures have no checksums.
+    #[must_use]
+    pub fn with_old_format(self) -> Self {
+        WriterSetup { profile: LibVer::Earliest, ..self }
+    }
+
+    /// The same writer, whose file announces 64 KiB beyond its end.
+    #[must_use]
+    pub fn with_headroom(self) -> Self {
+        WriterSetup { headroom: 64 << 10, ..self }
+    }
+
+    /// The same writer, whose file keeps what is free, and which lets nobody read meanwhile.
+    #[must_use]
+    pub fn with_persistent_space(self) -> Self {
+        WriterSetup { keeps_space: true, ..self.exclusive() }
+    }
+
+    /// The same writer, whose flushes are durable.
+    #[must_use]
+    pub fn with_durable_flushes(self) -> Self {
+        WriterSetup { durable: true, ..self }
+    }
+
+    /// A writer whose flushes are durable.
+    pub fn durable() -> Self {
+        WriterSetup { durable: true, ..WriterSetup::default() }
+    }
+}
+
+/// Where a writer is recorded.
+#[derive(Debug)]
+pub struct WriterRecorder {
+    storage: Arc<RecordingStorage<MemoryStorage>>,
+    setup: WriterSetup,
+    native: Option<Arc<NativeFile>>,
+    file: Option<File>,
+    base: Vec<u8>,
+    series: Vec<Series>,
+    /// The time, in milliseconds.
+    time: Arc<AtomicU64>,
+}
+
+impl WriterRecorder {
+    /// A new file.
+    pub fn new(setup: WriterSetup) -> Self {
+        let storage = Arc::new(RecordingStorage::new(MemoryStorage::new()));
+        let mut lab = WriterRecorder {
+            storage,
+            setup,
+            native: None,
+            file: None,
+            base: Vec::new(),
+            series: Vec::new(),
+            time: Arc::default(),
+        };
+        lab.open(Mode::Create);
+        lab
+    }
+
+    fn open(&mut self, mode: Mode) {
+        let WriterSetup {
+            disabled: disabled_edges,
+            durable,
+            disable_barriers: without_barriers,
+            disable_redo: without_intents,
+            trusts_zeros,
+            profile,
+            ..
+        } = self.setup;
+        let trial = MutantOptions {
+            disabled_edges,
+            disable_barriers: without_barriers,
+            disable_redo: without_intents,
+            trusts_zeros,
+            ..MutantOptions::default()
+        };
+        let time = self.time.clone();
+        let clock = Clock::new(move || Duration::from_millis(time.load(Relaxed)));
+        let WriterSetup { headroom, keeps_space: persist, .. } = self.setup;
+        let space = FileSpace { persist, ..FileSpace::default() };
+        let options =
+            OpenOptions { mode, clock, mutant: trial, durable, profile, headroom, space, ..OpenOptions::default() };
+        let options = OpenOptions { take_over: true, ..options };
+        let native =
+            Arc::new(NativeFile::open_storage(self.storage.clone(), &options).expect("a file in memory opens"));
+        self.file = Some(File::with_store(native.clone(), "prove", Options::default()));
+        self.native = Some(native);
+    }
+
+    /// The file, open for writing.
+    pub fn file(&self) -> &File {
+        self.file.as_ref().expect("the file is open")
+    }
+
+    /// Makes a dataset that readers will follow.
+    pub fn add(&mut self, series: Series) -> Dataset {
+        let builder = self.file().new_dataset::<u64>();
+        let builder =
+            if series.wide { builder.chunk_shape(&[series.chunk, 1]) } else { builder.chunk_shape(&[series.chunk]) };
+        let builder = match series.kind {
+            SeriesKind::Rows { most: None } | SeriesKind::Cut { most: None } if series.wide => {
+                builder.shape(&[0, 1]).resizable()
+            }
+            SeriesKind::Sparse { rows, .. } if series.wide => builder.shape(&[rows, 1]).resizable(),
+            SeriesKind::Rows { most: None }
+            | SeriesKind::Cut { most: None }
+            | SeriesKind::Sparse { fixed: false, .. } => builder.unlimited_rows(&[]),
+            SeriesKind::Rows { most: Some(most) } | SeriesKind::Cut { most: Some(most) } => {
+                builder.shape(&[0]).max_shape(&[most])
+            }
+            SeriesKind::InPlace { rows, contiguous } => {
+                let builder = builder.shape(&[rows]).alloc_time(AllocationTime::Early);
+                if contiguous { builder.contiguous() } else { builder }
+            }
+            SeriesKind::Versions { rows } | SeriesKind::Filtered { rows } | SeriesKind::Sparse { rows, .. } => {
+                builder.shape(&[rows])
+            }
+        };
+        let builder = if matches!(series.kind, SeriesKind::Filtered { .. }) { builder.deflate(1) } else { builder };
+        let builder = if series.early { builder.alloc_time(AllocationTime::Early) } else { builder };
+        let dataset = builder.create(series.name).expect("a dataset can be made");
+        if let (SeriesKind::Sparse { rows, fixed: false, .. }, false) = (series.kind, series.wide) {
+            dataset.resize(&[rows]).expect("a dataset can grow");
+        }
+        self.series.push(series);
+        dataset
+    }
+
+    /// The dataset of that name.
+    pub fn dataset(&self, name: &str) -> Dataset {
+        self.file().dataset(name).expect("the dataset is there")
+    }
+
+    /// The stored chunks of the dataset of that name.
+    pub fn chunks(&self, name: &str) -> Arc<dyn Chunks> {
+        let native = self.native.as_ref().expect("the file is open");
+        let id = crate::find(native, name).expect("the root group can be read").expect("the dataset is there");
+        native.dataset(id).expect("the dataset opens")
+    }
+
+    /// Lets readers in: what is done from now on is the trace. So many rows are there.
+    pub fn start_trace(&mut self, rows: u64) {
+        match self.setup.alone {
+            true => self.file().flush().expect("a file in memory can be flushed"),
+            false => self.file().start_swmr().expect("a file in memory can be followed"),
+        }
+        self.base = self.storage.inner().to_vec();
+        drop(self.storage.take_log());
+        for series in &self.series {
+            self.mark_series("issued", series, rows);
+            self.mark_series("flushed", series, rows);
+            self.mark_series("durable", series, rows);
+        }
+    }
+
+    /// Lets time go by.
+    pub fn wait(&self, milliseconds: u64) {
+        let now = self.time.fetch_add(milliseconds, Relaxed) + milliseconds;
+        self.mark_count("time", now);
+    }
+
+    /// Says something in the trace that can be counted.
+    pub fn mark_count(&self, what: &str, count: u64) {
+        self.storage.mark(format!("{what} {count}"));
+    }
+
+    /// Says in the trace how many rows of a dataset, or which version of it, have been written, or flushed.
+    pub fn mark_series(&self, what: &str, series: &Series, count: u64) {
+        self.storage.mark(format!("{}.{what} {count}", series.name));
+    }
+
+    /// Writes the rows from `from` to `to` of a series, without flushing them.
+    pub fn append(&self, name: &str, from: u64, to: u64) {
+        let series = self.series(name);
+        let rows: Vec<u64> = (from..to).map(|row| series.value(row, 1)).collect();
+        self.mark_series("issued", series, to);
+        self.dataset(name).append(&rows).expect("rows can be appended");
+    }
+
+    /// Overwrites all rows of a series, or writes its next chunk, without flushing them.
+    pub fn rewrite(&self, name: &str, version: u64) {
+        let series = self.series(name);
+        self.mark_series("issued", series, version);
+        match series.kind {
+            SeriesKind::Filtered { rows } => {
+                let chunks = self.chunks(name);
+                for chunk in 0..rows.div_ceil(series.chunk) {
+                    let rows = chunk * series.chunk..(chunk + 1) * series.chunk;
+                    let bytes: Vec<u8> = rows.flat_map(|row| series.value(row, version).to_le_bytes()).collect();
+                    let stored = zlib(&bytes, version);
+                    chunks.write_whole(&series.coord(chunk), 0, &stored).expect("a chunk is written");
+                }
+            }
+            SeriesKind::InPlace { rows, .. } if version > 1 => {
+                let chunks = self.chunks(name);
+                for row in (0..rows).filter(|row| !series.is_constant(*row)) {
+                    let (coord, at) = (series.coord(row / series.chunk), row % series.chunk * 8);
+                    let value = series.value(row, version).to_le_bytes();
+                    chunks.write_part(&coord, at, &value).expect("a part of a chunk is written");
+                }
+            }
+            SeriesKind::Versions { rows } | SeriesKind::InPlace { rows, .. } => {
+                let rows: Vec<u64> = (0..rows).map(|row| series.value(row, version)).collect();
+                self.dataset(name).write(&rows).expect("rows can be written");
+            }
+            SeriesKind::Sparse { order, part, .. } => {
+                let first = order[version as usize - 1] * series.chunk;
+                let rows_written = first..first + part;
+                let rows: Vec<u64> = rows_written.clone().map(|row| series.value(row, 1)).collect();
+                let dataset = self.dataset(name);
+                let done = match series.wide {
+                    true => dataset.write_slice((rows_written, ..), &rows),
+                    false => dataset.write_slice(rows_written, &rows),
+                };
+                done.expect("rows can be written");
+            }
+            SeriesKind::Rows { .. } | SeriesKind::Cut { .. } => panic!("rows that are appended have one version"),
+        }
+    }
+
+    /// Flushes the file, in which each series has so many rows, or is of that version.
+    pub fn flush(&self, counts: &[(&str, u64)]) {
+        self.file().flush().expect("a file in memory can be flushed");
+        for (name, count) in counts {
+            self.mark_flushed(name, *count);
+        }
+    }
+
+    /// Says in the trace how many of something have been flushed.
+    pub fn mark_flushed(&self, name: &str, count: u64) {
+        self.mark_count(&format!("{name}.flushed"), count);
+        if self.setup.durable {
+            self.mark_count(&format!("{name}.durable"), count);
+        }
+    }
+
+    fn series(&self, name: &str) -> &Series {
+        self.series.iter().find(|series| series.name == name).expect("the series was added")
+    }
+
+    /// Closes the file.
+    pub fn close(&mut self) {
+        self.native = None;
+        self.file.take().expect("the file is open").close().expect("a file in memory closes");
+    }
+
+    /// Opens the file again, for writing under readers.
+    pub fn reopen(&mut self) {
+        self.open(if self.setup.alone { Mode::Write } else { Mode::SwmrWrite });
+    }
+
+    /// The writer dies: what it has not written is lost. (So is its memory, for dropping it would close the file.)
+    pub fn crash(&mut self) {
+        std::mem::forget((self.file.take(), self.native.take()));
+    }
+
+    /// What was recorded.
+    pub fn finish(self) -> Workload {
+        let start = 3 * self.series.len();
+        self.finish_after(start)
+    }
+
+    /// What was recorded, the first `start` operations being remarks on what was there.
+    pub fn finish_after(mut self, start: usize) -> Workload {
+        let operations = self.storage.take_log();
+        let (base, series) = (std::mem::take(&mut self.base), std::mem::take(&mut self.series));
+        let unmarked = self.setup.profile == LibVer::Earliest;
+        let (trace, without_recount) = (Trace::new(base, operations), self.setup.without_recount);
+        Workload { trace, start, series, names: None, without_recount, alone: self.setup.alone, unmarked }
+    }
+}
+
+/// The bytes as a zlib stream that does not compress them, behind so many empty blocks: of another size each time.
+fn zlib(bytes: &[u8], blocks: u64) -> Vec<u8> {
+    let len = u16::try_from(bytes.len()).expect("a chunk is small").to_le_bytes();
+    let [low, high] = len;
+    let mut stream = vec![0x78, 0x01];
+    (0..blocks).for_each(|_| stream.extend([0, 0, 0, 0xff, 0xff]));
+    stream.extend([1, low, high, !low, !high]);
+    stream.extend(bytes);
+    let (a, b) = bytes.iter().fold((1u32, 0u32), |(a, b), byte| {
+        let a = (a + u32::from(*byte)) % 65_521;
+        (a, (b + a) % 65_521)
+    });
+    stream.extend((b << 16 | a).to_be_bytes());
+    stream
+}

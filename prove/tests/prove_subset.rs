@@ -1,0 +1,264 @@
+//! A small part of what `make prove` goes through.
+
+use std::sync::Arc;
+
+use h5live_cache::EdgeKind;
+use h5live_checker::crash::{CrashBounds, CrashKind, CrashedDisk, ExpectedPrefix, PowerFailure, explore_crashes};
+use h5live_checker::schedule::{Counterexample, ExploreBounds, Story, Tearing};
+use h5live_model::CreationOrder;
+use h5live_prove::names::{self, Change, Names, names};
+use h5live_prove::suite::{ReaderKind, page_tears, small_tears};
+use h5live_prove::{CrashRecovery, ReadStrategy, Series, SeriesKind, Workload, WriterSetup, mutants, workloads};
+
+const ROWS: ReaderKind = ReaderKind::Rows(ReadStrategy::Rows);
+const INDEX_FIRST: ReaderKind = ReaderKind::Rows(ReadStrategy::IndexFirst);
+
+fn explore(workload: &Workload, reader: ReaderKind, passes: usize, tearing: Tearing) -> u64 {
+    let bounds = ExploreBounds { tearing, ..ExploreBounds::default() };
+    let explored = reader.explore(workload, passes, &bounds);
+    assert!(explored.exhausted);
+    assert_eq!(explored.violations, []);
+    explored.schedules
+}
+
+/// The shortest counterexample for a writer without the dependencies of one kind.
+fn found(kind: EdgeKind, record: impl Fn(WriterSetup) -> Workload, reader: ReaderKind) -> (Workload, Counterexample) {
+    let workload = record(WriterSetup::without(kind));
+    let (found, _) = reader.shortest(&workload, 2, &ExploreBounds { moves: Some(2), ..ExploreBounds::default() });
+    (workload, found.unwrap_or_else(|| panic!("{kind:?} is not missed")))
+}
+
+#[test]
+fn readers_of_an_extensible_array_are_right_in_every_schedule() {
+    let workload = workloads::extensible_array(WriterSetup::default(), 0, 6, 1);
+    for reader in [ROWS, INDEX_FIRST, ReaderKind::Rows(ReadStrategy::BeyondExtent)] {
+        // Where schedules meet, all but one of them end.
+        let merged = explore(&workload, reader, 2, Tearing::NONE);
+        let all = reader.explore(&workload, 2, &ExploreBounds { merge: false, ..ExploreBounds::default() });
+        assert!(all.exhausted && all.schedules > 1000 && merged < all.schedules, "{merged} of {}", all.schedules);
+        assert_eq!(all.violations, []);
+    }
+    explore(&workloads::extensible_array(WriterSetup::default(), 2, 1, 1), ROWS, 1, small_tears());
+}
+
+#[test]
+fn readers_of_a_fixed_array_are_right_in_every_schedule() {
+    let workload = workloads::fixed_array(WriterSetup::default(), 20, 0, 3, 2);
+    explore(&workload, ROWS, 2, Tearing::NONE);
+    explore(&workload, INDEX_FIRST, 2, Tearing::NONE);
+}
+
+#[test]
+fn readers_of_a_chunk_that_moves_are_right_in_every_schedule_of_torn_writes() {
+    let workload = workloads::rewrite(WriterSetup::default(), SeriesKind::Filtered { rows: 2 }, 2, 2);
+    explore(&workload, ROWS, 2, small_tears());
+}
+
+#[test]
+fn readers_of_what_is_rewritten_in_its_place_find_the_old_or_the_new() {
+    for contiguous in [false, true] {
+        explore(&workloads::in_place(WriterSetup::default(), contiguous, 3, 1), ROWS, 1, Tearing::NONE);
+        found(EdgeKind::RawInPlace, |setup| workloads::in_place(setup, contiguous, 3, 1), ROWS);
+    }
+    // A reader once took the change after the next one for the next one.
+    let bounds = ExploreBounds { tearing: small_tears(), moves: Some(2), ..ExploreBounds::default() };
+    assert_eq!(ROWS.explore(&workloads::in_place(WriterSetup::default(), true, 3, 2), 1, &bounds).violations, []);
+}
+
+#[test]
+fn readers_of_attributes_and_links_are_right_in_every_schedule() {
+    explore(&workloads::attributes(WriterSetup::default(), 0, 5), ReaderKind::Attributes, 2, Tearing::NONE);
+    explore(&workloads::links(WriterSetup::default(), 0, 2), ReaderKind::Links, 2, Tearing::NONE);
+    explore(&workloads::links(WriterSetup::default(), 0, 2), ReaderKind::EndOfFile, 1, Tearing::NONE);
+}
+
+#[test]
+fn readers_notice_missing_dependencies() {
+    let array = |setup| workloads::extensible_array(setup, 3, 3, 1);
+    found(EdgeKind::ObjectHeaderIndex, array, ROWS);
+    found(EdgeKind::ExtensibleArrayDataBlock, array, INDEX_FIRST);
+    found(EdgeKind::LayoutRaw, |setup| workloads::extensible_array(setup, 0, 2, 3), ROWS);
+    found(EdgeKind::Continuation, |setup| workloads::attributes(setup, 0, 6), ReaderKind::Attributes);
+    found(EdgeKind::Link, |setup| workloads::links(setup, 0, 1), ReaderKind::Links);
+    let sparse = SeriesKind::Sparse { rows: 12, order: &[3, 1], part: 2, fixed: false };
+    found(EdgeKind::ExtensibleArrayChunk, |setup| workloads::rewrite(setup, sparse, 3, 2), INDEX_FIRST);
+}
+
+#[test]
+fn readers_of_old_files_go_by_generations() {
+    let split = |setup: WriterSetup| workloads::extensible_array(setup.with_old_format(), 121, 3, 1);
+    found(EdgeKind::Generation, split, ROWS);
+    let bounds = ExploreBounds { moves: Some(2), ..ExploreBounds::default() };
+    assert_eq!(ROWS.shortest(&split(WriterSetup::default()), 1, &bounds).0, None);
+}
+
+#[test]
+fn a_counterexample_is_told_by_structures_and_fields() {
+    let array = |setup| workloads::extensible_array(setup, 0, 2, 1);
+    let (workload, found) = found(EdgeKind::ObjectHeaderIndex, array, ROWS);
+    let story = Story::new(&workload.trace, &found).to_string();
+    for part in ["object header at 0x", "dimension: 0 -> 1", "reads object header", &found.fault] {
+        assert!(story.contains(part), "{part}\n{story}");
+    }
+}
+
+#[test]
+fn what_was_flushed_outlasts_the_death_of_the_writer() {
+    for workload in [
+        workloads::extensible_array(WriterSetup::default(), 2, 3, 1),
+        workloads::fixed_array(WriterSetup::default(), 20, 0, 3, 2),
+        workloads::reopen(WriterSetup::default(), 2),
+        workloads::takeover(WriterSetup::default(), 2),
+        workloads::fixed_array(WriterSetup::default(), 3000, 1020, 2, 1),
+        workloads::in_place(WriterSetup::default(), false, 3, 2),
+        // Chunks that the dead writer's index does not count, or that it was about to cut off, do not come back.
+        workloads::batches(WriterSetup::default(), 2, 3, 1),
+        workloads::shrink(WriterSetup::default().exclusive(), Some(30), 1, 2),
+        workloads::delete_and_close(WriterSetup::default().with_persistent_space(), 2),
+    ] {
+        let bounds = mutants::death_bounds(2, std::time::Duration::from_secs(60));
+        let bounds = CrashBounds { start: workload.start, ..bounds };
+        let survivor = CrashRecovery::for_process_death(&workload);
+        let crashed =
+            explore_crashes(&workload.trace, &bounds, &|disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| {
+                survivor.recover(disk, expected)
+            });
+        assert!(crashed.exhausted && crashed.states > 20);
+        assert_eq!(crashed.violations, []);
+    }
+}
+
+/// A live writer once left heaps that counted one object too many, and indexes of which one was ahead of the other.
+#[test]
+fn entries_that_come_and_go_agree_after_the_death_of_the_writer() {
+    const CHANGES: &[Change] =
+        &[Change::Put(20, 1), Change::Flush, Change::Remove(20), Change::Remove(3), Change::Put(21, 3), Change::Flush];
+    for kind in [names::Kind::Attributes, names::Kind::Links] {
+        for order in [CreationOrder::Untracked, CreationOrder::Indexed] {
+            let wrong = |without_recount| {
+                let setup = WriterSetup { without_recount, ..WriterSetup::default() };
+                let workload = names(setup, Names { kind, order, start: 12, changes: CHANGES });
+                let bounds = mutants::death_bounds(2, std::time::Duration::from_secs(60));
+                let bounds = CrashBounds { start: workload.start, ..bounds };
+                let survivor = CrashRecovery::for_process_death(&workload);
+                let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
+                let crashed = explore_crashes(&workload.trace, &bounds, &recover);
+                assert!(crashed.exhausted && crashed.states > 20);
+                crashed.violations
+            };
+            assert_eq!(wrong(false), []);
+            assert_ne!(wrong(true), []);
+        }
+    }
+}
+
+#[test]
+fn what_was_durable_outlasts_a_power_failure() {
+    let wrong = |setup: WriterSetup, record: fn(WriterSetup) -> Workload, unit: u32| {
+        let workload = record(setup);
+        let tearing = Tearing { observations: 1, ..Tearing::at(unit) };
+        let tearing = if unit == 0 { Tearing::NONE } else { tearing };
+        let bounds = CrashBounds {
+            start: workload.start,
+            tearing,
+            loss: CrashKind::Power(PowerFailure::default()),
+            recrashes: 0,
+            ..mutants::death_bounds(2, std::time::Duration::from_secs(60))
+        };
+        let survivor = CrashRecovery::for_power_failure(&workload);
+        let crashed =
+            explore_crashes(&workload.trace, &bounds, &|disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| {
+                survivor.recover(disk, expected)
+            });
+        assert!(crashed.exhausted && crashed.states > 20, "{crashed:?}");
+        crashed.wrong
+    };
+    for record in [
+        |setup| workloads::extensible_array(setup, 2, 4, 1),
+        |setup| workloads::fixed_array(setup, 20, 0, 4, 2),
+        |setup| workloads::btree2(setup, 82, 4, 1),
+        |setup| workloads::reopen(setup, 2),
+    ] as [fn(WriterSetup) -> Workload; 4]
+    {
+        assert_eq!(wrong(WriterSetup::durable(), record, 0), 0);
+        assert_eq!(wrong(WriterSetup::durable(), record, 4096), 0);
+        assert_eq!(wrong(WriterSetup::durable(), record, 512), 0);
+    }
+    let without_intents = WriterSetup { disable_redo: true, ..WriterSetup::durable() };
+    assert!(wrong(without_intents, |setup| workloads::fixed_array(setup, 3000, 1020, 4, 1), 512) > 0);
+    let without_barriers = WriterSetup { disable_barriers: true, ..WriterSetup::durable() };
+    assert!(wrong(without_barriers, |setup| workloads::btree2(setup, 82, 4, 1), 0) > 0);
+}
+
+/// A writer may die between two pages of one write: what follows it, and what it leads to, is found all the same.
+#[test]
+fn readers_find_the_whole_of_what_a_dead_writer_left_half_written() {
+    let workload = workloads::fixed_array(WriterSetup::default(), 3000, 1022, 2, 1);
+    for reader in [ROWS, INDEX_FIRST] {
+        explore(&workload, reader, 2, page_tears());
+    }
+    // A reader once forgot what it had found there when it began an operation within another.
+    let workload = workloads::extensible_array(WriterSetup::default(), 131_059, 2, 1);
+    let bounds = ExploreBounds { tearing: page_tears(), moves: Some(2), ..ExploreBounds::default() };
+    assert_eq!(ROWS.explore(&workload, 1, &bounds).violations, []);
+}
+
+/// What was found once is found again, in what the writer did then.
+#[test]
+fn kept_counterexamples_are_still_found() {
+    let rows = |chunk| vec![Series::rows("d", chunk)];
+    let wide = || vec![Series { wide: true, ..Series::rows("d", 1) }];
+    let kept: [(&str, ReaderKind, Vec<Series>); 5] = [
+        ("ObjectHeaderIndex", ROWS, rows(1)),
+        ("LayoutRaw", ROWS, rows(3)),
+        ("BTree2Shadow", ROWS, wide()),
+        ("Continuation", ReaderKind::Attributes, rows(1)),
+        ("Link", ReaderKind::Links, Vec::new()),
+    ];
+    for (name, reader, series) in kept {
+        let path = format!("{}/tests/data/{name}.h5trace", env!("CARGO_MANIFEST_DIR"));
+        let file = std::fs::File::open(&path).unwrap();
+        let (trace, kept) = Counterexample::load(std::io::BufReader::new(file)).unwrap();
+        let start = kept.seen[0].position.prefix as usize;
+        let svg = Story::new(&trace, &kept).svg();
+        assert!(svg.contains("object header at 0x"), "{name}");
+        let workload =
+            Workload { trace, start, series, names: None, without_recount: false, alone: false, unmarked: false };
+        let (found, _) = reader.shortest(&workload, 2, &ExploreBounds { moves: Some(2), ..ExploreBounds::default() });
+        let found = found.unwrap_or_else(|| panic!("{name} is not found any more"));
+        assert_eq!(found.moves(), 1, "{name}: {}", found.fault);
+    }
+}
+
+/// A writer once took space for zeros in which an intent had been written.
+#[test]
+fn readers_find_nothing_in_those_parts_of_chunks_that_were_never_written() {
+    for (fixed, wide) in [(true, false), (false, false), (false, true)] {
+        let setup = if fixed { WriterSetup::default() } else { WriterSetup::durable() };
+        let workload = workloads::sparse_rows(setup, fixed, wide);
+        let bounds = ExploreBounds { moves: Some(1), ..ExploreBounds::default() };
+        assert_eq!(ROWS.explore(&workload, 1, &bounds).violations, []);
+    }
+    assert!(mutants::ProtocolMutant::Zeros.find_killer(2, std::time::Duration::from_secs(60)).is_some());
+}
+
+#[test]
+fn readers_of_datasets_that_come_and_go_are_right_in_every_schedule() {
+    explore(&workloads::delete(WriterSetup::default(), 2, 0), ReaderKind::Transient, 2, Tearing::NONE);
+}
+
+#[test]
+fn space_is_used_again_under_readers_that_look_at_the_time() {
+    let workload = workloads::reuse(WriterSetup::default(), 4, 2, 4, 2500);
+    explore(&workload, ROWS, 2, Tearing::NONE);
+    assert!(mutants::ProtocolMutant::Grace.find_killer(2, std::time::Duration::from_secs(60)).is_some());
+}
+
+#[test]
+fn datasets_are_published_in_their_order() {
+    for workload in [workloads::ordered(WriterSetup::default(), 2), workloads::transactions(WriterSetup::default(), 2)]
+    {
+        explore(&workload, ReaderKind::Ordered, 2, Tearing::NONE);
+    }
+    found(EdgeKind::PublishAfter, |setup| workloads::ordered(setup, 2), ReaderKind::Ordered);
+}

@@ -1,0 +1,53 @@
+//! Writers that do anything, in any order. What is found is shrunk: the writer's steps by proptest, and for each of them the
+//! schedule to the one with the fewest moves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use h5live_checker::crash::{CrashBounds, CrashedDisk, ExpectedPrefix, explore_crashes};
+use h5live_checker::schedule::{ExploreBounds, Story, Tearing};
+use h5live_prove::suite::{ReaderKind, small_tears};
+use h5live_prove::workloads::{WriterStep, steps};
+use h5live_prove::{CrashRecovery, ReadStrategy, WriterSetup, mutants};
+use proptest::prelude::*;
+
+fn step() -> impl Strategy<Value = WriterStep> {
+    prop_oneof![
+        4 => (1u64..5).prop_map(WriterStep::Append),
+        4 => Just(WriterStep::Flush),
+        1 => Just(WriterStep::Reopen),
+        1 => Just(WriterStep::Crash),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn readers_are_right_whatever_the_writer_does(
+        (most, wide) in prop_oneof![Just((None, false)), Just((Some(60), false)), Just((None, true))],
+        chunk in 1u64..4,
+        durable in any::<bool>(),
+        taken in prop::collection::vec(step(), 1..9),
+    ) {
+        let setup = WriterSetup { durable, ..WriterSetup::default() };
+        let workload = steps(setup, most, wide, chunk, &taken);
+        for (look, tearing) in [
+            (ReadStrategy::Rows, Tearing::NONE),
+            (ReadStrategy::IndexFirst, Tearing::NONE),
+            (ReadStrategy::BeyondExtent, small_tears()),
+        ] {
+            let moves = Some(if tearing == Tearing::NONE { 3 } else { 1 });
+            let bounds = ExploreBounds { tearing, moves, threads: 1, runs: Some(2000), ..ExploreBounds::default() };
+            let (found, _) = ReaderKind::Rows(look).shortest(&workload, 2, &bounds);
+            if let Some(found) = found {
+                prop_assert!(false, "{look:?}: {}", Story::new(&workload.trace, &found));
+            }
+        }
+        let bounds = CrashBounds { start: workload.start, recrashes: 0, ..mutants::death_bounds(1, Duration::from_secs(60)) };
+        let survivor = CrashRecovery::for_process_death(&workload);
+        let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
+        let crashed = explore_crashes(&workload.trace, &bounds, &recover);
+        prop_assert_eq!(crashed.violations, []);
+    }
+}

@@ -1,0 +1,230 @@
+//! The caller's side of a transfer: buffers of values, or of elements as the file has them.
+
+use std::ops::Range;
+
+use crate::Value;
+use crate::convert::{ConvertError, ElementPlan};
+use crate::types::{H5Type, Heap};
+use crate::value::{DecodePlan, EncodePlan};
+
+/// What elements are read into.
+pub(crate) trait ElementSink: Send + Sized {
+    /// Whether elements stay in the file's form, with places in the heap of the file.
+    const KEEPS_HEAP_IDS: bool;
+
+    /// Converts elements, whose variable-length data is in `heap`, into a range of places.
+    fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError>;
+
+    /// Converts one element into every place of a range.
+    fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError>;
+
+    /// The memory of a range of places, if elements go there as they are.
+    fn direct(&mut self, places: Range<usize>) -> Option<&mut [u8]>;
+
+    /// Two sinks: for the first `n` places, and for the rest.
+    fn split(self, n: usize) -> (Self, Self);
+}
+
+/// What elements are written from.
+pub(crate) trait ElementSource: Sync {
+    /// Converts a range of values into elements.
+    fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError>;
+
+    /// The memory of a range of values, if they are elements as they are.
+    fn direct(&self, places: Range<usize>) -> Option<&[u8]>;
+}
+
+/// Values of a type.
+pub(crate) struct TypedSink<'a, T: H5Type> {
+    pub(crate) values: &'a mut [T],
+    pub(crate) decoder: &'a T::Decoder,
+    pub(crate) size: usize,
+}
+
+impl<T: H5Type> ElementSink for TypedSink<'_, T> {
+    const KEEPS_HEAP_IDS: bool = false;
+
+    fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        match &mut self.values[places] {
+            [value] => T::decode(self.decoder, elements, value, heap),
+            values => T::decode_slice(self.decoder, elements, self.size, values, heap),
+        }
+    }
+
+    fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        let mut value = T::placeholder();
+        T::decode(self.decoder, element, &mut value, heap)?;
+        self.values[places].fill(value);
+        Ok(())
+    }
+
+    fn direct(&mut self, places: Range<usize>) -> Option<&mut [u8]> {
+        T::decode_in_place(self.decoder, &mut self.values[places])
+    }
+
+    fn split(self, n: usize) -> (Self, Self) {
+        let TypedSink { values, decoder, size } = self;
+        let (first, rest) = values.split_at_mut(n);
+        (TypedSink { values: first, decoder, size }, TypedSink { values: rest, decoder, size })
+    }
+}
+
+/// Elements as the file has them.
+pub(crate) struct RawSink<'a> {
+    pub(crate) bytes: &'a mut [u8],
+    pub(crate) size: usize,
+}
+
+impl RawSink<'_> {
+    fn range_mut(&mut self, places: Range<usize>) -> &mut [u8] {
+        &mut self.bytes[places.start * self.size..places.end * self.size]
+    }
+}
+
+impl ElementSink for RawSink<'_> {
+    const KEEPS_HEAP_IDS: bool = true;
+
+    fn put(&mut self, places: Range<usize>, elements: &[u8], _heap: Heap<'_>) -> Result<(), ConvertError> {
+        self.range_mut(places).copy_from_slice(elements);
+        Ok(())
+    }
+
+    fn fill(&mut self, places: Range<usize>, element: &[u8], _heap: Heap<'_>) -> Result<(), ConvertError> {
+        let size = self.size;
+        self.range_mut(places).chunks_exact_mut(size).for_each(|place| place.copy_from_slice(element));
+        Ok(())
+    }
+
+    fn direct(&mut self, places: Range<usize>) -> Option<&mut [u8]> {
+        Some(self.range_mut(places))
+    }
+
+    fn split(self, n: usize) -> (Self, Self) {
+        let (first, rest) = self.bytes.split_at_mut(n * self.size);
+        (RawSink { bytes: first, size: self.size }, RawSink { bytes: rest, size: self.size })
+    }
+}
+
+/// Values of types that the program does not know.
+pub(crate) struct ValueSink<'a> {
+    pub(crate) values: &'a mut [Value],
+    pub(crate) plan: &'a DecodePlan,
+}
+
+impl ElementSink for ValueSink<'_> {
+    const KEEPS_HEAP_IDS: bool = false;
+
+    fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        let elements = elements.chunks_exact(self.plan.size());
+        let values = self.values[places].iter_mut();
+        values.zip(elements).for_each(|(value, element)| *value = self.plan.value(element, Some(heap.0)));
+        Ok(())
+    }
+
+    fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        self.values[places].fill(self.plan.value(element, Some(heap.0)));
+        Ok(())
+    }
+
+    fn direct(&mut self, _places: Range<usize>) -> Option<&mut [u8]> {
+        None
+    }
+
+    fn split(self, n: usize) -> (Self, Self) {
+        let ValueSink { values, plan } = self;
+        let (first, rest) = values.split_at_mut(n);
+        (ValueSink { values: first, plan }, ValueSink { values: rest, plan })
+    }
+}
+
+/// Elements in the form of another datatype.
+pub(crate) struct ConvertedSink<'a> {
+    pub(crate) bytes: &'a mut [u8],
+    pub(crate) plan: &'a ElementPlan,
+}
+
+impl ConvertedSink<'_> {
+    fn range_mut(&mut self, places: Range<usize>) -> &mut [u8] {
+        let size = self.plan.output_size();
+        &mut self.bytes[places.start * size..places.end * size]
+    }
+}
+
+impl ElementSink for ConvertedSink<'_> {
+    const KEEPS_HEAP_IDS: bool = true;
+
+    fn put(&mut self, places: Range<usize>, elements: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        let plan = self.plan;
+        plan.run(elements, self.range_mut(places), heap)
+    }
+
+    fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError> {
+        let plan = self.plan;
+        let mut converted = vec![0; plan.output_size()];
+        plan.run(element, &mut converted, heap)?;
+        self.range_mut(places).chunks_exact_mut(converted.len()).for_each(|place| place.copy_from_slice(&converted));
+        Ok(())
+    }
+
+    fn direct(&mut self, places: Range<usize>) -> Option<&mut [u8]> {
+        self.plan.is_copy().then(|| self.range_mut(places))
+    }
+
+    fn split(self, n: usize) -> (Self, Self) {
+        let ConvertedSink { bytes, plan } = self;
+        let (first, rest) = bytes.split_at_mut(n * plan.output_size());
+        (ConvertedSink { bytes: first, plan }, ConvertedSink { bytes: rest, plan })
+    }
+}
+
+/// Values of a type to be written.
+pub(crate) struct TypedSource<'a, T: H5Type> {
+    pub(crate) values: &'a [T],
+    pub(crate) encoder: &'a T::Encoder,
+    pub(crate) size: usize,
+    pub(crate) heap: Heap<'a>,
+}
+
+impl<T: H5Type> ElementSource for TypedSource<'_, T> {
+    fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
+        T::encode_slice(self.encoder, &self.values[places], elements, self.size, self.heap)
+    }
+
+    fn direct(&self, places: Range<usize>) -> Option<&[u8]> {
+        T::encode_in_place(self.encoder, &self.values[places])
+    }
+}
+
+/// Values of types that the program does not know, to be written.
+pub(crate) struct ValueSource<'a> {
+    pub(crate) values: &'a [Value],
+    pub(crate) plan: &'a EncodePlan,
+    pub(crate) heap: Heap<'a>,
+}
+
+impl ElementSource for ValueSource<'_> {
+    fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
+        self.plan.encode_slice(&self.values[places], elements, self.heap)
+    }
+
+    fn direct(&self, _places: Range<usize>) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// Elements to be written as they are.
+pub(crate) struct RawSource<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) size: usize,
+}
+
+impl ElementSource for RawSource<'_> {
+    fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError> {
+        elements.copy_from_slice(&self.bytes[places.start * self.size..places.end * self.size]);
+        Ok(())
+    }
+
+    fn direct(&self, places: Range<usize>) -> Option<&[u8]> {
+        Some(&self.bytes[places.start * self.size..places.end * self.size])
+    }
+}

@@ -1,0 +1,414 @@
+//! Virtual datasets: elements that stand in other datasets (format specification 4.0, III.J "Virtual Dataset").
+
+use std::cell::Cell;
+
+use h5live_model::{BoundSelection, Hyperslab, Layout, Name, Selection, UNLIMITED, VirtualSource};
+
+use super::Dataset;
+use super::core::{CoreDims, DatasetError, SpecSnapshot};
+use super::transfer::ElementSink;
+use crate::convert::ElementPlan;
+use crate::error::ErrorKind;
+use crate::linked_files::{self, SearchPrefix};
+use crate::{File, MAX_LINKS, Result};
+
+/// Elements of a source that are read at a time (bytes).
+const MAX_SOURCE_BATCH_BYTES: u64 = 16 << 20;
+/// Blocks of one source name with a number in it that are looked for.
+const MAX_BLOCKS: u64 = 1 << 20;
+
+thread_local! {
+    /// Virtual datasets that this thread is reading, one inside the other.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts a layer of virtual datasets as long as it lives.
+struct VirtualDepthGuard;
+
+impl VirtualDepthGuard {
+    fn enter() -> Result<VirtualDepthGuard, ErrorKind> {
+        let depth = DEPTH.get();
+        if depth == MAX_LINKS {
+            return Err(ErrorKind::TooManyLayers);
+        }
+        DEPTH.set(depth + 1);
+        Ok(VirtualDepthGuard)
+    }
+}
+
+impl Drop for VirtualDepthGuard {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// A name in which `%b` stands for the number of a block, and `%%` for a percent sign.
+fn expand_block_name(name: &Name, block: u64) -> Name {
+    let mut out = Vec::new();
+    let mut bytes = name.as_bytes().iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match (byte, bytes.peek()) {
+            (b'%', Some(b'b')) => {
+                bytes.next();
+                out.extend(block.to_string().into_bytes());
+            }
+            (b'%', Some(b'%')) => {
+                bytes.next();
+                out.push(b'%');
+            }
+            _ => out.push(byte),
+        }
+    }
+    out.into()
+}
+
+/// Whether a name has a number of a block in it.
+fn is_numbered(name: &Name) -> bool {
+    expand_block_name(name, 0) != expand_block_name(name, 1)
+}
+
+/// The files and datasets that a source stands for: as many as there are numbers, if its names have one in them.
+fn blocks(source: &VirtualSource) -> impl Iterator<Item = (Name, Name)> {
+    let blocks = if is_numbered(&source.file) || is_numbered(&source.dataset) { MAX_BLOCKS } else { 1 };
+    (0..blocks).map(|block| (expand_block_name(&source.file, block), expand_block_name(&source.dataset, block)))
+}
+
+/// What is known of a source of a virtual dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SourceState {
+    /// It is there, and nobody writes its file.
+    Closed,
+    /// Its file is being written, and can be followed.
+    Live,
+    /// Somebody has its file open in such a way that it cannot be read: its elements are fill values until then.
+    InUse,
+    /// Its file, or the dataset in it, is not there: its elements are fill values.
+    Missing,
+    /// Its file, or the dataset in it, cannot be read for another reason.
+    Unreadable,
+}
+
+/// The dimension along which a selection has no limit.
+fn unlimited(selection: &Selection) -> Option<usize> {
+    let Selection::Hyperslab(slab) = selection else { return None };
+    slab.count.iter().zip(&slab.block).position(|(count, block)| *count == UNLIMITED || *block == UNLIMITED)
+}
+
+/// One block of a pattern that repeats along a dimension.
+fn nth_block(slab: &Hyperslab, dim: usize, block: u64) -> Option<Hyperslab> {
+    let mut one = slab.clone();
+    one.start[dim] = slab.stride.get(dim)?.checked_mul(block)?.checked_add(*slab.start.get(dim)?)?;
+    one.count[dim] = 1;
+    Some(one)
+}
+
+/// One past the last index of the first `elements` indices that a pattern selects along a dimension.
+fn end_of(slab: &Hyperslab, dim: usize, elements: u64) -> Option<u64> {
+    let (start, stride, block) = (*slab.start.get(dim)?, *slab.stride.get(dim)?, *slab.block.get(dim)?);
+    let last = elements.checked_sub(1)?;
+    if block == UNLIMITED {
+        return start.checked_add(elements);
+    }
+    let blocks = last.checked_div(block)?.checked_mul(stride)?;
+    start.checked_add(blocks)?.checked_add(last % block)?.checked_add(1)
+}
+
+impl Dataset {
+    /// The file of a source; `None` if there is none.
+    fn source_file(&self, file: &Name) -> Result<Option<File>> {
+        match file.as_bytes() {
+            b"." => Ok(Some(self.file.clone())),
+            _ => linked_files::open_linked(&self.file, file, SearchPrefix::VirtualSource),
+        }
+    }
+
+    /// The source of a piece; `None` if its file or the dataset is not there.
+    fn source(&self, file: &Name, path: &Name) -> Result<Option<Dataset>, DatasetError> {
+        let (Some(other), Some(path)) = (self.source_file(file).unwrap_or(None), path.as_str()) else {
+            return Ok(None);
+        };
+        match other.dataset(path) {
+            Ok(dataset) => Ok(Some(dataset)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(ErrorKind::OtherFile(Box::new(error)).into()),
+        }
+    }
+
+    /// Takes up what others have published in the sources of a virtual dataset since.
+    pub(super) fn refresh_sources(&self) -> Result<(), DatasetError> {
+        let spec = self.core.chunks.spec()?;
+        let Layout::Virtual(sources) = &spec.layout else { return Ok(()) };
+        let _layer = VirtualDepthGuard::enter()?;
+        for source in sources {
+            for (file, path) in blocks(source) {
+                let Some(found) = self.source(&file, &path)? else { break };
+                found.refresh().map_err(|error| ErrorKind::OtherFile(Box::new(error)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether another process may be writing the dataset: its file, or a file in which a virtual dataset has a source. A
+    /// file that is not there yet does not count.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if that cannot be found out.
+    pub fn is_live(&self) -> Result<bool> {
+        if self.file.is_live()? {
+            return Ok(true);
+        }
+        let mut live = false;
+        self.each_source(|state| {
+            live |= matches!(state, SourceState::Live | SourceState::InUse);
+            !live
+        })?;
+        Ok(live)
+    }
+
+    /// The states of the sources of a virtual dataset, one for each source; of one with numbers in its name, for each that is
+    /// there. None, if the dataset is not virtual.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the dataset cannot be read any more, or it cannot be found out whether a source is live.
+    pub fn source_states(&self) -> Result<Vec<SourceState>> {
+        let mut states = Vec::new();
+        self.each_source(|state| {
+            states.push(state);
+            true
+        })?;
+        Ok(states)
+    }
+
+    /// Calls `for_each_message` with the state of each source, until it returns `false`.
+    fn each_source(&self, mut each: impl FnMut(SourceState) -> bool) -> Result<()> {
+        let spec = self.with_error_path(|| Ok(self.core.chunks.spec()?))?;
+        let Layout::Virtual(sources) = &spec.layout else { return Ok(()) };
+        let _layer = self.with_error_path(|| Ok(VirtualDepthGuard::enter()?))?;
+        for source in sources {
+            for (n, (file, path)) in blocks(source).enumerate() {
+                let (state, is_there) = self.source_state(&file, &path)?;
+                let counts = n == 0 || is_there || state == SourceState::InUse;
+                if counts && !each(state) {
+                    return Ok(());
+                }
+                if !is_there {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The state of a source, and whether the dataset is there.
+    fn source_state(&self, file: &Name, path: &Name) -> Result<(SourceState, bool)> {
+        let other = match self.source_file(file) {
+            Ok(Some(other)) => other,
+            Ok(None) => return Ok((SourceState::Missing, false)),
+            Err(error) if error.is_in_use() => return Ok((SourceState::InUse, false)),
+            Err(_) => return Ok((SourceState::Unreadable, false)),
+        };
+        match path.as_str().map(|path| other.dataset(path)) {
+            Some(Ok(dataset)) if dataset.is_live()? => Ok((SourceState::Live, true)),
+            Some(Ok(_)) => Ok((SourceState::Closed, true)),
+            // It may come yet.
+            _ if other.is_live()? => Ok((SourceState::Live, false)),
+            Some(Err(error)) if !error.is_not_found() => Ok((SourceState::Unreadable, false)),
+            _ => Ok((SourceState::Missing, false)),
+        }
+    }
+
+    /// Finds out how far a virtual dataset without limit reaches: as far as its sources do.
+    pub(super) fn update_virtual_extent(&self) -> Result<(), DatasetError> {
+        let spec = self.core.chunks.spec()?;
+        let Layout::Virtual(sources) = &spec.layout else { return Ok(()) };
+        if !sources.iter().any(|source| unlimited(&source.target).is_some()) {
+            return Ok(());
+        }
+        let _layer = VirtualDepthGuard::enter()?;
+        let mut extent: CoreDims = spec.dataspace.dims().into();
+        let open = |dim: usize| sources.iter().any(|source| unlimited(&source.target) == Some(dim));
+        for dim in (0..extent.len()).filter(|dim| open(*dim)) {
+            extent[dim] = 0;
+        }
+        for source in sources {
+            let Selection::Hyperslab(slab) = &source.target else { continue };
+            match unlimited(&source.target) {
+                Some(dim) if dim < extent.len() => {
+                    extent[dim] = extent[dim].max(self.source_extent(source, slab, dim)?.unwrap_or(0));
+                }
+                Some(_) => {}
+                None => {
+                    for dim in (0..extent.len()).filter(|dim| open(*dim)) {
+                        let blocks = slab.count.get(dim).zip(slab.block.get(dim));
+                        let elements = blocks.and_then(|(count, block)| count.checked_mul(*block));
+                        let end = elements.and_then(|elements| end_of(slab, dim, elements));
+                        extent[dim] = extent[dim].max(end.unwrap_or(0));
+                    }
+                }
+            }
+        }
+        for (n, max) in extent.iter_mut().zip(spec.dataspace.max()) {
+            *n = (*n).min(*max);
+        }
+        *self.core.virtual_extent.lock() = Some(extent);
+        Ok(())
+    }
+
+    /// How far the elements of a source reach along the dimension without limit.
+    fn source_extent(&self, source: &VirtualSource, slab: &Hyperslab, dim: usize) -> Result<Option<u64>, DatasetError> {
+        if is_numbered(&source.file) || is_numbered(&source.dataset) {
+            let mut blocks = 0;
+            while blocks < MAX_BLOCKS
+                && self
+                    .source(&expand_block_name(&source.file, blocks), &expand_block_name(&source.dataset, blocks))?
+                    .is_some()
+            {
+                blocks += 1;
+            }
+            let last = blocks.checked_sub(1).and_then(|last| nth_block(slab, dim, last));
+            return Ok(last.and_then(|last| end_of(&last, dim, *last.block.get(dim)?)));
+        }
+        let found = self.source(&expand_block_name(&source.file, 0), &expand_block_name(&source.dataset, 0))?;
+        let (Some(found), Some(along)) = (found, unlimited(&source.source)) else { return Ok(None) };
+        let there = source.source.bind(&found.core.view()?.extent)?;
+        Ok(there.dims().get(along).and_then(|elements| end_of(slab, dim, *elements)))
+    }
+
+    /// Reads the elements of a selection from the sources; the fill value where there is none.
+    pub(super) fn read_sources<S: ElementSink>(
+        &self,
+        sources: &[VirtualSource],
+        view: &SpecSnapshot,
+        selected: &BoundSelection,
+        mut sink: S,
+    ) -> Result<(), DatasetError> {
+        let Some((lo, hi)) = selected.bounds() else { return Ok(()) };
+        let _layer = VirtualDepthGuard::enter()?;
+        let elements = usize::try_from(selected.elements()).map_err(|_| ErrorKind::TooLarge(selected.elements()))?;
+        sink.fill(0..elements, &view.spec.fill_element(), self.file.heap())?;
+        for source in sources {
+            let numbers = is_numbered(&source.file) || is_numbered(&source.dataset);
+            let piece = match (&source.target, unlimited(&source.target)) {
+                (Selection::Hyperslab(slab), Some(dim)) if numbers && dim < lo.len() => {
+                    let stride = slab.stride[dim].max(1);
+                    let block = |index: u64| index.saturating_sub(slab.start[dim]) / stride;
+                    for n in block(lo[dim])..=block(hi[dim].saturating_sub(1)) {
+                        let Some(target) = nth_block(slab, dim, n) else { break };
+                        let piece = VirtualSource {
+                            file: expand_block_name(&source.file, n),
+                            dataset: expand_block_name(&source.dataset, n),
+                            source: source.source.clone(),
+                            target: Selection::Hyperslab(target),
+                        };
+                        self.read_source(&piece, view, selected, (&lo, &hi), &mut sink)?;
+                    }
+                    continue;
+                }
+                _ => VirtualSource {
+                    file: expand_block_name(&source.file, 0),
+                    dataset: expand_block_name(&source.dataset, 0),
+                    ..source.clone()
+                },
+            };
+            self.read_source(&piece, view, selected, (&lo, &hi), &mut sink)?;
+        }
+        Ok(())
+    }
+
+    /// Reads those elements of a selection that stand in one source. The selection lies in the box from `lo` to `hi`.
+    fn read_source<S: ElementSink>(
+        &self,
+        piece: &VirtualSource,
+        view: &SpecSnapshot,
+        selected: &BoundSelection,
+        (lo, hi): (&[u64], &[u64]),
+        sink: &mut S,
+    ) -> Result<(), DatasetError> {
+        // What the extent has cut off is not there.
+        let Ok(target) = clip(&piece.target, &view.extent).bind(&view.extent) else { return Ok(()) };
+        let Some((from, to)) = target.bounds() else { return Ok(()) };
+        if from.iter().zip(hi).any(|(from, hi)| from >= hi) || to.iter().zip(lo).any(|(to, lo)| to <= lo) {
+            return Ok(());
+        }
+        let Some(source) = self.source(&piece.file, &piece.dataset)? else { return Ok(()) };
+        let there = source.core.view()?;
+        let Ok(stands_for) = clip(&piece.source, &there.extent).bind(&there.extent) else { return Ok(()) };
+        let plan = ElementPlan::new(&there.spec.datatype, &view.spec.datatype)?;
+        if S::KEEPS_HEAP_IDS && view.spec.datatype.is_indirect() && !source.file.same(&self.file) {
+            return Err(ErrorKind::Unsupported("raw variable-length data of a virtual dataset's other file").into());
+        }
+        let mut boxes: Vec<(CoreDims, CoreDims)> = vec![(lo.into(), hi.into())];
+        while let Some((lo, hi)) = boxes.pop() {
+            let pair = target.restrict(&stands_for, &lo, &hi);
+            let (here, there_elements) = match pair {
+                Some(pair) => pair,
+                None if target.elements() == stands_for.elements() => (target.clone(), stands_for.clone()),
+                None => return Ok(()),
+            };
+            let bytes = here.elements().saturating_mul(there.size.max(view.size) as u64);
+            let split = (0..lo.len()).find(|dim| hi[*dim] - lo[*dim] > 1 && here.dims().get(*dim) > Some(&1));
+            if let (Some(dim), true) = (split, bytes > MAX_SOURCE_BATCH_BYTES) {
+                let middle = lo[dim] + (hi[dim] - lo[dim]) / 2;
+                let (mut below, mut above) = (hi.clone(), lo.clone());
+                (below[dim], above[dim]) = (middle, middle);
+                boxes.extend([(above, hi), (lo, below)]);
+                continue;
+            }
+            if here.elements() == 0 {
+                continue;
+            }
+            let bytes = there_elements.elements().saturating_mul(there.size as u64);
+            let mut elements = self.core.max_allocation.zeroed(bytes)?;
+            let raw = super::transfer::RawSink { bytes: &mut elements, size: there.size };
+            source.read_to(&there, &there_elements, raw).map_err(|failure| {
+                ErrorKind::OtherFile(Box::new(failure.with_file(&source.file, Some(&source.path))))
+            })?;
+            let heap = source.file.heap();
+            let elements = if plan.is_copy() {
+                elements
+            } else {
+                let n = elements.len() / plan.input_size();
+                let mut converted = self.core.max_allocation.zeroed((n as u64).saturating_mul(view.size as u64))?;
+                plan.run(&elements, &mut converted, heap)?;
+                converted
+            };
+            let mut result = Ok(());
+            selected.for_each_shared(&here, |place, at, len| {
+                if result.is_ok() {
+                    let bytes = at as usize * view.size..(at + len) as usize * view.size;
+                    result = sink.put(place as usize..(place + len) as usize, &elements[bytes], heap);
+                }
+            });
+            result?;
+            if target.restrict(&stands_for, &lo, &hi).is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A hyperslab without what lies outside an extent, as its counts and blocks allow.
+fn clip(selection: &Selection, extent: &[u64]) -> Selection {
+    let Selection::Hyperslab(slab) = selection else { return selection.clone() };
+    let mut slab = slab.clone();
+    if slab.start.len() != extent.len() {
+        return selection.clone();
+    }
+    for (dim, extent) in extent.iter().enumerate() {
+        let single = slab.count[dim] == 1 && slab.block[dim] != UNLIMITED;
+        if slab.start[dim] >= *extent {
+            slab.count[dim] = 0;
+        } else if single && slab.start[dim].saturating_add(slab.block[dim]) > *extent {
+            slab.block[dim] = extent - slab.start[dim];
+        }
+    }
+    Selection::Hyperslab(slab)
+}
+
+impl File {
+    fn same(&self, other: &File) -> bool {
+        std::sync::Arc::ptr_eq(self.shared(), other.shared())
+    }
+}

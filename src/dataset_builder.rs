@@ -1,0 +1,435 @@
+//! Descriptions of datasets to be made.
+
+use h5live_filters::FilterTarget;
+use h5live_model::{
+    AllocationTime, DatasetSpec, Dataspace, Datatype, EntryStorage, ExternalPiece, Fill, FillTime, FillValue,
+    FilterSpec, Layout, LinkTarget, ObjectBody, ObjectId, ObjectSpec, Shape, UNLIMITED, VirtualSource,
+};
+
+use crate::error::ErrorKind;
+use crate::path::{self, NewLinkPath};
+use crate::{ConvertError, Dataset, File, Group, H5Type, NamedType, Result, Value};
+
+/// Registered numbers of the filters that have methods of their own.
+mod filter {
+    pub(super) const DEFLATE: u16 = 1;
+    pub(super) const SHUFFLE: u16 = 2;
+    pub(super) const FLETCHER32: u16 = 3;
+}
+
+/// Bytes that a chunk picked by [`DatasetBuilder::create`] has: at least, at most, and for a dataset of 1 MiB.
+const MIN_CHUNK_BYTES: u64 = 8 << 10;
+const MAX_CHUNK_BYTES: u64 = 1 << 20;
+const BASE_CHUNK_BYTES: f64 = 16_384.0;
+
+/// Bytes of elements that may be written in vain.
+const MAX_DISCARDED_BYTES: usize = 64 << 10;
+
+/// A dataset to be made, by [`Group::new_dataset`].
+///
+/// ```
+/// use h5live::File;
+///
+/// let file = File::in_memory();
+/// let spectra = file
+///     .new_dataset::<f32>()
+///     .shape(&[100, 1024])
+///     .chunk_shape(&[10, 1024])
+///     .shuffle()
+///     .deflate(6)
+///     .fill(f32::NAN)
+///     .create("run/spectra")?;
+/// assert!(spectra.read::<f32>()?.iter().all(|x| x.is_nan()));
+/// # Ok::<(), h5live::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a dataset is made by `create`"]
+pub struct DatasetBuilder {
+    group: Group,
+    datatype: Datatype,
+    dims: Option<Vec<u64>>,
+    max: Option<Vec<u64>>,
+    null: bool,
+    layout: LayoutChoice,
+    filters: Vec<FilterSpec>,
+    fill: Result<Fill, ConvertError>,
+    unfiltered_edges: bool,
+    committed: Option<ObjectId>,
+    attributes: EntryStorage,
+    times: bool,
+}
+
+#[derive(Debug, Clone)]
+enum LayoutChoice {
+    Automatic,
+    Compact,
+    Contiguous,
+    Chunked(Vec<u64>),
+    Virtual(Vec<VirtualSource>),
+    External(Vec<ExternalPiece>),
+}
+
+impl DatasetBuilder {
+    pub(crate) fn new(group: Group, datatype: Datatype) -> Self {
+        let datatype = datatype.with_offsets(8, group.file().store().offset_size());
+        DatasetBuilder {
+            group,
+            datatype,
+            dims: None,
+            max: None,
+            null: false,
+            layout: LayoutChoice::Automatic,
+            filters: Vec::new(),
+            fill: Ok(Fill::default()),
+            unfiltered_edges: false,
+            committed: None,
+            attributes: EntryStorage::default(),
+            times: false,
+        }
+    }
+
+    /// The dimensions (`[rank]`, elements). Without any, and without data, the dataset is one element.
+    pub fn shape(mut self, dims: &[u64]) -> Self {
+        self.dims = Some(dims.into());
+        self
+    }
+
+    /// The maximum dimensions (`[rank]`, elements; [`UNLIMITED`] for no limit). Without any, the dataset cannot grow.
+    pub fn max_shape(mut self, max: &[u64]) -> Self {
+        self.max = Some(max.into());
+        self
+    }
+
+    /// Every dimension grows without limit.
+    pub fn resizable(mut self) -> Self {
+        self.max = Some(vec![UNLIMITED; self.dims.as_ref().map_or(0, Vec::len)]);
+        self
+    }
+
+    /// No rows yet, and any number of them later, each of these dimensions (`[rank - 1]`, elements).
+    pub fn unlimited_rows(mut self, row: &[u64]) -> Self {
+        self.dims = Some([&[0], row].concat());
+        self.max = Some([&[UNLIMITED], row].concat());
+        self
+    }
+
+    /// The dataspace: shape and maximum.
+    pub fn dataspace(mut self, dataspace: Dataspace) -> Self {
+        (self.dims, self.max, self.null) = match dataspace {
+            Dataspace::Null => (None, None, true),
+            Dataspace::Scalar => (None, None, false),
+            Dataspace::Simple(shape) => (Some(shape.dims().into()), shape.has_max().then(|| shape.max().into()), false),
+        };
+        self
+    }
+
+    /// No elements and no dimensions at all.
+    pub fn null(mut self) -> Self {
+        self.null = true;
+        self
+    }
+
+    /// Elements are stored in chunks of these dimensions (`[rank]`, elements).
+    pub fn chunk_shape(mut self, dims: &[u64]) -> Self {
+        self.layout = LayoutChoice::Chunked(dims.into());
+        self
+    }
+
+    /// Elements are stored with the description of the dataset (at most 64 KiB).
+    pub fn compact(mut self) -> Self {
+        self.layout = LayoutChoice::Compact;
+        self
+    }
+
+    /// Elements are stored in one run.
+    pub fn contiguous(mut self) -> Self {
+        self.layout = LayoutChoice::Contiguous;
+        self
+    }
+
+    /// Elements stand in other datasets, piece by piece; where pieces overlap, the later one counts.
+    pub fn virtual_sources(mut self, sources: Vec<VirtualSource>) -> Self {
+        self.layout = LayoutChoice::Virtual(sources);
+        self
+    }
+
+    /// Elements stand in a raw file beside this one, from `offset` on (bytes), `size` bytes of them ([`UNLIMITED`] for all
+    /// that follow); called several times, in one file after the other.
+    pub fn external(mut self, file: &str, offset: u64, size: u64) -> Self {
+        let piece = ExternalPiece { name: file.into(), offset, size };
+        match &mut self.layout {
+            LayoutChoice::External(pieces) => pieces.push(piece),
+            layout => *layout = LayoutChoice::External(vec![piece]),
+        }
+        self
+    }
+
+    /// The type is a committed one of the same file.
+    pub fn committed(mut self, datatype: &NamedType) -> Self {
+        self.datatype = datatype.datatype().clone();
+        self.committed = Some(datatype.id());
+        self
+    }
+
+    /// How attributes are kept: whether the order in which they are set is, and how many of them in the header.
+    pub fn attribute_storage(mut self, storage: EntryStorage) -> Self {
+        self.attributes = storage;
+        self
+    }
+
+    /// It is kept when the dataset was touched.
+    pub fn track_times(mut self) -> Self {
+        self.times = true;
+        self
+    }
+
+    /// Chunks are compressed: from 0, not at all, to 9, as much as can be.
+    pub fn deflate(self, level: u32) -> Self {
+        self.filter(FilterSpec { id: filter::DEFLATE, optional: true, name: None, params: vec![level] })
+    }
+
+    /// Bytes of the same weight are put together, which makes numbers compress better. Comes before compression.
+    pub fn shuffle(self) -> Self {
+        self.filter(FilterSpec { id: filter::SHUFFLE, optional: true, name: None, params: Vec::new() })
+    }
+
+    /// Chunks have a checksum, which is verified on reading.
+    pub fn fletcher32(self) -> Self {
+        self.filter(FilterSpec { id: filter::FLETCHER32, optional: false, name: None, params: Vec::new() })
+    }
+
+    /// A filter, after those there are. Its parameters are completed with what follows from the dataset.
+    pub fn filter(mut self, filter: FilterSpec) -> Self {
+        self.filters.push(filter);
+        self
+    }
+
+    /// Chunks that reach over the extent are stored without filters.
+    pub fn unfiltered_edges(mut self) -> Self {
+        self.unfiltered_edges = true;
+        self
+    }
+
+    /// What elements hold that nobody wrote; without it, zeros. The type is to be said before.
+    pub fn fill<T: H5Type>(self, value: T) -> Self {
+        let encode = || {
+            let mut bytes = crate::convert::blank_elements(1, self.datatype.size() as usize)?;
+            value.encode(&T::encoder(&self.datatype)?, &mut bytes, self.group.file().heap())?;
+            Ok(bytes)
+        };
+        let encoded = encode();
+        self.fill_bytes(encoded)
+    }
+
+    /// What elements hold that nobody wrote, of whatever type they are.
+    pub fn fill_value(self, value: &Value) -> Self {
+        let encoded = Value::encode_all(std::slice::from_ref(value), &self.datatype, self.group.file().store());
+        self.fill_bytes(encoded)
+    }
+
+    /// It is undefined what elements hold that nobody wrote.
+    pub fn fill_undefined(mut self) -> Self {
+        self.fill = self.fill.map(|fill| Fill { value: FillValue::Undefined, ..fill });
+        self
+    }
+
+    fn fill_bytes(mut self, encoded: Result<Vec<u8>, ConvertError>) -> Self {
+        self.fill = self.fill.and_then(|fill| Ok(Fill { value: FillValue::Value(encoded?), ..fill }));
+        self
+    }
+
+    /// When storage is allocated.
+    pub fn alloc_time(mut self, allocation: AllocationTime) -> Self {
+        self.fill = self.fill.map(|fill| Fill { allocation, ..fill });
+        self
+    }
+
+    /// When fill values are written.
+    pub fn fill_time(mut self, time: FillTime) -> Self {
+        self.fill = self.fill.map(|fill| Fill { time, ..fill });
+        self
+    }
+
+    /// Makes the dataset, and the groups above it that are not there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the name is taken or the store cannot hold such a dataset, [`ErrorKind::InvalidSpec`]
+    /// if the description contradicts itself, [`ErrorKind::Filter`] if a filter does not fit it.
+    pub fn create(mut self, path: &str) -> Result<Dataset> {
+        let shown = path::join(self.group.path(), path);
+        let mut make = || -> Result<_, ErrorKind> {
+            let place = NewLinkPath::resolve(self.group.file(), self.group.id(), path)?;
+            let id = place.create(&self.object_spec()?)?;
+            Ok((place.file, id))
+        };
+        match make() {
+            Ok((file, id)) => Dataset::open_new(file, id, shown),
+            Err(kind) => Err(self.group.file().error(Some(&shown), kind)),
+        }
+    }
+
+    /// Makes the dataset without a link that leads to it: [`Group::link_hard`] is to add one before the file is closed.
+    ///
+    /// # Errors
+    /// As [`DatasetBuilder::create`].
+    pub fn create_unlinked(mut self) -> Result<Dataset> {
+        let file = self.group.file().clone();
+        let mut make = || -> Result<_, ErrorKind> {
+            file.store().check_writable()?;
+            Ok(file.store().create_unlinked(&self.object_spec()?)?)
+        };
+        let id = make().map_err(|kind| file.error(None, kind))?;
+        Dataset::open(file, id, id.to_string())
+    }
+
+    /// What is to be made, once.
+    fn object_spec(&mut self) -> Result<ObjectSpec, ErrorKind> {
+        let (attributes, times) = (self.attributes, self.times);
+        Ok(ObjectSpec { attributes, times, ..self.spec()?.into() })
+    }
+
+    /// Makes the dataset and writes its elements: the link is there only once they are. Without a shape it has one
+    /// dimension, as long as there are values.
+    ///
+    /// # Errors
+    /// As [`DatasetBuilder::create`] and [`Dataset::write`].
+    pub fn create_with_data<T: H5Type>(mut self, path: &str, values: &[T]) -> Result<Dataset> {
+        self.dims.get_or_insert_with(|| vec![values.len() as u64]);
+        let shown = path::join(self.group.path(), path);
+        let origin = self.group.file().clone();
+        let failed = |kind: ErrorKind| origin.error(Some(&shown), kind);
+        let place = NewLinkPath::resolve(&origin, self.group.id(), path).map_err(failed)?;
+        // That the name is taken is found at the end, which costs little if the elements are few.
+        if size_of_val(values) > MAX_DISCARDED_BYTES {
+            place.check_absent().map_err(failed)?;
+        }
+        let file = place.file.clone();
+        let mut make = || -> Result<_, ErrorKind> {
+            let spec = self.object_spec()?;
+            Ok(match compact_elements(&file, &spec, values)? {
+                Some(elements) => (place.create_compact(&spec, &elements)?, true),
+                None => (file.store().create_unlinked(&spec)?, false),
+            })
+        };
+        let (id, is_whole) = make().map_err(|kind| file.error(Some(&shown), kind))?;
+        if is_whole {
+            return Dataset::open_new(file, id, shown);
+        }
+        let dataset = Dataset::open(file, id, shown.clone())?;
+        let fill = || {
+            dataset.write(values)?;
+            dataset.write_out()?;
+            place.link(&LinkTarget::Hard(id)).map_err(failed)
+        };
+        fill().inspect_err(|_| drop(place.file.store().discard(id)))?;
+        Ok(dataset)
+    }
+
+    #[cfg(feature = "ndarray")]
+    pub(crate) fn default_shape(mut self, dims: &[u64]) -> Self {
+        self.dims.get_or_insert_with(|| dims.into());
+        self
+    }
+
+    fn space(&self) -> Result<Dataspace, ErrorKind> {
+        Ok(match (&self.dims, &self.max) {
+            _ if self.null => Dataspace::Null,
+            (None, None) => Dataspace::Scalar,
+            (Some(dims), None) if dims.is_empty() => Dataspace::Scalar,
+            (Some(dims), None) => Dataspace::Simple(Shape::fixed(dims)),
+            (Some(dims), Some(max)) => {
+                let shape = Shape::with_max(dims, max);
+                Dataspace::Simple(
+                    shape.ok_or_else(|| ErrorKind::InvalidExtent { dims: dims.clone(), max: max.clone() })?,
+                )
+            }
+            (None, Some(_)) => return Err(ErrorKind::InvalidSpec("there is a maximum, and no shape")),
+        })
+    }
+
+    fn spec(&mut self) -> Result<DatasetSpec, ErrorKind> {
+        let dataspace = self.space()?;
+        let fill = std::mem::replace(&mut self.fill, Ok(Fill::default()))?;
+        let layout = std::mem::replace(&mut self.layout, LayoutChoice::Automatic);
+        let mut filters = std::mem::take(&mut self.filters);
+        let datatype = std::mem::take(&mut self.datatype);
+        let DatasetBuilder { ref group, unfiltered_edges, committed, .. } = *self;
+        let chunked = !filters.is_empty() || dataspace.max() != dataspace.dims();
+        let layout = match layout {
+            LayoutChoice::Chunked(dims) => Layout::Chunked(dims),
+            LayoutChoice::Compact => Layout::Compact,
+            LayoutChoice::Virtual(sources) => Layout::Virtual(sources),
+            LayoutChoice::External(pieces) => Layout::External(pieces),
+            LayoutChoice::Automatic if chunked && dataspace.rank() > 0 => {
+                Layout::Chunked(guess_chunk(dataspace.dims(), dataspace.max(), datatype.size().into()))
+            }
+            LayoutChoice::Automatic | LayoutChoice::Contiguous => Layout::Contiguous,
+        };
+        if let Layout::Chunked(chunk_dims) = &layout {
+            let registry = &group.file().shared().options.filters;
+            let target = FilterTarget { datatype: &datatype, chunk_dims, fill: &fill.value };
+            for filter in &mut filters {
+                *filter = registry.complete_spec(filter, &target)?;
+            }
+        } else if !filters.is_empty() {
+            return Err(ErrorKind::InvalidSpec("only a dataset with dimensions, in chunks, has filters"));
+        }
+        Ok(DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_edges })
+    }
+}
+
+/// The elements of a dataset, as they are stored, if they can go into its header at once.
+fn compact_elements<T: H5Type>(file: &File, spec: &ObjectSpec, values: &[T]) -> Result<Option<Vec<u8>>, ErrorKind> {
+    let ObjectBody::Dataset(spec) = &spec.body else { return Ok(None) };
+    let is_all = !values.is_empty() && spec.dataspace.elements() == Some(values.len() as u64);
+    // What goes into a heap first is written when there is an object that leads there.
+    if spec.layout != Layout::Compact || !is_all || spec.datatype.is_indirect() {
+        return Ok(None);
+    }
+    let size = spec.datatype.size() as usize;
+    let encoder = T::encoder(&spec.datatype)?;
+    let bytes = values.len().saturating_mul(size);
+    if T::is_partial(&encoder) || bytes > MAX_DISCARDED_BYTES {
+        return Ok(None);
+    }
+    let mut elements = vec![0; bytes];
+    T::encode_slice(&encoder, values, &mut elements, size, file.heap())?;
+    Ok(Some(elements))
+}
+
+/// Chunk dimensions for a dataset: the shape, halved along one dimension after the other, until a chunk has a size
+/// that grows with the logarithm of the dataset's. Dimensions of zero count as 1024, as they are to grow.
+pub(crate) fn guess_chunk(dims: &[u64], max: &[u64], size: u64) -> Vec<u64> {
+    let mut chunk: Vec<u64> = dims.iter().map(|n| if *n == 0 { 1024 } else { *n }).collect();
+    let bytes = |chunk: &[u64]| chunk.iter().fold(size.max(1), |n, d| n.saturating_mul(*d));
+    let mebibytes = (bytes(&chunk) as f64 / 1_048_576.0).max(1e-9);
+    let target = BASE_CHUNK_BYTES * mebibytes.log10().exp2();
+    let target = target.clamp(MIN_CHUNK_BYTES as f64, MAX_CHUNK_BYTES as f64);
+    let mut dim = 0;
+    loop {
+        let now = bytes(&chunk);
+        let near = (now as f64) < target || (now as f64 - target).abs() / target < 0.5;
+        if (near && now < MAX_CHUNK_BYTES) || chunk.iter().all(|n| *n == 1) {
+            break;
+        }
+        let rank = chunk.len();
+        chunk[dim % rank] = chunk[dim % rank].div_ceil(2);
+        dim += 1;
+    }
+    chunk.iter().zip(max).map(|(n, max)| (*n).min(*max).max(1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_guessed_as_h5py_does() {
+        // From h5py._hl.filters.guess_chunk, version 3.16.
+        assert_eq!(guess_chunk(&[100, 1024], &[100, 1024], 4), [13, 256]);
+        assert_eq!(guess_chunk(&[1_000_000], &[1_000_000], 8), [3907]);
+        assert_eq!(guess_chunk(&[0], &[UNLIMITED], 8), [1024]);
+        assert_eq!(guess_chunk(&[0, 512, 512], &[UNLIMITED, 512, 512], 2), [64, 32, 32]);
+        assert_eq!(guess_chunk(&[3], &[3], 1 << 20), [1]);
+    }
+}

@@ -1,0 +1,273 @@
+//! New objects and links, as they are published.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use h5live_model::{self as model, Link, LinkTarget, Name, ObjectId, Watch, WatchEvent};
+
+use crate::error::ErrorKind;
+use crate::path::{ResolvedObject, join};
+use crate::{Error, File, Group, Object, Result, WalkItem};
+
+/// The longest wait at a time before it is looked whether the writer still lives.
+const MAX_WAIT: Duration = Duration::from_secs(1);
+/// Groups that are followed at most, unless somebody says otherwise.
+const MAX_GROUPS: usize = 1024;
+
+/// What comes into a group, and into the groups below it, made by [`Group::follow`] and [`File::follow`].
+///
+/// Each item is a link by its path, with its object if it is a hard link: first those that are there, then those that a
+/// writer adds, a group before what is in it. A link that was removed and comes again is new. The iterator waits for
+/// more; it ends when the writer has closed the file and everything was delivered, or when the timeout is over without
+/// anything new. An error ends it, too: also one that says that the file was deleted, replaced or cut while it was being
+/// written ([`Error::file_change`]), after all that could still be found.
+///
+/// New objects are complete when their links appear, and datasets are opened as they are then.
+#[derive(Debug)]
+pub struct GroupFollower {
+    file: File,
+    groups: Vec<FollowedGroup>,
+    /// Everything that the groups lead to as of the last look.
+    pending: VecDeque<WalkItem>,
+    watch: Option<Box<dyn Watch>>,
+    /// Groups were added or removed since the watch was made.
+    others: bool,
+    visited: HashSet<ObjectId>,
+    timeout: Option<Duration>,
+    max_depth: usize,
+    max_groups: usize,
+    /// What the last look failed with, after what it had found until then.
+    failure: Option<Error>,
+    /// When it is to be seen whether the file is still the one that is written.
+    check_at: Option<Instant>,
+    /// What has become of the file, once what is there has been delivered.
+    ending: Option<Error>,
+    is_finished: bool,
+}
+
+#[derive(Debug)]
+struct FollowedGroup {
+    group: Group,
+    /// Links between it and the start.
+    depth: usize,
+    known: BTreeMap<Name, LinkTarget>,
+}
+
+impl Group {
+    /// Follows the group: an iterator over its links, those that are there and those that a writer adds from now on.
+    ///
+    /// ```
+    /// use h5live::{File, WalkItem};
+    /// # let store = h5live::model::memory::MemoryStore::new();
+    /// # let writer = File::with_store(std::sync::Arc::new(store.clone()), "run.h5", File::options());
+    /// # writer.create_group("runs")?;
+    /// # let reader = File::with_store(std::sync::Arc::new(store.reader()), "run.h5", File::options());
+    /// # writer.create_group("runs/1")?;
+    /// # writer.create_group("runs/2")?;
+    /// # writer.close()?;
+    /// let runs = reader.group("runs")?.follow();
+    /// let paths = runs.map(|new| new.map(|new| new.path().to_owned())).collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(paths, ["/runs/1", "/runs/2"]);
+    /// # Ok::<(), h5live::Error>(())
+    /// ```
+    pub fn follow(&self) -> GroupFollower {
+        GroupFollower::new(self.clone(), 1)
+    }
+}
+
+impl File {
+    /// Follows everything below the root group: an iterator over what is there, and what a writer adds from now on, in
+    /// whatever group.
+    pub fn follow(&self) -> GroupFollower {
+        GroupFollower::new(self.root(), usize::MAX)
+    }
+}
+
+impl GroupFollower {
+    fn new(start: Group, max_depth: usize) -> Self {
+        GroupFollower {
+            file: start.file().clone(),
+            visited: HashSet::from([start.id()]),
+            groups: vec![FollowedGroup { group: start, depth: 0, known: BTreeMap::new() }],
+            pending: VecDeque::new(),
+            watch: None,
+            others: false,
+            timeout: None,
+            max_depth,
+            max_groups: MAX_GROUPS,
+            failure: None,
+            check_at: None,
+            ending: None,
+            is_finished: false,
+        }
+    }
+
+    /// Ends when nothing new has come for this long. Without a timeout only the writer's end ends it.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Goes no deeper than so many links below the start.
+    pub fn max_depth(mut self, links: usize) -> Self {
+        self.max_depth = links.max(1);
+        self
+    }
+
+    /// Follows at most so many groups (default: 1024). One more is [`ErrorKind::TooManyGroups`].
+    pub fn max_groups(mut self, groups: usize) -> Self {
+        self.max_groups = groups.max(1);
+        self
+    }
+
+    /// Leaves out what is there now.
+    ///
+    /// # Errors
+    /// If a group cannot be read.
+    pub fn skip_existing(mut self) -> Result<Self> {
+        self.poll()?;
+        self.pending.clear();
+        Ok(self)
+    }
+
+    /// Looks at every group for links that are new.
+    fn poll(&mut self) -> Result<()> {
+        let mut next = 0;
+        while let Some(followed) = self.groups.get_mut(next) {
+            let mut links = match followed.group.links() {
+                // It has been deleted, and the links that lead there with it.
+                Err(error) if next > 0 && is_not_found(&error) => {
+                    self.visited.remove(&followed.group.id());
+                    self.groups.remove(next);
+                    self.others = true;
+                    continue;
+                }
+                links => links?,
+            };
+            let now = links.iter().map(|link| (link.name.clone(), link.target.clone())).collect();
+            let before = std::mem::replace(&mut followed.known, now);
+            links.retain(|link| before.get(&link.name) != Some(&link.target));
+            let (path, depth) = (followed.group.path().to_owned(), followed.depth + 1);
+            for link in links {
+                let name = link.name.clone();
+                match self.visit(link, &path, depth) {
+                    Ok(visit) => self.pending.push_back(visit),
+                    // It is gone again.
+                    Err(error) if is_not_found(&error) => {
+                        self.groups.get_mut(next).map(|followed| followed.known.remove(&name));
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            next += 1;
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, link: Link, group: &str, depth: usize) -> Result<WalkItem> {
+        let path = join(group, &link.name.to_string());
+        let LinkTarget::Hard(id) = link.target else { return Ok(WalkItem::Link { path, target: link.target }) };
+        if self.visited.contains(&id) {
+            return Ok(WalkItem::AlreadyVisited { path, id });
+        }
+        let object = Object::open(ResolvedObject { file: self.file.clone(), id, path })?;
+        if let Object::Group(group) = &object {
+            self.visited.insert(id);
+            if depth < self.max_depth {
+                if self.groups.len() == self.max_groups {
+                    return Err(self.file.error(Some(group.path()), ErrorKind::TooManyGroups(self.max_groups)));
+                }
+                self.groups.push(FollowedGroup { group: group.clone(), depth, known: BTreeMap::new() });
+                self.others = true;
+            }
+        }
+        Ok(WalkItem::Object(object))
+    }
+
+    /// Waits for something new; `None` at the end.
+    fn wait(&mut self) -> Result<Option<WalkItem>> {
+        let until = self.timeout.map(|timeout| Instant::now() + timeout);
+        let mut last = self.is_due() && !self.is_live()?;
+        loop {
+            let looked = self.poll();
+            if let Some(visit) = self.pending.pop_front() {
+                self.failure = looked.err();
+                return Ok(Some(visit));
+            }
+            if let Some(ending) = self.ending.take_if(|_| last) {
+                return Err(ending);
+            }
+            looked?;
+            if last {
+                return Ok(None);
+            }
+            let store_error = |error: model::Error| self.file.error(None, error);
+            if std::mem::take(&mut self.others) {
+                self.watch = None;
+            }
+            let Some(watch) = &mut self.watch else {
+                // Made before the look after which it is waited for more.
+                let ids: Vec<_> = self.groups.iter().map(|followed| followed.group.id()).collect();
+                self.watch = match self.file.store().watch(&ids) {
+                    Ok(watch) => Some(watch),
+                    // One of them has been deleted; the look will show which.
+                    Err(model::Error::NoObject(_)) => None,
+                    Err(error) => return Err(store_error(error)),
+                };
+                last = self.watch.is_some() && !self.is_live()?;
+                continue;
+            };
+            let left = until.map_or(MAX_WAIT, |until| until.saturating_duration_since(Instant::now()));
+            let woken = match watch.wait(left.min(MAX_WAIT)) {
+                Err(model::Error::NoObject(_)) => {
+                    self.others = true;
+                    continue;
+                }
+                woken => woken.map_err(store_error)?,
+            };
+            let over = until.is_some_and(|until| Instant::now() >= until);
+            // What is published before the end is still seen.
+            last = over || woken != WatchEvent::Changed && !self.is_live()?;
+        }
+    }
+
+    /// Whether a writer may still be at work on the file, which is what its path leads to.
+    fn is_live(&mut self) -> Result<bool> {
+        let (live, ending) = match self.file.is_live() {
+            Err(error) if error.file_change().is_some() => (Ok(false), Some(error)),
+            live => (live, None),
+        };
+        self.ending = ending;
+        live
+    }
+
+    /// Whether it is time to see that. Who always finds something new does it, too.
+    fn is_due(&mut self) -> bool {
+        let now = Instant::now();
+        let is_due = self.ending.is_some() || self.check_at.is_some_and(|at| now >= at);
+        if is_due || self.check_at.is_none() {
+            self.check_at = Some(now + MAX_WAIT);
+        }
+        is_due
+    }
+}
+
+fn is_not_found(error: &Error) -> bool {
+    error.is_not_found() || matches!(error.kind(), ErrorKind::Store(model::Error::WrongKind { .. }))
+}
+
+impl Iterator for GroupFollower {
+    type Item = Result<WalkItem>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(visit) = self.pending.pop_front() {
+            return Some(Ok(visit));
+        }
+        if self.is_finished {
+            return None;
+        }
+        let next = self.failure.take().map_or_else(|| self.wait(), Err).transpose();
+        self.is_finished = !matches!(next, Some(Ok(_)));
+        next
+    }
+}

@@ -1,0 +1,109 @@
+//! Work that is done once for all who ask for it at the same time: group commit.
+
+use parking_lot::{Condvar, Mutex};
+
+/// Work of which each run serves everybody who had asked before it began.
+#[derive(Debug, Default)]
+pub(crate) struct GroupCommit {
+    state: Mutex<GroupCommitState>,
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct GroupCommitState {
+    asked: u64,
+    /// Those who had asked when the last run that succeeded began.
+    served: u64,
+    running: bool,
+}
+
+impl GroupCommit {
+    /// Returns when a run of `work` has succeeded that began after this call. It is this thread's own run if nobody
+    /// else's is under way.
+    ///
+    /// # Errors
+    /// Those of its own run. A run of another thread that fails serves nobody.
+    pub(crate) fn run<E>(&self, work: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        let mut state = self.state.lock();
+        state.asked += 1;
+        let mine = state.asked;
+        while state.running {
+            self.ended.wait(&mut state);
+            if state.served >= mine {
+                return Ok(());
+            }
+        }
+        let serves = state.asked;
+        state.running = true;
+        drop(state);
+        let _end = GroupCommitGuard { work: self };
+        work()?;
+        self.state.lock().served = serves;
+        Ok(())
+    }
+}
+
+/// Ends a run, also one that panics.
+struct GroupCommitGuard<'a> {
+    work: &'a GroupCommit,
+}
+
+impl Drop for GroupCommitGuard<'_> {
+    fn drop(&mut self) {
+        self.work.state.lock().running = false;
+        self.work.ended.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn those_who_ask_during_a_run_share_the_next_one() {
+        let (work, runs) = (GroupCommit::default(), AtomicU32::new(0));
+        let (begun, go) = (Barrier::new(2), Barrier::new(2));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let run = || {
+                    begun.wait();
+                    go.wait();
+                    Ok::<(), ()>(())
+                };
+                work.run(run).unwrap();
+            });
+            begun.wait();
+            for _ in 0..5 {
+                scope.spawn(|| {
+                    let run = || {
+                        runs.fetch_add(1, Ordering::Relaxed);
+                        Ok::<(), ()>(())
+                    };
+                    work.run(run).unwrap();
+                });
+            }
+            while work.state.lock().asked < 6 {
+                thread::yield_now();
+            }
+            go.wait();
+        });
+        assert_eq!(runs.into_inner(), 1);
+    }
+
+    #[test]
+    fn who_waited_for_a_run_that_failed_runs_it_again() {
+        let work = GroupCommit::default();
+        assert_eq!(work.run(|| Err("broken")), Err("broken"));
+        let mut ran = false;
+        work.run(|| {
+            ran = true;
+            Ok::<(), ()>(())
+        })
+        .unwrap();
+        assert!(ran);
+    }
+}

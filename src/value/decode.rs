@@ -1,0 +1,188 @@
+//! How elements of a datatype become values: made once, run over many elements.
+
+use std::cell::Cell;
+
+use h5live_model::{Datatype, Name, Objects, ReferenceKind, StringPadding, VarLenKind};
+
+use super::Value;
+use crate::Reference;
+use crate::convert::{ConvertError, IntegerPlan, NativeNumber, NumberPlan};
+use crate::types::trim;
+
+/// Memory for the variable-length data and the lists of one element, at all depths (bytes): sequences of sequences may be the
+/// same ones over and over.
+const ELEMENT_BYTES: usize = 256 << 20;
+
+/// The way from the elements of a datatype to values.
+pub(crate) struct DecodePlan {
+    size: usize,
+    step: DecodeStep,
+}
+
+enum DecodeStep {
+    Integer(IntegerPlan),
+    Single(NumberPlan),
+    Double(NumberPlan),
+    Text(StringPadding),
+    HeapText,
+    Bytes,
+    Reference(ReferenceKind),
+    Enum { names: Vec<(Vec<u8>, Value)>, base: Box<DecodePlan> },
+    Complex(Box<DecodePlan>),
+    Array(Box<DecodePlan>),
+    Sequence(Box<DecodePlan>),
+    Compound(Vec<MemberDecoder>),
+}
+
+struct MemberDecoder {
+    name: Name,
+    at: usize,
+    plan: DecodePlan,
+}
+
+impl DecodePlan {
+    pub(crate) fn new(datatype: &Datatype) -> Result<Self, ConvertError> {
+        let boxed = |base: &Datatype| DecodePlan::new(base).map(Box::new);
+        let step = match datatype {
+            Datatype::Integer(_) | Datatype::Bitfield(_) | Datatype::Time(_) => {
+                DecodeStep::Integer(IntegerPlan::new(datatype)?)
+            }
+            Datatype::Float(float) => {
+                let ieee = Datatype::float(float.size, float.order).is_some_and(|ieee| ieee == *datatype);
+                let single = float.size <= 2 || float.size == 4 && ieee;
+                let native = if single { NativeNumber::F32 } else { NativeNumber::F64 };
+                let plan = NumberPlan::to_native(datatype, native)?;
+                if single { DecodeStep::Single(plan) } else { DecodeStep::Double(plan) }
+            }
+            Datatype::String(string) => DecodeStep::Text(string.padding),
+            Datatype::Opaque(_) => DecodeStep::Bytes,
+            Datatype::Reference(reference) => DecodeStep::Reference(reference.kind),
+            Datatype::Enum(of) => {
+                let is = |i: usize, name: &str| of.members.get(i).is_some_and(|member| member.name == name);
+                let truth =
+                    of.members.len() == 2 && (is(0, "FALSE") && is(1, "TRUE") || is(0, "TRUE") && is(1, "FALSE"));
+                let named = |member: &h5live_model::EnumMember| {
+                    let name = member.name.clone();
+                    let value = if truth { Value::Bool(member.name == "TRUE") } else { Value::EnumName(name) };
+                    (member.value.clone(), value)
+                };
+                DecodeStep::Enum { names: of.members.iter().map(named).collect(), base: boxed(&of.base)? }
+            }
+            Datatype::Complex(complex) => DecodeStep::Complex(boxed(&complex.base)?),
+            Datatype::Array(array) => {
+                // From the last dimension to the first: lists of lists.
+                let mut plan = DecodePlan::new(&array.base)?;
+                for dim in array.dims.iter().rev() {
+                    let size = plan.size.saturating_mul(*dim as usize).max(1);
+                    plan = DecodePlan { size, step: DecodeStep::Array(Box::new(plan)) };
+                }
+                return Ok(plan);
+            }
+            Datatype::VarLen(of) => match of.kind {
+                VarLenKind::Sequence => DecodeStep::Sequence(boxed(&of.base)?),
+                VarLenKind::String { .. } => DecodeStep::HeapText,
+            },
+            Datatype::Compound(compound) => {
+                let member = |member: &h5live_model::CompoundMember| {
+                    let plan = DecodePlan::new(&member.datatype)?;
+                    Ok(MemberDecoder { name: member.name.clone(), at: member.offset as usize, plan })
+                };
+                DecodeStep::Compound(compound.members.iter().map(member).collect::<Result<_, ConvertError>>()?)
+            }
+        };
+        Ok(DecodePlan { size: datatype.size().max(1) as usize, step })
+    }
+
+    /// Bytes of an element.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The value of an element.
+    pub(crate) fn value(&self, element: &[u8], heap: Option<&dyn Objects>) -> Value {
+        self.value_with_budget(element, heap, ELEMENT_BYTES)
+    }
+
+    /// The value of an element that has no more than so many bytes of variable-length data, but for one sequence.
+    pub(super) fn value_with_budget(&self, element: &[u8], heap: Option<&dyn Objects>, bytes: usize) -> Value {
+        self.resolve(element, &HeapBudget { heap, left: Cell::new(bytes) })
+    }
+
+    fn resolve(&self, element: &[u8], heap: &HeapBudget<'_>) -> Value {
+        let Some(element) = element.get(..self.size) else { return Value::Unreadable };
+        match &self.step {
+            DecodeStep::Integer(plan) => Value::Integer(plan.value(element)),
+            DecodeStep::Single(plan) => {
+                let mut value = [0; 4];
+                plan.run(element, &mut value);
+                Value::Float32(f32::from_ne_bytes(value))
+            }
+            DecodeStep::Double(plan) => {
+                let mut value = [0; 8];
+                plan.run(element, &mut value);
+                Value::Float64(f64::from_ne_bytes(value))
+            }
+            DecodeStep::Text(padding) => text(trim(element, *padding)),
+            DecodeStep::HeapText => match heap.read(element) {
+                Some(bytes) => text(trim(&bytes, StringPadding::NullTerminated)),
+                None => Value::Unreadable,
+            },
+            DecodeStep::Bytes => Value::Bytes(element.into()),
+            DecodeStep::Reference(kind) => Value::Reference(Reference::new(*kind, element)),
+            DecodeStep::Enum { names, base } => match names.iter().find(|(value, _)| value == element) {
+                Some((_, name)) => name.clone(),
+                None => base.resolve(element, heap),
+            },
+            DecodeStep::Complex(plan) => {
+                let (real, imaginary) = element.split_at(element.len() / 2);
+                Value::Complex(Box::new([plan.resolve(real, heap), plan.resolve(imaginary, heap)]))
+            }
+            DecodeStep::Array(plan) => plan.list(element, heap),
+            DecodeStep::Sequence(plan) => match heap.read(element) {
+                Some(bytes) => plan.list(&bytes, heap),
+                None => Value::Unreadable,
+            },
+            DecodeStep::Compound(members) => {
+                let member = |member: &MemberDecoder| {
+                    let value = element.get(member.at..).map(|bytes| member.plan.resolve(bytes, heap));
+                    (member.name.clone(), value.unwrap_or_default())
+                };
+                Value::Compound(members.iter().map(member).collect())
+            }
+        }
+    }
+
+    fn list(&self, elements: &[u8], heap: &HeapBudget<'_>) -> Value {
+        let bytes = (elements.len() / self.size).saturating_mul(size_of::<Value>());
+        if !heap.take(bytes) {
+            return Value::Unreadable;
+        }
+        Value::List(elements.chunks_exact(self.size).map(|element| self.resolve(element, heap)).collect())
+    }
+}
+
+/// The heap, for one element.
+struct HeapBudget<'a> {
+    heap: Option<&'a dyn Objects>,
+    /// Bytes that may still be read.
+    left: Cell<usize>,
+}
+
+impl HeapBudget<'_> {
+    /// Whether there may be so many bytes more.
+    fn take(&self, bytes: usize) -> bool {
+        let left = self.left.get().checked_sub(bytes);
+        left.inspect(|left| self.left.set(*left)).is_some()
+    }
+
+    fn read(&self, element: &[u8]) -> Option<Vec<u8>> {
+        let left = Some(self.left.get()).filter(|left| *left > 0)?;
+        let bytes = self.heap?.read_heap(element).ok()?;
+        self.left.set(left.saturating_sub(bytes.len().max(1)));
+        Some(bytes)
+    }
+}
+
+fn text(bytes: &[u8]) -> Value {
+    Value::Text(String::from_utf8_lossy(bytes).into_owned())
+}

@@ -1,0 +1,421 @@
+//! The beginning of a session: the superblock, and taking over from a writer that died.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use h5live_cache::{
+    BaseOffsetStorage, Cache, CacheOptions, FlushScope, RedoOverlay, ReusePolicy, SpaceKind, StaticOverlay, Storage,
+};
+use h5live_format::messages::SymbolTableMessage;
+use h5live_format::{
+    Addr, RootGroup, StatusFlags, StructureVersions, Superblock, SymbolCache, SymbolTableEntry, Width, Widths,
+};
+use h5live_model::{self as model, FileSpace};
+
+use crate::error::{NotLiveReason, OpenConflict};
+use crate::generation::{GenerationReader, read_generation};
+use crate::header::CachedHeader;
+use crate::locking::{LockHandle, WriterPresence};
+use crate::recovery_scan::{self, RecoveryScan, Unsettled};
+use crate::redo::{self, RedoReader};
+use crate::session::NativeSession;
+use crate::superblock_extension::{cache_image, write_cache_image};
+use crate::superblock_status::SuperblockStatus;
+use crate::{Error, Mode, OpenOptions, Result, RetryPolicy, member_files};
+
+/// Where a file is, and the handle through which it is locked.
+pub(crate) struct SessionMedium {
+    /// The file, as it was opened; empty for a storage that is none.
+    pub path: PathBuf,
+    pub storage: Arc<dyn Storage>,
+    pub lock: LockHandle,
+}
+
+/// Most bytes at the end of a file that are not used at once when its writer died (more than any is announced ahead, unless
+/// it is asked for).
+const MAX_QUARANTINED_TAIL_BYTES: u64 = 64 << 20;
+
+/// The end of a file whose writer died, in bytes from the base address.
+#[derive(Debug, Clone, Copy)]
+enum FileTail {
+    /// The file ends here.
+    None(u64),
+    /// What lies between is in nobody's use, but those who follow may have been led there a moment ago.
+    Quarantined { from: u64, end: u64 },
+}
+
+impl FileTail {
+    fn end(self) -> u64 {
+        match self {
+            FileTail::None(end) | FileTail::Quarantined { end, .. } => end,
+        }
+    }
+}
+
+/// What a file that is to be written says of itself.
+pub(crate) struct LocatedSuperblock {
+    /// Where the superblock is (bytes from the start of the file).
+    at: u64,
+    superblock: Superblock,
+    /// What is known of a writer that has not closed it.
+    unclean: Option<UncleanClose>,
+}
+
+/// What a writer has left that has not closed the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UncleanClose {
+    /// Others may still be following it.
+    live: bool,
+}
+
+impl LocatedSuperblock {
+    /// As a file that a writer has left, whatever it says.
+    pub(crate) fn assume_unclean(self) -> Self {
+        LocatedSuperblock { unclean: self.unclean.or(Some(UncleanClose { live: false })), ..self }
+    }
+}
+
+/// Whether the superblock says that the file is open for writing. Before version 3 other programs say that without heeding
+/// it; that it can be followed only h5live says.
+pub(crate) fn has_write_flags(superblock: &Superblock) -> bool {
+    let (status, old) = (superblock.status, superblock.version < 3);
+    status.contains(StatusFlags::SWMR) || !old && status.contains(StatusFlags::WRITE)
+}
+
+impl OpenOptions {
+    pub(crate) fn cache_options(&self, superblock: &Superblock) -> CacheOptions {
+        let mut settings = CacheOptions::default();
+        settings.widths = superblock.widths;
+        settings.base = superblock.base.get().unwrap_or(0);
+        settings.disable_redo = self.mutant.disable_redo;
+        settings.barriers = self.durable && !self.mutant.disable_barriers;
+        settings.max_allocation = self.max_allocation;
+        settings.clock = self.clock.clone();
+        settings.disabled_edges = self.mutant.disabled_edges;
+        settings.shards = self.mutant.shards.unwrap_or(settings.shards);
+        settings
+    }
+
+    /// Begins to read.
+    pub(crate) fn start_reading(&self, medium: SessionMedium) -> Result<NativeSession> {
+        let SessionMedium { path, storage, lock } = medium;
+        let lock = Arc::new(lock);
+        let mut live = self.mode == Mode::SwmrRead;
+        let live_patience = || self.retry.of_session(self.clock.clone(), lock.clone());
+        let mut patience = if live { live_patience() } else { RetryPolicy::no_retries() };
+        let (at, superblock) = patience.retry(|| locate_superblock(&storage))?;
+        let flags = superblock.status;
+        let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.contains(StatusFlags::SWMR));
+        if superblock.version >= 3 && ((write || swmr) && !live || write != swmr) {
+            let reason = if swmr { OpenConflict::SwmrWriter } else { OpenConflict::Writer };
+            match lock.writer() {
+                // Another SWMR writer may take it over at any time.
+                WriterPresence::None if write && swmr && !path.as_os_str().is_empty() => {
+                    live = true;
+                    patience = live_patience();
+                }
+                WriterPresence::None => {}
+                WriterPresence::Alive(holders) => return Err(Error::InUse { reason, holders }),
+                WriterPresence::Unknown => {
+                    return Err(Error::InUse { reason: OpenConflict::UnknownWriter, holders: Vec::new() });
+                }
+            }
+        }
+        let old = superblock.version < 3;
+        if let (true, false, WriterPresence::Alive(holders)) = (old && swmr, live, lock.writer()) {
+            return Err(Error::InUse { reason: OpenConflict::SwmrWriter, holders });
+        }
+        let storage = patience.retry(|| {
+            member_files::join_members(&path, storage.clone(), at, &superblock, self.cache_options(&superblock))
+        })?;
+        if !live || old && !swmr {
+            check_length(&storage, &superblock)?;
+        }
+        if self.mode == Mode::SwmrRead && write && swmr {
+            lock.release().map_err(Error::io("unlock the file"))?;
+        }
+        let storage: Arc<dyn Storage> = Arc::new(BaseOffsetStorage::new(storage, at));
+        let laid = Arc::new(RedoOverlay::new(storage.clone()));
+        let storage = if live && old { laid.clone() } else { storage };
+        let mender = RedoReader::new(storage);
+        let storage = mender.storage();
+        let patience = match live {
+            true if old => patience,
+            true => patience.with_redo_reader(mender),
+            false => {
+                mender.overlay_all(&superblock)?;
+                patience
+            }
+        };
+        let mut cache = Arc::new(Cache::new_read_only(storage.clone(), self.cache_options(&superblock)));
+        let image = patience.retry(|| cache_image(&cache, &superblock))?;
+        if !image.is_empty() {
+            let rule = "the structures of a metadata cache image do not overlap";
+            let header = superblock.extension;
+            let storage = StaticOverlay::new(storage, image).ok_or(Error::Object { header, rule })?;
+            cache = Arc::new(Cache::new_read_only(Arc::new(storage), self.cache_options(&superblock)));
+        }
+        let patience = match live && old {
+            true => patience.with_generations(GenerationReader::new(laid, cache.clone(), lock.clone())),
+            false => patience,
+        };
+        let status = Arc::new(SuperblockStatus::new(superblock.clone()));
+        let mode = if live { Mode::SwmrRead } else { self.mode };
+        NativeSession::new(cache, status, superblock, lock, patience, &OpenOptions { mode, ..self.clone() }, &path)
+    }
+
+    /// Finds out whether a file may be written, and what it says of itself. `locked` says whether the lock was to be
+    /// had.
+    pub(crate) fn check_writable(
+        &self,
+        storage: &dyn Storage,
+        lock: &LockHandle,
+        locked: bool,
+    ) -> Result<LocatedSuperblock> {
+        let found = self.check_repairable(storage, lock, locked)?;
+        if found.unclean.is_none() {
+            check_length(storage, &found.superblock)?;
+        }
+        Ok(found)
+    }
+
+    /// As [`OpenOptions::check_writable`], of a file that may end before it says.
+    pub(crate) fn check_repairable(
+        &self,
+        storage: &dyn Storage,
+        lock: &LockHandle,
+        locked: bool,
+    ) -> Result<LocatedSuperblock> {
+        let (at, superblock) = locate_superblock(storage)?;
+        let marked = has_write_flags(&superblock);
+        let swmr = superblock.status.contains(StatusFlags::SWMR);
+        // Whoever holds a lock on a file with the SWMR flag can only be a SWMR reader, for whom a SWMR writer is no
+        // harm.
+        let among_swmr_readers = marked && swmr && self.mode == Mode::SwmrWrite && superblock.version >= 3;
+        if !locked && !among_swmr_readers {
+            return Err(match lock.writer() {
+                WriterPresence::Alive(holders) => Error::InUse { reason: OpenConflict::Writer, holders },
+                WriterPresence::None => Error::InUse { reason: OpenConflict::Readers, holders: lock.own_lock() },
+                WriterPresence::Unknown => Error::InUse { reason: OpenConflict::Lock, holders: lock.own_lock() },
+            });
+        }
+        if marked {
+            let reason = if swmr { OpenConflict::SwmrWriter } else { OpenConflict::Writer };
+            match lock.writer() {
+                WriterPresence::None => {}
+                WriterPresence::Unknown if self.take_over => {}
+                WriterPresence::Alive(holders) => return Err(Error::InUse { reason, holders }),
+                WriterPresence::Unknown => {
+                    return Err(Error::InUse { reason: OpenConflict::UnknownWriter, holders: Vec::new() });
+                }
+            }
+        }
+        if superblock.driver_info.is_defined() {
+            let what = "changing a file that is cut into several";
+            return Err(Error::Model(model::Error::Unsupported(what)));
+        }
+        if self.mode == Mode::SwmrWrite && superblock.version == 1 {
+            return Err(Error::NotLive(NotLiveReason::Superblock(superblock.version)));
+        }
+        Ok(LocatedSuperblock { at, superblock, unclean: marked.then_some(UncleanClose { live: swmr }) })
+    }
+
+    /// Begins to write: from here on the superblock says so.
+    pub(crate) fn start_writing(&self, medium: SessionMedium, found: LocatedSuperblock) -> Result<NativeSession> {
+        let SessionMedium { path, storage, lock } = medium;
+        let LocatedSuperblock { at, mut superblock, unclean: left } = found;
+        let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
+        let stated = superblock.end_of_file.get().unwrap_or(0);
+        superblock.base = Addr::new(at);
+        let storage: Arc<dyn Storage> = Arc::new(BaseOffsetStorage::new(storage, at));
+        let generation =
+            read_generation(&*storage, &superblock)?.map(|(generation, _)| generation).filter(|_| left.is_some());
+        let intent = redo::find_record(&*storage, &superblock)?;
+        if let Some(intent) = &intent {
+            redo::replay(&*storage, intent)?;
+        }
+        // A writer that died may have left structures beyond the end that it announced; one with intents has not.
+        let end = if left.is_some() && intent.is_none() { stated.max(len) } else { stated }.saturating_sub(at);
+        let (tail, unsettled) = match left {
+            Some(left) => self.scan_tail(&storage, &superblock, left, end)?,
+            None => (FileTail::None(end), Unsettled::default()),
+        };
+        superblock.status = match self.mode {
+            Mode::SwmrWrite => StatusFlags::WRITE | StatusFlags::SWMR,
+            _ if superblock.version >= 3 => StatusFlags::WRITE,
+            _ => StatusFlags::CLEAR,
+        };
+        let status = Arc::new(SuperblockStatus::new(superblock.clone()));
+        let settings = self.cache_options(&superblock);
+        let cache = Arc::new(Cache::new_writable(storage, settings, tail.end(), status.clone()));
+        if self.mode == Mode::SwmrWrite {
+            cache.space().set_reuse_policy(ReusePolicy::AfterGrace(self.grace));
+        }
+        if let FileTail::Quarantined { from, end } = tail {
+            cache.space().adopt_after(from, end - from, SpaceKind::Metadata, ReusePolicy::MIN_GRACE);
+        }
+        let image = cache_image(&cache, &superblock)?;
+        if self.mode == Mode::SwmrWrite && superblock.version < 3 {
+            cache.start_generations(generation)?;
+        }
+        match self.headroom {
+            headroom if self.mode == Mode::SwmrWrite && headroom > 0 => cache.extend_superblock_eof(headroom)?,
+            _ => cache.write_superblock()?,
+        }
+        write_cache_image(&cache, image)?;
+        let session =
+            NativeSession::new(cache, status, superblock, Arc::new(lock), RetryPolicy::no_retries(), self, &path)?;
+        if self.mode == Mode::SwmrWrite {
+            session.allow_readers()?;
+        }
+        session.claim_extension()?;
+        recovery_scan::settle_left(session, if self.mutant.without_recount { Unsettled::default() } else { unsettled })
+    }
+
+    /// What a dead writer has left at the end of the file, which ends at `end` at the latest (bytes from the base address),
+    /// and what is to be set right.
+    fn scan_tail(
+        &self,
+        storage: &Arc<dyn Storage>,
+        superblock: &Superblock,
+        left: UncleanClose,
+        end: u64,
+    ) -> Result<(FileTail, Unsettled)> {
+        let (found, unsettled) = match recovery_scan::scan(storage, superblock, self, end) {
+            Ok(RecoveryScan { end: Some(found), with_unpublished: left }) if found <= end => (found, left),
+            // Nothing is known to be in nobody's use, but nothing can be there that is not in the file.
+            survey if storage.len().is_ok_and(|len| len >= end) => {
+                return Ok((FileTail::None(end), survey.map(|survey| survey.with_unpublished).unwrap_or_default()));
+            }
+            _ => {
+                let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
+                return Err(Error::Truncated { len, stated: end });
+            }
+        };
+        let tail = match end - found {
+            0 => FileTail::None(end),
+            _ if !left.live => FileTail::None(found),
+            1..=MAX_QUARANTINED_TAIL_BYTES => FileTail::Quarantined { from: found, end },
+            _ => {
+                // The end was announced far ahead, so that all of that would be jumped over.
+                std::thread::sleep(ReusePolicy::MIN_GRACE);
+                FileTail::None(found)
+            }
+        };
+        Ok((tail, unsettled))
+    }
+
+    /// Bytes of the user block of a new file: none, or at least 512, and a power of two.
+    fn user_block_size(&self) -> u64 {
+        match self.user_block.len() as u64 {
+            0 => 0,
+            len => len.next_power_of_two().max(512),
+        }
+    }
+
+    /// Makes a new file of a storage, whatever it holds.
+    pub(crate) fn start_new(&self, medium: SessionMedium) -> Result<NativeSession> {
+        let space = self.space.validate().map_err(Error::Model)?;
+        let widths = self.widths()?;
+        // A file that was emptied is written to the disk when it is closed, by some file systems: no need of that for a new one.
+        if !medium.storage.is_empty().map_err(Error::io("find out the length of the file"))? {
+            medium.storage.set_len(0).map_err(Error::io("empty the file"))?;
+        }
+        // The end is not known before the size, and must not be undefined.
+        let version = match self.profile.superblock() {
+            // Earlier ones have no extension.
+            version @ ..2 if space == FileSpace::default() => version,
+            version => version.max(2),
+        };
+        let root = match version {
+            ..2 => RootGroup::Entry(SymbolTableEntry::default()),
+            _ => RootGroup::Header(Addr::UNDEFINED),
+        };
+        let superblock = Superblock { version, widths, end_of_file: Addr::new(1), root, ..Superblock::default() };
+        let len = h5live_format::encoded_len(&superblock, superblock.widths)? as u64;
+        let at = self.user_block_size();
+        let superblock = Superblock { end_of_file: Addr::new(at.saturating_add(len)), ..superblock };
+        medium.storage.write_at(&self.user_block, 0).map_err(Error::io("write the user block"))?;
+        let mut session = self.start_writing(medium, LocatedSuperblock { at, superblock, unclean: None })?;
+        let extension = match space == FileSpace::default() {
+            true => Addr::UNDEFINED,
+            false => session.create_extension(space)?,
+        };
+        let header = session.create(&self.root, None)?;
+        let root = match version {
+            ..2 => RootGroup::Entry(root_entry(&header)?),
+            _ => RootGroup::Header(header.addr()),
+        };
+        session.cache.flush(FlushScope::All)?;
+        session.superblock.root = root.clone();
+        session.superblock.extension = extension;
+        session.status.change(|superblock| (superblock.root, superblock.extension) = (root, extension));
+        session.cache.write_superblock()?;
+        Ok(session)
+    }
+
+    /// The widths of a new file. Its lengths are not cut short: they say how large a dataset may become.
+    fn widths(&self) -> Result<Widths> {
+        let offset = match self.offset_size {
+            2 => Width::TWO,
+            4 => Width::FOUR,
+            8 => Width::EIGHT,
+            size => {
+                let text = format!("addresses have 2, 4 or 8 bytes, and not {size}");
+                return Err(Error::Model(h5live_model::Error::Invalid(text)));
+            }
+        };
+        Ok(Widths { offset, ..Widths::default() })
+    }
+}
+
+/// The way to the root group in superblocks before version 2.
+fn root_entry(root: &CachedHeader) -> Result<SymbolTableEntry> {
+    let cache = match root.get::<SymbolTableMessage>()? {
+        Some(SymbolTableMessage { btree, heap }) => SymbolCache::Group { btree, heap },
+        None => SymbolCache::None,
+    };
+    Ok(SymbolTableEntry { name_offset: 0, header: root.addr(), cache })
+}
+
+/// The superblock at `at` (bytes from the start of `storage`).
+pub(crate) fn read_superblock(storage: &dyn Storage, at: u64) -> Result<Superblock> {
+    let mut bytes = vec![0; Superblock::MAX_SIZE];
+    let len = storage.read_at(&mut bytes, at).map_err(Error::io("read the superblock"))?;
+    bytes.truncate(len);
+    parse_superblock(&bytes)
+}
+
+/// The superblock that is at the beginning of `bytes`.
+pub(crate) fn parse_superblock(bytes: &[u8]) -> Result<Superblock> {
+    if !bytes.starts_with(&Superblock::SIGNATURE) {
+        return Err(Error::NotHdf5);
+    }
+    Superblock::decode(bytes).map_err(Error::Superblock)
+}
+
+/// Where the superblock is (bytes from the start of the file), and what it says.
+pub(crate) fn locate_superblock(storage: &dyn Storage) -> Result<(u64, Superblock)> {
+    let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
+    for at in Superblock::locations(len) {
+        match read_superblock(storage, at) {
+            Err(Error::NotHdf5) => {}
+            found => {
+                let mut superblock = found?;
+                // Who moved the superblock, by adding or removing a user block, moved everything.
+                let stated = superblock.base.get().unwrap_or(at);
+                let end = superblock.end_of_file.get().unwrap_or(0);
+                superblock.end_of_file = Addr::new(end.saturating_sub(stated).saturating_add(at));
+                superblock.base = Addr::new(at);
+                return Ok((at, superblock));
+            }
+        }
+    }
+    Err(Error::NotHdf5)
+}
+
+fn check_length(storage: &dyn Storage, superblock: &Superblock) -> Result<()> {
+    let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
+    let stated = superblock.end_of_file.get().unwrap_or(0);
+    if len < stated { Err(Error::Truncated { len, stated }) } else { Ok(()) }
+}

@@ -1,0 +1,98 @@
+//! Chunks without filters that follow each other along a dimension, stored together: neighbours in the file by one write.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use h5live_cache::{ChunkProxy, Owner, SpaceKind};
+use h5live_format::{Addr, ElementFormat};
+use h5live_model::ChunkCoord;
+
+use super::layout::NativeLayout;
+use super::{DatasetState, NativeDataset};
+use crate::Result;
+
+/// Chunks that are stored, and that no index leads to yet.
+pub(super) struct StoredChunkRow {
+    pub(super) places: Vec<Addr>,
+    /// Chunks that are neighbours in the file, and what has to wait for them.
+    runs: Vec<(Range<usize>, Option<ChunkProxy>)>,
+}
+
+impl NativeDataset {
+    /// Stores `number` chunks of `size` bytes in new places; `bytes` are those of some of them. Where that fails, nothing is
+    /// stored.
+    pub(super) fn store_row<'a>(
+        &self,
+        number: usize,
+        size: u64,
+        bytes: impl Fn(Range<usize>) -> Cow<'a, [u8]>,
+    ) -> Result<StoredChunkRow> {
+        let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
+        let mut row = StoredChunkRow { places: Vec::with_capacity(number), runs: Vec::new() };
+        let mut store = || -> Result<()> {
+            for _ in 0..number {
+                row.places.push(cache.space().alloc(size, SpaceKind::Raw)?);
+            }
+            let mut begin = 0;
+            for run in row.places.chunk_by(|one, next| one.checked_add(size) == Some(*next)) {
+                let range = begin..begin + run.len();
+                begin = range.end;
+                let place = run.first().copied().unwrap_or_default();
+                let proxy = cache.write_raw_through(owner, place, 0, &bytes(range.clone()))?;
+                row.runs.push((range, proxy));
+            }
+            Ok(())
+        };
+        let stored = store();
+        if stored.is_err() {
+            for place in &row.places {
+                cache.discard_raw(*place);
+                cache.space().free_raw_owned(owner, *place, size);
+            }
+        }
+        stored.map(|()| row)
+    }
+
+    /// Puts stored chunks into the index: `first` and those after it along a dimension.
+    pub(super) fn index_row(
+        &self,
+        state: &DatasetState,
+        (first, axis): (&ChunkCoord, usize),
+        row: &StoredChunkRow,
+    ) -> Result<()> {
+        let at = first.scaled().get(axis).copied().unwrap_or_default();
+        let _operation = self.session.cache.begin_operation();
+        row.runs.iter().try_for_each(|(range, proxy)| {
+            let begin = first.with_index(axis, at.saturating_add(range.start as u64));
+            let places = row.places.get(range.clone()).unwrap_or_default();
+            state.layout.set_row(&begin, axis, places, proxy.as_ref())
+        })
+    }
+
+    /// As [`Chunks::write_row`](h5live_model::Chunks::write_row).
+    pub(super) fn write_chunks(&self, first: &ChunkCoord, size: usize, bytes: &[u8]) -> Result<()> {
+        self.check_writable()?;
+        let state = self.state();
+        let number = bytes.len() / size.max(1);
+        let at = first.scaled().first().copied().unwrap_or_default();
+        let is_row = matches!(&state.layout, NativeLayout::Chunked(_, _, ElementFormat::Unfiltered))
+            && !state.spec.datatype.is_indirect()
+            && number > 0
+            && number * size == bytes.len();
+        let last = first.with_index(0, at.saturating_add(number.saturating_sub(1) as u64));
+        let mut are_new = is_row;
+        if is_row {
+            self.check_chunk(&state, first, Some(size))?;
+            self.check_chunk(&state, &last, Some(size))?;
+            are_new = !state.layout.has_any(first, 0, number as u64)?;
+        }
+        if !are_new {
+            let mut chunks = (at..).zip(bytes.chunks(size.max(1)));
+            return chunks.try_for_each(|(at, chunk)| self.write_chunk(&first.with_index(0, at), 0, chunk));
+        }
+        let of = |range: Range<usize>| bytes.get(range.start * size..range.end * size).unwrap_or_default();
+        let row = self.store_row(number, size as u64, |range| of(range).into())?;
+        self.index_row(&state, (first, 0), &row)?;
+        Ok(self.session.cache.flush_excess()?)
+    }
+}

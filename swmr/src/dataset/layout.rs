@@ -1,0 +1,369 @@
+//! Where the elements of one dataset are: in its header, in one run, or in chunks behind an index.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use h5live_cache::{ChunkProxy, DependencyNode, EdgeKind, EntryId};
+use h5live_format::messages::{ChunkIndexType as IndexKind, FilteredChunk, LayoutClass, LayoutMessage, MessageType};
+use h5live_format::{Addr, ChunkElement, ElementFormat};
+use h5live_indexes::{
+    Btree2Shape, ChunkBtree1, ChunkBtree2, ChunkIndex, ChunkLine, ExtensibleArray, FixedArray, ImplicitIndex, IndexRoot,
+};
+use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Error as ModelError};
+
+use super::external::ExternalRawFiles;
+use crate::header::CachedHeader;
+use crate::session::NativeSession;
+use crate::{Error, Result};
+
+/// Where the elements are. Clones are the same place.
+#[derive(Debug, Clone)]
+pub(super) enum NativeLayout {
+    /// In the header; the bytes, if nobody changes them.
+    Compact(Option<Vec<u8>>),
+    /// In one run of bytes, to which the layout message leads: contiguous storage, or a single chunk.
+    Single(Arc<LayoutRoot>, ElementFormat),
+    /// In chunks.
+    Chunked(Arc<dyn ChunkIndex>, Arc<LayoutRoot>, ElementFormat),
+    /// In raw files.
+    External(ExternalRawFiles),
+    /// In other datasets, which are read above the seam.
+    Virtual,
+}
+
+/// The layout message, as the way to chunks.
+#[derive(Debug)]
+pub(super) struct LayoutRoot {
+    session: std::sync::Weak<NativeSession>,
+    header: Addr,
+    addr: AtomicU64,
+    filtered: parking_lot::Mutex<FilteredChunk>,
+    /// Whether all of the header is in its first chunk.
+    whole: bool,
+    /// Whether a chunk can come to be elsewhere.
+    moves: bool,
+    /// What must wait for chunks and index: the parts of the header that state the extent and the layout.
+    parents: CachedHeader,
+}
+
+impl LayoutRoot {
+    /// Changes what the layout message says of the storage. Where the extent is stated in a later chunk of the header, which
+    /// might be written before, it comes after this.
+    fn update(&self, change: impl FnOnce(&mut LayoutClass)) -> Result<()> {
+        let session = self.session.upgrade().ok_or(Error::Model(ModelError::Closed))?;
+        let _lock = session.header_lock(self.header);
+        let mut header = session.header(self.header)?;
+        let mut layout = header.require::<LayoutMessage>("a dataset has a layout")?;
+        change(&mut layout.storage);
+        header.put(&layout)?;
+        let [extent, layout] = Self::PARENT_MESSAGES;
+        if let Some(node) = header.chunk_node_of(layout).filter(|_| header.may_precede(extent, layout)) {
+            // Where the extent has just gone to a chunk that must be there before the one that leads to it, readers wait.
+            let _circle = header.add_message_dependency(extent, node, EdgeKind::ObjectHeaderIndex);
+        }
+        Ok(())
+    }
+
+    fn current(&self) -> Addr {
+        Addr::new(self.addr.load(Ordering::Acquire))
+    }
+
+    /// What states the extent, and where the chunks are.
+    const PARENT_MESSAGES: [MessageType; 2] = [MessageType::DATASPACE, MessageType::LAYOUT];
+
+    fn add_dependency(&self, child: &dyn DependencyNode, kind: EdgeKind) -> Result<()> {
+        for kept in Self::PARENT_MESSAGES {
+            self.parents.add_message_dependency(kept, child, kind)?;
+        }
+        Ok(())
+    }
+}
+
+impl IndexRoot for LayoutRoot {
+    fn addr(&self) -> Addr {
+        self.current()
+    }
+
+    fn set_addr(&self, addr: Addr) -> h5live_indexes::Result<()> {
+        let put = |storage: &mut LayoutClass| {
+            if let LayoutClass::Chunked(chunks) = storage {
+                chunks.addr = addr;
+            }
+        };
+        match self.update(put) {
+            Ok(()) => {
+                self.addr.store(addr.get().unwrap_or(u64::MAX), Ordering::Release);
+                Ok(())
+            }
+            Err(Error::Cache(error)) => Err(h5live_indexes::Error::Cache(error)),
+            Err(Error::Index(error)) => Err(error),
+            Err(_) => Err(h5live_indexes::Error::Contradiction {
+                record: "object header",
+                at: self.header,
+                other: "data layout message",
+                rule: "a dataset has a layout",
+            }),
+        }
+    }
+
+    fn parents(&self) -> [Option<EntryId>; 2] {
+        Self::PARENT_MESSAGES.map(|kind| self.parents.chunk_node_of(kind).map(DependencyNode::id))
+    }
+
+    fn depend_on(&self, child: &dyn DependencyNode) -> h5live_indexes::Result<()> {
+        match self.add_dependency(child, EdgeKind::ObjectHeaderIndex) {
+            Err(Error::Cache(error)) => Err(h5live_indexes::Error::Cache(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn unsupported(what: &'static str) -> Error {
+    Error::Model(ModelError::Unsupported(what))
+}
+
+impl NativeLayout {
+    pub fn new(
+        session: &Arc<NativeSession>,
+        header: &CachedHeader,
+        spec: &DatasetSpec,
+        layout: &LayoutMessage,
+    ) -> Result<Self> {
+        let root = |addr: Addr, filtered| {
+            Arc::new(LayoutRoot {
+                session: Arc::downgrade(session),
+                header: header.addr(),
+                addr: AtomicU64::new(addr.get().unwrap_or(u64::MAX)),
+                filtered: parking_lot::Mutex::new(filtered),
+                whole: header.is_single_chunk(),
+                moves: matches!(&layout.storage, LayoutClass::Chunked(chunks) if chunks.index != IndexKind::Implicit),
+                parents: header.clone(),
+            })
+        };
+        let chunks = match &layout.storage {
+            LayoutClass::Compact { .. } => return Ok(NativeLayout::Compact(None)),
+            LayoutClass::Contiguous { .. } if header.has(MessageType::EXTERNAL_FILES) => {
+                return Ok(NativeLayout::External(ExternalRawFiles::new(
+                    super::external::external_pieces(header)?,
+                    &session.path,
+                )));
+            }
+            LayoutClass::Contiguous { addr, .. } => {
+                return Ok(NativeLayout::Single(root(*addr, FilteredChunk::default()), ElementFormat::Unfiltered));
+            }
+            LayoutClass::Virtual { .. } => return Ok(NativeLayout::Virtual),
+            LayoutClass::Chunked(chunks) => chunks,
+        };
+        let bytes = chunks.chunk_bytes().ok_or_else(|| header.damaged_error("a chunk has less than 2^64 bytes"))?;
+        let format = match spec.filters.is_empty() {
+            true => ElementFormat::Unfiltered,
+            false => ElementFormat::filtered(bytes, layout.version, header.widths().length),
+        };
+        let grid = ChunkGrid::new(&chunks.dims).ok_or_else(|| header.damaged_error("chunks have no dimension of 0"))?;
+        let line = || {
+            ChunkLine::new(&grid, spec.dataspace.max())
+                .ok_or_else(|| header.damaged_error("chunks are of the dataset's rank"))
+        };
+        let metadata = header.metadata().clone();
+        let filtered = match chunks.index {
+            IndexKind::Single { filtered } => filtered.unwrap_or_default(),
+            _ => FilteredChunk::default(),
+        };
+        let root = root(chunks.addr, filtered);
+        let index: Arc<dyn ChunkIndex> = match chunks.index {
+            IndexKind::Single { .. } => return Ok(NativeLayout::Single(root, format)),
+            IndexKind::FixedArray { page_bits } => {
+                Arc::new(FixedArray::new(metadata, root.clone(), line()?, format, page_bits)?)
+            }
+            IndexKind::ExtensibleArray(parameters) => {
+                Arc::new(ExtensibleArray::new(metadata, root.clone(), line()?, format, parameters)?)
+            }
+            IndexKind::Btree1 => {
+                let k = session.extension.btree_k.chunk;
+                Arc::new(ChunkBtree1::new(metadata, root.clone(), grid, chunks.element_size, k))
+            }
+            IndexKind::Implicit => Arc::new(ImplicitIndex::new(metadata, root.clone(), line()?, bytes)?),
+            IndexKind::Btree2 { node_size, split, merge } => {
+                let shape = Btree2Shape { node_size, split, merge };
+                Arc::new(ChunkBtree2::new(metadata, root.clone(), spec.dataspace.rank(), format, shape))
+            }
+        };
+        Ok(NativeLayout::Chunked(index, root, format))
+    }
+
+    /// What is stated of a stored chunk; `None` if it is in the header.
+    pub fn format(&self) -> Option<ElementFormat> {
+        match self {
+            NativeLayout::Single(_, format) | NativeLayout::Chunked(_, _, format) => Some(*format),
+            _ => None,
+        }
+    }
+
+    /// The header that says so, as it was read.
+    pub fn header(&self) -> Option<&CachedHeader> {
+        match self {
+            NativeLayout::Single(root, _) | NativeLayout::Chunked(_, root, _) => Some(&root.parents),
+            _ => None,
+        }
+    }
+
+    /// Whether the first chunk of the header is all of it.
+    pub fn is_single_chunk(&self) -> bool {
+        match self {
+            NativeLayout::Single(root, _) | NativeLayout::Chunked(_, root, _) => root.whole,
+            _ => false,
+        }
+    }
+
+    /// Whether there is to be an index of chunks, and there is none yet.
+    pub fn lacks_index(&self) -> bool {
+        matches!(self, NativeLayout::Chunked(_, root, _) if !root.current().is_defined())
+    }
+
+    /// Whether a chunk can come to be elsewhere.
+    pub fn can_move(&self) -> bool {
+        match self {
+            NativeLayout::Single(root, _) | NativeLayout::Chunked(_, root, _) => root.moves,
+            _ => false,
+        }
+    }
+
+    /// Refuses to write where elements are not in this file.
+    pub fn check_writable(&self) -> Result<()> {
+        match self {
+            NativeLayout::Virtual => Err(unsupported("writing to virtual datasets")),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn get(&self, coord: &ChunkCoord) -> Result<Option<ChunkElement>> {
+        match self {
+            NativeLayout::Compact(_) | NativeLayout::External(_) | NativeLayout::Virtual => Ok(None),
+            NativeLayout::Single(root, _) => {
+                let addr = root.current();
+                let filtered = *root.filtered.lock();
+                let here = addr.is_defined() && coord.scaled().iter().all(|at| *at == 0);
+                Ok(here.then_some(ChunkElement { addr, size: filtered.size, filter_mask: filtered.filter_mask }))
+            }
+            NativeLayout::Chunked(index, ..) => Ok(index.get(coord)?),
+        }
+    }
+
+    /// Whether any of so many chunks is stored that follow `first` along a dimension, or that one itself.
+    pub fn has_any(&self, first: &ChunkCoord, axis: usize, number: u64) -> Result<bool> {
+        match self {
+            NativeLayout::Chunked(index, ..) => Ok(index.has_any(first, axis, number)?),
+            _ => Ok(self.get(first)?.is_some()),
+        }
+    }
+
+    pub fn set(&self, coord: &ChunkCoord, element: ChunkElement, proxy: Option<&ChunkProxy>) -> Result<()> {
+        match self {
+            NativeLayout::Compact(_) | NativeLayout::External(_) => Ok(()),
+            NativeLayout::Virtual => self.check_writable(),
+            NativeLayout::Single(root, _) => {
+                root.update(|storage| match storage {
+                    LayoutClass::Contiguous { addr, .. } => *addr = element.addr,
+                    LayoutClass::Chunked(chunks) => {
+                        chunks.addr = element.addr;
+                        if let IndexKind::Single { filtered: Some(chunk) } = &mut chunks.index {
+                            *chunk = FilteredChunk { size: element.size, filter_mask: element.filter_mask };
+                        }
+                    }
+                    _ => {}
+                })?;
+                *root.filtered.lock() = FilteredChunk { size: element.size, filter_mask: element.filter_mask };
+                root.addr.store(element.addr.get().unwrap_or(u64::MAX), Ordering::Release);
+                proxy.map_or(Ok(()), |proxy| root.add_dependency(proxy, EdgeKind::LayoutRaw))
+            }
+            NativeLayout::Chunked(index, ..) => Ok(index.set(coord, element, proxy)?),
+        }
+    }
+
+    /// As [`set`](Self::set), and returns what was stated before.
+    pub fn replace(
+        &self,
+        coord: &ChunkCoord,
+        element: ChunkElement,
+        proxy: Option<&ChunkProxy>,
+    ) -> Result<Option<ChunkElement>> {
+        if let NativeLayout::Chunked(index, ..) = self {
+            return Ok(index.replace(coord, element, proxy)?);
+        }
+        let old = self.get(coord)?;
+        self.set(coord, element, proxy)?;
+        Ok(old)
+    }
+
+    /// As [`set`](Self::set), for chunks without filters that follow each other along a dimension.
+    pub fn set_row(&self, first: &ChunkCoord, axis: usize, places: &[Addr], proxy: Option<&ChunkProxy>) -> Result<()> {
+        match self {
+            NativeLayout::Chunked(index, ..) => Ok(index.set_row(first, axis, places, proxy)?),
+            _ => Err(unsupported("a row of chunks where there is no index")),
+        }
+    }
+
+    /// Forgets where a chunk is stored; `false` if the storage has no way to be without it.
+    pub fn remove(&self, coord: &ChunkCoord) -> Result<bool> {
+        match self {
+            NativeLayout::Single(..) => {
+                self.set(coord, ChunkElement::default(), None)?;
+                Ok(true)
+            }
+            NativeLayout::Chunked(index, ..) => Ok(index.remove(coord)?.is_some()),
+            _ => Ok(false),
+        }
+    }
+
+    /// Gives back the space of the index.
+    pub fn delete_index(&self) -> Result<()> {
+        match self {
+            NativeLayout::Chunked(index, ..) => Ok(index.delete()?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the index counts its blocks wrong; with `overlay`, it does not afterwards.
+    pub fn recount_index(&self, mend: bool) -> Result<bool> {
+        match self {
+            NativeLayout::Chunked(index, ..) => Ok(index.recount(mend)?),
+            _ => Ok(false),
+        }
+    }
+
+    /// Has the extent wait for raw data that is written where chunks are already.
+    pub fn add_raw_dependency(&self, proxy: &ChunkProxy) -> Result<()> {
+        match self {
+            NativeLayout::Single(root, _) | NativeLayout::Chunked(_, root, _) => {
+                root.add_dependency(proxy, EdgeKind::LayoutRaw)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub fn for_each(&self, rank: usize, each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool) -> Result<()> {
+        match self {
+            NativeLayout::Compact(_) | NativeLayout::External(_) | NativeLayout::Virtual => Ok(()),
+            NativeLayout::Single(..) => {
+                let coord = ChunkCoord::origin(rank);
+                if let Some(element) = self.get(&coord)? {
+                    each(coord, element);
+                }
+                Ok(())
+            }
+            NativeLayout::Chunked(index, ..) => Ok(index.for_each(each)?),
+        }
+    }
+
+    /// As [`for_each`](Self::for_each), also with chunks that a writer that died did not come to count.
+    pub fn for_each_with_unpublished(
+        &self,
+        rank: usize,
+        each: &mut dyn FnMut(ChunkCoord, ChunkElement) -> bool,
+    ) -> Result<()> {
+        match self {
+            NativeLayout::Chunked(index, ..) => Ok(index.for_each_with_unpublished(each)?),
+            _ => self.for_each(rank, each),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Writing chunks, whole and in part.
+
+use std::ops::Range;
+
+use h5live_cache::{ChunkProxy, EdgeKind, Owner, SpaceKind, Visibility};
+use h5live_format::messages::{LayoutClass, LayoutMessage, MessageType};
+use h5live_format::{ChunkElement, ElementFormat};
+use h5live_model::{ChunkCoord, Dataspace};
+
+use super::layout::NativeLayout;
+use super::{DatasetState, NativeDataset, extent_overlap, invalid};
+use crate::Result;
+
+/// A new chunk of at most this many bytes is put together with its fill values before it is written.
+const FILLED_WITH: u64 = 4 << 20;
+
+impl NativeDataset {
+    /// Refuses a chunk that the dataset cannot have, or bytes that an unfiltered chunk does not have.
+    pub(super) fn check_chunk(&self, state: &DatasetState, coord: &ChunkCoord, bytes: Option<usize>) -> Result<()> {
+        state.layout.check_writable()?;
+        state.check_length()?;
+        let single = matches!(state.layout, NativeLayout::Compact(_) | NativeLayout::Single(..));
+        let rank = state.spec.dataspace.rank();
+        if coord.rank() != rank || (single && coord.scaled().iter().any(|at| *at != 0)) {
+            return Err(invalid(format!("the dataset has no chunk {:?}", coord.scaled())));
+        }
+        let dims = state.spec.chunk_dims();
+        if let (Some(dims), Dataspace::Simple(shape)) = (dims, &state.spec.dataspace) {
+            let begins = coord.scaled().iter().zip(dims).map(|(at, size)| at.saturating_mul(*size));
+            if begins.zip(shape.max()).any(|(begin, max)| begin >= *max) {
+                return Err(invalid(format!("chunk {:?} lies outside of the largest extent", coord.scaled())));
+            }
+        }
+        let size = state.spec.chunk_bytes().unwrap_or(0);
+        match bytes {
+            Some(bytes) if state.spec.filters.is_empty() && bytes as u64 != size => {
+                Err(invalid(format!("{bytes} bytes are not a chunk of {size} bytes")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is in the place of these bytes of a chunk that is stored.
+    pub(super) fn visibility_of(&self, state: &DatasetState, coord: &ChunkCoord, bytes: Range<u64>) -> Visibility {
+        let size = u64::from(state.spec.datatype.size()).max(1);
+        let (Some(chunk), true) = (state.spec.chunk_dims(), self.session.has_followers()) else {
+            // One element.
+            return if self.session.has_followers() { Visibility::Visible } else { Visibility::BeyondExtent };
+        };
+        let begins = coord.scaled().iter().zip(chunk).map(|(at, side)| at.saturating_mul(*side));
+        let inside = state.spec.dataspace.dims().iter().zip(begins).map(|(end, begin)| end.saturating_sub(begin));
+        match extent_overlap::overlaps_extent(bytes.start / size..bytes.end.div_ceil(size), chunk, inside) {
+            true => Visibility::Visible,
+            false => Visibility::BeyondExtent,
+        }
+    }
+
+    /// Has raw data that may lead to objects of a global heap wait for those that were written lately.
+    fn wait_for_heap(&self, state: &DatasetState, proxy: &ChunkProxy) -> Result<()> {
+        match state.spec.datatype.is_indirect() {
+            true => self.session.heap.lock().add_parent(&self.session, proxy, EdgeKind::ChunkHeap),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn write_chunk(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
+        self.check_writable()?;
+        let state = self.state();
+        self.check_chunk(&state, coord, Some(bytes.len()))?;
+        let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
+        match &state.layout {
+            NativeLayout::Compact(_) => return self.write_compact(0, bytes),
+            NativeLayout::External(files) => return files.write(0, bytes),
+            _ => {}
+        }
+        let filtered = matches!(state.layout.format(), Some(ElementFormat::Filtered(_)));
+        let beneath = self.visibility_of(&state, coord, 0..bytes.len() as u64);
+        // Who follows is to see the old chunk or the new one, and not some of both.
+        let moves = filtered || (beneath == Visibility::Visible && state.layout.can_move());
+        let stays = if moves { None } else { state.layout.get(coord)? };
+        if let Some(old) = stays {
+            let operation = cache.begin_operation();
+            self.session.require_atomic_flush();
+            let proxy = cache.overwrite_raw(owner, old.addr, (0, bytes.to_vec()), beneath);
+            self.wait_for_heap(&state, &proxy)?;
+            state.layout.add_raw_dependency(&proxy)?;
+            drop(operation);
+            return Ok(cache.flush_excess()?);
+        }
+        let addr = cache.space().alloc(bytes.len() as u64, SpaceKind::Raw)?;
+        let proxy = match state.spec.datatype.is_indirect() {
+            true => Some(cache.write_raw_with_visibility(owner, addr, (0, bytes.to_vec()), Visibility::Unreachable)),
+            false => cache.write_raw_through(owner, addr, 0, bytes)?,
+        };
+        let operation = cache.begin_operation();
+        if let Some(proxy) = &proxy {
+            self.wait_for_heap(&state, proxy)?;
+        }
+        let size = if filtered { bytes.len() as u64 } else { 0 };
+        let element = ChunkElement { addr, size, filter_mask };
+        if !moves {
+            state.layout.set(coord, element, proxy.as_ref())?;
+        } else if let Some(old) = state.layout.replace(coord, element, proxy.as_ref())? {
+            let size = if filtered { old.size } else { bytes.len() as u64 };
+            cache.discard_raw(old.addr);
+            cache.space().free_raw_owned(owner, old.addr, size);
+        }
+        drop(operation);
+        Ok(cache.flush_excess()?)
+    }
+
+    pub(super) fn write_chunk_part(&self, coord: &ChunkCoord, at: u64, bytes: &[u8]) -> Result<()> {
+        self.check_writable()?;
+        let state = self.state();
+        self.check_chunk(&state, coord, None)?;
+        if !state.spec.filters.is_empty() {
+            return Err(invalid("part of a filtered chunk cannot be overwritten"));
+        }
+        let (cache, owner) = (&self.session.cache, Owner::new(self.addr));
+        if let NativeLayout::Compact(_) = state.layout {
+            return self.write_compact(at as usize, bytes);
+        }
+        let size = state.spec.chunk_bytes().unwrap_or(0);
+        if at.checked_add(bytes.len() as u64).is_none_or(|end| end > size) {
+            return Err(invalid(format!("{} bytes at {at} do not fit a chunk of {size} bytes", bytes.len())));
+        }
+        if let NativeLayout::External(files) = &state.layout {
+            return files.write(at, bytes);
+        }
+        let Some(old) = state.layout.get(coord)? else { return self.write_new_chunk(&state, coord, size, (at, bytes)) };
+        let operation = cache.begin_operation();
+        self.session.require_atomic_flush();
+        let beneath = self.visibility_of(&state, coord, at..at + bytes.len() as u64);
+        let proxy = cache.overwrite_raw(owner, old.addr, (at, bytes.to_vec()), beneath);
+        self.wait_for_heap(&state, &proxy)?;
+        state.layout.add_raw_dependency(&proxy)?;
+        drop(operation);
+        Ok(cache.flush_excess()?)
+    }
+
+    /// Stores a chunk of `size` bytes that is not there: a part from `at` on, and fill values around it.
+    fn write_new_chunk(
+        &self,
+        state: &DatasetState,
+        coord: &ChunkCoord,
+        size: u64,
+        (at, bytes): (u64, &[u8]),
+    ) -> Result<()> {
+        let (cache, owner, spec) = (&self.session.cache, Owner::new(self.addr), &state.spec);
+        self.session.announce_hole(spec, size)?;
+        let (addr, zeros) = self.session.raw_space(size)?;
+        let (offset, raw) = if zeros && spec.fill_pattern().is_none() {
+            (at, bytes.to_vec())
+        } else if size <= FILLED_WITH {
+            let mut chunk = spec.fill_bytes(size as usize);
+            if let Some(part) = chunk.get_mut(at as usize..at as usize + bytes.len()) {
+                part.copy_from_slice(bytes);
+            }
+            (0, chunk)
+        } else {
+            self.session.fill(spec, addr, size, || Ok(cache.flush_excess()?))?;
+            (at, bytes.to_vec())
+        };
+        let operation = cache.begin_operation();
+        let proxy = cache.write_raw_with_visibility(owner, addr, (offset, raw), Visibility::Unreachable);
+        self.wait_for_heap(state, &proxy)?;
+        state.layout.set(coord, ChunkElement { addr, size: 0, filter_mask: 0 }, Some(&proxy))?;
+        drop(operation);
+        Ok(cache.flush_excess()?)
+    }
+
+    fn write_compact(&self, at: usize, bytes: &[u8]) -> Result<()> {
+        let _operation = self.session.cache.begin_operation();
+        let _lock = self.session.header_lock(self.addr);
+        let mut header = self.session.header(self.addr)?;
+        let misfit = || invalid("the bytes do not fit the dataset");
+        let range = at..at.checked_add(bytes.len()).ok_or_else(misfit)?;
+        let found = header.change_body(MessageType::LAYOUT, |body| {
+            let data = LayoutMessage::elements_in(body)?;
+            Some(data.get_mut(range.clone()).map(|part| part.copy_from_slice(bytes)))
+        });
+        if let Some(done) = found.flatten() {
+            done.ok_or_else(misfit)?;
+            return header.depend_on_heap(&self.session);
+        }
+        let mut layout = header.require::<LayoutMessage>("a dataset has a layout")?;
+        if let LayoutClass::Compact { data, .. } = &mut layout.storage {
+            data.get_mut(range).ok_or_else(misfit)?.copy_from_slice(bytes);
+        }
+        header.put(&layout)?;
+        header.depend_on_heap(&self.session)
+    }
+}

@@ -1,0 +1,187 @@
+//! Objects of global heaps: variable-length data, mappings of virtual datasets, regions.
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use h5live_cache::{DependencyNode, EdgeKind, EntryId, Handle, Owner, SpaceKind};
+use h5live_format::{Addr, GlobalHeapCollection, GlobalHeapId, decode};
+use parking_lot::Mutex;
+
+use crate::session::NativeSession;
+use crate::{Error, Result};
+
+/// Most bytes of one global heap collection.
+const MAX_COLLECTION_BYTES: u64 = 1 << 32;
+
+/// A new collection is twice as large as the one before, up to this (bytes).
+const MAX_NEW_COLLECTION_BYTES: u64 = 64 << 10;
+
+/// The collections into which this session writes.
+#[derive(Debug, Default)]
+pub(crate) struct GlobalHeapWriter {
+    /// The one that may have room.
+    current: Option<Handle<GlobalHeapCollection>>,
+    /// Those that may not have been flushed since they changed, and in which generation they did.
+    changed: BTreeMap<EntryId, (u64, Handle<GlobalHeapCollection>)>,
+    /// Grows with each flush of the whole file.
+    generation: u64,
+}
+
+impl GlobalHeapWriter {
+    /// Has `parent`, which may hold elements that lead to objects written lately, wait for them.
+    ///
+    /// # Errors
+    /// If the dependency would close a circle.
+    pub fn add_parent(&self, session: &NativeSession, parent: &dyn DependencyNode, kind: EdgeKind) -> Result<()> {
+        for (_, collection) in self.changed.values() {
+            session.cache.add_dependency(parent, collection, kind).map_err(h5live_cache::Error::from)?;
+        }
+        Ok(())
+    }
+
+    /// Collections with objects that were written lately.
+    pub fn changed(&self) -> Vec<Handle<GlobalHeapCollection>> {
+        self.changed.values().map(|(_, collection)| collection.clone()).collect()
+    }
+
+    /// A flush of the whole file begins. Returns what [`GlobalHeapWriter::end_flush`] takes.
+    pub fn begin_flush(&mut self) -> u64 {
+        self.generation += 1;
+        self.generation
+    }
+
+    /// The flush that began as `generation` has written what was put into heaps before it.
+    pub fn end_flush(&mut self, generation: u64) {
+        self.changed.retain(|_, (changed, _)| *changed >= generation);
+    }
+
+    fn mark(&mut self, collection: Handle<GlobalHeapCollection>) {
+        self.changed.insert(DependencyNode::id(&collection), (self.generation, collection));
+    }
+}
+
+/// Collections that one who follows a writer keeps at most.
+const MAX_CACHED_COLLECTIONS: usize = 16;
+
+/// The collections that one who follows a writer has read since it last read anything that leads to them: what they hold
+/// is as new as what it knows of. Nothing else tells when they are to be read anew.
+#[derive(Debug, Default)]
+pub(crate) struct GlobalHeapReader(Mutex<CachedCollections>);
+
+#[derive(Debug, Default)]
+struct CachedCollections {
+    /// Grows with everything that is read and may lead to objects.
+    moment: u64,
+    collections: Vec<(Addr, Arc<GlobalHeapCollection>)>,
+}
+
+impl GlobalHeapReader {
+    /// Something was read that may lead to objects which came after the collections were read.
+    pub fn forget(&self) {
+        let mut kept = self.0.lock();
+        kept.moment += 1;
+        kept.collections.clear();
+    }
+
+    /// Tells `state` what is kept, for those who put a reader to the proof.
+    pub fn hash_state(&self, state: &mut impl Hasher) {
+        self.0.lock().collections.iter().for_each(|collection| format!("{collection:?}").hash(state));
+    }
+
+    fn get(
+        &self,
+        at: Addr,
+        read: impl FnOnce() -> h5live_cache::Result<GlobalHeapCollection>,
+    ) -> h5live_cache::Result<Arc<GlobalHeapCollection>> {
+        let moment = {
+            let kept = self.0.lock();
+            if let Some((_, collection)) = kept.collections.iter().find(|(addr, _)| *addr == at) {
+                return Ok(collection.clone());
+            }
+            kept.moment
+        };
+        let collection = Arc::new(read()?);
+        let mut kept = self.0.lock();
+        // What was read in between by another thread may lead to more than this.
+        if kept.moment == moment {
+            if kept.collections.len() == MAX_CACHED_COLLECTIONS {
+                kept.collections.remove(0);
+            }
+            kept.collections.push((at, collection.clone()));
+        }
+        Ok(collection)
+    }
+
+    /// Reads a collection anew the next time.
+    fn evict(&self, at: Addr) {
+        self.0.lock().collections.retain(|(addr, _)| *addr != at);
+    }
+}
+
+impl NativeSession {
+    /// Puts `bytes` into a global heap.
+    ///
+    /// # Errors
+    /// If there is no space.
+    pub fn write_global_heap(&self, bytes: &[u8]) -> Result<GlobalHeapId> {
+        let widths = self.cache.widths();
+        let mut writer = self.heap.lock();
+        if let Some(collection) = &writer.current
+            && let Some(index) = collection.update(|collection| collection.insert(bytes, widths))
+        {
+            let collection = collection.clone();
+            let place = GlobalHeapId { collection: collection.addr(), index: index.into() };
+            writer.mark(collection);
+            return Ok(place);
+        }
+        let before = writer.current.as_ref().map_or(0, |collection| collection.read().size());
+        let needed = GlobalHeapCollection::size_for(bytes.len() as u64, widths);
+        let size = needed.max((before.saturating_mul(2)).min(MAX_NEW_COLLECTION_BYTES));
+        let mut collection = GlobalHeapCollection::new(size, widths);
+        let index = collection.insert(bytes, widths);
+        let at = self.cache.space().alloc(size, SpaceKind::Metadata)?;
+        let index =
+            index.ok_or(Error::Object { header: at, rule: "a new collection has room for its first object" })?;
+        let room = collection.free(widths) > 0;
+        let collection = self.cache.insert(at, Owner::new(at), collection);
+        writer.mark(collection.clone());
+        if room || writer.current.is_none() {
+            writer.current = Some(collection);
+        }
+        Ok(GlobalHeapId { collection: at, index: index.into() })
+    }
+
+    /// The bytes of an object of a global heap.
+    ///
+    /// # Errors
+    /// If the collection cannot be read, or has no such object.
+    pub fn read_global_heap(&self, place: GlobalHeapId) -> Result<Vec<u8>> {
+        let at = place.collection;
+        self.retry.retry(|| {
+            let found = if self.is_follower() {
+                let collection = self.heap_reader.get(at, || self.read_collection(at))?;
+                let found = collection.get(place.index).map(<[u8]>::to_vec);
+                if found.is_none() {
+                    self.heap_reader.evict(at);
+                }
+                found
+            } else {
+                let collection = self.cache.load(at, Owner::new(at), || self.read_collection(at))?;
+                let collection = collection.read();
+                collection.get(place.index).map(<[u8]>::to_vec)
+            };
+            found.ok_or(Error::Object { header: at, rule: "a collection of a global heap has what is referred to" })
+        })
+    }
+
+    fn read_collection(&self, at: Addr) -> h5live_cache::Result<GlobalHeapCollection> {
+        let widths = self.cache.widths();
+        let wrong = |source| h5live_cache::Error::Decode { at, source };
+        let start = self.cache.read_block(at, GlobalHeapCollection::PREFIX_BYTES)?;
+        let size = GlobalHeapCollection::stated_size(&start, widths).map_err(wrong)?;
+        let wanted = usize::try_from(size.min(MAX_COLLECTION_BYTES)).unwrap_or(usize::MAX);
+        let bytes = self.cache.read_block(at, wanted)?;
+        decode(&bytes, widths).map_err(wrong)
+    }
+}

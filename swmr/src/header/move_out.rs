@@ -1,0 +1,136 @@
+//! Taking all links or attributes out of a header when they move elsewhere: readers see them in one place or the other.
+
+use h5live_cache::EdgeKind;
+use h5live_format::messages::{Continuation, MessageType};
+use h5live_format::{ContinuationChunk, RawMessage};
+
+use super::edit::{continuation_room, find_unused, merge_unused, put_in_unused};
+use super::sizes::HeaderSizes;
+use super::{CachedHeader, HeaderChunk};
+use crate::Result;
+
+impl CachedHeader {
+    /// Takes out all messages of type `is_deleted`, and puts `new` in the place of the message of its type: both with one
+    /// write of the first chunk. Messages in other chunks move, and the old chunks are given up; but if there are
+    /// messages among them that must stay where they are, chunk is written after chunk.
+    ///
+    /// # Errors
+    /// If there is no space for a new chunk. The header is then as it was.
+    pub fn move_out(&mut self, gone: MessageType, new: RawMessage) -> Result<()> {
+        let sizes = self.sizes();
+        if self.chunks[1..].iter().any(|chunk| chunk.with(|held| held.iter().any(is_fixed))) {
+            return self.move_out_in_place(gone, new);
+        }
+        let is_kept = |message: &RawMessage| {
+            !message.is_unused() && message.kind != gone && message.kind != MessageType::CONTINUATION
+        };
+        let replaced = |message: &RawMessage| message.kind == new.kind;
+        let mut moving: Vec<RawMessage> = Vec::new();
+        for chunk in &self.chunks[1..] {
+            chunk.with(|held| moving.extend(held.iter().filter(|m| is_kept(m) && !replaced(m)).cloned()));
+        }
+        let mut messages = self.chunks[0].with(<[RawMessage]>::to_vec);
+        let mut placed = false;
+        for message in &mut messages {
+            if replaced(message) && sizes.of_message(message) == sizes.of_message(&new) {
+                *message = new.clone();
+                placed = true;
+            } else if replaced(message) || !is_kept(message) {
+                *message = RawMessage::unused(message.body.len());
+            }
+        }
+        merge_unused(&mut messages, sizes.frame);
+        if !placed {
+            moving.insert(0, new);
+        }
+        if let Some(whole) = try_merge(&messages, &moving, sizes) {
+            let old: Vec<_> = self.chunks.drain(1..).collect();
+            self.chunks[0].change(|held| *held = whole);
+            old.into_iter().for_each(|chunk| self.free_chunk(chunk));
+        } else {
+            self.move_messages_to_new_chunk(messages, moving, sizes)?;
+        }
+        self.count_messages();
+        Ok(())
+    }
+
+    /// Puts what does not fit into the first chunk into one new chunk, in the place of all others.
+    fn move_messages_to_new_chunk(
+        &mut self,
+        mut messages: Vec<RawMessage>,
+        mut moving: Vec<RawMessage>,
+        sizes: HeaderSizes,
+    ) -> Result<()> {
+        let link = sizes.frame + sizes.continuation;
+        let place = |messages: &[RawMessage]| {
+            messages.iter().position(|message| message.is_unused() && sizes.fits(sizes.of_message(message), link))
+        };
+        while place(&messages).is_none() {
+            // Some message of the first chunk makes way.
+            let movable = |message: &RawMessage| !message.is_unused() && !is_fixed(message);
+            let at = messages.iter().rposition(movable);
+            let at =
+                at.ok_or_else(|| self.damaged_error("a chunk has messages that can make way for a continuation"))?;
+            let unused = RawMessage::unused(messages[at].body.len());
+            moving.push(std::mem::replace(&mut messages[at], unused));
+            messages.sort_by_key(RawMessage::is_unused);
+            merge_unused(&mut messages, sizes.frame);
+        }
+        let used: usize = moving.iter().map(|message| sizes.of_message(message)).sum();
+        let room = continuation_room(used, link);
+        moving.extend(sizes.unused(room));
+        let version = self.prefix.version;
+        let len = ContinuationChunk::overhead(version) + (used + room) as u64;
+        let attributes_tracked = self.prefix.attributes_tracked;
+        let chunk = ContinuationChunk { version, attributes_tracked, len, messages: moving };
+        let chunk = self.metadata.create(len, chunk)?;
+        let continuation = Continuation { addr: chunk.addr(), length: len };
+        let continuation = self.encode_message(&continuation, Default::default())?;
+        let first = self.chunks[0].clone();
+        self.metadata
+            .cache()
+            .add_dependency(first.node(), &chunk, EdgeKind::Continuation)
+            .map_err(h5live_cache::Error::from)?;
+        if let Some(at) = place(&messages) {
+            put_in_unused(&mut messages, at, continuation, sizes);
+        }
+        let old: Vec<_> = self.chunks.drain(1..).collect();
+        first.change(|held| *held = messages);
+        self.chunks.push(HeaderChunk::Next(chunk));
+        old.into_iter().for_each(|chunk| self.free_chunk(chunk));
+        Ok(())
+    }
+
+    fn move_out_in_place(&mut self, gone: MessageType, new: RawMessage) -> Result<()> {
+        match self.find(|message| message.kind == new.kind) {
+            Some((spot, _)) => self.replace(spot, new)?,
+            None => self.add(new)?,
+        }
+        while let Some((spot, _)) = self.find(|message| message.kind == gone) {
+            self.remove(spot)?;
+        }
+        Ok(())
+    }
+
+    fn free_chunk(&self, chunk: HeaderChunk) {
+        if let HeaderChunk::Next(chunk) = chunk {
+            let len = chunk.read().len;
+            self.metadata.free(chunk.addr(), len);
+        }
+    }
+}
+
+/// Whether those who write chunks of a dataset know which chunk of the header the message is in.
+pub(super) fn is_fixed(message: &RawMessage) -> bool {
+    [MessageType::LAYOUT, MessageType::DATASPACE].contains(&message.kind)
+}
+
+/// A chunk of `messages` that also has all of `moving`, and room for a continuation; `None` if they do not fit.
+fn try_merge(messages: &[RawMessage], moving: &[RawMessage], sizes: HeaderSizes) -> Option<Vec<RawMessage>> {
+    let mut messages = messages.to_vec();
+    for message in moving {
+        let at = find_unused(&messages, sizes.of_message(message), sizes, true)?;
+        put_in_unused(&mut messages, at, message.clone(), sizes);
+    }
+    Some(messages)
+}

@@ -1,0 +1,219 @@
+//! Links of large groups by their names, for who seeks many of them in a file that nobody changes.
+
+use h5live_format::messages::{LinkMessage, LinkValue};
+use h5live_format::{Addr, Widths, decode_prefix, lookup3};
+use h5live_model::{Link, Name};
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
+
+use super::dense::DenseLinks;
+use super::link;
+use crate::Result;
+use crate::header::CachedHeader;
+
+/// Links of a group for each one that is sought before it is worth it to gather all.
+const LINKS_PER_LOOKUP: u64 = 32;
+
+/// Most bytes that all links that are kept take.
+const MAX_CACHE_BYTES: usize = 16 << 20;
+
+/// Bytes that a link takes at least.
+const MIN_LINK_BYTES: u64 = 24;
+
+/// Most groups of which it is counted how often something is sought in them.
+const MAX_COUNTED_GROUPS: usize = 64;
+
+/// Links for each entry of a directory.
+const LINKS_PER_BUCKET: usize = 2;
+
+/// What is known of the groups of a file.
+#[derive(Debug, Default)]
+pub(crate) struct LinkCache(RwLock<LinkCacheState>);
+
+#[derive(Debug, Default)]
+struct LinkCacheState {
+    groups: FxHashMap<Addr, CachedGroup>,
+    /// Bytes that all tables take.
+    weight: usize,
+}
+
+#[derive(Debug)]
+enum CachedGroup {
+    /// So much has been sought in it.
+    Counting(u64),
+    Loaded(LinkTable),
+    /// It is too large, or not to be read as a whole.
+    Uncacheable,
+}
+
+/// All links of a group.
+#[derive(Debug, Default)]
+struct LinkTable {
+    /// Link messages, one after the other.
+    messages: Vec<u8>,
+    /// The hash of each name, and where its message begins; sorted.
+    links: Vec<(u32, u32)>,
+    /// Where in `links` each of so many equal stretches of hashes begins, and the end.
+    directory: Vec<u32>,
+}
+
+impl LinkCache {
+    /// The link of this name; `None` if that is not known.
+    pub fn find(&self, group: Addr, name: &Name, widths: Widths) -> Option<Option<Link>> {
+        match self.0.read().groups.get(&group)? {
+            CachedGroup::Loaded(table) => table.find(name, widths),
+            CachedGroup::Counting(_) | CachedGroup::Uncacheable => None,
+        }
+    }
+
+    /// Something has been sought in a group whose links are dense. If that is so again and again, all are gathered.
+    pub fn count_lookup(&self, header: &CachedHeader, links: &DenseLinks) {
+        let addr = header.addr();
+        if let Some(CachedGroup::Loaded(_) | CachedGroup::Uncacheable) = self.0.read().groups.get(&addr) {
+            return;
+        }
+        let sought = {
+            let mut known = self.0.write();
+            let full = known.groups.len() >= MAX_COUNTED_GROUPS;
+            match known.groups.get_mut(&addr) {
+                Some(CachedGroup::Counting(times)) => {
+                    *times += 1;
+                    *times
+                }
+                None if !full => {
+                    known.groups.insert(addr, CachedGroup::Counting(1));
+                    1
+                }
+                _ => return,
+            }
+        };
+        if !sought.is_power_of_two() || links.len().map_or(u64::MAX, |len| len / LINKS_PER_LOOKUP) > sought {
+            return;
+        }
+        let room = {
+            let mut known = self.0.write();
+            // Nobody else gathers it meanwhile.
+            known.groups.insert(addr, CachedGroup::Uncacheable);
+            MAX_CACHE_BYTES.saturating_sub(known.weight)
+        };
+        // What cannot be read is an error for who needs it.
+        let table = LinkTable::load(links, header, room).ok().flatten();
+        let mut known = self.0.write();
+        // Other groups may have taken some of the room.
+        let table = table.filter(|table| known.weight + table.weight() <= MAX_CACHE_BYTES);
+        known.weight += table.as_ref().map_or(0, LinkTable::weight);
+        known.groups.insert(addr, table.map_or(CachedGroup::Uncacheable, CachedGroup::Loaded));
+    }
+}
+
+impl LinkTable {
+    /// `None` if the links take more than `room` bytes.
+    fn load(links: &DenseLinks, header: &CachedHeader, room: usize) -> Result<Option<Self>> {
+        let mut table = LinkTable::default();
+        if links.len()?.saturating_mul(MIN_LINK_BYTES) > room as u64 {
+            return Ok(None);
+        }
+        let whole = links.for_each_stored(&mut |bytes| {
+            match LinkMessage::peek_hard_link(bytes, header.widths()) {
+                Some((name, _)) => table.add(bytes, name),
+                None => table.add(bytes, DenseLinks::decode(header, bytes)?.name.as_bytes()),
+            }
+            Ok(table.weight() <= room)
+        })?;
+        table.sort();
+        Ok(whole.then_some(table))
+    }
+
+    fn add(&mut self, message: &[u8], name: &[u8]) {
+        self.links.push((lookup3(name, 0), self.messages.len() as u32));
+        self.messages.extend_from_slice(message);
+    }
+
+    fn sort(&mut self) {
+        self.messages.shrink_to_fit();
+        self.links.shrink_to_fit();
+        self.links.sort_unstable();
+        let buckets = self.links.len() / LINKS_PER_BUCKET + 1;
+        self.directory = vec![0; buckets + 1];
+        self.links.iter().for_each(|(hash, _)| self.directory[bucket(*hash, buckets) + 1] += 1);
+        (0..buckets).for_each(|index| self.directory[index + 1] += self.directory[index]);
+    }
+
+    fn weight(&self) -> usize {
+        self.messages.capacity() + self.links.capacity() * (size_of::<(u32, u32)>() + size_of::<u32>())
+    }
+
+    fn find(&self, name: &Name, widths: Widths) -> Option<Option<Link>> {
+        let hash = lookup3(name.as_bytes(), 0);
+        let index = bucket(hash, self.directory.len() - 1);
+        let links = self.links.get(self.directory[index] as usize..self.directory[index + 1] as usize)?;
+        for (_, at) in links.iter().filter(|(stored, _)| *stored == hash) {
+            let message = self.messages.get(*at as usize..)?;
+            if let Some((stored, addr)) = LinkMessage::peek_hard_link(message, widths) {
+                if stored == name.as_bytes() {
+                    let target = LinkValue::Hard(addr).into();
+                    return Some(Some(Link { name: name.clone(), target, creation_order: None }));
+                }
+                continue;
+            }
+            let (message, _) = decode_prefix::<LinkMessage>(message, widths).ok()?;
+            if message.name == *name {
+                return Some(Some(link(message)));
+            }
+        }
+        Some(None)
+    }
+}
+
+/// The one of so many equal stretches of hashes in which `hash` is.
+fn bucket(hash: u32, buckets: usize) -> usize {
+    ((u64::from(hash) * buckets as u64) >> 32) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(messages: impl Iterator<Item = LinkMessage>) -> LinkTable {
+        let mut table = LinkTable::default();
+        for message in messages {
+            table.add(&h5live_format::encode(&message, Widths::default()).unwrap(), message.name.as_bytes());
+        }
+        table.sort();
+        table
+    }
+
+    #[test]
+    fn finds_each_name_and_no_other() {
+        for len in [0, 1, 2, 3, 1000] {
+            // Of each ten links one is soft, one has an order of creation, one leads nowhere and one has a long name.
+            let name = |number: u64| match number % 10 {
+                7 => Name::from(format!("{number:0300}")),
+                _ => Name::from(format!("name {number}")),
+            };
+            let message = |number: u64| LinkMessage {
+                name: name(number),
+                value: match number % 10 {
+                    4 => LinkValue::Soft(Name::from(format!("/{number}"))),
+                    6 => LinkValue::Hard(Addr::UNDEFINED),
+                    _ => LinkValue::Hard(Addr::new(number)),
+                },
+                creation_order: (number % 10 == 5).then_some(number as i64),
+                ..LinkMessage::default()
+            };
+            let table = table((0..len).map(message));
+            for number in 0..len {
+                let found = table.find(&name(number), Widths::default()).unwrap();
+                assert_eq!(found, Some(link(message(number))));
+            }
+            assert!((len..2 * len + 10).all(|number| table.find(&name(number), Widths::default()).unwrap().is_none()));
+        }
+    }
+
+    #[test]
+    fn hashes_from_end_to_end_have_a_bucket() {
+        for buckets in [1, 2, 3, 1000] {
+            assert_eq!((bucket(0, buckets), bucket(u32::MAX, buckets)), (0, buckets - 1));
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! What a writer was about to change in place when it died: see [`Intent`].
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use h5live_cache::{RedoOverlay, Storage};
+use h5live_format::{Addr, Generation, RedoRecord, RedoWrite, SeqlockCounter, StatusFlags, Superblock, Widths, decode};
+
+use parking_lot::Mutex;
+
+use crate::bootstrap::{parse_superblock, read_superblock};
+use crate::{Error, Result};
+
+/// Most bytes of an intent.
+const MAX_REDO_BYTES: u64 = 1 << 30;
+
+/// The intent at the end of the file that `superblock` announces, if there is a valid one. `storage` begins at the base
+/// address.
+///
+/// # Errors
+/// Those of the storage.
+pub(crate) fn find_record(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<RedoRecord>> {
+    redo_addr_and_eof(superblock)
+        .map_or(Ok(None), |(place, end)| find_record_at(storage, place, end, superblock.widths))
+}
+
+/// Where an intent is, and the end that the file announces.
+fn redo_addr_and_eof(superblock: &Superblock) -> Option<(Addr, Addr)> {
+    let end = Addr::new(superblock.end_of_file.get()?.checked_sub(superblock.base.get()?)?);
+    // Where readers go by generations, these come first.
+    let generations = superblock.version < 3 && superblock.status.contains(StatusFlags::SWMR);
+    let place = if generations { Generation::redo_addr(end) } else { SeqlockCounter::word_addr(end) };
+    Some((place?, end))
+}
+
+/// The intent at `place`, if there is a valid one, of a file that announces its end at `end`.
+///
+/// # Errors
+/// Those of the storage.
+pub(crate) fn find_record_at(
+    storage: &dyn Storage,
+    place: Addr,
+    end: Addr,
+    widths: Widths,
+) -> Result<Option<RedoRecord>> {
+    let read = |at: u64, len: usize| {
+        let mut bytes = vec![0; len];
+        let found = storage.read_at(&mut bytes, at).map_err(Error::io("read behind the end of the file"))?;
+        bytes.truncate(found);
+        Ok::<_, Error>(bytes)
+    };
+    let Some(at) = place.get() else { return Ok(None) };
+    let Some(size) = RedoRecord::stated_size(&read(at, RedoRecord::HEAD_BYTES)?).filter(|size| *size <= MAX_REDO_BYTES)
+    else {
+        return Ok(None);
+    };
+    let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
+    if at.checked_add(size).is_none_or(|last| last > len) {
+        return Ok(None);
+    }
+    let bytes = read(at, usize::try_from(size).unwrap_or(usize::MAX))?;
+    let intent: Option<RedoRecord> = decode(&bytes, widths).ok();
+    let inside = |at: Addr, len: usize| at.checked_add(len as u64).is_some_and(|last| last <= end);
+    Ok(intent
+        .filter(|intent| intent.addr == place && intent.writes.iter().all(|write| inside(write.at, write.bytes.len()))))
+}
+
+/// Which change of raw data in its place is shown at `place`.
+fn seqlock_at(storage: &dyn Storage, place: Addr) -> Result<Option<SeqlockCounter>> {
+    let mut bytes = [0; SeqlockCounter::SIZE];
+    let read = storage.read_zero_padded(&mut bytes, place.get().unwrap_or(u64::MAX));
+    read.map_err(Error::io("read behind the end of the file"))?;
+    // Zeros are none.
+    Ok(SeqlockCounter::from_bytes(&bytes))
+}
+
+/// Does what a dead writer was about to do, for good. If that is interrupted, it can be done again.
+///
+/// # Errors
+/// Those of the storage.
+pub(crate) fn replay(storage: &dyn Storage, intent: &RedoRecord) -> Result<()> {
+    let finish = || {
+        for write in &intent.writes {
+            storage.write_at(&write.bytes, write.at.get().unwrap_or(0))?;
+        }
+        storage.sync()?;
+        storage.write_at(&intent.seqlock.settled().to_bytes(), intent.addr.get().unwrap_or(0))
+    };
+    finish().map_err(Error::io("finish what a dead writer had begun"))
+}
+
+/// What a reader does about structures that do not become whole.
+#[derive(Debug)]
+pub(crate) struct RedoReader {
+    overlay: Arc<RedoOverlay<Arc<dyn Storage>>>,
+    /// Operations under way, those within others included.
+    begun: AtomicUsize,
+    /// The intent that said how it is mended.
+    by: Mutex<Option<RedoFingerprint>>,
+    announced: Mutex<Option<SuperblockEof>>,
+}
+
+/// What a superblock says of the file.
+#[derive(Debug, Clone, Copy)]
+struct SuperblockEof {
+    /// The bytes that it was made of, and some behind them.
+    image: [u8; Superblock::MAX_SIZE],
+    end: Addr,
+    widths: Widths,
+}
+
+/// By what an intent is known without reading all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct RedoFingerprint {
+    place: Addr,
+    head: [u8; RedoRecord::HEAD_BYTES],
+    checksum: [u8; 4],
+}
+
+impl RedoFingerprint {
+    /// Of the intent that is at `place` now, if one is.
+    fn read(storage: &dyn Storage, place: Addr) -> Option<Self> {
+        let start = place.get()?;
+        let (mut head, mut checksum) = ([0; RedoRecord::HEAD_BYTES], [0; 4]);
+        let is_read = |into: &mut [u8], at| matches!(storage.read_at(into, at), Ok(found) if found == into.len());
+        if !is_read(&mut head, start) {
+            return None;
+        }
+        let end = start.checked_add(RedoRecord::stated_size(&head)?)?;
+        is_read(&mut checksum, end.checked_sub(4)?).then_some(RedoFingerprint { place, head, checksum })
+    }
+}
+
+/// An operation that is under way.
+pub(crate) struct RedoReadGuard<'a>(&'a RedoReader);
+
+impl Drop for RedoReadGuard<'_> {
+    fn drop(&mut self) {
+        self.0.begun.fetch_sub(1, SeqCst);
+    }
+}
+
+impl RedoReader {
+    pub fn new(storage: Arc<dyn Storage>) -> Self {
+        RedoReader {
+            overlay: Arc::new(RedoOverlay::new(storage)),
+            begun: AtomicUsize::new(0),
+            by: Mutex::default(),
+            announced: Mutex::default(),
+        }
+    }
+
+    /// The storage as the reader sees it.
+    pub fn storage(&self) -> Arc<dyn Storage> {
+        self.overlay.clone()
+    }
+
+    /// Begins an operation. If it is the only one, it sees the file as it is, but for what an intent mends that still
+    /// stands: what a dead writer has left torn stays so, and is not found out again each time.
+    pub fn begin_operation(&self) -> RedoReadGuard<'_> {
+        if self.begun.fetch_add(1, SeqCst) == 0 {
+            let mut by = self.by.lock();
+            if by.is_some_and(|mark| RedoFingerprint::read(&**self.overlay.inner(), mark.place) != Some(mark)) {
+                *by = None;
+                self.overlay.clear();
+            }
+        }
+        RedoReadGuard(self)
+    }
+
+    /// Reads all that a dead writer was about to write as if it had.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn overlay_all(&self, superblock: &Superblock) -> Result<()> {
+        let intent = find_record(&**self.overlay.inner(), superblock)?;
+        for write in intent.into_iter().flat_map(|intent| intent.writes) {
+            self.overlay(write.at, write.bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the structure at `read` as it is to be, if an intent names it. What leads to it is not changed: if it is
+    /// torn, what it leads to is in the file.
+    pub fn overlay_at(&self, at: Addr) {
+        let names = |write: &RedoWrite| {
+            write.at <= at && write.at.checked_add(write.bytes.len() as u64).is_some_and(|end| at < end)
+        };
+        let mend = || {
+            let storage = &**self.overlay.inner();
+            let superblock = read_superblock(storage, 0)?;
+            let Some((place, end)) = redo_addr_and_eof(&superblock) else { return Ok(()) };
+            let mut by = self.by.lock();
+            let mark = RedoFingerprint::read(storage, place);
+            if *by != mark {
+                self.overlay.clear();
+            }
+            *by = mark;
+            let intent = find_record_at(storage, place, end, superblock.widths)?;
+            let torn = intent.into_iter().flat_map(|intent| intent.writes).filter(names);
+            torn.into_iter().try_for_each(|write| self.overlay(write.at, write.bytes))?;
+            if mark.is_none() || RedoFingerprint::read(storage, place) != mark {
+                *by = None;
+                self.overlay.clear();
+            }
+            Ok(())
+        };
+        // Whatever is in the way: the structure is torn then, and that is what is said of it.
+        let _: Result<()> = mend();
+    }
+
+    /// The end of the file as it is announced now, and the widths; the superblock is decoded only if it has changed.
+    fn superblock_eof(&self) -> Result<(Addr, Widths)> {
+        let mut image = [0; Superblock::MAX_SIZE];
+        let storage = self.overlay.inner();
+        storage.read_zero_padded(&mut image, 0).map_err(Error::io("read the superblock"))?;
+        let mut known = self.announced.lock();
+        if let Some(known) = known.as_ref().filter(|known| known.image == image) {
+            return Ok((known.end, known.widths));
+        }
+        let superblock = parse_superblock(&image)?;
+        let end = superblock.end_of_file.get().zip(superblock.base.get()).and_then(|(end, base)| end.checked_sub(base));
+        let (end, widths) = (end.map(Addr::new).unwrap_or_default(), superblock.widths);
+        *known = Some(SuperblockEof { image, end, widths });
+        Ok((end, widths))
+    }
+
+    /// Has `read` fill `into` with the raw data at `read`, which a writer may be changing in its place: it is as it was, or
+    /// as it is to be.
+    ///
+    /// # Errors
+    /// [`Error::ChangedDuringRead`] if it has to be read again; those of `read` and of the storage.
+    pub fn read_consistent(&self, at: Addr, into: &mut [u8], read: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
+        let storage = &**self.overlay.inner();
+        let (end, widths) = self.superblock_eof()?;
+        let Some(place) = SeqlockCounter::word_addr(end) else { return read(into) };
+        let before = seqlock_at(storage, place)?;
+        read(into)?;
+        let after = seqlock_at(storage, place)?;
+        let under_way = after.filter(|turn| turn.is_odd());
+        // From one that was at rest to the next one only that was begun of which the intent tells.
+        let at_rest = before.filter(|turn| !turn.is_odd());
+        let is_same = before == after || at_rest.is_some_and(|turn| Some(turn.next()) == under_way);
+        let intent = match under_way {
+            Some(_) if is_same => {
+                let intent = find_record_at(storage, place, end, widths)?;
+                if seqlock_at(storage, place)? != after {
+                    return Err(Error::ChangedDuringRead);
+                }
+                // An intent that is not whole says that nothing was changed while this was read.
+                intent
+            }
+            _ => None,
+        };
+        // The end comes last: only behind another one does the old place come to hold anything else.
+        if !is_same || self.superblock_eof()? != (end, widths) {
+            return Err(Error::ChangedDuringRead);
+        }
+        let start = at.get().unwrap_or(0);
+        let last = start.saturating_add(into.len() as u64);
+        for RedoWrite { at, bytes } in intent.into_iter().flat_map(|intent| intent.writes) {
+            let at = at.get().unwrap_or(u64::MAX);
+            let (from, to) = (at.max(start), at.saturating_add(bytes.len() as u64).min(last));
+            let part = |range: Range<u64>, from: u64| (range.start - from) as usize..(range.end - from) as usize;
+            if from < to
+                && let (Some(place), Some(bytes)) = (into.get_mut(part(from..to, start)), bytes.get(part(from..to, at)))
+            {
+                place.copy_from_slice(bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn overlay(&self, at: Addr, bytes: Vec<u8>) -> Result<()> {
+        self.overlay.overlay_torn(at.get().unwrap_or(0), bytes).map_err(Error::io("read what is torn"))
+    }
+}

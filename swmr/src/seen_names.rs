@@ -1,0 +1,175 @@
+//! Names that a reader has seen in a file that libhdf5 is writing.
+//!
+//! libhdf5 changes the indexes of names of large groups, and of objects with many attributes, in place: for a moment an
+//! entry is in none of two nodes that are both sound. So a name that was there counts as torn, not as gone, until the
+//! reader's patience is at its end. Writers of h5live copy such nodes; what they removed is gone at once.
+
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
+
+use h5live_format::Addr;
+use h5live_model::Name;
+use parking_lot::Mutex;
+
+use crate::session::NativeSession;
+use crate::{Error, Result};
+
+/// Most names that are kept.
+const MAX_SEEN_NAMES: usize = 1 << 20;
+
+/// What has names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum NameScope {
+    /// Of the links of the group at this address.
+    Links(Addr),
+    /// Of the attributes of the object at this address.
+    Attributes(Addr),
+}
+
+/// The names that were seen.
+#[derive(Debug, Default)]
+pub(crate) struct SeenNames(Mutex<SeenNamesState>);
+
+#[derive(Debug, Default)]
+struct SeenNamesState {
+    names: HashMap<NameScope, HashSet<Name>>,
+    count: usize,
+}
+
+impl SeenNames {
+    fn add<'a>(&self, of: NameScope, seen: impl Iterator<Item = &'a Name>) {
+        let SeenNamesState { names, count } = &mut *self.0.lock();
+        let names = names.entry(of).or_default();
+        for name in seen {
+            if *count < MAX_SEEN_NAMES && !names.contains(name) {
+                names.insert(name.clone());
+                *count += 1;
+            }
+        }
+    }
+
+    fn has(&self, of: NameScope, name: &Name) -> bool {
+        self.0.lock().names.get(&of).is_some_and(|names| names.contains(name))
+    }
+
+    fn contains_all_of(&self, of: NameScope, found: &HashSet<&Name>) -> bool {
+        self.0.lock().names.get(&of).is_none_or(|names| names.iter().all(|name| found.contains(name)))
+    }
+
+    /// Only these are there any more.
+    fn retain(&self, of: NameScope, kept: impl FnMut(&Name) -> bool) {
+        let SeenNamesState { names, count } = &mut *self.0.lock();
+        let Some(names) = names.get_mut(&of) else { return };
+        let before = names.len();
+        names.retain(kept);
+        *count -= before - names.len();
+    }
+}
+
+impl NameScope {
+    fn torn_error(self) -> Error {
+        let (NameScope::Links(header) | NameScope::Attributes(header)) = self;
+        Error::Object { header, rule: "a name that was there is there" }
+    }
+}
+
+impl NativeSession {
+    /// Whether somebody writes the file who may change indexes of names in place. Other programs do not reach a storage
+    /// that is no file.
+    fn is_written_by_others(&self) -> bool {
+        self.is_follower() && self.lock.is_liveness_unlocked()
+    }
+
+    /// What `find` finds under a name.
+    ///
+    /// # Errors
+    /// As `find`.
+    pub fn find_stable<T>(
+        &self,
+        of: NameScope,
+        name: &Name,
+        mut find: impl FnMut() -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let vanished = Cell::new(false);
+        let found = self.retry.retry(|| {
+            vanished.set(false);
+            let found = find()?;
+            if !self.is_follower() {
+                return Ok(found);
+            }
+            match (found.is_some(), self.seen_names.has(of, name)) {
+                (true, false) if self.is_written_by_others() => self.seen_names.add(of, [name].into_iter()),
+                (false, true) if self.is_written_by_others() => {
+                    vanished.set(true);
+                    return Err(of.torn_error());
+                }
+                _ => {}
+            }
+            Ok(found)
+        });
+        match found {
+            Err(_) if vanished.get() => {
+                self.seen_names.retain(of, |kept| kept != name);
+                Ok(None)
+            }
+            found => found,
+        }
+    }
+
+    /// All that `list` lists, each of which `name_of` tells the name.
+    ///
+    /// # Errors
+    /// As `list`.
+    pub fn list_stable<T>(
+        &self,
+        of: NameScope,
+        name_of: impl Fn(&T) -> &Name,
+        mut list: impl FnMut(&mut dyn FnMut(T) -> bool) -> Result<()>,
+    ) -> Result<Vec<T>> {
+        let mut less = None;
+        let gathered = self.retry.retry(|| {
+            less = None;
+            let mut all = Vec::new();
+            list(&mut |item| {
+                all.push(item);
+                true
+            })?;
+            if !self.is_written_by_others() {
+                return Ok(all);
+            }
+            let names = all.iter().map(&name_of).collect();
+            if !self.seen_names.contains_all_of(of, &names) {
+                drop(names);
+                less = Some(all);
+                return Err(of.torn_error());
+            }
+            self.seen_names.add(of, names.into_iter());
+            Ok(all)
+        });
+        match (gathered, less) {
+            (Err(_), Some(all)) => {
+                let names: HashSet<_> = all.iter().map(name_of).collect();
+                self.seen_names.retain(of, |name| names.contains(name));
+                Ok(all)
+            }
+            (gathered, _) => gathered,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_kept_until_they_are_known_to_be_gone() {
+        let seen = SeenNames::default();
+        let (group, other) = (NameScope::Links(Addr::new(96)), NameScope::Attributes(Addr::new(96)));
+        let [a, b] = ["a", "b"].map(Name::from);
+        seen.add(group, [&a, &b].into_iter());
+        assert!(seen.has(group, &a) && !seen.has(other, &a));
+        assert!(!seen.contains_all_of(group, &HashSet::from([&a])) && seen.contains_all_of(other, &HashSet::new()));
+        seen.retain(group, |name| *name == a);
+        assert!(seen.contains_all_of(group, &HashSet::from([&a])) && !seen.has(group, &b));
+    }
+}

@@ -1,0 +1,165 @@
+//! The superblock extension: what versions 2 and 3 of the superblock say elsewhere.
+
+use std::sync::Arc;
+
+use h5live_cache::{Cache, FlushScope, Owner};
+use h5live_format::messages::{
+    BtreeK, CacheImageInfo, FileSpaceInfo, MessageType, SharedMessageTableInfo, SpaceStrategy,
+};
+use h5live_format::{Addr, CacheImage, MessageFlags, SharedMessageTable, Superblock, Widths, decode_with};
+use h5live_indexes::ObjectMetadata;
+use h5live_model::{FileSpace, ObjectSpec};
+
+use crate::header::{CachedHeader, HeaderRoom};
+use crate::session::NativeSession;
+use crate::{Error, Result};
+
+/// What the superblock extension says.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SuperblockExtension {
+    /// The sizes of version 1 B-tree nodes.
+    pub btree_k: BtreeK,
+    /// Where messages are that object headers share.
+    pub shared: Option<SharedMessageTable>,
+    /// How space is handed out.
+    pub space: FileSpace,
+}
+
+/// The message is not to be shared, and is marked by programs that do not know it and change the header.
+const SPACE_INFO_FLAGS: MessageFlags = MessageFlags(0x14);
+
+/// Most bytes of a metadata cache image.
+const MAX_CACHE_IMAGE_BYTES: u64 = 1 << 30;
+
+/// The structures that the program that closed a file left in one block, and not in their places.
+///
+/// # Errors
+/// If the image cannot be read.
+pub(crate) fn cache_image(cache: &Arc<Cache>, superblock: &Superblock) -> Result<Vec<(u64, Vec<u8>)>> {
+    let Some(header) = extension_header(cache, superblock)? else { return Ok(Vec::new()) };
+    let Some(info) = header.get::<CacheImageInfo>()?.filter(|info| info.addr.is_defined()) else {
+        return Ok(Vec::new());
+    };
+    let len = usize::try_from(info.size.min(MAX_CACHE_IMAGE_BYTES)).unwrap_or(usize::MAX);
+    let bytes = cache.read_block(info.addr, len)?;
+    let blank = CacheImage { size: info.size, ..CacheImage::default() };
+    let image = decode_with(blank, &bytes, cache.widths());
+    let image = image.map_err(|source| h5live_cache::Error::Decode { at: info.addr, source })?;
+    Ok(image.entries.into_iter().filter_map(|entry| Some((entry.addr.get()?, entry.image))).collect())
+}
+
+/// Puts the structures of a metadata cache image into their places. If that is interrupted, the image is still there.
+///
+/// # Errors
+/// If they cannot be written.
+pub(crate) fn write_cache_image(cache: &Cache, image: Vec<(u64, Vec<u8>)>) -> Result<()> {
+    let write = |(at, bytes): (u64, Vec<u8>)| cache.storage().write_at(&bytes, at);
+    image.into_iter().try_for_each(write).map_err(Error::io("put the structures of a metadata cache image in place"))
+}
+
+impl NativeSession {
+    /// Removes what the superblock extension says only to those who do not change the file: the metadata cache image,
+    /// and where free space is.
+    ///
+    /// # Errors
+    /// If the extension cannot be changed.
+    pub fn claim_extension(&self) -> Result<()> {
+        let Some(mut header) = extension_header(&self.cache, &self.superblock)? else { return Ok(()) };
+        if header.has(MessageType::DRIVER_INFO) {
+            let what = "changing a file that is cut into several";
+            return Err(Error::Model(h5live_model::Error::Unsupported(what)));
+        }
+        let mut space = space_info(&header)?;
+        let mut free = Vec::new();
+        if let Some(info) = &mut space {
+            if info.strategy == SpaceStrategy::Paged && info.version > 0 {
+                self.cache.space().set_page(info.page_size)?;
+            }
+            free = self.load_free_space(info)?;
+        }
+        let operation = self.cache.begin_operation();
+        if let Some((spot, message)) = header.find(|message| message.kind == MessageType::CACHE_IMAGE) {
+            let image: CacheImageInfo = header.decode(&message)?;
+            self.cache.space().free(image.addr, image.size);
+            header.remove(spot)?;
+        }
+        if let Some(info) = space.filter(|info| info.managers.is_some()) {
+            header.put(&info)?;
+        }
+        drop(operation);
+        self.cache.flush(FlushScope::All)?;
+        if self.is_durable() && !free.is_empty() {
+            self.cache.sync()?;
+        }
+        // Only now does the file no longer say that this is free.
+        free.into_iter().for_each(|(at, len, kind)| self.cache.space().adopt(at, len, kind));
+        Ok(())
+    }
+}
+
+impl NativeSession {
+    /// Makes a superblock extension that says how the file hands out its space, which is done from here on, and returns
+    /// where it is.
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub fn create_extension(&mut self, space: FileSpace) -> Result<Addr> {
+        if space.strategy == SpaceStrategy::Paged {
+            self.cache.space().set_page(space.page_size)?;
+        }
+        let message = self.message_of(FileSpaceInfo::from(space), SPACE_INFO_FLAGS)?;
+        let header = self.new_header(&ObjectSpec::group(), vec![message], HeaderRoom::More(0))?;
+        self.extension.space = space;
+        Ok(header.addr())
+    }
+}
+
+/// The object header of the superblock extension, if there is one.
+pub(crate) fn extension_header(cache: &Arc<Cache>, superblock: &Superblock) -> Result<Option<CachedHeader>> {
+    if superblock.version < 2 || !superblock.extension.is_defined() {
+        return Ok(None);
+    }
+    CachedHeader::load(&ObjectMetadata::new(cache.clone(), Owner::new(superblock.extension)), false).map(Some)
+}
+
+/// How the file's space is managed, as its extension says; nothing if a program that did not know the message has
+/// changed the file since, as libhdf5 does.
+///
+/// # Errors
+/// If the message cannot be decoded.
+pub(crate) fn space_info(header: &CachedHeader) -> Result<Option<FileSpaceInfo>> {
+    match header.find(|message| message.kind == MessageType::FILE_SPACE_INFO && !message.flags.was_unknown()) {
+        None => Ok(None),
+        Some((_, message)) => header.decode(&message).map(Some),
+    }
+}
+
+impl SuperblockExtension {
+    /// Reads the extension to which the superblock leads.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn load(cache: &Arc<Cache>, superblock: &Superblock) -> Result<Self> {
+        let none = SuperblockExtension { btree_k: superblock.btree_k, ..SuperblockExtension::default() };
+        let Some(header) = extension_header(cache, superblock)? else { return Ok(none) };
+        let btree_k = header.get::<BtreeK>()?.unwrap_or(none.btree_k);
+        let shared = match header.get::<SharedMessageTableInfo>()? {
+            Some(info) if info.table.is_defined() => {
+                let metadata = ObjectMetadata::new(cache.clone(), Owner::FILE);
+                let table = || SharedMessageTable::blank(info.indexes);
+                let table = metadata.load(info.table, table_len(info.indexes, cache.widths()), table)?;
+                let table = table.read().clone();
+                Some(table)
+            }
+            _ => None,
+        };
+        let space = space_info(&header)?.map_or(none.space, |info| (&info).into());
+        Ok(SuperblockExtension { btree_k, shared, space })
+    }
+}
+
+/// Bytes of the table of shared messages: signature, indexes, checksum.
+fn table_len(indexes: u8, widths: Widths) -> u64 {
+    let index = 14 + 2 * widths.offset.bytes() as u64;
+    8 + u64::from(indexes) * index
+}

@@ -1,0 +1,32 @@
+//! The superblock of an open file: its status flags, and the end of file that it announces.
+
+use h5live_cache::SuperblockEncoder as Announce;
+use h5live_format::{Addr, EncodeError, StatusFlags, Superblock, encode};
+use parking_lot::Mutex;
+
+/// The superblock as it is to be written next.
+#[derive(Debug)]
+pub(crate) struct SuperblockStatus(Mutex<Superblock>);
+
+impl SuperblockStatus {
+    pub fn new(superblock: Superblock) -> Self {
+        SuperblockStatus(Mutex::new(superblock))
+    }
+
+    pub fn set_flags(&self, flags: StatusFlags) {
+        self.0.lock().status = flags;
+    }
+
+    pub fn change(&self, change: impl FnOnce(&mut Superblock)) {
+        change(&mut self.0.lock());
+    }
+}
+
+impl Announce for SuperblockStatus {
+    fn encode_with_eof(&self, end: u64) -> Result<(Addr, Vec<u8>), EncodeError> {
+        let mut superblock = self.0.lock();
+        let base = superblock.base.get().unwrap_or(0);
+        superblock.end_of_file = Addr::new(base.saturating_add(end));
+        Ok((Addr::new(0), encode(&*superblock, superblock.widths)?))
+    }
+}
