@@ -408,14 +408,16 @@ mod tests {
             assert!(!is_mapped(&MmapReader::default(), &file(10_000)));
             return;
         }
-        let name = "storage::glance::tests::a_process_with_few_addresses_keeps_them";
+        let module = module_path!().split_once("::").unwrap().1;
+        let name = format!("{module}::a_process_with_few_addresses_keeps_them");
         let child = std::process::Command::new("sh")
             .args(["-c", "ulimit -v 8000000; exec \"$0\" \"$@\""])
             .arg(std::env::current_exe().unwrap())
-            .args([name, "--exact"])
+            .args([&name, "--exact"])
             .env(CHILD, "1")
-            .status();
-        assert!(child.unwrap().success());
+            .output()
+            .unwrap();
+        assert!(String::from_utf8_lossy(&child.stdout).contains("1 passed"), "{child:?}");
     }
 
     #[test]

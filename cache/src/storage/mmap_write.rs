@@ -441,9 +441,10 @@ mod tests {
             }
             return;
         }
-        let name = "storage::windows::tests::a_fault_that_is_none_of_ours_ends_the_process_as_before";
+        let module = module_path!().split_once("::").unwrap().1;
+        let name = format!("{module}::a_fault_that_is_none_of_ours_ends_the_process_as_before");
         let child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args([name, "--exact", "--nocapture"])
+            .args([&name, "--exact", "--nocapture"])
             .env(CHILD, "1")
             .output()
             .unwrap();
