@@ -28,7 +28,7 @@ fn live(path: &std::path::Path) -> Result<File> {
     File::options().mode(Mode::Create).open(path)
 }
 
-/// Appends of `block` values to chunks of `chunk`, with a flush after each `chunk_rows` of them.
+/// Appends of `block` values to chunks of `chunk`, with a flush after each `together` of them.
 fn append(path: &std::path::Path, times: Times, (block, chunk): (u64, u64), together: Times) -> Result<()> {
     let file = live(path)?;
     let dataset = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[chunk]).create("data")?;

@@ -331,7 +331,7 @@ impl FileShared {
         self.dataset_cache.lock().get(id)
     }
 
-    /// Calls `for_each_message` for the datasets of which something may be staged, until it fails; those that are left stay listed.
+    /// Calls `each` for the datasets of which something may be staged, until it fails; those that are left stay listed.
     pub(crate) fn for_each_staged<E>(&self, mut each: impl FnMut(&DatasetCore) -> Result<(), E>) -> Result<(), E> {
         let mut listed = std::mem::take(&mut *self.staged.lock()).into_iter();
         let done = listed.try_for_each(|id| self.cached_core(id).map_or(Ok(()), |core| each(&core)));

@@ -276,7 +276,7 @@ impl Cache {
         self.write_superblock_eof(end)
     }
 
-    /// Announces an end of file `eof_slack` bytes beyond the allocated space, and makes the file that long: readers
+    /// Announces an end of file `ahead` bytes beyond the allocated space, and makes the file that long: readers
     /// that open it now can follow what will be allocated there, also those that never look at the end again.
     ///
     /// # Errors

@@ -84,7 +84,7 @@ impl Cache {
         self.load_revalidated(addr, owner, |slot| self.has_same_bytes(slot, len), read)
     }
 
-    /// As [`Cache::load`], of an entry that is good also if `revalidate` says so; `read` may return the bytes to be kept for
+    /// As [`Cache::load`], of an entry that is good also if `confirm` says so; `read` may return the bytes to be kept for
     /// that.
     fn load_revalidated<T: Entry, E: From<Error>>(
         &self,

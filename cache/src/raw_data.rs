@@ -175,7 +175,7 @@ impl DirtyRawData {
         })
     }
 
-    /// Ends a flight. If its bytes were not `complete_write`, they wait again, beneath what has come meanwhile.
+    /// Ends a flight. If its bytes were not `written`, they wait again, beneath what has come meanwhile.
     pub(crate) fn end_write(&self, flight: RawWrite, written: bool, ledger: &SharedGraph) {
         let RawWrite { proxy, pieces, over } = flight;
         self.with_chunk(proxy.chunk, |chunk| {
@@ -235,7 +235,7 @@ impl Cache {
         self.write_raw_with_visibility(owner, chunk, (offset, bytes), Visibility::BeyondExtent)
     }
 
-    /// As [`Cache::write_raw`], over what is `visibility`.
+    /// As [`Cache::write_raw`], over what is `beneath`.
     pub fn write_raw_with_visibility(
         &self,
         owner: Owner,

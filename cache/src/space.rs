@@ -342,7 +342,7 @@ impl Space {
         }
     }
 
-    /// Whether what was given up at `free_epoch`, inside a structure, may be overwritten: a whole flush has since written
+    /// Whether what was given up at `moment`, inside a structure, may be overwritten: a whole flush has since written
     /// what no longer points to it, and no reader follows old pointers any more.
     pub fn is_reclaimable(&self, moment: FreeEpoch) -> bool {
         let state = &mut *self.state.lock();

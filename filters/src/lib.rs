@@ -43,7 +43,7 @@
 //!
 //! # Features
 //!
-//! `native_options` (default) uses libdeflate and zstd, which are built from C. `pure`, with the default features
+//! `native` (default) uses libdeflate and zstd, which are built from C. `pure`, with the default features
 //! off, uses zlib-rs and ruzstd instead and needs no C compiler. Without either, the filters that
 //! need these codecs are not available.
 

@@ -52,7 +52,7 @@ pub fn run(name: &str, data: &[u8]) -> bool {
     (target.run)(data)
 }
 
-/// Runs a target on a seed that has been damaged in every way, and calls `for_each_message` before and after each run.
+/// Runs a target on a seed that has been damaged in every way, and calls `each` before and after each run.
 ///
 /// # Panics
 /// If the target does, or if it takes damage that the checksum covers for sound.
@@ -94,7 +94,7 @@ pub fn damage(seed: &Seed, mut each: impl FnMut(&[u8], &mut dyn FnMut())) {
     }
 }
 
-/// Runs a target on a seed of which a few bytes are changed at random, `rounds` times, and calls `for_each_message` before and
+/// Runs a target on a seed of which a few bytes are changed at random, `rounds` times, and calls `each` before and
 /// after each run. `random` begins the random numbers.
 ///
 /// # Panics

@@ -196,7 +196,7 @@ pub trait Wire {
         if holds { Ok(()) } else { Err(self.fault(field, Fault::Value { found, rule })) }
     }
 
-    /// A count of things of at least `for_each_message` bytes, as a `usize` that the remaining bytes can hold.
+    /// A count of things of at least `each` bytes, as a `usize` that the remaining bytes can hold.
     fn bounded(&self, field: &'static str, count: u64, each: usize) -> Result<usize> {
         let limit = self.remaining().checked_div(each).unwrap_or(usize::MAX);
         usize::try_from(count)
@@ -216,7 +216,7 @@ pub trait Wire {
         done
     }
 
-    /// `count` nested structures of at least `for_each_message` bytes. On encoding, `count` is the length of `list`.
+    /// `count` nested structures of at least `each` bytes. On encoding, `count` is the length of `list`.
     fn list<R: Record + Default>(
         &mut self,
         field: &'static str,

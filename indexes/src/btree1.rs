@@ -72,10 +72,10 @@ impl<K: Btree1Key> Btree1<K> {
         Ok(None)
     }
 
-    /// Calls `for_each_message` with the entries of the leaves that are in a range, in order, until it returns `false`.
+    /// Calls `each` with the entries of the leaves that are in a range, in order, until it returns `false`.
     ///
     /// # Errors
-    /// The first error of `for_each_message`; if a node cannot be read.
+    /// The first error of `each`; if a node cannot be read.
     pub(crate) fn for_each_in_range<E: From<Error>>(
         &self,
         range: &dyn KeyRange<K>,
@@ -159,7 +159,7 @@ struct Btree1Walk<'a, K: Btree1Key, E> {
 }
 
 impl<K: Btree1Key, E: From<Error>> Btree1Walk<'_, K, E> {
-    /// Goes through what is below a node; `false` if `for_each_message` has had enough. No deeper than the root's level.
+    /// Goes through what is below a node; `false` if `each` has had enough. No deeper than the root's level.
     ///
     /// Of what the node leads to, only what lies within its bounds, by its parent: the rest has moved to another node, or
     /// the node has moved from another place. No two nodes have bounds in common, so that nothing is seen twice, and

@@ -219,7 +219,7 @@ impl<R: Btree2Record> Btree2<R> {
         self.find_prefiltered(|_| Ordering::Equal, compare)
     }
 
-    /// As [`Btree2::find`], where `read_once` says of the bytes of a record what `compare` would say of it, or `DuplicatePolicy` if they
+    /// As [`Btree2::find`], where `glance` says of the bytes of a record what `compare` would say of it, or `Equal` if they
     /// alone do not tell.
     ///
     /// # Errors
@@ -247,7 +247,7 @@ impl<R: Btree2Record> Btree2<R> {
         Ok(None)
     }
 
-    /// Narrows a range of the records of a node to where `read_once` does not tell, and returns the record in the middle of it.
+    /// Narrows a range of the records of a node to where `glance` does not tell, and returns the record in the middle of it.
     fn narrow_range(
         &self,
         at: Addr,
@@ -267,10 +267,10 @@ impl<R: Btree2Record> Btree2<R> {
         Ok(None)
     }
 
-    /// Calls `for_each_message` with every record in order, until it returns `false`. It must not change the tree.
+    /// Calls `each` with every record in order, until it returns `false`. It must not change the tree.
     ///
     /// # Errors
-    /// The first error of `for_each_message`; if a node cannot be read.
+    /// The first error of `each`; if a node cannot be read.
     pub fn for_each<E: From<Error>>(&self, each: &mut dyn FnMut(R) -> Result<bool, E>) -> Result<(), E> {
         self.for_each_from(&mut |_| Ok(false), each)
     }
@@ -354,7 +354,7 @@ impl<R: Btree2Record> Btree2<R> {
     }
 }
 
-/// The place among `len` records of what `compare` seeks, and the record there if it is that. `narrow_range` narrows a range and
+/// The place among `len` records of what `compare` seeks, and the record there if it is that. `narrow` narrows a range and
 /// returns a record in it, if any is left.
 fn search<R, E: From<Error>>(
     len: usize,
@@ -384,7 +384,7 @@ struct Btree2Walk<'a, R, E> {
 }
 
 impl<R: Btree2Record, E: From<Error>> Btree2Walk<'_, R, E> {
-    /// Goes through what is below `files`; `false` if `for_each_message` has had enough. No deeper than the tree is.
+    /// Goes through what is below `way`; `false` if `each` has had enough. No deeper than the tree is.
     fn visit(&mut self, way: NodePtr) -> Result<bool, E> {
         if !self.seen.insert(way.addr) {
             return Err(self.tree.two_parents(way.addr).into());

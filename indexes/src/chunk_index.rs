@@ -92,8 +92,8 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
         Ok(false)
     }
 
-    /// Calls `for_each_message` with every stored chunk, in the order of the index, until it returns `false`.
-    /// `for_each_message` may change the index.
+    /// Calls `each` with every stored chunk, in the order of the index, until it returns `false`.
+    /// `each` may change the index.
     ///
     /// # Errors
     /// If a structure of the index cannot be read.

@@ -318,7 +318,7 @@ impl ExtensibleArray {
         Ok(element.filter(|element| element.addr.is_defined()))
     }
 
-    /// Calls `for_each_message` with the chunks of a part of the array, until it returns `false`.
+    /// Calls `each` with the chunks of a part of the array, until it returns `false`.
     fn visit(
         &self,
         index_block: &IndexBlock,

@@ -92,10 +92,10 @@ impl SymbolTable {
         }
     }
 
-    /// Calls `for_each_message` with every link in the order of names, until it returns `false`.
+    /// Calls `each` with every link in the order of names, until it returns `false`.
     ///
     /// # Errors
-    /// The first error of `for_each_message`; if a node or the heap cannot be read.
+    /// The first error of `each`; if a node or the heap cannot be read.
     pub fn for_each<E: From<Error>>(
         &self,
         each: &mut dyn FnMut(Name, SymbolTarget) -> Result<bool, E>,

@@ -21,7 +21,7 @@ impl SpaceStrategy {
     pub const ALL: [SpaceStrategy; 4] =
         [SpaceStrategy::FreeSpace, SpaceStrategy::Paged, SpaceStrategy::Aggregators, SpaceStrategy::None];
 
-    /// `fsm-aggr`, `page`, `aggr` or `no_retries`.
+    /// `fsm-aggr`, `page`, `aggr` or `none`.
     pub fn name(self) -> &'static str {
         match self {
             SpaceStrategy::FreeSpace => "fsm-aggr",

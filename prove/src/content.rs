@@ -10,7 +10,7 @@ use crate::observer::{Observer, RunEnd};
 use crate::workloads::{object, text};
 
 /// Looks at the attributes `a0`, `a1`, ... of an object: there are from `least` to `most` of them, and each holds its
-/// number, or its text. Returns how many there are. Who looks goes on with `find_cached`, whatever was seen here.
+/// number, or its text. Returns how many there are. Who looks goes on with `known`, whatever was seen here.
 pub(crate) fn attributes(
     file: &NativeFile,
     id: ObjectId,
@@ -43,7 +43,7 @@ pub(crate) fn attributes(
 }
 
 /// Looks at the datasets `o0`, `o1`, ... in the root group: there are from `least` to `most` of them, and each holds two
-/// rows. Returns how many there are. Who looks goes on with `find_cached`, whatever was seen here.
+/// rows. Returns how many there are. Who looks goes on with `known`, whatever was seen here.
 pub(crate) fn links(
     file: &NativeFile,
     see: &impl Observer,

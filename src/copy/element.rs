@@ -71,7 +71,7 @@ impl ElementCopy {
         Ok(copied)
     }
 
-    /// Calls `for_each_message` with the objects of the file that elements refer to.
+    /// Calls `each` with the objects of the file that elements refer to.
     pub(super) fn for_each_referent(&self, elements: &[u8], way: &FilePair<'_>, each: &mut dyn FnMut(ObjectId)) {
         for element in elements.chunks_exact(self.from) {
             match &self.step {

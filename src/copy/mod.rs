@@ -114,7 +114,7 @@ impl<'a> Copier<'a> {
         self
     }
 
-    /// Calls `for_each_message` with the bytes of elements that were copied since the last call.
+    /// Calls `each` with the bytes of elements that were copied since the last call.
     pub fn progress(mut self, each: impl FnMut(u64) + 'a) -> Self {
         self.progress = Some(Box::new(each));
         self

@@ -43,7 +43,7 @@ impl Dataset {
         Ok(chunks)
     }
 
-    /// Calls `for_each_message` with the stored chunks, as [`Dataset::chunks`] has them, until it returns `false`.
+    /// Calls `each` with the stored chunks, as [`Dataset::chunks`] has them, until it returns `false`.
     ///
     /// # Errors
     /// As [`Dataset::chunks`].
@@ -108,7 +108,7 @@ impl Dataset {
         })
     }
 
-    /// Copies the bytes of a chunk that was stored without filters, so many at a time, and calls `for_each_message` with their number. What
+    /// Copies the bytes of a chunk that was stored without filters, so many at a time, and calls `each` with their number. What
     /// nobody wrote of it is not written.
     pub(crate) fn copy_stored(
         &self,
@@ -160,7 +160,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// Calls `for_each_message` with the parts of a selection that lie in one chunk each, in row-major order of the chunks: who
+    /// Calls `each` with the parts of a selection that lie in one chunk each, in row-major order of the chunks: who
     /// reads part by part decodes each chunk once. What is not in chunks is one part.
     ///
     /// ```
@@ -180,7 +180,7 @@ impl Dataset {
     ///
     /// # Errors
     /// [`ErrorKind::Selection`] if the selection does not fit, or a part of it falls into too many pieces; and what
-    /// `for_each_message` returns.
+    /// `each` returns.
     pub fn for_each_part(&self, selection: impl Select, mut each: impl FnMut(Selection) -> Result<()>) -> Result<()> {
         let (view, selected) = self.with_error_path(|| {
             let view = self.core.view()?;
@@ -195,7 +195,7 @@ impl Dataset {
         self.for_each_part_in(&selected, &grid, &mut each)
     }
 
-    /// Calls `for_each_message` with the start and the counts of the parts of the dataset that lie in one chunk of a grid each.
+    /// Calls `each` with the start and the counts of the parts of the dataset that lie in one chunk of a grid each.
     pub(crate) fn for_each_block_of(
         &self,
         grid: &ChunkGrid,

@@ -180,7 +180,7 @@ impl Dataset {
         Ok(states)
     }
 
-    /// Calls `for_each_message` with the state of each source, until it returns `false`.
+    /// Calls `each` with the state of each source, until it returns `false`.
     fn each_source(&self, mut each: impl FnMut(SourceState) -> bool) -> Result<()> {
         let spec = self.with_error_path(|| Ok(self.core.chunks.spec()?))?;
         let Layout::Virtual(sources) = &spec.layout else { return Ok(()) };

@@ -81,7 +81,7 @@ impl File {
         found.map_err(|error| self.error(None, error))
     }
 
-    /// Waits until at least `publication_count` was published, the writer has closed the file, or the time is over, and says
+    /// Waits until at least `publication` was published, the writer has closed the file, or the time is over, and says
     /// how far it is then. See [`File::publication_count`].
     ///
     /// ```no_run

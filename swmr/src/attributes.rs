@@ -73,10 +73,10 @@ impl AttributeStorage {
         }
     }
 
-    /// Calls `for_each_message` with every attribute, until it returns `false` or fails.
+    /// Calls `each` with every attribute, until it returns `false` or fails.
     ///
     /// # Errors
-    /// If a structure cannot be read; the error of `for_each_message`.
+    /// If a structure cannot be read; the error of `each`.
     pub fn for_each(
         &self,
         session: &NativeSession,

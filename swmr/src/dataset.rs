@@ -145,7 +145,7 @@ impl NativeDataset {
         self.state().spec.committed
     }
 
-    /// Calls `for_each_message` with the first byte and the length (bytes) of every run of raw data of the dataset in the file.
+    /// Calls `each` with the first byte and the length (bytes) of every run of raw data of the dataset in the file.
     ///
     /// # Errors
     /// If the index cannot be read.
@@ -254,7 +254,7 @@ impl NativeDataset {
         StoredChunk { coord: coord.clone(), offset: element.addr.get(), size, filter_mask: element.filter_mask }
     }
 
-    /// Calls `for_each_message` with every stored chunk, until it returns `false`.
+    /// Calls `each` with every stored chunk, until it returns `false`.
     fn for_each_stored(&self, state: &DatasetState, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
         if let NativeLayout::Compact(_) | NativeLayout::External(_) = state.layout {
             if let Some(grid) = state.spec.grid() {

@@ -97,7 +97,7 @@ impl LinkStorage {
         }
     }
 
-    /// Calls `for_each_message` with every link, until it returns `false`.
+    /// Calls `each` with every link, until it returns `false`.
     ///
     /// # Errors
     /// If a structure cannot be read.

@@ -156,7 +156,7 @@ impl LockHandle {
         self.lockable().map_or(Ok(()), |file| file.unlock())
     }
 
-    /// Takes the record lock that stands for a live writer, for as long as `complete_write`, through which the file is written,
+    /// Takes the record lock that stands for a live writer, for as long as `written`, through which the file is written,
     /// stays open: here until [`LockHandle::close`].
     ///
     /// # Errors

@@ -101,7 +101,7 @@ impl NativeSession {
         second.into_iter().rev().try_for_each(|(spot, _)| header.remove(spot))
     }
 
-    /// Whether heaps, indexes and header of an object do not agree about its entries; with `overlay`, they do afterwards.
+    /// Whether heaps, indexes and header of an object do not agree about its entries; with `mend`, they do afterwards.
     fn agree(&self, header: &mut CachedHeader, newest: Newest, mend: bool) -> Result<bool> {
         let mut wrong = newest.has_two;
         if newest.has_two && mend {

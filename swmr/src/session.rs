@@ -251,7 +251,7 @@ impl NativeSession {
         })
     }
 
-    /// Calls `for_each_message` with everything that `list` lists. Who follows a writer may have to begin anew, and who writes keeps
+    /// Calls `each` with everything that `list` lists. Who follows a writer may have to begin anew, and who writes keeps
     /// others from writing meanwhile; both gather all of it first.
     pub fn for_each_listed<T>(
         &self,
@@ -304,7 +304,7 @@ impl NativeSession {
         self.flush_once(scope)
     }
 
-    /// Refuses to write on where nobody reads it, or where others may write too, as far as was seen `lock_writers_out` ago at most.
+    /// Refuses to write on where nobody reads it, or where others may write too, as far as was seen `hold` ago at most.
     fn check_ownership(&self, now: Duration, hold: Duration) -> Result<()> {
         let looked = self.ownership_checked_at.load(Ordering::Relaxed);
         if looked != NEVER_CHECKED && nanos(now).saturating_sub(looked) < nanos(hold) {

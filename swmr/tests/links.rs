@@ -45,7 +45,7 @@ fn name(number: u32) -> Name {
     name_in(number, false)
 }
 
-/// As the script names links; `is_expired` says whether groups of the file have symbol tables.
+/// As the script names links; `is_old` says whether groups of the file have symbol tables.
 fn name_in(number: u32, is_old: bool) -> Name {
     match number % 7 {
         0 if !is_old => format!("link {number} é").into(),

@@ -29,7 +29,7 @@ fn side(row: &Row, side: Side) -> String {
     })
 }
 
-/// `yes_or_no`, or which aims are missed.
+/// `yes`, or which aims are missed.
 fn conclusion(verdicts: &[Verdict]) -> String {
     let missed: Vec<_> = verdicts.iter().filter(|verdict| !verdict.is_reached).map(|verdict| verdict.aim).collect();
     if missed.is_empty() { "yes".to_owned() } else { format!("**no**: {}", missed.join(", ")) }

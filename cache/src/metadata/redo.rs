@@ -37,7 +37,7 @@ pub(crate) struct RedoState {
     pub(crate) past_eof: RwLock<()>,
 }
 
-/// Which changes in place need an intent, and which of them share one. `atomic_flush` says that all do. `joined` says that
+/// Which changes in place need an intent, and which of them share one. `as_one` says that all do. `joined` says that
 /// with barriers even a single one needs one: an earlier intent may name the same place, or a new end is to be announced
 /// with it.
 pub(super) fn redo_groups(
@@ -162,7 +162,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Notes that a flush failed after `check_result` of its steps. `one` says that one intent has all changes that follow it.
+    /// Notes that a flush failed after `done` of its steps. `one` says that one intent has all changes that follow it.
     pub(super) fn note_unfinished(&self, steps: &[FlushStep], done: usize, one: bool) {
         let written = steps.get(..done).unwrap_or_default();
         let last = written.iter().enumerate().rev().find_map(|(n, step)| match step {

@@ -84,7 +84,7 @@ impl WriteBuffer {
         drop(self.writing.lock());
     }
 
-    /// Ends a flight. What was not `complete_write` waits again.
+    /// Ends a flight. What was not `written` waits again.
     pub(crate) fn end_write(&self, pieces: Arc<MergedWrites>, written: bool) {
         let mut state = self.state.lock();
         state.in_flight.retain(|other| !Arc::ptr_eq(other, &pieces));

@@ -25,7 +25,7 @@ const NAMED: [(&str, u16, bool); 13] = [
 /// The highest level of filters whose one parameter is a level.
 const LEVELS: [(u16, u32); 3] = [(1, 9), (307, 9), (32_015, 22)];
 
-/// A filter, or `no_retries`.
+/// A filter, or `none`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterArg(pub Option<FilterSpec>);
 

@@ -227,7 +227,7 @@ impl ProcessGroup {
         self.end_readers(&written)
     }
 
-    /// Has the readers come to their end, by which they must have seen `complete_write`, and forgets them.
+    /// Has the readers come to their end, by which they must have seen `written`, and forgets them.
     ///
     /// # Errors
     /// An I/O error if a process is not there.

@@ -20,7 +20,7 @@ pub fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Runs `for_each_message` on all items, on as many threads as there are processors.
+/// Runs `each` on all items, on as many threads as there are processors.
 pub fn in_parallel<T: Send>(items: Vec<T>, each: impl Fn(T) + Sync) {
     let items = Mutex::new(items);
     thread::scope(|scope| {

@@ -143,7 +143,7 @@ impl<'a, I: ZfpInteger, K> ZfpDecoder<'a, I, K> {
         }
     }
 
-    /// Reads a block of integers; `note_use` bits of it have been read before.
+    /// Reads a block of integers; `used` bits of it have been read before.
     fn lossy(&mut self, used: u32, precision: u32) -> Result<(), FilterFault> {
         let used = used + self.coefficients(self.header.max_bits.saturating_sub(used), precision)?;
         self.finish(used);

@@ -145,7 +145,7 @@ impl LinkNameRecord {
     /// Bytes of a record.
     const SIZE: usize = 11;
 
-    /// How the hash with which the bytes of a record begin compares with `hash`; `DuplicatePolicy` if they are no record.
+    /// How the hash with which the bytes of a record begin compares with `hash`; `Equal` if they are no record.
     #[inline]
     pub fn compare_hash(record: &[u8], hash: u32) -> Ordering {
         match record.first_chunk() {
@@ -249,7 +249,7 @@ fn coord(w: &mut impl Wire, coord: &mut ChunkCoord) -> Result<()> {
     Ok(())
 }
 
-/// How the position with which the bytes of a chunk's record end compares with `find_stable`; `DuplicatePolicy` if they have none of that
+/// How the position with which the bytes of a chunk's record end compares with `sought`; `Equal` if they have none of that
 /// rank.
 pub fn compare_chunk(record: &[u8], sought: &ChunkCoord) -> Ordering {
     let sought = sought.scaled();

@@ -22,7 +22,7 @@ const MAX_LEAVES_PER_READ: usize = 64;
 const MAX_READ_GAP_BYTES: u64 = 4 << 10;
 
 impl<R: Btree2Record> Btree2<R> {
-    /// Calls `for_each_message` with all records, in pieces and in no particular order, until it returns `false`. It must not change
+    /// Calls `each` with all records, in pieces and in no particular order, until it returns `false`. It must not change
     /// the tree.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ struct BatchReader<'a, R, E> {
 }
 
 impl<R: Btree2Record, E: From<Error>> BatchReader<'_, R, E> {
-    /// Goes through what is below `files`; `false` if `for_each_message` has had enough. No deeper than the tree is.
+    /// Goes through what is below `way`; `false` if `each` has had enough. No deeper than the tree is.
     fn visit(&mut self, way: NodePtr) -> Result<bool, E> {
         if !self.seen.insert(way.addr) {
             return Err(self.tree.two_parents(way.addr).into());

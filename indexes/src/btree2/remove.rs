@@ -55,7 +55,7 @@ fn remove_below<R: Btree2Record, E: From<Error>>(
     Ok(Some((node, old)))
 }
 
-/// Takes the first record out of what is below `files`.
+/// Takes the first record out of what is below `way`.
 fn take_first<R: Btree2Record>(edit: &mut Btree2Edit<'_, R>, way: NodePtr) -> Result<(OpenNode, Vec<u8>)> {
     let mut node = edit.open(way)?;
     if node.depth == 0 {

@@ -326,7 +326,7 @@ impl FractalHeap {
         Some(HeapSlot { start, size: shape.table.row_size(row)? })
     }
 
-    /// Calls `for_each_message` with every block, children before parents, and with every place before the last block where there
+    /// Calls `each` with every block, children before parents, and with every place before the last block where there
     /// is none.
     pub(super) fn for_each_block(&self, shape: &FractalHeapHeader, each: &mut dyn FnMut(HeapBlock)) -> Result<()> {
         if !shape.root.is_defined() {

@@ -38,7 +38,7 @@ pub(super) struct HeapSections {
 }
 
 impl HeapSections {
-    /// Nothing is free; or, if that is not `find_cached`, there is nothing to be said.
+    /// Nothing is free; or, if that is not `known`, there is nothing to be said.
     pub fn empty(known: bool) -> Self {
         HeapSections { known, ..HeapSections::default() }
     }

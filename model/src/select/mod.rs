@@ -261,7 +261,7 @@ impl BoundSelection {
         (our_elements == their_elements).then_some((ours, theirs))
     }
 
-    /// Calls `for_each_message` with the places here and there of the elements that two selections of one extent share: runs of
+    /// Calls `each` with the places here and there of the elements that two selections of one extent share: runs of
     /// `(place here, place there, elements)`. The other one has no element twice.
     pub fn for_each_shared(&self, other: &BoundSelection, mut each: impl FnMut(u64, u64, u64)) {
         let mut theirs = Vec::new();
@@ -286,7 +286,7 @@ impl BoundSelection {
         ChunkSplit { selected: self, grid, order }
     }
 
-    /// Calls `for_each_message` with the runs of elements in the whole extent, as if it were one chunk, in order.
+    /// Calls `each` with the runs of elements in the whole extent, as if it were one chunk, in order.
     pub fn for_each_run(&self, mut each: impl FnMut(ElementRun)) {
         if self.elements == 0 {
             return;
@@ -370,7 +370,7 @@ impl ChunkSplit<'_> {
         elements
     }
 
-    /// Calls `for_each_message` with the runs of elements in a chunk, in row-major order; points at one place in the order given.
+    /// Calls `each` with the runs of elements in a chunk, in row-major order; points at one place in the order given.
     pub fn for_each_run(&self, chunk: &ChunkCoord, mut each: impl FnMut(ElementRun)) {
         self.for_each_strided(chunk, |strided| match strided {
             StridedRun { run, count: 1, .. } => each(run),

@@ -27,7 +27,7 @@ impl AxisSelection<'_> {
         self.pattern.is_segment(&self.positions)
     }
 
-    /// Calls `for_each_message` with positions, and the number of those from there on that are equally far apart in the chunk: so many
+    /// Calls `each` with positions, and the number of those from there on that are equally far apart in the chunk: so many
     /// of its elements.
     fn for_each_step(&self, mut each: impl FnMut(u64, u64, u64)) {
         let AxisSelection { pattern, positions, chunk_stride, .. } = self;
@@ -44,7 +44,7 @@ impl AxisSelection<'_> {
         }
     }
 
-    /// Calls `for_each_message` with a position, the number of positions in its block, and the number of blocks like this one from there
+    /// Calls `each` with a position, the number of positions in its block, and the number of blocks like this one from there
     /// on.
     fn for_each_block(&self, mut each: impl FnMut(u64, u64, u64)) {
         let AxisSelection { pattern, positions, .. } = self;
@@ -59,7 +59,7 @@ impl AxisSelection<'_> {
     }
 }
 
-/// Calls `for_each_message` with the runs of elements along these dimensions, of which the last one is the innermost, from `at` in the
+/// Calls `each` with the runs of elements along these dimensions, of which the last one is the innermost, from `at` in the
 /// chunk and `place` in the destination on.
 pub(super) fn walk(sides: &[AxisSelection<'_>], at: u64, place: u64, each: &mut dyn FnMut(StridedRun)) {
     match sides {

@@ -164,10 +164,10 @@ impl DenseAttributes {
         Ok(found)
     }
 
-    /// Calls `for_each_message` with every attribute, until it returns `false` or fails.
+    /// Calls `each` with every attribute, until it returns `false` or fails.
     ///
     /// # Errors
-    /// If a structure cannot be read; the error of `for_each_message`.
+    /// If a structure cannot be read; the error of `each`.
     pub fn for_each(
         &self,
         session: &NativeSession,
@@ -260,7 +260,7 @@ impl DenseAttributes {
         Ok(true)
     }
 
-    /// Whether the heap and the index of positions do not agree with the index of names; with `overlay`, they do afterwards.
+    /// Whether the heap and the index of positions do not agree with the index of names; with `mend`, they do afterwards.
     ///
     /// # Errors
     /// If a structure cannot be read or changed.

@@ -323,7 +323,7 @@ impl NativeLayout {
         }
     }
 
-    /// Whether the index counts its blocks wrong; with `overlay`, it does not afterwards.
+    /// Whether the index counts its blocks wrong; with `mend`, it does not afterwards.
     pub fn recount_index(&self, mend: bool) -> Result<bool> {
         match self {
             NativeLayout::Chunked(index, ..) => Ok(index.recount(mend)?),

@@ -76,7 +76,7 @@ impl DatasetState {
         Some(DatasetState { since, spec: Arc::new(spec), image: Some(image.into()), ..DatasetState::clone(self) })
     }
 
-    /// The description with the extent that a header states that is all in `image`, if it differs in that alone from `find_cached`.
+    /// The description with the extent that a header states that is all in `image`, if it differs in that alone from `known`.
     fn with_extent_of(&self, known: &[u8], image: &[u8], widths: Widths) -> Option<DatasetSpec> {
         let (first, spot) = self.layout.header()?.find_in_first_chunk(MessageType::DATASPACE)?;
         let extent = {

@@ -131,7 +131,7 @@ impl CachedHeader {
         self.chunks.get(spot.chunk)?.change_message(spot.message, |message| change(&mut message.body))
     }
 
-    /// Replaces the message at `message_index`.
+    /// Replaces the message at `spot`.
     ///
     /// # Errors
     /// If the message is too large, or there is no space for a new chunk. The header is then as it was.
@@ -162,7 +162,7 @@ impl CachedHeader {
         self.remove(spot)
     }
 
-    /// Turns the message at `message_index` into unused space.
+    /// Turns the message at `spot` into unused space.
     ///
     /// # Errors
     /// If there is no such message.
@@ -320,7 +320,7 @@ fn too_large(message: &RawMessage) -> Error {
     )))
 }
 
-/// Bytes of unused space in a new continuation chunk beside `note_use` bytes of messages; a further continuation of `link`
+/// Bytes of unused space in a new continuation chunk beside `used` bytes of messages; a further continuation of `link`
 /// bytes fits in.
 pub(super) fn continuation_room(used: usize, link: usize) -> usize {
     CONTINUATION_ROOM_BYTES.saturating_sub(used).max(link).next_multiple_of(8)

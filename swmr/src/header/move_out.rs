@@ -10,7 +10,7 @@ use super::{CachedHeader, HeaderChunk};
 use crate::Result;
 
 impl CachedHeader {
-    /// Takes out all messages of type `is_deleted`, and puts `new` in the place of the message of its type: both with one
+    /// Takes out all messages of type `gone`, and puts `new` in the place of the message of its type: both with one
     /// write of the first chunk. Messages in other chunks move, and the old chunks are given up; but if there are
     /// messages among them that must stay where they are, chunk is written after chunk.
     ///

@@ -163,7 +163,7 @@ impl DenseLinks {
         Ok(found)
     }
 
-    /// Calls `for_each_message` with every link, until it returns `false`.
+    /// Calls `each` with every link, until it returns `false`.
     ///
     /// # Errors
     /// If a structure cannot be read.
@@ -174,11 +174,11 @@ impl DenseLinks {
         self.for_each_stored(&mut |bytes| Ok(each(Self::decode(header, bytes)?))).map(drop)
     }
 
-    /// Calls `for_each_message` with the bytes of every link, in no particular order, until it returns `false`; returns whether it never
+    /// Calls `each` with the bytes of every link, in no particular order, until it returns `false`; returns whether it never
     /// did. Nobody may change them meanwhile.
     ///
     /// # Errors
-    /// The first error of `for_each_message`; if a structure cannot be read.
+    /// The first error of `each`; if a structure cannot be read.
     pub fn for_each_stored(&self, each: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
         let (mut heap, mut whole) = (self.heap.bulk_reader()?, true);
         self.names.for_each_batch(&mut |records| {
@@ -254,7 +254,7 @@ impl DenseLinks {
         Ok(Some(link))
     }
 
-    /// Whether the heap and the index of positions do not agree with the index of names; with `overlay`, they do afterwards.
+    /// Whether the heap and the index of positions do not agree with the index of names; with `mend`, they do afterwards.
     ///
     /// # Errors
     /// If a structure cannot be read or changed.

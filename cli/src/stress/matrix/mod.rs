@@ -188,10 +188,10 @@ impl MatrixArgs {
         out.flush()
     }
 
-    /// Has writers of all cells end badly, and calls `for_each_message` with what came of those of a cell and the file that they have left.
+    /// Has writers of all cells end badly, and calls `each` with what came of those of a cell and the file that they have left.
     ///
     /// # Errors
-    /// If processes cannot be started, or as `for_each_message` has it.
+    /// If processes cannot be started, or as `each` has it.
     pub fn end_badly(
         &self,
         path: &Path,
@@ -214,10 +214,10 @@ impl MatrixArgs {
         self.run_parallel(&shares, |(cell, _)| *cell, path, interrupted, begin, each)
     }
 
-    /// Tries the cells, and calls `for_each_message` with what came of each and the file that it has left.
+    /// Tries the cells, and calls `each` with what came of each and the file that it has left.
     ///
     /// # Errors
-    /// If processes cannot be started, or as `for_each_message` has it.
+    /// If processes cannot be started, or as `each` has it.
     pub fn coordinate(
         &self,
         path: &Path,
@@ -236,7 +236,7 @@ impl MatrixArgs {
         Ok(rows)
     }
 
-    /// Does the work of each task, several at a time if that is wanted, each with a file of its own then, and calls `for_each_message`
+    /// Does the work of each task, several at a time if that is wanted, each with a file of its own then, and calls `each`
     /// with what came of it and the file. What works is made by `begin`, once for as many tasks as are done one by one.
     fn run_parallel<T: Copy + Sync, R: Send, W: FnMut(T, &Path) -> Result<R> + Send>(
         &self,

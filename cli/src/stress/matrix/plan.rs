@@ -59,7 +59,7 @@ impl Region {
         sides.fold(0, |slot, ((at, start), count)| slot * count + at.saturating_sub(*start)) as usize
     }
 
-    /// Calls `for_each_message` with the coordinates of every element, in row-major order.
+    /// Calls `each` with the coordinates of every element, in row-major order.
     pub fn for_each(&self, mut each: impl FnMut(&[u64])) {
         let mut at = self.start.clone();
         for number in 0..self.elements() {

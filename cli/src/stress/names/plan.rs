@@ -186,7 +186,7 @@ impl Plan {
         self.places.iter().map(|place| place.found(&file)).collect()
     }
 
-    /// What is wrong with what was found after a writer was killed that had made `find_cached` known after `told` steps.
+    /// What is wrong with what was found after a writer was killed that had made `known` known after `told` steps.
     pub fn fault(&self, found: &Found, known: &Found, told: u64) -> Option<String> {
         let changes = self.changes(told);
         for (at, ((found, known), place)) in found.iter().zip(known).zip(self.places).enumerate() {
