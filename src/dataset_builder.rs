@@ -153,8 +153,8 @@ impl DatasetBuilder {
         self
     }
 
-    /// Elements stand in a raw file beside this one, from `offset` on (bytes), `size` bytes of them ([`UNLIMITED`] for all
-    /// that follow); called several times, in one file after the other.
+    /// Elements stand in a raw file beside this one, from `offset` on (bytes), `size` bytes of them ([`UNLIMITED`] for
+    /// all that follow); called several times, in one file after the other.
     pub fn external(mut self, file: &str, offset: u64, size: u64) -> Self {
         let piece = ExternalPiece { name: file.into(), offset, size };
         match &mut self.layout {

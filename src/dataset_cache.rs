@@ -12,8 +12,8 @@ use crate::dataset::DatasetCore;
 /// Datasets that are kept for those who open them again, if nobody has them.
 const MAX_UNUSED_DATASETS: usize = 256;
 
-/// The shared states of datasets, by identity. Some that nobody has any more are kept; the oldest go, one by one, as others
-/// come.
+/// The shared states of datasets, by identity. Some that nobody has any more are kept; the oldest go, one by one, as
+/// others come.
 #[derive(Default)]
 pub(crate) struct DatasetCache {
     cores: FxHashMap<ObjectId, Arc<DatasetCore>>,
@@ -48,8 +48,8 @@ impl DatasetCache {
         (core, gone)
     }
 
-    /// Lets the one go that was made last, if its maker has. Otherwise looks at two of those that came first, so that there
-    /// are never more than twice as many as are in use.
+    /// Lets the one go that was made last, if its maker has. Otherwise looks at two of those that came first, so that
+    /// there are never more than twice as many as are in use.
     fn make_room(&mut self) -> EvictedDatasets {
         let mut gone = EvictedDatasets::new();
         if let Some(made) = self.newest.take()

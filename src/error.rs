@@ -202,8 +202,8 @@ impl Error {
         }
     }
 
-    /// The promise that the writer of a live file has not kept, if that is known: only a writer that died in the middle of
-    /// a write, or is none of h5live's, does not.
+    /// The promise that the writer of a live file has not kept, if that is known: only a writer that died in the middle
+    /// of a write, or is none of h5live's, does not.
     pub fn broken_invariant(&self) -> Option<Invariant> {
         match self.kind() {
             ErrorKind::IncompletePublication(_) => Some(Invariant::WholeAppends),
@@ -214,8 +214,9 @@ impl Error {
         }
     }
 
-    /// What somebody else has done to the file meanwhile, if that is why: deleted it, put another one in its place, or cut it.
-    /// Followers end with such an error, and flushes and [`File::close`](crate::File::close) of a writer return it.
+    /// What somebody else has done to the file meanwhile, if that is why: deleted it, put another one in its place, or
+    /// cut it. Followers end with such an error, and flushes and [`File::close`](crate::File::close) of a writer return
+    /// it.
     pub fn file_change(&self) -> Option<FileChange> {
         self.kind().file_change()
     }

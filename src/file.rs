@@ -73,9 +73,9 @@ impl File {
         File::options().open(location)
     }
 
-    /// Opens a file for reading, also if it is being written or its writer has died: [`Options::recover`] says what is done
-    /// then. A file whose writer is dead is brought into order first if this process may write it; one whose writer
-    /// lives is followed.
+    /// Opens a file for reading, also if it is being written or its writer has died: [`Options::recover`] says what is
+    /// done then. A file whose writer is dead is brought into order first if this process may write it; one whose
+    /// writer lives is followed.
     ///
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -270,12 +270,12 @@ impl File {
         self.store().start_swmr().map_err(|error| self.error(None, error))
     }
 
-    /// Whether another process may be changing the file. If its writer has died, and [`Options::recover`] says so, the file
-    /// is brought into order.
+    /// Whether another process may be changing the file. If its writer has died, and [`Options::recover`] says so, the
+    /// file is brought into order.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if that cannot be found out; if the file was deleted, replaced or cut while it was being written,
-    /// [`Error::file_change`] says so.
+    /// [`ErrorKind::Store`] if that cannot be found out; if the file was deleted, replaced or cut while it was being
+    /// written, [`Error::file_change`] says so.
     pub fn is_live(&self) -> Result<bool> {
         let live = self.store().is_live().map_err(|error| self.error(None, error))?;
         let FileShared { options, location, is_recovered, .. } = &*self.shared;
@@ -290,8 +290,8 @@ impl File {
         Ok(live)
     }
 
-    /// What this session has done so far: reads and writes, what was in the caches, what was torn and read again, flushes
-    /// and how long they took.
+    /// What this session has done so far: reads and writes, what was in the caches, what was torn and read again,
+    /// flushes and how long they took.
     ///
     /// ```
     /// # let file = h5live::File::in_memory();

@@ -291,8 +291,8 @@ impl Group {
     /// the way to it that are not there are made. The object stays what it is.
     ///
     /// # Errors
-    /// [`model::Error::NotFound`], [`model::Error::Exists`] if the new path is taken, [`model::Error::Invalid`] if it is
-    /// below the object itself, to which nothing would lead any more, [`model::Error::ReadOnly`].
+    /// [`model::Error::NotFound`], [`model::Error::Exists`] if the new path is taken, [`model::Error::Invalid`] if it
+    /// is below the object itself, to which nothing would lead any more, [`model::Error::ReadOnly`].
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         let rename = || -> Result<(), ErrorKind> {
             let (file, group, name) = path::split_last(&self.file, self.id, from)?;

@@ -19,8 +19,8 @@ const MAX_GROUPS: usize = 1024;
 /// Each item is a link by its path, with its object if it is a hard link: first those that are there, then those that a
 /// writer adds, a group before what is in it. A link that was removed and comes again is new. The iterator waits for
 /// more; it ends when the writer has closed the file and everything was delivered, or when the timeout is over without
-/// anything new. An error ends it, too: also one that says that the file was deleted, replaced or cut while it was being
-/// written ([`Error::file_change`]), after all that could still be found.
+/// anything new. An error ends it, too: also one that says that the file was deleted, replaced or cut while it was
+/// being written ([`Error::file_change`]), after all that could still be found.
 ///
 /// New objects are complete when their links appear, and datasets are opened as they are then.
 #[derive(Debug)]

@@ -143,8 +143,8 @@ impl NewLinkPath {
         }
     }
 
-    /// Has `add_with` add the last name to its group. Groups on the way that are not there are made; they appear together with
-    /// what is in them, by one link, or not at all.
+    /// Has `add_with` add the last name to its group. Groups on the way that are not there are made; they appear
+    /// together with what is in them, by one link, or not at all.
     pub(crate) fn add_with<T>(&self, put: impl FnOnce(ObjectId, &Name) -> model::Result<T>) -> Result<T, ErrorKind> {
         let store = self.file.store();
         let Some((first, others)) = self.missing.split_first() else { return Ok(put(self.group, &self.name)?) };

@@ -15,9 +15,10 @@ pub fn diagnose(location: impl AsRef<Path>) -> Result<Diagnosis> {
 }
 
 /// Brings a file whose writer died into the state in which a writer that closes it leaves it: what was never published
-/// is cut off, what it was about to change together agrees, the end that the superblock announces is where the file ends, and
-/// nobody is said to write. This is never needed to go on with the file in h5live, which does the same when it next writes it.
-/// But other programs may refuse to open the file before. It also does for files of libhdf5 what `h5clear` does.
+/// is cut off, what it was about to change together agrees, the end that the superblock announces is where the file
+/// ends, and nobody is said to write. This is never needed to go on with the file in h5live, which does the same when
+/// it next writes it. But other programs may refuse to open the file before. It also does for files of libhdf5 what
+/// `h5clear` does.
 ///
 /// A file that is in order is left alone.
 ///

@@ -19,8 +19,8 @@ pub enum ReferenceTarget {
 }
 
 impl File {
-    /// What a reference of this file refers to; `None` if it is null. Objects are called by their identity, for they may
-    /// have many paths.
+    /// What a reference of this file refers to; `None` if it is null. Objects are called by their identity, for they
+    /// may have many paths.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if the reference is damaged or its object is not there any more;

@@ -255,7 +255,8 @@ fn failures(kind: &str) -> &'static [(WriteFailure, bool)] {
     &FAILURES[..if all { FAILURES.len() } else { 1 }]
 }
 
-/// Makes the change on a storage that fails as told, and closes the file; whether that went well, and the file after it.
+/// Makes the change on a storage that fails as told, and closes the file; whether that went well, and the file after
+/// it.
 fn attempt(base: &[u8], options: &OpenOptions, change: Change, fault: Option<(u64, WriteFailure, bool)>) -> Attempt {
     let faulty = Faulty::new(storage(base));
     let file = open_with(faulty.clone(), options).unwrap();

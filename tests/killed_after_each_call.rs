@@ -1,5 +1,5 @@
-//! A writer is killed after each of its system calls in turn: the file opens at once, with everything that was flushed, in
-//! h5live and in libhdf5, and another writer goes on.
+//! A writer is killed after each of its system calls in turn: the file opens at once, with everything that was flushed,
+//! in h5live and in libhdf5, and another writer goes on.
 //!
 //! The process that is killed is this test program, with a library preloaded into it (`checker/tools/record.c`, which
 //! needs a C compiler). libhdf5 looks at the files through the Python that `H5LIVE_PYTHON` names.
@@ -73,8 +73,8 @@ fn run(recorder: &Path, path: &Path, last: usize) -> std::process::ExitStatus {
     writer.env("H5TRACE_KILL", last.to_string()).output().unwrap().status
 }
 
-/// Looks whether every dataset has between `least` and `most` rows, and the first has `named` attributes and there are as
-/// many groups.
+/// Looks whether every dataset has between `least` and `most` rows, and the first has `named` attributes and there are
+/// as many groups.
 fn check(path: &Path, mode: Mode, (least, most): (u64, u64), named: u64) -> Result<(), String> {
     let told = |error: h5live::Error| format!("{mode:?}: {error}");
     let file = File::options().mode(mode).open(path).map_err(told)?;

@@ -1,7 +1,8 @@
-//! Rows that follow each other so closely that they are stored without calls to the system: others see them as any other
-//! rows, and a writer that is killed among them leaves a whole file.
+//! Rows that follow each other so closely that they are stored without calls to the system: others see them as any
+//! other rows, and a writer that is killed among them leaves a whole file.
 //!
-//! The process that writes is this test program. libhdf5 looks at the files through the Python that `H5LIVE_PYTHON` names.
+//! The process that writes is this test program. libhdf5 looks at the files through the Python that `H5LIVE_PYTHON`
+//! names.
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead, BufReader, Write};

@@ -1,8 +1,9 @@
-//! Chunks of a dataset that grows in both dimensions, each flushed, in a file in which the nodes of the index are stored
-//! without calls to the system: who follows sees each chunk whole or not at all, and a writer that is killed among them leaves a
-//! whole file.
+//! Chunks of a dataset that grows in both dimensions, each flushed, in a file in which the nodes of the index are
+//! stored without calls to the system: who follows sees each chunk whole or not at all, and a writer that is killed
+//! among them leaves a whole file.
 //!
-//! The process that writes is this test program. libhdf5 looks at the files through the Python that `H5LIVE_PYTHON` names.
+//! The process that writes is this test program. libhdf5 looks at the files through the Python that `H5LIVE_PYTHON`
+//! names.
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead, BufReader, Write};

@@ -1,4 +1,5 @@
-//! Chunks that a live writer makes ready before rows come to them: nobody meets them, and none is left in a closed file.
+//! Chunks that a live writer makes ready before rows come to them: nobody meets them, and none is left in a closed
+//! file.
 //!
 //! libhdf5 looks at the files through the Python that `H5LIVE_PYTHON` names.
 

@@ -1,5 +1,5 @@
-//! Exports libhdf5, which is linked in statically, to the filters that it loads. Nothing else: they bring codecs of their
-//! own, which ours must not take the place of.
+//! Exports libhdf5, which is linked in statically, to the filters that it loads. Nothing else: they bring codecs of
+//! their own, which ours must not take the place of.
 
 use std::path::PathBuf;
 use std::{env, fs};

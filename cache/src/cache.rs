@@ -49,10 +49,10 @@ pub struct CacheOptions {
     /// The base address, in bytes from the start of the file: pages and sectors are counted from there.
     pub base: u64,
     /// Whether each flush writes what is new first, and then a barrier, before it changes anything to which the file
-    /// leads: so that also after a power failure all of an earlier flush, followed by [`Cache::sync`], is there, and
-    /// no file is shorter than announced. What it changes in place it first writes down as an
-    /// [`RedoRecord`](h5live_format::RedoRecord), so that a later flush is there whole, once that has been done again, or not
-    /// at all.
+    /// leads: so that also after a power failure all of an earlier flush, followed by [`Cache::sync`], is there, and no
+    /// file is shorter than announced. What it changes in place it first writes down as an
+    /// [`RedoRecord`](h5live_format::RedoRecord), so that a later flush is there whole, once that has been done again,
+    /// or not at all.
     pub barriers: bool,
     /// For tests that prove that they matter: no intents are written.
     pub disable_redo: bool,
@@ -213,8 +213,8 @@ impl Cache {
         &self.space
     }
 
-    /// Refuses a structure at `at` that takes more memory than may be allocated at once; its length is what the file or a
-    /// description states (bytes).
+    /// Refuses a structure at `at` that takes more memory than may be allocated at once; its length is what the file or
+    /// a description states (bytes).
     ///
     /// # Errors
     /// [`Error::Allocation`].
@@ -299,8 +299,8 @@ impl Cache {
         self.space.set_durable();
     }
 
-    /// Has the next flush, of whatever scope, write all that is dirty as one: who finds the file after it failed, or after
-    /// its process died, finds all of it or nothing, by an intent. Call it inside the operation that needs that.
+    /// Has the next flush, of whatever scope, write all that is dirty as one: who finds the file after it failed, or
+    /// after its process died, finds all of it or nothing, by an intent. Call it inside the operation that needs that.
     ///
     /// Other programs know nothing of intents, so where tests break a flush dependency, this must not make up for it.
     pub fn require_atomic_flush(&self) {

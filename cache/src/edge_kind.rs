@@ -64,11 +64,11 @@ pub enum EdgeKind {
     BTree2Shadow,
     /// The user wants what the parent says to appear only after what the child says (`publish_after`).
     PublishAfter,
-    /// In a file whose structures have no checksums, nothing is changed in place before the generation says so. No entries
-    /// are joined by this; every flush observes it.
+    /// In a file whose structures have no checksums, nothing is changed in place before the generation says so. No
+    /// entries are joined by this; every flush observes it.
     Generation,
-    /// Raw data that readers may be reading is not changed in place before an intent says how it will be. No entries are
-    /// joined by this; every flush observes it.
+    /// Raw data that readers may be reading is not changed in place before an intent says how it will be. No entries
+    /// are joined by this; every flush observes it.
     RawInPlace,
 }
 

@@ -326,8 +326,8 @@ impl<T: Entry> Handle<T> {
         head.is_stored() && !head.dirty.load(Acquire) && !head.invalidated.load(Acquire)
     }
 
-    /// Has `change` change the value, for who writes it at once. It is told how often the value was changed before, this
-    /// way or by [`Handle::update`], and returns `None` if it has changed nothing.
+    /// Has `change` change the value, for who writes it at once. It is told how often the value was changed before,
+    /// this way or by [`Handle::update`], and returns `None` if it has changed nothing.
     pub(crate) fn update_for_write_through<R>(&self, change: impl FnOnce(&mut T, u64) -> Option<R>) -> Option<R> {
         let mut value = self.slot.value.write();
         let edition = &self.slot.head.version;

@@ -1,11 +1,11 @@
 //! Between a file's bytes and its structures: storage, the metadata cache with flush dependencies, raw data that
 //! is not yet written, and the allocation of space.
 //!
-//! [`Cache`] is one open file. It keeps decoded structures ([`Entry`]) by their address; a change makes an entry
-//! dirty, and [`Cache::flush`] writes what is dirty so that a parent is never written before its dirty children
-//! ([`Cache::add_dependency`]). Raw data waits too ([`Cache::write_raw`]), and each waiting chunk is represented among the entries by a
-//! [`ChunkProxy`], so that no index entry reaches the file before the chunk that it points to. [`Space`] hands out
-//! addresses at the end of the file.
+//! [`Cache`] is one open file. It keeps decoded structures ([`Entry`]) by their address; a change makes an entry dirty,
+//! and [`Cache::flush`] writes what is dirty so that a parent is never written before its dirty children
+//! ([`Cache::add_dependency`]). Raw data waits too ([`Cache::write_raw`]), and each waiting chunk is represented among
+//! the entries by a [`ChunkProxy`], so that no index entry reaches the file before the chunk that it points to.
+//! [`Space`] hands out addresses at the end of the file.
 //!
 //! Locks, outermost first: flush, gate, an entry's value, ledger. Those of shards, of space and of waiting raw data
 //! are taken and released within one step (the last may take the ledger's). While bytes are read or written, only

@@ -84,8 +84,8 @@ impl Cache {
         self.load_revalidated(addr, owner, |slot| self.has_same_bytes(slot, len), read)
     }
 
-    /// As [`Cache::load`], of an entry that is good also if `confirm` says so; `read` may return the bytes to be kept for
-    /// that.
+    /// As [`Cache::load`], of an entry that is good also if `confirm` says so; `read` may return the bytes to be kept
+    /// for that.
     fn load_revalidated<T: Entry, E: From<Error>>(
         &self,
         addr: Addr,
@@ -184,8 +184,8 @@ impl Cache {
         handle
     }
 
-    /// Adds what `take` takes out of an entry at another address, and forgets the entry: a structure that moves is not copied.
-    /// Handles to it are left with what `take` leaves there.
+    /// Adds what `take` takes out of an entry at another address, and forgets the entry: a structure that moves is not
+    /// copied. Handles to it are left with what `take` leaves there.
     pub fn relocate<T: Entry>(&self, entry: &Handle<T>, to: Addr, take: impl FnOnce(&mut T) -> T) -> Handle<T> {
         let value = entry.take_value(take);
         self.remove(entry.addr());
@@ -199,8 +199,8 @@ impl Cache {
         }
     }
 
-    /// As [`Cache::remove`], of a structure of `len` bytes whose space is given back: at once, if no flush has ever taken
-    /// it.
+    /// As [`Cache::remove`], of a structure of `len` bytes whose space is given back: at once, if no flush has ever
+    /// taken it.
     pub fn free(&self, addr: Addr, len: u64) {
         let old = self.shard(addr).remove(addr);
         let unwritten = old.as_ref().is_some_and(|old| old.head().is_new());
@@ -226,9 +226,9 @@ impl Cache {
         self.evict(None);
     }
 
-    /// As [`Cache::evict_owner`], for a reader that expects to find most as it was: what is loaded from now on is as the file
-    /// has it now, but what [`Cache::load_block`] finds there with the same bytes is kept. From then on, those bytes are kept
-    /// as well, and counted as the entry's.
+    /// As [`Cache::evict_owner`], for a reader that expects to find most as it was: what is loaded from now on is as
+    /// the file has it now, but what [`Cache::load_block`] finds there with the same bytes is kept. From then on, those
+    /// bytes are kept as well, and counted as the entry's.
     pub fn mark_owner_stale(&self, owner: Owner) {
         match self.is_read_only() {
             true => self.ledger.doubts.mark_stale(owner),
@@ -262,9 +262,9 @@ impl Cache {
     /// Makes `parent` wait for `child`: as long as the child, or anything below it, is dirty, the parent is not
     /// written. A parent stays in memory.
     ///
-    /// The edge lasts until [`Cache::remove_dependency`], or until the child is removed or evicted (which a clean one may be
-    /// at any time). So whoever changes an entry declares, in the same operation, all edges on the way from it to
-    /// the topmost entry that must wait; declaring one again costs little.
+    /// The edge lasts until [`Cache::remove_dependency`], or until the child is removed or evicted (which a clean one
+    /// may be at any time). So whoever changes an entry declares, in the same operation, all edges on the way from it
+    /// to the topmost entry that must wait; declaring one again costs little.
     ///
     /// # Errors
     /// [`DependencyCycle`] if the child already waits for the parent, or is the parent.
@@ -276,9 +276,9 @@ impl Cache {
         self.add_edge(parent, child, kind, EdgeLifetime::Removed)
     }
 
-    /// As [`Cache::add_dependency`], but the edge ends as soon as a flush has written the child as it is then: the parent
-    /// waits for one change of the child, not for later ones. A change that is still to be made is made known before, by
-    /// [`Handle::touch`](crate::Handle::touch): a flush that is under way may end in between.
+    /// As [`Cache::add_dependency`], but the edge ends as soon as a flush has written the child as it is then: the
+    /// parent waits for one change of the child, not for later ones. A change that is still to be made is made known
+    /// before, by [`Handle::touch`](crate::Handle::touch): a flush that is under way may end in between.
     ///
     /// # Errors
     /// As [`Cache::add_dependency`].
@@ -290,8 +290,8 @@ impl Cache {
         self.add_edge(parent, child, kind, EdgeLifetime::Written)
     }
 
-    /// As [`Cache::add_dependency`], but the edge ends as soon as a flush has written the child, which is new, in whatever state: the
-    /// parent leads to it, and that is all.
+    /// As [`Cache::add_dependency`], but the edge ends as soon as a flush has written the child, which is new, in
+    /// whatever state: the parent leads to it, and that is all.
     ///
     /// # Errors
     /// As [`Cache::add_dependency`].
@@ -373,8 +373,8 @@ impl Cache {
         evicted.iter().for_each(|slot| self.invalidate(slot));
     }
 
-    /// Forgets those of the entries at `addrs`, which have been written because there were many, that nobody has looked at
-    /// since they were made: what is made next takes their memory.
+    /// Forgets those of the entries at `addrs`, which have been written because there were many, that nobody has looked
+    /// at since they were made: what is made next takes their memory.
     fn evict_unused(&self, addrs: impl Iterator<Item = Addr>) {
         for slot in addrs.filter_map(|addr| self.shard(addr).take_unused(addr)) {
             count(&self.stats.evictions, 1);

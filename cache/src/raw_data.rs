@@ -247,8 +247,8 @@ impl Cache {
             .with_chunk(chunk, |state| self.chunks.enqueue(state, || self.new_proxy(owner, chunk), bytes, beneath))
     }
 
-    /// As [`Cache::write_raw_with_visibility`], of a chunk to which the file leads: if the next flush is to be there whole or not at
-    /// all ([`Cache::require_atomic_flush`]), and this is not too much, it is part of that.
+    /// As [`Cache::write_raw_with_visibility`], of a chunk to which the file leads: if the next flush is to be there
+    /// whole or not at all ([`Cache::require_atomic_flush`]), and this is not too much, it is part of that.
     pub fn overwrite_raw(&self, owner: Owner, chunk: Addr, bytes: (u64, Vec<u8>), beneath: Visibility) -> ChunkProxy {
         self.chunks.with_chunk(chunk, |state| {
             // What still waits has not been led to.
@@ -257,8 +257,8 @@ impl Cache {
         })
     }
 
-    /// Writes `bytes` to the chunk before any metadata that is flushed later, if nothing of the chunk waits to be written:
-    /// then nothing has to wait for it, and `None` is returned. Otherwise as [`Cache::write_raw`].
+    /// Writes `bytes` to the chunk before any metadata that is flushed later, if nothing of the chunk waits to be
+    /// written: then nothing has to wait for it, and `None` is returned. Otherwise as [`Cache::write_raw`].
     ///
     /// For new space only, before the operation that makes it reachable; best for whole chunks.
     ///

@@ -42,8 +42,8 @@ const SKIPPED_RECLAIM_QUERIES: u32 = 31;
 pub enum SpaceKind {
     /// A structure. One that is smaller than a page does not cross the border of one.
     Metadata,
-    /// Raw data. Aligned to pages if its size is a multiple of them; else, if it is longer than one, to eight bytes if its
-    /// size is a multiple of those.
+    /// Raw data. Aligned to pages if its size is a multiple of them; else, if it is longer than one, to eight bytes if
+    /// its size is a multiple of those.
     Raw,
 }
 
@@ -105,7 +105,8 @@ struct SpaceState {
     queries_to_skip: u32,
 }
 
-/// The storage is asked to find a place for no fewer bytes ahead than these, and only for what is written so near to the end...
+/// The storage is asked to find a place for no fewer bytes ahead than these, and only for what is written so near to
+/// the end...
 const MIN_RESERVE_BYTES: u64 = 1 << 20;
 
 /// ...and for no more than these: a file system may have to look for long where many are to be together.
@@ -179,8 +180,8 @@ impl Space {
         self.alloc_with_zero_flag(len, kind).map(|(addr, _)| addr)
     }
 
-    /// As [`Space::alloc`], and whether the space is known to hold zeros for good: nothing was ever written there, and no
-    /// intent will be.
+    /// As [`Space::alloc`], and whether the space is known to hold zeros for good: nothing was ever written there, and
+    /// no intent will be.
     ///
     /// # Errors
     /// As [`Space::alloc`].
@@ -325,8 +326,8 @@ impl Space {
         FreeEpoch(self.state.lock().quarantine.snapshots())
     }
 
-    /// Frees what waits for nothing but the grace, if `is_unread` says that nobody else has the file open now: nobody can
-    /// have been led there then, and who opens the file later is not. Nothing comes to wait for it meanwhile.
+    /// Frees what waits for nothing but the grace, if `is_unread` says that nobody else has the file open now: nobody
+    /// can have been led there then, and who opens the file later is not. Nothing comes to wait for it meanwhile.
     pub fn reclaim_if(&self, is_unread: impl FnOnce() -> bool) {
         let state = &mut *self.state.lock();
         if state.quarantine.resting() < MIN_RECLAIM_QUERY_BYTES {
@@ -444,9 +445,9 @@ impl Space {
         self.grow_storage(len, len.saturating_add(eof_slack(len)), storage)
     }
 
-    /// Fills what lies behind the allocated space with zeros, as far as the storage likes it and an end is announced, if
-    /// that has not been done where a small write ends at `end`. Nobody can be given that space meanwhile. Returns how
-    /// many bytes were written; a storage that cannot take them says so when it is to take data.
+    /// Fills what lies behind the allocated space with zeros, as far as the storage likes it and an end is announced,
+    /// if that has not been done where a small write ends at `end`. Nobody can be given that space meanwhile. Returns
+    /// how many bytes were written; a storage that cannot take them says so when it is to take data.
     pub(crate) fn prefill(&self, end: u64, storage: &dyn Storage) -> u64 {
         let wanted = storage.prefill_bytes().min(ZEROS.len());
         if wanted == 0 || end <= self.state.lock().filled {
@@ -464,8 +465,8 @@ impl Space {
         zeros.len() as u64
     }
 
-    /// Whether what is written at `at` goes to pages that the storage has: in a block of small structures, which is filled with
-    /// zeros the first time, where the storage likes that.
+    /// Whether what is written at `at` goes to pages that the storage has: in a block of small structures, which is
+    /// filled with zeros the first time, where the storage likes that.
     pub(crate) fn ensure_prefilled(&self, at: u64, storage: &dyn Storage) -> bool {
         if storage.prefill_bytes() == 0 {
             return false;
@@ -483,8 +484,9 @@ impl Space {
         })
     }
 
-    /// Has the storage find a place for new raw data from `start` to `end`, and for what comes behind it, if that has not
-    /// been done. Only for data at the end of a large file: behind other data there may be much that is never written.
+    /// Has the storage find a place for new raw data from `start` to `end`, and for what comes behind it, if that has
+    /// not been done. Only for data at the end of a large file: behind other data there may be much that is never
+    /// written.
     pub(crate) fn reserve_ahead(&self, start: u64, end: u64, storage: &dyn Storage) {
         let is_wanted = |state: &SpaceState| {
             let is_near = state.end.saturating_sub(end) <= MIN_RESERVE_BYTES;
@@ -542,7 +544,8 @@ impl Space {
     }
 }
 
-/// Refuses to change the length of a storage that somebody else has cut: that would put zeros in the place of what is lost.
+/// Refuses to change the length of a storage that somebody else has cut: that would put zeros in the place of what is
+/// lost.
 fn check_length(storage: &dyn Storage, known: u64) -> Result<()> {
     let len = storage.len().map_err(Error::io(StorageAction::Length, 0, 0))?;
     if len < known { Err(Error::Cut { len, known }) } else { Ok(()) }

@@ -1,7 +1,7 @@
 //! The file checker: walks over everything in an HDF5 file, and tells what contradicts what.
 //!
-//! It decodes with `format`, and shares nothing else with the code that reads and writes files. Each structure takes its
-//! bytes in a map of the file before it is followed, so that a structure is visited once, whatever the file says.
+//! It decodes with `format`, and shares nothing else with the code that reads and writes files. Each structure takes
+//! its bytes in a map of the file before it is followed, so that a structure is visited once, whatever the file says.
 
 mod attributes;
 mod btree1;
@@ -50,8 +50,8 @@ pub struct CheckOptions<'a> {
     /// Whether a writer may have the file open, or may have died: status flags, and sums that a writer brings into
     /// order last, are notes then.
     pub live: bool,
-    /// Whether what does no harm is a finding too: objects that state more links than there are, as they are left by groups
-    /// that lead to each other in a circle, and sums of heaps, which libhdf5 gets wrong when they shrink.
+    /// Whether what does no harm is a finding too: objects that state more links than there are, as they are left by
+    /// groups that lead to each other in a circle, and sums of heaps, which libhdf5 gets wrong when they shrink.
     pub strict: bool,
     /// Whether the filters of all chunks are undone, which shows damage to compressed and checksummed data.
     pub data: bool,

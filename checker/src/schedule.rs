@@ -1,8 +1,8 @@
 //! Every schedule of a reader against a writer.
 //!
-//! The writer is a [`Trace`](crate::trace::Trace); the reader is run, on its real code, over a [`ReaderView`] of the file.
-//! At each of its reads the writer may have come further: by any number of whole operations, or into the middle of a
-//! write. Two such positions that show the same bytes differ only in what later reads may see, and the earlier one
+//! The writer is a [`Trace`](crate::trace::Trace); the reader is run, on its real code, over a [`ReaderView`] of the
+//! file. At each of its reads the writer may have come further: by any number of whole operations, or into the middle
+//! of a write. Two such positions that show the same bytes differ only in what later reads may see, and the earlier one
 //! leaves more of that open. So a read has one branch for each content that it can find, at the first position that
 //! shows it, and nothing is lost; where nothing that is still to come touches what is read, there is one branch.
 //!

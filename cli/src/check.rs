@@ -16,8 +16,8 @@ use crate::output::Output;
 
 /// Checks whether a file is sound: checksums, bounds, space, counts, order, links
 ///
-/// Nothing of the code that reads and writes files is used. Exit code 0: sound; 1: there are findings; 2: the file cannot be
-/// read, or is no HDF5 file.
+/// Nothing of the code that reads and writes files is used. Exit code 0: sound; 1: there are findings; 2: the file
+/// cannot be read, or is no HDF5 file.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct CheckCommand {
@@ -32,8 +32,8 @@ pub struct CheckCommand {
     /// Show who uses which bytes, too
     #[arg(long)]
     map: bool,
-    /// The files may be open for writing, or their writers may have died: status flags and sums that a writer brings into
-    /// order last are no findings
+    /// The files may be open for writing, or their writers may have died: status flags and sums that a writer brings
+    /// into order last are no findings
     #[arg(long)]
     live: bool,
     /// Undo the filters of all chunks, to find damaged data

@@ -13,9 +13,10 @@ use crate::temp_output;
 /// Brings files into order whose writer died, so that every program opens them
 ///
 /// h5live goes on with such files by itself. Other programs may refuse them: because of the mark that they are being
-/// written, or because the end that they announce is beyond what is there. Nothing that was flushed is changed; what was
-/// never published is cut off. It does for files of libhdf5 what h5clear does, and gives the announced end back. Exit
-/// code 0: the files are in order; 1: with --dry-run, some are not; 2: a file is being written, or cannot be repaired.
+/// written, or because the end that they announce is beyond what is there. Nothing that was flushed is changed; what
+/// was never published is cut off. It does for files of libhdf5 what h5clear does, and gives the announced end back.
+/// Exit code 0: the files are in order; 1: with --dry-run, some are not; 2: a file is being written, or cannot be
+/// repaired.
 #[derive(Debug, clap::Args)]
 pub struct RepairCommand {
     /// The files

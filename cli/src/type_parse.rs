@@ -62,8 +62,8 @@ impl<'a> TypeParser<'a> {
         Some(before)
     }
 
-    /// A name, in which anything may stand: up to the first `mark` after which there is a number (behind what `sign` takes
-    /// away) and one of `ends`. The mark is eaten.
+    /// A name, in which anything may stand: up to the first `mark` after which there is a number (behind what `sign`
+    /// takes away) and one of `ends`. The mark is eaten.
     fn name(&mut self, mark: char, sign: fn(&str) -> &str, ends: &[char]) -> Option<&'a str> {
         let is_end = |at: usize| {
             let number = sign(self.0.get(at + mark.len_utf8()..).unwrap_or_default());

@@ -23,8 +23,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Memory that the program may take, whatever is in a file (KiB).
 const MEMORY_KIB: u64 = 2 << 20;
 
-/// What the program may allocate at once: a chunk of `realworld/pytables_compressors.h5` has 480 MiB, more than is allowed if
-/// nothing is said (bytes).
+/// What the program may allocate at once: a chunk of `realworld/pytables_compressors.h5` has 480 MiB, more than is
+/// allowed if nothing is said (bytes).
 const MAX_ALLOCATION: &str = "536870912";
 
 /// The files on which the reference program is wrong, and why.

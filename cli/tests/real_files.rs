@@ -1,5 +1,5 @@
-//! Files by the programs that people use (netCDF4, PyTables, pandas, anndata, MATLAB's format, h5py with all its special
-//! types): what we read of them is what these programs read.
+//! Files by the programs that people use (netCDF4, PyTables, pandas, anndata, MATLAB's format, h5py with all its
+//! special types): what we read of them is what these programs read.
 
 mod common;
 

@@ -26,8 +26,8 @@ const DUMP_LIMIT: Duration = Duration::from_secs(20);
 const EXCEPTIONS: [(&str, &str); 1] =
     [("libhdf5/test/tbogus.h5", "objects in it have messages that are to make programs refuse them")];
 
-/// Files with chunks that went through filters that h5live does not know: they are copied as they are stored, which ends with
-/// exit code 1 unless the copy is told not to verify them.
+/// Files with chunks that went through filters that h5live does not know: they are copied as they are stored, which
+/// ends with exit code 1 unless the copy is told not to verify them.
 const UNKNOWN_FILTERS: [&str; 5] = [
     "libhdf5/h5copy/tudfilter.h5",
     "libhdf5/h5repack/h5repack_layout.UD.h5",
@@ -36,8 +36,8 @@ const UNKNOWN_FILTERS: [&str; 5] = [
     "libhdf5/tools/tfilters.h5",
 ];
 
-/// What a copy may allocate at once: a chunk of `realworld/pytables_compressors.h5` has 480 MiB, more than is allowed if nothing
-/// is said (bytes).
+/// What a copy may allocate at once: a chunk of `realworld/pytables_compressors.h5` has 480 MiB, more than is allowed
+/// if nothing is said (bytes).
 const MAX_ALLOCATION: &str = "536870912";
 
 /// Runs the manifest program on many files in children of one process, for it takes long to start. On standard input:

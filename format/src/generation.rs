@@ -3,8 +3,8 @@
 
 use crate::Addr;
 
-/// A word of eight aligned bytes, which are written and read at once. The [`RedoRecord`](crate::RedoRecord) that changes the file
-/// to the next generation lies right behind it.
+/// A word of eight aligned bytes, which are written and read at once. The [`RedoRecord`](crate::RedoRecord) that
+/// changes the file to the next generation lies right behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation(u64);
 
@@ -39,8 +39,8 @@ impl Generation {
         (self.0 | Self::WORD_TAG).to_le_bytes()
     }
 
-    /// The number of the generation. While the file is being [changed](Self::is_changing), it is that to which the intent
-    /// leads.
+    /// The number of the generation. While the file is being [changed](Self::is_changing), it is that to which the
+    /// intent leads.
     pub fn number(self) -> u64 {
         self.0.div_ceil(2)
     }

@@ -19,8 +19,8 @@ pub struct PatchableImage {
 }
 
 impl PatchableImage {
-    /// Of `image`, of which `patch_range` (bytes) is to change; `None` if there is no such place, or `image` does not end with the
-    /// checksum of what comes before.
+    /// Of `image`, of which `patch_range` (bytes) is to change; `None` if there is no such place, or `image` does not
+    /// end with the checksum of what comes before.
     pub fn new(image: Vec<u8>, place: Range<usize>) -> Option<Self> {
         let (covered, sum) = image.split_last_chunk::<CHECKSUM_BYTES>()?;
         let before = covered.get(..place.start).filter(|_| place.start < place.end && place.end <= covered.len())?;

@@ -29,8 +29,8 @@ impl Record for RedoWrite {
 /// All that is about to be changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RedoRecord {
-    /// Where the intent itself is: [behind](SeqlockCounter::word_addr) the announced end of the file. One that was left elsewhere is
-    /// none.
+    /// Where the intent itself is: [behind](SeqlockCounter::word_addr) the announced end of the file. One that was left
+    /// elsewhere is none.
     pub addr: Addr,
     /// Whether it changes raw data that others may be reading, and which such change it is.
     pub seqlock: SeqlockCounter,

@@ -4,8 +4,8 @@
 use crate::{Addr, RedoRecord};
 
 /// A word of eight aligned bytes, which are written and read at once, where the intents of a file are. It is odd while
-/// what an intent says of raw data is on its way to its place, and even otherwise; so who finds the same even one before
-/// and after has read no raw data that was being changed.
+/// what an intent says of raw data is on its way to its place, and even otherwise; so who finds the same even one
+/// before and after has read no raw data that was being changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SeqlockCounter(u32);
 

@@ -12,7 +12,8 @@ use crate::{Fault, LibVer, Record, Result, StoredSelection, Width, Widths, Wire,
 pub struct VirtualMapping {
     /// The file of the other dataset; `.` for the same file. `%b` stands for a number that counts blocks, `%%` for `%`.
     pub file: Arc<Name>,
-    /// The path of the other dataset in its file, with `%b` and `%%` as in `file`. Mappings that share a name share its memory.
+    /// The path of the other dataset in its file, with `%b` and `%%` as in `file`. Mappings that share a name share its
+    /// memory.
     pub dataset: Arc<Name>,
     /// What it shows, in the other dataset.
     pub source: StoredSelection,

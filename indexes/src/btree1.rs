@@ -128,8 +128,8 @@ pub(crate) struct Btree1Blocks {
     pub children: HashSet<Addr>,
 }
 
-/// The keys between which something lies. Whether a key belongs to what comes before or behind it is a matter of the keys
-/// (see [`Btree1Key::BEHIND`]).
+/// The keys between which something lies. Whether a key belongs to what comes before or behind it is a matter of the
+/// keys (see [`Btree1Key::BEHIND`]).
 #[derive(Debug, Clone)]
 pub(crate) struct KeyBounds<K> {
     pub begin: Option<K>,
@@ -161,8 +161,8 @@ struct Btree1Walk<'a, K: Btree1Key, E> {
 impl<K: Btree1Key, E: From<Error>> Btree1Walk<'_, K, E> {
     /// Goes through what is below a node; `false` if `each` has had enough. No deeper than the root's level.
     ///
-    /// Of what the node leads to, only what lies within its bounds, by its parent: the rest has moved to another node, or
-    /// the node has moved from another place. No two nodes have bounds in common, so that nothing is seen twice, and
+    /// Of what the node leads to, only what lies within its bounds, by its parent: the rest has moved to another node,
+    /// or the node has moved from another place. No two nodes have bounds in common, so that nothing is seen twice, and
     /// damaged nodes that lead to the same are not gone through without end.
     fn visit_below(&mut self, at: Addr, level: Option<u8>, mut bounds: KeyBounds<K>) -> Result<bool, E> {
         let node = self.tree.node(at, level)?.read().clone();

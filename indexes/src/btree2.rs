@@ -219,8 +219,8 @@ impl<R: Btree2Record> Btree2<R> {
         self.find_prefiltered(|_| Ordering::Equal, compare)
     }
 
-    /// As [`Btree2::find`], where `glance` says of the bytes of a record what `compare` would say of it, or `Equal` if they
-    /// alone do not tell.
+    /// As [`Btree2::find`], where `glance` says of the bytes of a record what `compare` would say of it, or `Equal` if
+    /// they alone do not tell.
     ///
     /// # Errors
     /// As [`Btree2::find`].
@@ -247,7 +247,8 @@ impl<R: Btree2Record> Btree2<R> {
         Ok(None)
     }
 
-    /// Narrows a range of the records of a node to where `glance` does not tell, and returns the record in the middle of it.
+    /// Narrows a range of the records of a node to where `glance` does not tell, and returns the record in the middle
+    /// of it.
     fn narrow_range(
         &self,
         at: Addr,
@@ -354,8 +355,8 @@ impl<R: Btree2Record> Btree2<R> {
     }
 }
 
-/// The place among `len` records of what `compare` seeks, and the record there if it is that. `narrow` narrows a range and
-/// returns a record in it, if any is left.
+/// The place among `len` records of what `compare` seeks, and the record there if it is that. `narrow` narrows a range
+/// and returns a record in it, if any is left.
 fn search<R, E: From<Error>>(
     len: usize,
     compare: &mut impl FnMut(&R) -> Result<Ordering, E>,

@@ -51,8 +51,8 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
         Ok(old)
     }
 
-    /// As [`ChunkIndex::set`], for chunks without filters that follow each other along a dimension: the one at `first` is
-    /// stored at the first of `places`.
+    /// As [`ChunkIndex::set`], for chunks without filters that follow each other along a dimension: the one at `first`
+    /// is stored at the first of `places`.
     ///
     /// # Errors
     /// As [`ChunkIndex::set`]; those before the one that could not be set are.
@@ -83,8 +83,8 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// If a structure of the index cannot be read; nothing is given back then.
     fn delete(&self) -> Result<()>;
 
-    /// Whether the index counts its own blocks wrong, as a writer that died may have left it; with `mend`, it counts them
-    /// right afterwards.
+    /// Whether the index counts its own blocks wrong, as a writer that died may have left it; with `mend`, it counts
+    /// them right afterwards.
     ///
     /// # Errors
     /// If a structure of the index cannot be read.

@@ -512,8 +512,8 @@ impl ExtensibleArray {
         Ok(())
     }
 
-    /// Sets the elements of chunks that follow `coord` along a dimension, as many as are in the table that was used last.
-    /// Returns their number.
+    /// Sets the elements of chunks that follow `coord` along a dimension, as many as are in the table that was used
+    /// last. Returns their number.
     fn set_neighbors(
         &self,
         coord: &ChunkCoord,

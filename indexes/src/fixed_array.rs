@@ -72,7 +72,8 @@ struct LastFixedBlock {
 }
 
 impl LastFixedBlock {
-    /// The slot of the element at `index`, if it is here, and what `root` leads to is still known to be what leads here.
+    /// The slot of the element at `index`, if it is here, and what `root` leads to is still known to be what leads
+    /// here.
     fn slot(&self, index: u64, root: Addr) -> Option<usize> {
         let is_gone = self.header.is_invalidated() || self.data_block.is_invalidated() || self.table.is_invalidated();
         let is_here = self.header.addr() == root && !is_gone && self.elements.contains(&index);

@@ -29,9 +29,9 @@ const MAX_SLACK_FRACTION: u64 = 32;
 /// What this session knows of the space in one local heap; to be kept as long as the session, for all that change the
 /// heap.
 ///
-/// From the first change on, the file says that nothing in the heap is free: a list that begins in the prefix and goes on
-/// in the segment cannot be changed at once with what it tells of. So strings are put where nothing is, in the segment to
-/// which the file leads, and the list is written again when the session ends (`LocalStrings::finalize`).
+/// From the first change on, the file says that nothing in the heap is free: a list that begins in the prefix and goes
+/// on in the segment cannot be changed at once with what it tells of. So strings are put where nothing is, in the
+/// segment to which the file leads, and the list is written again when the session ends (`LocalStrings::finalize`).
 #[derive(Debug, Default)]
 pub struct StringSpace(Mutex<StringSpaceState>);
 
@@ -294,9 +294,9 @@ impl LocalStrings {
         Ok(())
     }
 
-    /// Writes the list of what is free into the file again, gives up the end of the segment if nothing is there, and moves
-    /// the segment to what is free before it if there is room: no more changes are expected, and everything before has
-    /// been flushed. Returns whether there was anything to be done.
+    /// Writes the list of what is free into the file again, gives up the end of the segment if nothing is there, and
+    /// moves the segment to what is free before it if there is room: no more changes are expected, and everything
+    /// before has been flushed. Returns whether there was anything to be done.
     ///
     /// # Errors
     /// If the dependency would close a circle.

@@ -117,8 +117,8 @@ impl ObjectMetadata {
         Ok(self.cache.insert(addr, self.owner, value))
     }
 
-    /// As [`ObjectMetadata::create`], where the length follows from what the file states: `value` is made only if there may be
-    /// memory for it.
+    /// As [`ObjectMetadata::create`], where the length follows from what the file states: `value` is made only if there
+    /// may be memory for it.
     ///
     /// # Errors
     /// As [`ObjectMetadata::create`]; if the length is larger than what may be allocated at once.
@@ -127,8 +127,9 @@ impl ObjectMetadata {
         self.create(len, value())
     }
 
-    /// Finds room before `limit` (bytes from the base address) for structures that lie there or behind, each given with its
-    /// length (bytes): for the last ones first, as it is the end of the file that shall move. Returns where each is to be.
+    /// Finds room before `limit` (bytes from the base address) for structures that lie there or behind, each given with
+    /// its length (bytes): for the last ones first, as it is the end of the file that shall move. Returns where each is
+    /// to be.
     pub(crate) fn alloc_all_before(
         &self,
         limit: u64,

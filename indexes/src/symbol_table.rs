@@ -39,8 +39,8 @@ pub struct SymbolTable {
 }
 
 impl SymbolTable {
-    /// The table with its B-tree at `btree` and its heap at `heap`, in a file of these K values. `space` is the same for
-    /// all that change the table in one session.
+    /// The table with its B-tree at `btree` and its heap at `heap`, in a file of these K values. `space` is the same
+    /// for all that change the table in one session.
     pub fn new(metadata: ObjectMetadata, btree: Addr, heap: Addr, k: BtreeK, space: Arc<StringSpace>) -> Self {
         let tree = Btree1::new(metadata.clone(), btree, k.group_internal, ());
         SymbolTable { metadata, tree, heap, k, space }

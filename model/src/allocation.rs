@@ -1,6 +1,7 @@
 //! How much memory is taken for a length that a file or a description states.
 
-/// Most bytes of one allocation whose length comes from a file or a description. The buffers of the caller are not counted.
+/// Most bytes of one allocation whose length comes from a file or a description. The buffers of the caller are not
+/// counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AllocationLimit(u64);
 

@@ -65,8 +65,8 @@ pub struct Diagnosis {
     pub superblock: u8,
     /// Bytes of the file.
     pub length: u64,
-    /// Where the file ends as the superblock announces it, in bytes from its start. While a writer is at work this may be
-    /// ahead of what is there.
+    /// Where the file ends as the superblock announces it, in bytes from its start. While a writer is at work this may
+    /// be ahead of what is there.
     pub announced: u64,
 }
 

@@ -367,8 +367,8 @@ impl Datatype {
         }
     }
 
-    /// The same type in a store with addresses of another size (bytes): places in heaps and references have other sizes,
-    /// and the members of compounds that follow them other offsets.
+    /// The same type in a store with addresses of another size (bytes): places in heaps and references have other
+    /// sizes, and the members of compounds that follow them other offsets.
     pub fn with_offsets(&self, from: u32, to: u32) -> Datatype {
         let resized = |size: u32| size.saturating_sub(from).saturating_add(to);
         let base = |base: &Datatype| Box::new(base.with_offsets(from, to));

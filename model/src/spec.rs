@@ -193,8 +193,8 @@ impl DatasetSpec {
         rest.chunks_mut(pattern.len()).for_each(|element| element.copy_from_slice(&pattern[..element.len()]));
     }
 
-    /// Elements that nobody wrote, the last of them cut off: so many bytes, or none if elements have none. For a length that
-    /// the caller has bounded.
+    /// Elements that nobody wrote, the last of them cut off: so many bytes, or none if elements have none. For a length
+    /// that the caller has bounded.
     pub fn fill_bytes(&self, bytes: usize) -> Vec<u8> {
         let bytes = if self.datatype.size() == 0 { 0 } else { bytes };
         if matches!(self.fill.value, FillValue::Default) && bytes <= SMALL_FILL_BYTES {

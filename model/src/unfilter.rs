@@ -21,8 +21,8 @@ pub trait Unfilter: Send + Sync + fmt::Debug {
         size: u64,
     ) -> std::result::Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>>;
 
-    /// What `bytes` become behind `filters`, and the mask: bit `i` set if filter `i` was skipped, as all are that are not
-    /// known. By default none is.
+    /// What `bytes` become behind `filters`, and the mask: bit `i` set if filter `i` was skipped, as all are that are
+    /// not known. By default none is.
     ///
     /// # Errors
     /// If a filter that is not optional is not known, or fails.

@@ -42,8 +42,8 @@ pub(crate) fn attributes(
     Ok(count)
 }
 
-/// Looks at the datasets `o0`, `o1`, ... in the root group: there are from `least` to `most` of them, and each holds two
-/// rows. Returns how many there are. Who looks goes on with `known`, whatever was seen here.
+/// Looks at the datasets `o0`, `o1`, ... in the root group: there are from `least` to `most` of them, and each holds
+/// two rows. Returns how many there are. Who looks goes on with `known`, whatever was seen here.
 pub(crate) fn links(
     file: &NativeFile,
     see: &impl Observer,

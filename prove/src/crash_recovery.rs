@@ -193,8 +193,8 @@ impl CrashRecovery {
         Ok(())
     }
 
-    /// Opens the file to write, appends a row to each series, writes another one far beyond it, or all chunks that are still
-    /// to be written, and closes the file. Returns how many rows there were.
+    /// Opens the file to write, appends a row to each series, writes another one far beyond it, or all chunks that are
+    /// still to be written, and closes the file. Returns how many rows there were.
     fn continue_writing(&self, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix) -> Result<Vec<u64>, String> {
         let file = self.open(disk, self.mode)?;
         let file = File::with_store(Arc::new(file), "recovered", Options::default());
@@ -259,7 +259,8 @@ struct SeriesExpectation {
     /// The least extent that a crash may leave, and the most.
     extents: (u64, u64),
     grows: bool,
-    /// The row that is written beyond all that the dead writer wrote, in the middle of a chunk, with another one between.
+    /// The row that is written beyond all that the dead writer wrote, in the middle of a chunk, with another one
+    /// between.
     far: Option<u64>,
     chunk: u64,
     /// Whether who recovered may have crashed as well.

@@ -59,8 +59,8 @@ impl Hash for FollowerState {
 }
 
 impl FollowerState {
-    /// Notes whether the last operation has waited in vain. Where rows are appended, all below the extent must be there, and
-    /// what is seen after that is a matter of what was not.
+    /// Notes whether the last operation has waited in vain. Where rows are appended, all below the extent must be
+    /// there, and what is seen after that is a matter of what was not.
     fn note_wait(&mut self, eyes: &ConcurrentObserver<'_>, series: &Series) -> Result<(), RunEnd> {
         let waited = eyes.has_waited();
         self.waited |= waited;
@@ -224,8 +224,8 @@ fn read_chunk(
                 other => other.map(|()| true),
             });
         let read = read?;
-        // If it took one look, that was at the chunk itself, of which no more is kept than the versions of its rows; what
-        // may change in its place is read between two glances at the end of the file, and at what is shown there.
+        // If it took one look, that was at the chunk itself, of which no more is kept than the versions of its rows;
+        // what may change in its place is read between two glances at the end of the file, and at what is shown there.
         let since = eyes.set_history(before);
         let looks = if matches!(series.kind, SeriesKind::Filtered { .. }) { 1 } else { 5 };
         if !read || eyes.0.queries() - queries > looks {
@@ -246,8 +246,8 @@ fn read_chunk(
             continue;
         }
         let Some(version) = series.version(row, value).filter(|_| series.is_written(row)) else {
-            // Rows of a chunk that is stored may still be to come, and hold nothing until then; the first one only if chunks
-            // are there before what is written to them.
+            // Rows of a chunk that is stored may still be to come, and hold nothing until then; the first one only if
+            // chunks are there before what is written to them.
             let is_under_way = row >= extent && (began_torn || eyes.0.tears() > tears);
             let must_be = row < extent || row == first && !(series.early || series.ahead);
             if value != 0 && !is_under_way || series.is_written(row) && must_be {

@@ -70,8 +70,8 @@ impl TraceGenerations {
     }
 }
 
-/// What a reader that goes by generations keeps, beside its history: that is, then, what its looks that counted have seen
-/// since the last checkpoint.
+/// What a reader that goes by generations keeps, beside its history: that is, then, what its looks that counted have
+/// seen since the last checkpoint.
 pub(crate) struct ObserverCache {
     generations: Arc<TraceGenerations>,
     file: Mutex<Option<NativeFile>>,
@@ -174,8 +174,8 @@ impl ObserverCache {
         }
     }
 
-    /// The reader has read `bytes` at `at`. What is shown at an end of file counts only as long as that is announced, which is
-    /// read before and after it.
+    /// The reader has read `bytes` at `at`. What is shown at an end of file counts only as long as that is announced,
+    /// which is read before and after it.
     fn has_read(&self, view: &ReaderView, at: u64, bytes: &[u8]) {
         let now = &mut *self.now.lock();
         if at > 0 || !now.shows {

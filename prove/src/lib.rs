@@ -1,5 +1,5 @@
-//! What the model checker explores: [`WriterRecorder`] records h5live's writer at work, and [`RowFollower`] and [`CrashRecovery`] are
-//! h5live's reader, which know what it may see while the writer works, and after a crash.
+//! What the model checker explores: [`WriterRecorder`] records h5live's writer at work, and [`RowFollower`] and
+//! [`CrashRecovery`] are h5live's reader, which know what it may see while the writer works, and after a crash.
 
 mod content;
 mod count_readers;

@@ -244,8 +244,8 @@ fn recovery_fault(survivor: &CrashRecovery, workload: &Workload, bounds: CrashBo
     explore_crashes(&workload.trace, &bounds, &recover).violations.into_iter().next().map(|bad| bad.fault)
 }
 
-/// Power failures: whatever is not durable is there or not, and parts of one write. Who recovers may be killed, too, but
-/// that tears no pages.
+/// Power failures: whatever is not durable is there or not, and parts of one write. Who recovers may be killed, too,
+/// but that tears no pages.
 pub fn power_failure_bounds(tearing: Tearing, threads: usize, limit: Duration) -> CrashBounds {
     let again = tearing.cut.is_none_or(|unit| u64::from(unit.get()) >= OS_PAGE_BYTES).into();
     CrashBounds {

@@ -12,11 +12,12 @@ use crate::generation_observer::{ObservedStorage, ObserverCache, TraceGeneration
 /// What a fault says when an operation failed without a reason to: nothing changed meanwhile.
 pub const FAILED_AT_REST: &str = ", with the file at rest: ";
 
-/// What a fault says when a reader has waited for what it did not find as long as it ever does: its writer rested meanwhile.
+/// What a fault says when a reader has waited for what it did not find as long as it ever does: its writer rested
+/// meanwhile.
 pub const WAITED_IN_VAIN: &str = ", and it was waited for";
 
-/// Attempts at an operation of the reader: the first one, one more, one for which it looks up what the writer was about to
-/// write, and the last one.
+/// Attempts at an operation of the reader: the first one, one more, one for which it looks up what the writer was about
+/// to write, and the last one.
 const ATTEMPTS: u32 = 4;
 
 /// Attempts of a reader that goes by generations, of which one that does not count leaves nothing.
@@ -78,7 +79,8 @@ pub(crate) trait Observer {
         Ok(())
     }
 
-    /// Says that nothing but what is in `state`, and what the file itself keeps, is used any more of what was seen so far.
+    /// Says that nothing but what is in `state`, and what the file itself keeps, is used any more of what was seen so
+    /// far.
     fn checkpoint_state(&self, _state: impl Hash) -> Result<(), RunEnd> {
         Ok(())
     }
@@ -180,13 +182,14 @@ impl<'a> ConcurrentObserver<'a> {
         Ok(file)
     }
 
-    /// As [`ReaderView::set_history`]. Who goes by generations asks the file at each checkpoint what is kept of it, and needs no
-    /// parts of the history.
+    /// As [`ReaderView::set_history`]. Who goes by generations asks the file at each checkpoint what is kept of it, and
+    /// needs no parts of the history.
     pub fn set_history(&self, history: History) -> History {
         if self.1.goes_by_generations() { History::NONE } else { self.0.set_history(history) }
     }
 
-    /// Says what the reader goes on with that depends on where the writer was just now, and that no checkpoint has told.
+    /// Says what the reader goes on with that depends on where the writer was just now, and that no checkpoint has
+    /// told.
     pub fn remember(&self, known: impl Hash) {
         if self.1.goes_by_generations() {
             self.0.set_history(self.0.history().with_state(known));

@@ -50,8 +50,8 @@ pub enum SeriesKind {
         /// Whether there can never be more rows.
         fixed: bool,
     },
-    /// All rows once, before anybody reads, and then the first and the last one of each chunk again and again, where they
-    /// are, for there is nothing to tell of another place: counts in the trace are versions.
+    /// All rows once, before anybody reads, and then the first and the last one of each chunk again and again, where
+    /// they are, for there is nothing to tell of another place: counts in the trace are versions.
     InPlace {
         /// The number of rows.
         rows: u64,
@@ -116,8 +116,8 @@ impl Series {
         }
     }
 
-    /// Where the rows begin in a stored chunk (bytes): behind what the filter put there, if there is one, and before its
-    /// checksum of four bytes.
+    /// Where the rows begin in a stored chunk (bytes): behind what the filter put there, if there is one, and before
+    /// its checksum of four bytes.
     pub fn start_in(&self, chunk: &StoredChunk) -> u64 {
         match self.kind {
             SeriesKind::Filtered { .. } if chunk.filter_mask == 0 => chunk.size.saturating_sub(4 + 8 * self.chunk),

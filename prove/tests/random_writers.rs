@@ -1,5 +1,5 @@
-//! Writers that do anything, in any order. What is found is shrunk: the writer's steps by proptest, and for each of them the
-//! schedule to the one with the fewest moves.
+//! Writers that do anything, in any order. What is found is shrunk: the writer's steps by proptest, and for each of
+//! them the schedule to the one with the fewest moves.
 
 use std::sync::Arc;
 use std::time::Duration;

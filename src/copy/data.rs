@@ -18,7 +18,8 @@ fn same_filters(a: &DatasetSpec, b: &DatasetSpec) -> bool {
     a.filters.len() == b.filters.len() && filters.into_iter().all(|(a, b)| (a.id, &a.params) == (b.id, &b.params))
 }
 
-/// How many of these chunks are verified at a time: as many as have [`MAX_COPY_BYTES`] bytes together, and one at least.
+/// How many of these chunks are verified at a time: as many as have [`MAX_COPY_BYTES`] bytes together, and one at
+/// least.
 fn batch_len(chunks: &[StoredChunk]) -> usize {
     let mut bytes = 0u64;
     let fits = |chunk: &&StoredChunk| {
@@ -126,7 +127,8 @@ impl Copier<'_> {
         Ok(())
     }
 
-    /// Copies a block of elements, from `start` on: in pieces, unless one of the datasets has all of a chunk in memory anyway.
+    /// Copies a block of elements, from `start` on: in pieces, unless one of the datasets has all of a chunk in memory
+    /// anyway.
     fn block(
         &mut self,
         from: &Dataset,

@@ -24,8 +24,8 @@ const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
 
 /// A copy of objects with everything below them, to the same file or another one. Made by [`Copier::new`].
 ///
-/// Links are copied as they are; an object that several hard links lead to is copied once. What a reference refers to is
-/// the copy of its object, if that is copied too; in another file, other references become null. Committed types are
+/// Links are copied as they are; an object that several hard links lead to is copied once. What a reference refers to
+/// is the copy of its object, if that is copied too; in another file, other references become null. Committed types are
 /// copied with what uses them. Chunks are copied as they are stored, unless something about them is to change. Layouts
 /// that lie elsewhere (virtual datasets, external raw files) go on leading there.
 ///
@@ -107,8 +107,8 @@ impl<'a> Copier<'a> {
         self
     }
 
-    /// Whether chunks that are copied as they are stored are decoded to verify them, which they are by default. Without it
-    /// the copy takes no longer than reading and writing.
+    /// Whether chunks that are copied as they are stored are decoded to verify them, which they are by default. Without
+    /// it the copy takes no longer than reading and writing.
     pub fn verify(mut self, verify: bool) -> Self {
         self.verify = verify;
         self
@@ -263,8 +263,8 @@ impl<'a> Copier<'a> {
         Ok(copy)
     }
 
-    /// Whether some attribute needs an object header of version 2: because it is large, or because its type would be taken
-    /// for damage in a header without a checksum.
+    /// Whether some attribute needs an object header of version 2: because it is large, or because its type would be
+    /// taken for damage in a header without a checksum.
     fn needs_newer_header(&self, id: ObjectId, path: &str) -> Result<bool> {
         let mut found = false;
         let listed = self.files.from.store().for_each_attribute(id, &mut |attribute| {
@@ -364,7 +364,8 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Makes the objects that a fill value refers to, which must be there before the dataset, if they are copied at all.
+    /// Makes the objects that a fill value refers to, which must be there before the dataset, if they are copied at
+    /// all.
     fn create_referents(&mut self, plan: &ElementCopy, fill: &[u8]) -> Result<()> {
         let mut referents = Vec::new();
         plan.for_each_referent(fill, &self.files, &mut |id| referents.push(id));

@@ -6,8 +6,8 @@ use crate::Error;
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct CopyReport {
-    /// Datasets with chunks that were copied as they are stored and cannot be decoded: their filters are not known, their
-    /// checksums do not match, or their compressed data is damaged. The copy holds the same bytes.
+    /// Datasets with chunks that were copied as they are stored and cannot be decoded: their filters are not known,
+    /// their checksums do not match, or their compressed data is damaged. The copy holds the same bytes.
     pub unverified: Vec<UnverifiedChunks>,
     /// Datasets whose fill value does not fit their elements. Other programs refuse such datasets, and nobody can tell
     /// what it should be, so the copy has none.

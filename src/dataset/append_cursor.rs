@@ -1,5 +1,5 @@
-//! Rows that come right after the last ones, into the same chunk or as the whole of the next one: what most small appends
-//! are.
+//! Rows that come right after the last ones, into the same chunk or as the whole of the next one: what most small
+//! appends are.
 
 use h5live_model::{ChunkCoord, DatasetSpec};
 use parking_lot::MutexGuard;
@@ -9,8 +9,8 @@ use super::chunk_row::JoinResult;
 use super::core::{CoreDims, DatasetCore, DatasetError};
 use super::staged_chunks::MAX_STAGED_RUN_BYTES;
 
-/// Where rows of a dataset without filters go if they come right after the last ones, which were a short run of a chunk or
-/// all of one.
+/// Where rows of a dataset without filters go if they come right after the last ones, which were a short run of a chunk
+/// or all of one.
 #[derive(Debug)]
 pub(super) struct AppendCursor {
     pub(super) coord: ChunkCoord,
@@ -29,8 +29,8 @@ pub(super) struct AppendCursor {
 }
 
 impl AppendBuffer {
-    /// Stages rows, as they are stored, that come right after the last ones and leave room for more in the chunk; `told`
-    /// is the extent that the store knows. Returns whether it was so.
+    /// Stages rows, as they are stored, that come right after the last ones and leave room for more in the chunk;
+    /// `told` is the extent that the store knows. Returns whether it was so.
     fn stage_at_cursor(&mut self, told: &[u64], rows: &[u8]) -> bool {
         let AppendBuffer { extent, chunks, cursor: next } = self;
         let Some(next) = next else { return false };
@@ -69,8 +69,8 @@ impl AppendCursor {
 }
 
 impl DatasetCore {
-    /// Appends rows, as `stored` gives them, if they are short and come right after the last ones into the same chunk, or
-    /// are all of the next one. Returns whether it was so; if not, nothing was done.
+    /// Appends rows, as `stored` gives them, if they are short and come right after the last ones into the same chunk,
+    /// or are all of the next one. Returns whether it was so; if not, nothing was done.
     pub(super) fn append_at_cursor<'a>(
         &self,
         stored: impl FnOnce(&DatasetSpec) -> Option<&'a [u8]>,
@@ -90,7 +90,8 @@ impl DatasetCore {
         done
     }
 
-    /// Appends rows that are all of the next chunk; `told` is the extent that the store knows. Returns whether it was so.
+    /// Appends rows that are all of the next chunk; `told` is the extent that the store knows. Returns whether it was
+    /// so.
     fn append_chunk(
         &self,
         stage: &mut MutexGuard<'_, AppendBuffer>,

@@ -90,8 +90,8 @@ impl ChunkCache {
         Some(entry.bytes.clone())
     }
 
-    /// Keeps a chunk, unless `is_old` says that it was changed since it was read. Who changes a chunk must make it say so
-    /// before the chunk is removed from here, and nobody reads what it was before.
+    /// Keeps a chunk, unless `is_old` says that it was changed since it was read. Who changes a chunk must make it say
+    /// so before the chunk is removed from here, and nobody reads what it was before.
     pub(crate) fn insert(&self, id: ObjectId, coord: &ChunkCoord, bytes: Arc<Vec<u8>>, is_old: impl FnOnce() -> bool) {
         if !self.fits(bytes.len()) {
             return;

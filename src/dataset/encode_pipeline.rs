@@ -1,5 +1,5 @@
-//! Chunks on their way to the store: encoded by as many threads as there are, and stored one after another, in their order,
-//! by whichever thread has the next one, while the others go on encoding.
+//! Chunks on their way to the store: encoded by as many threads as there are, and stored one after another, in their
+//! order, by whichever thread has the next one, while the others go on encoding.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -25,9 +25,9 @@ thread_local! {
     static MEMORY: RefCell<EncodeBuffers> = RefCell::default();
 }
 
-/// Calls `encode` for each item, for several of them at once, and `store` with what it left in [`EncodeBuffers::stored`] and with
-/// the mask that it returned: in the order of the items, for one at a time. No more than `most` items are begun and not
-/// stored.
+/// Calls `encode` for each item, for several of them at once, and `store` with what it left in
+/// [`EncodeBuffers::stored`] and with the mask that it returned: in the order of the items, for one at a time. No more
+/// than `most` items are begun and not stored.
 ///
 /// # Errors
 /// The failure of the first item that has one. All before it are stored, and none after it.

@@ -24,11 +24,11 @@ const MAX_WARMUP_BYTES: usize = 4 << 10;
 
 /// Batches of rows that a writer publishes, made by [`Dataset::follow`].
 ///
-/// Each item has whole rows, in order, and no row twice. The iterator waits for new rows; it ends when the writer
-/// has closed the file and everything was delivered, or when the timeout is over without a new row. If the file is deleted,
+/// Each item has whole rows, in order, and no row twice. The iterator waits for new rows; it ends when the writer has
+/// closed the file and everything was delivered, or when the timeout is over without a new row. If the file is deleted,
 /// replaced or cut while it is being written, the last item is an error that says so
-/// ([`Error::file_change`](crate::Error::file_change)), after all rows that could still be read.
-/// Of a virtual dataset, all of this goes for its file and those of its sources: it ends when nobody writes any of them
+/// ([`Error::file_change`](crate::Error::file_change)), after all rows that could still be read. Of a virtual dataset,
+/// all of this goes for its file and those of its sources: it ends when nobody writes any of them
 /// ([`Dataset::is_live`]).
 #[derive(Debug)]
 pub struct DatasetFollower<T> {
@@ -122,8 +122,8 @@ impl<T: H5Type> DatasetFollower<T> {
         self
     }
 
-    /// Looks again and again instead of sleeping until something is published. That takes a processor of its own, and shows
-    /// rows some tens of microseconds earlier: for who has to act on them.
+    /// Looks again and again instead of sleeping until something is published. That takes a processor of its own, and
+    /// shows rows some tens of microseconds earlier: for who has to act on them.
     pub fn busy_poll(mut self) -> Self {
         self.sleeps = false;
         self
@@ -190,8 +190,8 @@ impl<T: H5Type> DatasetFollower<T> {
         }
     }
 
-    /// Looks for rows until there are some, or it is time to see whether the writer still lives. Returns whether there may
-    /// be more: the writer lives, and it is not `until`.
+    /// Looks for rows until there are some, or it is time to see whether the writer still lives. Returns whether there
+    /// may be more: the writer lives, and it is not `until`.
     fn poll_until(&mut self, until: Option<Instant>) -> Result<bool> {
         let pause = Instant::now() + BUSY_POLL_WAIT;
         let end = until.map_or(pause, |until| until.min(pause));

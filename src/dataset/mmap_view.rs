@@ -34,9 +34,9 @@ impl<T: Pod + std::fmt::Debug> std::fmt::Debug for DatasetView<T> {
 }
 
 impl Dataset {
-    /// All elements without reading them into memory: a contiguous dataset, or one that is a single chunk without filters,
-    /// whose elements are stored just as `T` is in memory, in a file that was opened to be read ([`File::open`]). h5live
-    /// aligns those of 4 KiB and more to eight bytes, so that they can be seen so.
+    /// All elements without reading them into memory: a contiguous dataset, or one that is a single chunk without
+    /// filters, whose elements are stored just as `T` is in memory, in a file that was opened to be read
+    /// ([`File::open`]). h5live aligns those of 4 KiB and more to eight bytes, so that they can be seen so.
     ///
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -52,12 +52,12 @@ impl Dataset {
     /// ```
     ///
     /// # Safety
-    /// While there is a view, the file must neither be changed nor shortened. Programs that heed file locks do not: h5live
-    /// and libhdf5 hold one for a file that is open to be read.
+    /// While there is a view, the file must neither be changed nor shortened. Programs that heed file locks do not:
+    /// h5live and libhdf5 hold one for a file that is open to be read.
     ///
     /// # Errors
-    /// [`ErrorKind::NotViewable`] with the reason if the dataset cannot be seen so; [`ErrorKind::Convert`] if its elements cannot
-    /// be of type `T` at all.
+    /// [`ErrorKind::NotViewable`] with the reason if the dataset cannot be seen so; [`ErrorKind::Convert`] if its
+    /// elements cannot be of type `T` at all.
     ///
     /// [`File::open`]: crate::File::open
     #[allow(unsafe_code, reason = "the file is shared with whoever may change it")]

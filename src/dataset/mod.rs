@@ -483,7 +483,8 @@ impl Dataset {
     /// Changes the dimensions (`[rank]`, elements). New elements have the fill value; those outside are gone.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidExtent`] above the maximum or of another rank, [`ErrorKind::Store`] if the layout cannot change.
+    /// [`ErrorKind::InvalidExtent`] above the maximum or of another rank, [`ErrorKind::Store`] if the layout cannot
+    /// change.
     pub fn resize(&self, dims: &[u64]) -> Result<()> {
         self.with_error_path(|| {
             let mut writer = self.writer()?;

@@ -77,8 +77,8 @@ impl Dataset {
     /// The stored bytes of a chunk, as they came out of the filters.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if they cannot be read; [`ErrorKind::Allocation`] if they are more than may be allocated at once
-    /// ([`Options::max_allocation`](crate::Options::max_allocation)).
+    /// [`ErrorKind::Store`] if they cannot be read; [`ErrorKind::Allocation`] if they are more than may be allocated at
+    /// once ([`Options::max_allocation`](crate::Options::max_allocation)).
     pub fn read_chunk(&self, chunk: &StoredChunk) -> Result<Vec<u8>> {
         self.with_error_path(|| {
             let mut bytes = self.core.max_allocation.zeroed(chunk.size)?;
@@ -108,8 +108,8 @@ impl Dataset {
         })
     }
 
-    /// Copies the bytes of a chunk that was stored without filters, so many at a time, and calls `each` with their number. What
-    /// nobody wrote of it is not written.
+    /// Copies the bytes of a chunk that was stored without filters, so many at a time, and calls `each` with their
+    /// number. What nobody wrote of it is not written.
     pub(crate) fn copy_stored(
         &self,
         to: &Dataset,

@@ -92,7 +92,8 @@ impl DatasetReader<'_> {
         }
         let mut coords = chunk.cut.chunks().peekable();
         let batch = self.core.batch(chunk_bytes);
-        // Each thread has one chunk of these at a time. They are more if memory for as many as there are threads is no matter.
+        // Each thread has one chunk of these at a time. They are more if memory for as many as there are threads is no
+        // matter.
         let list = if batch < 2 * rayon::current_num_threads() { batch } else { CHUNKS_PER_BATCH };
         let is_parallel = |n: usize| chunk.is_parallel(n, selected.elements());
         // Places before `base` are done with, and no longer in the sink.
@@ -165,9 +166,9 @@ impl ChunkReader<'_> {
         work >= MIN_PARALLEL_BYTES
     }
 
-    /// The chunks, each or as many as share coordinates, if they fill the places from `base` on, and those of each piece are
-    /// right after those of the one before. Of more chunks than these (unless `is_all` says that there are none), which may
-    /// belong to the last piece, it is left out.
+    /// The chunks, each or as many as share coordinates, if they fill the places from `base` on, and those of each
+    /// piece are right after those of the one before. Of more chunks than these (unless `is_all` says that there are
+    /// none), which may belong to the last piece, it is left out.
     fn pieces<'b>(&self, listed: &'b [ChunkCoord], base: usize, is_all: bool) -> Option<Vec<ReadPiece<'b>>> {
         let rank = self.grid.dims().len();
         if let Some(pieces) = self.pieces_of(rank, listed, base) {
@@ -403,8 +404,8 @@ impl ChunkReader<'_> {
         })
     }
 
-    /// Puts the selected elements of a chunk into their places, the first of which is `base`; of one that was stored anew
-    /// meanwhile, all of them again.
+    /// Puts the selected elements of a chunk into their places, the first of which is `base`; of one that was stored
+    /// anew meanwhile, all of them again.
     fn scatter<S: ElementSink>(
         &self,
         part: &ChunkReadPart<'_>,

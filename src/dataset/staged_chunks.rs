@@ -163,8 +163,8 @@ impl StagedChunks {
         }
     }
 
-    /// Stages a run of a chunk without filters, from `at` on (bytes): over or right after the one that is staged of it, or
-    /// as the only one if it is short. Returns whether that could be done.
+    /// Stages a run of a chunk without filters, from `at` on (bytes): over or right after the one that is staged of it,
+    /// or as the only one if it is short. Returns whether that could be done.
     pub(super) fn add_run(&mut self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> bool {
         let Some(staged) = self.get_mut(coord) else {
             let is_short = bytes.len() <= MAX_STAGED_RUN_BYTES;

@@ -149,8 +149,8 @@ impl Dataset {
         Ok(())
     }
 
-    /// Whether another process may be writing the dataset: its file, or a file in which a virtual dataset has a source. A
-    /// file that is not there yet does not count.
+    /// Whether another process may be writing the dataset: its file, or a file in which a virtual dataset has a source.
+    /// A file that is not there yet does not count.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if that cannot be found out.
@@ -166,8 +166,8 @@ impl Dataset {
         Ok(live)
     }
 
-    /// The states of the sources of a virtual dataset, one for each source; of one with numbers in its name, for each that is
-    /// there. None, if the dataset is not virtual.
+    /// The states of the sources of a virtual dataset, one for each source; of one with numbers in its name, for each
+    /// that is there. None, if the dataset is not virtual.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if the dataset cannot be read any more, or it cannot be found out whether a source is live.

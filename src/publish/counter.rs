@@ -65,9 +65,9 @@ impl File {
         Ok(self.group(path)?.id())
     }
 
-    /// How often a writer with a [publication counter](crate::Options::publication_counter) has published something: each flush
-    /// and each transaction counts. Of what was published up to then everything is seen by who looks at it later (as
-    /// [`Dataset::refresh`](crate::Dataset::refresh) does); of later publications some may be seen, too.
+    /// How often a writer with a [publication counter](crate::Options::publication_counter) has published something:
+    /// each flush and each transaction counts. Of what was published up to then everything is seen by who looks at it
+    /// later (as [`Dataset::refresh`](crate::Dataset::refresh) does); of later publications some may be seen, too.
     ///
     /// # Errors
     /// [`model::Error::NotFound`](ModelError::NotFound) if the writer does not count.

@@ -204,12 +204,12 @@ impl Dataset {
         shared.publisher.syncs.run(sync)
     }
 
-    /// Has rows of this dataset seen only after everything that was appended to `earlier` before them: time stamps, say,
-    /// after the frames to which they belong. It holds for as long as the file is open, at each moment, and after the
-    /// death of this process.
+    /// Has rows of this dataset seen only after everything that was appended to `earlier` before them: time stamps,
+    /// say, after the frames to which they belong. It holds for as long as the file is open, at each moment, and after
+    /// the death of this process.
     ///
-    /// Who follows both takes a look at this dataset first ([`Dataset::refresh`], or a batch of [`Dataset::follow`]) and
-    /// then at `earlier`, which has all rows that belong to it then, and maybe more.
+    /// Who follows both takes a look at this dataset first ([`Dataset::refresh`], or a batch of [`Dataset::follow`])
+    /// and then at `earlier`, which has all rows that belong to it then, and maybe more.
     ///
     /// ```
     /// # let file = h5live::File::in_memory();
@@ -223,8 +223,8 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::PublishOrder`](crate::ErrorKind::PublishOrder) if `earlier` is itself published after this dataset, or is of
-    /// another file.
+    /// [`ErrorKind::PublishOrder`](crate::ErrorKind::PublishOrder) if `earlier` is itself published after this dataset,
+    /// or is of another file.
     pub fn publish_after(&self, earlier: &Dataset) -> Result<()> {
         if !Arc::ptr_eq(self.file().shared(), earlier.file().shared()) {
             return Err(self.file().error(Some(self.path()), ErrorKind::PublishOrder("they are in different files")));

@@ -81,8 +81,8 @@ impl File {
     ///
     /// At each moment, also after the sudden end of this process, others see a beginning of the appends: never one
     /// without all those before it. Who wants to see whole transactions only takes a look at the dataset that was
-    /// appended to last first, or waits for the [publication counter](File::wait_for_publication), and then looks at the others.
-    /// Appends that go back to a dataset after others cost a flush each time they do.
+    /// appended to last first, or waits for the [publication counter](File::wait_for_publication), and then looks at
+    /// the others. Appends that go back to a dataset after others cost a flush each time they do.
     ///
     /// ```
     /// # let file = h5live::File::in_memory();

@@ -9,8 +9,8 @@ use crate::Reference;
 use crate::convert::{ConvertError, IntegerPlan, NativeNumber, NumberPlan};
 use crate::types::trim;
 
-/// Memory for the variable-length data and the lists of one element, at all depths (bytes): sequences of sequences may be the
-/// same ones over and over.
+/// Memory for the variable-length data and the lists of one element, at all depths (bytes): sequences of sequences may
+/// be the same ones over and over.
 const ELEMENT_BYTES: usize = 256 << 20;
 
 /// The way from the elements of a datatype to values.

@@ -202,7 +202,8 @@ impl Value {
     /// The bytes of elements of a datatype, one after another; variable-length data goes to `heap`.
     ///
     /// # Errors
-    /// [`ConvertError::Value`] if elements of this type have no such values, [`ConvertError::Heap`] if the heap refuses.
+    /// [`ConvertError::Value`] if elements of this type have no such values, [`ConvertError::Heap`] if the heap
+    /// refuses.
     pub fn encode_all(
         values: &[Value],
         datatype: &Datatype,

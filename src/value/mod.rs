@@ -59,7 +59,8 @@ pub enum Value {
 }
 
 impl Value {
-    /// The value of an element that a file stores as `bytes`; variable-length data is read from `heap`, if there is one.
+    /// The value of an element that a file stores as `bytes`; variable-length data is read from `heap`, if there is
+    /// one.
     ///
     /// To read many elements, [`Value::decode_all`] is faster.
     ///

@@ -85,7 +85,8 @@ impl AttributeStorage {
     ) -> Result<()> {
         match self {
             AttributeStorage::Compact => {
-                // One that moves to another chunk of the header is in both for a moment, and for longer if its writer dies.
+                // One that moves to another chunk of the header is in both for a moment, and for longer if its writer
+                // dies.
                 let may_repeat = header.chunk_nodes().nth(1).is_some();
                 let mut names = HashSet::new();
                 for (_, stored) in AttributeStorage::list_compact(session, header)? {

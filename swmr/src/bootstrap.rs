@@ -31,8 +31,8 @@ pub(crate) struct SessionMedium {
     pub lock: LockHandle,
 }
 
-/// Most bytes at the end of a file that are not used at once when its writer died (more than any is announced ahead, unless
-/// it is asked for).
+/// Most bytes at the end of a file that are not used at once when its writer died (more than any is announced ahead,
+/// unless it is asked for).
 const MAX_QUARANTINED_TAIL_BYTES: u64 = 64 << 20;
 
 /// The end of a file whose writer died, in bytes from the base address.
@@ -75,8 +75,8 @@ impl LocatedSuperblock {
     }
 }
 
-/// Whether the superblock says that the file is open for writing. Before version 3 other programs say that without heeding
-/// it; that it can be followed only h5live says.
+/// Whether the superblock says that the file is open for writing. Before version 3 other programs say that without
+/// heeding it; that it can be followed only h5live says.
 pub(crate) fn has_write_flags(superblock: &Superblock) -> bool {
     let (status, old) = (superblock.status, superblock.version < 3);
     status.contains(StatusFlags::SWMR) || !old && status.contains(StatusFlags::WRITE)
@@ -272,8 +272,8 @@ impl OpenOptions {
         recovery_scan::settle_left(session, if self.mutant.without_recount { Unsettled::default() } else { unsettled })
     }
 
-    /// What a dead writer has left at the end of the file, which ends at `end` at the latest (bytes from the base address),
-    /// and what is to be set right.
+    /// What a dead writer has left at the end of the file, which ends at `end` at the latest (bytes from the base
+    /// address), and what is to be set right.
     fn scan_tail(
         &self,
         storage: &Arc<dyn Storage>,
@@ -317,7 +317,8 @@ impl OpenOptions {
     pub(crate) fn start_new(&self, medium: SessionMedium) -> Result<NativeSession> {
         let space = self.space.validate().map_err(Error::Model)?;
         let widths = self.widths()?;
-        // A file that was emptied is written to the disk when it is closed, by some file systems: no need of that for a new one.
+        // A file that was emptied is written to the disk when it is closed, by some file systems: no need of that for a
+        // new one.
         if !medium.storage.is_empty().map_err(Error::io("find out the length of the file"))? {
             medium.storage.set_len(0).map_err(Error::io("empty the file"))?;
         }

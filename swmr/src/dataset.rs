@@ -42,8 +42,8 @@ use crate::header::CachedHeader;
 use crate::session::NativeSession;
 use crate::{Error, Result};
 
-/// Bytes that a reader that follows a writer reads at once: they must not take too long, and are to be as they were or as
-/// they are where a writer changes them in their place.
+/// Bytes that a reader that follows a writer reads at once: they must not take too long, and are to be as they were or
+/// as they are where a writer changes them in their place.
 const MAX_FOLLOWER_READ_BYTES: usize = MAX_ATOMIC_READ_BYTES;
 
 /// A dataset of an HDF5 file.
@@ -158,7 +158,8 @@ impl NativeDataset {
         })
     }
 
-    /// As [`for_each_raw_range`](Self::for_each_raw_range), also with chunks that a writer that died did not come to count.
+    /// As [`for_each_raw_range`](Self::for_each_raw_range), also with chunks that a writer that died did not come to
+    /// count.
     ///
     /// # Errors
     /// If the index cannot be read.
@@ -422,7 +423,8 @@ impl Chunks for NativeDataset {
         }
         let is_filtered = matches!(self.state().layout.format(), Some(ElementFormat::Filtered(_)));
         let (cache, chunk) = (&self.session.cache, Addr::new(offset));
-        // What filters make of a chunk is written as a whole; of others, a writer has parts that are not in the file yet.
+        // What filters make of a chunk is written as a whole; of others, a writer has parts that are not in the file
+        // yet.
         let read = match self.session.mode.writes() && !is_filtered {
             true => cache.read_raw_padded(chunk, at, into),
             false => cache.read_raw(chunk, at, into),

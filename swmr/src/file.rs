@@ -47,8 +47,8 @@ impl NativeFile {
         Ok(NativeFile(Arc::new(options.open_storage(storage)?)))
     }
 
-    /// Tells `state` all that a file which is followed by generations is kept of in memory, for those who put a reader to
-    /// the proof.
+    /// Tells `state` all that a file which is followed by generations is kept of in memory, for those who put a reader
+    /// to the proof.
     #[doc(hidden)]
     pub fn hash_state(&self, state: &mut DefaultHasher) {
         let session = &*self.0;
@@ -127,7 +127,8 @@ impl NativeFile {
     }
 }
 
-/// Whether so little is made of an object that it may be in vain: that its name is taken is found when its link is added.
+/// Whether so little is made of an object that it may be in vain: that its name is taken is found when its link is
+/// added.
 fn is_cheap_to_create(spec: &ObjectSpec) -> bool {
     match &spec.body {
         ObjectBody::Dataset(spec) => {

@@ -1,4 +1,5 @@
-//! What somebody else does to a file beneath those who have it open: deletes it, puts another one in its place, or cuts it.
+//! What somebody else does to a file beneath those who have it open: deletes it, puts another one in its place, or cuts
+//! it.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -34,8 +35,8 @@ impl OpenedFile {
         OpenedFile { lock, path, storage, base, longest }
     }
 
-    /// Refuses a file that is not at its path any more, or has less than `least` bytes from the base address on. A file that
-    /// has moved to where nothing was is the same file.
+    /// Refuses a file that is not at its path any more, or has less than `least` bytes from the base address on. A file
+    /// that has moved to where nothing was is the same file.
     ///
     /// # Errors
     /// [`Error::Replace`], [`Error::Deleted`], [`Error::Truncated`].
@@ -58,8 +59,8 @@ impl OpenedFile {
         Ok(Some(here))
     }
 
-    /// As [`OpenedFile::check`], for who reads: the file has at least what it had, and what its superblock announces. A writer
-    /// that cuts it announces that before. libhdf5 also announces an end before the file reaches it.
+    /// As [`OpenedFile::check`], for who reads: the file has at least what it had, and what its superblock announces. A
+    /// writer that cuts it announces that before. libhdf5 also announces an end before the file reaches it.
     ///
     /// # Errors
     /// As [`OpenedFile::check`].

@@ -1,9 +1,9 @@
 //! How a file is followed whose structures have no checksums: a look at it counts only if the file showed the same
 //! [`Generation`] when it began and when it ended.
 //!
-//! What is read in between is of that generation, for a writer changes nothing in place before it shows the next one. The
-//! writer keeps the lock of the file, and a record lock that says that it keeps to this. Where that is gone, a look is
-//! taken under the lock that keeps every other writer out.
+//! What is read in between is of that generation, for a writer changes nothing in place before it shows the next one.
+//! The writer keeps the lock of the file, and a record lock that says that it keeps to this. Where that is gone, a look
+//! is taken under the lock that keeps every other writer out.
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};

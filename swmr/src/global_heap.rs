@@ -64,8 +64,8 @@ impl GlobalHeapWriter {
 /// Collections that one who follows a writer keeps at most.
 const MAX_CACHED_COLLECTIONS: usize = 16;
 
-/// The collections that one who follows a writer has read since it last read anything that leads to them: what they hold
-/// is as new as what it knows of. Nothing else tells when they are to be read anew.
+/// The collections that one who follows a writer has read since it last read anything that leads to them: what they
+/// hold is as new as what it knows of. Nothing else tells when they are to be read anew.
 #[derive(Debug, Default)]
 pub(crate) struct GlobalHeapReader(Mutex<CachedCollections>);
 

@@ -201,8 +201,8 @@ impl CachedHeader {
         self.position(|message| message.kind == kind).is_some_and(|spot| spot.chunk == 0)
     }
 
-    /// Whether the message of type `kind` is in a chunk that may be written before that of the message of type `other`: chunks
-    /// are written from the last to the first.
+    /// Whether the message of type `kind` is in a chunk that may be written before that of the message of type `other`:
+    /// chunks are written from the last to the first.
     pub fn may_precede(&self, kind: MessageType, other: MessageType) -> bool {
         let chunk_of = |kind| self.position(|message| message.kind == kind).map(|spot| spot.chunk);
         chunk_of(kind).is_some_and(|chunk| chunk > 0 && chunk_of(other) != Some(chunk))
@@ -255,8 +255,8 @@ impl CachedHeader {
         }
     }
 
-    /// Has every chunk of this header, whose attributes or elements may lead to objects of a global heap, wait for those
-    /// that were written lately.
+    /// Has every chunk of this header, whose attributes or elements may lead to objects of a global heap, wait for
+    /// those that were written lately.
     ///
     /// # Errors
     /// If the dependency would close a circle.

@@ -119,7 +119,8 @@ impl NativeSession {
         Ok(())
     }
 
-    /// Bytes of the largest heap in which the next flush makes names free, which the flush may have to write; 0 for none.
+    /// Bytes of the largest heap in which the next flush makes names free, which the flush may have to write; 0 for
+    /// none.
     pub fn pending_name_heap_bytes(&self) -> u64 {
         self.heap_reuse.names.load(Ordering::Relaxed)
     }
@@ -136,7 +137,8 @@ impl NativeSession {
     }
 
     /// Moves what can be moved simply from the end of the file to what is free. Everything has been flushed, before and
-    /// after. A power failure might tear what is changed in place, so sessions that must outlast one leave holes instead.
+    /// after. A power failure might tear what is changed in place, so sessions that must outlast one leave holes
+    /// instead.
     ///
     /// # Errors
     /// If a structure cannot be read, or a flush fails.

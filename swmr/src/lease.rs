@@ -46,9 +46,9 @@ mod linux {
     /// Asks for a lease, and gives it back at once.
     pub fn request(file: &File, kind: libc::c_int) -> Lease {
         let fd = file.as_raw_fd();
-        // A process that opens the file during the moment of the lease makes the kernel signal this one, by default with
-        // SIGIO, which kills; SIGURG is ignored by default.
-        // SAFETY: F_SETSIG on an open descriptor takes an integer and touches no memory.
+        // A process that opens the file during the moment of the lease makes the kernel signal this one, by default
+        // with SIGIO, which kills; SIGURG is ignored by default. SAFETY: F_SETSIG on an open descriptor takes an
+        // integer and touches no memory.
         if unsafe { libc::fcntl(fd, F_SETSIG, libc::SIGURG) } != 0 {
             return Lease::Unavailable;
         }
@@ -64,8 +64,8 @@ mod linux {
         }
     }
 
-    /// Whether the file system is known to be this machine's alone, with no other below it (as overlays and FUSE have) in
-    /// which the same file may be open.
+    /// Whether the file system is known to be this machine's alone, with no other below it (as overlays and FUSE have)
+    /// in which the same file may be open.
     pub fn is_local(file: &File) -> bool {
         let known = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC];
         statfs::fstatfs(file).is_ok_and(|system| known.contains(&system.filesystem_type()))

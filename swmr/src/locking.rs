@@ -156,8 +156,8 @@ impl LockHandle {
         self.lockable().map_or(Ok(()), |file| file.unlock())
     }
 
-    /// Takes the record lock that stands for a live writer, for as long as `written`, through which the file is written,
-    /// stays open: here until [`LockHandle::close`].
+    /// Takes the record lock that stands for a live writer, for as long as `written`, through which the file is
+    /// written, stays open: here until [`LockHandle::close`].
     ///
     /// # Errors
     /// If another process holds it, or the system has no more descriptors.
@@ -167,8 +167,8 @@ impl LockHandle {
         Ok(())
     }
 
-    /// Lets go of the lock, and on a file system of this machine alone also of the file, but for the handle through which it
-    /// is written: from now on [`LockHandle::is_sole_handle`] can tell.
+    /// Lets go of the lock, and on a file system of this machine alone also of the file, but for the handle through
+    /// which it is written: from now on [`LockHandle::is_sole_handle`] can tell.
     ///
     /// # Errors
     /// As the system has it.
@@ -180,8 +180,8 @@ impl LockHandle {
         Ok(())
     }
 
-    /// Whether nobody, in this process or another, has the file open but through the handle through which it is written.
-    /// Where the system does not tell, or processes on other machines might, somebody may.
+    /// Whether nobody, in this process or another, has the file open but through the handle through which it is
+    /// written. Where the system does not tell, or processes on other machines might, somebody may.
     pub fn is_sole_handle(&self) -> bool {
         self.has_released() && self.written.lock().as_deref().is_some_and(lease::is_sole_handle)
     }
@@ -233,16 +233,16 @@ impl LockHandle {
         match lease::probe(&file) {
             Lease::Granted => false,
             Lease::Refused => true,
-            // Every writer takes the exclusive lock first, and then lets readers take theirs only after it has said in the
-            // superblock that it is there.
+            // Every writer takes the exclusive lock first, and then lets readers take theirs only after it has said in
+            // the superblock that it is there.
             Lease::Unavailable => holds_liveness_lock(&file) || !self.keeps_writers_out.load(Ordering::Acquire),
         }
     }
 
     /// Whether the record lock that stands for a live writer is held, by this process or another.
     pub fn is_liveness_locked(&self) -> bool {
-        // A handle does not see its own locks. But where it has given way it holds them itself, and the kernel of this machine
-        // does not forget them; a server may.
+        // A handle does not see its own locks. But where it has given way it holds them itself, and the kernel of this
+        // machine does not forget them; a server may.
         self.lockable().is_some_and(|file| self.has_released() || holds_liveness_lock(&file))
     }
 
@@ -251,8 +251,8 @@ impl LockHandle {
         self.lockable().is_some_and(|file| !holds_liveness_lock(&file))
     }
 
-    /// Says that this process writes the file so that others can follow it by its generations, until it is taken back or
-    /// the handle goes.
+    /// Says that this process writes the file so that others can follow it by its generations, until it is taken back
+    /// or the handle goes.
     ///
     /// # Errors
     /// As the system has it: without this nobody can follow.
@@ -274,8 +274,8 @@ impl LockHandle {
         Ok(())
     }
 
-    /// Whether a process writes the file so that others can follow it by its generations. Without locks there is nothing
-    /// to tell that from.
+    /// Whether a process writes the file so that others can follow it by its generations. Without locks there is
+    /// nothing to tell that from.
     pub fn is_generation_locked(&self) -> bool {
         #[cfg(target_os = "linux")]
         return self.lockable().is_none_or(|file| beacon::is_live(&file));
@@ -283,7 +283,8 @@ impl LockHandle {
         true
     }
 
-    /// Says that a writer waits for readers that take their looks under the lock, until it is taken back or the handle goes.
+    /// Says that a writer waits for readers that take their looks under the lock, until it is taken back or the handle
+    /// goes.
     pub fn set_writer_waiting(&self, is_waiting: bool) {
         #[cfg(target_os = "linux")]
         if let Some(file) = self.lockable() {
@@ -321,8 +322,8 @@ impl LockHandle {
 }
 
 impl Drop for LockHandle {
-    /// Lets go of everything. Closing would do, if it were not for processes that another thread starts right now: until they
-    /// become other programs they have all handles of this one.
+    /// Lets go of everything. Closing would do, if it were not for processes that another thread starts right now:
+    /// until they become other programs they have all handles of this one.
     fn drop(&mut self) {
         self.close();
         // What cannot be let go of goes with the handles.
@@ -459,15 +460,15 @@ mod holders {
         Ok(found)
     }
 
-    /// Whether the process has the file open for writing, and not just because this one has started it a moment ago. Who has
-    /// become another program since then has the file no more if it was not given to it, so that is asked last.
+    /// Whether the process has the file open for writing, and not just because this one has started it a moment ago.
+    /// Who has become another program since then has the file no more if it was not given to it, so that is asked last.
     pub fn is_persistent_holder(file: &File, pid: u32) -> bool {
         let process = Path::new("/proc").join(pid.to_string());
         !is_forked_child(pid) && file.metadata().is_ok_and(|wanted| writes(&process, (wanted.dev(), wanted.ino())))
     }
 
-    /// Whether the process is one that this one has just started, and that is still this program: until it becomes another one
-    /// it has all that this one had open at that moment.
+    /// Whether the process is one that this one has just started, and that is still this program: until it becomes
+    /// another one it has all that this one had open at that moment.
     fn is_forked_child(pid: u32) -> bool {
         let told = |of: &str, what| fs::read_to_string(format!("/proc/{of}/{what}"));
         let pid = pid.to_string();

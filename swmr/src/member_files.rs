@@ -39,8 +39,8 @@ fn driver(
     Ok(Some(DriverInfo { driver: block.driver, data: block.data }))
 }
 
-/// All of the file whose first member, opened from `path`, is `first` with its superblock at `at`; `first` itself if it is the
-/// whole file.
+/// All of the file whose first member, opened from `path`, is `first` with its superblock at `at`; `first` itself if it
+/// is the whole file.
 ///
 /// # Errors
 /// If a member is not there, or is not called as the file says.

@@ -21,8 +21,8 @@ use crate::{Error, Result, RetryPolicy, member_files};
 /// How often a process looks whether another one that is just opening the file lets it in, a millisecond apart.
 const OPEN_WAIT_POLLS: u32 = 200;
 
-/// How often a SWMR reader does, of a file that tells of writers which are not going to let it in: the one that is opening
-/// it may have to finish what its predecessor left, and wait for the disk.
+/// How often a SWMR reader does, of a file that tells of writers which are not going to let it in: the one that is
+/// opening it may have to finish what its predecessor left, and wait for the disk.
 const TAKEOVER_WAIT_POLLS: u32 = 10_000;
 
 /// How often a file is looked at that another process changes between the look and the moment when it is this one's.
@@ -51,24 +51,25 @@ pub struct OpenOptions {
     /// Whether each flush of the whole file is durable: it returns when all that was written will outlast a power
     /// failure, and orders what it writes so that nothing durable is lost by one meanwhile.
     pub durable: bool,
-    /// While others follow, space to which nothing leads any more (copied index nodes, replaced chunks, deleted objects)
-    /// is used again so long after the flush that made it unreachable: at least a second, for which h5live's readers
-    /// count on it; [`Duration::MAX`] for never. Readers of libhdf5 must refresh what they have open at least as often.
+    /// While others follow, space to which nothing leads any more (copied index nodes, replaced chunks, deleted
+    /// objects) is used again so long after the flush that made it unreachable: at least a second, for which h5live's
+    /// readers count on it; [`Duration::MAX`] for never. Readers of libhdf5 must refresh what they have open at least
+    /// as often.
     pub grace: Duration,
     /// Whether such space is used again at once while the system says that nobody else has the file open (Linux, file
     /// systems of this machine).
     pub reuse_unread: bool,
-    /// Bytes beyond its end that a file announces from the moment on in which others may follow: readers of libhdf5, which
-    /// never look at the end again, can then also follow what comes to lie there, and not only elements of datasets that
-    /// were there: new objects, dense links and attributes, elements of variable length, contiguous data. The file is
-    /// made that long, without anything in it, until it is closed; after the death of its writer, until it is next written
-    /// or repaired.
+    /// Bytes beyond its end that a file announces from the moment on in which others may follow: readers of libhdf5,
+    /// which never look at the end again, can then also follow what comes to lie there, and not only elements of
+    /// datasets that were there: new objects, dense links and attributes, elements of variable length, contiguous data.
+    /// The file is made that long, without anything in it, until it is closed; after the death of its writer, until it
+    /// is next written or repaired.
     pub headroom: u64,
     /// What graces are measured by, by writers and readers.
     pub clock: Clock,
     /// Whether the file may be mapped, so that small pieces are read and written without a call to the system for each
-    /// (Linux, file systems of this machine). About 64 MiB of it are mapped at a time, which count as memory of the process
-    /// but are the system's.
+    /// (Linux, file systems of this machine). About 64 MiB of it are mapped at a time, which count as memory of the
+    /// process but are the system's.
     pub mapped: bool,
     /// Bytes of the addresses in a new file: 2, 4 or 8. It cannot grow larger than they can tell.
     pub offset_size: u32,
@@ -264,8 +265,8 @@ impl OpenOptions {
         Err(Error::InUse { reason: OpenConflict::Writer, holders: Vec::new() })
     }
 
-    /// Whether the exclusive lock is to be had. Readers of a file whose writer showed generations hold the lock only while
-    /// they look, once that writer is dead.
+    /// Whether the exclusive lock is to be had. Readers of a file whose writer showed generations hold the lock only
+    /// while they look, once that writer is dead.
     fn lock_with_readers(&self, lock: &LockHandle, file: &FileStorage) -> Result<bool> {
         for _ in 0..OPEN_WAIT_POLLS {
             if lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))? == LockAttempt::Acquired {

@@ -1,8 +1,9 @@
 //! What a dead writer has left of the entries of objects, counted anew and set right.
 //!
-//! Live readers see one structure after the other: the heap before the index of names, that before the index of the order
-//! of creation, and the header last. A writer that dies between two of them leaves each of them whole, but what one says
-//! is ahead of what another one says. The index of names decides which entries there are; the rest is made to agree with it.
+//! Live readers see one structure after the other: the heap before the index of names, that before the index of the
+//! order of creation, and the header last. A writer that dies between two of them leaves each of them whole, but what
+//! one says is ahead of what another one says. The index of names decides which entries there are; the rest is made to
+//! agree with it.
 
 use std::collections::{HashMap, HashSet};
 

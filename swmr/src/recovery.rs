@@ -39,8 +39,8 @@ pub fn diagnose(path: &Path) -> Result<Diagnosis> {
 
 /// Brings the file at `path` into the state in which a writer that closes it leaves it: the end that it announces is
 /// where it ends, what was never published is cut off, and nobody is said to write. Files of libhdf5 are treated alike,
-/// for which others use `h5clear`. What the dead writer was about to change together is counted anew, and agrees afterwards; else
-/// nothing in the file is changed. A file that is in order is left alone.
+/// for which others use `h5clear`. What the dead writer was about to change together is counted anew, and agrees
+/// afterwards; else nothing in the file is changed. A file that is in order is left alone.
 ///
 /// # Errors
 /// [`Error::InUse`] if a process reads or writes the file, or if whether one writes it cannot be told and `options` do

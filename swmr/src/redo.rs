@@ -226,8 +226,8 @@ impl RedoReader {
         Ok((end, widths))
     }
 
-    /// Has `read` fill `into` with the raw data at `read`, which a writer may be changing in its place: it is as it was, or
-    /// as it is to be.
+    /// Has `read` fill `into` with the raw data at `read`, which a writer may be changing in its place: it is as it
+    /// was, or as it is to be.
     ///
     /// # Errors
     /// [`Error::ChangedDuringRead`] if it has to be read again; those of `read` and of the storage.

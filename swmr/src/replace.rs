@@ -20,7 +20,8 @@ impl Replacement {
     /// Claims the file at `path`; `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::InUse`] if a process writes it, or if whether one does cannot be told; [`Error::Io`] if it cannot be read.
+    /// [`Error::InUse`] if a process writes it, or if whether one does cannot be told; [`Error::Io`] if it cannot be
+    /// read.
     pub fn of(path: &Path) -> Result<Option<Self>> {
         let locking = LockPolicy::from_environment().unwrap_or_default();
         let lock = match LockHandle::open(path, locking) {

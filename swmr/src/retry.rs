@@ -31,18 +31,19 @@ const WAITING_PART: u32 = 8;
 /// Looks at most for what may be on its way, and may as well never come; they take about an eighth of a second.
 const LOOKS: u32 = 20;
 
-/// So long after it has read where something is may a reader take what it finds there for it: no writer uses space again
-/// earlier than that after the flush that made it unreachable.
+/// So long after it has read where something is may a reader take what it finds there for it: no writer uses space
+/// again earlier than that after the flush that made it unreachable.
 const MAX_READ_AGE: Duration = ReusePolicy::MIN_GRACE;
 
 /// How often, and how far apart, a reader tries again when it meets a structure in the middle of being written.
 ///
-/// The waits double from 10 microseconds to 20 milliseconds, after a few attempts without any; 60 attempts take about
-/// a second, so that an operation on a structure that its writer left half-written ends in an error after that. Where the
+/// The waits double from 10 microseconds to 20 milliseconds, after a few attempts without any; 60 attempts take about a
+/// second, so that an operation on a structure that its writer left half-written ends in an error after that. Where the
 /// system says that nobody has the file open for writing there is no wait at all, but one more attempt.
 ///
 /// What has been waited in vain is not waited again: the waits of all operations of a session come from one
-/// [budget](RetryPolicy::with_budget), into which those that were of use go back, and an eighth of the time that goes by.
+/// [budget](RetryPolicy::with_budget), into which those that were of use go back, and an eighth of the time that goes
+/// by.
 #[derive(Clone)]
 pub struct RetryPolicy {
     attempts: u32,
@@ -109,7 +110,8 @@ impl Budget {
 /// Who is told of [`RetryEvent`]s.
 type RetryHook = dyn Fn(RetryEvent<'_>) + Send + Sync;
 
-/// A moment of an operation, most of them on a file whose writer shows generations, for those who put readers to the proof.
+/// A moment of an operation, most of them on a file whose writer shows generations, for those who put readers to the
+/// proof.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub enum RetryEvent<'a> {
@@ -163,8 +165,8 @@ impl RetryPolicy {
         }
     }
 
-    /// The same patience, of which all operations of a session together wait no longer in vain than `most`, and an eighth of
-    /// the time that goes by; each of them makes eight attempts at least, which take less than a millisecond.
+    /// The same patience, of which all operations of a session together wait no longer in vain than `most`, and an
+    /// eighth of the time that goes by; each of them makes eight attempts at least, which take less than a millisecond.
     #[must_use]
     pub fn with_budget(self, most: Duration) -> Self {
         RetryPolicy { budget: Some(Arc::new(Budget::new(most))), ..self }
@@ -233,8 +235,8 @@ impl RetryPolicy {
         self.retry_since(|_| operation())
     }
 
-    /// As [`RetryPolicy::retry`], of an `operation` that sets the time before what it goes out from was read, if that was
-    /// before its start.
+    /// As [`RetryPolicy::retry`], of an `operation` that sets the time before what it goes out from was read, if that
+    /// was before its start.
     ///
     /// This is the reader's half of the protocol by which space is used again: everything that follows a pointer which
     /// a writer may change is done in here.
@@ -323,8 +325,8 @@ impl RetryPolicy {
         }
     }
 
-    /// Looks again and again, until `look` says that there is no more to wait for; at most for about an eighth of a second, for
-    /// what is looked for may never come.
+    /// Looks again and again, until `look` says that there is no more to wait for; at most for about an eighth of a
+    /// second, for what is looked for may never come.
     ///
     /// # Errors
     /// Those of `look`.

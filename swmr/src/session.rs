@@ -41,8 +41,8 @@ const MIN_OPERATIONS_BETWEEN_RECLAIMS: u64 = 16;
 /// Bytes of a file for each operation between two such flushes.
 const FILE_BYTES_PER_OPERATION: u64 = 256 << 10;
 
-/// Bytes of a heap of names that are written for each operation, at most, so that names can be used again: if they cannot,
-/// the heap is moved sooner or later.
+/// Bytes of a heap of names that are written for each operation, at most, so that names can be used again: if they
+/// cannot, the heap is moved sooner or later.
 const MAX_NAME_BYTES_PER_OPERATION: u64 = 512;
 
 /// So long a look at whether others are kept out holds...
@@ -188,8 +188,8 @@ impl NativeSession {
         self.swmr.load(Ordering::Acquire)
     }
 
-    /// Whether nobody changes the file while this session has it open. What a dead writer has left may be taken over at any
-    /// time.
+    /// Whether nobody changes the file while this session has it open. What a dead writer has left may be taken over at
+    /// any time.
     pub fn is_at_rest(&self) -> bool {
         self.mode == Mode::Read && self.retry.redo_reader().is_none()
     }
@@ -251,8 +251,8 @@ impl NativeSession {
         })
     }
 
-    /// Calls `each` with everything that `list` lists. Who follows a writer may have to begin anew, and who writes keeps
-    /// others from writing meanwhile; both gather all of it first.
+    /// Calls `each` with everything that `list` lists. Who follows a writer may have to begin anew, and who writes
+    /// keeps others from writing meanwhile; both gather all of it first.
     pub fn for_each_listed<T>(
         &self,
         each: &mut dyn FnMut(T) -> bool,
@@ -272,8 +272,8 @@ impl NativeSession {
         addr.ok_or(Error::Model(model::Error::NoObject(id)))
     }
 
-    /// Has the operation that is under way, which changes what several structures say, be there whole or not at all, even
-    /// if the flush fails that writes it. Followers of a live file see one structure after the other in any case.
+    /// Has the operation that is under way, which changes what several structures say, be there whole or not at all,
+    /// even if the flush fails that writes it. Followers of a live file see one structure after the other in any case.
     pub fn require_atomic_flush(&self) {
         if !self.has_followers() {
             self.cache.require_atomic_flush();
@@ -493,8 +493,8 @@ impl NativeSession {
         self.superblock.version < 3
     }
 
-    /// Lets readers in, now that the superblock says that they can follow. Where they go by generations the lock is kept: it
-    /// keeps out the writers of other programs, which do not heed what such a superblock says.
+    /// Lets readers in, now that the superblock says that they can follow. Where they go by generations the lock is
+    /// kept: it keeps out the writers of other programs, which do not heed what such a superblock says.
     ///
     /// # Errors
     /// If the system does not let the lock go, or has none that shows a live writer.

@@ -1,4 +1,5 @@
-//! Files whose structures have no checksums, or not all of them, are followed by the generations that their writer shows.
+//! Files whose structures have no checksums, or not all of them, are followed by the generations that their writer
+//! shows.
 
 use std::fs::File;
 use std::path::Path;

@@ -204,8 +204,8 @@ fn strings_at_the_end_of_a_dead_writers_file_are_kept() {
 
 #[test]
 fn a_writer_whose_file_was_replaced_stops() {
-    // It looks before it writes what comes two milliseconds after the last look, and after it has written what comes one
-    // millisecond after that.
+    // It looks before it writes what comes two milliseconds after the last look, and after it has written what comes
+    // one millisecond after that.
     for (later, is_seen_before) in [(2, true), (1, false)] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file.h5");

@@ -1,4 +1,5 @@
-//! libhdf5 publishes the first extent of a dataset before the address of its index, where its header lies in two chunks.
+//! libhdf5 publishes the first extent of a dataset before the address of its index, where its header lies in two
+//! chunks.
 
 use std::thread;
 

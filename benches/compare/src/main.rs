@@ -1,8 +1,8 @@
 //! h5live beside libhdf5: the same work, in the same run, each in a process of its own, in turns.
 //!
 //! `compare` prints what it finds and, with `--out FOLDER`, writes it as Markdown. `compare --list` names the works,
-//! `compare NAME...` does only those. `--rounds N` and `--scale F` make runs longer or shorter. `--keep` leaves what was
-//! read, for a profiler of `--child NAME SIDE`.
+//! `compare NAME...` does only those. `--rounds N` and `--scale F` make runs longer or shorter. `--keep` leaves what
+//! was read, for a profiler of `--child NAME SIDE`.
 
 mod cold;
 mod found;

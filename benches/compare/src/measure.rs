@@ -44,13 +44,14 @@ pub fn here(work: &Work, side: Side, ground: &Ground) -> Result<Measure> {
 /// How long another crate may take for one run. Nobody waits for hours for what is a side-show.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs that are shorter than this, on every side (s), are done so many times as often: a moment of noise is much of them.
+/// Runs that are shorter than this, on every side (s), are done so many times as often: a moment of noise is much of
+/// them.
 const SHORT: f64 = 0.3;
 const OFTENER: usize = 3;
 
-/// Writes as many bytes as a large run does, to a file that goes again. Of a virtual machine the host may have taken back
-/// memory that lay idle, and who first writes there would pay for that, several times what the write costs. What a process
-/// has had for itself and given back is not what the next file gets, so it must be a file.
+/// Writes as many bytes as a large run does, to a file that goes again. Of a virtual machine the host may have taken
+/// back memory that lay idle, and who first writes there would pay for that, several times what the write costs. What a
+/// process has had for itself and given back is not what the next file gets, so it must be a file.
 fn touch_memory(ground: &Ground) -> Result<()> {
     let path = ground.file("touched");
     let (file, block) = (fs::File::create(&path)?, vec![1; 1 << 20]);
@@ -90,8 +91,8 @@ fn child(work: &Work, side: Side, ground: &Ground) -> Result<Measure> {
     serde_json::from_slice(&output.stdout).map_err(|_| failed())
 }
 
-/// All sides, `rounds` times in turns, after one round that warms everything up. If their runs are short, other crates are
-/// done with then, and the others go on.
+/// All sides, `rounds` times in turns, after one round that warms everything up. If their runs are short, other crates
+/// are done with then, and the others go on.
 ///
 /// # Errors
 /// If we or libhdf5 fail or disagree. Another crate that does so is left out, and the row says why.

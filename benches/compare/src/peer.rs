@@ -166,9 +166,9 @@ pub struct Dataset(Handle);
 /// So few bytes of chunk cache that no chunk fits. That is fastest where each is wanted once.
 pub const NO_CACHE: usize = 1;
 
-/// `once` says that a chunk is done with when all of it was read or written; that goes first then. With this, libhdf5 never
-/// lets go of chunks of which a part was read, whatever the size of its cache: where chunks are read again, the manual wants
-/// less.
+/// `once` says that a chunk is done with when all of it was read or written; that goes first then. With this, libhdf5
+/// never lets go of chunks of which a part was read, whatever the size of its cache: where chunks are read again, the
+/// manual wants less.
 fn cache_list(cache: usize, chunk_bytes: usize, once: bool) -> Result<Option<Handle>> {
     if cache == 0 {
         return Ok(None);

@@ -42,7 +42,8 @@ pub struct Work {
     pub run: fn(Side, &Ground) -> Result<Done>,
 }
 
-/// What [`h5live::Options`] says that reading takes by default: 32 MiB of decoded chunks, and 64 MiB while threads decode.
+/// What [`h5live::Options`] says that reading takes by default: 32 MiB of decoded chunks, and 64 MiB while threads
+/// decode.
 pub const READING: u64 = 96 << 20;
 /// What it says that writing takes: 64 MiB until the next flush, and 64 MiB while threads encode.
 pub const WRITING: u64 = 128 << 20;

@@ -25,10 +25,10 @@ const MAX_CHAIN_ENTRIES: usize = 8;
 type EntryChain = SmallVec<[Arc<dyn AnySlot>; MAX_CHAIN_ENTRIES]>;
 
 impl DependencyGraph {
-    /// Takes what is dirty of `owner` if it is a chain: nothing of others is below it, and of the entries that the file has,
-    /// each but the last has an edge to the next, so that there is one order only. Those that it has not come first, by
-    /// address: they wait for nothing. `is_whole` says of each and its length (bytes; 0 if that is not known) whether one
-    /// write will do. All are then in flight.
+    /// Takes what is dirty of `owner` if it is a chain: nothing of others is below it, and of the entries that the file
+    /// has, each but the last has an edge to the next, so that there is one order only. Those that it has not come
+    /// first, by address: they wait for nothing. `is_whole` says of each and its length (bytes; 0 if that is not known)
+    /// whether one write will do. All are then in flight.
     pub(super) fn take_chain(
         &mut self,
         owner: Owner,
@@ -90,7 +90,8 @@ struct ChainWrite<'a> {
 }
 
 impl Cache {
-    /// Flushes `owner` if that is to write a chain, and what was gathered of new raw data before it; says whether it was.
+    /// Flushes `owner` if that is to write a chain, and what was gathered of new raw data before it; says whether it
+    /// was.
     ///
     /// # Errors
     /// As [`Cache::flush`].
@@ -161,7 +162,8 @@ impl ChainWrite<'_> {
         let at = head.addr.get().ok_or(Error::Undefined)?;
         let is_done = match head.is_stored() {
             true => storage.store_diff_atomic(image, at),
-            // Nothing leads there yet, so that it may come piece by piece. New pages of a mapping cost more than a call.
+            // Nothing leads there yet, so that it may come piece by piece. New pages of a mapping cost more than a
+            // call.
             false => space.ensure_prefilled(at, storage) && storage.store_mapped(image, at),
         };
         if is_done {

@@ -18,8 +18,8 @@ pub(super) type DirtyList = SmallVec<[EntryId; 2]>;
 #[derive(Default)]
 pub(super) struct DirtyEntries {
     lists: FxHashMap<Owner, DirtyList>,
-    /// Those that came last, of any owner: for the lists when somebody asks for one of them. Who makes many objects never
-    /// does.
+    /// Those that came last, of any owner: for the lists when somebody asks for one of them. Who makes many objects
+    /// never does.
     latest: Vec<(Owner, EntryId)>,
 }
 

@@ -322,8 +322,8 @@ impl FlushPlan<'_> {
         next.take_while(|step| matches!(step, FlushStep::Entry { in_place: false, waits: false, .. })).count()
     }
 
-    /// Takes the next steps, as many as [`FlushPlan::new_entry_count`] said, in the order of their places: neighbours in one
-    /// write. Returns the number of the step after them.
+    /// Takes the next steps, as many as [`FlushPlan::new_entry_count`] said, in the order of their places: neighbours
+    /// in one write. Returns the number of the step after them.
     fn write_new_entries(&mut self, several: usize) -> Result<usize> {
         let end = self.done + several;
         self.steps[self.done..end].sort_by_key(FlushStep::offset);

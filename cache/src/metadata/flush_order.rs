@@ -22,8 +22,8 @@ pub enum FlushScope {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum FlushSelection {
     Scope(FlushScope),
-    /// Entries until those left weigh no more than `leave` bytes; with them, for the sake of `raw` data, what of it waits
-    /// for nothing.
+    /// Entries until those left weigh no more than `leave` bytes; with them, for the sake of `raw` data, what of it
+    /// waits for nothing.
     Excess {
         leave: usize,
         raw: bool,
@@ -85,8 +85,8 @@ impl DependencyGraph {
         picked
     }
 
-    /// Takes entries below which there is nothing at all, until those left weigh no more than `leave`: they need no order.
-    /// `None`, and nothing is taken, if there are not enough of them.
+    /// Takes entries below which there is nothing at all, until those left weigh no more than `leave`: they need no
+    /// order. `None`, and nothing is taken, if there are not enough of them.
     fn take_independent(&mut self, leave: usize) -> Option<Vec<FlushItem>> {
         // What is broken is to be written in the wrong order.
         if !self.skipped_edges.is_empty() {

@@ -1,8 +1,8 @@
 //! Generations: how files are followed whose structures have no checksums.
 //!
 //! What a flush changes in place it first writes down as one intent. A word before the intent then says that it is in
-//! force, and, when everything is in its place, that the file is at rest again. A reader whose look begins and ends in the
-//! same generation has seen that and no other.
+//! force, and, when everything is in its place, that the file is at rest again. A reader whose look begins and ends in
+//! the same generation has seen that and no other.
 
 use h5live_format::{Addr, Generation, RedoRecord};
 use parking_lot::Mutex;
@@ -47,8 +47,8 @@ impl Cache {
         self.generation().is_some()
     }
 
-    /// From now on readers go by generations, of which the file shows the one after `last`. The superblock is written only
-    /// if it must announce a new end.
+    /// From now on readers go by generations, of which the file shows the one after `last`. The superblock is written
+    /// only if it must announce a new end.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Encode`], [`Error::ReadOnly`].

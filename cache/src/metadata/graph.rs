@@ -175,8 +175,8 @@ impl DependencyGraph {
         found.map(|above| above.until = above.until.max(until)).is_some()
     }
 
-    /// Joins parent and child, which [`DependencyGraph::extend_edge`] found not to be. A proxy that is gone (its data has been written) or an
-    /// entry that is gone has nothing to wait for, and nothing waits for it.
+    /// Joins parent and child, which [`DependencyGraph::extend_edge`] found not to be. A proxy that is gone (its data
+    /// has been written) or an entry that is gone has nothing to wait for, and nothing waits for it.
     pub(super) fn add_edge(
         &mut self,
         parent: &NodeRef,
@@ -236,8 +236,8 @@ impl DependencyGraph {
         })
     }
 
-    /// Whether `upper` is reached from `lower` by walking up. What waits for a new entry that is in flight waits for nothing
-    /// that a later flush writes.
+    /// Whether `upper` is reached from `lower` by walking up. What waits for a new entry that is in flight waits for
+    /// nothing that a later flush writes.
     fn is_ancestor(&mut self, upper: EntryId, lower: EntryId) -> bool {
         self.pass += 1;
         let pass = self.pass;

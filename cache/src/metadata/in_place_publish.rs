@@ -1,5 +1,5 @@
-//! The short way of a small append: raw data that nobody can see yet, and then the one entry that tells of it, each with
-//! one write, where a flush would find nothing else to do.
+//! The short way of a small append: raw data that nobody can see yet, and then the one entry that tells of it, each
+//! with one write, where a flush would find nothing else to do.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -49,13 +49,13 @@ impl From<Vec<u8>> for EntryPatch<'_> {
 }
 
 impl Cache {
-    /// Writes raw data, has `change` change an entry of `len` bytes that will tell of it, and writes that: what a flush of
-    /// the entry's owner would do after the same changes. Returns whether it was done. It is not if `change` returns `None`,
-    /// and `change` is not called where a flush would have more to do: something of the owner is dirty or waits, the entry
-    /// crosses a page, an intent stands, or flushes are durable.
+    /// Writes raw data, has `change` change an entry of `len` bytes that will tell of it, and writes that: what a flush
+    /// of the entry's owner would do after the same changes. Returns whether it was done. It is not if `change` returns
+    /// `None`, and `change` is not called where a flush would have more to do: something of the owner is dirty or
+    /// waits, the entry crosses a page, an intent stands, or flushes are durable.
     ///
-    /// `change` is given the entry and its edition, how often it was changed before, by [`Handle::update`] or this way, and
-    /// returns what it is to be in the file. It must not use the cache. Must not be called inside an operation.
+    /// `change` is given the entry and its edition, how often it was changed before, by [`Handle::update`] or this way,
+    /// and returns what it is to be in the file. It must not use the cache. Must not be called inside an operation.
     ///
     /// # Errors
     /// As [`Cache::flush`]. The entry was changed then, and is dirty, if it was its write that failed.
@@ -119,8 +119,8 @@ impl Cache {
         self.write_at(action, at, &told.image)
     }
 
-    /// Whether [`Cache::publish_part`] can be used at all, be it after the next flush: flushes are to write what is dirty,
-    /// and nothing else.
+    /// Whether [`Cache::publish_part`] can be used at all, be it after the next flush: flushes are to write what is
+    /// dirty, and nothing else.
     pub fn can_publish_parts(&self) -> bool {
         !(self.is_read_only()
             || self.has_barriers()

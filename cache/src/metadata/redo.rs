@@ -38,8 +38,8 @@ pub(crate) struct RedoState {
 }
 
 /// Which changes in place need an intent, and which of them share one. `as_one` says that all do. `joined` says that
-/// with barriers even a single one needs one: an earlier intent may name the same place, or a new end is to be announced
-/// with it.
+/// with barriers even a single one needs one: an earlier intent may name the same place, or a new end is to be
+/// announced with it.
 pub(super) fn redo_groups(
     settings: &CacheOptions,
     changes: &[FlushStep],
@@ -221,8 +221,8 @@ impl Cache {
         Ok(())
     }
 
-    /// Before `end` is announced: what lies there is no intent, whatever was there in the course of time. Returns whether
-    /// something had to be written.
+    /// Before `end` is announced: what lies there is no intent, whatever was there in the course of time. Returns
+    /// whether something had to be written.
     pub(crate) fn erase_redo(&self, end: u64) -> Result<bool> {
         let place = SeqlockCounter::word_addr(Addr::new(end)).and_then(Addr::get).ok_or(Error::Undefined)?;
         let len = self.storage.len().map_err(Error::io(StorageAction::Length, 0, 0))?;

@@ -1,5 +1,5 @@
-//! What a reader has cached and cannot be sure of any more: where the file still has the bytes that a structure was made of,
-//! it need not be made again.
+//! What a reader has cached and cannot be sure of any more: where the file still has the bytes that a structure was
+//! made of, it need not be made again.
 
 use std::{fmt, sync::atomic};
 
@@ -25,8 +25,8 @@ pub(crate) struct StaleOwners {
 
 /// What an entry was made of.
 pub(crate) struct ReadOrigin {
-    /// When it was begun to read that, the last time. It only grows, and who finds an old one reads once too often: not for
-    /// loom to explore.
+    /// When it was begun to read that, the last time. It only grows, and who finds an old one reads once too often: not
+    /// for loom to explore.
     since: atomic::AtomicU64,
     /// The bytes, if they are kept.
     bytes: Option<Box<[u8]>>,

@@ -1,6 +1,7 @@
 //! Small pieces of new raw data on their way to the storage: gathered, so that neighbours are written in one call.
 //!
-//! Nothing may lead to them before they are written, and nothing waits for them: each flush writes them before all else.
+//! Nothing may lead to them before they are written, and nothing waits for them: each flush writes them before all
+//! else.
 
 use std::sync::Arc;
 

@@ -33,8 +33,8 @@ fn place_unpaged(kind: SpaceKind, len: u64, at: u64) -> Option<u64> {
     }
 }
 
-/// Structures are aligned, and so is much raw data whose size is a multiple of that: elements of eight bytes can then be used
-/// where they are. (Small pieces would leave holes.)
+/// Structures are aligned, and so is much raw data whose size is a multiple of that: elements of eight bytes can then
+/// be used where they are. (Small pieces would leave holes.)
 fn align_for_kind(kind: SpaceKind, len: u64, at: u64) -> Option<u64> {
     let is_aligned = kind == SpaceKind::Metadata || len >= OS_PAGE_BYTES && len.is_multiple_of(METADATA_ALIGNMENT);
     if is_aligned { at.checked_next_multiple_of(METADATA_ALIGNMENT) } else { Some(at) }
@@ -65,8 +65,8 @@ impl FreeSpace {
         self.page
     }
 
-    /// Takes `len` bytes from what is free, or, if nothing suits, from behind `end`, which is moved. `None` if there are
-    /// no addresses below `limit` any more.
+    /// Takes `len` bytes from what is free, or, if nothing suits, from behind `end`, which is moved. `None` if there
+    /// are no addresses below `limit` any more.
     pub fn take(&mut self, len: u64, kind: SpaceKind, end: &mut u64, limit: u64) -> Option<u64> {
         let Some(page) = self.page else { return self.take_unpaged(len, kind, end, limit) };
         let mut fresh = |pages: &mut FreeList, len: u64| {

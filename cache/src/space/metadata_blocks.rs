@@ -122,8 +122,8 @@ impl MetadataBlocks {
         is_inside
     }
 
-    /// Whether the byte at `at`, and what of its block comes after it, has been written: if need be, `fill` writes what of the
-    /// block was never given out, and says whether it did.
+    /// Whether the byte at `at`, and what of its block comes after it, has been written: if need be, `fill` writes what
+    /// of the block was never given out, and says whether it did.
     pub fn ensure_filled(&mut self, at: u64, fill: impl FnOnce(Range<u64>) -> bool) -> bool {
         let Some(block) = self.all.range_mut(..=at).next_back().map(|(_, block)| block) else { return false };
         let is_new = block.filled == block.end && block.end == self.fresh.end;

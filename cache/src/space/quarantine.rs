@@ -1,5 +1,5 @@
-//! What was given back, on its way to being free: it waits for the flush that makes it unreachable, for that flush to be
-//! durable if flushes are, and then for the grace, in which readers may still follow what they have read before.
+//! What was given back, on its way to being free: it waits for the flush that makes it unreachable, for that flush to
+//! be durable if flushes are, and then for the grace, in which readers may still follow what they have read before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -9,8 +9,8 @@ use super::Cause;
 use super::walk::FileWalk;
 
 impl FileWalk<'_> {
-    /// Holds the index at `at`, each record of which states a heap ID and an order (`place`), against the `orders` of the
-    /// objects that the index by name leads to: the `whole` of it, or some.
+    /// Holds the index at `at`, each record of which states a heap ID and an order (`place`), against the `orders` of
+    /// the objects that the index by name leads to: the `whole` of it, or some.
     pub fn creation_orders<R: Btree2Record, I: Eq + Hash>(
         &mut self,
         at: Addr,

@@ -22,8 +22,8 @@ impl FileWalk<'_> {
         }
     }
 
-    /// Space at the end of a chunk that is too small for a message, of `area` bytes in all: what is unused, and large enough,
-    /// takes it in.
+    /// Space at the end of a chunk that is too small for a message, of `area` bytes in all: what is unused, and large
+    /// enough, takes it in.
     pub fn gap(&mut self, structure: &'static str, at: Addr, area: u64, frame: usize, messages: &[RawMessage]) {
         let each = |message: &RawMessage| frame.saturating_add(message.body.len()) as u64;
         let used = messages.iter().map(each).fold(0, u64::saturating_add);

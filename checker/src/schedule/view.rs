@@ -108,8 +108,8 @@ pub(super) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Puts it among those where runs have been, unless one has been there, or where more is asked of the reader: nothing
-    /// changed meanwhile.
+    /// Puts it among those where runs have been, unless one has been there, or where more is asked of the reader:
+    /// nothing changed meanwhile.
     fn insert_into(self, known: &Checkpoints) -> bool {
         let mut known = known.lock();
         let strict = self.within.map(|(_, context)| Checkpoint { within: Some((false, context)), ..self });
@@ -254,8 +254,8 @@ impl ReaderView {
         self.0.lock().moved = false;
     }
 
-    /// Says that nothing counts any more that the reader sees once the writer is beyond `prefix`, until this is said again:
-    /// the writer then comes no further, for it can do so later as well.
+    /// Says that nothing counts any more that the reader sees once the writer is beyond `prefix`, until this is said
+    /// again: the writer then comes no further, for it can do so later as well.
     pub fn discard_beyond(&self, prefix: Option<u32>) {
         self.0.lock().rest_beyond = prefix;
     }
@@ -285,9 +285,9 @@ impl ReaderView {
         run.should_continue(state, None)
     }
 
-    /// As [`ReaderView::checkpoint`], in the middle of an operation: what the reader does from here on must follow from its
-    /// history since the last checkpoint between two, from the state that was given then, and from `state`. If it should
-    /// end, it has no other answers but errors.
+    /// As [`ReaderView::checkpoint`], in the middle of an operation: what the reader does from here on must follow from
+    /// its history since the last checkpoint between two, from the state that was given then, and from `state`. If it
+    /// should end, it has no other answers but errors.
     pub fn waypoint(&self, state: impl Hash) -> bool {
         let mut run = self.0.lock();
         let within = Some((run.moved, run.context));
@@ -359,8 +359,8 @@ impl ReaderRun {
         !self.merged
     }
 
-    /// The next answer to be explored where the run forked. What follows from a checkpoint where another run has been with
-    /// the writer further on, the still later ones included, is explored there.
+    /// The next answer to be explored where the run forked. What follows from a checkpoint where another run has been
+    /// with the writer further on, the still later ones included, is explored there.
     pub fn next_of(&self, fork: &mut BranchPoint) -> Option<Position> {
         let next = fork.others.pop()?;
         let checkpoint = fork.after.and_then(|after| after.moved_to(next, &self.limits));

@@ -49,8 +49,8 @@ fn admit(size: usize, more: usize) -> bool {
     false
 }
 
-// SAFETY: every method either hands its arguments to the system's allocator as they are, or returns null, which says that
-// nothing was allocated. What it counts in atomics changes no memory that it gives out.
+// SAFETY: every method either hands its arguments to the system's allocator as they are, or returns null, which says
+// that nothing was allocated. What it counts in atomics changes no memory that it gives out.
 #[allow(unsafe_code, reason = "an allocator is unsafe to implement")]
 unsafe impl GlobalAlloc for Budget {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

@@ -1,4 +1,5 @@
-//! Files that are truncated, deleted and replaced beneath readers, followers and writers. What is read is right or an error.
+//! Files that are truncated, deleted and replaced beneath readers, followers and writers. What is read is right or an
+//! error.
 
 use std::fs;
 use std::path::{Path, PathBuf};

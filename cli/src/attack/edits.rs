@@ -1,5 +1,5 @@
-//! A writer that makes one change after the other to what a live file holds, until it is killed; and what must be in the
-//! file then: all that it has flushed, and the change after that whole or not at all.
+//! A writer that makes one change after the other to what a live file holds, until it is killed; and what must be in
+//! the file then: all that it has flushed, and the change after that whole or not at all.
 
 use std::collections::BTreeMap;
 use std::io::Read;

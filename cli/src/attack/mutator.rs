@@ -19,7 +19,8 @@ pub struct Seed {
     sums: Vec<Sum>,
 }
 
-/// A checksum in a file: it covers what is from `start` to `end`, in which its own place counts as zeros if it is there.
+/// A checksum in a file: it covers what is from `start` to `end`, in which its own place counts as zeros if it is
+/// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sum {
     start: usize,

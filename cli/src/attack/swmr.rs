@@ -1,8 +1,8 @@
 //! Stands in for one side of libhdf5's own SWMR programs: `swmr_writer`, `swmr_reader`, `swmr_remove_writer`,
 //! `swmr_remove_reader`, `use_append_chunk` and `use_append_mchunks`.
 //!
-//! The first four have datasets of one row, which grows; each record begins with its own number (8 bytes). The last two have
-//! a dataset of planes, in which each element is the number of its plane (2 bytes).
+//! The first four have datasets of one row, which grows; each record begins with its own number (8 bytes). The last two
+//! have a dataset of planes, in which each element is the number of its plane (2 bytes).
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -157,7 +157,8 @@ impl Swmr {
             return element.chunks_exact(2).all(|value| value == (number as u16).to_le_bytes());
         }
         let found = element.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes));
-        // What was removed after the extent was read is not there any more: libhdf5's reader takes 0 and the fill value then.
+        // What was removed after the extent was read is not there any more: libhdf5's reader takes 0 and the fill value
+        // then.
         found == Some(number) || self.role == Role::FollowRemoval && matches!(found, Some(0 | u64::MAX))
     }
 

@@ -23,9 +23,10 @@ const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
 
 /// Write a file anew: without gaps, with other chunks or filters, for older or newer programs.
 ///
-/// The new file appears when it is complete; with --force in place of one that is there. Chunks that are copied as they are
-/// stored are decoded too, to verify them. What cannot be decoded is copied all the same. Exit code 0: all was verified; 1: the
-/// new file holds chunks that cannot be decoded, or lacks a fill value that does not fit; 2: there is no new file.
+/// The new file appears when it is complete; with --force in place of one that is there. Chunks that are copied as they
+/// are stored are decoded too, to verify them. What cannot be decoded is copied all the same. Exit code 0: all was
+/// verified; 1: the new file holds chunks that cannot be decoded, or lacks a fill value that does not fit; 2: there is
+/// no new file.
 #[derive(Debug, Args)]
 pub struct CopyCommand {
     /// The file to copy
@@ -40,8 +41,8 @@ pub struct CopyCommand {
     /// Dimensions of chunks, for the datasets that have as many dimensions
     #[arg(long, value_delimiter = ',', value_name = "N,..", value_parser = clap::value_parser!(u64).range(1..))]
     chunks: Vec<u64>,
-    /// A filter, with its parameters: deflate:4, shuffle, fletcher32, szip, zstd:3, ...; none for no filters at all. Given
-    /// several times, they come one after the other
+    /// A filter, with its parameters: deflate:4, shuffle, fletcher32, szip, zstd:3, ...; none for no filters at all.
+    /// Given several times, they come one after the other
     #[arg(long, value_name = "NAME[:N,..]")]
     filter: Vec<FilterArg>,
     /// Copy what is at these paths, and nothing else

@@ -30,14 +30,14 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Run a program that writes HDF5 files, and bring them into order when it dies
 ///
-/// When the program has ended, be it killed, each file that it wrote and has not closed is brought into order as `h5live
-/// repair` does, so that every program opens it at once: those that follow it, and those that do not. What was flushed is
-/// there. The files are those that are named with --file, those that arguments of the program name, and those that the
-/// program or one that it has started had open for writing for longer than a few milliseconds.
+/// When the program has ended, be it killed, each file that it wrote and has not closed is brought into order as
+/// `h5live repair` does, so that every program opens it at once: those that follow it, and those that do not. What was
+/// flushed is there. The files are those that are named with --file, those that arguments of the program name, and
+/// those that the program or one that it has started had open for writing for longer than a few milliseconds.
 ///
 /// Signals are passed on to the program. The exit code is that of the program, or 128 and the number of the signal that
-/// ended it; 127 or 126 if it cannot be started. A file that cannot be brought into order is named on standard error, and
-/// makes the exit code 1 if it would be 0.
+/// ended it; 127 or 126 if it cannot be started. A file that cannot be brought into order is named on standard error,
+/// and makes the exit code 1 if it would be 0.
 #[derive(Debug, clap::Args)]
 pub struct Guard {
     /// A file that the program writes; may be given several times

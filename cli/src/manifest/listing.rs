@@ -39,8 +39,8 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// As [`Listing::from_store`], of a file; how far a virtual dataset reaches is a matter of its sources, which the store does
-    /// not know.
+    /// As [`Listing::from_store`], of a file; how far a virtual dataset reaches is a matter of its sources, which the
+    /// store does not know.
     pub fn from_file(file: &File, start: ObjectId, path: &[u8]) -> Self {
         let mut listing = Listing::from_store(file.store(), start, path);
         for line in &mut listing.lines {

@@ -68,7 +68,8 @@ pub struct DescriptionFields<'a> {
 
 impl<'a> DescriptionFields<'a> {
     /// # Errors
-    /// [`DescriptionFault::Field`] if it is no JSON object; [`DescriptionFault::Unknown`] if it has other fields than `known`.
+    /// [`DescriptionFault::Field`] if it is no JSON object; [`DescriptionFault::Unknown`] if it has other fields than
+    /// `known`.
     pub fn new(path: &str, json: &'a Json, known: &[&str]) -> Result<Self, DescriptionFault> {
         let of = json.as_object();
         let of = of.ok_or(DescriptionFault::Field { path: path.to_owned(), field: "kind", wanted: "an object's" })?;

@@ -48,8 +48,9 @@ pub struct Stress {
     /// Kill the writer every second, and see that nothing flushed is lost
     #[arg(long)]
     kill: bool,
-    /// Kill writers that set and remove attributes and links of all kinds, as often as --kills says; after each kill the file
-    /// is brought into order, and must be sound. --peer tests/python/names.py looks at it, and writes on, with h5py
+    /// Kill writers that set and remove attributes and links of all kinds, as often as --kills says; after each kill
+    /// the file is brought into order, and must be sound. --peer tests/python/names.py looks at it, and writes on, with
+    /// h5py
     #[arg(long)]
     names: bool,
     /// A command that checks the file too after each kill and at the end: it gets the file's name, the seed and the

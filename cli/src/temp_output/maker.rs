@@ -35,8 +35,8 @@ impl Maker {
         Some(Maker { world: world(), pid, start: start_of(pid)? })
     }
 
-    /// Whether the process that makes the file at `path` is dead. Of processes that cannot be seen from here only the age
-    /// of the file tells, and whether anybody writes it.
+    /// Whether the process that makes the file at `path` is dead. Of processes that cannot be seen from here only the
+    /// age of the file tells, and whether anybody writes it.
     pub fn is_gone(&self, path: &Path) -> bool {
         if self.start != 0 && self.world == world() {
             return start_of(self.pid) != Some(self.start);
@@ -65,8 +65,8 @@ impl FromStr for Maker {
     }
 }
 
-/// A word for the machine as long as it runs, and for the processes that can be seen from here: containers of one machine
-/// do not see each other's.
+/// A word for the machine as long as it runs, and for the processes that can be seen from here: containers of one
+/// machine do not see each other's.
 fn world() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let boot = boot.split('-').next().unwrap_or_default();

@@ -47,8 +47,8 @@ impl TempOutput {
     /// A new file in the folder of another one, whose place it can take.
     ///
     /// # Errors
-    /// [`Error::Path`] if that folder is not there, or `path` is one; [`Error::Exists`], or [`Error::Held`] if a process
-    /// writes the file that is to be replaced.
+    /// [`Error::Path`] if that folder is not there, or `path` is one; [`Error::Exists`], or [`Error::Held`] if a
+    /// process writes the file that is to be replaced.
     pub fn create_for(path: &Path, force: Force) -> Result<Self> {
         let fault = |source| Error::Path { path: path.to_owned(), source };
         let folder = folder_of(path);

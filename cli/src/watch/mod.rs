@@ -166,7 +166,8 @@ fn is_last(dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) 
     Ok(over || !dataset.is_live()?)
 }
 
-/// Whether the look that `shown` has shown is the last. What has become of the file is said after what could still be shown.
+/// Whether the look that `shown` has shown is the last. What has become of the file is said after what could still be
+/// shown.
 fn after(last: Result<bool>, shown: Result<()>) -> Result<bool> {
     let last = last?;
     shown?;

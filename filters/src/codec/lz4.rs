@@ -39,8 +39,8 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Filte
     }
 }
 
-/// Takes steps as long as their lengths have no more than four bits, nothing is wrong with them, and both sides have room
-/// for copies that are longer than need be; returns the position after them.
+/// Takes steps as long as their lengths have no more than four bits, nothing is wrong with them, and both sides have
+/// room for copies that are longer than need be; returns the position after them.
 #[inline]
 fn short_steps(rest: &mut &[u8], output: &mut [u8], mut at: usize) -> usize {
     while let Some((token, after)) = rest.split_first() {

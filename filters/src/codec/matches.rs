@@ -121,8 +121,8 @@ pub(crate) fn copy_match(output: &mut [u8], at: usize, distance: usize, length: 
     copy_long(output, start, at, length)
 }
 
-/// As [`copy_match`], of no more than [`MAX_SHORT_MATCH`] bytes, or [`MAX_SHORT_FAR_MATCH`] from as far back. `None` also if there is less room
-/// behind them than the copy takes.
+/// As [`copy_match`], of no more than [`MAX_SHORT_MATCH`] bytes, or [`MAX_SHORT_FAR_MATCH`] from as far back. `None`
+/// also if there is less room behind them than the copy takes.
 #[inline(always)]
 pub(crate) fn copy_short_match(output: &mut [u8], at: usize, distance: usize, length: usize) -> Option<usize> {
     let window = output.get_mut(at.checked_sub(distance)?..at + COPY_SLACK_BYTES)?;

@@ -249,8 +249,8 @@ fn coord(w: &mut impl Wire, coord: &mut ChunkCoord) -> Result<()> {
     Ok(())
 }
 
-/// How the position with which the bytes of a chunk's record end compares with `sought`; `Equal` if they have none of that
-/// rank.
+/// How the position with which the bytes of a chunk's record end compares with `sought`; `Equal` if they have none of
+/// that rank.
 pub fn compare_chunk(record: &[u8], sought: &ChunkCoord) -> Ordering {
     let sought = sought.scaled();
     let Some(stored) = record.len().checked_sub(size_of_val(sought)).and_then(|start| record.get(start..)) else {

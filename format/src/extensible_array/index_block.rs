@@ -2,7 +2,8 @@
 
 use crate::{Addr, AddrTable, ElementFormat, ElementTable, Record, Result, Width, Wire};
 
-/// The index block: the first elements, and the way to all data blocks and super blocks (format specification 4.0, VII.D).
+/// The index block: the first elements, and the way to all data blocks and super blocks (format specification 4.0,
+/// VII.D).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtensibleArrayIndexBlock {
     /// The header of the array.

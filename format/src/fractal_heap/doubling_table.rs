@@ -191,8 +191,8 @@ impl DoublingTable {
         None
     }
 
-    /// The fewest blocks, direct and indirect, that heap space from `from` to `to` consists of, in a heap whose root has
-    /// `rows` rows. Both are borders of blocks.
+    /// The fewest blocks, direct and indirect, that heap space from `from` to `to` consists of, in a heap whose root
+    /// has `rows` rows. Both are borders of blocks.
     pub fn slots_between(&self, rows: u16, from: u64, to: u64) -> Vec<HeapSlot> {
         let mut found = Vec::new();
         self.split_into(rows, 0, (from, to), &mut found);

@@ -18,7 +18,8 @@ impl MessageFlags {
         self.0 & 0x02 != 0
     }
 
-    /// Whether a program that did not know the type changed the object, so that the message may no longer be true of it.
+    /// Whether a program that did not know the type changed the object, so that the message may no longer be true of
+    /// it.
     pub fn was_unknown(self) -> bool {
         self.0 & 0x20 != 0
     }

@@ -22,8 +22,8 @@ const MAX_LEAVES_PER_READ: usize = 64;
 const MAX_READ_GAP_BYTES: u64 = 4 << 10;
 
 impl<R: Btree2Record> Btree2<R> {
-    /// Calls `each` with all records, in pieces and in no particular order, until it returns `false`. It must not change
-    /// the tree.
+    /// Calls `each` with all records, in pieces and in no particular order, until it returns `false`. It must not
+    /// change the tree.
     ///
     /// # Errors
     /// As [`Btree2::for_each`].

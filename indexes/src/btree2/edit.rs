@@ -265,7 +265,8 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         Ok(left)
     }
 
-    /// Distributes what [`Btree2Edit::merge_children`] made one over the same two children again: `len` records for the left one.
+    /// Distributes what [`Btree2Edit::merge_children`] made one over the same two children again: `len` records for the
+    /// left one.
     fn redistribute_pair(&mut self, parent: &mut OpenNode, first: usize, mut pair: OpenNode, len: usize) -> Result<()> {
         let right_addr = self.child(parent, first + 1)?.addr;
         let (between, right) = pair.content.split_off(len);

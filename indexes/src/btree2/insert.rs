@@ -32,8 +32,8 @@ impl<R: Btree2Record> Btree2<R> {
     /// comes before (`Less`) or after the new one.
     ///
     /// # Errors
-    /// The first error of `compare`; if a node cannot be read, or there is no room for a new one. The tree is then as it
-    /// was.
+    /// The first error of `compare`; if a node cannot be read, or there is no room for a new one. The tree is then as
+    /// it was.
     pub fn insert<E: From<Error>>(
         &self,
         record: &R,
@@ -42,8 +42,8 @@ impl<R: Btree2Record> Btree2<R> {
         self.insert_or_replace(|| Ok(Some(record.clone())), DuplicatePolicy::Keep, |_| Ordering::Equal, compare)
     }
 
-    /// As [`Btree2::insert`], of the record that `make` makes, which is called if there is no equal one, while the tree is
-    /// being changed; if it makes none, nothing is added. `glance` as for [`Btree2::find_prefiltered`].
+    /// As [`Btree2::insert`], of the record that `make` makes, which is called if there is no equal one, while the tree
+    /// is being changed; if it makes none, nothing is added. `glance` as for [`Btree2::find_prefiltered`].
     ///
     /// # Errors
     /// As [`Btree2::insert`]; the error of `make`.

@@ -1,5 +1,5 @@
-//! The spot of a new record in a leaf that has room, where no node is split: those on the way there to which the file leads
-//! move as they are, the others stay where they are.
+//! The spot of a new record in a leaf that has room, where no node is split: those on the way there to which the file
+//! leads move as they are, the others stay where they are.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -11,9 +11,9 @@ use super::node::{CachedBtree2Node, NodePtr};
 use crate::Result;
 
 impl<R: Btree2Record> Btree2<R> {
-    /// Moves nodes that lie at `limit` (bytes from the base address) or behind it to what is free before, as far as there
-    /// is room, and returns whether any has moved. What leads to them is changed where it is, in one write; so nothing
-    /// moves if others may read the tree.
+    /// Moves nodes that lie at `limit` (bytes from the base address) or behind it to what is free before, as far as
+    /// there is room, and returns whether any has moved. What leads to them is changed where it is, in one write; so
+    /// nothing moves if others may read the tree.
     ///
     /// # Errors
     /// If the header cannot be read.

@@ -34,8 +34,8 @@ impl ExtensibleArray {
         Ok(())
     }
 
-    /// Whether the header does not state how many blocks there are, and how many elements may be set; with `mend`, it does
-    /// afterwards.
+    /// Whether the header does not state how many blocks there are, and how many elements may be set; with `mend`, it
+    /// does afterwards.
     pub(super) fn recount_blocks(&self, mend: bool) -> Result<bool> {
         let Some(header) = self.header()? else { return Ok(false) };
         let stated = header.read().clone();

@@ -134,8 +134,8 @@ impl ArrayGeometry {
         Some(ElementLocation::DataBlock { super_block, branch, slot })
     }
 
-    /// The index of the last element in the table (index block, data block or page) of the element at `index`, whose place
-    /// is `place`.
+    /// The index of the last element in the table (index block, data block or page) of the element at `index`, whose
+    /// place is `place`.
     pub fn last_in_block(&self, index: u64, place: ElementLocation) -> u64 {
         let (slot, len) = match place {
             ElementLocation::IndexBlock(slot) => (slot as u64, self.index_elements),

@@ -29,7 +29,8 @@ impl LastElementBlock {
         LastElementBlock { header, table, elements, parents }
     }
 
-    /// The slot of the element at `index`, if it is here, and no block has been put in the place of one that leads here.
+    /// The slot of the element at `index`, if it is here, and no block has been put in the place of one that leads
+    /// here.
     pub fn slot(&self, index: u64) -> Option<usize> {
         let is_current = !self.header.is_invalidated() && !self.table.is_invalidated();
         let is_here = self.elements.contains(&index) && index < self.header.read().max_index_set;
@@ -49,7 +50,8 @@ impl LastElementBlock {
         self.table.set(slot, element)
     }
 
-    /// Sets the elements of unfiltered chunks from a slot on, as many as the array counts here, and returns their number.
+    /// Sets the elements of unfiltered chunks from a slot on, as many as the array counts here, and returns their
+    /// number.
     pub fn set_all(&self, slot: usize, places: &[Addr]) -> usize {
         let end = self.elements.end.min(self.header.read().max_index_set);
         let room = end.saturating_sub(self.elements.start).saturating_sub(slot as u64);

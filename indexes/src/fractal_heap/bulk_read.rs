@@ -32,8 +32,8 @@ impl FractalHeap {
 }
 
 impl HeapBulkReader<'_> {
-    /// Calls `look` with the bytes of the objects with these heap IDs, in no particular order, until it returns `false`;
-    /// returns whether it never did. It must not use the heap.
+    /// Calls `look` with the bytes of the objects with these heap IDs, in no particular order, until it returns
+    /// `false`; returns whether it never did. It must not use the heap.
     ///
     /// # Errors
     /// The first error of `look`; as [`FractalHeap::get`].

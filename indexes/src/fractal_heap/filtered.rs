@@ -1,5 +1,5 @@
-//! Direct blocks of heaps with filters: how many bytes one takes depends on what it holds, so that each change stores it
-//! elsewhere.
+//! Direct blocks of heaps with filters: how many bytes one takes depends on what it holds, so that each change stores
+//! it elsewhere.
 
 use h5live_cache::{DependencyNode, Handle};
 use h5live_format::{

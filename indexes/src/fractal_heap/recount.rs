@@ -1,5 +1,5 @@
-//! Comparing what a heap's header counts with what the heap holds, and setting it right. The header is written before the
-//! index that leads to the objects, so a writer that dies between the two leaves sums that are ahead of the index.
+//! Comparing what a heap's header counts with what the heap holds, and setting it right. The header is written before
+//! the index that leads to the objects, so a writer that dies between the two leaves sums that are ahead of the index.
 
 use std::collections::HashSet;
 
@@ -140,7 +140,8 @@ impl FractalHeap {
         Ok((lost, bytes))
     }
 
-    /// Has the header say what the heap holds, as it was counted just now; gives up huge objects to which nothing leads.
+    /// Has the header say what the heap holds, as it was counted just now; gives up huge objects to which nothing
+    /// leads.
     ///
     /// # Errors
     /// If the tree of huge objects cannot be changed.

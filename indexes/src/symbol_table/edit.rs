@@ -125,8 +125,8 @@ impl SymbolTable {
         entries.insert(at, entry);
         let symbols = SymbolNodes { table: self, names: &names };
         if entries.len() <= usize::from(node.read().capacity) {
-            // What comes first may have belonged to the node before until now: first the tree has to say so. A node that
-            // waits for what it tells of stays as it is, as it may have to move yet.
+            // What comes first may have belonged to the node before until now: first the tree has to say so. A node
+            // that waits for what it tells of stays as it is, as it may have to move yet.
             let is_in_place =
                 node.is_new() || !is_last && before.is_empty() && (at > 0 || self.order_after(&node, &path)?);
             let moved = if is_in_place {
@@ -297,8 +297,8 @@ impl SymbolTable {
         Ok(Some(target))
     }
 
-    /// Has the file say again what is free in the heap of names: no more changes are expected, and everything before has
-    /// been flushed. Returns whether there was anything to be done.
+    /// Has the file say again what is free in the heap of names: no more changes are expected, and everything before
+    /// has been flushed. Returns whether there was anything to be done.
     ///
     /// # Errors
     /// If the heap cannot be changed.

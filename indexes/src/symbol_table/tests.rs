@@ -250,8 +250,8 @@ proptest! {
 
 type Links = BTreeMap<Name, SymbolTarget>;
 
-/// Checks the table as a reader finds it while `old` becomes `new`: what is not among `touched` is there and listed once,
-/// nothing is seen that neither was nor is to be, and objects are there before links to them.
+/// Checks the table as a reader finds it while `old` becomes `new`: what is not among `touched` is there and listed
+/// once, nothing is seen that neither was nor is to be, and objects are there before links to them.
 fn check_between(bytes: &[u8], table: &SymbolTable, old: &Links, new: &Links, touched: &BTreeSet<Name>) {
     let storage = Arc::new(MemoryStorage::from(bytes.to_vec()));
     let table = reopened(Arc::new(Cache::new_read_only(storage, CacheOptions::default())), table);

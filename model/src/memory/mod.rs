@@ -56,8 +56,8 @@ impl MemoryStore {
         MemoryStore::open(Arc::default(), true)
     }
 
-    /// A new, empty file, open for writing. A chunk of which only a part is written has at most as many bytes as the limit:
-    /// the rest of it is in memory too.
+    /// A new, empty file, open for writing. A chunk of which only a part is written has at most as many bytes as the
+    /// limit: the rest of it is in memory too.
     pub fn limited(max_allocation: AllocationLimit) -> Self {
         MemoryStore::open(Arc::new(MemoryFile { max_allocation, ..MemoryFile::default() }), true)
     }

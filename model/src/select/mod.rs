@@ -345,8 +345,9 @@ impl ChunkSplit<'_> {
         first.filter(|_| runs == 1)
     }
 
-    /// The places of the selected elements of all chunks that have the first `depth` coordinates of this one, if no others
-    /// are between them; of one chunk alone, if they are in their order, too. `None` also if finding it out takes longer.
+    /// The places of the selected elements of all chunks that have the first `depth` coordinates of this one, if no
+    /// others are between them; of one chunk alone, if they are in their order, too. `None` also if finding it out
+    /// takes longer.
     pub fn dest_range(&self, chunk: &ChunkCoord, depth: usize) -> Option<Range<u64>> {
         if let (BoundKind::Regular(regular), true) = (&self.selected.kind, self.selected.elements > 0) {
             return regular.dest_range(self.grid, chunk, depth);

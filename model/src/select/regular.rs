@@ -223,8 +223,8 @@ impl RegularSelection {
         Some(run)
     }
 
-    /// The places of the selected elements of the chunks whose first `depth` coordinates are those of `chunk`, if there is no
-    /// other between them, and, in one chunk, they are in their order.
+    /// The places of the selected elements of the chunks whose first `depth` coordinates are those of `chunk`, if there
+    /// is no other between them, and, in one chunk, they are in their order.
     pub(super) fn dest_range(&self, grid: &ChunkGrid, chunk: &ChunkCoord, depth: usize) -> Option<Range<u64>> {
         let (mut first, mut len, mut stride) = (0, 1, 1u64);
         let mut is_part = false;

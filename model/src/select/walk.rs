@@ -27,8 +27,8 @@ impl AxisSelection<'_> {
         self.pattern.is_segment(&self.positions)
     }
 
-    /// Calls `each` with positions, and the number of those from there on that are equally far apart in the chunk: so many
-    /// of its elements.
+    /// Calls `each` with positions, and the number of those from there on that are equally far apart in the chunk: so
+    /// many of its elements.
     fn for_each_step(&self, mut each: impl FnMut(u64, u64, u64)) {
         let AxisSelection { pattern, positions, chunk_stride, .. } = self;
         let count = positions.end - positions.start;
@@ -44,8 +44,8 @@ impl AxisSelection<'_> {
         }
     }
 
-    /// Calls `each` with a position, the number of positions in its block, and the number of blocks like this one from there
-    /// on.
+    /// Calls `each` with a position, the number of positions in its block, and the number of blocks like this one from
+    /// there on.
     fn for_each_block(&self, mut each: impl FnMut(u64, u64, u64)) {
         let AxisSelection { pattern, positions, .. } = self;
         let mut from = positions.start;
@@ -59,8 +59,8 @@ impl AxisSelection<'_> {
     }
 }
 
-/// Calls `each` with the runs of elements along these dimensions, of which the last one is the innermost, from `at` in the
-/// chunk and `place` in the destination on.
+/// Calls `each` with the runs of elements along these dimensions, of which the last one is the innermost, from `at` in
+/// the chunk and `place` in the destination on.
 pub(super) fn walk(sides: &[AxisSelection<'_>], at: u64, place: u64, each: &mut dyn FnMut(StridedRun)) {
     match sides {
         [] => each(ElementRun { at, dest: place, len: 1 }.into()),

@@ -1,5 +1,5 @@
-//! Threads that use one file of the system, the locks on it included: their calls are made one at a time, in an order that is
-//! given, and written down.
+//! Threads that use one file of the system, the locks on it included: their calls are made one at a time, in an order
+//! that is given, and written down.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

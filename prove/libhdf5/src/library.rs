@@ -215,8 +215,8 @@ fn name(text: &str) -> CString {
 /// # Errors
 /// The library's.
 impl<'l> OpenHandle<'l> {
-    // SAFETY (of all calls below): identifiers are open as long as `OpenHandle` lives, names end with a zero, and what is
-    // written into is as large as it was said to be.
+    // SAFETY (of all calls below): identifiers are open as long as `OpenHandle` lives, names end with a zero, and what
+    // is written into is as large as it was said to be.
 
     /// The root group of a file.
     pub fn root(&self) -> Result<OpenHandle<'l>, Libhdf5Error> {

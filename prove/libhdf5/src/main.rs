@@ -1,8 +1,8 @@
 //! Runs the model checker with libhdf5 in one of the roles, and prints what it has seen.
 //!
-//! `prove-libhdf5 [--quick] [--seconds=N] [--story] [reader|writer|openings]... [=NAME]`: all parts, or those that are named;
-//! all workloads, or those with NAME in their names. Each exploration takes at most N seconds; with --story counterexamples
-//! are told.
+//! `prove-libhdf5 [--quick] [--seconds=N] [--story] [reader|writer|openings]... [=NAME]`: all parts, or those that are
+//! named; all workloads, or those with NAME in their names. Each exploration takes at most N seconds; with --story
+//! counterexamples are told.
 //!
 //! libhdf5 is looked for where H5LIVE_LIBHDF5 says (paths, with colons between them), in the h5py of the Python that
 //! H5LIVE_PYTHON names, and among the libraries of the system. What is not there is skipped.

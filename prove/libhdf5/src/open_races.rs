@@ -1,8 +1,8 @@
 //! Who gets in while another opens or closes: h5live and libhdf5 on a file of the system, with its locks and leases.
 //!
-//! One process makes some of its system calls, then the other, then the first goes on to its end, and then the other: for each
-//! two of them, all schedules in which each is interrupted once. (Both are threads of this program. All that they share is
-//! the file, and locks and leases are those of open files.)
+//! One process makes some of its system calls, then the other, then the first goes on to its end, and then the other:
+//! for each two of them, all schedules in which each is interrupted once. (Both are threads of this program. All that
+//! they share is the file, and locks and leases are those of open files.)
 
 use std::ffi::{CStr, CString};
 use std::fmt;

@@ -24,11 +24,12 @@ const ATTEMPTS: u32 = 6;
 /// Schedules of one exploration.
 const MIN_SCHEDULES: u64 = 100_000;
 
-/// Most time for as many schedules, unless little is to be done. On a machine that does nothing else it takes a tenth of it.
+/// Most time for as many schedules, unless little is to be done. On a machine that does nothing else it takes a tenth
+/// of it.
 const MAX_JOB_TIME: Duration = Duration::from_secs(300);
 
-/// A workload of each chunk index that can be followed: of these the newest library is shown so many schedules, none of which
-/// is left out because another one meets it.
+/// A workload of each chunk index that can be followed: of these the newest library is shown so many schedules, none of
+/// which is left out because another one meets it.
 const INDEXES: [&str; 5] =
     ["extensible array, from nothing", "fixed array", "implicit index", "single chunk", "B-tree, from nothing"];
 
@@ -181,8 +182,8 @@ impl Job {
     }
 }
 
-/// The schedules with one move of the writer, then those with two, and so on, until there are enough, or the time is over:
-/// the most that there were, with the number of moves of these.
+/// The schedules with one move of the writer, then those with two, and so on, until there are enough, or the time is
+/// over: the most that there were, with the number of moves of these.
 fn explore_by_moves(
     workload: &Workload,
     bounds: &ExploreBounds,
@@ -206,8 +207,8 @@ fn explore_by_moves(
     (most, Some(reached))
 }
 
-/// All schedules, if they come to an end in half of the time; else those with one move of the writer, then with two, and
-/// so on, as far as it goes, and the number of moves that was reached.
+/// All schedules, if they come to an end in half of the time; else those with one move of the writer, then with two,
+/// and so on, as far as it goes, and the number of moves that was reached.
 fn deepen(
     workload: &Workload,
     bounds: &ExploreBounds,
@@ -235,8 +236,8 @@ fn deepen(
     (found, reached)
 }
 
-/// Explores all workloads with `name` in their names under each library that is there, each for so many seconds; returns
-/// whether nothing is wrong.
+/// Explores all workloads with `name` in their names under each library that is there, each for so many seconds;
+/// returns whether nothing is wrong.
 pub fn explore_all(seconds: u64, story: bool, name: &str) -> bool {
     let libraries = crate::locate::libraries();
     if libraries.is_empty() {

@@ -322,7 +322,8 @@ impl FlushIntervals {
     }
 }
 
-/// Explores all workloads with `name` in their names, each reader of each for so long; returns whether nothing is wrong.
+/// Explores all workloads with `name` in their names, each reader of each for so long; returns whether nothing is
+/// wrong.
 pub fn explore_all(limit: Duration, story: bool, name: &str) -> bool {
     let Some(lab) = H5pyRecorder::new() else { return true };
     println!(

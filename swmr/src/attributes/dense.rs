@@ -260,7 +260,8 @@ impl DenseAttributes {
         Ok(true)
     }
 
-    /// Whether the heap and the index of positions do not agree with the index of names; with `mend`, they do afterwards.
+    /// Whether the heap and the index of positions do not agree with the index of names; with `mend`, they do
+    /// afterwards.
     ///
     /// # Errors
     /// If a structure cannot be read or changed.

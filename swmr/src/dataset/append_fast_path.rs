@@ -1,4 +1,5 @@
-//! The short way of small appends: elements into a chunk that is there, and then the extent, with nothing else to write.
+//! The short way of small appends: elements into a chunk that is there, and then the extent, with nothing else to
+//! write.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -85,7 +86,8 @@ impl NativeDataset {
         Ok(done)
     }
 
-    /// Appends, and says whether it could; and what the next append may have in common with this one, if that is `wanted`.
+    /// Appends, and says whether it could; and what the next append may have in common with this one, if that is
+    /// `wanted`.
     fn append_single(
         &self,
         part: UnpublishedPart<'_>,
@@ -180,8 +182,8 @@ impl RepeatedAppend {
     }
 }
 
-/// Where the body of a dataspace message states the extent along dimension `axis` of `rank` that can all grow: where the
-/// bodies differ of two that state others.
+/// Where the body of a dataspace message states the extent along dimension `axis` of `rank` that can all grow: where
+/// the bodies differ of two that state others.
 fn extent_range(version: u8, (axis, rank): (usize, usize), widths: Widths) -> Option<Range<usize>> {
     let largest = u64::MAX >> (64 - 8 * widths.length.bytes().min(8));
     let body = |extent: u64| {

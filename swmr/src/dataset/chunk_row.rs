@@ -1,4 +1,5 @@
-//! Chunks without filters that follow each other along a dimension, stored together: neighbours in the file by one write.
+//! Chunks without filters that follow each other along a dimension, stored together: neighbours in the file by one
+//! write.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,8 +20,8 @@ pub(super) struct StoredChunkRow {
 }
 
 impl NativeDataset {
-    /// Stores `number` chunks of `size` bytes in new places; `bytes` are those of some of them. Where that fails, nothing is
-    /// stored.
+    /// Stores `number` chunks of `size` bytes in new places; `bytes` are those of some of them. Where that fails,
+    /// nothing is stored.
     pub(super) fn store_row<'a>(
         &self,
         number: usize,

@@ -28,8 +28,8 @@ use crate::{Error, Result};
 /// Bytes of unused space in the header of a new dataset, for attributes.
 const DATASET_ROOM_BYTES: usize = 160;
 
-/// Bytes of the messages of a new dataset whose header is of version 1, with unused space for attributes: as libhdf5 has
-/// it.
+/// Bytes of the messages of a new dataset whose header is of version 1, with unused space for attributes: as libhdf5
+/// has it.
 const V1_DATASET_ROOM: HeaderRoom = HeaderRoom::UpTo(256);
 
 /// Most bytes of a compact dataset: its layout message must fit its size field.
@@ -38,13 +38,14 @@ const MAX_COMPACT_BYTES: u64 = 65_520;
 /// Messages of a header beside those that describe its dataset: layout, raw files, unused space.
 const EXTRA_MESSAGES: usize = 3;
 
-/// How the dataset that was made last is described, and the messages that say so, beside its layout: many are made alike.
+/// How the dataset that was made last is described, and the messages that say so, beside its layout: many are made
+/// alike.
 #[derive(Debug, Default)]
 pub(crate) struct SpecMessageCache(Mutex<Option<(Arc<DatasetSpec>, Vec<RawMessage>)>>);
 
 /// Makes the header of a new dataset, and the storage that is to be there from the start: all of it if it is contiguous
-/// or found without an index; chunks that are to be allocated early are for the caller to write. A compact dataset may have
-/// `elements` from the start.
+/// or found without an index; chunks that are to be allocated early are for the caller to write. A compact dataset may
+/// have `elements` from the start.
 ///
 /// # Errors
 /// If the description contradicts itself, or a file of this profile cannot hold the dataset; if there is no space.
@@ -164,8 +165,8 @@ fn new_storage(session: &NativeSession, spec: &DatasetSpec, elements: Option<&[u
     }
 }
 
-/// The fill value as the file is to hold it. Elements of variable length are always filled: what was left in the space by
-/// something else would be taken for places in a heap.
+/// The fill value as the file is to hold it. Elements of variable length are always filled: what was left in the space
+/// by something else would be taken for places in a heap.
 fn fill_value_of(spec: &DatasetSpec) -> Fill {
     let mut fill = spec.fill.clone();
     if spec.datatype.has_variable_length() && fill.time == FillTime::IfSet && fill.value == FillValue::Default {
@@ -216,8 +217,8 @@ fn new_chunked(session: &NativeSession, spec: &DatasetSpec, dims: &[u64]) -> Res
             IndexKind::Implicit
         }
         0 => IndexKind::FixedArray { page_bits: 10 },
-        // An append writes, and sums up, a whole page: small ones cost little. A page must not be smaller than the first data
-        // block below a super block.
+        // An append writes, and sums up, a whole page: small ones cost little. A page must not be smaller than the
+        // first data block below a super block.
         1 => IndexKind::ExtensibleArray(ExtensibleArrayParameters { page_bits: 6, ..Default::default() }),
         _ => IndexKind::Btree2 { node_size: 2048, split: 100, merge: 40 },
     };

@@ -115,8 +115,8 @@ impl NativeDataset {
         Ok(outside)
     }
 
-    /// Whether a writer that died has left chunks outside of the extent, which would come back when the dataset grows, or
-    /// an index that counts its blocks wrong.
+    /// Whether a writer that died has left chunks outside of the extent, which would come back when the dataset grows,
+    /// or an index that counts its blocks wrong.
     ///
     /// # Errors
     /// If the index cannot be read.
@@ -126,7 +126,8 @@ impl NativeDataset {
             || state.layout.recount_index(false)?)
     }
 
-    /// Drops the chunks that a writer that died has left outside of the extent, and has the index count its blocks right.
+    /// Drops the chunks that a writer that died has left outside of the extent, and has the index count its blocks
+    /// right.
     ///
     /// # Errors
     /// If the index cannot be read or changed.

@@ -84,8 +84,8 @@ impl ExternalRawFiles {
         Err(Error::External { file: name.to_owned(), source: failure })
     }
 
-    /// Calls `each` with the files that hold `len` bytes of the dataset from `at` on: the file, where the bytes are in it,
-    /// and which of the bytes they are.
+    /// Calls `each` with the files that hold `len` bytes of the dataset from `at` on: the file, where the bytes are in
+    /// it, and which of the bytes they are.
     fn for_each(
         &self,
         mut at: u64,

@@ -1,5 +1,5 @@
-//! Space for elements that nobody wrote. However much it is, fill values are written piece by piece, and zeros not at all
-//! where the file has none but holes.
+//! Space for elements that nobody wrote. However much it is, fill values are written piece by piece, and zeros not at
+//! all where the file has none but holes.
 
 use h5live_cache::{Owner, SpaceKind};
 use h5live_format::Addr;
@@ -14,12 +14,13 @@ const PIECE: usize = 1 << 20;
 /// Zeros in more space than this (bytes) are a hole of the file.
 const HOLE: u64 = 4 << 20;
 
-/// What of the file may come between the space that is allocated and the end of it: the rest of a page, an alignment (bytes).
+/// What of the file may come between the space that is allocated and the end of it: the rest of a page, an alignment
+/// (bytes).
 const SLACK: u64 = 1 << 20;
 
 impl NativeSession {
-    /// Has the file ready for a hole where space for so many bytes of raw data is taken next, if that is to hold zeros. Not
-    /// inside an operation.
+    /// Has the file ready for a hole where space for so many bytes of raw data is taken next, if that is to hold zeros.
+    /// Not inside an operation.
     ///
     /// # Errors
     /// If the file cannot become so long.
@@ -76,7 +77,8 @@ impl NativeSession {
         Ok(addr)
     }
 
-    /// Writes fill values into new space to which nothing leads, and calls `waits` after each piece that waits for a flush.
+    /// Writes fill values into new space to which nothing leads, and calls `waits` after each piece that waits for a
+    /// flush.
     pub(super) fn fill(
         &self,
         spec: &DatasetSpec,

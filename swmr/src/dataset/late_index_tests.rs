@@ -11,7 +11,8 @@ use crate::{Mode, NativeFile, OpenOptions, RetryPolicy};
 
 const ROW: [u8; 8] = [7; 8];
 
-/// What a writer did that appended one row to each of two datasets, whose dataspaces are in the second chunks of their headers.
+/// What a writer did that appended one row to each of two datasets, whose dataspaces are in the second chunks of their
+/// headers.
 struct Recorded {
     base: Vec<u8>,
     log: Vec<StorageOp>,

@@ -47,8 +47,8 @@ pub(super) struct LayoutRoot {
 }
 
 impl LayoutRoot {
-    /// Changes what the layout message says of the storage. Where the extent is stated in a later chunk of the header, which
-    /// might be written before, it comes after this.
+    /// Changes what the layout message says of the storage. Where the extent is stated in a later chunk of the header,
+    /// which might be written before, it comes after this.
     fn update(&self, change: impl FnOnce(&mut LayoutClass)) -> Result<()> {
         let session = self.session.upgrade().ok_or(Error::Model(ModelError::Closed))?;
         let _lock = session.header_lock(self.header);
@@ -58,7 +58,8 @@ impl LayoutRoot {
         header.put(&layout)?;
         let [extent, layout] = Self::PARENT_MESSAGES;
         if let Some(node) = header.chunk_node_of(layout).filter(|_| header.may_precede(extent, layout)) {
-            // Where the extent has just gone to a chunk that must be there before the one that leads to it, readers wait.
+            // Where the extent has just gone to a chunk that must be there before the one that leads to it, readers
+            // wait.
             let _circle = header.add_message_dependency(extent, node, EdgeKind::ObjectHeaderIndex);
         }
         Ok(())

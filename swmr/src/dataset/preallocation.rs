@@ -1,9 +1,9 @@
-//! Chunks that are there before their elements are. Where appends fill one chunk after the other, the next ones are stored
-//! with fill values and put into the index many at a time, beyond the extent, where no reader looks. An append then has
-//! nothing to write but its elements and the extent.
+//! Chunks that are there before their elements are. Where appends fill one chunk after the other, the next ones are
+//! stored with fill values and put into the index many at a time, beyond the extent, where no reader looks. An append
+//! then has nothing to write but its elements and the extent.
 //!
-//! What no append has come to use is given back when the file is closed. A writer that dies leaves it, as it leaves chunks
-//! that were to be published: the next writer drops them.
+//! What no append has come to use is given back when the file is closed. A writer that dies leaves it, as it leaves
+//! chunks that were to be published: the next writer drops them.
 
 use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
@@ -25,8 +25,8 @@ const APPENDS_PER_PREALLOCATED_CHUNK: u64 = 8;
 const PREALLOCATED_CHUNKS: RangeInclusive<u64> = 2..=256;
 /// ...and so many bytes of them. The system has less to do for each page the more of them come in one call.
 const MAX_PREALLOCATED_BYTES: usize = 1 << 20;
-/// Longer chunks are written as they come (bytes): to write them twice, once through a mapping, takes longer than the calls
-/// and the index that it saves.
+/// Longer chunks are written as they come (bytes): to write them twice, once through a mapping, takes longer than the
+/// calls and the index that it saves.
 const MAX_PREALLOCATED_CHUNK_BYTES: u64 = 32 << 10;
 
 static ZEROS: [u8; MAX_PREALLOCATED_BYTES] = [0; MAX_PREALLOCATED_BYTES];
@@ -171,8 +171,8 @@ impl NativeDataset {
         self.session.preallocated.lock().remove(&self.addr);
     }
 
-    /// Stores chunks with fill values, and puts them into the index. Returns where the first one is; `None` if they could not be
-    /// written: there may be room for one, and otherwise its own write says what is the matter.
+    /// Stores chunks with fill values, and puts them into the index. Returns where the first one is; `None` if they
+    /// could not be written: there may be room for one, and otherwise its own write says what is the matter.
     fn preallocate_chunks(&self, state: &DatasetState, mut ready: PreallocatedChunks) -> Result<Option<Addr>> {
         let number = usize::try_from(ready.len()).unwrap_or(usize::MAX);
         let fill = |run: Range<usize>| fill_bytes(&state.spec, run.len() * ready.size as usize);

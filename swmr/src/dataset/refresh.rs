@@ -1,5 +1,5 @@
-//! What a reader that follows a writer takes up of a dataset. Nearly always its header says nothing new, or only another
-//! extent: then the rest of it is not decoded again.
+//! What a reader that follows a writer takes up of a dataset. Nearly always its header says nothing new, or only
+//! another extent: then the rest of it is not decoded again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use crate::Result;
 const CHECKSUM_BYTES: usize = 4;
 
 impl NativeDataset {
-    /// Takes up what has been published, and says whether the extent has changed. The header is read first: what is then
-    /// read of the index is at least as new.
+    /// Takes up what has been published, and says whether the extent has changed. The header is read first: what is
+    /// then read of the index is at least as new.
     ///
     /// # Errors
     /// If the header cannot be read.
@@ -76,7 +76,8 @@ impl DatasetState {
         Some(DatasetState { since, spec: Arc::new(spec), image: Some(image.into()), ..DatasetState::clone(self) })
     }
 
-    /// The description with the extent that a header states that is all in `image`, if it differs in that alone from `known`.
+    /// The description with the extent that a header states that is all in `image`, if it differs in that alone from
+    /// `known`.
     fn with_extent_of(&self, known: &[u8], image: &[u8], widths: Widths) -> Option<DatasetSpec> {
         let (first, spot) = self.layout.header()?.find_in_first_chunk(MessageType::DATASPACE)?;
         let extent = {

@@ -154,8 +154,8 @@ impl CachedHeader {
         let (spot, _) =
             self.find(|held| *held == old).ok_or_else(|| self.damaged_error("the message is still there"))?;
         if let Some((place, _)) = self.find(|held| *held == new).filter(|(place, _)| place.chunk != spot.chunk) {
-            // The old message goes after the new one has come: a writer that dies in between leaves both. Where the chunk of
-            // the new one waits for that of the old one, it is new itself, and one write makes both known.
+            // The old message goes after the new one has come: a writer that dies in between leaves both. Where the
+            // chunk of the new one waits for that of the old one, it is new itself, and one write makes both known.
             let (goes, comes) = (self.chunk(spot)?.node(), self.chunk(place)?.node());
             let _circle = self.metadata.cache().add_dependency(goes, comes, EdgeKind::Continuation);
         }
@@ -360,8 +360,8 @@ pub(super) fn make_continuation_room(
         if let Some(at) = kept.iter().position(|message| message.is_unused() && large(message)) {
             return Some((kept, at, moved));
         }
-        // One message that is large enough, or else one after the other from the end; those that must come in an order, and
-        // of which others know where they are, if there is no other.
+        // One message that is large enough, or else one after the other from the end; those that must come in an order,
+        // and of which others know where they are, if there is no other.
         let movable = |message: &RawMessage| !message.is_unused() && message.kind != MessageType::CONTINUATION;
         let free = |message: &RawMessage| movable(message) && !is_fixed(message);
         let one = kept.iter().rposition(|message| free(message) && large(message));

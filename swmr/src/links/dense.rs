@@ -174,8 +174,8 @@ impl DenseLinks {
         self.for_each_stored(&mut |bytes| Ok(each(Self::decode(header, bytes)?))).map(drop)
     }
 
-    /// Calls `each` with the bytes of every link, in no particular order, until it returns `false`; returns whether it never
-    /// did. Nobody may change them meanwhile.
+    /// Calls `each` with the bytes of every link, in no particular order, until it returns `false`; returns whether it
+    /// never did. Nobody may change them meanwhile.
     ///
     /// # Errors
     /// The first error of `each`; if a structure cannot be read.
@@ -254,7 +254,8 @@ impl DenseLinks {
         Ok(Some(link))
     }
 
-    /// Whether the heap and the index of positions do not agree with the index of names; with `mend`, they do afterwards.
+    /// Whether the heap and the index of positions do not agree with the index of names; with `mend`, they do
+    /// afterwards.
     ///
     /// # Errors
     /// If a structure cannot be read or changed.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Times between changes for which it is worth being awake when one is due: below, sleep is short anyway, and above, too
-/// much of it would be lost for what is saved.
+/// Times between changes for which it is worth being awake when one is due: below, sleep is short anyway, and above,
+/// too much of it would be lost for what is saved.
 const PREDICTABLE_GAPS: std::ops::RangeInclusive<Duration> = Duration::from_micros(500)..=Duration::from_millis(50);
 /// At most this part of that time is spent awake, and never more than so long.
 const MAX_SPIN_FRACTION: u32 = 5;
@@ -50,8 +50,8 @@ impl IntervalPredictor {
         self.late = (self.late * 3 + late.min(MAX_SPIN)) / 4;
     }
 
-    /// From when and until when it is worth being awake for the next change; how long to sleep for that takes into account
-    /// that who sleeps wakes up late.
+    /// From when and until when it is worth being awake for the next change; how long to sleep for that takes into
+    /// account that who sleeps wakes up late.
     pub fn next_due(&self) -> Option<(Duration, Duration)> {
         if self.steady < MIN_REGULAR_CHANGES || !PREDICTABLE_GAPS.contains(&self.gap) {
             return None;

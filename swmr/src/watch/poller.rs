@@ -17,8 +17,8 @@ const NOTIFIED_POLL_INTERVALS: (Duration, Duration) = (Duration::from_millis(10)
 const MAX_UNRELATED_BACKOFF: Duration = Duration::from_millis(5);
 /// Changes told of in vain before there are such rests. A flush is some writes, of which the last counts.
 const UNRELATED_EVENTS_BEFORE_BACKOFF: u32 = 16;
-/// So long it is looked again and again after a write was heard, before resting: the last write of a flush is near, and to
-/// be woken up once more takes longer than to wait for it.
+/// So long it is looked again and again after a write was heard, before resting: the last write of a flush is near, and
+/// to be woken up once more takes longer than to wait for it.
 const SPIN_TIME: Duration = Duration::from_micros(40);
 /// Changes in a row that the system did not tell of before it is not relied upon.
 const MISSED_EVENTS_BEFORE_FALLBACK: u32 = 3;
@@ -32,8 +32,8 @@ pub enum FileEvent {
     Timeout,
     /// The file was written.
     Write,
-    /// A process that had the file open for writing has let go of it, or somebody has changed its attributes, as who takes a
-    /// name from it does.
+    /// A process that had the file open for writing has let go of it, or somebody has changed its attributes, as who
+    /// takes a name from it does.
     Close,
 }
 

@@ -1,5 +1,5 @@
-//! A codec alone: the chunks of a file that is there, in memory, by as many threads as there are cores. No file is read or
-//! written meanwhile, so that nobody who uses this codec can be faster.
+//! A codec alone: the chunks of a file that is there, in memory, by as many threads as there are cores. No file is read
+//! or written meanwhile, so that nobody who uses this codec can be faster.
 
 use std::path::Path;
 

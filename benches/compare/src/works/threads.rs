@@ -44,9 +44,9 @@ impl Pair {
         })
     }
 
-    /// Reads both datasets: with "libhdf5" one after the other by one thread of ours, or else each in a thread of its own.
-    /// A single read of many chunks would use all cores by itself, so each thread has a pool of its own, of one thread that
-    /// it waits for.
+    /// Reads both datasets: with "libhdf5" one after the other by one thread of ours, or else each in a thread of its
+    /// own. A single read of many chunks would use all cores by itself, so each thread has a pool of its own, of one
+    /// thread that it waits for.
     fn run(self, side: Side, ground: &Ground) -> Result<Done> {
         let (path, len) = (ground.file(self.name), self.len(ground));
         let (file, raw) = (File::open(&path)?, fs::File::open(&path)?);

@@ -226,8 +226,8 @@ impl CrashRunner<'_> {
             wrong(&format!("repaired: {fault}"));
         }
         if let Some(peer) = &mut self.peer {
-            // libhdf5 would look for the rest of what was cut off, for hours, and take what is half written in an old file
-            // for whole.
+            // libhdf5 would look for the rest of what was cut off, for hours, and take what is half written in an old
+            // file for whole.
             let is_shown = !cut && plan.cell.index != IndexChoice::Btree1;
             for (path, swmr, model) in
                 [(self.path, true, &found), (&*repaired, false, &mended)].into_iter().skip((!is_shown).into())
@@ -256,8 +256,8 @@ impl CrashRunner<'_> {
     }
 }
 
-/// Whether a structure in the file, or raw data that was changed in its place, is torn for those who do not know that what
-/// it was to be is said behind the announced end.
+/// Whether a structure in the file, or raw data that was changed in its place, is torn for those who do not know that
+/// what it was to be is said behind the announced end.
 fn is_torn(path: &Path) -> Result<bool> {
     let bare = path.with_extension("bare.h5");
     let found = h5live::diagnose(path)?;

@@ -61,7 +61,8 @@ pub struct MatrixArgs {
     /// With --kill or --io-faults: so many writers, spread over the cells
     #[arg(long, value_name = "NUMBER")]
     kills: Option<u64>,
-    /// Let the storage of the writers fail (full, broken, short writes) or be slow, and see that nothing flushed is lost
+    /// Let the storage of the writers fail (full, broken, short writes) or be slow, and see that nothing flushed is
+    /// lost
     #[arg(long)]
     io_faults: bool,
     /// The first step of a writer
@@ -188,7 +189,8 @@ impl MatrixArgs {
         out.flush()
     }
 
-    /// Has writers of all cells end badly, and calls `each` with what came of those of a cell and the file that they have left.
+    /// Has writers of all cells end badly, and calls `each` with what came of those of a cell and the file that they
+    /// have left.
     ///
     /// # Errors
     /// If processes cannot be started, or as `each` has it.
@@ -236,8 +238,9 @@ impl MatrixArgs {
         Ok(rows)
     }
 
-    /// Does the work of each task, several at a time if that is wanted, each with a file of its own then, and calls `each`
-    /// with what came of it and the file. What works is made by `begin`, once for as many tasks as are done one by one.
+    /// Does the work of each task, several at a time if that is wanted, each with a file of its own then, and calls
+    /// `each` with what came of it and the file. What works is made by `begin`, once for as many tasks as are done one
+    /// by one.
     fn run_parallel<T: Copy + Sync, R: Send, W: FnMut(T, &Path) -> Result<R> + Send>(
         &self,
         tasks: &[T],

@@ -58,7 +58,8 @@ impl<'a> MatrixReader<'a> {
         MatrixReader { path, plan, known, done: Done::default(), violations: 0, out: Output::stdout() }
     }
 
-    /// Follows the file until `stop` is set, and looks at it once more after that. It opens the file anew each `reopen`.
+    /// Follows the file until `stop` is set, and looks at it once more after that. It opens the file anew each
+    /// `reopen`.
     ///
     /// # Errors
     /// [`Error::Output`]; whatever the file does is reported as a violation instead.

@@ -26,8 +26,8 @@ use plan::{Found, Plan};
 
 /// After this a writer hangs that has not flushed.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// One in so many files is brought into order by `repair`, which waits for readers of what the dead writer wrote; the others
-/// by the next writer.
+/// One in so many files is brought into order by `repair`, which waits for readers of what the dead writer wrote; the
+/// others by the next writer.
 const REPAIRED: u64 = 16;
 /// Kills after which a new file is begun.
 const KILLS_OF_A_FILE: u64 = 50;
@@ -155,8 +155,8 @@ impl Lives<'_> {
         Ok(troupe.flushes.last().and_then(|flush| flush.rows.first()).copied().unwrap_or(step))
     }
 
-    /// Looks at the file that a writer has left, as it is and brought into order. Returns what it holds; nothing if that
-    /// cannot be read.
+    /// Looks at the file that a writer has left, as it is and brought into order. Returns what it holds; nothing if
+    /// that cannot be read.
     fn examine(&mut self, plan: &Plan, known: &Found, told: u64, random: u64) -> Option<Found> {
         let found = match plan.found(&self.path) {
             Ok(found) => found,

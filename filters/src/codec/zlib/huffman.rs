@@ -1,7 +1,7 @@
 //! Huffman codes of deflate (RFC 1951, 3.2.2).
 
-/// Lengths of a code (bits), zero for symbols that have none: at most `limit`, and as good as that allows, nearly. There
-/// are always two codes at least, as some decoders want it.
+/// Lengths of a code (bits), zero for symbols that have none: at most `limit`, and as good as that allows, nearly.
+/// There are always two codes at least, as some decoders want it.
 pub(super) fn lengths<const N: usize>(counts: &[u32; N], limit: u32) -> [u8; N] {
     let mut counts = *counts;
     for count in counts.iter_mut().take(2) {

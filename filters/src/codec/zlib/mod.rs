@@ -1,7 +1,7 @@
 //! The zlib codec (RFC 1950), whose state each thread keeps.
 //!
-//! Shuffled chunks are planes of bytes of very different kinds. What cannot be compressed is stored, what is runs of one
-//! byte is encoded here, and libdeflate, to whom these two take the most time, gets what is left ([`segment`]).
+//! Shuffled chunks are planes of bytes of very different kinds. What cannot be compressed is stored, what is runs of
+//! one byte is encoded here, and libdeflate, to whom these two take the most time, gets what is left ([`segment`]).
 
 #[cfg(feature = "native")]
 mod bits;

@@ -15,9 +15,9 @@ thread_local! {
     static POSITIONS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
 }
 
-/// How often four bytes in a row were there before or come again, which libdeflate makes use of. What is looked at depends
-/// on the bytes alone, so that whatever is repeated is looked at twice, at any distance. Pieces that are far from noise are
-/// not looked at.
+/// How often four bytes in a row were there before or come again, which libdeflate makes use of. What is looked at
+/// depends on the bytes alone, so that whatever is repeated is looked at twice, at any distance. Pieces that are far
+/// from noise are not looked at.
 #[derive(Default)]
 pub(super) struct Repeats {
     /// By pieces.

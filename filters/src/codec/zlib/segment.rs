@@ -7,11 +7,12 @@ use super::repeats::Repeats;
 /// How far back a match may begin (bytes).
 pub(super) const WINDOW_BYTES: usize = 1 << 15;
 
-/// What is judged at once (bytes). libdeflate's own blocks have 5000 and more: what changes in less than that cannot help it.
+/// What is judged at once (bytes). libdeflate's own blocks have 5000 and more: what changes in less than that cannot
+/// help it.
 pub(super) const PIECE_BYTES: usize = 1 << 12;
 
-/// How exactly noise is cut from what libdeflate gets (bytes): a few thousand bytes of it in one of libdeflate's blocks would
-/// spoil the code of the rest.
+/// How exactly noise is cut from what libdeflate gets (bytes): a few thousand bytes of it in one of libdeflate's blocks
+/// would spoil the code of the rest.
 pub(super) const STEP_BYTES: usize = 1 << 8;
 
 /// Pieces between two that libdeflate gets, across which the later cannot refer to the earlier.
