@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+/// The order in which a block's header has the lengths of the code for lengths (RFC 1951, 3.2.7).
+const CODE_LENGTH_ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
+
 /// Bits of a code that the table knows.
 const TABLE_BITS: u32 = 10;
 /// Codes in a header.
@@ -201,7 +204,7 @@ impl DeflateBits<'_> {
         let (symbols, distances) = (self.take(5)? as usize + 257, self.take(5)? as usize + 1);
         let used = self.take(4)? as usize + 4;
         let mut lengths = [0; 19];
-        for symbol in super::run_encoder::ORDER.iter().take(used) {
+        for symbol in CODE_LENGTH_ORDER.iter().take(used) {
             *lengths.get_mut(*symbol)? = self.take(3)? as u8;
         }
         let code = HuffmanCode::new(&lengths, |_| (0, CodeKind::Symbol))?;

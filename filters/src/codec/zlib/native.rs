@@ -1,16 +1,13 @@
-//! The codec by libdeflate, and by hand where that is slow.
+//! zlib by libdeflate. Data that deflate cannot compress is stored.
 
 use std::cell::RefCell;
 
 use libdeflater::{CompressionLvl, Compressor, DecompressionError, Decompressor, adler32};
 
 use super::bits::DeflateBitWriter;
+use super::block_scan;
 use super::segment::{DataSegment, SegmentKind, segments};
-use super::{block_scan, run_encoder};
 use crate::FilterFault;
-
-/// The highest level at which runs are encoded here. Who asks for more than that has time.
-const RUNS_LEVEL: u32 = 6;
 
 thread_local! {
     static DECOMPRESSOR: RefCell<Decompressor> = RefCell::new(Decompressor::new());
@@ -38,9 +35,9 @@ pub(crate) fn compress(level: u32, input: &[u8], output: &mut Vec<u8>) -> Result
         };
         let start = output.len();
         if level > 0 {
-            let stretches = segments(input, level <= RUNS_LEVEL);
-            if stretches.iter().any(|stretch| stretch.kind != SegmentKind::Other) {
-                if join(compressor, level, input, &stretches, output).is_some() {
+            let segments = segments(input);
+            if segments.iter().any(|segment| segment.kind == SegmentKind::Noise) {
+                if join(compressor, level, input, &segments, output).is_some() {
                     return Ok(());
                 }
                 output.truncate(start);
@@ -61,23 +58,22 @@ fn append(output: &mut Vec<u8>, room: usize, compress: impl FnOnce(&mut [u8]) ->
     Some(())
 }
 
-/// Appends one zlib stream of all stretches.
+/// Appends one zlib stream of all segments.
 fn join(
     compressor: &mut Compressor,
     level: u32,
     input: &[u8],
-    stretches: &[DataSegment],
+    segments: &[DataSegment],
     output: &mut Vec<u8>,
 ) -> Option<()> {
     output.reserve(input.len() / 2);
     output.extend_from_slice(&header(level));
     let mut writer = DeflateBitWriter::new(output);
-    for (i, stretch) in stretches.iter().enumerate() {
-        let last = i + 1 == stretches.len();
-        let data = input.get(stretch.bytes.clone())?;
-        match stretch.kind {
+    for (i, segment) in segments.iter().enumerate() {
+        let last = i + 1 == segments.len();
+        let data = input.get(segment.bytes.clone())?;
+        match segment.kind {
             SegmentKind::Noise => writer.stored(data, last),
-            SegmentKind::Runs => run_encoder::encode(input, stretch.bytes.clone(), last, &mut writer),
             SegmentKind::Other => {
                 let out = writer.align_to_byte();
                 let start = out.len();

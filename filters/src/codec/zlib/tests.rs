@@ -156,7 +156,6 @@ mod native {
     use libdeflater::{CompressionLvl, Compressor};
 
     use super::super::block_scan::last_block;
-    use super::super::huffman::{codes, lengths};
     use super::super::segment::{SegmentKind, segments};
     use super::*;
     use crate::transpose::shuffle;
@@ -255,7 +254,7 @@ mod native {
     }
 
     fn kinds_of(data: &[u8]) -> Vec<SegmentKind> {
-        let stretches = segments(data, true);
+        let stretches = segments(data);
         let mut ends = stretches.iter().map(|stretch| stretch.bytes.end);
         assert!(
             stretches
@@ -270,25 +269,18 @@ mod native {
     #[test]
     fn planes_of_the_signal_are_told_apart() {
         let planes = shuffled(signal(64 << 10).map(|value| (value as i32).to_le_bytes()));
-        assert_eq!(kinds_of(&planes), [SegmentKind::Noise, SegmentKind::Other, SegmentKind::Runs]);
+        assert_eq!(kinds_of(&planes), [SegmentKind::Noise, SegmentKind::Other]);
         let planes = shuffled(signal(64 << 10).map(|value| (value as i32).to_be_bytes()));
-        assert_eq!(kinds_of(&planes), [SegmentKind::Runs, SegmentKind::Other, SegmentKind::Noise]);
+        assert_eq!(kinds_of(&planes), [SegmentKind::Other, SegmentKind::Noise]);
         let planes = shuffled(sine(32 << 10).map(f64::to_le_bytes));
-        assert_eq!(kinds_of(&planes), [SegmentKind::Noise, SegmentKind::Other, SegmentKind::Runs]);
-    }
-
-    #[test]
-    fn few_runs_are_left_to_libdeflate() {
-        let text = Piece::Text.bytes(20_000, 2);
-        assert_eq!(kinds_of(&[&vec![0; 8192], &text[..]].concat()), [SegmentKind::Other]);
-        assert_eq!(kinds_of(&[&vec![0; 16384], &text[..]].concat()), [SegmentKind::Runs, SegmentKind::Other]);
+        assert_eq!(kinds_of(&planes), [SegmentKind::Noise, SegmentKind::Other]);
     }
 
     #[test]
     fn noise_ends_where_the_rest_begins() {
         let (noise, text) = (Piece::Noise.bytes(50_000, 1), Piece::Text.bytes(50_000, 2));
         for data in [[&noise[..], &text].concat(), [&text[..], &noise].concat()] {
-            let edges: Vec<_> = segments(&data, true).iter().map(|stretch| stretch.bytes.end).collect();
+            let edges: Vec<_> = segments(&data).iter().map(|stretch| stretch.bytes.end).collect();
             assert!(edges.len() == 2 && edges[0].abs_diff(50_000) < 256, "{edges:?}");
         }
     }
@@ -328,30 +320,6 @@ mod native {
                     let cut = stream.len().saturating_sub(missing);
                     assert_eq!(last_block(&stream[..cut]), None, "{name}, level {level}, cut at {cut}");
                 }
-            }
-        }
-    }
-
-    #[test]
-    fn a_code_keeps_its_limit_and_leaves_nothing_unused() {
-        let mut fibonacci = [1u32; 40];
-        for i in 2..40 {
-            fibonacci[i] = fibonacci[i - 1] + fibonacci[i - 2];
-        }
-        for used in 0..=40 {
-            for limit in [7, 15] {
-                let mut counts = [0; 40];
-                counts[40 - used..].copy_from_slice(&fibonacci[..used]);
-                let lengths = lengths(&counts, limit);
-                let space: u32 = lengths.iter().filter(|length| **length > 0).map(|length| 1 << (15 - length)).sum();
-                assert_eq!(space, 1 << 15, "{used} {limit}");
-                assert!(lengths.iter().all(|length| u32::from(*length) <= limit));
-                assert!(counts.iter().zip(lengths).all(|(count, length)| *count == 0 || length > 0));
-                let mut all: Vec<_> =
-                    codes(&lengths).into_iter().zip(lengths).filter(|(_, length)| *length > 0).collect();
-                all.sort_unstable();
-                all.dedup();
-                assert_eq!(all.len(), lengths.iter().filter(|length| **length > 0).count());
             }
         }
     }
