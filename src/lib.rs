@@ -53,14 +53,14 @@ pub use h5live_derive::H5Type;
 pub use h5live_filters as filters;
 pub use h5live_model as model;
 pub use h5live_model::{
-    ByteOrder, Datatype, Diagnosis, FileChange, FileCondition, Holder, Invariant, LibVer, Mode, Repair, Selection,
-    Stats, StoreErrorKind, UNLIMITED, UnknownLibVer,
+    ByteOrder, DatasetView, Datatype, Diagnosis, FileChange, FileCondition, Holder, Invariant, LibVer, Mode, Repair,
+    Selection, Stats, StoreErrorKind, UNLIMITED, UnknownLibVer,
 };
 
 pub use attribute::{Attribute, AttributeBuilder};
 pub use convert::ConvertError;
 pub use copy::{Copier, CopyReport, UnfitFillValue, UnverifiedChunks};
-pub use dataset::{Dataset, DatasetFollower, DatasetView, SourceState};
+pub use dataset::{Dataset, DatasetFollower, SourceState};
 pub use dataset_builder::DatasetBuilder;
 pub use error::{Error, ErrorKind, OpenError, Result};
 pub use file::File;

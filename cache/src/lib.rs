@@ -17,6 +17,8 @@ mod edge_kind;
 mod entry;
 mod error;
 mod metadata;
+#[cfg(unix)]
+mod os;
 mod primitive;
 mod raw_data;
 mod reentry;
@@ -30,6 +32,8 @@ pub use edge_kind::{EdgeKind, EdgeKinds};
 pub use entry::{ChunkProxy, DependencyNode, Entry, EntryId, EntryReadGuard, Handle, Owner};
 pub use error::{DependencyCycle, Error, Result, StorageAction};
 pub use metadata::{EntryPatch, FlushPlan, FlushScope, FlushStep, UnpublishedPart};
+#[cfg(target_os = "linux")]
+pub use os::{LeaseKind, try_lease};
 pub use raw_data::{RawWrite, Visibility};
 pub use space::{FreeEpoch, FreeList, ReusePolicy, Space, SpaceKind};
 pub use stats::CacheStats;

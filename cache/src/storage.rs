@@ -10,8 +10,6 @@ mod mmap_read;
 mod mmap_write;
 mod recording;
 mod redo_overlay;
-#[cfg(target_os = "linux")]
-mod sigbus;
 mod static_overlay;
 
 use std::{fmt, io, ops::Range, sync::Arc};
@@ -104,13 +102,9 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// The `len` bytes at `at` where the medium has them, if it has bytes that can be shared, and so many there.
     ///
-    /// # Safety
-    /// While there are such bytes, nobody may change them or shorten the storage.
-    ///
     /// # Errors
     /// Those of the medium.
-    #[allow(unsafe_code, reason = "the medium is shared with whoever may change it")]
-    unsafe fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
+    fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
         let _ = (at, len);
         Ok(None)
     }
@@ -189,10 +183,8 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
         (**self).sync()
     }
 
-    #[allow(unsafe_code, reason = "as the trait has it")]
-    unsafe fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
-        // SAFETY: as the caller promises.
-        unsafe { (**self).map(at, len) }
+    fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
+        (**self).map(at, len)
     }
 
     fn prefill_bytes(&self) -> usize {
@@ -272,10 +264,8 @@ impl<S: Storage> Storage for BaseOffsetStorage<S> {
         self.storage.sync()
     }
 
-    #[allow(unsafe_code, reason = "as the trait has it")]
-    unsafe fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
-        // SAFETY: as the caller promises.
-        unsafe { self.storage.map(self.absolute(at)?, len) }
+    fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
+        self.storage.map(self.absolute(at)?, len)
     }
 
     fn prefill_bytes(&self) -> usize {

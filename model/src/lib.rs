@@ -55,6 +55,7 @@ pub use spec::{
     FilterSpecs, GroupSpec, Layout, ObjectBody, ObjectKind, ObjectSpec, VirtualSource,
 };
 pub use stats::Stats;
-pub use store::{ChunkBatch, ChunkWrite, Chunks, MAX_ATOMIC_READ_BYTES, ObjectId, Objects, Publish, SharedBytes};
+pub use store::{ChunkBatch, ChunkWrite, Chunks, MAX_ATOMIC_READ_BYTES, ObjectId, Objects, Publish};
+pub use store::{DatasetView, MappedMemory, SharedBytes};
 pub use unfilter::{FilterResult, NoFilters, Unfilter};
 pub use watch::{Watch, WatchEvent};

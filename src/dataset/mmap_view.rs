@@ -1,37 +1,11 @@
 //! Elements where the file has them, without a copy.
 
-use std::marker::PhantomData;
-use std::ops::Deref;
-
 use bytemuck::Pod;
-use h5live_model::{ChunkCoord, SharedBytes};
+use h5live_model::{ChunkCoord, DatasetView};
 
 use super::Dataset;
 use crate::error::ErrorKind;
 use crate::{H5Type, Result};
-
-/// All elements of a dataset, in the order of storage, as they are in the file: what [`Dataset::view`] returns.
-///
-/// The file stays open as long as there is one.
-pub struct DatasetView<T> {
-    bytes: SharedBytes,
-    elements: PhantomData<[T]>,
-}
-
-impl<T: Pod> Deref for DatasetView<T> {
-    type Target = [T];
-
-    fn deref(&self) -> &[T] {
-        // It was seen to be aligned and of whole elements when it was made.
-        bytemuck::try_cast_slice((*self.bytes).as_ref()).unwrap_or_default()
-    }
-}
-
-impl<T: Pod + std::fmt::Debug> std::fmt::Debug for DatasetView<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("DatasetView").field(&self.len()).finish()
-    }
-}
 
 impl Dataset {
     /// All elements without reading them into memory: a contiguous dataset, or one that is a single chunk without
@@ -45,23 +19,20 @@ impl Dataset {
     /// # file.new_dataset::<f64>().shape(&[1000]).contiguous().create("data")?.write(&[2.5; 1000])?;
     /// # file.close()?;
     /// let file = h5live::File::open(&path)?;
+    /// let view = file.dataset("data")?.view::<f64>()?;
     /// // SAFETY: nobody changes this file.
-    /// let data = unsafe { file.dataset("data")?.view::<f64>()? };
-    /// assert_eq!(data[1], 2.5);
+    /// assert_eq!(unsafe { view.as_slice() }[1], 2.5);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// # Safety
-    /// While there is a view, the file must neither be changed nor shortened. Programs that heed file locks do not:
-    /// h5live and libhdf5 hold one for a file that is open to be read.
+    /// Who looks at the elements promises that nobody changes the file meanwhile: [`DatasetView::as_slice`] is unsafe.
     ///
     /// # Errors
     /// [`ErrorKind::NotViewable`] with the reason if the dataset cannot be seen so; [`ErrorKind::Convert`] if its
     /// elements cannot be of type `T` at all.
     ///
     /// [`File::open`]: crate::File::open
-    #[allow(unsafe_code, reason = "the file is shared with whoever may change it")]
-    pub unsafe fn view<T: H5Type + Pod>(&self) -> Result<DatasetView<T>> {
+    pub fn view<T: H5Type + Pod>(&self) -> Result<DatasetView<T>> {
         self.with_error_path(|| {
             let view = self.core.view()?;
             let decoder = T::decoder(&view.spec.datatype)?;
@@ -80,14 +51,11 @@ impl Dataset {
             }
             let stored = self.core.chunks.chunk(&first)?.filter(|stored| stored.size >= len as u64);
             let stored = stored.ok_or(ErrorKind::NotViewable("nobody wrote its elements"))?;
-            // SAFETY: as the caller promises.
-            let bytes = unsafe { self.core.chunks.map(&stored, len as u64)? };
+            let bytes = self.core.chunks.map(&stored, len as u64)?;
             let bytes =
                 bytes.ok_or(ErrorKind::NotViewable("the file is not open just to be read, or cannot be mapped"))?;
-            match bytemuck::try_cast_slice::<u8, T>((*bytes).as_ref()) {
-                Ok(_) => Ok(DatasetView { bytes, elements: PhantomData }),
-                Err(_) => Err(ErrorKind::NotViewable("its elements are not aligned in the file").into()),
-            }
+            let elements = bytes.into_elements();
+            elements.ok_or_else(|| ErrorKind::NotViewable("its elements are not aligned in the file").into())
         })
     }
 }
@@ -99,9 +67,12 @@ mod tests {
     use crate::File;
 
     fn view<T: H5Type + Pod>(file: &File, name: &str) -> Result<DatasetView<T>> {
-        let dataset = file.dataset(name)?;
-        // SAFETY: the file is this test's own, and is not changed any more.
-        unsafe { dataset.view() }
+        file.dataset(name)?.view()
+    }
+
+    fn elements<T: Pod>(view: &DatasetView<T>) -> &[T] {
+        // SAFETY: the file is the test's own, and is not changed any more.
+        unsafe { view.as_slice() }
     }
 
     #[test]
@@ -122,8 +93,8 @@ mod tests {
         let file = File::open(&path).unwrap();
         let (contiguous, one) = (view::<f64>(&file, "data").unwrap(), view::<f64>(&file, "one").unwrap());
         drop(file);
-        assert_eq!(&contiguous[..], &values[..]);
-        assert_eq!(&one[..], &values[..]);
+        assert_eq!(elements(&contiguous), values);
+        assert_eq!(elements(&one), values);
     }
 
     #[test]
@@ -145,6 +116,6 @@ mod tests {
         assert!(reason(&file, "filters").contains("filters"));
         assert!(reason(&file, "unwritten").contains("nobody wrote"));
         assert!(view::<i64>(&file, "data").unwrap_err().to_string().contains("another form"));
-        assert_eq!(view::<i32>(&file, "data").unwrap()[..], values[..]);
+        assert_eq!(elements(&view::<i32>(&file, "data").unwrap()), values);
     }
 }

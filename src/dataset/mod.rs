@@ -41,7 +41,6 @@ pub(crate) use self::core::CoreDims;
 use self::core::SpecSnapshot;
 pub(crate) use self::core::{DatasetCore, DatasetError, StagedDatasets};
 pub use self::follow::DatasetFollower;
-pub use self::mmap_view::DatasetView;
 use self::read::{DatasetReader, zeroed_buffer};
 use self::transfer::{ConvertedSink, ElementSink, RawSink, RawSource, TypedSink, TypedSource, ValueSink, ValueSource};
 pub use self::virtual_sources::SourceState;

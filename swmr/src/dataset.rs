@@ -442,12 +442,10 @@ impl Chunks for NativeDataset {
         Ok(found.map(|found| at.saturating_add(found.saturating_sub(place))).filter(|at| *at < chunk.size))
     }
 
-    #[allow(unsafe_code, reason = "as the trait has it")]
-    unsafe fn map(&self, chunk: &StoredChunk, len: u64) -> ModelResult<Option<SharedBytes>> {
+    fn map(&self, chunk: &StoredChunk, len: u64) -> ModelResult<Option<SharedBytes>> {
         self.check_not_deleted()?;
         let Some(at) = chunk.offset.filter(|_| self.session.is_at_rest()) else { return Ok(None) };
-        // SAFETY: as the caller promises.
-        let mapped = unsafe { self.session.cache.storage().map(at, len) };
+        let mapped = self.session.cache.storage().map(at, len);
         Ok(mapped.map_err(Error::io("map the file"))?)
     }
 

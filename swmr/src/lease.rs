@@ -1,7 +1,9 @@
 //! Leases: the kernel's word on who has a file open.
-#![cfg_attr(target_os = "linux", allow(unsafe_code, reason = "leases have no safe wrapper"))]
 
 use std::fs::File;
+
+#[cfg(target_os = "linux")]
+use h5live_cache::LeaseKind;
 
 /// The answer to a request for a read lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,14 +19,14 @@ pub enum Lease {
 /// Asks for a read lease on `file`, which is open for reading only, and gives it back at once.
 #[cfg(target_os = "linux")]
 pub fn probe(file: &File) -> Lease {
-    linux::request(file, nix::libc::F_RDLCK)
+    linux::request(file, LeaseKind::Read)
 }
 
 /// Whether `file`, which is open for reading and writing, is the only open handle of its file; what has become of it by
 /// `dup` or `fork` does not count.
 #[cfg(target_os = "linux")]
 pub fn is_sole_handle(file: &File) -> bool {
-    linux::request(file, nix::libc::F_WRLCK) == Lease::Granted
+    linux::request(file, LeaseKind::Write) == Lease::Granted
 }
 
 #[cfg(target_os = "linux")]
@@ -33,34 +35,19 @@ pub use linux::is_local;
 #[cfg(target_os = "linux")]
 mod linux {
     use std::fs::File;
-    use std::os::fd::AsRawFd;
+    use std::io::ErrorKind::WouldBlock;
 
-    use nix::libc;
+    use h5live_cache::{LeaseKind, try_lease};
     use nix::sys::statfs::{self, BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC};
 
     use super::Lease;
 
-    /// Not in the libc crate; 10 on every architecture of Linux but PA-RISC, where leases then count as unavailable.
-    const F_SETSIG: libc::c_int = 10;
-
     /// Asks for a lease, and gives it back at once.
-    pub fn request(file: &File, kind: libc::c_int) -> Lease {
-        let fd = file.as_raw_fd();
-        // A process that opens the file during the moment of the lease makes the kernel signal this one, by default
-        // with SIGIO, which kills; SIGURG is ignored by default. SAFETY: F_SETSIG on an open descriptor takes an
-        // integer and touches no memory.
-        if unsafe { libc::fcntl(fd, F_SETSIG, libc::SIGURG) } != 0 {
-            return Lease::Unavailable;
-        }
-        // SAFETY: F_SETLEASE on an open descriptor takes an integer and touches no memory.
-        if unsafe { libc::fcntl(fd, libc::F_SETLEASE, kind) } == 0 {
-            // SAFETY: as above; the lease is this descriptor's own.
-            unsafe { libc::fcntl(fd, libc::F_SETLEASE, libc::F_UNLCK) };
-            return Lease::Granted;
-        }
-        match std::io::Error::last_os_error().raw_os_error() {
-            Some(libc::EAGAIN) => Lease::Refused,
-            _ => Lease::Unavailable,
+    pub fn request(file: &File, kind: LeaseKind) -> Lease {
+        match try_lease(file, kind) {
+            Ok(()) => Lease::Granted,
+            Err(error) if error.kind() == WouldBlock => Lease::Refused,
+            Err(_) => Lease::Unavailable,
         }
     }
 

@@ -224,14 +224,11 @@ impl Storage for FileStorage {
     }
 
     #[cfg(unix)]
-    #[allow(unsafe_code, reason = "as the trait has it")]
-    unsafe fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
+    fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
         self.with_file(|file| {
             let is_there = at.checked_add(len).is_some_and(|end| file.metadata().is_ok_and(|found| end <= found.len()));
             let Some(len) = usize::try_from(len).ok().filter(|len| is_there && *len > 0) else { return Ok(None) };
-            // SAFETY: as the caller promises.
-            let bytes = unsafe { memmap2::MmapOptions::new().offset(at).len(len).map(file)? };
-            Ok(Some(Arc::new(bytes) as SharedBytes))
+            crate::os::map_shared(file, at, len).map(Some)
         })
     }
 

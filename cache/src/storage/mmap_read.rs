@@ -14,10 +14,10 @@ use std::{
     },
 };
 
-use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
 use parking_lot::RwLock;
 
-use super::{mmap_write, sigbus::SigbusGuard};
+use super::mmap_write;
+use crate::os::Mapping;
 
 /// The longest piece that is read so (bytes).
 pub(super) const MAX_MMAP_READ_BYTES: usize = 4 << 10;
@@ -53,9 +53,7 @@ enum ReadMappingState {
 
 #[derive(Debug)]
 struct ReadMapping {
-    /// Ends before the mapping does: fields are dropped in order.
-    guard: SigbusGuard,
-    map: MmapRaw,
+    map: Mapping,
     /// Bytes that the file has had at least since it was mapped.
     len: AtomicU64,
     /// One bit for each part of [`FAULT_AROUND_BYTES`] bytes that may be in memory, and how many of them are set.
@@ -137,15 +135,13 @@ impl ReadMapping {
     fn new(file: &File, len: u64) -> Option<Self> {
         // Beyond its end a file is mapped, too, so that this need not be done each time that it grows.
         let room = len.saturating_mul(2).max(MIN_MAPPED_BYTES);
-        let map = MmapOptions::new().len(usize::try_from(room).ok()?).map_raw_read_only(file).ok()?;
-        map.advise(Advice::DontFork).ok()?;
-        let watch = SigbusGuard::guard(map.as_mut_ptr(), map.len())?;
+        let map = Mapping::new(file, usize::try_from(room).ok()?)?;
         let parts = usize::try_from(room.div_ceil(FAULT_AROUND_BYTES).div_ceil(64)).ok()?;
         let touched = (0..parts).map(|_| AtomicU64::new(0)).collect();
         let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten()?;
         let page = usize::try_from(page).ok().filter(|page| *page >= 4096)?;
         let pages = (0..MAX_TRACKED_PAGES).map(|_| AtomicU64::new(0)).collect();
-        Some(ReadMapping { map, len: len.into(), touched, pages, count: AtomicUsize::new(0), guard: watch, page })
+        Some(ReadMapping { map, len: len.into(), touched, pages, count: AtomicUsize::new(0), page })
     }
 
     /// Whether it has read, which it does before `limit` alone; `None` if nothing more can be read here.
@@ -156,14 +152,12 @@ impl ReadMapping {
         if !self.is_resident(first, at..end) || (last != first && !self.is_resident(last, at..end)) {
             return Some(false);
         }
-        // SAFETY: the mapping has these bytes; others may change them meanwhile, and any bytes will do.
-        #[allow(unsafe_code, reason = "mapped memory is read through a pointer")]
-        unsafe {
-            self.map.as_ptr().add(at as usize).copy_to_nonoverlapping(into.as_mut_ptr(), into.len());
+        if !self.map.read(into, at as usize) {
+            return Some(false);
         }
         // What is read from now on is at least as new.
         fence(Acquire);
-        (!self.guard.is_broken()).then_some(true)
+        (!self.map.is_broken()).then_some(true)
     }
 
     /// Whether the file has the bytes that were just read at `at`. Of a file that was cut, the system has zeros up to the end
@@ -185,13 +179,8 @@ impl ReadMapping {
     fn ends_in_data(&self, end: u64) -> bool {
         const WORD: usize = size_of::<u64>();
         let page_end = end.next_multiple_of(MIN_PAGE_BYTES) as usize;
-        if page_end > self.map.len() {
-            return false;
-        }
-        // SAFETY: the mapping has these bytes; others may change them meanwhile, and any bytes will do.
-        #[allow(unsafe_code, reason = "mapped memory is read through a pointer")]
-        let word = unsafe { self.map.as_ptr().add(page_end - WORD).cast::<[u8; WORD]>().read_volatile() };
-        word != [0; WORD] && !self.guard.is_broken()
+        let mut word = [0; WORD];
+        self.map.read(&mut word, page_end - WORD) && word != [0; WORD] && !self.map.is_broken()
     }
 
     /// Whether what of `wanted` lies in a part is in memory, as it is about to be read.
@@ -234,9 +223,7 @@ impl ReadMapping {
     fn unmap_cold(&self) {
         self.count.store(0, SeqCst);
         self.touched.iter().chain(&*self.pages).for_each(|known| known.store(0, Relaxed));
-        // SAFETY: the bytes are the file's, and are found there again.
-        #[allow(unsafe_code, reason = "of memory that is not a file's, the bytes would be lost")]
-        let _as_before = unsafe { self.map.unchecked_advise(UncheckedAdvice::DontNeed) };
+        self.map.unmap_pages();
     }
 
     /// For each page of a part, whether the system has it in memory: in the lowest bit.
@@ -244,11 +231,7 @@ impl ReadMapping {
         let (start, len) = (part * FAULT_AROUND_BYTES, self.len.load(Relaxed));
         let len = len.saturating_sub(start).min(FAULT_AROUND_BYTES) as usize;
         let mut pages = [0_u8; (FAULT_AROUND_BYTES / MIN_PAGE_BYTES) as usize];
-        let there = self.map.as_mut_ptr().wrapping_add(start as usize);
-        // SAFETY: the part lies within the mapping, and there is a byte for each of its pages.
-        #[allow(unsafe_code, reason = "only the system knows")]
-        let told = unsafe { nix::libc::mincore(there.cast(), len, pages.as_mut_ptr()) } == 0;
-        told.then_some(pages)
+        self.map.query_residency(start as usize, len, &mut pages).then_some(pages)
     }
 }
 

@@ -12,10 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use memmap2::{Advice, MmapOptions, MmapRaw};
 use nix::sys::statfs::{EXT4_SUPER_MAGIC, FsType, TMPFS_MAGIC, XFS_SUPER_MAGIC, fstatfs};
 
-use super::{changed_range, sigbus::SigbusGuard};
+use super::changed_range;
+use crate::os::{VectorStore, WritableMapping};
 
 /// Bytes of a window.
 const WINDOW_BYTES: u64 = 1 << 20;
@@ -70,27 +70,20 @@ impl NotifyThrottle {
 struct WriteWindow {
     /// Bytes from the start of the file.
     at: u64,
-    /// Ends before the mapping does: fields are dropped in order.
-    watch: SigbusGuard,
-    map: MmapRaw,
+    mapping: WritableMapping,
 }
 
 impl MmapWriter {
     /// Writes `bytes`; `false` if that cannot be done here: some of it may have been written then.
     pub fn store_mapped(&mut self, file: &File, bytes: &[u8], at: u64) -> bool {
-        self.with_window(file, at, bytes.len(), |place| {
-            // SAFETY: the window has so many bytes there, none of which Rust knows otherwise.
-            #[allow(unsafe_code, reason = "mapped memory is written through a pointer")]
-            unsafe {
-                place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-            }
-        })
+        self.with_window(file, at, |mapping, offset| mapping.write(bytes, offset))
     }
 
     /// As [`Storage::store_atomic`](super::Storage::store_atomic).
     pub fn store_atomic(&mut self, file: &File, image: &[u8], changed: Range<usize>, at: u64) -> bool {
-        let Some(piece) = whole::VectorStore::covering(image, changed.clone()) else { return false };
-        if !self.with_window(file, at + piece.offset() as u64, piece.len(), |place| piece.store(place)) {
+        let Some(store) = VectorStore::covering(image, changed.clone()) else { return false };
+        let start = at + store.offset() as u64;
+        if !self.with_window(file, start, |mapping, offset| mapping.store_vector(store, offset)) {
             return false;
         }
         // Who looks has it already: those who listen hear of it by a call that writes the same.
@@ -102,13 +95,7 @@ impl MmapWriter {
     pub fn store_diff_atomic(&mut self, file: &File, image: &[u8], at: u64) -> bool {
         let mut there = [0; MAX_DIFF_BYTES];
         let Some(there) = there.get_mut(..image.len()) else { return false };
-        let is_read = self.with_window(file, at, image.len(), |place| {
-            // SAFETY: the window has so many bytes there, and nobody but this process writes any of them.
-            #[allow(unsafe_code, reason = "mapped memory is read through a pointer")]
-            unsafe {
-                place.copy_to_nonoverlapping(there.as_mut_ptr(), there.len());
-            }
-        });
+        let is_read = self.with_window(file, at, |mapping, offset| mapping.read(there, offset));
         is_read && changed_range(image, there).is_some_and(|changed| self.store_atomic(file, image, changed, at))
     }
 
@@ -117,15 +104,14 @@ impl MmapWriter {
         self.open.clear();
     }
 
-    /// Has `write` write `len` bytes at `at`, and says whether it could.
-    fn with_window(&mut self, file: &File, at: u64, len: usize, write: impl FnOnce(*mut u8)) -> bool {
+    /// Calls `action` with the window that has the byte `at` of the file, and where in it that byte is. Says whether `action`
+    /// has done what it was to do.
+    fn with_window(&mut self, file: &File, at: u64, action: impl FnOnce(&WritableMapping, usize) -> bool) -> bool {
         let Some(window) = self.window(file, at - at % WINDOW_BYTES) else { return false };
-        let offset = (at % WINDOW_BYTES) as usize;
-        if offset + len > WINDOW_BYTES as usize {
+        if !action(&window.mapping, (at % WINDOW_BYTES) as usize) {
             return false;
         }
-        write(window.map.as_mut_ptr().wrapping_add(offset));
-        if window.watch.is_broken() {
+        if window.mapping.is_broken() {
             // Somebody has cut the file, or the disk is full: a call says what is the matter.
             self.close();
             self.suits = Some(false);
@@ -146,7 +132,7 @@ impl MmapWriter {
     }
 
     fn map(&mut self, file: &File, at: u64) -> Option<WriteWindow> {
-        if !*self.suits.get_or_insert_with(|| whole::is_supported() && has_coherent_mappings(file)) {
+        if !*self.suits.get_or_insert_with(|| VectorStore::is_supported() && has_coherent_mappings(file)) {
             return None;
         }
         if self.open.len() == MAX_WINDOWS {
@@ -156,13 +142,7 @@ impl MmapWriter {
             }
             self.open.remove(0);
         }
-        let mapped = MmapOptions::new().offset(at).len(WINDOW_BYTES as usize).map_raw(file).ok();
-        // A process that is forked must not keep the file open by what is mapped.
-        let mapped = mapped.filter(|map| map.advise(Advice::DontFork).is_ok());
-        let window = mapped.and_then(|map| {
-            let watch = SigbusGuard::guard(map.as_mut_ptr(), map.len())?;
-            Some(WriteWindow { at, map, watch })
-        });
+        let window = WritableMapping::new(file, at, WINDOW_BYTES as usize).map(|mapping| WriteWindow { at, mapping });
         self.suits = Some(window.is_some());
         window
     }
@@ -181,113 +161,11 @@ impl MmapWriter {
     }
 }
 
-/// Stores that a process does not end in the middle of: of one instruction each.
-#[cfg(target_arch = "x86_64")]
-mod whole {
-    use std::{arch::asm, ops::Range};
-
-    /// Loads the bytes at one place and stores them at another, each by `$moves` and through the register `$register`.
-    macro_rules! by_one {
-        ($moves:literal, $register:literal, $from:expr, $to:expr) => {
-            asm!(
-                concat!($moves, " ", $register, ", [{from}]"),
-                concat!($moves, " [{to}], ", $register),
-                "vzeroupper",
-                from = in(reg) $from, to = in(reg) $to,
-                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
-                out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-                out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-                options(nostack, preserves_flags),
-            )
-        };
-    }
-
-    /// Bytes that one instruction stores, of which there are 32 where the processor has AVX, and 64 where it has AVX-512.
-    #[derive(Clone, Copy)]
-    pub enum VectorStore<'a> {
-        Bytes32(usize, &'a [u8; 32]),
-        Bytes64(usize, &'a [u8; 64]),
-    }
-
-    pub fn is_supported() -> bool {
-        is_x86_feature_detected!("avx")
-    }
-
-    impl<'a> VectorStore<'a> {
-        /// The piece of `image` with all that has changed in it, if there is one.
-        pub fn covering(image: &'a [u8], changed: Range<usize>) -> Option<Self> {
-            let before = image.get(..changed.end)?;
-            if changed.len() <= 32 && is_supported() {
-                let (rest, piece) = before.split_last_chunk()?;
-                Some(VectorStore::Bytes32(rest.len(), piece))
-            } else if changed.len() <= 64 && is_x86_feature_detected!("avx512f") {
-                let (rest, piece) = before.split_last_chunk()?;
-                Some(VectorStore::Bytes64(rest.len(), piece))
-            } else {
-                None
-            }
-        }
-
-        /// Where it begins in the image (bytes).
-        pub fn offset(self) -> usize {
-            match self {
-                VectorStore::Bytes32(at, _) | VectorStore::Bytes64(at, _) => at,
-            }
-        }
-
-        pub fn len(self) -> usize {
-            match self {
-                VectorStore::Bytes32(_, bytes) => bytes.len(),
-                VectorStore::Bytes64(_, bytes) => bytes.len(),
-            }
-        }
-
-        /// Stores it at `place`, which has so many bytes.
-        #[allow(unsafe_code, reason = "one instruction, which nothing but assembly promises")]
-        pub fn store(self, place: *mut u8) {
-            // SAFETY: the processor has the instructions, as `covering` has seen; the bytes and the place are there.
-            match self {
-                VectorStore::Bytes32(_, bytes) => unsafe { by_one!("vmovdqu", "ymm0", bytes.as_ptr(), place) },
-                VectorStore::Bytes64(_, bytes) => unsafe { by_one!("vmovdqu64", "zmm0", bytes.as_ptr(), place) },
-            }
-        }
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-mod whole {
-    use std::ops::Range;
-
-    /// There is none.
-    #[derive(Clone, Copy)]
-    pub enum VectorStore {}
-
-    pub fn is_supported() -> bool {
-        false
-    }
-
-    impl VectorStore {
-        pub fn covering(_: &[u8], _: Range<usize>) -> Option<Self> {
-            None
-        }
-
-        pub fn offset(self) -> usize {
-            match self {}
-        }
-
-        pub fn len(self) -> usize {
-            match self {}
-        }
-
-        pub fn store(self, _: *mut u8) {
-            match self {}
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::{io::Write, time::SystemTime};
+
+    use memmap2::MmapOptions;
 
     use super::*;
 

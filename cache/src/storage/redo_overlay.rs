@@ -127,13 +127,11 @@ impl<S: Storage> Storage for RedoOverlay<S> {
         self.storage.sync()
     }
 
-    #[allow(unsafe_code, reason = "as the trait has it")]
-    unsafe fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
+    fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
         if self.any.load(Acquire) {
             return Ok(None);
         }
-        // SAFETY: as the caller promises.
-        unsafe { self.storage.map(at, len) }
+        self.storage.map(at, len)
     }
 
     fn close(&self) {

@@ -3,10 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::SharedBytes;
 use crate::{ChunkBatch, ChunkCoord, DatasetSpec, ObjectId, Result, StoredChunk};
-
-/// Bytes that are shared with a file.
-pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// Of raw data that is changed in its place while others read, readers find so many bytes (from a multiple of this many
 /// on, counted from where it begins) as they were or as they are, if they read them with one call of [`Chunks::read`].
@@ -53,13 +51,9 @@ pub trait Chunks: Send + Sync + fmt::Debug {
     /// The first `len` stored bytes of a chunk, where the file has them; `None` if the store cannot share them, as it can
     /// those of a file that is open just to be read.
     ///
-    /// # Safety
-    /// While there are such bytes, nobody may change or shorten the file.
-    ///
     /// # Errors
     /// [`crate::Error::Store`] if the system refuses.
-    #[allow(unsafe_code, reason = "the file is shared with whoever may change it")]
-    unsafe fn map(&self, chunk: &StoredChunk, len: u64) -> Result<Option<SharedBytes>> {
+    fn map(&self, chunk: &StoredChunk, len: u64) -> Result<Option<SharedBytes>> {
         let _ = (chunk, len);
         Ok(None)
     }

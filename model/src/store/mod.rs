@@ -2,12 +2,14 @@
 
 mod batch;
 mod chunks;
+mod shared_bytes;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub use batch::{ChunkBatch, ChunkWrite, Publish};
-pub use chunks::{Chunks, MAX_ATOMIC_READ_BYTES, SharedBytes};
+pub use chunks::{Chunks, MAX_ATOMIC_READ_BYTES};
+pub use shared_bytes::{DatasetView, MappedMemory, SharedBytes};
 
 use crate::{
     AttributeData, ChunkCoord, Error, FileSpace, GroupSpec, Layout, Link, LinkTarget, Name, ObjectBody, ObjectInfo,

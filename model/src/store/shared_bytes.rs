@@ -1,0 +1,134 @@
+//! Bytes of a store that are seen where they are, without a copy.
+#![allow(unsafe_code, reason = "others may change these bytes: who looks at them must promise that nobody does")]
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::slice;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+
+/// Memory in which a store has bytes of a file, usually a mapping of it.
+///
+/// # Safety
+/// The `len` bytes at `as_ptr` can be read as long as the value lives and nobody shortens the file, and both functions
+/// always return the same.
+pub unsafe trait MappedMemory: Send + Sync {
+    /// Where the bytes begin.
+    fn as_ptr(&self) -> *const u8;
+
+    /// How many there are.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Bytes that are shared with a file. They can be held without care, and looked at only as a [`DatasetView`].
+#[derive(Clone)]
+pub struct SharedBytes(Arc<dyn MappedMemory>);
+
+impl SharedBytes {
+    /// The bytes of `memory`.
+    pub fn new(memory: Arc<dyn MappedMemory>) -> Self {
+        SharedBytes(memory)
+    }
+
+    /// The same as elements of type `T`; `None` if they are not aligned for it, or do not end with an element.
+    pub fn into_elements<T: Pod>(self) -> Option<DatasetView<T>> {
+        let is_aligned = self.0.as_ptr().cast::<T>().is_aligned();
+        let is_whole = size_of::<T>() > 0 && self.0.len().is_multiple_of(size_of::<T>());
+        (is_aligned && is_whole).then_some(DatasetView { bytes: self, elements: PhantomData })
+    }
+}
+
+impl fmt::Debug for SharedBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SharedBytes").field(&self.0.len()).finish()
+    }
+}
+
+/// All elements of a dataset, in the order of storage, as they are in the file.
+///
+/// The file stays open as long as there is one.
+#[derive(Clone)]
+pub struct DatasetView<T> {
+    /// Aligned for `T`, and of whole elements.
+    bytes: SharedBytes,
+    elements: PhantomData<T>,
+}
+
+impl<T: Pod> DatasetView<T> {
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.bytes.0.len() / size_of::<T>()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements.
+    ///
+    /// # Safety
+    /// As long as the slice is used, nobody may change or shorten the file. Programs that heed file locks do not: h5live
+    /// and libhdf5 hold one for a file that is open to be read.
+    pub unsafe fn as_slice(&self) -> &[T] {
+        // SAFETY: the memory has so many bytes, aligned for `T`, of which any are a `T`; the caller promises that they stay.
+        unsafe { slice::from_raw_parts(self.bytes.0.as_ptr().cast(), self.len()) }
+    }
+}
+
+impl<T: Pod> fmt::Debug for DatasetView<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("DatasetView").field(&self.len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes of a vector from an offset on.
+    struct Memory(Vec<u64>, usize, usize);
+
+    // SAFETY: the bytes lie within the vector, which nobody changes.
+    unsafe impl MappedMemory for Memory {
+        fn as_ptr(&self) -> *const u8 {
+            bytemuck::cast_slice::<u64, u8>(&self.0)[self.1..].as_ptr()
+        }
+
+        fn len(&self) -> usize {
+            self.2
+        }
+    }
+
+    fn bytes(values: &[u64], at: usize, len: usize) -> SharedBytes {
+        assert!(at + len <= values.len() * 8);
+        SharedBytes::new(Arc::new(Memory(values.to_vec(), at, len)))
+    }
+
+    #[test]
+    fn a_view_has_the_elements_of_the_memory_and_keeps_it() {
+        let view = bytes(&[1, 2, 3], 8, 16).into_elements::<u64>().unwrap();
+        let other = view.clone();
+        drop(view);
+        assert_eq!((other.len(), other.is_empty()), (2, false));
+        // SAFETY: nobody changes the vector.
+        assert_eq!(unsafe { other.as_slice() }, [2, 3]);
+        let none = bytes(&[1], 8, 0).into_elements::<u16>();
+        // SAFETY: as above.
+        assert!(none.is_some_and(|none| none.is_empty() && unsafe { none.as_slice() }.is_empty()));
+    }
+
+    #[test]
+    fn bytes_that_are_not_aligned_or_end_within_an_element_are_no_elements() {
+        assert!(bytes(&[1, 2, 3], 1, 16).into_elements::<u64>().is_none());
+        assert!(bytes(&[1, 2, 3], 1, 16).into_elements::<u8>().is_some());
+        assert!(bytes(&[1, 2, 3], 0, 15).into_elements::<u64>().is_none());
+        assert!(bytes(&[1, 2, 3], 0, 15).into_elements::<()>().is_none());
+    }
+}
