@@ -71,7 +71,7 @@ enum LayoutChoice {
 
 impl DatasetBuilder {
     pub(crate) fn new(group: Group, datatype: Datatype) -> Self {
-        let datatype = datatype.with_offsets(8, group.file().store().offset_size());
+        let datatype = group.file().stored_type(&datatype);
         DatasetBuilder {
             group,
             datatype,

@@ -123,6 +123,9 @@ pub enum ErrorKind {
     /// The elements cannot be seen where they are in the file.
     #[error("the dataset cannot be viewed in the file: {0}")]
     NotViewable(&'static str),
+    /// An option was given that says how a store is opened, for a store that is open already.
+    #[error("the option {0} has no meaning for a store that is open already")]
+    UnusedOption(&'static str),
     /// There is no virtual dataset, external file or similar here yet.
     #[error("{0} cannot be read or written yet")]
     Unsupported(&'static str),

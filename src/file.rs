@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5live_model::memory::MemoryStore;
-use h5live_model::{FileSpace, ObjectId, Objects, Stats};
+use h5live_model::{Datatype, ElementForms, FileSpace, ObjectId, Objects, Session, Stats};
 use parking_lot::Mutex;
 
 use crate::dataset::{ChunkCache, DatasetCore, StagedDatasets};
@@ -102,18 +102,28 @@ impl File {
 
     /// A new file in memory.
     pub fn in_memory() -> File {
-        File::with_store(Arc::new(MemoryStore::new()), "memory", Options::default())
+        File::new(Arc::new(MemoryStore::new()), "memory".into(), Options::default())
     }
 
-    /// A file in a store of one's own, called `name` in messages. The mode of the options is the store's affair.
-    pub fn with_store(store: Arc<dyn Objects>, name: &str, options: Options) -> File {
-        File::new(store, name.into(), options)
+    /// A file in a store that was opened before, called `name` in messages. The mode is that of the store's session. Options
+    /// of how a store is opened are refused.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UnusedOption`] that names the option, and if the publication counter cannot be made.
+    pub fn with_store(store: Arc<dyn Objects>, name: &str, options: Options) -> Result<File> {
+        if let Some(option) = options.unused_by(store.session()) {
+            return Err(Error::new(name, None, ErrorKind::UnusedOption(option)));
+        }
+        let file = File::new(store, name.into(), options);
+        file.begin_counting()?;
+        Ok(file)
     }
 
     pub(crate) fn new(store: Arc<dyn Objects>, name: String, options: Options) -> File {
         File::from_parts(store, name, options, None, Arc::default())
     }
 
+    /// A file in a store. Its mode is that of the store's session, whatever the options say.
     pub(crate) fn from_parts(
         store: Arc<dyn Objects>,
         name: String,
@@ -121,6 +131,7 @@ impl File {
         location: Option<PathBuf>,
         family: Arc<LinkedFiles>,
     ) -> File {
+        let options = options.mode(store.session().mode);
         let cache = ChunkCache::new(options.chunk_cache);
         let (others, datasets, staged, publisher, refreshes, is_recovered) = Default::default();
         let shared = Arc::new(FileShared {
@@ -161,6 +172,11 @@ impl File {
         Heap(self.store())
     }
 
+    /// A type as elements of this file have it.
+    pub(crate) fn stored_type(&self, datatype: &Datatype) -> Datatype {
+        datatype.with_forms(ElementForms::default(), self.session().forms)
+    }
+
     pub(crate) fn error(&self, object: Option<&str>, kind: impl Into<ErrorKind>) -> Error {
         Error::new(&self.shared.name, object, kind)
     }
@@ -178,6 +194,7 @@ impl File {
         // Not under the lock, for it reads; who comes second takes what the first one made.
         let core = Arc::new(DatasetCore::open(
             self.shared.store.dataset(id)?,
+            self.session().capabilities.reads,
             &self.shared.options,
             self.shared.staged.clone(),
         )?);
@@ -190,22 +207,24 @@ impl File {
         &self.shared.name
     }
 
-    /// How the file hands out its space.
-    ///
-    /// # Errors
-    /// If that cannot be read.
-    pub fn file_space(&self) -> Result<FileSpace> {
-        self.store().file_space().map_err(|error| self.error(None, error))
+    /// What the session on the store is, and what it can do.
+    pub fn session(&self) -> &Session {
+        self.store().session()
     }
 
-    /// Bytes of an address in the file, and so of a reference to an object as it is stored.
+    /// How an HDF5 file hands out its space. The defaults, if the file is not one.
+    pub fn file_space(&self) -> FileSpace {
+        FileSpace::from_settings(&self.session().settings)
+    }
+
+    /// Bytes of an address in an HDF5 file. 8, if the file is not one.
     pub fn offset_size(&self) -> u32 {
-        self.store().offset_size()
+        self.session().settings.get("offset_size").and_then(|size| size.parse().ok()).unwrap_or(8)
     }
 
     /// The root group.
     pub fn root(&self) -> Group {
-        Group::new(self.clone(), self.store().root(), "/".into())
+        Group::new(self.clone(), self.session().root, "/".into())
     }
 
     /// The object at a path.
@@ -229,7 +248,7 @@ impl File {
     /// # Errors
     /// As [`Group::dataset`].
     pub fn dataset(&self, path: &str) -> Result<Dataset> {
-        let found = path::find(self, self.store().root(), "/", path)?;
+        let found = path::find(self, self.session().root, "/", path)?;
         Dataset::open(found.file, found.id, found.path)
     }
 

@@ -230,7 +230,7 @@ impl Group {
         let shown = path::join(&self.path, path);
         let make = || -> Result<_, ErrorKind> {
             let place = NewLinkPath::resolve(&self.file, self.id, path)?;
-            let datatype = datatype.with_offsets(8, place.file.store().offset_size());
+            let datatype = place.file.stored_type(datatype);
             let id = place.create(&datatype.clone().into())?;
             Ok(NamedType { file: place.file, id, path: shown.clone(), datatype })
         };

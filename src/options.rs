@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_filters::Registry;
-use h5live_model::{AllocationLimit, FileSpace, LibVer, Mode, ObjectBody, ObjectSpec};
+use h5live_model::{AllocationLimit, FileSpace, LibVer, Mode, ObjectBody, ObjectSpec, Session};
 
 use crate::linked_files::LinkedFiles;
 use crate::recovery::{self, WriterState};
@@ -202,7 +202,7 @@ impl Options {
     /// let space = FileSpace { strategy: SpaceStrategy::Paged, persist: true, page_size: 8192, ..FileSpace::default() };
     /// let path = std::env::temp_dir().join(format!("paged-{}.h5", std::process::id()));
     /// File::options().create().file_space(space).open(&path)?.close()?;
-    /// assert_eq!(File::open(&path)?.file_space()?, space);
+    /// assert_eq!(File::open(&path)?.file_space(), space);
     /// # std::fs::remove_file(&path).unwrap();
     /// # Ok::<(), h5live::Error>(())
     /// ```
@@ -396,6 +396,26 @@ impl Options {
         let file = File::new(store, name.into(), self.clone());
         file.begin_counting()?;
         Ok(file)
+    }
+
+    /// The first option that says something of how a store is opened that does not hold for one that is open already.
+    pub(crate) fn unused_by(&self, session: &Session) -> Option<&'static str> {
+        let default = Options::default();
+        let given = [
+            ("mode", self.mode != default.mode && self.mode != session.mode),
+            ("locking", self.locking != default.locking),
+            ("libver", self.libver != default.libver),
+            ("root", self.root != default.root),
+            ("user_block", self.user_block != default.user_block),
+            ("reuse_grace", self.grace != default.grace),
+            ("reuse_when_exclusive", self.reuse_unread != default.reuse_unread),
+            ("eof_headroom", self.headroom != default.headroom),
+            ("file_space", self.file_space != default.file_space),
+            ("use_mmap", self.mapped != default.mapped),
+            ("offset_size", self.offset_size != default.offset_size),
+            ("recover", self.recover != default.recover),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
     pub(crate) fn open_linked(&self, location: &Path, family: Arc<LinkedFiles>) -> Result<File> {

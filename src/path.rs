@@ -67,7 +67,7 @@ pub(crate) fn find(file: &File, group: ObjectId, at: &str, path: &str) -> Result
 
 fn follow_links(file: &File, group: ObjectId, path: &[u8], links: &mut usize) -> Result<(File, ObjectId), ErrorKind> {
     let mut file = file.clone();
-    let mut id = if path.starts_with(b"/") { file.store().root() } else { group };
+    let mut id = if path.starts_with(b"/") { file.session().root } else { group };
     for name in names(path) {
         let name = Name::from(name);
         let link = file.store().link(id, &name)?.ok_or_else(|| model::Error::NotFound(name))?;
@@ -86,7 +86,7 @@ fn follow_links(file: &File, group: ObjectId, path: &[u8], links: &mut usize) ->
                 let other = linked_files::open_linked(&file, &name, SearchPrefix::ExternalLink);
                 let other = other.map_err(|error| ErrorKind::OtherFile(Box::new(error)))?;
                 let other = other.ok_or(ErrorKind::NoExternalFile(name))?;
-                follow_links(&other, other.store().root(), path.as_bytes(), links)?
+                follow_links(&other, other.session().root, path.as_bytes(), links)?
             }
             LinkTarget::Hard(target) => (file, target),
         };
@@ -107,7 +107,7 @@ pub(crate) struct NewLinkPath {
 impl NewLinkPath {
     /// Where a path leads that starts in a group. Nothing is made.
     pub(crate) fn resolve(file: &File, group: ObjectId, path: &str) -> Result<Self, ErrorKind> {
-        let start = if path.starts_with('/') { file.store().root() } else { group };
+        let start = if path.starts_with('/') { file.session().root } else { group };
         NewLinkPath::resolve_names(file, start, names(path.as_bytes()).map(Name::from).collect())
     }
 
@@ -224,7 +224,7 @@ pub(crate) fn split_last(file: &File, group: ObjectId, path: &str) -> Result<(Fi
     file.store().check_writable()?;
     let mut above: Vec<_> = names(path.as_bytes()).collect();
     let name = Name::from(above.pop().ok_or_else(|| model::Error::Invalid("the path names no link".into()))?);
-    let start = if path.starts_with('/') { file.store().root() } else { group };
+    let start = if path.starts_with('/') { file.session().root } else { group };
     let (file, id) = follow_links(file, start, &above.join(&b'/'), &mut { MAX_LINKS })?;
     Ok((file, id, name))
 }

@@ -1,6 +1,6 @@
 //! References: values that lead to objects.
 
-use h5live_model::{self as model, Datatype, ReferenceKind, ReferentPart, Selection, UNLIMITED};
+use h5live_model::{self as model, Datatype, ElementForms, ReferenceKind, ReferentPart, Selection, UNLIMITED};
 use smallvec::SmallVec;
 
 use crate::convert::{ConvertError, class};
@@ -158,22 +158,12 @@ impl Dataset {
 impl Reference {
     /// The type of elements that are references of a kind.
     pub fn datatype_of(kind: ReferenceKind) -> Datatype {
-        Datatype::Reference(model::ReferenceType { kind, size: size(kind, 8) })
-    }
-}
-
-/// Bytes of a reference in a file with addresses of `offset` bytes.
-fn size(kind: ReferenceKind, offset: u32) -> u32 {
-    match kind {
-        ReferenceKind::Object1 => offset,
-        ReferenceKind::Region1 => offset + 4,
-        // Two bytes of a header, four of a length, and a place in the heap.
-        _ => offset + 10,
+        Datatype::Reference(model::ReferenceType { kind, size: ElementForms::default().reference(kind) })
     }
 }
 
 fn new_reference(file: &File, path: &str, kind: ReferenceKind, to: model::Referent) -> Result<Reference> {
-    let form = model::ReferenceType { kind, size: size(kind, file.store().offset_size()) };
+    let form = model::ReferenceType { kind, size: file.session().forms.reference(kind) };
     let bytes = file.store().reference(&form, &to).map_err(|error| file.error(Some(path), error))?;
     Ok(Reference::new(kind, &bytes))
 }

@@ -115,7 +115,7 @@ fn a_write_that_fails_loses_none_of_them() {
             let storage = Arc::new(FaultyStorage::new(MemoryStorage::new()));
             let options = OpenOptions { mode: h5live_swmr::Mode::Create, ..OpenOptions::default() };
             let store = Arc::new(NativeFile::open_storage(storage.clone(), &options).unwrap());
-            let file = File::with_store(store, "file", Options::default());
+            let file = File::with_store(store, "file", Options::default()).unwrap();
             let data = of_rows(&file, name, &max);
             file.start_swmr().unwrap();
             append(&data, 0..3);
@@ -136,7 +136,7 @@ fn a_write_that_fails_loses_none_of_them() {
             file.close().unwrap();
             let options = OpenOptions { mode: h5live_swmr::Mode::Read, ..OpenOptions::default() };
             let store = Arc::new(NativeFile::open_storage(Arc::new(storage.inner().clone()), &options).unwrap());
-            let file = File::with_store(store, "file", Options::default());
+            let file = File::with_store(store, "file", Options::default()).unwrap();
             let data = file.dataset(name).unwrap();
             assert!(data.read::<u32>().unwrap() == rows(0..600), "{name}: change {failing} failed");
             assert_eq!(data.chunks().unwrap().len(), 600, "{name}: change {failing} failed");

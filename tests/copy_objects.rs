@@ -11,7 +11,7 @@ use h5live_swmr::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions, Storage}
 fn new(storage: &MemoryStorage) -> (File, Arc<NativeFile>) {
     let options = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };
     let store = Arc::new(NativeFile::open_storage(Arc::new(storage.clone()), &options).unwrap());
-    (File::with_store(store.clone(), "file", Options::default()), store)
+    (File::with_store(store.clone(), "file", Options::default()).unwrap(), store)
 }
 
 fn image(storage: &MemoryStorage) -> Vec<u8> {
@@ -46,7 +46,7 @@ fn copies_keep_times() {
 fn with_mode(storage: &MemoryStorage, mode: Mode) -> File {
     let options = OpenOptions { mode, profile: LibVer::Earliest, ..OpenOptions::default() };
     let store = NativeFile::open_storage(Arc::new(storage.clone()), &options).unwrap();
-    File::with_store(Arc::new(store), "file", Options::default())
+    File::with_store(Arc::new(store), "file", Options::default()).unwrap()
 }
 
 #[test]

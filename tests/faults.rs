@@ -13,7 +13,7 @@ type Faulty = FaultyStorage<MemoryStorage>;
 
 fn open_with(storage: impl Storage + 'static, options: &OpenOptions) -> h5live::model::Result<File> {
     let store = NativeFile::open_storage(Arc::new(storage), options).map_err(h5live::model::Error::from)?;
-    Ok(File::with_store(Arc::new(store), "file", Options::default()))
+    Ok(File::with_store(Arc::new(store), "file", Options::default()).unwrap())
 }
 
 fn open(storage: impl Storage + 'static, mode: Mode) -> h5live::model::Result<File> {

@@ -166,7 +166,7 @@ fn a_write_that_fails_loses_nothing_and_leaves_none() {
         let storage = Arc::new(FaultyStorage::new(MemoryStorage::new()));
         let options = OpenOptions { mode: h5live_swmr::Mode::Create, ..OpenOptions::default() };
         let store = Arc::new(NativeFile::open_storage(storage.clone(), &options).unwrap());
-        let file = File::with_store(store, "file", Options::default());
+        let file = File::with_store(store, "file", Options::default()).unwrap();
         let data = of_rows(&file, "data", &[UNLIMITED, ROW as u64]);
         file.start_swmr().unwrap();
         append(&data, 0..30);
@@ -182,7 +182,7 @@ fn a_write_that_fails_loses_nothing_and_leaves_none() {
         file.close().unwrap();
         let options = OpenOptions { mode: h5live_swmr::Mode::Read, ..OpenOptions::default() };
         let store = Arc::new(NativeFile::open_storage(Arc::new(storage.inner().clone()), &options).unwrap());
-        let file = File::with_store(store, "file", Options::default());
+        let file = File::with_store(store, "file", Options::default()).unwrap();
         let data = file.dataset("data").unwrap();
         assert!(data.read::<u32>().unwrap() == (0..50).flat_map(row).collect::<Vec<_>>(), "change {failing} failed");
         assert_eq!(stored(&file, &data).len(), 50, "change {failing} failed");

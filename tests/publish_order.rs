@@ -18,7 +18,7 @@ fn recorded(options: Options, trial: impl FnOnce(&mut OpenOptions)) -> (Recordin
     let mut native = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };
     trial(&mut native);
     let store = NativeFile::open_storage(Arc::new(storage.clone()), &native).unwrap();
-    (storage, File::with_store(Arc::new(store), "recorded", options.create()))
+    (storage, File::with_store(Arc::new(store), "recorded", options.create()).unwrap())
 }
 
 /// Calls `look` with the file as it is after each write since the first `Mark`.
@@ -187,7 +187,7 @@ fn rows_are_not_lost_when_a_short_write_fails() {
         let storage = FaultyStorage::new(RecordingStorage::new(MemoryStorage::default()));
         let native = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };
         let store = NativeFile::open_storage(Arc::new(storage.clone()), &native).unwrap();
-        let file = File::with_store(Arc::new(store), "faulty", File::options().create());
+        let file = File::with_store(Arc::new(store), "faulty", File::options().create()).unwrap();
         let data = create(&file, "data", false);
         file.start_swmr().unwrap();
         append(&data, 2);
@@ -384,8 +384,27 @@ fn nobody_counts_who_was_not_asked_to() {
 
 fn in_memory(options: Options) -> (File, File) {
     let store = MemoryStore::new();
-    let writer = File::with_store(Arc::new(store.clone()), "run.h5", options.create());
-    (writer, File::with_store(Arc::new(store.reader()), "run.h5", File::options().swmr_read()))
+    let writer = File::with_store(Arc::new(store.clone()), "run.h5", options).unwrap();
+    (writer, File::with_store(Arc::new(store.reader()), "run.h5", File::options()).unwrap())
+}
+
+#[test]
+fn a_store_that_is_open_refuses_options_of_opening_by_name() {
+    let store = || Arc::new(MemoryStore::new());
+    let refused = |options| File::with_store(store(), "run.h5", options).unwrap_err().to_string();
+    assert!(refused(File::options().eof_headroom(4096)).contains("eof_headroom"));
+    assert!(refused(File::options().swmr_read()).contains("mode"));
+    assert!(refused(File::options().recover(true)).contains("recover"));
+    assert!(File::with_store(store(), "run.h5", File::options().create().chunk_cache_bytes(0)).is_ok());
+}
+
+#[test]
+fn a_store_in_memory_counts_publications() {
+    let (writer, reader) = in_memory(File::options().publication_counter("/"));
+    assert_eq!(reader.publication_count().unwrap(), 0);
+    append(&create(&writer, "data", false), 1);
+    writer.flush().unwrap();
+    assert_eq!(reader.publication_count().unwrap(), 1);
 }
 
 #[test]
@@ -429,7 +448,7 @@ fn an_error_in_the_background_is_that_of_a_later_call() {
     let native = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };
     let store = NativeFile::open_storage(Arc::new(storage.clone()), &native).unwrap();
     let options = File::options().create().publish_every(Duration::from_millis(1));
-    let file = File::with_store(Arc::new(store), "faulty", options);
+    let file = File::with_store(Arc::new(store), "faulty", options).unwrap();
     let data = create(&file, "data", false);
     file.flush().unwrap();
     storage.fail_after(0, WriteFailure::Broken, true);

@@ -34,7 +34,7 @@ pub use error::{DependencyCycle, Error, Result, StorageAction};
 pub use metadata::{EntryPatch, FlushPlan, FlushScope, FlushStep, UnpublishedPart};
 #[cfg(target_os = "linux")]
 pub use os::{LeaseKind, try_lease};
-pub use raw_data::{RawWrite, Visibility};
+pub use raw_data::{MAX_ATOMIC_READ_BYTES, RawWrite, Visibility};
 pub use space::{FreeEpoch, FreeList, ReusePolicy, Space, SpaceKind};
 pub use stats::CacheStats;
 pub use storage::{BaseOffsetStorage, FaultyStorage, FileStorage, MemoryStorage, StorageOp, WriteFailure};

@@ -13,7 +13,6 @@ use std::sync::{
 };
 
 use h5live_format::{Addr, RedoWrite};
-use h5live_model::MAX_ATOMIC_READ_BYTES;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -31,6 +30,10 @@ use crate::{
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
 };
+
+/// Of raw data that is changed in place while others read, readers find so many bytes (from a multiple of this many on,
+/// counted from where it begins) as they were or as they are, if they read them at once.
+pub const MAX_ATOMIC_READ_BYTES: usize = 8 << 20;
 
 /// Adjacent pieces are written in one call of at most this many bytes...
 const MAX_MERGED_WRITE_BYTES: usize = 4 << 20;

@@ -9,7 +9,7 @@ use h5live::File;
 use h5live::model::{FileSpace, SpaceStrategy};
 
 fn space(path: &str) -> FileSpace {
-    File::open(path).unwrap().file_space().unwrap()
+    File::open(path).unwrap().file_space()
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn number(name: Name, value: u16) -> AttributeData {
 }
 
 fn make(store: &impl Objects, at: &str, spec: DatasetSpec) -> Arc<dyn Chunks> {
-    let id = store.create(store.root(), &name(at), &spec.into()).unwrap();
+    let id = store.create(store.session().root, &name(at), &spec.into()).unwrap();
     store.dataset(id).unwrap()
 }
 
@@ -117,7 +117,7 @@ fn read_stored(chunks: &dyn Chunks, at: &[u64]) -> Vec<u8> {
 /// Everything is there after the file was closed and opened again; a closed session does nothing.
 pub fn persistence(lab: &impl Lab) {
     let store = lab.create();
-    let group = store.create(store.root(), &name("g"), &ObjectSpec::group()).unwrap();
+    let group = store.create(store.session().root, &name("g"), &ObjectSpec::group()).unwrap();
     store.create(group, &name("below"), &ObjectSpec::group()).unwrap();
     store.add_link(group, &name("soft"), &LinkTarget::Soft(name("/g"))).unwrap();
     let attribute = AttributeData {
@@ -134,12 +134,12 @@ pub fn persistence(lab: &impl Lab) {
     data.write_whole(&ChunkCoord::new(&[1, 0]), 0, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
     store.close().unwrap();
     store.close().unwrap();
-    assert!(store.create(store.root(), &name("late"), &ObjectSpec::group()).is_err());
+    assert!(store.create(store.session().root, &name("late"), &ObjectSpec::group()).is_err());
     assert!(data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &[0; 8]).is_err());
     drop(data);
 
     let store = lab.reopen(store);
-    let root = store.root();
+    let root = store.session().root;
     assert_eq!(link_names(&store, root), [name("data"), name("g")].into());
     let id = |group, at: &str| match store.link(group, &name(at)).unwrap().unwrap().target {
         LinkTarget::Hard(id) => id,
@@ -166,7 +166,7 @@ pub fn live(lab: &impl Lab) {
     let Some(reader) = lab.reader(&writer) else { return };
     assert!(reader.is_live().unwrap());
     assert!(!writer.is_live().unwrap(), "nobody else changes the file of a writer");
-    let LinkTarget::Hard(id) = reader.link(reader.root(), &name("data")).unwrap().unwrap().target else {
+    let LinkTarget::Hard(id) = reader.link(reader.session().root, &name("data")).unwrap().unwrap().target else {
         panic!("a hard link");
     };
     let mut watch = reader.watch(&[id]).unwrap();
@@ -189,7 +189,7 @@ pub fn live(lab: &impl Lab) {
     assert!(!seen.refresh().unwrap(), "nothing has changed");
     assert!(matches!(seen.write_whole(&ChunkCoord::new(&[0]), 0, &[0; 4]), Err(Error::ReadOnly)));
     assert!(matches!(seen.set_extent(&[0]), Err(Error::ReadOnly)));
-    assert!(matches!(reader.create(reader.root(), &name("x"), &ObjectSpec::group()), Err(Error::ReadOnly)));
+    assert!(matches!(reader.create(reader.session().root, &name("x"), &ObjectSpec::group()), Err(Error::ReadOnly)));
     writer.close().unwrap();
     assert!(!reader.is_live().unwrap());
 }

@@ -1,6 +1,6 @@
 //! Datatypes: how the bytes of an element are to be understood.
 
-use crate::Name;
+use crate::{ElementForms, Name};
 
 /// The order of the bytes of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -367,19 +367,25 @@ impl Datatype {
         }
     }
 
-    /// The same type in a store with addresses of another size (bytes): places in heaps and references have other
-    /// sizes, and the members of compounds that follow them other offsets.
-    pub fn with_offsets(&self, from: u32, to: u32) -> Datatype {
-        let resized = |size: u32| size.saturating_sub(from).saturating_add(to);
-        let base = |base: &Datatype| Box::new(base.with_offsets(from, to));
+    /// The same type in a store where elements that lead elsewhere have other sizes. The members of compounds that follow
+    /// them have other offsets there.
+    pub fn with_forms(&self, from: ElementForms, to: ElementForms) -> Datatype {
+        let resized = |size: u32, from: u32, to: u32| size.saturating_sub(from).saturating_add(to);
+        let base = |base: &Datatype| Box::new(base.with_forms(from, to));
         match self {
             _ if from == to || !self.is_indirect() => self.clone(),
-            Datatype::VarLen(t) => Datatype::VarLen(VarLen { size: resized(t.size), base: base(&t.base), ..t.clone() }),
-            Datatype::Reference(t) => Datatype::Reference(ReferenceType { size: resized(t.size), ..t.clone() }),
+            Datatype::VarLen(t) => {
+                let size = resized(t.size, from.vlen, to.vlen);
+                Datatype::VarLen(VarLen { size, base: base(&t.base), ..t.clone() })
+            }
+            Datatype::Reference(t) => {
+                let size = resized(t.size, from.reference(t.kind), to.reference(t.kind));
+                Datatype::Reference(ReferenceType { size, ..t.clone() })
+            }
             Datatype::Array(t) => Datatype::Array(Array { base: base(&t.base), dims: t.dims.clone() }),
             Datatype::Compound(t) => {
                 let grown = |member: &CompoundMember| {
-                    let new = member.datatype.with_offsets(from, to);
+                    let new = member.datatype.with_forms(from, to);
                     let growth = i64::from(new.size()) - i64::from(member.datatype.size());
                     (member.offset, growth, new)
                 };

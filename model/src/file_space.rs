@@ -1,6 +1,8 @@
 //! How a file hands out its space.
 
-use crate::{Error, Result};
+use std::str::FromStr;
+
+use crate::{Error, Result, Settings};
 
 /// Who hands out space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -58,6 +60,28 @@ impl Default for FileSpace {
 }
 
 impl FileSpace {
+    /// What the settings of a session say, where they say something: see [`FileSpace::write_to`].
+    pub fn from_settings(settings: &Settings) -> Self {
+        fn value<T: FromStr>(settings: &Settings, name: &str) -> Option<T> {
+            settings.get(name)?.parse().ok()
+        }
+        let base = FileSpace::default();
+        FileSpace {
+            strategy: settings.get("strategy").and_then(SpaceStrategy::from_name).unwrap_or(base.strategy),
+            persist: value(settings, "persist").unwrap_or(base.persist),
+            threshold: value(settings, "threshold").unwrap_or(base.threshold),
+            page_size: value(settings, "page_size").unwrap_or(base.page_size),
+        }
+    }
+
+    /// Writes `strategy`, `persist`, `threshold` and `page_size` into settings.
+    pub fn write_to(self, settings: &mut Settings) {
+        settings.set("strategy", self.strategy.name());
+        settings.set("persist", self.persist);
+        settings.set("threshold", self.threshold);
+        settings.set("page_size", self.page_size);
+    }
+
     /// This, if a file can be made so. What does not count with a strategy is as by default.
     ///
     /// # Errors
@@ -69,5 +93,19 @@ impl FileSpace {
         let keeps = matches!(self.strategy, SpaceStrategy::FreeSpace | SpaceStrategy::Paged);
         let Self { persist, threshold, .. } = if keeps { self } else { Self::default() };
         Ok(FileSpace { persist, threshold, ..self })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn space_written_to_settings_is_read_from_them() {
+        let space = FileSpace { strategy: SpaceStrategy::Paged, persist: true, threshold: 7, page_size: 8192 };
+        let mut settings = Settings::default();
+        assert_eq!(FileSpace::from_settings(&settings), FileSpace::default());
+        space.write_to(&mut settings);
+        assert_eq!(FileSpace::from_settings(&settings), space);
     }
 }

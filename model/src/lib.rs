@@ -55,7 +55,10 @@ pub use spec::{
     FilterSpecs, GroupSpec, Layout, ObjectBody, ObjectKind, ObjectSpec, VirtualSource,
 };
 pub use stats::Stats;
-pub use store::{ChunkBatch, ChunkWrite, Chunks, MAX_ATOMIC_READ_BYTES, ObjectId, Objects, Publish};
+pub use store::{
+    Capabilities, ChunkBatch, ChunkWrite, Chunks, Durability, ElementForms, Encoding, Features, Limits, ObjectId,
+    Objects, Parts, Publish, Reads, Session, Settings, Staging, Unit,
+};
 pub use store::{DatasetView, MappedMemory, SharedBytes};
 pub use unfilter::{FilterResult, NoFilters, Unfilter};
 pub use watch::{Watch, WatchEvent};

@@ -54,7 +54,7 @@ pub(crate) fn links(
     let mut found = Vec::new();
     see.observe("list the links", || {
         found.clear();
-        file.for_each_link(file.root(), &mut |link| {
+        file.for_each_link(file.session().root, &mut |link| {
             found.push(link);
             true
         })

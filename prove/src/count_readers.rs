@@ -72,7 +72,8 @@ pub fn strings(trace: &Trace, passes: usize) -> impl Fn(&Arc<ReaderView>) -> Ver
     move |view| {
         let follow = || {
             let eyes = &ConcurrentObserver::new(view, &generations);
-            let file = File::with_store(Arc::new(eyes.open()?), "prove", Options::default());
+            let file =
+                File::with_store(Arc::new(eyes.open()?), "prove", Options::default()).expect("no option is unused");
             let opened = eyes.set_history(History::NONE);
             let mut before = 0;
             for pass in 0..passes {

@@ -137,7 +137,8 @@ impl CrashRecovery {
             verdict(content::links(&file, &SoleObserver, least, &|| most, ()).map(drop))?;
         }
         if let Some((least, most)) = self.strings.range(expected) {
-            let file = File::with_store(file.clone(), "survivor", Options::default());
+            let file =
+                File::with_store(file.clone(), "survivor", Options::default()).map_err(|error| explain(&error))?;
             verdict(content::strings(&file, &SoleObserver, least, &|| most).map(drop))?;
         }
         if let Some((names, counted)) = &self.names {
@@ -146,7 +147,8 @@ impl CrashRecovery {
                 RecoveryHistory::CrashOnly => (expected.round > 0).then_some(false),
                 RecoveryHistory::Continued(_) => Some(true),
             };
-            let file = File::with_store(file.clone(), "survivor", Options::default());
+            let file =
+                File::with_store(file.clone(), "survivor", Options::default()).map_err(|error| explain(&error))?;
             names.check(&file, least..=most, written_on)?;
         }
         Ok(())
@@ -197,8 +199,8 @@ impl CrashRecovery {
     /// still to be written, and closes the file. Returns how many rows there were.
     fn continue_writing(&self, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix) -> Result<Vec<u64>, String> {
         let file = self.open(disk, self.mode)?;
-        let file = File::with_store(Arc::new(file), "recovered", Options::default());
         let told = |error: h5live::Error| explain(&error);
+        let file = File::with_store(Arc::new(file), "recovered", Options::default()).map_err(told)?;
         let mut found = Vec::new();
         for (series, counted) in &self.series {
             let dataset = file.dataset(series.name).map_err(told)?;

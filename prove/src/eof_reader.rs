@@ -51,7 +51,7 @@ fn check_objects(eyes: &ConcurrentObserver<'_>, passes: usize) -> Result<(), Run
         let mut objects = Vec::new();
         eyes.observe("list the links", || {
             objects.clear();
-            file.for_each_link(file.root(), &mut |link| {
+            file.for_each_link(file.session().root, &mut |link| {
                 if let LinkTarget::Hard(id) = link.target {
                     objects.push(id);
                 }

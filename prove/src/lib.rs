@@ -30,7 +30,7 @@ pub use transient_reader::transient_datasets;
 
 /// The object that a name in the root group leads to.
 pub(crate) fn find(file: &NativeFile, name: &str) -> h5live_model::Result<Option<ObjectId>> {
-    let link = file.link(file.root(), &name.into())?;
+    let link = file.link(file.session().root, &name.into())?;
     Ok(link.and_then(|link| match link.target {
         LinkTarget::Hard(id) => Some(id),
         _ => None,

@@ -155,7 +155,7 @@ impl WriterRecorder {
         let options = OpenOptions { take_over: true, ..options };
         let native =
             Arc::new(NativeFile::open_storage(self.storage.clone(), &options).expect("a file in memory opens"));
-        self.file = Some(File::with_store(native.clone(), "prove", Options::default()));
+        self.file = Some(File::with_store(native.clone(), "prove", Options::default()).expect("no option is unused"));
         self.native = Some(native);
     }
 

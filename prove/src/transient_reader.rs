@@ -24,7 +24,7 @@ fn follow(eyes: &ConcurrentObserver<'_>, passes: usize) -> Result<(), RunEnd> {
         let mut objects = Vec::new();
         eyes.observe("list the links", || {
             objects.clear();
-            file.for_each_link(file.root(), &mut |link| {
+            file.for_each_link(file.session().root, &mut |link| {
                 if let (LinkTarget::Hard(id), true) = (&link.target, link.name.to_string().starts_with('x')) {
                     objects.push((link.name.to_string(), *id));
                 }

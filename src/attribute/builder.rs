@@ -129,7 +129,7 @@ impl AttributeBuilder {
             if expected != found {
                 return Err(ErrorKind::Length { expected, found });
             }
-            let datatype = datatype.unwrap_or_else(default).with_offsets(8, file.store().offset_size());
+            let datatype = file.stored_type(&datatype.unwrap_or_else(default));
             let value = encode(&datatype, &file)?;
             let name = name.as_str().into();
             let attribute = model::AttributeData { name, datatype, committed, dataspace, value, creation_order: None };

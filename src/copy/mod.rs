@@ -278,7 +278,7 @@ impl<'a> Copier<'a> {
 
     /// The type in the other file.
     fn datatype(&self, datatype: &model::Datatype) -> model::Datatype {
-        datatype.with_offsets(self.files.from.store().offset_size(), self.files.to.store().offset_size())
+        datatype.with_forms(self.files.from.session().forms, self.files.to.session().forms)
     }
 
     /// The copy of a committed type.

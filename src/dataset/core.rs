@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use h5live_filters::Pipeline;
-use h5live_model::{
-    AllocationLimit, ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Layout, MAX_ATOMIC_READ_BYTES, ObjectId,
-};
+use h5live_model::{AllocationLimit, ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Layout, ObjectId, Reads};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -54,6 +52,14 @@ pub(crate) struct DatasetCore {
     pub(super) changes: AtomicU64,
     /// What decoded chunks are kept under. Not the identity: that of a deleted dataset may become another one's.
     cache_id: ObjectId,
+}
+
+/// What is read at once of a run: no less than what a writer changes at once while this session reads.
+fn max_read_bytes(reads: Reads) -> usize {
+    match reads {
+        Reads::Direct { atomic } => usize::try_from(atomic).unwrap_or(usize::MAX).max(MAX_CONVERSION_BYTES),
+        Reads::Batched { .. } => MAX_CONVERSION_BYTES,
+    }
 }
 
 /// How appends and flushes follow each other.
@@ -139,7 +145,12 @@ impl SpecSnapshot {
 }
 
 impl DatasetCore {
-    pub(crate) fn open(chunks: Arc<dyn Chunks>, options: &Options, staged: StagedDatasets) -> Result<Self, ErrorKind> {
+    pub(crate) fn open(
+        chunks: Arc<dyn Chunks>,
+        reads: Reads,
+        options: &Options,
+        staged: StagedDatasets,
+    ) -> Result<Self, ErrorKind> {
         let spec = chunks.spec()?;
         // Only chunks go through filters, whatever a header says of other layouts.
         let applied = if let Layout::Chunked(_) = spec.layout { &spec.filters[..] } else { &[] };
@@ -150,11 +161,7 @@ impl DatasetCore {
             staging: options.staging,
             memory: options.memory,
             max_allocation: options.max_allocation,
-            max_read_bytes: if options.mode == crate::Mode::SwmrRead {
-                MAX_ATOMIC_READ_BYTES
-            } else {
-                MAX_CONVERSION_BYTES
-            },
+            max_read_bytes: max_read_bytes(reads),
             writer: Mutex::new(()),
             appends: AppendPattern::default(),
             stage: Mutex::default(),

@@ -142,7 +142,7 @@ impl Lab {
 
     fn create(&self) -> File {
         match self {
-            Lab::Memory(store) => File::with_store(Arc::new(store.clone()), "model", Lab::options()),
+            Lab::Memory(store) => File::with_store(Arc::new(store.clone()), "model", Lab::options()).unwrap(),
             Lab::Native(folder) => Lab::options().create().open(folder.path().join("model.h5")).unwrap(),
         }
     }
@@ -151,7 +151,7 @@ impl Lab {
         match self {
             Lab::Memory(store) => {
                 *store = store.reopen().unwrap();
-                File::with_store(Arc::new(store.clone()), "model", Lab::options())
+                File::with_store(Arc::new(store.clone()), "model", Lab::options()).unwrap()
             }
             Lab::Native(folder) => Lab::options().write().open(folder.path().join("model.h5")).unwrap(),
         }

@@ -5,7 +5,7 @@ use std::thread::{self, ThreadId};
 
 use h5live_model::memory::MemoryStore;
 use h5live_model::{
-    ChunkBatch, ChunkCoord, Chunks, DatasetSpec, Error as ModelError, ObjectId, Objects, Result as ModelResult,
+    ChunkBatch, ChunkCoord, Chunks, DatasetSpec, Error as ModelError, ObjectId, Objects, Reads, Result as ModelResult,
     Selection, StoredChunk,
 };
 use parking_lot::Mutex;
@@ -75,7 +75,7 @@ const PLACES: u64 = 48 << 10;
 
 /// A contiguous dataset of `i16`, each its own place, whose chunk moves so often wherever it is read.
 fn moving(store: &MemoryStore, times: u32, options: &Options) -> (File, Arc<Moving>, DatasetCore) {
-    let file = File::with_store(Arc::new(store.clone()), "file", File::options());
+    let file = File::with_store(Arc::new(store.clone()), "file", File::options()).unwrap();
     let data = file.new_dataset::<i16>().shape(&[LEN]).create("data").unwrap();
     moving_of(data, file, store, times, options)
 }
@@ -94,7 +94,7 @@ fn moving_of(
     let (reads, threads) = (Mutex::default(), Mutex::default());
     let moving = Moving { chunks, times, reads, refreshed: AtomicUsize::new(0), threads };
     let moving = Arc::new(moving);
-    let core = DatasetCore::open(moving.clone(), options, Arc::default()).unwrap();
+    let core = DatasetCore::open(moving.clone(), Reads::Direct { atomic: 0 }, options, Arc::default()).unwrap();
     (file, moving, core)
 }
 
@@ -151,7 +151,7 @@ fn a_chunk_that_moves_for_ever_is_an_error() {
 #[test]
 fn a_short_piece_of_two_plain_chunks_is_read_by_one_thread_and_a_long_one_by_others() {
     let store = MemoryStore::new();
-    let file = File::with_store(Arc::new(store.clone()), "file", File::options());
+    let file = File::with_store(Arc::new(store.clone()), "file", File::options()).unwrap();
     let data = file.new_dataset::<i16>().shape(&[LEN]).chunk_shape(&[LEN / 4]).create("data").unwrap();
     let (_file, moving, core) = moving_of(data, file, &store, 0, &File::options());
     let here = HashSet::from([thread::current().id()]);

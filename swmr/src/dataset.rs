@@ -22,12 +22,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use h5live_cache::Owner;
+use h5live_cache::{MAX_ATOMIC_READ_BYTES, Owner};
 use h5live_format::messages::{LayoutClass, LayoutMessage};
 use h5live_format::{Addr, ChunkElement, ElementFormat, GlobalHeapId, VirtualLayout, VirtualMapping, decode};
 use h5live_model::{
-    ChunkBatch, ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Error as ModelError, MAX_ATOMIC_READ_BYTES, Name, ObjectId,
-    ObjectKind, Result as ModelResult, SharedBytes, StoredChunk, VirtualSource,
+    ChunkBatch, ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Error as ModelError, Name, ObjectId, ObjectKind,
+    Result as ModelResult, SharedBytes, StoredChunk, VirtualSource,
 };
 use parking_lot::{Mutex, RwLock};
 

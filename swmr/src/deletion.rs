@@ -209,11 +209,11 @@ mod tests {
             let name = Name::from("object");
             for spec in [ObjectSpec::group(), DatasetSpec::default().into()] {
                 file.flush().unwrap();
-                let space = file.session().cache.space();
+                let space = file.native_session().cache.space();
                 let before = (space.end(), space.free_bytes());
-                file.create(file.root(), &name, &spec).unwrap();
+                file.create(file.session().root, &name, &spec).unwrap();
                 file.flush().unwrap();
-                file.remove_link(file.root(), &name).unwrap();
+                file.remove_link(file.session().root, &name).unwrap();
                 file.flush().unwrap();
                 assert_eq!(space.free_bytes() - before.1, space.end() - before.0, "{profile:?} {spec:?}");
             }

@@ -10,14 +10,15 @@ use h5live_format::messages::{
 };
 use h5live_format::{Addr, GlobalHeapId, Superblock, VarLenElement, decode, encode};
 use h5live_model::{
-    AllocationTime, AttributeData, Chunks, Datatype, Error as ModelError, FileSpace, GroupSpec, Layout, Link,
-    LinkTarget, Name, ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, ObjectTimes, Objects, ReferenceKind,
-    ReferenceType, Referent, Result as ModelResult, Stats, Watch,
+    AllocationTime, AttributeData, Chunks, Datatype, Error as ModelError, GroupSpec, Layout, Link, LinkTarget, Name,
+    ObjectBody, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, ObjectTimes, Objects, ReferenceKind, ReferenceType,
+    Referent, Result as ModelResult, Session, Stats, Watch,
 };
 
 use crate::attributes::{AttributeStorage, StoredAttribute};
 use crate::creation::{committed, link_storage};
 use crate::dataset::NativeDataset;
+use crate::described_session::describe;
 use crate::header::CachedHeader;
 use crate::links::LinkStorage;
 use crate::open::OpenOptions;
@@ -28,7 +29,7 @@ use crate::{Error, Result};
 
 /// An HDF5 file that is open in this process. Clones are the same session.
 #[derive(Debug, Clone)]
-pub struct NativeFile(Arc<NativeSession>);
+pub struct NativeFile(Arc<NativeSession>, Arc<Session>);
 
 impl NativeFile {
     /// Opens or creates the file at `path`.
@@ -36,7 +37,7 @@ impl NativeFile {
     /// # Errors
     /// If the file cannot be opened, is no HDF5 file, or is open elsewhere in a way that excludes this session.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        Ok(NativeFile(Arc::new(options.open(path)?)))
+        Ok(NativeFile::new(options.open(path)?))
     }
 
     /// Opens or creates a file on a storage that nobody else has, as [`NativeFile::open`] does on a path.
@@ -44,7 +45,12 @@ impl NativeFile {
     /// # Errors
     /// As [`NativeFile::open`].
     pub fn open_storage(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Self> {
-        Ok(NativeFile(Arc::new(options.open_storage(storage)?)))
+        Ok(NativeFile::new(options.open_storage(storage)?))
+    }
+
+    fn new(session: NativeSession) -> Self {
+        let described = describe(&session);
+        NativeFile(Arc::new(session), Arc::new(described))
     }
 
     /// Tells `state` all that a file which is followed by generations is kept of in memory, for those who put a reader
@@ -65,7 +71,7 @@ impl NativeFile {
     }
 
     #[cfg(test)]
-    pub(crate) fn session(&self) -> &NativeSession {
+    pub(crate) fn native_session(&self) -> &NativeSession {
         &self.0
     }
 
@@ -170,20 +176,12 @@ pub(crate) fn kind_of(header: &CachedHeader) -> Result<ObjectKind> {
 }
 
 impl Objects for NativeFile {
-    fn root(&self) -> ObjectId {
-        ObjectId(self.0.superblock.root.header().get().unwrap_or(u64::MAX).into())
+    fn session(&self) -> &Session {
+        &self.1
     }
 
     fn check_writable(&self) -> ModelResult<()> {
         Ok(self.0.check_writable()?)
-    }
-
-    fn offset_size(&self) -> u32 {
-        self.0.cache.widths().offset.bytes() as u32
-    }
-
-    fn file_space(&self) -> ModelResult<FileSpace> {
-        Ok(self.0.extension.space)
     }
 
     fn kind(&self, id: ObjectId) -> ModelResult<ObjectKind> {

@@ -10,6 +10,7 @@ mod bootstrap;
 mod creation;
 mod dataset;
 mod deletion;
+mod described_session;
 mod error;
 mod file;
 mod file_change;

@@ -55,7 +55,7 @@ impl Lab {
 }
 
 fn group(file: &NativeFile) -> ObjectId {
-    match file.link(file.root(), &"g".into()).unwrap().unwrap().target {
+    match file.link(file.session().root, &"g".into()).unwrap().unwrap().target {
         LinkTarget::Hard(id) => id,
         other => panic!("{other:?}"),
     }

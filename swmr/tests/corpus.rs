@@ -58,7 +58,7 @@ fn attribute(number: u32) -> AttributeData {
 
 /// The objects of a file, each once.
 fn objects(file: &NativeFile) -> Vec<ObjectId> {
-    let (mut seen, mut waiting) = (BTreeSet::new(), vec![file.root()]);
+    let (mut seen, mut waiting) = (BTreeSet::new(), vec![file.session().root]);
     let mut found = Vec::new();
     while let Some(id) = waiting.pop().filter(|_| found.len() < OBJECTS) {
         if seen.insert(id.0) && file.kind(id).is_ok() {

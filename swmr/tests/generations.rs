@@ -34,7 +34,7 @@ fn spec() -> DatasetSpec {
 }
 
 fn dataset(file: &NativeFile, name: &str) -> Arc<dyn Chunks> {
-    match file.link(file.root(), &Name::from(name)).unwrap().unwrap().target {
+    match file.link(file.session().root, &Name::from(name)).unwrap().unwrap().target {
         LinkTarget::Hard(id) => file.dataset(id).unwrap(),
         other => panic!("{other:?}"),
     }
@@ -72,7 +72,7 @@ fn attribute(name: &str, value: u8) -> AttributeData {
 /// A new file that others may follow.
 fn live(path: &Path, profile: LibVer) -> NativeFile {
     let file = NativeFile::open(path, &options(Mode::Create, profile)).unwrap();
-    file.create(file.root(), &"data".into(), &spec().into()).unwrap();
+    file.create(file.session().root, &"data".into(), &spec().into()).unwrap();
     file.start_swmr().unwrap();
     file
 }
@@ -105,15 +105,17 @@ fn everything_that_is_flushed_is_followed() {
         assert!(reader.is_live().unwrap());
         for number in 0..40 {
             let name = Name::from(format!("new {number}").as_str());
-            let group = writer.create(writer.root(), &name, &ObjectSpec::group()).unwrap();
+            let group = writer.create(writer.session().root, &name, &ObjectSpec::group()).unwrap();
             writer.set_attribute(group, &attribute("number", number)).unwrap();
             writer.flush().unwrap();
-            let LinkTarget::Hard(found) = reader.link(reader.root(), &name).unwrap().unwrap().target else { panic!() };
+            let LinkTarget::Hard(found) = reader.link(reader.session().root, &name).unwrap().unwrap().target else {
+                panic!()
+            };
             assert_eq!(reader.attribute(found, &"number".into()).unwrap().unwrap().value, [number]);
             if number % 3 == 0 {
-                writer.remove_link(writer.root(), &name).unwrap();
+                writer.remove_link(writer.session().root, &name).unwrap();
                 writer.flush().unwrap();
-                assert!(reader.link(reader.root(), &name).unwrap().is_none());
+                assert!(reader.link(reader.session().root, &name).unwrap().is_none());
                 assert!(reader.attribute(found, &"number".into()).is_err());
             }
         }
@@ -206,7 +208,7 @@ fn a_flush_that_failed_is_finished_by_the_next() {
             let storage = MemoryStorage::new();
             let faulty = Arc::new(FaultyStorage::new(storage.clone()));
             let writer = NativeFile::open_storage(faulty.clone(), &options(Mode::Create, profile)).unwrap();
-            writer.create(writer.root(), &"data".into(), &spec().into()).unwrap();
+            writer.create(writer.session().root, &"data".into(), &spec().into()).unwrap();
             let data = dataset(&writer, "data");
             append(&data, 0);
             writer.start_swmr().unwrap();
@@ -222,7 +224,7 @@ fn a_flush_that_failed_is_finished_by_the_next() {
                 }
                 data.set_extent(&[row + 1, 8]).unwrap();
                 let name = format!("group {row}");
-                writer.create(writer.root(), &name.as_str().into(), &ObjectSpec::group()).unwrap();
+                writer.create(writer.session().root, &name.as_str().into(), &ObjectSpec::group()).unwrap();
                 let before = rows(&seen);
                 if writer.flush().is_err() {
                     failed = true;
@@ -231,7 +233,7 @@ fn a_flush_that_failed_is_finished_by_the_next() {
                     writer.flush().unwrap();
                 }
                 assert_eq!(rows(&seen), row + 1, "write {at}");
-                assert!(reader.link(reader.root(), &name.as_str().into()).unwrap().is_some(), "write {at}");
+                assert!(reader.link(reader.session().root, &name.as_str().into()).unwrap().is_some(), "write {at}");
             }
             if !failed {
                 assert!(at > 20);

@@ -35,7 +35,7 @@ fn layouts() -> [Layout; 2] {
 }
 
 fn dataset(file: &NativeFile) -> Arc<dyn Chunks> {
-    match file.link(file.root(), &Name::from("data")).unwrap().unwrap().target {
+    match file.link(file.session().root, &Name::from("data")).unwrap().unwrap().target {
         LinkTarget::Hard(id) => file.dataset(id).unwrap(),
         other => panic!("{other:?}"),
     }
@@ -57,7 +57,7 @@ fn value(data: &Arc<dyn Chunks>) -> u8 {
 fn followed(storage: &Arc<dyn Storage>, spec: DatasetSpec, profile: LibVer, durable: bool) -> NativeFile {
     let file =
         NativeFile::open_storage(storage.clone(), &OpenOptions { profile, durable, ..options(Mode::Create) }).unwrap();
-    file.create(file.root(), &"data".into(), &spec.into()).unwrap();
+    file.create(file.session().root, &"data".into(), &spec.into()).unwrap();
     fill(&dataset(&file), 1);
     file.start_swmr().unwrap();
     file
@@ -125,7 +125,7 @@ fn readers_find_the_old_or_the_new_while_it_is_rewritten() {
         let open = |mode| NativeFile::open(&path, &OpenOptions { mode, ..OpenOptions::default() }).unwrap();
         let create = OpenOptions { mode: Mode::Create, profile, ..OpenOptions::default() };
         let writer = NativeFile::open(&path, &create).unwrap();
-        writer.create(writer.root(), &"data".into(), &spec(layout).into()).unwrap();
+        writer.create(writer.session().root, &"data".into(), &spec(layout).into()).unwrap();
         let data = dataset(&writer);
         fill(&data, 1);
         writer.start_swmr().unwrap();
@@ -185,7 +185,7 @@ fn only_what_may_be_read_is_written_twice() {
         ..spec(Layout::Chunked(vec![BYTES as u64]))
     };
     let writer = NativeFile::open_storage(storage, &options(Mode::Create)).unwrap();
-    writer.create(writer.root(), &"data".into(), &growing.into()).unwrap();
+    writer.create(writer.session().root, &"data".into(), &growing.into()).unwrap();
     writer.start_swmr().unwrap();
     let (data, coord) = (dataset(&writer), ChunkCoord::new(&[0]));
     let writes = |from: u64, to: u64| {

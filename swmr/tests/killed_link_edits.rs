@@ -105,7 +105,7 @@ fn check(image: &[u8], profile: LibVer, epoch: &Epoch) -> Result<(), String> {
     let storage = MemoryStorage::from(image.to_vec());
     let file = NativeFile::open_storage(Arc::new(storage), &options(profile, Mode::Read))
         .map_err(|error| format!("{error:?}"))?;
-    let root = file.root();
+    let root = file.session().root;
     let LinkTarget::Hard(group) = file.link(root, &"g".into()).map_err(say)?.ok_or("no group")?.target else {
         return Err("no hard link".into());
     };
@@ -167,7 +167,7 @@ fn kill_everywhere(profile: LibVer, seed: u64, most: u64, flushes: u32, changes:
         if seed % 2 == 1 && profile > LibVer::Earliest { CreationOrder::Indexed } else { CreationOrder::Untracked };
     let entries = EntryStorage { order, ..Default::default() };
     let spec = ObjectSpec { attributes: entries, ..GroupSpec { links: entries }.into() };
-    let group = file.create(file.root(), &"g".into(), &spec).unwrap();
+    let group = file.create(file.session().root, &"g".into(), &spec).unwrap();
     file.flush().unwrap();
     let mut random = Random(seed);
     let mut state = State::default();

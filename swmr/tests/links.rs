@@ -67,7 +67,7 @@ fn add(file: &NativeFile, group: ObjectId, number: u32, is_old: bool) {
         1 => LinkTarget::Soft(format!("/target/{number}").into()),
         2 if is_old => LinkTarget::Soft(format!("/o{number}").into()),
         2 => LinkTarget::External { file: "other.h5".into(), path: format!("/o{number}").into() },
-        _ => LinkTarget::Hard(hard(file, file.root(), "shared")),
+        _ => LinkTarget::Hard(hard(file, file.session().root, "shared")),
     };
     file.add_link(group, &name_in(number, is_old), &target).unwrap();
 }
@@ -98,7 +98,7 @@ fn change_in_turns(libver: &str, tracked: &str) {
     let name = |number| name_in(number, is_old);
     let ours = |change: &mut dyn FnMut(&NativeFile, ObjectId), left: &mut dyn Iterator<Item = u32>, check: &str| {
         let file = lab.open(Mode::Write);
-        let group = hard(&file, file.root(), "g");
+        let group = hard(&file, file.session().root, "g");
         change(&file, group);
         let left = expected(left, is_old);
         assert_eq!(names(&file, group), left);
@@ -180,8 +180,8 @@ fn libhdf5_reads_files_of_the_earliest_profile() {
     let Some(lab) = Lab::new() else { return };
     let options = OpenOptions { mode: Mode::Create, profile: LibVer::Earliest, ..Default::default() };
     let file = NativeFile::open(&lab.path(), &options).unwrap();
-    let group = file.create(file.root(), &"g".into(), &ObjectSpec::group()).unwrap();
-    file.create(file.root(), &"shared".into(), &ObjectSpec::group()).unwrap();
+    let group = file.create(file.session().root, &"g".into(), &ObjectSpec::group()).unwrap();
+    file.create(file.session().root, &"shared".into(), &ObjectSpec::group()).unwrap();
     (0..300).for_each(|number| add(&file, group, number, true));
     file.close().unwrap();
     lab.python(&["check", "0:300"]);
@@ -197,7 +197,7 @@ fn a_symbol_table_makes_way_for_links_that_it_cannot_hold() {
     for many in [3, 30] {
         lab.python(&["make", "earliest", "untracked", "0", &many.to_string()]);
         let file = lab.open(Mode::Write);
-        let group = hard(&file, file.root(), "g");
+        let group = hard(&file, file.session().root, "g");
         let external = LinkTarget::External { file: "other.h5".into(), path: "/x".into() };
         let ours: [Name; 2] = ["external".into(), "é".into()];
         file.add_link(group, &ours[0], &external).unwrap();
@@ -228,7 +228,7 @@ fn a_link_is_found_by_one_thread_while_another_changes_the_group() {
         &OpenOptions { mode: Mode::Create, ..Default::default() },
     );
     let file = file.unwrap();
-    let root = file.root();
+    let root = file.session().root;
     let add = |n: u32| file.add_link(root, &name(n), &LinkTarget::Soft("/".into())).unwrap();
     add(0);
     let done = AtomicBool::new(false);
@@ -254,7 +254,7 @@ fn names_that_are_sought_again_and_again_are_found_as_at_first() {
     let storage = Arc::new(MemoryStorage::default());
     let file =
         NativeFile::open_storage(storage.clone(), &OpenOptions { mode: Mode::Create, ..Default::default() }).unwrap();
-    let root = file.root();
+    let root = file.session().root;
     for n in 0..500 {
         file.add_link(root, &name(n), &LinkTarget::Soft(format!("/target/{n}").into())).unwrap();
     }
@@ -278,7 +278,7 @@ fn who_follows_a_writer_finds_every_link_that_was_flushed() {
     let path = folder.path().join("live.h5");
     let open = |mode| NativeFile::open(&path, &OpenOptions { mode, ..Default::default() }).unwrap();
     let writer = open(Mode::Create);
-    let root = writer.root();
+    let root = writer.session().root;
     writer.start_swmr().unwrap();
     let flushed = AtomicU32::new(0);
     const ALL: u32 = 1500;

@@ -93,7 +93,7 @@ fn values(file: &NativeFile, datatype: &Datatype, bytes: &[u8]) -> String {
 /// All that is in a file, by path.
 fn tell(file: &NativeFile, held: &mut BTreeMap<ObjectId, Arc<dyn Chunks>>) -> BTreeMap<String, String> {
     let mut told = BTreeMap::new();
-    let mut waiting = vec![(String::new(), file.root())];
+    let mut waiting = vec![(String::new(), file.session().root)];
     while let Some((path, id)) = waiting.pop() {
         file.for_each_attribute(id, &mut |attribute: AttributeData| {
             let value = values(file, &attribute.datatype, &attribute.value);
@@ -135,7 +135,7 @@ fn tell(file: &NativeFile, held: &mut BTreeMap<ObjectId, Arc<dyn Chunks>>) -> BT
 
 /// The groups and datasets of a file.
 fn objects(file: &NativeFile) -> (Vec<ObjectId>, Vec<ObjectId>) {
-    let (mut groups, mut datasets) = (vec![file.root()], Vec::new());
+    let (mut groups, mut datasets) = (vec![file.session().root], Vec::new());
     let mut next = 0;
     while let Some(group) = groups.get(next).copied() {
         next += 1;
@@ -209,7 +209,7 @@ fn change(file: &NativeFile, random: &mut Random, serial: u64) {
         }
         7 => {
             if let Some((old, LinkTarget::Soft(_))) = pick(random) {
-                file.rename_link((group, old), (file.root(), &name("renamed", serial))).unwrap();
+                file.rename_link((group, old), (file.session().root, &name("renamed", serial))).unwrap();
             }
         }
         8 | 9 => {

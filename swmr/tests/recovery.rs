@@ -31,7 +31,7 @@ fn bytes(unlimited: usize) -> DatasetSpec {
 }
 
 fn dataset(file: &NativeFile, name: &str) -> Arc<dyn Chunks> {
-    match file.link(file.root(), &Name::from(name)).unwrap().unwrap().target {
+    match file.link(file.session().root, &Name::from(name)).unwrap().unwrap().target {
         LinkTarget::Hard(id) => file.dataset(id).unwrap(),
         other => panic!("{other:?}"),
     }
@@ -60,7 +60,7 @@ fn die(path: &Path, options: &OpenOptions) -> u64 {
     let living = path.with_extension("living");
     let file = NativeFile::open(&living, options).unwrap();
     for (name, unlimited) in [("one", 1), ("two", 2)] {
-        file.create(file.root(), &Name::from(name), &bytes(unlimited).into()).unwrap();
+        file.create(file.session().root, &Name::from(name), &bytes(unlimited).into()).unwrap();
     }
     file.start_swmr().unwrap();
     for name in ["one", "two"] {
@@ -174,7 +174,7 @@ fn strings_at_the_end_of_a_dead_writers_file_are_kept() {
         layout: Layout::Chunked(vec![1]),
         ..DatasetSpec::default()
     };
-    file.create(file.root(), &Name::from("texts"), &spec.into()).unwrap();
+    file.create(file.session().root, &Name::from("texts"), &spec.into()).unwrap();
     file.start_swmr().unwrap();
     let data = dataset(&file, "texts");
     let text = |n: u64| vec![b'a' + n as u8; 3000];
@@ -187,7 +187,7 @@ fn strings_at_the_end_of_a_dead_writers_file_are_kept() {
     let dead = MemoryStorage::from(storage.to_vec());
     let next = NativeFile::open_storage(Arc::new(dead.clone()), &options(Mode::Write)).unwrap();
     for n in 0..20 {
-        next.create(next.root(), &Name::from(&*format!("{n}")), &bytes(2).into()).unwrap();
+        next.create(next.session().root, &Name::from(&*format!("{n}")), &bytes(2).into()).unwrap();
         append(&dataset(&next, &format!("{n}")), 0..20);
     }
     next.close().unwrap();
@@ -250,7 +250,7 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
             layout: Layout::Chunked(vec![64]),
             ..DatasetSpec::default()
         };
-        file.create(file.root(), &Name::from(name), &spec.into()).unwrap();
+        file.create(file.session().root, &Name::from(name), &spec.into()).unwrap();
     }
     file.start_swmr().unwrap();
     let mut image = Vec::new();
@@ -290,7 +290,7 @@ fn what_a_dead_writer_has_left_torn_is_found_out_once() {
         layout: Layout::Chunked(vec![64]),
         ..DatasetSpec::default()
     };
-    file.create(file.root(), &Name::from("large"), &spec.into()).unwrap();
+    file.create(file.session().root, &Name::from("large"), &spec.into()).unwrap();
     file.start_swmr().unwrap();
     let write = |n: u64| {
         dataset(&file, "large").write_whole(&ChunkCoord::new(&[n]), 0, &[0xaa; 64]).unwrap();
@@ -346,7 +346,7 @@ fn what_a_dead_writer_left_beyond_the_extent_never_shows() {
         let storage = RecordingStorage::new(MemoryStorage::default());
         let create = OpenOptions { profile, ..options(Mode::Create) };
         let file = NativeFile::open_storage(Arc::new(storage.clone()), &create).unwrap();
-        file.create(file.root(), &"data".into(), &spec.clone().into()).unwrap();
+        file.create(file.session().root, &"data".into(), &spec.clone().into()).unwrap();
         file.start_swmr().unwrap();
         let data = dataset(&file, "data");
         append(&data, 0..2);

@@ -39,7 +39,7 @@ impl Live {
         let options = OpenOptions { mode: Mode::Create, clock: time.clock(), ..OpenOptions::default() };
         let writer = NativeFile::open_storage(Arc::new(storage.clone()), &options).unwrap();
         for (name, spec) in specs {
-            writer.create(writer.root(), &Name::from(*name), &spec.clone().into()).unwrap();
+            writer.create(writer.session().root, &Name::from(*name), &spec.clone().into()).unwrap();
         }
         writer.start_swmr().unwrap();
         Live { storage, writer, time }
@@ -56,7 +56,7 @@ impl Live {
 }
 
 fn object(file: &NativeFile, name: &str) -> ObjectId {
-    match file.link(file.root(), &Name::from(name)).unwrap().unwrap().target {
+    match file.link(file.session().root, &Name::from(name)).unwrap().unwrap().target {
         LinkTarget::Hard(id) => id,
         other => panic!("{other:?}"),
     }
@@ -168,7 +168,7 @@ fn a_deleted_dataset_is_found_to_be_no_more() {
     let seen = dataset(&reader, "data");
     assert_eq!(read(&seen, &at).unwrap().unwrap(), [1; 16]);
     let id = seen.id();
-    live.writer.remove_link(live.writer.root(), &Name::from("data")).unwrap();
+    live.writer.remove_link(live.writer.session().root, &Name::from("data")).unwrap();
     assert!(matches!(data.publish(Publish::Visible), Ok(()) | Err(Error::NoObject(_))));
     assert!(matches!(live.writer.kind(id), Err(Error::NoObject(_))));
     assert_eq!(read(&seen, &at).unwrap().unwrap(), [1; 16], "not published yet");
@@ -178,7 +178,7 @@ fn a_deleted_dataset_is_found_to_be_no_more() {
     for n in 0..50 {
         let name = format!("new {n}");
         let spec = bytes(&[16], 1, &[]);
-        live.writer.create(live.writer.root(), &Name::from(&*name), &spec.into()).unwrap();
+        live.writer.create(live.writer.session().root, &Name::from(&*name), &spec.into()).unwrap();
         let new = dataset(&live.writer, &name);
         assert_ne!(new.id(), id, "no other object comes to be where readers look for the old one");
         new.write_whole(&at, 0, &[9; 16]).unwrap();
@@ -189,13 +189,13 @@ fn a_deleted_dataset_is_found_to_be_no_more() {
     assert!(live.len() >= end);
     assert!(matches!(read(&seen, &at), Err(Error::NoObject(_))));
     assert!(matches!(reader.kind(id), Err(Error::NoObject(_))));
-    assert_eq!(reader.link(reader.root(), &Name::from("data")).unwrap(), None);
+    assert_eq!(reader.link(reader.session().root, &Name::from("data")).unwrap(), None);
 }
 
 #[test]
 fn space_within_dense_groups_is_used_again() {
     let live = Live::new(&[]);
-    let root = live.writer.root();
+    let root = live.writer.session().root;
     let churn = |rounds: u64| {
         for n in 0..rounds {
             let name = |n: u64| Name::from(&*format!("a link with a name of some length {n}"));
@@ -244,7 +244,7 @@ fn growth(path: &std::path::Path, mut appending: impl FnMut(u64)) -> f64 {
 fn live_file(directory: &std::path::Path, options: &OpenOptions) -> Option<(NativeFile, std::path::PathBuf)> {
     let path = directory.join("unread.h5");
     let writer = NativeFile::open(&path, &OpenOptions { mode: Mode::CreateNew, ..options.clone() }).unwrap();
-    writer.create(writer.root(), &Name::from("data"), &bytes(&[1, 4096], 2, &[]).into()).unwrap();
+    writer.create(writer.session().root, &Name::from("data"), &bytes(&[1, 4096], 2, &[]).into()).unwrap();
     writer.start_swmr().unwrap();
     use nix::sys::statfs;
     let known = [statfs::EXT4_SUPER_MAGIC, statfs::XFS_SUPER_MAGIC, statfs::BTRFS_SUPER_MAGIC, statfs::TMPFS_MAGIC];

@@ -19,11 +19,11 @@ fn damaged(folder: &Path, is_left: bool) -> PathBuf {
     NativeFile::open(&path, &OpenOptions { mode: Mode::Create, ..OpenOptions::default() }).unwrap();
     let file = NativeFile::open(&path, &OpenOptions { mode, ..OpenOptions::default() }).unwrap();
     for n in 0..GROUPS {
-        file.create(file.root(), &Name::from(format!("{n}").as_str()), &ObjectSpec::group()).unwrap();
+        file.create(file.session().root, &Name::from(format!("{n}").as_str()), &ObjectSpec::group()).unwrap();
     }
     file.flush().unwrap();
     let left = fs::read(&path).unwrap();
-    let root = usize::try_from(file.root().0).unwrap();
+    let root = usize::try_from(file.session().root.0).unwrap();
     file.close().unwrap();
     drop(file);
     let mut bytes = if is_left { left } else { fs::read(&path).unwrap() };
@@ -54,7 +54,7 @@ fn walk(path: &Path, mode: Mode) -> (u64, u64, usize) {
     let clock = Clock::new(|| Duration::ZERO);
     let file = NativeFile::open(path, &OpenOptions { mode, retry: patience, clock, ..OpenOptions::default() }).unwrap();
     let mut links = Vec::new();
-    file.for_each_link(file.root(), &mut |link| {
+    file.for_each_link(file.session().root, &mut |link| {
         links.push(link);
         true
     })
@@ -105,7 +105,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// Looks at the objects that can be found, and at their attributes and chunks.
 fn look_at_all(file: &NativeFile) -> usize {
-    let (mut seen, mut waiting) = (BTreeSet::new(), vec![file.root()]);
+    let (mut seen, mut waiting) = (BTreeSet::new(), vec![file.session().root]);
     while let Some(id) = waiting.pop().filter(|_| seen.len() < 200) {
         if !seen.insert(id.0) {
             continue;

@@ -70,7 +70,7 @@ impl CopyCommand {
         let unfinished = TempOutput::create_for(&self.to, self.force)?;
         let root = from.root();
         // Before 1.10 nobody knew of anything but the default.
-        let space = if self.profile >= LibVer::V110 { from.file_space()? } else { FileSpace::default() };
+        let space = if self.profile >= LibVer::V110 { from.file_space() } else { FileSpace::default() };
         let options = open::options().create().libver(self.profile).root(described(&root)?);
         let options = options.file_space(self.space.or(space)).offset_size(from.offset_size());
         let to = options.user_block(&user_block(&self.from)?).open(unfinished.path())?;

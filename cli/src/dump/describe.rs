@@ -13,9 +13,9 @@ use crate::args::whole_text;
 use crate::error::{Error, FileProblem, Result};
 use crate::manifest::{escape, type_text};
 use crate::model::{
-    AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, EntryStorage, FillTime, FillValue, FilterSpec,
-    Hyperslab, Layout, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind, ReferenceKind, Selection, UNLIMITED,
-    VirtualSource,
+    AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, ElementForms, EntryStorage, FillTime, FillValue,
+    FilterSpec, Hyperslab, Layout, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind, ReferenceKind, Selection,
+    UNLIMITED, VirtualSource,
 };
 use crate::open;
 use crate::space::{self, DEFAULT_OFFSET_BYTES};
@@ -37,8 +37,7 @@ pub fn describe(group: &Group) -> Result<(Json, u64)> {
     describer.collect(group, "/", 0)?;
     let mut fields = describer.group(group, "/", 0);
     if group.path() == "/" {
-        let space = describer.noted(&mut fields, group.file().file_space());
-        let space = space.and_then(space::to_json);
+        let space = space::to_json(group.file().file_space());
         fields.extend(space.map(|space| ("file_space".into(), space)));
         let size = group.file().offset_size();
         fields.extend((size != DEFAULT_OFFSET_BYTES).then(|| ("offset_size".into(), size.into())));
@@ -248,7 +247,7 @@ impl JsonDescriber<'_> {
 
     /// A type as it is in files with the usual size of addresses.
     fn type_text(&self, datatype: &Datatype) -> Json {
-        type_text(&datatype.with_offsets(self.file.offset_size(), DEFAULT_OFFSET_BYTES)).into()
+        type_text(&datatype.with_forms(self.file.session().forms, ElementForms::default())).into()
     }
 
     fn committed(&self, fields: &mut JsonFields, committed: Option<ObjectId>) {

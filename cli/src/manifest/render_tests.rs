@@ -23,7 +23,7 @@ fn create(store: &MemoryStore, parent: ObjectId, name: &str, spec: DatasetSpec, 
 
 /// The manifest of a store whose datasets are all of one chunk and small.
 fn manifest(store: &MemoryStore) -> Vec<String> {
-    let listing = Listing::from_store(store, store.root(), b"/");
+    let listing = Listing::from_store(store, store.session().root, b"/");
     let read = |id, selection: &Selection| {
         assert_eq!(*selection, Selection::All);
         let chunks = store.dataset(id).ok()?;
@@ -49,17 +49,17 @@ fn an_empty_file_is_its_root() {
 fn lines_come_depth_first_and_sorted_bytewise() {
     let store = MemoryStore::new();
     let group = |parent, name: &str| store.create(parent, &name.into(), &ObjectSpec::group()).unwrap();
-    let b = group(store.root(), "b");
+    let b = group(store.session().root, "b");
     group(b, "z");
-    group(store.root(), "a\n");
-    group(store.root(), "B");
-    store.add_link(store.root(), &"c".into(), &LinkTarget::Hard(b)).unwrap();
-    store.add_link(store.root(), &"d".into(), &LinkTarget::Soft("/b\t".into())).unwrap();
+    group(store.session().root, "a\n");
+    group(store.session().root, "B");
+    store.add_link(store.session().root, &"c".into(), &LinkTarget::Hard(b)).unwrap();
+    store.add_link(store.session().root, &"d".into(), &LinkTarget::Soft("/b\t".into())).unwrap();
     let external = LinkTarget::External { file: "f.h5".into(), path: "/x".into() };
     store.add_link(b, &"e".into(), &external).unwrap();
     store.add_link(b, &"u".into(), &LinkTarget::UserDefined { class: 187, data: vec![] }).unwrap();
     let invalid = Name::from(&b"\xFF"[..]);
-    store.create(store.root(), &invalid, &u16be().into()).unwrap();
+    store.create(store.session().root, &invalid, &u16be().into()).unwrap();
     let lines = manifest(&store);
     let short: Vec<_> = lines.iter().map(|line| line.strip_suffix("\t-\t-\t-").unwrap()).collect();
     assert_eq!(
@@ -84,7 +84,7 @@ fn datasets_show_type_space_storage_and_hash() {
     let store = MemoryStore::new();
     let fill = Fill { value: FillValue::Value(vec![0, 7]), ..Default::default() };
     let spec = DatasetSpec { fill, layout: Layout::Chunked(vec![2]), ..dataset(u16be(), &[2]) };
-    create(&store, store.root(), "d", spec, &[1, 2, 3, 4]);
+    create(&store, store.session().root, "d", spec, &[1, 2, 3, 4]);
     let line = format!("/d\tdataset\tu16be\t[2]/[2]\tchunked[2] fill=0007\t{}", sha(&[2, 1, 4, 3]));
     assert_eq!(manifest(&store).last(), Some(&line));
 }
@@ -92,8 +92,8 @@ fn datasets_show_type_space_storage_and_hash() {
 #[test]
 fn attributes_follow_their_object_before_its_links() {
     let store = MemoryStore::new();
-    let group = store.create(store.root(), &"g".into(), &ObjectSpec::group()).unwrap();
-    for (object, name) in [(store.root(), "b"), (store.root(), "a"), (group, "c")] {
+    let group = store.create(store.session().root, &"g".into(), &ObjectSpec::group()).unwrap();
+    for (object, name) in [(store.session().root, "b"), (store.session().root, "a"), (group, "c")] {
         let value = AttributeData {
             name: name.into(),
             datatype: u16be(),
@@ -113,12 +113,12 @@ fn attributes_follow_their_object_before_its_links() {
 #[test]
 fn references_show_the_path_under_which_their_object_was_listed() {
     let store = MemoryStore::new();
-    let target = store.create(store.root(), &"target".into(), &ObjectSpec::group()).unwrap();
+    let target = store.create(store.session().root, &"target".into(), &ObjectSpec::group()).unwrap();
     let form = ReferenceType { kind: ReferenceKind::Object1, size: 8 };
     let to = Referent { file: None, object: target, part: ReferentPart::Whole };
     let stored = store.reference(&form, &to).unwrap();
     let datatype = Datatype::Reference(form);
-    create(&store, store.root(), "r", dataset(datatype, &[1]), &stored);
+    create(&store, store.session().root, "r", dataset(datatype, &[1]), &stored);
     let line = &manifest(&store)[1];
     assert!(line.ends_with(&sha(b"\x07\0\0\0\0\0\0\0/target")), "{line}");
 }
@@ -141,9 +141,15 @@ fn a_string_that_the_heap_does_not_have_is_unreadable() {
     let kind = crate::model::VarLenKind::String { padding: Default::default(), character_set: Default::default() };
     let datatype = Datatype::VarLen(VarLen { kind, size: 16, base: Box::default() });
     let store = MemoryStore::new();
-    create(&store, store.root(), "s", dataset(datatype, &[1]), &[1, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9]);
+    create(
+        &store,
+        store.session().root,
+        "s",
+        dataset(datatype, &[1]),
+        &[1, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9],
+    );
     assert!(manifest(&store)[1].ends_with("\tunreadable"));
-    assert_eq!(store.kind(store.root()).unwrap(), ObjectKind::Group);
+    assert_eq!(store.kind(store.session().root).unwrap(), ObjectKind::Group);
 }
 
 #[test]

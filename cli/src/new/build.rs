@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 use crate::from_json;
 use crate::manifest::escape;
 use crate::model::{
-    Datatype, FileSpace, GroupSpec, LinkTarget, Name, ObjectBody, ObjectId, ObjectSpec, Objects, Selection,
+    Datatype, ElementForms, FileSpace, GroupSpec, LinkTarget, Name, ObjectBody, ObjectId, ObjectSpec, Objects,
+    Selection,
 };
 use crate::space::{self, DEFAULT_OFFSET_BYTES};
 use crate::type_parse::unescape;
@@ -192,7 +193,7 @@ impl<'a> FileBuilder<'a> {
     }
 
     fn fit(&self, datatype: Datatype) -> Datatype {
-        datatype.with_offsets(DEFAULT_OFFSET_BYTES, self.store.offset_size())
+        datatype.with_forms(ElementForms::default(), self.store.session().forms)
     }
 
     fn unlinked(&self, path: &str, spec: &ObjectSpec) -> Result<ObjectId> {

@@ -46,8 +46,9 @@ pub fn compact(lab: &impl Lab) {
         let dataspace = if dims.is_empty() { Dataspace::Scalar } else { Dataspace::Simple(Shape::fixed(dims)) };
         DatasetSpec { datatype: u16le(), dataspace, layout, ..Default::default() }.into()
     };
-    let make =
-        |at: &str, spec: &ObjectSpec, elements: &[u8]| store.create_compact(store.root(), &name(at), spec, elements);
+    let make = |at: &str, spec: &ObjectSpec, elements: &[u8]| {
+        store.create_compact(store.session().root, &name(at), spec, elements)
+    };
     let pair = spec(&[2], Layout::Compact);
     for (at, elements) in [("first", [1, 2, 3, 4]), ("second", [5, 6, 7, 8])] {
         let data = store.dataset(make(at, &pair, &elements).unwrap()).unwrap();
@@ -61,8 +62,8 @@ pub fn compact(lab: &impl Lab) {
     assert!(matches!(make("contiguous", &spec(&[2], Layout::Contiguous), &[0; 4]), Err(Error::Invalid(_))));
     assert!(matches!(make("group", &ObjectSpec::group(), &[]), Err(Error::Invalid(_))));
     let names = ["first", "second", "scalar"].map(name).into();
-    assert_eq!(link_names(&store, store.root()), names, "what was refused is not there");
-    let first = store.link(store.root(), &name("first")).unwrap().unwrap();
+    assert_eq!(link_names(&store, store.session().root), names, "what was refused is not there");
+    let first = store.link(store.session().root, &name("first")).unwrap().unwrap();
     let LinkTarget::Hard(first) = first.target else { panic!("a hard link") };
     let first = store.dataset(first).unwrap();
     assert_eq!(read_stored(&*first, &[0]), [1, 2, 3, 4]);
@@ -100,10 +101,10 @@ pub fn chunks(lab: &impl Lab) {
     assert!(data.write_whole(&ChunkCoord::new(&[0, 2]), 0, &[0; 8]).is_err(), "outside the maximum");
     assert!(matches!(data.write_part(&ChunkCoord::new(&[0, 0]), 4, &[0; 5]), Err(Error::Invalid(_))));
     assert!(matches!(
-        store.create(store.root(), &name("bad"), &unlimited_spec(&[1, 1], &[1]).into()),
+        store.create(store.session().root, &name("bad"), &unlimited_spec(&[1, 1], &[1]).into()),
         Err(Error::Invalid(_))
     ));
-    assert_eq!(link_names(&store, store.root()), [name("data")].into(), "what was refused is not there");
+    assert_eq!(link_names(&store, store.session().root), [name("data")].into(), "what was refused is not there");
 }
 
 /// Filtered chunks are of any size, change it, and keep their mask.
@@ -183,7 +184,7 @@ pub fn heap(lab: &impl Lab) {
 /// References to objects lead back to them, and null to nothing.
 pub fn references(lab: &impl Lab) {
     let store = lab.create();
-    let a = store.create(store.root(), &name("a"), &ObjectSpec::group()).unwrap();
+    let a = store.create(store.session().root, &name("a"), &ObjectSpec::group()).unwrap();
     let form = ReferenceType { kind: ReferenceKind::Object1, size: 8 };
     let to = |object| Referent { file: None, object, part: ReferentPart::Whole };
     let reference = store.reference(&form, &to(a)).unwrap();

@@ -11,7 +11,7 @@ use crate::{
 /// Groups are made, found and listed; a name is taken once.
 pub fn groups(lab: &impl Lab) {
     let store = lab.create();
-    let root = store.root();
+    let root = store.session().root;
     assert_eq!(store.kind(root).unwrap(), ObjectKind::Group);
     assert_eq!(link_names(&store, root), BTreeSet::new());
     let a = store.create(root, &name("a"), &ObjectSpec::group()).unwrap();
@@ -48,7 +48,7 @@ pub fn groups(lab: &impl Lab) {
 /// Links of every class keep their targets.
 pub fn links(lab: &impl Lab) {
     let store = lab.create();
-    let root = store.root();
+    let root = store.session().root;
     let a = store.create(root, &name("a"), &ObjectSpec::group()).unwrap();
     let targets = [
         ("hard", LinkTarget::Hard(a)),
@@ -68,7 +68,7 @@ pub fn links(lab: &impl Lab) {
 /// An object lives as long as a hard link leads to it.
 pub fn link_removal(lab: &impl Lab) {
     let store = lab.create();
-    let root = store.root();
+    let root = store.session().root;
     let a = store.create(root, &name("a"), &ObjectSpec::group()).unwrap();
     store.create(a, &name("below"), &ObjectSpec::group()).unwrap();
     store.add_link(root, &name("again"), &LinkTarget::Hard(a)).unwrap();
@@ -83,7 +83,7 @@ pub fn link_removal(lab: &impl Lab) {
 /// A link goes from one name to another, and what it leads to stays what it is.
 pub fn renaming(lab: &impl Lab) {
     let store = lab.create();
-    let root = store.root();
+    let root = store.session().root;
     let group = store.create(root, &name("group"), &ObjectSpec::group()).unwrap();
     let data = make(&store, "data", unlimited_spec(&[3], &[2]));
     store.add_link(root, &name("soft"), &LinkTarget::Soft(name("/data"))).unwrap();
@@ -113,9 +113,9 @@ pub fn unlinked(lab: &impl Lab) {
     let data = store.create_unlinked(&unlimited_spec(&[2], &[2]).into()).unwrap();
     store.dataset(data).unwrap().write_whole(&ChunkCoord::new(&[0]), 0, &[1, 2, 3, 4]).unwrap();
     store.add_link(group, &name("data"), &LinkTarget::Hard(data)).unwrap();
-    assert_eq!(link_names(&store, store.root()), BTreeSet::new());
-    store.add_link(store.root(), &name("group"), &LinkTarget::Hard(group)).unwrap();
-    store.add_link(store.root(), &name("again"), &LinkTarget::Hard(data)).unwrap();
+    assert_eq!(link_names(&store, store.session().root), BTreeSet::new());
+    store.add_link(store.session().root, &name("group"), &LinkTarget::Hard(group)).unwrap();
+    store.add_link(store.session().root, &name("again"), &LinkTarget::Hard(data)).unwrap();
     assert_eq!((store.info(group).unwrap().links, store.info(data).unwrap().links), (1, 2));
     // A committed type may have users, and no link.
     let id = store.create_unlinked(&u16le().into()).unwrap();
@@ -123,8 +123,10 @@ pub fn unlinked(lab: &impl Lab) {
     assert_eq!(store.info(id).unwrap().links, 1);
     store.close().unwrap();
     let store = lab.reopen(store);
-    assert_eq!(link_names(&store, store.root()), [name("again"), name("group"), name("typed")].into());
-    let Some(LinkTarget::Hard(data)) = store.link(store.root(), &name("again")).unwrap().map(|link| link.target) else {
+    assert_eq!(link_names(&store, store.session().root), [name("again"), name("group"), name("typed")].into());
+    let Some(LinkTarget::Hard(data)) =
+        store.link(store.session().root, &name("again")).unwrap().map(|link| link.target)
+    else {
         panic!("a hard link");
     };
     assert_eq!(read_stored(&*store.dataset(data).unwrap(), &[0]), [1, 2, 3, 4]);
@@ -137,7 +139,7 @@ pub fn creation_order(lab: &impl Lab) {
     for order in [CreationOrder::Untracked, CreationOrder::Tracked, CreationOrder::Indexed] {
         let kept = EntryStorage { order, ..EntryStorage::default() };
         let spec = ObjectSpec { attributes: kept, ..GroupSpec { links: kept }.into() };
-        let group = store.create(store.root(), &Name::from(format!("{order:?}")), &spec).unwrap();
+        let group = store.create(store.session().root, &Name::from(format!("{order:?}")), &spec).unwrap();
         assert_eq!(store.group(group).unwrap(), GroupSpec { links: kept });
         assert_eq!(store.info(group).unwrap().attributes, kept);
         for i in 0..20u16 {
@@ -164,16 +166,16 @@ pub fn creation_order(lab: &impl Lab) {
 pub fn committed_types(lab: &impl Lab) {
     let store = lab.create();
     let datatype = Datatype::float(8, ByteOrder::Big).unwrap();
-    let id = store.create(store.root(), &name("t"), &datatype.clone().into()).unwrap();
+    let id = store.create(store.session().root, &name("t"), &datatype.clone().into()).unwrap();
     assert_eq!(store.kind(id).unwrap(), ObjectKind::Datatype);
     assert_eq!(store.datatype(id).unwrap(), datatype);
-    assert!(matches!(store.datatype(store.root()), Err(Error::WrongKind { .. })));
+    assert!(matches!(store.datatype(store.session().root), Err(Error::WrongKind { .. })));
 }
 
 /// Datasets and attributes whose type is a committed one say so, and keep it alive.
 pub fn uses_of_committed_types(lab: &impl Lab) {
     let store = lab.create();
-    let root = store.root();
+    let root = store.session().root;
     let id = store.create(root, &name("t"), &u16le().into()).unwrap();
     let data = make(&store, "data", DatasetSpec { committed: Some(id), ..unlimited_spec(&[1], &[1]) });
     assert_eq!(data.spec().unwrap().committed, Some(id));
@@ -195,10 +197,10 @@ pub fn uses_of_committed_types(lab: &impl Lab) {
 /// A comment is set, replaced and taken away.
 pub fn comments(lab: &impl Lab) {
     let store = lab.create();
-    let comment = || store.info(store.root()).unwrap().comment;
+    let comment = || store.info(store.session().root).unwrap().comment;
     assert_eq!(comment(), None);
     for text in [Some("short"), Some("somewhat longer than it was before"), Some(""), None] {
-        store.set_comment(store.root(), text.map(Name::from).as_ref()).unwrap();
+        store.set_comment(store.session().root, text.map(Name::from).as_ref()).unwrap();
         assert_eq!(comment().filter(|text| !text.is_empty()), text.filter(|text| !text.is_empty()).map(Name::from));
     }
 }
@@ -206,7 +208,7 @@ pub fn comments(lab: &impl Lab) {
 /// Attributes are set, replaced, listed and removed.
 pub fn attributes(lab: &impl Lab) {
     let store = lab.create();
-    let root = store.root();
+    let root = store.session().root;
     let make = |at: &str, value: &[u8]| AttributeData {
         name: name(at),
         datatype: u16le(),

@@ -18,9 +18,29 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use self::chunks::MemoryChunks;
 use self::state::{MemoryBody, MemoryState, ROOT};
 use crate::{
-    AllocationLimit, AttributeData, Chunks, Datatype, Error, GroupSpec, Link, LinkTarget, Name, ObjectId, ObjectInfo,
-    ObjectKind, ObjectSpec, Objects, Publish, ReferenceKind, ReferenceType, Referent, Result, Watch, WatchEvent,
+    AllocationLimit, AttributeData, Capabilities, Chunks, Datatype, Durability, Encoding, Error, Features, GroupSpec,
+    Limits, Link, LinkTarget, Mode, Name, ObjectId, ObjectInfo, ObjectKind, ObjectSpec, Objects, Parts, Publish, Reads,
+    ReferenceKind, ReferenceType, Referent, Result, Session, Staging, Unit, Watch, WatchEvent,
 };
+
+/// Bytes that a reader need not read more than at once, though each read is atomic.
+const ATOMIC_READ_BYTES: u64 = 8 << 20;
+
+/// What a session on a file in memory can do.
+const fn capabilities(mode: Mode) -> Capabilities {
+    Capabilities {
+        features: Features::all().without(Features::TIMES).without(Features::MAPS),
+        parts: Parts::Bytes { multiple_of: 1 },
+        staging: Staging::Caller,
+        encoding: Encoding::Pipeline,
+        reads: Reads::Direct { atomic: if mode.writes() { 0 } else { ATOMIC_READ_BYTES } },
+        commit: Unit::Object,
+        view: Unit::Object,
+        durability: Durability::Never,
+        live: true,
+        limits: Limits::NONE,
+    }
+}
 
 /// A session on a file in memory.
 #[derive(Debug, Clone)]
@@ -31,6 +51,7 @@ pub struct MemoryStore {
 #[derive(Debug)]
 struct MemorySession {
     file: Arc<MemoryFile>,
+    described: Session,
     writable: bool,
     closed: AtomicBool,
     datasets: Mutex<BTreeMap<ObjectId, Arc<MemoryChunks>>>,
@@ -51,23 +72,23 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    /// A new, empty file, open for writing.
+    /// A new, empty file, open for writing ([`Mode::Create`]).
     pub fn new() -> Self {
-        MemoryStore::open(Arc::default(), true)
+        MemoryStore::open(Arc::default(), Mode::Create)
     }
 
     /// A new, empty file, open for writing. A chunk of which only a part is written has at most as many bytes as the
     /// limit: the rest of it is in memory too.
     pub fn limited(max_allocation: AllocationLimit) -> Self {
-        MemoryStore::open(Arc::new(MemoryFile { max_allocation, ..MemoryFile::default() }), true)
+        MemoryStore::open(Arc::new(MemoryFile { max_allocation, ..MemoryFile::default() }), Mode::Create)
     }
 
-    /// A further session on the same file, for reading.
+    /// A further session on the same file, which follows the writer ([`Mode::SwmrRead`]).
     pub fn reader(&self) -> Self {
-        MemoryStore::open(self.session.file.clone(), false)
+        MemoryStore::open(self.session.file.clone(), Mode::SwmrRead)
     }
 
-    /// A new writing session on the same file, after this one was closed.
+    /// A new writing session on the same file, after this one was closed ([`Mode::Write`]).
     ///
     /// # Errors
     /// [`Error::Unsupported`] while another session writes.
@@ -78,11 +99,13 @@ impl MemoryStore {
         }
         state.writer = true;
         drop(state);
-        Ok(MemoryStore::open(self.session.file.clone(), true))
+        Ok(MemoryStore::open(self.session.file.clone(), Mode::Write))
     }
 
-    fn open(file: Arc<MemoryFile>, writable: bool) -> Self {
-        let session = MemorySession { file, writable, closed: AtomicBool::new(false), datasets: Mutex::default() };
+    fn open(file: Arc<MemoryFile>, mode: Mode) -> Self {
+        let described = Session::new("mem", mode, ROOT, capabilities(mode));
+        let (closed, datasets) = (AtomicBool::new(false), Mutex::default());
+        let session = MemorySession { file, described, writable: mode.writes(), closed, datasets };
         MemoryStore { session: Arc::new(session) }
     }
 
@@ -100,8 +123,8 @@ impl MemoryStore {
 }
 
 impl Objects for MemoryStore {
-    fn root(&self) -> ObjectId {
-        ROOT
+    fn session(&self) -> &Session {
+        &self.session.described
     }
 
     fn check_writable(&self) -> Result<()> {

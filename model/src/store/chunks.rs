@@ -6,10 +6,6 @@ use std::sync::Arc;
 use super::SharedBytes;
 use crate::{ChunkBatch, ChunkCoord, DatasetSpec, ObjectId, Result, StoredChunk};
 
-/// Of raw data that is changed in its place while others read, readers find so many bytes (from a multiple of this many
-/// on, counted from where it begins) as they were or as they are, if they read them with one call of [`Chunks::read`].
-pub const MAX_ATOMIC_READ_BYTES: usize = 8 << 20;
-
 /// The chunks of one dataset. A contiguous or compact dataset is one chunk at the origin, of the size of the extent.
 pub trait Chunks: Send + Sync + fmt::Debug {
     /// The identity of the dataset.

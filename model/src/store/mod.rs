@@ -1,19 +1,23 @@
 //! The seam: the two traits that a store implements.
 
 mod batch;
+mod capabilities;
 mod chunks;
+mod session;
 mod shared_bytes;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub use batch::{ChunkBatch, ChunkWrite, Publish};
-pub use chunks::{Chunks, MAX_ATOMIC_READ_BYTES};
+pub use capabilities::{Capabilities, Durability, Encoding, Features, Limits, Parts, Reads, Staging, Unit};
+pub use chunks::Chunks;
+pub use session::{ElementForms, Session, Settings};
 pub use shared_bytes::{DatasetView, MappedMemory, SharedBytes};
 
 use crate::{
-    AttributeData, ChunkCoord, Error, FileSpace, GroupSpec, Layout, Link, LinkTarget, Name, ObjectBody, ObjectInfo,
-    ObjectKind, ObjectSpec, ObjectTimes, ReferenceKind, ReferenceType, Referent, Result, Stats, Watch,
+    AttributeData, ChunkCoord, Error, GroupSpec, Layout, Link, LinkTarget, Name, ObjectBody, ObjectInfo, ObjectKind,
+    ObjectSpec, ObjectTimes, ReferenceKind, ReferenceType, Referent, Result, Stats, Watch,
 };
 
 /// The identity of an object inside its store: an address, a key, or a UUID.
@@ -30,21 +34,8 @@ impl fmt::Display for ObjectId {
 ///
 /// Methods take `&self`: a store is shared by threads, and keeps whatever locks it needs to itself.
 pub trait Objects: Send + Sync + fmt::Debug {
-    /// The group from which paths start.
-    fn root(&self) -> ObjectId;
-
-    /// Bytes of an address in stored elements: [`crate::Datatype::with_offsets`] makes a type fit the store.
-    fn offset_size(&self) -> u32 {
-        8
-    }
-
-    /// How the file hands out its space.
-    ///
-    /// # Errors
-    /// If that cannot be read.
-    fn file_space(&self) -> Result<FileSpace> {
-        Ok(FileSpace::default())
-    }
+    /// What this session is, and what it can do.
+    fn session(&self) -> &Session;
 
     /// Whether this session can change the store: what every method that changes it asks first.
     ///

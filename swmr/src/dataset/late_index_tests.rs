@@ -44,8 +44,8 @@ fn recorded() -> Recorded {
     let options = OpenOptions { mode: Mode::Create, ..OpenOptions::default() };
     let file = NativeFile::open_storage(Arc::new(storage.clone()), &options).unwrap();
     let datasets = [1, 2].map(|rank| {
-        let id = file.create(file.root(), &format!("{rank}").into(), &spec(rank).into()).unwrap();
-        let session = file.session();
+        let id = file.create(file.session().root, &format!("{rank}").into(), &spec(rank).into()).unwrap();
+        let session = file.native_session();
         let mut header = session.header(session.object(id).unwrap()).unwrap();
         header.move_to_new_chunk(MessageType::DATASPACE).unwrap();
         assert!(header.may_precede(MessageType::DATASPACE, MessageType::LAYOUT));

@@ -13,13 +13,13 @@ fn options(mode: Mode) -> OpenOptions {
 }
 
 fn add(file: &NativeFile, name: &str) {
-    file.create(file.root(), &Name::from(name), &ObjectSpec::group()).unwrap();
+    file.create(file.session().root, &Name::from(name), &ObjectSpec::group()).unwrap();
 }
 
 fn names(path: &Path) -> Vec<String> {
     let file = NativeFile::open(path, &options(Mode::Read)).unwrap();
     let mut names = Vec::new();
-    file.for_each_link(file.root(), &mut |link| {
+    file.for_each_link(file.session().root, &mut |link| {
         names.push(link.name.to_string());
         true
     })

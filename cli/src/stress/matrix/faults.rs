@@ -96,7 +96,7 @@ pub fn open(path: &Path, fault: StorageFault) -> Result<File> {
     let store = NativeFile::open(path, &options);
     let store =
         store.map_err(|error| Error::Store { file: path.to_owned(), path: "/".into(), source: error.into() })?;
-    Ok(File::with_store(Arc::new(store), &path.display().to_string(), Options::default()))
+    Ok(File::with_store(Arc::new(store), &path.display().to_string(), Options::default())?)
 }
 
 /// A storage some of whose writes take a while.

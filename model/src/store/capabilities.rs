@@ -1,0 +1,238 @@
+//! What a session can do, as data.
+
+use std::fmt;
+
+/// What a session can do. The facade plans with it; conformance tests try each claim both ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// What of the data model it has.
+    pub features: Features,
+    /// The parts of an unfiltered chunk that can be written by themselves.
+    pub parts: Parts,
+    /// Who gathers small writes until the commit.
+    pub staging: Staging,
+    /// Whether chunks cross the seam as filters left them.
+    pub encoding: Encoding,
+    /// How chunks are best read.
+    pub reads: Reads,
+    /// What one commit shows at once.
+    pub commit: Unit,
+    /// What a reader's view shows as of one moment.
+    pub view: Unit,
+    /// Whether commits outlast a power failure.
+    pub durability: Durability,
+    /// Whether others can read while a session writes.
+    pub live: bool,
+    /// What has a largest size.
+    pub limits: Limits,
+}
+
+/// Which parts of an unfiltered chunk a store overwrites in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Parts {
+    /// Runs of bytes that begin and end at multiples of so many bytes, or at the end of the chunk.
+    Bytes {
+        /// The multiple (bytes).
+        multiple_of: u64,
+    },
+    /// Boxes of elements.
+    Blocks,
+    /// None: a chunk is written as a whole.
+    Whole,
+}
+
+/// Who gathers small writes until the commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Staging {
+    /// The facade: the store gets each chunk once, if it can.
+    Caller,
+    /// The store: it gets rows as they come, and shows them to its own session before the commit.
+    Store,
+}
+
+/// In which form chunks cross the seam.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// As the filters of the dataset left them.
+    Pipeline,
+    /// Decoded; the store encodes them in its own way.
+    Store,
+}
+
+/// How chunks are best read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reads {
+    /// One by one: a read costs little more than its bytes.
+    Direct {
+        /// Of raw data that is changed in place meanwhile, a read of so many bytes (from a multiple of this many on, counted
+        /// from where the data begins) shows all as it was or all as it is. 0 if nothing is changed in place while this
+        /// session reads.
+        atomic: u64,
+    },
+    /// Many at once: each read waits for a network.
+    Batched {
+        /// Reads that are best under way at a time.
+        in_flight: usize,
+        /// Bytes between two pieces that are better read than left out.
+        gap: u64,
+    },
+}
+
+/// How much of a store belongs together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Unit {
+    /// Each chunk by itself.
+    Chunk,
+    /// All of one object.
+    Object,
+    /// Everything.
+    Store,
+}
+
+/// Whether what is committed outlasts a power failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// If that is asked for: [`Publish::Durable`](crate::Publish::Durable).
+    OnRequest,
+    /// Always.
+    Always,
+    /// Never: asking for it is [`Error::Unsupported`](crate::Error::Unsupported).
+    Never,
+}
+
+/// The largest sizes that a store holds (bytes); `u64::MAX` where it has no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Limits {
+    /// A chunk, decoded or encoded.
+    pub chunk: u64,
+}
+
+impl Limits {
+    /// No limits.
+    pub const NONE: Limits = Limits { chunk: u64::MAX };
+
+    /// The same, with chunks of so many bytes at most.
+    #[must_use]
+    pub const fn with_chunk(self, bytes: u64) -> Self {
+        Limits { chunk: bytes }
+    }
+}
+
+/// A set of what a store has of the data model.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Features(u32);
+
+macro_rules! features {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal,)*) => {
+        features!(@constants 0u32; $($(#[$doc])* $constant,)*);
+
+        impl Features {
+            /// Each feature with its name.
+            pub const NAMED: &'static [(Features, &'static str)] = &[$((Features::$constant, $name)),*];
+        }
+    };
+    (@constants $bit:expr; $(#[$doc:meta])* $constant:ident, $($rest:tt)*) => {
+        impl Features {
+            $(#[$doc])*
+            pub const $constant: Features = Features(1 << ($bit));
+        }
+        features!(@constants $bit + 1; $($rest)*);
+    };
+    (@constants $bit:expr;) => {};
+}
+
+features! {
+    /// An object may have several links, and no link at all once it is unlinked.
+    HARD_LINKS = "hard links",
+    /// Links to a path in the same store.
+    SOFT_LINKS = "soft links",
+    /// Links to a path in another store.
+    EXTERNAL_LINKS = "external links",
+    /// Links of a class that only their user knows.
+    USER_LINKS = "user-defined links",
+    /// Links take another name or group at once.
+    RENAME = "renaming links",
+    /// Objects without a link.
+    UNLINKED = "objects without links",
+    /// The order in which links and attributes were made.
+    CREATION_ORDER = "creation order",
+    /// When objects were touched.
+    TIMES = "times",
+    /// Comments on objects.
+    COMMENTS = "comments",
+    /// Datatypes as objects.
+    COMMITTED_TYPES = "committed datatypes",
+    /// Elements of variable length.
+    VARIABLE_LENGTH = "variable-length data",
+    /// References to objects.
+    OBJECT_REFERENCES = "object references",
+    /// References to regions.
+    REGION_REFERENCES = "region references",
+    /// References of the kinds of HDF5 1.12.
+    STANDARD_REFERENCES = "HDF5 1.12 references",
+    /// Datasets become smaller.
+    SHRINK = "shrinking datasets",
+    /// Datasets whose elements are in other datasets.
+    VIRTUAL = "virtual datasets",
+    /// Datasets whose elements are in raw files.
+    EXTERNAL_FILES = "external raw files",
+    /// Maps of keys to values.
+    MAPS = "maps",
+}
+
+impl Features {
+    /// No features.
+    pub const NONE: Features = Features(0);
+
+    /// Those of both.
+    #[must_use]
+    pub const fn with(self, other: Features) -> Self {
+        Features(self.0 | other.0)
+    }
+
+    /// Those that are not among `other`.
+    #[must_use]
+    pub const fn without(self, other: Features) -> Self {
+        Features(self.0 & !other.0)
+    }
+
+    /// Whether all of `other` are among these.
+    pub const fn has(self, other: Features) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// All that there are.
+    pub const fn all() -> Self {
+        Features((1 << Self::NAMED.len()) - 1)
+    }
+
+    /// The names of these, in the order of [`Features::NAMED`].
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMED.iter().filter(move |(feature, _)| self.has(*feature)).map(|(_, name)| *name)
+    }
+}
+
+impl fmt::Debug for Features {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_feature_has_a_bit_of_its_own_and_a_name() {
+        let all = Features::NAMED.iter().fold(Features::NONE, |all, (feature, _)| {
+            assert!(!all.has(*feature));
+            all.with(*feature)
+        });
+        assert_eq!(all, Features::all());
+        assert_eq!(all.names().count(), Features::NAMED.len());
+        let some = Features::TIMES.with(Features::MAPS);
+        assert_eq!(format!("{some:?}"), r#"{"times", "maps"}"#);
+        assert!(!some.without(Features::MAPS).has(some));
+    }
+}

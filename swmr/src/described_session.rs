@@ -1,0 +1,50 @@
+//! What a session on an HDF5 file is and can do, in the terms of the contract.
+
+use h5live_cache::MAX_ATOMIC_READ_BYTES;
+use h5live_model::{
+    Capabilities, Durability, ElementForms, Encoding, Features, Limits, ObjectId, Parts, Reads, Session, Settings,
+    Staging, Unit,
+};
+
+use crate::LibVer;
+use crate::session::NativeSession;
+
+/// The name of this kind of store.
+pub(crate) const CONNECTOR: &str = "native";
+
+/// Describes a session that was opened.
+pub(crate) fn describe(session: &NativeSession) -> Session {
+    let root = ObjectId(session.superblock.root.header().get().unwrap_or(u64::MAX).into());
+    let offset_size = session.cache.widths().offset.bytes() as u32;
+    let mut described = Session::new(CONNECTOR, session.mode, root, capabilities(session));
+    described.location = Some(session.path.clone()).filter(|path| !path.as_os_str().is_empty());
+    described.forms = ElementForms::with_offset_size(offset_size);
+    described.settings = settings(session, offset_size);
+    described
+}
+
+fn capabilities(session: &NativeSession) -> Capabilities {
+    // Who reads a file at rest sees all of it as it is.
+    let (atomic, view) =
+        if session.is_follower() { (MAX_ATOMIC_READ_BYTES as u64, Unit::Object) } else { (0, Unit::Store) };
+    let limits = if session.profile < LibVer::V200 { Limits::NONE.with_chunk(u32::MAX.into()) } else { Limits::NONE };
+    Capabilities {
+        features: Features::all().without(Features::MAPS),
+        parts: Parts::Bytes { multiple_of: 1 },
+        staging: Staging::Caller,
+        encoding: Encoding::Pipeline,
+        reads: Reads::Direct { atomic },
+        commit: Unit::Object,
+        view,
+        durability: Durability::OnRequest,
+        live: session.superblock.version != 1,
+        limits,
+    }
+}
+
+fn settings(session: &NativeSession, offset_size: u32) -> Settings {
+    let mut settings = Settings::default();
+    settings.set("offset_size", offset_size);
+    session.extension.space.write_to(&mut settings);
+    settings
+}
