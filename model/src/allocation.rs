@@ -30,7 +30,7 @@ impl Default for AllocationLimit {
 }
 
 impl AllocationLimit {
-    /// A limit of so many bytes.
+    /// A limit in bytes.
     pub fn new(bytes: u64) -> Self {
         AllocationLimit(bytes)
     }

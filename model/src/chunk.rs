@@ -92,7 +92,7 @@ impl ChunkGrid {
     }
 }
 
-/// Where a store keeps a chunk.
+/// The location of a stored chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredChunk {
     /// The position in the grid.

@@ -1,4 +1,4 @@
-//! The state that a file is in, and who has it open.
+//! The state of a file, and which processes have it open.
 
 use std::fmt;
 
@@ -56,7 +56,7 @@ pub enum FileCondition {
     },
 }
 
-/// What a file says of itself, without what is in it.
+/// The state that a file announces, without its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
     /// The state.
@@ -65,17 +65,17 @@ pub struct Diagnosis {
     pub superblock: u8,
     /// Bytes of the file.
     pub length: u64,
-    /// Where the file ends as the superblock announces it, in bytes from its start. While a writer is at work this may
-    /// be ahead of what is there.
+    /// The end of file that the superblock announces, in bytes from the start of the file. While a writer is at work,
+    /// it may be beyond the last byte that is stored.
     pub announced: u64,
 }
 
-/// What a repair found and did.
+/// The result of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
-    /// The file as it was.
+    /// The file before the repair.
     pub before: Diagnosis,
-    /// The file as it is.
+    /// The file after the repair.
     pub after: Diagnosis,
 }
 
@@ -93,7 +93,7 @@ impl Repair {
     }
 }
 
-/// What somebody else has done to a file beneath those who have it open.
+/// A change that another program has made to a file while it was open here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileChange {
@@ -101,6 +101,6 @@ pub enum FileChange {
     Replaced,
     /// It was deleted.
     Deleted,
-    /// It was cut: some of what it had is lost.
+    /// The file was truncated; some of its contents are lost.
     Truncated,
 }

@@ -1,7 +1,7 @@
-//! What every store must do, as one suite that each runs in its own tests.
+//! The rules that every store must keep, as one test suite that each store runs.
 //!
-//! A store implements [`Lab`] and calls [`run_all`], or the parts that it supports. Each part panics with the
-//! sentence that does not hold.
+//! A store implements [`Lab`] and calls [`run_all`], or the parts that it supports. A part panics with the sentence
+//! that does not hold.
 
 mod data;
 mod objects;

@@ -1,4 +1,4 @@
-//! Datatypes: how the bytes of an element are to be understood.
+//! Datatypes: how the bytes of an element are interpreted.
 
 use crate::{ElementForms, Name};
 
@@ -19,7 +19,7 @@ impl ByteOrder {
     pub const NATIVE: ByteOrder = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
 }
 
-/// What unused bits hold.
+/// The contents of unused bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Padding {
     /// Zeros.
@@ -168,7 +168,7 @@ pub struct FixedString {
     pub character_set: CharacterSet,
 }
 
-/// Uninterpreted bytes with a tag that says what they are.
+/// Uninterpreted bytes with a tag that describes them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Opaque {
     /// Bytes of an element.
@@ -197,7 +197,7 @@ pub struct Compound {
     pub members: Vec<CompoundMember>,
 }
 
-/// What a reference refers to, and how it is stored.
+/// The kind of a reference: its target, and how it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ReferenceKind {
     /// An object, by its address (since HDF5 1.2).
@@ -216,7 +216,7 @@ pub enum ReferenceKind {
 /// A reference to an object, a region, or an attribute.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ReferenceType {
-    /// What it refers to.
+    /// The kind of target.
     pub kind: ReferenceKind,
     /// Bytes of an element in the file.
     pub size: u32,
@@ -262,7 +262,7 @@ pub struct VarLen {
     pub kind: VarLenKind,
     /// Bytes of an element in the file: the length and the place in the global heap.
     pub size: u32,
-    /// The type of what it is made of (one byte for strings).
+    /// The type of each element (one byte for strings).
     pub base: Box<Datatype>,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong at the seam between the facade and a store.
+//! Errors at the seam between the facade and a store.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use crate::{AllocationError, FileChange, Holder, Invariant, Name, ObjectId};
 /// A result of a store.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a store could not do what it was asked.
+/// The reason why a store could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -20,13 +20,14 @@ pub enum Error {
     /// The object is of another kind.
     #[error("this is not a {expected}")]
     WrongKind {
-        /// What was asked for.
+        /// The kind that was asked for.
         expected: &'static str,
     },
     /// The identity leads to no object.
     #[error("no object is at {0}")]
     NoObject(ObjectId),
-    /// A chunk is no longer where it was found: its writer has stored it anew. Look it up again.
+    /// A chunk is no longer at the address where it was found, because its writer has stored it again. Look it up
+    /// again.
     #[error("the chunk has been stored anew since it was looked up")]
     Moved,
     /// The store was opened for reading.
@@ -75,7 +76,7 @@ impl From<StoreError> for Error {
 #[error("{source}")]
 #[non_exhaustive]
 pub struct StoreError {
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub kind: StoreErrorKind,
     /// Whether to try again.
     pub retry: Retry,
@@ -115,7 +116,7 @@ pub enum StoreErrorKind {
     NotThere,
     /// Something is at the location that was not to be replaced.
     Occupied,
-    /// What is at the location is not of the format that the store reads.
+    /// The bytes at the location are not in the format that the store reads.
     NotThisFormat,
     /// The system does not allow it.
     Denied,
@@ -125,7 +126,7 @@ pub enum StoreErrorKind {
     Damaged,
     /// A structure that is being written did not become whole within the time that a reader waits.
     Unfinished,
-    /// Somebody else has replaced, deleted or cut what was open.
+    /// Another program has replaced, deleted or truncated the open file.
     Changed(FileChange),
     /// The service that keeps the store does not answer.
     Unreachable,

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use crate::{Error, Result, Settings};
 
-/// Who hands out space.
+/// The part of the library that allocates space in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SpaceStrategy {
     /// Free-space managers, aggregators, and the driver.
@@ -39,12 +39,13 @@ impl SpaceStrategy {
     }
 }
 
-/// How a file hands out its space, and whether it keeps what is free while nobody has it open. Chosen when it is made.
+/// How a file allocates its space, and whether it stores the list of free space when it is closed. Chosen when the file
+/// is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileSpace {
-    /// Who hands out space.
+    /// The strategy of allocation.
     pub strategy: SpaceStrategy,
-    /// Whether the file keeps what is free ([`SpaceStrategy::FreeSpace`] and [`SpaceStrategy::Paged`]).
+    /// Whether the file stores the list of free space ([`SpaceStrategy::FreeSpace`] and [`SpaceStrategy::Paged`]).
     pub persist: bool,
     /// The smallest free section that is kept (bytes).
     pub threshold: u64,
@@ -60,7 +61,7 @@ impl Default for FileSpace {
 }
 
 impl FileSpace {
-    /// What the settings of a session say, where they say something: see [`FileSpace::write_to`].
+    /// Takes the values that the settings of a session name, and defaults for the others. See [`FileSpace::write_to`].
     pub fn from_settings(settings: &Settings) -> Self {
         fn value<T: FromStr>(settings: &Settings, name: &str) -> Option<T> {
             settings.get(name)?.parse().ok()
@@ -82,7 +83,8 @@ impl FileSpace {
         settings.set("page_size", self.page_size);
     }
 
-    /// This, if a file can be made so. What does not count with a strategy is as by default.
+    /// Checks whether a file can be created like this, and returns it. Fields that a strategy does not use get their
+    /// defaults.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the size of a page is out of bounds.

@@ -1,8 +1,8 @@
-//! What is known of an object beside its links, attributes and values.
+//! Information about an object beside its links, attributes and values.
 
 use crate::{EntryStorage, Name};
 
-/// What is known of an object beside its links, attributes and values.
+/// Information about an object beside its links, attributes and values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectInfo {
     /// Hard links that lead to it.
@@ -17,7 +17,7 @@ pub struct ObjectInfo {
     pub header_version: Option<u8>,
 }
 
-/// When an object was touched (seconds since 1970-01-01 UTC; 0 for what is not kept).
+/// The times of an object (seconds since 1970-01-01 UTC; 0 for a time that is not stored).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ObjectTimes {
     /// Last access.

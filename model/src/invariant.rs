@@ -1,12 +1,12 @@
-//! What a writer promises its readers.
+//! The promises of a writer to its readers.
 
 use std::fmt;
 
-/// What a writer promises its readers.
+/// The promises of a writer to its readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Invariant {
-    /// I1: whatever address can be reached, what lies there was written before the pointer to it.
+    /// I1: the contents of every reachable address were written before the pointer to it.
     NoDanglingAddress,
     /// I2: elements below the extent that is seen have their final values.
     WholeAppends,

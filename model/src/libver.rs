@@ -1,4 +1,4 @@
-//! Which releases of HDF5 shall be able to read what is written.
+//! The releases of HDF5 that can read the written file.
 
 use std::fmt;
 use std::str::FromStr;

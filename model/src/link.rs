@@ -2,7 +2,7 @@
 
 use crate::{Name, ObjectId};
 
-/// Where a link leads.
+/// The target of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkTarget {
     /// An object of the same store.
@@ -30,7 +30,7 @@ pub enum LinkTarget {
 pub struct Link {
     /// The name, without slashes.
     pub name: Name,
-    /// Where it leads.
+    /// The target.
     pub target: LinkTarget,
     /// The position in the order of creation, if the group tracks it.
     pub creation_order: Option<i64>,

@@ -1,6 +1,6 @@
-//! What a session may do.
+//! The access mode of a session.
 
-/// What a session may do.
+/// The access mode of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mode {
     /// Read; nobody may write meanwhile.
@@ -12,7 +12,7 @@ pub enum Mode {
     Write,
     /// Read and write what exists, while other processes read it.
     SwmrWrite,
-    /// Make a new file in place of what is there.
+    /// Create a new file, and replace an existing one.
     Create,
     /// Make a new file; one that exists is an error.
     CreateNew,

@@ -1,19 +1,19 @@
-//! What stored references refer to.
+//! The targets of stored references.
 
 use crate::{Name, ObjectId, Selection};
 
-/// What a stored reference refers to.
+/// The target of a stored reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Referent {
     /// The file of the object, as the reference names it; `None` for the file that holds the reference.
     pub file: Option<Name>,
     /// The object, in its file.
     pub object: ObjectId,
-    /// What of it.
+    /// The part of the object.
     pub part: ReferentPart,
 }
 
-/// What of an object a reference refers to.
+/// The part of an object to which a reference leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReferentPart {
     /// All of it.

@@ -1,11 +1,12 @@
-//! Descriptions of objects: what a store needs to make one, and what it says of one that is there.
+//! Descriptions of objects. A store creates an object from a description, and returns the description of an existing
+//! one.
 
 use crate::{ChunkGrid, Dataspace, Datatype, Name, ObjectId, Selection};
 
 /// Little memory (bytes).
 const SMALL_FILL_BYTES: usize = 1 << 10;
 
-/// What kind of object an identity stands for.
+/// The kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ObjectKind {
     /// A group of links.
@@ -58,7 +59,7 @@ pub enum FillTime {
     IfSet,
 }
 
-/// What elements hold that nobody wrote.
+/// The value of elements that were never written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum FillValue {
     /// Zero bytes.
@@ -104,7 +105,8 @@ pub struct ExternalPiece {
     pub name: Name,
     /// Where the piece begins in the file (bytes).
     pub offset: u64,
-    /// Bytes of the piece; [`UNLIMITED`](crate::UNLIMITED) for all that follow, in the last piece only.
+    /// Bytes of the piece. [`UNLIMITED`](crate::UNLIMITED) takes all bytes that follow; only the last piece may have
+    /// it.
     pub size: u64,
 }
 
@@ -121,7 +123,7 @@ pub struct VirtualSource {
     pub target: Selection,
 }
 
-/// A dataset: what a store needs to make one, and what it says of one that is there.
+/// The description of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DatasetSpec {
     /// The type of an element.
@@ -134,7 +136,7 @@ pub struct DatasetSpec {
     pub layout: Layout,
     /// The filters.
     pub filters: FilterSpecs,
-    /// What elements hold that nobody wrote.
+    /// The value of elements that were never written.
     pub fill: Fill,
     /// Whether chunks that reach over the extent are stored without filters.
     pub unfiltered_edges: bool,
@@ -193,8 +195,8 @@ impl DatasetSpec {
         rest.chunks_mut(pattern.len()).for_each(|element| element.copy_from_slice(&pattern[..element.len()]));
     }
 
-    /// Elements that nobody wrote, the last of them cut off: so many bytes, or none if elements have none. For a length
-    /// that the caller has bounded.
+    /// Fill values, `bytes` bytes of them; the last element may be cut off. Empty if elements have no bytes. The caller
+    /// bounds `bytes`.
     pub fn fill_bytes(&self, bytes: usize) -> Vec<u8> {
         let bytes = if self.datatype.size() == 0 { 0 } else { bytes };
         if matches!(self.fill.value, FillValue::Default) && bytes <= SMALL_FILL_BYTES {
@@ -243,7 +245,7 @@ impl Default for EntryStorage {
     }
 }
 
-/// A group: what a store needs to make one, and what it says of one that is there.
+/// The description of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct GroupSpec {
     /// How its links are kept.
@@ -253,7 +255,7 @@ pub struct GroupSpec {
 /// An object to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectSpec {
-    /// What it is.
+    /// The kind of the object, with its description.
     pub body: ObjectBody,
     /// How its attributes are kept.
     pub attributes: EntryStorage,
@@ -263,7 +265,7 @@ pub struct ObjectSpec {
     pub large_attributes: bool,
 }
 
-/// What an object to be made is.
+/// The kind of an object that is to be created, with its description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ObjectBody {
     /// A group without links.

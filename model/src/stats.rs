@@ -1,8 +1,8 @@
-//! What a session has done so far.
+//! Statistics of a session.
 
 use std::time::Duration;
 
-/// What a session has done so far. Nothing depends on these numbers; they are for people who look after a recording.
+/// Statistics of a session. No code depends on these numbers; they are for people who operate a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
@@ -16,7 +16,7 @@ pub struct Stats {
     pub hits: u64,
     /// Structures that were needed and had to be read.
     pub misses: u64,
-    /// Operations that met something half-written, or took too long, and began anew.
+    /// Operations that met a half-written structure, or took too long, and were repeated.
     pub torn: u64,
     /// How often they did.
     pub retries: u64,
@@ -24,9 +24,9 @@ pub struct Stats {
     pub refreshes: u64,
     /// Flushes.
     pub flushes: u64,
-    /// What all flushes took together.
+    /// The time of all flushes together.
     pub flush_time: Duration,
-    /// What the longest flush took.
+    /// The time of the longest flush.
     pub longest_flush: Duration,
     /// Decoded chunks that were needed and known.
     pub chunk_hits: u64,

@@ -4,10 +4,10 @@ use std::fmt;
 
 use crate::FilterSpec;
 
-/// What comes of applying filters: the bytes, and the mask of those that were skipped.
+/// The result of applying filters: the bytes, and the mask of the filters that were skipped.
 pub type FilterResult = std::result::Result<(Vec<u8>, u32), Box<dyn std::error::Error + Send + Sync>>;
 
-/// What applies and undoes filters for a store that keeps structures of its own behind some.
+/// Applies and undoes filters for a store that keeps filtered structures of its own.
 pub trait Unfilter: Send + Sync + fmt::Debug {
     /// The `size` bytes that went through `filters` to become `bytes`; bit `i` of `mask` set: filter `i` was skipped.
     ///
@@ -21,8 +21,8 @@ pub trait Unfilter: Send + Sync + fmt::Debug {
         size: u64,
     ) -> std::result::Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>>;
 
-    /// What `bytes` become behind `filters`, and the mask: bit `i` set if filter `i` was skipped, as all are that are
-    /// not known. By default none is.
+    /// Applies `filters` to `bytes`. Returns the result and the mask: bit `i` is set if filter `i` was skipped. Unknown
+    /// filters are skipped. By default, no filter is known.
     ///
     /// # Errors
     /// If a filter that is not optional is not known, or fails.

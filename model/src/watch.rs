@@ -16,10 +16,10 @@ pub enum WatchEvent {
     Timeout,
 }
 
-/// Waits for changes of some objects, made by [`Objects::watch`](crate::Objects::watch).
+/// Waits for changes of some objects. [`Objects::watch`](crate::Objects::watch) makes it.
 ///
-/// Nothing is missed by who makes the watch first and then looks at the objects: what has changed since the watch was
-/// made, or since it last woke up, ends the next wait at once. It may wake up for nothing.
+/// Make the watch first, and then look at the objects; then no change is missed. A change since the watch was made, or
+/// since the last wait ended, ends the next wait at once. A wait may also end without a change.
 pub trait Watch: Send + fmt::Debug {
     /// Waits until something may have changed, or the writer may have ended, at most so long.
     ///

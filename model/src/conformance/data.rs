@@ -211,7 +211,7 @@ fn elements(part: &ReferentPart) -> (Vec<Vec<u64>>, Option<Name>) {
     }
 }
 
-/// References to regions and attributes, and those of HDF5 1.12, lead back to what they were made of.
+/// References to regions and attributes, and references of HDF5 1.12, lead to the object from which they were made.
 pub fn region_references(lab: &impl Lab) {
     let store = lab.create();
     let data = make(&store, "data", unlimited_spec(&[10, 4], &[2, 2])).id();

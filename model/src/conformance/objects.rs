@@ -80,7 +80,7 @@ pub fn link_removal(lab: &impl Lab) {
     assert!(matches!(store.remove_link(root, &name("a")), Err(Error::NotFound(_))));
 }
 
-/// A link goes from one name to another, and what it leads to stays what it is.
+/// A link moves from one name to another, and its target stays the same.
 pub fn renaming(lab: &impl Lab) {
     let store = lab.create();
     let root = store.session().root;
@@ -162,7 +162,7 @@ pub fn creation_order(lab: &impl Lab) {
     }
 }
 
-/// A committed type comes back as it was.
+/// A committed type is read back unchanged.
 pub fn committed_types(lab: &impl Lab) {
     let store = lab.create();
     let datatype = Datatype::float(8, ByteOrder::Big).unwrap();

@@ -26,7 +26,7 @@ use crate::{
 /// Bytes that a reader need not read more than at once, though each read is atomic.
 const ATOMIC_READ_BYTES: u64 = 8 << 20;
 
-/// What a session on a file in memory can do.
+/// The capabilities of a session on a file in memory.
 const fn capabilities(mode: Mode) -> Capabilities {
     Capabilities {
         features: Features::all().without(Features::TIMES).without(Features::MAPS),

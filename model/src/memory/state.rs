@@ -1,4 +1,4 @@
-//! What a file in memory holds.
+//! The contents of a file in memory.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) const ROOT: ObjectId = ObjectId(1);
 pub(super) struct MemoryState {
     pub(super) objects: BTreeMap<ObjectId, MemoryObject>,
     pub(super) heap: Vec<Vec<u8>>,
-    /// What references lead to that are no plain addresses: an element holds the number of one, from 1 on.
+    /// Targets of references that are no plain addresses. An element holds the number of its target, counted from 1.
     referents: Vec<Referent>,
     next: u128,
     /// Number of flushes so far: what a waiting reader looks at.
@@ -180,7 +180,7 @@ impl MemoryState {
         Ok(())
     }
 
-    /// Sets an attribute, and returns what it held until now.
+    /// Sets an attribute, and returns its previous contents.
     pub(super) fn set_attribute(&mut self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
         let size = u64::from(attribute.datatype.size());
         let bytes = attribute.dataspace.elements().and_then(|n| n.checked_mul(size));
@@ -227,7 +227,7 @@ impl MemoryState {
         Ok(())
     }
 
-    /// Takes one hard link from each of `ids`, and deletes what is left without any, with all below it.
+    /// Removes one hard link from each of `ids`. Deletes each object that has no link left, with everything below it.
     pub(super) fn remove_hard_links(&mut self, mut ids: Vec<ObjectId>) {
         while let Some(id) = ids.pop() {
             let Some(object) = self.objects.get_mut(&id) else { continue };

@@ -9,7 +9,8 @@ use super::spans::{MAX_SPANS, SpanNode, SpanTree};
 use super::{BoundKind, BoundSelection, SelectDims, SelectionError};
 use crate::{Block, Selection};
 
-/// Whether an element is in the result, by whether it is in either selection. Never for one that is in neither.
+/// Whether an element is in the result, given whether it is in each of the two selections. It is not asked about an
+/// element that is in neither.
 type CombineRule = fn(bool, bool) -> bool;
 
 type SubtreeRef<'a> = Option<&'a Arc<SpanNode>>;
@@ -225,7 +226,7 @@ struct TreeMerge {
     rule: CombineRule,
     rank: usize,
     pieces: usize,
-    /// By the places of both nodes: what is shared in one tree stays so in the result.
+    /// Results by the addresses of both nodes. A node that is shared in one tree is shared in the result, too.
     known: HashMap<(usize, usize), Arc<SpanNode>>,
 }
 

@@ -55,7 +55,7 @@ pub enum SelectionError {
         /// Elements of a block.
         block: u64,
     },
-    /// Two selections that are to be combined are of different extents.
+    /// Two selections that are to be combined have different extents.
     #[error("selections of different extents cannot be combined")]
     ExtentMismatch,
     /// The number of elements does not fit 64 bits.

@@ -258,7 +258,7 @@ impl RegularSelection {
         walk(&sides, 0, 0, each);
     }
 
-    /// What lies in a box.
+    /// The part of the selection that lies in a box.
     pub(super) fn clip_to_box(&self, lo: &[u64], hi: &[u64]) -> RegularSelection {
         let sides = self.patterns.iter().zip(lo.iter().zip(hi));
         RegularSelection {
@@ -295,9 +295,9 @@ impl RegularSelection {
         self.patterns.iter().map(ends).unzip()
     }
 
-    /// Of two selections whose elements stand for each other, those that lie in a box in the first one, and what they
-    /// stand for. `None` if the two do not have the same shape, but for dimensions of one element and what one of them
-    /// has more at the end.
+    /// Takes two selections whose elements correspond to each other. Returns the elements of the first one that lie in
+    /// a box, and the corresponding elements of the second. `None` if the shapes differ, apart from dimensions of one
+    /// element and from additional elements of one of them at the end.
     pub(super) fn restrict(
         &self,
         other: &RegularSelection,

@@ -1,5 +1,5 @@
-//! Unions of blocks, as a tree of spans: for each dimension the ranges of indices, and below each range what is
-//! selected in the dimensions after it.
+//! Unions of blocks, as a tree of spans. For each dimension it has ranges of indices. Below each range it has the
+//! selection in the dimensions after it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -201,7 +201,7 @@ impl SpanWalk<'_> {
 }
 
 struct SpanLevel<'a> {
-    /// What is selected from this dimension on, in the chunks chosen so far.
+    /// The selection from this dimension on, in the chunks chosen so far.
     nodes: SmallVec<[&'a SpanNode; 4]>,
     /// The chunk to look at next.
     next: u64,

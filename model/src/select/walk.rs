@@ -27,8 +27,8 @@ impl AxisSelection<'_> {
         self.pattern.is_segment(&self.positions)
     }
 
-    /// Calls `each` with positions, and the number of those from there on that are equally far apart in the chunk: so
-    /// many of its elements.
+    /// Calls `each` with a position, the step to the next one, and the number of positions in the chunk that follow at
+    /// equal steps.
     fn for_each_step(&self, mut each: impl FnMut(u64, u64, u64)) {
         let AxisSelection { pattern, positions, chunk_stride, .. } = self;
         let count = positions.end - positions.start;
