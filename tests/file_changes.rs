@@ -295,3 +295,51 @@ fn followers_see_the_usual_end_of_a_file_that_its_writer_makes_shorter() {
     fs::remove_file(&path).unwrap();
     assert!(!reader.is_live().unwrap());
 }
+
+/// Members of files that libhdf5 cuts into several: its drivers, and the names of what they make.
+const MEMBERS: [(&str, &[&str]); 2] = [
+    ("driver='family', memb_size=65536", &["members0.h5", "members1.h5", "members2.h5"]),
+    ("driver='split', meta_ext=b'-m.h5', raw_ext=b'-r.h5'", &["members-m.h5", "members-r.h5"]),
+];
+
+#[test]
+fn what_was_cut_off_of_a_member_is_an_error_and_never_zeros() {
+    let Some(python) = std::env::var_os("H5LIVE_PYTHON").map(PathBuf::from).filter(|path| path.exists()) else {
+        return println!("skipped: H5LIVE_PYTHON names no Python with h5py");
+    };
+    for (driver, members) in MEMBERS {
+        let folder = tempfile::tempdir().unwrap();
+        let name = if driver.contains("family") { "members%d.h5" } else { "members" };
+        let program = format!(
+            "import h5py, numpy as np\n\
+             with h5py.File('{name}', 'w', {driver}) as f:\n    f['x'] = np.arange({ROWS}) * 3 + 1\n"
+        );
+        let output = std::process::Command::new(&python).arg("-c").arg(program).current_dir(&folder).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        for cut in members {
+            let path = folder.path().join(members[0]);
+            let reader = File::open(&path).unwrap();
+            let data = reader.dataset("x").unwrap();
+            assert!(data.read::<i64>().unwrap().into_iter().eq((0..ROWS).map(value)));
+            let member = folder.path().join(cut);
+            let whole = fs::read(&member).unwrap();
+            fs::File::options().write(true).open(&member).unwrap().set_len(whole.len() as u64 / 2).unwrap();
+            let mut missing = 0;
+            for at in (0..ROWS - 10).step_by(37) {
+                match slice(&data, at, 10) {
+                    Ok(values) => assert!(values.into_iter().eq((at..at + 10).map(value)), "{driver}, {cut}: at {at}"),
+                    Err(error) => {
+                        assert_eq!(error.object(), Some("/x"), "{error}");
+                        missing += 1;
+                    }
+                }
+            }
+            // The first part of a split file has no elements.
+            assert!(missing > 0 || *cut == "members-m.h5", "{driver}, {cut}");
+            drop((data, reader));
+            let again = File::open(&path).and_then(|file| file.dataset("x")?.read::<i64>());
+            assert!(again.is_err() || *cut == "members-m.h5", "{driver}, {cut}");
+            fs::write(&member, whole).unwrap();
+        }
+    }
+}

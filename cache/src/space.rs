@@ -177,18 +177,18 @@ impl Space {
     /// # Errors
     /// [`Error::Full`] if addresses do not reach that far.
     pub fn alloc(&self, len: u64, kind: SpaceKind) -> Result<Addr> {
-        self.alloc_with_zero_flag(len, kind).map(|(addr, _)| addr)
+        self.alloc_with_zeros(len, kind).map(|(addr, _)| addr)
     }
 
-    /// As [`Space::alloc`], and whether the space is known to hold zeros for good: nothing was ever written there, and
-    /// no intent will be.
+    /// As [`Space::alloc`], and the byte of the space from which on it is known to hold zeros for good: nothing was ever
+    /// written there, and no redo record will be. It is `len` where nothing is known.
     ///
     /// # Errors
     /// As [`Space::alloc`].
-    pub fn alloc_with_zero_flag(&self, len: u64, kind: SpaceKind) -> Result<(Addr, bool)> {
+    pub fn alloc_with_zeros(&self, len: u64, kind: SpaceKind) -> Result<(Addr, u64)> {
         let state = &mut *self.state.lock();
         if let Some(at) = state.free.take_recent(len, kind) {
-            return Ok((Addr::new(at), false));
+            return Ok((Addr::new(at), len));
         }
         // The clock is not looked at for less than is wanted.
         if state.quarantine.resting() >= len {
@@ -199,7 +199,8 @@ impl Space {
         state.note_used(state.end);
         let at = at.ok_or(Error::Full { wanted: len, end: state.end, limit: state.limit })?;
         let is_announced = at.checked_add(len).is_some_and(|end| end <= state.superblock_eof);
-        Ok((Addr::new(at), state.is_length_known && at >= used && is_announced))
+        let is_known = state.is_length_known && is_announced;
+        Ok((Addr::new(at), if is_known { used.saturating_sub(at).min(len) } else { len }))
     }
 
     /// Space for `len` bytes that was free, and ends before `limit` (bytes from the base address).

@@ -40,7 +40,7 @@ pub use fill_value::{FillValueMessage, FillValueOldMessage};
 pub use filter_pipeline::FilterPipelineMessage;
 pub use group_info::{GroupInfo, LinkEstimate, LinkPhase};
 use h5live_model::CharacterSet;
-pub use layout::{ChunkIndexType, ChunkedStorage, FilteredChunk, LayoutClass, LayoutMessage};
+pub use layout::{ChunkIndexType, ChunkedStorage, FilteredChunk, LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES};
 pub use link::{LinkMessage, LinkValue};
 pub use link_info::LinkInfo;
 pub use modification_time::{ModificationTime, OldModificationTime};

@@ -333,9 +333,12 @@ impl ChunkIndex for FixedArray {
         let Some(header) = self.header()? else { return Ok(()) };
         *self.last_block.write() = None;
         if let Some((_, block)) = self.contents()? {
-            let pages = (0..self.pages()).map(|page| self.page_addr(block.addr(), page));
-            let pages: Vec<Addr> = pages.collect::<Result<_>>()?;
-            pages.into_iter().for_each(|page| self.metadata.cache().remove(page));
+            // All of them lie in the file if the last one does.
+            self.page_addr(block.addr(), self.pages().saturating_sub(1))?;
+            let is_used = |page: &u64| block.read().pages.get(*page as usize);
+            for page in (0..self.pages()).filter(is_used) {
+                self.metadata.cache().remove(self.page_addr(block.addr(), page)?);
+            }
             self.metadata.free(block.addr(), self.data_block_space());
         }
         self.metadata.free(header.addr(), self.header_len());

@@ -1,7 +1,7 @@
 //! The state of a dataset that all its handles share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use h5live_filters::Pipeline;
 use h5live_model::{AllocationLimit, ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Dataspace, Layout, ObjectId, Reads};
@@ -39,6 +39,8 @@ pub(crate) struct DatasetCore {
     pub(super) writer: Mutex<()>,
     pub(super) appends: AppendPattern,
     pub(super) stage: Mutex<AppendBuffer>,
+    /// The path by which the dataset was opened that was written first: what is written later, in a flush, names it.
+    path: OnceLock<Box<str>>,
     /// Where it is written down that something is staged, and whether it is.
     staged: StagedDatasets,
     is_listed: AtomicBool,
@@ -166,6 +168,7 @@ impl DatasetCore {
             appends: AppendPattern::default(),
             stage: Mutex::default(),
             staged,
+            path: OnceLock::new(),
             is_listed: AtomicBool::new(false),
             published_after: Mutex::default(),
             unpublished: AtomicU64::new(0),
@@ -211,6 +214,16 @@ impl DatasetCore {
     /// How many chunks of so many bytes are worked on at a time. Each is there twice: as stored, and decoded.
     pub(super) fn batch(&self, chunk_bytes: usize) -> usize {
         (self.memory / 2 / chunk_bytes.max(1)).clamp(1, 4 * rayon::current_num_threads())
+    }
+
+    /// Notes by which path the dataset is written.
+    pub(super) fn note_path(&self, path: &str) {
+        self.path.get_or_init(|| path.into());
+    }
+
+    /// The path by which it was written.
+    pub(crate) fn path(&self) -> Option<&str> {
+        self.path.get().map(|path| &**path)
     }
 
     /// Has the next flush of the file find what is staged here. The caller holds the writer's lock.

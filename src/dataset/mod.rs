@@ -104,6 +104,7 @@ impl Dataset {
     /// What changes elements or the extent, of a file that can be written.
     fn writer(&self) -> Result<DatasetWriter<'_>, DatasetError> {
         self.file.store().check_writable()?;
+        self.core.note_path(&self.path);
         self.core.writer(self.file.store(), &self.file.shared().cache)
     }
 

@@ -73,8 +73,9 @@ impl Publisher {
 impl FileShared {
     /// Writes out what is staged of all datasets, and tells the store the extents.
     pub(crate) fn write_out(&self) -> Result<()> {
-        self.for_each_staged(|core| core.write_out_if_exists(self))
-            .map_err(|failure| failure.with_path(&self.name, None))
+        self.for_each_staged(|core| {
+            core.write_out_if_exists(self).map_err(|failure| failure.with_path(&self.name, core.path()))
+        })
     }
 
     fn error(&self, error: h5live_model::Error) -> Error {

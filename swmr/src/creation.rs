@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use h5live_cache::EdgeKind;
 use h5live_format::messages::{
-    DatatypeMessage, GroupInfo, LinkInfo, LinkPhase, Message, ModificationTime, Shareable, SharedMessage,
-    SharedMessageTarget, SymbolTableMessage,
+    DatatypeMessage, GroupInfo, LinkInfo, LinkPhase, MAX_OLD_CHUNK_BYTES, Message, ModificationTime, Shareable,
+    SharedMessage, SharedMessageTarget, SymbolTableMessage,
 };
 use h5live_format::{
     Addr, AttributePhase, HeaderTimes, LibVer, MessageFlags, ObjectHeaderPrefix, RawMessage, StructureVersions,
@@ -221,5 +221,5 @@ fn creation_order(tracked: bool, indexed: bool) -> CreationOrder {
 
 /// Whether a file of this profile holds chunk indexes other than version 1 B-trees.
 pub(crate) fn has_new_indexes(profile: LibVer, unfiltered_edges: bool, chunk_bytes: u64) -> bool {
-    profile.has_chunk_indexes() || unfiltered_edges || chunk_bytes > u32::MAX.into()
+    profile.has_chunk_indexes() || unfiltered_edges || chunk_bytes > MAX_OLD_CHUNK_BYTES
 }

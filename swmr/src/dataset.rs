@@ -23,7 +23,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use h5live_cache::{MAX_ATOMIC_READ_BYTES, Owner};
-use h5live_format::messages::{LayoutClass, LayoutMessage};
+use h5live_format::messages::{LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES};
 use h5live_format::{Addr, ChunkElement, ElementFormat, GlobalHeapId, VirtualLayout, VirtualMapping, decode};
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkGrid, Chunks, DatasetSpec, Error as ModelError, Name, ObjectId, ObjectKind,
@@ -70,6 +70,8 @@ struct DatasetState {
     layout: NativeLayout,
     /// Bytes that the layout says contiguous data has, if they are fewer than the elements take.
     too_short: Option<u64>,
+    /// The version of the layout message, if it does not allow chunks as large as it says they are.
+    oversized_chunks: Option<u8>,
     /// Bytes of the first chunk of the header.
     header_len: usize,
     /// That chunk, of a reader that follows, if it is known.
@@ -307,7 +309,24 @@ impl DatasetState {
             }
             _ => None,
         };
-        Ok(DatasetState { since, spec, layout: place, too_short, header_len, image: None })
+        let oversized_chunks = Some(layout.version).filter(|_| !layout.allows_chunk_size());
+        Ok(DatasetState { since, spec, layout: place, too_short, oversized_chunks, header_len, image: None })
+    }
+
+    /// Refuses to write chunks that other programs cannot read.
+    #[inline]
+    fn check_chunk_size(&self) -> Result<()> {
+        self.oversized_chunks.map_or(Ok(()), |version| Err(self.oversized(version)))
+    }
+
+    /// Says that the chunks are too large.
+    #[cold]
+    fn oversized(&self, version: u8) -> Error {
+        let bytes = self.spec.chunk_bytes().map_or_else(|| "more than 2^64".into(), |bytes| bytes.to_string());
+        invalid(format!(
+            "a chunk of {bytes} bytes cannot be written: a layout message of version {version} allows \
+             {MAX_OLD_CHUNK_BYTES} bytes (LibVer::V200 makes datasets with larger chunks)"
+        ))
     }
 
     /// Refuses elements that have no place.

@@ -320,26 +320,28 @@ fn a_durable_file_waits_for_the_barrier_after_the_flush() {
 #[test]
 fn zeros_are_where_nothing_was_and_no_intent_will_be() {
     let zeros = |space: &Space, len| {
-        let (at, zeros) = space.alloc_with_zero_flag(len, SpaceKind::Raw).unwrap();
+        let (at, zeros) = space.alloc_with_zeros(len, SpaceKind::Raw).unwrap();
         (at.get().unwrap(), zeros)
     };
     let storage = MemoryStorage::from(vec![0xaa; 300]);
     let space = Space::new(200, Width::EIGHT, Clock::default(), false);
     space.set_superblock_eof(1000);
-    assert_eq!(zeros(&space, 50), (200, false), "the length of the storage is not known");
+    assert_eq!(zeros(&space, 50), (200, 50), "the length of the storage is not known");
     space.ensure_len(1000, &storage).unwrap();
-    assert_eq!(zeros(&space, 50), (250, false), "who died has left something there");
-    assert_eq!(zeros(&space, 100), (300, true));
+    assert_eq!(zeros(&space, 50), (250, 50), "who died has left something there");
+    assert_eq!(zeros(&space, 100), (300, 0));
     space.shrink_to_used();
-    assert_eq!(zeros(&space, 600), (400, true));
-    assert_eq!(zeros(&space, 1), (1000, false), "an intent may come to be where the end is announced");
+    assert_eq!(zeros(&space, 600), (400, 0));
+    assert_eq!(zeros(&space, 1), (1000, 1), "an intent may come to be where the end is announced");
     space.note_redo(1500);
     space.set_superblock_eof(4000);
-    assert_eq!(zeros(&space, 499), (1001, false), "an intent was there");
-    assert_eq!(zeros(&space, 64), (1500, true));
+    assert_eq!(zeros(&space, 499), (1001, 499), "an intent was there");
+    assert_eq!(zeros(&space, 64), (1500, 0));
     space.free_unwritten(Addr::new(1500), 64);
     space.shrink_to_used();
-    assert_eq!(zeros(&space, 64), (1500, false), "it was in use before");
+    assert_eq!(zeros(&space, 64), (1500, 64), "it was in use before");
+    space.note_redo(1600);
+    assert_eq!(zeros(&space, 400), (1564, 36), "an intent was at the begin of it");
 }
 
 /// As [`MemoryStorage`], but it likes to be filled ahead, and notes for what it is to find a place.

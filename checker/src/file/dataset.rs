@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use h5live_format::messages::{
     ChunkIndexType, DataspaceMessage, DatatypeMessage, ExternalFiles, FillValueMessage, FillValueOldMessage,
-    FilterPipelineMessage, LayoutClass, LayoutMessage, MessageType, SharedMessage,
+    FilterPipelineMessage, LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES, MessageType, SharedMessage,
 };
 use h5live_format::{Addr, GlobalHeapId, Record, VirtualLayout};
 use h5live_model::{Dataspace, Datatype, FillValue};
@@ -174,9 +174,12 @@ impl FileWalk<'_> {
             self.report(LAYOUT, at, Cause::Rule("the bytes of a chunk fit 64 bits"));
             return None;
         };
-        if chunks.index == ChunkIndexType::Btree1 && bytes > u64::from(u32::MAX) {
-            let (what, limit) = ("bytes of a chunk in a version 1 B-tree", u32::MAX.into());
-            self.report(LAYOUT, at, Cause::ExceedsLimit { what, found: bytes, limit });
+        if !layout.allows_chunk_size() {
+            let what = match chunks.index {
+                ChunkIndexType::Btree1 => "bytes of a chunk in a version 1 B-tree",
+                _ => "bytes of a chunk in a layout before version 5",
+            };
+            self.report(LAYOUT, at, Cause::ExceedsLimit { what, found: bytes, limit: MAX_OLD_CHUNK_BYTES });
         }
         (chunks.dims.len() == space.rank()).then(|| ChunkedDataset {
             header: at,

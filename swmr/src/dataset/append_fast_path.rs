@@ -54,7 +54,7 @@ impl NativeDataset {
             let grows = old.len() == dims.len() && old.iter().zip(dims).all(|(old, new)| old <= new);
             let is_plain = state.spec.filters.is_empty() && !state.spec.datatype.is_indirect();
             let end = at.saturating_add(bytes.len() as u64);
-            let fits = state.spec.chunk_bytes().is_some_and(|size| end <= size);
+            let fits = state.spec.chunk_bytes().is_some_and(|size| end <= size) && state.oversized_chunks.is_none();
             if !session.has_followers() || !grows || !is_plain || !fits {
                 return Ok(false);
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use h5live_cache::{EdgeKind, SpaceKind};
 use h5live_format::messages::{
     ChunkIndexType as IndexKind, ChunkedStorage, DataspaceMessage, ExternalFile, ExternalFiles, FillValueMessage,
-    FilterPipelineMessage, LayoutClass, LayoutMessage, MessageType,
+    FilterPipelineMessage, LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES, MessageType,
 };
 use h5live_format::{
     Addr, ExtensibleArrayParameters, LibVer, LocalHeap, LocalHeapData, MessageFlags, RawMessage, StoredSelection,
@@ -24,6 +24,14 @@ use crate::creation::has_new_indexes;
 use crate::header::{CachedHeader, HeaderRoom};
 use crate::session::NativeSession;
 use crate::{Error, Result};
+
+/// Most chunks of a dataset that are listed in a fixed array, which takes space for all that the dataset can come to have
+/// (128 MiB and more). libhdf5 takes one for any number, and fails where there is no memory for it. It reads and writes a
+/// version 2 B-tree for datasets of any shape.
+const MAX_FIXED_ARRAY_CHUNKS: u64 = 1 << 24;
+
+/// The version 2 B-tree of chunks, as libhdf5 makes it.
+const CHUNK_BTREE2: IndexKind = IndexKind::Btree2 { node_size: 2048, split: 100, merge: 40 };
 
 /// Bytes of unused space in the header of a new dataset, for attributes.
 const DATASET_ROOM_BYTES: usize = 160;
@@ -90,7 +98,15 @@ pub(crate) fn create_dataset(
         debug_assert_eq!(super::cached_spec(session, &header)?.0, described, "what is made is what is read");
         let header_len = header.chunk_ranges().next().map_or(0, |(_, len)| len);
         let (since, place) = (Duration::ZERO, NativeLayout::Compact(None));
-        let state = DatasetState { since, spec: described, layout: place, too_short: None, header_len, image: None };
+        let state = DatasetState {
+            since,
+            spec: described,
+            layout: place,
+            too_short: None,
+            oversized_chunks: None,
+            header_len,
+            image: None,
+        };
         *session.new_dataset.lock() = Some(NewDataset { addr: header.addr(), state });
     }
     Ok(header)
@@ -194,8 +210,10 @@ fn new_chunked(session: &NativeSession, spec: &DatasetSpec, dims: &[u64]) -> Res
     }
     let bytes = dims.iter().try_fold(u64::from(spec.datatype.size()), |n, dim| n.checked_mul(*dim));
     let bytes = bytes.ok_or_else(|| invalid("a chunk has less than 2^64 bytes"))?;
-    if bytes > u32::MAX.into() && session.profile < LibVer::V200 {
-        return Err(invalid("a chunk has less than 2^32 bytes in this profile"));
+    if bytes > MAX_OLD_CHUNK_BYTES && session.profile < LibVer::V200 {
+        return Err(invalid(format!(
+            "a chunk of {bytes} bytes needs LibVer::V200: before, a chunk has at most {MAX_OLD_CHUNK_BYTES} bytes"
+        )));
     }
     let filtered = !spec.filters.is_empty();
     let mut addr = Addr::UNDEFINED;
@@ -216,11 +234,12 @@ fn new_chunked(session: &NativeSession, spec: &DatasetSpec, dims: &[u64]) -> Res
             }
             IndexKind::Implicit
         }
+        0 if !fits_fixed_array(dims, shape.max()) => CHUNK_BTREE2,
         0 => IndexKind::FixedArray { page_bits: 10 },
         // An append writes, and sums up, a whole page: small ones cost little. A page must not be smaller than the
         // first data block below a super block.
         1 => IndexKind::ExtensibleArray(ExtensibleArrayParameters { page_bits: 6, ..Default::default() }),
-        _ => IndexKind::Btree2 { node_size: 2048, split: 100, merge: 40 },
+        _ => CHUNK_BTREE2,
     };
     Ok(LayoutClass::Chunked(ChunkedStorage {
         dims: dims.to_vec(),
@@ -229,6 +248,13 @@ fn new_chunked(session: &NativeSession, spec: &DatasetSpec, dims: &[u64]) -> Res
         index,
         addr,
     }))
+}
+
+/// Whether a fixed array has room for every chunk that the dataset can come to have.
+fn fits_fixed_array(chunk: &[u64], max: &[u64]) -> bool {
+    let counts = max.iter().zip(chunk).map(|(max, side)| max.div_ceil(*side));
+    let chunks = counts.into_iter().try_fold(1u64, |n, count| n.checked_mul(count));
+    chunks.is_some_and(|chunks| chunks <= MAX_FIXED_ARRAY_CHUNKS)
 }
 
 fn new_virtual(session: &NativeSession, spec: &DatasetSpec, sources: &[VirtualSource]) -> Result<LayoutClass> {

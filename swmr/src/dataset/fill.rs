@@ -52,16 +52,16 @@ impl NativeSession {
         }
     }
 
-    /// New space for so many bytes of raw data, and whether it is known to hold zeros.
+    /// New space for so many bytes of raw data, and the byte of it from which on it is known to hold zeros.
     ///
     /// # Errors
     /// If there is no room.
-    pub(super) fn raw_space(&self, bytes: u64) -> Result<(Addr, bool)> {
+    pub(super) fn raw_space(&self, bytes: u64) -> Result<(Addr, u64)> {
         let space = self.cache.space();
         let end = space.end();
-        let (addr, zeros) = space.alloc_with_zero_flag(bytes, SpaceKind::Raw)?;
+        let (addr, zeros) = space.alloc_with_zeros(bytes, SpaceKind::Raw)?;
         let is_trusted = self.trusts_zeros && addr.get().is_some_and(|at| at >= end);
-        Ok((addr, zeros || is_trusted))
+        Ok((addr, if is_trusted { 0 } else { zeros }))
     }
 
     /// New space for so many bytes of raw data, which holds what elements hold that nobody wrote. Inside an operation.
@@ -70,22 +70,21 @@ impl NativeSession {
     /// If there is no room, or it cannot be written.
     pub(super) fn filled_space(&self, spec: &DatasetSpec, bytes: u64) -> Result<Addr> {
         let (addr, zeros) = self.raw_space(bytes)?;
-        if !zeros || spec.fill_pattern().is_some() {
-            // What has to wait for a flush, waits in memory.
-            self.fill(spec, addr, bytes, || Ok(self.cache.check_allocation(addr, bytes)?))?;
-        }
+        // What has to wait for a flush, waits in memory.
+        self.fill(spec, addr, (bytes, zeros), || Ok(self.cache.check_allocation(addr, bytes)?))?;
         Ok(addr)
     }
 
-    /// Writes fill values into new space to which nothing leads, and calls `waits` after each piece that waits for a
-    /// flush.
+    /// Writes fill values into so many bytes of new space to which nothing leads, where they are not the zeros that it holds
+    /// from byte `zeros` on. Calls `waits` after each piece that waits for a flush.
     pub(super) fn fill(
         &self,
         spec: &DatasetSpec,
         addr: Addr,
-        bytes: u64,
+        (bytes, zeros): (u64, u64),
         waits: impl Fn() -> Result<()>,
     ) -> Result<()> {
+        let bytes = if spec.fill_pattern().is_some() { bytes } else { zeros };
         let size = spec.fill_pattern().map_or(1, <[u8]>::len);
         let whole = PIECE - PIECE % size;
         let mut piece = vec![0; if whole > 0 { whole } else { PIECE }];

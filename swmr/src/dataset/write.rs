@@ -19,6 +19,7 @@ impl NativeDataset {
     pub(super) fn check_chunk(&self, state: &DatasetState, coord: &ChunkCoord, bytes: Option<usize>) -> Result<()> {
         state.layout.check_writable()?;
         state.check_length()?;
+        state.check_chunk_size()?;
         let single = matches!(state.layout, NativeLayout::Compact(_) | NativeLayout::Single(..));
         let rank = state.spec.dataspace.rank();
         if coord.rank() != rank || (single && coord.scaled().iter().any(|at| *at != 0)) {
@@ -149,7 +150,7 @@ impl NativeDataset {
         let (cache, owner, spec) = (&self.session.cache, Owner::new(self.addr), &state.spec);
         self.session.announce_hole(spec, size)?;
         let (addr, zeros) = self.session.raw_space(size)?;
-        let (offset, raw) = if zeros && spec.fill_pattern().is_none() {
+        let (offset, raw) = if zeros == 0 && spec.fill_pattern().is_none() {
             (at, bytes.to_vec())
         } else if size <= FILLED_WITH {
             let mut chunk = spec.fill_bytes(size as usize);
@@ -158,7 +159,7 @@ impl NativeDataset {
             }
             (0, chunk)
         } else {
-            self.session.fill(spec, addr, size, || Ok(cache.flush_excess()?))?;
+            self.session.fill(spec, addr, (size, zeros), || Ok(cache.flush_excess()?))?;
             (at, bytes.to_vec())
         };
         let operation = cache.begin_operation();

@@ -16,7 +16,7 @@ import kills
 import mutants
 import others
 import swmr
-from common import Choice, Result
+from common import Choice, Result, sweep
 
 PARTS = {
     "mutants": mutants.attack,
@@ -42,6 +42,7 @@ def main():
     program, keep = said.program.absolute(), said.keep.absolute()
     choice = Choice(program, said.seed, said.minutes / 10, said.count, keep, said.parallel)
     print(f"seed {said.seed}", flush=True)
+    sweep()
     results = [attempt(name, choice) for name in said.parts or PARTS]
     print(f"\n{'part':10} {'runs':>8} {'of what':10} {'defects':>8} {'seconds':>8}")
     for result in results:

@@ -1,6 +1,7 @@
 """What all parts of the attack have in common."""
 import os
 import shlex
+import shutil
 import subprocess
 import tempfile
 import time
@@ -10,6 +11,8 @@ from pathlib import Path
 
 # Bytes of address space of a process that is attacked.
 MAX_MEMORY_BYTES = 1 << 30
+# Bytes of each file that it writes.
+MAX_FILE_BYTES = 1 << 30
 # Seconds that an operation may take.
 MAX_SECONDS = 5
 # What a process that hangs gets before it is ended.
@@ -57,8 +60,9 @@ def shown(command):
 
 
 def limited(command, memory=MAX_MEMORY_BYTES):
-    """A command, with less memory and behind everybody else."""
-    return ["nice", "-n", "10", "prlimit", f"--as={memory}", "--core=0", "--", *map(str, command)]
+    """A command, with less memory, with files that end, and behind everybody else. A write beyond the end of them fails."""
+    limits = ["prlimit", f"--as={memory}", f"--fsize={MAX_FILE_BYTES}", "--core=0", "--"]
+    return ["nice", "-n", "10", *limits, "env", "--ignore-signal=XFSZ", *map(str, command)]
 
 
 def at_once(choice, work, tasks):
@@ -67,10 +71,23 @@ def at_once(choice, work, tasks):
         return list(pool.map(work, tasks))
 
 
-def folder():
-    """A folder for files that are not to reach a disk, if the system has such."""
+def temporary():
+    """Where files lie that are not to reach a disk, if the system has such a place."""
     memory = Path("/dev/shm")
-    return tempfile.TemporaryDirectory(prefix="attack-", dir=memory if os.access(memory, os.W_OK) else None)
+    return memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def folder():
+    """A folder for such files. It has the name of this process, so that it is swept if the process cannot."""
+    return tempfile.TemporaryDirectory(prefix=f"attack-{os.getpid()}-", dir=temporary())
+
+
+def sweep():
+    """Removes the folders of attacks that were killed."""
+    for place in temporary().glob("attack-*-*"):
+        owner = place.name.split("-")[1]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def run(command, cwd=None, seconds=HANG_SECONDS, **more):

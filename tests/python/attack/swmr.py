@@ -127,6 +127,8 @@ def pair(choice, result, name, writer, readers, wait_for, follow_ours):
             if code != 0:
                 result.defect(f"{name}: {step(place)[0]} ends with {code}: {(output + errors)[-300:]}", repeat(choice))
                 return
+        # Those before have said so, too. Who opens the file now would be in the way of the writer.
+        Path(f"{place}/SWMR_WRITER_MESSAGE").unlink(missing_ok=True)
         process = start(writer[-1](place), place, "writer")
         wait_for(place, process)
         following = [start(reader(place), place, f"reader{number}") for number, reader in enumerate(readers)]
