@@ -153,8 +153,8 @@ impl DatasetBuilder {
         self
     }
 
-    /// Elements stand in a raw file beside this one, from `offset` on (bytes), `size` bytes of them ([`UNLIMITED`] for
-    /// all that follow); called several times, in one file after the other.
+    /// Stores elements in a raw file beside this one, from `offset` on (bytes), `size` bytes of them. [`UNLIMITED`]
+    /// takes all bytes that follow. Several calls use several files, one after the other.
     pub fn external(mut self, file: &str, offset: u64, size: u64) -> Self {
         let piece = ExternalPiece { name: file.into(), offset, size };
         match &mut self.layout {
@@ -198,7 +198,7 @@ impl DatasetBuilder {
         self.filter(FilterSpec { id: filter::FLETCHER32, optional: false, name: None, params: Vec::new() })
     }
 
-    /// A filter, after those there are. Its parameters are completed with what follows from the dataset.
+    /// Adds a filter after the present ones. Parameters that follow from the dataset are filled in.
     pub fn filter(mut self, filter: FilterSpec) -> Self {
         self.filters.push(filter);
         self
@@ -210,7 +210,7 @@ impl DatasetBuilder {
         self
     }
 
-    /// What elements hold that nobody wrote; without it, zeros. The type is to be said before.
+    /// Sets the value of elements that were never written (default: zero). Set the type before.
     pub fn fill<T: H5Type>(self, value: T) -> Self {
         let encode = || {
             let mut bytes = crate::convert::blank_elements(1, self.datatype.size() as usize)?;
@@ -221,7 +221,7 @@ impl DatasetBuilder {
         self.fill_bytes(encoded)
     }
 
-    /// What elements hold that nobody wrote, of whatever type they are.
+    /// Sets the value of elements that were never written, for any type.
     pub fn fill_value(self, value: &Value) -> Self {
         let encoded = Value::encode_all(std::slice::from_ref(value), &self.datatype, self.group.file().store());
         self.fill_bytes(encoded)
@@ -282,7 +282,7 @@ impl DatasetBuilder {
         Dataset::open(file, id, id.to_string())
     }
 
-    /// What is to be made, once.
+    /// Takes the description of the dataset.
     fn object_spec(&mut self) -> Result<ObjectSpec, ErrorKind> {
         let (attributes, times) = (self.attributes, self.times);
         Ok(ObjectSpec { attributes, times, ..self.spec()?.into() })
@@ -378,7 +378,7 @@ impl DatasetBuilder {
     }
 }
 
-/// The elements of a dataset, as they are stored, if they can go into its header at once.
+/// The encoded elements of a dataset, if they can be stored in its object header at once.
 fn compact_elements<T: H5Type>(file: &File, spec: &ObjectSpec, values: &[T]) -> Result<Option<Vec<u8>>, ErrorKind> {
     let ObjectBody::Dataset(spec) = &spec.body else { return Ok(None) };
     let is_all = !values.is_empty() && spec.dataspace.elements() == Some(values.len() as u64);
@@ -397,8 +397,9 @@ fn compact_elements<T: H5Type>(file: &File, spec: &ObjectSpec, values: &[T]) -> 
     Ok(Some(elements))
 }
 
-/// Chunk dimensions for a dataset: the shape, halved along one dimension after the other, until a chunk has a size
-/// that grows with the logarithm of the dataset's. Dimensions of zero count as 1024, as they are to grow.
+/// Guesses the dimensions of a chunk. Starts with the shape, and halves one dimension after the other until a chunk has
+/// a size that grows with the logarithm of the dataset's size. Dimensions of zero count as 1024, because they will
+/// grow.
 pub(crate) fn guess_chunk(dims: &[u64], max: &[u64], size: u64) -> Vec<u64> {
     let mut chunk: Vec<u64> = dims.iter().map(|n| if *n == 0 { 1024 } else { *n }).collect();
     let bytes = |chunk: &[u64]| chunk.iter().fold(size.max(1), |n, d| n.saturating_mul(*d));

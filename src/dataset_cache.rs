@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::dataset::DatasetCore;
 
-/// Datasets that are kept for those who open them again, if nobody has them.
+/// Most unused datasets that are kept in case they are opened again.
 const MAX_UNUSED_DATASETS: usize = 256;
 
 /// The shared states of datasets, by identity. Some that nobody has any more are kept; the oldest go, one by one, as
@@ -23,7 +23,7 @@ pub(crate) struct DatasetCache {
     newest: Option<ObjectId>,
 }
 
-/// Those that went, for who holds the lock to drop when it no longer does.
+/// Datasets that were evicted. The caller drops them after it has released the lock.
 pub(crate) type EvictedDatasets = SmallVec<[Arc<DatasetCore>; 2]>;
 
 impl DatasetCache {

@@ -29,7 +29,7 @@ const SCALE: &str = "DIMENSION_SCALE";
 /// # Ok::<(), h5live::Error>(())
 /// ```
 impl Dataset {
-    /// Makes the dataset a dimension scale, with a name of its own if one is given.
+    /// Makes the dataset a dimension scale, with an optional name.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if its attributes cannot be set.

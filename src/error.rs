@@ -1,4 +1,4 @@
-//! What can go wrong, and where.
+//! Errors, and where they happened.
 
 use std::fmt;
 
@@ -86,7 +86,7 @@ pub enum ErrorKind {
     /// The new dimensions do not fit the dataset.
     #[error("dimensions [{}] do not fit the maximum [{}]", dims_text(.dims), dims_text(.max))]
     InvalidExtent {
-        /// What was asked for.
+        /// The dimensions that were asked for.
         dims: Vec<u64>,
         /// The maximum.
         max: Vec<u64>,
@@ -168,12 +168,12 @@ impl Error {
         self
     }
 
-    /// The file, as it was opened.
+    /// The name under which the file was opened.
     pub fn file(&self) -> &str {
         &self.0.file
     }
 
-    /// The path of the object, as it was opened.
+    /// The path under which the object was opened.
     pub fn object(&self) -> Option<&str> {
         self.0.object.as_deref()
     }
@@ -193,7 +193,7 @@ impl Error {
         matches!(self.store_kind(), Some(StoreErrorKind::InUse(_)))
     }
 
-    /// What kind of failure of the store this is, if it is one.
+    /// The kind of failure, if the store has failed.
     pub fn store_kind(&self) -> Option<&StoreErrorKind> {
         self.store_error().and_then(model::Error::store_kind)
     }
@@ -217,9 +217,8 @@ impl Error {
         }
     }
 
-    /// What somebody else has done to the file meanwhile, if that is why: deleted it, put another one in its place, or
-    /// cut it. Followers end with such an error, and flushes and [`File::close`](crate::File::close) of a writer return
-    /// it.
+    /// The change of the file by another program that caused this error: the file was deleted, replaced or truncated.
+    /// Followers end with such an error. Flushes and [`File::close`](crate::File::close) of a writer return it.
     pub fn file_change(&self) -> Option<FileChange> {
         self.kind().file_change()
     }

@@ -45,7 +45,7 @@ pub(crate) struct FileShared {
     /// Where the file is, if it was opened at a location.
     pub(crate) location: Option<PathBuf>,
     pub(crate) linked_files: Arc<LinkedFiles>,
-    /// Files that this one led to: open as long as it is.
+    /// Files to which this one led. They stay open as long as it does.
     pub(crate) kept_open: Mutex<Vec<File>>,
     pub(crate) publisher: Publisher,
     /// Looks at what a writer has published since.
@@ -57,7 +57,7 @@ pub(crate) struct FileShared {
 }
 
 impl File {
-    /// Makes a new file in place of what is there, open for writing.
+    /// Creates a file for writing, and replaces an existing one.
     ///
     /// # Errors
     /// As [`Options::open`].
@@ -73,9 +73,8 @@ impl File {
         File::options().open(location)
     }
 
-    /// Opens a file for reading, also if it is being written or its writer has died: [`Options::recover`] says what is
-    /// done then. A file whose writer is dead is brought into order first if this process may write it; one whose
-    /// writer lives is followed.
+    /// Opens a file for reading, also if it is being written or its writer has died (see [`Options::recover`]). A file
+    /// whose writer is dead is repaired first, if this process may write it. A file whose writer lives is followed.
     ///
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -202,12 +201,12 @@ impl File {
         Ok(core)
     }
 
-    /// The name of the file, as it was opened.
+    /// The name under which the file was opened.
     pub fn name(&self) -> &str {
         &self.shared.name
     }
 
-    /// What the session on the store is, and what it can do.
+    /// The session on the store, with its capabilities.
     pub fn session(&self) -> &Session {
         self.store().session()
     }
@@ -278,10 +277,10 @@ impl File {
         DatasetBuilder::new(self.root(), T::datatype())
     }
 
-    /// Lets other processes read while this one goes on writing. What was written so far is flushed.
+    /// Lets other processes read the file while this one goes on writing. Flushes everything that was written so far.
     ///
     /// # Errors
-    /// [`ErrorKind::Store`] if the file, or something in it, cannot be read while it is written.
+    /// [`ErrorKind::Store`] if the file, or something in it, cannot be read while it is being written.
     pub fn start_swmr(&self) -> Result<()> {
         self.shared.publisher.take_deferred()?;
         let _only = self.shared.publisher.lock();
@@ -309,8 +308,8 @@ impl File {
         Ok(live)
     }
 
-    /// What this session has done so far: reads and writes, what was in the caches, what was torn and read again,
-    /// flushes and how long they took.
+    /// Statistics of this session: reads and writes, hits of the caches, torn reads that were repeated, flushes and
+    /// their time.
     ///
     /// ```
     /// # let file = h5live::File::in_memory();
@@ -378,7 +377,7 @@ impl FileShared {
 }
 
 impl Drop for FileShared {
-    /// Nobody hears of an error here; who wants to, calls [`File::close`].
+    /// Closes the file without reporting errors. Call [`File::close`] to get them.
     fn drop(&mut self) {
         let _ = self.close();
     }

@@ -1,6 +1,6 @@
-//! What must hold for a file of any bytes at all: the body of a fuzz target, and of the tests that damage files.
+//! Checks that must hold for a file of any bytes: the body of a fuzz target, and of the tests that damage files.
 //!
-//! Not part of the interface; behind the feature `fuzz`.
+//! Not part of the interface; needs the feature `fuzz`.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ const MAX_PARTS: usize = 256;
 /// Bytes of a dataset that are read.
 const MAX_VALUE_BYTES: u64 = 1 << 20;
 
-/// Takes bytes for a file, and reads what is in it, up to limits. How many objects could be opened.
+/// Reads the contents of a file with these bytes, up to limits. Returns the number of objects that could be opened.
 ///
 /// # Panics
 /// If reading does.

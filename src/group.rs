@@ -1,4 +1,4 @@
-//! Groups, and what they link to.
+//! Groups and their links.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct Group {
     path: String,
 }
 
-/// A committed datatype: a type with a name of its own.
+/// A committed datatype: a datatype that is an object with a link.
 #[derive(Debug, Clone)]
 pub struct NamedType {
     file: File,
@@ -287,12 +287,12 @@ impl Group {
         remove().map_err(|kind| self.file.error(Some(&path::join(&self.path, path)), kind))
     }
 
-    /// Gives the link at a path another one, at once, in the same group or in another one of the same file; groups on
-    /// the way to it that are not there are made. The object stays what it is.
+    /// Moves a link to another path of the same file, in one step. Missing groups on the way to the new path are
+    /// created. The object does not change.
     ///
     /// # Errors
-    /// [`model::Error::NotFound`], [`model::Error::Exists`] if the new path is taken, [`model::Error::Invalid`] if it
-    /// is below the object itself, to which nothing would lead any more, [`model::Error::ReadOnly`].
+    /// [`model::Error::NotFound`]; [`model::Error::Exists`] if the new path is taken; [`model::Error::Invalid`] if the
+    /// new path is below the object itself, so that nothing would lead to it any more; [`model::Error::ReadOnly`].
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         let rename = || -> Result<(), ErrorKind> {
             let (file, group, name) = path::split_last(&self.file, self.id, from)?;

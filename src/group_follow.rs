@@ -1,4 +1,4 @@
-//! New objects and links, as they are published.
+//! Iterators over new objects and links, as a writer publishes them.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -14,15 +14,17 @@ const MAX_WAIT: Duration = Duration::from_secs(1);
 /// Groups that are followed at most, unless somebody says otherwise.
 const MAX_GROUPS: usize = 1024;
 
-/// What comes into a group, and into the groups below it, made by [`Group::follow`] and [`File::follow`].
+/// New links in a group and in the groups below it. [`Group::follow`] and [`File::follow`] make it.
 ///
-/// Each item is a link by its path, with its object if it is a hard link: first those that are there, then those that a
-/// writer adds, a group before what is in it. A link that was removed and comes again is new. The iterator waits for
-/// more; it ends when the writer has closed the file and everything was delivered, or when the timeout is over without
-/// anything new. An error ends it, too: also one that says that the file was deleted, replaced or cut while it was
-/// being written ([`Error::file_change`]), after all that could still be found.
+/// Each item is a link by its path, with its object if it is a hard link. First come the links that exist, then those
+/// that a writer adds. A group comes before its contents. A link that was removed and added again is new.
 ///
-/// New objects are complete when their links appear, and datasets are opened as they are then.
+/// The iterator waits for more links. It ends when the writer has closed the file and all links were returned, or when
+/// the timeout is over without a new link. An error ends it, too, also one that says that the file was deleted,
+/// replaced or truncated while it was being written ([`Error::file_change`]). Such an error comes after all links that
+/// could still be found.
+///
+/// New objects are complete when their links appear. Datasets are opened with the state of that moment.
 #[derive(Debug)]
 pub struct GroupFollower {
     file: File,
@@ -36,11 +38,11 @@ pub struct GroupFollower {
     timeout: Option<Duration>,
     max_depth: usize,
     max_groups: usize,
-    /// What the last look failed with, after what it had found until then.
+    /// The error of the last look, which follows the links that it had found before.
     failure: Option<Error>,
-    /// When it is to be seen whether the file is still the one that is written.
+    /// The next time at which to check that the file is still the one that is being written.
     check_at: Option<Instant>,
-    /// What has become of the file, once what is there has been delivered.
+    /// The error that follows the last links, if the file was deleted, replaced or truncated.
     ending: Option<Error>,
     is_finished: bool,
 }
@@ -76,8 +78,8 @@ impl Group {
 }
 
 impl File {
-    /// Follows everything below the root group: an iterator over what is there, and what a writer adds from now on, in
-    /// whatever group.
+    /// Follows everything below the root group: an iterator over the existing links, and over those that a writer adds
+    /// from now on in any group.
     pub fn follow(&self) -> GroupFollower {
         GroupFollower::new(self.root(), usize::MAX)
     }
@@ -102,25 +104,25 @@ impl GroupFollower {
         }
     }
 
-    /// Ends when nothing new has come for this long. Without a timeout only the writer's end ends it.
+    /// Ends the iterator when no new link has come for this long. Without a timeout, it ends only when the writer does.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Goes no deeper than so many links below the start.
+    /// Follows links down to this depth below the start.
     pub fn max_depth(mut self, links: usize) -> Self {
         self.max_depth = links.max(1);
         self
     }
 
-    /// Follows at most so many groups (default: 1024). One more is [`ErrorKind::TooManyGroups`].
+    /// Follows at most this many groups (default: 1024). One more is [`ErrorKind::TooManyGroups`].
     pub fn max_groups(mut self, groups: usize) -> Self {
         self.max_groups = groups.max(1);
         self
     }
 
-    /// Leaves out what is there now.
+    /// Leaves out the links that exist now.
     ///
     /// # Errors
     /// If a group cannot be read.
@@ -241,7 +243,7 @@ impl GroupFollower {
         live
     }
 
-    /// Whether it is time to see that. Who always finds something new does it, too.
+    /// Whether it is time for that check. A follower that always finds new links does it, too.
     fn is_due(&mut self) -> bool {
         let now = Instant::now();
         let is_due = self.ending.is_some() || self.check_at.is_some_and(|at| now >= at);

@@ -78,7 +78,7 @@ pub use types::{FixedStr, H5Type, Heap};
 pub use value::Value;
 pub use walk::{Walk, WalkItem};
 
-/// What `derive(H5Type)` writes code with.
+/// The items that the code written by `derive(H5Type)` uses.
 #[doc(hidden)]
 pub mod derived {
     pub use crate::convert::derive_support::*;

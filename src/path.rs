@@ -94,7 +94,7 @@ fn follow_links(file: &File, group: ObjectId, path: &[u8], links: &mut usize) ->
     Ok((file, id))
 }
 
-/// Where a path leads to which something new is to be added: what of it is there, and what is not.
+/// The place of a new object: the part of its path that exists, and the part that does not.
 pub(crate) struct NewLinkPath {
     pub(crate) file: File,
     /// The last group that is there.
@@ -105,7 +105,7 @@ pub(crate) struct NewLinkPath {
 }
 
 impl NewLinkPath {
-    /// Where a path leads that starts in a group. Nothing is made.
+    /// Resolves a path that starts in a group. Creates nothing.
     pub(crate) fn resolve(file: &File, group: ObjectId, path: &str) -> Result<Self, ErrorKind> {
         let start = if path.starts_with('/') { file.session().root } else { group };
         NewLinkPath::resolve_names(file, start, names(path.as_bytes()).map(Name::from).collect())
@@ -143,8 +143,8 @@ impl NewLinkPath {
         }
     }
 
-    /// Has `add_with` add the last name to its group. Groups on the way that are not there are made; they appear
-    /// together with what is in them, by one link, or not at all.
+    /// Calls `put` to add the last name to its group. Missing groups on the way are created. They appear by one link,
+    /// together with their contents, or not at all.
     pub(crate) fn add_with<T>(&self, put: impl FnOnce(ObjectId, &Name) -> model::Result<T>) -> Result<T, ErrorKind> {
         let store = self.file.store();
         let Some((first, others)) = self.missing.split_first() else { return Ok(put(self.group, &self.name)?) };
@@ -163,7 +163,7 @@ impl NewLinkPath {
         self.add_with(|group, name| self.file.store().create(group, name, spec))
     }
 
-    /// Makes a compact dataset there, with its elements as they are stored.
+    /// Creates a compact dataset there, with its encoded elements.
     pub(crate) fn create_compact(&self, spec: &model::ObjectSpec, elements: &[u8]) -> Result<ObjectId, ErrorKind> {
         self.add_with(|group, name| self.file.store().create_compact(group, name, spec, elements))
     }
@@ -219,7 +219,7 @@ impl NewLinkPath {
     }
 }
 
-/// The group in which the last link of a path is, which is to be changed, and the name of that link.
+/// The group of the last link of a path, and the name of that link. The link will be changed.
 pub(crate) fn split_last(file: &File, group: ObjectId, path: &str) -> Result<(File, ObjectId, Name), ErrorKind> {
     file.store().check_writable()?;
     let mut above: Vec<_> = names(path.as_bytes()).collect();

@@ -14,13 +14,12 @@ pub fn diagnose(location: impl AsRef<Path>) -> Result<Diagnosis> {
     open::diagnose(location).map_err(|error| crate::Error::new(&location.display().to_string(), None, error))
 }
 
-/// Brings a file whose writer died into the state in which a writer that closes it leaves it: what was never published
-/// is cut off, what it was about to change together agrees, the end that the superblock announces is where the file
-/// ends, and nobody is said to write. This is never needed to go on with the file in h5live, which does the same when
-/// it next writes it. But other programs may refuse to open the file before. It also does for files of libhdf5 what
-/// `h5clear` does.
+/// Repairs a file whose writer has died. Afterwards the file is as if its writer had closed it: data that was never
+/// published is cut off, changes that belong together agree, the superblock announces the real end of the file, and its
+/// flags name no writer. h5live does not need this, because it does the same when it next writes the file. But other
+/// programs may refuse the file until then. For files of libhdf5 it also does the work of `h5clear`.
 ///
-/// A file that is in order is left alone.
+/// A file that needs no repair is left unchanged.
 ///
 /// # Errors
 /// [`ErrorKind::Open`](crate::ErrorKind::Open) if a process has the file open, or if structures are missing.
@@ -30,7 +29,7 @@ pub fn repair(location: impl AsRef<Path>) -> Result<Repair> {
     done.map_err(|error| crate::Error::new(&location.display().to_string(), None, error))
 }
 
-/// What is known of the writer of a file.
+/// The known state of the writer of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriterState {
     /// It is at work, and others may follow it.

@@ -21,7 +21,7 @@ impl Reference {
         Reference { kind, bytes: bytes.into() }
     }
 
-    /// What it refers to.
+    /// The kind of its target.
     pub fn kind(&self) -> ReferenceKind {
         self.kind
     }
@@ -89,8 +89,9 @@ impl H5Type for Reference {
 }
 
 impl File {
-    /// The object that a reference of this file leads to; `None` if it is null, or the object is gone. Of a reference
-    /// to a region or an attribute, the object that has it. It is called by its identity, for it may have many paths.
+    /// The object to which a reference of this file leads; `None` if the reference is null or the object is deleted. A
+    /// reference to a region or an attribute leads to the object that has it. The object is named by its identity,
+    /// because it may have many paths.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the object cannot be read or the store does not know the kind.

@@ -1,4 +1,4 @@
-//! What references refer to: objects, regions, attributes.
+//! The targets of references: objects, regions, attributes.
 
 use h5live_model::{Name, Referent as Stored, ReferentPart, Selection};
 
@@ -6,7 +6,7 @@ use crate::error::ErrorKind;
 use crate::linked_files::{self, SearchPrefix};
 use crate::{Attribute, Dataset, File, Object, Reference, Result};
 
-/// What a reference refers to.
+/// The target of a reference.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ReferenceTarget {
@@ -19,8 +19,8 @@ pub enum ReferenceTarget {
 }
 
 impl File {
-    /// What a reference of this file refers to; `None` if it is null. Objects are called by their identity, for they
-    /// may have many paths.
+    /// The target of a reference of this file; `None` if the reference is null. Objects are named by their identity,
+    /// because they may have many paths.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if the reference is damaged or its object is not there any more;

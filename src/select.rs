@@ -5,8 +5,8 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 use crate::dataset::CoreDims;
 use h5live_model::{Hyperslab, Selection, UNLIMITED};
 
-/// What selects elements of a dataset: a range of rows, a tuple or an array of ranges and indices, one for each
-/// dimension, or a [`Selection`]. Dimensions at the end that are not named are taken whole.
+/// A selection of elements of a dataset: a range of rows, a tuple or an array of ranges and indices (one for each
+/// dimension), or a [`Selection`]. Dimensions at the end that are not named are selected completely.
 ///
 /// ```
 /// use h5live::{File, Selection};
@@ -25,9 +25,9 @@ pub trait Select {
     fn selection(&self, rank: usize) -> Selection;
 }
 
-/// What selects indices along one dimension.
+/// A selection of indices along one dimension.
 pub trait SelectDim {
-    /// The first index and the number of indices; [`UNLIMITED`] for all that follow.
+    /// The first index and the number of indices. [`UNLIMITED`] selects all indices that follow.
     fn dim(&self) -> (u64, u64);
 }
 

@@ -7,7 +7,7 @@ use h5live_model::{Link, LinkTarget, ObjectId};
 use crate::path::{ResolvedObject, join};
 use crate::{File, Group, Object, Result};
 
-/// What a walk meets.
+/// An item of a walk.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum WalkItem {
@@ -24,7 +24,7 @@ pub enum WalkItem {
     Link {
         /// The path of the link.
         path: String,
-        /// Where it leads.
+        /// The target of the link.
         target: LinkTarget,
     },
 }
@@ -39,12 +39,12 @@ impl WalkItem {
     }
 }
 
-/// A walk over a group and everything below it that hard links lead to: depth first, names sorted bytewise. Made by
-/// [`Group::walk`].
+/// A walk over a group and everything below it to which hard links lead: depth first, names sorted bytewise.
+/// [`Group::walk`] makes it.
 ///
-/// What cannot be read is an error in its place, and the walk goes on after it. Groups may be nested without limit, and
-/// in rings; the walk needs memory for the links of the groups that lead to where it is, and for the identities of the
-/// objects that it has met.
+/// An object that cannot be read is an error in its place, and the walk continues after it. Groups may be nested
+/// without limit, and in cycles. The walk needs memory for the links of the groups on the path to its present place,
+/// and for the identities of the objects that it has met.
 ///
 /// ```
 /// use h5live::{File, WalkItem};
@@ -83,7 +83,7 @@ impl Walk {
         Walk { file, start: Some(start), path, levels, visited, max_depth: usize::MAX }
     }
 
-    /// Goes no deeper than so many links below the start (default: no limit); 0 is the start alone.
+    /// Goes no deeper than this many links below the start (default: no limit). 0 is the start alone.
     pub fn max_depth(mut self, links: usize) -> Self {
         self.max_depth = links;
         self

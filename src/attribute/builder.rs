@@ -59,7 +59,7 @@ impl AttributeBuilder {
         self
     }
 
-    /// The type is that of another attribute of the same file, be it committed or not.
+    /// Takes the type of another attribute of the same file, committed or not.
     pub fn same_type_as(mut self, other: &Attribute) -> Self {
         self.datatype = Some(other.datatype().clone());
         self.committed = other.committed();
@@ -107,7 +107,7 @@ impl AttributeBuilder {
         self.write_encoded(values.len(), Datatype::default, encode)
     }
 
-    /// Sets the attribute to these elements as they are.
+    /// Sets the attribute to elements in the file's type, without conversion.
     ///
     /// # Errors
     /// As [`AttributeBuilder::write`].

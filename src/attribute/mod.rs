@@ -10,7 +10,7 @@ use crate::convert::{ConvertError, ElementPlan, blank_elements, class};
 use crate::error::ErrorKind;
 use crate::{File, H5Type, Result, Value};
 
-/// An attribute, as it was when it was opened.
+/// An attribute, with the state that it had when it was opened.
 #[derive(Debug, Clone)]
 pub struct Attribute {
     file: File,

@@ -1,4 +1,4 @@
-//! What the code written by `derive(H5Type)` is made of.
+//! The items that the code written by `derive(H5Type)` uses.
 
 use h5live_model::{ByteOrder, Compound, CompoundMember as FileMember, Datatype, Enum, EnumMember, Sign};
 

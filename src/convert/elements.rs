@@ -6,7 +6,7 @@ use super::number_layout::NumberLayout;
 use super::{ConvertError, NumberPlan, class};
 use crate::types::{Heap, pad, part, trim};
 
-/// What a value becomes that the enum in memory does not have, as libhdf5 does it.
+/// The value of an element whose enum value the enum in memory does not have. libhdf5 does the same.
 const NO_VARIANT: u8 = 0xff;
 
 /// The way from one datatype to another.
@@ -126,7 +126,7 @@ impl ElementPlan {
         Ok(ElementPlan { from: from.size().max(1) as usize, to: to.size().max(1) as usize, step })
     }
 
-    /// Whether the bytes stay as they are.
+    /// Whether the bytes do not change.
     pub(crate) fn is_copy(&self) -> bool {
         matches!(self.step, ConversionStep::Copy)
     }
@@ -141,7 +141,7 @@ impl ElementPlan {
         self.to
     }
 
-    /// Converts elements, as many as both sides have. What no member is converted to becomes zero.
+    /// Converts elements, as many as both sides have. Members to which nothing is converted become zero.
     ///
     /// # Errors
     /// [`ConvertError::Heap`] if text in the heap cannot be read.

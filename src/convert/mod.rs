@@ -12,7 +12,7 @@ pub(crate) use number::{IntegerPlan, NativeNumber, Number, NumberPlan};
 
 use h5live_model::{AllocationError, AllocationLimit, Datatype, Name};
 
-/// Memory for so many of the caller's values as elements of `size` bytes: as much as the machine has.
+/// Memory for `values` of the caller's values as elements of `size` bytes each. An error if the machine has not enough.
 pub(crate) fn blank_elements(values: usize, size: usize) -> Result<Vec<u8>, ConvertError> {
     let bytes = (values as u64).saturating_mul(size as u64);
     Ok(AllocationLimit::new(u64::MAX).zeroed(bytes)?)

@@ -150,9 +150,8 @@ impl NativeNumber {
     }
 }
 
-/// Conversion from one number to another of this machine, as libhdf5 does it: what is out of range becomes the
-/// nearest value in range (infinity for floats), fractions are cut towards zero, and what is not a number becomes
-/// zero in an integer.
+/// Conversion from one number of this machine to another, as libhdf5 does it. A value out of range becomes the nearest
+/// value in range (infinity for floats). A fraction is cut towards zero. Not-a-number becomes zero in an integer.
 trait Cast<D> {
     fn cast(self) -> D;
 }
@@ -332,7 +331,7 @@ impl NumberPlan {
         Ok(NumberPlan::from_formats(from, to))
     }
 
-    /// Whether the bytes stay as they are.
+    /// Whether the bytes do not change.
     pub(crate) fn is_copy(&self) -> bool {
         self.kind == PlanKind::Copy
     }
@@ -400,7 +399,7 @@ impl IntegerPlan {
         Ok(IntegerPlan(NumberFormat::new(from).ok_or(none)??.layout))
     }
 
-    /// Stores a value as near as elements have one, and says whether an integer is stored just as it is.
+    /// Stores the nearest value that an element can have. Returns whether it is an integer that is stored exactly.
     pub(crate) fn store(&self, value: i128, element: &mut [u8]) -> bool {
         let real = ExactNumber::Finite { negative: value < 0, mantissa: value.unsigned_abs(), exponent: 0 };
         self.0.store(real, Rounding::TiesToEven, element);

@@ -21,8 +21,8 @@ pub(super) enum ExactNumber {
     },
 }
 
-/// What becomes of the bits for which a float has no room. libhdf5 leaves conversions between the types of C to the
-/// compiler, and does all others itself, in another way.
+/// How a float is rounded when it has too few bits. libhdf5 leaves conversions between types of C to the compiler. It
+/// does all others itself, in a different way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rounding {
     /// To the nearest float, and of two to the even one.
@@ -103,7 +103,8 @@ impl NumberLayout {
         }
     }
 
-    /// Copies significant bits as they are from an element of another layout: the lowest ones, if there are more.
+    /// Copies significant bits unchanged from an element of another layout. If there are too many, copies the lowest
+    /// ones.
     pub(super) fn copy_bits(&self, from: &NumberLayout, element: &[u8], into: &mut [u8]) {
         let (NumberLayout::Integer(from), NumberLayout::Integer(to)) = (from, self) else { return };
         let bits = load_bits(element, from.order) >> from.offset & mask(from.precision.min(to.precision).into());

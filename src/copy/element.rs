@@ -1,4 +1,4 @@
-//! Elements on their way from one file to another: what they keep in heaps and what they refer to comes along.
+//! Copying elements from one file to another, with the contents of heaps and the targets of references.
 
 use std::collections::HashMap;
 
@@ -59,7 +59,7 @@ impl ElementCopy {
         ElementCopy { from: from.size().max(1) as usize, to: to.size().max(1) as usize, step }
     }
 
-    /// Whether elements stay as they are.
+    /// Whether elements are copied without change.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self.step, ElementCopyStep::Bytes)
     }
@@ -147,7 +147,8 @@ impl FilePair<'_> {
         std::ptr::addr_eq(self.from.store(), self.to.store())
     }
 
-    /// What a copied reference refers to: the copy, if there is one; nothing, if the object is in the other file only.
+    /// The target of a copied reference: the copy of the object, if there is one; `None` if the object is only in the
+    /// other file.
     fn referent(&self, referent: Referent) -> Option<Referent> {
         match (&referent.file, self.objects.get(&referent.object)) {
             (Some(_), _) => Some(referent),

@@ -22,15 +22,15 @@ use crate::{Dataset, Error, File, Group, Object, Result};
 /// An attribute with a value of more bytes may not fit a message of 64 KiB, together with its name, type and shape.
 const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
 
-/// A copy of objects with everything below them, to the same file or another one. Made by [`Copier::new`].
+/// Copies objects with everything below them, to the same file or another one. [`Copier::new`] makes it.
 ///
-/// Links are copied as they are; an object that several hard links lead to is copied once. What a reference refers to
-/// is the copy of its object, if that is copied too; in another file, other references become null. Committed types are
-/// copied with what uses them. Chunks are copied as they are stored, unless something about them is to change. Layouts
-/// that lie elsewhere (virtual datasets, external raw files) go on leading there.
+/// Links are copied unchanged. An object with several hard links is copied once. A reference leads to the copy of its
+/// object if that is copied too. In another file, all other references become null. Committed types are copied with the
+/// objects that use them. Chunks are copied as they are stored, unless their filters, shape or elements change. Virtual
+/// datasets and external raw files keep leading to the same places.
 ///
-/// Chunks that are copied as they are stored are decoded too, by several threads, to see that they can be
-/// ([`Copier::verify`]). What cannot be decoded is copied all the same, and [`Copier::finish`] reports it.
+/// Chunks that are copied as they are stored are also decoded by several threads, to verify them ([`Copier::verify`]).
+/// A chunk that cannot be decoded is copied all the same, and [`Copier::finish`] reports it.
 ///
 /// ```
 /// use h5live::{Copier, File};
@@ -56,7 +56,7 @@ pub struct Copier<'a> {
     incomplete: Vec<CopiedObject>,
     /// Groups whose links are still to be copied.
     groups: VecDeque<CopiedObject>,
-    /// What is copied, with everything below it.
+    /// The objects to copy, each with everything below it.
     roots: Vec<ObjectId>,
     /// Every object that is copied, once somebody has asked.
     tree: Option<HashSet<ObjectId>>,
@@ -100,15 +100,15 @@ impl<'a> Copier<'a> {
         self
     }
 
-    /// Datasets with dimensions go through these filters, in place of those that they have: none means that they are
-    /// decoded. Where an optional filter does not fit the elements, it is left out.
+    /// Sets the filters of all copied datasets with dimensions, instead of their own. An empty list decodes them. An
+    /// optional filter that does not fit the elements is left out.
     pub fn filters(mut self, filters: &[FilterSpec]) -> Self {
         self.filters = Some(filters.into());
         self
     }
 
-    /// Whether chunks that are copied as they are stored are decoded to verify them, which they are by default. Without
-    /// it the copy takes no longer than reading and writing.
+    /// Sets whether chunks that are copied as they are stored are decoded to verify them (default: yes). Without it, a
+    /// copy takes no longer than reading and writing.
     pub fn verify(mut self, verify: bool) -> Self {
         self.verify = verify;
         self
@@ -157,11 +157,11 @@ impl<'a> Copier<'a> {
         self.follow()
     }
 
-    /// Copies attributes and elements, and adds the links that lead to the copies. What could not be verified is in the
-    /// report.
+    /// Copies attributes and elements, and adds the links that lead to the copies. The report names everything that
+    /// could not be verified.
     ///
     /// # Errors
-    /// As reading and writing. After an error nothing leads to what was copied.
+    /// Errors of reading and writing. After an error, nothing leads to the copied objects.
     pub fn finish(mut self) -> Result<CopyReport> {
         let mut next = 0;
         // Attributes may use committed types that lie elsewhere, which are then made too.
@@ -299,7 +299,7 @@ impl<'a> Copier<'a> {
         Ok(links)
     }
 
-    /// Copies the links of groups that were made, and makes what they lead to.
+    /// Copies the links of groups that were created, and creates their targets.
     fn follow(&mut self) -> Result<()> {
         while let Some(group) = self.groups.pop_front() {
             for link in self.ordered_links(&group)? {
@@ -453,7 +453,7 @@ impl<'a> Copier<'a> {
 }
 
 impl Drop for Copier<'_> {
-    /// What a copy that was not finished has made goes again.
+    /// Removes the objects of a copy that was not finished.
     fn drop(&mut self) {
         for made in self.incomplete.iter().rev() {
             let _ = self.files.to.store().discard(made.to);

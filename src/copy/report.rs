@@ -1,16 +1,16 @@
-//! What a finished copy says of what it made.
+//! The report of a finished copy.
 
 use crate::Error;
 
-/// What a finished copy could not verify, or does not say as its source does.
+/// What a finished copy could not verify, and where it differs from its source.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct CopyReport {
-    /// Datasets with chunks that were copied as they are stored and cannot be decoded: their filters are not known,
-    /// their checksums do not match, or their compressed data is damaged. The copy holds the same bytes.
+    /// Datasets with chunks that were copied as they are stored and cannot be decoded: a filter is not known, a
+    /// checksum is wrong, or compressed data is damaged. The copy has the same bytes.
     pub unverified: Vec<UnverifiedChunks>,
-    /// Datasets whose fill value does not fit their elements. Other programs refuse such datasets, and nobody can tell
-    /// what it should be, so the copy has none.
+    /// Datasets whose fill value does not fit their elements. Other programs refuse such datasets, and the right value
+    /// is not known, so the copy has no fill value.
     pub unfit_fill_values: Vec<UnfitFillValue>,
 }
 

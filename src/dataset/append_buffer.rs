@@ -1,7 +1,7 @@
-//! What was written and is not in the store yet.
+//! Elements that were written and that the store does not have yet.
 //!
-//! A chunk with filters is staged whole and decoded, so that small writes do not filter it again each time. Of a
-//! chunk without filters one run of bytes is staged, to which neighbouring writes are added.
+//! A chunk with filters is kept whole and decoded, so that small writes do not filter it again each time. Of a chunk
+//! without filters, one run of bytes is kept; neighbouring writes are added to it.
 
 use h5live_model::ChunkCoord;
 
@@ -15,7 +15,7 @@ pub(crate) struct AppendBuffer {
     /// The extent that the store has not been told.
     pub(super) extent: Option<CoreDims>,
     pub(super) chunks: StagedChunks,
-    /// Where rows go that come right after the last ones.
+    /// Where rows go that directly follow the last ones.
     pub(super) cursor: Option<AppendCursor>,
 }
 
@@ -30,7 +30,7 @@ impl AppendBuffer {
         dirty.map(|(coord, staged)| (coord.clone(), staged.clone())).collect()
     }
 
-    /// What is staged, if it is one run, with the extent that it is to have.
+    /// The staged elements and their new extent, if the elements are one run.
     pub(super) fn single_run(&self) -> Option<(&ChunkCoord, &StagedChunk, &CoreDims)> {
         let (coord, staged) = self.chunks.single().filter(|(_, staged)| staged.dirty)?;
         Some((coord, staged, self.extent.as_ref()?))

@@ -9,8 +9,8 @@ use super::chunk_row::JoinResult;
 use super::core::{CoreDims, DatasetCore, DatasetError};
 use super::staged_chunks::MAX_STAGED_RUN_BYTES;
 
-/// Where rows of a dataset without filters go if they come right after the last ones, which were a short run of a chunk
-/// or all of one.
+/// The place in a dataset without filters for rows that directly follow the last ones. The last ones were a short run
+/// of a chunk, or all of one.
 #[derive(Debug)]
 pub(super) struct AppendCursor {
     pub(super) coord: ChunkCoord,
@@ -29,8 +29,8 @@ pub(super) struct AppendCursor {
 }
 
 impl AppendBuffer {
-    /// Stages rows, as they are stored, that come right after the last ones and leave room for more in the chunk;
-    /// `told` is the extent that the store knows. Returns whether it was so.
+    /// Stages encoded rows if they directly follow the last ones and leave room for more in the chunk. `told` is the
+    /// extent that the store knows. Returns whether the rows were staged.
     fn stage_at_cursor(&mut self, told: &[u64], rows: &[u8]) -> bool {
         let AppendBuffer { extent, chunks, cursor: next } = self;
         let Some(next) = next else { return false };
@@ -59,7 +59,7 @@ impl AppendCursor {
         self.at == 0 && left == self.side && usize::try_from(left).is_ok_and(|left| left * self.row == rows.len())
     }
 
-    /// What follows when rows have filled the chunk; `None` if the maximum does not leave room for a row.
+    /// The cursor after rows have filled the chunk; `None` if the maximum leaves no room for a row.
     fn next_chunk(mut self) -> Option<Self> {
         self.extent[0] = self.end;
         self.end = self.end.saturating_add(self.side).min(self.max);

@@ -23,7 +23,7 @@ pub(crate) struct ChunkCache {
     vain: AtomicU64,
 }
 
-/// So many of these chunks are waited for (51 milliseconds each): all of a file together, for what is damaged stays so.
+/// At most this many chunks are waited for in one file, 51 milliseconds each. A damaged chunk stays damaged.
 const WAITED_FOR: u64 = 16;
 
 #[derive(Debug, Default)]
@@ -90,8 +90,8 @@ impl ChunkCache {
         Some(entry.bytes.clone())
     }
 
-    /// Keeps a chunk, unless `is_old` says that it was changed since it was read. Who changes a chunk must make it say
-    /// so before the chunk is removed from here, and nobody reads what it was before.
+    /// Keeps a chunk, unless `is_old` says that it was changed since it was read. A writer of a chunk makes `is_old`
+    /// return `true` before it removes the chunk from here. So nobody reads the old contents.
     pub(crate) fn insert(&self, id: ObjectId, coord: &ChunkCoord, bytes: Arc<Vec<u8>>, is_old: impl FnOnce() -> bool) {
         if !self.fits(bytes.len()) {
             return;

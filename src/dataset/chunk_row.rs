@@ -26,11 +26,11 @@ pub(super) struct ChunkRow {
     is_long: bool,
 }
 
-/// What became of a chunk that was to be staged in a row.
+/// What happened to a chunk that was offered to a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JoinResult {
     Joined,
-    /// What is staged has to be stored first.
+    /// The staged row must be stored first.
     Full,
     /// The chunk is too long.
     TooLong,

@@ -14,13 +14,13 @@ use crate::{Error, File, Options};
 
 pub(crate) type CoreDims = SmallVec<[u64; 4]>;
 
-/// What is read at once to be converted: it is still in a near cache then (bytes).
+/// Most bytes that are read at once to be converted. So many are still in a near cache of the processor.
 const MAX_CONVERSION_BYTES: usize = 48 << 10;
 
 /// Numbers for [`DatasetCore::cache_id`].
 static NEXT_CACHE_ID: AtomicU64 = AtomicU64::new(0);
 
-/// The datasets of a file of which something is staged: a flush goes through these, not through all that are open.
+/// The datasets of a file with staged elements. A flush visits these, not all open datasets.
 pub(crate) type StagedDatasets = Arc<Mutex<Vec<ObjectId>>>;
 
 /// A dataset of a file, shared by every handle.
@@ -41,7 +41,7 @@ pub(crate) struct DatasetCore {
     pub(super) stage: Mutex<AppendBuffer>,
     /// The path by which the dataset was opened that was written first: what is written later, in a flush, names it.
     path: OnceLock<Box<str>>,
-    /// Where it is written down that something is staged, and whether it is.
+    /// The list of datasets with staged elements, and whether this one is in it.
     staged: StagedDatasets,
     is_listed: AtomicBool,
     /// Datasets whose rows are seen before those of this one.
@@ -50,13 +50,14 @@ pub(crate) struct DatasetCore {
     pub(super) unpublished: AtomicU64,
     /// The extent of a virtual dataset, which follows from its sources.
     pub(super) virtual_extent: Mutex<Option<CoreDims>>,
-    /// Counts what may make a decoded chunk outdated.
+    /// Counts changes that may make a decoded chunk outdated.
     pub(super) changes: AtomicU64,
-    /// What decoded chunks are kept under. Not the identity: that of a deleted dataset may become another one's.
+    /// The key of decoded chunks. It is not the identity of the dataset, because a new dataset may get the identity of
+    /// a deleted one.
     cache_id: ObjectId,
 }
 
-/// What is read at once of a run: no less than what a writer changes at once while this session reads.
+/// Most bytes of a run that are read at once. At least as many as a writer changes at once while this session reads.
 fn max_read_bytes(reads: Reads) -> usize {
     match reads {
         Reads::Direct { atomic } => usize::try_from(atomic).unwrap_or(usize::MAX).max(MAX_CONVERSION_BYTES),
@@ -126,7 +127,7 @@ impl SpecSnapshot {
         self.spec.unfiltered_edges && grid.is_partial(coord, &self.extent)
     }
 
-    /// Makes `filled` so many bytes of elements that nobody wrote.
+    /// Makes `filled` hold `bytes` bytes of fill values.
     pub(super) fn fill(&self, filled: &mut Vec<u8>, bytes: usize) {
         let Some(element) = self.spec.fill_pattern() else {
             if filled.capacity() < bytes {
@@ -211,7 +212,7 @@ impl DatasetCore {
         Ok(())
     }
 
-    /// How many chunks of so many bytes are worked on at a time. Each is there twice: as stored, and decoded.
+    /// The number of chunks of `chunk_bytes` bytes to work on at a time. Each is in memory twice: stored and decoded.
     pub(super) fn batch(&self, chunk_bytes: usize) -> usize {
         (self.memory / 2 / chunk_bytes.max(1)).clamp(1, 4 * rayon::current_num_threads())
     }
@@ -226,7 +227,7 @@ impl DatasetCore {
         self.path.get().map(|path| &**path)
     }
 
-    /// Has the next flush of the file find what is staged here. The caller holds the writer's lock.
+    /// Adds this dataset to the list that the next flush of the file visits. The caller holds the writer's lock.
     pub(super) fn list_staged(&self) {
         // Who takes it from the list unlists it before looking at what is staged.
         let is_listed = self.is_listed.load(Ordering::Acquire);
@@ -302,12 +303,12 @@ impl DatasetError {
         self
     }
 
-    /// Whether a chunk was stored anew since it was looked up.
+    /// Whether a chunk was stored at a new place since it was looked up.
     pub(crate) fn is_moved(&self) -> bool {
         matches!(self.kind, ErrorKind::Store(h5live_model::Error::Moved))
     }
 
-    /// The writer was waited for, and what it has published is still not there.
+    /// Marks the error: the reader waited for the writer, and what the writer published is still incomplete.
     pub(crate) fn into_unfinished(self) -> Self {
         DatasetError { kind: ErrorKind::IncompletePublication(Box::new(self.kind)), ..self }
     }

@@ -17,7 +17,7 @@ const MAX_KEPT_BUFFER_BYTES: usize = 2 << 20;
 pub(super) struct EncodeBuffers {
     /// The chunk, if it must be put together first.
     pub(super) chunk: Vec<u8>,
-    /// What is stored of it.
+    /// The stored bytes of the chunk.
     pub(super) stored: Vec<u8>,
 }
 
@@ -25,12 +25,12 @@ thread_local! {
     static MEMORY: RefCell<EncodeBuffers> = RefCell::default();
 }
 
-/// Calls `encode` for each item, for several of them at once, and `store` with what it left in
-/// [`EncodeBuffers::stored`] and with the mask that it returned: in the order of the items, for one at a time. No more
-/// than `most` items are begun and not stored.
+/// Calls `encode` for the items, for several at once. Calls `store` for one item at a time, in the order of the items,
+/// with the bytes that `encode` left in [`EncodeBuffers::stored`] and the mask that it returned. At most `most` items
+/// are begun and not stored.
 ///
 /// # Errors
-/// The failure of the first item that has one. All before it are stored, and none after it.
+/// The error of the first item that fails. All items before it are stored, and none after it.
 pub(super) fn run<T: Sync>(
     items: &[T],
     most: usize,
@@ -78,7 +78,7 @@ struct EncodePipelineState {
     taken: usize,
     /// Whether the last of these is being stored.
     storing: bool,
-    /// What was made of the items after these, of each that is done.
+    /// The results of later items that are encoded already.
     encoded: VecDeque<Option<(Result<u32, DatasetError>, EncodeBuffers)>>,
     spare: Vec<EncodeBuffers>,
     failure: Option<DatasetError>,
@@ -117,7 +117,7 @@ where
     E: Fn(&T, &mut EncodeBuffers) -> Result<u32, DatasetError> + Sync,
     S: Fn(&T, u32, &[u8]) -> Result<(), DatasetError> + Sync,
 {
-    /// Encodes, and stores what is next, until others do the rest.
+    /// Encodes items, and stores the next one in order, until other threads do the rest.
     fn work<'s>(&'s self, scope: &ScopeFifo<'s>) {
         while let Some((i, mut memory)) = self.next_item() {
             let encoded = (self.encode)(&self.items[i], &mut memory);

@@ -1,4 +1,4 @@
-//! New rows of a dataset, as they are published.
+//! Iterators over new rows of a dataset, as a writer publishes them.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -13,23 +13,24 @@ use crate::{Error, H5Type, Result};
 const MAX_BATCH_BYTES: usize = 8 << 20;
 /// The longest wait at a time before it is looked whether the writer still lives.
 const MAX_WAIT: Duration = Duration::from_secs(1);
-/// The same for a virtual dataset, which shows what comes into other files.
+/// The same for a virtual dataset, which shows the rows of other files.
 const MAX_VIRTUAL_WAIT: Duration = Duration::from_millis(20);
-/// The same for who does not rest.
+/// The same for a follower that never sleeps.
 const BUSY_POLL_WAIT: Duration = Duration::from_millis(5);
-/// Looks in vain of who does not rest, after which the last row is read once more...
+/// A follower that never sleeps reads the last row once more after this many looks in vain...
 const POLLS_BEFORE_WARMUP: u32 = 64;
-/// ...if it has at most so many bytes (in memory).
+/// ...if the row has at most this many bytes in memory.
 const MAX_WARMUP_BYTES: usize = 4 << 10;
 
-/// Batches of rows that a writer publishes, made by [`Dataset::follow`].
+/// Batches of rows that a writer publishes. [`Dataset::follow`] makes it.
 ///
-/// Each item has whole rows, in order, and no row twice. The iterator waits for new rows; it ends when the writer has
-/// closed the file and everything was delivered, or when the timeout is over without a new row. If the file is deleted,
-/// replaced or cut while it is being written, the last item is an error that says so
-/// ([`Error::file_change`](crate::Error::file_change)), after all rows that could still be read. Of a virtual dataset,
-/// all of this goes for its file and those of its sources: it ends when nobody writes any of them
-/// ([`Dataset::is_live`]).
+/// Each item has whole rows, in order, and no row twice. The iterator waits for new rows. It ends when the writer has
+/// closed the file and all rows were returned, or when the timeout is over without a new row. If the file is deleted,
+/// replaced or truncated while it is being written, the last item is an error that says so
+/// ([`Error::file_change`](crate::Error::file_change)). It comes after all rows that could still be read.
+///
+/// For a virtual dataset, all of this holds for its own file and the files of its sources. The iterator ends when none
+/// of them is being written ([`Dataset::is_live`]).
 #[derive(Debug)]
 pub struct DatasetFollower<T> {
     dataset: Dataset,
@@ -41,9 +42,9 @@ pub struct DatasetFollower<T> {
     batch_rows: Option<u64>,
     sleeps: bool,
     watch: Option<Box<dyn Watch>>,
-    /// When it is to be seen whether the file is still the one that is written.
+    /// The next time at which to check that the file is still the one that is being written.
     check_at: Option<Instant>,
-    /// What has become of the file, once what is there has been delivered.
+    /// The error that follows the last rows, if the file was deleted, replaced or truncated.
     ending: Option<Error>,
     failed: bool,
     values: PhantomData<fn() -> T>,
@@ -110,7 +111,7 @@ impl<T: H5Type> DatasetFollower<T> {
         Ok(self)
     }
 
-    /// Ends when no new row has come for this long. Without a timeout only the writer's end ends it.
+    /// Ends the iterator when no new row has come for this long. Without a timeout, it ends only when the writer does.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -122,8 +123,8 @@ impl<T: H5Type> DatasetFollower<T> {
         self
     }
 
-    /// Looks again and again instead of sleeping until something is published. That takes a processor of its own, and
-    /// shows rows some tens of microseconds earlier: for who has to act on them.
+    /// Looks all the time instead of sleeping. This uses a whole processor, and shows rows some tens of microseconds
+    /// earlier.
     pub fn busy_poll(mut self) -> Self {
         self.sleeps = false;
         self
@@ -221,7 +222,7 @@ impl<T: H5Type> DatasetFollower<T> {
         live
     }
 
-    /// Whether it is time to see that. Who is never out of rows does it, too.
+    /// Whether it is time for that check. A follower that always finds new rows does it, too.
     fn is_due(&mut self) -> bool {
         let now = Instant::now();
         let is_due = self.ending.is_some() || self.check_at.is_some_and(|at| now >= at);
@@ -231,7 +232,8 @@ impl<T: H5Type> DatasetFollower<T> {
         is_due
     }
 
-    /// Reads the last row once more. What that takes has not left the processor's caches then when the next row comes.
+    /// Reads the last row once more, so that the code and data of a read stay in the processor's caches until the next
+    /// row comes.
     fn warm_caches(&self) {
         let is_short = |row: usize| row <= MAX_WARMUP_BYTES;
         let is_plain = |spec: &DatasetSpec| spec.filters.is_empty() && !matches!(spec.layout, Layout::Virtual(_));

@@ -1,4 +1,4 @@
-//! Elements that are equally far apart, and what of an unfiltered chunk is read for them.
+//! Elements at equal distances, and the bytes of an unfiltered chunk that are read for them.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ impl RunGroup {
         RunGroup { runs: SmallVec::new(), size, bytes: 0..0 }
     }
 
-    /// What is read for the runs (bytes from the start of the chunk).
+    /// The bytes that are read for the runs (counted from the start of the chunk).
     pub(super) fn bytes(&self) -> Range<usize> {
         self.bytes.clone()
     }
@@ -71,7 +71,7 @@ impl RunGroup {
         self.runs.push(runs);
     }
 
-    /// Puts the runs, of which `bytes` are what was read, into their places, the first of which is `base`.
+    /// Puts the elements of the runs into their places. `bytes` were read for them; `base` is the first place.
     pub(super) fn put<S: ElementSink>(
         &self,
         bytes: &[u8],

@@ -50,10 +50,11 @@ use crate::error::ErrorKind;
 use crate::value::{DecodePlan, EncodePlan};
 use crate::{File, H5Type, Result, Select, Value, attribute};
 
-/// An array of elements in a file. Clones, and other handles on the same dataset, share what is staged.
+/// An array of elements in a file. Clones of a handle, and other handles on the same dataset, share the staged
+/// elements.
 ///
-/// Elements are converted between their type in the file and the type asked for, as libhdf5 does it. What is
-/// appended or written is seen at once by this session, and by other processes after a flush.
+/// Elements are converted between their type in the file and the type of the caller, as libhdf5 does it. This session
+/// sees appended and written elements at once. Other processes see them after a flush.
 #[derive(Clone)]
 pub struct Dataset {
     file: File,
@@ -101,7 +102,7 @@ impl Dataset {
         action().map_err(|failure| failure.with_file(&self.file, Some(&self.path)))
     }
 
-    /// What changes elements or the extent, of a file that can be written.
+    /// A writer of elements and of the extent, if the file can be written.
     fn writer(&self) -> Result<DatasetWriter<'_>, DatasetError> {
         self.file.store().check_writable()?;
         self.core.note_path(&self.path);
@@ -135,7 +136,7 @@ impl Dataset {
         Ok(self.spec()?.datatype.clone())
     }
 
-    /// The current dimensions (`[rank]`, elements), with what was appended and not flushed yet.
+    /// The current dimensions (`[rank]`, elements), with elements that were appended and not flushed yet.
     ///
     /// # Errors
     /// As [`Dataset::spec`].
@@ -378,7 +379,7 @@ impl Dataset {
         })
     }
 
-    /// Writes the elements of a selection as they are, in the file's type.
+    /// Writes the elements of a selection in the file's type, without conversion.
     ///
     /// # Errors
     /// As [`Dataset::write_slice`].
@@ -436,7 +437,7 @@ impl Dataset {
         self.count_rows(values.len() as u64)
     }
 
-    /// Appends rows of elements as they are, in the file's type.
+    /// Appends rows of elements in the file's type, without conversion.
     ///
     /// # Errors
     /// As [`Dataset::append`].
@@ -446,7 +447,7 @@ impl Dataset {
         self.count_rows(self.with_error_path(|| Ok((bytes.len() / self.core.view()?.size) as u64))?)
     }
 
-    /// Appends rows of elements as they are, and publishes nothing.
+    /// Appends rows of elements in the file's type, and publishes nothing.
     pub(crate) fn stage_rows(&self, bytes: &[u8]) -> Result<()> {
         self.with_error_path(|| {
             if self.core.append_at_cursor(|_| Some(bytes))? {
@@ -467,7 +468,7 @@ impl Dataset {
         })
     }
 
-    /// Values as they are stored.
+    /// Converts values to elements in the file's type.
     pub(crate) fn encode_rows<T: H5Type>(&self, values: &[T]) -> Result<Vec<u8>> {
         self.with_error_path(|| {
             self.file.store().check_writable()?;
@@ -505,7 +506,7 @@ impl Dataset {
         })
     }
 
-    /// Stores what is staged.
+    /// Hands staged elements to the store.
     pub(crate) fn write_out(&self) -> Result<()> {
         self.with_error_path(|| self.core.write_out(self.file.shared()))
     }
@@ -519,7 +520,8 @@ impl Dataset {
         }
     }
 
-    /// Has what is written out from now on seen after what was written out of another dataset of the file.
+    /// Orders publications: elements that are written out from now on are seen after those of another dataset that were
+    /// written out before.
     pub(crate) fn order_after(&self, earlier: ObjectId) -> Result<()> {
         self.with_error_path(|| Ok(self.core.chunks.come_after(&[earlier])?))
     }

@@ -1,4 +1,4 @@
-//! Chunks as they are stored, and datasets chunk by chunk.
+//! Reading and writing stored chunks without filters, and datasets chunk by chunk.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::{Result, Select};
 /// Blocks of a chunk that are copied or left out (bytes).
 const BLOCK: usize = 64 << 10;
 
-/// Where the blocks are that are to be written, those that follow each other as one.
+/// The ranges of blocks that must be written. Neighbouring blocks are one range.
 fn wanted_runs(bytes: &[u8], fill: &[u8], is_wanted: impl Fn(usize, &[u8], &[u8]) -> bool) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (n, (bytes, fill)) in bytes.chunks(BLOCK).zip(fill.chunks(BLOCK)).enumerate() {
@@ -29,8 +29,8 @@ fn wanted_runs(bytes: &[u8], fill: &[u8], is_wanted: impl Fn(usize, &[u8], &[u8]
 }
 
 impl Dataset {
-    /// The stored chunks, in the order of the index: where they are, their bytes, and which filters were left out. What
-    /// is staged is written out first. A contiguous or compact dataset is one chunk.
+    /// The stored chunks, in the order of the index: their addresses, sizes, and the filters that were left out. Staged
+    /// elements are written out first. A contiguous or compact dataset is one chunk.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if the index cannot be read.
@@ -87,8 +87,8 @@ impl Dataset {
         })
     }
 
-    /// Stores the bytes of a chunk as they are, in place of what it held: they must be what its filters make of it, but
-    /// for those whose bit is set in the mask (bit `i`: filter `i` was left out).
+    /// Replaces a chunk by `bytes`, which are the output of its filters. Filters whose bit is set in the mask were not
+    /// applied (bit `i`: filter `i`).
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if the chunk is outside the maximum, or its length is wrong and there are no filters.
@@ -108,8 +108,8 @@ impl Dataset {
         })
     }
 
-    /// Copies the bytes of a chunk that was stored without filters, so many at a time, and calls `each` with their
-    /// number. What nobody wrote of it is not written.
+    /// Copies the bytes of a chunk that was stored without filters, part by part, and calls `each` with the number of
+    /// bytes of each part. Bytes that were never written are left out.
     pub(crate) fn copy_stored(
         &self,
         to: &Dataset,
@@ -160,8 +160,8 @@ impl Dataset {
         Ok(())
     }
 
-    /// Calls `each` with the parts of a selection that lie in one chunk each, in row-major order of the chunks: who
-    /// reads part by part decodes each chunk once. What is not in chunks is one part.
+    /// Calls `each` for each part of a selection that lies in one chunk, in row-major order of the chunks. A caller
+    /// that reads part by part decodes each chunk once. A dataset without chunks has one part.
     ///
     /// ```
     /// use h5live::File;

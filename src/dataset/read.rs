@@ -19,9 +19,9 @@ use crate::types::Heap;
 
 /// Times that a chunk of a live file is read again when it does not decode.
 const MAX_DECODE_RETRIES: u32 = 8;
-/// What is worth another thread (bytes that are decoded or, without filters, selected)...
+/// Least bytes that are worth another thread (decoded bytes, or without filters, selected bytes)...
 const MIN_PARALLEL_BYTES: usize = 64 << 10;
-/// ...and so many of them is finding an unfiltered chunk.
+/// ...and finding an unfiltered chunk counts as this many bytes.
 const LOOKUP_COST_BYTES: usize = 1 << 10;
 /// The least share of one run that is worth another thread if it is converted (bytes), and if it is only copied...
 const MIN_CONVERTED_SHARE_BYTES: usize = 512 << 10;
@@ -30,7 +30,7 @@ const MIN_COPIED_SHARE_BYTES: usize = 4 << 20;
 const MAX_SHARES_PER_THREAD: usize = 8;
 /// Bytes that a thread keeps for its next read in one buffer...
 const MAX_KEPT_BUFFER_BYTES: usize = 2 << 20;
-/// ...and the buffers: what is stored of a chunk, and what is converted.
+/// ...and the buffers: for the stored bytes of a chunk, and for conversion.
 const MAX_KEPT_BUFFERS: usize = 2;
 /// Chunks that are listed before they are read.
 const CHUNKS_PER_BATCH: usize = 1 << 10;
@@ -51,7 +51,7 @@ enum ChunkContent {
     /// Nobody wrote them.
     Fill,
     Decoded(Arc<Vec<u8>>),
-    /// As they are in the store, or fill values, and over them what is staged.
+    /// Bytes of the store, or fill values, with the staged run over them.
     Unfiltered(Option<StoredChunk>, Option<StagedChunk>),
 }
 
@@ -64,7 +64,7 @@ struct ReadPiece<'a> {
     elements: usize,
 }
 
-/// What is read of one chunk.
+/// The part of one chunk that is read.
 struct ChunkReadPart<'a> {
     coord: &'a ChunkCoord,
     /// All of it, if it is one run.
@@ -155,7 +155,7 @@ struct ChunkReader<'a> {
 }
 
 impl ChunkReader<'_> {
-    /// Whether reading so many chunks, or fewer elements of them than they have, is worth another thread.
+    /// Whether a read of `n` chunks is worth another thread. `elements` may be fewer than these chunks have.
     fn is_parallel(&self, n: usize, elements: u64) -> bool {
         let bytes = n.saturating_sub(1).saturating_mul(self.bytes);
         let selected = usize::try_from(elements).map_or(usize::MAX, |n| n.saturating_mul(self.reader.view.size));
@@ -185,7 +185,7 @@ impl ChunkReader<'_> {
         })
     }
 
-    /// The pieces of chunks that share so many coordinates.
+    /// The pieces of the chunks that share their first `depth` coordinates.
     fn pieces_of<'b>(&self, depth: usize, listed: &'b [ChunkCoord], base: usize) -> Option<Vec<ReadPiece<'b>>> {
         let mut next = base as u64;
         let mut pieces = Vec::new();
@@ -200,7 +200,7 @@ impl ChunkReader<'_> {
         Some(pieces)
     }
 
-    /// A run of a chunk in pieces that several threads can read; none if it is best read as it is.
+    /// Splits a run of a chunk into pieces for several threads. Empty if one thread should read it.
     fn split_run<'b>(&self, coord: &'b ChunkCoord, run: ElementRun, sink: &mut impl ElementSink) -> Vec<ReadPiece<'b>> {
         let size = self.reader.view.size;
         // A chunk with filters is decoded once, and who follows reads as much as is seen as one.
@@ -219,7 +219,7 @@ impl ChunkReader<'_> {
         starts.map(|n| piece(run_from(n))).collect()
     }
 
-    /// Reads pieces that lie in the sink one after another, from the place `base` on. Leaves what comes after them.
+    /// Reads pieces that follow each other in the sink, from the place `base` on. Leaves the rest of the sink.
     fn read_pieces<S: ElementSink>(
         &self,
         pieces: Vec<ReadPiece<'_>>,
@@ -249,7 +249,7 @@ impl ChunkReader<'_> {
         Ok(sink)
     }
 
-    /// Reads chunks whose elements go anywhere: what they hold all at once, and then into their places.
+    /// Reads chunks whose elements go anywhere: first the contents of all chunks, then the elements into their places.
     fn read_batch<S: ElementSink>(
         &self,
         batch: &[ChunkCoord],
@@ -270,7 +270,7 @@ impl ChunkReader<'_> {
         Ok(())
     }
 
-    /// Reads a chunk into a sink of its own, whose first place is `base`.
+    /// Reads one chunk into its own sink, whose first place is `base`.
     fn read<S: ElementSink>(
         &self,
         part: &ChunkReadPart<'_>,
@@ -311,7 +311,7 @@ impl ChunkReader<'_> {
         start..start + run.len as usize
     }
 
-    /// What the elements of a chunk are. A decoded chunk is kept for later reads if `keep` says so.
+    /// The contents of a chunk. With `keep`, a decoded chunk is kept for later reads.
     fn content(&self, coord: &ChunkCoord, keep: bool) -> Result<ChunkContent, DatasetError> {
         let DatasetReader { core, cache, .. } = self.reader;
         let changes = core.changes.load(Ordering::Acquire);
@@ -404,8 +404,8 @@ impl ChunkReader<'_> {
         })
     }
 
-    /// Puts the selected elements of a chunk into their places, the first of which is `base`; of one that was stored
-    /// anew meanwhile, all of them again.
+    /// Puts the selected elements of a chunk into their places; `base` is the first one. If the chunk was stored at a
+    /// new place meanwhile, all of its elements are read again.
     fn scatter<S: ElementSink>(
         &self,
         part: &ChunkReadPart<'_>,
@@ -541,7 +541,7 @@ impl ChunkReader<'_> {
         Ok(())
     }
 
-    /// The bytes of an unfiltered chunk from `at` on: from the store or fill values, and over them what is staged.
+    /// The bytes of an unfiltered chunk from `at` on: from the store or fill values, with the staged bytes over them.
     fn read_span(
         &self,
         stored: Option<&StoredChunk>,

@@ -41,7 +41,7 @@ impl StagedChunk {
     }
 }
 
-/// The staged chunks. One that is alone, as it is between small appends and flushes, takes no map.
+/// The staged chunks. A single chunk, as between small appends and flushes, needs no map.
 #[derive(Debug, Default)]
 pub(super) struct StagedChunks {
     /// Nothing if there are several. Without bytes, it is just memory for the next run of the chunk.
@@ -117,7 +117,7 @@ impl StagedChunks {
         self.single.iter().map(|(coord, staged)| (coord, staged)).chain(&self.others)
     }
 
-    /// Puts a chunk in place of what is there of it.
+    /// Stages a chunk, and replaces its staged contents.
     pub(super) fn put(&mut self, coord: &ChunkCoord, staged: StagedChunk) {
         self.split_row();
         drop(self.take(coord));
@@ -131,7 +131,7 @@ impl StagedChunks {
         self.others.insert(coord.clone(), staged);
     }
 
-    /// Removes and returns what is staged of a chunk.
+    /// Removes a staged chunk, and returns it.
     pub(super) fn take(&mut self, coord: &ChunkCoord) -> Option<StagedChunk> {
         self.split_row();
         let staged = match &self.single {

@@ -7,7 +7,7 @@ use crate::convert::{ConvertError, ElementPlan};
 use crate::types::{H5Type, Heap};
 use crate::value::{DecodePlan, EncodePlan};
 
-/// What elements are read into.
+/// The destination of a read.
 pub(crate) trait ElementSink: Send + Sized {
     /// Whether elements stay in the file's form, with places in the heap of the file.
     const KEEPS_HEAP_IDS: bool;
@@ -18,19 +18,19 @@ pub(crate) trait ElementSink: Send + Sized {
     /// Converts one element into every place of a range.
     fn fill(&mut self, places: Range<usize>, element: &[u8], heap: Heap<'_>) -> Result<(), ConvertError>;
 
-    /// The memory of a range of places, if elements go there as they are.
+    /// The memory of a range of places, if elements are stored there without conversion.
     fn direct(&mut self, places: Range<usize>) -> Option<&mut [u8]>;
 
     /// Two sinks: for the first `n` places, and for the rest.
     fn split(self, n: usize) -> (Self, Self);
 }
 
-/// What elements are written from.
+/// The source of a write.
 pub(crate) trait ElementSource: Sync {
     /// Converts a range of values into elements.
     fn get(&self, places: Range<usize>, elements: &mut [u8]) -> Result<(), ConvertError>;
 
-    /// The memory of a range of values, if they are elements as they are.
+    /// The memory of a range of values, if they need no conversion.
     fn direct(&self, places: Range<usize>) -> Option<&[u8]>;
 }
 
@@ -212,7 +212,7 @@ impl ElementSource for ValueSource<'_> {
     }
 }
 
-/// Elements to be written as they are.
+/// Elements that are written without conversion.
 pub(crate) struct RawSource<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) size: usize,

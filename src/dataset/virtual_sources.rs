@@ -73,7 +73,7 @@ fn blocks(source: &VirtualSource) -> impl Iterator<Item = (Name, Name)> {
     (0..blocks).map(|block| (expand_block_name(&source.file, block), expand_block_name(&source.dataset, block)))
 }
 
-/// What is known of a source of a virtual dataset.
+/// The state of a source of a virtual dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SourceState {
@@ -389,7 +389,7 @@ impl Dataset {
     }
 }
 
-/// A hyperslab without what lies outside an extent, as its counts and blocks allow.
+/// A hyperslab cut to an extent, as far as its counts and blocks allow.
 fn clip(selection: &Selection, extent: &[u64]) -> Selection {
     let Selection::Hyperslab(slab) = selection else { return selection.clone() };
     let mut slab = slab.clone();

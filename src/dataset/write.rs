@@ -20,7 +20,7 @@ const MAX_ASSEMBLED_CHUNK_BYTES: usize = 4 << 20;
 /// Chunks that are listed before they are stored.
 const CHUNKS_PER_BATCH: usize = 1 << 10;
 
-/// Rows that are to be appended.
+/// Rows to append.
 pub(crate) struct RowAppend {
     /// The dimension along which they are.
     axis: usize,
@@ -356,7 +356,7 @@ impl<'a> DatasetWriter<'a> {
         Ok(())
     }
 
-    /// Stores a chunk as it is, in place of what is stored and staged of it.
+    /// Stores a chunk as given, and replaces its stored and staged contents.
     pub(crate) fn write_stored(&self, coord: &ChunkCoord, mask: u32, bytes: &[u8]) -> Result<(), DatasetError> {
         self.core.stage.lock().chunks.take(coord);
         self.store_encoded(coord, mask, bytes)
@@ -412,7 +412,7 @@ impl<'a> DatasetWriter<'a> {
         encode_pipeline::run(&dirty, self.core.batch(chunk_bytes), encode, store)
     }
 
-    /// Makes `stored` what is stored of a chunk of a dataset with filters; returns the mask.
+    /// Encodes a chunk of a dataset with filters into `stored`, and returns the mask.
     fn encode(
         &self,
         view: &SpecSnapshot,
@@ -480,7 +480,7 @@ struct ChunkWriter<'a, S> {
 }
 
 impl<S: ElementSource> ChunkWriter<'_, S> {
-    /// Whether a chunk is to be stored as a whole: every element of it that lies in the extent is written.
+    /// Whether a chunk is stored as a whole: every element of it that lies in the extent was written.
     fn is_covered(&self, coord: &ChunkCoord) -> bool {
         let view = &self.writer.view;
         let start = self.grid.start_of(coord);

@@ -1,4 +1,4 @@
-//! From what is staged to the store.
+//! Handing staged elements to the store.
 
 use std::sync::atomic::Ordering;
 
@@ -20,7 +20,7 @@ impl DatasetCore {
         writer.write_out()
     }
 
-    /// Publishes what is staged by one batch if it is one run of rows, and says whether it was.
+    /// Publishes the staged elements by one batch, if they are one run of rows. Returns whether they were.
     pub(super) fn publish_run(&self) -> Result<bool, DatasetError> {
         if !self.filters.is_empty() || !self.published_after.lock().is_empty() {
             return Ok(false);
@@ -55,7 +55,7 @@ impl DatasetCore {
         Ok(())
     }
 
-    /// As [`DatasetCore::write_out`]; what is staged for a dataset that has been deleted is forgotten.
+    /// As [`DatasetCore::write_out`]. Drops the staged elements of a deleted dataset.
     pub(crate) fn write_out_if_exists(&self, shared: &FileShared) -> Result<(), DatasetError> {
         self.unlist_staged();
         if !self.has_staged() || self.is_deleted() {

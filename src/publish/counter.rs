@@ -49,7 +49,7 @@ impl PublicationCounter {
         store.set_attribute(self.group, &attribute)
     }
 
-    /// Counts and publishes one more; what it counts is published already.
+    /// Counts one more publication, and publishes the counter. What it counts is published already.
     pub(crate) fn count(&self, store: &dyn Objects) -> Result<(), ModelError> {
         let mut count = self.count.lock();
         self.put(store, *count + 1)?;
@@ -65,9 +65,9 @@ impl File {
         Ok(self.group(path)?.id())
     }
 
-    /// How often a writer with a [publication counter](crate::Options::publication_counter) has published something:
-    /// each flush and each transaction counts. Of what was published up to then everything is seen by who looks at it
-    /// later (as [`Dataset::refresh`](crate::Dataset::refresh) does); of later publications some may be seen, too.
+    /// The number of publications of a writer with a [publication counter](crate::Options::publication_counter). Each
+    /// flush and each transaction counts. A reader that looks later (see [`Dataset::refresh`](crate::Dataset::refresh))
+    /// sees everything of these publications, and maybe some of later ones.
     ///
     /// # Errors
     /// [`model::Error::NotFound`](ModelError::NotFound) if the writer does not count.
@@ -81,8 +81,8 @@ impl File {
         found.map_err(|error| self.error(None, error))
     }
 
-    /// Waits until at least `publication` was published, the writer has closed the file, or the time is over, and says
-    /// how far it is then. See [`File::publication_count`].
+    /// Waits until the writer has published at least `publication` times, the writer has closed the file, or the time
+    /// is over. Returns the number of publications then. See [`File::publication_count`].
     ///
     /// ```no_run
     /// # use std::time::Duration;

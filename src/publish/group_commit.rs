@@ -1,8 +1,8 @@
-//! Work that is done once for all who ask for it at the same time: group commit.
+//! Group commit: one run of some work serves all threads that ask for it at the same time.
 
 use parking_lot::{Condvar, Mutex};
 
-/// Work of which each run serves everybody who had asked before it began.
+/// Work that several threads share. Each run serves all threads that asked before it began.
 #[derive(Debug, Default)]
 pub(crate) struct GroupCommit {
     state: Mutex<GroupCommitState>,
@@ -12,17 +12,17 @@ pub(crate) struct GroupCommit {
 #[derive(Debug, Default)]
 struct GroupCommitState {
     asked: u64,
-    /// Those who had asked when the last run that succeeded began.
+    /// The number of threads that had asked when the last successful run began.
     served: u64,
     running: bool,
 }
 
 impl GroupCommit {
-    /// Returns when a run of `work` has succeeded that began after this call. It is this thread's own run if nobody
-    /// else's is under way.
+    /// Waits until a run of `work` that began after this call has succeeded. This thread runs it itself if no other
+    /// thread does.
     ///
     /// # Errors
-    /// Those of its own run. A run of another thread that fails serves nobody.
+    /// Errors of its own run. A failed run of another thread serves nobody.
     pub(crate) fn run<E>(&self, work: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let mut state = self.state.lock();
         state.asked += 1;

@@ -22,7 +22,7 @@ use crate::{Dataset, Error, ErrorKind, File, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PublishInterval {
-    /// A dataset is flushed when so many rows were appended to it since it last was.
+    /// A dataset is flushed when this many rows were appended since its last flush.
     Rows(u64),
     /// The file is flushed when this time is over, if there is anything to publish.
     Time(Duration),
@@ -34,7 +34,7 @@ impl From<Duration> for PublishInterval {
     }
 }
 
-/// What of a session serves publishing.
+/// The part of a session that publishes.
 #[derive(Debug, Default)]
 pub(crate) struct Publisher {
     /// Held by the flush or the transaction that is under way.
@@ -44,7 +44,7 @@ pub(crate) struct Publisher {
     durable: GroupCommit,
     syncs: GroupCommit,
     ticker: Mutex<Option<PublishTimer>>,
-    /// What went wrong in the background.
+    /// The error of a flush in the background.
     deferred: Mutex<Option<Error>>,
     closed: AtomicBool,
 }
@@ -71,7 +71,7 @@ impl Publisher {
 }
 
 impl FileShared {
-    /// Writes out what is staged of all datasets, and tells the store the extents.
+    /// Hands the staged elements and extents of all datasets to the store.
     pub(crate) fn write_out(&self) -> Result<()> {
         self.for_each_staged(|core| {
             core.write_out_if_exists(self).map_err(|failure| failure.with_path(&self.name, core.path()))
@@ -102,7 +102,7 @@ impl FileShared {
         }
     }
 
-    /// The counter of publications, if there is to be one.
+    /// The counter of publications, if the options ask for one.
     fn counter(self: &Arc<Self>) -> Result<Option<&PublicationCounter>> {
         let Some(path) = self.options.publications.as_deref().filter(|_| self.has_counter()) else { return Ok(None) };
         if let Some(counter) = self.publisher.counter.get() {
@@ -117,7 +117,7 @@ impl FileShared {
         Ok(Some(self.publisher.counter.get_or_init(|| counter)))
     }
 
-    /// Publishes what is left before the session ends, if publications are counted.
+    /// Publishes the rest before the session ends, if publications are counted.
     pub(crate) fn publish_final(self: &Arc<Self>) -> Result<()> {
         if !self.has_counter() || self.publisher.closed.load(Ordering::Acquire) {
             return Ok(());
@@ -138,13 +138,13 @@ impl FileShared {
 }
 
 impl File {
-    /// Makes the counter of publications, if there is to be one.
+    /// Creates the counter of publications, if the options ask for one.
     pub(crate) fn begin_counting(&self) -> Result<()> {
         self.shared().counter().map(drop)
     }
 
-    /// Writes out everything, and makes it visible to other processes of this machine, data before what leads to it.
-    /// What is visible outlasts the end of this process, also a sudden one, but not a power failure.
+    /// Writes everything, and makes it visible to other processes of this machine: data first, then the structures that
+    /// lead to it. Visible data survives the death of this process, but not a power failure.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if a write fails; what was flushed before stays readable.
@@ -155,9 +155,9 @@ impl File {
         shared.publish()
     }
 
-    /// As [`File::flush`], and returns when all of it will outlast a power failure. From the first call on, every flush
-    /// orders what it writes (with a barrier of the system, which takes about as long as the disk needs) so that what
-    /// was durable stays so.
+    /// As [`File::flush`]. When it returns, everything also survives a power failure. From the first call on, every
+    /// flush of this session orders its writes so that durable data stays durable. For this it waits for the disk once
+    /// or twice; three times if it overwrites raw data that others may be reading.
     ///
     /// Threads that call it at the same time share the work.
     ///
@@ -178,9 +178,9 @@ impl File {
 }
 
 impl Dataset {
-    /// Writes out what was appended and written to this dataset, and makes it visible to other processes: elements
-    /// first, then what leads to them, then the extent. What was flushed of datasets that it is
-    /// [published after](Dataset::publish_after) comes before it.
+    /// Writes the elements that were appended and written to this dataset, and makes them visible to other processes:
+    /// elements first, then the structures that lead to them, then the extent. Everything that was flushed of datasets
+    /// that this one is [published after](Dataset::publish_after) comes before it.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) or [`ErrorKind::Filter`](crate::ErrorKind::Filter) if a write

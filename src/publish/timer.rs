@@ -30,10 +30,10 @@ impl StopSignal {
 }
 
 impl PublishTimer {
-    /// Starts a thread that publishes what is new of a file each time that `every` is over.
+    /// Starts a thread that publishes new data of a file each time that `every` has passed.
     ///
     /// # Errors
-    /// Those of the system if there can be no thread.
+    /// Errors of the system if the thread cannot be started.
     pub(crate) fn start(file: &Arc<FileShared>, every: Duration) -> std::io::Result<Self> {
         let (stop, file) = (Arc::new(StopSignal::default()), Arc::downgrade(file));
         let told = stop.clone();
@@ -53,7 +53,7 @@ impl Drop for PublishTimer {
     }
 }
 
-/// Publishes what is new; whether the file is still open.
+/// Publishes new data. Returns whether the file is still open.
 fn tick(file: &Weak<FileShared>) -> bool {
     let Some(shared) = file.upgrade() else { return false };
     let _only = shared.publisher.lock();

@@ -14,7 +14,7 @@ pub struct Transaction<'a> {
 #[derive(Debug)]
 struct TransactionStep {
     dataset: Dataset,
-    /// The rows, as they are stored.
+    /// The encoded rows.
     rows: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ impl Transaction<'_> {
         self.append_raw(dataset, &rows)
     }
 
-    /// Appends rows of elements as they are, in the file's type, when the transaction ends.
+    /// Appends rows of elements in the file's type, without conversion, when the transaction ends.
     ///
     /// # Errors
     /// As [`Transaction::append`].
@@ -76,13 +76,13 @@ fn distinct(ids: impl Iterator<Item = ObjectId>) -> usize {
 }
 
 impl File {
-    /// Appends to several datasets and publishes that as one. The appends take place when `build` returns, and nothing
-    /// does if it returns an error.
+    /// Appends to several datasets, and publishes the appends as one. The appends take place when `build` returns. If
+    /// `build` returns an error, nothing is appended.
     ///
-    /// At each moment, also after the sudden end of this process, others see a beginning of the appends: never one
-    /// without all those before it. Who wants to see whole transactions only takes a look at the dataset that was
-    /// appended to last first, or waits for the [publication counter](File::wait_for_publication), and then looks at
-    /// the others. Appends that go back to a dataset after others cost a flush each time they do.
+    /// At each moment, also after a sudden end of this process, other processes see the first appends up to some point.
+    /// They never see an append without all appends before it. A reader that wants whole transactions looks first at
+    /// the dataset that was appended to last, or waits for the [publication counter](File::wait_for_publication). Then
+    /// it looks at the other datasets. Each append that goes back to an earlier dataset costs one more flush.
     ///
     /// ```
     /// # let file = h5live::File::in_memory();

@@ -15,7 +15,7 @@ pub struct MemberColumn<'a> {
 }
 
 impl<'a> MemberColumn<'a> {
-    /// What lies at `at` and has `size` bytes in elements of `stride` bytes.
+    /// The column of `size` bytes at the offset `at` in elements of `stride` bytes.
     ///
     /// # Errors
     /// [`ConvertError::Truncated`] if it does not lie inside the elements.

@@ -134,14 +134,14 @@ pub trait H5Type: Clone + Send + Sync + 'static {
         None
     }
 
-    /// Whether encoding leaves parts of an element as they were.
+    /// Whether encoding leaves some bytes of an element unchanged.
     fn is_partial(encoder: &Self::Encoder) -> bool {
         let _ = encoder;
         false
     }
 }
 
-/// Where variable-length data is kept.
+/// The place of variable-length data.
 #[derive(Debug, Clone, Copy)]
 pub struct Heap<'a>(pub(crate) &'a dyn Objects);
 

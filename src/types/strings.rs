@@ -159,7 +159,7 @@ impl<const N: usize> H5Type for FixedStr<N> {
         code(file, "a FixedStr")
     }
 
-    /// What does not fit is cut off, as libhdf5 does.
+    /// Cuts off text that does not fit, as libhdf5 does.
     fn decode(decoder: &StringCodec, element: &[u8], into: &mut Self, heap: Heap<'_>) -> Result<(), ConvertError> {
         decode(decoder, element, heap, |text| {
             let n = text.len().min(N);

@@ -103,7 +103,8 @@ impl DecodePlan {
         self.value_with_budget(element, heap, ELEMENT_BYTES)
     }
 
-    /// The value of an element that has no more than so many bytes of variable-length data, but for one sequence.
+    /// The value of an element, if its variable-length data needs no more than this many bytes. One sequence may need
+    /// more.
     pub(super) fn value_with_budget(&self, element: &[u8], heap: Option<&dyn Objects>, bytes: usize) -> Value {
         self.resolve(element, &HeapBudget { heap, left: Cell::new(bytes) })
     }
@@ -169,7 +170,7 @@ struct HeapBudget<'a> {
 }
 
 impl HeapBudget<'_> {
-    /// Whether there may be so many bytes more.
+    /// Takes `bytes` from the budget. Returns whether there were enough.
     fn take(&self, bytes: usize) -> bool {
         let left = self.left.get().checked_sub(bytes);
         left.inspect(|left| self.left.set(*left)).is_some()

@@ -76,7 +76,7 @@ impl EncodePlan {
         Ok(EncodePlan { class: class(datatype), size: datatype.size() as usize, step })
     }
 
-    /// Replaces an element by a value. What lies between the members of a compound becomes zero.
+    /// Replaces an element by a value. Bytes between the members of a compound become zero.
     ///
     /// # Errors
     /// [`ConvertError::Value`] if elements of this type have no such value, [`ConvertError::Heap`].
@@ -215,7 +215,7 @@ impl Value {
         Ok(bytes)
     }
 
-    /// The value as an integer, if it is one, be it as a float.
+    /// The value as an integer, if it is one. A float may be an integer, too.
     fn exact_integer(&self) -> Option<i128> {
         let whole = |value: f64| (value.trunc() == value && value.abs() < 2f64.powi(126)).then_some(value as i128);
         match self {
