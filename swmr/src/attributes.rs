@@ -22,7 +22,7 @@ pub(crate) enum AttributeStorage {
     Dense(DenseAttributes),
 }
 
-/// An attribute as it is stored.
+/// An attribute in its stored form.
 pub(crate) struct StoredAttribute {
     pub message: AttributeMessage,
     pub creation_order: u16,

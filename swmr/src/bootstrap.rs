@@ -23,9 +23,9 @@ use crate::superblock_extension::{cache_image, write_cache_image};
 use crate::superblock_status::SuperblockStatus;
 use crate::{Error, Mode, OpenOptions, Result, RetryPolicy, member_files};
 
-/// Where a file is, and the handle through which it is locked.
+/// The location of a file, and the handle through which it is locked.
 pub(crate) struct SessionMedium {
-    /// The file, as it was opened; empty for a storage that is none.
+    /// The path under which the file was opened; empty for a storage that is no file.
     pub path: PathBuf,
     pub storage: Arc<dyn Storage>,
     pub lock: LockHandle,
@@ -40,7 +40,7 @@ const MAX_QUARANTINED_TAIL_BYTES: u64 = 64 << 20;
 enum FileTail {
     /// The file ends here.
     None(u64),
-    /// What lies between is in nobody's use, but those who follow may have been led there a moment ago.
+    /// The space between these addresses is unused, but a follower may have read a pointer into it a moment ago.
     Quarantined { from: u64, end: u64 },
 }
 
@@ -52,16 +52,16 @@ impl FileTail {
     }
 }
 
-/// What a file that is to be written says of itself.
+/// The superblock of a file that will be written, and where it is.
 pub(crate) struct LocatedSuperblock {
     /// Where the superblock is (bytes from the start of the file).
     at: u64,
     superblock: Superblock,
-    /// What is known of a writer that has not closed it.
+    /// The state that a writer left that did not close the file.
     unclean: Option<UncleanClose>,
 }
 
-/// What a writer has left that has not closed the file.
+/// The state that a writer left that did not close the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UncleanClose {
     /// Others may still be following it.
@@ -164,8 +164,7 @@ impl OpenOptions {
         NativeSession::new(cache, status, superblock, lock, patience, &OpenOptions { mode, ..self.clone() }, &path)
     }
 
-    /// Finds out whether a file may be written, and what it says of itself. `locked` says whether the lock was to be
-    /// had.
+    /// Checks whether a file may be written, and reads its superblock. `locked` says whether the lock was free.
     pub(crate) fn check_writable(
         &self,
         storage: &dyn Storage,
@@ -272,8 +271,8 @@ impl OpenOptions {
         recovery_scan::settle_left(session, if self.mutant.without_recount { Unsettled::default() } else { unsettled })
     }
 
-    /// What a dead writer has left at the end of the file, which ends at `end` at the latest (bytes from the base
-    /// address), and what is to be set right.
+    /// Finds the structures of a dead writer at the end of the file, which ends at `end` at the latest (bytes from the
+    /// base address), and the structures that must be corrected.
     fn scan_tail(
         &self,
         storage: &Arc<dyn Storage>,
@@ -395,7 +394,7 @@ pub(crate) fn parse_superblock(bytes: &[u8]) -> Result<Superblock> {
     Superblock::decode(bytes).map_err(Error::Superblock)
 }
 
-/// Where the superblock is (bytes from the start of the file), and what it says.
+/// The address of the superblock (bytes from the start of the file), and the superblock.
 pub(crate) fn locate_superblock(storage: &dyn Storage) -> Result<(u64, Superblock)> {
     let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
     for at in Superblock::locations(len) {

@@ -42,8 +42,8 @@ use crate::header::CachedHeader;
 use crate::session::NativeSession;
 use crate::{Error, Result};
 
-/// Bytes that a reader that follows a writer reads at once: they must not take too long, and are to be as they were or
-/// as they are where a writer changes them in their place.
+/// Most bytes that a follower reads at once. A read must not take too long, and it must see raw data that a writer
+/// changes in place either old or new.
 const MAX_FOLLOWER_READ_BYTES: usize = MAX_ATOMIC_READ_BYTES;
 
 /// A dataset of an HDF5 file.
@@ -53,7 +53,7 @@ pub struct NativeDataset {
     addr: Addr,
     state: RwLock<Arc<DatasetState>>,
     fast_append: Mutex<FastAppendState>,
-    /// Held while a reader reads the state anew.
+    /// Held while a reader reads the state again.
     refresh_lock: Mutex<()>,
     /// The extent without an index for which a reader has waited in vain; held while it waits.
     missed: Mutex<Vec<u64>>,
@@ -61,7 +61,7 @@ pub struct NativeDataset {
     is_deleted: AtomicBool,
 }
 
-/// What one reading of the header says.
+/// The result of one reading of the header.
 #[derive(Debug, Clone)]
 struct DatasetState {
     /// Before the header was read.
@@ -78,7 +78,7 @@ struct DatasetState {
     image: Option<Arc<[u8]>>,
 }
 
-/// What a new dataset shows until somebody has opened it.
+/// The state of a new dataset until it is opened.
 #[derive(Debug)]
 pub(crate) struct NewDataset {
     addr: Addr,
@@ -207,8 +207,8 @@ impl NativeDataset {
         self.state.read().clone()
     }
 
-    /// Reads the header anew, and forgets the index as it was. The header comes first: what is then read of the
-    /// index is at least as new.
+    /// Reads the header again, and marks the index as stale. The header comes first, so that the index is at least as
+    /// new.
     fn reload(&self) -> Result<bool> {
         let owner = Owner::new(self.addr);
         let new = self.session.retry.retry_since(|since| {
@@ -239,7 +239,7 @@ impl NativeDataset {
         })
     }
 
-    /// Reads from a chunk that was found before, and may have been stored anew since.
+    /// Reads from a chunk that was found before, and that may have been stored at a new place since.
     fn read_located(&self, state: &DatasetState, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()> {
         let found = state.layout.get(&chunk.coord)?.map(|element| self.stored_chunk(state, &chunk.coord, element));
         if found.as_ref() != Some(chunk) {
@@ -271,7 +271,7 @@ impl NativeDataset {
         state.layout.for_each(rank, &mut |coord, element| each(self.stored_chunk(state, &coord, element)))
     }
 
-    /// Tells `state` what is known of the dataset, but for what a file without generations tells by itself.
+    /// Hashes everything that is kept of the dataset, apart from what a file without generations shows by itself.
     pub(crate) fn hash_state(&self, state: &mut impl Hasher) {
         let now = self.state();
         (self.addr, now.header_len, now.spec.dataspace.dims()).hash(state);

@@ -1,7 +1,7 @@
-//! Links that go, and the objects that go with the last of them: their space is given back.
+//! Removing links, and deleting the objects that have no link left. Their space is freed.
 //!
-//! All that is to go is found before anything changes, so that a damaged structure is an error that leaves the file as
-//! it was.
+//! Everything to be deleted is found before anything changes. So a damaged structure is an error that leaves the file
+//! unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::header::CachedHeader;
 use crate::links::LinkStorage;
 use crate::session::NativeSession;
 
-/// What goes, and what stays with fewer links.
+/// The objects to be deleted, and those that stay with fewer links.
 #[derive(Debug, Default)]
 struct DeletePlan {
     /// Links and other uses that each object loses.
@@ -33,14 +33,14 @@ struct DeletePlan {
     datasets: Vec<Arc<NativeDataset>>,
 }
 
-/// Objects that lost their last link while others follow. What leads to them is still in the file: their space is given
-/// back after the flush that writes what no longer does, and what is left of their headers then says that they are no
-/// more, for those who have them open.
+/// Objects that lost their last link while others follow. The file still leads to them. After the flush that writes
+/// what no longer leads there, their space is freed. Their headers then say that they are deleted, for readers that
+/// have them open.
 #[derive(Debug)]
 pub(crate) struct PendingDelete(DeletePlan);
 
 impl DeletePlan {
-    /// What goes when the objects at `first` lose a use each.
+    /// Plans what is deleted when each object at `first` loses one use.
     fn build(session: &Arc<NativeSession>, first: impl IntoIterator<Item = Addr>) -> Result<Self> {
         let mut toll = DeletePlan::default();
         let mut waiting: Vec<_> = first.into_iter().collect();
@@ -55,7 +55,7 @@ impl DeletePlan {
         Ok(toll)
     }
 
-    /// Adds what an object holds; what it uses loses a use.
+    /// Adds an object and everything that it holds. The objects that it uses lose one use.
     fn add_object(&mut self, session: &Arc<NativeSession>, header: &CachedHeader, uses: &mut Vec<Addr>) -> Result<()> {
         let addr = |id| session.object(id);
         AttributeStorage::load(session, header)?.for_each(session, header, &mut |stored| {

@@ -1,4 +1,4 @@
-//! What a session on an HDF5 file is and can do, in the terms of the contract.
+//! The properties and capabilities of a session on an HDF5 file, in the terms of the contract.
 
 use h5live_cache::MAX_ATOMIC_READ_BYTES;
 use h5live_model::{

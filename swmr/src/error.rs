@@ -1,4 +1,4 @@
-//! What can go wrong with a native file.
+//! Errors of the native store.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use h5live_model::{self as model, FileChange, Holder, Invariant, Retry, StoreErr
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a native file could not do what it was asked.
+/// The reason why the native store could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file could not be opened, created or locked.
     #[error("cannot {action}")]
     Io {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
         /// The system's error.
         source: io::Error,
@@ -72,7 +72,7 @@ pub enum Error {
     Torn {
         /// How often it was read.
         attempts: u32,
-        /// What was wrong the last time.
+        /// The error of the last attempt.
         source: Box<Error>,
     },
     /// Reading took so long that space to which the reader was led may have been used again meanwhile.
@@ -95,7 +95,7 @@ pub enum Error {
     Message {
         /// The object header.
         header: Addr,
-        /// What is wrong with the message.
+        /// The fault of the message.
         source: DecodeError,
     },
     /// One of the files into which a file was cut could not be opened.
@@ -122,10 +122,10 @@ pub enum Error {
     Object {
         /// The object header.
         header: Addr,
-        /// What should hold.
+        /// The rule that does not hold.
         rule: &'static str,
     },
-    /// What was asked for contradicts the data model, or needs what this store cannot do.
+    /// The request contradicts the data model, or needs something that this store cannot do.
     #[error(transparent)]
     Model(#[from] model::Error),
     /// An earlier write failed, and with it the order in which readers may see things: nothing more is written.
@@ -137,7 +137,7 @@ fn broken_invariant_text(error: &Error) -> String {
     error.invariant().map(|invariant| format!(" (not met: {invariant})")).unwrap_or_default()
 }
 
-/// What excludes a process from a file.
+/// The reason why a process may not open a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenConflict {
@@ -213,7 +213,7 @@ impl Error {
         }
     }
 
-    /// What somebody else has done to the file, if that is why.
+    /// The change of the file by another program that caused this error, if there was one.
     pub fn file_change(&self) -> Option<FileChange> {
         use h5live_cache::Error as CacheError;
         match self {
@@ -247,7 +247,7 @@ impl Error {
         }
     }
 
-    /// What every store has in common with this failure.
+    /// The portable kind of this failure.
     pub fn kind(&self) -> StoreErrorKind {
         if let Some(change) = self.file_change() {
             return StoreErrorKind::Changed(change);

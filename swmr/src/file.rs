@@ -53,8 +53,7 @@ impl NativeFile {
         NativeFile(Arc::new(session), Arc::new(described))
     }
 
-    /// Tells `state` all that a file which is followed by generations is kept of in memory, for those who put a reader
-    /// to the proof.
+    /// Hashes everything that is kept in memory of a file that is followed by generations. For the model checker.
     #[doc(hidden)]
     pub fn hash_state(&self, state: &mut DefaultHasher) {
         let session = &*self.0;
@@ -154,7 +153,7 @@ fn check_name(name: &Name) -> Result<()> {
     Ok(())
 }
 
-/// What kind of object has this header.
+/// The kind of the object with this header.
 pub(crate) fn kind_of(header: &CachedHeader) -> Result<ObjectKind> {
     let (mut layout, mut datatype, mut dataspace, mut links) = (false, false, false, false);
     header.for_each_type(|kind| match kind {

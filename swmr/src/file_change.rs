@@ -1,5 +1,4 @@
-//! What somebody else does to a file beneath those who have it open: deletes it, puts another one in its place, or cuts
-//! it.
+//! Changes that other programs make to an open file: they delete, replace or truncate it.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -13,11 +12,11 @@ use crate::bootstrap::read_superblock;
 use crate::locking::LockHandle;
 use crate::{Error, Result};
 
-/// A file as it was opened, which is compared with what it is now.
+/// The file that was opened, for comparison with the file that is there now.
 #[derive(Debug)]
 pub(crate) struct OpenedFile {
     lock: Arc<LockHandle>,
-    /// Where it is, whatever links led there.
+    /// Its path, with all links resolved.
     path: PathBuf,
     /// Begins at the base address.
     storage: Arc<dyn Storage>,
@@ -28,7 +27,7 @@ pub(crate) struct OpenedFile {
 }
 
 impl OpenedFile {
-    /// The file that was opened at `path`, of which `storage` is what lies behind `base`.
+    /// The file that was opened at `path`. `storage` has its bytes from `base` on.
     pub fn new(lock: Arc<LockHandle>, path: &Path, storage: Arc<dyn Storage>, base: u64) -> Self {
         let longest = storage.len().unwrap_or(0).into();
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -46,7 +45,7 @@ impl OpenedFile {
         if here.len() < stated { Err(Error::Truncated { len: here.len(), stated }) } else { Ok(()) }
     }
 
-    /// What the system says of the file, if it is one.
+    /// The metadata of the file from the system, if it is a file.
     fn check_name(&self) -> Result<Option<Metadata>> {
         let Some(here) = self.lock.file().and_then(|file| file.metadata().ok()) else { return Ok(None) };
         match fs::metadata(&self.path) {
@@ -59,8 +58,9 @@ impl OpenedFile {
         Ok(Some(here))
     }
 
-    /// As [`OpenedFile::check`], for who reads: the file has at least what it had, and what its superblock announces. A
-    /// writer that cuts it announces that before. libhdf5 also announces an end before the file reaches it.
+    /// As [`OpenedFile::check`], for a reader: the file is not shorter than before, and not shorter than its superblock
+    /// announces. A writer that truncates the file announces the new end first. libhdf5 also announces an end before
+    /// the file is so long.
     ///
     /// # Errors
     /// As [`OpenedFile::check`].
@@ -69,7 +69,7 @@ impl OpenedFile {
         self.check_length_as_reader()
     }
 
-    /// Refuses a file that somebody has cut who is not its writer.
+    /// Refuses a file that was truncated by a process that is not its writer.
     ///
     /// # Errors
     /// [`Error::Truncated`].

@@ -22,7 +22,7 @@ const CLASS_SIMPLE: u8 = 0;
 const CLASS_SMALL: u8 = 1;
 const CLASS_LARGE: u8 = 2;
 
-/// What libhdf5 gives the managers of a file.
+/// The parameters that libhdf5 gives to the managers of a file.
 const ADDRESS_BITS: u16 = 63;
 
 /// Most free space managers and sections are not near this; more are taken for damage.
@@ -32,8 +32,8 @@ const MAX_SECTIONS: u64 = 1 << 24;
 type ManagedSection = (u64, u64, SpaceKind);
 
 impl NativeSession {
-    /// Takes over the free space that the managers of the file list, which are no more then: until the file is closed,
-    /// only this session knows what is free.
+    /// Takes over the free space that the managers in the file list, and removes the managers. Until the file is
+    /// closed, only this session knows the free space.
     ///
     /// # Errors
     /// If a manager cannot be read.

@@ -1,9 +1,9 @@
-//! How a file is followed whose structures have no checksums: a look at it counts only if the file showed the same
-//! [`Generation`] when it began and when it ended.
+//! Following a file whose structures have no checksums. A read counts only if the file showed the same [`Generation`]
+//! when the read began and when it ended.
 //!
-//! What is read in between is of that generation, for a writer changes nothing in place before it shows the next one.
-//! The writer keeps the lock of the file, and a record lock that says that it keeps to this. Where that is gone, a look
-//! is taken under the lock that keeps every other writer out.
+//! Everything that is read between is of that generation, because a writer changes nothing in place before it shows the
+//! next one. The writer keeps the lock of the file, and a record lock that says that it follows this rule. If the
+//! record lock is gone, a read takes the shared lock, which keeps every other writer out.
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
@@ -19,7 +19,7 @@ use crate::locking::{LockAttempt, LockHandle, LockKind};
 use crate::redo;
 use crate::{Error, Result};
 
-/// What the file shows of itself.
+/// The state that the file shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ShownState {
     /// A generation, in a file that announces this end.
@@ -38,15 +38,15 @@ impl ShownState {
     }
 }
 
-/// What is known to be kept in memory.
+/// The state to which everything in memory belongs.
 #[derive(Debug, Default)]
 struct AdoptedState {
     shown: Option<ShownState>,
-    /// Whether what is on its way to its place is read as if it were there.
+    /// Whether the redo record is overlaid, so that its bytes are read as if they were in place.
     has_overlay: bool,
 }
 
-/// Who holds the lock that keeps writers out.
+/// The reads that hold the lock that keeps writers out.
 #[derive(Debug, Default)]
 struct WriterLockUse {
     looks: u64,
@@ -129,7 +129,7 @@ impl GenerationReader {
         GenerationReader { storage, cache, lock, holders, known, heap: Arc::default() }
     }
 
-    /// What the file shows now.
+    /// The state that the file shows now.
     fn read_shown(&self) -> Result<ShownState> {
         let storage = &**self.storage.inner();
         let superblock = read_superblock(storage, 0)?;
@@ -152,10 +152,10 @@ impl GenerationReader {
         }
     }
 
-    /// Begins a look. While a writer is putting what it changes in its place that is waited for, unless `now`.
+    /// Begins a read. If a writer is changing the file in place, the read must wait, unless `now`.
     ///
     /// # Errors
-    /// [`Error::ChangedDuringRead`] if the file has to be looked at again; errors of the storage.
+    /// [`Error::ChangedDuringRead`] if the read must be repeated; errors of the storage.
     pub fn begin_read(&self, now: bool) -> Result<GenerationRead<'_>> {
         let mut held = if self.lock.is_generation_locked() { None } else { Some(self.lock_writers_out()?) };
         // Taken before the file is looked at: no look settles on what was shown before another one did.
@@ -190,7 +190,7 @@ impl GenerationReader {
         Ok(WriterLockGuard { generations: self, keeps: false })
     }
 
-    /// Has what is in memory, and what is read from now on, be of what is shown.
+    /// Makes the memory belong to the shown state: drops older structures, and overlays the redo record if necessary.
     fn adopt(&self, known: &mut AdoptedState, shown: &ShownState, now: bool) -> Result<()> {
         let is_known = known.shown.as_ref().is_some_and(|known| known.same_contents(shown));
         match shown {
@@ -231,7 +231,7 @@ impl GenerationReader {
         self.heap.forget();
     }
 
-    /// Tells `state` all that the next look goes by, for those who put a reader to the proof.
+    /// Hashes everything on which the next read depends. For the model checker.
     pub fn hash_state(&self, state: &mut impl Hasher) {
         let known = self.known.lock();
         match &known.shown {
@@ -253,7 +253,7 @@ impl GenerationRead<'_> {
         }
     }
 
-    /// Whether all that was read since it began is of what was shown then.
+    /// Whether everything that was read since the read began belongs to the state that was shown then.
     pub fn is_valid(&self) -> bool {
         let GenerationRead { generations, shown, held } = self;
         // In this order: a writer shows the next generation before it says that it lives.

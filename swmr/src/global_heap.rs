@@ -51,7 +51,7 @@ impl GlobalHeapWriter {
         self.generation
     }
 
-    /// The flush that began as `generation` has written what was put into heaps before it.
+    /// Ends the flush that began as `generation`: it has written everything that was put into heaps before it.
     pub fn end_flush(&mut self, generation: u64) {
         self.changed.retain(|_, (changed, _)| *changed >= generation);
     }
@@ -61,11 +61,11 @@ impl GlobalHeapWriter {
     }
 }
 
-/// Collections that one who follows a writer keeps at most.
+/// Most collections that a follower keeps.
 const MAX_CACHED_COLLECTIONS: usize = 16;
 
-/// The collections that one who follows a writer has read since it last read anything that leads to them: what they
-/// hold is as new as what it knows of. Nothing else tells when they are to be read anew.
+/// The collections that a follower has read since it last read anything that leads to them. So their contents are as
+/// new as the pointers to them. Nothing else says when they must be read again.
 #[derive(Debug, Default)]
 pub(crate) struct GlobalHeapReader(Mutex<CachedCollections>);
 
@@ -84,7 +84,7 @@ impl GlobalHeapReader {
         kept.collections.clear();
     }
 
-    /// Tells `state` what is kept, for those who put a reader to the proof.
+    /// Hashes the kept collections. For the model checker.
     pub fn hash_state(&self, state: &mut impl Hasher) {
         self.0.lock().collections.iter().for_each(|collection| format!("{collection:?}").hash(state));
     }
@@ -113,7 +113,7 @@ impl GlobalHeapReader {
         Ok(collection)
     }
 
-    /// Reads a collection anew the next time.
+    /// Drops a collection, so that it is read again the next time.
     fn evict(&self, at: Addr) {
         self.0.lock().collections.retain(|(addr, _)| *addr != at);
     }

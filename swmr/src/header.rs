@@ -49,7 +49,7 @@ impl HeaderChunk {
         }
     }
 
-    /// Changes the messages; what they leave of the chunk is marked as unused.
+    /// Changes the messages. The rest of the chunk is marked as unused.
     pub fn change<R>(&self, change: impl FnOnce(&mut Vec<RawMessage>) -> R) -> R {
         match self {
             HeaderChunk::First(chunk) => chunk.update(|chunk| {
@@ -71,7 +71,7 @@ impl HeaderChunk {
         }
     }
 
-    /// Changes a message, which stays as long as it is.
+    /// Changes a message without changing its length.
     fn change_message<R>(&self, at: usize, change: impl FnOnce(&mut RawMessage) -> R) -> Option<R> {
         match self {
             HeaderChunk::First(chunk) => chunk.update(|chunk| chunk.messages.get_mut(at).map(change)),
@@ -87,7 +87,7 @@ impl HeaderChunk {
     }
 }
 
-/// Where a message is: its chunk, and its position there.
+/// The position of a message: its chunk, and its index there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessagePosition {
     chunk: usize,
@@ -104,11 +104,11 @@ pub struct CachedHeader {
 }
 
 impl CachedHeader {
-    /// The header at the address that `metadata` names as its owner, with all its continuations. `writing` says
-    /// whether the object is to be changed.
+    /// Loads the header at the address that `metadata` names as its owner, with all its continuations. `writing` says
+    /// whether the object will be changed.
     ///
     /// # Errors
-    /// If a chunk cannot be read, or a message is unknown and must not be.
+    /// If a chunk cannot be read, or an unknown message forbids reading or writing.
     pub fn load(metadata: &ObjectMetadata, writing: bool) -> Result<Self> {
         let at = metadata.owner().header();
         let first = metadata.cache().load(at, metadata.owner(), || read_first(metadata, at))?;
@@ -157,7 +157,7 @@ impl CachedHeader {
         self.metadata.owner().header()
     }
 
-    /// What precedes the messages.
+    /// The part of the header before the messages.
     pub fn prefix(&self) -> &ObjectHeaderPrefix {
         &self.prefix
     }
@@ -172,7 +172,7 @@ impl CachedHeader {
         self.metadata.widths()
     }
 
-    /// Tells `state` all that the header says.
+    /// Hashes everything that the header says.
     pub fn hash_state(&self, state: &mut impl Hasher) {
         self.chunk_ranges().for_each(|extent| extent.hash(state));
         let mut told =
@@ -245,8 +245,8 @@ impl CachedHeader {
         })
     }
 
-    /// Has every chunk of this header written only after every chunk of `other`. Where that would close a circle, as
-    /// between groups that link to each other, `other` has been linked to before and is in the file already.
+    /// Makes every chunk of this header wait for every chunk of `other`. If that would close a circle, as between
+    /// groups that link to each other, `other` had a link before and is in the file already.
     pub fn depend_on(&self, other: &CachedHeader, edge: EdgeKind) {
         for parent in &self.chunks {
             for child in &other.chunks {
@@ -303,7 +303,7 @@ impl CachedHeader {
         })
     }
 
-    /// What `look` makes of the first message of type `kind`.
+    /// Calls `look` with the first message of type `kind`, and returns its result.
     pub fn with_first<T>(&self, kind: MessageType, look: impl FnOnce(&RawMessage) -> T) -> Option<T> {
         let mut look = Some(look);
         self.chunks.iter().find_map(|chunk| {
@@ -314,7 +314,7 @@ impl CachedHeader {
         })
     }
 
-    /// Whether there are no messages at all: what was left of a deleted object.
+    /// Whether there are no messages: the object is deleted.
     pub fn is_empty(&self) -> bool {
         self.position(|message| !message.is_unused()).is_none()
     }
@@ -348,7 +348,7 @@ impl CachedHeader {
         message.decode(self.widths()).map_err(|source| self.message_error(source))
     }
 
-    /// What the header says of its object beside links, attributes and values.
+    /// Information about the object beside links, attributes and values.
     ///
     /// # Errors
     /// If a message cannot be decoded.

@@ -14,7 +14,7 @@ use crate::Result;
 use crate::header::CachedHeader;
 use crate::session::NativeSession;
 
-/// The heaps that this session has changed, each with what is known of its free space.
+/// The heaps that this session has changed, with the known free space of each.
 #[derive(Debug, Default)]
 pub(crate) struct HeapReuse {
     heaps: Mutex<BTreeMap<Addr, FractalHeap>>,
@@ -136,9 +136,8 @@ impl NativeSession {
         space.end().saturating_sub(space.free_bytes())
     }
 
-    /// Moves what can be moved simply from the end of the file to what is free. Everything has been flushed, before and
-    /// after. A power failure might tear what is changed in place, so sessions that must outlast one leave holes
-    /// instead.
+    /// Moves simple structures from the end of the file into free space. Everything was flushed before, and is flushed
+    /// after. A power failure might tear such a move, so durable sessions leave holes instead.
     ///
     /// # Errors
     /// If a structure cannot be read, or a flush fails.

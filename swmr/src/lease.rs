@@ -1,4 +1,4 @@
-//! Leases: the kernel's word on who has a file open.
+//! Leases: the kernel says which processes have a file open.
 
 use std::fs::File;
 
@@ -22,8 +22,8 @@ pub fn probe(file: &File) -> Lease {
     linux::request(file, LeaseKind::Read)
 }
 
-/// Whether `file`, which is open for reading and writing, is the only open handle of its file; what has become of it by
-/// `dup` or `fork` does not count.
+/// Whether `file`, which is open for reading and writing, is the only open handle of its file. Copies by `dup` or
+/// `fork` do not count.
 #[cfg(target_os = "linux")]
 pub fn is_sole_handle(file: &File) -> bool {
     linux::request(file, LeaseKind::Write) == Lease::Granted

@@ -1,12 +1,12 @@
-//! Who may open a file that others have open: file locks as libhdf5 takes them, and how a dead writer is told from a
-//! live one.
+//! Which processes may open a file at the same time: file locks as libhdf5 takes them, and how a dead writer is told
+//! from a live one.
 //!
-//! libhdf5 takes a `flock` when it opens a file (exclusive to write, shared to read), and a SWMR writer lets go of it
-//! as soon as the status flags in the superblock say that it is there. From then on only the flags keep a second
-//! writer out, and they outlive a writer that dies. What tells whether a process still has the file open for writing
-//! is the kernel: it grants a read lease on a file only while nobody does. Where there are no leases (network file
-//! systems, files of other users), a record lock of the open file description at a fixed offset far beyond any data
-//! stands for a live h5live writer, and a writer of another library cannot be told from a dead one.
+//! libhdf5 takes a `flock` when it opens a file (exclusive to write, shared to read). A SWMR writer releases it as soon
+//! as the status flags in the superblock say that a writer is there. From then on, only the flags keep a second writer
+//! out, and they stay when the writer dies. The kernel knows whether a process still has the file open for writing: it
+//! grants a read lease on the file only if none has. Network file systems and files of other users have no leases.
+//! There a record lock of the open file description, at a fixed offset far beyond any data, stands for a live h5live
+//! writer. A writer of another library cannot be told from a dead one there.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -38,7 +38,7 @@ pub enum LockPolicy {
 }
 
 impl LockPolicy {
-    /// What the environment asks for; it goes before what a program asks for.
+    /// The policy of the environment variable. It overrides the policy of the program.
     pub fn from_environment() -> Option<Self> {
         Self::from_setting(&std::env::var_os("HDF5_USE_FILE_LOCKING")?.to_string_lossy())
     }
@@ -84,7 +84,7 @@ pub enum LockAttempt {
     Conflict,
 }
 
-/// What is known of a process that writes the file.
+/// The known state of a process that writes the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WriterPresence {
     /// No process on this machine has the file open for writing.
@@ -119,7 +119,7 @@ impl LockHandle {
         self.file.lock().clone().or_else(|| self.written.lock().clone())
     }
 
-    /// The file, if it is to be locked.
+    /// The file, if locks are used.
     fn lockable(&self) -> Option<Arc<File>> {
         self.file().filter(|_| self.locking != LockPolicy::Off)
     }
@@ -227,7 +227,7 @@ impl LockHandle {
         }
     }
 
-    /// Whether somebody may be writing the file, this process included. Of a storage that is no file that is not known.
+    /// Whether any process may be writing the file, this one included. Not known for a storage that is no file.
     pub fn may_be_written(&self) -> bool {
         let Some(file) = self.file() else { return true };
         match lease::probe(&file) {
@@ -460,15 +460,16 @@ mod holders {
         Ok(found)
     }
 
-    /// Whether the process has the file open for writing, and not just because this one has started it a moment ago.
-    /// Who has become another program since then has the file no more if it was not given to it, so that is asked last.
+    /// Whether the process has the file open for writing, and not only because this process has just started it. A
+    /// process that has executed another program since then no longer has the file, unless it was given to it. So this
+    /// is asked last.
     pub fn is_persistent_holder(file: &File, pid: u32) -> bool {
         let process = Path::new("/proc").join(pid.to_string());
         !is_forked_child(pid) && file.metadata().is_ok_and(|wanted| writes(&process, (wanted.dev(), wanted.ino())))
     }
 
-    /// Whether the process is one that this one has just started, and that is still this program: until it becomes
-    /// another one it has all that this one had open at that moment.
+    /// Whether this process has just started the other one, which still runs this program. Until it executes another
+    /// program, it has all files that were open at that moment.
     fn is_forked_child(pid: u32) -> bool {
         let told = |of: &str, what| fs::read_to_string(format!("/proc/{of}/{what}"));
         let pid = pid.to_string();

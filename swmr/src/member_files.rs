@@ -16,7 +16,7 @@ const MAX_MEMBERS: u64 = 1 << 16;
 /// Bytes of a driver information block that are read.
 const MAX_DRIVER_INFO_BYTES: usize = 4096;
 
-/// What the superblock says of the driver that wrote the file: its name, and what it keeps.
+/// The name and the parameters of the driver that wrote the file, from the superblock.
 fn driver(
     storage: &Arc<dyn Storage>,
     at: u64,

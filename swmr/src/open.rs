@@ -31,41 +31,40 @@ const MAX_RECHECKS: u32 = 4;
 /// How a file is opened.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
-    /// What the session may do.
+    /// The access mode.
     pub mode: Mode,
     /// Whether the file is locked, if the environment does not say.
     pub locking: LockPolicy,
-    /// How long a SWMR reader waits for what is half-written.
+    /// How long a SWMR reader waits for half-written structures.
     pub retry: RetryPolicy,
     /// Which versions of structures are written.
     pub profile: LibVer,
     /// Write a file that its superblock says is being written, when the system cannot tell whether its writer lives.
     pub take_over: bool,
-    /// What a new file begins with, before the superblock; padded with zeros.
+    /// The first bytes of a new file, before the superblock; padded with zeros.
     pub user_block: Vec<u8>,
     /// The root group of a new file.
     pub root: ObjectSpec,
-    /// How a new file hands out its space. What is not by default needs version 1.10 to be known, and version 1.8 to be
-    /// read, whatever the profile.
+    /// How a new file allocates its space. Settings other than the default need version 1.10 to be used and version 1.8
+    /// to be read, whatever the version bounds.
     pub space: FileSpace,
-    /// Whether each flush of the whole file is durable: it returns when all that was written will outlast a power
-    /// failure, and orders what it writes so that nothing durable is lost by one meanwhile.
+    /// Whether each flush of the whole file is durable. A durable flush returns when everything survives a power
+    /// failure. It orders its writes so that durable data is not lost meanwhile.
     pub durable: bool,
-    /// While others follow, space to which nothing leads any more (copied index nodes, replaced chunks, deleted
-    /// objects) is used again so long after the flush that made it unreachable: at least a second, for which h5live's
-    /// readers count on it; [`Duration::MAX`] for never. Readers of libhdf5 must refresh what they have open at least
-    /// as often.
+    /// The grace: while others follow, freed space (copied index nodes, replaced chunks, deleted objects) is used again
+    /// this long after the flush that made it unreachable. At least one second, on which h5live's readers rely;
+    /// [`Duration::MAX`] for never. Readers of libhdf5 must refresh what they have open at least as often.
     pub grace: Duration,
     /// Whether such space is used again at once while the system says that nobody else has the file open (Linux, file
     /// systems of this machine).
     pub reuse_unread: bool,
-    /// Bytes beyond its end that a file announces from the moment on in which others may follow: readers of libhdf5,
-    /// which never look at the end again, can then also follow what comes to lie there, and not only elements of
-    /// datasets that were there: new objects, dense links and attributes, elements of variable length, contiguous data.
-    /// The file is made that long, without anything in it, until it is closed; after the death of its writer, until it
-    /// is next written or repaired.
+    /// Headroom: bytes beyond its end that a file announces as soon as others may follow. Readers of libhdf5 never look
+    /// at the end again. With headroom they can follow new objects, dense links and attributes, elements of variable
+    /// length and contiguous data that come to lie there. Without it, they can follow only elements of datasets that
+    /// existed. The file is made that long, without contents, until it is closed; after the death of its writer, until
+    /// it is next written or repaired.
     pub headroom: u64,
-    /// What graces are measured by, by writers and readers.
+    /// The clock by which writers and readers measure the grace.
     pub clock: Clock,
     /// Whether the file may be mapped, so that small pieces are read and written without a call to the system for each
     /// (Linux, file systems of this machine). About 64 MiB of it are mapped at a time, which count as memory of the
@@ -75,9 +74,9 @@ pub struct OpenOptions {
     pub offset_size: u32,
     /// Most bytes that are allocated at once for a length that the file or a description states.
     pub max_allocation: AllocationLimit,
-    /// What undoes the filters of groups that keep their links behind some.
+    /// Undoes the filters of groups that keep their links in filtered heaps.
     pub unfilter: Arc<dyn Unfilter>,
-    /// What only those choose who put the store to the proof.
+    /// Options that only the model checker uses.
     #[doc(hidden)]
     pub mutant: MutantOptions,
     /// For them too: by way of what a file that exists is written.
@@ -89,11 +88,11 @@ pub struct OpenOptions {
 #[derive(Clone, Default)]
 pub struct StorageWrapper(Option<Arc<WrapFn>>);
 
-/// What puts a storage before another.
+/// Wraps a storage.
 type WrapFn = dyn Fn(Arc<dyn Storage>) -> Arc<dyn Storage> + Send + Sync;
 
 impl StorageWrapper {
-    /// What `wrap` makes of the file.
+    /// A wrapper that calls `wrap`.
     pub fn new(wrap: impl Fn(Arc<dyn Storage>) -> Arc<dyn Storage> + Send + Sync + 'static) -> Self {
         StorageWrapper(Some(Arc::new(wrap)))
     }
@@ -112,18 +111,18 @@ impl std::fmt::Debug for StorageWrapper {
     }
 }
 
-/// What only those choose who put the store to the proof.
+/// Options that only the model checker uses: each disables one protection.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MutantOptions {
-    /// What flush dependencies of these kinds protect is violated.
+    /// Flush dependencies of these kinds are violated on purpose.
     pub disabled_edges: EdgeKinds,
-    /// Durable flushes do without the barrier between what is new and what leads there.
+    /// Durable flushes have no barrier between new data and the structures that lead to it.
     pub disable_barriers: bool,
-    /// What is changed in place is not written down first.
+    /// Changes in place have no redo record.
     pub disable_redo: bool,
     /// Space that was never allocated is taken for zeros, whatever was written there.
     pub trusts_zeros: bool,
-    /// What a dead writer has left that does not agree stays as it is.
+    /// Structures of a dead writer that contradict each other are not corrected.
     pub without_recount: bool,
     /// As [`CacheOptions::shards`](h5live_cache::CacheOptions::shards), for a session of a single thread.
     pub shards: Option<usize>,
@@ -206,8 +205,8 @@ impl OpenOptions {
         if self.mapped { storage } else { storage.without_mmap() }
     }
 
-    /// A SWMR writer holds the lock until the superblock says that it is there; who comes in between waits for that
-    /// moment. A writer that is not going to let go has said so in the superblock.
+    /// A SWMR writer holds the lock until the superblock says that the writer is there. A process that opens the file
+    /// before that waits. A writer that keeps the lock has said so in the superblock.
     fn wait_for_writer_to_begin(&self, path: &Path, lock: &LockHandle) -> Result<LockAttempt> {
         let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
         let writes_alone =
@@ -265,8 +264,8 @@ impl OpenOptions {
         Err(Error::InUse { reason: OpenConflict::Writer, holders: Vec::new() })
     }
 
-    /// Whether the exclusive lock is to be had. Readers of a file whose writer showed generations hold the lock only
-    /// while they look, once that writer is dead.
+    /// Whether the exclusive lock is free. If the writer showed generations and is dead, readers of the file hold the
+    /// lock only while they read.
     fn lock_with_readers(&self, lock: &LockHandle, file: &FileStorage) -> Result<bool> {
         for _ in 0..OPEN_WAIT_POLLS {
             if lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))? == LockAttempt::Acquired {

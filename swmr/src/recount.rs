@@ -1,9 +1,8 @@
-//! What a dead writer has left of the entries of objects, counted anew and set right.
+//! Recounting and correcting the entries of objects that a dead writer has left.
 //!
-//! Live readers see one structure after the other: the heap before the index of names, that before the index of the
-//! order of creation, and the header last. A writer that dies between two of them leaves each of them whole, but what
-//! one says is ahead of what another one says. The index of names decides which entries there are; the rest is made to
-//! agree with it.
+//! Live readers see one structure after the other: the heap, then the index of names, then the index of creation order,
+//! and the header last. A writer that dies between two of them leaves each of them whole, but one is ahead of the
+//! other. The index of names decides which entries exist. The others are made to agree with it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -62,7 +61,7 @@ impl Counts {
         Ok(())
     }
 
-    /// What is to be set right. Whether all uses were found decides whether they are compared.
+    /// The counts that must be corrected. Uses are compared only if all of them were found.
     pub fn miscounted(self, all_uses: bool) -> Vec<Miscounted> {
         let wrong = |(addr, stated, newest): (Addr, u32, Option<Newest>)| {
             let found = self.uses.get(&addr).copied().unwrap_or(stated);
@@ -78,7 +77,7 @@ impl Counts {
 }
 
 impl NativeSession {
-    /// Sets right what was found.
+    /// Corrects the counts that were found.
     ///
     /// # Errors
     /// If a structure cannot be read or changed.

@@ -1,7 +1,7 @@
-//! What state a file is in, and bringing one into order whose writer died.
+//! The state of a file, and the repair of a file whose writer has died.
 //!
-//! A writer that opens such a file does the same by itself; to do it without writing anything is for those who want
-//! programs to open the file that refuse it as it is.
+//! A writer that opens such a file does the same by itself. A separate repair is useful if other programs refuse the
+//! file as it is.
 
 use std::fs::File;
 use std::path::Path;
@@ -37,13 +37,13 @@ pub fn diagnose(path: &Path) -> Result<Diagnosis> {
     Ok(Diagnosis { condition, superblock: superblock.version, length, announced })
 }
 
-/// Brings the file at `path` into the state in which a writer that closes it leaves it: the end that it announces is
-/// where it ends, what was never published is cut off, and nobody is said to write. Files of libhdf5 are treated alike,
-/// for which others use `h5clear`. What the dead writer was about to change together is counted anew, and agrees
-/// afterwards; else nothing in the file is changed. A file that is in order is left alone.
+/// Repairs the file at `path`. Afterwards the file is as if its writer had closed it: the announced end is where it
+/// ends, data that was never published is cut off, and its flags name no writer. Files of libhdf5 are treated alike;
+/// others use `h5clear` for them. Changes of the dead writer that belong together are counted again, and agree
+/// afterwards. Nothing else in the file changes. A file that needs no repair is left alone.
 ///
 /// # Errors
-/// [`Error::InUse`] if a process reads or writes the file, or if whether one writes it cannot be told and `options` do
+/// [`Error::InUse`] if a process reads or writes the file, or if it is not known whether one writes it and `options` do
 /// not say to take over; [`Error::Truncated`] if structures are missing; errors of opening and closing.
 pub fn repair(path: &Path, options: &OpenOptions) -> Result<Repair> {
     let before = diagnose(path)?;

@@ -1,4 +1,5 @@
-//! Where a file really ends whose writer died, and what it has left: everything to which the file leads is looked at.
+//! The recovery scan: finds the real end of a file whose writer has died, and what that writer has left. It visits
+//! everything to which the file leads.
 
 use std::collections::HashSet;
 use std::io;
@@ -23,7 +24,7 @@ use crate::{Error, Mode, OpenOptions, Result, RetryPolicy, superblock_extension}
 /// Bytes of the file that are searched at a time for collections of the global heap.
 const SCAN_BLOCK_BYTES: usize = 1 << 20;
 
-/// After so many bytes of zeros nothing more is looked for: an end that was announced far ahead.
+/// The search ends after this many zero bytes. They belong to an end that was announced far ahead.
 const MAX_ZERO_RUN_BYTES: u64 = 1 << 30;
 
 /// A storage that nothing changes.
@@ -58,16 +59,16 @@ impl Storage for UnmodifiedStorage {
     }
 }
 
-/// What is found in a file.
+/// The result of a scan.
 #[derive(Debug, Default)]
 pub(crate) struct RecoveryScan {
     /// The end of everything to which the file leads, in bytes from the base address, if it could be found.
     pub end: Option<u64>,
-    /// What is to be set right.
+    /// The structures that must be corrected.
     pub with_unpublished: Unsettled,
 }
 
-/// What a dead writer has left that is to be set right.
+/// Structures of a dead writer that must be corrected.
 #[derive(Debug, Default)]
 pub(crate) struct Unsettled {
     /// The datasets with chunks outside of their extents.
@@ -76,11 +77,11 @@ pub(crate) struct Unsettled {
     miscounted: Vec<Miscounted>,
 }
 
-/// Looks at a file from its base address on, at which `storage` begins. What it leads to only from elements of variable
-/// length is found by what it looks like, among what lies before `limit`.
+/// Scans a file from its base address on, at which `storage` begins. Heap collections to which only elements of
+/// variable length lead are found by their signature, below `limit`.
 ///
 /// # Errors
-/// If a structure cannot be read, or there are some that this does not know to be exhaustive.
+/// If a structure cannot be read, or if the scan may be incomplete.
 pub(crate) fn scan(
     storage: &Arc<dyn Storage>,
     superblock: &Superblock,
@@ -105,11 +106,11 @@ pub(crate) fn scan(
     Ok(RecoveryScan { end, ..found })
 }
 
-/// Drops the chunks that a dead writer has left outside of the extents of datasets: they would come back with what it
-/// wrote there when the datasets grow. Has the structures agree that it was about to change together.
+/// Drops the chunks that a dead writer has left outside of the extents of datasets. Otherwise they would come back with
+/// their old elements when the datasets grow. Corrects structures that contradict each other.
 ///
 /// # Errors
-/// If a structure cannot be read or changed, or the file not be written.
+/// If a structure cannot be read or changed, or the file cannot be written.
 pub(crate) fn settle_left(session: NativeSession, left: Unsettled) -> Result<NativeSession> {
     let Unsettled { grown, miscounted } = left;
     if grown.is_empty() && miscounted.is_empty() {

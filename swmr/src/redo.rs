@@ -1,4 +1,4 @@
-//! What a writer was about to change in place when it died: see [`Intent`].
+//! Redo records ([`RedoRecord`]) of a writer that changes structures in place, or that has died while it did.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use parking_lot::Mutex;
 use crate::bootstrap::{parse_superblock, read_superblock};
 use crate::{Error, Result};
 
-/// Most bytes of an intent.
+/// Most bytes of a redo record.
 const MAX_REDO_BYTES: u64 = 1 << 30;
 
-/// The intent at the end of the file that `superblock` announces, if there is a valid one. `storage` begins at the base
-/// address.
+/// The redo record at the end of file that `superblock` announces, if there is a valid one. `storage` begins at the
+/// base address.
 ///
 /// # Errors
-/// Those of the storage.
+/// Errors of the storage.
 pub(crate) fn find_record(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<RedoRecord>> {
     redo_addr_and_eof(superblock)
         .map_or(Ok(None), |(place, end)| find_record_at(storage, place, end, superblock.widths))
 }
 
-/// Where an intent is, and the end that the file announces.
+/// The address of a redo record, and the announced end of file.
 fn redo_addr_and_eof(superblock: &Superblock) -> Option<(Addr, Addr)> {
     let end = Addr::new(superblock.end_of_file.get()?.checked_sub(superblock.base.get()?)?);
     // Where readers go by generations, these come first.
@@ -34,10 +34,10 @@ fn redo_addr_and_eof(superblock: &Superblock) -> Option<(Addr, Addr)> {
     Some((place?, end))
 }
 
-/// The intent at `place`, if there is a valid one, of a file that announces its end at `end`.
+/// The redo record at `place`, if there is a valid one, in a file that announces the end `end`.
 ///
 /// # Errors
-/// Those of the storage.
+/// Errors of the storage.
 pub(crate) fn find_record_at(
     storage: &dyn Storage,
     place: Addr,
@@ -66,7 +66,7 @@ pub(crate) fn find_record_at(
         .filter(|intent| intent.addr == place && intent.writes.iter().all(|write| inside(write.at, write.bytes.len()))))
 }
 
-/// Which change of raw data in its place is shown at `place`.
+/// The seqlock counter at `place`.
 fn seqlock_at(storage: &dyn Storage, place: Addr) -> Result<Option<SeqlockCounter>> {
     let mut bytes = [0; SeqlockCounter::SIZE];
     let read = storage.read_zero_padded(&mut bytes, place.get().unwrap_or(u64::MAX));
@@ -90,18 +90,18 @@ pub(crate) fn replay(storage: &dyn Storage, intent: &RedoRecord) -> Result<()> {
     finish().map_err(Error::io("finish what a dead writer had begun"))
 }
 
-/// What a reader does about structures that do not become whole.
+/// Reads structures that stay torn from redo records.
 #[derive(Debug)]
 pub(crate) struct RedoReader {
     overlay: Arc<RedoOverlay<Arc<dyn Storage>>>,
     /// Operations under way, those within others included.
     begun: AtomicUsize,
-    /// The intent that said how it is mended.
+    /// The redo record that is overlaid.
     by: Mutex<Option<RedoFingerprint>>,
     announced: Mutex<Option<SuperblockEof>>,
 }
 
-/// What a superblock says of the file.
+/// The end of file of a superblock.
 #[derive(Debug, Clone, Copy)]
 struct SuperblockEof {
     /// The bytes that it was made of, and some behind them.
@@ -110,7 +110,7 @@ struct SuperblockEof {
     widths: Widths,
 }
 
-/// By what an intent is known without reading all of it.
+/// Identifies a redo record without reading all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RedoFingerprint {
     place: Addr,
@@ -119,7 +119,7 @@ struct RedoFingerprint {
 }
 
 impl RedoFingerprint {
-    /// Of the intent that is at `place` now, if one is.
+    /// The fingerprint of the redo record that is at `place` now, if there is one.
     fn read(storage: &dyn Storage, place: Addr) -> Option<Self> {
         let start = place.get()?;
         let (mut head, mut checksum) = ([0; RedoRecord::HEAD_BYTES], [0; 4]);
@@ -156,8 +156,8 @@ impl RedoReader {
         self.overlay.clone()
     }
 
-    /// Begins an operation. If it is the only one, it sees the file as it is, but for what an intent mends that still
-    /// stands: what a dead writer has left torn stays so, and is not found out again each time.
+    /// Begins an operation. If it is the only one, it sees the file as it is, apart from an overlay that is still in
+    /// force: structures that a dead writer has left torn stay torn, and are not searched again each time.
     pub fn begin_operation(&self) -> RedoReadGuard<'_> {
         if self.begun.fetch_add(1, SeqCst) == 0 {
             let mut by = self.by.lock();
@@ -169,10 +169,10 @@ impl RedoReader {
         RedoReadGuard(self)
     }
 
-    /// Reads all that a dead writer was about to write as if it had.
+    /// Overlays the whole redo record of a dead writer.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Errors of the storage.
     pub fn overlay_all(&self, superblock: &Superblock) -> Result<()> {
         let intent = find_record(&**self.overlay.inner(), superblock)?;
         for write in intent.into_iter().flat_map(|intent| intent.writes) {
@@ -181,8 +181,8 @@ impl RedoReader {
         Ok(())
     }
 
-    /// Reads the structure at `read` as it is to be, if an intent names it. What leads to it is not changed: if it is
-    /// torn, what it leads to is in the file.
+    /// Overlays the structure at `at`, if a redo record names it. Only this structure is overlaid: everything to which
+    /// a torn structure leads is in the file.
     pub fn overlay_at(&self, at: Addr) {
         let names = |write: &RedoWrite| {
             write.at <= at && write.at.checked_add(write.bytes.len() as u64).is_some_and(|end| at < end)
@@ -210,7 +210,7 @@ impl RedoReader {
         let _: Result<()> = mend();
     }
 
-    /// The end of the file as it is announced now, and the widths; the superblock is decoded only if it has changed.
+    /// The announced end of file now, and the widths. The superblock is decoded only if it has changed.
     fn superblock_eof(&self) -> Result<(Addr, Widths)> {
         let mut image = [0; Superblock::MAX_SIZE];
         let storage = self.overlay.inner();
@@ -226,11 +226,11 @@ impl RedoReader {
         Ok((end, widths))
     }
 
-    /// Has `read` fill `into` with the raw data at `read`, which a writer may be changing in its place: it is as it
-    /// was, or as it is to be.
+    /// Calls `read` to fill `into` with the raw data at `at`, which a writer may be changing in place. The result is
+    /// either old or new.
     ///
     /// # Errors
-    /// [`Error::ChangedDuringRead`] if it has to be read again; those of `read` and of the storage.
+    /// [`Error::ChangedDuringRead`] if the read must be repeated; errors of `read` and of the storage.
     pub fn read_consistent(&self, at: Addr, into: &mut [u8], read: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
         let storage = &**self.overlay.inner();
         let (end, widths) = self.superblock_eof()?;

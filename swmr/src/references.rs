@@ -1,4 +1,4 @@
-//! References that are stored in elements: what they refer to.
+//! The targets of references that are stored in elements.
 
 use h5live_format::messages::DataspaceMessage;
 use h5live_format::{
@@ -15,10 +15,10 @@ fn number(bytes: &[u8]) -> u64 {
 }
 
 impl NativeSession {
-    /// What a stored reference refers to; `None` if it is null.
+    /// The target of a stored reference; `None` if it is null.
     ///
     /// # Errors
-    /// If the reference or what the heap holds for it is damaged.
+    /// If the reference or its data in the heap is damaged.
     pub fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         match kind {
             ReferenceKind::Object1 => Ok(self.token(element).map(|object| object_referent(None, object))),

@@ -1,4 +1,4 @@
-//! Files that are to be replaced by new ones, which are written beside them.
+//! Replacing a file by a new one that is written beside it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::locking::{LockAttempt, LockHandle, LockKind};
 use crate::open::refuse_writers;
 use crate::{Error, LockPolicy, Result};
 
-/// A file that a new one is to replace. No writer begins to write it until this is dropped; who reads it may go on.
+/// A file that a new one will replace. Until this is dropped, no writer can open it; readers may go on.
 #[derive(Debug)]
 pub struct Replacement {
     path: PathBuf,

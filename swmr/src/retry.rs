@@ -1,4 +1,4 @@
-//! The reader's patience: what is torn is read again, a bounded number of times.
+//! The reader's retry policy: a torn read is repeated, a bounded number of times.
 
 use std::fmt;
 use std::hash::DefaultHasher;
@@ -25,14 +25,14 @@ const ATTEMPTS_BEFORE_REDO: u32 = 8;
 /// The first attempt after which there is a wait. Before that it is asked whether there is anybody to wait for.
 const FIRST_WAIT: u32 = 4;
 
-/// Of the time that goes by, this part may be spent waiting again for what does not become whole.
+/// This part of the passing time may be spent waiting again for structures that stay torn.
 const WAITING_PART: u32 = 8;
 
-/// Looks at most for what may be on its way, and may as well never come; they take about an eighth of a second.
+/// Most looks for something that may never come. They take about an eighth of a second.
 const LOOKS: u32 = 20;
 
-/// So long after it has read where something is may a reader take what it finds there for it: no writer uses space
-/// again earlier than that after the flush that made it unreachable.
+/// The longest time for which a reader may trust an address that it has read. No writer uses space again earlier than
+/// this after the flush that made it unreachable.
 const MAX_READ_AGE: Duration = ReusePolicy::MIN_GRACE;
 
 /// How often, and how far apart, a reader tries again when it meets a structure in the middle of being written.
@@ -58,7 +58,7 @@ pub struct RetryPolicy {
     file: Option<Arc<OpenedFile>>,
 }
 
-/// What may be waited in vain.
+/// The time that may be waited in vain.
 #[derive(Debug)]
 struct Budget {
     most: Duration,
@@ -75,9 +75,9 @@ struct Left {
 /// How an operation goes that meets something torn.
 #[derive(Debug, Default)]
 struct Course {
-    /// What it has waited of the budget.
+    /// The time that it has taken from the budget.
     taken: Duration,
-    /// Where it was torn when it was last tried, once it is known that there is nobody to wait for.
+    /// The torn address of the last attempt, once it is known that there is no writer to wait for.
     abandoned_at: Option<Option<Addr>>,
 }
 
@@ -107,30 +107,29 @@ impl Budget {
     }
 }
 
-/// Who is told of [`RetryEvent`]s.
+/// Gets [`RetryEvent`]s.
 type RetryHook = dyn Fn(RetryEvent<'_>) + Send + Sync;
 
-/// A moment of an operation, most of them on a file whose writer shows generations, for those who put readers to the
-/// proof.
+/// An event of an operation, most of them on a file whose writer shows generations. For the model checker.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub enum RetryEvent<'a> {
-    /// An attempt begins, the first one or a later one; what was kept of the file before.
+    /// An attempt begins, the first one or a later one. The function hashes the kept state.
     AttemptStarted(u32, &'a dyn Fn(&mut DefaultHasher)),
-    /// A look begins: the number of the generation, and what is kept of it.
+    /// A read begins: the number of the generation. The function hashes the kept state.
     ReadStarted(Option<u64>, &'a dyn Fn(&mut DefaultHasher)),
     /// All has been read.
     ReadFinished,
     /// All that was read counts.
     Validated,
-    /// What was looked for has not come.
+    /// The awaited change has not come.
     Missed,
 }
 
-/// What was torn so far, for people to know.
+/// Counts of torn reads, for statistics.
 #[derive(Debug, Default)]
 pub(crate) struct RetryCounters {
-    /// Operations that were begun anew.
+    /// Operations that were repeated.
     pub torn: AtomicU64,
     /// How often they were.
     pub retries: AtomicU64,
@@ -149,7 +148,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Patience for so many attempts, with `sleep` to wait between them.
+    /// A policy with this many attempts. `sleep` waits between them.
     pub fn new(attempts: u32, sleep: impl Fn(Duration) + Send + Sync + 'static) -> Self {
         RetryPolicy {
             attempts: attempts.max(1),
@@ -165,81 +164,81 @@ impl RetryPolicy {
         }
     }
 
-    /// The same patience, of which all operations of a session together wait no longer in vain than `most`, and an
-    /// eighth of the time that goes by; each of them makes eight attempts at least, which take less than a millisecond.
+    /// Limits the waiting: all operations of a session together wait in vain no longer than `most`, plus an eighth of
+    /// the passing time. Each operation makes at least eight attempts, which take less than a millisecond.
     #[must_use]
     pub fn with_budget(self, most: Duration) -> Self {
         RetryPolicy { budget: Some(Arc::new(Budget::new(most))), ..self }
     }
 
-    /// The same patience for a session of its own, which measures by `clock`, with a file that `lock` tells who writes.
+    /// The same policy for a new session. It measures time by `clock`, and asks `lock` whether the file has a writer.
     pub(crate) fn of_session(&self, clock: Clock, lock: Arc<LockHandle>) -> Self {
         let budget = self.budget.as_ref().map(|budget| Arc::new(Budget::new(budget.most)));
         RetryPolicy { clock, budget, lock: Some(lock), counts: Arc::default(), ..self.clone() }
     }
 
-    /// The same patience, which says of errors if they come from what somebody else has done to the file.
+    /// The same policy. Errors say whether another program has changed the file.
     pub(crate) fn of_file(self, file: Arc<OpenedFile>) -> Self {
         RetryPolicy { file: Some(file), ..self }
     }
 
-    /// The same patience, which tells `watch` how it goes.
+    /// The same policy, which reports its events to `watch`.
     #[doc(hidden)]
     #[must_use]
     pub fn with_hook(self, watch: impl Fn(RetryEvent<'_>) + Send + Sync + 'static) -> Self {
         RetryPolicy { watch: Some(Arc::new(watch)), ..self }
     }
 
-    /// The same patience, and a remedy for what does not become whole by itself.
+    /// The same policy, which reads structures that stay torn from redo records.
     pub(crate) fn with_redo_reader(self, mender: RedoReader) -> Self {
         RetryPolicy { redo_reader: Some(Arc::new(mender)), ..self }
     }
 
-    /// The same patience, with a file whose writer shows generations.
+    /// The same policy, for a file whose writer shows generations.
     pub(crate) fn with_generations(self, generations: GenerationReader) -> Self {
         RetryPolicy { generations: Some(Arc::new(generations)), ..self }
     }
 
-    /// What knows what a writer is about to change, if there may be one.
+    /// The reader of redo records, if the file may have one.
     pub(crate) fn redo_reader(&self) -> Option<&RedoReader> {
         self.redo_reader.as_deref()
     }
 
-    /// What tells the generations of the file, if its readers go by them.
+    /// The reader of generations, if the file shows them.
     pub(crate) fn generations(&self) -> Option<&GenerationReader> {
         self.generations.as_deref()
     }
 
-    /// The same patience, that measures by `clock` how long what was read is valid.
+    /// The same policy, which measures by `clock` how long an address may be trusted.
     #[cfg(test)]
     fn with_clock(self, clock: Clock) -> Self {
         RetryPolicy { clock, ..self }
     }
 
-    /// What was torn so far.
+    /// Counts of torn reads.
     pub(crate) fn counts(&self) -> &RetryCounters {
         &self.counts
     }
 
-    /// No patience: the first error counts. For files that nobody writes.
+    /// No retries: the first error counts. For files that nobody writes.
     pub fn no_retries() -> Self {
         RetryPolicy::new(1, |_| ())
     }
 
-    /// Does `operation`, from its start, until it meets nothing torn, and was not so slow that a writer may have used
-    /// space again to which it was led.
+    /// Runs `operation`, again and again from its start, until it meets nothing torn and was fast enough that no writer
+    /// can have used again the space that it has read.
     ///
     /// # Errors
-    /// Errors of the operation that reading again cannot mend, and [`Error::Torn`] when patience is at its end.
+    /// Errors that a repetition cannot mend, and [`Error::Torn`] when there are no attempts left.
     pub fn retry<T>(&self, mut operation: impl FnMut() -> Result<T>) -> Result<T> {
         self.retry_since(|_| operation())
     }
 
-    /// As [`RetryPolicy::retry`], of an `operation` that sets the time before what it goes out from was read, if that
-    /// was before its start.
+    /// As [`RetryPolicy::retry`]. `operation` sets the time at which its first pointer was read, if that was before its
+    /// start.
     ///
-    /// This is the reader's half of the protocol by which space is used again: everything that follows a pointer which
-    /// a writer may change is done in here.
+    /// This is the reader's half of the protocol for the reuse of space. Everything that follows a pointer which a
+    /// writer may change is done in here.
     ///
     /// # Errors
     /// As [`RetryPolicy::retry`].
@@ -286,7 +285,8 @@ impl RetryPolicy {
         unreachable!("attempts are counted")
     }
 
-    /// How long to wait after so many attempts, the last of which ended in `error`; `None` if another one is in vain.
+    /// The time to wait after this number of attempts, the last of which ended in `error`; `None` if another one is in
+    /// vain.
     fn wait_after(&self, attempt: u32, error: &Error, course: &mut Course) -> Option<Duration> {
         if let Some(before) = &mut course.abandoned_at {
             // What was torn there may be mended now; a second time it is not.
@@ -311,7 +311,7 @@ impl RetryPolicy {
         Some(wait)
     }
 
-    /// What was waited was not in vain.
+    /// Returns the waited time to the budget, because the waiting was not in vain.
     fn give_back(&self, course: &Course) {
         if let Some(budget) = self.budget.as_ref().filter(|_| !course.taken.is_zero()) {
             budget.give_back(course.taken);
@@ -325,11 +325,11 @@ impl RetryPolicy {
         }
     }
 
-    /// Looks again and again, until `look` says that there is no more to wait for; at most for about an eighth of a
-    /// second, for what is looked for may never come.
+    /// Calls `look` until it returns that there is no more to wait for, for at most about an eighth of a second. What
+    /// is awaited may never come.
     ///
     /// # Errors
-    /// Those of `look`.
+    /// Errors of `look`.
     pub fn look_for(&self, mut look: impl FnMut() -> Result<bool>) -> Result<()> {
         let (most, mut course) = (self.attempts.min(LOOKS), Course::default());
         for attempt in 1..=most {
@@ -389,7 +389,7 @@ impl RetryPolicy {
         self.clock.now()
     }
 
-    /// Whether what was read at `since` is so old that an operation had better not begin with it.
+    /// Whether something that was read at `since` is so old that an operation should read it again first.
     pub fn is_expired(&self, since: Duration) -> bool {
         self.attempts > 1 && self.clock.now().saturating_sub(since) > MAX_READ_AGE / 2
     }

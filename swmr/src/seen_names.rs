@@ -1,8 +1,9 @@
 //! Names that a reader has seen in a file that libhdf5 is writing.
 //!
-//! libhdf5 changes the indexes of names of large groups, and of objects with many attributes, in place: for a moment an
-//! entry is in none of two nodes that are both sound. So a name that was there counts as torn, not as gone, until the
-//! reader's patience is at its end. Writers of h5live copy such nodes; what they removed is gone at once.
+//! libhdf5 changes the name indexes of large groups, and of objects with many attributes, in place. For a moment an
+//! entry is in neither of two nodes that are both sound. So a name that a reader has seen counts as torn, not as
+//! removed, until the attempts are used up. Writers of h5live copy such nodes, so names that they remove are gone at
+//! once.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -17,12 +18,12 @@ use crate::{Error, Result};
 /// Most names that are kept.
 const MAX_SEEN_NAMES: usize = 1 << 20;
 
-/// What has names.
+/// The owner of a set of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum NameScope {
-    /// Of the links of the group at this address.
+    /// The links of the group at this address.
     Links(Addr),
-    /// Of the attributes of the object at this address.
+    /// The attributes of the object at this address.
     Attributes(Addr),
 }
 
@@ -74,16 +75,16 @@ impl NameScope {
 }
 
 impl NativeSession {
-    /// Whether somebody writes the file who may change indexes of names in place. Other programs do not reach a storage
+    /// Whether a process writes the file that may change name indexes in place. Other programs cannot reach a storage
     /// that is no file.
     fn is_written_by_others(&self) -> bool {
         self.is_follower() && self.lock.is_liveness_unlocked()
     }
 
-    /// What `find` finds under a name.
+    /// Looks up a name with `find`.
     ///
     /// # Errors
-    /// As `find`.
+    /// Errors of `find`.
     pub fn find_stable<T>(
         &self,
         of: NameScope,

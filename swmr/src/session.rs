@@ -47,12 +47,12 @@ const MAX_NAME_BYTES_PER_OPERATION: u64 = 512;
 
 /// So long a look at whether others are kept out holds...
 const OWNERSHIP_CHECK_INTERVAL: Duration = Duration::from_millis(1);
-/// ...and so long for a flush after which there is another look, so that nobody waits for that who waits for the flush.
+/// ...and this long for a flush that is followed by another check. So the check delays nobody who waits for the flush.
 const FLUSH_OWNERSHIP_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 /// There was no look yet, or it found that they are not.
 const NEVER_CHECKED: u64 = u64::MAX;
 
-/// What all handles of one open file share.
+/// The state that all handles of one open file share.
 #[derive(Debug)]
 pub(crate) struct NativeSession {
     pub cache: Arc<Cache>,
@@ -60,7 +60,7 @@ pub(crate) struct NativeSession {
     pub superblock: Superblock,
     pub lock: Arc<LockHandle>,
     pub mode: Mode,
-    /// The file, as it was opened.
+    /// The path under which the file was opened.
     pub path: PathBuf,
     pub opened: Arc<OpenedFile>,
     pub retry: RetryPolicy,
@@ -95,11 +95,11 @@ pub(crate) struct NativeSession {
     pub datasets: Mutex<FxHashMap<Addr, Weak<NativeDataset>>>,
     /// Chunks of datasets that were made ready for appends last.
     pub preallocated: Mutex<FxHashMap<Addr, PreallocatedChunks>>,
-    /// The dataset that was made last, for the one who opens it.
+    /// The dataset that was created last, kept until it is opened.
     pub new_dataset: Mutex<Option<NewDataset>>,
     /// How it is described.
     pub spec_messages: SpecMessageCache,
-    /// Objects to which nothing leads any more, but for what is in the file.
+    /// Deleted objects to which the file still leads.
     pub pending_deletes: Mutex<Vec<PendingDelete>>,
     /// Objects that nothing leads to yet, though their headers count one link.
     pub unlinked: Mutex<FxHashSet<Addr>>,
@@ -188,8 +188,8 @@ impl NativeSession {
         self.swmr.load(Ordering::Acquire)
     }
 
-    /// Whether nobody changes the file while this session has it open. What a dead writer has left may be taken over at
-    /// any time.
+    /// Whether nobody changes the file while this session has it open. The file of a dead writer may get a new writer
+    /// at any time.
     pub fn is_at_rest(&self) -> bool {
         self.mode == Mode::Read && self.retry.redo_reader().is_none()
     }
@@ -221,8 +221,8 @@ impl NativeSession {
         self.headers[number as usize].lock()
     }
 
-    /// Keeps other threads from changing the header at `addr` while several of its messages are read, or what they lead
-    /// to.
+    /// Keeps other threads from changing the header at `addr` while several of its messages are read, or the structures
+    /// to which they lead.
     pub fn lock_to_read(&self, addr: Addr) -> Option<MutexGuard<'_, ()>> {
         self.mode.writes().then(|| self.header_lock(addr))
     }
@@ -231,7 +231,7 @@ impl NativeSession {
         ObjectMetadata::new(self.cache.clone(), Owner::new(addr))
     }
 
-    /// The header of an object, as it is now.
+    /// Reads the current header of an object.
     pub fn header(&self, addr: Addr) -> Result<CachedHeader> {
         self.check_open()?;
         if !addr.is_defined() {
@@ -251,8 +251,8 @@ impl NativeSession {
         })
     }
 
-    /// Calls `each` with everything that `list` lists. Who follows a writer may have to begin anew, and who writes
-    /// keeps others from writing meanwhile; both gather all of it first.
+    /// Calls `each` with everything that `list` lists. A follower may have to start again, and a writer must not keep
+    /// others from writing meanwhile. So both first gather the whole list.
     pub fn for_each_listed<T>(
         &self,
         each: &mut dyn FnMut(T) -> bool,
@@ -363,7 +363,7 @@ impl NativeSession {
         flushed
     }
 
-    /// What this session has done so far.
+    /// Statistics of this session.
     pub fn stats(&self) -> Stats {
         let totals = self.cache.stats();
         let counts = self.retry.counts();
@@ -438,8 +438,8 @@ impl NativeSession {
         self.sync()
     }
 
-    /// Has what is changed of the header at `later` from now on written only after what was changed of the one at
-    /// `earlier`, and of what it leads to, so far.
+    /// Orders two headers: later changes of the header at `later` are written only after the present changes of the
+    /// header at `earlier`, and after everything to which that leads.
     pub fn publish_after(&self, later: Addr, earlier: Addr) -> Result<()> {
         self.check_writable()?;
         let circle = {
@@ -488,16 +488,16 @@ impl NativeSession {
         self.allow_readers()
     }
 
-    /// Whether whoever follows the file goes by its generations: its structures have no checksums, or not all of them.
+    /// Whether followers go by generations, because the file has structures without checksums.
     fn has_generations(&self) -> bool {
         self.superblock.version < 3
     }
 
-    /// Lets readers in, now that the superblock says that they can follow. Where they go by generations the lock is
-    /// kept: it keeps out the writers of other programs, which do not heed what such a superblock says.
+    /// Lets readers in, now that the superblock says that they can follow. A file with generations keeps its lock,
+    /// because writers of other programs ignore the flags of such a superblock.
     ///
     /// # Errors
-    /// If the system does not let the lock go, or has none that shows a live writer.
+    /// If the system does not release the lock, or has no lock that shows a live writer.
     pub fn allow_readers(&self) -> Result<()> {
         match self.has_generations() {
             true => self.lock.acquire_generation_lock().map_err(Error::io("show readers that they can follow")),
@@ -521,16 +521,16 @@ impl NativeSession {
         Ok(false)
     }
 
-    /// As [`NativeSession::is_live`], and nothing else; of what is no file of the system, the superblock is believed.
+    /// As [`NativeSession::is_live`], without other checks. For a storage that is no file, the superblock decides.
     pub fn may_be_written(&self) -> Result<bool> {
         let superblock = self.retry.retry(|| read_superblock(&**self.cache.storage(), 0))?;
         Ok(superblock.status.contains(StatusFlags::SWMR) && self.lock.may_be_written())
     }
 
-    /// Flushes, says in the superblock that nobody writes any more, and lets go of the file.
+    /// Flushes, clears the flags in the superblock, and closes the file.
     ///
-    /// The true end is announced, and the file cut there, before the flags are cleared: as soon as they are, another
-    /// writer may come and allocate space behind the end.
+    /// The true end is announced, and the file is cut there, before the flags are cleared. As soon as they are clear,
+    /// another writer may come and allocate space behind the end.
     pub fn close(&self) -> Result<()> {
         let mut closed = self.closed.lock();
         if *closed {

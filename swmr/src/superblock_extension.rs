@@ -14,12 +14,12 @@ use crate::header::{CachedHeader, HeaderRoom};
 use crate::session::NativeSession;
 use crate::{Error, Result};
 
-/// What the superblock extension says.
+/// The contents of the superblock extension.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SuperblockExtension {
     /// The sizes of version 1 B-tree nodes.
     pub btree_k: BtreeK,
-    /// Where messages are that object headers share.
+    /// The table of shared messages.
     pub shared: Option<SharedMessageTable>,
     /// How space is handed out.
     pub space: FileSpace,
@@ -58,8 +58,8 @@ pub(crate) fn write_cache_image(cache: &Cache, image: Vec<(u64, Vec<u8>)>) -> Re
 }
 
 impl NativeSession {
-    /// Removes what the superblock extension says only to those who do not change the file: the metadata cache image,
-    /// and where free space is.
+    /// Removes the parts of the superblock extension that are valid only while nobody changes the file: the metadata
+    /// cache image, and the list of free space.
     ///
     /// # Errors
     /// If the extension cannot be changed.

@@ -4,7 +4,7 @@ use h5live_cache::SuperblockEncoder as Announce;
 use h5live_format::{Addr, EncodeError, StatusFlags, Superblock, encode};
 use parking_lot::Mutex;
 
-/// The superblock as it is to be written next.
+/// The superblock that is written next.
 #[derive(Debug)]
 pub(crate) struct SuperblockStatus(Mutex<Superblock>);
 

@@ -27,7 +27,7 @@ pub(crate) struct DenseAttributes {
     order: Option<Btree2<AttributeOrderRecord>>,
 }
 
-/// What becomes a dense attribute.
+/// The source of a new dense attribute.
 pub(crate) enum AttributeSource<'a> {
     /// A message.
     Message(&'a AttributeMessage),
@@ -46,7 +46,7 @@ impl DenseAttributes {
         Self::from_info(session.fractal_heap_for_writing(header.metadata(), info.heap), header, info)
     }
 
-    /// The attributes to which `info` leads, to be compared with what is said of them elsewhere, or to set that right.
+    /// The attributes to which `info` leads, for a comparison with other structures or for a correction of those.
     pub fn for_recount(session: &NativeSession, header: &CachedHeader, info: &AttributeInfo, mend: bool) -> Self {
         if mend { Self::open_for_writing(session, header, info) } else { Self::open(session, header, info) }
     }

@@ -22,7 +22,7 @@ const UNTRACKED: u16 = u16::MAX;
 /// The flag of a message that must not be shared.
 const NOT_SHARED: MessageFlags = MessageFlags(0x04);
 
-/// What the header says of its attributes, and the position of the next one.
+/// The attribute info of the header, and the position of the next attribute in creation order.
 fn attribute_info(header: &CachedHeader, held: &[(MessagePosition, StoredAttribute)]) -> Result<AttributeInfo> {
     if let Some(info) = header.get::<AttributeInfo>()? {
         return Ok(info);

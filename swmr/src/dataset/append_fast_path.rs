@@ -15,10 +15,10 @@ use super::preallocation::SequentialAppends;
 use super::{DatasetState, NativeDataset};
 use crate::Result;
 
-/// Short appends in a row, from which on it is worth keeping what they have in common.
+/// After this many short appends in a row, it is worth keeping what they have in common.
 const MIN_REPEATED_APPENDS: u32 = 2;
 
-/// What short appends have in common that follow each other.
+/// The parts that successive short appends have in common.
 #[derive(Debug, Default)]
 pub(super) struct FastAppendState {
     repeated: u32,
@@ -43,8 +43,8 @@ struct RepeatedAppend {
 }
 
 impl NativeDataset {
-    /// Writes elements that nobody can see yet, and then the larger extent that has them. `false` where more is to be
-    /// done, or where nobody may follow.
+    /// The fast path of an append: writes elements that no reader can see yet, and then the larger extent. Returns
+    /// `false` if more must be done, or if nobody may follow the file.
     pub(super) fn append_fast(&self, coord: &ChunkCoord, at: u64, bytes: &[u8], dims: &[u64]) -> Result<bool> {
         let session = &self.session;
         let mut shorts = self.fast_append.lock();
@@ -144,8 +144,8 @@ impl NativeDataset {
 }
 
 impl RepeatedAppend {
-    /// What an append has in common with those that change nothing but the extent along the same dimension: `header` is
-    /// as it is after it, and of that edition.
+    /// Prepares for further appends that change only the extent, along the same dimension. `header` is the header after
+    /// this append, and has that edition.
     fn new(
         old: &DatasetState,
         new: &DatasetState,

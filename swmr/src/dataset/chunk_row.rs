@@ -15,13 +15,13 @@ use crate::Result;
 /// Chunks that are stored, and that no index leads to yet.
 pub(super) struct StoredChunkRow {
     pub(super) places: Vec<Addr>,
-    /// Chunks that are neighbours in the file, and what has to wait for them.
+    /// Chunks that are neighbours in the file, and the proxy of each group that must wait.
     runs: Vec<(Range<usize>, Option<ChunkProxy>)>,
 }
 
 impl NativeDataset {
-    /// Stores `number` chunks of `size` bytes in new places; `bytes` are those of some of them. Where that fails,
-    /// nothing is stored.
+    /// Stores `number` chunks of `size` bytes in new space; `bytes` are those of some of them. After an error, nothing
+    /// is stored.
     pub(super) fn store_row<'a>(
         &self,
         number: usize,

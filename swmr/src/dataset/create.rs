@@ -25,9 +25,9 @@ use crate::header::{CachedHeader, HeaderRoom};
 use crate::session::NativeSession;
 use crate::{Error, Result};
 
-/// Most chunks of a dataset that are listed in a fixed array, which takes space for all that the dataset can come to have
-/// (128 MiB and more). libhdf5 takes one for any number, and fails where there is no memory for it. It reads and writes a
-/// version 2 B-tree for datasets of any shape.
+/// Most chunks of a dataset that has a fixed array. The array takes space for all chunks that the dataset can have (128
+/// MiB and more). libhdf5 takes a fixed array for any number, and fails if it has too little memory. It reads and
+/// writes a version 2 B-tree for datasets of any shape.
 const MAX_FIXED_ARRAY_CHUNKS: u64 = 1 << 24;
 
 /// The version 2 B-tree of chunks, as libhdf5 makes it.
@@ -51,12 +51,13 @@ const EXTRA_MESSAGES: usize = 3;
 #[derive(Debug, Default)]
 pub(crate) struct SpecMessageCache(Mutex<Option<(Arc<DatasetSpec>, Vec<RawMessage>)>>);
 
-/// Makes the header of a new dataset, and the storage that is to be there from the start: all of it if it is contiguous
-/// or found without an index; chunks that are to be allocated early are for the caller to write. A compact dataset may
-/// have `elements` from the start.
+/// Creates the header of a new dataset, and the storage that must exist from the start: all of it for a contiguous
+/// dataset and for one without an index. The caller writes chunks that are allocated early. A compact dataset may get
+/// its `elements`.
 ///
 /// # Errors
-/// If the description contradicts itself, or a file of this profile cannot hold the dataset; if there is no space.
+/// If the description contradicts itself, if a file with these version bounds cannot hold the dataset, or if there is
+/// no space.
 pub(crate) fn create_dataset(
     session: &NativeSession,
     object: &ObjectSpec,
@@ -181,8 +182,8 @@ fn new_storage(session: &NativeSession, spec: &DatasetSpec, elements: Option<&[u
     }
 }
 
-/// The fill value as the file is to hold it. Elements of variable length are always filled: what was left in the space
-/// by something else would be taken for places in a heap.
+/// The fill value message of the file. Elements of variable length are always filled. Otherwise, bytes that are left in
+/// the space would be taken for addresses in a heap.
 fn fill_value_of(spec: &DatasetSpec) -> Fill {
     let mut fill = spec.fill.clone();
     if spec.datatype.has_variable_length() && fill.time == FillTime::IfSet && fill.value == FillValue::Default {

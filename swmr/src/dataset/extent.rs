@@ -1,4 +1,4 @@
-//! How far a dataset reaches, and what is left outside of that.
+//! The extent of a dataset, and the chunks outside of it.
 
 use std::sync::Arc;
 
@@ -31,14 +31,14 @@ pub(super) fn with_extent(spec: &DatasetSpec, dims: &[u64]) -> Result<DatasetSpe
     Ok(spec)
 }
 
-/// What the first chunk of a header is to say of an extent, in the place of what it says.
+/// The new dataspace message of a header's first chunk.
 pub(super) struct ExtentMessage {
     spot: usize,
     body: Vec<u8>,
 }
 
 impl ExtentMessage {
-    /// Of the extent of `spec`; `None` if the first chunk says nothing of it.
+    /// The message for the extent of `spec`; `None` if the first chunk has no dataspace message.
     ///
     /// # Errors
     /// If the extent does not fit the format.

@@ -51,7 +51,8 @@ impl ExternalRawFiles {
         ExternalRawFiles { folder: path.parent().unwrap_or(Path::new("")).to_owned(), pieces }
     }
 
-    /// Where a file may be: in the folder that the variable names; as it is called; beside the HDF5 file.
+    /// The paths at which a file may be: in the folder that the environment variable names, at its own path, and beside
+    /// the HDF5 file.
     fn candidates(&self, name: &Path) -> Vec<PathBuf> {
         let prefix =
             std::env::var_os(PREFIX_VARIABLE).filter(|prefix| !prefix.is_empty() && prefix != ".").map(PathBuf::from);
@@ -62,7 +63,7 @@ impl ExternalRawFiles {
         prefix.map(|prefix| prefix.join(name)).into_iter().chain([name.to_owned(), self.folder.join(name)]).collect()
     }
 
-    /// Opens the first file that is there, or makes the one that libhdf5 would make, if it is to be written.
+    /// Opens the first file that exists. If it will be written, creates the one that libhdf5 would create.
     fn open(&self, name: &Path, write: bool) -> Result<FileStorage> {
         let candidates = self.candidates(name);
         let mut options = OpenOptions::new();
@@ -115,10 +116,11 @@ impl ExternalRawFiles {
         }
     }
 
-    /// Reads the `into.len()` bytes of the dataset from `at` on. What a file is too short for is zero.
+    /// Reads `into.len()` bytes of the dataset from `at` on. Bytes beyond the end of a file are zero.
     ///
     /// # Errors
-    /// [`Error::ExternalRawFiles`] if a file is not there or cannot be read, or if the files do not hold all elements.
+    /// [`Error::ExternalRawFiles`] if a file does not exist or cannot be read, or if the files do not hold all
+    /// elements.
     pub fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
         self.for_each(at, into.len(), false, |file, start, range| {
             let part = &mut into[range];

@@ -14,13 +14,12 @@ const PIECE: usize = 1 << 20;
 /// Zeros in more space than this (bytes) are a hole of the file.
 const HOLE: u64 = 4 << 20;
 
-/// What of the file may come between the space that is allocated and the end of it: the rest of a page, an alignment
-/// (bytes).
+/// Most bytes between the end of the allocated space and the end of the file: the rest of a page, or an alignment.
 const SLACK: u64 = 1 << 20;
 
 impl NativeSession {
-    /// Has the file ready for a hole where space for so many bytes of raw data is taken next, if that is to hold zeros.
-    /// Not inside an operation.
+    /// Prepares the file for a hole where the next `bytes` bytes of raw data are allocated, if these will hold zeros.
+    /// Must not be called inside an operation.
     ///
     /// # Errors
     /// If the file cannot become so long.
@@ -52,7 +51,8 @@ impl NativeSession {
         }
     }
 
-    /// New space for so many bytes of raw data, and the byte of it from which on it is known to hold zeros.
+    /// Allocates space for `bytes` bytes of raw data. Also returns the number of the byte from which on the space is
+    /// known to hold zeros.
     ///
     /// # Errors
     /// If there is no room.
@@ -64,7 +64,7 @@ impl NativeSession {
         Ok((addr, if is_trusted { 0 } else { zeros }))
     }
 
-    /// New space for so many bytes of raw data, which holds what elements hold that nobody wrote. Inside an operation.
+    /// Allocates space for `bytes` bytes of raw data, and fills it with fill values. Call it inside an operation.
     ///
     /// # Errors
     /// If there is no room, or it cannot be written.
@@ -75,8 +75,8 @@ impl NativeSession {
         Ok(addr)
     }
 
-    /// Writes fill values into so many bytes of new space to which nothing leads, where they are not the zeros that it holds
-    /// from byte `zeros` on. Calls `waits` after each piece that waits for a flush.
+    /// Writes fill values into new space to which nothing leads. From byte `zeros` on, the space holds zeros already.
+    /// Calls `waits` after each piece that waits for a flush.
     pub(super) fn fill(
         &self,
         spec: &DatasetSpec,

@@ -1,10 +1,10 @@
-//! Waiting for an index of chunks whose extent is there already.
+//! Waiting for a chunk index that libhdf5 writes after the extent.
 //!
-//! libhdf5 writes the chunks of an object header from the last to the first. If the dataspace is in a later one than
-//! the layout, because the first one is full, the extent comes before the address of the index that the first append
-//! has made: in between the dataset seems to have never been written. So does it to who reads the first chunk of the
-//! header before that append, and the other one after it. A dataset that has an extent and no index for good looks
-//! alike; so it is waited for a while only, and once for each extent.
+//! libhdf5 writes the chunks of an object header from the last to the first. If the first chunk is full, the dataspace
+//! may be in a later chunk than the layout. Then the first append writes the extent before the address of the index.
+//! Between the two writes, the dataset looks like one that was never written. It looks the same to a reader that reads
+//! the first chunk of the header before that append, and the other chunk after it. A dataset may also have an extent
+//! and no index for good, so a reader waits for a limited time only, and once for each extent.
 
 use h5live_format::messages::MessageType;
 use h5live_model::ChunkCoord;

@@ -42,7 +42,7 @@ pub(super) struct LayoutRoot {
     whole: bool,
     /// Whether a chunk can come to be elsewhere.
     moves: bool,
-    /// What must wait for chunks and index: the parts of the header that state the extent and the layout.
+    /// The parts of the header that state the extent and the layout. They wait for chunks and index.
     parents: CachedHeader,
 }
 
@@ -69,7 +69,7 @@ impl LayoutRoot {
         Addr::new(self.addr.load(Ordering::Acquire))
     }
 
-    /// What states the extent, and where the chunks are.
+    /// The messages that state the extent and the places of the chunks.
     const PARENT_MESSAGES: [MessageType; 2] = [MessageType::DATASPACE, MessageType::LAYOUT];
 
     fn add_dependency(&self, child: &dyn DependencyNode, kind: EdgeKind) -> Result<()> {
@@ -192,7 +192,7 @@ impl NativeLayout {
         Ok(NativeLayout::Chunked(index, root, format))
     }
 
-    /// What is stated of a stored chunk; `None` if it is in the header.
+    /// The format of the index elements; `None` if the only chunk is stated in the header.
     pub fn format(&self) -> Option<ElementFormat> {
         match self {
             NativeLayout::Single(_, format) | NativeLayout::Chunked(_, _, format) => Some(*format),
@@ -200,7 +200,7 @@ impl NativeLayout {
         }
     }
 
-    /// The header that says so, as it was read.
+    /// The header with the layout message, as it was read.
     pub fn header(&self) -> Option<&CachedHeader> {
         match self {
             NativeLayout::Single(root, _) | NativeLayout::Chunked(_, root, _) => Some(&root.parents),
@@ -216,7 +216,7 @@ impl NativeLayout {
         }
     }
 
-    /// Whether there is to be an index of chunks, and there is none yet.
+    /// Whether the dataset needs a chunk index and has none yet.
     pub fn lacks_index(&self) -> bool {
         matches!(self, NativeLayout::Chunked(_, root, _) if !root.current().is_defined())
     }
@@ -250,7 +250,7 @@ impl NativeLayout {
         }
     }
 
-    /// Whether any of so many chunks is stored that follow `first` along a dimension, or that one itself.
+    /// Whether any of `number` chunks is stored: `first`, and those that follow it along the dimension `axis`.
     pub fn has_any(&self, first: &ChunkCoord, axis: usize, number: u64) -> Result<bool> {
         match self {
             NativeLayout::Chunked(index, ..) => Ok(index.has_any(first, axis, number)?),
@@ -281,7 +281,7 @@ impl NativeLayout {
         }
     }
 
-    /// As [`set`](Self::set), and returns what was stated before.
+    /// As [`set`](Self::set), and returns the previous element.
     pub fn replace(
         &self,
         coord: &ChunkCoord,

@@ -1,9 +1,9 @@
-//! Chunks that are there before their elements are. Where appends fill one chunk after the other, the next ones are
-//! stored with fill values and put into the index many at a time, beyond the extent, where no reader looks. An append
-//! then has nothing to write but its elements and the extent.
+//! Preallocated chunks: chunks that are stored before their elements come. Where appends fill one chunk after the
+//! other, the next chunks are stored with fill values and entered into the index, many at a time. They lie beyond the
+//! extent, where no reader looks. An append then writes only its elements and the extent.
 //!
-//! What no append has come to use is given back when the file is closed. A writer that dies leaves it, as it leaves
-//! chunks that were to be published: the next writer drops them.
+//! Chunks that no append has used are freed when the file is closed. A writer that dies leaves them, like chunks that
+//! were not published yet. The next writer drops them.
 
 use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
@@ -17,13 +17,13 @@ use super::{DatasetState, NativeDataset};
 use crate::Result;
 use crate::session::NativeSession;
 
-/// Chunks are made ready after so many in a row...
+/// Chunks are preallocated after this many in sequence...
 const MIN_SEQUENTIAL_CHUNKS: u64 = 3;
-/// ...and for each so many of them one: that much of the file may remain unused.
+/// ...one for each so many appended chunks: this part of the file may stay unused.
 const APPENDS_PER_PREALLOCATED_CHUNK: u64 = 8;
 /// So many at once, at least and at most...
 const PREALLOCATED_CHUNKS: RangeInclusive<u64> = 2..=256;
-/// ...and so many bytes of them. The system has less to do for each page the more of them come in one call.
+/// ...and at most this many bytes. The system has less work for each page if one call brings more of them.
 const MAX_PREALLOCATED_BYTES: usize = 1 << 20;
 /// Longer chunks are written as they come (bytes): to write them twice, once through a mapping, takes longer than the
 /// calls and the index that it saves.
@@ -50,7 +50,7 @@ pub(crate) struct PreallocatedChunks {
     side: u64,
     /// Bytes of a chunk.
     size: u64,
-    /// Where they are stored.
+    /// The addresses of the chunks.
     places: Vec<Addr>,
 }
 
@@ -75,15 +75,15 @@ fn axis_of(old: &[u64], new: &[u64]) -> Option<usize> {
     old.iter().zip(new).skip(axis + 1).all(|(old, new)| old == new).then_some(axis)
 }
 
-/// Elements that nobody wrote: so many bytes of them.
+/// Fill values, `bytes` bytes of them.
 fn fill_bytes(spec: &DatasetSpec, bytes: usize) -> Cow<'static, [u8]> {
     let zeros = ZEROS.get(..bytes).filter(|_| spec.fill_pattern().is_none());
     zeros.map_or_else(|| spec.fill_bytes(bytes).into(), Cow::Borrowed)
 }
 
 impl PreallocatedChunks {
-    /// So many chunks of so many bytes from the first on, but no more than a dataset can come to have, and none that is
-    /// there.
+    /// Plans the wanted number of chunks from `from` on: not more than the dataset can have, and none that is stored
+    /// already.
     fn plan(state: &DatasetState, axis: usize, from: &ChunkCoord, (wanted, size): (u64, u64)) -> Result<Option<Self>> {
         let dims = state.spec.chunk_dims().and_then(|dims| dims.get(axis));
         let sides = dims.copied().zip(state.spec.dataspace.max().get(axis));
@@ -109,12 +109,12 @@ impl PreallocatedChunks {
         self.range().count() as u64
     }
 
-    /// Where they are along the dimension.
+    /// The range of the chunks along the dimension.
     fn range(&self) -> Range<u64> {
         self.from.scaled().get(self.axis).map_or(0..0, |first| *first..self.end)
     }
 
-    /// Where a chunk is stored, if it is one of them.
+    /// The address of a chunk, if it is one of these.
     pub(super) fn chunk_addr(&self, coord: &ChunkCoord) -> Option<Addr> {
         let (at, first) = (*coord.scaled().get(self.axis)?, self.from.scaled().get(self.axis)?);
         let place = self.places.get(usize::try_from(at.checked_sub(*first)?).ok()?)?;
@@ -159,20 +159,20 @@ impl NativeDataset {
         Ok(place)
     }
 
-    /// Where a chunk that was made ready is stored, and whether it must still be there.
+    /// The address of a preallocated chunk, and whether it is still unused.
     pub(super) fn preallocated(&self, coord: &ChunkCoord, dims: &[u64]) -> Option<(Addr, bool)> {
         let ready = self.session.preallocated.lock();
         let ready = ready.get(&self.addr)?;
         Some((ready.chunk_addr(coord)?, ready.is_unused(coord, dims)))
     }
 
-    /// Forgets what was made ready: it is going to be dropped with all that is outside of the extent.
+    /// Forgets the preallocated chunks: they will be dropped with everything outside of the extent.
     pub(super) fn forget_preallocated(&self) {
         self.session.preallocated.lock().remove(&self.addr);
     }
 
-    /// Stores chunks with fill values, and puts them into the index. Returns where the first one is; `None` if they
-    /// could not be written: there may be room for one, and otherwise its own write says what is the matter.
+    /// Stores chunks with fill values, and enters them into the index. Returns the address of the first one. `None` if
+    /// they could not be written. There may still be room for one chunk; if not, its own write returns the error.
     fn preallocate_chunks(&self, state: &DatasetState, mut ready: PreallocatedChunks) -> Result<Option<Addr>> {
         let number = usize::try_from(ready.len()).unwrap_or(usize::MAX);
         let fill = |run: Range<usize>| fill_bytes(&state.spec, run.len() * ready.size as usize);

@@ -1,5 +1,5 @@
-//! What a reader that follows a writer takes up of a dataset. Nearly always its header says nothing new, or only
-//! another extent: then the rest of it is not decoded again.
+//! Refreshing a dataset of a live file. Nearly always, its header is unchanged or has only another extent. Then the
+//! rest of the header is not decoded again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use crate::Result;
 const CHECKSUM_BYTES: usize = 4;
 
 impl NativeDataset {
-    /// Takes up what has been published, and says whether the extent has changed. The header is read first: what is
-    /// then read of the index is at least as new.
+    /// Reads what has been published, and returns whether the extent has changed. The header is read first, so that the
+    /// index is at least as new.
     ///
     /// # Errors
     /// If the header cannot be read.
@@ -47,7 +47,7 @@ impl NativeDataset {
         Ok(changed)
     }
 
-    /// The first chunk of the header, of so many bytes, as it is now; nothing if that does not tell.
+    /// The first `len` bytes of the header in the file. Empty if the bytes alone do not tell whether it has changed.
     fn image(&self, len: usize) -> Vec<u8> {
         match self.session.retry.generations() {
             Some(_) => Vec::new(),
@@ -66,7 +66,8 @@ impl DatasetState {
         decode_prefix::<ObjectHeader>(image, widths).is_ok_and(|(header, _)| header == *first.read())
     }
 
-    /// What a header that is all in `image` says, read at `since`, if it differs at most in the extent.
+    /// The state of a header that is completely in `image`, which was read at `since`. `None` if it differs in more
+    /// than the extent.
     fn with_image(&self, since: Duration, image: &[u8], widths: Widths) -> Option<DatasetState> {
         let known = self.image.as_deref()?;
         if known == image {

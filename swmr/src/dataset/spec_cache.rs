@@ -1,4 +1,4 @@
-//! What headers say of datasets: a description that the next dataset has too is decoded once.
+//! A cache of descriptions of datasets. A description that the next dataset has, too, is decoded once.
 
 use std::sync::Arc;
 

@@ -41,7 +41,7 @@ impl NativeDataset {
         }
     }
 
-    /// What is in the place of these bytes of a chunk that is stored.
+    /// Whether readers can see the present bytes of this part of a stored chunk.
     pub(super) fn visibility_of(&self, state: &DatasetState, coord: &ChunkCoord, bytes: Range<u64>) -> Visibility {
         let size = u64::from(state.spec.datatype.size()).max(1);
         let (Some(chunk), true) = (state.spec.chunk_dims(), self.session.has_followers()) else {

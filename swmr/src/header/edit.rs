@@ -1,7 +1,7 @@
-//! Changes of an object header: messages are replaced where they are, put into unused space, or into a new chunk.
+//! Changes of an object header. A message is replaced in its place, or goes into unused space, or into a new chunk.
 //!
-//! Each change of a chunk is one write of that chunk. A message is never first removed and then added elsewhere where
-//! a reader could see the object without it: what is new is in place before what is old goes.
+//! Each change of a chunk is one write of that chunk. Before an old message is removed, the new one is in its place. So
+//! no reader sees the object without it.
 
 use h5live_cache::{EdgeKind, Owner, SpaceKind};
 use h5live_format::messages::{Continuation, Message, MessageType, ReferenceCount};
@@ -14,10 +14,10 @@ use super::sizes::HeaderSizes;
 use super::{CachedHeader, HeaderChunk, MessagePosition};
 use crate::{Error, Result};
 
-/// Bytes of unused space that a new object header gets, for what is added later.
+/// Unused bytes in a new object header, for later messages.
 ///
-/// Readers of other programs follow what is added inside the first chunk, so there must be room for a continuation
-/// message at least.
+/// Readers of other programs follow messages that are added in the first chunk. So there must be room for a
+/// continuation message at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderRoom {
     /// This many.
@@ -28,7 +28,7 @@ pub enum HeaderRoom {
     UpTo(usize),
 }
 
-/// Structures begin at multiples of so many bytes.
+/// Structures begin at multiples of this many bytes.
 const HEADER_ALIGNMENT: u64 = 8;
 
 /// Bytes of messages in a new continuation chunk, if nothing larger is to go in.
@@ -134,7 +134,7 @@ impl CachedHeader {
     /// Replaces the message at `spot`.
     ///
     /// # Errors
-    /// If the message is too large, or there is no space for a new chunk. The header is then as it was.
+    /// If the message is too large, or there is no space for a new chunk. The header is then unchanged.
     pub fn replace(&mut self, spot: MessagePosition, new: RawMessage) -> Result<()> {
         let sizes = self.sizes();
         let chunk = self.chunk(spot)?.clone();
@@ -178,10 +178,10 @@ impl CachedHeader {
         Ok(())
     }
 
-    /// Adds a message where there is unused space for it, or in a new chunk.
+    /// Adds a message in unused space, or in a new chunk.
     ///
     /// # Errors
-    /// If the message is too large, or there is no space for a new chunk. The header is then as it was.
+    /// If the message is too large, or there is no space for a new chunk. The header is then unchanged.
     pub fn add(&mut self, message: RawMessage) -> Result<()> {
         if message.body.len() > MAX_BODY_BYTES {
             return Err(too_large(&message));
@@ -259,8 +259,8 @@ impl CachedHeader {
         self.put(&ReferenceCount { links: count })
     }
 
-    /// Leaves nothing of the header but its first chunk, without messages: whoever still has the object open finds that
-    /// it is no more. That chunk is never used for anything else.
+    /// Reduces the header to an empty first chunk. A reader that still has the object open finds that it is deleted.
+    /// That chunk is never used for anything else.
     pub fn replace_with_tombstone(self) {
         for chunk in &self.chunks {
             match chunk {
@@ -346,8 +346,8 @@ pub(super) fn find_unused(
     found.map(|(at, _)| at)
 }
 
-/// Makes room for a continuation of `link` bytes among the messages of a chunk: what they are then, the position of
-/// unused space that is large enough, and the messages that must go elsewhere. `None` if too few can.
+/// Makes room for a continuation message of `link` bytes among the messages of a chunk. Returns the remaining messages,
+/// the position of unused space that is large enough, and the messages that must move. `None` if too few can move.
 pub(super) fn make_continuation_room(
     messages: &[RawMessage],
     link: usize,

@@ -10,12 +10,12 @@ use super::{CachedHeader, HeaderChunk};
 use crate::Result;
 
 impl CachedHeader {
-    /// Takes out all messages of type `gone`, and puts `new` in the place of the message of its type: both with one
-    /// write of the first chunk. Messages in other chunks move, and the old chunks are given up; but if there are
-    /// messages among them that must stay where they are, chunk is written after chunk.
+    /// Removes all messages of type `gone`, and replaces the message of the type of `new`, both with one write of the
+    /// first chunk. Messages in other chunks move, and the old chunks are given up. If some of these messages must stay
+    /// in their place, chunk is written after chunk instead.
     ///
     /// # Errors
-    /// If there is no space for a new chunk. The header is then as it was.
+    /// If there is no space for a new chunk. The header is then unchanged.
     pub fn move_out(&mut self, gone: MessageType, new: RawMessage) -> Result<()> {
         let sizes = self.sizes();
         if self.chunks[1..].iter().any(|chunk| chunk.with(|held| held.iter().any(is_fixed))) {
@@ -54,7 +54,7 @@ impl CachedHeader {
         Ok(())
     }
 
-    /// Puts what does not fit into the first chunk into one new chunk, in the place of all others.
+    /// Moves the messages that do not fit into the first chunk to one new chunk, which replaces all others.
     fn move_messages_to_new_chunk(
         &mut self,
         mut messages: Vec<RawMessage>,
@@ -120,7 +120,7 @@ impl CachedHeader {
     }
 }
 
-/// Whether those who write chunks of a dataset know which chunk of the header the message is in.
+/// Whether writers of chunks of a dataset rely on the header chunk in which the message is.
 pub(super) fn is_fixed(message: &RawMessage) -> bool {
     [MessageType::LAYOUT, MessageType::DATASPACE].contains(&message.kind)
 }

@@ -25,8 +25,8 @@ impl HeaderSizes {
         self.frame + message.body.len().next_multiple_of(self.unit)
     }
 
-    /// Whether `room` bytes can hold `taken`. What is left and too small to be marked as unused goes to the end of the
-    /// chunk (see [`fill_unused`]); in version 1 nothing is that small.
+    /// Whether `room` bytes can hold `taken`. A rest that is too small to be marked as unused goes to the end of the
+    /// chunk (see [`fill_unused`]). In version 1 nothing is that small.
     pub fn fits(&self, room: usize, taken: usize) -> bool {
         room >= taken
     }
@@ -37,8 +37,8 @@ impl HeaderSizes {
     }
 }
 
-/// Makes `messages`, each with `frame` bytes before its body, fill a chunk of `area` bytes: what is left belongs to
-/// unused space; only where there is none, less than a frame may be left at the end.
+/// Makes `messages`, each with `frame` bytes before its body, fill a chunk of `area` bytes: the rest becomes unused
+/// space. If there is no unused space, less than one frame may be left at the end.
 pub(super) fn fill_unused(messages: &mut Vec<RawMessage>, frame: usize, area: u64) {
     let used: usize = messages.iter().map(|message| frame + message.body.len()).sum();
     let left = usize::try_from(area).unwrap_or(0).saturating_sub(used);

@@ -47,7 +47,7 @@ impl DenseLinks {
         Self::from_info(session.fractal_heap_for_writing(metadata, info.heap), header, info)
     }
 
-    /// The links to which `info` leads, to be compared with what is said of them elsewhere, or to set that right.
+    /// The links to which `info` leads, for a comparison with other structures or for a correction of those.
     pub fn for_recount(session: &NativeSession, header: &CachedHeader, info: &LinkInfo, mend: bool) -> Self {
         if mend { Self::open_for_writing(session, header, info) } else { Self::open(session, header, info) }
     }

@@ -1,4 +1,4 @@
-//! Links of large groups by their names, for who seeks many of them in a file that nobody changes.
+//! A cache of the links of large groups by name, for many lookups in a file that nobody changes.
 
 use h5live_format::messages::{LinkMessage, LinkValue};
 use h5live_format::{Addr, Widths, decode_prefix, lookup3};
@@ -26,7 +26,7 @@ const MAX_COUNTED_GROUPS: usize = 64;
 /// Links for each entry of a directory.
 const LINKS_PER_BUCKET: usize = 2;
 
-/// What is known of the groups of a file.
+/// The cached groups of a file.
 #[derive(Debug, Default)]
 pub(crate) struct LinkCache(RwLock<LinkCacheState>);
 
@@ -53,7 +53,7 @@ struct LinkTable {
     messages: Vec<u8>,
     /// The hash of each name, and where its message begins; sorted.
     links: Vec<(u32, u32)>,
-    /// Where in `links` each of so many equal stretches of hashes begins, and the end.
+    /// The first index in `links` of each bucket of hashes, and the end. Buckets are equal ranges of hashes.
     directory: Vec<u32>,
 }
 
@@ -165,7 +165,7 @@ impl LinkTable {
     }
 }
 
-/// The one of so many equal stretches of hashes in which `hash` is.
+/// The bucket of a hash, if the hashes are divided into `buckets` equal ranges.
 fn bucket(hash: u32, buckets: usize) -> usize {
     ((u64::from(hash) * buckets as u64) >> 32) as usize
 }

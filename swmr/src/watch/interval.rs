@@ -1,9 +1,9 @@
-//! When the next change is to be expected, by when the last ones came.
+//! Prediction of the next change from the times of the last ones.
 
 use std::time::Duration;
 
-/// Times between changes for which it is worth being awake when one is due: below, sleep is short anyway, and above,
-/// too much of it would be lost for what is saved.
+/// Times between changes for which it is worth being awake when one is due. Below, a sleep is short anyway. Above, too
+/// much time would be lost.
 const PREDICTABLE_GAPS: std::ops::RangeInclusive<Duration> = Duration::from_micros(500)..=Duration::from_millis(50);
 /// At most this part of that time is spent awake, and never more than so long.
 const MAX_SPIN_FRACTION: u32 = 5;
@@ -19,7 +19,7 @@ pub struct IntervalPredictor {
     gap: Duration,
     /// How many changes came when they were due, less those that did not.
     steady: u32,
-    /// How late who sleeps wakes up.
+    /// How late a sleeper wakes up.
     late: Duration,
 }
 
@@ -45,13 +45,13 @@ impl IntervalPredictor {
         }
     }
 
-    /// Who slept until the next change was due woke up so much later.
+    /// Records that a sleeper woke up this much after the time at which the next change was due.
     pub fn record_wakeup(&mut self, late: Duration) {
         self.late = (self.late * 3 + late.min(MAX_SPIN)) / 4;
     }
 
-    /// From when and until when it is worth being awake for the next change; how long to sleep for that takes into
-    /// account that who sleeps wakes up late.
+    /// The time span in which it is worth being awake for the next change. The time to sleep takes into account that a
+    /// sleeper wakes up late.
     pub fn next_due(&self) -> Option<(Duration, Duration)> {
         if self.steady < MIN_REGULAR_CHANGES || !PREDICTABLE_GAPS.contains(&self.gap) {
             return None;

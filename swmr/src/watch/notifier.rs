@@ -1,4 +1,4 @@
-//! The clock of the system, and what it tells of changes of files.
+//! The clock of the system, and its reports of changes of files (inotify).
 
 use std::fmt;
 use std::thread;
@@ -33,7 +33,7 @@ mod linux {
     use super::FileEvent;
     use crate::locking::LockHandle;
 
-    /// What may be the end: a handle for writing is closed, or the number of the file's names has changed.
+    /// Events that may be the end: a handle for writing was closed, or the number of the file's names has changed.
     const ENDS: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE.union(AddWatchFlags::IN_ATTRIB);
 
     /// Ears for the file of `lock`, whatever its name is now.

@@ -13,7 +13,7 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_micros(20);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The rests where it does: looking by oneself is only a precaution then.
 const NOTIFIED_POLL_INTERVALS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
-/// The longest rest from changes that were told of but are none of what is watched.
+/// The longest pause after reports of changes that concern nothing that is watched.
 const MAX_UNRELATED_BACKOFF: Duration = Duration::from_millis(5);
 /// Changes told of in vain before there are such rests. A flush is some writes, of which the last counts.
 const UNRELATED_EVENTS_BEFORE_BACKOFF: u32 = 16;
@@ -22,18 +22,18 @@ const UNRELATED_EVENTS_BEFORE_BACKOFF: u32 = 16;
 const SPIN_TIME: Duration = Duration::from_micros(40);
 /// Changes in a row that the system did not tell of before it is not relied upon.
 const MISSED_EVENTS_BEFORE_FALLBACK: u32 = 3;
-/// What comes late is noticed late by at most this part of the time since the last change.
+/// A late change is noticed later by at most this part of the time since the last change.
 const LATENCY_FRACTION: u32 = 8;
 
-/// What ended a rest.
+/// The event that ended a sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileEvent {
     /// The time is over.
     Timeout,
     /// The file was written.
     Write,
-    /// A process that had the file open for writing has let go of it, or somebody has changed its attributes, as who
-    /// takes a name from it does.
+    /// A process has closed a handle for writing, or the attributes of the file have changed, as when one of its names
+    /// is removed.
     Close,
 }
 
@@ -55,10 +55,10 @@ pub trait WakeSource: Send {
     fn yield_now(&mut self);
 }
 
-/// What a look at the file shows.
+/// The result of a look at the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeResult {
-    /// What is watched is as it was.
+    /// The watched bytes are unchanged.
     Same,
     /// It is not.
     Changed,
